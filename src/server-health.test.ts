@@ -10,12 +10,12 @@ import { serverXml } from '../test/harness/server-xml.ts';
 import { MillraceServer } from './server.ts';
 
 /** Starts a server in this process; the promise is of the whole start. */
-async function begin(features: Parameters<typeof serverXml>[1]) {
+async function begin(features: Parameters<typeof serverXml>[1], logger = new RecordingLogger()) {
   const [rtmp = 0, http = 0, api = 0, ice = 0, relay = 0, ovtPort = 0] = await freePorts(6);
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-health-'));
   const configFile = path.join(folder, 'Server.xml');
   writeFileSync(configFile, serverXml({ rtmp, http, api, ice, relay }, { ovtPort, ...features }));
-  const started = MillraceServer.start({ configFile, stateFolder: path.join(folder, 'state'), logger: new RecordingLogger() });
+  const started = MillraceServer.start({ configFile, stateFolder: path.join(folder, 'state'), logger });
   onTestFinished(async () => {
     await (await started).stop();
     rmSync(folder, { recursive: true, force: true });
@@ -67,4 +67,16 @@ test('a TLS port that waits for a certificate degrades the server, and says so',
     `RTMPS port ${rtmp} stays closed until a virtual host has a certificate (Host/TLS)`,
   ];
   expect([answer.status, await answer.json()]).toEqual([200, { status: 'degraded', reasons }]);
+});
+
+test('a log that cannot be written degrades the server for as long as nobody was told of the lost lines', { timeout: 30_000 }, async () => {
+  const logger = Object.assign(new RecordingLogger(), { dropped: 0 });
+  const { started, api } = await begin({}, logger);
+  await started;
+  const health = async (): Promise<unknown> => (await fetch(`http://127.0.0.1:${api}/health`)).json();
+  expect(await health()).toEqual({ status: 'ok' });
+  logger.dropped = 3;
+  expect(await health()).toEqual({ status: 'degraded', reasons: ['lines of the log are dropped: it cannot be written'] });
+  logger.dropped = 0;
+  expect(await health()).toEqual({ status: 'ok' });
 });

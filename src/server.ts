@@ -68,7 +68,8 @@ export interface ServerOptions {
   /** Undefined: `conf/Server.xml`, else the configuration inside the package. */
   readonly configFile?: string | undefined;
   readonly stateFolder: string;
-  readonly logger: LogLines;
+  /** `dropped`: lines that could not be written and that no line has told of yet. */
+  readonly logger: LogLines & { readonly dropped?: number };
   /** Debug lines for each HTTP connection of a viewer; default: none are made. */
   readonly logConnections?: boolean;
   /** With peers; default: 1. */
@@ -101,6 +102,7 @@ export class MillraceServer {
   static async start(options: ServerOptions): Promise<MillraceServer> {
     const running: Running[] = [];
     const health = new Health(new Conditions());
+    health.conditions.ask(() => ((options.logger.dropped ?? 0) > 0 ? 'lines of the log are dropped: it cannot be written' : null));
     try {
       const { logger } = options;
       return new MillraceServer(await startAll(options, running, health), running, { health, logger });

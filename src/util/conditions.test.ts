@@ -22,3 +22,15 @@ test('there is a limit, beyond which conditions are counted', () => {
   conditions.raise('0', 'another reason');
   expect([conditions.reasons.length, conditions.unlisted, conditions.reasons[0]]).toEqual([MAX_CONDITIONS, 2, 'another reason']);
 });
+
+test('what is asked for its reason tells it while something is wrong, behind what was raised', () => {
+  const conditions = new Conditions();
+  let reason: string | null = null;
+  conditions.ask(() => reason);
+  expect(conditions.reasons).toEqual([]);
+  reason = 'lines are dropped';
+  conditions.raise('a', 'the disk is full');
+  expect(conditions.reasons).toEqual(['the disk is full', 'lines are dropped']);
+  reason = null;
+  expect(conditions.reasons).toEqual(['the disk is full']);
+});

@@ -7,6 +7,8 @@ export const MAX_CONDITIONS = 1000;
 export class Conditions {
   /** Reasons by key. */
   readonly #raised = new Map<string, string>();
+  /** What tells a reason itself whenever it is asked for, null while nothing is wrong. */
+  readonly #told: (() => string | null)[] = [];
   #unlisted = 0;
 
   /** Conditions that found no place since the start. */
@@ -28,8 +30,14 @@ export class Conditions {
     this.#raised.delete(key);
   }
 
-  /** What is wrong, every reason once, in the order in which it came. */
+  /** Asks `reason` whenever reasons are wanted, for what nobody can raise in time. It tells null while nothing is wrong, and never throws. */
+  ask(reason: () => string | null): void {
+    this.#told.push(reason);
+  }
+
+  /** What is wrong, every reason once: those that were raised in the order in which they came, then those that were asked for. */
   get reasons(): string[] {
-    return [...new Set(this.#raised.values())];
+    const told = this.#told.map((reason) => reason()).filter((reason) => reason !== null);
+    return [...new Set([...this.#raised.values(), ...told])];
   }
 }

@@ -24,6 +24,8 @@ export interface LoggerOptions {
 
 /** The log of a program. */
 export interface ProgramLog extends LogLines {
+  /** Lines that could not be written and that no line has told of yet. */
+  readonly dropped: number;
   /** Resolves when every line is written, or could not be within half a second. */
   flush(): Promise<void>;
   /**
@@ -64,6 +66,9 @@ export async function createLogger({ format, level, descriptor = standardError()
     warn: (fields, message) => lines.warn(fields, message),
     error: (fields, message) => lines.error(fields, message),
     child: (fields) => lines.child(fields),
+    get dropped() {
+      return sink.dropped;
+    },
     flush: () => sink.idle(LAST_LINES_MS),
     close,
   };

@@ -102,7 +102,10 @@ export async function startPeers(
   const play =
     publisher === null || egress === undefined
       ? null
-      : new PlaySide({ publisher, iceServersFor: iceServersOf(egress, relayPlans.play), logger: logger.limited, patience });
+      : new PlaySide({
+          ...{ publisher, iceServersFor: iceServersOf(egress, relayPlans.play), turns: limits.newcomers },
+          ...{ logger: logger.limited, patience },
+        });
   const publish = ingest === undefined ? null : publishSide(iceServersOf(ingest, relayPlans.publish), transport, neighbours, running);
   const { virtualHostFor } = neighbours;
   const signalling = new SignallingServer({
@@ -110,6 +113,7 @@ export async function startPeers(
     publish: publish === null ? null : { side: publish, ports: signallingPorts(ingest) },
     virtualHostFor,
     silent: new AddressShares({ perAddress: config.limits.perAddress.signalling }),
+    turns: limits.newcomers,
     refusals: limits.refusals,
   });
   const foreign = new ForeignServer(signalling, logger, patience);

@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { WebSocket } from 'ws';
 import type { Logger } from '../../../util/logger.ts';
+import type { Turns } from '../../../util/newcomer-turns.ts';
 import type { Patience } from '../../../util/patience.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';
 import { DescriptionExchange, EXCHANGE_METHODS, ExchangeRefused } from '../signalling/description-exchange.ts';
@@ -15,6 +16,8 @@ import type { WebrtcPublisher } from './webrtc-publisher.ts';
 export interface PlaySideOptions {
   readonly publisher: WebrtcPublisher;
   readonly iceServersFor: IceServersFor;
+  /** Sessions begin when it is their turn; absent: at once. */
+  readonly turns?: Turns;
   readonly logger: Logger;
   readonly patience?: Patience | undefined;
 }
@@ -25,12 +28,13 @@ export class PlaySide implements SignallingSide {
   readonly #whep: DescriptionExchange;
 
   constructor(options: PlaySideOptions) {
-    const { publisher, logger, iceServersFor, patience } = options;
+    const { publisher, logger, iceServersFor, turns, patience } = options;
     this.#options = options;
     this.#whep = new DescriptionExchange({
       name: 'WHEP',
       peer: 'viewer',
       iceServersFor,
+      turns,
       patience,
       crossOrigin: allowAll,
       logger,
@@ -51,11 +55,11 @@ export class PlaySide implements SignallingSide {
   }
 
   connected(socket: WebSocket, place: RequestPlace, { address }: SignallingClient): void {
-    const { publisher, iceServersFor, logger, patience } = this.#options;
+    const { publisher, iceServersFor, turns, logger, patience } = this.#options;
     // Players take an empty list for relays only, and would connect nowhere: our own TCP candidates are what they ask for.
     const servers = iceServersFor(place);
     const iceServers = servers?.length === 0 ? null : servers;
-    servePlayer(publisher, { socket, target: place.target, client: address, iceServers, logger, patience });
+    servePlayer(publisher, { socket, target: place.target, client: address, iceServers, turns, logger, patience });
   }
 }
 

@@ -3,12 +3,14 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { FakeStream } from '../../../../test/fakes/fake-stream.ts';
+import { HeldTurns } from '../../../../test/fakes/held-turns.ts';
 import { RecordingLogger } from '../../../../test/fakes/recording-logger.ts';
 import { until } from '../../../../test/harness/poll.ts';
 import type { Playlist } from '../../../core/playlist.ts';
 import { MPEG_90K } from '../../../media/timebase.ts';
 import type { AudioTrack, VideoTrack } from '../../../media/track.ts';
 import { systemClock } from '../../../util/clock.ts';
+import { NO_TURNS } from '../../../util/newcomer-turns.ts';
 import { SignallingServer } from '../signalling/signalling-server.ts';
 import { PeerTransport } from '../transport/peer-transport.ts';
 import { PlaySide } from './play-side.ts';
@@ -75,10 +77,13 @@ let attached: WebrtcStream;
 let logger: RecordingLogger;
 /** What origins are asked for. */
 let found: Promise<boolean> | null;
+/** Null: everybody enters at once. */
+let held: HeldTurns | null;
 
 beforeEach(async () => {
   logger = new RecordingLogger();
   found = null;
+  held = null;
   const ports = [{ host: '127.0.0.1', port: 0, addresses: ['127.0.0.1', '203.0.113.5'] }];
   // The number of a free UDP port may be taken for TCP.
   for (let attempt = 0; attempt < 10; attempt += 1) {
@@ -92,6 +97,7 @@ beforeEach(async () => {
   const play = new PlaySide({
     publisher,
     iceServersFor: (place) => (place.transport === 'tcp' ? iceServers : place.transport === 'none' ? [] : null),
+    turns: { take: (newcomer) => (held ?? NO_TURNS).take(newcomer), leave: () => undefined },
     logger,
   });
   signalling = new SignallingServer({ play: { side: play, ports: new Set([3333]) }, publish: null, virtualHostFor });
@@ -164,6 +170,17 @@ function answerTo(offer: string, codec = 'H264'): string {
   }
   return `${lines.join('\r\n')}\r\n`;
 }
+
+test('a player over the WebSocket gets its offer when it is its turn', async () => {
+  held = new HeldTurns();
+  const { waiting } = held;
+  const player = new Player('/app/stream');
+  await player.send({ command: 'request_offer' });
+  await until('the request', () => waiting.length === 1, { deadlineMs: 5000 });
+  expect([transport.sessions, player.heard, waiting[0]?.client]).toEqual([0, [], '192.0.2.1']);
+  waiting[0]?.enter();
+  expect(await player.hears(1)).toMatchObject({ command: 'offer' });
+});
 
 test('an offer has the numbers of the reference server, and candidates of one port', async () => {
   const player = new Player('/app/stream');
@@ -425,6 +442,18 @@ describe('WHEP', () => {
       'a=fmtp:43 apt=42',
       '',
     ].join('\r\n');
+
+  test('an offer is answered when it is the turn of its viewer', async () => {
+    held = new HeldTurns();
+    const { waiting } = held;
+    const replies = [1, 2].map(() => fetch(url('/app/stream?direction=whep'), { method: 'POST', body: offer('H264') }));
+    await until('both requests', () => waiting.length === 2, { deadlineMs: 5000 });
+    expect([transport.sessions, waiting.map(({ client }) => client)]).toEqual([0, ['192.0.2.1', '192.0.2.1']]);
+    waiting[0]?.enter();
+    waiting[1]?.refused('there is no room');
+    const statuses = (await Promise.all(replies)).map(({ status }) => status);
+    expect([statuses.sort(), transport.sessions]).toEqual([[201, 503], 1]);
+  });
 
   test('the answer keeps the numbers of the offer and turns down what is not played', async () => {
     const response = await fetch(url('/app/stream?direction=whep'), { method: 'POST', body: offer('H264') });

@@ -63,9 +63,27 @@ function dialogue() {
     onAnswered: () => told.push('begun'),
   });
   onTestFinished(() => socket.terminate());
-  socket.says({ command: 'request_offer' });
-  return { turns, socket, told };
+  const ask = (): void => {
+    socket.says({ command: 'request_offer' });
+    turns.waiting.splice(0).at(-1)?.enter();
+  };
+  ask();
+  return { turns, socket, told, ask };
 }
+
+test('an offer is made when it is the turn of its peer; one that asks twice gets one', () => {
+  const { turns, socket, told } = dialogue();
+  const offers = () => socket.heard.filter(({ command }) => command === 'offer').length;
+  expect(offers()).toBe(1);
+  socket.says({ command: 'request_offer' });
+  socket.says({ command: 'request_offer' });
+  expect([offers(), turns.waiting.map(({ client }) => client), turns.left]).toEqual([1, ['192.0.2.1', '192.0.2.1'], 1]);
+  turns.waiting[1]?.enter();
+  expect([offers(), told]).toEqual([2, ['closed: the publisher asked for another offer']]);
+  socket.says({ command: 'request_offer' });
+  turns.waiting[2]?.refused('there is no room');
+  expect(socket.heard.at(-1)).toEqual({ code: 503, error: 'there is no room' });
+});
 
 test('an answer is taken when it is the turn of its peer', () => {
   const { turns, socket, told } = dialogue();
@@ -87,13 +105,13 @@ test('an answer that is refused when its turn comes is answered so, and one with
 });
 
 test('a peer that goes, or asks for another offer, waits no longer', () => {
-  const { turns, socket, told } = dialogue();
+  const { turns, socket, told, ask } = dialogue();
   socket.answers('good');
-  socket.says({ command: 'request_offer' });
+  ask();
   expect(turns.left).toBe(1);
   socket.answers('better');
   socket.terminate();
   expect(turns.left).toBe(2);
-  turns.waiting[1]?.enter();
+  turns.waiting[0]?.enter();
   expect(told).toEqual(['closed: the publisher asked for another offer', 'closed: the signalling connection closed']);
 });

@@ -44,6 +44,8 @@ export interface DialogueConnection {
   readonly client: string;
   /** Told with the offer; peers then use nothing but the relays among them. Null: connect directly. */
   readonly iceServers: readonly IceServer[] | null;
+  /** Offers are made and answers taken when it is their turn; absent: at once. */
+  readonly turns?: Turns | undefined;
   readonly logger: Logger;
   readonly patience?: Patience | undefined;
 }
@@ -58,8 +60,6 @@ export interface DialogueOptions<S extends OfferedSession> extends DialogueConne
   readonly open: (request: OfferRequest) => S;
   /** Whether an error of the session is a refusal; others are faults of ours. */
   readonly isRefusal: (error: unknown) => error is Refusal;
-  /** Answers are taken when it is their turn; absent: at once. */
-  readonly turns?: Turns | undefined;
   /** The session has its answer. */
   readonly onAnswered?: (session: S) => void;
   /** What only some peers say; false for an unknown command. */
@@ -73,7 +73,7 @@ export class OfferDialogue<S extends OfferedSession> implements SignallingDialog
   readonly #turns: Turns;
   #session: S | null = null;
   #preparing = false;
-  /** An answer that waits for its turn. */
+  /** An offer or an answer that waits for its turn. */
   #waiting: Newcomer | null = null;
 
   constructor(options: DialogueOptions<S>) {
@@ -84,7 +84,7 @@ export class OfferDialogue<S extends OfferedSession> implements SignallingDialog
   }
 
   get engaged(): boolean {
-    return this.#session !== null || this.#preparing;
+    return this.#session !== null || this.#preparing || this.#waiting !== null;
   }
 
   /** Does nothing when the connection is closed. */
@@ -99,36 +99,19 @@ export class OfferDialogue<S extends OfferedSession> implements SignallingDialog
     if (this.#preparing) return;
     const prepared = target === null ? null : (prepare?.(target) ?? null);
     if (prepared === null) {
-      this.#offer();
+      this.#takeTurn(() => this.#offer());
       return;
     }
     this.#preparing = true;
     const settled = prepared.finally(() => {
       this.#preparing = false;
     });
-    this.#socket.after(settled, () => this.#offer());
+    this.#socket.after(settled, () => this.#takeTurn(() => this.#offer()));
   }
 
   answer(sdp: string): void {
-    const { client } = this.#options;
     if (this.#session === null) throw new SignallingFault(400, 'There is no offer to answer');
-    this.#leave();
-    const newcomer: Newcomer = {
-      client,
-      enter: () => {
-        this.#waiting = null;
-        this.#socket.guard(() => this.#take(sdp));
-      },
-      failed: () => this.#socket.close('the server failed on the answer'),
-      refused: (reason) => {
-        this.#waiting = null;
-        this.#socket.guard(() => {
-          throw new SignallingFault(503, reason);
-        });
-      },
-    };
-    this.#waiting = newcomer;
-    this.#turns.take(newcomer);
+    this.#takeTurn(() => this.#take(sdp));
   }
 
   candidates(lines: string): void {
@@ -199,6 +182,27 @@ export class OfferDialogue<S extends OfferedSession> implements SignallingDialog
       });
       throw fault;
     }
+  }
+
+  /** What it waited for before is not wanted any more. */
+  #takeTurn(action: () => void): void {
+    this.#leave();
+    const newcomer: Newcomer = {
+      client: this.#options.client,
+      enter: () => {
+        this.#waiting = null;
+        this.#socket.guard(action);
+      },
+      failed: () => this.#socket.close('the server failed on a message'),
+      refused: (reason) => {
+        this.#waiting = null;
+        this.#socket.guard(() => {
+          throw new SignallingFault(503, reason);
+        });
+      },
+    };
+    this.#waiting = newcomer;
+    this.#turns.take(newcomer);
   }
 
   #leave(): void {

@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { HttpFault } from '../../../delivery/http/answer-sink.ts';
 import type { AddressShares } from '../../../util/address-shares.ts';
+import { type Newcomer, NO_TURNS, type Turns } from '../../../util/newcomer-turns.ts';
 import type { RefusalLog } from '../../../util/refusal-log.ts';
 import { placeOf, type RequestPlace } from './request-place.ts';
 
@@ -41,6 +42,8 @@ export interface SignallingOptions {
   readonly virtualHostFor: (host: string) => string | undefined;
   /** WebSockets by address that have not asked for anything; absent: no limit. */
   readonly silent?: AddressShares;
+  /** WebSockets are opened when it is their turn; absent: at once. */
+  readonly turns?: Turns;
   /** Told of those that are refused; absent: nobody is. */
   readonly refusals?: RefusalLog;
 }
@@ -86,17 +89,38 @@ export class SignallingServer {
       return;
     }
     socket.once('close', () => seat?.leave());
-    this.#sockets.handleUpgrade(request, socket, head, (connection) => {
-      // From here on its sessions are counted.
-      connection.once('message', () => seat?.leave());
-      this.#connected(connection, place, client);
-    });
+    this.#takeTurn(socket, client, () =>
+      this.#sockets.handleUpgrade(request, socket, head, (connection) => {
+        // From here on its sessions are counted.
+        connection.once('message', () => seat?.leave());
+        this.#connected(connection, place, client);
+      }),
+    );
   }
 
   /** Ends all connections. Idempotent. */
   close(): void {
     for (const connection of this.#sockets.clients) connection.terminate();
     this.#sockets.close();
+  }
+
+  /** One that has gone waits no longer. */
+  #takeTurn(socket: Duplex, { address }: SignallingClient, open: () => void): void {
+    const newcomer: Newcomer = {
+      client: address,
+      enter: () => {
+        if (!socket.destroyed) open();
+      },
+      failed: () => socket.destroy(),
+      // Nobody reads from it, so that it would never end by itself.
+      refused: () =>
+        socket.end('HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n', () =>
+          socket.destroy(),
+        ),
+    };
+    const { turns = NO_TURNS } = this.#options;
+    turns.take(newcomer);
+    socket.once('close', () => turns.leave(newcomer));
   }
 
   #connected(socket: WebSocket, place: RequestPlace, client: SignallingClient): void {
