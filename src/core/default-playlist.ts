@@ -1,31 +1,51 @@
 /** The playlist a publisher makes for streams whose output profile declares none. */
 import type { AudioTrack, Track, VideoTrack } from '../media/track.ts';
-import type { Playlist } from './playlist.ts';
+import type { Playlist, PlaylistRendition } from './playlist.ts';
 
 /** With this hint a rendition takes the first video track of its variant, and whatever the publisher takes of its audio tracks. */
 const FIRST_OR_ALL = -1;
 
-/** One rendition of the first video and the first audio track that `canServe`; null when there is neither. */
+/** What a publisher can do with tracks. */
+export interface DefaultChoice {
+  /** Its players can be sent this track. */
+  readonly canServe: (track: VideoTrack | AudioTrack) => boolean;
+  /** Of those that can be served: every player takes it, so it goes before those that only some take. Absent: every player takes them all. */
+  readonly isCommon?: (track: VideoTrack | AudioTrack) => boolean;
+  /** Players choose between renditions by their codecs: audio in another codec is a rendition more, behind the first. Absent: false. */
+  readonly everyAudioCodec?: boolean;
+}
+
+/** One rendition of the first video and the first audio track that fit best, and more where the choice says so; null when there is neither. */
 export function defaultPlaylist(
   tracks: readonly Track[],
-  canServe: (track: VideoTrack | AudioTrack) => boolean,
+  { canServe, isCommon = () => true, everyAudioCodec = false }: DefaultChoice,
   playlist: Omit<Playlist, 'renditions'>,
 ): Playlist | null {
-  const variantOf = (type: 'video' | 'audio'): string | undefined =>
-    tracks.find((track): track is VideoTrack | AudioTrack => track.type === type && canServe(track))?.variantName;
-  const [videoVariantName, audioVariantName] = [variantOf('video'), variantOf('audio')];
-  if (videoVariantName === undefined && audioVariantName === undefined) return null;
+  const servable = tracks.filter((track): track is VideoTrack | AudioTrack => track.type !== 'data' && canServe(track));
+  const ofType = (type: 'video' | 'audio'): (VideoTrack | AudioTrack)[] => {
+    const all = servable.filter((track) => track.type === type);
+    return [...all.filter(isCommon), ...all.filter((track) => !isCommon(track))];
+  };
+  const [video] = ofType('video');
+  const [audio, ...others] = ofType('audio');
+  if (video === undefined && audio === undefined) return null;
+  const renditions = [rendition('default', video, audio)];
+  const codecs = new Set(audio === undefined ? [] : [audio.codec]);
+  for (const other of everyAudioCodec ? others : []) {
+    // A rendition has all audio of its variant.
+    if (codecs.has(other.codec) || other.variantName === audio?.variantName) continue;
+    codecs.add(other.codec);
+    renditions.push(rendition(other.codec.toLowerCase(), video, other));
+  }
+  return { ...playlist, publisherDefault: true, renditions };
+}
+
+function rendition(name: string, video: Track | undefined, audio: Track | undefined): PlaylistRendition {
   return {
-    ...playlist,
-    publisherDefault: true,
-    renditions: [
-      {
-        name: 'default',
-        videoVariantName: videoVariantName ?? '',
-        audioVariantName: audioVariantName ?? '',
-        videoIndexHint: FIRST_OR_ALL,
-        audioIndexHint: FIRST_OR_ALL,
-      },
-    ],
+    name,
+    videoVariantName: video?.variantName ?? '',
+    audioVariantName: audio?.variantName ?? '',
+    videoIndexHint: FIRST_OR_ALL,
+    audioIndexHint: FIRST_OR_ALL,
   };
 }

@@ -1,71 +1,42 @@
 /** The examples of docs/guide/record.md do what it says, with the configuration that comes along. */
 import { execFile } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { expect, onTestFinished, test, vi } from 'vitest';
-import { defaultServerXml } from '../../src/config/index.ts';
-import { MillraceServer } from '../../src/server.ts';
-import { RecordingLogger } from '../fakes/recording-logger.ts';
+import { expect, onTestFinished, test } from 'vitest';
 import { ApiClient } from '../harness/api-client.ts';
 import { until } from '../harness/poll.ts';
-import { freePorts } from '../harness/ports.ts';
 import { publish } from '../harness/publisher.ts';
 import { ROOT } from '../harness/server.ts';
+import { startShippedServer } from '../harness/shipped-server.ts';
 
 const GUIDE = readFileSync(path.join(ROOT, 'docs/guide/record.md'), 'utf8');
-const TOKEN = 'token';
 const APP = '/v1/vhosts/default/apps/app';
 
 function blocks(language: string): string[] {
   return [...GUIDE.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'gms'))].map(([, text = '']) => text);
 }
 
-/** The shipped configuration on free ports, and a publisher of `live`. */
+/** The shipped configuration, and a publisher of `live`. */
 async function start() {
-  const names = [
-    'API',
-    'RTMP_PROV',
-    'SRT_PROV',
-    'WEBRTC_SIGNALLING',
-    'WEBRTC_CANDIDATE',
-    'WEBRTC_TCP_RELAY',
-    'ORIGIN',
-    'MPEGTS_PROV',
-    'SRT_PUB',
-  ];
-  const ports = new Map((await freePorts(names.length)).map((port, index) => [names[index], port]));
-  const udp = new Set(['WEBRTC_CANDIDATE', 'MPEGTS_PROV']);
-  for (const [name = '', port] of ports) vi.stubEnv(`OME_${name}_PORT`, udp.has(name) ? `${port}/udp` : String(port));
-  vi.stubEnv('OME_LLHLS_STREAM_PORT', String(ports.get('WEBRTC_SIGNALLING')));
-  vi.stubEnv('MILLRACE_ACCESS_TOKEN', TOKEN);
-  const folder = mkdtempSync(path.join(tmpdir(), 'millrace-guide-'));
-  const configFile = path.join(folder, 'Server.xml');
-  writeFileSync(configFile, defaultServerXml().replace('>9998<', `>${ports.get('SRT_PUB')}<`));
-  const state = path.join(folder, 'state');
-  const server = await MillraceServer.start({ configFile, stateFolder: state, logger: new RecordingLogger() });
-  const encoder = publish({ url: `rtmp://127.0.0.1:${ports.get('RTMP_PROV')}/app/live` });
+  const { ports, token, state } = await startShippedServer();
+  const encoder = publish({ url: `rtmp://127.0.0.1:${ports.RTMP_PROV}/app/live` });
   onTestFinished(async () => {
     await encoder.stop();
-    await server.stop();
-    vi.unstubAllEnvs();
-    rmSync(folder, { recursive: true, force: true });
   });
-  const api = `http://127.0.0.1:${ports.get('API')}`;
-  const client = new ApiClient(api, TOKEN);
-  const playlist = `http://127.0.0.1:${ports.get('WEBRTC_SIGNALLING')}/app/live/llhls.m3u8`;
+  const api = `http://127.0.0.1:${ports.API}`;
+  const playlist = `http://127.0.0.1:${ports.WEBRTC_SIGNALLING}/app/live/llhls.m3u8`;
   await until('the stream', async () => (await fetch(playlist)).status === 200);
-  return { api, client, state };
+  return { api, token, client: new ApiClient(api, token), state };
 }
 
 test('every command is answered with 200, and the files are where the guide says', { timeout: 60_000 }, async () => {
-  const { api, client, state } = await start();
-  const token = Buffer.from(TOKEN).toString('base64');
+  const { api, token, client, state } = await start();
+  const credentials = Buffer.from(token).toString('base64');
   const commands = blocks('sh');
   expect(commands).toHaveLength(2);
   for (const command of commands) {
-    const script = `set -euo pipefail\nAPI=${api}\nAUTH='Authorization: Basic ${token}'\n${command.replaceAll('curl ', "curl -sS -w '\\n' ")}`;
+    const script = `set -euo pipefail\nAPI=${api}\nAUTH='Authorization: Basic ${credentials}'\n${command.replaceAll('curl ', "curl -sS -w '\\n' ")}`;
     const { stdout } = await promisify(execFile)('bash', ['-c', script]);
     const answers = stdout.trim().split('\n');
     expect(answers).toHaveLength(3);

@@ -6,6 +6,7 @@ import type { Playlist } from '../../core/playlist.ts';
 import type { PublishableStream, Publisher } from '../../core/publishing.ts';
 import { addressOf, streamKey } from '../../core/stream-address.ts';
 import type { StreamFinder } from '../../core/stream-demand.ts';
+import { AudioCodec } from '../../media/codec.ts';
 import type { Track } from '../../media/track.ts';
 import { LinkReporter, type LinkStatistics } from '../../transport/srt/link-reporter.ts';
 import { SrtListener, type SrtListenerConfig } from '../../transport/srt/listener.ts';
@@ -65,13 +66,17 @@ export class SrtPublisher implements Publisher {
     return this.#reporter.statistics();
   }
 
-  /** First video and first audio that a transport stream can carry. */
+  /** First video and first audio that a transport stream can carry; AAC, which every receiver knows, before other audio. */
   defaultPlaylist(tracks: readonly Track[]): Playlist | null {
-    return defaultPlaylist(tracks, canCarry, {
-      name: DEFAULT_PLAYLIST_NAME,
-      fileName: DEFAULT_PLAYLIST_FILE,
-      options: { webrtcAutoAbr: true, hlsChunklistPathDepth: -1, enableTsPackaging: false, enableSubtitles: true },
-    });
+    return defaultPlaylist(
+      tracks,
+      { canServe: canCarry, isCommon: ({ type, codec }) => type === 'video' || codec === AudioCodec.AAC },
+      {
+        name: DEFAULT_PLAYLIST_NAME,
+        fileName: DEFAULT_PLAYLIST_FILE,
+        options: { webrtcAutoAbr: true, hlsChunklistPathDepth: -1, enableTsPackaging: false, enableSubtitles: true },
+      },
+    );
   }
 
   attach(stream: PublishableStream): SrtStream {

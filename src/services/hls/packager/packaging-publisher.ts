@@ -1,11 +1,11 @@
 /** What both publishers are: they make packaged streams, and one default playlist for streams that have none. */
-import { defaultPlaylist } from '../../../core/default-playlist.ts';
+import { type DefaultChoice, defaultPlaylist } from '../../../core/default-playlist.ts';
 import type { PublisherKind } from '../../../core/kinds.ts';
 import type { Playlist } from '../../../core/playlist.ts';
 import type { PublishableStream, Publisher } from '../../../core/publishing.ts';
 import { addressOf, type StreamAddress } from '../../../core/stream-address.ts';
 import type { OutletOpener } from '../../../delivery/outlet/messages.ts';
-import type { AudioTrack, Track, VideoTrack } from '../../../media/track.ts';
+import type { Track } from '../../../media/track.ts';
 import { DvrStorage } from '../dvr/dvr-storage.ts';
 import type { PackagingSettings } from '../wire/settings.ts';
 import type { PackagedStream, PackagedStreamOptions } from './packaged-stream.ts';
@@ -36,9 +36,9 @@ export abstract class PackagingPublisher<Settings extends PackagingSettings, Str
     this.#storage = storage;
   }
 
-  /** The first video and the first audio track that can be served. */
+  /** The video and the audio that most players take; where players choose by codec, other audio codecs behind it. */
   defaultPlaylist(tracks: readonly Track[], settings: Settings): Playlist | null {
-    return settings.createDefaultPlaylist ? defaultPlaylist(tracks, this.canServe, this.ownPlaylist) : null;
+    return settings.createDefaultPlaylist ? defaultPlaylist(tracks, this.choice, this.ownPlaylist) : null;
   }
 
   attach(stream: PublishableStream, settings: Settings): Stream {
@@ -54,6 +54,6 @@ export abstract class PackagingPublisher<Settings extends PackagingSettings, Str
   }
 
   protected abstract readonly ownPlaylist: Omit<Playlist, 'renditions'>;
-  protected abstract readonly canServe: (track: VideoTrack | AudioTrack) => boolean;
+  protected abstract readonly choice: DefaultChoice;
   protected abstract open(options: PackagedStreamOptions<Settings>): Stream;
 }

@@ -28,7 +28,12 @@ const SILENT: Playlist = { name: 's', fileName: 's', options, renditions: [rendi
 
 const NO_AUDIO = 'viewers over WebRTC get no audio: it is in AAC, which WebRTC does not carry. Let an output profile make OPUS of it';
 const NO_VIDEO = 'a viewer over WebRTC gets no video: its player takes none of H265. Let an output profile make H264 of it';
-const SOME = "viewers over WebRTC miss the video of 'sd': it is in VP9, which WebRTC does not carry. Let an output profile make H264 of it";
+const SOME = "viewers over WebRTC do not get 'sd': the video is in VP9, which WebRTC does not carry. Let an output profile make H264 of it";
+const HALF: Playlist = { ...LADDER, renditions: [rendition('hd', 'high', 'aac'), rendition('sd', 'low', 'opus')] };
+const DOUBLE: Playlist = { ...LADDER, renditions: [rendition('hd aac', 'high', 'aac'), rendition('hd', 'high', 'opus')] };
+const NO_HD =
+  "viewers over WebRTC do not get 'hd': the audio is in AAC, which WebRTC does not carry. Let an output profile make OPUS of it";
+const LOW = videoTrack({ variantName: 'low' });
 
 test.each<[string, Playlist, Track[], readonly MediaKind[], readonly MediaKind[], string[]]>([
   ['everything there is', OWN, [H264, OPUS], BOTH, BOTH, []],
@@ -38,6 +43,8 @@ test.each<[string, Playlist, Track[], readonly MediaKind[], readonly MediaKind[]
   ['audio that nobody asked for', OWN, [H264, AAC], ['video'], ['video'], []],
   ['H.265 for a player without', OWN, [HEVC, OPUS], BOTH, ['audio'], [NO_VIDEO]],
   ['a rendition that WebRTC does not carry', LADDER, [H264, VP9, OPUS], BOTH, BOTH, [SOME]],
+  ['a rendition whose audio WebRTC does not carry', HALF, [H264, LOW, AAC, OPUS], BOTH, BOTH, [NO_HD]],
+  ['a rendition in AAC beside the same in Opus', DOUBLE, [H264, AAC, OPUS], BOTH, BOTH, []],
   ['a playlist without audio', SILENT, [H264, AAC], BOTH, ['video'], []],
 ])('%s', (_name, playlist, tracks, asked, agreed, texts) => {
   expect(missingMedia({ playlist, tracks, asked, agreed }).map(({ text }) => text)).toEqual(texts);

@@ -1,5 +1,5 @@
 /** What viewers over WebRTC do not get of a stream, in sentences that tell the operator what to do about it. */
-import type { Playlist } from '../../../core/playlist.ts';
+import type { Playlist, PlaylistRendition } from '../../../core/playlist.ts';
 import { AudioCodec, VideoCodec } from '../../../media/codec.ts';
 import type { Track } from '../../../media/track.ts';
 import { isPlayable, type MediaKind, type WebrtcTrack } from './codec-plan.ts';
@@ -47,9 +47,10 @@ export function missingMedia({ playlist, tracks, asked, agreed }: ViewerTerms): 
     }
     // The publisher's own playlist takes the first that can be sent, which is what it is for.
     if (unplayable.length === 0 || playlist.publisherDefault === true) return [];
-    const names = renditionsOf(playlist, kind, new Set(unplayable.map(([name]) => name)));
+    const names = renditionsWithout(playlist, kind, new Set(unplayable.map(([name]) => name)));
+    if (names.length === 0) return [];
     const codecs = codecsOf(unplayable.flatMap(([, members]) => members));
-    const text = `viewers over WebRTC miss the ${kind} of ${names}: it is in ${codecs}, which WebRTC does not carry. ${cure(kind)}`;
+    const text = `viewers over WebRTC do not get ${listed(names)}: the ${kind} is in ${codecs}, which WebRTC does not carry. ${cure(kind)}`;
     return [{ key: `${kind} of some renditions not carried`, text }];
   });
 }
@@ -59,11 +60,17 @@ function isWanted({ renditions, publisherDefault }: Playlist, kind: MediaKind, v
   return renditions.some((rendition) => (kind === 'video' ? rendition.videoVariantName : rendition.audioVariantName) === variant);
 }
 
-function renditionsOf({ renditions }: Playlist, kind: MediaKind, variants: ReadonlySet<string>): string {
-  const names = renditions
-    .filter((rendition) => variants.has(kind === 'video' ? rendition.videoVariantName : rendition.audioVariantName))
-    .map(({ name }) => `'${name}'`);
-  return `${names.slice(0, NAMED_RENDITIONS).join(', ')}${names.length > NAMED_RENDITIONS ? ' and more' : ''}`;
+/** Names of the renditions whose `kind` is among `unplayable`, but for those whose video comes with other audio as well. */
+function renditionsWithout({ renditions }: Playlist, kind: MediaKind, unplayable: ReadonlySet<string>): string[] {
+  if (kind === 'video') return renditions.filter(({ videoVariantName }) => unplayable.has(videoVariantName)).map(({ name }) => name);
+  const isLacking = ({ audioVariantName }: PlaylistRendition): boolean => unplayable.has(audioVariantName);
+  const covered = new Set(renditions.filter((rendition) => !isLacking(rendition)).map(({ videoVariantName }) => videoVariantName));
+  return renditions.filter((rendition) => isLacking(rendition) && !covered.has(rendition.videoVariantName)).map(({ name }) => name);
+}
+
+function listed(names: readonly string[]): string {
+  const some = names.slice(0, NAMED_RENDITIONS).map((name) => `'${name}'`);
+  return `${some.join(', ')}${names.length > NAMED_RENDITIONS ? ' and more' : ''}`;
 }
 
 function codecsOf(tracks: readonly WebrtcTrack[]): string {

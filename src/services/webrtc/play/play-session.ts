@@ -300,12 +300,17 @@ export class PlaySession implements PeerListener {
     }
   }
 
-  /** The renditions in the negotiated codecs. */
+  /**
+   * The renditions that have all that was negotiated, in its codecs: in others the viewer would miss video or audio. Only where there is
+   * none, those that have a part of it.
+   */
   #filtered(renditions: readonly StreamRendition[]): StreamRendition[] {
     const medias = this.#agreement?.medias ?? [];
-    return renditions.filter((rendition) =>
+    const inPart = renditions.filter((rendition) =>
       medias.every(({ kind, codec }) => rendition[kind] === null || rendition[kind].track.codec === codec),
     );
+    const whole = inPart.filter((rendition) => medias.every(({ kind }) => rendition[kind] !== null));
+    return whole.length > 0 ? whole : inPart;
   }
 
   /** A new estimate, when the report brings one. */

@@ -296,6 +296,26 @@ test('another codec gets other renditions, none is forbidden', async () => {
   expect(renditions.map(({ name }) => name)).toEqual(['other']);
 });
 
+test('of one video with AAC and with Opus, and without audio, the viewer gets the one with Opus', async () => {
+  const aac: AudioTrack = { ...OPUS, id: 8, variantName: 'aac', codec: 'AAC', codecString: 'mp4a.40.2' };
+  const rendition = (name: string, audioVariantName: string) => ({
+    ...{ name, audioVariantName, videoVariantName: 'high', videoIndexHint: -1, audioIndexHint: -1 },
+  });
+  stream.tracks = [video(2, 'high'), aac, OPUS];
+  const both = { ...LADDER, renditions: [rendition('aac', 'aac'), rendition('mute', ''), rendition('opus', 'opus')] };
+  stream.playlists = [both, { ...both, fileName: 'silent', renditions: both.renditions.slice(0, 2) }];
+  attached.onTracks(stream.tracks);
+  const namesOf = async (file: string): Promise<string[]> => {
+    const player = new Player(`/app/stream/${file}`);
+    const { id, sdp } = await player.offer();
+    await player.send({ command: 'answer', id, sdp: { type: 'answer', sdp: answerTo(sdp) } });
+    const { renditions } = (await player.hears(2))['message'] as { renditions: { name: string }[] };
+    return renditions.map(({ name }) => name);
+  };
+  expect(await namesOf('master')).toEqual(['opus']);
+  expect(await namesOf('silent')).toEqual(['aac', 'mute']);
+});
+
 describe('refusals close the connection', () => {
   const cases: { name: string; path?: string; messages: (id: number, sdp: string) => (object | string)[]; code: number; error?: string }[] =
     [

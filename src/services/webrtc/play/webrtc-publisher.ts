@@ -6,7 +6,7 @@ import type { PublishableStream, Publisher } from '../../../core/publishing.ts';
 import { addressOf, streamKey } from '../../../core/stream-address.ts';
 import type { StreamFinder } from '../../../core/stream-demand.ts';
 import { VideoCodec } from '../../../media/codec.ts';
-import type { Track } from '../../../media/track.ts';
+import type { AudioTrack, Track, VideoTrack } from '../../../media/track.ts';
 import type { Clock } from '../../../util/clock.ts';
 import { forEachGuarded } from '../../../util/guarded.ts';
 import type { Logger } from '../../../util/logger.ts';
@@ -53,9 +53,8 @@ export class WebrtcPublisher implements Publisher<WebrtcSettings> {
   defaultPlaylist(tracks: readonly Track[], settings: WebrtcSettings): Playlist | null {
     if (!settings.createDefaultPlaylist) return null;
     // Not every browser decodes AV1.
-    const isCommon = (track: Track): boolean => isPlayable(track) && track.codec !== VideoCodec.AV1;
-    const hasCommon = tracks.some((track) => track.type === 'video' && isCommon(track));
-    return defaultPlaylist(tracks, hasCommon ? isCommon : isPlayable, {
+    const choice = { canServe: isPlayable, isCommon: ({ codec }: VideoTrack | AudioTrack): boolean => codec !== VideoCodec.AV1 };
+    return defaultPlaylist(tracks, choice, {
       name: DEFAULT_PLAYLIST,
       fileName: DEFAULT_PLAYLIST,
       options: { webrtcAutoAbr: false, hlsChunklistPathDepth: -1, enableTsPackaging: false, enableSubtitles: true },

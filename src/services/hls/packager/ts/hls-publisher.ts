@@ -1,4 +1,5 @@
 /** The HLS publisher of version 3 playlists and MPEG-TS segments (RFC 8216). */
+import type { DefaultChoice } from '../../../../core/default-playlist.ts';
 import { PublisherKind } from '../../../../core/kinds.ts';
 import type { HlsSettings } from '../../wire/settings.ts';
 import type { PackagedStreamOptions } from '../packaged-stream.ts';
@@ -9,7 +10,7 @@ import { isServableInTs } from './variants.ts';
 /** Its default playlist is `ts:playlist.m3u8`. */
 export class HlsPublisher extends PackagingPublisher<HlsSettings, HlsStream> {
   override readonly kind = PublisherKind.HLS;
-  protected override readonly canServe = isServableInTs;
+  protected override readonly choice: DefaultChoice = { canServe: isServableInTs };
   protected override readonly ownPlaylist = {
     name: 'hls_default',
     fileName: 'playlist',

@@ -105,7 +105,11 @@ function playThrough(
     for (const name of mediaNames(delivery, file)) {
       const segments = fetched.get(name) ?? new Map<string, Uint8Array>();
       fetched.set(name, segments);
-      for (const { uri } of mediaPlaylist(delivery, name).segments) if (!segments.has(uri)) segments.set(uri, delivery.get(uri).body);
+      // It waits for its first segment.
+      const playlist = delivery.request(name)?.response?.text;
+      if (playlist === undefined) continue;
+      for (const { uri } of (HlsParser.parse(playlist) as HlsParser.types.MediaPlaylist).segments)
+        if (!segments.has(uri)) segments.set(uri, delivery.get(uri).body);
     }
   };
   for (const [index, packet] of packets.entries()) {

@@ -89,7 +89,11 @@ describe('HlsView', () => {
   it('writes the media playlist, before and after the first segments', () => {
     view.update(PLAYLISTS);
     const head = '#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-TARGETDURATION:4\n';
-    expect(delivery.get('medialist_7_hls.m3u8')).toMatchObject({ status: 200, text: `${head}#EXT-X-MEDIA-SEQUENCE:0\n` });
+    const [patient, gone, waits] = [1, 2, 3].map(() => delivery.request('medialist_7_hls.m3u8'));
+    gone?.abort();
+    delivery.context.advance(10_000);
+    expect([patient?.response, gone?.response]).toMatchObject([{ status: 200, text: `${head}#EXT-X-MEDIA-SEQUENCE:0\n` }, null]);
+    expect(waits?.response).toMatchObject({ status: 200 });
     append(0);
     append(1, { duration: 4.0004 });
     append(2, { discontinuity: true, discontinuities: 1 });
@@ -98,6 +102,26 @@ describe('HlsView', () => {
         `#EXT-X-PROGRAM-DATE-TIME:${formatLocalTime(WALL + 4000)}\n#EXTINF:4.000,\nseg_7_1_hls.ts\n` +
         `#EXT-X-DISCONTINUITY\n#EXT-X-PROGRAM-DATE-TIME:${formatLocalTime(WALL + 8000)}\n#EXTINF:4.000,\nseg_7_2_hls.ts\n`,
     );
+  });
+
+  it('holds requests for a media playlist until it has a segment, or the stream has an end', () => {
+    view.update(PLAYLISTS);
+    const first = delivery.request('medialist_7_hls.m3u8');
+    delivery.context.advance(9000);
+    expect(first?.response).toBeNull();
+    append(0);
+    expect(first?.response?.text).toContain('seg_7_0_hls.ts');
+    open();
+    view.update(PLAYLISTS);
+    const [concluded] = [delivery.request('medialist_7_hls.m3u8')];
+    view.update({ type: 'conclude' } satisfies HlsUpdate);
+    expect(concluded?.response?.text.endsWith('#EXT-X-ENDLIST\n')).toBe(true);
+    open();
+    view.update(PLAYLISTS);
+    const [closed, other] = [delivery.request('medialist_7_hls.m3u8'), delivery.request('medialist_8_hls.m3u8')];
+    expect(other?.response).toMatchObject({ status: 404 });
+    view.close();
+    expect(closed?.response).toMatchObject({ status: 404 });
   });
 
   it('ends the playlists when the stream is concluded', () => {

@@ -1,5 +1,6 @@
 /** Answers requests for HLS over MPEG-TS in a delivery thread. */
 import type { DeliveryExchange, OutletView, ViewContext } from '../../../../delivery/outlet/view.ts';
+import { WaitingRoom } from '../../../../delivery/outlet/waiting-room.ts';
 import { respondWords, Words } from '../../../../delivery/outlet/words.ts';
 import { multivariantText } from '../../wire/ts/multivariant-text.ts';
 import type { HlsMultivariant, HlsSegment, HlsUpdate } from '../../wire/ts/update.ts';
@@ -23,10 +24,14 @@ const MEDIA_NAME = /^medialist_(\d+)_hls\.m3u8$/;
 const SEGMENT_NAME = /^seg_(\d+)_(\d{1,15})_hls\.ts$/;
 /** A player that has not asked for anything for so many segment durations is gone. */
 const VIEWER_PATIENCE = 2.5;
+/** How long the first segment of a stream is waited for, ms: many players give a stream up whose playlist is empty. */
+const START_WAIT = 10_000;
+/** Held requests; the thread holds fewer of all streams together (`DeliveryLimits.waiting`). */
+const MAX_WAITERS = 100_000;
 
 const encoder = new TextEncoder();
 
-/** Answers at once: nothing waits for media that is still to come. `close` forgets what there was. */
+/** Holds requests for a media playlist until it has a segment; nothing else waits. `close` answers them and forgets what there was. */
 export class HlsView implements OutletView {
   readonly #settings: HlsViewSettings;
   readonly #context: ViewContext;
@@ -34,10 +39,12 @@ export class HlsView implements OutletView {
   /** By file name; null until the stream has started. */
   #playlists: Map<string, HlsMultivariant> | null = null;
   #concluded = false;
+  readonly #lobby: WaitingRoom;
 
   constructor(settings: HlsViewSettings, context: ViewContext) {
     this.#settings = settings;
     this.#context = context;
+    this.#lobby = new WaitingRoom(context, MAX_WAITERS);
   }
 
   update(payload: unknown): void {
@@ -46,6 +53,7 @@ export class HlsView implements OutletView {
     if (update.type === 'playlists') this.#setPlaylists(update.playlists, update.variants);
     else if (update.type === 'conclude') this.#conclude();
     else this.#change(update);
+    if (this.#lobby.size > 0) this.#lobby.retry();
   }
 
   handle(exchange: DeliveryExchange): boolean {
@@ -63,6 +71,7 @@ export class HlsView implements OutletView {
   close(): void {
     this.#variants.clear();
     this.#playlists = new Map();
+    this.#lobby.close();
   }
 
   #setPlaylists(playlists: readonly HlsMultivariant[], variants: readonly string[]): void {
@@ -102,13 +111,27 @@ export class HlsView implements OutletView {
 
   #answerMedia(exchange: DeliveryExchange, name: RegExpExecArray | null): void {
     const variantId = name?.[1];
-    const variant = this.#variants.get(variantId ?? '');
-    if (variantId === undefined || variant === undefined) {
-      if (variantId === undefined) respondWords(exchange, 400, Words.NO_NAME);
-      else respondWords(exchange, 404, Words.NO_TRACK);
+    if (variantId === undefined) {
+      respondWords(exchange, 400, Words.NO_NAME);
       return;
     }
-    if (!this.#admit(exchange)) return;
+    if (this.#variants.has(variantId) && !this.#admit(exchange)) return;
+    const answer = (): void => this.#respondMedia(exchange, variantId);
+    const attempt = (): boolean => {
+      if (!this.#concluded && this.#variants.get(variantId)?.segments.length === 0) return false;
+      answer();
+      return true;
+    };
+    if (!attempt() && !this.#lobby.add({ exchange, attempt, giveUp: answer }, START_WAIT)) answer();
+  }
+
+  /** With what there is. */
+  #respondMedia(exchange: DeliveryExchange, variantId: string): void {
+    const variant = this.#variants.get(variantId);
+    if (variant === undefined) {
+      respondWords(exchange, 404, Words.NO_TRACK);
+      return;
+    }
     const text = this.#mediaText(variantId, variant, this.#rewind(exchange));
     exchange.respond(200, [PLAYLIST_TYPE, ...cacheControl(this.#settings.cacheControl.chunklistMaxAge)], [text]);
   }

@@ -1,0 +1,145 @@
+/** Every address that README and guides name to players has video and audio, with the configuration that comes along and in what the API makes of nothing. */
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { Audio, PeerConnection, type Track as PeerTrack, Video } from 'node-datachannel';
+import { expect, onTestFinished, test } from 'vitest';
+import { requireProgram } from '../../scripts/ensure-tools.ts';
+import { ApiClient } from '../harness/api-client.ts';
+import { Child } from '../harness/child.ts';
+import { until } from '../harness/poll.ts';
+import { publish } from '../harness/publisher.ts';
+import { ROOT } from '../harness/server.ts';
+import { type ShippedServer, startShippedServer } from '../harness/shipped-server.ts';
+import { SocketViewer } from '../harness/socket-viewer.ts';
+
+/** Packets of each kind after which there is no doubt. */
+const ENOUGH = 30;
+const WAIT = { deadlineMs: 40_000, everyMs: 100 };
+const PLAYED = /\b(?:https?|wss?|srt):\/\/(?:HOST|localhost):(?:3333|9998)[^\s'"`<>|)]*(?:APP\/STREAM|app\/live)[^\s'"`<>|)]*/g;
+const SENT_OR_STILL = /direction=(?:whip|send)|thumb\./;
+/** The example of a ladder has a stream of its own. */
+const MASTERS = ['http://HOST:3333/APP/STREAM/master.m3u8', 'http://HOST:3333/APP/STREAM/ts:master.m3u8'];
+const WHEP_MASTER = 'http://HOST:3333/APP/STREAM/master?direction=whep';
+
+/** With `HOST`, `APP` and `STREAM`, each once. */
+function documented(): string[] {
+  const guides = readdirSync(path.join(ROOT, 'docs/guide')).map((name) => path.join('docs/guide', name));
+  const texts = ['README.md', ...guides].map((file) => readFileSync(path.join(ROOT, file), 'utf8'));
+  const written = texts.flatMap((text) => text.match(PLAYED) ?? []).filter((url) => !SENT_OR_STILL.test(url));
+  const generic = written.map((url) => url.replace('localhost', 'HOST').replace('app/live', 'APP/STREAM'));
+  return [...new Set(generic)].sort();
+}
+
+/** Packets of video and audio that came. */
+interface Heard {
+  readonly video: number;
+  readonly audio: number;
+}
+
+/** What ffmpeg reads within a few seconds of media. */
+async function readByFfmpeg(url: string): Promise<Heard> {
+  if (url.startsWith('http')) await until(url, async () => (await fetch(url)).status === 200, WAIT);
+  const output = ['-map', '0:v:0', '-map', '0:a:0', '-t', '3', '-c', 'copy', '-f', 'framecrc', '-'];
+  const reader = new Child(requireProgram('ffmpeg'), ['-v', 'error', '-nostdin', '-i', url, ...output]);
+  onTestFinished(async () => void (await reader.kill()));
+  const { code } = await reader.ended(WAIT.deadlineMs);
+  if (code !== 0) throw new Error(`${url}: ${reader.stderr.slice(-1000)}`);
+  const packets = (stream: number): number => reader.stdout.match(new RegExp(`^${stream},`, 'gm'))?.length ?? 0;
+  return { video: packets(0), audio: packets(1) };
+}
+
+class CountingViewer extends SocketViewer {
+  /** Packets by payload type. */
+  readonly counts = new Map<number, number>();
+
+  protected override onRtp(packet: Buffer): void {
+    super.onRtp(packet);
+    const type = packet.readUInt8(1) & 0x7f;
+    this.counts.set(type, (this.counts.get(type) ?? 0) + 1);
+  }
+}
+
+async function playedOverSocket(url: string): Promise<Heard> {
+  const viewer = new CountingViewer();
+  onTestFinished(() => viewer.close());
+  await viewer.play(url);
+  const heard = (): Heard => ({ video: viewer.counts.get(98) ?? 0, audio: viewer.counts.get(110) ?? 0 });
+  await until(`${url}: video and audio`, () => Math.min(heard().video, heard().audio) >= ENOUGH, WAIT);
+  return heard();
+}
+
+async function playedOverWhep(url: string): Promise<Heard> {
+  const peer = new PeerConnection('player', { iceServers: [] });
+  onTestFinished(() => peer.close());
+  const [video, audio] = [new Video('0', 'RecvOnly'), new Audio('1', 'RecvOnly')];
+  video.addH264Codec(96, 'profile-level-id=42e01f;packetization-mode=1;level-asymmetry-allowed=1');
+  audio.addOpusCodec(111);
+  const heard = { video: 0, audio: 0 };
+  const tracks: PeerTrack[] = [peer.addTrack(video), peer.addTrack(audio)];
+  tracks[0]?.onMessage(() => {
+    heard.video += 1;
+  });
+  tracks[1]?.onMessage(() => {
+    heard.audio += 1;
+  });
+  peer.setLocalDescription();
+  await until('candidates', () => peer.gatheringState() === 'complete', WAIT);
+  const response = await fetch(url, { method: 'POST', body: peer.localDescription()?.sdp ?? '' });
+  const text = await response.text();
+  if (response.status !== 201) throw new Error(`${url}: ${response.status} ${text}`);
+  peer.setRemoteDescription(text, 'answer');
+  await until(`${url}: video and audio`, () => Math.min(heard.video, heard.audio) >= ENOUGH, WAIT);
+  // Nobody else holds them.
+  for (const track of tracks) track.close();
+  return heard;
+}
+
+async function play(url: string): Promise<Heard> {
+  if (url.startsWith('ws')) return await playedOverSocket(url);
+  return await (url.includes('direction=whep') ? playedOverWhep(url) : readByFfmpeg(url));
+}
+
+async function expectMedia(urls: readonly string[]): Promise<void> {
+  const heard = await Promise.all(urls.map(async (url) => ({ url, ...(await play(url)) })));
+  for (const { url, video, audio } of heard) {
+    expect(video, url).toBeGreaterThanOrEqual(ENOUGH);
+    expect(audio, url).toBeGreaterThanOrEqual(ENOUGH);
+  }
+}
+
+function onOurPorts(url: string, { ports }: ShippedServer, host = '127.0.0.1'): string {
+  return url
+    .replace('APP/STREAM', 'app/live')
+    .replace('HOST:3333', `${host}:${ports.WEBRTC_SIGNALLING}`)
+    .replace('HOST:9998', `${host}:${ports.SRT_PUB}`);
+}
+
+async function publishTo({ ports }: ShippedServer, host = '127.0.0.1'): Promise<void> {
+  const encoder = publish({ url: `rtmp://${host}:${ports.RTMP_PROV}/app/live`, width: 320, height: 180, videoKbps: 300 });
+  onTestFinished(async () => void (await encoder.stop()));
+  const playlist = `http://${host}:${ports.WEBRTC_SIGNALLING}/app/live/llhls.m3u8`;
+  await until('the stream', async () => (await fetch(playlist)).status === 200, WAIT);
+}
+
+test('with the shipped configuration every documented address is heard and seen', { timeout: 180_000 }, async () => {
+  const urls = documented();
+  expect(urls.filter((url) => url.startsWith('srt:')).length).toBeGreaterThanOrEqual(2);
+  expect(urls).toEqual(expect.arrayContaining(['ws://HOST:3333/APP/STREAM/master', 'http://HOST:3333/APP/STREAM/ts:playlist.m3u8']));
+  const server = await startShippedServer();
+  await publishTo(server);
+  await expectMedia([...urls, ...MASTERS, WHEP_MASTER].map((url) => onOurPorts(url, server)));
+});
+
+test('an application that the API makes of its name alone is heard and seen, in AAC over LL-HLS', { timeout: 90_000 }, async () => {
+  const server = await startShippedServer();
+  const api = new ApiClient(`http://127.0.0.1:${server.ports.API}`, server.token);
+  const host = '127.0.0.2';
+  expect((await api.call('POST', '/v1/vhosts', [{ name: 'made', host: { names: [host] } }])).status).toBe(200);
+  expect((await api.call('POST', '/v1/vhosts/made/apps', [{ name: 'app', type: 'live' }])).status).toBe(200);
+  await publishTo(server, host);
+  const http = onOurPorts('http://HOST:3333/APP/STREAM', server, host);
+  const text = await (await fetch(`${http}/llhls.m3u8`)).text();
+  const codecs = [...text.matchAll(/CODECS="([^"]*)"/g)].map(([, list = '']) => list.split(',').at(-1));
+  expect(codecs).toEqual(['mp4a.40.2', 'opus']);
+  await expectMedia([`${http}/llhls.m3u8`, http.replace('http', 'ws'), `${http}?direction=whep`]);
+});
