@@ -78,6 +78,7 @@ describe('a recording', () => {
     await expect.poll(() => readdirSync(bench.root).filter((name) => statSync(join(bench.root, name)).size > 0)).toHaveLength(2);
     expect(readdirSync(bench.root).every((name) => name.startsWith('tmp_'))).toBe(true);
     await expect.poll(() => Math.max(...readdirSync(bench.root).map(videoOf))).toBe(50);
+    attached.close(CLOSED);
   });
 
   it('with two video tracks whose keyframes differ loses no frame of either at a split', async () => {
