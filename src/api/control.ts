@@ -6,6 +6,7 @@ import {
   type ReadOptions,
   type Resource,
   readApplication,
+  readOutputProfile,
   readVirtualHost,
   type VirtualHostConfig,
 } from '../config/index.ts';
@@ -138,6 +139,11 @@ export class ControlPlane {
 
   async createApplication(vhost: string, json: unknown): Promise<Application> {
     return this.#orchestrator.createApplication(vhost, this.#application(vhost, json));
+  }
+
+  /** Throws `ConfigError` for an output profile that no application can have. */
+  checkOutputProfile(json: unknown): void {
+    readOutputProfile(json, this.#reading);
   }
 
   /**

@@ -12,13 +12,15 @@ import type { HostRule } from './host-rule.ts';
 import { JsonSyntaxError, readJson } from './json/lenient-json.ts';
 import { BodyAborted, readBody } from './request-body.ts';
 import { rawPath } from './request-path.ts';
-import { type RouteMatch, RouteTable, type ServerFacts } from './route.ts';
+import { isDeclarable, type Route, type RouteMatch, RouteTable, type ServerFacts } from './route.ts';
 import { routes } from './routes.ts';
 
 /** Name of this product in headers. */
 const PRODUCT = 'Millrace';
 /** Value of `WWW-Authenticate`. */
 const CHALLENGE = `Basic realm="${PRODUCT}"`;
+/** What changes something; `PUT` is a method of no route. */
+const WRITES: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
 const NO_CONTENT: Answer = { status: 204, body: '' };
 
 /** Null: the client has gone, there is nobody to answer. */
@@ -67,9 +69,22 @@ export class Dispatcher {
     const refused = this.#options.hosts.check(hostOf(request)) ?? this.#options.auth.check(request.headers.authorization);
     if (refused !== null) return failure(refused);
     if (this.#options.server.health.phase === 'stopping') return failure(new ApiError('SERVER_STOPPING'));
-    if (match === null) return failure(new ApiError('CONTROLLER_NOT_FOUND'));
+    if (match === null) return this.#refuseUnknown(method, path, target);
     const url = `${isSecure(request) ? 'https' : 'http'}://${hostOf(request) ?? ''}${target}`;
     return match.route.body === undefined ? this.#call(match, url, null) : this.#callWithBody(request, match, url);
+  }
+
+  /** Nothing has this method and path. A resource that a file declares says first that nobody may write it, by whatever method. */
+  #refuseUnknown(method: string, path: string, target: string): Answer | Promise<Answer> {
+    const resource = WRITES.has(method) ? this.#routes.find('GET', path) : null;
+    const name = resource?.parameters['vhost'] ?? '';
+    if (resource === null || !isDeclarable(resource.route) || this.#options.control.virtualHost(name)?.readOnly !== true) {
+      return failure(new ApiError('CONTROLLER_NOT_FOUND'));
+    }
+    const handle = (): never => {
+      throw new ApiError('VHOST_READ_ONLY', name);
+    };
+    return this.#call({ ...resource, route: { ...resource.route, handle } as Route }, target, null);
   }
 
   async #callWithBody(request: IncomingMessage, match: RouteMatch, url: string): Promise<Answer> {
@@ -87,12 +102,12 @@ export class Dispatcher {
     if (route.level === 'vhost') return route.handle({ ...request, vhost });
 
     const app = vhost.applications.get(request.parameter('app'));
-    if (app === undefined) throw new ApiError('APP_NOT_FOUND', vhost.name, request.parameter('app'));
+    if (app === undefined) throw new ApiError(route.missing ?? 'APP_NOT_FOUND', vhost.name, request.parameter('app'));
     if (route.level === 'app') return route.handle({ ...request, vhost, app });
 
     const stream = app.stream(request.parameter('stream'));
     const internal = internalAppName(vhost.name, app.name);
-    if (stream === undefined) throw new ApiError('STREAM_NOT_FOUND', vhost.name, internal, request.parameter('stream'));
+    if (stream === undefined) throw new ApiError(route.missing ?? 'STREAM_NOT_FOUND', vhost.name, internal, request.parameter('stream'));
     return route.handle({ ...request, vhost, app, stream });
   }
 

@@ -35,6 +35,7 @@ const REASONS: Readonly<Record<number, string>> = {
   503: 'Service Unavailable',
 };
 
+const CONFLICT = 409;
 const OK_TEXT = '{"message":"OK","statusCode":200}';
 
 /** The reason phrase of a status, which is also the message of answers without words of their own. */
@@ -64,8 +65,9 @@ export function batchSuccess(response: unknown): BatchItem {
   return { status: 200, json: okEnvelope(response) };
 }
 
-/** A batch item that failed: errors of this frame come without prefix and suffix. */
+/** A batch item that failed: without prefix and suffix, and as the bare status for a name that is taken. */
 export function batchFailure(error: ApiError): BatchItem {
+  if (error.status === CONFLICT) return { status: CONFLICT, json: envelope(CONFLICT, reasonPhrase(CONFLICT)) };
   const message = error.frame === 'config' ? `[Config] ${error.message}` : error.message;
   return { status: error.status, json: envelope(error.status, message) };
 }

@@ -7,6 +7,9 @@ test('what could not be saved says how the disk is to blame, and nothing else', 
     notSaved(new ApiError('RECORD_NOT_SAVED', 'r'), Object.assign(new Error(`${code}: /secret`), { code, errno: -1 }));
   expect(refused('EROFS').message).toBe('Failed to save the recording task: [r]: the file system is read-only');
   expect(refused('ENODEV').message).toBe('Failed to save the recording task: [r]: the file system refused (ENODEV)');
+  // The contract gives these words, and the reason to the log.
+  const deleted = notSaved(new ApiError('APP_DELETE_FAILED'), Object.assign(new Error('EROFS'), { code: 'EROFS', errno: -1 }));
+  expect([deleted.message, deleted.cause]).toEqual(['Internal Server Error', expect.any(Error)]);
   expect(notSaved(new ApiError('RECORD_NOT_SAVED', 'r'), new Error('bug')).message).toBe('Failed to save the recording task: [r]');
 });
 
@@ -36,7 +39,7 @@ test('the status of a batch is the common one, else 207', () => {
   expect(batch([bad, bad]).status).toBe(409);
   expect(batch([good, bad])).toEqual({
     status: 207,
-    body: '[{"message":"OK","response":{"a":1},"statusCode":200},{"message":"The virtual host already exists: [v]","statusCode":409}]',
+    body: '[{"message":"OK","response":{"a":1},"statusCode":200},{"message":"Conflict","statusCode":409}]',
   });
 });
 

@@ -12,11 +12,15 @@ interface CatalogueEntry {
   readonly text: string;
 }
 
+/** The contract has these words for what fails behind a deletion or a reload: the reason is in the log alone. */
+const INTERNAL_ERROR = 'Internal Server Error';
+
 /** Every error by its stable code. */
 export const CATALOGUE = {
   CONTROLLER_NOT_FOUND: http(404, 'Controller not found'),
   VHOST_NOT_FOUND: http(404, 'Could not find the virtual host: [{0}]'),
   APP_NOT_FOUND: http(404, 'Could not find the application: [{0}/{1}]'),
+  APP_OR_STREAM_NOT_FOUND: { status: 404, frame: 'bare', text: 'Could not find the application or stream (404)' },
   STREAM_NOT_FOUND: http(404, 'Could not find the stream: [{0}/{1}/{2}]'),
   PROFILE_NOT_FOUND: http(404, 'Could not find the output profile: [{0}/{1}/{2}]'),
   SESSION_NOT_FOUND: { status: 404, frame: 'response', text: 'Could not find the session' },
@@ -41,11 +45,12 @@ export const CATALOGUE = {
 
   VHOST_EXISTS: http(409, 'The virtual host already exists: [{0}]'),
   VHOST_CREATE_FAILED: http(400, 'Failed to create the virtual host: [{0}]'),
-  VHOST_DELETE_FAILED: http(500, 'Failed to delete the virtual host: [{0}]'),
+  VHOST_NOT_SAVED: http(500, 'Failed to save the virtual host: [{0}]'),
+  VHOST_DELETE_FAILED: http(500, INTERNAL_ERROR),
 
   APP_EXISTS: http(409, 'Could not create the application: [{0}/{1}] already exists'),
   APP_CREATE_FAILED: http(500, 'Failed to create the application: [{0}/{1}]'),
-  APP_DELETE_FAILED: http(500, 'Failed to delete the application: [{0}/{1}]'),
+  APP_DELETE_FAILED: http(500, INTERNAL_ERROR),
   APP_MEMBER_FIXED: http(400, 'Cannot change [{0}] using this API'),
 
   PROFILE_EXISTS: http(409, 'The output profile "{0}" already exists'),
@@ -101,7 +106,7 @@ export const CATALOGUE = {
   PUSH_NOT_FOUND: http(404, "Could not find id '{0}': [{1}/{2}]"),
   PUSH_NOT_SAVED: http(500, 'Failed to save the push task: [{0}]'),
 
-  CERTIFICATE_RELOAD_FAILED: http(500, 'Failed to reload certificate. Check server log for more information.'),
+  CERTIFICATE_RELOAD_FAILED: http(500, INTERNAL_ERROR),
   API_TLS_DISABLED: http(400, 'TLS is not enabled for the API Server'),
   API_CERTIFICATE_FAILED: http(500, 'Failed to create a certificate for API Server'),
 
@@ -111,7 +116,7 @@ export const CATALOGUE = {
   METHOD_UNKNOWN: http(501, 'Not implemented: unknown method'),
   NOT_IMPLEMENTED: http(501, 'Not implemented yet: {0}'),
   SERVER_STOPPING: http(503, 'The server is stopping'),
-  INTERNAL: http(500, 'Internal Server Error'),
+  INTERNAL: http(500, INTERNAL_ERROR),
 } as const satisfies Record<string, CatalogueEntry>;
 
 /** Keys of the catalogue. For code alone: clients see the status and the words. */
@@ -134,10 +139,10 @@ export class ApiError extends Error {
   }
 }
 
-/** An `error` for what could not be made durable: when the disk is to blame, its text says how. */
+/** An `error` for what could not be made durable: when the disk is to blame, its text says how, unless the contract gives the whole of it. */
 export function notSaved(error: ApiError, cause: unknown): ApiError {
   const why = diskFault(cause);
-  if (why !== null) error.message += `: ${why}`;
+  if (why !== null && error.message !== INTERNAL_ERROR) error.message += `: ${why}`;
   return causedBy(error, cause);
 }
 

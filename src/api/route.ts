@@ -5,6 +5,7 @@ import type { InboundStream } from '../core/inbound-stream.ts';
 import type { VirtualHost } from '../core/virtual-host.ts';
 import type { ControlPlane } from './control.ts';
 import type { Answer } from './envelope.ts';
+import type { ErrorCode } from './errors.ts';
 import type { Health } from './health.ts';
 
 /** HTTP methods that routes of the contract have. */
@@ -46,6 +47,8 @@ export interface StreamRequest extends AppRequest {
   readonly stream: InboundStream;
 }
 
+const DECLARABLE = /^\/v1\/vhosts\/\{vhost\}(?:\/apps(?:\/\{app\}(?:\/outputProfiles(?:\/\{profile\})?)?)?)?$/;
+
 type Handler<R> = (request: R) => Answer | Promise<Answer>;
 
 interface RouteBase {
@@ -61,6 +64,8 @@ interface RouteBase {
   readonly batch?: boolean;
   /** Status of success, default 200; null when there is none, because the route is not built. */
   readonly success?: 200 | 201 | null;
+  /** The error for an application or stream that is not there; default: the one that names it. */
+  readonly missing?: ErrorCode;
   /** Anybody may ask: neither the access token nor the host name is looked at. */
   readonly open?: boolean;
   /** Answers without an envelope, by status. */
@@ -83,6 +88,11 @@ export interface RouteMatch {
 interface CompiledRoute {
   readonly route: Route;
   readonly pattern: RegExp;
+}
+
+/** Whether a configuration file can declare what the path names: a virtual host, its applications, their output profiles. */
+export function isDeclarable({ path }: Route): boolean {
+  return DECLARABLE.test(path);
 }
 
 /** Finds routes by method and raw path. Earlier routes win. */

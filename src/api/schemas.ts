@@ -8,7 +8,11 @@ const Count = Type.Integer({ minimum: 0 });
 const closed = { additionalProperties: false };
 
 /** A virtual host; its members are described by the configuration reference. */
-export const VirtualHost = Type.Object({ name: Type.String(), host: Type.Object({}) });
+export const VirtualHost = Type.Object({
+  name: Type.String(),
+  host: Type.Object({}),
+  distribution: Type.Optional(Type.String()),
+});
 
 /** An output profile; its members are described by the configuration reference. */
 export const OutputProfile = Type.Object({
@@ -57,10 +61,10 @@ const VideoTrack = Type.Object(
     framerateLatest: Type.Number(),
     hasBframes: Type.Boolean(),
     height: Count,
-    keyFrameInterval: Type.Number(),
+    keyFrameInterval: Count,
     keyFrameIntervalAvg: Type.Number(),
     keyFrameIntervalConf: Type.Number(),
-    keyFrameIntervalLatest: Type.Number(),
+    keyFrameIntervalLatest: Count,
     maxHeight: Count,
     maxWidth: Count,
     width: Count,

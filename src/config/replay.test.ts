@@ -68,6 +68,14 @@ function asContract(value: unknown): unknown {
   return Object.fromEntries(members);
 }
 
+/** What the file declares with numbers and booleans, as the contract has them: the reference shows every value of it as text. */
+function withTypes(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value), (_key, inner: unknown) => {
+    if (inner === 'true' || inner === 'false') return inner === 'true';
+    return typeof inner === 'string' && /^\d+$/.test(inner) ? Number(inner) : inner;
+  });
+}
+
 function withoutDynamic(response: Record<string, unknown> | undefined): unknown {
   const { dynamic: _, ...rest } = response ?? {};
   return asContract(rest);
@@ -104,13 +112,13 @@ describe('resources of a configuration file', () => {
     expect(warnings).toEqual([]);
   });
 
-  test.each(Object.entries(fromFile))('%s is echoed as the reference does', (path, expected) => {
+  test.each(Object.entries(fromFile))('%s is echoed as the reference does, with the types of the contract', (path, expected) => {
     const [host] = virtualHosts;
     const [, , name, profiles] = path.split('/');
     const application = host?.applications.find(({ typed }) => typed.name === name);
     const [profile] =
       (application?.echo as { outputProfiles?: { outputProfile: EchoObject[] } } | undefined)?.outputProfiles?.outputProfile ?? [];
     const echo = name === undefined ? host?.echo : profiles === undefined ? application?.echo : profile;
-    expect(echo).toEqual(withoutDynamic(expected as Record<string, unknown>));
+    expect(echo).toEqual(withTypes(withoutDynamic(expected as Record<string, unknown>)));
   });
 });

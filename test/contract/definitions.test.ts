@@ -27,7 +27,7 @@ describe('virtual hosts', () => {
   test('are created in a batch, each on its own', async () => {
     expect(await call('POST', '/v1/vhosts', [])).toEqual({ status: 200, json: [] });
     const created = { message: 'OK', response: VHOST, statusCode: 200 };
-    const taken = { message: 'The virtual host already exists: [v]', statusCode: 409 };
+    const taken = { message: 'Conflict', statusCode: 409 };
     const nameless = { message: '[Config] virtualHost.name is not optional', statusCode: 400 };
     expect(await call('POST', '/v1/vhosts', [VHOST, VHOST, {}])).toEqual({ status: 207, json: [created, taken, nameless] });
     expect(await call('POST', '/v1/vhosts', [VHOST])).toEqual({ status: 409, json: [taken] });
@@ -90,7 +90,8 @@ describe('virtual hosts', () => {
   test('may bring their applications, which the answers do not show', async () => {
     const created = await call('POST', '/v1/vhosts', [{ ...VHOST, applications: [{ name: 'a', type: 'live' }] }]);
     expect(created.json[0].response).toEqual(VHOST);
-    expect(await call('GET', '/v1/vhosts/v')).toEqual(found(VHOST));
+    // The one member that is in this answer only.
+    expect(await call('GET', '/v1/vhosts/v')).toEqual(found({ ...VHOST, distribution: '' }));
     expect(await call('GET', '/v1/vhosts/v/apps')).toEqual(found(['a']));
   });
 
@@ -116,11 +117,20 @@ describe('virtual hosts', () => {
     expect(await call('DELETE', '/v1/vhosts/v')).toEqual(error(404, 'Could not find the virtual host: [v]'));
   });
 
-  test('of the file show their values as text', async () => {
+  test('keep the distribution that they were given', async () => {
+    const given = { ...VHOST, distribution: 'cdn-1' };
+    expect((await call('POST', '/v1/vhosts', [given])).json[0].response).toEqual(given);
+    expect(await call('GET', '/v1/vhosts/v')).toEqual(found(given));
+  });
+
+  test('of the file show numbers and booleans as such', async () => {
     const { json } = await call('GET', '/v1/vhosts/default');
     expect(json.response).toMatchObject({ distribution: 'ovenmediaengine.com', host: { names: ['*'] }, name: 'default' });
     const app = await call('GET', FILE_APP);
-    expect(app.json.response.publishers.llhls.segmentDuration).toBe('6');
+    expect(app.json.response.publishers.llhls.segmentDuration).toBe(6);
+    const { encodes } = (await call('GET', `${FILE_APP}/outputProfiles/bypass_stream`)).json.response;
+    expect(encodes.videos[0].bypass).toBe(true);
+    expect(encodes.audios[0]).toMatchObject({ codec: 'aac', bitrate: 128_000, samplerate: 48_000, channel: 2 });
   });
 });
 
@@ -135,15 +145,32 @@ describe('what the file declares', () => {
     ['POST', `${FILE_APP}/outputProfiles`, 'nonsense'],
     ['PATCH', `${FILE_APP}/outputProfiles/nope`, []],
     ['DELETE', `${FILE_APP}/outputProfiles/bypass_stream`, undefined],
+    ['PUT', '/v1/vhosts/default', { name: 'default' }],
+    ['POST', '/v1/vhosts/default', undefined],
+    ['PATCH', '/v1/vhosts/default', {}],
+    ['PUT', '/v1/vhosts/default/apps', []],
+    ['PUT', FILE_APP, { name: 'app' }],
+    ['POST', FILE_APP, {}],
+    ['DELETE', `${FILE_APP}/outputProfiles`, undefined],
+    ['PUT', `${FILE_APP}/outputProfiles/bypass_stream`, 'nonsense'],
   ])('is not changed by %s %s', async (method, path, body) => {
     expect(await call(method, path, body)).toEqual(readOnly);
   });
 
   test('is found before it is refused, and read before it is found', async () => {
     expect(await call('DELETE', '/v1/vhosts/default/apps/nope')).toEqual(error(404, 'Could not find the application: [default/nope]'));
+    expect(await call('PUT', '/v1/vhosts/default/apps/nope', {})).toEqual(error(404, 'Could not find the application: [default/nope]'));
     const malformed = await api.send({ method: 'POST', path: '/v1/vhosts/nope/apps', body: '{' });
     expect(malformed.status).toBe(400);
   });
+
+  test.each(['/v1/vhosts/nope', '/v1/vhosts', '/v1/vhosts/v', '/v1/vhosts/v/apps/a', '/v1/stats/current/vhosts/default', '/health'])(
+    'alone is protected: PUT is not a method of %s',
+    async (path) => {
+      await createApp();
+      expect(await call('PUT', path, {})).toEqual(error(404, 'Controller not found'));
+    },
+  );
 
   test('still lets its streams be terminated', async () => {
     await api.publish('default', 'app', 's');
@@ -196,7 +223,7 @@ describe('applications', () => {
     expect(status).toBe(207);
     expect(json.map((item: Answer) => [item.statusCode, item.message])).toEqual([
       [200, 'OK'],
-      [409, 'Could not create the application: [v/a] already exists'],
+      [409, 'Conflict'],
       [400, '[Config] application.type is not optional'],
       [400, '[Config] Unknown type: x'],
       [400, '[Config] application.name is not optional'],
@@ -277,7 +304,7 @@ describe('output profiles', () => {
     expect(status).toBe(207);
     expect(json).toEqual([
       { message: 'OK', response: STORED_PROFILE, statusCode: 200 },
-      { message: 'The output profile "p" already exists', statusCode: 409 },
+      { message: 'Conflict', statusCode: 409 },
       { message: 'OK', response: { ...STORED_PROFILE, name: 'q', outputStreamName: 'q' }, statusCode: 200 },
     ]);
     expect(closed).toHaveLength(1);
@@ -310,13 +337,30 @@ describe('output profiles', () => {
       { ...PROFILE, encodes: { videos: [], audios: [] } },
       'Invalid request body: "encodes" must have at least one item (videos array or audios array) and each item must have at least one item',
     ],
+    [{ ...PROFILE, outputStreamName: 'first' }, '[Config] Duplicate output stream name: first'],
     [{ ...PROFILE, encodes: { videos: [{ name: 'v' }] } }, '[Config] Codec must be specified when bypass is false'],
     [{ ...PROFILE, encodes: { videos: [{ codec: 'h264' }] } }, '[Config] Bitrate must be specified when bypass is false'],
     [{ ...PROFILE, outputStreamName: '${OriginStreamName}' }, '[Config] Duplicate output stream name: ${OriginStreamName}'],
     [{ ...PROFILE, x: 1 }, '[Config] Unknown item found: outputProfile.x'],
-  ])('%j refuses the whole request', async (profile, text) => {
-    expect(await call('POST', PROFILES, [{ ...PROFILE, name: 'first', outputStreamName: 'first' }, profile])).toEqual(error(400, text));
-    expect(await call('GET', PROFILES)).toEqual(found(['default']));
+  ])('%j is refused, and the others of the batch are not', async (profile, text) => {
+    const first = { ...PROFILE, name: 'first', outputStreamName: 'first' };
+    const last = { ...PROFILE, name: 'last', outputStreamName: 'last' };
+    const { status, json } = await call('POST', PROFILES, [first, profile, last]);
+    expect([status, json.map(({ statusCode }: Answer) => statusCode)]).toEqual([207, [200, 400, 200]]);
+    expect(json[1]).toEqual({ message: text, statusCode: 400 });
+    expect(await call('GET', PROFILES)).toEqual(found(['default', 'first', 'last']));
+  });
+
+  test('of which none can be added leave the application as it is', async () => {
+    const closed = await api.publish('v', 'a', 's');
+    const refused = { message: required, statusCode: 400 };
+    expect(await call('POST', PROFILES, [{}, 'text'])).toEqual({ status: 400, json: [refused, refused] });
+    expect(await call('POST', PROFILES, [{ ...PROFILE, name: 'default' }])).toEqual({
+      status: 409,
+      json: [{ message: 'Conflict', statusCode: 409 }],
+    });
+    expect(await call('POST', PROFILES, [])).toEqual({ status: 200, json: [] });
+    expect(closed).toEqual([]);
   });
 
   test('are replaced by PATCH, except for their name', async () => {
@@ -344,8 +388,8 @@ describe('a disk that is full', () => {
   beforeEach(createApp);
 
   test.each([
-    ['DELETE', '/v1/vhosts/v', undefined, 'Failed to delete the virtual host: [v]'],
-    ['DELETE', APP, undefined, 'Failed to delete the application: [v/a]'],
+    ['DELETE', '/v1/vhosts/v', undefined, 'Internal Server Error'],
+    ['DELETE', APP, undefined, 'Internal Server Error'],
     ['PATCH', APP, { type: 'vod' }, 'Failed to create the application: [v/a]'],
     ['POST', `${APP}/outputProfiles`, [PROFILE], 'Failed to create the application: [v/a]'],
   ])('refuses %s %s, and nothing has changed', async (method, path, body, text) => {
@@ -360,7 +404,7 @@ describe('a disk that is full', () => {
   test('refuses items of a batch', async () => {
     api.store.full = true;
     const vhosts = await call('POST', '/v1/vhosts', [{ ...VHOST, name: 'w' }]);
-    expect(vhosts).toEqual({ status: 500, json: [{ message: 'Internal Server Error', statusCode: 500 }] });
+    expect(vhosts).toEqual({ status: 500, json: [{ message: 'Failed to save the virtual host: [w]', statusCode: 500 }] });
     const apps = await call('POST', '/v1/vhosts/v/apps', [{ name: 'b', type: 'live' }]);
     expect(apps).toEqual({ status: 500, json: [{ message: 'Failed to create the application: [v/b]', statusCode: 500 }] });
     expect(await call('GET', '/v1/vhosts')).toEqual(found(['default', 'v']));

@@ -161,7 +161,7 @@ describe('certificates', () => {
 
   test('that cannot be loaded stay', async () => {
     api.certificates.broken = true;
-    const failed = error(500, 'Failed to reload certificate. Check server log for more information.');
+    const failed = error(500, 'Internal Server Error');
     expect(await call('POST', '/v1/vhosts:reloadAllCertificates')).toEqual(failed);
     expect(await call('POST', '/v1/vhosts/default:reloadCertificate')).toEqual(failed);
     expect(api.logger.lines.filter(({ level }) => level === 'error')).toHaveLength(2);

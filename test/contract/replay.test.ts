@@ -91,6 +91,7 @@ function expectSame(exchange: Exchange, answer: RawAnswer): void {
 function expectDeviation(exchange: Exchange, answer: RawAnswer, deviation: Deviation): void {
   expect(answer.status, answer.body).toBe(deviation.status);
   const json = JSON.parse(answer.body);
+  if (deviation.body !== undefined) expect(json).toEqual(deviation.body(JSON.parse(answerText(exchange))));
   if (deviation.message !== undefined) expect(json.message).toMatch(deviation.message);
   const isSame = answer.status === exchange.response.status && shapeDifference(comparable(answerText(exchange)), json) === null;
   expect(isSame, 'the answer is as recorded').toBe(false);

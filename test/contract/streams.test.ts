@@ -33,7 +33,12 @@ describe('streams', () => {
     expect(json.response.outputs.map(({ name }: Answer) => name)).toEqual(['s']);
     const { body } = await api.send({ path: `${STREAMS}/s` });
     expect(body).toContain('"framerate":30.0,');
-    expect(await call('GET', `${STREAMS}/nope`)).toEqual(missing);
+    expect(body).toMatch(/"keyFrameInterval":30,"keyFrameIntervalAvg":30\.0,"keyFrameIntervalConf":0\.0,"keyFrameIntervalLatest":30,/);
+  });
+
+  test.each([`${STREAMS}/nope`, '/v1/vhosts/default/apps/nope/streams/s'])('are not found at %s', async (path) => {
+    const either = { message: 'Could not find the application or stream (404)', statusCode: 404 };
+    expect(await call('GET', path)).toEqual({ status: 404, json: either });
   });
 
   test('are terminated: the publisher is disconnected', async () => {
@@ -247,8 +252,8 @@ describe('streams', () => {
   );
 
   test.each([
-    ['/v1/vhosts/made/apps/app', 'Failed to delete the application: [made/app]'],
-    ['/v1/vhosts/made', 'Failed to delete the virtual host: [made]'],
+    ['/v1/vhosts/made/apps/app', 'Internal Server Error'],
+    ['/v1/vhosts/made', 'Internal Server Error'],
   ])('keep playing, or waiting, on disk when %s cannot be deleted', async (path, text) => {
     const APP = '/v1/vhosts/made/apps/app';
     await call('POST', '/v1/vhosts', [{ name: 'made', host: { names: ['made.test'] } }]);

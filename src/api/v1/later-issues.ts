@@ -32,9 +32,19 @@ export const laterRoutes: readonly Route[] = [
 ];
 
 function describe([method, path, what]: readonly [Method, string, string]) {
+  const missing = 'APP_OR_STREAM_NOT_FOUND' as const;
   const handle = (): never => {
     throw new ApiError('NOT_IMPLEMENTED', what);
   };
+  const channel = method === 'GET' && path.endsWith('/{channel}');
   const hasBody = method === 'POST' || method === 'PATCH';
-  return { method, path, summary: `Not implemented: ${what}`, handle, success: null, ...(hasBody && { body: Type.Unknown() }) };
+  return {
+    method,
+    path,
+    summary: `Not implemented: ${what}`,
+    handle,
+    success: null,
+    ...(hasBody && { body: Type.Unknown() }),
+    ...(channel && { missing }),
+  };
 }

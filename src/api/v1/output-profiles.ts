@@ -2,10 +2,10 @@ import { OutputProfileSchema } from '../../config/index.ts';
 import type { Application } from '../../core/application.ts';
 import type { JsonObject } from '../../core/definition.ts';
 import { Type } from '../../util/typebox.ts';
-import { acknowledge, type BatchItem, batch, batchFailure, batchSuccess, ok } from '../envelope.ts';
+import { acknowledge, batch, batchFailure, batchSuccess, ok } from '../envelope.ts';
 import { ApiError } from '../errors.ts';
 import { isJsonObject, memberOf, nameIn } from '../json/json-value.ts';
-import { changed, requireArray, requireObject, requireWritable } from '../refusals.ts';
+import { changed, refusal, requireArray, requireObject, requireWritable } from '../refusals.ts';
 import type { AppRequest, Route } from '../route.ts';
 import { OutputProfile } from '../schemas.ts';
 
@@ -65,26 +65,55 @@ export const outputProfileRoutes: readonly Route[] = [
   },
 ];
 
+/** Leaves the application as it is. */
+const NOTHING_TO_ADD = Symbol('no profile of the batch can be added');
+
 async function createProfiles(request: AppRequest) {
   requireWritable(request.vhost);
-  const candidates = requireArray(request.body).map(requireProfile);
-  const results: (string | ApiError)[] = [];
-  const app = await restart(request, (present) => {
-    const profiles = [...present];
-    for (const candidate of candidates) {
-      const name = nameIn(candidate);
-      const taken = profiles.some((profile) => nameIn(profile) === name);
-      results.push(taken ? new ApiError('PROFILE_EXISTS', name) : name);
-      if (!taken) profiles.push(candidate);
-    }
-    return profiles;
-  });
-  const stored = profilesIn(app.definition.echo);
-  return batch(results.map((result) => (result instanceof ApiError ? batchFailure(result) : created(stored, result))));
+  const candidates = requireArray(request.body);
+  let results: readonly (string | ApiError)[] = [];
+  let { app } = request;
+  try {
+    app = await restart(request, (present) => {
+      const additions = addingTo(present, candidates, request);
+      results = additions.results;
+      if (additions.profiles.length === present.length) throw NOTHING_TO_ADD;
+      return additions.profiles;
+    });
+  } catch (error) {
+    if (error !== NOTHING_TO_ADD) throw error;
+  }
+  const stored = new Map(profilesIn(app.definition.echo).map((profile) => [nameIn(profile), profile]));
+  return batch(results.map((result) => (result instanceof ApiError ? batchFailure(result) : batchSuccess(stored.get(result)))));
 }
 
-function created(stored: readonly unknown[], name: string): BatchItem {
-  return batchSuccess(stored.find((profile) => nameIn(profile) === name));
+/** The profiles with those of `candidates` that can be added, and for each candidate its name or what is wrong with it. */
+function addingTo(present: readonly unknown[], candidates: readonly unknown[], { control, vhost, app }: AppRequest) {
+  const names = new Set(present.map(nameIn));
+  const streams = new Set(present.map(outputOf));
+  const profiles = [...present];
+  const results = candidates.map((candidate): string | ApiError => {
+    try {
+      requireProfile(candidate);
+      const name = nameIn(candidate);
+      if (names.has(name)) return new ApiError('PROFILE_EXISTS', name);
+      control.checkOutputProfile(candidate);
+      // What the profiles of an application are checked for together.
+      const stream = outputOf(candidate);
+      if (streams.has(stream)) return new ApiError('PROFILE_CONFIG_INVALID', `Duplicate output stream name: ${stream}`);
+      names.add(name);
+      streams.add(stream);
+      profiles.push(candidate);
+      return name;
+    } catch (error) {
+      return refusal(error, { vhost: vhost.name, app: app.name, failed: 'APP_CREATE_FAILED', invalid: 'PROFILE_CONFIG_INVALID' });
+    }
+  });
+  return { profiles, results };
+}
+
+function outputOf(profile: unknown): unknown {
+  return memberOf(profile, 'outputStreamName');
 }
 
 async function replaceProfile(request: AppRequest) {
@@ -121,8 +150,8 @@ function indexOfNamed(profiles: readonly unknown[], { vhost, app, parameter }: A
   return index;
 }
 
-/** Checks the members this endpoint insists on; any fault refuses the whole request. */
-function requireProfile(candidate: unknown): unknown {
+/** Checks the members this endpoint insists on. */
+function requireProfile(candidate: unknown): void {
   const name = memberOf(candidate, 'name');
   const outputStreamName = memberOf(candidate, 'outputStreamName');
   const encodes = memberOf(candidate, 'encodes');
@@ -136,5 +165,4 @@ function requireProfile(candidate: unknown): unknown {
   if (videos !== undefined && !Array.isArray(videos)) throw new ApiError('PROFILE_VIDEOS_WRONG');
   if (audios !== undefined && !Array.isArray(audios)) throw new ApiError('PROFILE_AUDIOS_WRONG');
   if ((videos?.length ?? 0) + (audios?.length ?? 0) === 0) throw new ApiError('PROFILE_ENCODES_EMPTY');
-  return candidate;
 }

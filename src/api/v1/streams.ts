@@ -7,7 +7,7 @@ import { PathRefused } from '../../util/allowed-folders.ts';
 import { showHidden } from '../../util/hidden-characters.ts';
 import { Type } from '../../util/typebox.ts';
 import { type Answer, acknowledge, ok } from '../envelope.ts';
-import { ApiError } from '../errors.ts';
+import { ApiError, type ErrorCode } from '../errors.ts';
 import { isJsonObject, memberOf } from '../json/json-value.ts';
 import { requireObject } from '../refusals.ts';
 import type { AppRequest, Route } from '../route.ts';
@@ -40,6 +40,7 @@ export const streamRoutes: readonly Route[] = [
     path: ITEM,
     level: 'app',
     summary: 'Information about a stream',
+    missing: 'APP_OR_STREAM_NOT_FOUND',
     response: StreamInformation,
     handle: information,
   },
@@ -50,7 +51,7 @@ export const streamRoutes: readonly Route[] = [
     summary: 'Terminate a stream',
     handle: async (request) => {
       const { control, app } = request;
-      await control.deleteStream(app.stream(request.parameter('stream')) ?? waitingStream(request));
+      await control.deleteStream(app.stream(request.parameter('stream')) ?? waitingStream(request, 'STREAM_NOT_FOUND'));
       return acknowledge();
     },
   },
@@ -60,14 +61,15 @@ function information(request: AppRequest): Answer {
   const { server, app } = request;
   const masked = server.privacyProtection;
   const stream = app.stream(request.parameter('stream'));
-  return ok(stream === undefined ? waitingStreamInformation(waitingStream(request), { masked }) : streamInformation(stream, { masked }));
+  if (stream !== undefined) return ok(streamInformation(stream, { masked }));
+  return ok(waitingStreamInformation(waitingStream(request, 'APP_OR_STREAM_NOT_FOUND'), { masked }));
 }
 
-/** One that waits until it can return: it exists until it is deleted. */
-function waitingStream({ control, vhost, app, parameter }: AppRequest): WaitingStream {
+/** One that waits until it can return: it exists until it is deleted. Throws `missing` when there is none. */
+function waitingStream({ control, vhost, app, parameter }: AppRequest, missing: ErrorCode): WaitingStream {
   const name = parameter('stream');
   const waiting = control.waitingStreams(app).find((stream) => stream.name === name);
-  if (waiting === undefined) throw new ApiError('STREAM_NOT_FOUND', vhost.name, internalAppName(vhost.name, app.name), name);
+  if (waiting === undefined) throw new ApiError(missing, vhost.name, internalAppName(vhost.name, app.name), name);
   return waiting;
 }
 

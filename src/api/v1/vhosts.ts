@@ -37,7 +37,8 @@ export const vhostRoutes: readonly Route[] = [
     level: 'vhost',
     summary: 'A virtual host',
     response: VirtualHost,
-    handle: ({ vhost }) => ok(vhost.definition.echo),
+    // Part of this answer whether it was given or not.
+    handle: ({ vhost }) => ok({ distribution: '', ...vhost.definition.echo }),
   },
   {
     method: 'DELETE',
@@ -57,6 +58,6 @@ async function createOne(control: ControlPlane, definition: unknown): Promise<Ba
     const vhost = await control.createVirtualHost(definition);
     return batchSuccess(vhost.definition.echo);
   } catch (error) {
-    return batchFailure(refusal(error, { vhost: nameIn(definition), app: '', failed: 'INTERNAL' }));
+    return batchFailure(refusal(error, { vhost: nameIn(definition), app: '', failed: 'VHOST_NOT_SAVED' }));
   }
 }
