@@ -97,7 +97,7 @@ export const CATALOGUE = {
   PUSH_INCOMPLETE: http(400, 'There is no required parameter [{0}]'),
   PUSH_URL_MALFORMED: http(400, 'Could not parse url'),
   PUSH_URL_UNSUPPORTED: http(400, 'Unsupported protocol'),
-  PUSH_PORT_MISSING: http(400, 'Could not parse url: it needs a port from 1 to 65535'),
+  PUSH_PORT_INVALID: http(400, 'Could not parse url: its port must be from 1 to 65535'),
   PUSH_MODE_UNSUPPORTED: http(400, 'Unsupported connection mode'),
   PUSH_LISTEN_UNSUPPORTED: http(400, 'Unsupported tcp listen'),
   PUSH_KEY_INVALID: http(400, 'Invalid [streamKey] parameter'),

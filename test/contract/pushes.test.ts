@@ -15,14 +15,18 @@ test.each([
   [{ ...GOOD, url: 'rtmp://' }, 'Could not parse url'],
   [{ ...GOOD, url: 'rtmp://user:password@host/app' }, 'Could not parse url'],
   [{ ...GOOD, url: 'http://host/app' }, 'Unsupported protocol'],
-  [{ ...GOOD, protocol: 'mpegts', url: 'udp://host' }, 'Could not parse url: it needs a port from 1 to 65535'],
+  [{ ...GOOD, protocol: 'mpegts', url: 'udp://host:0' }, 'Could not parse url: its port must be from 1 to 65535'],
+  [{ ...GOOD, protocol: 'srt', url: 'srt://host:65536' }, 'Could not parse url: its port must be from 1 to 65535'],
+  [{ ...GOOD, streamKey: undefined }, 'There is no required parameter [ streamKey]'],
+  [{ ...GOOD, streamKey: ' ' }, 'There is no required parameter [ streamKey]'],
+  [{ ...GOOD, url: 'rtmp://host/app/key', streamKey: undefined }, 'There is no required parameter [ streamKey]'],
   [{ ...GOOD, protocol: 'srt', url: 'srt://host:1?mode=listener' }, 'Unsupported connection mode'],
   [{ ...GOOD, protocol: 'mpegts', url: 'tcp://host:1?listen' }, 'Unsupported tcp listen'],
   [{ ...GOOD, url: 'rtmp://host\u0001/app' }, 'Could not parse url'],
   [{ ...GOOD, streamKey: 'a\r\nb' }, 'Invalid [streamKey] parameter'],
   [{ ...GOOD, protocol: 'rtsp' }, "Could not find protocol 'rtsp': [default/app]"],
   [{ ...GOOD, protocol: 4 }, "Could not find protocol '': [default/app]"],
-  [{ protocol: 'rtmp' }, 'There is no required parameter [ id stream.name url]'],
+  [{ protocol: 'rtmp' }, 'There is no required parameter [ id stream.name url streamKey]'],
   [{ ...GOOD, id: 7, stream: 'live' }, 'There is no required parameter [ id stream.name]'],
 ])('%j is refused: %s', async (body, message) => {
   expect(await api.call('POST', `${APP}:startPush`, body)).toEqual({
@@ -30,6 +34,16 @@ test.each([
     json: { message: `[HTTP] ${message} (400)`, statusCode: 400 },
   });
   expect(await api.call('GET', `${APP}:pushes`)).toMatchObject({ json: { response: [] } });
+});
+
+test.each([
+  ['srt', 'srt://host?mode=caller'],
+  ['mpegts', 'udp://host'],
+  ['mpegts', 'tcp://[::1]'],
+])('a push by %s to %s needs neither port nor key', async (protocol, url) => {
+  const body = { id: 'portless', stream: { name: 'later' }, protocol, url };
+  expect(await api.call('POST', `${APP}:startPush`, body)).toMatchObject({ status: 200, json: { response: { state: 'ready', url } } });
+  expect((await api.call('POST', `${APP}:stopPush`, { id: 'portless' })).status).toBe(200);
 });
 
 test('a stream key that no protocol could carry is refused', async () => {

@@ -92,6 +92,8 @@ function expectDeviation(exchange: Exchange, answer: RawAnswer, deviation: Devia
   expect(answer.status, answer.body).toBe(deviation.status);
   const json = JSON.parse(answer.body);
   if (deviation.body !== undefined) expect(json).toEqual(deviation.body(JSON.parse(answerText(exchange))));
+  if (deviation.shape !== undefined)
+    expect(shapeDifference(deviation.shape(comparable(answerText(exchange))), comparable(answer.body))).toBeNull();
   if (deviation.message !== undefined) expect(json.message).toMatch(deviation.message);
   const isSame = answer.status === exchange.response.status && shapeDifference(comparable(answerText(exchange)), json) === null;
   expect(isSame, 'the answer is as recorded').toBe(false);

@@ -1,4 +1,12 @@
-import { faultOfUrl, isStreamKey, type PushRequest, pushProtocolOf, trimUrl, type UrlFault } from '../../services/push/push-request.ts';
+import {
+  faultOfUrl,
+  isStreamKey,
+  PushProtocol,
+  type PushRequest,
+  pushProtocolOf,
+  trimUrl,
+  type UrlFault,
+} from '../../services/push/push-request.ts';
 import { Type } from '../../util/typebox.ts';
 import { type Answer, acknowledge, ok } from '../envelope.ts';
 import { ApiError, type ErrorCode } from '../errors.ts';
@@ -53,7 +61,7 @@ export const pushRoutes: readonly Route[] = [
 const URL_ERRORS: Readonly<Record<UrlFault, ErrorCode>> = {
   malformed: 'PUSH_URL_MALFORMED',
   scheme: 'PUSH_URL_UNSUPPORTED',
-  port: 'PUSH_PORT_MISSING',
+  port: 'PUSH_PORT_INVALID',
   mode: 'PUSH_MODE_UNSUPPORTED',
   listen: 'PUSH_LISTEN_UNSUPPORTED',
 };
@@ -85,12 +93,13 @@ function pushRequest({ vhost, app, body }: AppRequest): PushRequest {
   if (app.definition.config.publishers.push === undefined) throw new ApiError('PUSH_DISABLED', vhost.name, app.name);
   const common = taskRequestIn(json);
   const url = trimUrl(textIn(json, 'url'));
-  const missing = missingIn({ id: common.id, 'stream.name': common.streamName, url });
+  const streamKey = textIn(json, 'streamKey').trim();
+  const named = { id: common.id, 'stream.name': common.streamName, url };
+  const missing = missingIn(protocol === PushProtocol.RTMP ? { ...named, streamKey } : named);
   if (missing !== '') throw new ApiError('PUSH_INCOMPLETE', missing);
   refuseMembers(json, PushRequestSchema);
   const fault = faultOfUrl(protocol, url);
   if (fault !== null) throw new ApiError(URL_ERRORS[fault]);
-  const streamKey = textIn(json, 'streamKey').trim();
   if (!isStreamKey(streamKey)) throw new ApiError('PUSH_KEY_INVALID');
   return { ...common, protocol, url, streamKey };
 }

@@ -308,7 +308,7 @@ describe('a receiver that', () => {
 
 describe('MPEG-TS', () => {
   test.each([
-    ['mpegts', 'udp://127.0.0.1', /port/],
+    ['mpegts', 'udp://127.0.0.1:0', /port/],
     ['mpegts', 'tcp://127.0.0.1:0', /port/],
     ['srt', 'srt://127.0.0.1:1?latency=fast', /latency of the URL/],
     ['srt', 'srt://127.0.0.1:1?passphrase=short', /PASSPHRASE has 5 bytes/],

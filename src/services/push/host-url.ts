@@ -12,16 +12,19 @@ export interface HostUrl {
 
 const PATTERN = /^(?<scheme>[a-z]+):\/\/(?<host>\[[^\]]*\]|[^:/?[\]]+)(?::(?<port>\d{1,5}))?(?:\/[^?]*)?(?:\?(?<query>.*))?$/i;
 const MAX_PORT = 65_535;
+/** Where receivers listen when nobody said anything else: the defaults of the SRT and the MPEG-TS provider, here and at the reference server. */
+export const DEFAULT_PORTS: Readonly<Record<string, number>> = { srt: 9999, udp: 4000, tcp: 4000 };
 
-/** Throws `PushFailure` for a URL without a port. */
+/** Throws `PushFailure` for a URL whose port is none. */
 export function parseHostUrl(url: string): HostUrl {
   const groups = PATTERN.exec(url)?.groups;
-  const port = Number(groups?.['port'] ?? 0);
+  const scheme = (groups?.['scheme'] ?? '').toLowerCase();
+  const port = Number(groups?.['port'] ?? DEFAULT_PORTS[scheme] ?? 0);
   if (groups === undefined || port < 1 || port > MAX_PORT) {
     throw new PushFailure('unsuitable', 'the URL must be <scheme>://<host>:<port> with a port from 1 to 65535');
   }
   return {
-    scheme: (groups['scheme'] ?? '').toLowerCase(),
+    scheme,
     host: (groups['host'] ?? '').replace(/^\[|\]$/g, ''),
     port,
     query: new URLSearchParams(groups['query'] ?? ''),

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { parseHostUrl } from './host-url.ts';
 import { faultOfUrl, pushProtocolOf, receiverOf, storedPushRequest, trimUrl } from './push-request.ts';
 
 test.each([
@@ -11,9 +12,11 @@ test.each([
   ['rtmp', 'rtmp://user:secret@h/app', 'malformed'],
   ['rtmp', 'rtmp://h:65536/app', 'port'],
   ['rtmp', 'rtmp://h:0/app', 'port'],
-  ['srt', 'srt://h', 'port'],
+  ['srt', 'srt://h', null],
+  ['mpegts', 'tcp://h', null],
+  ['srt', 'srt://h:0', 'port'],
   ['srt', 'srt://h:0?mode=caller', 'port'],
-  ['mpegts', 'udp://[::1]', 'port'],
+  ['mpegts', 'udp://[::1]', null],
   ['mpegts', 'tcp://h:70000', 'port'],
   ['srt', 'srt://h:1', null],
   ['srt', 'srt://h:1?mode=caller&latency=120000', null],
@@ -26,6 +29,15 @@ test.each([
   ['mpegts', 'rtp://h:1', 'scheme'],
 ] as const)('%s takes %s? %s', (protocol, url, fault) => {
   expect(faultOfUrl(protocol, url)).toBe(fault);
+});
+
+test.each([
+  ['srt://h?latency=120000', { scheme: 'srt', host: 'h', port: 9999 }],
+  ['udp://[::1]', { scheme: 'udp', host: '::1', port: 4000 }],
+  ['TCP://h/x', { scheme: 'tcp', host: 'h', port: 4000 }],
+  ['udp://h:5000', { scheme: 'udp', host: 'h', port: 5000 }],
+])('%s leads to %j', (url, expected) => {
+  expect(parseHostUrl(url)).toMatchObject(expected);
 });
 
 test('names and URLs are taken as people write them', () => {

@@ -2,6 +2,7 @@
 
 import { storedTaskRequest, type TaskRequest } from '../../core/tasks/task-request.ts';
 import { hasHiddenCharacter } from '../../util/hidden-characters.ts';
+import { DEFAULT_PORTS } from './host-url.ts';
 
 /** The words of the API; `mpegts` is a transport stream over UDP or TCP, as the URL says. */
 export const PushProtocol = { RTMP: 'rtmp', SRT: 'srt', MPEGTS: 'mpegts' } as const;
@@ -50,8 +51,7 @@ export function faultOfUrl(protocol: PushProtocol, url: string): UrlFault | null
   if (groups === undefined || hasHiddenCharacter(url)) return 'malformed';
   const scheme = (groups['scheme'] ?? '').toLowerCase();
   if (!SCHEMES[protocol].includes(scheme)) return 'scheme';
-  // Only RTMP has a port that goes without saying.
-  const port = Number(groups['port'] ?? (protocol === PushProtocol.RTMP ? RTMP_PORT : 0));
+  const port = Number(groups['port'] ?? DEFAULT_PORTS[scheme] ?? RTMP_PORT);
   if (port < 1 || port > MAX_PORT) return 'port';
   const query = new URLSearchParams(groups['query'] ?? '');
   if (protocol === PushProtocol.SRT && !['', 'caller'].includes(query.get('mode') ?? '')) return 'mode';
