@@ -11,7 +11,7 @@ import { ApiError, causedBy } from './errors.ts';
 import type { HostRule } from './host-rule.ts';
 import { JsonSyntaxError, readJson } from './json/lenient-json.ts';
 import { BodyAborted, readBody } from './request-body.ts';
-import { rawPath } from './request-path.ts';
+import { queryValue, rawPath } from './request-path.ts';
 import { isDeclarable, type Route, type RouteMatch, RouteTable, type ServerFacts } from './route.ts';
 import { routes } from './routes.ts';
 
@@ -94,7 +94,8 @@ export class Dispatcher {
   /** Looks up what the path names, from the outside in, and calls the handler. */
   #call({ route, parameters }: RouteMatch, url: string, body: unknown): Answer | Promise<Answer> {
     const { control, server } = this.#options;
-    const request = { control, server, url, body, parameter: (name: string) => parameters[name] ?? '' };
+    const parameter = (name: string): string => parameters[name] ?? '';
+    const request = { control, server, url, body, parameter, query: (name: string) => queryValue(url, name) };
     if (route.level === 'server') return route.handle(request);
 
     const vhost = control.virtualHost(request.parameter('vhost'));

@@ -10,7 +10,7 @@ const operations = Object.entries<Record<string, Operation>>(document.paths).fla
 
 interface Operation {
   readonly operationId: string;
-  readonly parameters?: readonly { readonly name: string }[];
+  readonly parameters?: readonly { readonly name: string; readonly in: string }[];
   readonly responses: Readonly<Record<string, unknown>>;
 }
 
@@ -32,8 +32,15 @@ describe('the OpenAPI document', () => {
     expect(named.sort()).toEqual(routes.map(({ method, path }) => `${method} ${path}`).sort());
     expect(new Set(operations.map(({ operation }) => operation.operationId)).size).toBe(operations.length);
     for (const { path, operation } of operations) {
-      expect((operation.parameters ?? []).map(({ name }) => `{${name}}`)).toEqual(path.match(/\{\w+\}/g) ?? []);
+      const inPath = (operation.parameters ?? []).filter((parameter) => parameter.in === 'path');
+      expect(inPath.map(({ name }) => `{${name}}`)).toEqual(path.match(/\{\w+\}/g) ?? []);
     }
+    const queried = operations.filter(({ operation }) => (operation.parameters ?? []).some((parameter) => parameter.in === 'query'));
+    expect(queried.map(({ method, path }) => `${method} ${path}`).sort()).toEqual([
+      'delete /v1/vhosts/{vhost}/apps/{app}/streams/{stream}/sessions/{session}',
+      'get /v1/stats/current/vhosts/{vhost}/apps/{app}/streams/{stream}/sessions/{session}',
+      'get /v1/vhosts/{vhost}/apps/{app}/streams/{stream}/sessions',
+    ]);
   });
 
   test('refers to schemas that it has, and has none that nobody refers to', () => {

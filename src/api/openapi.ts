@@ -44,12 +44,11 @@ export function openApiDocument(routes: readonly Route[], version: string): Json
 }
 
 function operation(route: Route, used: Map<TSchema, string>): object {
-  const parameters = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
-    name,
-    in: 'path',
-    required: true,
-    schema: { type: 'string' },
-  }));
+  const schema = { type: 'string' };
+  const parameters = [
+    ...[...route.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({ name, in: 'path', required: true, schema })),
+    ...Object.entries(route.query ?? {}).map(([name, description]) => ({ name, in: 'query', required: false, description, schema })),
+  ];
   return {
     operationId: operationId(route),
     summary: route.summary,

@@ -18,6 +18,12 @@ export function rawPath(target: string): string | null {
   return path.includes('%') ? path.replace(NON_ASCII_ESCAPES, decodeEscapes) : path;
 }
 
+/** The first value of `name` in the query string of a request target or URL, decoded; undefined when it has none. */
+export function queryValue(target: string, name: string): string | undefined {
+  const start = target.indexOf('?');
+  return start < 0 ? undefined : (new URLSearchParams(target.slice(start)).get(name) ?? undefined);
+}
+
 /** Escapes that are not UTF-8 stay as they are. */
 function decodeEscapes(escapes: string): string {
   try {

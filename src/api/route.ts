@@ -32,6 +32,8 @@ export interface Request {
   readonly body: unknown;
   /** A parameter of the pattern, as the path has it. */
   parameter(name: string): string;
+  /** A value of the query string, decoded; undefined when it is not there. */
+  query(name: string): string | undefined;
 }
 
 /** Given to handlers below `{vhost}`, `{app}` and `{stream}`: what these names stand for. */
@@ -56,6 +58,8 @@ interface RouteBase {
   /** `/v1/vhosts/{vhost}/apps/{app}:action`; `{vhost}`, `{app}`, `{stream}` are looked up, down to its level, before the handler runs. */
   readonly path: string;
   readonly summary: string;
+  /** Members of the query string that the route knows, with what they do; all others are ignored. */
+  readonly query?: Readonly<Record<string, string>>;
   /** What the request body is, when there is one. */
   readonly body?: TSchema;
   /** What `response` of the envelope holds. */

@@ -21,11 +21,11 @@ const open = (id: string, kind: 'webrtc' | 'llhls' = 'webrtc') =>
 test('sessions are listed in order and counted with the stream', () => {
   const first = open('a');
   open('b', 'llhls');
-  expect(registry.ids).toEqual(['a', 'b']);
+  expect(registry.all.map(({ id }) => id)).toEqual(['a', 'b']);
   expect([meter.totalSessions, meter.sessions.webrtc, meter.sessions.llhls]).toEqual([2, 1, 1]);
   first.close();
   first.close();
-  expect([registry.ids, meter.totalSessions, meter.maxTotalSessions]).toEqual([['b'], 1, 2]);
+  expect([registry.all.map(({ id }) => id), meter.totalSessions, meter.maxTotalSessions]).toEqual([['b'], 1, 2]);
   expect(registry.find('a')).toBeUndefined();
 });
 

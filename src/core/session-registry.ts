@@ -56,9 +56,9 @@ export class SessionRegistry {
     return this.#entries.size;
   }
 
-  /** Names of the sessions, oldest first. */
-  get ids(): string[] {
-    return [...this.#entries.keys()];
+  /** The sessions, oldest first. */
+  get all(): Session[] {
+    return Array.from(this.#entries.values(), ({ session }) => session);
   }
 
   find(id: string): Session | undefined {

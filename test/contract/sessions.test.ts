@@ -32,14 +32,40 @@ const connections = async (version: 'v1' | 'v2') => {
 };
 
 describe('the list', () => {
-  test('has the names of all viewers, whatever they watch by, oldest first', async () => {
+  test('has the names of the WebRTC viewers, oldest first', async () => {
     expect(await api.call('GET', `${STREAM}/sessions`)).toEqual(found([]));
     const first = watch('aBc+/=', 'webrtc');
     watch('017_x-y', 'llhls');
-    watch('3', 'srt');
-    expect(await api.call('GET', `${STREAM}/sessions`)).toEqual(found(['aBc+/=', '017_x-y', '3']));
+    watch('z', 'webrtc');
+    expect(await api.call('GET', `${STREAM}/sessions`)).toEqual(found(['aBc+/=', 'z']));
     first.close();
-    expect(await api.call('GET', `${STREAM}/sessions`)).toEqual(found(['017_x-y', '3']));
+    expect(await api.call('GET', `${STREAM}/sessions?other=1`)).toEqual(found(['z']));
+  });
+
+  test.each([
+    ['all', ['a', 'b', 'c', 'd']],
+    ['webrtc', ['a', 'd']],
+    ['llhls,srt', ['b', 'c']],
+    ['srt%2Cwebrtc', ['a', 'c', 'd']],
+    ['hlsv3', []],
+  ])('with protocol=%s has %j', async (words, names) => {
+    for (const [id, kind] of [
+      ['a', 'webrtc'],
+      ['b', 'llhls'],
+      ['c', 'srt'],
+      ['d', 'webrtc'],
+    ] as const)
+      watch(id, kind);
+    expect(await api.call('GET', `${STREAM}/sessions?protocol=${words}`)).toEqual(found(names));
+  });
+
+  test.each(['', 'WebRTC', 'all,webrtc', 'rtmp'])('says what protocols there are when it is asked for %j', async (words) => {
+    const { status, json } = await api.call('GET', `${STREAM}/sessions?protocol=${words}`);
+    const known = 'file, hlsv3, llhls, ovt, push, srt, thumbnail, webrtc';
+    expect([status, json]).toEqual([
+      400,
+      { message: `[HTTP] Invalid [protocol] parameter: it must be all, or of ${known} (400)`, statusCode: 400 },
+    ]);
   });
 
   test('agrees with the statistics of both versions', async () => {
@@ -69,12 +95,22 @@ describe('termination', () => {
     watch('b', 'llhls');
     expect(await api.call('DELETE', `${STREAM}/sessions/a`)).toEqual({ status: 200, json: { message: 'OK', statusCode: 200 } });
     expect(ended).toEqual(['a terminated through the API']);
-    expect(await api.call('GET', `${STREAM}/sessions`)).toEqual(found(['b']));
+    expect(await api.call('GET', `${STREAM}/sessions?protocol=all`)).toEqual(found(['b']));
     for (const version of ['v1', 'v2'] as const) {
       expect(await connections(version)).toMatchObject({ connections: { webrtc: 0, llhls: 1 }, totalConnections: 1 });
     }
     expect(await api.call('DELETE', `${STREAM}/sessions/a`)).toEqual(MISSING);
     expect(ended).toHaveLength(1);
+  });
+
+  test('reaches other viewers by the protocol', async () => {
+    watch('b', 'llhls');
+    expect(await api.call('DELETE', `${STREAM}/sessions/b`)).toEqual(MISSING);
+    expect(await api.call('DELETE', `${STREAM}/sessions/b?protocol=srt`)).toEqual(MISSING);
+    expect((await api.call('DELETE', `${STREAM}/sessions/b?protocol=rtmp`)).status).toBe(400);
+    expect(ended).toEqual([]);
+    expect((await api.call('DELETE', `${STREAM}/sessions/b?protocol=llhls`)).status).toBe(200);
+    expect(ended).toEqual(['b terminated through the API']);
   });
 
   test.each(['nope', '', '%61', 'b ', 'b:stop'])('of %j finds nobody', async (name) => {
@@ -102,6 +138,12 @@ describe('statistics', () => {
     expect((sent ?? 0) - (created ?? 0)).toBe(1200);
     expect(response['lastUpdatedTime']).toBe(response['lastSentTime']);
     expect(JSON.stringify(Object.keys(response))).toBe(JSON.stringify(Object.keys(response).sort()));
+  });
+
+  test('of other viewers are there by the protocol', async () => {
+    watch('b', 'srt');
+    expect(await api.call('GET', `${STATISTICS}/sessions/b`)).toEqual(MISSING);
+    expect((await api.call('GET', `${STATISTICS}/sessions/b?protocol=all`)).status).toBe(200);
   });
 
   test('of a session that is over are missing', async () => {

@@ -224,11 +224,11 @@ test('viewers are counted while they are there', async () => {
 
 test('the API lists viewers, tells what each was sent, and sends them away', async () => {
   const sessions = `${apiPath.stream('live')}/sessions`;
-  const list = (): Promise<string[]> => server.api.get<string[]>(sessions);
+  const list = (): Promise<string[]> => server.api.get<string[]>(`${sessions}?protocol=all`);
   const others = await list();
   const fresh = async (): Promise<string | undefined> => (await list()).find((name) => !others.includes(name));
   const sent = async (name: string): Promise<number> =>
-    (await server.api.get<{ totalBytesOut: number }>(`${apiPath.stats('live')}/sessions/${name}`)).totalBytesOut;
+    (await server.api.get<{ totalBytesOut: number }>(`${apiPath.stats('live')}/sessions/${name}?protocol=all`)).totalBytesOut;
   const watching = new AbortController();
   const page = await browser.open();
   try {
@@ -247,7 +247,10 @@ test('the API lists viewers, tells what each was sent, and sends them away', asy
       deadlineMs: 10_000,
     });
 
-    expect((await server.api.call('DELETE', `${sessions}/${reader}`)).status).toBe(200);
+    // Without a protocol it is WebRTC that is asked about.
+    expect(await server.api.get<string[]>(sessions)).not.toContain(reader);
+    expect(await server.api.get<string[]>(sessions)).toContain(viewer);
+    expect((await server.api.call('DELETE', `${sessions}/${reader}?protocol=llhls`)).status).toBe(200);
     expect(await followed).toContain('answered 401');
     expect((await server.api.call('DELETE', `${sessions}/${viewer}`)).status).toBe(200);
     await until('the player sees the end', async () => ['closed', 'failed', 'disconnected'].includes((await page.stats()).connection), {

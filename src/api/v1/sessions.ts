@@ -1,3 +1,4 @@
+import { PublisherKind } from '../../core/kinds.ts';
 import type { Session } from '../../core/session-registry.ts';
 import { sessionStatistics } from '../../monitoring/session-stats.ts';
 import { Type } from '../../util/typebox.ts';
@@ -9,21 +10,32 @@ import { SessionStatisticsSchema } from '../schemas.ts';
 const STREAM = 'vhosts/{vhost}/apps/{app}/streams/{stream}';
 const COLLECTION = `/v1/${STREAM}/sessions`;
 
-/** Viewer sessions of an inbound stream, whatever publisher serves them and from which of its outputs. */
+const EVERY = 'all';
+const WORDS: ReadonlySet<string> = new Set(Object.values(PublisherKind));
+const QUERY = {
+  protocol: `What sessions are looked at: \`${EVERY}\`, or words of the statistics' \`connections\` with commas between; default: \`webrtc\``,
+};
+
+/** Viewer sessions of an inbound stream, from whichever of its outputs: those of WebRTC, and others by query. */
 export const sessionRoutes: readonly Route[] = [
   {
     method: 'GET',
     path: COLLECTION,
     level: 'stream',
-    summary: 'Names of all viewer sessions of a stream',
+    summary: 'Names of the WebRTC sessions of a stream, or of others (`protocol`)',
+    query: QUERY,
     response: Type.Array(Type.String()),
-    handle: ({ stream }) => ok(stream.sessions.ids),
+    handle: (request) => {
+      const wanted = wantedBy(request);
+      return ok(request.stream.sessions.all.filter(wanted).map(({ id }) => id));
+    },
   },
   {
     method: 'DELETE',
     path: `${COLLECTION}/{session}`,
     level: 'stream',
     summary: 'Terminate a viewer session',
+    query: QUERY,
     handle: (request) => {
       const { id } = sessionOf(request);
       request.stream.sessions.terminate(id, 'terminated through the API');
@@ -35,13 +47,26 @@ export const sessionRoutes: readonly Route[] = [
     path: `/v1/stats/current/${STREAM}/sessions/{session}`,
     level: 'stream',
     summary: 'Statistics of a viewer session',
+    query: QUERY,
     response: SessionStatisticsSchema,
     handle: (request) => ok(sessionStatistics(sessionOf(request))),
   },
 ];
 
-function sessionOf({ stream, parameter }: StreamRequest): Session {
-  const session = stream.sessions.find(parameter('session'));
-  if (session === undefined) throw new ApiError('SESSION_NOT_FOUND');
+function sessionOf(request: StreamRequest): Session {
+  const wanted = wantedBy(request);
+  const session = request.stream.sessions.find(request.parameter('session'));
+  if (session === undefined || !wanted(session)) throw new ApiError('SESSION_NOT_FOUND');
   return session;
+}
+
+/** The contract knows sessions of WebRTC; a query that it does not have leads to the others. */
+function wantedBy({ query }: StreamRequest): (session: Session) => boolean {
+  const given = query('protocol') ?? PublisherKind.WEBRTC;
+  if (given === EVERY) return () => true;
+  const kinds = new Set(given.split(','));
+  for (const kind of kinds) {
+    if (!WORDS.has(kind)) throw new ApiError('MEMBER_INVALID', 'protocol', `${EVERY}, or of ${[...WORDS].join(', ')}`);
+  }
+  return ({ kind }) => kinds.has(kind);
 }
