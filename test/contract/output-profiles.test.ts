@@ -176,6 +176,14 @@ describe('an output profile with encodes', () => {
     expect((await fetch(`${base}/nope/thumb.jpg`)).status).toBe(404);
     const { meter } = orchestrator;
     await expect.poll(() => meter.out.total).toBeGreaterThan(64);
+    // One address with one player, however often it asks; it is told apart in the sessions of the stream, with its bytes.
+    await expect.poll(() => meter.sessions.thumbnail).toBe(1);
+    const sessions = orchestrator.application('v', 'app')?.stream('s')?.sessions;
+    await expect.poll(() => sessions?.all.map(({ kind, out }) => [kind, out.total >= 128])).toEqual([['thumbnail', true]]);
+    expect((await fetch(`${base}/s_out/thumb.jpg`, { headers: { 'user-agent': 'another' } })).status).toBe(200);
+    await expect.poll(() => meter.sessions.thumbnail).toBe(2);
+    for (const { id } of sessions?.all ?? []) sessions?.terminate(id, 'sent away');
+    await expect.poll(async () => (await fetch(`${base}/s_out/thumb.jpg`)).status).toBe(401);
     expect(meter.sessions.thumbnail).toBe(0);
   });
 });

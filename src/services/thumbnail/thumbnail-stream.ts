@@ -44,8 +44,7 @@ export class ThumbnailStream implements PublisherStream {
       settings: null,
       bytesPerSecond: 0,
       snapshot: () => this.#snapshot(),
-      // Whoever fetches an image is no viewer: only bytes are counted.
-      openSession: null,
+      openSession: (request) => stream.openSession({ ...request, kind: PublisherKind.THUMBNAIL }),
       onBytesSent: (bytes) => stream.meter.countBytes(bytes),
     });
   }

@@ -2,12 +2,15 @@
 import type { Span } from '../../delivery/outlet/messages.ts';
 import type { DeliveryExchange, OutletView, ViewContext } from '../../delivery/outlet/view.ts';
 import { WaitingRoom } from '../../delivery/outlet/waiting-room.ts';
+import { respondWords, Words } from '../../delivery/outlet/words.ts';
 import { ImageKind, type ThumbnailUpdate } from './updates.ts';
 
 const NAME = /^thumb\.(jpg|png|webp)$/;
 /** How long a request may wait for the first image. */
 const FIRST_IMAGE_MS = 5000;
 const MAX_WAITING = 1000;
+/** Whoever fetches images counts as a viewer for so long behind each: pages that show them ask again within seconds. */
+const VIEWER_MS = 10_000;
 
 const TYPES: Readonly<Record<ImageKind, string>> = {
   [ImageKind.JPG]: 'image/jpeg',
@@ -22,12 +25,14 @@ const encoder = new TextEncoder();
 
 /** A request that comes before the first image waits for it, a while at most. `close` answers those that wait. */
 export class ThumbnailView implements OutletView {
+  readonly #context: ViewContext;
   readonly #waiting: WaitingRoom;
   readonly #images = new Map<ImageKind, readonly Span[]>();
   /** Null until the stream has started. */
   #kinds: readonly ImageKind[] | null = null;
 
   constructor(_settings: unknown, context: ViewContext) {
+    this.#context = context;
     this.#waiting = new WaitingRoom(context, MAX_WAITING);
   }
 
@@ -61,7 +66,8 @@ export class ThumbnailView implements OutletView {
   #answer(exchange: DeliveryExchange, kind: ImageKind): boolean {
     const spans = this.#images.get(kind);
     if (spans !== undefined) {
-      exchange.respondSpans(200, [`Content-Type: ${TYPES[kind]}`, NO_CACHE], spans);
+      if (!this.#context.countViewer(exchange, VIEWER_MS)) respondWords(exchange, 401, Words.SENT_AWAY);
+      else exchange.respondSpans(200, [`Content-Type: ${TYPES[kind]}`, NO_CACHE], spans);
       return true;
     }
     if (this.#kinds?.includes(kind) === true) return false;

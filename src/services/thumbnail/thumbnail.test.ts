@@ -116,9 +116,25 @@ describe('thumbnails', () => {
     stream.onPacket(image(JPEG, 'late'));
   });
 
-  it('count bytes but no viewers', () => {
-    const { delivery, source } = setUp();
+  it('count bytes, and whoever is given an image as a viewer', () => {
+    const { delivery, source, stream } = setUp();
     delivery.outlet.request.onBytesSent(1234);
-    expect([source.bytes, source.viewers, delivery.outlet.request.openSession]).toEqual([1234, 0, null]);
+    const session = delivery.outlet.request.openSession?.({ id: 'a', onTerminate: () => undefined });
+    expect([source.bytes, source.viewers]).toEqual([1234, 1]);
+    session?.close();
+    expect(source.viewers).toBe(0);
+    delivery.get('thumb.png');
+    const waiting = delivery.request('thumb.jpg');
+    expect(delivery.context.viewers).toEqual([]);
+    stream.onPacket(image(JPEG, 'now'));
+    expect([waiting?.response?.status, delivery.get('thumb.jpg').status]).toEqual([200, 200]);
+    expect(delivery.context.viewers.map(({ ttlMs }) => ttlMs)).toEqual([10_000, 10_000]);
+  });
+
+  it('are not given to a viewer that was sent away', () => {
+    const { delivery, stream } = setUp();
+    stream.onPacket(image(JPEG, 'now'));
+    delivery.context.refusing = true;
+    expect(delivery.get('thumb.jpg')).toMatchObject({ status: 401, text: expect.stringContaining('sent away') });
   });
 });
