@@ -32,6 +32,8 @@ export interface ApiServerOptions {
   readonly control: ControlPlane;
   /** Of the product, without leading `v`. */
   readonly version: string;
+  /** The commit of the code; empty when nobody knows it. */
+  readonly revision: string;
   readonly accessToken: string;
   /** Host names that may be used to reach the API; `*` for any. */
   readonly hostNames: readonly string[];
@@ -88,13 +90,19 @@ export class ApiServer {
   constructor(options: ApiServerOptions) {
     this.#options = options;
     this.#times = withPatience(TIMES, options.patience ?? 1);
-    const { control, crossDomains, logger, version, health, tls, privacyProtection = false } = options;
+    const { control, crossDomains, logger, version, revision, health, tls, privacyProtection = false } = options;
     const reloadCertificate = tls === null ? null : () => this.#reloadCertificate(tls.load);
     this.#dispatcher = new Dispatcher({
       control,
       crossDomains,
       logger,
-      server: { version, gitVersion: `v${version}`, health, privacyProtection, reloadCertificate },
+      server: {
+        version,
+        gitVersion: revision === '' ? `v${version}` : `v${version}-g${revision}`,
+        health,
+        privacyProtection,
+        reloadCertificate,
+      },
       auth: new TokenAuth(options.accessToken),
       hosts: new HostRule(options.hostNames),
       bodyTime: this.#times.request,

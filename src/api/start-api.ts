@@ -4,6 +4,7 @@ import { ALL_METHODS, CrossDomainPolicy } from '../access/cross-domains.ts';
 import type { ServerConfig } from '../config/index.ts';
 import type { PortOpenings } from '../core/port-openings.ts';
 import type { ServerLimits } from '../delivery/server-limits.ts';
+import { gitRevision } from '../util/git-revision.ts';
 import { listenAddresses } from '../util/listen-addresses.ts';
 import type { Logger } from '../util/logger.ts';
 import { packageVersion } from '../util/package-version.ts';
@@ -34,6 +35,7 @@ export async function startApi(config: ServerConfig, parts: ApiParts): Promise<A
   const server = new ApiServer({
     control: new ControlPlane(parts),
     version: packageVersion(),
+    revision: gitRevision(),
     accessToken: parts.accessToken,
     hostNames: host.names,
     crossDomains: new CrossDomainPolicy({

@@ -57,8 +57,12 @@ function decodersOf(module: CodecModule): readonly (readonly [VideoCodec | Audio
 
 const AUDIO: ReadonlySet<string> = new Set(Object.values(AudioCodec));
 
-/** The modules a process found, with the codecs all processes have at work. */
-export function codecModules(hello: HelloMessage, statuses: readonly StatusMessage[]): CodecModuleItem[] {
+/** The modules a process found, with the codecs all processes have at work; `buses`: where devices sit, as far as that is known. */
+export function codecModules(
+  hello: HelloMessage,
+  statuses: readonly StatusMessage[],
+  buses: ReadonlyMap<CodecModule, string> = new Map(),
+): CodecModuleItem[] {
   const working = ENCODERS.filter(({ name }) => hello.encoders.includes(name));
   const items: CodecModuleItem[] = [];
   for (const mediaType of ['Video', 'Audio'] as const) {
@@ -70,7 +74,7 @@ export function codecModules(hello: HelloMessage, statuses: readonly StatusMessa
       if (encoders.length === 0 && decoders.length === 0) continue;
       const codecs = new Set([...decoders.map(([codec]) => codec), ...encoders.map(({ codec }) => codec)]);
       items.push({
-        busId: '-',
+        busId: buses.get(module) ?? '-',
         displayName: `${DISPLAY_NAMES[module]} ${mediaType.toLowerCase()}`,
         id: 0,
         isDecoder: decoders.length > 0,
@@ -93,7 +97,8 @@ export function codecModules(hello: HelloMessage, statuses: readonly StatusMessa
           },
         },
         module,
-        name: `${module}:0`,
+        // One that does both media is two items.
+        name: `${module}:${items.filter((other) => other.module === module).length}`,
         supportedCodecs: [...codecs],
       });
     }

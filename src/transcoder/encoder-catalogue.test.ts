@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { AudioCodec, VideoCodec } from '../media/codec.ts';
 import { codecModules } from './codec-modules.ts';
-import { chooseDecoders, chooseEncoders, ENCODERS, encodeCodec } from './encoder-catalogue.ts';
+import { CodecModule, chooseDecoders, chooseEncoders, ENCODERS, encodeCodec } from './encoder-catalogue.ts';
 
 const SOFTWARE = new Set(ENCODERS.filter(({ hardware }) => !hardware).map(({ name }) => name));
 const ALL = new Set(ENCODERS.map(({ name }) => name));
@@ -77,7 +77,7 @@ describe('codecModules', () => {
       [0, 'Video', 'default:0', 'default', { decoder: 2, encoder: 0 }],
       [1, 'Video', 'x264:0', 'x264', { decoder: 0, encoder: 3 }],
       [2, 'Video', 'nv:0', 'nv', { decoder: 0, encoder: 4 }],
-      [3, 'Audio', 'default:0', 'default', { decoder: 0, encoder: 1 }],
+      [3, 'Audio', 'default:1', 'default', { decoder: 0, encoder: 1 }],
       [4, 'Audio', 'libopus:0', 'libopus', { decoder: 0, encoder: 0 }],
     ]);
     expect(items[2]).toMatchObject({ isHwAccel: true, isDefault: false, isEncoder: true, isDecoder: false, supportedCodecs: ['H264'] });
@@ -90,7 +90,15 @@ describe('codecModules', () => {
       encoders: ['libx264', 'h264_qsv', 'h264_vaapi'],
       decoders: ['h264', 'h264_cuvid', 'hevc_cuvid', 'h264_qsv'],
     };
-    const items = codecModules(found, [{ encoders: { h264_vaapi: 1 }, decoders: { h264_cuvid: 2 }, queues: [] }]);
+    const buses = new Map([[CodecModule.QSV, '0000:00:02.0']]);
+    const items = codecModules(found, [{ encoders: { h264_vaapi: 1 }, decoders: { h264_cuvid: 2 }, queues: [] }], buses);
+    expect(items.map(({ module, busId }) => [module, busId])).toEqual([
+      ['default', '-'],
+      ['x264', '-'],
+      ['nv', '-'],
+      ['qsv', '0000:00:02.0'],
+      ['vaapi', '-'],
+    ]);
     const hardware = items.filter(({ isHwAccel }) => isHwAccel);
     expect(hardware.map(({ name, isDecoder, isEncoder, isDefault }) => [name, isDecoder, isEncoder, isDefault])).toEqual([
       ['nv:0', true, false, false],

@@ -4,6 +4,7 @@ import type { QueueRegistry } from '../core/queue-registry.ts';
 import type { TranscodeListener, Transcoder, TranscodeSession } from '../core/transcoding.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
+import { busIds } from './bus-ids.ts';
 import { type CodecModuleItem, codecModules } from './codec-modules.ts';
 import type { HelloMessage } from './messages.ts';
 import { ProcessSlot } from './process-slot.ts';
@@ -85,6 +86,7 @@ export class TranscoderSupervisor implements Transcoder {
     return codecModules(
       hello,
       [...this.#slots].flatMap(({ status }) => (status === null ? [] : [status])),
+      await busIds(),
     );
   }
 

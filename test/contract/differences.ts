@@ -14,6 +14,7 @@ export interface Deviation {
 /** Deviations of recorded exchanges by their number; empty where no recording shows the difference. */
 export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviation>>>> = {
   'product-name': {},
+  version: each([1, 17, 20, 22, 55, 58, 59, 61, 68], { status: 200, shape: withOwnVersion }),
   'connection-headers': {},
   'unknown-method': each([50, 51, 71, 72], { status: 501, message: /^\[HTTP\] Not implemented: unknown method \(501\)$/ }),
   'malformed-request': {},
@@ -145,4 +146,10 @@ function asItem(recorded: unknown): unknown {
 function withoutTask(recorded: unknown, id: string): unknown {
   const { response, ...envelope } = recorded as { readonly response: readonly { readonly id: string }[] };
   return { ...envelope, response: response.filter((task) => task.id !== id) };
+}
+
+/** The version with that of this product beside it. */
+function withOwnVersion(recorded: unknown): unknown {
+  const { response, ...envelope } = recorded as { readonly response: object };
+  return { ...envelope, response: { ...response, millraceVersion: '0.1.0' } };
 }

@@ -12,8 +12,14 @@ afterEach(() => api.close());
 
 const { call, createApp } = checkedCalls(() => api);
 
-test('GET /v1/version', async () => {
-  expect(await call('GET', '/v1/version')).toEqual(found({ gitVersion: 'v0.1.0', version: '0.1.0' }));
+test('GET /v1/version tells whose API is spoken, and what answers', async () => {
+  const answer = await call('GET', '/v1/version');
+  expect(answer).toEqual(found({ gitVersion: 'v0.1.0-g4ff91095c0ff', millraceVersion: '0.1.0', version: '0.20.0' }));
+  // The contract: up to 0.15.3 startRecord and startPush answer with arrays.
+  const [major = 0, minor = 0] = answer.json.response.version.split('.').map(Number);
+  expect(major > 0 || minor >= 16).toBe(true);
+  const task = await call('POST', `${FILE_APP}:startRecord`, { id: 'form', stream: { name: 'later' } });
+  expect(Array.isArray(task.json.response)).toBe(false);
 });
 
 test('GET /metrics has the figures of SRT connections as Prometheus reads them, for whom may use it', async () => {

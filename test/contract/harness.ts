@@ -149,6 +149,7 @@ export async function startApi(
     control,
     health,
     version: '0.1.0',
+    revision: '4ff91095c0ff',
     accessToken: TOKEN,
     hostNames: ['*'],
     crossDomains: new CrossDomainPolicy({ defaults: anyOrigin, own: anyOrigin, methods: ALL_METHODS }),

@@ -9,7 +9,8 @@ import { ALL_METHODS, CrossDomainPolicy } from '../../src/access/cross-domains.t
 import { RecordingLogger } from '../fakes/recording-logger.ts';
 import { type ApiHarness, AUTHORIZATION, anyOrigin, exchange, parseAnswer, startApi, TLS_FILES } from './harness.ts';
 
-const VERSION = '{"message":"OK","response":{"gitVersion":"v0.1.0","version":"0.1.0"},"statusCode":200}';
+const VERSION =
+  '{"message":"OK","response":{"gitVersion":"v0.1.0-g4ff91095c0ff","millraceVersion":"0.1.0","version":"0.20.0"},"statusCode":200}';
 const UNAUTHORIZED = '{"message":"[HTTP] Authorization header is required to call API (401)","statusCode":401}';
 const NO_CONTROLLER = '{"message":"[HTTP] Controller not found (404)","statusCode":404}';
 const MIB = 1_048_576;
@@ -29,7 +30,7 @@ describe('heads', () => {
       'access-control-allow-methods': ALL_METHODS,
       'access-control-allow-origin': '*',
       connection: 'close',
-      'content-length': '86',
+      'content-length': String(VERSION.length),
       'content-type': 'application/json;charset=UTF-8',
       server: 'Millrace',
       vary: 'Origin',
@@ -44,7 +45,7 @@ describe('heads', () => {
 
   test('HEAD answers as GET does, without the body', async () => {
     const head = await api.send({ method: 'HEAD', path: '/v1/version' });
-    expect([head.status, head.headers.get('content-length'), head.body]).toEqual([200, '86', '']);
+    expect([head.status, head.headers.get('content-length'), head.body]).toEqual([200, String(VERSION.length), '']);
     expect((await api.send({ method: 'HEAD', path: '/v1/nope' })).status).toBe(404);
   });
 

@@ -36,6 +36,7 @@ beforeAll(() => {
   const modules = path.join(project, 'node_modules');
   const folder = path.join(modules, 'millrace');
   node(TSC, '-p', path.join(ROOT, 'tsconfig.build.json'), '--outDir', path.join(folder, 'dist'));
+  node(path.join(ROOT, 'scripts/keep-revision.ts'), path.join(folder, 'dist'));
   for (const name of ['package.json', 'conf']) cpSync(path.join(ROOT, name), path.join(folder, name), { recursive: true });
   mkdirSync(path.join(folder, 'node_modules'));
   // Nothing that only the project has: declarations must not need it either.
@@ -119,9 +120,12 @@ test('needs the packages that it depends on, and no others', () => {
   expect(unused).toEqual([]);
 });
 
-test('serves LL-HLS from its threads', async () => {
+test('serves LL-HLS from its threads, and knows the commit that it was built from', async () => {
   const server = await startServer({ main, segmentDuration: 1 });
   onTestFinished(() => server.close());
+  const commit = spawnSync('git', ['rev-parse', 'HEAD'], { cwd: ROOT, encoding: 'utf8' }).stdout?.trim() ?? '';
+  const { gitVersion } = await server.api.get<{ gitVersion: string }>('/v1/version');
+  expect(gitVersion).toBe(`v${packageVersion()}${commit === '' ? '' : `-g${commit.slice(0, 12)}`}`);
   const encoder = publish({ url: server.rtmp('live'), width: 320, height: 180, videoKbps: 300 });
   onTestFinished(async () => {
     await encoder.stop();
