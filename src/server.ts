@@ -45,6 +45,7 @@ import { startSrt } from './services/srt/srt-service.ts';
 import { startThumbnails } from './services/thumbnail/thumbnail-service.ts';
 import { startWebrtc } from './services/webrtc/webrtc-service.ts';
 import { loadOrCreateAccessToken } from './state/access-token.ts';
+import { forgetApiState } from './state/api-state.ts';
 import { DiskWatch } from './state/disk-watch.ts';
 import { problemOf, StateLock } from './state/state-lock.ts';
 import { StateStore } from './state/state-store.ts';
@@ -68,6 +69,8 @@ export interface ServerOptions {
   /** Undefined: `conf/Server.xml`, else the configuration inside the package. */
   readonly configFile?: string | undefined;
   readonly stateFolder: string;
+  /** Deletes what the API made in earlier runs; never recordings. Default: it is all there again. */
+  readonly forgetApiState?: boolean;
   /** `dropped`: lines that could not be written and that no line has told of yet. */
   readonly logger: LogLines & { readonly dropped?: number };
   /** Debug lines for each HTTP connection of a viewer; default: none are made. */
@@ -166,6 +169,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
 
   // The state folder, which may be read when nobody else writes it.
   await lockState(stateFolder, running);
+  if (options.forgetApiState === true) await forgetApiState(stateFolder, logger);
   const { conditions } = health;
   const disks = new DiskWatch({ conditions, logger, folders: watchedFolders(config, stateFolder) });
   running.push(disks);

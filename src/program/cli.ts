@@ -17,6 +17,7 @@ Commands
 Options
   --config FILE      configuration in Server.xml format (default: conf/Server.xml, else the embedded one)
   --state DIR        where settings made through the API are kept (default: ./state)
+  --forget-api-state begin without what the API made in earlier runs; recordings stay
   --log-format F     text or json (default: text on a terminal, json otherwise)
   --log-level L      ${LOG_LEVELS.join(', ')} (default: info)
   --version          print the version and exit

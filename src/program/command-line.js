@@ -9,6 +9,7 @@ import { LOG_LEVELS } from '../util/log-levels.js';
  * @property {(typeof COMMANDS)[number]} command
  * @property {string | undefined} config Undefined: the default place.
  * @property {string} state
+ * @property {boolean} forgetApiState
  * @property {import('../util/create-logger.ts').LogFormat} logFormat
  * @property {import('../util/create-logger.ts').LogLevel} logLevel
  */
@@ -18,6 +19,7 @@ const COMMANDS = /** @type {const} */ (['serve', 'check']);
 const OPTIONS = /** @type {const} */ ({
   config: { type: 'string' },
   state: { type: 'string', default: './state' },
+  'forget-api-state': { type: 'boolean', default: false },
   'log-format': { type: 'string' },
   'log-level': { type: 'string', default: 'info' },
 });
@@ -37,7 +39,9 @@ export function parseCommandLine(args) {
   const logLevel = LOG_LEVELS.find((level) => level === values['log-level']);
   if (logLevel === undefined) throw new Error(`--log-level is one of ${LOG_LEVELS.join(', ')}, not '${values['log-level']}'`);
   for (const name of /** @type {const} */ (['config', 'state'])) if (values[name] === '') throw new Error(`--${name} is empty`);
-  return { command, config: values.config, state: values.state, logFormat, logLevel };
+  const forgetApiState = values['forget-api-state'];
+  if (forgetApiState && command !== 'serve') throw new Error(`--forget-api-state is for serve, not for ${command}`);
+  return { command, config: values.config, state: values.state, forgetApiState, logFormat, logLevel };
 }
 
 /** What `millrace` exits with; `USAGE`: bad configuration or arguments. */

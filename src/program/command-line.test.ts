@@ -8,9 +8,23 @@ import { parseCommandLine } from './command-line.js';
 const START = path.join(import.meta.dirname, '../../scripts/start.mjs');
 
 test('serves by default, with settings below the working directory', () => {
-  expect(parseCommandLine([])).toMatchObject({ command: 'serve', config: undefined, state: './state', logLevel: 'info' });
+  expect(parseCommandLine([])).toMatchObject({
+    command: 'serve',
+    config: undefined,
+    state: './state',
+    forgetApiState: false,
+    logLevel: 'info',
+  });
+  expect(parseCommandLine(['--forget-api-state']).forgetApiState).toBe(true);
   const args = ['check', '--config', 'a.xml', '--state', 's', '--log-format', 'json', '--log-level', 'debug'];
-  expect(parseCommandLine(args)).toEqual({ command: 'check', config: 'a.xml', state: 's', logFormat: 'json', logLevel: 'debug' });
+  expect(parseCommandLine(args)).toEqual({
+    command: 'check',
+    config: 'a.xml',
+    state: 's',
+    forgetApiState: false,
+    logFormat: 'json',
+    logLevel: 'debug',
+  });
 });
 
 const REFUSED: readonly (readonly [RegExp, readonly string[]])[] = [
@@ -20,6 +34,7 @@ const REFUSED: readonly (readonly [RegExp, readonly string[]])[] = [
   [/unexpected argument 'twice'/, ['serve', 'twice']],
   [/colour/, ['--colour', 'blue']],
   [/--state is empty/, ['--state', '']],
+  [/--forget-api-state is for serve, not for check/, ['check', '--forget-api-state']],
   [/--config is empty/, ['--config=']],
 ];
 

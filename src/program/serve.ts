@@ -70,6 +70,7 @@ export async function serve(line: CommandLine, signals: ProcessSignals): Promise
     server = await MillraceServer.start({
       configFile: line.config,
       stateFolder: line.state,
+      forgetApiState: line.forgetApiState,
       logger,
       logConnections: line.logLevel === 'debug',
     });

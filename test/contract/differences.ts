@@ -73,6 +73,7 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
   'virtual-host-deletion': {},
   'version-2': {},
   'stale-throughput': {},
+  'file-declared-streams': {},
   durable: {},
   'record-duplicate': {},
   'record-reason': {},

@@ -4,8 +4,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { apiPath } from '../harness/api-client.ts';
+import { until } from '../harness/poll.ts';
 import { probe } from '../harness/probe.ts';
 import { publish } from '../harness/publisher.ts';
+import { media, record, startRecorder, task, tasks, unfinished } from '../harness/recordings.ts';
 import { ROOT, startServer, type TestServer } from '../harness/server.ts';
 
 const BYPASS = { videos: [{ name: 'video', bypass: true }], audios: [{ name: 'audio', bypass: true }] };
@@ -84,6 +86,43 @@ test('what was deleted stays deleted after kill -9', async () => {
   await server.kill();
   await server.restart();
   expect([...(await server.api.get<string[]>('/v1/vhosts'))].sort()).toEqual(['default', 'lasting']);
+});
+
+test('a start that forgets what the API made says so, finishes the recordings and keeps them', async () => {
+  const { server, root } = await startRecorder({ push: '' });
+  await createVirtualHost(server, 'second', 'localhost');
+  await record(server, 'tape', '/done.mp4');
+  const push = { id: 'on', stream: { name: 'later' }, protocol: 'rtmp', url: 'rtmp://127.0.0.1:1/live', streamKey: 'k' };
+  await server.api.create(`${apiPath.app('default', 'app')}:startPush`, push);
+  const encoder = publish({ url: server.rtmp('live'), width: 320, height: 180, videoKbps: 300 });
+  onTestFinished(async () => {
+    await encoder.stop();
+  });
+  await until('something is recorded', async () => ((await task(server, 'tape'))?.recordTime ?? 0) > 2000);
+  await server.kill();
+  await encoder.stop();
+  expect(unfinished(root)).toHaveLength(1);
+
+  await server.restart('--forget-api-state');
+  expect(await server.api.get('/v1/vhosts')).toEqual(['default']);
+  expect(await tasks(server)).toEqual([]);
+  expect(await server.api.get(`${apiPath.app('default', 'app')}:pushes`)).toEqual([]);
+  for (const [noun, name] of [
+    ['virtual hosts', 'second'],
+    ['recording tasks', 'default/app/tape'],
+    ['push tasks', 'default/app/on'],
+  ]) {
+    expect(server.log).toMatch(
+      new RegExp(`forgot ${noun} made through the API: 1.*${name}|${name}.*forgot ${noun} made through the API: 1`),
+    );
+  }
+  await until('the recording is finished', () => unfinished(root).length === 0);
+  expect(media(root)).toEqual(['done.mp4']);
+
+  // What is made now is there again after a start that does not forget.
+  await createVirtualHost(server, 'third', 'localhost');
+  await server.restart();
+  expect(await server.api.get('/v1/vhosts')).toEqual(['default', 'third']);
 });
 
 test('what an earlier version let in and this one cannot use is left out with a log line, and the server starts', async () => {

@@ -92,16 +92,16 @@ export class TestServer {
     await this.#child.printed(READY, READY_DEADLINE_MS);
   }
 
-  /** Starts the same configuration and state again, after the process has ended. */
-  async restart(): Promise<void> {
-    await this.respawn();
+  /** Starts the same configuration and state again, after the process has ended; `args` are more arguments. */
+  async restart(...args: string[]): Promise<void> {
+    await this.respawn(...args);
     await this.ready();
   }
 
   /** Like `restart`, without waiting for the server to be ready. */
-  async respawn(): Promise<void> {
+  async respawn(...args: string[]): Promise<void> {
     await this.#child.stop();
-    this.#child = this.#spawn();
+    this.#child = this.#spawn(args);
   }
 
   /** `kill -9`. */
@@ -118,13 +118,13 @@ export class TestServer {
     rmSync(this.folder, { recursive: true, force: true });
   }
 
-  #spawn(): Child {
+  #spawn(args: readonly string[] = []): Child {
     this.#startedAt = performance.now();
     const { cpu, descriptors, main = MAIN, compileCache = false } = this.#options;
-    const command = [process.execPath, main, 'serve', '--config', this.config, '--state', this.state];
+    const command = [process.execPath, main, 'serve', '--config', this.config, '--state', this.state, ...args];
     const limited = descriptors === undefined ? command : ['prlimit', `--nofile=${descriptors}`, ...command];
-    const [program = '', ...args] = cpu === undefined ? limited : ['taskset', '-c', `${cpu}`, ...limited];
-    return new Child(program, args, {
+    const [program = '', ...rest] = cpu === undefined ? limited : ['taskset', '-c', `${cpu}`, ...limited];
+    return new Child(program, rest, {
       cwd: this.#options.cwd ?? this.folder,
       env: {
         ...process.env,
