@@ -24,6 +24,7 @@ const ALLOW_ORIGIN = 'Access-Control-Allow-Origin';
 const ALLOW_CREDENTIALS = 'Access-Control-Allow-Credentials';
 const ALLOW_METHODS = 'Access-Control-Allow-Methods';
 const ALLOW_HEADERS = 'Access-Control-Allow-Headers';
+const BEHIND_SCHEME = '://';
 const CORS_NAMES = [ALLOW_ORIGIN, ALLOW_CREDENTIALS, ALLOW_METHODS, ALLOW_HEADERS];
 
 /** Different origins remembered per policy; the oldest is forgotten first. */
@@ -41,8 +42,7 @@ class Pass {
   constructor(rules: CrossDomainRules, methods: string) {
     this.#methods = methods;
     this.#always = rules.urls.includes('*') ? '*' : rules.urls.length === 1 && rules.urls[0] === 'null' ? 'null' : undefined;
-    this.#patterns =
-      this.#always === undefined ? rules.urls.filter((url) => url !== 'null').map((url) => compileWildcard(withScheme(url))) : [];
+    this.#patterns = this.#always === undefined ? rules.urls.filter((url) => url !== 'null').map(compileOrigin) : [];
     for (const { key, value } of rules.headers) {
       const known = CORS_NAMES.find((name) => name.toLowerCase() === key.toLowerCase());
       if (known === undefined) this.#extra.push([key, value]);
@@ -69,9 +69,14 @@ class Pass {
   }
 }
 
-/** A pattern without scheme means `http` and `https`. */
-function withScheme(pattern: string): string {
-  return pattern.includes('://') ? pattern : `http?://${pattern}`;
+/** A pattern without scheme is about what stands behind the scheme of an origin, whatever that is. */
+function compileOrigin(pattern: string): (origin: string) => boolean {
+  const matches = compileWildcard(pattern);
+  if (pattern.includes(BEHIND_SCHEME)) return matches;
+  return (origin) => {
+    const scheme = origin.indexOf(BEHIND_SCHEME);
+    return scheme > 0 && matches(origin.slice(scheme + BEHIND_SCHEME.length));
+  };
 }
 
 /** What one handler (a publisher, the API) answers about other origins. Answers are remembered, bounded. */

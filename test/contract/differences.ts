@@ -38,6 +38,7 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
     ...each([124, 125, 126, 127, 222, 223, 224, 225, 226], { status: 400 }),
     ...each([178, 179, 180, 187, 188], { status: 404, message: /Could not find the virtual host/ }),
   },
+  'cross-domain-schemes': {},
   'usable-texts': {},
   'api-macros': {},
   'wrong-types': {

@@ -18,6 +18,8 @@ export interface ServerSettings {
   /** Host names of the virtual host `default`. */
   readonly hostNames?: readonly string[];
   readonly accessToken?: string;
+  /** Origins whose pages may use the API; without it those of the server's defaults, which are none here. */
+  readonly apiOrigins?: readonly string[];
   /** Elements of the server itself, e.g. `Limits`. */
   readonly head?: string;
   /** TLS ports of RTMP and of LL-HLS. */
@@ -112,7 +114,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
   </Bind>
   <Managers>
     <Host><Names><Name>*</Name></Names></Host>
-    <API><AccessToken>${settings.accessToken ?? ACCESS_TOKEN}</AccessToken></API>
+    <API><AccessToken>${settings.accessToken ?? ACCESS_TOKEN}</AccessToken>${crossDomains(settings.apiOrigins)}</API>
   </Managers>
   <VirtualHosts>
     <VirtualHost>
@@ -154,6 +156,10 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
   </VirtualHosts>
 </Server>
 `;
+}
+
+function crossDomains(origins: readonly string[] | undefined): string {
+  return origins === undefined ? '' : `<CrossDomains>${origins.map((origin) => `<Url>${origin}</Url>`).join('')}</CrossDomains>`;
 }
 
 function webrtcBind(ports: ServerPorts, { webrtc, tls, ips }: ServerSettings): string {

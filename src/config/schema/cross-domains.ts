@@ -5,7 +5,7 @@ import { list, object, text } from './field.ts';
 /** `<CrossDomains>`, the same element wherever it stands: defaults, publishers, providers, the API. */
 export const CrossDomainsSchema = object('Origins whose web pages may read the answers (CORS)', {
   urls: list(
-    'Allowed origins: `*` for all, or patterns such as `https://*.example.org`; without a scheme both http and https match',
+    'Allowed origins: `*` for all, or patterns such as `https://*.example.org`; without a scheme every scheme matches',
     text('Origin pattern', { form: 'origin' }),
     { xml: 'Url', default: [] },
   ),
