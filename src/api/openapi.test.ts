@@ -58,9 +58,17 @@ describe('the OpenAPI document', () => {
     }
   });
 
+  test('tells that a batch may fail as a whole, or in each of its items', () => {
+    const failed = (path: string) => document.paths[path].post.responses.default.content['application/json'].schema;
+    const one = { $ref: '#/components/schemas/Error' };
+    expect(failed('/v1/vhosts')).toEqual({ anyOf: [one, { type: 'array', items: one }] });
+    expect(failed('/v1/vhosts/{vhost}/apps/{app}:startPush')).toEqual(one);
+  });
+
   test('describes bodies by the schemas that read them', () => {
     const { VirtualHostDefinition, ApplicationDefinition } = document.components.schemas;
-    expect(VirtualHostDefinition.required).toEqual(['name']);
+    expect(VirtualHostDefinition.required).toEqual(['name', 'host']);
+    expect(VirtualHostDefinition.properties.host.properties.names.type).toBe('array');
     expect(ApplicationDefinition.properties.publishers.properties.llhls.properties.segmentDuration.type).toBe('number');
     expect(JSON.stringify(document)).not.toContain('x-config');
   });

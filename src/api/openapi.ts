@@ -1,6 +1,6 @@
 /** The API as an OpenAPI 3.1 document, made of the routes and of the schemas they name. */
 import type { TSchema } from '@sinclair/typebox';
-import { ApplicationSchema, type JsonSchema, jsonSchemaOf, OutputProfileSchema, VirtualHostSchema } from '../config/index.ts';
+import { ApplicationSchema, type JsonSchema, jsonSchemaOf, OutputProfileSchema } from '../config/index.ts';
 import { reasonPhrase } from './envelope.ts';
 import { HealthSchema } from './health.ts';
 import type { Route } from './route.ts';
@@ -14,7 +14,6 @@ const JSON_TYPE = 'application/json';
 
 /** What bodies and answers are called; a schema without a name is written where it is used. */
 const NAMES: ReadonlyMap<TSchema, string> = new Map([
-  [VirtualHostSchema, 'VirtualHostDefinition'],
   [ApplicationSchema, 'ApplicationDefinition'],
   [OutputProfileSchema, 'OutputProfileDefinition'],
   [HealthSchema, 'Health'],
@@ -60,8 +59,12 @@ function operation(route: Route, used: Map<TSchema, string>): object {
 }
 
 function responses(route: Route, used: Map<TSchema, string>): object {
-  if (route.plain === undefined)
-    return { ...successes(route, used), default: { description: 'What went wrong', content: content({ $ref: ERROR }) } };
+  if (route.plain === undefined) {
+    const error = { $ref: ERROR };
+    // A batch of which no item succeeds is answered by item, too.
+    const failed = route.batch === true ? { anyOf: [error, { type: 'array', items: error }] } : error;
+    return { ...successes(route, used), default: { description: 'What went wrong', content: content(failed) } };
+  }
   const plain = Object.entries(route.plain).map(([status, schema]) => [
     status,
     { description: reasonPhrase(Number(status)), content: content(reference(schema, used)) },

@@ -1,11 +1,15 @@
 /** What answers hold, as schemas: the contract tests check every answer against them, OpenAPI is made of them. */
 
+import { VirtualHostSchema } from '../config/index.ts';
 import { ProviderKind, PublisherKind, SourceType } from '../core/kinds.ts';
 import { Type } from '../util/typebox.ts';
 
 const Timestamp = Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}[+-]\\d\\d:\\d\\d$' });
 const Count = Type.Integer({ minimum: 0 });
 const closed = { additionalProperties: false };
+
+/** A virtual host to be created: other than in a file, `host` is required. */
+export const VirtualHostDefinition = { ...VirtualHostSchema, required: [...VirtualHostSchema.required, 'host'] };
 
 /** A virtual host; its members are described by the configuration reference. */
 export const VirtualHost = Type.Object({
@@ -213,7 +217,7 @@ export const PushRequestSchema = Type.Object({
   }),
   protocol: Type.String(),
   url: Type.String(),
-  streamKey: Type.Optional(Type.String()),
+  streamKey: Type.Optional(Type.String({ description: 'Required for the protocol rtmp' })),
 });
 
 /** A push task. */

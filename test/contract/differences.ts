@@ -73,6 +73,8 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
   'virtual-host-order': {},
   'virtual-host-deletion': {},
   'version-2': {},
+  'queue-parts': {},
+  'codec-modules': {},
   'stale-throughput': {},
   'file-declared-streams': {},
   durable: {},

@@ -1,11 +1,10 @@
-import { VirtualHostSchema } from '../../config/index.ts';
 import { Type } from '../../util/typebox.ts';
 import type { ControlPlane } from '../control.ts';
 import { acknowledge, type BatchItem, batch, batchFailure, batchSuccess, ok } from '../envelope.ts';
 import { nameIn } from '../json/json-value.ts';
 import { changed, refusal, requireArray, requireWritable } from '../refusals.ts';
 import type { Route } from '../route.ts';
-import { VirtualHost } from '../schemas.ts';
+import { VirtualHost, VirtualHostDefinition } from '../schemas.ts';
 
 /** Virtual hosts. Those that a configuration file declares can be read, not deleted. */
 export const vhostRoutes: readonly Route[] = [
@@ -22,7 +21,7 @@ export const vhostRoutes: readonly Route[] = [
     path: '/v1/vhosts',
     level: 'server',
     summary: 'Create virtual hosts',
-    body: Type.Array(VirtualHostSchema),
+    body: Type.Array(VirtualHostDefinition),
     response: VirtualHost,
     batch: true,
     handle: async ({ control, body }) => {
