@@ -282,6 +282,30 @@ describe('includes', () => {
     expect(virtualHosts[0]?.echo['host']).toEqual({ names: ['*'], tls: { certPath: 'a.crt', keyPath: '/b.key' } });
   });
 
+  test('numbers and booleans are echoed as such, with macros and units resolved; texts stay texts', () => {
+    const encodes = '<Audio><Codec>opus</Codec><Bitrate>128K</Bitrate><Channel> 2 </Channel></Audio><Video><Bypass>TRUE</Bypass></Video>';
+    const profile = `<OutputProfile><Name>1</Name><OutputStreamName>true</OutputStreamName><Encodes>${encodes}</Encodes></OutputProfile>`;
+    const inside = `<OutputProfiles>${profile}</OutputProfiles><Providers><WebRTC><Timeout>\${env:PORT}</Timeout></WebRTC></Providers>`;
+    const hooks =
+      '<AdmissionWebhooks><ControlServerUrl>http://a</ControlServerUrl><SecretKey>1234</SecretKey><Timeout>30</Timeout></AdmissionWebhooks>';
+    const [shown] = load(host(`${hooks}<Applications>${live('7', inside)}</Applications>`)).virtualHosts;
+    expect(shown?.echo['admissionWebhooks']).toMatchObject({ secretKey: '1234', timeout: 30 });
+    const [app] = shown?.applications ?? [];
+    expect(app?.echo).toMatchObject({
+      name: '7',
+      outputProfiles: {
+        outputProfile: [
+          {
+            name: '1',
+            outputStreamName: 'true',
+            encodes: { audios: [{ codec: 'opus', bitrate: 131_072, channel: 2 }], videos: [{ bypass: true }] },
+          },
+        ],
+      },
+      providers: { webrtc: { timeout: 1936 } },
+    });
+  });
+
   test('a container without items is echoed as an empty object', () => {
     expect(read(host('<Host><Names/></Host>')).virtualHosts[0]?.echo['host']).toEqual({ names: {} });
   });
