@@ -5,6 +5,7 @@ import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { apiPath } from '../harness/api-client.ts';
 import { until } from '../harness/poll.ts';
+import { freePorts } from '../harness/ports.ts';
 import { probe } from '../harness/probe.ts';
 import { publish } from '../harness/publisher.ts';
 import { media, record, startRecorder, task, tasks, unfinished } from '../harness/recordings.ts';
@@ -89,7 +90,8 @@ test('what was deleted stays deleted after kill -9', async () => {
 });
 
 test('a start that forgets what the API made says so, finishes the recordings and keeps them', async () => {
-  const { server, root } = await startRecorder({ push: '' });
+  const [ovtPort = 0] = await freePorts(1);
+  const { server, root } = await startRecorder({ push: '', ovtPort });
   await createVirtualHost(server, 'second', 'localhost');
   await record(server, 'tape', '/done.mp4');
   const push = { id: 'on', stream: { name: 'later' }, protocol: 'rtmp', url: 'rtmp://127.0.0.1:1/live', streamKey: 'k' };
@@ -99,6 +101,8 @@ test('a start that forgets what the API made says so, finishes the recordings an
     await encoder.stop();
   });
   await until('something is recorded', async () => ((await task(server, 'tape'))?.recordTime ?? 0) > 2000);
+  const pull = { name: 'copy', urls: [`ovt://127.0.0.1:${ovtPort}/app/live`], properties: { persistent: true } };
+  await server.api.create(`${apiPath.app('default', 'app')}/streams`, pull);
   await server.kill();
   await encoder.stop();
   expect(unfinished(root)).toHaveLength(1);
@@ -106,9 +110,11 @@ test('a start that forgets what the API made says so, finishes the recordings an
   await server.restart('--forget-api-state');
   expect(await server.api.get('/v1/vhosts')).toEqual(['default']);
   expect(await tasks(server)).toEqual([]);
+  expect(await server.api.get(`${apiPath.app('default', 'app')}/streams`)).toEqual([]);
   expect(await server.api.get(`${apiPath.app('default', 'app')}:pushes`)).toEqual([]);
   for (const [noun, name] of [
     ['virtual hosts', 'second'],
+    ['persistent pulls', 'default/app/copy'],
     ['recording tasks', 'default/app/tape'],
     ['push tasks', 'default/app/on'],
   ]) {
