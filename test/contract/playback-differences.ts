@@ -40,6 +40,7 @@ export const PLAYBACK_DIFFERENCES: Readonly<Record<string, Readonly<Record<numbe
   'waiting-limits': {},
   'segment-lengths': {},
   gaps: {},
+  'ts-first-segment': {},
   'first-playlist': {},
   'session-tokens': {},
   'live-ts-playlists': each([580, 581], { headers: { 'cache-control': 'no-cache, no-store' } }),
