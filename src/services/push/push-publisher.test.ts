@@ -183,6 +183,16 @@ test('a map starts pushes of the streams it names, and they vanish with them', a
   expect(readdirSync(join(folder, 'pushes'))).toEqual([]);
 });
 
+test('a map that is read late tells how many packets its pushes begin without', async () => {
+  const path = join(folder, 'map.xml');
+  writeFileSync(path, '<PushInfo></PushInfo>');
+  const attached = publisher.attach(new FakeStream(), { ...SETTINGS, streamMap: { enable: true, path } });
+  attached.onTracks([VIDEO]);
+  const frames = Array.from({ length: 600 }, (_, n) => ({ seconds: n / 25, keyframe: n === 0 }));
+  for (const packet of videoPackets(VIDEO, frames, 10)) attached.onPacket(packet);
+  expect((await logger.line('push map was read late: its tasks begin without 600 packets')).level).toBe('warn');
+});
+
 test('a map that cannot be used is told', async () => {
   const path = join(folder, 'none.xml');
   publisher.attach(new FakeStream(), { ...SETTINGS, streamMap: { enable: true, path } });

@@ -153,7 +153,9 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
     } catch (error) {
       this.#logger.error({ err: error, map: path }, `push map cannot be used: ${messageOf(error)}`);
     } finally {
-      stream.release();
+      const missed = stream.release();
+      if (missed > 0)
+        this.#logger.warn({ map: path, packets: missed }, `push map was read late: its tasks begin without ${missed} packets`);
     }
   }
 }

@@ -63,8 +63,9 @@ export class PushStream implements PublisherStream {
     this.#hold.hold();
   }
 
-  release(): void {
-    this.#hold.release();
+  /** Returns how many packets had no room meanwhile. */
+  release(): number {
+    return this.#hold.release();
   }
 
   /** The task has been stopped. */

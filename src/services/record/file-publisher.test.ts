@@ -303,6 +303,10 @@ describe('tasks', () => {
     await bench.publisher.stop();
     expect(bench.files()).toEqual(['stream_source.ts']);
     expect(bench.probe('stream_source.ts').video).toHaveLength(150);
+    const late = bench.stream(sample.tracks).attached;
+    for (let n = 0; n < 10; n += 1) bench.send(late, sample.packets);
+    const missed = 10 * sample.packets.length;
+    await bench.logger.line(`record map was read late: its tasks begin without ${missed} packets`);
     writeFileSync(map, `<RecordInfo>${entry('s', '<SegmentInterval>x</SegmentInterval>')}</RecordInfo>`);
     bench.stream(sample.tracks);
     await expect.poll(() => bench.logger.lines.some(({ message }) => message.includes('Record/SegmentInterval must be'))).toBe(true);

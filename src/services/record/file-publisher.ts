@@ -199,7 +199,9 @@ export class FilePublisher implements Publisher<FileSettings> {
     } catch (error) {
       this.#logger.error({ err: error, map: path }, `record map cannot be used: ${messageOf(error)}`);
     } finally {
-      stream.release();
+      const missed = stream.release();
+      if (missed > 0)
+        this.#logger.warn({ map: path, packets: missed }, `record map was read late: its tasks begin without ${missed} packets`);
     }
   }
 }
@@ -255,8 +257,9 @@ class FileStream implements PublisherStream {
     this.#hold.hold();
   }
 
-  release(): void {
-    this.#hold.release();
+  /** Returns how many packets had no room meanwhile. */
+  release(): number {
+    return this.#hold.release();
   }
 
   onTracks(tracks: readonly Track[]): void {
