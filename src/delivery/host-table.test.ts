@@ -22,6 +22,16 @@ describe('host table', () => {
     expect(table.find(host)).toBe(expected);
   });
 
+  test('long headers are answered and not remembered, so that the memory of all names is small', () => {
+    const other = new HostTable();
+    other.set([{ name: 'b', hostNames: ['*'] }]);
+    for (let n = 0; n < 2000; n += 1) expect(other.find(`${n}.${'x'.repeat(8000)}`)).toBe('b');
+    expect(other.cached).toBe(0);
+    for (let n = 0; n < 5000; n += 1) other.find(`${n}.${'x'.repeat(250)}`);
+    expect(other.cached).toBeGreaterThan(0);
+    expect(other.cached).toBeLessThanOrEqual(1024 * 260);
+  });
+
   test('a new table counts at once', () => {
     const other = new HostTable();
     other.set([{ name: 'a', hostNames: ['x'] }]);

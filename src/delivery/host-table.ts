@@ -4,11 +4,20 @@ import { hostName } from './http/request-target.ts';
 
 /** Host headers remembered; peers choose them, so the memory is emptied when it is full. */
 const MAX_CACHE = 1024;
+/** Longer ones (a name has 253 characters, RFC 1035, and a port 6) are looked up each time. */
+const MAX_CACHED_LENGTH = 260;
 
 /** Each delivery thread has its own, which the main thread keeps up to date. */
 export class HostTable {
   #names = new NameTable([]);
   readonly #cache = new Map<string, string | null>();
+
+  /** Characters that are remembered. */
+  get cached(): number {
+    let length = 0;
+    for (const host of this.#cache.keys()) length += host.length;
+    return length;
+  }
 
   /** Virtual hosts in order of declaration. */
   set(hosts: readonly NamedHosts[]): void {
@@ -21,6 +30,7 @@ export class HostTable {
     const known = this.#cache.get(host);
     if (known !== undefined) return known;
     const found = this.#names.find(hostName(host)) ?? null;
+    if (host.length > MAX_CACHED_LENGTH) return found;
     if (this.#cache.size >= MAX_CACHE) this.#cache.clear();
     this.#cache.set(host, found);
     return found;
