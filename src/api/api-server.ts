@@ -6,6 +6,7 @@ import { createSecureServer, type Http2SecureServer } from 'node:http2';
 import type { AddressInfo, Socket } from 'node:net';
 import type { CrossDomainPolicy } from '../access/cross-domains.ts';
 import { ConnectionWatch } from '../delivery/http/connection-watch.ts';
+import { beginsTls, isPlainRequest, spokeHttp, spokeTls } from '../delivery/http/wrong-scheme.ts';
 import type { Doorkeeper } from '../util/doorkeeper.ts';
 import { endAndCut } from '../util/end-and-cut.ts';
 import { ownFamily } from '../util/listen-addresses.ts';
@@ -164,6 +165,10 @@ export class ApiServer {
     // Not among the options that it knows.
     Object.assign(secure, this.#http1Times());
     this.#secure.push(secure);
+    secure.on('tlsClientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+      if (isPlainRequest(error)) this.#options.door?.fault(spokeHttp(socket.localPort), socket.remoteAddress ?? '');
+      socket.destroy();
+    });
     // The compatibility layer of http2 gives requests and responses the shape that http has.
     return this.#watched(secure as unknown as Server);
   }
@@ -200,7 +205,8 @@ export class ApiServer {
   }
 
   /** Answers a connection whose request could not be read. */
-  readonly #answerBroken = (error: NodeJS.ErrnoException, socket: Socket): void => {
+  readonly #answerBroken = (error: NodeJS.ErrnoException & { readonly rawPacket?: Uint8Array }, socket: Socket): void => {
+    if (beginsTls(error.rawPacket)) this.#options.door?.fault(spokeTls(socket.localPort), socket.remoteAddress ?? '');
     if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
     else this.#writeAndClose(socket, {}, failure(brokenRequest(error)));
   };

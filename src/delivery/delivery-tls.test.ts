@@ -166,6 +166,26 @@ describe.each([
     await pool.stop();
   });
 
+  test('whoever speaks plain HTTP to it, or TLS to a plain port, is told of in one line for each port', async () => {
+    const plain = await started.pool.listen({ host: '127.0.0.1', port: 0, tls: false });
+    for (let n = 0; n < 3; n += 1) {
+      const client = await RawClient.open(port);
+      client.send('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n');
+      await expect.poll(() => client.socket.destroyed).toBe(true);
+      const shaking = connectTls({ port: plain.port, host: '127.0.0.1', rejectUnauthorized: false });
+      const fault = await new Promise((resolve) => shaking.once('error', resolve));
+      expect(fault).toMatchObject({ code: 'ERR_SSL_WRONG_VERSION_NUMBER' });
+    }
+    const said = (): unknown[] => started.logger.lines.map(({ level, message, fields }) => [level, message, fields['peer']]);
+    const expected = [
+      `plain HTTP was spoken to port ${port}, which speaks TLS`,
+      `TLS was spoken to port ${plain.port}, which speaks plain HTTP`,
+    ].map((why) => ['warn', `HTTP connections closed: ${why}`, '127.0.0.1']);
+    // Each thread has a line of its own.
+    await expect.poll(said).toEqual(expect.arrayContaining(expected));
+    expect(said().length).toBeLessThanOrEqual(2 * Math.max(1, threads));
+  });
+
   test('chooses the certificate by server name and takes new ones while it runs', async () => {
     expect(await certificateFor('localhost')).toBe('DNS:localhost');
     expect(await certificateFor('deep.example')).toBe('DNS:any.example');

@@ -137,6 +137,11 @@ test('media and map files that are not there are told, and so are paths that wil
     `warn: ${pub}/FILE/StreamMap/Path: the map file cannot be read: ENOENT: no such file or directory, stat '/map.xml'`,
   ]);
   expect(found({ ...parts, storage: '' })).toHaveLength(2);
+  // Whatever lies in a RootPath that is not allowed: the RootPath is what has to be changed.
+  const publishers = '<FILE><RootPath>/out</RootPath><FilePath>/x.mp4</FilePath></FILE>';
+  const root = found({ publishers, storage: parts.storage });
+  expect(root).toEqual([`warn: ${pub}/FILE/RootPath: "/out" ${outside}`]);
+  expect(found({ publishers: publishers.replace('/out', join(folder, 'state/recordings/out')), storage: parts.storage })).toEqual([]);
 });
 
 test('certificates that are missing, broken or of another key are told; that of the API is needed', () => {

@@ -30,7 +30,11 @@ export function pathFindings({ config, placeOf }: LoadedServer, stateFolder: str
       if (publishers.file !== undefined) {
         const { file } = publishers;
         const key = (['filePath', 'infoPath', 'rootPath'] as const).find((name) => file[name] !== undefined) ?? '';
-        refuse(file, key, () => new RecordPlace(file, stateFolder, writing).pathsOf({ filePath: '', infoPath: '' }));
+        const place = new RecordPlace(file, stateFolder, writing);
+        const { root } = place;
+        const before = found.length;
+        if (root !== null) refuse(file, 'rootPath', () => writing.check(root));
+        if (found.length === before) refuse(file, key, () => place.pathsOf({ filePath: '', infoPath: '' }));
       }
       for (const { dVR, dumps } of [publishers.llhls, publishers.hls].filter((one) => one !== undefined)) {
         if (dVR?.enable === true && dVR.tempStoragePath !== '') {

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { BudgetedLogger, kindOf, limitedLines, MAX_LINES_PER_MINUTE } from './budgeted-logger.ts';
-import type { LineBudget } from './line-budget.ts';
+import { type LineBudget, MAX_LATE_LINES } from './line-budget.ts';
 import type { Logger } from './logger.ts';
 
 let clock: ManualClock;
@@ -80,6 +80,18 @@ test('one reason does not hide another', () => {
   expect(said('publisher refused: stream')).toBe(1);
   budget.close();
   expect(said(`${MAX_LINES_PER_MINUTE} more lines 'publisher refused (no-application)'`)).toBe(1);
+});
+
+test('the flood of one address does not hide who comes from another, though its session has told the address', () => {
+  const refused = (peer: string): void =>
+    logger.child({ peer }).child({ session: 1 }).limited.warn({ code: 'no-application' }, "publisher refused: there is no application 'a'");
+  for (let port = 0; port < 2 * MAX_LINES_PER_MINUTE; port += 1) refused(`198.51.100.7:${port}`);
+  refused('192.0.2.1:5000');
+  refused('192.0.2.1:5001');
+  expect(lines.lines).toHaveLength(MAX_LINES_PER_MINUTE + 1);
+  expect(lines.lines.at(-1)?.fields).toMatchObject({ peer: '192.0.2.1:5000' });
+  for (let n = 0; n < 200; n += 1) refused(`203.0.113.${n}:1`);
+  expect(lines.lines).toHaveLength(MAX_LINES_PER_MINUTE + MAX_LATE_LINES);
 });
 
 test('whoever is loud all the time has as many lines in each minute', () => {

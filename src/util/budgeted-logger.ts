@@ -19,12 +19,15 @@ export function limitedLines(clock: Clock, lines: LogLines): LineBudget {
 export class BudgetedLogger implements Logger {
   readonly #open: () => LogLines;
   readonly #budget: LineBudget;
+  /** Of whom the lines tell. */
+  readonly #peer: unknown;
   #opened: LogLines | null = null;
   #limited: Logger | null = null;
 
-  constructor(open: () => LogLines, budget: LineBudget) {
+  constructor(open: () => LogLines, budget: LineBudget, peer?: unknown) {
     this.#open = open;
     this.#budget = budget;
+    this.#peer = peer;
   }
 
   debug(fields: object, message: string): void {
@@ -44,11 +47,11 @@ export class BudgetedLogger implements Logger {
   }
 
   child(fields: object): Logger {
-    return new BudgetedLogger(() => this.#lines.child(fields), this.#budget);
+    return new BudgetedLogger(() => this.#lines.child(fields), this.#budget, peerOf(fields, this.#peer));
   }
 
   get limited(): Logger {
-    this.#limited ??= new LimitedLogger(this, this.#budget);
+    this.#limited ??= new LimitedLogger(this, this.#budget, this.#peer);
     return this.#limited;
   }
 
@@ -62,10 +65,12 @@ export class BudgetedLogger implements Logger {
 class LimitedLogger implements Logger {
   readonly #logger: Logger;
   readonly #budget: LineBudget;
+  readonly #peer: unknown;
 
-  constructor(logger: Logger, budget: LineBudget) {
+  constructor(logger: Logger, budget: LineBudget, peer: unknown) {
     this.#logger = logger;
     this.#budget = budget;
+    this.#peer = peer;
   }
 
   debug(fields: object, message: string): void {
@@ -73,24 +78,32 @@ class LimitedLogger implements Logger {
   }
 
   info(fields: object, message: string): void {
-    if (this.#budget.take(kindOf(fields, message), fields)) this.#logger.info(fields, message);
+    if (this.#mayWrite(fields, message)) this.#logger.info(fields, message);
   }
 
   warn(fields: object, message: string): void {
-    if (this.#budget.take(kindOf(fields, message), fields)) this.#logger.warn(fields, message);
+    if (this.#mayWrite(fields, message)) this.#logger.warn(fields, message);
   }
 
   error(fields: object, message: string): void {
-    if (this.#budget.take(kindOf(fields, message), fields)) this.#logger.error(fields, message);
+    if (this.#mayWrite(fields, message)) this.#logger.error(fields, message);
   }
 
   child(fields: object): Logger {
-    return new LimitedLogger(this.#logger.child(fields), this.#budget);
+    return new LimitedLogger(this.#logger.child(fields), this.#budget, peerOf(fields, this.#peer));
   }
 
   get limited(): Logger {
     return this;
   }
+
+  #mayWrite(fields: object, message: string): boolean {
+    return this.#budget.take(kindOf(fields, message), fields, peerOf(fields, this.#peer));
+  }
+}
+
+function peerOf(fields: object, otherwise: unknown): unknown {
+  return 'peer' in fields ? fields.peer : otherwise;
 }
 
 /**

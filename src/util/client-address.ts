@@ -1,5 +1,5 @@
 /** IP addresses of clients, as they are compared, counted and written. */
-import { isIPv4, isIPv6 } from 'node:net';
+import { isIP, isIPv4, isIPv6 } from 'node:net';
 import { addressBytes } from './address-bytes.ts';
 
 const MAPPED = '::ffff:';
@@ -18,6 +18,11 @@ export function plainAddress(host: string): string {
 export function addressOwner(host: string): string {
   const plain = plainAddress(host);
   return isIPv6(plain) ? `${addressBytes(plain).subarray(0, NETWORK_BYTES).toString('hex')}/64` : plain;
+}
+
+/** The same for an address with or without a port, as `hostPort` writes it. */
+export function endOwner(end: string): string {
+  return addressOwner(isIP(end) > 0 ? end : end.replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1'));
 }
 
 /** An address of the machine itself, by which nobody else reaches it. */

@@ -1,10 +1,13 @@
 /** How often a line may be in the log that somebody outside can cause. */
+import { endOwner } from './client-address.ts';
 import type { Clock } from './clock.ts';
 
 const MINUTE_MS = 60_000;
 /** Kinds that are told apart; all others count as one. */
 const MAX_KINDS = 256;
 const OTHERS = 'of other kinds';
+/** Lines of a kind in a minute beyond its budget, each of an address that has had none in it: the flood of one must not hide the others. */
+export const MAX_LATE_LINES = 8;
 
 /** What a budget is made with. */
 export interface LineBudgetOptions {
@@ -18,6 +21,9 @@ export interface LineBudgetOptions {
 interface Kind {
   lines: number;
   fields: object;
+  /** Who had a line. */
+  readonly owners: Set<string>;
+  late: number;
 }
 
 /** Counts the lines of each kind in a minute, and tells then how many were too many. Whoever made it calls `close`. */
@@ -31,14 +37,24 @@ export class LineBudget {
     this.#options = options;
   }
 
-  /** Whether a line of `kind` may go out now; one that may not is counted. */
-  take(kind: string, fields: object): boolean {
+  /** Whether a line of `kind` may go out now; one that may not is counted. `peer`: where it comes from, with or without a port. */
+  take(kind: string, fields: object, peer?: unknown): boolean {
     const { clock, linesPerMinute } = this.#options;
     const now = clock.monotonic();
     if (now >= this.#endsAt) this.#turn(now);
     const counted = this.#kindOf(kind);
+    const isEarly = counted.lines < linesPerMinute;
+    if ((isEarly || counted.late < MAX_LATE_LINES) && typeof peer === 'string') {
+      const owner = endOwner(peer);
+      if (!isEarly && !counted.owners.has(owner)) {
+        counted.owners.add(owner);
+        counted.late += 1;
+        return true;
+      }
+      counted.owners.add(owner);
+    }
     counted.lines += 1;
-    if (counted.lines <= linesPerMinute) return true;
+    if (isEarly) return true;
     counted.fields = fields;
     // It must not keep a server alive that stops.
     this.#timer ??= setTimeout(() => this.#turn(clock.monotonic()), this.#endsAt - now).unref();
@@ -56,7 +72,7 @@ export class LineBudget {
     const known = this.#kinds.has(name) || this.#kinds.size < MAX_KINDS ? name : OTHERS;
     let kind = this.#kinds.get(known);
     if (kind === undefined) {
-      kind = { lines: 0, fields: {} };
+      kind = { lines: 0, fields: {}, owners: new Set(), late: 0 };
       this.#kinds.set(known, kind);
     }
     return kind;
@@ -67,19 +83,22 @@ export class LineBudget {
     const loud = this.#tell();
     this.#kinds.clear();
     // The line that told of them is the first of this minute.
-    for (const kind of loud) this.#kinds.set(kind, { lines: 1, fields: {} });
+    for (const [kind, fields] of loud) {
+      const owners = 'peer' in fields && typeof fields.peer === 'string' ? [endOwner(fields.peer)] : [];
+      this.#kinds.set(kind, { lines: 1, fields: {}, owners: new Set(owners), late: 0 });
+    }
     this.#endsAt = now + MINUTE_MS;
   }
 
-  /** Returns the kinds that there was something to tell of. */
-  #tell(): string[] {
+  /** Returns the kinds that there was something to tell of, with the fields of the last line. */
+  #tell(): [kind: string, fields: object][] {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
     const { linesPerMinute, tell } = this.#options;
-    const loud: string[] = [];
+    const loud: [kind: string, fields: object][] = [];
     for (const [kind, { lines, fields }] of this.#kinds) {
       if (lines <= linesPerMinute) continue;
-      loud.push(kind);
+      loud.push([kind, fields]);
       tell(kind, lines - linesPerMinute, fields);
     }
     return loud;

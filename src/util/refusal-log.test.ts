@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
+import { MAX_LATE_LINES } from './line-budget.ts';
 import { RefusalLog } from './refusal-log.ts';
 
 describe('RefusalLog', () => {
@@ -16,18 +17,34 @@ describe('RefusalLog', () => {
     };
     const log = new RefusalLog(logger, clock);
     for (let n = 0; n < 1000; n += 1) log.note('too many', { peer: `192.0.2.${n % 256}` });
-    expect(logger.lines.map(({ fields }) => fields['count'])).toEqual([1]);
+    const first = [...Array(1 + MAX_LATE_LINES).keys()].map((n) => ({ peer: `192.0.2.${n}`, count: 1 }));
+    expect(logger.lines.map(({ fields }) => fields)).toEqual(first);
     pass(60_000);
-    expect(logger.lines.map(({ fields }) => fields)).toEqual([
-      { peer: '192.0.2.0', count: 1 },
-      { peer: '192.0.2.231', count: 999 },
-    ]);
+    expect(logger.lines.map(({ fields }) => fields)).toEqual([...first, { peer: '192.0.2.231', count: 1000 - first.length }]);
     pass(600_000);
-    expect(logger.lines).toHaveLength(2);
+    expect(logger.lines).toHaveLength(first.length + 1);
     log.note('too many');
-    expect(logger.lines).toHaveLength(3);
+    expect(logger.lines).toHaveLength(first.length + 2);
     log.close();
-    expect(logger.lines).toHaveLength(3);
+    expect(logger.lines).toHaveLength(first.length + 2);
+  });
+
+  it('lets the flood of one address hide nobody else: each has a line, and the flood one a minute', () => {
+    const logger = new RecordingLogger();
+    const clock = new ManualClock();
+    const log = new RefusalLog(logger, clock);
+    for (let minute = 0; minute < 3; minute += 1) {
+      for (let n = 0; n < 500; n += 1) log.note('too many', { peer: `198.51.100.7:${1024 + n}` });
+      for (const peer of ['192.0.2.1:5000', '[2001:db8::1]:5000', '[2001:db8::2]:5000']) log.note('too many', { peer });
+      for (let n = 0; n < 500; n += 1) log.note('too many', { peer: `198.51.100.7:${1024 + n}` });
+      clock.advance(60_000);
+      vi.advanceTimersByTime(60_000);
+    }
+    const peers = logger.lines.map(({ fields }) => String(fields['peer']).replace(/^198.*/, 'flood'));
+    const told = ['192.0.2.1:5000', '[2001:db8::1]:5000'];
+    expect(peers).toEqual(['flood', ...told, 'flood', ...told, 'flood', ...told, 'flood']);
+    expect(logger.lines.reduce((sum, { fields }) => sum + Number(fields['count']), 0)).toBe(3 * 1003);
+    log.close();
   });
 
   it('has one line a minute of somebody who comes again and again', () => {

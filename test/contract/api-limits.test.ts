@@ -1,6 +1,7 @@
 /** What one address may take of the API. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
 import { afterEach, expect, test } from 'vitest';
 import type { ApiServerOptions } from '../../src/api/api-server.ts';
 import { AddressShares } from '../../src/util/address-shares.ts';
@@ -68,4 +69,19 @@ test('over TLS it is refused before the handshake', async () => {
   for (let n = 0; n < 2; n += 1) await once(client(api.port, '127.0.0.1'), 'connect');
   await closed(client(api.port, '127.0.0.1'));
   expect(logger.lines).toMatchObject([REFUSED]);
+});
+
+test('whoever speaks TLS to the plain port, or plain HTTP to that of TLS, is told of', async () => {
+  const plain = await limited({});
+  const secure = await limited({ port: null, tls: { port: 0, load: async () => TLS_FILES } });
+  const shaking = connectTls({ port: plain.api.port, host: '127.0.0.1', rejectUnauthorized: false });
+  await new Promise((resolve) => shaking.once('error', resolve));
+  expect(await answers(secure.api, '127.0.0.1')).toBe(false);
+  const line = (why: string) => ({ level: 'warn', message: `API connections closed: ${why}`, fields: { peer: '127.0.0.1' } });
+  await expect
+    .poll(() => [plain.logger.lines, secure.logger.lines])
+    .toMatchObject([
+      [line(`TLS was spoken to port ${plain.api.port}, which speaks plain HTTP`)],
+      [line(`plain HTTP was spoken to port ${secure.api.port}, which speaks TLS`)],
+    ]);
 });

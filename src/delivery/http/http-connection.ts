@@ -31,6 +31,8 @@ export interface HttpConnectionContext {
   readonly commonHeaders: string;
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
+  /** The client speaks TLS. */
+  readonly spokeTls: (socket: Socket) => void;
   /** The connection is gone. */
   readonly closed: (connection: HttpConnection, reason: string) => void;
 }
@@ -322,6 +324,7 @@ export class HttpConnection implements AnswerSink {
   #refuse(fault: HttpFault): void {
     this.#context.counters.faults += 1;
     this.#because(fault.message);
+    if (fault.code === 'HTTP_TLS') this.#context.spokeTls(this.#socket);
     this.#busy = false;
     this.#brief = false;
     this.#waiting = null;

@@ -8,6 +8,7 @@ import type { HttpLimits } from './limits.ts';
 import { RefusedConnections } from './refused-connections.ts';
 import { closeShared, type ListenAddress, listenShared } from './shared-port.ts';
 import type { DateLine } from './status-line.ts';
+import { spokeTls } from './wrong-scheme.ts';
 
 /** `counters` may be shared with other listeners. */
 export interface HttpListenerOptions {
@@ -55,6 +56,7 @@ export class HttpListener {
       sender: options.sender === undefined ? DirectSender.load() : options.sender,
       commonHeaders: options.commonHeaders,
       now: () => performance.now(),
+      spokeTls: (socket) => gate.fault(socket, spokeTls(socket.localPort)),
       closed: (connection, reason) => {
         this.#connections.delete(connection);
         options.onClosed?.(connection, reason);

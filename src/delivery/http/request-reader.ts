@@ -2,6 +2,7 @@
 import { HttpFault } from './answer-sink.ts';
 import type { HttpLimits } from './limits.ts';
 import { isUpperCase, RequestHead } from './request-head.ts';
+import { beginsTls } from './wrong-scheme.ts';
 
 const LF = 0x0a;
 const CR = 0x0d;
@@ -106,6 +107,8 @@ export class RequestReader {
     const size = this.buffered;
     const first = this.#bytes[this.#start];
     if (!isUpperCase(first) && !(first === CR && size === 1)) {
+      if (beginsTls(this.#bytes.subarray(this.#start, this.#start + 1)))
+        throw new HttpFault(400, 'HTTP_TLS', 'the connection does not begin with a method but with TLS, which this port does not speak', 0);
       throw new HttpFault(400, 'HTTP_METHOD', 'the request does not begin with a method', 0);
     }
     const line = this.#bytes.indexOf(LF, this.#start);

@@ -11,6 +11,7 @@ import { ConnectionWatch } from './connection-watch.ts';
 import type { HttpLimits } from './limits.ts';
 import { NodeSink, type NodeSinkContext } from './node-sink.ts';
 import { closeShared, type ListenAddress, listenShared } from './shared-port.ts';
+import { isPlainRequest, spokeHttp } from './wrong-scheme.ts';
 
 /** Where an upgrade came from. */
 export interface UpgradeEnds {
@@ -107,8 +108,9 @@ export class SecureListener {
         },
       );
     });
-    this.#server.on('tlsClientError', (_error, socket: Socket) => {
+    this.#server.on('tlsClientError', (error: NodeJS.ErrnoException, socket: Socket) => {
       counters.faults += 1;
+      if (isPlainRequest(error)) gate.fault(socket, spokeHttp(socket.localPort));
       socket.destroy();
     });
     this.#server.on('clientError', (_error, socket: Socket) => {

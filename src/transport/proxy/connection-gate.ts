@@ -47,6 +47,11 @@ export class ConnectionGate {
     this.#options.door.overflow(limit);
   }
 
+  /** A connection that was let in is closed, because its client does not speak what the listener does: `why`, of few sentences. */
+  fault(socket: Parameters<ConnectionGate['clientOf']>[0], why: string): void {
+    this.#options.door.fault(why, this.clientOf(socket).address);
+  }
+
   /** Where the client of a connection is, also of what runs on top of it (TLS). */
   clientOf(socket: { readonly remoteAddress?: string | undefined; readonly remotePort?: number | undefined }): ClientEnd {
     const { remoteAddress = '', remotePort = 0 } = socket;
