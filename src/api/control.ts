@@ -20,6 +20,7 @@ import type { PullDefinition } from '../core/pull.ts';
 import type { PullRegistry, WaitingStream } from '../core/pull-registry.ts';
 import type { TrafficMeter } from '../core/traffic-meter.ts';
 import type { VirtualHost } from '../core/virtual-host.ts';
+import { type NewcomerFigures, newcomerMetrics } from '../monitoring/newcomer-metrics.ts';
 import type { Dumper } from '../services/hls/dump/dumper.ts';
 import type { PushPublisher } from '../services/push/push-publisher.ts';
 import type { FilePublisher } from '../services/record/file-publisher.ts';
@@ -46,6 +47,8 @@ export interface ControlPlaneOptions {
   readonly codecModules: () => Promise<CodecModuleItem[]>;
   /** Whoever has SRT connections. */
   readonly srtLinks: readonly SrtLinks[];
+  /** Where newcomers wait for their turns. */
+  readonly limits: { readonly newcomers: NewcomerFigures };
 }
 
 /**
@@ -66,6 +69,7 @@ export class ControlPlane {
   readonly #reloadCertificates: ControlPlaneOptions['reloadCertificates'];
   readonly #codecModules: ControlPlaneOptions['codecModules'];
   readonly #srtLinks: readonly SrtLinks[];
+  readonly #newcomers: NewcomerFigures;
 
   constructor(options: ControlPlaneOptions) {
     const {
@@ -79,6 +83,7 @@ export class ControlPlane {
       reloadCertificates,
       codecModules,
       srtLinks,
+      limits,
     } = options;
     this.recordings = recordings;
     this.dumps = dumps;
@@ -90,6 +95,7 @@ export class ControlPlane {
     this.#reloadCertificates = reloadCertificates;
     this.#codecModules = codecModules;
     this.#srtLinks = srtLinks;
+    this.#newcomers = limits.newcomers;
   }
 
   /** Counters of the whole server. */
@@ -112,7 +118,7 @@ export class ControlPlane {
 
   /** Figures for Prometheus, in its text format. */
   metrics(): string {
-    return srtMetrics(this.#srtLinks);
+    return newcomerMetrics(this.#newcomers) + srtMetrics(this.#srtLinks);
   }
 
   /** Rejects when no transcoder process comes up that could tell. */

@@ -5,7 +5,7 @@ export const metricsRoute: Route = {
   method: 'GET',
   path: '/metrics',
   level: 'server',
-  summary: 'SRT connections for Prometheus, in its text format, without an envelope',
+  summary: 'Newcomers that wait or were refused, and SRT connections, for Prometheus, in its text format, without an envelope',
   handle: ({ control }) => ({
     status: 200,
     body: Buffer.from(control.metrics()).toString('latin1'),

@@ -22,12 +22,14 @@ test('GET /v1/version tells whose API is spoken, and what answers', async () => 
   expect(Array.isArray(task.json.response)).toBe(false);
 });
 
-test('GET /metrics has the figures of SRT connections as Prometheus reads them, for whom may use it', async () => {
+test('GET /metrics has the figures of newcomers and of SRT connections as Prometheus reads them, for whom may use it', async () => {
   const answer = await api.send({ path: '/metrics' });
   expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8']);
   expect(answer.body).toContain(
     'millrace_srt_rtt_seconds{direction="playback",vhost="default",app="app",stream="café",session="7"} 0.025\n',
   );
+  expect(answer.body).toContain('# TYPE millrace_newcomers_refused_total counter\nmillrace_newcomers_refused_total 17\n');
+  expect(answer.body).toContain('\nmillrace_newcomers_waiting 3\n');
   expect((await api.send({ path: '/metrics', headers: { Authorization: null } })).status).toBe(401);
 });
 

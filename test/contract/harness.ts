@@ -140,6 +140,7 @@ export async function startApi(
     pushes,
     pulls,
     reloadCertificates: (hosts) => certificates.reload(hosts),
+    limits: { newcomers: { size: 3, refused: 17 } },
     srtLinks: [{ direction: 'playback', statistics: () => [SRT_LINK] }],
     codecModules: async () => codecModules(HELLO, []),
   });
