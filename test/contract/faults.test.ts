@@ -1,13 +1,6 @@
-/**
- * Faults of ours stay where they happen: each case throws in one place that sockets, timers, threads or the addon call, and looks whether
- * what is beside it goes on. An exception that nobody catches fails the whole file.
- */
-import { createSocket } from 'node:dgram';
-import { EventEmitter, once } from 'node:events';
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import { connect, type Socket } from 'node:net';
+import { EventEmitter } from 'node:events';
+import type { Socket } from 'node:net';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import type { WebSocket } from 'ws';
 import type { ApplicationConfig } from '../../src/config/index.ts';
 import { Application } from '../../src/core/application.ts';
 import type { CloseReason, IngestRequest } from '../../src/core/ingest.ts';
@@ -26,9 +19,6 @@ import { MpegtsProvider } from '../../src/services/mpegts/mpegts-provider.ts';
 import { PushFailure } from '../../src/services/push/destination.ts';
 import { PushSession } from '../../src/services/push/push-session.ts';
 import { FinaliserThread } from '../../src/services/record/finalise.ts';
-import { DescriptionExchange, type ExchangeOptions } from '../../src/services/webrtc/signalling/description-exchange.ts';
-import { SignallingSocket } from '../../src/services/webrtc/signalling/signalling-socket.ts';
-import { PeerTransport } from '../../src/services/webrtc/transport/peer-transport.ts';
 import { ConnectionGate, type GateOptions } from '../../src/transport/proxy/connection-gate.ts';
 import { systemClock } from '../../src/util/clock.ts';
 import { forEachGuarded, guarded } from '../../src/util/guarded.ts';
@@ -178,117 +168,31 @@ describe('a stream', () => {
   });
 });
 
-describe('signalling', () => {
-  function exchange(options: Partial<ExchangeOptions>): { readonly logger: RecordingLogger; readonly exchange: DescriptionExchange } {
+describe('a persistent stream', () => {
+  test('that waits to return does so, though its first try fails', () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     const logger = new RecordingLogger();
-    const given = {
-      name: 'WHEP',
-      peer: 'viewer',
-      open: fail,
-      crossOrigin: () => [],
-      iceServersFor: () => null,
-      logger,
-      ...options,
-    } as const;
-    return { logger, exchange: new DescriptionExchange(given) };
-  }
-
-  /** The status that a request is answered with. */
-  async function status(asked: DescriptionExchange, method: string): Promise<number> {
-    const request = Object.assign(new EventEmitter(), { method, headers: {}, url: '/app/s?direction=whep' });
-    const answered = Promise.withResolvers<number>();
-    const response = Object.assign(new EventEmitter(), {
-      ...{ statusCode: 200, headersSent: false, writableEnded: false, destroyed: false, setHeader: () => undefined },
-      end(): void {
-        answered.resolve(this.statusCode);
-      },
+    const app = application(logger);
+    let lookUp: () => Application | undefined = () => undefined;
+    const source = new FakePullSource({
+      ...{ schemes: ['rtsp'], provider: ProviderKind.RTSP_PULL, sourceType: SourceType.RTSP_PULL },
+      plays: () => true,
     });
-    const target = { vhost: 'v', app: 'app', stream: 's', playlist: '' };
-    const place = { target, app: 'app', stream: 's', file: '', direction: 'whep', transport: '' };
-    asked.handle(request as unknown as IncomingMessage, response as unknown as ServerResponse, place, '192.0.2.1');
-    request.emit('end');
-    return answered.promise;
-  }
-
-  test.each([
-    ['headers for other origins', 'OPTIONS', { crossOrigin: fail }],
-    ['the session', 'POST', {}],
-    ['what comes before the session', 'POST', { prepare: () => Promise.reject(FAULT) }],
-  ] as const)('that fails on %s answers 500', async (_what, method, options) => {
-    const { logger, exchange: asked } = exchange(options);
-    expect(await status(asked, method)).toBe(500);
-    expect(told(logger)).toEqual(['a WHEP request failed']);
-  });
-
-  test('whose session cannot be ended closes its WebSocket', async () => {
-    const logger = new RecordingLogger();
-    const socket = Object.assign(new EventEmitter(), {
-      OPEN: 1,
-      readyState: 1,
-      bufferedAmount: 0,
-      closed: 0,
-      send: () => undefined,
-      close: () => undefined,
+    const pulls = new PullRegistry({
+      ...{ sources: [source], store: new MemoryPullStore(), clock: systemClock, logger },
+      application: () => lookUp(),
     });
-    const dialogue = { engaged: true, offer: fail, answer: fail, candidates: fail, other: fail, stop: fail };
-    const signalling = new SignallingSocket({ socket: socket as unknown as WebSocket, client: '192.0.2.1', logger, dialogue });
-    socket.emit('message', Buffer.from('{"command":"request_offer"}'), false);
-    signalling.after(Promise.reject(FAULT), () => undefined);
-    await until('both faults', () => told(logger).length === 4, WAIT);
-    socket.emit('close');
-    expect(told(logger)).toEqual([
-      ...['signalling failed', 'a signalling session could not be ended'],
-      ...['signalling failed', 'a signalling session could not be ended', 'a signalling session could not be ended'],
-    ]);
-  });
-});
-
-describe('a media port', () => {
-  async function transport(): Promise<{ readonly logger: RecordingLogger; readonly peers: PeerTransport; readonly ends: string[] }> {
-    const logger = new RecordingLogger();
-    const ports = [{ host: '127.0.0.1', port: 0, addresses: ['127.0.0.1'] }];
-    // The number of a free UDP port may be taken for TCP.
-    for (let attempt = 0; ; attempt += 1) {
-      const peers = await PeerTransport.open({ ports, tcp: true, threads: 1, clock: systemClock, logger });
-      closings.push(() => peers.close());
-      if (peers.candidates().length === 2 || attempt === 10) return { logger, peers, ends: [] };
-    }
-  }
-
-  test('ends the session whose clock fails, and no other', async () => {
-    const { logger, peers, ends } = await transport();
-    const listener = (name: string) => ({
-      connected: () => undefined,
-      rtcp: () => undefined,
-      closed: (why: string) => ends.push(`${name}: ${why}`),
-    });
-    const options = { use: 'play', client: '127.0.0.1', timeout: 30_000 } as const;
-    const broken = peers.openSession(listener('broken'), options);
-    peers.openSession(listener('sound'), options);
-    broken.tick = fail;
-    await until('its end', () => ends.length > 0, WAIT);
-    expect([ends, peers.sessions]).toEqual([['broken: internal error'], 1]);
-    expect(told(logger)).toEqual(['a WebRTC session failed inside the server']);
-  });
-
-  test('goes on when it fails on a datagram, and closes the connection it fails on', async () => {
-    const { logger, peers } = await transport();
-    const [udp = '', tcp = ''] = peers.candidates().map((candidate) => candidate.split(' ')[5] ?? '');
-    vi.spyOn(peers.strangers, 'note').mockImplementation(fail);
-    const socket = createSocket('udp4');
-    closings.push(() => socket.close());
-    // The beginning of a handshake without a check before it.
-    const hello = Buffer.from([22, 254, 253, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-    for (let n = 0; n < 2; n += 1) {
-      socket.send(hello, Number(udp), '127.0.0.1');
-      await until('the line', () => told(logger).length > n, WAIT);
-    }
-    expect(told(logger)).toEqual(['a handshake failed inside the server', 'a handshake failed inside the server']);
-    vi.spyOn(peers, 'arrived').mockImplementation(fail);
-    const stream = connect(Number(tcp), '127.0.0.1');
-    stream.on('error', () => undefined).write(Buffer.concat([Buffer.from([0, hello.length]), hello]));
-    await once(stream, 'close');
-    expect(told(logger).at(-1)).toBe('a TCP connection for media failed inside the server');
+    closings.push(() => pulls.close({ code: 'shutdown', detail: 'over' }));
+    const properties = { persistent: true, noInputFailoverTimeoutMs: 60_000, unusedStreamDeletionTimeoutMs: 60_000, retryCount: 1 };
+    const definition = { name: 's', urls: ['rtsp://h/'], properties: { ...properties, ignoreRtcpSRTimestamp: false, relay: false } };
+    expect(() => pulls.restore({ vhost: 'v', app: 'app', ...definition })).toThrow('there is no application');
+    lookUp = fail;
+    vi.advanceTimersByTime(3000);
+    expect(told(logger)[0]).toBe('the return of persistent streams failed inside the server');
+    expect([pulls.waiting, app.hasStream('s')]).toEqual([1, false]);
+    lookUp = () => app;
+    vi.advanceTimersByTime(3000);
+    expect([pulls.waiting, app.hasStream('s')]).toEqual([0, true]);
   });
 });
 

@@ -1,7 +1,7 @@
 /** The WebRTC provider: opens sessions for publishers and keeps their time. */
 import type { IngestGate } from '../../../core/ingest.ts';
 import type { Clock } from '../../../util/clock.ts';
-import { guarded } from '../../../util/guarded.ts';
+import { forEachGuarded, guarded } from '../../../util/guarded.ts';
 import type { Logger } from '../../../util/logger.ts';
 import type { StreamTarget } from '../signalling/request-place.ts';
 import type { PeerTransport } from '../transport/peer-transport.ts';
@@ -74,7 +74,11 @@ export class WebrtcProvider {
   }
 
   #tick(): void {
-    for (const session of this.#connected) session.tick();
+    const failed = (session: IngestSession, error: unknown): void => {
+      this.#options.logger.error({ err: error }, 'a WebRTC publication failed inside the server');
+      session.close('internal error', 'peer-error');
+    };
+    forEachGuarded(this.#connected, (session) => session.tick(), failed);
   }
 
   #forget(session: IngestSession): void {
