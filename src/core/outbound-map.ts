@@ -17,7 +17,8 @@ interface Slot {
   planned: PlannedTrack;
   /** Null until the transcoder has told the parameters. */
   track: Track | null;
-  failed: boolean;
+  /** Why there is none, for good; null: it is there or may come. */
+  failure: string | null;
 }
 
 /**
@@ -85,7 +86,10 @@ export class OutboundMap {
 
   /** Begins when all tracks are known; afterwards tells publishers what has changed. */
   settle(): void {
-    const slots = [...this.#slots.values()].filter((slot) => !slot.failed);
+    this.stream.failures = [...this.#slots.values()].flatMap(({ planned, failure }) =>
+      failure === null ? [] : [`the encode '${planned.variantName}' is left out: ${failure}`],
+    );
+    const slots = [...this.#slots.values()].filter((slot) => slot.failure === null);
     if (this.#announced === null && slots.some((slot) => slot.track === null) && !this.#hold.full) return;
     const tracks = slots.flatMap((slot) => slot.track ?? []);
     if (this.#announced !== null && sameItems(this.#announced, tracks)) return;
@@ -126,7 +130,7 @@ export class OutboundMap {
     const identity = { id: slot.id, variantName, publicName, language, characteristics, bypass: false };
     slot.track =
       encoded.type === 'video' ? { ...encoded, ...identity, ...keyframesOf(slot.planned, encoded) } : { ...encoded, ...identity };
-    slot.failed = false;
+    slot.failure = null;
     this.settle();
   }
 
@@ -137,11 +141,11 @@ export class OutboundMap {
     this.#push({ track, pts, dts, duration, keyframe, data });
   }
 
-  /** An encode cannot be made: the stream goes on without its track. */
-  fail(key: string): void {
+  /** An encode cannot be made, for a `reason`: the stream goes on without its track, and its information says why. */
+  fail(key: string, reason: string): void {
     const slot = this.#slots.get(key);
     if (slot === undefined || slot.planned.kind === 'bypass') return;
-    slot.failed = true;
+    slot.failure = reason;
     slot.track = null;
     this.settle();
   }
@@ -174,7 +178,7 @@ export class OutboundMap {
     const { source, variantName } = planned;
     let slot = before;
     if (slot === undefined) {
-      slot = { id: this.#nextId, planned, track: null, failed: false };
+      slot = { id: this.#nextId, planned, track: null, failure: null };
       this.#nextId += 1;
     }
     const known = slot.track;
@@ -182,7 +186,7 @@ export class OutboundMap {
       if (known === null || slot.planned.kind !== 'bypass' || slot.planned.source !== source) {
         slot.track = { ...source, id: slot.id, variantName, bypass: true };
       }
-      slot.failed = false;
+      slot.failure = null;
     }
     // A track that is encoded from now on stays as it was until the transcoder tells its parameters.
     slot.planned = planned;

@@ -32,6 +32,8 @@ export class OutboundStream implements PublishableStream {
   tracks: readonly Track[] = [];
   playlists: readonly Playlist[] = [];
   startedAt = 0;
+  /** Why tracks are left out that viewers should have, as sentences. */
+  failures: readonly string[] = [];
   readonly requestKeyframe: (trackId: number) => void;
   readonly attend: () => void;
   readonly #onTracks: () => void;
@@ -80,9 +82,9 @@ export class OutboundStream implements PublishableStream {
     return this.#meters.of(trackId);
   }
 
-  /** What the publishers have to tell the operator about their viewers. */
+  /** What the operator should know of it: what is left out, and what publishers have to tell about their viewers. */
   get warnings(): readonly string[] {
-    return this.#consumers.flatMap(({ stream }) => stream.warnings ?? []);
+    return [...this.failures, ...this.#consumers.flatMap(({ stream }) => stream.warnings ?? [])];
   }
 
   /** A publisher needs packets as they come. */

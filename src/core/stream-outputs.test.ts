@@ -285,6 +285,11 @@ describe('StreamOutputs', () => {
     );
     session.fail(session.encode('opus').id, 'crashed too often');
     expect(names(viewer().announcements[1])).toEqual(['0 source', '2 aac', '4 picture']);
+    // Where the API shows it.
+    const failures = ["the encode 'small' is left out: no encoder for H264", "the encode 'opus' is left out: crashed too often"];
+    expect((viewer().stream as OutboundStream).warnings).toEqual(failures);
+    session.announce(session.encode('small').id);
+    expect((viewer().stream as OutboundStream).warnings).toEqual(failures.slice(1));
   });
 
   it('begins with the bypassed tracks when the transcoder cannot be opened', async () => {
@@ -294,6 +299,11 @@ describe('StreamOutputs', () => {
     push(media());
     expect(names(viewer().announcements[0])).toEqual(['0 source', '2 aac']);
     expect(logger.lines.some(({ level, message }) => level === 'error' && message.includes('transcoder could not be started'))).toBe(true);
+    expect((viewer().stream as OutboundStream).warnings).toEqual(
+      ['small', 'opus', 'picture'].map(
+        (name) => `the encode '${name}' is left out: the transcoder could not be started: no processes left`,
+      ),
+    );
   });
 
   it('leaves encodes out, and says so, without a transcoder', () => {

@@ -2,6 +2,7 @@ import type { Packet } from '../media/packet.ts';
 import type { Track } from '../media/track.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
+import { messageOf } from '../util/message-of.ts';
 import type { OutboundMap } from './outbound-map.ts';
 import type { PlannedEncode } from './output-profile.ts';
 import type { StreamAddress } from './stream-address.ts';
@@ -145,7 +146,8 @@ export class TranscodeJob {
       run.session = transcoder.open(job, this.#listenFor(run));
     } catch (error) {
       this.#options.logger.error({ err: error }, 'transcoder could not be started: the stream goes on with its bypassed tracks');
-      for (const { targets } of encodes.values()) for (const { map, key } of targets) map.fail(key);
+      for (const { targets } of encodes.values())
+        for (const { map, key } of targets) map.fail(key, `the transcoder could not be started: ${messageOf(error)}`);
     }
   }
 
@@ -166,7 +168,7 @@ export class TranscodeJob {
         const targets = targetsOf(encodeId);
         const names = targets.map(({ map, key }) => `${map.profile.name}/${map.variantName(key)}`);
         if (names.length > 0) this.#options.logger.error({ encodes: names, reason }, `encode ${names.join(', ')} failed: ${reason}`);
-        for (const { map, key } of targets) map.fail(key);
+        for (const { map, key } of targets) map.fail(key, reason);
       },
     };
   }
