@@ -52,6 +52,15 @@ describe('NewcomerTurns', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
+  it('lets the sockets come in between after a millisecond, however much time was earned while the loop was held up', () => {
+    const { turns, newcomer, entered } = setUp();
+    for (let n = 0; n < 100; n += 1) turns.take(newcomer('192.0.2.1', `${n}`, 0.4));
+    const before = entered.length;
+    vi.setSystemTime(Date.now() + 1000);
+    vi.runOnlyPendingTimers();
+    expect(entered.length - before).toBe(3);
+  });
+
   it('takes the addresses in turn: one client is not behind a thousand of another, nor of one IPv6 network', () => {
     const { turns, newcomer, entered } = setUp();
     for (let n = 0; n < 500; n += 1) turns.take(newcomer('192.0.2.1'));

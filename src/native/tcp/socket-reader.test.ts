@@ -11,6 +11,8 @@ interface Accepted {
   readonly accepted: net.Socket;
   readonly socket: net.Socket;
   readonly bytes: () => Buffer;
+  /** What each read has brought. */
+  readonly reads: readonly number[];
 }
 
 /** What was told of a socket, in order. */
@@ -40,13 +42,15 @@ describe.each([
     const taken = Promise.withResolvers<Accepted>();
     server.once('connection', (accepted: net.Socket) => {
       let bytes = Buffer.alloc(0);
+      const reads: number[] = [];
       const socket = reader.adopt(accepted, (data, length) => {
         bytes = Buffer.concat([bytes, data.subarray(0, length)]);
+        reads.push(length);
         const from = performance.now();
         while (performance.now() - from < work);
         return calm;
       });
-      taken.resolve({ accepted, socket, bytes: () => bytes });
+      taken.resolve({ accepted, socket, bytes: () => bytes, reads });
     });
     const client = net.connect((server.address() as AddressInfo).port, '127.0.0.1');
     clients.push(client);
@@ -104,6 +108,9 @@ describe.each([
       calm = true;
     }
 
+    /** Behind the last of them: a call that comes before does nothing. */
+    const wake = (): Promise<void> => new Promise((resolve) => reader.wake(resolve));
+
     it('lets sockets rest after a read until it is woken, again and again', async () => {
       await listen();
       calm = true;
@@ -117,10 +124,10 @@ describe.each([
           await others();
           expect(bytes().toString()).toBe(before + round);
         }
-        reader.wake();
+        await wake();
         for (const { bytes } of [first, second]) await expect.poll(() => bytes().toString()).toMatch(/later$/);
         // What came last was read, so they rest again.
-        reader.wake();
+        await wake();
       }
     });
 
@@ -135,11 +142,26 @@ describe.each([
       }
       for (const { client } of many) await new Promise<void>((resolve) => client.write('later', () => resolve()));
       work = 3;
-      await new Promise<void>((resolve) => reader.wake(resolve));
+      let turns = 0;
+      let turn = setImmediate(function count() {
+        turns += 1;
+        turn = setImmediate(count);
+      });
+      const done = wake();
+      // The call before is at it, and does not begin anew.
+      let calls = 0;
+      if (addon !== null) reader.wake(() => (calls += 1));
+      await done;
+      const turnsAtEnd = turns;
+      clearImmediate(turn);
       work = 0;
+      // Each read takes longer than a stretch: whatever else the server does has its turn behind it.
+      if (addon !== null) expect(turnsAtEnd).toBeGreaterThanOrEqual(many.length - 1);
       // Node.js reads what it was handed back in a later turn.
       expect(many.every(({ bytes }) => bytes().toString() === 'firstlater')).toBe(addon !== null);
       for (const { bytes } of many) await expect.poll(() => bytes().toString()).toBe('firstlater');
+      for (let n = 0; n < 2 * many.length; n += 1) await new Promise<void>((resolve) => setImmediate(resolve));
+      expect(calls).toBe(0);
     });
 
     it.skipIf(addon === null)('goes on with the others when what takes the bytes of one throws', async () => {
@@ -154,8 +176,8 @@ describe.each([
       }
       broken.client.on('error', () => undefined);
       Object.defineProperty(broken.socket, 'isPaused', { value: () => assert.fail('a fault') });
-      reader.wake();
-      reader.wake();
+      await wake();
+      await wake();
       await expect.poll(() => sound.bytes().toString()).toBe('firstlater');
       await expect.poll(() => told).toContain('close');
     });
@@ -173,10 +195,10 @@ describe.each([
       reset.client.resetAndDestroy();
       await others();
       expect(told).toEqual([[], []]);
-      reader.wake();
+      await wake();
       await expect.poll(() => told[1]).toEqual(['ECONNRESET', 'close']);
       await expect.poll(() => ended.bytes().toString()).toBe('rest in peace');
-      reader.wake();
+      await wake();
       await expect.poll(() => told[0]).toEqual(['end', 'close']);
     });
 
@@ -192,9 +214,9 @@ describe.each([
       await say('one');
       reader.rouse();
       await say('two');
-      reader.wake();
+      await wake();
       await say('three');
-      reader.wake();
+      await wake();
       await say('four');
       client.write('five');
       await others();
@@ -203,8 +225,8 @@ describe.each([
       client.end();
       await expect.poll(() => told).toEqual(['end', 'close']);
       expect(bytes().toString()).toBe('onetwothreefourfive');
-      reader.wake();
-      reader.wake();
+      await wake();
+      await wake();
     });
 
     it('leaves a paused socket to who has paused it, and a destroyed one alone', async () => {
@@ -220,11 +242,22 @@ describe.each([
       paused.socket.pause();
       destroyed.client.on('error', () => undefined);
       destroyed.socket.destroy();
-      reader.wake();
+      await wake();
       await others();
       expect([paused.bytes().toString(), destroyed.bytes().toString(), told]).toEqual(['first', 'first', ['close']]);
       paused.socket.resume();
       await expect.poll(() => paused.bytes().toString()).toBe('first second');
+    });
+
+    it('does not rest behind a large read, for more of it waits', async () => {
+      await listen();
+      calm = true;
+      const { client, socket, reads } = await connect();
+      socket.pause();
+      client.write(Buffer.alloc(3_000_000));
+      socket.resume();
+      await expect.poll(() => reads.length).toBeGreaterThan(1);
+      expect(reads[0]).toBeGreaterThan(48 * 1024);
     });
 
     it('goes on at once with who sends much', async () => {
