@@ -1,7 +1,7 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { FakeDelivery } from '../../../test/fakes/fake-delivery.ts';
 import { ManualClock } from '../../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
@@ -9,18 +9,21 @@ import { loadServerConfig } from '../../config/index.ts';
 import { AllowedFolders } from '../../util/allowed-folders.ts';
 import { Conditions } from '../../util/conditions.ts';
 import type { ServiceContext } from '../service.ts';
+import { DumpStatus, statusElement } from './dump/dump-info.ts';
+import { OpenDumps } from './dump/open-dumps.ts';
 import { startHls } from './hls-service.ts';
 
 const SERVER_XML = new URL('../../../test/fixtures/config/server.xml', import.meta.url).pathname;
 
-test.each([
-  [true, ['llhls', 'hlsv3']],
-  [false, ['hlsv3']],
-])('with Modules/LLHLS/Enable %s there are the publishers %j', async (enable, kinds) => {
-  const stateFolder = mkdtempSync(path.join(tmpdir(), 'millrace-hls-'));
-  onTestFinished(() => rmSync(stateFolder, { recursive: true, force: true }));
+let stateFolder: string;
+beforeEach(() => {
+  stateFolder = mkdtempSync(path.join(tmpdir(), 'millrace-hls-'));
+});
+afterEach(() => rmSync(stateFolder, { recursive: true, force: true }));
+
+async function start(enable = true) {
   const { config } = loadServerConfig(SERVER_XML);
-  const service = await startHls({
+  return await startHls({
     config: { ...config, modules: { ...config.modules, llhls: { enable } } },
     stateFolder,
     writing: new AllowedFolders(null, 'the test'),
@@ -31,6 +34,25 @@ test.each([
       throw new Error('there is no stream');
     }),
   } as unknown as ServiceContext);
+}
+
+test.each([
+  [true, ['llhls', 'hlsv3']],
+  [false, ['hlsv3']],
+])('with Modules/LLHLS/Enable %s there are the publishers %j', async (enable, kinds) => {
+  const service = await start(enable);
   onTestFinished(() => service.finish?.());
   expect(service.publishers?.map(({ kind }) => kind)).toEqual(kinds);
+});
+
+test('dumps of the last run are settled when the server runs: a start that fails changes nothing', async () => {
+  const infoPath = path.join(stateFolder, 'info.xml');
+  await new OpenDumps(stateFolder, new RecordingLogger()).add('dump', infoPath);
+  writeFileSync(infoPath, statusElement(DumpStatus.RUNNING));
+  await (await start()).finish?.();
+  expect(readFileSync(infoPath, 'utf8')).toBe(statusElement(DumpStatus.RUNNING));
+  const service = await start();
+  service.started?.();
+  await service.finish?.();
+  expect(readFileSync(infoPath, 'utf8')).toBe(statusElement(DumpStatus.ERROR));
 });

@@ -30,11 +30,12 @@ export async function startHls({
   const tsDumps = new Dumper(files);
   const dumps = new Dumper(files);
   // Before streams come, which have dumps of their own.
-  await dumps.recover();
+  await dumps.load();
   const lowLatency = config.modules.llhls.enable ? [new LlhlsPublisher(delivery, dumps, dvr)] : [];
   return {
     dumps,
     publishers: [...lowLatency, new HlsPublisher(delivery, tsDumps, dvr)],
+    started: () => dumps.recover(),
     finish: async () => {
       await Promise.all([tsDumps.close(), dumps.close()]);
     },

@@ -41,7 +41,7 @@ export interface DumperOptions {
   readonly claims?: FolderClaims;
 }
 
-/** One for each publisher. The server calls `recover` before streams come and `close` at its end. */
+/** One for each publisher. The server calls `load` before streams come, `recover` when it runs and `close` at its end. */
 export class Dumper implements StreamFollower {
   readonly #options: DumperOptions;
   readonly #streams = new Map<string, SegmentSource>();
@@ -50,6 +50,7 @@ export class Dumper implements StreamFollower {
   readonly #active = new Map<Dump, Promise<void>>();
   readonly #claims: FolderClaims;
   readonly #open: OpenDumps;
+  #recovering: Promise<void> | null = null;
 
   constructor(options: DumperOptions) {
     this.#options = options;
@@ -57,9 +58,14 @@ export class Dumper implements StreamFollower {
     this.#open = new OpenDumps(options.stateFolder, options.logger);
   }
 
-  /** Settles what the last run left. Call before streams come. */
-  recover(): Promise<void> {
-    return this.#open.recover();
+  /** Reads what the last run left. Call before streams come. */
+  load(): Promise<void> {
+    return this.#open.load();
+  }
+
+  /** Settles what the last run left, behind the scenes. Call once, after `load`, when nothing can keep the server from running any more. */
+  recover(): void {
+    this.#recovering = this.#open.recover();
   }
 
   /** The outbound stream of this name as the publisher has it, or undefined when it has none. */
@@ -186,7 +192,7 @@ export class Dumper implements StreamFollower {
   async close(): Promise<void> {
     const active = [...this.#active];
     for (const [dump] of active) void dump.stop();
-    await Promise.all(active.map(([, over]) => over));
+    await Promise.all([...active.map(([, over]) => over), this.#recovering]);
   }
 
   async #forget(dump: Dump, note: string | null): Promise<void> {

@@ -12,6 +12,8 @@ export class OpenDumps {
   readonly #path: string;
   readonly #documents: DocumentFolder;
   readonly #logger: Logger;
+  /** Notes of the last run. */
+  #left: readonly { readonly key: string; readonly value: unknown }[] = [];
 
   constructor(stateFolder: string, logger: Logger) {
     this.#path = join(stateFolder, 'dumps');
@@ -19,9 +21,16 @@ export class OpenDumps {
     this.#logger = logger;
   }
 
-  /** Says `Error` in the information files that a dead process left at `Running`. Call before dumps start. */
+  /** Reads what the last run has noted, and changes nothing of it. Call before dumps start. */
+  async load(): Promise<void> {
+    this.#left = await this.#documents.load();
+  }
+
+  /** Says `Error` in the information files that a dead process left at `Running`. Call once, after `load`. Never rejects. */
   async recover(): Promise<void> {
-    for (const { key, value } of await this.#documents.load()) {
+    const left = this.#left;
+    this.#left = [];
+    for (const { key, value } of left) {
       const infoPath = typeof value === 'object' && value !== null && 'infoPath' in value ? value.infoPath : null;
       if (typeof infoPath === 'string') await this.#settle(infoPath);
       await this.remove(key);
