@@ -68,8 +68,12 @@ export function refused(code: RefusalStatus, description: string): RtmpMessage {
 }
 
 /** `_error`, the answer to a `connect` that leads nowhere. */
-export function connectRefused(transactionId: number, description: string): RtmpMessage {
-  const information = AmfObject.of({ level: 'error', code: 'NetConnection.Connect.InvalidApp', description });
+export function connectRefused(
+  transactionId: number,
+  description: string,
+  code: RefusalStatus = 'NetConnection.Connect.InvalidApp',
+): RtmpMessage {
+  const information = AmfObject.of({ level: 'error', code, description });
   return commandMessage({ name: '_error', transactionId, args: [null, information] }, 0);
 }
 

@@ -414,7 +414,7 @@ export class RtmpConnection {
 }
 
 /** Whoever has not published yet gets room for commands only. */
-function unpublishedLimits(limits: RtmpLimits): ChunkReaderLimits {
+export function unpublishedLimits(limits: RtmpLimits): ChunkReaderLimits {
   const { controlBytes, chunkStreams } = limits;
   const pendingBytes = UNPUBLISHED_MESSAGES * controlBytes;
   return { mediaBytes: controlBytes, controlBytes, pendingBytes, chunkStreams, trustedBytes: UNPUBLISHED_TRUST };

@@ -5,7 +5,7 @@ import tls from 'node:tls';
 import { afterEach, describe, expect, test } from 'vitest';
 import { FakeIngestGate } from '../../../test/fakes/fake-ingest-gate.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
-import { RtmpPublisher } from '../../../test/fakes/rtmp-publisher.ts';
+import { informationOf, RtmpPublisher } from '../../../test/fakes/rtmp-publisher.ts';
 import { selfSigned } from '../../../test/fakes/self-signed.ts';
 import { ConnectionGate, type GateOptions } from '../../transport/proxy/connection-gate.ts';
 import { AddressShares } from '../../util/address-shares.ts';
@@ -14,6 +14,7 @@ import { DescriptorLedger } from '../../util/descriptor-ledger.ts';
 import { Doorkeeper } from '../../util/doorkeeper.ts';
 import { RefusalLog } from '../../util/refusal-log.ts';
 import { TrustedProxies } from '../../util/trusted-proxies.ts';
+import { ClientHandshake } from '../../wire/rtmp/handshake.ts';
 import type { RtmpProviderOptions } from './rtmp-options.ts';
 import { RtmpProvider } from './rtmp-provider.ts';
 
@@ -43,11 +44,15 @@ async function start(
 }
 
 /** Connects and says nothing. */
-function silent(port: number, from = '127.0.0.1', hello = ''): { readonly closed: Promise<unknown>; readonly socket: net.Socket } {
+function silent(
+  port: number,
+  from = '127.0.0.1',
+  hello: string | Uint8Array = '',
+): { readonly closed: Promise<unknown>; readonly socket: net.Socket } {
   const socket = net.connect({ port, host: '127.0.0.1', localAddress: from });
   cleanups.push(() => socket.destroy());
   socket.on('error', () => undefined).resume();
-  if (hello !== '') socket.write(hello);
+  if (hello.length > 0) socket.write(hello);
   return { socket, closed: new Promise((done) => socket.once('close', done)) };
 }
 
@@ -69,6 +74,42 @@ describe('one address', () => {
     first[0]?.socket.destroy();
     while (provider.connections > 3) await new Promise(setImmediate);
     await publish(port, { key: 'own' });
+  });
+
+  test('that has its share is told why in the answer to connect, a few times a second, also behind a proxy', async () => {
+    const proxies = new TrustedProxies(['127.0.0.9']);
+    const { port, provider, gate } = await start({ perAddress: 1, proxies, proxyProtocol: true });
+    await publish(port, { key: 'own' });
+    const origins = [{}, { from: '127.0.0.9', prelude: Buffer.from(`PROXY TCP4 127.0.0.1 127.0.0.1 5000 ${port}\r\n`) }];
+    for (const origin of origins) {
+      const refused = await RtmpPublisher.open(port, origin);
+      cleanups.push(() => refused.close());
+      refused.setChunkSize(4096);
+      refused.connect({ tcUrl: `rtmp://media.example:${port}/app`, flashVer: 'x'.repeat(1000) });
+      expect(informationOf(await refused.command('_error'))).toEqual({
+        ...{ level: 'error', code: 'NetConnection.Connect.Rejected' },
+        description: 'Too many connections, of your address or of all: try again later.',
+      });
+      await refused.closed;
+    }
+    expect([provider.dropped, gate.streams.length]).toEqual([2, 1]);
+    // Whoever says nothing, or nonsense, is closed as well.
+    await Promise.all([silent(port).closed, silent(port, '127.0.0.1', 'nonsense').closed]);
+  });
+
+  test('hears nothing in a flood: a handshake for each would be what the share is to save', async () => {
+    const { port, provider } = await start({ perAddress: 1 });
+    await publish(port, { key: 'own' });
+    const from = performance.now();
+    const hello = new ClientHandshake({ variant: 'simple' }).hello;
+    const flood = Array.from({ length: 100 }, () => silent(port, '127.0.0.1', hello));
+    await Promise.all(flood.map(({ closed }) => closed));
+    const seconds = (performance.now() - from) / 1000;
+    const told = flood.filter(({ socket }) => socket.bytesRead > 0).length;
+    expect(told).toBeGreaterThan(0);
+    expect(told).toBeLessThanOrEqual(8 + 8 * seconds);
+    expect(provider.dropped).toBe(100);
+    await expect.poll(() => provider.connections).toBe(1);
   });
 
   test('holds descriptors only as long as it is connected', async () => {

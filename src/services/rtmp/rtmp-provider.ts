@@ -10,6 +10,7 @@ import { ownFamily } from '../../util/listen-addresses.ts';
 import type { Logger } from '../../util/logger.ts';
 import { NO_TURNS, type Turns } from '../../util/newcomer-turns.ts';
 import { formatEndpoint } from './endpoint.ts';
+import { RefusedPublishers } from './refused-publishers.ts';
 import { RtmpConnection } from './rtmp-connection.ts';
 import {
   DEFAULT_RTMP_LIMITS,
@@ -28,13 +29,14 @@ const STRETCH_MS = 2;
 export class RtmpProvider {
   /** Connections accepted since the start. */
   accepted = 0;
-  /** Connections closed at once because too many were open, of all or of their address. */
+  /** Connections closed, at once or with a reason, because too many were open, of all or of their address. */
   dropped = 0;
   readonly #options: RtmpProviderOptions;
   readonly #logger: Logger;
   readonly #entry: ConnectionGate;
   readonly #turns: Turns;
   readonly #limits: RtmpLimits;
+  readonly #refused: RefusedPublishers;
   readonly #timeouts: RtmpTimeouts;
   readonly #reader = new SocketReader();
   readonly #connections = new Set<RtmpConnection>();
@@ -57,6 +59,7 @@ export class RtmpProvider {
     this.#entry = options.entry ?? openGate('RTMP connections');
     this.#turns = options.turns ?? NO_TURNS;
     this.#limits = { ...DEFAULT_RTMP_LIMITS, ...options.limits };
+    this.#refused = new RefusedPublishers(this.#limits, options.clock);
     this.#timeouts = { ...DEFAULT_RTMP_TIMEOUTS, ...options.timeouts };
   }
 
@@ -141,7 +144,8 @@ export class RtmpProvider {
     };
     const refuse = (): void => {
       this.dropped += 1;
-      socket.destroy();
+      if (secure === null) this.#refused.answer(socket);
+      else socket.destroy();
     };
     this.#entry.open(socket, begin, refuse);
   }

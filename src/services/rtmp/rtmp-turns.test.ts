@@ -30,7 +30,7 @@ async function start(turns: Turns) {
 /** Begins a handshake; resolves when the connection is gone. */
 function greet(port: number): Promise<void> {
   const socket = net.connect({ port, host: '127.0.0.1' });
-  socket.on('error', () => undefined);
+  socket.on('error', () => undefined).resume();
   socket.write(Buffer.alloc(1537, 3));
   return new Promise((resolve) => socket.once('close', () => resolve()));
 }

@@ -84,12 +84,9 @@ export class ConnectionGate {
       socket.off('data', onData).off('error', onError).off('close', onClose).pause();
       const { client, length } = header;
       if (client !== null) this.#remember(socket, client);
-      if (client !== null && !door.seat(socket, client.address)) {
-        refuse();
-        return;
-      }
       if (held.length > length) socket.unshift(held.subarray(length));
-      begin();
+      if (client !== null && !door.seat(socket, client.address)) refuse();
+      else begin();
     };
     socket.on('error', onError).on('close', onClose).on('data', onData).resume();
   }

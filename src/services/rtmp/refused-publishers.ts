@@ -1,0 +1,72 @@
+/** Tells encoders that have no room why, as far as the protocol lets anybody: in the answer to `connect`. */
+import type { Socket } from 'node:net';
+import type { Clock } from '../../util/clock.ts';
+import { TokenBucket } from '../../util/token-bucket.ts';
+import { ChunkReader } from '../../wire/rtmp/chunk-reader.ts';
+import { ChunkWriter } from '../../wire/rtmp/chunk-writer.ts';
+import { parseCommand } from '../../wire/rtmp/command.ts';
+import { ConnectionControl } from '../../wire/rtmp/connection-control.ts';
+import { ServerHandshake } from '../../wire/rtmp/handshake.ts';
+import { MessageType, type RtmpMessage } from '../../wire/rtmp/message.ts';
+import { connectRefused } from './replies.ts';
+import { unpublishedLimits } from './rtmp-connection.ts';
+import type { RtmpLimits } from './rtmp-options.ts';
+
+/** Encoders that are told in a second: each costs a handshake. Others are closed without a word, for who comes in a flood is not to gain by it. */
+const TOLD_PER_SECOND = 8;
+/** For all of it, ms. */
+const PATIENCE_MS = 1000;
+const DESCRIPTION = 'Too many connections, of your address or of all: try again later.';
+
+/** Of one listener; each connection it is given is closed within a second. */
+export class RefusedPublishers {
+  readonly #clock: Clock;
+  readonly #limits: RtmpLimits;
+  readonly #budget = new TokenBucket({ burst: TOLD_PER_SECOND, perSecond: TOLD_PER_SECOND });
+
+  constructor(limits: RtmpLimits, clock: Clock) {
+    this.#limits = limits;
+    this.#clock = clock;
+  }
+
+  /** Answers what the encoder is about to ask, and closes. `socket` is paused. */
+  answer(socket: Socket): void {
+    if (socket.destroyed || !this.#budget.take(this.#clock.monotonic())) {
+      socket.destroy();
+      return;
+    }
+    const deadline = setTimeout(() => socket.destroy(), PATIENCE_MS);
+    socket.once('close', () => clearTimeout(deadline));
+    socket.on('error', () => socket.destroy());
+    socket.on('end', () => socket.destroy());
+    socket.on('data', this.#conversation(socket));
+    socket.resume();
+  }
+
+  #conversation(socket: Socket): (data: Buffer) => void {
+    const handshake = new ServerHandshake();
+    const writer = new ChunkWriter();
+    const send = (message: RtmpMessage): void => void socket.write(writer.write(message));
+    const onMessage = (message: RtmpMessage): void => {
+      if (control.receive(message) || message.typeId !== MessageType.COMMAND_AMF0 || socket.writableEnded) return;
+      const { name, transactionId } = parseCommand(message, this.#limits.amf);
+      if (name !== 'connect') return;
+      socket.end(writer.write(connectRefused(transactionId, DESCRIPTION, 'NetConnection.Connect.Rejected')));
+    };
+    const onDiscard = (): void => void socket.destroy();
+    const reader = new ChunkReader({ onMessage, onDiscard, limits: unpublishedLimits(this.#limits) });
+    const control = new ConnectionControl({ reader, send });
+    return (data) => {
+      // With unread bytes the system would reset the connection, and the answer would be lost.
+      if (socket.writableEnded) return;
+      try {
+        const { consumed, reply } = handshake.done ? { consumed: 0, reply: null } : handshake.push(data);
+        if (reply !== null) socket.write(reply);
+        reader.push(data, consumed, data.length);
+      } catch {
+        // It is closed anyway, whatever it says.
+        socket.destroy();
+      }
+    };
+  }
+}
