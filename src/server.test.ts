@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,6 +12,8 @@ import { freePorts } from '../test/harness/ports.ts';
 import { ACCESS_TOKEN, serverXml } from '../test/harness/server-xml.ts';
 import { defaultServerFile, loadServerConfig } from './config/index.ts';
 import { ConfigProblem, MillraceServer } from './server.ts';
+import { Dumper } from './services/hls/dump/dumper.ts';
+import { FilePublisher } from './services/record/file-publisher.ts';
 
 const STREAM = '/v1/vhosts/default/apps/app';
 /** No delivery thread has had anybody to serve for so long that it rests. */
@@ -125,4 +129,24 @@ test('an option that its service cannot read refuses the start, with its line', 
     new ConfigProblem(`${where}: OHEADBW is "4", must be a whole number from 5 to 100\n${configFile} cannot be used.`),
   );
   expect(existsSync(path.join(folder, 'state'))).toBe(false);
+});
+
+test('what the last run left is touched when every port is open, not by a start that fails', { timeout: 60_000 }, async () => {
+  const recoveries = [vi.spyOn(FilePublisher.prototype, 'recover'), vi.spyOn(Dumper.prototype, 'recover')];
+  onTestFinished(() => void vi.restoreAllMocks());
+  const folder = mkdtempSync(path.join(tmpdir(), 'millrace-server-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const [rtmp = 0, http = 0, api = 0, ice = 0, relay = 0] = await freePorts(5);
+  const configFile = path.join(folder, 'Server.xml');
+  writeFileSync(configFile, serverXml({ rtmp, http, api, ice, relay }, {}));
+  const start = () => MillraceServer.start({ configFile, stateFolder: path.join(folder, 'state'), logger: new RecordingLogger() });
+  const other = createServer().listen(rtmp, '127.0.0.1');
+  await once(other, 'listening');
+  await expect(start()).rejects.toThrow(`RTMP port ${rtmp} (Bind/Providers/RTMP/`);
+  expect(recoveries.map(({ mock }) => mock.calls.length)).toEqual([0, 0]);
+  other.close();
+  await once(other, 'close');
+  const server = await start();
+  onTestFinished(() => server.stop());
+  expect(recoveries.map(({ mock }) => mock.calls.length)).toEqual([1, 1]);
 });
