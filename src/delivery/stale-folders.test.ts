@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -51,6 +51,19 @@ test('folders of servers that were killed go, and nothing else', async () => {
   expect(existsSync(dead)).toBe(false);
   for (const folder of [filled, foreign, alive, file, aside]) expect(readdirSync(folder), folder).toContain('signalling');
   expect(readdirSync(place)).toHaveLength(6);
+});
+
+// Only root can make folders of somebody else.
+test.skipIf(process.getuid?.() !== 0)('folders of others hide none of ours, however many they are', async () => {
+  const dead = ['millrace-000000', 'millrace-mmmmmm', 'millrace-zzzzzz'].map((name) => path.join(place, name));
+  for (const folder of dead) mkdirSync(folder);
+  for (let n = 0; n < 300; n += 1) {
+    const folder = path.join(place, `millrace-x${String(n).padStart(5, '0')}`);
+    mkdirSync(folder);
+    chownSync(folder, 65_534, 65_534);
+  }
+  expect(await removeStaleFolders(place, Date.now() + LATER_MS)).toBe(dead.length);
+  expect(readdirSync(place)).toHaveLength(300);
 });
 
 test('a place that is not there is no trouble', async () => {

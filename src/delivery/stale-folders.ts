@@ -10,8 +10,10 @@ export const SOCKET_NAME = 'signalling';
 const NAME = new RegExp(`^${FOLDER_PREFIX}[A-Za-z0-9]{6}$`);
 /** A younger one may belong to a server that is just starting, ms. */
 const YOUNG_MS = 60_000;
-/** Folders looked at in one start; others may have put theirs there. */
+/** Folders of ours looked into in one start. */
 const MAX_FOLDERS = 100;
+/** Names looked at: others may have put theirs there, and they are not to hide ours. */
+const MAX_NAMES = 10_000;
 
 /**
  * Removes the folders in `place` that belong to this user, hold nothing but our socket, and whose socket nobody listens on any more: the
@@ -20,10 +22,14 @@ const MAX_FOLDERS = 100;
 export async function removeStaleFolders(place: string, now = Date.now()): Promise<number> {
   let removed = 0;
   const names = await readdir(place).catch(() => []);
-  for (const name of names.filter((one) => NAME.test(one)).slice(0, MAX_FOLDERS)) {
+  let looked = 0;
+  for (const name of names.filter((one) => NAME.test(one)).slice(0, MAX_NAMES)) {
     const folder = path.join(place, name);
     try {
-      if (!(await isStale(folder, now))) continue;
+      if (!(await isOurs(folder, now))) continue;
+      looked += 1;
+      if (looked > MAX_FOLDERS) break;
+      if (!(await isStale(folder))) continue;
       await rm(path.join(folder, SOCKET_NAME), { force: true });
       // Fails when something has come into it.
       await rmdir(folder);
@@ -35,16 +41,18 @@ export async function removeStaleFolders(place: string, now = Date.now()): Promi
   return removed;
 }
 
-async function isStale(folder: string, now: number): Promise<boolean> {
-  const owner = process.getuid?.();
+async function isOurs(folder: string, now: number): Promise<boolean> {
   const about = await lstat(folder);
-  if (!about.isDirectory() || about.uid !== owner || now - about.ctimeMs < YOUNG_MS) return false;
+  return about.isDirectory() && about.uid === process.getuid?.() && now - about.ctimeMs >= YOUNG_MS;
+}
+
+async function isStale(folder: string): Promise<boolean> {
   const entries = await readdir(folder);
   if (entries.length === 0) return true;
   if (entries.length > 1 || entries[0] !== SOCKET_NAME) return false;
   const file = path.join(folder, SOCKET_NAME);
   const socket = await lstat(file);
-  return socket.isSocket() && socket.uid === owner && (await isDead(file));
+  return socket.isSocket() && socket.uid === process.getuid?.() && (await isDead(file));
 }
 
 function isDead(file: string): Promise<boolean> {
