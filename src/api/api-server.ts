@@ -13,13 +13,14 @@ import { ownFamily } from '../util/listen-addresses.ts';
 import type { Logger } from '../util/logger.ts';
 import { createServer } from '../util/node-http.ts';
 import { type Patience, withPatience } from '../util/patience.ts';
-import { TokenAuth } from './auth.ts';
+import { type AccessToken, TokenAuth } from './auth.ts';
 import type { ControlPlane } from './control.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { type Answer, failure, reasonPhrase } from './envelope.ts';
 import { ApiError } from './errors.ts';
 import type { Health } from './health.ts';
 import { HostRule } from './host-rule.ts';
+import { WrongTokenLog } from './wrong-token-log.ts';
 
 /** PEM texts of a certificate. */
 export interface Certificate {
@@ -36,6 +37,8 @@ export interface ApiServerOptions {
   /** The commit of the code; empty when nobody knows it. */
   readonly revision: string;
   readonly accessToken: string;
+  /** Further ones. */
+  readonly accessTokens?: readonly AccessToken[];
   /** Host names that may be used to reach the API; `*` for any. */
   readonly hostNames: readonly string[];
   readonly crossDomains: CrossDomainPolicy;
@@ -74,6 +77,8 @@ const TIMES = {
 };
 /** A request without `Host` is served, as HTTP/1.0 clients send it. */
 const HTTP1_OPTIONS = { requireHostHeader: false, maxHeaderSize: 65_536 };
+/** The log's name of the token that has none. */
+const MAIN_TOKEN = 'AccessToken';
 const HTTP2_SETTINGS = { maxConcurrentStreams: 100 };
 
 /** Listens for API requests between `listen()` and `close()`. */
@@ -81,17 +86,19 @@ export class ApiServer {
   readonly #options: ApiServerOptions;
   readonly #times: typeof TIMES;
   readonly #dispatcher: Dispatcher;
+  readonly #wrongTokens: WrongTokenLog;
   readonly #servers: Server[] = [];
   readonly #secure: Http2SecureServer[] = [];
   readonly #watches: ConnectionWatch[] = [];
   /** Open connections of all ports: `closeAllConnections` of Node.js knows neither those of HTTP/2 nor those that have left HTTP. */
   readonly #sockets = new Set<Socket>();
 
-  /** @throws TypeError when the access token is empty */
+  /** @throws TypeError when an access token is empty or half a hash */
   constructor(options: ApiServerOptions) {
     this.#options = options;
     this.#times = withPatience(TIMES, options.patience ?? 1);
     const { control, crossDomains, logger, version, revision, health, tls, privacyProtection = false } = options;
+    this.#wrongTokens = new WrongTokenLog(logger);
     const reloadCertificate = tls === null ? null : () => this.#reloadCertificate(tls.load);
     this.#dispatcher = new Dispatcher({
       control,
@@ -104,7 +111,8 @@ export class ApiServer {
         privacyProtection,
         reloadCertificate,
       },
-      auth: new TokenAuth(options.accessToken),
+      auth: new TokenAuth([{ name: MAIN_TOKEN, value: options.accessToken, mayWrite: true }, ...(options.accessTokens ?? [])]),
+      wrongTokens: this.#wrongTokens,
       hosts: new HostRule(options.hostNames),
       bodyTime: this.#times.request,
     });
@@ -133,6 +141,7 @@ export class ApiServer {
   async close(): Promise<void> {
     const closing = this.#servers.splice(0);
     this.#secure.length = 0;
+    this.#wrongTokens.close();
     for (const watch of this.#watches.splice(0)) watch.stop();
     // A server that never listened calls back, too, with an error that says so.
     const closed = Promise.all(closing.map((server) => new Promise((resolve) => server.close(resolve))));

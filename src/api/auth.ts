@@ -1,32 +1,90 @@
-/** HTTP Basic authentication with one access token (RFC 7617 in form; the colon has no meaning here). */
-import { timingSafeEqual } from 'node:crypto';
+/**
+ * Who may use the API: `Authorization` headers against the access tokens. HTTP Basic with a token as the whole credential is what the contract
+ * has; a token as user or as password, and as Bearer (RFC 6750), is for clients that can do no other.
+ */
+import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { tokenDigest } from '../util/token-digest.ts';
 import { ApiError } from './errors.ts';
 
-/** Judges `Authorization` headers against the access token. */
-export class TokenAuth {
-  readonly #token: Buffer;
-  /** Header values that were accepted before; bounded because few spellings of one token exist. */
-  readonly #accepted = new Set<string>();
+/** A token with what its holder may do. */
+export interface AccessToken extends TokenHolder {
+  /** In the clear, or as a hash (`tokenDigest`). */
+  readonly value: string;
+}
 
-  constructor(accessToken: string) {
-    if (accessToken === '') throw new TypeError('The access token of the API must not be empty');
-    this.#token = Buffer.from(accessToken, 'utf8');
+/** Whoever has shown a token. */
+export interface TokenHolder {
+  /** For the log. */
+  readonly name: string;
+  /** False: GET and HEAD alone. */
+  readonly mayWrite: boolean;
+}
+
+interface Known {
+  readonly holder: TokenHolder;
+  readonly digest: Buffer;
+}
+
+/** Header values remembered. Few spellings of a token exist, but anybody who has one may use all of them. */
+const MAX_SPELLINGS = 64;
+
+/** Judges `Authorization` headers. */
+export class TokenAuth {
+  readonly #known: readonly Known[];
+  /** By the digests of header values that were accepted before, under a key of our own: nobody can aim at one. */
+  readonly #accepted = new Map<string, TokenHolder>();
+  readonly #key = randomBytes(32);
+
+  /** @throws TypeError for a token that is empty or half a hash */
+  constructor(tokens: readonly AccessToken[]) {
+    this.#known = tokens.map(({ name, mayWrite, value }) => {
+      if (value === '') throw new TypeError('The access token of the API must not be empty');
+      const digest = tokenDigest(value);
+      if (digest === null) throw new TypeError(`The access token '${name}' of the API cannot be used`);
+      return { holder: { name, mayWrite }, digest };
+    });
   }
 
-  /** Null when the header carries the token, else the error to answer. */
-  check(header: string | undefined): ApiError | null {
+  /** Whose token the header carries, or the error to answer. */
+  check(header: string | undefined): TokenHolder | ApiError {
     if (header === undefined || header === '') return new ApiError('AUTH_HEADER_REQUIRED');
-    if (this.#accepted.has(header)) return null;
+    const spelling = createHmac('sha256', this.#key).update(header, 'latin1').digest('base64');
+    const before = this.#accepted.get(spelling);
+    if (before !== undefined) return before;
     const [scheme = '', credential, ...rest] = header.split(' ');
     if (credential === undefined || rest.length > 0) return new ApiError('AUTH_HEADER_INVALID');
-    if (scheme.toUpperCase() !== 'BASIC') return new ApiError('AUTH_SCHEME_UNSUPPORTED', scheme);
+    const read = READERS.get(scheme.toUpperCase());
+    if (read === undefined) return new ApiError('AUTH_SCHEME_UNSUPPORTED', scheme);
     if (credential === '') return new ApiError('AUTH_CREDENTIAL_FORMAT');
-    const given = Buffer.from(credential, 'base64');
-    if (given.length !== this.#token.length || !timingSafeEqual(given, this.#token)) return new ApiError('AUTH_CREDENTIAL_WRONG');
+    const holder = this.#holderOf(read(credential));
+    if (holder === null) return new ApiError('AUTH_CREDENTIAL_WRONG');
     if (this.#accepted.size >= MAX_SPELLINGS) this.#accepted.clear();
-    this.#accepted.add(header);
-    return null;
+    this.#accepted.set(spelling, holder);
+    return holder;
+  }
+
+  /** Compares every candidate with every token, whatever was found before: the time says nothing of them. */
+  #holderOf(candidates: readonly Buffer[]): TokenHolder | null {
+    let found: TokenHolder | null = null;
+    for (const candidate of candidates) {
+      const digest = createHash('sha256').update(candidate).digest();
+      for (const known of this.#known) if (timingSafeEqual(digest, known.digest)) found ??= known.holder;
+    }
+    return found;
   }
 }
 
-const MAX_SPELLINGS = 16;
+/** What may be a token in the credential of a scheme. */
+const READERS: ReadonlyMap<string, (credential: string) => readonly Buffer[]> = new Map([
+  ['BASIC', basicCandidates],
+  ['BEARER', (credential) => [Buffer.from(credential, 'latin1')]],
+]);
+
+const COLON = 0x3a;
+
+/** The whole text first, as the contract has it; then user and password, which the first colon divides (RFC 7617). */
+function basicCandidates(credential: string): readonly Buffer[] {
+  const whole = Buffer.from(credential, 'base64');
+  const colon = whole.indexOf(COLON);
+  return colon < 0 ? [whole] : [whole, whole.subarray(0, colon), whole.subarray(colon + 1)];
+}

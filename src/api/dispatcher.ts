@@ -4,7 +4,7 @@ import type { CrossDomainPolicy } from '../access/cross-domains.ts';
 import { internalAppName } from '../core/stream-address.ts';
 import type { Logger } from '../util/logger.ts';
 import { HIDDEN_ADDRESS } from '../util/private-logger.ts';
-import type { TokenAuth } from './auth.ts';
+import type { TokenAuth, TokenHolder } from './auth.ts';
 import type { ControlPlane } from './control.ts';
 import { type Answer, failure, reasonPhrase } from './envelope.ts';
 import { ApiError, causedBy } from './errors.ts';
@@ -14,6 +14,7 @@ import { BodyAborted, readBody } from './request-body.ts';
 import { queryValue, rawPath } from './request-path.ts';
 import { isDeclarable, type Route, type RouteMatch, RouteTable, type ServerFacts } from './route.ts';
 import { routes } from './routes.ts';
+import type { WrongTokenLog } from './wrong-token-log.ts';
 
 /** Name of this product in headers. */
 const PRODUCT = 'Millrace';
@@ -31,6 +32,7 @@ export interface DispatcherOptions {
   readonly control: ControlPlane;
   readonly server: ServerFacts;
   readonly auth: TokenAuth;
+  readonly wrongTokens: WrongTokenLog;
   readonly hosts: HostRule;
   readonly crossDomains: CrossDomainPolicy;
   readonly logger: Logger;
@@ -42,6 +44,8 @@ export interface DispatcherOptions {
 export class Dispatcher {
   readonly #options: DispatcherOptions;
   readonly #routes = new RouteTable(routes);
+  /** Names of those who ask, for the log. */
+  readonly #holders = new WeakMap<IncomingMessage, string>();
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
@@ -56,7 +60,8 @@ export class Dispatcher {
 
   /** The answer to a request that never has a route (CONNECT). */
   refuse(request: IncomingMessage): Answer {
-    return failure(this.#options.auth.check(request.headers.authorization) ?? new ApiError('CONTROLLER_NOT_FOUND'));
+    const asked = this.#admit(request);
+    return failure(asked instanceof ApiError ? asked : new ApiError('CONTROLLER_NOT_FOUND'));
   }
 
   #answer(request: IncomingMessage, target: string): Answer | Promise<Answer> {
@@ -66,9 +71,10 @@ export class Dispatcher {
     const method = request.method === 'HEAD' ? 'GET' : (request.method ?? '');
     const match = this.#routes.find(method, path);
     if (match?.route.open === true) return this.#call(match, target, null);
-    const refused = this.#options.hosts.check(hostOf(request)) ?? this.#options.auth.check(request.headers.authorization);
-    if (refused !== null) return failure(refused);
+    const holder = this.#options.hosts.check(hostOf(request)) ?? this.#admit(request);
+    if (holder instanceof ApiError) return failure(holder);
     if (this.#options.server.health.phase === 'stopping') return failure(new ApiError('SERVER_STOPPING'));
+    if (!holder.mayWrite && method !== 'GET') return failure(new ApiError('TOKEN_READ_ONLY', holder.name, method));
     if (match === null) return this.#refuseUnknown(method, path, target);
     const url = `${isSecure(request) ? 'https' : 'http'}://${hostOf(request) ?? ''}${target}`;
     return match.route.body === undefined ? this.#call(match, url, null) : this.#callWithBody(request, match, url);
@@ -85,6 +91,17 @@ export class Dispatcher {
       throw new ApiError('VHOST_READ_ONLY', name);
     };
     return this.#call({ ...resource, route: { ...resource.route, handle } as Route }, target, null);
+  }
+
+  /** Whose token the request carries; a wrong one is told of, a missing one is how browsers begin. */
+  #admit(request: IncomingMessage): TokenHolder | ApiError {
+    const { auth, wrongTokens } = this.#options;
+    const holder = auth.check(request.headers.authorization);
+    if (!(holder instanceof ApiError)) this.#holders.set(request, holder.name);
+    else if (holder.code !== 'AUTH_HEADER_REQUIRED') {
+      wrongTokens.note(request.socket.remoteAddress ?? '', { peer: this.#peerOf(request), detail: holder.message });
+    }
+    return holder;
   }
 
   async #callWithBody(request: IncomingMessage, match: RouteMatch, url: string): Promise<Answer> {
@@ -176,7 +193,7 @@ export class Dispatcher {
     if (method === 'GET' || method === 'HEAD' || method === 'OPTIONS') return;
     // Whoever has no token may ask as often as they like.
     const logger = status === 401 ? this.#options.logger.limited : this.#options.logger;
-    logger.info({ method, target, status, peer: this.#peerOf(request) }, 'API request answered');
+    logger.info({ method, target, status, peer: this.#peerOf(request), token: this.#holders.get(request) }, 'API request answered');
   }
 
   #peerOf({ socket }: IncomingMessage): string | undefined {

@@ -48,6 +48,15 @@ describe('the OpenAPI document', () => {
     expect([...found].sort()).toEqual(Object.keys(document.components.schemas).sort());
   });
 
+  test('names each way to show a token, of which one is enough', () => {
+    expect(document.security).toEqual([{ accessToken: [] }, { bearerToken: [] }]);
+    const { accessToken, bearerToken } = document.components.securitySchemes;
+    expect([accessToken, bearerToken]).toMatchObject([
+      { type: 'http', scheme: 'basic' },
+      { type: 'http', scheme: 'bearer' },
+    ]);
+  });
+
   test('tells the statuses of success', () => {
     const statuses = (path: string, method: string) => Object.keys(document.paths[path][method].responses);
     expect(statuses('/v1/version', 'get')).toEqual(['200', 'default']);

@@ -9,7 +9,14 @@ import * as answers from './schemas.ts';
 const STATUS_CODE = { type: 'integer', description: 'Same as the HTTP status' };
 const MESSAGE = { type: 'string', description: 'The status in words' };
 const ERROR = '#/components/schemas/Error';
-const SECURITY_SCHEME = 'accessToken';
+const SECURITY_SCHEMES = {
+  accessToken: {
+    type: 'http',
+    scheme: 'basic',
+    description: 'Base64 of the access token alone, whatever it holds; or the token as user, or as password',
+  },
+  bearerToken: { type: 'http', scheme: 'bearer', description: 'The access token as it is' },
+};
 const JSON_TYPE = 'application/json';
 
 /** What bodies and answers are called; a schema without a name is written where it is used. */
@@ -31,12 +38,10 @@ export function openApiDocument(routes: readonly Route[], version: string): Json
   return {
     openapi: '3.1.0',
     info: { title: 'Millrace management API', version, license: { name: 'Apache-2.0', identifier: 'Apache-2.0' } },
-    security: [{ [SECURITY_SCHEME]: [] }],
+    security: Object.keys(SECURITY_SCHEMES).map((scheme) => ({ [scheme]: [] })),
     paths,
     components: {
-      securitySchemes: {
-        [SECURITY_SCHEME]: { type: 'http', scheme: 'basic', description: 'Base64 of the access token alone, whatever it holds' },
-      },
+      securitySchemes: SECURITY_SCHEMES,
       schemas: { ...Object.fromEntries(schemas), Error: objectOf({ message: MESSAGE, statusCode: STATUS_CODE }) },
     },
   };

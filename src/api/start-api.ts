@@ -37,6 +37,9 @@ export async function startApi(config: ServerConfig, parts: ApiParts): Promise<A
     version: packageVersion(),
     revision: gitRevision(),
     accessToken: parts.accessToken,
+    accessTokens: (manager.accessTokens ?? [])
+      .filter(({ value }) => value !== '')
+      .map(({ name, value, access }) => ({ name, value, mayWrite: access === 'write' })),
     hostNames: host.names,
     crossDomains: new CrossDomainPolicy({
       defaults: config.defaults.crossDomains ?? { urls: [], headers: [] },

@@ -24,7 +24,7 @@ test('what the shipped configuration opens is what its application takes and ser
     'http://localhost:3333/app/<stream>/ts:playlist.m3u8   (HLS)',
     'ws://localhost:3333/app/<stream>   (WebRTC: OvenPlayer, or WHEP)',
     'srt://localhost:9998?streamid=default/app/<stream>   (SRT)',
-    'API      http://127.0.0.1:8081/v1   (Authorization: Basic <base64 of the token>)',
+    'API      http://127.0.0.1:8081/v1   (Authorization: Bearer <token>, or Basic)',
     'token: secret   (kept in state/access-token)',
     '',
     '',
@@ -48,7 +48,7 @@ test('where there are TLS ports only, they are what is told', () => {
       .replace(/<!--\s*(<TLS>\s*<CertPath>api[\s\S]*?<\/TLS>)\s*-->/, '$1')
       .replaceAll(/<Port>\$\{env:OME_(?:LLHLS_STREAM|WEBRTC_SIGNALLING)_PORT:3333\}<\/Port>/g, '<TLSPort>443</TLSPort>'),
   );
-  expect(banner).toContain('API      https://127.0.0.1:8082/v1   (Authorization: Basic <base64 of the token>)');
+  expect(banner).toContain('API      https://127.0.0.1:8082/v1   (Authorization: Bearer <token>, or Basic)');
   expect(banner).toContain('token: secret');
   expect(banner).toContain('Watch    https://localhost/app/<stream>/llhls.m3u8   (LL-HLS)');
   expect(banner).toContain('wss://localhost/app/<stream>   (WebRTC: OvenPlayer, or WHEP)');

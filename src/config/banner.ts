@@ -41,7 +41,7 @@ export function bannerOf(config: ServerConfig, facts: { version: string; accessT
   const address = api?.ip[0] ?? host;
   const control = webUrl(['http', 'https'], address === '*' || address === '::' ? 'localhost' : address, api, '/v1');
   if (control !== null) {
-    lines.push(row('API', control, 'Authorization: Basic <base64 of the token>'));
+    lines.push(row('API', control, 'Authorization: Bearer <token>, or Basic'));
     lines.push(
       facts.tokenFile === null ? row('', 'token: as configured', '') : row('', `token: ${facts.accessToken}`, `kept in ${facts.tokenFile}`),
     );

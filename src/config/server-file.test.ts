@@ -52,6 +52,13 @@ describe('the configuration that comes with the package', () => {
     );
   });
 
+  test('has a token that only reads where the environment has one', () => {
+    const tokens = (env: NodeJS.ProcessEnv) =>
+      parseServerConfig(defaultServerXml(), defaultServerFile, { macros: { ...macros, env } }).config.managers.api.accessTokens;
+    expect(tokens({})).toEqual([{ name: 'reader', value: '', access: 'read' }]);
+    expect(tokens({ MILLRACE_READ_TOKEN: 'look' })).toEqual([{ name: 'reader', value: 'look', access: 'read' }]);
+  });
+
   test('has one application that serves LL-HLS and HLS', () => {
     const [shipped] = virtualHosts;
     expect(shipped?.typed).toMatchObject({ name: 'default', host: { names: ['*'] } });

@@ -1,4 +1,5 @@
 /** The API as HTTP: heads, methods, bodies, connections, other origins, host names, TLS. */
+import { createHash } from 'node:crypto';
 import { connect as connectHttp2 } from 'node:http2';
 import { request as requestHttps } from 'node:https';
 import { connect, Server } from 'node:net';
@@ -7,7 +8,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { ALL_METHODS, CrossDomainPolicy } from '../../src/access/cross-domains.ts';
 import { RecordingLogger } from '../fakes/recording-logger.ts';
-import { type ApiHarness, AUTHORIZATION, anyOrigin, exchange, parseAnswer, startApi, TLS_FILES } from './harness.ts';
+import { type ApiHarness, AUTHORIZATION, anyOrigin, exchange, parseAnswer, startApi, TLS_FILES, TOKEN } from './harness.ts';
 
 const VERSION =
   '{"message":"OK","response":{"gitVersion":"v0.1.0-g4ff91095c0ff","millraceVersion":"0.1.0","version":"0.20.0"},"statusCode":200}';
@@ -87,6 +88,67 @@ describe('authentication', () => {
   test('a request without it does not make the server read its body', async () => {
     const answer = await api.raw(`POST /v1/vhosts HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: ${MIB}\r\n\r\n`);
     expect(parseAnswer(answer, false).status).toBe(401);
+  });
+});
+
+describe('access tokens', () => {
+  const READER = 'a-token-that-reads';
+  const basic = (credential: string): Record<string, string> => ({
+    Authorization: `Basic ${Buffer.from(credential).toString('base64')}`,
+  });
+  let several: ApiHarness;
+  beforeAll(async () => {
+    const hashed = `sha256:${createHash('sha256').update('a-token-that-writes').digest('hex')}`;
+    several = await startApi({
+      accessTokens: [
+        { name: 'dashboard', value: READER, mayWrite: false },
+        { name: 'panel', value: hashed, mayWrite: true },
+      ],
+    });
+  });
+  afterAll(() => several.close());
+
+  test('one that only reads gets what GET and HEAD have, and nothing else', async () => {
+    const headers = { Authorization: `Bearer ${READER}` };
+    expect((await several.send({ path: '/v1/version', headers })).body).toBe(VERSION);
+    expect((await several.send({ method: 'HEAD', path: '/v1/version', headers })).status).toBe(200);
+    expect((await several.send({ path: '/v1/nope', headers })).status).toBe(404);
+    for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
+      for (const path of ['/v1/vhosts', '/v1/vhosts/default', '/v1/vhosts/default/apps/app:startRecord', '/v1/nope']) {
+        const { status, body } = await several.send({ method, path, headers, body: '[{ "name": "made", "host": { "names": ["m"] } }]' });
+        expect([status, body]).toEqual([
+          403,
+          `{"message":"[HTTP] The access token [dashboard] may only read: ${method} is not allowed (403)","statusCode":403}`,
+        ]);
+      }
+    }
+    expect([...several.store.documents.keys()]).toEqual([]);
+  });
+
+  test('one that writes, kept as a hash, is as good as the first; the log names who it was', async () => {
+    const body = JSON.stringify([{ name: 'by-panel', host: { names: ['p'] } }]);
+    expect((await several.send({ method: 'POST', path: '/v1/vhosts', headers: basic('x:a-token-that-writes'), body })).status).toBe(200);
+    expect((await several.send({ method: 'DELETE', path: '/v1/vhosts/by-panel', headers: basic(`${TOKEN}:`) })).status).toBe(200);
+    const answered = several.logger.matching('API request answered').filter(({ fields }) => fields['status'] === 200);
+    expect(answered.map(({ fields }) => [fields['method'], fields['token']])).toEqual([
+      ['POST', 'panel'],
+      ['DELETE', 'AccessToken'],
+    ]);
+  });
+
+  test('a wrong one is challenged as browsers need it, and told of with its address, but never shown', async () => {
+    for (const Authorization of ['Bearer guess-1', 'Basic guess-2', 'guess-3']) {
+      const { status, headers } = await several.send({ path: '/v1/version', headers: { Authorization } });
+      expect([status, headers.get('www-authenticate')]).toEqual([401, 'Basic realm="Millrace"']);
+    }
+    await several.send({ path: '/v1/version', headers: { Authorization: null } });
+    const lines = several.logger.matching('API request with a wrong access token');
+    expect(lines.map(({ level, fields }) => [level, fields])).toEqual([
+      ['warn', { peer: '127.0.0.1', detail: 'Invalid credential', count: 1 }],
+    ]);
+    expect(JSON.stringify(several.logger.lines)).not.toMatch(/guess|a-token-that/);
+    await several.server.close();
+    expect(several.logger.matching('API request with a wrong access token').map(({ fields }) => fields['count'])).toEqual([1, 2]);
   });
 });
 
@@ -349,7 +411,7 @@ test('addresses of peers are hidden on request, in answers and in the log', asyn
     expect(JSON.parse(body).response.input.sourceUrl).toBe('TCP://xxx.xxx.xxx.xxx:xxx');
     await discreet.send({ method: 'DELETE', path });
     const line = discreet.logger.lines.find(({ message }) => message === 'API request answered');
-    expect(line?.fields).toEqual({ method: 'DELETE', target: path, status: 200, peer: 'xxx.xxx.xxx.xxx' });
+    expect(line?.fields).toEqual({ method: 'DELETE', target: path, status: 200, peer: 'xxx.xxx.xxx.xxx', token: 'AccessToken' });
   } finally {
     await discreet.close();
   }

@@ -20,6 +20,8 @@ export interface ServerSettings {
   readonly accessToken?: string;
   /** Origins whose pages may use the API; without it those of the server's defaults, which are none here. */
   readonly apiOrigins?: readonly string[];
+  /** `Token` elements of `AccessTokens`. */
+  readonly accessTokens?: string;
   /** Elements of the server itself, e.g. `Limits`. */
   readonly head?: string;
   /** TLS ports of RTMP and of LL-HLS. */
@@ -114,7 +116,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
   </Bind>
   <Managers>
     <Host><Names><Name>*</Name></Names></Host>
-    <API><AccessToken>${settings.accessToken ?? ACCESS_TOKEN}</AccessToken>${crossDomains(settings.apiOrigins)}</API>
+    <API><AccessToken>${settings.accessToken ?? ACCESS_TOKEN}</AccessToken><AccessTokens>${settings.accessTokens ?? ''}</AccessTokens>${crossDomains(settings.apiOrigins)}</API>
   </Managers>
   <VirtualHosts>
     <VirtualHost>

@@ -1,8 +1,19 @@
 /** The management API: under which names, with which credential. */
 import type { Static } from '@sinclair/typebox';
+import { TOKEN_RULE, tokenDigest } from '../../util/token-digest.ts';
 import { CrossDomainsSchema } from './cross-domains.ts';
-import { as, boolean, list, object, optional, path, text } from './field.ts';
+import { as, boolean, choice, type Fail, finishing, list, object, optional, path, text } from './field.ts';
 import { TlsSchema } from './tls.ts';
+
+interface TokenFinish {
+  name: string;
+  value: string;
+}
+
+interface ApiFinish {
+  accessToken: string;
+  accessTokens?: readonly TokenFinish[];
+}
 
 const ManagersHostSchema = object(
   'Under which names the API is reached',
@@ -13,10 +24,30 @@ const ManagersHostSchema = object(
   { default: {} },
 );
 
+const AccessTokenSchema = object(
+  'One further token',
+  {
+    name: text('Name that the log and answers call it by'),
+    value: text('The token, or `sha256:` and its SHA-256 in hexadecimal. Empty: nobody has this token', { default: '' }),
+    access: choice('`write`: everything; `read`: GET and HEAD alone', ['read', 'write'], { default: 'read' }),
+  },
+  {
+    finish: finishing<TokenFinish>(({ name, value }, fail) => {
+      if (name === '') fail('Name must not be empty', 'name');
+      if (tokenDigest(value) === null) fail(`Value of the token '${name}' ${TOKEN_RULE}`, 'value');
+    }),
+  },
+);
+
 const ManagersApiSchema = object(
   'The API',
   {
-    accessToken: text('Credential of the clients; empty has one made at the first start', { default: '' }),
+    accessToken: text('Credential of the clients, or `sha256:` and its SHA-256 in hexadecimal; empty has one made at the first start', {
+      default: '',
+    }),
+    accessTokens: optional(
+      list('Further credentials, which may be limited to reading. An extension of Millrace', AccessTokenSchema, { flatten: 'token' }),
+    ),
     crossDomains: optional(CrossDomainsSchema),
     storage: optional(
       object('Read for compatibility', {
@@ -25,8 +56,27 @@ const ManagersApiSchema = object(
       }),
     ),
   },
-  { xml: 'API', default: {} },
+  { xml: 'API', default: {}, finish: finishing<ApiFinish>(distinctTokens) },
 );
+
+/** Of two equal tokens nobody could tell whose right counts. No text shows one. */
+function distinctTokens({ accessToken, accessTokens = [] }: ApiFinish, fail: Fail): void {
+  if (tokenDigest(accessToken) === null) fail(`AccessToken ${TOKEN_RULE}`, 'accessToken');
+  const names = new Set<string>();
+  const holders = new Map([[keyOf(accessToken), 'AccessToken']]);
+  for (const { name, value } of accessTokens) {
+    if (names.has(name)) fail(`AccessTokens has two tokens of the name '${name}'`, 'accessTokens');
+    names.add(name);
+    if (value === '') continue;
+    const holder = holders.get(keyOf(value));
+    if (holder !== undefined) fail(`Value of the token '${name}' is that of '${holder}'`, 'accessTokens');
+    holders.set(keyOf(value), name);
+  }
+}
+
+function keyOf(value: string): string | undefined {
+  return tokenDigest(value)?.toString('hex');
+}
 
 /** `<Managers>`; the ports are in `<Bind>`. */
 export const ManagersSchema = object('Management API', { host: ManagersHostSchema, api: ManagersApiSchema }, { default: {} });

@@ -1,0 +1,29 @@
+/** Lines about wrong access tokens: whoever guesses is named, and cannot write the log. */
+import { type Clock, systemClock } from '../util/clock.ts';
+import { LineBudget } from '../util/line-budget.ts';
+import type { Logger } from '../util/logger.ts';
+
+const SENTENCE = 'API request with a wrong access token';
+
+/** For each address a line at once, and from then on one a minute with how many there were. Addresses beyond some hundreds share one. */
+export class WrongTokenLog {
+  readonly #logger: Pick<Logger, 'warn'>;
+  readonly #budget: LineBudget;
+
+  constructor(logger: Logger, clock: Clock = systemClock) {
+    // A network full of guessers is one kind of line.
+    this.#logger = logger.limited;
+    const tell = (_address: string, count: number, fields: object): void => this.#logger.warn({ ...fields, count }, SENTENCE);
+    this.#budget = new LineBudget({ clock, linesPerMinute: 1, tell });
+  }
+
+  /** `fields` are those of the line; the last ones before it count. */
+  note(address: string, fields: object): void {
+    if (this.#budget.take(address, fields)) this.#logger.warn({ ...fields, count: 1 }, SENTENCE);
+  }
+
+  /** Tells what has not been told. Idempotent. */
+  close(): void {
+    this.#budget.close();
+  }
+}

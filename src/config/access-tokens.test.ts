@@ -1,0 +1,70 @@
+import { createHash } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { ConfigErrors, parseServerConfig } from './index.ts';
+
+const HASH = 'f52fbd32b2b3b86ff88ef6c490628285f482af15ddcb29541f94bcf526a3f6c7';
+
+function tokensOf(api: string) {
+  const xml = `<Server version="8"><Name>t</Name><Type>origin</Type><IP>127.0.0.1</IP><Bind/><Managers><API>${api}</API></Managers></Server>`;
+  return parseServerConfig(xml, '/etc/millrace/Server.xml').config.managers.api.accessTokens;
+}
+
+function faultOf(api: string): string {
+  try {
+    tokensOf(api);
+  } catch (error) {
+    if (error instanceof ConfigErrors) return error.message;
+    throw error;
+  }
+  return 'accepted';
+}
+
+const token = (inner: string): string => `<Token>${inner}</Token>`;
+const list = (...tokens: readonly string[]): string => `<AccessTokens>${tokens.map(token).join('')}</AccessTokens>`;
+
+test('tokens only read unless they are said to write', () => {
+  const both = list('<Name>a</Name><Value>one</Value>', `<Name>b</Name><Value>sha256:${HASH}</Value><Access>Write</Access>`);
+  expect(tokensOf(both)).toEqual([
+    { name: 'a', value: 'one', access: 'read' },
+    { name: 'b', value: `sha256:${HASH}`, access: 'write' },
+  ]);
+});
+
+test.each([
+  ['a name', list('<Value>one</Value>'), /Name/],
+  ['a name that is something', list('<Name></Name><Value>one</Value>'), /Name/],
+  ['names that differ', list('<Name>a</Name><Value>one</Value>', '<Name>a</Name><Value>two</Value>'), /two tokens of the name 'a'/],
+  [
+    'tokens that differ',
+    list('<Name>a</Name><Value>one</Value>', '<Name>b</Name><Value>one</Value>'),
+    /Value of the token 'b' is that of 'a'/,
+  ],
+  [
+    'one that is not the first',
+    `<AccessToken>one</AccessToken>${list('<Name>b</Name><Value>one</Value>')}`,
+    /'b' is that of 'AccessToken'/,
+  ],
+  [
+    'one that differs from a hash',
+    list('<Name>a</Name><Value>millrace</Value>', `<Name>b</Name><Value>sha256:${sha('millrace')}</Value>`),
+    /Value of the token 'b' is that of 'a'/,
+  ],
+  ['a known access', list('<Name>a</Name><Value>one</Value><Access>admin</Access>'), /Access.*admin/],
+  ['a whole hash', list(`<Name>a</Name><Value>sha256:${HASH.slice(1)}</Value>`), /token 'a' must be the token itself, or 'sha256:' and 64/],
+  [
+    'a whole hash in AccessToken',
+    `<AccessToken>sha256:${HASH}0</AccessToken>`,
+    /AccessToken must be the token itself, or 'sha256:' and 64/,
+  ],
+])('needs %s', (_what, api, message) => {
+  expect(faultOf(api)).toMatch(message);
+  expect(faultOf(api)).not.toContain(HASH.slice(1, 60));
+});
+
+test('any number of tokens may have no value', () => {
+  expect(faultOf(list('<Name>a</Name>', '<Name>b</Name><Value></Value>'))).toBe('accepted');
+});
+
+function sha(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}
