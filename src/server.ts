@@ -185,7 +185,8 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   const threads = deliveryThreads(config, availableParallelism());
   const limits = new ServerLimits(config, threads, logger);
   running.push(limits);
-  const certificates = new CertificateStore(logger);
+  const certificates = new CertificateStore(logger, { conditions });
+  running.push({ stop: async () => certificates.close() });
   const originMaps = new OriginMaps({ ovtPort: config.bind.publishers.ovt?.port ?? null, logger: logger.child({ part: 'origin-map' }) });
   const queues = new QueueRegistry(clock);
   const transcoderLogger = logger.child({ part: 'transcoder' });

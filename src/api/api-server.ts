@@ -7,6 +7,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { CrossDomainPolicy } from '../access/cross-domains.ts';
 import { ConnectionWatch } from '../delivery/http/connection-watch.ts';
 import { beginsTls, isPlainRequest, spokeHttp, spokeTls } from '../delivery/http/wrong-scheme.ts';
+import { protocolChoice } from '../delivery/tls/protocol-choice.ts';
 import type { Doorkeeper } from '../util/doorkeeper.ts';
 import { endAndCut } from '../util/end-and-cut.ts';
 import { ownFamily } from '../util/listen-addresses.ts';
@@ -27,6 +28,17 @@ export interface Certificate {
   /** The certificate and, behind it, its chain. */
   readonly cert: string;
   readonly key: string;
+}
+
+/** The TLS port of an API. */
+export interface ApiTls {
+  readonly port: number;
+  /** Rejects when there is none that can be used. */
+  readonly load: () => Promise<Certificate>;
+  /** False: HTTP/1.1 only. Default: true. */
+  readonly http2?: boolean;
+  /** The server is closed: nobody needs certificates any more. */
+  readonly release?: () => void;
 }
 
 /** Where the API listens and whom it lets in. Without `port` and `tls` it opens no socket. */
@@ -55,7 +67,7 @@ export interface ApiServerOptions {
   /** Null for no plain port; 0 for any free one. */
   readonly port: number | null;
   /** Null for no TLS port. */
-  readonly tls: { readonly port: number; readonly load: () => Promise<Certificate> } | null;
+  readonly tls: ApiTls | null;
   readonly patience?: Patience;
 }
 
@@ -124,7 +136,7 @@ export class ApiServer {
     try {
       for (const host of addresses) {
         if (port !== null) await this.#open(host, port, this.#plainServer());
-        if (tls !== null) await this.#open(host, tls.port, this.#secureServer(await tls.load()));
+        if (tls !== null) await this.#open(host, tls.port, this.#secureServer(tls, await tls.load()));
       }
     } catch (error) {
       await this.close();
@@ -137,11 +149,17 @@ export class ApiServer {
     return this.#servers.flatMap((server) => addressOf(server) ?? []);
   }
 
+  /** Meets new clients of the TLS port with another certificate; connections keep theirs. Throws for bad PEM. */
+  setCertificate({ cert, key }: Certificate): void {
+    for (const server of this.#secure) server.setSecureContext({ cert, key });
+  }
+
   /** Stops listening and ends all connections. Idempotent. */
   async close(): Promise<void> {
     const closing = this.#servers.splice(0);
     this.#secure.length = 0;
     this.#wrongTokens.close();
+    this.#options.tls?.release?.();
     for (const watch of this.#watches.splice(0)) watch.stop();
     // A server that never listened calls back, too, with an error that says so.
     const closed = Promise.all(closing.map((server) => new Promise((resolve) => server.close(resolve))));
@@ -167,9 +185,15 @@ export class ApiServer {
     return this.#watched(createServer({ ...HTTP1_OPTIONS, ...this.#http1Times() }));
   }
 
-  #secureServer(certificate: Certificate): Server {
+  #secureServer({ http2 = true }: ApiTls, { cert, key }: Certificate): Server {
     const { handshake: handshakeTimeout, idle } = this.#times;
-    const secure = createSecureServer({ ...certificate, ...HTTP1_OPTIONS, handshakeTimeout, allowHTTP1: true, settings: HTTP2_SETTINGS });
+    const secure = createSecureServer({
+      ...{ cert, key, handshakeTimeout },
+      ...HTTP1_OPTIONS,
+      allowHTTP1: true,
+      ...protocolChoice(http2),
+      settings: HTTP2_SETTINGS,
+    });
     secure.setTimeout(idle);
     // Not among the options that it knows.
     Object.assign(secure, this.#http1Times());
@@ -228,8 +252,8 @@ export class ApiServer {
   }
 
   async #reloadCertificate(load: () => Promise<Certificate>): Promise<void> {
-    const certificate = await load();
-    for (const server of this.#secure) server.setSecureContext(certificate);
+    this.setCertificate(await load());
+    this.#options.logger.info({}, 'certificate of the API reloaded');
   }
 }
 

@@ -1,9 +1,9 @@
 /** The API of a server put together: what it drives, its token, its ports. */
-import { readFile } from 'node:fs/promises';
 import { ALL_METHODS, CrossDomainPolicy } from '../access/cross-domains.ts';
 import type { ServerConfig } from '../config/index.ts';
 import type { PortOpenings } from '../core/port-openings.ts';
 import type { ServerLimits } from '../delivery/server-limits.ts';
+import { HostCertificate } from '../delivery/tls/host-certificate.ts';
 import { gitRevision } from '../util/git-revision.ts';
 import { listenAddresses } from '../util/listen-addresses.ts';
 import type { Logger } from '../util/logger.ts';
@@ -31,8 +31,21 @@ export async function startApi(config: ServerConfig, parts: ApiParts): Promise<A
     return null;
   }
   const { host, api: manager } = config.managers;
-  const { tls } = host;
-  const server = new ApiServer({
+  const logger = parts.logger.child({ part: 'api' });
+  const certificate =
+    host.tls === undefined || api.tlsPort === undefined
+      ? null
+      : new HostCertificate({
+          tls: host.tls,
+          what: 'certificate of the API',
+          whoseFault: 'the API',
+          logger,
+          conditions: parts.health.conditions,
+          onFiles: async () => {
+            if ((await certificate?.renew()) === true && certificate?.pair) server.setCertificate(certificate.pair);
+          },
+        });
+  const server: ApiServer = new ApiServer({
     control: new ControlPlane(parts),
     version: packageVersion(),
     revision: gitRevision(),
@@ -50,19 +63,18 @@ export async function startApi(config: ServerConfig, parts: ApiParts): Promise<A
     maxConnections: parts.limits.apiConnections,
     door: parts.limits.apiDoor(),
     patience: parts.patience,
-    logger: parts.logger.child({ part: 'api' }),
+    logger,
     health: parts.health,
     addresses: listenAddresses(api.ip.length > 0 ? api.ip : config.ip),
     port: api.port ?? null,
     tls:
-      api.tlsPort === undefined || tls === undefined
+      certificate === null || api.tlsPort === undefined
         ? null
         : {
             port: api.tlsPort,
-            load: async () => {
-              const chain = tls.chainCertPath === undefined ? '' : await readFile(tls.chainCertPath, 'utf8');
-              return { cert: `${await readFile(tls.certPath, 'utf8')}\n${chain}`, key: await readFile(tls.keyPath, 'utf8') };
-            },
+            load: () => certificate.reload(),
+            http2: config.modules.http2.enable,
+            release: () => certificate.close(),
           },
   });
   try {

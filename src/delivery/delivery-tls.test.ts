@@ -195,6 +195,51 @@ describe.each([
     await expect.poll(() => certificateFor('deep.example')).toBe('DNS:renewed.test');
   });
 
+  test('speaks HTTP/1.1 alone where HTTP/2 is off', async () => {
+    const { pool } = await startShelfPool(threads, {}, { http2: false });
+    pool.setCertificates([DEFAULT]);
+    const { port: old } = await pool.listen({ host: '127.0.0.1', port: 0, tls: true });
+    const chosen = (at: number, ALPNProtocols: string[]): Promise<string | false | null> =>
+      new Promise((resolve) => {
+        const socket = connectTls({ port: at, host: '127.0.0.1', servername: 'localhost', rejectUnauthorized: false, ALPNProtocols });
+        socket.once('error', () => resolve(null));
+        socket.once('secureConnect', () => {
+          resolve(socket.alpnProtocol);
+          socket.destroy();
+        });
+      });
+    try {
+      expect([await chosen(port, ['h2', 'http/1.1']), await chosen(port, ['http/1.1'])]).toEqual(['h2', 'http/1.1']);
+      expect([await chosen(old, ['h2', 'http/1.1']), await chosen(old, ['h2'])]).toEqual(['http/1.1', null]);
+    } finally {
+      await pool.stop();
+    }
+  });
+
+  test('meets nobody with an old certificate once the new ones are said to be in use', async () => {
+    for (let n = 0; n < 10; n += 1) {
+      const renewed = { hostNames: ['localhost'], ...selfSigned(`renewed-${n}.test`) };
+      // A hundred hosts are a message that takes its time.
+      const others = Array.from({ length: 100 }, (_, at) => ({ ...WILDCARD, hostNames: [`${at}.test`] }));
+      await started.pool.setCertificates([renewed, ...others]);
+      // Whichever thread takes the connection.
+      const shown = await Promise.all(Array.from({ length: 4 }, () => certificateFor('localhost')));
+      expect(new Set(shown)).toEqual(new Set([`DNS:renewed-${n}.test`]));
+    }
+  });
+
+  test('says that certificates are in use when threads have answered, also that they cannot use them', async () => {
+    const order: string[] = [];
+    const broken = { hostNames: ['localhost'], cert: 'nonsense', key: 'nonsense' };
+    const told = [started.pool.setCertificates([broken]), started.pool.setCertificates([DEFAULT])];
+    const said = told.map((done, n) => done.then(() => order.push(['broken', 'good'][n] ?? '')));
+    // Nothing has left yet.
+    await Promise.resolve().then(() => Promise.resolve());
+    expect(order).toEqual([]);
+    await Promise.all(said);
+    expect(order).toEqual(['broken', 'good']);
+  });
+
   test('a broken certificate is logged and the old one stays', async () => {
     started.pool.setCertificates([{ hostNames: ['localhost'], cert: 'nonsense', key: 'nonsense' }]);
     await expect.poll(() => started.logger.lines.some(({ level }) => level === 'error')).toBe(true);

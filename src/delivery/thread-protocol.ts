@@ -92,7 +92,8 @@ export type ToThread =
   /** The stream of a `demand` can be served now, or will not come. */
   | { readonly type: 'demand-answer'; readonly question: number; readonly found: boolean }
   | { readonly type: 'default-cross-domains'; readonly rules: CrossDomainRules }
-  | { readonly type: 'certificates'; readonly certificates: readonly Certificate[] }
+  /** Answered with `applied`. */
+  | { readonly type: 'certificates'; readonly certificates: readonly Certificate[]; readonly handover: number }
   | {
       readonly type: 'listen';
       readonly listener: number;
@@ -132,6 +133,8 @@ export type FromThread =
   | { readonly type: 'listening'; readonly listener: number; readonly port: number }
   | { readonly type: 'listen-failed'; readonly listener: number; readonly message: string }
   | { readonly type: 'block-idle'; readonly block: number }
+  /** What the handover of this number brought is in use, or cannot be. */
+  | { readonly type: 'applied'; readonly handover: number }
   /** A viewer wants a stream that is not there; `question` is the thread's own number for it. */
   | { readonly type: 'demand'; readonly question: number; readonly wanted: WantedStream }
   /** The thread has somebody to serve and must hear of everything at once; or nobody, and bundles will do. */

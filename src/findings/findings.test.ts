@@ -160,6 +160,11 @@ test('certificates that are missing, broken or of another key are told; that of 
   expect(found({ host: tls('key.pem', 'key.pem') })).toEqual([
     expect.stringContaining(`${at}/CertPath: the certificate or key cannot be used`),
   ]);
+  writeFileSync(join(folder, 'chain.pem'), 'to be copied here');
+  const withChain = tls('cert.pem', 'key.pem').replace('</TLS>', '<ChainCertPath>chain.pem</ChainCertPath></TLS>');
+  expect(found({ host: withChain })).toEqual([
+    `warn: ${at}/ChainCertPath: the certificate or key cannot be used: there is no certificate in /chain.pem`,
+  ]);
   const bind = '<Managers><API><TLSPort>8082</TLSPort></API></Managers>';
   expect(found({ bind, managers: tls('gone.pem', 'key.pem') })).toEqual([
     expect.stringMatching(/^error: S\.xml:6: .*CertPath: the file cannot be read/),

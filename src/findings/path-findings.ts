@@ -1,10 +1,9 @@
 /** Files and folders of the configuration that are not there, cannot be used or are not allowed. */
-import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { createSecureContext } from 'node:tls';
 import type { ApplicationConfig, LoadedServer, Place, TlsConfig } from '../config/index.ts';
 import { writingFolders } from '../config/server-config.ts';
+import { CertificateFault, type CertificateFile, certificateOf } from '../delivery/tls/certificate-files.ts';
 import { RecordPlace } from '../services/record/record-place.ts';
 import { PathRefused } from '../util/allowed-folders.ts';
 import { messageOf } from '../util/message-of.ts';
@@ -64,29 +63,25 @@ export function apiCertificateFindings({ config, placeOf }: LoadedServer): Found
 
 /** The certificate and key as a server reads them; the first thing that is wrong. */
 function certificateFindings(tls: TlsConfig, placeOf: PlaceOf): Found[] {
-  const texts = new Map<string, string>();
+  const texts: { [file in CertificateFile]?: string } = {};
   for (const key of ['certPath', 'keyPath', 'chainCertPath'] as const) {
     const path = tls[key];
     if (path === undefined) continue;
     try {
-      texts.set(key, readFileSync(path, 'utf8'));
+      texts[key] = readFileSync(path, 'utf8');
     } catch (error) {
       return [{ ...placeOf(tls, key), message: `the file cannot be read: ${messageOf(error)}` }];
     }
   }
-  const [certificate = '', key = '', chain = ''] = ['certPath', 'keyPath', 'chainCertPath'].map((name) => texts.get(name));
   try {
-    const own = new X509Certificate(certificate);
-    if (!own.checkPrivateKey(createPrivateKey(key))) {
-      return [{ ...placeOf(tls, 'keyPath'), message: `the key ${tls.keyPath} is not that of the certificate ${tls.certPath}` }];
-    }
-    createSecureContext({ cert: `${certificate}\n${chain}`, key });
-    if (Date.parse(own.validTo) < Date.now())
-      return [{ ...placeOf(tls, 'certPath'), message: `the certificate has expired: ${own.validTo}` }];
+    const { validTo } = certificateOf(texts, tls);
+    return validTo.getTime() < Date.now()
+      ? [{ ...placeOf(tls, 'certPath'), message: `the certificate has expired: ${validTo.toISOString()}` }]
+      : [];
   } catch (error) {
-    return [{ ...placeOf(tls, 'certPath'), message: `the certificate or key cannot be used: ${messageOf(error)}` }];
+    const file = error instanceof CertificateFault ? error.file : 'certPath';
+    return [{ ...placeOf(tls, file), message: messageOf(error) }];
   }
-  return [];
 }
 
 function mediaFindings(file: NonNullable<ApplicationConfig['providers']['file']>, placeOf: PlaceOf): Found[] {

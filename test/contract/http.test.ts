@@ -4,6 +4,7 @@ import { connect as connectHttp2 } from 'node:http2';
 import { request as requestHttps } from 'node:https';
 import { connect, Server } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { connect as connectTls } from 'node:tls';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { ALL_METHODS, CrossDomainPolicy } from '../../src/access/cross-domains.ts';
@@ -468,6 +469,25 @@ describe('TLS', () => {
       expect(JSON.parse(await text(stream))).toHaveLength(2);
     } finally {
       session.close();
+    }
+  });
+
+  test('is chosen by ALPN, and not offered where HTTP/2 is off', async () => {
+    const old = await startApi({ port: null, tls: { port: 0, load: async () => TLS_FILES, http2: false } });
+    const chosen = (port: number, ALPNProtocols: string[]): Promise<string | false | null> =>
+      new Promise((resolve) => {
+        const socket = connectTls({ port, host: '127.0.0.1', servername: 'localhost', ca: TLS_FILES.cert, ALPNProtocols });
+        socket.once('secureConnect', () => resolve(socket.alpnProtocol));
+        socket.once('error', () => resolve(null));
+        socket.once('secureConnect', () => socket.destroy());
+      });
+    try {
+      expect(await chosen(secure.port, ['h2', 'http/1.1'])).toBe('h2');
+      expect(await chosen(secure.port, ['http/1.1'])).toBe('http/1.1');
+      expect(await chosen(old.port, ['h2', 'http/1.1'])).toBe('http/1.1');
+      expect(await chosen(old.port, ['h2'])).toBe(null);
+    } finally {
+      await old.close();
     }
   });
 

@@ -1,5 +1,6 @@
 /** An RTMP publisher for tests: says exactly what it is told to, and keeps what it hears. */
 import net from 'node:net';
+import tls from 'node:tls';
 import { type AmfObject, AmfObject as AmfObjectClass, type AmfValue } from '../../src/wire/rtmp/amf.ts';
 import { serializeAmf0 } from '../../src/wire/rtmp/amf0.ts';
 import { ChunkReader } from '../../src/wire/rtmp/chunk-reader.ts';
@@ -16,6 +17,8 @@ export interface Origin {
   readonly from?: string;
   /** Sent before anything else. */
   readonly prelude?: Buffer;
+  /** By RTMPS, to this host name; any certificate will do. */
+  readonly serverName?: string;
 }
 
 export class RtmpPublisher {
@@ -29,8 +32,10 @@ export class RtmpPublisher {
   readonly #reader = new ChunkReader({ onMessage: (message) => this.messages.push(message) });
   readonly #changes = new Changes();
 
-  private constructor(port: number, { from, prelude }: Origin) {
-    this.socket = net.connect({ port, host: '127.0.0.1', ...(from !== undefined && { localAddress: from }) });
+  private constructor(port: number, { from, prelude, serverName }: Origin) {
+    const place = { port, host: '127.0.0.1', ...(from !== undefined && { localAddress: from }) };
+    this.socket =
+      serverName === undefined ? net.connect(place) : tls.connect({ ...place, servername: serverName, rejectUnauthorized: false });
     this.closed = new Promise((resolve) => {
       this.socket.once('close', () => resolve());
     });

@@ -83,11 +83,16 @@ export interface ShelfPool {
   readonly comings: () => number;
 }
 
-export async function startShelfPool(threads: number, limits: Partial<DeliveryLimits> = {}): Promise<ShelfPool> {
+export async function startShelfPool(
+  threads: number,
+  limits: Partial<DeliveryLimits> = {},
+  { http2 = true }: { readonly http2?: boolean } = {},
+): Promise<ShelfPool> {
   const logger = new RecordingLogger();
   let comings = 0;
   const pool = new DeliveryPool({
     threads,
+    http2,
     views: SHELF_VIEWS,
     workerEntry: new URL('./shelf-worker.ts', import.meta.url),
     onAttended: () => {

@@ -24,8 +24,8 @@ export interface ServerSettings {
   readonly accessTokens?: string;
   /** Elements of the server itself, e.g. `Limits`. */
   readonly head?: string;
-  /** TLS ports of RTMP and of LL-HLS. */
-  readonly tls?: { readonly rtmp: number; readonly http: number };
+  /** TLS ports of RTMP, of LL-HLS and of the API; a `TLS` element for the virtual host, and one for the API. */
+  readonly tls?: { readonly rtmp: number; readonly http: number; readonly api?: number; readonly host?: string; readonly apiHost?: string };
   /** `PrivacyProtection`. */
   readonly privacyProtection?: boolean;
   readonly chunkDuration?: number;
@@ -101,7 +101,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
   <PrivacyProtection>${settings.privacyProtection === true}</PrivacyProtection>
   ${settings.head ?? ''}
   <Bind>
-    <Managers><API><Port>${ports.api}</Port></API></Managers>
+    <Managers><API><Port>${ports.api}</Port>${tlsPort(settings.tls?.api)}</API></Managers>
     <Providers>
       <RTMP><Port>${ports.rtmp}</Port>${tlsPort(settings.tls?.rtmp)}</RTMP>${mpegtsBind}${bindSrt(srt?.ingest)}
       ${settings.webrtc === undefined ? '' : webrtcBind(ports, settings)}
@@ -115,13 +115,13 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
     </Publishers>
   </Bind>
   <Managers>
-    <Host><Names><Name>*</Name></Names></Host>
+    <Host><Names><Name>*</Name></Names>${settings.tls?.apiHost ?? ''}</Host>
     <API><AccessToken>${settings.accessToken ?? ACCESS_TOKEN}</AccessToken><AccessTokens>${settings.accessTokens ?? ''}</AccessTokens>${crossDomains(settings.apiOrigins)}</API>
   </Managers>
   <VirtualHosts>
     <VirtualHost>
       <Name>default</Name>
-      <Host><Names>${names}</Names></Host>
+      <Host><Names>${names}</Names>${settings.tls?.host ?? ''}</Host>
       ${settings.origins ?? ''}
       <Applications>
         <Application>

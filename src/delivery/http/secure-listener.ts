@@ -6,6 +6,7 @@ import type { Duplex } from 'node:stream';
 import { type ConnectionGate, openGate } from '../../transport/proxy/connection-gate.ts';
 import { endAndCut } from '../../util/end-and-cut.ts';
 import { type Certificate, CertificateChoice } from '../tls/certificate-choice.ts';
+import { protocolChoice } from '../tls/protocol-choice.ts';
 import { type HttpCounters, newHttpCounters, type RequestHandler } from './answer-sink.ts';
 import { ConnectionWatch } from './connection-watch.ts';
 import type { HttpLimits } from './limits.ts';
@@ -69,7 +70,7 @@ export class SecureListener {
     // Loaded with the first such port: most servers have none, and it costs each thread a tenth of its start.
     this.#server = process.getBuiltinModule('node:http2').createSecureServer({
       allowHTTP1: true,
-      ALPNProtocols: options.http2 ? ['h2', 'http/1.1'] : ['http/1.1'],
+      ...protocolChoice(options.http2),
       SNICallback: this.#certificates.answer,
       handshakeTimeout: limits.headerTime,
       maxHeaderListPairs: limits.headerLines,

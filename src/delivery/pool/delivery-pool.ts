@@ -15,6 +15,7 @@ import { sessionId } from '../thread/thread-sessions.ts';
 import type { DeliveryLimits, FromThread, ListenRequest, ServedHost, SessionSighting, ThreadReport, ToThread } from '../thread-protocol.ts';
 import type { Certificate } from '../tls/certificate-choice.ts';
 import { DEFAULT_DELIVERY_LIMITS } from './delivery-limits.ts';
+import { Handovers } from './handovers.ts';
 import type { startLocal } from './local-thread.ts';
 import { MAX_BUNDLE, PatientLink } from './patient-link.ts';
 import { type OutletOwner, type OutletRequest, PoolOutlet } from './pool-outlet.ts';
@@ -90,6 +91,7 @@ export class DeliveryPool implements OutletOpener {
   readonly #ledger: SessionLedger;
   readonly #arena: SharedArena;
   readonly #ports: PortBook;
+  readonly #handovers = new Handovers();
   readonly #revoked = new Set<string>();
   readonly #outletOwner: OutletOwner;
   /** Unix socket where signalling is served. */
@@ -184,10 +186,15 @@ export class DeliveryPool implements OutletOpener {
     this.#post({ type: 'default-cross-domains', rules });
   }
 
-  /** Certificates of all virtual hosts, for all TLS ports; replaces those before without touching connections. */
-  setCertificates(certificates: readonly Certificate[]): void {
+  /**
+   * Certificates of all virtual hosts, for all TLS ports; replaces those before without touching connections. Resolves when no thread shakes
+   * hands with those before.
+   */
+  setCertificates(certificates: readonly Certificate[]): Promise<void> {
     this.#certificates = certificates;
-    this.#post({ type: 'certificates', certificates });
+    const { number: handover, done } = this.#handovers.begin(this.#threads());
+    this.#post({ type: 'certificates', certificates, handover });
+    return done;
   }
 
   /** Refuses these viewer sessions (tokens or their ids) from now on. */
@@ -222,6 +229,7 @@ export class DeliveryPool implements OutletOpener {
   async stop(): Promise<void> {
     if (this.#stopping) return;
     this.#stopping = true;
+    this.#handovers.close();
     for (const slot of this.#slots) if (slot.restart !== null) clearTimeout(slot.restart);
     for (const outlet of [...this.#outlets.values()]) outlet.close();
     this.#post({ type: 'stop' });
@@ -337,7 +345,7 @@ export class DeliveryPool implements OutletOpener {
   *#replay(): Iterable<ToThread> {
     yield { type: 'hosts', hosts: this.#hosts };
     yield { type: 'default-cross-domains', rules: this.#crossDomains };
-    yield { type: 'certificates', certificates: this.#certificates };
+    yield { type: 'certificates', certificates: this.#certificates, handover: 0 };
     if (this.#revoked.size > 0) yield { type: 'revoke', sessions: [...this.#revoked] };
     yield* this.#arena.replay();
     for (const outlet of this.#outlets.values()) yield* outlet.replay();
@@ -357,6 +365,9 @@ export class DeliveryPool implements OutletOpener {
         break;
       case 'block-idle':
         this.#arena.acknowledge(thread, message.block);
+        break;
+      case 'applied':
+        this.#handovers.applied(thread, message.handover);
         break;
       case 'demand':
         void this.#find(thread, message.question, message.wanted);
@@ -422,6 +433,7 @@ export class DeliveryPool implements OutletOpener {
     this.#ledger.threadGone(thread);
     this.#arena.threadGone(thread);
     this.#ports.threadGone(thread);
+    this.#handovers.threadGone(thread);
     if (this.#stopping) {
       if (this.#threads().length === 0) this.#stopped?.();
       return;

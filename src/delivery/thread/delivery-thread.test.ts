@@ -101,7 +101,7 @@ it('closes a port that is given up while it opens', async () => {
 
 it('tells that a port cannot be opened with the certificates there are', async () => {
   const { thread, told } = start(() => ({}));
-  thread.receive([{ type: 'certificates', certificates: [{ hostNames: ['a'], cert: 'none', key: 'none' }] }, listen(1, true)]);
+  thread.receive([{ type: 'certificates', handover: 1, certificates: [{ hostNames: ['a'], cert: 'none', key: 'none' }] }, listen(1, true)]);
   await until('the answer', () => told('listen-failed').length > 0, WAIT);
 });
 

@@ -132,9 +132,7 @@ export class DeliveryThread {
         this.#outlets.setDefaults(message.rules);
         break;
       case 'certificates':
-        this.#certificates = message.certificates;
-        for (const listener of this.#listeners.values())
-          if (listener instanceof SecureListener) listener.setCertificates(message.certificates);
+        this.#useCertificates(message.certificates, message.handover);
         break;
       case 'listen':
         void this.#listen(message.listener, message.request, message.first);
@@ -159,6 +157,15 @@ export class DeliveryThread {
         break;
       default:
         this.#outlets.apply(message);
+    }
+  }
+
+  #useCertificates(certificates: readonly Certificate[], handover: number): void {
+    this.#certificates = certificates;
+    try {
+      for (const listener of this.#listeners.values()) if (listener instanceof SecureListener) listener.setCertificates(certificates);
+    } finally {
+      this.#options.post({ type: 'applied', handover });
     }
   }
 

@@ -1,60 +1,74 @@
-import { X509Certificate } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
-import { createSecureContext } from 'node:tls';
+import type { TlsConfig } from '../../config/index.ts';
 import type { VirtualHost } from '../../core/virtual-host.ts';
+import type { Conditions } from '../../util/conditions.ts';
+import type { FileWatchTimes } from '../../util/file-watch.ts';
 import { forEachGuarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
 import type { Certificate } from './certificate-choice.ts';
+import { HostCertificate } from './host-certificate.ts';
 
-/** Certificates of the virtual hosts, read from their files when hosts change and when the API asks. */
+/** Hears of all certificates; a promise is one of having handed them on to where clients are met. */
+export type CertificateFollower = (certificates: readonly Certificate[]) => unknown;
+
+/** What is optional of a store. */
+export interface CertificateStoreOptions {
+  /** Has the virtual hosts whose files cannot be used. */
+  readonly conditions?: Conditions;
+  readonly times?: FileWatchTimes;
+}
+
+/** Certificates of the virtual hosts, read from their files when hosts or files change and when the API asks. Whoever made it calls `close`. */
 export class CertificateStore {
   readonly #logger: Logger;
-  readonly #followers: ((certificates: readonly Certificate[]) => void)[] = [];
-  /** By virtual host. */
-  readonly #loaded = new Map<string, Certificate>();
+  readonly #options: CertificateStoreOptions;
+  readonly #followers: CertificateFollower[] = [];
+  /** Of those with TLS. */
+  readonly #certificates = new Map<VirtualHost, HostCertificate>();
   #virtualHosts: readonly VirtualHost[] = [];
+  /** One thing after the other: what was asked for first must not replace what came later. */
   #tail: Promise<void> = Promise.resolve();
 
-  constructor(logger: Logger) {
+  constructor(logger: Logger, options: CertificateStoreOptions = {}) {
     this.#logger = logger;
+    this.#options = options;
   }
 
   /** Tells `follower` all certificates, now and whenever they change. */
-  tell(follower: (certificates: readonly Certificate[]) => void): void {
+  tell(follower: CertificateFollower): void {
     this.#followers.push(follower);
     follower(this.loaded);
   }
 
   /** In the order of the virtual hosts. */
   get loaded(): readonly Certificate[] {
-    return this.#virtualHosts.flatMap(({ name }) => this.#loaded.get(name) ?? []);
+    return this.#virtualHosts.flatMap((vhost) => {
+      const pair = this.#certificates.get(vhost)?.pair ?? null;
+      return pair === null ? [] : { hostNames: vhost.hostNames, cert: pair.cert, key: pair.key };
+    });
   }
 
   get available(): boolean {
-    return this.#loaded.size > 0;
+    return this.loaded.length > 0;
   }
 
-  /** Reads the certificates of virtual hosts that are new. A file that cannot be used is named in the log; its host goes on without TLS. */
+  /**
+   * Reads the certificates of virtual hosts that are new, and follows their files. A file that cannot be used is named in the log; its host
+   * goes on without TLS until it can.
+   */
   follow(virtualHosts: readonly VirtualHost[]): void {
-    const known = new Set(this.#virtualHosts);
     this.#virtualHosts = virtualHosts;
-    const names = new Set(virtualHosts.map(({ name }) => name));
-    for (const name of this.#loaded.keys()) {
-      if (!names.has(name)) this.#loaded.delete(name);
+    for (const [vhost, certificate] of this.#certificates) {
+      if (virtualHosts.includes(vhost)) continue;
+      certificate.close();
+      this.#certificates.delete(vhost);
     }
-    const fresh = virtualHosts.filter((vhost) => !known.has(vhost));
-    this.#tail = this.#tail.then(async () => {
-      for (const vhost of fresh) {
-        try {
-          await this.#load(vhost);
-        } catch (error) {
-          this.#logger.error(
-            { vhost: vhost.name, err: error },
-            `certificate of virtual host '${vhost.name}' cannot be used: ${String(error)}`,
-          );
-        }
-      }
-      this.#changed();
+    const fresh = virtualHosts.flatMap((vhost) => {
+      const tls = vhost.definition.config.host?.tls;
+      return tls === undefined || this.#certificates.has(vhost) ? [] : this.#add(vhost, tls);
+    });
+    this.#inTurn(async () => {
+      for (const certificate of fresh) await certificate.renew();
+      void this.#changed();
     });
   }
 
@@ -63,45 +77,61 @@ export class CertificateStore {
     return this.#tail;
   }
 
-  /** Reads the files of these hosts again; rejects, and keeps every old certificate, when one cannot be used. */
-  async reload(virtualHosts: readonly VirtualHost[]): Promise<void> {
-    const before = new Map(this.#loaded);
-    try {
-      for (const vhost of virtualHosts) await this.#load(vhost);
-    } catch (error) {
-      for (const [name, certificate] of before) this.#loaded.set(name, certificate);
-      this.#logger.error({ err: error }, `certificates were not reloaded: ${String(error)}`);
-      throw error;
-    }
-    this.#changed();
-    this.#logger.info({ vhosts: virtualHosts.map(({ name }) => name) }, 'certificates reloaded');
+  /**
+   * Reads the files of these hosts again, and resolves when every port meets new clients with what they hold; rejects, and keeps every old
+   * certificate, when one cannot be used.
+   */
+  reload(virtualHosts: readonly VirtualHost[]): Promise<void> {
+    return this.#inTurn(async () => {
+      const certificates = virtualHosts.flatMap((vhost) => this.#certificates.get(vhost) ?? []);
+      try {
+        const pairs = await Promise.all(certificates.map((certificate) => certificate.read()));
+        for (const [n, pair] of pairs.entries()) certificates[n]?.take(pair);
+      } catch (error) {
+        this.#logger.error({ err: error }, `certificates were not reloaded, those before stay: ${String(error)}`);
+        throw error;
+      }
+      await this.#changed();
+      this.#logger.info({ vhosts: virtualHosts.map(({ name }) => name) }, 'certificates reloaded');
+    });
   }
 
-  #changed(): void {
+  /** Files are no longer followed. Idempotent. */
+  close(): void {
+    for (const certificate of this.#certificates.values()) certificate.close();
+  }
+
+  #add(vhost: VirtualHost, tls: TlsConfig): HostCertificate {
+    const certificate = new HostCertificate({
+      ...this.#options,
+      tls,
+      logger: this.#logger,
+      what: `certificate of virtual host '${vhost.name}'`,
+      fields: { vhost: vhost.name },
+      whoseFault: 'a virtual host',
+      onFiles: () =>
+        this.#inTurn(async () => {
+          if (await certificate.renew()) await this.#changed();
+        }),
+    });
+    this.#certificates.set(vhost, certificate);
+    return certificate;
+  }
+
+  #inTurn(action: () => Promise<void>): Promise<void> {
+    const done = this.#tail.then(action);
+    this.#tail = done.catch(() => undefined);
+    return done;
+  }
+
+  async #changed(): Promise<void> {
     const { loaded } = this;
+    const handed: unknown[] = [];
     forEachGuarded(
       this.#followers,
-      (follower) => follower(loaded),
+      (follower) => void handed.push(follower(loaded)),
       (_follower, error) => this.#logger.error({ err: error }, 'certificates could not be handed to a port'),
     );
-  }
-
-  async #load(vhost: VirtualHost): Promise<void> {
-    const tls = vhost.definition.config.host?.tls;
-    if (tls === undefined) {
-      // Another of this name may have had one.
-      this.#loaded.delete(vhost.name);
-      return;
-    }
-    const chain = tls.chainCertPath === undefined ? '' : `\n${await readFile(tls.chainCertPath, 'utf8')}`;
-    const cert = (await readFile(tls.certPath, 'utf8')) + chain;
-    const key = await readFile(tls.keyPath, 'utf8');
-    createSecureContext({ cert, key });
-    // It may have gone while its files were read, and another have its name.
-    if (!this.#virtualHosts.includes(vhost)) return;
-    const { validTo } = new X509Certificate(cert);
-    if (Date.parse(validTo) < Date.now())
-      this.#logger.warn({ vhost: vhost.name, validTo }, `certificate of virtual host '${vhost.name}' has expired`);
-    this.#loaded.set(vhost.name, { hostNames: vhost.hostNames, cert, key });
+    await Promise.all(handed);
   }
 }

@@ -1,10 +1,14 @@
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import net from 'node:net';
 import { setTimeout } from 'node:timers/promises';
+import tls from 'node:tls';
 import { afterEach, describe, expect, test } from 'vitest';
 import { FakeIngestGate } from '../../../test/fakes/fake-ingest-gate.ts';
+import { ManualClock } from '../../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { RtmpPublisher } from '../../../test/fakes/rtmp-publisher.ts';
+import { selfSigned } from '../../../test/fakes/self-signed.ts';
 import { systemClock } from '../../util/clock.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { serializeAmf0 } from '../../wire/rtmp/amf0.ts';
@@ -182,6 +186,22 @@ describe('one abusive peer', () => {
     await closed;
     clearInterval(trickle);
     expect((await logger.line('RTMP connection closed')).fields).toMatchObject({ detail: 'handshake not finished after 400 ms' });
+  });
+
+  test('that takes its time in the TLS handshake has the rest of it for that of RTMP', async () => {
+    const clock = new ManualClock();
+    const certificate = { hostNames: ['*'], ...selfSigned('localhost') };
+    const { port, logger, provider } = await start({ clock, tls: [certificate], timeouts: { handshake: 10_000 } });
+    const { socket, closed } = rawSocket(port);
+    await expect.poll(() => provider.connections).toBe(1);
+    clock.advance(6000);
+    const secure = tls.connect({ socket, rejectUnauthorized: false });
+    secure.on('error', () => undefined);
+    await once(secure, 'secureConnect');
+    await expect.poll(() => logger.lines.some(({ message }) => message === 'RTMP connection opened')).toBe(true);
+    clock.advance(5000);
+    await closed;
+    expect((await logger.line('RTMP connection closed')).fields).toMatchObject({ detail: 'handshake not finished after 10000 ms' });
   });
 
   test('that keeps talking without publishing is closed at the deadline', async () => {

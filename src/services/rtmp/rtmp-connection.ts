@@ -45,6 +45,8 @@ export interface RtmpConnectionOptions {
   readonly turns: Turns;
   readonly logger: Logger;
   readonly clock: Clock;
+  /** When it was accepted, monotonic: the TLS handshake is over by now. Absent: just now. */
+  readonly acceptedAt?: number | undefined;
   readonly limits: RtmpLimits;
   readonly timeouts: RtmpTimeouts;
   /** The socket is gone. Called once. */
@@ -63,6 +65,7 @@ export class RtmpConnection {
   readonly #control: ConnectionControl;
   readonly #session: RtmpSession;
   readonly #openedAt: number;
+  readonly #acceptedAt: number;
   readonly #connectionLogger: Logger;
   /** Names the stream while there is one. */
   #logger: Logger;
@@ -96,6 +99,7 @@ export class RtmpConnection {
     this.#limits = limits;
     this.#timeouts = options.timeouts;
     this.#openedAt = this.#clock.monotonic();
+    this.#acceptedAt = options.acceptedAt ?? this.#openedAt;
     this.#unpublishedSince = this.#openedAt;
     this.#bytesSeenAt = this.#openedAt;
     const peer = formatEndpoint(options.client.address, options.client.port);
@@ -173,7 +177,7 @@ export class RtmpConnection {
 
   #overdueUnpublished(now: number): string | null {
     const { handshake, unpublishedSilence, publish } = this.#timeouts;
-    if (!this.#handshake.done && now - this.#openedAt >= handshake) return `handshake not finished after ${handshake} ms`;
+    if (!this.#handshake.done && now - this.#acceptedAt >= handshake) return `handshake not finished after ${handshake} ms`;
     if (now - this.#bytesSeenAt >= unpublishedSilence) return `silent for ${unpublishedSilence} ms without publishing`;
     return now - this.#unpublishedSince >= publish ? `no publish within ${publish} ms` : null;
   }

@@ -43,6 +43,8 @@ export class RtmpProvider {
   readonly #certificates = new CertificateChoice();
   /** Every accepted socket, those still in the TLS handshake included. */
   readonly #sockets = new Set<net.Socket>();
+  /** When those were accepted that shake hands by TLS, or have done so, by the end of their connection. */
+  readonly #acceptedAt = new Map<string, number>();
   #lastSession = 0;
   #server: net.Server | null = null;
   /** Shakes hands with those who come to an RTMPS listener. */
@@ -140,7 +142,7 @@ export class RtmpProvider {
       this.accepted += 1;
       if (secure === null) this.#await(socket, refuse);
       // It never listens itself: connections are counted before anything is done for them.
-      else secure.emit('connection', socket);
+      else this.#secureFrom(socket, secure);
     };
     const refuse = (): void => {
       this.dropped += 1;
@@ -148,6 +150,17 @@ export class RtmpProvider {
       else socket.destroy();
     };
     this.#entry.open(socket, begin, refuse);
+  }
+
+  #secureFrom(socket: net.Socket, secure: tls.Server): void {
+    const key = keyOf(socket);
+    const acceptedAt = this.#options.clock.monotonic();
+    this.#acceptedAt.set(key, acceptedAt);
+    socket.once('close', () => {
+      // A peer may use its port again before we hear of the end.
+      if (this.#acceptedAt.get(key) === acceptedAt) this.#acceptedAt.delete(key);
+    });
+    secure.emit('connection', socket);
   }
 
   #createTlsServer(certificates: readonly Certificate[]): tls.Server {
@@ -202,6 +215,7 @@ export class RtmpProvider {
       turns: this.#turns,
       logger: this.#logger.limited,
       clock: this.#options.clock,
+      acceptedAt: this.#acceptedAt.get(keyOf(socket)),
       limits: this.#limits,
       timeouts: this.#timeouts,
       onClosed: (closed) => this.#forget(closed),
@@ -236,4 +250,9 @@ export class RtmpProvider {
     }
     this.#due = null;
   }
+}
+
+/** The end of a connection, the same for what runs on top of it. */
+function keyOf({ remoteAddress = '', remotePort = 0 }: net.Socket): string {
+  return `${remoteAddress} ${remotePort}`;
 }

@@ -1,0 +1,55 @@
+/** What all delivery threads must have applied before somebody goes on. */
+
+/** A thread that has not answered by then may hang: nobody waits for it any longer, ms. */
+const DEADLINE_MS = 5000;
+
+interface Handover {
+  readonly missing: Set<number>;
+  readonly resolve: () => void;
+  readonly deadline: NodeJS.Timeout;
+}
+
+/** Numbers what is handed over, and knows who has not applied it. */
+export class Handovers {
+  readonly #open = new Map<number, Handover>();
+  #last = 0;
+
+  /** `done` resolves when all of `threads` have applied what goes out with `number`, or are gone, and after five seconds at the latest. */
+  begin(threads: readonly number[]): { readonly number: number; readonly done: Promise<void> } {
+    this.#last += 1;
+    const number = this.#last;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const deadline = setTimeout(() => this.#end(number), DEADLINE_MS).unref();
+    this.#open.set(number, { missing: new Set(threads), resolve, deadline });
+    this.#settle();
+    return { number, done: promise };
+  }
+
+  applied(thread: number, number: number): void {
+    this.#open.get(number)?.missing.delete(thread);
+    this.#settle();
+  }
+
+  /** The thread hears of everything anew when it is started again. */
+  threadGone(thread: number): void {
+    for (const { missing } of this.#open.values()) missing.delete(thread);
+    this.#settle();
+  }
+
+  /** Nobody waits any longer. */
+  close(): void {
+    for (const number of this.#open.keys()) this.#end(number);
+  }
+
+  #settle(): void {
+    for (const [number, { missing }] of this.#open) if (missing.size === 0) this.#end(number);
+  }
+
+  #end(number: number): void {
+    const handover = this.#open.get(number);
+    if (handover === undefined) return;
+    this.#open.delete(number);
+    clearTimeout(handover.deadline);
+    handover.resolve();
+  }
+}

@@ -1,0 +1,109 @@
+/** The certificate of one host as its files have it, for as long as the server runs: whoever renews it replaces files and tells nobody. */
+import type { TlsConfig } from '../../config/index.ts';
+import type { Conditions } from '../../util/conditions.ts';
+import { FileWatch, type FileWatchTimes } from '../../util/file-watch.ts';
+import type { Logger } from '../../util/logger.ts';
+import { messageOf } from '../../util/message-of.ts';
+import { type CertificatePair, filesOf, readCertificate } from './certificate-files.ts';
+
+/** Whose certificate it is, and who hears of its files. */
+export interface HostCertificateOptions {
+  readonly tls: TlsConfig;
+  /** For the log: `certificate of virtual host 'x'`. */
+  readonly what: string;
+  readonly fields?: object;
+  /** For strangers: `a virtual host`. */
+  readonly whoseFault: string;
+  readonly logger: Logger;
+  readonly conditions?: Conditions;
+  readonly times?: FileWatchTimes;
+  /** The files have changed, or are looked at for the first time; to be answered with `renew`. */
+  readonly onFiles: () => Promise<void>;
+}
+
+/** Follows its files until `close`. */
+export class HostCertificate {
+  /** Null before the first one that can be used. */
+  pair: CertificatePair | null = null;
+  readonly #options: HostCertificateOptions;
+  readonly #watch: FileWatch;
+  /** What was told of the files last; null while they can be used. */
+  #fault: string | null = null;
+  /** What was read first must not replace what was read later. */
+  #tail: Promise<unknown> = Promise.resolve();
+
+  constructor(options: HostCertificateOptions) {
+    this.#options = options;
+    const { tls, logger, times, onFiles } = options;
+    this.#watch = new FileWatch({ paths: filesOf(tls), logger, changed: onFiles, ...(times !== undefined && { times }) });
+  }
+
+  /** What the files hold now. Rejects when it cannot be used. */
+  async read(): Promise<CertificatePair> {
+    try {
+      return await readCertificate(this.#options.tls);
+    } catch (error) {
+      throw new Error(`${this.#options.what}: ${messageOf(error)}`, { cause: error });
+    }
+  }
+
+  /** Reads the files and uses what they hold. Rejects, and keeps the one before, when it cannot be used. */
+  reload(): Promise<CertificatePair> {
+    return this.#inTurn(async () => {
+      const pair = await this.read();
+      this.take(pair);
+      return pair;
+    });
+  }
+
+  /** Uses `pair` from now on. Tells whether it is another one. */
+  take(pair: CertificatePair): boolean {
+    const { what, fields, logger, conditions } = this.#options;
+    this.#fault = null;
+    conditions?.clear(what);
+    if (pair.cert === this.pair?.cert && pair.key === this.pair.key) return false;
+    this.pair = pair;
+    const validTo = pair.validTo.toISOString();
+    if (pair.validTo.getTime() < Date.now()) logger.warn({ ...fields, validTo }, `${what} has expired`);
+    return true;
+  }
+
+  /**
+   * Reads the files and uses what they hold, telling whether it is another certificate. Where it cannot be used, the log says so once and the
+   * one before stays.
+   */
+  renew(): Promise<boolean> {
+    return this.#inTurn(() => this.#renew());
+  }
+
+  /** Idempotent. */
+  close(): void {
+    this.#watch.close();
+    this.#options.conditions?.clear(this.#options.what);
+  }
+
+  #inTurn<T>(action: () => Promise<T>): Promise<T> {
+    const done = this.#tail.then(action);
+    this.#tail = done.catch(() => undefined);
+    return done;
+  }
+
+  async #renew(): Promise<boolean> {
+    const { what, fields, logger, conditions, whoseFault } = this.#options;
+    const before = this.pair;
+    try {
+      const isNew = this.take(await this.read());
+      if (isNew && before !== null) logger.info({ ...fields, validTo: this.pair?.validTo.toISOString() }, `${what} renewed from its files`);
+      return isNew;
+    } catch (error) {
+      const fault = messageOf(error);
+      if (fault !== this.#fault) {
+        const consequence = before === null ? 'there is none' : 'the one before stays';
+        logger.error({ ...fields, err: error }, `${fault}; ${consequence} until the files change`);
+      }
+      this.#fault = fault;
+      conditions?.raise(what, `the certificate files of ${whoseFault} cannot be used`);
+      return false;
+    }
+  }
+}
