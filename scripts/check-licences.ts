@@ -1,0 +1,137 @@
+/**
+ * Holds the licences of what Millrace runs with to a list: `node scripts/check-licences.ts` names every production dependency whose licence is not on
+ * it. The dependencies are those of the lock file that are not for development alone; what is installed speaks for itself.
+ */
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** Licences under which a package may be used beside code of the Apache License 2.0 without a word from us, by their SPDX names. */
+const ALLOWED: ReadonlySet<string> = new Set([
+  '0BSD',
+  'Apache-2.0',
+  'BSD-2-Clause',
+  'BSD-3-Clause',
+  'BlueOak-1.0.0',
+  'CC0-1.0',
+  'ISC',
+  'MIT',
+  'MIT-0',
+  'Python-2.0',
+  'Unlicense',
+  'Zlib',
+]);
+
+/** Packages that were looked at, with what they declared then (null: nothing). One that declares something else is to be looked at again. */
+const LOOKED_AT: ReadonlyMap<string, string | null> = new Map([
+  // Its LICENSE file is BSD-3-Clause. Beside node-av, which does not load it here.
+  ['@shinyoshiaki/jspack', null],
+  // Copyleft for its own files, which are as they came. Beside node-av, which does not load it here.
+  ['mediabunny', 'MPL-2.0'],
+]);
+
+/** What is known of a package: its name with the folder it is in, and what it declares. */
+export interface InstalledPackage {
+  readonly folder: string;
+  readonly name: string;
+  readonly version: string;
+  /** Member `license` of its manifest, or what older ones have; undefined when there is none. */
+  readonly licence: unknown;
+}
+
+/** One sentence for each package whose licence is not allowed. */
+export function licenceFaults(packages: readonly InstalledPackage[]): string[] {
+  return packages.flatMap(({ folder, name, version, licence }) => {
+    const declared = expressionOf(licence);
+    if (LOOKED_AT.has(name) && LOOKED_AT.get(name) === declared) return [];
+    const who = `${name}@${version} (${folder})`;
+    if (declared === null) return [`${who} declares no licence`];
+    return isAllowed(declared) ? [] : [`${who} has the licence ${declared}, which is not on the list`];
+  });
+}
+
+/** Whether an SPDX expression leaves a choice that is allowed. What cannot be read is not; exceptions (`WITH`) only ever allow more. */
+export function isAllowed(expression: string): boolean {
+  const words = expression.match(/[()]|[^\s()]+/g) ?? [];
+  let at = 0;
+  const isNext = (word: string): boolean => {
+    const found = words[at]?.toUpperCase() === word;
+    if (found) at += 1;
+    return found;
+  };
+  const either = (): boolean => {
+    let allowed = both();
+    while (isNext('OR')) allowed = both() || allowed;
+    return allowed;
+  };
+  const both = (): boolean => {
+    let allowed = one();
+    while (isNext('AND')) allowed = one() && allowed;
+    return allowed;
+  };
+  const one = (): boolean => {
+    if (isNext('(')) {
+      const allowed = either();
+      return isNext(')') && allowed;
+    }
+    const name = words[at] ?? '';
+    at += 1;
+    if (isNext('WITH')) at += 1;
+    return ALLOWED.has(name);
+  };
+  const allowed = either();
+  return allowed && at === words.length;
+}
+
+/** Older manifests have `{ type }`, or a list of these to choose from. */
+function expressionOf(licence: unknown): string | null {
+  if (typeof licence === 'string') return licence === '' ? null : licence;
+  const all = (Array.isArray(licence) ? licence : [licence]).map((one: unknown) =>
+    typeof one === 'object' && one !== null && 'type' in one ? String(one.type) : one,
+  );
+  return all.length > 0 && all.every((one) => typeof one === 'string') ? `(${all.join(' OR ')})` : null;
+}
+
+interface Manifest {
+  readonly name?: string;
+  readonly version?: string;
+  readonly license?: unknown;
+  readonly licenses?: unknown;
+}
+
+interface Locked extends Manifest {
+  readonly dev?: boolean;
+  readonly optional?: boolean;
+  readonly devOptional?: boolean;
+}
+
+/** Production dependencies of the project in `root`. Throws for one that should be installed and is not. */
+export function productionPackages(root: string): InstalledPackage[] {
+  const { packages } = JSON.parse(readFileSync(path.join(root, 'package-lock.json'), 'utf8')) as { packages: Record<string, Locked> };
+  return Object.entries(packages).flatMap(([folder, locked]) => {
+    if (folder === '' || locked.dev === true) return [];
+    const manifest = manifestIn(path.join(root, folder));
+    // Those for other systems are known by the lock file alone.
+    if (manifest === null && locked.optional !== true && locked.devOptional !== true) throw new Error(`${folder} is not installed`);
+    const { version = '', license, licenses } = manifest ?? locked;
+    const name = manifest?.name ?? folder.slice(folder.lastIndexOf('node_modules/') + 'node_modules/'.length);
+    return [{ folder, name, version, licence: license ?? licenses }];
+  });
+}
+
+function manifestIn(folder: string): Manifest | null {
+  try {
+    return JSON.parse(readFileSync(path.join(folder, 'package.json'), 'utf8')) as Manifest;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+if (import.meta.main) {
+  const packages = productionPackages(path.dirname(path.dirname(fileURLToPath(import.meta.url))));
+  const faults = licenceFaults(packages);
+  for (const fault of faults) console.error(fault);
+  if (faults.length > 0) process.exitCode = 1;
+  else console.log(`the licences of ${packages.length} production dependencies are on the list`);
+}
