@@ -3,11 +3,12 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import type { CrossDomainPolicy } from '../access/cross-domains.ts';
 import { internalAppName } from '../core/stream-address.ts';
 import type { Logger } from '../util/logger.ts';
+import { messageOf } from '../util/message-of.ts';
 import { HIDDEN_ADDRESS } from '../util/private-logger.ts';
 import type { TokenAuth, TokenHolder } from './auth.ts';
 import type { ControlPlane } from './control.ts';
 import { type Answer, failure, reasonPhrase } from './envelope.ts';
-import { ApiError, causedBy } from './errors.ts';
+import { ApiError, causedBy, type ErrorCode } from './errors.ts';
 import type { HostRule } from './host-rule.ts';
 import { JsonSyntaxError, readJson } from './json/lenient-json.ts';
 import { BodyAborted, readBody } from './request-body.ts';
@@ -22,6 +23,9 @@ const PRODUCT = 'Millrace';
 const CHALLENGE = `Basic realm="${PRODUCT}"`;
 /** What changes something; `PUT` is a method of no route. */
 const WRITES: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
+const REASON_HEADER = 'Millrace-Reason';
+/** The contract has the reason in the log alone; whoever may reload certificates may know which file is to blame. */
+const TELLS_REASON: ReadonlySet<string> = new Set<ErrorCode>(['CERTIFICATE_RELOAD_FAILED', 'API_CERTIFICATE_FAILED']);
 const NO_CONTENT: Answer = { status: 204, body: '' };
 
 /** Null: the client has gone, there is nobody to answer. */
@@ -146,7 +150,7 @@ export class Dispatcher {
       const { method } = request;
       this.#options.logger.error({ err: refused.cause, method, target, peer: this.#peerOf(request) }, 'API request failed');
     }
-    return failure(refused);
+    return TELLS_REASON.has(refused.code) ? { ...failure(refused), reason: messageOf(refused.cause) } : failure(refused);
   }
 
   async #sendLater(request: IncomingMessage, response: ServerResponse, target: string, answer: Promise<Settled>): Promise<void> {
@@ -171,6 +175,7 @@ export class Dispatcher {
     headers.push('Content-Type', answer.status === 204 ? 'text/html' : (answer.type ?? 'application/json;charset=UTF-8'));
     if (answer.status !== 204) headers.push('Content-Length', String(answer.body.length));
     if (answer.status === 401) headers.push('WWW-Authenticate', CHALLENGE);
+    if (answer.reason !== undefined) headers.push(REASON_HEADER, answer.reason.replace(/[^\x20-\x7e]+/g, ' '));
     return headers;
   }
 

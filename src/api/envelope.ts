@@ -8,6 +8,8 @@ export interface Answer {
   readonly body: string;
   /** Media type of a body that is not JSON; it may have bytes above 127, one for each character. */
   readonly type?: string;
+  /** Why it failed, where the contract has a text that does not say so; a header of its own. */
+  readonly reason?: string;
 }
 
 /** One item of a batch answer. */

@@ -189,7 +189,7 @@ export class RecordingCertificates {
   broken = false;
 
   async reload(hosts: readonly { readonly name: string }[]): Promise<void> {
-    if (this.broken) throw new Error('certificate file cannot be read');
+    if (this.broken) throw new Error('certificate file cannot be read, not even by café\r\n');
     this.reloaded.push(hosts.map(({ name }) => name));
   }
 }

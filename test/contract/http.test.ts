@@ -92,6 +92,22 @@ describe('authentication', () => {
   });
 });
 
+test('a certificate reload that fails says why in a header, beside the text of the contract', async () => {
+  const broken = await startApi();
+  const reload = (headers = {}) => broken.send({ method: 'POST', path: '/v1/vhosts:reloadAllCertificates', headers });
+  try {
+    expect((await reload()).headers.has('millrace-reason')).toBe(false);
+    broken.certificates.broken = true;
+    const { status, headers } = await reload();
+    expect([status, headers.get('millrace-reason')]).toEqual([500, 'certificate file cannot be read, not even by caf']);
+    // Only those that may reload certificates may know of files.
+    const stranger = await reload({ Authorization: null });
+    expect([stranger.status, stranger.headers.has('millrace-reason')]).toEqual([401, false]);
+  } finally {
+    await broken.close();
+  }
+});
+
 describe('access tokens', () => {
   const READER = 'a-token-that-reads';
   const basic = (credential: string): Record<string, string> => ({

@@ -242,6 +242,10 @@ test('certificates are replaced under a hundred connections, and none is lost', 
     { status: 500 },
     { status: 500, body: { message: '[HTTP] Failed to create a certificate for API Server (500)' } },
   ]);
+  const asked = await fetch(server.api.base + reloadTwo, { method: 'POST', headers: { authorization: server.api.authorization } });
+  expect(asked.headers.get('millrace-reason')).toContain(
+    `virtual host 'two': the certificate or key cannot be used: there is no certificate in ${certPath}`,
+  );
   expect(await met(roots)).toEqual(EVERYBODY);
   expect(server.log).toContain(`there is no certificate in ${certPath}`);
   expect(server.log).toContain(`the file cannot be read: ENOENT: no such file or directory, open '${paths('api').chainCertPath}'`);
