@@ -2,7 +2,7 @@
  * Who may use the API: `Authorization` headers against the access tokens. HTTP Basic with a token as the whole credential is what the contract
  * has; a token as user or as password, and as Bearer (RFC 6750), is for clients that can do no other.
  */
-import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { tokenDigest } from '../util/token-digest.ts';
 import { ApiError } from './errors.ts';
 
@@ -33,7 +33,7 @@ export class TokenAuth {
   readonly #known: readonly Known[];
   /** By the digests of header values that were accepted before, under a key of our own: nobody can aim at one. */
   readonly #accepted = new Map<string, TokenHolder>();
-  readonly #key = randomBytes(32);
+  readonly #key = randomBytes(32).toString('hex');
 
   /** @throws TypeError for a token that is empty or half a hash */
   constructor(tokens: readonly AccessToken[]) {
@@ -48,7 +48,7 @@ export class TokenAuth {
   /** Whose token the header carries, or the error to answer. */
   check(header: string | undefined): TokenHolder | ApiError {
     if (header === undefined || header === '') return new ApiError('AUTH_HEADER_REQUIRED');
-    const spelling = createHmac('sha256', this.#key).update(header, 'latin1').digest('base64');
+    const spelling = hash('sha256', this.#key + header, 'base64');
     const before = this.#accepted.get(spelling);
     if (before !== undefined) return before;
     const [scheme = '', credential, ...rest] = header.split(' ');
@@ -67,7 +67,7 @@ export class TokenAuth {
   #holderOf(candidates: readonly Buffer[]): TokenHolder | null {
     let found: TokenHolder | null = null;
     for (const candidate of candidates) {
-      const digest = createHash('sha256').update(candidate).digest();
+      const digest = hash('sha256', candidate, 'buffer');
       for (const known of this.#known) if (timingSafeEqual(digest, known.digest)) found ??= known.holder;
     }
     return found;
