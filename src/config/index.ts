@@ -15,6 +15,7 @@ export {
   readVirtualHost,
   type VirtualHostResource,
 } from './resources.ts';
+export type { AdmissionWebhooksConfig, SignedPolicyConfig } from './schema/access.ts';
 export type { AlertConfig } from './schema/alert.ts';
 export { type ApplicationConfig, ApplicationSchema, type TranscodeWebhookConfig } from './schema/application.ts';
 export type { BindApiConfig, BindConfig } from './schema/bind.ts';
@@ -61,12 +62,10 @@ export type {
 export { type ServerConfig, ServerSchema } from './schema/server.ts';
 export type { TlsConfig } from './schema/tls.ts';
 export {
-  type AdmissionWebhooksConfig,
   type HostConfig,
   type OriginConfig,
   type OriginMapStoreConfig,
   type OriginsConfig,
-  type SignedPolicyConfig,
   type VirtualHostConfig,
   VirtualHostSchema,
 } from './schema/virtual-host.ts';

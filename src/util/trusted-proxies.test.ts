@@ -45,4 +45,16 @@ describe('TrustedProxies', () => {
     expect(TrustedProxies.isAddress(entry)).toBe(false);
     expect(() => new TrustedProxies([entry])).toThrow(TypeError);
   });
+
+  it.each([
+    ['192.0.2.10', undefined, '198.51.100.7', '198.51.100.7'],
+    ['192.0.2.10', undefined, ' [2001:db8::9]:4711', '2001:db8::9'],
+    ['192.0.2.10', undefined, 'nobody', '192.0.2.10'],
+    ['192.0.2.10', '198.51.100.8', '198.51.100.7', '198.51.100.8'],
+    ['192.0.2.11', undefined, '198.51.100.7', '192.0.2.11'],
+    ['192.0.2.11', '198.51.100.8', '198.51.100.7', '192.0.2.11'],
+    ['192.0.2.10', undefined, undefined, '192.0.2.10'],
+  ])('of a request from %j with X-Forwarded-For %j and X-Real-IP %j it believes %j', (address, forwardedFor, realIp, expected) => {
+    expect(PROXIES.realIpOf(address, { forwardedFor, realIp })).toBe(expected);
+  });
 });

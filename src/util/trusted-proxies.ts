@@ -23,6 +23,15 @@ export class TrustedProxies extends AddressSet {
     }
     return client;
   }
+
+  /**
+   * The same for what is decided by the client's address: where a trusted proxy wrote no `X-Forwarded-For`, its `X-Real-IP` counts. With
+   * both, the first decides: a proxy that writes it may have passed on an `X-Real-IP` of the client's own.
+   */
+  realIpOf(address: string, { forwardedFor, realIp }: { forwardedFor: string | undefined; realIp: string | undefined }): string {
+    if (forwardedFor !== undefined || realIp === undefined) return this.clientOf(address, forwardedFor);
+    return (this.has(address) ? addressOf(realIp.trim()) : null) ?? address;
+  }
 }
 
 /** The address of an entry, which may have a port: `192.0.2.1:5000`, `[2001:db8::1]:5000`. Null when it is none. */

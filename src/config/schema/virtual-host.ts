@@ -1,8 +1,9 @@
 /** A virtual host: applications reached under a set of host names. */
 import type { Static } from '@sinclair/typebox';
+import { AdmissionWebhooksSchema, SignedPolicySchema } from './access.ts';
 import { ApplicationSchema } from './application.ts';
 import { CrossDomainsSchema } from './cross-domains.ts';
-import { as, boolean, finishing, firstDuplicate, integer, list, name, object, optional, REFUSED, text, words } from './field.ts';
+import { as, boolean, finishing, firstDuplicate, integer, list, name, object, optional, text } from './field.ts';
 import { TlsSchema } from './tls.ts';
 
 /** `<Names>`: one name in each `<Name>`. */
@@ -14,33 +15,6 @@ const HostSchema = object('Under which names it is reached', {
 });
 /** The typed form of `<Host>`. A virtual host without one is found by no host name. */
 export type HostConfig = Static<typeof HostSchema>;
-
-const EnablesSchema = object(
-  'Where it applies',
-  {
-    providers: words('Providers, separated by commas', { default: [] }),
-    publishers: words('Publishers, separated by commas', { default: [] }),
-  },
-  { default: {} },
-);
-
-const SignedPolicySchema = object(`Lets only signed URLs in: ${REFUSED}`, {
-  policyQueryKeyName: text('Query key of the policy'),
-  signatureQueryKeyName: text('Query key of the signature'),
-  secretKey: text('Key of the signatures'),
-  enables: EnablesSchema,
-});
-/** The typed form of `<SignedPolicy>`; one that is enabled is refused (`not-built.ts`). */
-export type SignedPolicyConfig = Static<typeof SignedPolicySchema>;
-
-const AdmissionWebhooksSchema = object(`Asks a control server whom to let in: ${REFUSED}`, {
-  controlServerUrl: text('URL of the control server', { form: 'url' }),
-  secretKey: text('Key that signs the requests; may be empty', { default: '' }),
-  timeout: integer('Refuses when there is no answer for this long, ms', { default: 3000, minimum: 1 }),
-  enables: EnablesSchema,
-});
-/** The typed form of `<AdmissionWebhooks>`; one that is enabled is refused (`not-built.ts`); `timeout` in ms. */
-export type AdmissionWebhooksConfig = Static<typeof AdmissionWebhooksSchema>;
 
 interface OriginFinish {
   pass: { scheme: string };

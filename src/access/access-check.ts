@@ -1,0 +1,110 @@
+/** The words of access control: who asks for what, and what is said to it. */
+
+/** `incoming`: publishers; `outgoing`: viewers. */
+export type Direction = 'incoming' | 'outgoing';
+
+/** Ways in and out that can be protected, as `Enables` names them. WHIP, WHEP and both WebSocket protocols are `webrtc`. */
+export type AccessProtocol = 'rtmp' | 'srt' | 'webrtc' | 'llhls' | 'hls' | 'thumbnail';
+
+/** Whoever asks. */
+export interface AccessClient {
+  /** The other end of the connection: the client, or a proxy that tells of it by headers only. */
+  readonly address: string;
+  readonly port: number;
+  /** The client, as far as a trusted proxy tells (`TrustedProxies.realIpOf`); else the same as `address`. */
+  readonly realIp: string;
+  readonly userAgent?: string | undefined;
+  /** `Authorization` of an HTTP request. A secret: not for logs. */
+  readonly authorization?: string | undefined;
+}
+
+/** What somebody asks for. */
+export interface AccessRequest {
+  readonly direction: Direction;
+  readonly protocol: AccessProtocol;
+  /**
+   * The complete URL as it was asked for, with our port where the client named none (never for SRT) and the query untouched. It can hold
+   * secrets: not for logs.
+   */
+  readonly url: string;
+  readonly client: AccessClient;
+}
+
+/** Where it is: the virtual host of that very name, else the one that serves `host`. */
+export interface AccessPlace {
+  readonly host: string;
+  readonly vhost?: string | undefined;
+}
+
+/** Somebody is let in. Whoever gets it calls `close`, also when nothing came of it. */
+export interface Admitted {
+  readonly admitted: true;
+  /** When it has to go, wall clock ms; infinite: never. */
+  readonly expiresAt: number;
+  /** The session has begun: `onExpired` is called when its time is over, with the reason for logs, unless `close` comes first. */
+  begin(onExpired: (reason: string) => void): void;
+  /** The session is over. Idempotent. */
+  close(): void;
+}
+
+/** Somebody is not let in. `reason` is one of few sentences, for the peer and for logs: it holds nothing that the peer sent. */
+export interface Denied {
+  readonly admitted: false;
+  /** Machine word of the reason. */
+  readonly code: string;
+  readonly reason: string;
+}
+
+/** What becomes of a request. */
+export type Verdict = Admitted | Denied;
+/** At once where that is possible. Such a promise never rejects, and is there within a deadline. */
+export type Judgement = Verdict | Promise<Verdict>;
+
+/** Who decides. `AccessControls` is the one of a server and of each delivery thread. */
+export interface Gatekeeper {
+  admit(place: AccessPlace, request: AccessRequest): Judgement;
+}
+
+/** What one check says of a request that it does not refuse. */
+export interface Passed {
+  readonly admitted: true;
+  readonly expiresAt: number;
+  /** Why the session ends then. */
+  readonly expiry?: string;
+  /** Called once, when the session is over or never began. */
+  readonly closed?: () => void;
+}
+
+/** One kind of access control of one virtual host. The checks of a host are asked one after the other; the first refusal counts. */
+export interface AccessCheck {
+  covers(direction: Direction, protocol: AccessProtocol): boolean;
+  /** What it throws or rejects with counts as a refusal. */
+  judge(request: AccessRequest): Passed | Denied | Promise<Passed | Denied>;
+}
+
+/** For whom there is no access control. */
+export const OPEN: Admitted = { admitted: true, expiresAt: Number.POSITIVE_INFINITY, begin: () => undefined, close: () => undefined };
+
+/** Lets everybody in. */
+export const OPEN_GATE: Gatekeeper = { admit: () => OPEN };
+
+/**
+ * Calls `use` with the verdict: at once, and then returns null, or later. The function it returns cancels that, because the client has left;
+ * whoever is admitted afterwards is over at once. `failed` is told what `use` throws later.
+ */
+export function whenJudged(judgement: Judgement, use: (verdict: Verdict) => void, failed: (error: unknown) => void): (() => void) | null {
+  if (!(judgement instanceof Promise)) {
+    use(judgement);
+    return null;
+  }
+  let left = false;
+  judgement
+    .then((verdict) => {
+      if (!left) use(verdict);
+      else if (verdict.admitted) verdict.close();
+    })
+    .catch(failed);
+  return () => {
+    left = true;
+  };
+}

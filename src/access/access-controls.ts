@@ -1,0 +1,171 @@
+/** Who is let in, by the settings of each virtual host. */
+import type { SignedPolicyConfig, VirtualHostConfig } from '../config/index.ts';
+import { HostTable, type NamedHosts } from '../core/host-table.ts';
+import type { Clock } from '../util/clock.ts';
+import { guarded } from '../util/guarded.ts';
+import type { Logger } from '../util/logger.ts';
+import {
+  type AccessCheck,
+  type AccessPlace,
+  type AccessProtocol,
+  type AccessRequest,
+  type Denied,
+  type Direction,
+  type Gatekeeper,
+  type Judgement,
+  OPEN,
+  type Passed,
+  type Verdict,
+} from './access-check.ts';
+import { SignedPolicyCheck } from './signed-policy.ts';
+import { Stay } from './stay.ts';
+
+/** For a check that asks somebody else, ms. It has a shorter limit of its own; nobody waits longer than this. */
+const VERDICT_MS = 10_000;
+const LATE: Denied = { admitted: false, code: 'no-verdict', reason: 'whoever decides about it did not answer in time' };
+const FAULT: Denied = { admitted: false, code: 'check-failed', reason: 'the server failed on deciding about it' };
+
+/** What a virtual host demands of those who come. Plain values: delivery threads get it by message. */
+export interface AccessSettings {
+  readonly signedPolicy?: SignedPolicyConfig;
+}
+
+/** A virtual host, with what it demands; without that everybody is let in. */
+export interface ControlledHost extends NamedHosts {
+  readonly access?: AccessSettings | undefined;
+}
+
+/** What of a definition is about access; undefined when nothing is protected. */
+export function accessSettingsOf({ signedPolicy }: VirtualHostConfig): AccessSettings | undefined {
+  if (signedPolicy === undefined) return undefined;
+  const { providers, publishers } = signedPolicy.enables;
+  return providers.length + publishers.length === 0 ? undefined : { signedPolicy };
+}
+
+/** The checks of one virtual host, in the order in which they are asked. */
+export type ChecksOf = (settings: AccessSettings) => readonly AccessCheck[];
+
+/** Those that need nobody but the clock. */
+export function ownChecks(clock: Clock): ChecksOf {
+  return ({ signedPolicy }) => (signedPolicy === undefined ? [] : [new SignedPolicyCheck(signedPolicy, clock)]);
+}
+
+/** `tell` is told of everybody who is refused. */
+export interface AccessControlsOptions {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly tell: (denied: Denied, vhost: string, request: AccessRequest) => void;
+  /** Default: `ownChecks`. */
+  readonly checksOf?: ChecksOf;
+}
+
+/** One for the main thread and one for each delivery thread. Nothing to close: what it lets in has timers, until that closes. */
+export class AccessControls implements Gatekeeper {
+  /** Requests that were refused. */
+  refused = 0;
+  readonly #options: AccessControlsOptions;
+  readonly #checksOf: ChecksOf;
+  #hosts = new HostTable([]);
+  #names = new Set<string>();
+  /** Of the virtual hosts that protect something. */
+  #checks = new Map<string, { readonly settings: AccessSettings; readonly checks: readonly AccessCheck[] }>();
+
+  constructor(options: AccessControlsOptions) {
+    this.#options = options;
+    this.#checksOf = options.checksOf ?? ownChecks(options.clock);
+  }
+
+  /** All virtual hosts as they are now, in order of declaration. Counts for those who come from now on. */
+  follow(hosts: readonly ControlledHost[]): void {
+    this.#hosts = new HostTable(hosts);
+    this.#names = new Set(hosts.map(({ name }) => name));
+    const before = this.#checks;
+    this.#checks = new Map();
+    for (const { name, access: settings } of hosts) {
+      if (settings === undefined) continue;
+      const known = before.get(name);
+      this.#checks.set(name, known?.settings === settings ? known : { settings, checks: this.#checksOf(settings) });
+    }
+  }
+
+  /** Whether anybody is asked for anything there. */
+  covers(vhost: string, direction: Direction, protocol: AccessProtocol): boolean {
+    return this.#checks.get(vhost)?.checks.some((check) => check.covers(direction, protocol)) ?? false;
+  }
+
+  admit({ host, vhost }: AccessPlace, request: AccessRequest): Judgement {
+    if (this.#checks.size === 0) return OPEN;
+    const name = vhost !== undefined && this.#names.has(vhost) ? vhost : this.#hosts.find(host);
+    const all = name === undefined ? undefined : this.#checks.get(name)?.checks;
+    const checks = all?.filter((check) => check.covers(request.direction, request.protocol)) ?? [];
+    // Who asks for a virtual host that is not there gets nothing anyway.
+    if (name === undefined || checks.length === 0) return OPEN;
+    const verdict = this.#ask(checks, request);
+    return verdict instanceof Promise ? verdict.then((late) => this.#tell(late, name, request)) : this.#tell(verdict, name, request);
+  }
+
+  #tell(verdict: Verdict, vhost: string, request: AccessRequest): Verdict {
+    if (verdict.admitted) return verdict;
+    this.refused += 1;
+    this.#options.tell(verdict, vhost, request);
+    return verdict;
+  }
+
+  #ask(checks: readonly AccessCheck[], request: AccessRequest): Judgement {
+    const stay = new Stay(this.#options.clock, (what, action) => guarded(this.#options.logger, what, action));
+    for (const [n, check] of checks.entries()) {
+      let said: Passed | Denied | Promise<Passed | Denied>;
+      try {
+        said = check.judge(request);
+      } catch (error) {
+        said = this.#fault(error);
+      }
+      if (said instanceof Promise) return this.#await(stay, said, { rest: checks.slice(n + 1), request });
+      if (!said.admitted) {
+        stay.close();
+        return said;
+      }
+      stay.limit(said);
+    }
+    return stay;
+  }
+
+  /** Resolves within the deadline; who is let in later is over at once. */
+  #await(
+    stay: Stay,
+    first: Promise<Passed | Denied>,
+    { rest, request }: { readonly rest: readonly AccessCheck[]; readonly request: AccessRequest },
+  ): Promise<Verdict> {
+    const { promise, resolve } = Promise.withResolvers<Verdict>();
+    let isLate = false;
+    const deadline = setTimeout(() => {
+      isLate = true;
+      resolve(LATE);
+    }, VERDICT_MS);
+    const ask = async (): Promise<Verdict> => {
+      const waiting: (() => Promise<Passed | Denied> | Passed | Denied)[] = [
+        () => first,
+        ...rest.map((check) => () => check.judge(request)),
+      ];
+      for (const next of waiting) {
+        const said = await next();
+        if (!said.admitted) return said;
+        stay.limit(said);
+        if (isLate) return LATE;
+      }
+      return stay;
+    };
+    const settle = (verdict: Verdict): void => {
+      clearTimeout(deadline);
+      if (isLate || !verdict.admitted) stay.close();
+      resolve(verdict);
+    };
+    ask().then(settle, (error: unknown) => settle(this.#fault(error)));
+    return promise;
+  }
+
+  #fault(error: unknown): Denied {
+    this.#options.logger.limited.error({ err: error }, 'access control failed on a request, which is refused');
+    return FAULT;
+  }
+}

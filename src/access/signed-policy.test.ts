@@ -1,0 +1,154 @@
+import { execFileSync } from 'node:child_process';
+import { describe, expect, it } from 'vitest';
+import { ManualClock } from '../../test/fakes/manual-clock.ts';
+import type { SignedPolicyConfig } from '../config/index.ts';
+import type { AccessRequest } from './access-check.ts';
+import { SignedPolicyCheck } from './signed-policy.ts';
+import { isSignedBy, type Policy, queryParameter, signedText, signUrl } from './signed-url.ts';
+
+const KEYS = { policyQueryKeyName: 'policy', signatureQueryKeyName: 'signature', secretKey: 'aKq#1kj' };
+const CONFIG: SignedPolicyConfig = { ...KEYS, enables: { providers: ['rtmp'], publishers: ['llhls'] } };
+const clock = new ManualClock();
+const now = clock.now();
+const check = new SignedPolicyCheck(CONFIG, clock);
+const URL_ = 'rtmp://example.test:1935/app/stream';
+const CLIENT = { address: '192.0.2.7', port: 40_000, realIp: '198.51.100.9' };
+
+function judge(url: string, request: Partial<AccessRequest> = {}): ReturnType<SignedPolicyCheck['judge']> {
+  return check.judge({ direction: 'incoming', protocol: 'rtmp', url, client: CLIENT, ...request });
+}
+
+/** A signed URL with what the type forbids as well. */
+function signed(policy: unknown, url = URL_, keys = KEYS): string {
+  return signUrl(url, policy as Policy, keys);
+}
+
+const GOOD: Policy = { url_expire: now + 1000 };
+
+/** Made with Python's hmac; the first is the example of the reference server's documentation. `{"url_expire":4000000000000}` in the others. */
+const POLICY = 'eyJ1cmxfZXhwaXJlIjo0MDAwMDAwMDAwMDAwfQ';
+const VECTORS: readonly (readonly [secret: string, message: string, signature: string])[] = [
+  ['1kU^b6', 'ws://192.168.0.100:3333/app/stream?policy=eyJ1cmxfZXhwaXJlIjoxMzk5NzIxNTgxfQ', 'dvVdBpoxAeCPl94Kt5RoiqLI0YE'],
+  ['aKq#1kj', `ws://example.test:3333/app/stream?policy=${POLICY}`, 'NyONtBPvThnAQplmt1hlG9NRZCU'],
+  ['aKq#1kj', `wss://example.test:3334/app/stream/master?transport=tcp&policy=${POLICY}`, 'GeP3Hpz24ZUsVo10KGEpX6eIMHA'],
+  ['aKq#1kj', `http://example.test:3333/app/stream?direction=whip&policy=${POLICY}`, '8oIS-j9ICN-NMO6vrEWlL6zcPPc'],
+  ['aKq#1kj', `http://example.test:3333/app/stream/llhls.m3u8?a=%2f+b&policy=${POLICY}&z=1&&flag`, '3FyizhUeJTDOszRLj869N6qaevQ'],
+  ['aKq#1kj', `rtmp://example.test:1935/app/stream?policy=${POLICY}`, 'HTUHt9x44E4vm1WNshjhiRfkj_g'],
+  ['aKq#1kj', `srt://default/app/stream?policy=${POLICY}`, 'XezSjZadHNI4SBRfvn18OndHKmw'],
+  ['geheïm €', `https://[2001:db8::1]:3334/app/über/thumb.jpg?policy=${POLICY}`, '9tyIHnEDwpa3zug7R9YAzqkS9Kg'],
+];
+
+describe('signatures', () => {
+  it.each(VECTORS)('of %j over %s are those of other programs', (secretKey, message, signature) => {
+    expect(isSignedBy(message, signature, { ...KEYS, secretKey })).toBe(true);
+    expect(isSignedBy(`${message}&signature=${signature}`, signature, { ...KEYS, secretKey })).toBe(true);
+    const [base = '', query = ''] = message.split('?');
+    expect(isSignedBy(`${base}?SIGNATURE=${signature}&${query}`, signature, { ...KEYS, secretKey })).toBe(true);
+    expect(isSignedBy(message, signature, { ...KEYS, secretKey: `${secretKey}x` })).toBe(false);
+    expect(isSignedBy(`${message}x`, signature, { ...KEYS, secretKey })).toBe(false);
+    expect(isSignedBy(message, signature.slice(1), { ...KEYS, secretKey })).toBe(false);
+  });
+
+  it('are what openssl says', () => {
+    const url = signUrl('http://example.test:3333/app/stream/llhls.m3u8?a=1', GOOD, KEYS);
+    const signature = queryParameter(url, 'signature') ?? '';
+    const bytes = execFileSync('openssl', ['dgst', '-sha1', '-hmac', KEYS.secretKey, '-binary'], { input: signedText(url, 'signature') });
+    expect(signature).toBe(bytes.toString('base64url'));
+    expect(url).toContain('?a=1&policy=');
+  });
+
+  it.each([
+    ['a://h/p?b=1&signature=x&c=2', 'a://h/p?b=1&c=2'],
+    ['a://h/p?Signature=x&b=1&SIGNATURE', 'a://h/p?b=1'],
+    ['a://h/p?signature=x', 'a://h/p'],
+    ['a://h/p?b=%20+&signature=x?y=z', 'a://h/p?b=%20+'],
+    ['a://h/p?b=1?signature=x', 'a://h/p?b=1'],
+    ['a://h/p?signatures=x&&b', 'a://h/p?signatures=x&&b'],
+  ])('of %s are over %s', (url, text) => {
+    expect(signedText(url, 'signature')).toBe(text);
+  });
+
+  it.each([
+    ['a://h?k=1&k=2', '1'],
+    ['a://h?K=1', null],
+    ['a://h?k', ''],
+    ['a://h?k=a%252Bb+c', 'a+b+c'],
+    ['a://h?x=1?k=2', null],
+    ['a://h', null],
+    ['a://h?k=%zz', '%zz'],
+  ])('stand in the query: of %s k is %j', (url, value) => {
+    expect(queryParameter(url, 'k')).toBe(value);
+  });
+});
+
+describe('SignedPolicyCheck', () => {
+  it('covers what it is enabled for, in its direction', () => {
+    expect([check.covers('incoming', 'rtmp'), check.covers('outgoing', 'llhls')]).toEqual([true, true]);
+    expect([check.covers('outgoing', 'rtmp'), check.covers('incoming', 'llhls'), check.covers('incoming', 'srt')]).toEqual(
+      Array.from({ length: 3 }, () => false),
+    );
+  });
+
+  it('lets in who has a good URL, without end or until stream_expire', () => {
+    expect(judge(signed(GOOD))).toMatchObject({ admitted: true, expiresAt: Number.POSITIVE_INFINITY });
+    expect(judge(signed({ ...GOOD, stream_expire: now + 5000 }))).toMatchObject({ admitted: true, expiresAt: now + 5000 });
+    expect(judge(signed({ ...GOOD, url_activate: now, unknown: 1 }))).toMatchObject({ admitted: true });
+  });
+
+  it.each<readonly [code: string, url: string]>([
+    ['url-unsigned', URL_],
+    ['url-unsigned', `${URL_}?policy=abc`],
+    ['url-unsigned', signed(GOOD).replace('policy=', 'Policy=')],
+    ['signature-wrong', `${URL_}?policy=e30&signature=`.concat('A'.repeat(27))],
+    ['signature-wrong', `${URL_}?policy=e30&signature=@@`],
+    ['signature-wrong', signed(GOOD, URL_, { ...KEYS, secretKey: 'another' })],
+    ['signature-wrong', signed(GOOD).replace('/stream', '/other')],
+    ['signature-wrong', signed(GOOD).replace(':1935', ':1936')],
+    ['signature-wrong', signed(GOOD).replace('?', '?more=1&')],
+    ['signature-wrong', signed(GOOD).replace('rtmp:', 'rtmps:')],
+    ['policy-unreadable', signed(['list'])],
+    ['policy-unreadable', signed('text')],
+    ['policy-unreadable', signed(null)],
+    ['policy-invalid', signed({})],
+    ['policy-invalid', signed({ url_expire: `${now + 1000}` })],
+    ['policy-invalid', signed({ url_expire: now + 0.5 })],
+    ['policy-invalid', signed({ url_expire: -1 })],
+    ['policy-invalid', signed({ ...GOOD, url_activate: 'soon' })],
+    ['policy-invalid', signed({ ...GOOD, stream_expire: null })],
+    ['policy-invalid', signed({ ...GOOD, allow_ip: '192.0.2.0/33' })],
+    ['policy-invalid', signed({ ...GOOD, real_ip: 'somewhere' })],
+    ['policy-invalid', signed({ ...GOOD, direction: 'sideways' })],
+    ['url-expired', signed({ url_expire: now })],
+    ['url-expired-seconds', signed({ url_expire: Math.floor(now / 1000) + 3600 })],
+    ['url-not-yet', signed({ ...GOOD, url_activate: now + 1 })],
+    ['stream-expired', signed({ ...GOOD, stream_expire: now })],
+    ['direction-wrong', signed({ ...GOOD, direction: 'outgoing' })],
+    ['address-wrong', signed({ ...GOOD, allow_ip: '198.51.100.9' })],
+    ['real-address-wrong', signed({ ...GOOD, real_ip: '192.0.2.0/24' })],
+  ])('refuses with %s: %s', (code, url) => {
+    expect(judge(url)).toMatchObject({ admitted: false, code });
+  });
+
+  it.each([
+    [{ allow_ip: '192.0.2.0/24' }],
+    [{ allow_ip: '192.0.2.7' }],
+    [{ allow_ip: '0.0.0.0/0' }],
+    [{ real_ip: '198.51.100.0/28' }],
+    [{ direction: 'incoming' }],
+  ])('lets in who keeps to %j', (more) => {
+    expect(judge(signed({ ...GOOD, ...more }))).toMatchObject({ admitted: true });
+  });
+
+  it('knows clients over IPv6, and IPv4 written as IPv6', () => {
+    const six = { client: { ...CLIENT, address: '2001:db8::5' } };
+    expect(judge(signed({ ...GOOD, allow_ip: '2001:db8::/32' }), six)).toMatchObject({ admitted: true });
+    expect(judge(signed({ ...GOOD, allow_ip: '192.0.2.0/24' }), six)).toMatchObject({ code: 'address-wrong' });
+    const mapped = { client: { ...CLIENT, address: '::ffff:192.0.2.7' } };
+    expect(judge(signed({ ...GOOD, allow_ip: '192.0.2.0/24' }), mapped)).toMatchObject({ admitted: true });
+  });
+
+  it('repeats nothing of the URL in what it says', () => {
+    const denied = judge(`${URL_}?policy=SECRET1&signature=SECRET2`);
+    expect(JSON.stringify(denied)).not.toContain('SECRET');
+  });
+});

@@ -1,0 +1,78 @@
+/** Lets only those in whose URL was signed with the key of the virtual host (`SignedPolicy`). */
+import type { SignedPolicyConfig } from '../config/index.ts';
+import { AddressSet } from '../util/address-set.ts';
+import type { Clock } from '../util/clock.ts';
+import type { AccessCheck, AccessProtocol, AccessRequest, Denied, Direction, Passed } from './access-check.ts';
+import { isSignedBy, type Policy, queryParameter, readPolicy } from './signed-url.ts';
+
+/** Times before this are those of somebody who counts seconds. */
+const FIRST_MS = 100_000_000_000;
+
+/** Why a URL is refused, from the first check to the last. */
+const DENIALS = {
+  'url-unsigned': 'the URL is not signed: it has no policy or no signature',
+  'signature-wrong': 'the signature is not that of this URL: it was signed with another key, for another URL or port, or changed since',
+  'policy-unreadable': 'the policy of the URL is no JSON object in base64url',
+  'policy-invalid': 'the policy of the URL has no url_expire, or a member that is no time in ms, no address or no direction',
+  'url-expired': 'the URL has expired (url_expire)',
+  'url-expired-seconds': 'the URL has expired (url_expire counts milliseconds, and this looks like seconds)',
+  'url-not-yet': 'the URL is not valid yet (url_activate)',
+  'stream-expired': 'the time of the session is over (stream_expire)',
+  'direction-wrong': 'the URL is for the other direction (direction)',
+  'address-wrong': 'the URL is for another address (allow_ip)',
+  'real-address-wrong': 'the URL is for another client address (real_ip)',
+} as const;
+const EXPIRY = 'the stream_expire of its signed URL has come';
+
+function deny(code: keyof typeof DENIALS): Denied {
+  return { admitted: false, code, reason: DENIALS[code] };
+}
+
+/** Answers at once. Nothing to close. */
+export class SignedPolicyCheck implements AccessCheck {
+  readonly #config: SignedPolicyConfig;
+  readonly #clock: Clock;
+
+  constructor(config: SignedPolicyConfig, clock: Clock) {
+    this.#config = config;
+    this.#clock = clock;
+  }
+
+  covers(direction: Direction, protocol: AccessProtocol): boolean {
+    const { providers, publishers } = this.#config.enables;
+    return (direction === 'incoming' ? providers : publishers).includes(protocol);
+  }
+
+  judge({ direction, url, client }: AccessRequest): Passed | Denied {
+    const { policyQueryKeyName, signatureQueryKeyName } = this.#config;
+    const text = queryParameter(url, policyQueryKeyName) ?? '';
+    const signature = queryParameter(url, signatureQueryKeyName) ?? '';
+    if (text === '' || signature === '') return deny('url-unsigned');
+    if (!isSignedBy(url, signature, this.#config)) return deny('signature-wrong');
+    const value = readPolicy(text);
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return deny('policy-unreadable');
+    if (!isPolicy(value)) return deny('policy-invalid');
+    const now = this.#clock.now();
+    const { url_expire: urlExpire, url_activate: urlActivate = 0, stream_expire: streamExpire = Number.POSITIVE_INFINITY } = value;
+    if (now >= urlExpire) return deny(urlExpire < FIRST_MS ? 'url-expired-seconds' : 'url-expired');
+    if (now < urlActivate) return deny('url-not-yet');
+    if (now >= streamExpire) return deny('stream-expired');
+    if (value.direction !== undefined && value.direction !== direction) return deny('direction-wrong');
+    if (value.allow_ip !== undefined && !new AddressSet([value.allow_ip]).has(client.address)) return deny('address-wrong');
+    if (value.real_ip !== undefined && !new AddressSet([value.real_ip]).has(client.realIp)) return deny('real-address-wrong');
+    return { admitted: true, expiresAt: streamExpire, expiry: EXPIRY };
+  }
+}
+
+/** A member that is not understood might have restricted somebody. */
+function isPolicy(value: object): value is Policy {
+  const { url_expire, url_activate, stream_expire, allow_ip, real_ip, direction } = value as Record<keyof Policy, unknown>;
+  const isTime = (time: unknown): boolean => typeof time === 'number' && Number.isSafeInteger(time) && time >= 0;
+  const isRange = (range: unknown): boolean => typeof range === 'string' && AddressSet.isAddress(range);
+  return (
+    isTime(url_expire) &&
+    [url_activate, stream_expire].every((time) => time === undefined || isTime(time)) &&
+    [allow_ip, real_ip].every((range) => range === undefined || isRange(range)) &&
+    (direction === undefined || direction === 'incoming' || direction === 'outgoing')
+  );
+}

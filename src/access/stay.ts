@@ -1,0 +1,57 @@
+/** The time that somebody who was let in may stay. */
+import type { Clock } from '../util/clock.ts';
+import type { Admitted, Passed } from './access-check.ts';
+
+/** The wall clock is looked at this often, ms: it may be set, and a timer cannot run for a month. */
+const LOOK_MS = 60_000;
+const OVER = 'the time that it was given is over';
+
+/** Has a timer from `begin` until its time is over or `close`, where there is a limit. */
+export class Stay implements Admitted {
+  readonly admitted = true;
+  #expiresAt = Number.POSITIVE_INFINITY;
+  #reason = OVER;
+  readonly #clock: Clock;
+  readonly #guard: (what: string, action: () => void) => () => void;
+  readonly #onClosed: (() => void)[] = [];
+  #timer: NodeJS.Timeout | null = null;
+  #closed = false;
+
+  /** `guard` makes what a timer calls, so that a fault costs nobody else. */
+  constructor(clock: Clock, guard: (what: string, action: () => void) => () => void) {
+    this.#clock = clock;
+    this.#guard = guard;
+  }
+
+  get expiresAt(): number {
+    return this.#expiresAt;
+  }
+
+  /** What one more check has said: the smallest limit counts. */
+  limit({ expiresAt, expiry = OVER, closed }: Passed): void {
+    if (closed !== undefined) this.#onClosed.push(closed);
+    if (expiresAt >= this.#expiresAt) return;
+    this.#expiresAt = expiresAt;
+    this.#reason = expiry;
+  }
+
+  begin(onExpired: (reason: string) => void): void {
+    if (this.#closed || this.#expiresAt === Number.POSITIVE_INFINITY) return;
+    const look = this.#guard('the end of a session whose time is over', () => {
+      this.#timer = null;
+      if (this.#closed) return;
+      const left = this.#expiresAt - this.#clock.now();
+      if (left <= 0) onExpired(this.#reason);
+      else this.#timer = setTimeout(look, Math.min(left, LOOK_MS));
+    });
+    this.#timer = setTimeout(look, Math.min(Math.max(0, this.#expiresAt - this.#clock.now()), LOOK_MS));
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    for (const closed of this.#onClosed) this.#guard('the end of an admission', closed)();
+  }
+}

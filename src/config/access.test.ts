@@ -1,0 +1,41 @@
+import { expect, test } from 'vitest';
+import { parseServerConfig, readVirtualHost } from './index.ts';
+
+const POLICY = { policyQueryKeyName: 'policy', signatureQueryKeyName: 'signature', secretKey: 'k' };
+
+function policy(changes: object): () => unknown {
+  return () => readVirtualHost({ name: 'v', signedPolicy: { ...POLICY, ...changes } });
+}
+
+test.each<readonly [message: string, changes: object]>([
+  ['signedPolicy.secretKey must not be empty', { secretKey: '' }],
+  ['signedPolicy.policyQueryKeyName must be letters, digits', { policyQueryKeyName: '' }],
+  ['signedPolicy.policyQueryKeyName must be letters, digits', { policyQueryKeyName: 'a=b' }],
+  ["signedPolicy.signatureQueryKeyName must not be 'Session'", { signatureQueryKeyName: 'Session' }],
+  ['signedPolicy.signatureQueryKeyName must not be policyQueryKeyName', { signatureQueryKeyName: 'POLICY' }],
+  ["enables.providers: unknown name 'rtpm' (expected: rtmp, srt, webrtc)", { enables: { providers: 'rtpm,srt' } }],
+  ["enables.publishers: unknown name 'llhs'", { enables: { publishers: 'webrtc,llhs' } }],
+  ["enables.publishers: 'ovt' cannot be protected: OVT carries no signed URL", { enables: { publishers: 'ovt' } }],
+  ["enables.providers: 'mpegts' cannot be protected", { enables: { providers: 'mpegts' } }],
+  ["enables.providers: 'rtsppull' cannot be protected", { enables: { providers: 'rtspPull' } }],
+  ["enables.providers: unknown name 'dash'", { enables: { providers: 'dash' } }],
+])('a signed policy is refused: %s', (message, changes) => {
+  expect(policy(changes)).toThrow(message);
+});
+
+test('a file with such a policy is refused with the element and its line', () => {
+  const file = (inner: string): string => `<Server version="8"><Name>s</Name><Type>origin</Type><IP>*</IP><Bind/>
+    <VirtualHosts><VirtualHost><Name>v</Name><SignedPolicy>
+      <PolicyQueryKeyName>policy</PolicyQueryKeyName><SignatureQueryKeyName>signature</SignatureQueryKeyName>
+      ${inner}
+    </SignedPolicy></VirtualHost></VirtualHosts></Server>`;
+  expect(() => parseServerConfig(file('<SecretKey></SecretKey>'), 'Server.xml')).toThrow(/secretKey must not be empty|SecretKey/);
+  expect(() => parseServerConfig(file('<SecretKey>k</SecretKey><Enables><Publishers>llhs</Publishers></Enables>'), 'Server.xml')).toThrow(
+    "enables.publishers: unknown name 'llhs'",
+  );
+});
+
+test('publishers that the reference had once protect nothing, and `hlsv3` is `hls`', () => {
+  const { typed } = readVirtualHost({ name: 'v', signedPolicy: { ...POLICY, enables: { publishers: 'dash, HLS, hlsv3,lldash,webrtc' } } });
+  expect(typed.signedPolicy?.enables).toEqual({ providers: [], publishers: ['hls', 'webrtc'] });
+});

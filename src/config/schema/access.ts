@@ -1,0 +1,93 @@
+/** Access control of a virtual host: who has to show a signed URL, or is asked about. */
+import type { Static } from '@sinclair/typebox';
+import { type Fail, finishing, integer, object, REFUSED, text, words } from './field.ts';
+
+/** Ways in that can be protected: their peers ask by a URL of their own. */
+const PROVIDERS: readonly string[] = ['rtmp', 'srt', 'webrtc'];
+const PUBLISHERS: readonly string[] = ['webrtc', 'llhls', 'hls', 'thumbnail', 'srt'];
+/** Other words for a publisher. */
+const SAME: Readonly<Record<string, string>> = { hlsv3: 'hls' };
+/** Publishers of earlier versions of the reference: nothing is served by them, so nothing stays open. */
+const GONE: readonly string[] = ['dash', 'lldash'];
+/** What cannot be protected and is not to be believed safe. */
+const OPEN_WAYS: Readonly<Record<string, string>> = {
+  ovt: 'OVT carries no signed URL: let its port be reached by edges only',
+  mpegts: 'MPEG-TS has no URL: let its port be reached by encoders only',
+  rtsp: 'streams of RTSP are pulled by the server itself',
+  rtsppull: 'streams of RTSP are pulled by the server itself',
+  rtspc: 'streams of RTSP are pulled by the server itself',
+  file: 'files are played by the server itself',
+  push: 'pushes are begun through the API only',
+};
+
+function checked(names: readonly string[], key: string, known: readonly string[], fail: Fail): string[] {
+  const meant = names.map((name) => SAME[name] ?? name).filter((name) => key === 'providers' || !GONE.includes(name));
+  for (const name of meant) {
+    const why = OPEN_WAYS[name];
+    if (known.includes(name)) continue;
+    if (why === undefined) fail(`enables.${key}: unknown name '${name}' (expected: ${known.join(', ')})`, key);
+    else fail(`enables.${key}: '${name}' cannot be protected: ${why} (expected: ${known.join(', ')})`, key);
+  }
+  return [...new Set(meant)];
+}
+
+const EnablesSchema = object(
+  'Where it applies',
+  {
+    providers: words('Providers, separated by commas: `rtmp`, `srt`, `webrtc`', { default: [] }),
+    publishers: words('Publishers, separated by commas: `webrtc`, `llhls`, `hls`, `thumbnail`, `srt`', { default: [] }),
+  },
+  {
+    default: {},
+    finish: finishing<{ providers: string[]; publishers: string[] }>((value, fail) => {
+      value.providers = checked(value.providers, 'providers', PROVIDERS, fail);
+      value.publishers = checked(value.publishers, 'publishers', PUBLISHERS, fail);
+    }),
+  },
+);
+
+interface PolicyFinish {
+  readonly policyQueryKeyName: string;
+  readonly signatureQueryKeyName: string;
+  readonly secretKey: string;
+}
+
+/** As keys stand in a query. The server has parameters of its own. */
+const QUERY_KEY = /^[\w.~-]+$/;
+const OWN_KEYS: readonly string[] = ['session', 'direction', 'transport', 'format', 'stream_key'];
+
+/** `<SignedPolicy>`. */
+export const SignedPolicySchema = object(
+  `Lets only signed URLs in: ${REFUSED}`,
+  {
+    policyQueryKeyName: text('Query key of the policy'),
+    signatureQueryKeyName: text('Query key of the signature'),
+    secretKey: text('Key of the signatures; not empty'),
+    enables: EnablesSchema,
+  },
+  {
+    finish: finishing<PolicyFinish>((value, fail) => {
+      for (const key of ['policyQueryKeyName', 'signatureQueryKeyName'] as const) {
+        if (!QUERY_KEY.test(value[key])) fail(`signedPolicy.${key} must be letters, digits and _ . ~ -, but got '${value[key]}'`, key);
+        else if (OWN_KEYS.includes(value[key].toLowerCase()))
+          fail(`signedPolicy.${key} must not be '${value[key]}', which means something else in a URL`, key);
+      }
+      if (value.policyQueryKeyName.toLowerCase() === value.signatureQueryKeyName.toLowerCase())
+        fail('signedPolicy.signatureQueryKeyName must not be policyQueryKeyName', 'signatureQueryKeyName');
+      // Anybody could sign.
+      if (value.secretKey === '') fail('signedPolicy.secretKey must not be empty', 'secretKey');
+    }),
+  },
+);
+/** The typed form of `<SignedPolicy>`: usable keys, a secret, and known words in lower case. */
+export type SignedPolicyConfig = Static<typeof SignedPolicySchema>;
+
+/** `<AdmissionWebhooks>`. */
+export const AdmissionWebhooksSchema = object(`Asks a control server whom to let in: ${REFUSED}`, {
+  controlServerUrl: text('URL of the control server', { form: 'url' }),
+  secretKey: text('Key that signs the requests; may be empty', { default: '' }),
+  timeout: integer('Refuses when there is no answer for this long, ms', { default: 3000, minimum: 1 }),
+  enables: EnablesSchema,
+});
+/** The typed form of `<AdmissionWebhooks>`; one that is enabled is refused (`not-built.ts`); `timeout` in ms. */
+export type AdmissionWebhooksConfig = Static<typeof AdmissionWebhooksSchema>;
