@@ -2,6 +2,8 @@
 import { mkdir } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
+import { AccessControls, accessSettingsOf } from './access/access-controls.ts';
+import { tellDenied } from './access/tell-denied.ts';
 import { Health } from './api/health.ts';
 import { startApi } from './api/start-api.ts';
 import { OriginMaps } from './cluster/origin-maps.ts';
@@ -175,7 +177,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   running.push(disks);
   await disks.start();
   const token = config.managers.api.accessToken;
-  const access = token === '' ? await loadOrCreateAccessToken(stateFolder, logger) : { token, file: null };
+  const apiAccess = token === '' ? await loadOrCreateAccessToken(stateFolder, logger) : { token, file: null };
   const store = new StateStore(join(stateFolder, 'vhosts'), logger);
   const pullStore = new PullDocumentStore(join(stateFolder, 'pulls'), logger);
   running.push({ keeps: true, stop: () => store.settle() }, { keeps: true, stop: () => pullStore.settle() });
@@ -195,11 +197,14 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   const publishers = new Map<PublisherKind, Publisher>();
   const sources: PullSource[] = [];
   const services: Service[] = [];
+  const access = new AccessControls({ clock, logger, tell: tellDenied(logger) });
   const orchestrator = new Orchestrator({
     ...{ clock, logger, queues, store, publishers, transcoder },
     ...limits.perApplication,
     onHostsChanged: (virtualHosts) => {
-      delivery.setHosts(virtualHosts.map(servedHostOf));
+      const hosts = virtualHosts.map(servedHostOf);
+      access.follow(hosts);
+      delivery.setHosts(hosts);
       originMaps.follow(virtualHosts);
       certificates.follow(virtualHosts);
     },
@@ -239,7 +244,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   const writing = writingFolders(config, stateFolder);
   const context: ServiceContext = {
     ...{ config, stateFolder, writing, reading: readingFolders(config, stateFolder), clock, logger, patience, conditions, openings },
-    ...{ limits, certificates, orchestrator, pulls, finder, originMaps, queues, delivery, restingSources },
+    ...{ limits, certificates, orchestrator, access, pulls, finder, originMaps, queues, delivery, restingSources },
   };
   const started = <S extends Service>(service: S): S => {
     services.push(service);
@@ -277,7 +282,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   // The ports: the API's first, which tells that the server starts, and that it stops until all else has.
   const api = await startApi(config, {
     ...{ orchestrator, recordings, dumps, pushes, pulls, reading, writing, limits, openings, health, logger, patience },
-    accessToken: access.token,
+    accessToken: apiAccess.token,
     reloadCertificates: (virtualHosts) => certificates.reload(virtualHosts),
     codecModules: () => transcoder.codecModules(),
     srtLinks: services.flatMap(({ srtLinks = [] }) => srtLinks),
@@ -289,11 +294,12 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   for (const service of services) await service.listen?.();
   openings.check();
   for (const service of services) service.started?.();
-  return bannerOf(config, { version, accessToken: access.token, tokenFile: access.file });
+  return bannerOf(config, { version, accessToken: apiAccess.token, tokenFile: apiAccess.file });
 }
 
 /** What delivery threads know of a virtual host. */
 function servedHostOf({ name, hostNames, definition }: VirtualHost): ServedHost {
   const { origins, originMapStore } = definition.config;
-  return { name, hostNames, hasOrigins: (origins?.origin.length ?? 0) > 0 || originMapStore !== undefined };
+  const hasOrigins = (origins?.origin.length ?? 0) > 0 || originMapStore !== undefined;
+  return { name, hostNames, hasOrigins, access: accessSettingsOf(definition.config) };
 }

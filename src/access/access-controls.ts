@@ -35,11 +35,16 @@ export interface ControlledHost extends NamedHosts {
   readonly access?: AccessSettings | undefined;
 }
 
-/** What of a definition is about access; undefined when nothing is protected. */
-export function accessSettingsOf({ signedPolicy }: VirtualHostConfig): AccessSettings | undefined {
-  if (signedPolicy === undefined) return undefined;
-  const { providers, publishers } = signedPolicy.enables;
-  return providers.length + publishers.length === 0 ? undefined : { signedPolicy };
+/** Their identity tells whether a virtual host is the same as before. */
+const SETTINGS = new WeakMap<VirtualHostConfig, AccessSettings>();
+
+/** What of a definition is about access, the same object for the same definition; undefined when nothing is protected. */
+export function accessSettingsOf(config: VirtualHostConfig): AccessSettings | undefined {
+  const { providers = [], publishers = [] } = config.signedPolicy?.enables ?? {};
+  if (config.signedPolicy === undefined || providers.length + publishers.length === 0) return undefined;
+  const settings = SETTINGS.get(config) ?? { signedPolicy: config.signedPolicy };
+  SETTINGS.set(config, settings);
+  return settings;
 }
 
 /** The checks of one virtual host, in the order in which they are asked. */

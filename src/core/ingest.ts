@@ -65,7 +65,16 @@ export interface SourcePacket {
 
 /** Why a stream or session ended: `code` for machines, `detail` for the log. */
 export interface CloseReason {
-  readonly code: 'peer-left' | 'peer-error' | 'timeout' | 'replaced' | 'deleted' | 'application-restart' | 'shutdown' | 'denied';
+  readonly code:
+    | 'peer-left'
+    | 'peer-error'
+    | 'timeout'
+    | 'replaced'
+    | 'deleted'
+    | 'application-restart'
+    | 'shutdown'
+    | 'denied'
+    | 'expired';
   readonly detail: string;
 }
 

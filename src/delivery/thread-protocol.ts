@@ -1,6 +1,6 @@
 /** Messages between the delivery pool (main thread) and its threads. Main sends them in batches, in order. */
+import type { ControlledHost } from '../access/access-controls.ts';
 import type { CrossDomainRules } from '../access/cross-domains.ts';
-import type { NamedHosts } from '../core/host-table.ts';
 import type { WantedStream } from '../core/origins.ts';
 import type { Patience } from '../util/patience.ts';
 import type { ThreadAdmission } from './admission.ts';
@@ -74,7 +74,7 @@ export interface SessionEvent {
 }
 
 /** A virtual host as threads need it. */
-export interface ServedHost extends NamedHosts {
+export interface ServedHost extends ControlledHost {
   /** Streams that are not there may be pulled from origins. */
   readonly hasOrigins?: boolean;
 }

@@ -1,4 +1,5 @@
 /** What a service is to the server: what it is given, and what it gives back. */
+import type { Gatekeeper } from '../access/access-check.ts';
 import type { OriginMaps } from '../cluster/origin-maps.ts';
 import type { ServerConfig } from '../config/index.ts';
 import type { Application } from '../core/application.ts';
@@ -38,6 +39,8 @@ export interface ServiceContext {
   readonly certificates: CertificateStore;
   /** Has no application before all services are started. */
   readonly orchestrator: Orchestrator;
+  /** Who may publish and play, by the virtual hosts of the moment. */
+  readonly access: Gatekeeper;
   readonly pulls: PullRegistry;
   /** Finds streams that viewers ask for and that are not there. */
   readonly finder: StreamFinder;

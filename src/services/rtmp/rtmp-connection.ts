@@ -1,5 +1,6 @@
 /** One accepted socket: handshake, chunk streams, acknowledgements, deadlines, and the log of its life. */
 import type { Socket } from 'node:net';
+import type { Gatekeeper } from '../../access/access-check.ts';
 import { foreignCodecName } from '../../containers/flv/fourcc.ts';
 import type { CloseReason, IngestGate, SourceTrack } from '../../core/ingest.ts';
 import type { SocketReader } from '../../native/tcp/socket-reader.ts';
@@ -42,6 +43,8 @@ export interface RtmpConnectionOptions {
   readonly reader: SocketReader;
   readonly scheme: 'rtmp' | 'rtmps';
   readonly gate: IngestGate;
+  /** Absent: everybody may publish. */
+  readonly access?: Gatekeeper | undefined;
   readonly turns: Turns;
   readonly logger: Logger;
   readonly clock: Clock;
@@ -115,10 +118,11 @@ export class RtmpConnection {
     this.#control = new ConnectionControl({ reader: this.#reader, send: (message) => this.#send(message) });
     this.#session = new RtmpSession({
       gate: options.gate,
+      access: options.access,
       limits,
       timeouts: options.timeouts,
       clientId: options.id,
-      link: this.#link({ scheme: options.scheme, peer }),
+      link: this.#link({ scheme: options.scheme, peer, client: options.client }),
     });
     this.#listen(options.onClosed);
     this.#logger.info({ scheme: options.scheme }, 'RTMP connection opened');
@@ -163,7 +167,7 @@ export class RtmpConnection {
       if (this.#lingerUntil !== null && now >= this.#lingerUntil) this.#socket.destroy();
       return;
     }
-    const isSilent = this.bytesIn === this.#seenBytes && this.#waiting === null;
+    const isSilent = this.bytesIn === this.#seenBytes && this.#waiting === null && !this.#session.judging;
     if (!isSilent) {
       this.#seenBytes = this.bytesIn;
       this.#bytesSeenAt = now;
@@ -216,12 +220,12 @@ export class RtmpConnection {
     else close();
   }
 
-  #link(end: { scheme: 'rtmp' | 'rtmps'; peer: string }): SessionLink {
+  #link(end: { scheme: 'rtmp' | 'rtmps'; peer: string; client: ClientEnd }): SessionLink {
     const socket = this.#socket;
     return {
       local: { host: plainAddress(socket.localAddress), port: socket.localPort ?? 0, scheme: end.scheme },
       sourceUrl: `TCP://${end.peer}`,
-      client: this.#client,
+      client: end.client,
       send: (message) => this.#send(message),
       onPublishing: (vhost, target) => this.#onPublishing(vhost, target),
       onStarted: (tracks) => this.#logger.info({ tracks: tracks.map(trackLabel) }, 'RTMP stream started'),
@@ -241,6 +245,7 @@ export class RtmpConnection {
       },
       close: (reason) => this.close(reason),
       closeAfterFlush: (reason) => this.#closeAfterFlush(reason),
+      failed: (error) => this.#closeOnError(error),
       onRefused: ({ who, ...refusal }) => tellRefused(this.#connectionLogger, who, refusal),
     };
   }

@@ -1,4 +1,6 @@
 /** Options of the RTMP provider and what they are when not given. */
+
+import type { Gatekeeper } from '../../access/access-check.ts';
 import type { IngestGate } from '../../core/ingest.ts';
 import type { Certificate } from '../../delivery/tls/certificate-choice.ts';
 import type { ConnectionGate } from '../../transport/proxy/connection-gate.ts';
@@ -84,6 +86,8 @@ export const DEFAULT_RTMP_LIMITS: RtmpLimits = {
 /** What a provider needs. */
 export interface RtmpProviderOptions {
   readonly gate: IngestGate;
+  /** Who may publish; absent: everybody. */
+  readonly access?: Gatekeeper;
   readonly logger: Logger;
   readonly clock: Clock;
   /** Address to listen on. */

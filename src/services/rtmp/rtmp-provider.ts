@@ -212,6 +212,7 @@ export class RtmpProvider {
       reader: this.#reader,
       scheme: this.#scheme,
       gate: this.#options.gate,
+      access: this.#options.access,
       turns: this.#turns,
       logger: this.#logger.limited,
       clock: this.#options.clock,

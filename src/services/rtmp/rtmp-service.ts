@@ -19,13 +19,13 @@ import { RtmpProvider } from './rtmp-provider.ts';
 
 /** One provider for each port on every address of the server. */
 export function startRtmp(context: ServiceContext): Service {
-  const { config, orchestrator, openings, limits, certificates, restingSources, clock, patience } = context;
+  const { config, orchestrator, access, openings, limits, certificates, restingSources, clock, patience } = context;
   const { rtmp } = config.bind.providers;
   if (rtmp === undefined) return {};
   const logger = context.logger.child({ provider: 'rtmp' });
   const providers: RtmpProvider[] = [];
   const options = {
-    ...{ gate: orchestrator, logger, clock, turns: limits.newcomers, timeouts: withPatience(DEFAULT_RTMP_TIMEOUTS, patience) },
+    ...{ gate: orchestrator, access, logger, clock, turns: limits.newcomers, timeouts: withPatience(DEFAULT_RTMP_TIMEOUTS, patience) },
     onArrival: () => restingSources.rouse(),
   };
   const provide = (place: { readonly host: string; readonly port: number; readonly tls?: [] }): RtmpProvider => {

@@ -1,8 +1,10 @@
 /** What a connected publisher asks for, step by step: connect, createStream, publish, media, unpublish. */
+import { type AccessRequest, type Admitted, type Gatekeeper, OPEN_GATE, type Verdict, whenJudged } from '../../access/access-check.ts';
 import { parseMetadata } from '../../containers/flv/metadata.ts';
 import { type CloseReason, type IngestGate, IngestRefused, type IngestStream, type SourceTrack } from '../../core/ingest.ts';
 import { ProviderKind, SourceType } from '../../core/kinds.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
+import type { ClientEnd } from '../../wire/proxy/proxy-header.ts';
 import { readAggregate } from '../../wire/rtmp/aggregate.ts';
 import { AmfObject, type AmfValue } from '../../wire/rtmp/amf.ts';
 import { parseCommand, parseDataEvent, type RtmpCommand } from '../../wire/rtmp/command.ts';
@@ -29,8 +31,8 @@ export interface SessionLink {
   readonly local: LocalEnd;
   /** Shown as the URL of the source, `TCP://address:port`. */
   readonly sourceUrl: string;
-  /** Address of the peer. */
-  readonly client: string;
+  /** Where the peer is. */
+  readonly client: ClientEnd;
   send(message: RtmpMessage): void;
   /** The publication is open: media messages may be as long as their limit. */
   onPublishing(vhost: string, target: PublishTarget): void;
@@ -51,6 +53,8 @@ export interface SessionLink {
   close(reason: CloseReason): void;
   /** Cuts the connection once what was sent has left. */
   closeAfterFlush(reason: CloseReason): void;
+  /** Whatever was thrown outside of a message: ends the connection as if a message had thrown it. */
+  failed(error: unknown): void;
   /** Tells the log whom the peer was refused to be, and why. */
   onRefused(refusal: SessionRefusal): void;
 }
@@ -80,10 +84,17 @@ const NO_APPLICATION = 'The URL names no application: it must be rtmp://HOST/APP
 const NOT_PLAYED = 'RTMP is for publishing only: play this stream by LL-HLS, WebRTC or SRT.';
 
 interface Publication {
+  readonly admitted: Admitted;
   readonly ingest: IngestStream;
   readonly feed: PublishFeed;
   /** As the client wrote it in `publish`, query apart. */
   readonly keyName: string;
+}
+
+/** A `publish` that waits for its verdict. Nothing is read meanwhile, but the read that brought it may have brought more. */
+interface Judging {
+  readonly cancel: () => void;
+  readonly messages: RtmpMessage[];
 }
 
 /** Judges the messages of one connection. Throws `ProtocolError` for what no publisher may send. */
@@ -93,6 +104,7 @@ export class RtmpSession {
   /** Data messages that could not be read. */
   malformedData = 0;
   readonly #gate: IngestGate;
+  readonly #access: Gatekeeper;
   readonly #link: SessionLink;
   readonly #limits: RtmpLimits;
   readonly #timeouts: RtmpTimeouts;
@@ -101,9 +113,18 @@ export class RtmpSession {
   #announcedKey = '';
   #uncountedBytes = 0;
   #publication: Publication | null = null;
+  #judging: Judging | null = null;
 
-  constructor(options: { gate: IngestGate; link: SessionLink; limits: RtmpLimits; timeouts: RtmpTimeouts; clientId: number }) {
+  constructor(options: {
+    gate: IngestGate;
+    access?: Gatekeeper | undefined;
+    link: SessionLink;
+    limits: RtmpLimits;
+    timeouts: RtmpTimeouts;
+    clientId: number;
+  }) {
     this.#gate = options.gate;
+    this.#access = options.access ?? OPEN_GATE;
     this.#link = options.link;
     this.#limits = options.limits;
     this.#timeouts = options.timeouts;
@@ -115,8 +136,17 @@ export class RtmpSession {
     return this.#publication?.feed ?? null;
   }
 
+  /** It waits to hear whether it may publish: what the peer sent is left unread, so its silence means nothing. */
+  get judging(): boolean {
+    return this.#judging !== null;
+  }
+
   /** Any message but protocol control. */
   receive(message: RtmpMessage): void {
+    if (this.#judging !== null) {
+      this.#judging.messages.push(message);
+      return;
+    }
     switch (message.typeId) {
       case MessageType.AUDIO:
         this.#publication?.feed.pushAudio(message.payload, message.timestamp);
@@ -156,6 +186,9 @@ export class RtmpSession {
   end(reason: CloseReason): FeedCounters | null {
     const publication = this.#publication;
     this.#publication = null;
+    this.#judging?.cancel();
+    this.#judging = null;
+    publication?.admitted.close();
     publication?.ingest.close(reason);
     return publication?.feed ?? null;
   }
@@ -238,8 +271,44 @@ export class RtmpSession {
       this.#link.closeAfterFlush({ code: 'denied', detail: 'publish without a stream name' });
       return;
     }
+    const { address, port } = this.#link.client;
+    const request: AccessRequest = {
+      direction: 'incoming',
+      protocol: 'rtmp',
+      url: target.url,
+      client: { address, port, realIp: address },
+    };
+    const cancel = whenJudged(
+      this.#access.admit({ host: target.host }, request),
+      (verdict) => this.#judged(verdict, target, key),
+      (error) => this.#link.failed(error),
+    );
+    if (cancel === null) return;
+    this.#judging = { cancel, messages: [] };
+    this.#link.pauseReading();
+  }
+
+  #judged(verdict: Verdict, target: PublishTarget, key: string): void {
+    const { messages = [] } = this.#judging ?? {};
+    const hasWaited = this.#judging !== null;
+    this.#judging = null;
+    if (verdict.admitted) this.#begin(verdict, target, key);
+    else {
+      const { code, reason } = verdict;
+      this.#link.send(refused('NetStream.Publish.Rejected', `Access denied: ${reason}.`));
+      this.#link.closeAfterFlush({ code: 'denied', detail: `access denied, ${code}: ${reason}` });
+    }
+    if (!hasWaited || this.#publication === null) return;
+    for (const message of messages) this.receive(message);
+    this.#link.resumeReading();
+  }
+
+  #begin(admitted: Admitted, target: PublishTarget, key: string): void {
     const ingest = this.#openIngest(target);
-    if (ingest === null) return;
+    if (ingest === null) {
+      admitted.close();
+      return;
+    }
     const feed = new PublishFeed({
       stream: ingest,
       limits: this.#limits,
@@ -248,7 +317,11 @@ export class RtmpSession {
       onMalformed: (what) => this.#link.onMalformed(what),
       onUnsupported: (what, codec) => this.#link.onUnsupported(what, codec),
     });
-    this.#publication = { ingest, feed, keyName: parseStreamKey(key).name };
+    this.#publication = { admitted, ingest, feed, keyName: parseStreamKey(key).name };
+    admitted.begin((reason) => {
+      this.#link.send(refused('NetStream.Publish.Rejected', `The publication is over: ${reason}.`));
+      this.#link.closeAfterFlush({ code: 'expired', detail: reason });
+    });
     ingest.countBytes(this.#uncountedBytes);
     this.#uncountedBytes = 0;
     this.#link.onPublishing(ingest.vhost, target);
@@ -266,7 +339,7 @@ export class RtmpSession {
           provider: ProviderKind.RTMP,
           sourceType: SourceType.RTMP,
           sourceUrl: this.#link.sourceUrl,
-          client: this.#link.client,
+          client: this.#link.client.address,
           onClose: (reason) => this.#sendAway(reason, target),
           onCongested: () => this.#link.pauseReading(),
           onRelieved: () => this.#link.resumeReading(),
@@ -311,6 +384,7 @@ export class RtmpSession {
       return;
     }
     this.#publication = null;
+    publication.admitted.close();
     publication.ingest.close({ code: 'peer-left', detail: command.name });
     this.#link.onUnpublished(publication.feed);
   }

@@ -113,7 +113,7 @@ function publish(input: Buffer): number {
     link: {
       local: { host: '127.0.0.1', port: 1935, scheme: 'rtmp' },
       sourceUrl: 'TCP://127.0.0.1:1',
-      client: '127.0.0.1',
+      client: { address: '127.0.0.1', port: 1 },
       send,
       onPublishing: () => undefined,
       onStarted: () => undefined,
@@ -125,6 +125,7 @@ function publish(input: Buffer): number {
       endRest: () => undefined,
       close: () => undefined,
       closeAfterFlush: () => undefined,
+      failed: () => undefined,
       onRefused: () => undefined,
     },
   });
