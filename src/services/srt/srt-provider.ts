@@ -1,4 +1,5 @@
 /** The SRT listener for encoders: every accepted caller publishes one transport stream. */
+import { type Gatekeeper, OPEN_GATE } from '../../access/access-check.ts';
 import type { IngestGate, IngestStream } from '../../core/ingest.ts';
 import type { StarterLimits } from '../../ingest/stream-starter.ts';
 import type { AudioLabel } from '../../ingest/transport-track.ts';
@@ -12,8 +13,9 @@ import type { Logger } from '../../util/logger.ts';
 import { tellRefused } from '../../util/refused.ts';
 import type { PeerAddress } from '../../wire/srt/link.ts';
 import type { SrtCall, SrtSession } from '../../wire/srt/multiplexer.ts';
-import { describeRejection, type RejectionCode } from '../../wire/srt/rejection.ts';
+import { describeRejection, RejectionCode } from '../../wire/srt/rejection.ts';
 import type { SrtTarget } from '../../wire/srt/stream-id.ts';
+import { admitCaller, type LimitedSession } from './srt-admission.ts';
 import { DEFAULT_SRT_TIMEOUTS, type Refusal, SrtPublication, type SrtTimeouts } from './srt-publication.ts';
 
 /** How often deadlines are looked at. */
@@ -24,6 +26,8 @@ export const MAX_SRT_ENCODERS = 2000;
 /** What is listened on, and where streams go. Timeouts that are not given have their defaults. */
 export interface SrtProviderOptions extends SrtListenerConfig {
   readonly gate: IngestGate;
+  /** Who may publish; absent: everybody. */
+  readonly access?: Gatekeeper;
   readonly logger: Logger;
   readonly clock: Clock;
   /** Labels for the audio tracks of a stream that was let in (`AudioMap`). */
@@ -102,6 +106,16 @@ export class SrtProvider {
   }
 
   #open(call: SrtCall, target: SrtTarget, port: SrtUdpPort): SrtSession | RejectionCode {
+    const session = admitCaller(this.#options.access ?? OPEN_GATE, {
+      ...{ direction: 'incoming', call, target, now: () => port.now() },
+      open: () => this.#publish(call, target, port),
+      onFault: (error) => this.#logger.limited.error({ err: error }, 'SRT connection failed inside the server'),
+    });
+    if (session === RejectionCode.UNAUTHORIZED) this.refused += 1;
+    return session;
+  }
+
+  #publish(call: SrtCall, target: SrtTarget, port: SrtUdpPort): LimitedSession | RejectionCode {
     this.#lastSession += 1;
     const opened = SrtPublication.open({
       id: this.#lastSession,

@@ -10,10 +10,11 @@ import type { Clock } from '../../util/clock.ts';
 import { faultDetail } from '../../util/fault-detail.ts';
 import type { Logger } from '../../util/logger.ts';
 import type { SrtCloseReason, SrtConnection } from '../../wire/srt/connection.ts';
-import type { SrtCall, SrtSession } from '../../wire/srt/multiplexer.ts';
+import type { SrtCall } from '../../wire/srt/multiplexer.ts';
 import { RejectionCode } from '../../wire/srt/rejection.ts';
 import type { SrtStatistics } from '../../wire/srt/statistics.ts';
 import type { SrtTarget } from '../../wire/srt/stream-id.ts';
+import type { LimitedSession } from './srt-admission.ts';
 
 /** All in milliseconds, on top of the latency of the connection. */
 export interface SrtTimeouts {
@@ -81,7 +82,7 @@ interface Opened {
 }
 
 /** Owns its connection. It ends with a reason, whoever ends it. */
-export class SrtPublication implements SrtSession, WatchedLink {
+export class SrtPublication implements LimitedSession, WatchedLink {
   readonly labels: LinkLabels;
   readonly logger: Logger;
   readonly #options: SrtPublicationOptions;
@@ -176,6 +177,10 @@ export class SrtPublication implements SrtSession, WatchedLink {
   onClosed(reason: SrtCloseReason): void {
     this.close({ code: CLOSE_CODES[reason.code], detail: reason.detail });
     this.#options.onClosed(this);
+  }
+
+  expire(reason: string): void {
+    this.close({ code: 'expired', detail: reason });
   }
 
   /** Ends the stream and the connection. Idempotent. */

@@ -1,4 +1,5 @@
 /** Serves outbound streams to SRT players that call. */
+import { type Gatekeeper, OPEN_GATE } from '../../access/access-check.ts';
 import { canCarry } from '../../containers/mpegts/stream-type.ts';
 import { defaultPlaylist } from '../../core/default-playlist.ts';
 import { PublisherKind } from '../../core/kinds.ts';
@@ -20,6 +21,7 @@ import type { PeerAddress } from '../../wire/srt/link.ts';
 import type { SrtCall, SrtSession } from '../../wire/srt/multiplexer.ts';
 import { describeRejection, RejectionCode } from '../../wire/srt/rejection.ts';
 import type { SrtTarget } from '../../wire/srt/stream-id.ts';
+import { admitCaller } from './srt-admission.ts';
 import { SrtStream } from './srt-stream.ts';
 import { SrtViewer } from './srt-viewer.ts';
 
@@ -34,6 +36,13 @@ export interface SrtEgressOptions extends SrtListenerConfig {
   readonly maxConnections?: number;
 }
 
+interface SrtPlayRequest {
+  readonly call: SrtCall;
+  readonly target: SrtTarget;
+  readonly port: SrtUdpPort;
+  readonly virtualHostFor: SrtEgressOptions['virtualHostFor'];
+}
+
 /** Registered in the core, which closes the streams. The server calls `listen` for each address, and `stop`. */
 export class SrtPublisher implements Publisher {
   readonly kind = PublisherKind.SRT;
@@ -42,18 +51,25 @@ export class SrtPublisher implements Publisher {
   readonly #logger: Logger;
   readonly #clock: Clock;
   readonly #finder: StreamFinder | null;
+  readonly #access: Gatekeeper;
   /** By virtual host, application and stream. */
   readonly #streams = new Map<string, SrtStream>();
   readonly #listeners: SrtListener[] = [];
   readonly #reporter: LinkReporter;
   #lastSession = 0;
 
-  /** `finder` finds streams that are not there; without it nothing is looked for. */
-  constructor(options: { readonly logger: Logger; readonly clock: Clock; readonly finder?: StreamFinder }) {
+  /** `finder` finds streams that are not there; without it nothing is looked for. `access`: who may play; absent: everybody. */
+  constructor(options: {
+    readonly logger: Logger;
+    readonly clock: Clock;
+    readonly finder?: StreamFinder;
+    readonly access?: Gatekeeper;
+  }) {
     this.#logger = options.logger;
     this.#clock = options.clock;
     this.#reporter = new LinkReporter(options);
     this.#finder = options.finder ?? null;
+    this.#access = options.access ?? OPEN_GATE;
   }
 
   /** Ports listened on. */
@@ -95,7 +111,7 @@ export class SrtPublisher implements Publisher {
       mode: 'request',
       clock: this.#clock,
       maxConnections: options.maxConnections ?? MAX_SRT_VIEWERS,
-      open: (call, target, port) => this.#open({ call, target, port, virtualHostFor: options.virtualHostFor }),
+      open: (call, target, port) => this.#admit({ call, target, port, virtualHostFor: options.virtualHostFor }),
       onRefused: (peer, code, why) => this.#refuse(peer, describeRejection(code), why ?? describeRejection(code)),
       onError: (error) => this.#logger.error({ err: error }, 'SRT listener failed'),
       onFault: (error) => this.#logger.limited.error({ err: error }, 'SRT viewer failed inside the server'),
@@ -112,12 +128,18 @@ export class SrtPublisher implements Publisher {
     await Promise.all(this.#listeners.splice(0).map((listener) => listener.stop('the SRT publisher stops')));
   }
 
-  #open(request: {
-    readonly call: SrtCall;
-    readonly target: SrtTarget;
-    readonly port: SrtUdpPort;
-    readonly virtualHostFor: SrtEgressOptions['virtualHostFor'];
-  }): SrtSession | RejectionCode {
+  #admit(request: SrtPlayRequest): SrtSession | RejectionCode {
+    const { call, target, port } = request;
+    const session = admitCaller(this.#access, {
+      ...{ direction: 'outgoing', call, target, now: () => port.now() },
+      open: () => this.#open(request),
+      onFault: (error) => this.#logger.limited.error({ err: error }, 'SRT viewer failed inside the server'),
+    });
+    if (session === RejectionCode.UNAUTHORIZED) this.refused += 1;
+    return session;
+  }
+
+  #open(request: SrtPlayRequest): SrtViewer | RejectionCode {
     const { call, target, port, virtualHostFor } = request;
     const vhost = virtualHostFor(target.host);
     const fileName = target.playlist ?? DEFAULT_PLAYLIST_FILE;

@@ -26,14 +26,14 @@ type SrtBind = NonNullable<ServerConfig['bind']['providers']['srt']>;
 
 /** The providers and the publisher of SRT. */
 export function startSrt(context: ServiceContext): Service {
-  const { config, orchestrator, openings, limits, finder, clock, patience } = context;
+  const { config, orchestrator, access, openings, limits, finder, clock, patience } = context;
   const { refusals } = limits;
   const maxWrongKeysPerSecond = config.limits.perAddress.keyTrials;
   const { srt: ingest } = config.bind.providers;
   const { srt: egress } = config.bind.publishers;
   const logger = context.logger.child({ provider: 'srt' });
   const virtualHostFor = (nameOrHost: string): string | null => orchestrator.virtualHostFor(nameOrHost)?.name ?? null;
-  const publisher = new SrtPublisher({ logger: context.logger.child({ publisher: 'srt' }), clock, finder });
+  const publisher = new SrtPublisher({ logger: context.logger.child({ publisher: 'srt' }), clock, finder, access });
   const providers: SrtProvider[] = [];
   return {
     publishers: [publisher],
@@ -47,7 +47,7 @@ export function startSrt(context: ServiceContext): Service {
           const provider = new SrtProvider({
             ...listenerConfig(host, ingest, logger),
             ...{ virtualHostFor, refusals, maxWrongKeysPerSecond, shares: limits.shares('publishers', MAX_SRT_ENCODERS) },
-            ...{ gate: orchestrator, logger, clock, timeouts: withPatience(DEFAULT_SRT_TIMEOUTS, patience) },
+            ...{ gate: orchestrator, access, logger, clock, timeouts: withPatience(DEFAULT_SRT_TIMEOUTS, patience) },
             audioLabels: ({ vhost }, { app }) =>
               orchestrator.application(vhost, app)?.definition.config.providers?.srt?.audioMap?.item ?? [],
           });

@@ -3,8 +3,9 @@
 import type { LinkLabels, WatchedLink } from '../../transport/srt/link-reporter.ts';
 import type { Logger } from '../../util/logger.ts';
 import type { SrtCloseReason, SrtConnection } from '../../wire/srt/connection.ts';
-import type { SrtCall, SrtSession } from '../../wire/srt/multiplexer.ts';
+import type { SrtCall } from '../../wire/srt/multiplexer.ts';
 import type { SrtStatistics } from '../../wire/srt/statistics.ts';
+import type { LimitedSession } from './srt-admission.ts';
 
 /** What the publisher makes a viewer with, within the handshake. */
 export interface SrtViewerOptions {
@@ -22,7 +23,7 @@ export interface SrtViewerOptions {
  * Begins at the next entry point. A viewer whose send buffer is full gets nothing more until the next entry point after
  * that: half a frame is of no use.
  */
-export class SrtViewer implements SrtSession, WatchedLink {
+export class SrtViewer implements LimitedSession, WatchedLink {
   /** Payloads left out because the viewer did not keep up. */
   dropped = 0;
   #unbilled = 0;
@@ -76,6 +77,10 @@ export class SrtViewer implements SrtSession, WatchedLink {
   /** Ends the connection. Idempotent. */
   close(detail: string): void {
     this.#connection?.close(detail, this.#options.now());
+  }
+
+  expire(reason: string): void {
+    this.close(reason);
   }
 
   onOpen(connection: SrtConnection): void {

@@ -1,0 +1,179 @@
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { DENIED, FakeGatekeeper, FakeStay } from '../../../test/fakes/fake-gatekeeper.ts';
+import { FakeIngestGate } from '../../../test/fakes/fake-ingest-gate.ts';
+import { FakeStream } from '../../../test/fakes/fake-stream.ts';
+import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
+import { audioPackets, audioTrack, interleave, videoTrack } from '../../../test/fakes/synthetic-media.ts';
+import { until } from '../../../test/harness/poll.ts';
+import { TsBuffer } from '../../containers/mpegts/ts-buffer.ts';
+import { TsMuxer } from '../../containers/mpegts/ts-muxer.ts';
+import { readListenerOptions } from '../../transport/srt/socket-options.ts';
+import { SrtUdpPort } from '../../transport/srt/udp-port.ts';
+import { systemClock } from '../../util/clock.ts';
+import { RejectionCode } from '../../wire/srt/rejection.ts';
+import { SrtProvider } from './srt-provider.ts';
+import { SrtPublisher } from './srt-publisher.ts';
+
+const DEADLINE = { deadlineMs: 5000 };
+const LISTENING = {
+  host: '127.0.0.1',
+  ports: [0],
+  settings: readListenerOptions([]),
+  streamMap: [],
+  streamPassphrases: [],
+  virtualHostFor: () => 'default',
+};
+const STREAM_ID = 'default/app/live?policy=p&signature=s';
+const closings: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  for (const close of closings.splice(0).reverse()) await close();
+});
+
+async function provide(access: FakeGatekeeper) {
+  const gate = new FakeIngestGate();
+  const logger = new RecordingLogger();
+  const provider = new SrtProvider({ gate, access, logger, clock: systemClock, ...LISTENING });
+  await provider.start();
+  closings.push(() => provider.stop());
+  return { gate, logger, provider, port: provider.ports[0] ?? 0 };
+}
+
+async function serve(access: FakeGatekeeper) {
+  const logger = new RecordingLogger();
+  const find = vi.fn(() => null);
+  const publisher = new SrtPublisher({ logger, clock: systemClock, access, finder: { find } });
+  const stream = new FakeStream();
+  const served = publisher.attach(stream);
+  stream.tracks = [videoTrack()];
+  stream.playlists = [publisher.defaultPlaylist(stream.tracks)].filter((playlist) => playlist !== null);
+  served.onTracks(stream.tracks);
+  await publisher.listen(LISTENING);
+  closings.push(() => publisher.stop());
+  const streamId = `${stream.vhost}/${stream.app}/${stream.name}?policy=p`;
+  return { logger, find, served, publisher, streamId, port: publisher.ports[0] ?? 0 };
+}
+
+async function call(port: number, streamId: string) {
+  const local = await SrtUdpPort.open({ clock: systemClock, host: '127.0.0.1', port: 0, policy: null, onError: () => undefined });
+  closings.push(() => local.close('the test has ended'));
+  const { promise: closed, resolve } = Promise.withResolvers<string>();
+  const connection = await local.connect(
+    { address: '127.0.0.1', port },
+    { streamId, passphrase: null, keyLength: null, latency: { receive: 20, peer: 20 }, timeout: 10_000_000 },
+    { onData: () => undefined, onClosed: ({ code }) => resolve(code) },
+  );
+  return { closed, send: (payload: Uint8Array) => connection.send(payload, local.now()), leave: () => connection.close('', local.now()) };
+}
+
+/** A second of audio as a transport stream. */
+function sound(): Uint8Array {
+  const track = audioTrack({ id: 5 });
+  const muxer = new TsMuxer([track]);
+  const output = new TsBuffer();
+  muxer.writeTables(output);
+  for (const packet of interleave(audioPackets(track, 1))) muxer.writePacket(packet, output);
+  return output.view().slice();
+}
+
+describe('encoders', () => {
+  test('are judged by their stream id as a URL, and let in', async () => {
+    const stay = new FakeStay();
+    const access = new FakeGatekeeper(() => stay);
+    const { gate, port } = await provide(access);
+    const encoder = await call(port, STREAM_ID);
+    const stream = await gate.stream();
+    expect(access.asked).toMatchObject([
+      {
+        place: { host: 'default', vhost: 'default' },
+        request: {
+          direction: 'incoming',
+          protocol: 'srt',
+          url: `srt://${STREAM_ID}`,
+          client: { address: '127.0.0.1', realIp: '127.0.0.1' },
+        },
+      },
+    ]);
+    encoder.leave();
+    await stream.until(({ closed }) => closed);
+    await until('the end of the stay', () => stay.closes === 1, DEADLINE);
+  });
+
+  test('are refused in the handshake, without a stream', async () => {
+    const { gate, provider, port } = await provide(new FakeGatekeeper(() => DENIED));
+    await expect(call(port, STREAM_ID)).rejects.toMatchObject({ code: RejectionCode.UNAUTHORIZED });
+    expect([gate.streams.length, provider.refused]).toEqual([0, 1]);
+  });
+
+  test('whose verdict comes later lose nothing of what they sent', async () => {
+    const { access, answer } = FakeGatekeeper.waiting();
+    const { gate, port } = await provide(access);
+    const encoder = await call(port, STREAM_ID);
+    const bytes = sound();
+    for (let at = 0; at < bytes.length; at += 1316) encoder.send(bytes.subarray(at, at + 1316));
+    // Somebody else is served meanwhile, so what was sent before has arrived.
+    await call(port, STREAM_ID);
+    expect(gate.streams).toHaveLength(0);
+    answer(new FakeStay());
+    const stream = await gate.stream();
+    await stream.until((told) => told.bytes === bytes.length);
+    expect(stream.packets.length).toBeGreaterThan(40);
+  });
+
+  test('that are refused later, or have left by then, have no stream', async () => {
+    const first = FakeGatekeeper.waiting();
+    const refusing = await provide(first.access);
+    const encoder = await call(refusing.port, STREAM_ID);
+    first.answer(DENIED);
+    expect(await encoder.closed).toBe('peer-left');
+    const second = FakeGatekeeper.waiting();
+    const leaving = await provide(second.access);
+    (await call(leaving.port, STREAM_ID)).leave();
+    await leaving.provider.stop();
+    const stay = new FakeStay();
+    second.answer(stay);
+    await until('the end of the stay', () => stay.closes === 1, DEADLINE);
+    expect([refusing.gate.streams.length, leaving.gate.streams.length]).toEqual([0, 0]);
+  });
+
+  test('end with the reason when their time is over; one that finds no application ends its stay at once', async () => {
+    const stay = new FakeStay();
+    const { gate, logger, port } = await provide(new FakeGatekeeper(() => stay));
+    const encoder = await call(port, STREAM_ID);
+    const stream = await gate.stream();
+    await until('the beginning of the stay', () => stay.expire !== null, DEADLINE);
+    stay.expire?.('its time is over');
+    expect(await encoder.closed).toBe('peer-left');
+    expect(stream.closeReason).toEqual({ code: 'expired', detail: 'its time is over' });
+    expect((await logger.line('SRT connection closed')).fields).toMatchObject({ code: 'expired', detail: 'its time is over' });
+    gate.refusal = 'no-application';
+    await expect(call(port, STREAM_ID)).rejects.toMatchObject({ code: RejectionCode.NOT_FOUND });
+    expect(stay.closes).toBe(2);
+  });
+});
+
+describe('players', () => {
+  test('are refused in the handshake, and cause no pull', async () => {
+    const access = new FakeGatekeeper(() => DENIED);
+    const { publisher, find, port } = await serve(access);
+    await expect(call(port, 'default/app/elsewhere?policy=p')).rejects.toMatchObject({ code: RejectionCode.UNAUTHORIZED });
+    expect(access.asked).toMatchObject([
+      { request: { direction: 'outgoing', protocol: 'srt', url: 'srt://default/app/elsewhere?policy=p' } },
+    ]);
+    expect([publisher.refused, find.mock.calls.length]).toEqual([1, 0]);
+  });
+
+  test('play once they are let in, and go when their time is over', async () => {
+    const { access, answer } = FakeGatekeeper.waiting();
+    const { logger, served, streamId, port } = await serve(access);
+    const player = await call(port, streamId);
+    expect(served.viewers).toBe(0);
+    const stay = new FakeStay();
+    answer(stay);
+    await until('the player', () => served.viewers === 1, DEADLINE);
+    stay.expire?.('its time is over');
+    expect(await player.closed).toBe('peer-left');
+    expect((await logger.line('SRT viewer left')).fields).toMatchObject({ detail: 'its time is over' });
+    expect([served.viewers, stay.closes]).toEqual([0, 1]);
+  });
+});

@@ -1,0 +1,125 @@
+/** Access control of SRT callers, publishers and players alike. A handshake cannot wait, so who is to be waited for is connected first. */
+import { type Admitted, type Direction, type Gatekeeper, OPEN, type Verdict, whenJudged } from '../../access/access-check.ts';
+import { plainAddress } from '../../util/client-address.ts';
+import type { SrtCloseReason, SrtConnection } from '../../wire/srt/connection.ts';
+import type { SrtCall, SrtSession } from '../../wire/srt/multiplexer.ts';
+import { describeRejection, RejectionCode } from '../../wire/srt/rejection.ts';
+import type { SrtTarget } from '../../wire/srt/stream-id.ts';
+
+/** What a caller may send before it is let in; with more, what it sent so far is given up: live media begin anew. */
+const MAX_HELD_BYTES = 512 * 1024;
+
+/** A session that can be told that its time is over. */
+export interface LimitedSession extends SrtSession {
+  expire(reason: string): void;
+}
+
+/** Who calls, and what becomes of it. */
+export interface AdmissionRequest {
+  readonly direction: Direction;
+  readonly call: SrtCall;
+  readonly target: SrtTarget;
+  /** Time of the connection, µs. */
+  readonly now: () => number;
+  /** Serves a caller that is let in, or says why not. */
+  readonly open: () => LimitedSession | RejectionCode;
+  /** We failed on it. */
+  readonly onFault: (error: unknown) => void;
+}
+
+/** The session of a caller, or why it has none; the gatekeeper has told the log of those that it refuses. */
+export function admitCaller(access: Gatekeeper, request: AdmissionRequest): SrtSession | RejectionCode {
+  const { direction, call, target } = request;
+  const address = plainAddress(call.peer.address);
+  const client = { address, port: call.peer.port, realIp: address };
+  const judgement = access.admit({ host: target.host, vhost: target.host }, { direction, protocol: 'srt', url: target.url, client });
+  if (judgement === OPEN) return request.open();
+  const session = new AdmittedSession(request);
+  if (judgement instanceof Promise) {
+    session.await(judgement);
+    return session;
+  }
+  if (!judgement.admitted) return RejectionCode.UNAUTHORIZED;
+  const refused = session.enter(judgement);
+  return refused ?? session;
+}
+
+/** Stands between a connection and its session: until that is there, and for the time that it may stay. */
+class AdmittedSession implements SrtSession {
+  readonly #request: AdmissionRequest;
+  #session: LimitedSession | null = null;
+  #stay: Admitted | null = null;
+  #connection: SrtConnection | null = null;
+  #cancel: (() => void) | null = null;
+  #held: Uint8Array[] = [];
+  #heldBytes = 0;
+
+  constructor(request: AdmissionRequest) {
+    this.#request = request;
+  }
+
+  /** Opens the session when there is a verdict; who is refused then loses its connection. */
+  await(judgement: Promise<Verdict>): void {
+    const { now, onFault } = this.#request;
+    const close = (detail: string): void => this.#connection?.close(detail, now());
+    this.#cancel = whenJudged(
+      judgement,
+      (verdict) => {
+        this.#cancel = null;
+        const refused = verdict.admitted ? this.enter(verdict) : verdict.reason;
+        if (refused !== null) close(typeof refused === 'string' ? refused : describeRejection(refused));
+        else if (this.#connection !== null) this.#begin(this.#connection);
+      },
+      (error) => {
+        onFault(error);
+        close('internal error');
+      },
+    );
+  }
+
+  /** Opens the session of one who is let in; returns why it cannot be. */
+  enter(stay: Admitted): RejectionCode | null {
+    const session = this.#request.open();
+    if (typeof session === 'number') {
+      stay.close();
+      return session;
+    }
+    this.#session = session;
+    this.#stay = stay;
+    return null;
+  }
+
+  onOpen(connection: SrtConnection): void {
+    this.#connection = connection;
+    if (this.#session !== null) this.#begin(connection);
+  }
+
+  onData(payload: Uint8Array): void {
+    if (this.#session !== null) {
+      this.#session.onData(payload);
+      return;
+    }
+    if (this.#heldBytes + payload.length > MAX_HELD_BYTES) {
+      this.#held = [];
+      this.#heldBytes = 0;
+    }
+    this.#held.push(payload);
+    this.#heldBytes += payload.length;
+  }
+
+  onClosed(reason: SrtCloseReason): void {
+    this.#cancel?.();
+    this.#stay?.close();
+    this.#held = [];
+    this.#session?.onClosed(reason);
+  }
+
+  #begin(connection: SrtConnection): void {
+    const session = this.#session;
+    session?.onOpen(connection);
+    this.#stay?.begin((reason) => session?.expire(reason));
+    const held = this.#held;
+    this.#held = [];
+    for (const payload of held) session?.onData(payload);
+  }
+}
