@@ -42,9 +42,9 @@ export class Stay implements Admitted {
       if (this.#closed) return;
       const left = this.#expiresAt - this.#clock.now();
       if (left <= 0) onExpired(this.#reason);
-      else this.#timer = setTimeout(look, Math.min(left, LOOK_MS));
+      else this.#wait(look, left);
     });
-    this.#timer = setTimeout(look, Math.min(Math.max(0, this.#expiresAt - this.#clock.now()), LOOK_MS));
+    this.#wait(look, Math.max(0, this.#expiresAt - this.#clock.now()));
   }
 
   close(): void {
@@ -53,5 +53,11 @@ export class Stay implements Admitted {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
     for (const closed of this.#onClosed) this.#guard('the end of an admission', closed)();
+  }
+
+  /** A server that stops has ended whatever it is about. */
+  #wait(look: () => void, ms: number): void {
+    this.#timer = setTimeout(look, Math.min(ms, LOOK_MS));
+    this.#timer.unref();
   }
 }

@@ -62,7 +62,16 @@ describe('signalling', () => {
       },
     });
     const target = { vhost: 'v', app: 'app', stream: 's', playlist: '' };
-    const place = { target, app: 'app', stream: 's', file: '', direction: 'whep', transport: '' };
+    const place = {
+      target,
+      app: 'app',
+      stream: 's',
+      file: '',
+      direction: 'whep',
+      transport: '',
+      url: '',
+      asker: { address: '', port: 0, realIp: '' },
+    };
     asked.handle(request as unknown as IncomingMessage, response as unknown as ServerResponse, place, '192.0.2.1');
     request.emit('end');
     return answered.promise;

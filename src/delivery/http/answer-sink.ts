@@ -36,6 +36,7 @@ export interface AbortListener {
 export interface AnswerSink {
   /** IP address of the client. */
   readonly remoteAddress: string;
+  readonly remotePort: number;
   /** The port of ours that the request came to. */
   readonly localPort: number;
   /** The request came over TLS. */

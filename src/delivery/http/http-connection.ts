@@ -1,5 +1,6 @@
 /** One HTTP/1.x connection: requests come out one after the other, answers go in. */
 import type { Socket } from 'node:net';
+import type { ClientEnd } from '../../wire/proxy/proxy-header.ts';
 import {
   type AbortListener,
   type AnswerSink,
@@ -43,6 +44,7 @@ export interface HttpConnectionContext {
  */
 export class HttpConnection implements AnswerSink {
   readonly remoteAddress: string;
+  readonly remotePort: number;
   readonly localPort: number;
   readonly secure = false;
   readonly openedAt: number;
@@ -80,12 +82,13 @@ export class HttpConnection implements AnswerSink {
   #requests = 0;
   #reason = '';
 
-  /** `remoteAddress`: of the client, which a proxy may have told; default: the other end of the socket. */
-  constructor(socket: Socket, context: HttpConnectionContext, remoteAddress = socket.remoteAddress ?? '') {
+  /** `client`: which a proxy may have told; default: the other end of the socket. */
+  constructor(socket: Socket, context: HttpConnectionContext, client: ClientEnd = endOf(socket)) {
     this.#socket = socket;
     this.#context = context;
     this.#reader = new RequestReader(context.limits);
-    this.remoteAddress = remoteAddress;
+    this.remoteAddress = client.address;
+    this.remotePort = client.port;
     this.localPort = socket.localPort ?? 0;
     this.openedAt = context.now();
     this.#idleSince = this.openedAt;
@@ -379,4 +382,8 @@ export class HttpConnection implements AnswerSink {
   #because(reason: string): void {
     if (this.#reason === '') this.#reason = reason;
   }
+}
+
+function endOf({ remoteAddress = '', remotePort = 0 }: Socket): ClientEnd {
+  return { address: remoteAddress, port: remotePort };
 }

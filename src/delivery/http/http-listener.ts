@@ -67,7 +67,7 @@ export class HttpListener {
       gate.open(
         socket,
         () => {
-          const connection = new HttpConnection(socket, this.#context, gate.clientOf(socket).address);
+          const connection = new HttpConnection(socket, this.#context, gate.clientOf(socket));
           this.#connections.add(connection);
           options.onOpened?.(connection);
           // A proxy's header may have been read from it.

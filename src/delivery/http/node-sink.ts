@@ -29,6 +29,7 @@ export class NodeSink implements AnswerSink, IncomingRequest {
   readonly secure = true;
   readonly takesImages = false;
   readonly remoteAddress: string;
+  readonly remotePort: number;
   readonly localPort: number;
   readonly method: string;
   readonly target: string;
@@ -49,7 +50,7 @@ export class NodeSink implements AnswerSink, IncomingRequest {
     this.#counters = context.counters;
     this.method = request.method;
     this.target = request.url;
-    this.remoteAddress = context.gate.clientOf(request.socket).address;
+    ({ address: this.remoteAddress, port: this.remotePort } = context.gate.clientOf(request.socket));
     this.localPort = request.socket.localPort ?? 0;
     context.open.add(this);
     response.on('close', () => {

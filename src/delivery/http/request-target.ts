@@ -70,6 +70,17 @@ function decodeValue(value: string): string {
   }
 }
 
+/** The complete URL of a request, with `port` where the client named none. Nothing in it is decoded; a second `?` and what follows is gone. */
+export function completeUrl(
+  scheme: string,
+  { path, query, authority }: RequestTarget,
+  { host, port }: { readonly host: string; readonly port: number },
+): string {
+  const place = authority ?? host;
+  const withPort = /:\d+$/.test(place) ? place : `${place}:${port}`;
+  return `${scheme}://${withPort}${path}${query === '' ? '' : `?${query}`}`;
+}
+
 /** Host name of a `Host` header or authority, without the port and the brackets of an IPv6 address. */
 export function hostName(host: string): string {
   if (host.charCodeAt(0) === 0x5b) return host.slice(1, host.indexOf(']'));

@@ -5,6 +5,7 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type ConnectionGate, openGate } from '../../transport/proxy/connection-gate.ts';
 import { endAndCut } from '../../util/end-and-cut.ts';
+import type { ClientEnd } from '../../wire/proxy/proxy-header.ts';
 import { type Certificate, CertificateChoice } from '../tls/certificate-choice.ts';
 import { protocolChoice } from '../tls/protocol-choice.ts';
 import { type HttpCounters, newHttpCounters, type RequestHandler } from './answer-sink.ts';
@@ -16,10 +17,12 @@ import { isPlainRequest, spokeHttp } from './wrong-scheme.ts';
 
 /** Where an upgrade came from. */
 export interface UpgradeEnds {
-  readonly remoteAddress: string;
+  readonly remote: ClientEnd;
   readonly localPort: number;
   /** `X-Forwarded-For` of the request. */
   readonly forwardedFor: string | undefined;
+  /** `X-Real-IP` of the request. */
+  readonly realIp: string | undefined;
 }
 
 /** `counters` may be shared with other listeners. The callbacks are called for each connection, not for each request. */
@@ -87,8 +90,13 @@ export class SecureListener {
         endAndCut(socket, REFUSED_UPGRADE, limits.lingerTime);
       else {
         const { localPort = 0 } = request.socket;
-        const forwardedFor = [request.headers['x-forwarded-for'] ?? []].flat().join(', ') || undefined;
-        const ends = { remoteAddress: gate.clientOf(request.socket).address, localPort, forwardedFor };
+        const joined = (name: string): string | undefined => [request.headers[name] ?? []].flat().join(', ') || undefined;
+        const ends = {
+          remote: gate.clientOf(request.socket),
+          localPort,
+          forwardedFor: joined('x-forwarded-for'),
+          realIp: joined('x-real-ip'),
+        };
         this.#watch.release(request.socket);
         options.onUpgrade(socket, Buffer.concat([requestBytes(request), head]), ends);
       }

@@ -96,7 +96,7 @@ export class ForeignServer {
   }
 
   #peerOf(socket: object): ForeignPeer {
-    return this.#peers.get(socket) ?? { address: '', port: 0, secure: false };
+    return this.#peers.get(socket) ?? { address: '', port: 0, secure: false, end: { address: '', port: 0 }, realIp: '' };
   }
 
   /** Cuts the connection after `ms`, in place of the limit it had. */

@@ -77,7 +77,13 @@ test('a WHEP request reaches the main thread with its body and client', async ()
   const response = await fetch(`http://127.0.0.1:${plain}/app/stream?direction=whep`, { method: 'POST', body: 'an offer' });
   expect([response.status, response.headers.get('location')]).toEqual([201, '/here']);
   expect(await response.text()).toBe(`POST /app/stream?direction=whep 127.0.0.1:${plain} an offer`);
-  expect(clients.at(-1)).toEqual({ address: '127.0.0.1', port: plain, secure: false });
+  expect(clients.at(-1)).toEqual({
+    address: '127.0.0.1',
+    port: plain,
+    secure: false,
+    end: { address: '127.0.0.1', port: expect.any(Number) as number },
+    realIp: '127.0.0.1',
+  });
 });
 
 test('a fault of the handler costs the request it was about, and nothing else', async () => {
@@ -127,7 +133,13 @@ test.each(['ws', 'wss'])('WebSockets work over %s', async (scheme) => {
     socket.on('message', (data) => resolve(data.toString()));
   });
   expect(answer).toBe('echo hello /app/stream?x=1');
-  expect(clients.at(-1)).toEqual({ address: '127.0.0.1', port, secure: scheme === 'wss' });
+  expect(clients.at(-1)).toMatchObject({
+    address: '127.0.0.1',
+    port,
+    secure: scheme === 'wss',
+    end: { port: expect.any(Number) as number },
+    realIp: '127.0.0.1',
+  });
   const closed = new Promise<number>((resolve) => socket.on('close', (code) => resolve(code)));
   socket.close(4000);
   expect(await closed).toBe(4000);
@@ -254,7 +266,7 @@ test('a client that takes nothing of what is relayed to it is cut off', async ()
       'GET /app/stream HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n' +
         'Sec-WebSocket-Key: aaaaaaaaaaaaaaaaaaaaaa==\r\n\r\n',
     ),
-    { remoteAddress: '127.0.0.1', localPort: 0, forwardedFor: undefined },
+    { remote: { address: '127.0.0.1', port: 0 }, localPort: 0, forwardedFor: undefined, realIp: undefined },
   );
   client.pause();
   const long = Buffer.concat([Buffer.of(0x81, 0x80 | 126, 0xff, 0xff, 0, 0, 0, 0), Buffer.alloc(65_535, 0x61)]);

@@ -6,6 +6,7 @@ import { endAndCut } from '../../util/end-and-cut.ts';
 import { request as httpRequest, STATUS_CODES } from '../../util/node-http.ts';
 import { type Patience, withPatience } from '../../util/patience.ts';
 import { StallGuard } from '../../util/stall-guard.ts';
+import type { ClientEnd } from '../../wire/proxy/proxy-header.ts';
 import type { Admission } from '../admission.ts';
 import type { AnswerSink, IncomingRequest } from '../http/answer-sink.ts';
 import { queryValue, splitTarget } from '../http/request-target.ts';
@@ -40,10 +41,15 @@ interface Refusal {
 
 /** What the main thread is told of a connection: one line of JSON before the first byte of the request. */
 export interface ForeignPeer {
+  /** Of the client, as far as trusted proxies tell. */
   readonly address: string;
   /** The port of ours that the client called. */
   readonly port: number;
   readonly secure: boolean;
+  /** The other end of the connection. */
+  readonly end: ClientEnd;
+  /** What is decided by the client's address, see `TrustedProxies.realIpOf`. */
+  readonly realIp: string;
 }
 
 /** Words of the `direction` query that are signalling over plain HTTP (streaming facts 3.1). */
@@ -78,13 +84,13 @@ export class ForeignRelay implements ForeignRequests {
 
   take(request: IncomingRequest, sink: AnswerSink): boolean {
     if (!isSignalling(request)) return false;
-    const address = this.#admission.proxies.clientOf(sink.remoteAddress, request.header('x-forwarded-for'));
-    const seat = this.#admit(address);
+    const headers = { forwardedFor: request.header('x-forwarded-for'), realIp: request.header('x-real-ip') };
+    const peer = this.#peerOf({ address: sink.remoteAddress, port: sink.remotePort }, headers, sink);
+    const seat = this.#admit(peer.address);
     if ('status' in seat) {
       sink.answer(seat.status, `${COMMON_HEADERS}Retry-After: 1\r\nContent-Type: text/plain\r\n`, seat.text, null);
       return true;
     }
-    const peer: ForeignPeer = { address, port: sink.localPort, secure: sink.secure };
     const taken = sink.takeOver();
     if (taken !== null) this.#relay(taken.socket, taken.bytes, peer, seat);
     else if (request.body !== undefined) this.#forward(request, request.body, { sink, peer, seat });
@@ -102,15 +108,25 @@ export class ForeignRelay implements ForeignRequests {
   }
 
   /** Relays an upgrade that came over TLS; `bytes` begin with its request. */
-  takeUpgrade(client: Duplex, bytes: Buffer, { remoteAddress, localPort: port, forwardedFor }: UpgradeEnds): void {
-    const address = this.#admission.proxies.clientOf(remoteAddress, forwardedFor);
-    const seat = this.#admit(address);
+  takeUpgrade(client: Duplex, bytes: Buffer, { remote, localPort, ...headers }: UpgradeEnds): void {
+    const peer = this.#peerOf(remote, headers, { localPort, secure: true });
+    const seat = this.#admit(peer.address);
     if ('status' in seat) {
       const { status, text } = seat;
       client.on('error', () => client.destroy());
       const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${RAW_REFUSAL}Content-Length: ${text.length}\r\n\r\n`;
       endAndCut(client, `${head}${text}`, this.#times.linger);
-    } else this.#relay(client, bytes, { address, port, secure: true }, seat);
+    } else this.#relay(client, bytes, peer, seat);
+  }
+
+  #peerOf(
+    end: ClientEnd,
+    headers: { readonly forwardedFor: string | undefined; readonly realIp: string | undefined },
+    { localPort: port, secure }: { readonly localPort: number; readonly secure: boolean },
+  ): ForeignPeer {
+    const { proxies } = this.#admission;
+    const address = proxies.clientOf(end.address, headers.forwardedFor);
+    return { address, port, secure, end, realIp: proxies.realIpOf(end.address, headers) };
   }
 
   /** A seat until the answer, and the descriptors that the relaying takes; or why there is none. */

@@ -1,5 +1,6 @@
 /** The parts of WebRTC put together: media ports, publisher and provider, and signalling behind the delivery ports. */
 import { availableParallelism, tmpdir } from 'node:os';
+import type { Gatekeeper } from '../../access/access-check.ts';
 import type { ServerConfig } from '../../config/index.ts';
 import type { WebrtcProviderConfig } from '../../config/schema/providers.ts';
 import type { IngestGate } from '../../core/ingest.ts';
@@ -43,6 +44,8 @@ export interface WebrtcParts {
 export interface WebrtcNeighbours {
   readonly virtualHostFor: (host: string) => string | undefined;
   readonly gate: IngestGate;
+  /** Who may publish and play. */
+  readonly access?: Gatekeeper;
   /** `Providers/WebRTC` of an application; null when it is absent. */
   readonly providerSettings: (vhost: string, app: string) => WebrtcProviderConfig | null;
   /** Finds streams that are not there. */
@@ -103,7 +106,7 @@ export async function startPeers(
     publisher === null || egress === undefined
       ? null
       : new PlaySide({
-          ...{ publisher, iceServersFor: iceServersOf(egress, relayPlans.play), turns: limits.newcomers },
+          ...{ publisher, access: neighbours.access, iceServersFor: iceServersOf(egress, relayPlans.play), turns: limits.newcomers },
           ...{ logger: logger.limited, patience },
         });
   const publish = ingest === undefined ? null : publishSide(iceServersOf(ingest, relayPlans.publish), transport, neighbours, running);
@@ -146,7 +149,7 @@ function signallingPorts(bind: WebrtcBind | undefined): ReadonlySet<number> {
 function publishSide(
   iceServersFor: IceServersFor,
   transport: PeerTransport,
-  { gate, providerSettings, limits, logger: rootLogger, patience }: WebrtcNeighbours,
+  { gate, access, providerSettings, limits, logger: rootLogger, patience }: WebrtcNeighbours,
   running: { stop(): Promise<void> }[],
 ): PublishSide {
   const logger = rootLogger.child({ provider: 'webrtc' });
@@ -162,7 +165,7 @@ function publishSide(
   });
   running.push({ stop: async () => provider.stop() });
   const crossDomainsOf = (vhost: string, app: string) => providerSettings(vhost, app)?.crossDomains ?? null;
-  return new PublishSide({ provider, crossDomainsOf, iceServersFor, turns: limits.newcomers, logger: logger.limited, patience });
+  return new PublishSide({ provider, access, crossDomainsOf, iceServersFor, turns: limits.newcomers, logger: logger.limited, patience });
 }
 
 /** Servers told to peers that ask for `transport=tcp`, or to all with `TcpForce`: those configured, then our relay. */

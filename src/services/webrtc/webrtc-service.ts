@@ -21,6 +21,7 @@ export async function startWebrtc({
   config,
   openings,
   orchestrator,
+  access,
   finder,
   limits,
   delivery,
@@ -33,7 +34,7 @@ export async function startWebrtc({
   const { startPeers } = await import('./peers.ts');
   const running: Running[] = [];
   const neighbours = {
-    ...{ gate: orchestrator, finder, limits, logger, patience },
+    ...{ gate: orchestrator, access, finder, limits, logger, patience },
     virtualHostFor: (host: string) => orchestrator.nameForHost(host),
     providerSettings: (vhost: string, app: string) => orchestrator.application(vhost, app)?.definition.config.providers?.webrtc ?? null,
   };

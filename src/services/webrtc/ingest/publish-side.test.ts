@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { WebSocket } from 'ws';
 import { FakeIngestGate } from '../../../../test/fakes/fake-ingest-gate.ts';
+import { foreignPeer } from '../../../../test/fakes/foreign-peer.ts';
 import { HeldTurns } from '../../../../test/fakes/held-turns.ts';
 import { RecordingLogger } from '../../../../test/fakes/recording-logger.ts';
 import { FakeWebrtcPublisher } from '../../../../test/fakes/webrtc-publisher.ts';
@@ -55,8 +56,8 @@ beforeEach(async () => {
   });
   const virtualHostFor = (host: string): string | undefined => (host === '127.0.0.1' ? 'default' : undefined);
   signalling = new SignallingServer({ play: null, publish: { side: publish, ports }, virtualHostFor });
-  server = createServer((request, response) => signalling.request(request, response, { address: '192.0.2.1', port: 3333 }));
-  server.on('upgrade', (request, socket, head) => signalling.upgrade(request, socket, head, { address: '192.0.2.1', port: 3333 }));
+  server = createServer((request, response) => signalling.request(request, response, foreignPeer()));
+  server.on('upgrade', (request, socket, head) => signalling.upgrade(request, socket, head, foreignPeer()));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   publisher = new FakeWebrtcPublisher();
 });

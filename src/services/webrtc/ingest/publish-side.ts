@@ -1,17 +1,20 @@
 /** Publishers' half of the signalling: WHIP, and the reference server's WebSocket protocol with `direction=send`. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { WebSocket } from 'ws';
+import { type Gatekeeper, OPEN_GATE } from '../../../access/access-check.ts';
 import { type CrossDomainHeaders, CrossDomainPolicy, type CrossDomainRules } from '../../../access/cross-domains.ts';
 import { IngestRefused } from '../../../core/ingest.ts';
+import type { ForeignPeer } from '../../../delivery/thread/foreign-relay.ts';
 import type { Logger } from '../../../util/logger.ts';
 import type { Turns } from '../../../util/newcomer-turns.ts';
 import type { Patience } from '../../../util/patience.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';
+import { type AskedPlace, admitAsked } from '../signalling/asked-place.ts';
 import { DescriptionExchange, EXCHANGE_METHODS, ExchangeRefused } from '../signalling/description-exchange.ts';
 import type { IceServersFor } from '../signalling/ice-server.ts';
 import { OfferDialogue, type Refusal } from '../signalling/offer-dialogue.ts';
 import type { RequestPlace } from '../signalling/request-place.ts';
-import type { SignallingClient, SignallingSide } from '../signalling/signalling-server.ts';
+import type { SignallingSide } from '../signalling/signalling-server.ts';
 import type { WebrtcProvider } from './webrtc-provider.ts';
 
 /** Policies remembered, one for each application's rules; forgotten together. */
@@ -32,6 +35,8 @@ const REFUSALS: Readonly<Record<IngestRefused['code'], { readonly status: number
 /** The provider is the server's, which stops it. */
 export interface PublishSideOptions {
   readonly provider: WebrtcProvider;
+  /** Who may publish; absent: everybody. */
+  readonly access?: Gatekeeper | undefined;
   /** `Providers/WebRTC/CrossDomains` of an application; null: pages of all origins may publish. */
   readonly crossDomainsOf: (vhost: string, app: string) => CrossDomainRules | null;
   readonly iceServersFor: IceServersFor;
@@ -48,7 +53,7 @@ export class PublishSide implements SignallingSide {
   #policies = new Map<CrossDomainRules, CrossDomainPolicy>();
 
   constructor(options: PublishSideOptions) {
-    const { provider, logger, iceServersFor, turns, patience } = options;
+    const { provider, access = OPEN_GATE, logger, iceServersFor, turns, patience } = options;
     this.#options = options;
     this.#whip = new DescriptionExchange({
       name: 'WHIP',
@@ -58,20 +63,22 @@ export class PublishSide implements SignallingSide {
       patience,
       crossOrigin: (request, place) => this.#crossOrigin(request, place),
       logger,
+      admit: (place) => admitAsked(access, 'incoming', place),
       open: (request) => provider.openSession(request.target, request),
       refusal: refusalOf,
     });
   }
 
-  request(request: IncomingMessage, response: ServerResponse, place: RequestPlace, { address }: SignallingClient): void {
+  request(request: IncomingMessage, response: ServerResponse, place: AskedPlace, { address }: ForeignPeer): void {
     this.#whip.handle(request, response, place, address);
   }
 
-  connected(socket: WebSocket, place: RequestPlace, { address }: SignallingClient): void {
-    const { provider, iceServersFor, turns, logger, patience } = this.#options;
+  connected(socket: WebSocket, place: AskedPlace, { address }: ForeignPeer): void {
+    const { provider, access = OPEN_GATE, iceServersFor, turns, logger, patience } = this.#options;
     new OfferDialogue({
       ...{ socket, target: place.target, client: address, iceServers: iceServersFor(place), logger, patience, turns },
       peer: 'publisher',
+      admit: () => admitAsked(access, 'incoming', place),
       open: (request) => provider.openSession(request.target, request),
       isRefusal,
     });

@@ -1,20 +1,24 @@
 /** Players' half of the signalling: WHEP, and the reference server's WebSocket protocol. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { WebSocket } from 'ws';
+import { type Gatekeeper, type Judgement, OPEN_GATE } from '../../../access/access-check.ts';
+import type { ForeignPeer } from '../../../delivery/thread/foreign-relay.ts';
 import type { Logger } from '../../../util/logger.ts';
 import type { Turns } from '../../../util/newcomer-turns.ts';
 import type { Patience } from '../../../util/patience.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';
+import { type AskedPlace, admitAsked } from '../signalling/asked-place.ts';
 import { DescriptionExchange, EXCHANGE_METHODS, ExchangeRefused } from '../signalling/description-exchange.ts';
 import type { IceServersFor } from '../signalling/ice-server.ts';
-import type { RequestPlace } from '../signalling/request-place.ts';
-import type { SignallingClient, SignallingSide } from '../signalling/signalling-server.ts';
+import type { SignallingSide } from '../signalling/signalling-server.ts';
 import { servePlayer } from './play-signalling.ts';
 import type { WebrtcPublisher } from './webrtc-publisher.ts';
 
 /** The publisher is the server's, which stops it. */
 export interface PlaySideOptions {
   readonly publisher: WebrtcPublisher;
+  /** Who may play; absent: everybody. */
+  readonly access?: Gatekeeper | undefined;
   readonly iceServersFor: IceServersFor;
   /** Sessions begin when it is their turn; absent: at once. */
   readonly turns?: Turns;
@@ -28,7 +32,7 @@ export class PlaySide implements SignallingSide {
   readonly #whep: DescriptionExchange;
 
   constructor(options: PlaySideOptions) {
-    const { publisher, logger, iceServersFor, turns, patience } = options;
+    const { publisher, access = OPEN_GATE, logger, iceServersFor, turns, patience } = options;
     this.#options = options;
     this.#whep = new DescriptionExchange({
       name: 'WHEP',
@@ -38,6 +42,7 @@ export class PlaySide implements SignallingSide {
       patience,
       crossOrigin: allowAll,
       logger,
+      admit: (place) => admitAsked(access, 'outgoing', place),
       prepare: (target) => publisher.fetch(target),
       open: ({ target, client, onEnded }) => {
         try {
@@ -50,16 +55,17 @@ export class PlaySide implements SignallingSide {
     });
   }
 
-  request(request: IncomingMessage, response: ServerResponse, place: RequestPlace, { address }: SignallingClient): void {
+  request(request: IncomingMessage, response: ServerResponse, place: AskedPlace, { address }: ForeignPeer): void {
     this.#whep.handle(request, response, place, address);
   }
 
-  connected(socket: WebSocket, place: RequestPlace, { address }: SignallingClient): void {
-    const { publisher, iceServersFor, turns, logger, patience } = this.#options;
+  connected(socket: WebSocket, place: AskedPlace, { address }: ForeignPeer): void {
+    const { publisher, access = OPEN_GATE, iceServersFor, turns, logger, patience } = this.#options;
     // Players take an empty list for relays only, and would connect nowhere: our own TCP candidates are what they ask for.
     const servers = iceServersFor(place);
     const iceServers = servers?.length === 0 ? null : servers;
-    servePlayer(publisher, { socket, target: place.target, client: address, iceServers, turns, logger, patience });
+    const admit = (): Judgement => admitAsked(access, 'outgoing', place);
+    servePlayer(publisher, { socket, target: place.target, client: address, admit, iceServers, turns, logger, patience });
   }
 }
 

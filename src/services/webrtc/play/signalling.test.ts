@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { FakeStream } from '../../../../test/fakes/fake-stream.ts';
+import { foreignPeer } from '../../../../test/fakes/foreign-peer.ts';
 import { HeldTurns } from '../../../../test/fakes/held-turns.ts';
 import { RecordingLogger } from '../../../../test/fakes/recording-logger.ts';
 import { until } from '../../../../test/harness/poll.ts';
@@ -101,8 +102,8 @@ beforeEach(async () => {
     logger,
   });
   signalling = new SignallingServer({ play: { side: play, ports: new Set([3333]) }, publish: null, virtualHostFor });
-  server = createServer((request, response) => signalling.request(request, response, { address: '192.0.2.1', port: 3333 }));
-  server.on('upgrade', (request, socket, head) => signalling.upgrade(request, socket, head, { address: '192.0.2.1', port: 3333 }));
+  server = createServer((request, response) => signalling.request(request, response, foreignPeer()));
+  server.on('upgrade', (request, socket, head) => signalling.upgrade(request, socket, head, foreignPeer()));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   stream = new FakeStream();
   stream.tracks = [video(1, 'low'), video(2, 'high'), video(3, 'other', 'VP8'), OPUS];

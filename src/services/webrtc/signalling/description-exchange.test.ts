@@ -1,11 +1,13 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { DENIED, FakeStay } from '../../../../test/fakes/fake-gatekeeper.ts';
 import { HeldTurns } from '../../../../test/fakes/held-turns.ts';
 import { RawClient } from '../../../../test/fakes/raw-client.ts';
 import { RecordingLogger } from '../../../../test/fakes/recording-logger.ts';
 import { until } from '../../../../test/harness/poll.ts';
-import { DescriptionExchange, type ExchangeOptions } from './description-exchange.ts';
+import type { Verdict } from '../../../access/access-check.ts';
+import { DescriptionExchange, type ExchangeOptions, ExchangeRefused } from './description-exchange.ts';
 
 async function exchange(options: Partial<ExchangeOptions> = {}): Promise<{ port: number; logger: RecordingLogger; opened: string[] }> {
   const logger = new RecordingLogger();
@@ -60,4 +62,68 @@ test('a client that goes waits for its turn no longer', async () => {
   await until('the request', () => turns.waiting.length === 1, { deadlineMs: 5000 });
   client.socket.destroy();
   await until('the end', () => turns.left === 1, { deadlineMs: 5000 });
+});
+
+function post(port: number): Promise<Response> {
+  return fetch(`http://127.0.0.1:${port}/app/live?direction=whip`, { method: 'POST', body: 'v=0' });
+}
+
+test('who is refused is answered 401 with the reason; nothing is prepared or opened', async () => {
+  const prepare = vi.fn(() => null);
+  const { port, opened } = await exchange({ admit: () => DENIED, prepare });
+  const response = await post(port);
+  expect([response.status, await response.text()]).toEqual([401, `${DENIED.reason}\n`]);
+  expect([opened, prepare.mock.calls.length]).toEqual([[], 0]);
+});
+
+test('a verdict is waited for; who has left by then opens nothing, and its stay is over', async () => {
+  const { promise, resolve } = Promise.withResolvers<Verdict>();
+  const admit = vi.fn(() => promise);
+  const { port, opened } = await exchange({ admit });
+  const leaving = new AbortController();
+  const left = fetch(`http://127.0.0.1:${port}/app/live?direction=whip`, { method: 'POST', body: 'v=0', signal: leaving.signal });
+  await until('the question', () => admit.mock.calls.length === 1, { deadlineMs: 5000 });
+  leaving.abort();
+  await expect(left).rejects.toThrow();
+  const staying = post(port);
+  await until('the question', () => admit.mock.calls.length === 2, { deadlineMs: 5000 });
+  const stay = new FakeStay();
+  resolve(stay);
+  expect((await staying).status).toBe(201);
+  await until('the end of one stay', () => stay.closes === 1, { deadlineMs: 5000 });
+  expect(opened).toEqual(['live']);
+});
+
+test('a stay ends with its session, by itself or when its time is over', async () => {
+  const stays: FakeStay[] = [];
+  const ends: (() => void)[] = [];
+  const closed: unknown[] = [];
+  const { port } = await exchange({
+    admit: () => {
+      const stay = new FakeStay();
+      stays.push(stay);
+      return stay;
+    },
+    open: ({ onEnded }) => {
+      ends.push(() => onEnded('it has ended'));
+      return { accept: (offer) => offer, announced: () => undefined, close: (...reason) => closed.push(reason) };
+    },
+  });
+  for (let n = 0; n < 3; n += 1) await post(port);
+  ends[1]?.();
+  stays[2]?.expire?.('its time is over');
+  expect(stays.map(({ closes }) => closes)).toEqual([0, 1, 1]);
+  expect(closed).toEqual([['its time is over', 'expired']]);
+});
+
+test('who is let in and finds no stream ends its stay', async () => {
+  const stay = new FakeStay();
+  const { port } = await exchange({
+    admit: () => stay,
+    open: () => {
+      throw new ExchangeRefused(404, 'none');
+    },
+  });
+  expect((await post(port)).status).toBe(404);
+  await until('the end of the stay', () => stay.closes === 1, { deadlineMs: 5000 });
 });

@@ -3,12 +3,15 @@
  * makes a session, a DELETE ends it. Both follow the rules that the reference server has for WHIP (streaming facts 3.8).
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type Admitted, type Judgement, OPEN, type Verdict, whenJudged } from '../../../access/access-check.ts';
+import type { CloseReason } from '../../../core/ingest.ts';
 import type { Logger } from '../../../util/logger.ts';
 import { type Newcomer, NO_TURNS, type Turns } from '../../../util/newcomer-turns.ts';
 import type { Patience } from '../../../util/patience.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';
 import { tellRefused } from '../../../util/refused.ts';
 import { randomWord } from '../../../wire/ice/ice-credentials.ts';
+import type { AskedPlace } from './asked-place.ts';
 import { type IceServersFor, relayLinks } from './ice-server.ts';
 import { noSuchStream, placeFields, type RequestPlace, type StreamTarget } from './request-place.ts';
 
@@ -35,7 +38,7 @@ export interface ExchangeSession {
   accept(offer: string): string;
   /** Candidates that the peer adds. */
   announced(candidates: string): void;
-  close(reason: string): void;
+  close(reason: string, code?: CloseReason['code']): void;
 }
 
 /** What a session is opened with; the offer follows by `accept`. */
@@ -55,6 +58,8 @@ export interface ExchangeOptions {
   readonly name: 'WHIP' | 'WHEP';
   /** Who sends such requests, for the log. */
   readonly peer: 'publisher' | 'viewer';
+  /** What access control says of an offer; absent: everybody may. The gatekeeper has told the log of who is refused. */
+  readonly admit?: (place: AskedPlace) => Judgement;
   /** What must be over before `open`; null when nothing is to be waited for. */
   readonly prepare?: (target: StreamTarget) => Promise<unknown> | null;
   /** Throws ExchangeRefused, or what `refusal` knows. */
@@ -73,7 +78,7 @@ export interface ExchangeOptions {
 /** One for WHIP, one for WHEP. Remembers sessions by the URL it gave them, until they end. */
 export class DescriptionExchange {
   readonly #options: ExchangeOptions;
-  readonly #sessions = new Map<string, ExchangeSession>();
+  readonly #sessions = new Map<string, { readonly session: ExchangeSession; readonly stay: Admitted }>();
 
   constructor(options: ExchangeOptions) {
     this.#options = options;
@@ -84,11 +89,11 @@ export class DescriptionExchange {
   }
 
   /** Answers, whatever the request. */
-  handle(request: IncomingMessage, response: ServerResponse, place: RequestPlace, client: string): void {
+  handle(request: IncomingMessage, response: ServerResponse, place: AskedPlace, client: string): void {
     this.#guard(response, () => this.#handle(request, response, place, client));
   }
 
-  #handle(request: IncomingMessage, response: ServerResponse, place: RequestPlace, client: string): void {
+  #handle(request: IncomingMessage, response: ServerResponse, place: AskedPlace, client: string): void {
     response.setHeader('Server', 'Millrace');
     for (const [name, value] of this.#options.crossOrigin(request, place)) response.setHeader(name, value);
     response.setHeader('Access-Control-Expose-Headers', 'Location, Link, ETag');
@@ -99,8 +104,10 @@ export class DescriptionExchange {
     } else if (method === 'POST')
       this.#withBody(request, response, (offer) => {
         const capabilities = [request.headers['oven-capabilities'] ?? ''].flat().join(',');
-        const open = (): void => this.#open(response, { place, offer, client, capabilities });
-        this.#prepare(response, place, () => this.#takeTurn(response, client, open));
+        this.#admit(response, place, (stay) => {
+          const open = (): void => this.#open(response, { place, offer, client, capabilities, stay });
+          this.#prepare(response, place, () => this.#takeTurn(response, client, open));
+        });
       });
     else if (method === 'PATCH') this.#withBody(request, response, (body) => this.#trickle(response, place, body));
     else if (method === 'DELETE') this.#delete(response, place);
@@ -108,6 +115,26 @@ export class DescriptionExchange {
       response.setHeader('Allow', EXCHANGE_METHODS);
       answer(response, 405, `${method} is not allowed here`);
     }
+  }
+
+  /** Goes on with who is let in; who leaves before there is a session ends its stay. */
+  #admit(response: ServerResponse, place: AskedPlace, next: (stay: Admitted) => void): void {
+    const { admit } = this.#options;
+    const judged = (verdict: Verdict): void => {
+      if (!verdict.admitted) {
+        answer(response, 401, verdict.reason);
+        return;
+      }
+      // A session that was opened is kept by its key.
+      if (verdict !== OPEN) response.once('close', () => (response.statusCode === 201 ? undefined : verdict.close()));
+      this.#guard(response, () => next(verdict));
+    };
+    const cancel = whenJudged(admit?.(place) ?? OPEN, judged, (error) =>
+      this.#guard(response, () => {
+        throw error;
+      }),
+    );
+    if (cancel !== null) response.once('close', cancel);
   }
 
   #prepare(response: ServerResponse, { target }: RequestPlace, open: () => void): void {
@@ -145,16 +172,22 @@ export class DescriptionExchange {
 
   #open(
     response: ServerResponse,
-    { place, offer, client, capabilities }: { place: RequestPlace; offer: string; client: string; capabilities: string },
+    {
+      place,
+      offer,
+      client,
+      capabilities,
+      stay,
+    }: { place: RequestPlace; offer: string; client: string; capabilities: string; stay: Admitted },
   ): void {
     const { name, peer, logger } = this.#options;
     const key = randomWord(KEY_LENGTH);
     let session: ExchangeSession | null = null;
     try {
       if (place.target === null) throw new ExchangeRefused(404, noSuchStream().message);
-      session = this.#options.open({ target: place.target, place, client, capabilities, onEnded: () => this.#sessions.delete(key) });
+      session = this.#options.open({ target: place.target, place, client, capabilities, onEnded: () => this.#forget(key) });
       const description = session.accept(offer);
-      this.#sessions.set(key, session);
+      this.#keep(key, session, stay);
       response.setHeader('Content-Type', 'application/sdp');
       response.setHeader('ETag', randomWord(ETAG_LENGTH));
       response.setHeader('Location', `/${place.app}/${place.stream}/${key}?direction=${name.toLowerCase()}`);
@@ -173,9 +206,22 @@ export class DescriptionExchange {
     }
   }
 
+  #keep(key: string, session: ExchangeSession, stay: Admitted): void {
+    this.#sessions.set(key, { session, stay });
+    stay.begin((reason) => {
+      this.#forget(key);
+      session.close(reason, 'expired');
+    });
+  }
+
+  #forget(key: string): void {
+    this.#sessions.get(key)?.stay.close();
+    this.#sessions.delete(key);
+  }
+
   /** Peers reach us: their candidates are only of use to the log. */
   #trickle(response: ServerResponse, place: RequestPlace, fragment: string): void {
-    const session = this.#sessions.get(place.file);
+    const session = this.#sessions.get(place.file)?.session;
     if (place.file === '') answer(response, 400, 'the path names no session');
     else if (session === undefined) answer(response, 404, 'there is no such session');
     else if (!/^a=(?:ice-ufrag|candidate|end-of-candidates|mid|ice-pwd)/m.test(fragment))
@@ -189,8 +235,8 @@ export class DescriptionExchange {
   }
 
   #delete(response: ServerResponse, place: RequestPlace): void {
-    const session = this.#sessions.get(place.file);
-    this.#sessions.delete(place.file);
+    const session = this.#sessions.get(place.file)?.session;
+    this.#forget(place.file);
     session?.close('the peer left');
     answer(response, session === undefined ? 404 : 200, session === undefined ? 'there is no such session' : '');
   }

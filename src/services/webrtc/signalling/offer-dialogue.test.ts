@@ -1,10 +1,13 @@
 import { EventEmitter } from 'node:events';
 import { expect, onTestFinished, test } from 'vitest';
 import type { WebSocket } from 'ws';
+import { DENIED, FakeStay } from '../../../../test/fakes/fake-gatekeeper.ts';
 import { HeldTurns } from '../../../../test/fakes/held-turns.ts';
 import { RecordingLogger } from '../../../../test/fakes/recording-logger.ts';
+import { type Admitted, OPEN, type Verdict } from '../../../access/access-check.ts';
+import { NO_TURNS } from '../../../util/newcomer-turns.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';
-import { OfferDialogue, type OfferedSession, type Refusal } from './offer-dialogue.ts';
+import { type DialogueOptions, OfferDialogue, type OfferedSession, type Refusal } from './offer-dialogue.ts';
 
 /** The server's end of a connection; the test is the other. */
 class PeerSocket extends EventEmitter {
@@ -35,11 +38,12 @@ class PeerSocket extends EventEmitter {
   }
 }
 
-function dialogue() {
+function dialogue({ admit = () => OPEN, ...more }: Partial<Pick<DialogueOptions<OfferedSession>, 'admit' | 'prepare' | 'turns'>> = {}) {
   const turns = new HeldTurns();
   const socket = new PeerSocket();
   const told: string[] = [];
-  const session: OfferedSession = {
+  let onEnded: (reason: string) => void = () => undefined;
+  const session: OfferedSession & { ended: boolean } = {
     ended: false,
     offer: () => 'v=0',
     candidates: () => [],
@@ -48,19 +52,24 @@ function dialogue() {
       told.push(`answered ${sdp}`);
     },
     announced: () => undefined,
-    close: (reason) => told.push(`closed: ${reason}`),
+    close: (reason, code) => told.push(`closed: ${reason}${code === undefined ? '' : ` (${code})`}`),
   };
   new OfferDialogue({
     socket: socket as unknown as WebSocket,
     target: { vhost: 'default', app: 'app', stream: 'live', playlist: '' },
     client: '192.0.2.1',
+    admit,
     iceServers: null,
     logger: new RecordingLogger(),
     turns,
     peer: 'publisher',
-    open: () => session,
+    open: (request) => {
+      onEnded = request.onEnded;
+      return session;
+    },
     isRefusal: (error): error is Refusal => error instanceof ProtocolError,
     onAnswered: () => told.push('begun'),
+    ...more,
   });
   onTestFinished(() => socket.terminate());
   const ask = (): void => {
@@ -68,7 +77,12 @@ function dialogue() {
     turns.waiting.splice(0).at(-1)?.enter();
   };
   ask();
-  return { turns, socket, told, ask };
+  /** The session ends by itself. */
+  const end = (): void => {
+    session.ended = true;
+    onEnded('it has ended');
+  };
+  return { turns, socket, told, ask, end };
 }
 
 test('an offer is made when it is the turn of its peer; one that asks twice gets one', () => {
@@ -114,4 +128,82 @@ test('a peer that goes, or asks for another offer, waits no longer', () => {
   expect(turns.left).toBe(2);
   turns.waiting[0]?.enter();
   expect(told).toEqual(['closed: the publisher asked for another offer', 'closed: the signalling connection closed']);
+});
+
+const settled = (): Promise<void> => new Promise(setImmediate);
+
+function judged(options: NonNullable<Parameters<typeof dialogue>[0]>) {
+  return dialogue({ turns: NO_TURNS, ...options });
+}
+
+test('who is refused gets the answer that players branch on, and nothing is prepared for it', () => {
+  const prepared: string[] = [];
+  const { socket } = judged({
+    admit: () => DENIED,
+    prepare: ({ stream }) => {
+      prepared.push(stream);
+      return null;
+    },
+  });
+  expect(socket.heard).toEqual([{ code: 404, error: 'Cannot create offer' }]);
+  expect([socket.readyState, prepared]).toEqual([2, []]);
+});
+
+test('a verdict is waited for: a peer that asks again is not asked about again, and gets one offer', async () => {
+  const { promise, resolve } = Promise.withResolvers<Verdict>();
+  let asked = 0;
+  const { socket } = judged({
+    admit: () => {
+      asked += 1;
+      return promise;
+    },
+  });
+  socket.says({ command: 'request_offer' });
+  expect([asked, socket.heard]).toEqual([1, []]);
+  resolve(OPEN);
+  await settled();
+  expect(socket.heard.map(({ command }) => command)).toEqual(['offer']);
+});
+
+test.each<readonly [what: string, leave: (socket: PeerSocket) => void]>([
+  ['leaves', (socket) => socket.terminate()],
+  ['breaks the protocol', (socket) => socket.says({ command: 'nonsense' })],
+])('who %s while its verdict is awaited is offered nothing, and its stay is over', async (_what, leave) => {
+  const { promise, resolve } = Promise.withResolvers<Verdict>();
+  const { socket } = judged({ admit: () => promise });
+  leave(socket);
+  const stay = new FakeStay();
+  resolve(stay);
+  await settled();
+  expect([stay.closes, socket.heard.some(({ command }) => command === 'offer')]).toEqual([1, false]);
+});
+
+test('who leaves while its stream is fetched gets no session with it, and its stay is over', async () => {
+  const fetched = Promise.withResolvers<void>();
+  const stay = new FakeStay();
+  const { socket } = judged({ admit: () => stay, prepare: () => fetched.promise });
+  socket.says({ command: 'nonsense' });
+  fetched.resolve();
+  await settled();
+  expect([stay.closes, socket.heard.some(({ command }) => command === 'offer')]).toEqual([1, false]);
+});
+
+test('a session whose time is over ends with the reason, and so does its connection', () => {
+  const stay = new FakeStay();
+  const { socket, told } = judged({ admit: () => stay });
+  stay.expire?.('its time is over');
+  expect([told[0], socket.readyState, stay.closes]).toEqual(['closed: its time is over (expired)', 2, 1]);
+});
+
+test('each offer has a stay of its own, which ends with its session, whoever ends that', () => {
+  const stays: FakeStay[] = [];
+  const admit = (): Admitted => {
+    stays.push(new FakeStay());
+    return stays.at(-1) ?? OPEN;
+  };
+  const { socket, end } = judged({ admit });
+  socket.says({ command: 'request_offer' });
+  expect(stays.map(({ closes }) => closes)).toEqual([1, 0]);
+  end();
+  expect(stays.map(({ closes }) => closes)).toEqual([1, 1]);
 });

@@ -3,6 +3,8 @@
  * offer a session and the peer answers.
  */
 import type { WebSocket } from 'ws';
+import { type Admitted, type Judgement, OPEN, type Verdict, whenJudged } from '../../../access/access-check.ts';
+import type { CloseReason } from '../../../core/ingest.ts';
 import type { Logger } from '../../../util/logger.ts';
 import { type Newcomer, NO_TURNS, type Turns } from '../../../util/newcomer-turns.ts';
 import type { Patience } from '../../../util/patience.ts';
@@ -10,6 +12,9 @@ import { tellRefused } from '../../../util/refused.ts';
 import { type IceServer, relayMembers } from './ice-server.ts';
 import { noSuchStream, placeFields, type StreamTarget } from './request-place.ts';
 import { type SignallingDialogue, SignallingFault, type SignallingMessage, SignallingSocket } from './signalling-socket.ts';
+
+/** A text that peers branch on, whatever the cause, which is in the log. */
+const NO_OFFER = 'Cannot create offer';
 
 /** What a play session and an ingest session have in common here. */
 export interface OfferedSession {
@@ -21,7 +26,7 @@ export interface OfferedSession {
   answered(sdp: string): void;
   /** Candidates of the peer, one a line. */
   announced(candidates: string): void;
-  close(reason: string): void;
+  close(reason: string, code?: CloseReason['code']): void;
 }
 
 /** An error that says why somebody is refused. */
@@ -42,6 +47,8 @@ export interface DialogueConnection {
   /** Null: the request names no stream of ours. */
   readonly target: StreamTarget | null;
   readonly client: string;
+  /** What access control says; asked for each offer. The gatekeeper has told the log of who is refused. */
+  readonly admit: () => Judgement;
   /** Told with the offer; peers then use nothing but the relays among them. Null: connect directly. */
   readonly iceServers: readonly IceServer[] | null;
   /** Offers are made and answers taken when it is their turn; absent: at once. */
@@ -73,6 +80,10 @@ export class OfferDialogue<S extends OfferedSession> implements SignallingDialog
   readonly #turns: Turns;
   #session: S | null = null;
   #preparing = false;
+  /** Who was let in, until the session is over. */
+  #stay: Admitted = OPEN;
+  /** Ends the waiting for a verdict. */
+  #cancel: (() => void) | null = null;
   /** An offer or an answer that waits for its turn. */
   #waiting: Newcomer | null = null;
 
@@ -92,11 +103,28 @@ export class OfferDialogue<S extends OfferedSession> implements SignallingDialog
     this.#socket.send(message);
   }
 
-  /** The offer waits for what has to be prepared; a peer that asks again meanwhile gets one offer. */
+  /** The offer waits for a verdict, and for what has to be prepared; a peer that asks again meanwhile gets one offer. */
   offer(): void {
-    const { target, peer, prepare } = this.#options;
-    this.stop(`the ${peer} asked for another offer`);
+    const { admit, peer } = this.#options;
     if (this.#preparing) return;
+    this.stop(`the ${peer} asked for another offer`);
+    this.#preparing = true;
+    const judged = (verdict: Verdict): void => this.#socket.guard(() => this.#judged(verdict));
+    this.#cancel = whenJudged(admit(), judged, (error) => this.#fail(error));
+  }
+
+  #fail(error: unknown): void {
+    this.#socket.guard(() => {
+      throw error;
+    });
+  }
+
+  #judged(verdict: Verdict): void {
+    const { target, prepare } = this.#options;
+    this.#cancel = null;
+    this.#preparing = false;
+    if (!verdict.admitted) throw new SignallingFault(404, NO_OFFER);
+    this.#stay = verdict;
     const prepared = target === null ? null : (prepare?.(target) ?? null);
     if (prepared === null) {
       this.#takeTurn(() => this.#offer());
@@ -106,7 +134,10 @@ export class OfferDialogue<S extends OfferedSession> implements SignallingDialog
     const settled = prepared.finally(() => {
       this.#preparing = false;
     });
-    this.#socket.after(settled, () => this.#takeTurn(() => this.#offer()));
+    // Who has stopped meanwhile is let in no more.
+    this.#socket.after(settled, () => {
+      if (this.#stay === verdict) this.#takeTurn(() => this.#offer());
+    });
   }
 
   answer(sdp: string): void {
@@ -124,16 +155,29 @@ export class OfferDialogue<S extends OfferedSession> implements SignallingDialog
 
   stop(reason: string): void {
     this.#leave();
+    if (this.#cancel !== null) {
+      this.#cancel();
+      this.#cancel = null;
+      this.#preparing = false;
+    }
     this.#session?.close(reason);
     this.#session = null;
+    this.#stay.close();
+    this.#stay = OPEN;
   }
 
-  /** A text that peers branch on when it is refused: the cause is in the log. */
+  #expire(reason: string): void {
+    this.#session?.close(reason, 'expired');
+    this.stop(reason);
+    this.#socket.close(reason);
+  }
+
   #offer(): void {
-    this.#orRefuse(new SignallingFault(404, 'Cannot create offer'), '', () => {
+    this.#orRefuse(new SignallingFault(404, NO_OFFER), '', () => {
       const session = this.#open();
       // Kept before it offers: a fault ends what is kept.
       this.#session = session;
+      this.#stay.begin((reason) => this.#expire(reason));
       this.#socket.send({
         command: 'offer',
         id: this.#socket.id,
@@ -153,7 +197,10 @@ export class OfferDialogue<S extends OfferedSession> implements SignallingDialog
       target,
       client,
       onEnded: (reason) => {
-        if (this.#session?.ended === true) this.#session = null;
+        if (this.#session?.ended === true) {
+          this.#session = null;
+          this.#stay.close();
+        }
         this.#socket.close(reason);
       },
     });

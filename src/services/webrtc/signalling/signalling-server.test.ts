@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { afterEach, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
+import { foreignPeer } from '../../../../test/fakes/foreign-peer.ts';
 import { HeldTurns } from '../../../../test/fakes/held-turns.ts';
 import { RecordingLogger } from '../../../../test/fakes/recording-logger.ts';
 import { AddressShares } from '../../../util/address-shares.ts';
@@ -33,7 +34,7 @@ async function start(silent: AddressShares, refusals: RefusalLog, turns: Turns =
   const server: Server = createServer();
   server.on('upgrade', (request, socket, head) => {
     connections.push(socket);
-    signalling.upgrade(request, socket, head, { address: String(request.headers['x-client']), port: 80 });
+    signalling.upgrade(request, socket, head, foreignPeer(String(request.headers['x-client']), 80));
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -3,28 +3,23 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { HttpFault } from '../../../delivery/http/answer-sink.ts';
+import type { ForeignPeer } from '../../../delivery/thread/foreign-relay.ts';
 import type { AddressShares } from '../../../util/address-shares.ts';
 import { type Newcomer, NO_TURNS, type Turns } from '../../../util/newcomer-turns.ts';
 import type { RefusalLog } from '../../../util/refusal-log.ts';
-import { placeOf, type RequestPlace } from './request-place.ts';
+import { type AskedPlace, askedPlace } from './asked-place.ts';
+import { placeOf } from './request-place.ts';
 
 /** Longest message of a peer: a session description with many candidates is a tenth of it. */
 const MAX_MESSAGE = 256 * 1024;
 const CLOSE_UNSUPPORTED = 1008;
 
-/** Where a request came from. */
-export interface SignallingClient {
-  readonly address: string;
-  /** The port of ours that it called. */
-  readonly port: number;
-}
-
 /** One way in: those who play, or those who publish. */
 export interface SignallingSide {
   /** WHIP or WHEP. Answers, whatever the request. */
-  request(request: IncomingMessage, response: ServerResponse, place: RequestPlace, client: SignallingClient): void;
+  request(request: IncomingMessage, response: ServerResponse, place: AskedPlace, client: ForeignPeer): void;
   /** A connection of the WebSocket protocol; it is the side's from now on. */
-  connected(socket: WebSocket, place: RequestPlace, client: SignallingClient): void;
+  connected(socket: WebSocket, place: AskedPlace, client: ForeignPeer): void;
 }
 
 /** A side and where it may be reached. */
@@ -57,8 +52,8 @@ export class SignallingServer {
     this.#options = options;
   }
 
-  request(request: IncomingMessage, response: ServerResponse, client: SignallingClient): void {
-    const place = this.#place(request, response);
+  request(request: IncomingMessage, response: ServerResponse, client: ForeignPeer): void {
+    const place = this.#place(request, response, client);
     if (place === null) return;
     const side = this.#sideFor(place.direction === 'whep' ? 'play' : 'publish', client);
     if (side !== null) {
@@ -70,10 +65,10 @@ export class SignallingServer {
     response.end(`this port does not listen for ${place.direction === 'whep' ? 'players' : 'publishers'} over WebRTC\n`);
   }
 
-  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, client: SignallingClient): void {
-    let place: RequestPlace;
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, client: ForeignPeer): void {
+    let place: AskedPlace;
     try {
-      place = this.#placeOf(request);
+      place = this.#placeOf(request, client, 'ws');
     } catch {
       socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
       return;
@@ -105,7 +100,7 @@ export class SignallingServer {
   }
 
   /** One that has gone waits no longer. */
-  #takeTurn(socket: Duplex, { address }: SignallingClient, open: () => void): void {
+  #takeTurn(socket: Duplex, { address }: ForeignPeer, open: () => void): void {
     const newcomer: Newcomer = {
       client: address,
       enter: () => {
@@ -123,7 +118,7 @@ export class SignallingServer {
     socket.once('close', () => turns.leave(newcomer));
   }
 
-  #connected(socket: WebSocket, place: RequestPlace, client: SignallingClient): void {
+  #connected(socket: WebSocket, place: AskedPlace, client: ForeignPeer): void {
     const isPublisher = place.direction === 'send';
     const side = this.#sideFor(isPublisher ? 'publish' : 'play', client);
     if (side !== null) {
@@ -137,14 +132,14 @@ export class SignallingServer {
     socket.close(CLOSE_UNSUPPORTED);
   }
 
-  #sideFor(use: 'play' | 'publish', { port }: SignallingClient): SignallingSide | null {
+  #sideFor(use: 'play' | 'publish', { port }: ForeignPeer): SignallingSide | null {
     const listening = this.#options[use];
     return listening?.ports.has(port) === true ? listening.side : null;
   }
 
-  #place(request: IncomingMessage, response: ServerResponse): RequestPlace | null {
+  #place(request: IncomingMessage, response: ServerResponse, client: ForeignPeer): AskedPlace | null {
     try {
-      return this.#placeOf(request);
+      return this.#placeOf(request, client, 'http');
     } catch (error) {
       if (!(error instanceof HttpFault)) throw error;
       response.statusCode = error.status;
@@ -153,7 +148,8 @@ export class SignallingServer {
     }
   }
 
-  #placeOf(request: IncomingMessage): RequestPlace {
-    return placeOf(request.url ?? '/', request.headers.host ?? '', this.#options.virtualHostFor);
+  #placeOf(request: IncomingMessage, client: ForeignPeer, scheme: 'ws' | 'http'): AskedPlace {
+    const place = placeOf(request.url ?? '/', request.headers.host ?? '', this.#options.virtualHostFor);
+    return askedPlace(place, request, client, scheme);
   }
 }

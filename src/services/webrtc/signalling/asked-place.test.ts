@@ -1,0 +1,40 @@
+import type { IncomingMessage } from 'node:http';
+import { expect, test } from 'vitest';
+import { FakeGatekeeper, FakeStay } from '../../../../test/fakes/fake-gatekeeper.ts';
+import { foreignPeer } from '../../../../test/fakes/foreign-peer.ts';
+import { OPEN } from '../../../access/access-check.ts';
+import { admitAsked, askedPlace } from './asked-place.ts';
+import { placeOf } from './request-place.ts';
+
+function asked(url: string, host: string, { secure = false, scheme = 'ws' }: { secure?: boolean; scheme?: 'ws' | 'http' } = {}) {
+  const request = { url, headers: { host, 'user-agent': 'me/1', authorization: 'Bearer t' } } as unknown as IncomingMessage;
+  const place = placeOf(url, host, (name) => (name === 'nobody' ? undefined : 'default'));
+  return askedPlace(place, request, { ...foreignPeer(), secure, realIp: '198.51.100.9' }, scheme);
+}
+
+test.each([
+  [asked('/app/live?b=%2f&a', 'media.example'), 'ws://media.example:3333/app/live?b=%2f&a'],
+  [asked('/app/live', 'media.example:80', { secure: true }), 'wss://media.example:80/app/live'],
+  [asked('/app/live?direction=whip', '[2001:db8::1]', { scheme: 'http' }), 'http://[2001:db8::1]:3333/app/live?direction=whip'],
+  [asked('/app/live?x', '[2001:db8::1]:99', { scheme: 'http', secure: true }), 'https://[2001:db8::1]:99/app/live?x'],
+  [asked('http://other.example/app/live?x', 'media.example'), 'ws://other.example:3333/app/live?x'],
+  [asked('/app/live?x=1?signature=2', 'media.example'), 'ws://media.example:3333/app/live?x=1'],
+])('access control hears of %o as %s', (place, url) => {
+  expect(place.url).toBe(url);
+});
+
+test('it is asked about the virtual host of the place, with the client', () => {
+  const stay = new FakeStay();
+  const access = new FakeGatekeeper(() => stay);
+  expect(admitAsked(access, 'outgoing', asked('/app/live', 'media.example'))).toBe(stay);
+  expect(access.asked).toEqual([
+    {
+      place: { host: 'default', vhost: 'default' },
+      request: {
+        ...{ direction: 'outgoing', protocol: 'webrtc', url: 'ws://media.example:3333/app/live' },
+        client: { address: '192.0.2.1', port: 40_000, realIp: '198.51.100.9', userAgent: 'me/1', authorization: 'Bearer t' },
+      },
+    },
+  ]);
+  expect(admitAsked(access, 'outgoing', asked('/app/live', 'nobody'))).toBe(OPEN);
+});

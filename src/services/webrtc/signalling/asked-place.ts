@@ -1,0 +1,25 @@
+/** What access control hears of a signalling request. */
+import type { IncomingMessage } from 'node:http';
+import { type AccessClient, type Direction, type Gatekeeper, type Judgement, OPEN } from '../../../access/access-check.ts';
+import { completeUrl, splitTarget } from '../../../delivery/http/request-target.ts';
+import type { ForeignPeer } from '../../../delivery/thread/foreign-relay.ts';
+import type { RequestPlace } from './request-place.ts';
+
+/** A place with the URL and the client that asked for it. They can hold secrets: not for logs. */
+export interface AskedPlace extends RequestPlace {
+  readonly url: string;
+  readonly asker: AccessClient;
+}
+
+/** The place of `request`, which came by WebSocket (`ws`) or not (`http`). Throws HttpFault for a target that is none. */
+export function askedPlace(place: RequestPlace, request: IncomingMessage, client: ForeignPeer, scheme: 'ws' | 'http'): AskedPlace {
+  const { host = '', authorization, 'user-agent': userAgent } = request.headers;
+  const url = completeUrl(`${scheme}${client.secure ? 's' : ''}`, splitTarget(request.url ?? '/'), { host, port: client.port });
+  return { ...place, url, asker: { ...client.end, realIp: client.realIp, userAgent, authorization } };
+}
+
+/** What access control says of who asks for a place; who asks for none gets none. */
+export function admitAsked(access: Gatekeeper, direction: Direction, { target, url, asker }: AskedPlace): Judgement {
+  if (target === null) return OPEN;
+  return access.admit({ host: target.vhost, vhost: target.vhost }, { direction, protocol: 'webrtc', url, client: asker });
+}
