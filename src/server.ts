@@ -3,7 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { AccessControls, accessSettingsOf } from './access/access-controls.ts';
-import { tellDenied } from './access/tell-denied.ts';
+import { tellDenied, tellFaults } from './access/tell-denied.ts';
 import { Health } from './api/health.ts';
 import { startApi } from './api/start-api.ts';
 import { OriginMaps } from './cluster/origin-maps.ts';
@@ -197,7 +197,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   const publishers = new Map<PublisherKind, Publisher>();
   const sources: PullSource[] = [];
   const services: Service[] = [];
-  const access = new AccessControls({ clock, logger, tell: tellDenied(logger) });
+  const access = new AccessControls({ clock, onFault: tellFaults(logger), tell: tellDenied(logger) });
   const orchestrator = new Orchestrator({
     ...{ clock, logger, queues, store, publishers, transcoder },
     ...limits.perApplication,

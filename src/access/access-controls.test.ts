@@ -1,6 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
-import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { readVirtualHost } from '../config/index.ts';
 import { type AccessCheck, type AccessRequest, OPEN, type Passed, type Verdict, whenJudged } from './access-check.ts';
 import { AccessControls, type AccessSettings, accessSettingsOf } from './access-controls.ts';
@@ -16,11 +15,11 @@ function settings(enables: object): AccessSettings | undefined {
 
 function controls(checks?: readonly AccessCheck[]) {
   const clock = new ManualClock();
-  const logger = new RecordingLogger();
+  const faults: string[] = [];
   const told: unknown[] = [];
   const access = new AccessControls({
     clock,
-    logger,
+    onFault: (error, what) => faults.push(`${what}: ${String(error)}`),
     tell: (denied, vhost) => told.push([vhost, denied.code]),
     ...(checks !== undefined && { checksOf: () => checks }),
   });
@@ -29,7 +28,7 @@ function controls(checks?: readonly AccessCheck[]) {
     { name: 'open', hostNames: ['open.test'] },
     { name: 'signed', hostNames: ['signed.test', '*.signed.test'], access: own },
   ]);
-  return { access, clock, logger, told };
+  return { access, clock, faults, told };
 }
 
 /** A check whose answer the test gives. */
@@ -144,9 +143,9 @@ describe('AccessControls', () => {
         throw new Error('broken');
       },
     };
-    const { access, logger } = controls([broken]);
+    const { access, faults } = controls([broken]);
     expect(access.admit({ host: 'signed.test' }, REQUEST)).toMatchObject({ admitted: false, code: 'check-failed' });
-    expect(logger.lines).toMatchObject([{ level: 'error' }]);
+    expect(faults).toEqual(['access control of a request, which is refused,: Error: broken']);
     const later = asked();
     const judged = controls([later.check]).access.admit({ host: 'signed.test' }, REQUEST);
     later.fail(new Error('broken'));

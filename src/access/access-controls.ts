@@ -2,8 +2,6 @@
 import type { SignedPolicyConfig, VirtualHostConfig } from '../config/index.ts';
 import { HostTable, type NamedHosts } from '../core/host-table.ts';
 import type { Clock } from '../util/clock.ts';
-import { guarded } from '../util/guarded.ts';
-import type { Logger } from '../util/logger.ts';
 import {
   type AccessCheck,
   type AccessPlace,
@@ -55,10 +53,10 @@ export function ownChecks(clock: Clock): ChecksOf {
   return ({ signedPolicy }) => (signedPolicy === undefined ? [] : [new SignedPolicyCheck(signedPolicy, clock)]);
 }
 
-/** `tell` is told of everybody who is refused. */
+/** `tell` is told of everybody who is refused, `onFault` of what failed on the way, and what that was. */
 export interface AccessControlsOptions {
   readonly clock: Clock;
-  readonly logger: Logger;
+  readonly onFault: (error: unknown, what: string) => void;
   readonly tell: (denied: Denied, vhost: string, request: AccessRequest) => void;
   /** Default: `ownChecks`. */
   readonly checksOf?: ChecksOf;
@@ -117,7 +115,7 @@ export class AccessControls implements Gatekeeper {
   }
 
   #ask(checks: readonly AccessCheck[], request: AccessRequest): Judgement {
-    const stay = new Stay(this.#options.clock, (what, action) => guarded(this.#options.logger, what, action));
+    const stay = new Stay(this.#options.clock, this.#options.onFault);
     for (const [n, check] of checks.entries()) {
       let said: Passed | Denied | Promise<Passed | Denied>;
       try {
@@ -170,7 +168,7 @@ export class AccessControls implements Gatekeeper {
   }
 
   #fault(error: unknown): Denied {
-    this.#options.logger.limited.error({ err: error }, 'access control failed on a request, which is refused');
+    this.#options.onFault(error, 'access control of a request, which is refused,');
     return FAULT;
   }
 }

@@ -12,15 +12,15 @@ export class Stay implements Admitted {
   #expiresAt = Number.POSITIVE_INFINITY;
   #reason = OVER;
   readonly #clock: Clock;
-  readonly #guard: (what: string, action: () => void) => () => void;
+  readonly #onFault: (error: unknown, what: string) => void;
   readonly #onClosed: (() => void)[] = [];
   #timer: NodeJS.Timeout | null = null;
   #closed = false;
 
-  /** `guard` makes what a timer calls, so that a fault costs nobody else. */
-  constructor(clock: Clock, guard: (what: string, action: () => void) => () => void) {
+  /** `onFault` is told of what its owner throws on a timer, and of checks that fail on the end. */
+  constructor(clock: Clock, onFault: (error: unknown, what: string) => void) {
     this.#clock = clock;
-    this.#guard = guard;
+    this.#onFault = onFault;
   }
 
   get expiresAt(): number {
@@ -37,13 +37,13 @@ export class Stay implements Admitted {
 
   begin(onExpired: (reason: string) => void): void {
     if (this.#closed || this.#expiresAt === Number.POSITIVE_INFINITY) return;
-    const look = this.#guard('the end of a session whose time is over', () => {
+    const look = (): void => {
       this.#timer = null;
       if (this.#closed) return;
       const left = this.#expiresAt - this.#clock.now();
-      if (left <= 0) onExpired(this.#reason);
-      else this.#wait(look, left);
-    });
+      if (left > 0) this.#wait(look, left);
+      else this.#guarded('the end of a session whose time is over', () => onExpired(this.#reason));
+    };
     this.#wait(look, Math.max(0, this.#expiresAt - this.#clock.now()));
   }
 
@@ -52,7 +52,16 @@ export class Stay implements Admitted {
     this.#closed = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
-    for (const closed of this.#onClosed) this.#guard('the end of an admission', closed)();
+    for (const closed of this.#onClosed) this.#guarded('the end of an admission', closed);
+  }
+
+  /** Others go on. */
+  #guarded(what: string, action: () => void): void {
+    try {
+      action();
+    } catch (error) {
+      this.#onFault(error, what);
+    }
   }
 
   /** A server that stops has ended whatever it is about. */

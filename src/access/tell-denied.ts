@@ -8,6 +8,11 @@ export function tellDenied(logger: Logger): (denied: Denied, vhost: string, requ
   return ({ code, reason }, vhost, request) => logger.limited.warn(deniedFields(code, vhost, request), deniedLine(request, reason));
 }
 
+/** What tells of faults, for `AccessControlsOptions.onFault`. */
+export function tellFaults(logger: Logger): (error: unknown, what: string) => void {
+  return (error, what) => logger.limited.error({ err: error }, `${what} failed inside the server`);
+}
+
 /** `viewer refused: …`. One of few lines, whatever the request. */
 export function deniedLine({ direction }: AccessRequest, reason: string): string {
   return `${direction === 'incoming' ? 'publisher' : 'viewer'} refused: ${reason}`;

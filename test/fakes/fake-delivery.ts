@@ -22,6 +22,7 @@ export interface FakeClient {
 
 /** Time and sessions of the pretended thread. */
 export class FakeViewContext implements ViewContext {
+  guarded = false;
   #now = 0;
   #sessions = 0;
   /** Address, User-Agent and patience of every client counted. */
@@ -86,6 +87,7 @@ export class FakeExchange implements DeliveryExchange {
   readonly file: string;
   readonly query: string;
   readonly remoteAddress: string;
+  readonly admission = null;
   response: FakeResponse | null = null;
   #gone = false;
   #onAbort: (() => void) | null = null;

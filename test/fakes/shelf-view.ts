@@ -45,7 +45,8 @@ export class ShelfView implements OutletView {
   handle(exchange: DeliveryExchange): boolean {
     const { file } = exchange;
     if (file === 'throw') throw new Error('this view is broken');
-    if (file === 'new-session') exchange.respondTailored(200, [], [this.#context.createSession(exchange)?.token ?? 'full'], '');
+    if (/^(?:ts:)?new-session(?:\.m3u8)?$/.test(file))
+      exchange.respondTailored(200, [], [this.#context.createSession(exchange)?.token ?? 'full'], '');
     else if (file === 'need-session') {
       const session = this.#context.session(exchange);
       exchange.respond(session === null ? 401 : 200, [], [Buffer.from(session?.token ?? '')]);

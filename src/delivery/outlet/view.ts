@@ -1,5 +1,13 @@
 /** What runs in a delivery thread for one outlet: it keeps a view of the stream and answers requests from it. */
+import type { AccessProtocol } from '../../access/access-check.ts';
 import type { Span } from './messages.ts';
+
+/** What access control has said of a request. */
+export interface Admission {
+  readonly protocol: AccessProtocol;
+  /** When its viewer has to go, wall clock ms; infinite: never. */
+  readonly expiresAt: number;
+}
 
 /** One HTTP request to answer, independent of the HTTP version. */
 export interface DeliveryExchange {
@@ -13,6 +21,8 @@ export interface DeliveryExchange {
   /** Request header by lower-case name. */
   header(name: string): string | undefined;
   readonly remoteAddress: string;
+  /** Null where nobody was asked, and for requests that prove themselves by a session. */
+  readonly admission: Admission | null;
   /** The bytes of the answer count for this viewer too. */
   billTo(viewer: ByteSink): void;
   /** The client went away or an answer was sent. */
@@ -48,7 +58,12 @@ export interface ViewerSession {
 
 /** Services a delivery thread gives its views. */
 export interface ViewContext {
-  /** Makes a session for a client that asked for a multivariant playlist; null when its address has too many. */
+  /** Access control protects the outlet: every file but those that viewers begin with is for sessions only. */
+  readonly guarded: boolean;
+  /**
+   * Makes a session for a client that asked for a multivariant playlist, for as long as it was let in; null when its address has too
+   * many, or the outlet is guarded and the client was not let in.
+   */
   createSession(exchange: DeliveryExchange): ViewerSession | null;
   /** Checks the `session` query; null when it is missing, forged, expired or revoked. Marks the session as alive. */
   session(exchange: DeliveryExchange): ViewerSession | null;

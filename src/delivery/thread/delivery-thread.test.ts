@@ -1,7 +1,9 @@
 import { afterEach, expect, it } from 'vitest';
 import { until } from '../../../test/harness/poll.ts';
+import type { Denied, Passed } from '../../access/access-check.ts';
+import type { ChecksOf } from '../../access/access-controls.ts';
 import { OPEN_ADMISSION } from '../admission.ts';
-import type { OutletView, ViewContext } from '../outlet/view.ts';
+import type { DeliveryExchange, OutletView, ViewContext } from '../outlet/view.ts';
 import { DEFAULT_DELIVERY_LIMITS } from '../pool/delivery-limits.ts';
 import type { FromThread, ThreadSettings, ToThread } from '../thread-protocol.ts';
 import { DeliveryThread } from './delivery-thread.ts';
@@ -24,7 +26,7 @@ afterEach(() => {
   for (const thread of opened.splice(0)) thread.receive([{ type: 'stop' }]);
 });
 
-function start(view: (outlet: unknown, context: ViewContext) => Partial<OutletView>) {
+function start(view: (outlet: unknown, context: ViewContext) => Partial<OutletView>, checksOf?: ChecksOf) {
   const posted: FromThread[] = [];
   const whole = { update: () => undefined, handle: () => false, close: () => undefined };
   const views = { llhls: (settings: unknown, context: ViewContext) => ({ ...whole, ...view(settings, context) }) };
@@ -33,7 +35,7 @@ function start(view: (outlet: unknown, context: ViewContext) => Partial<OutletVi
     // It rests while a test prepares its requests.
     if (message.type === 'attention' && message.wanted) queueMicrotask(() => thread.receive([{ type: 'caught-up' }]));
   };
-  const thread = new DeliveryThread({ settings: SETTINGS, views, clock, post });
+  const thread = new DeliveryThread({ settings: SETTINGS, views, clock, post, ...(checksOf !== undefined && { checksOf }) });
   opened.push(thread);
   thread.receive([HOSTS]);
   const told = <Type extends FromThread['type']>(type: Type) =>
@@ -113,4 +115,61 @@ it('lets views wait by a clock that nobody sets', () => {
   });
   thread.receive([openOutlet(1)]);
   expect(contexts.map((context) => context.now())).toEqual([clock.monotonic()]);
+});
+
+/** A virtual host whose viewers somebody else decides about; the test is that. */
+function asked(): { hosts: ToThread; checksOf: ChecksOf; urls: string[]; answer: (said: Passed | Denied) => void } {
+  const { promise, resolve } = Promise.withResolvers<Passed | Denied>();
+  const urls: string[] = [];
+  const check = {
+    covers: () => true,
+    judge: ({ url }: { url: string }) => {
+      urls.push(url);
+      return promise;
+    },
+  };
+  const hosts: ToThread = { type: 'hosts', hosts: [{ name: 'default', hostNames: ['*'], hasOrigins: true, access: {} }] };
+  return { hosts, checksOf: () => [check], urls, answer: resolve };
+}
+
+it('holds who begins to watch until it is decided, and looks for no stream before', async () => {
+  const { hosts, checksOf, urls, answer } = asked();
+  const view = {
+    handle: (exchange: DeliveryExchange) => {
+      exchange.respond(200, [], [Buffer.from(`${exchange.admission?.protocol} until ${exchange.admission?.expiresAt}`)]);
+      return true;
+    },
+  };
+  const { thread, told } = start(() => view, checksOf);
+  thread.receive([hosts, listen(1)]);
+  await until('the port', () => told('listening').length > 0, WAIT);
+  const base = `http://127.0.0.1:${told('listening')[0]?.port}`;
+  const held = fetch(`${base}/app/stream1/llhls.m3u8?token=1`);
+  const leaving = new AbortController();
+  const left = fetch(`${base}/app/stream1/llhls.m3u8?token=2`, { signal: leaving.signal });
+  await until('the questions', () => urls.length === 2, WAIT);
+  expect([...urls].sort()).toEqual([1, 2].map((n) => `${base}/app/stream1/llhls.m3u8?token=${n}`));
+  leaving.abort();
+  await expect(left).rejects.toThrow();
+  // Nobody else waits for them.
+  expect((await fetch(`${base}/`)).status).toBe(404);
+  expect(told('demand')).toEqual([]);
+  answer({ admitted: true, expiresAt: 8_000_000 });
+  await until('the demand', () => told('demand').length === 1, WAIT);
+  thread.receive([openOutlet(1), { type: 'demand-answer', question: 1, found: true }]);
+  expect(await (await held).text()).toBe('llhls until 8000000');
+  expect(told('demand')).toHaveLength(1);
+});
+
+it('tells who is refused later why, and looks for no stream', async () => {
+  const { hosts, checksOf, urls, answer } = asked();
+  const { thread, told } = start(() => ({}), checksOf);
+  thread.receive([hosts, listen(1)]);
+  await until('the port', () => told('listening').length > 0, WAIT);
+  const held = fetch(`http://127.0.0.1:${told('listening')[0]?.port}/app/stream1/thumb.jpg`);
+  await until('the question', () => urls.length === 1, WAIT);
+  answer({ admitted: false, code: 'no', reason: 'not today' });
+  const response = await held;
+  expect([response.status, await response.text(), told('demand').length]).toEqual([401, 'not today\n', 0]);
+  expect(told('log')).toMatchObject([{ level: 'warn', message: 'viewer refused: not today', fields: { code: 'no', over: 'thumbnail' } }]);
 });

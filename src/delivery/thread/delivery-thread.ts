@@ -1,5 +1,7 @@
 /** Everything that happens in one delivery thread. It knows nothing of workers: messages come in and go out. */
 
+import { AccessControls, type ChecksOf } from '../../access/access-controls.ts';
+import { deniedFields, deniedLine } from '../../access/tell-denied.ts';
 import type { Clock } from '../../util/clock.ts';
 import { messageOf } from '../../util/message-of.ts';
 import { Admission } from '../admission.ts';
@@ -16,6 +18,7 @@ import { Attention } from './attention.ts';
 import { BlockTable } from './block-table.ts';
 import { COMMON_HEADERS, type Delivery, type DeliveryServices, Refusal } from './delivery.ts';
 import { DemandDesk } from './demand-desk.ts';
+import { Entrance } from './entrance.ts';
 import { FileShelf } from './file-shelf.ts';
 import { ForeignRelay, MAX_RELAY } from './foreign-relay.ts';
 import { HotFiles } from './hot-files.ts';
@@ -30,6 +33,8 @@ export interface DeliveryThreadOptions {
   readonly views: ViewFactories;
   readonly clock: Clock;
   readonly post: (message: FromThread) => void;
+  /** Checks of access control, by the settings of a virtual host; default: those that need nobody but the clock. */
+  readonly checksOf?: ChecksOf;
 }
 
 /** Lives from its making until the message `stop`, which ends ports, streams and connections and is answered with `stopped`. */
@@ -44,6 +49,7 @@ export class DeliveryThread {
   readonly #admission: Admission;
   readonly #foreign: ForeignRelay | null;
   readonly #demands: DemandDesk;
+  readonly #entrance: Entrance;
   readonly #router: RequestRouter;
   readonly #date: DateLine;
   readonly #counters: HttpCounters = newHttpCounters();
@@ -72,7 +78,16 @@ export class DeliveryThread {
       idle: limits.sessionIdle,
       lifetime: limits.sessionLifetime,
     });
+    const access = new AccessControls({
+      clock,
+      onFault: (error, what) => this.#log('error', { error: String(error) }, `${what} failed inside the server`),
+      tell: ({ code, reason }, vhost, request) =>
+        this.#admission.refusals.note(deniedLine(request, reason), deniedFields(code, vhost, request)),
+      ...(options.checksOf !== undefined && { checksOf: options.checksOf }),
+    });
+    this.#entrance = new Entrance(access, this.#admission.proxies);
     this.#outlets = new OutletRegistry({
+      entrance: this.#entrance,
       sessions: this.#sessions,
       clock,
       views,
@@ -95,6 +110,7 @@ export class DeliveryThread {
       attention: this.#attention,
       maxWaiting: limits.waiting,
       demands: this.#demands,
+      entrance: this.#entrance,
       foreign: this.#foreign,
     });
     this.#date = new DateLine(clock);
@@ -123,6 +139,7 @@ export class DeliveryThread {
     switch (message.type) {
       case 'hosts':
         this.#hosts.set(message.hosts);
+        this.#entrance.setHosts(message.hosts);
         this.#demands.setOrigins(new Set(message.hosts.filter(({ hasOrigins }) => hasOrigins).map(({ name }) => name)));
         break;
       case 'demand-answer':

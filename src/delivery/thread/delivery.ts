@@ -8,7 +8,7 @@ import type { Image } from '../http/direct-sender.ts';
 import { queryValue } from '../http/request-target.ts';
 import type { Span } from '../outlet/messages.ts';
 import { sliceSpans, spansLength } from '../outlet/spans.ts';
-import type { ByteSink, DeliveryExchange } from '../outlet/view.ts';
+import type { Admission, ByteSink, DeliveryExchange } from '../outlet/view.ts';
 import type { BlockTable } from './block-table.ts';
 import type { FileLease, FileShelf } from './file-shelf.ts';
 import type { HotFiles } from './hot-files.ts';
@@ -28,6 +28,7 @@ export const Refusal = {
   NO_PATH: 'there is nothing at this path: streams are at /APP/STREAM/FILE\n',
   NO_STREAM: 'there is no such stream: its application is not there, or nobody publishes it\n',
   NO_FILE: 'the stream has no such file\n',
+  NO_SESSION: 'this is for viewer sessions: begin with the playlist of the stream\n',
   FILE_GONE: 'this piece of the stream is not there any more\n',
   BUSY: 'the server has too much to do: come again\n',
   STOPPING: 'the server stops\n',
@@ -60,6 +61,7 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
   readonly method: 'GET' | 'HEAD';
   readonly file: string;
   readonly query: string;
+  readonly admission: Admission | null;
   readonly #services: DeliveryServices;
   readonly #request: IncomingRequest;
   readonly #sink: AnswerSink;
@@ -75,7 +77,7 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
     services: DeliveryServices,
     request: IncomingRequest,
     sink: AnswerSink,
-    target: { file: string; query: string; outlet: DeliveryOutlet },
+    target: { file: string; query: string; outlet: DeliveryOutlet; admission: Admission | null },
   ) {
     this.#services = services;
     this.#request = request;
@@ -84,6 +86,7 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
     this.method = request.method === 'HEAD' ? 'HEAD' : 'GET';
     this.file = target.file;
     this.query = target.query;
+    this.admission = target.admission;
   }
 
   get done(): boolean {

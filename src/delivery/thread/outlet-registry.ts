@@ -1,4 +1,6 @@
 /** The outlets of a delivery thread: which views serve which stream. */
+
+import type { AccessProtocol } from '../../access/access-check.ts';
 import { CrossDomainPolicy, type CrossDomainRules } from '../../access/cross-domains.ts';
 import type { PublisherKind } from '../../core/kinds.ts';
 import { type StreamAddress, streamKey } from '../../core/stream-address.ts';
@@ -7,6 +9,7 @@ import { forEachGuarded } from '../../util/guarded.ts';
 import type { OutletMessage } from '../outlet/messages.ts';
 import type { DeliveryExchange, OutletView, ViewContext, ViewerSession } from '../outlet/view.ts';
 import type { DeliveryOutlet } from './delivery.ts';
+import { type Entrance, protocolOf } from './entrance.ts';
 import type { SessionPlace, ThreadSessions } from './thread-sessions.ts';
 
 /** Makes the view of an outlet. `settings` is what its packager handed to `openOutlet`. */
@@ -22,12 +25,14 @@ const THUMBNAIL_METHODS = 'GET';
 export class ThreadOutlet implements DeliveryOutlet, SessionPlace, ViewContext {
   readonly outlet: number;
   readonly kind: PublisherKind;
-  readonly address: string;
+  readonly protocol: AccessProtocol | undefined;
   readonly view: OutletView;
   policy: CrossDomainPolicy;
   /** For OPTIONS, which every outlet answers alike. */
   preflight: CrossDomainPolicy;
   bytesSent = 0;
+  readonly #vhost: string;
+  readonly #key: string;
   readonly #own: CrossDomainRules | null;
   readonly #services: RegistryServices;
   readonly #timers = new Set<NodeJS.Timeout>();
@@ -40,7 +45,9 @@ export class ThreadOutlet implements DeliveryOutlet, SessionPlace, ViewContext {
   ) {
     this.outlet = message.outlet;
     this.kind = message.kind;
-    this.address = streamKey(message.address);
+    this.protocol = protocolOf(message.kind);
+    this.#vhost = message.address.vhost;
+    this.#key = streamKey(message.address);
     this.#own = message.crossDomains;
     this.#services = services;
     this.preflight = new CrossDomainPolicy({ defaults, own: this.#own, methods: DELIVERY_METHODS });
@@ -54,8 +61,20 @@ export class ThreadOutlet implements DeliveryOutlet, SessionPlace, ViewContext {
     this.policy = this.#policyFor(defaults);
   }
 
+  get guarded(): boolean {
+    return this.#services.entrance.markOf(this.#vhost, this.protocol) !== undefined;
+  }
+
+  /** Sessions of one protocol are of no use for another that is guarded, nor those from before it was. */
+  get address(): string {
+    const mark = this.#services.entrance.markOf(this.#vhost, this.protocol);
+    return mark === undefined ? this.#key : `${this.#key} ${mark}`;
+  }
+
   createSession(exchange: DeliveryExchange): ViewerSession | null {
-    const session = this.#services.sessions.create(this, exchange.remoteAddress);
+    const { admission } = exchange;
+    if (this.guarded && admission?.protocol !== this.protocol) return null;
+    const session = this.#services.sessions.create(this, exchange.remoteAddress, admission?.expiresAt);
     if (session !== null) exchange.billTo(session);
     return session;
   }
@@ -116,6 +135,7 @@ export interface RegistryServices {
   /** A view failed on a timer of its own, after which it goes on with the next, or at the end of its thread. */
   readonly onFault: (error: unknown) => void;
   readonly sessions: ThreadSessions;
+  readonly entrance: Entrance;
   readonly clock: Clock;
   readonly views: ViewFactories;
 }

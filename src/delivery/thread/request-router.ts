@@ -1,11 +1,14 @@
 /** Finds the views for a request: Host → virtual host, path → stream, file → view (streaming facts 1.1, 1.2, 3.1). */
 
+import { type Verdict, whenJudged } from '../../access/access-check.ts';
 import type { HostTable } from '../host-table.ts';
 import type { AnswerSink, IncomingRequest, RequestHandler } from '../http/answer-sink.ts';
 import { decodePath, splitTarget } from '../http/request-target.ts';
+import type { Admission } from '../outlet/view.ts';
 import type { Attention } from './attention.ts';
 import { COMMON_HEADERS, crossDomainBlock, Delivery, type DeliveryServices, Refusal } from './delivery.ts';
 import type { DemandDesk } from './demand-desk.ts';
+import { beginning, type Entrance } from './entrance.ts';
 import type { OutletRegistry, ThreadOutlet } from './outlet-registry.ts';
 
 const PREFLIGHT = 'Access-Control-Allow-Private-Network: true\r\n';
@@ -30,6 +33,8 @@ export interface RouterOptions {
   readonly maxWaiting: number;
   /** Where to ask for streams that are not there. */
   readonly demands: DemandDesk;
+  /** Who may begin to watch. */
+  readonly entrance: Entrance;
   readonly foreign: ForeignRequests | null;
 }
 
@@ -45,6 +50,8 @@ interface Place {
 /** Answers every request, or hands it to a view that will. One for each thread; it owns no connection. */
 export class RequestRouter implements RequestHandler {
   readonly #options: RouterOptions;
+  /** Requests whose verdict is awaited. */
+  #judging = 0;
 
   constructor(options: RouterOptions) {
     this.#options = options;
@@ -70,18 +77,64 @@ export class RequestRouter implements RequestHandler {
     sink.waitBriefly({ aborted: this.#options.attention.wait(() => answerGuarded(sink, answer)) });
   }
 
-  #deliver(request: IncomingRequest, sink: AnswerSink, mayAsk = true): void {
-    const { services, outlets: registry, maxWaiting } = this.#options;
+  /** Answers whoever may watch, as far as that is to be decided; others are told why not. */
+  #deliver(request: IncomingRequest, sink: AnswerSink): void {
+    const { entrance, maxWaiting } = this.#options;
     const place = this.#find(request);
+    const { vhost, file, query } = place;
+    const protocol = vhost === null ? null : beginning(file, query);
+    if (vhost === null || protocol === null || entrance.markOf(vhost, protocol) === undefined) {
+      this.#serve(request, sink, { place, admission: null });
+      return;
+    }
+    if (this.#judging >= maxWaiting) {
+      this.#refuse(request, sink, { place, status: 503, words: Refusal.BUSY, lines: 'Retry-After: 1\r\n' });
+      return;
+    }
+    let isLater = false;
+    const judged = (verdict: Verdict): void => {
+      if (isLater) this.#judging -= 1;
+      if (!verdict.admitted) {
+        this.#refuse(request, sink, { place, status: 401, words: `${verdict.reason}\n` });
+        return;
+      }
+      const { expiresAt } = verdict;
+      // From here on the session is what counts.
+      verdict.close();
+      this.#serve(request, sink, { place: isLater ? this.#find(request) : place, admission: { protocol, expiresAt } });
+    };
+    const cancel = whenJudged(entrance.judge(vhost, protocol, request, sink), judged, (error) => sink.fail(error));
+    if (cancel === null) return;
+    isLater = true;
+    this.#judging += 1;
+    sink.wait({
+      aborted: () => {
+        this.#judging -= 1;
+        cancel();
+      },
+    });
+  }
+
+  #serve(
+    request: IncomingRequest,
+    sink: AnswerSink,
+    { place, admission, mayAsk = true }: { readonly place: Place; readonly admission: Admission | null; readonly mayAsk?: boolean },
+  ): void {
+    const { services, outlets: registry, maxWaiting } = this.#options;
     const first = place.outlets?.[0];
     if (place.outlets === undefined || first === undefined || place.file === '') {
-      if (mayAsk && place.outlets === undefined && this.#ask(place, request, sink)) return;
+      if (mayAsk && place.outlets === undefined && this.#ask(request, sink, { place, admission })) return;
       sink.answer(404, COMMON_HEADERS + crossDomainBlock(registry.fallback, request) + TEXT, absenceOf(place), null);
       return;
     }
-    const delivery = new Delivery(services, request, sink, { file: place.file, query: place.query, outlet: first });
+    const delivery = new Delivery(services, request, sink, { file: place.file, query: place.query, outlet: first, admission });
+    let isGuarded = false;
     for (const outlet of place.outlets) {
       delivery.offerTo(outlet);
+      if (outlet.guarded && !mayWatch(outlet, delivery)) {
+        isGuarded = true;
+        continue;
+      }
       if (!outlet.view.handle(delivery)) continue;
       if (delivery.done) return;
       delivery.hold();
@@ -89,16 +142,39 @@ export class RequestRouter implements RequestHandler {
       return;
     }
     delivery.offerTo(speaker(place.outlets, place.file) ?? first);
-    delivery.refuse(404, Refusal.NO_FILE);
+    if (isGuarded) delivery.refuse(401, Refusal.NO_SESSION);
+    else delivery.refuse(404, Refusal.NO_FILE);
+  }
+
+  /** In words, with the CORS rules of whoever would have answered. */
+  #refuse(
+    request: IncomingRequest,
+    sink: AnswerSink,
+    {
+      place,
+      status,
+      words,
+      lines = '',
+    }: { readonly place: Place; readonly status: number; readonly words: string; readonly lines?: string },
+  ): void {
+    const policy = (place.outlets === undefined ? undefined : speaker(place.outlets, place.file))?.policy ?? this.#options.outlets.fallback;
+    sink.answer(status, COMMON_HEADERS + crossDomainBlock(policy, request) + lines + TEXT, words, null);
   }
 
   /** Holds a request that begins to watch until it is known whether an origin has the stream. False: nobody is to be asked. */
-  #ask({ vhost, key, file, query }: Place, request: IncomingRequest, sink: AnswerSink): boolean {
+  #ask(
+    request: IncomingRequest,
+    sink: AnswerSink,
+    { place, admission }: { readonly place: Place; readonly admission: Admission | null },
+  ): boolean {
     const { demands, outlets } = this.#options;
+    const { vhost, key, file, query } = place;
     if (vhost === null || !demands.hasOrigins(vhost) || !beginsToWatch(file, query)) return false;
     const [app = '', stream = '', ...deeper] = key.split('/');
     if (app === '' || stream === '' || deeper.length > 0) return false;
-    const forget = demands.ask({ vhost, app, stream, query }, () => answerGuarded(sink, () => this.#deliver(request, sink, false)));
+    const forget = demands.ask({ vhost, app, stream, query }, () => {
+      answerGuarded(sink, () => this.#serve(request, sink, { place: this.#find(request), admission, mayAsk: false }));
+    });
     if (forget === null)
       sink.answer(503, `${COMMON_HEADERS}${crossDomainBlock(outlets.fallback, request)}Retry-After: 1\r\n${TEXT}`, Refusal.BUSY, null);
     else sink.wait({ aborted: forget });
@@ -143,6 +219,12 @@ function answerGuarded(sink: AnswerSink, answer: () => void): void {
   } catch (error) {
     sink.fail(error);
   }
+}
+
+/** Who was let in for this protocol, or has a session of it; those do not begin anew with it. */
+function mayWatch(outlet: ThreadOutlet, delivery: Delivery): boolean {
+  if (delivery.admission !== null) return delivery.admission.protocol === outlet.protocol;
+  return beginning(delivery.file, delivery.query) === null && outlet.session(delivery) !== null;
 }
 
 /** What is missing, from the outside in. */

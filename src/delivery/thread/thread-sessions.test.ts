@@ -84,6 +84,19 @@ describe('sessions of a thread', () => {
     expect(events()).toEqual([null, 'expired']);
   });
 
+  test('a session that was let in for a while ends then, in all threads, and is told so', () => {
+    const { token } = sessions.create(HERE, '10.0.0.1', 1_700_000_020_900)!;
+    const other = make(3);
+    for (now = 0; now <= 19_000; now += 1000) {
+      expect([sessions, other].map((thread) => thread.check(HERE, token, '10.0.0.1')?.token)).toEqual([token, token]);
+      sessions.sweep();
+    }
+    now = 20_000;
+    sessions.sweep();
+    expect(events()).toEqual([null, 'expired']);
+    expect([sessions, other, make(4)].map((thread) => thread.check(HERE, token, '10.0.0.1'))).toEqual([null, null, null]);
+  });
+
   test('a token for another stream is refused, cached or not', () => {
     const { token } = sessions.create(HERE, '10.0.0.1')!;
     expect(sessions.check(THERE, token, '10.0.0.1')).toBeNull();

@@ -102,11 +102,11 @@ export class ThreadSessions {
     return this.#live.size;
   }
 
-  /** Null when the address has its share. */
-  create(place: SessionPlace, remoteAddress: string): LiveSession | null {
+  /** Ends at `until` (wall clock ms, rounded down to seconds) if that comes first. Null when the address has its share. */
+  create(place: SessionPlace, remoteAddress: string, until = Number.POSITIVE_INFINITY): LiveSession | null {
     if (this.#isFull(remoteAddress)) return null;
     const { tokens, clock, lifetime } = this.#options;
-    const expiresAt = clock.now() + lifetime;
+    const expiresAt = Math.min(clock.now() + lifetime, Math.floor(until / 1000) * 1000);
     const { id, token } = tokens.mint(place.address, expiresAt);
     return this.#open({ token, id, address: place.address, outlet: place.outlet, remoteAddress, expiresAt });
   }
@@ -161,10 +161,14 @@ export class ThreadSessions {
     for (const live of this.#live.values()) if (this.#revoked.has(live.id)) this.#close(live, 'revoked');
   }
 
-  /** Ends sessions without request for too long. */
+  /** Ends sessions without request for too long, and those whose time is over. */
   sweep(): void {
-    const now = this.#options.clock.monotonic();
-    for (const live of this.#live.values()) if (now - live.seenAt >= live.idle) this.#close(live, 'idle');
+    const { clock } = this.#options;
+    const [now, wall] = [clock.monotonic(), clock.now()];
+    for (const live of this.#live.values()) {
+      if (now - live.seenAt >= live.idle) this.#close(live, 'idle');
+      else if (wall >= live.expiresAt) this.#close(live, 'expired');
+    }
   }
 
   closeOutlet(outlet: number): void {

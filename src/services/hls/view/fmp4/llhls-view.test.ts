@@ -125,6 +125,14 @@ describe('the multivariant playlist', () => {
     expect(first.simulation.delivery.get(first.chunklist).status).toBe(200);
   });
 
+  it('needs a session in origin mode as well where access control guards the stream', () => {
+    const { chunklist, simulation } = running(4, { originMode: true });
+    simulation.delivery.context.guarded = true;
+    expect(simulation.delivery.get('llhls.m3u8').text).toContain(`/app/stream/${chunklist}?session=1_FakeKey1\n`);
+    expect(simulation.delivery.get(chunklist).status).toBe(401);
+    expect(simulation.delivery.get(`${chunklist}?session=1_FakeKey1`).status).toBe(200);
+  });
+
   it.each(['other.m3u8', 'ts:llhls.m3u8', 'llhls.m3u8?format=ts', 'medialist_1_hls.m3u8', 'thumb.jpg', ''])(
     'leaves %s to others',
     (file) => {

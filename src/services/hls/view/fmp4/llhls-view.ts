@@ -88,9 +88,15 @@ export class LlhlsView implements OutletView {
     return true;
   }
 
+  /** A cache in front, as `OriginMode` is for, has no viewers of its own; but who is let in is told by nothing else. */
+  get #sessionless(): boolean {
+    return this.#settings.originMode && !this.#context.guarded;
+  }
+
   #respondMultivariant(exchange: DeliveryExchange, fileName: string): void {
-    const session = this.#settings.originMode ? null : this.#context.createSession(exchange);
-    if (session === null && !this.#settings.originMode) {
+    const sessionless = this.#sessionless;
+    const session = sessionless ? null : this.#context.createSession(exchange);
+    if (session === null && !sessionless) {
       respondWords(exchange, 429, Words.TOO_MANY);
       return;
     }
@@ -102,7 +108,7 @@ export class LlhlsView implements OutletView {
 
   #handleChild(exchange: DeliveryExchange, resource: Resource): void {
     let token: string | null = null;
-    if (!this.#settings.originMode) {
+    if (!this.#sessionless) {
       const session = this.#context.session(exchange);
       if (session === null) {
         respondWords(exchange, 401, Words.NO_SESSION);

@@ -212,6 +212,27 @@ describe('HlsView', () => {
     expect(delivery.get('seg_7_0_hls.ts').status).toBe(401);
   });
 
+  it('gives viewers of a guarded stream sessions, by which all files after the first are known', () => {
+    view.update(PLAYLISTS);
+    append(0);
+    append(1);
+    const open = delivery.get('medialist_7_hls.m3u8').text;
+    delivery.context.guarded = true;
+    const [, session] = /^medialist_7_hls\.m3u8\?session=(\w+)$/m.exec(delivery.get('ts:playlist.m3u8').text) ?? [];
+    const rewinding = delivery.get('ts:playlist.m3u8?_HLS_rewind=NO').text;
+    expect(rewinding).toMatch(/^medialist_7_hls\.m3u8\?session=\w+&_HLS_rewind=NO$/m);
+    const list = delivery.get(`medialist_7_hls.m3u8?session=${session}`);
+    expect(list.status).toBe(200);
+    expect(list.text).toBe(open.replaceAll('_hls.ts\n', `_hls.ts?session=${session}\n`));
+    expect(delivery.get(`seg_7_1_hls.ts?session=${session}`).status).toBe(200);
+    for (const query of ['', '?session=', '?session=1_Forged1']) {
+      expect(delivery.get(`medialist_7_hls.m3u8${query}`).status).toBe(401);
+      expect(delivery.get(`seg_7_1_hls.ts${query}`).status).toBe(401);
+    }
+    delivery.context.full = true;
+    expect(delivery.get('ts:playlist.m3u8').status).toBe(429);
+  });
+
   it('forgets variants that are gone and ignores segments of unknown ones', () => {
     view.update(PLAYLISTS);
     append(0);

@@ -6,13 +6,13 @@ import { multivariantText } from '../../wire/ts/multivariant-text.ts';
 import type { HlsMultivariant, HlsSegment, HlsUpdate } from '../../wire/ts/update.ts';
 import { type HlsViewSettings, REWIND_KEY } from '../../wire/view-settings.ts';
 import { cacheControl, PLAYLIST_TYPE } from '../header-lines.ts';
-import { mediaText } from './media-text.ts';
+import { mediaPieces } from './media-text.ts';
 
 interface ViewedVariant {
   /** In order of their numbers, without gaps. */
   segments: HlsSegment[];
-  /** Media playlists already written, by whether they are rewindable. */
-  readonly texts: Map<boolean, Uint8Array>;
+  /** Media playlists already written, by whether they are rewindable; cut where a session belongs, and whole. */
+  readonly texts: Map<boolean, { readonly pieces: readonly string[]; readonly whole: Uint8Array }>;
 }
 
 const SEGMENT_TYPE = 'Content-Type: video/mp2t';
@@ -103,8 +103,16 @@ export class HlsView implements OutletView {
       respondWords(exchange, 404, Words.NO_PLAYLIST);
       return;
     }
+    const session = this.#context.guarded ? this.#context.createSession(exchange) : null;
+    if (session === null && this.#context.guarded) {
+      respondWords(exchange, 429, Words.TOO_MANY);
+      return;
+    }
     const rewind = this.#rewind(exchange);
-    const query = rewind === this.#settings.defaultRewind ? '' : `${REWIND_KEY}=${rewind ? 'YES' : 'NO'}`;
+    const query = [
+      ...(session === null ? [] : [`session=${session.token}`]),
+      ...(rewind === this.#settings.defaultRewind ? [] : [`${REWIND_KEY}=${rewind ? 'YES' : 'NO'}`]),
+    ].join('&');
     const headers = [PLAYLIST_TYPE, ...cacheControl(this.#settings.cacheControl.masterPlaylistMaxAge)];
     exchange.respond(200, headers, [encoder.encode(multivariantText(playlist, query))]);
   }
@@ -115,8 +123,9 @@ export class HlsView implements OutletView {
       respondWords(exchange, 400, Words.NO_NAME);
       return;
     }
-    if (this.#variants.has(variantId) && !this.#admit(exchange)) return;
-    const answer = (): void => this.#respondMedia(exchange, variantId);
+    const viewer = this.#variants.has(variantId) ? this.#viewerOf(exchange) : '';
+    if (viewer === null) return;
+    const answer = (): void => this.#respondMedia(exchange, variantId, viewer);
     const attempt = (): boolean => {
       if (!this.#concluded && this.#variants.get(variantId)?.segments.length === 0) return false;
       answer();
@@ -125,31 +134,33 @@ export class HlsView implements OutletView {
     if (!attempt() && !this.#lobby.add({ exchange, attempt, giveUp: answer }, START_WAIT)) answer();
   }
 
-  /** With what there is. */
-  #respondMedia(exchange: DeliveryExchange, variantId: string): void {
+  /** With what there is; `viewer` is the query of its URIs. */
+  #respondMedia(exchange: DeliveryExchange, variantId: string, viewer: string): void {
     const variant = this.#variants.get(variantId);
     if (variant === undefined) {
       respondWords(exchange, 404, Words.NO_TRACK);
       return;
     }
-    const text = this.#mediaText(variantId, variant, this.#rewind(exchange));
-    exchange.respond(200, [PLAYLIST_TYPE, ...cacheControl(this.#settings.cacheControl.chunklistMaxAge)], [text]);
+    const { pieces, whole } = this.#mediaText(variantId, variant, this.#rewind(exchange));
+    const headers = [PLAYLIST_TYPE, ...cacheControl(this.#settings.cacheControl.chunklistMaxAge)];
+    if (viewer === '') exchange.respond(200, headers, [whole]);
+    else exchange.respondTailored(200, headers, pieces, viewer);
   }
 
-  #mediaText(variantId: string, variant: ViewedVariant, rewind: boolean): Uint8Array {
+  #mediaText(variantId: string, variant: ViewedVariant, rewind: boolean): { pieces: readonly string[]; whole: Uint8Array } {
     const known = variant.texts.get(rewind);
     if (known !== undefined) return known;
     const { dvr, eventPlaylistType, segmentCount, segmentDuration } = this.#settings;
-    const text = mediaText({
+    const pieces = mediaPieces({
       variant: variantId,
       segments: rewind && dvr ? variant.segments : variant.segments.slice(-segmentCount),
       segmentDuration,
       event: rewind && eventPlaylistType,
       concluded: this.#concluded,
     });
-    const bytes = encoder.encode(text);
-    variant.texts.set(rewind, bytes);
-    return bytes;
+    const text = { pieces, whole: encoder.encode(pieces.join('')) };
+    variant.texts.set(rewind, text);
+    return text;
   }
 
   /** Only upper case counts, as in the reference server. */
@@ -168,17 +179,23 @@ export class HlsView implements OutletView {
       respondWords(exchange, 404, Words.NO_MEDIA);
       return;
     }
-    if (!this.#admit(exchange)) return;
+    if (this.#viewerOf(exchange) === null) return;
     const headers = [SEGMENT_TYPE, ...cacheControl(this.#settings.cacheControl.segmentMaxAge)];
     if (segment.path === null) exchange.respondSpans(200, headers, segment.spans);
     else exchange.respondFile(200, headers, segment.path);
   }
 
-  /** False for a viewer that was sent away; it has its answer then. */
-  #admit(exchange: DeliveryExchange): boolean {
-    if (this.#context.countViewer(exchange, VIEWER_PATIENCE * this.#settings.segmentDuration * 1000)) return true;
+  /** The query that its URIs need, '' for none; null for a viewer that was sent away, which has its answer then. */
+  #viewerOf(exchange: DeliveryExchange): string | null {
+    if (this.#context.guarded) {
+      const session = this.#context.session(exchange);
+      if (session !== null) return `?session=${session.token}`;
+      respondWords(exchange, 401, Words.NO_SESSION);
+      return null;
+    }
+    if (this.#context.countViewer(exchange, VIEWER_PATIENCE * this.#settings.segmentDuration * 1000)) return '';
     respondWords(exchange, 401, Words.SENT_AWAY);
-    return false;
+    return null;
   }
 
   #findSegment(variantId: string, number: number): HlsSegment | undefined {

@@ -1,0 +1,151 @@
+/** Signed policies over HTTP: the threads of a pool, with requests of our own. */
+import { afterEach, describe, expect, test } from 'vitest';
+import { Shelf, type ShelfPool, startShelfPool } from '../../test/fakes/shelf-pool.ts';
+import { until } from '../../test/harness/poll.ts';
+import type { AccessSettings } from '../access/access-controls.ts';
+import { type Policy, signUrl } from '../access/signed-url.ts';
+
+const KEYS = { policyQueryKeyName: 'policy', signatureQueryKeyName: 'signature', secretKey: 'aKq#1kj' };
+const HOUR = 3_600_000;
+
+let started: ShelfPool | null = null;
+let port = 0;
+
+afterEach(async () => {
+  await started?.pool.stop();
+  started = null;
+});
+
+function policy(publishers: readonly string[], secretKey = KEYS.secretKey): AccessSettings {
+  return { signedPolicy: { ...KEYS, secretKey, enables: { providers: [], publishers: [...publishers] } } };
+}
+
+async function start(publishers: readonly string[], threads = 0): Promise<ShelfPool> {
+  started = await startShelfPool(threads, { reportInterval: 20 });
+  started.pool.setHosts([{ name: 'default', hostNames: ['127.0.0.1'], access: policy(publishers) }]);
+  ({ port } = await started.pool.listen({ host: '127.0.0.1', port: 0, tls: false }));
+  return started;
+}
+
+const at = (path: string): string => `http://127.0.0.1:${port}${path}`;
+
+function signed(path: string, changes: Partial<Policy> = {}, secretKey = KEYS.secretKey): string {
+  return signUrl(at(path), { url_expire: Date.now() + HOUR, ...changes }, { ...KEYS, secretKey });
+}
+
+async function ask(url: string, headers: Record<string, string> = {}): Promise<{ status: number; text: string }> {
+  const response = await fetch(url, { headers });
+  return { status: response.status, text: await response.text() };
+}
+
+/** What viewers begin with, by the word that protects it. */
+const BEGINNINGS = [
+  ['llhls', 'llhls', '/app/stream/new-session.m3u8'],
+  ['hls', 'hlsv3', '/app/stream/ts:new-session.m3u8'],
+  ['hls', 'hlsv3', '/app/stream/new-session.m3u8?format=ts'],
+  ['thumbnail', 'thumbnail', '/app/stream/thumb.jpg'],
+] as const;
+
+describe.each(BEGINNINGS)('%s of %s at %s', (word, kind, path) => {
+  async function serve(): Promise<void> {
+    const { pool } = await start([word]);
+    new Shelf(pool, 'stream', { kind }).putText('thumb.jpg', 'picture');
+    new Shelf(pool, 'other', { kind }).putText('thumb.jpg', 'picture');
+  }
+
+  test('is for signed URLs only', async () => {
+    await serve();
+    expect((await ask(signed(path))).status).toBe(200);
+    const inTime = { url_activate: Date.now() - 1000, allow_ip: '127.0.0.0/8', real_ip: '127.0.0.1', direction: 'outgoing' } as const;
+    expect((await ask(signed(path, inTime))).status).toBe(200);
+    const refused: readonly (readonly [what: string, url: string, reason: string])[] = [
+      ['missing', at(path), 'the URL is not signed'],
+      ['expired', signed(path, { url_expire: Date.now() - 1 }), 'url_expire'],
+      ['not yet', signed(path, { url_activate: Date.now() + HOUR }), 'url_activate'],
+      ['over', signed(path, { stream_expire: Date.now() - 1 }), 'stream_expire'],
+      ['wrong key', signed(path, {}, 'another'), 'the signature is not that of this URL'],
+      ['tampered', signed(path).replace('policy=e', 'policy=f'), 'the signature is not that of this URL'],
+      ['replayed', signed(path).replace('/stream/', '/other/'), 'the signature is not that of this URL'],
+      ['another address', signed(path, { allow_ip: '192.0.2.0/24' }), 'allow_ip'],
+      ['another client', signed(path, { real_ip: '192.0.2.0/24' }), 'real_ip'],
+      ['for publishers', signed(path, { direction: 'incoming' }), 'direction'],
+    ];
+    for (const [what, url, reason] of refused) {
+      const { status, text } = await ask(url);
+      expect([what, status]).toEqual([what, 401]);
+      expect(text).toContain(reason);
+      expect(text.length).toBeLessThan(200);
+    }
+    // Nobody who is not trusted says who it is.
+    const forged = { 'x-real-ip': '192.0.2.1', 'x-forwarded-for': '192.0.2.1' };
+    expect((await ask(signed(path, { real_ip: '192.0.2.0/24' }), forged)).status).toBe(401);
+  });
+
+  test('has one line in the log for each reason, without secrets, however often it is refused', async () => {
+    await serve();
+    for (let n = 0; n < 5; n += 1) await ask(`${at(path)}${path.includes('?') ? '&' : '?'}policy=SECRET&signature=SECRET`);
+    await until('the line', () => started?.logger.lines.some(({ message }) => message.startsWith('viewer refused')) === true, {
+      deadlineMs: 5000,
+    });
+    const lines = started?.logger.lines.filter(({ message }) => message.startsWith('viewer refused')) ?? [];
+    expect(lines).toMatchObject([{ level: 'warn', fields: { code: 'signature-wrong', vhost: 'default', over: word } }]);
+    expect(JSON.stringify(lines)).not.toContain('SECRET');
+  });
+});
+
+describe('what comes after', () => {
+  async function serve(publishers: readonly string[] = ['llhls', 'hls', 'thumbnail'], threads = 0) {
+    const { pool, logger } = await start(publishers, threads);
+    const shelves = (['llhls', 'hlsv3'] as const).map((kind) => new Shelf(pool, 'stream', { kind }));
+    for (const shelf of shelves) for (const file of ['part.m4s', 'seg_1_1_hls.ts', 'medialist_1_hls.m3u8']) shelf.putText(file, file);
+    return { pool, logger, shelves };
+  }
+
+  const session = async (path = '/app/stream/new-session.m3u8', changes: Partial<Policy> = {}): Promise<string> =>
+    (await ask(signed(path, changes))).text;
+
+  test('is for sessions only, whatever else is signed', async () => {
+    await serve();
+    const token = await session();
+    for (const file of ['part.m4s', 'seg_1_1_hls.ts', 'medialist_1_hls.m3u8', 'need-session', 'nothing.m4s']) {
+      expect([file, (await ask(at(`/app/stream/${file}`))).status]).toEqual([file, 401]);
+      expect([file, (await ask(signed(`/app/stream/${file}`))).status]).toEqual([file, 401]);
+      expect([file, (await ask(at(`/app/stream/${file}?session=${token.slice(0, -1)}A`))).status]).toEqual([file, 401]);
+    }
+    expect(await ask(at(`/app/stream/part.m4s?session=${token}`))).toEqual({ status: 200, text: 'part.m4s' });
+  });
+
+  test('a session is no way to another one', async () => {
+    await serve();
+    const token = await session();
+    expect((await ask(at(`/app/stream/new-session.m3u8?session=${token}`))).status).toBe(401);
+    expect((await ask(at(`/app/stream/new-session?session=${token}`))).text).toBe('full');
+    expect((await ask(at(`/app/stream/thumb.jpg?session=${token}`))).status).toBe(401);
+  });
+
+  test('a session of an open protocol, or from before the virtual host was protected, opens nothing', async () => {
+    const { pool } = await serve(['hls']);
+    const open = await (await fetch(at('/app/stream/new-session.m3u8'))).text();
+    expect((await ask(at(`/app/stream/need-session?session=${open}`))).status).toBe(200);
+    const both = (await ask(signed('/app/stream/new-session.m3u8?format=ts'))).text;
+    pool.setHosts([{ name: 'default', hostNames: ['127.0.0.1'], access: policy(['llhls', 'hls']) }]);
+    await expect.poll(async () => (await ask(at('/app/stream/new-session.m3u8'))).status).toBe(401);
+    expect((await ask(at(`/app/stream/part.m4s?session=${open}`))).status).toBe(401);
+    expect((await ask(at(`/app/stream/part.m4s?session=${both}`))).status).toBe(401);
+    const token = await session();
+    pool.setHosts([{ name: 'default', hostNames: ['127.0.0.1'], access: policy(['llhls', 'hls'], 'changed') }]);
+    await expect.poll(async () => (await ask(at(`/app/stream/part.m4s?session=${token}`))).status).toBe(401);
+  });
+
+  test.each([0, 2])('ends with stream_expire, in all of %i threads, and the log tells', async (threads) => {
+    const { logger, shelves } = await serve(undefined, threads);
+    const end = Date.now() + 2500;
+    const token = await session(undefined, { stream_expire: end });
+    expect((await ask(at(`/app/stream/part.m4s?session=${token}`))).status).toBe(200);
+    await until('the viewer', () => shelves.some(({ sessions }) => sessions === 1), { deadlineMs: 5000 });
+    await expect.poll(async () => (await ask(at(`/app/stream/part.m4s?session=${token}`))).status, { timeout: 10_000 }).toBe(401);
+    expect(Date.now()).toBeGreaterThanOrEqual(end - 1000);
+    await until('the end', () => shelves.every(({ sessions }) => sessions === 0), { deadlineMs: 5000 });
+    expect(logger.matching('viewer session closed: expired')).toHaveLength(1);
+  });
+});
