@@ -10,6 +10,7 @@ import { OriginMaps } from './cluster/origin-maps.ts';
 import { bannerOf } from './config/banner.ts';
 import { ConfigErrors, formatConfigProblem, type LoadedServer, loadServerConfig, type ReadOptions } from './config/index.ts';
 import { notBuiltInApplication, notBuiltInServer, unprotected } from './config/not-built.ts';
+import { openWays } from './config/open-ways.ts';
 import { deliveryThreads, findConfigFile, readingFolders, watchedFolders, writingFolders } from './config/server-config.ts';
 import type { CloseReason } from './core/ingest.ts';
 import type { PublisherKind } from './core/kinds.ts';
@@ -211,6 +212,8 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
     onApplication: (application) => {
       const { vhost, name: app, definition } = application;
       for (const sentence of notBuiltInApplication(vhost, definition.config)) logger.warn({ vhost, app }, sentence);
+      const host = orchestrator.virtualHost(vhost)?.definition.config;
+      if (host !== undefined) for (const sentence of openWays(config.bind, host, definition.config)) logger.warn({ vhost, app }, sentence);
       for (const service of services) service.applicationStarted?.(application);
     },
   });

@@ -36,18 +36,17 @@ test('what an existing configuration relies on is told, with what happens instea
 
 test('what protects somebody is refused, not passed over', () => {
   expect(loadServerConfig(CLUSTER).config.virtualHosts.flatMap(unprotected)).toEqual([
-    "virtual host 'default': SignedPolicy is not built yet, and nothing is served without it",
     "virtual host 'default': AdmissionWebhooks is not built yet, and nothing is served without it",
   ]);
 });
 
 test('the reference says the same of each element', () => {
-  const { signedPolicy, admissionWebhooks } = VirtualHostSchema.properties;
+  const { admissionWebhooks } = VirtualHostSchema.properties;
   const { schedule, multiplex, rtmp } = ProvidersSchema.properties;
   const { p2p, recovery, etag } = ModulesSchema.properties;
   const { eventGenerator, transcodeWebhook } = ApplicationSchema.properties;
   const { subtitles, overlays } = MediaOptionsSchema.properties;
-  const refused = [signedPolicy, admissionWebhooks, LlhlsSchema.properties.dRM];
+  const refused = [admissionWebhooks, LlhlsSchema.properties.dRM];
   const idle = [
     ...[ServerSchema.properties.alert, BindSchema.properties.providers.properties.rtsp, p2p, recovery, etag, schedule, multiplex],
     ...[rtmp.properties.eventGenerator, eventGenerator, transcodeWebhook, subtitles, overlays],

@@ -20,12 +20,9 @@ export function notBuiltInServer({ alert, bind, modules }: ServerConfig): string
  * definition is refused. Sentences, each with the element.
  */
 export function unprotected(vhost: VirtualHostConfig): string[] {
-  const { name, signedPolicy, admissionWebhooks, applications } = vhost;
+  const { name, admissionWebhooks, applications } = vhost;
   return [
-    ...refusals(`virtual host '${name}'`, [
-      [isEnabled(signedPolicy), 'SignedPolicy'],
-      [isEnabled(admissionWebhooks), 'AdmissionWebhooks'],
-    ]),
+    ...refusals(`virtual host '${name}'`, [[isEnabled(admissionWebhooks), 'AdmissionWebhooks']]),
     ...applications.flatMap((application) => unprotectedApplication(name, application)),
   ];
 }

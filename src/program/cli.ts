@@ -9,10 +9,12 @@ import { ProcessSignals } from './process-signals.ts';
 const HELP = `Millrace, a live media streaming server.
 
 Usage: millrace [serve|check] [options]
+       millrace sign-url URL --expire TIME [options]
 
 Commands
   serve              start the server (default)
   check              read the configuration, print every problem, and exit
+  sign-url           print a URL that a virtual host with SignedPolicy lets in
 
 Options
   --config FILE      configuration in Server.xml format (default: conf/Server.xml, else the embedded one)
@@ -22,6 +24,17 @@ Options
   --log-level L      ${LOG_LEVELS.join(', ')} (default: info)
   --version          print the version and exit
   --help             print this and exit
+
+Options of sign-url; TIME is 90s, 30m, 2h, 7d or 2030-01-31T12:00:00Z
+  --expire TIME          until when the URL can be opened
+  --activate TIME        from when on
+  --stream-expire TIME   when what was opened ends
+  --allow-ip NETWORK     who may connect, e.g. 192.0.2.0/24
+  --real-ip NETWORK      the same of clients behind trusted proxies
+  --for publish|play     only for that (SRT has one URL for both)
+  --vhost NAME           whose key signs (default: by the host of the URL, from the configuration)
+  --secret-file FILE     the key, instead of the configuration's; or in the variable MILLRACE_SECRET_KEY
+  --policy-key NAME, --signature-key NAME   query keys with such a key (default: policy, signature)
 
 Exit codes: 0 clean stop, 1 failure, 2 bad configuration or arguments.
 `;
@@ -35,6 +48,10 @@ export async function runCommand(args: readonly string[]): Promise<number> {
   if (args.includes('--version') || args.includes('-v')) {
     process.stdout.write(`${packageVersion()}\n`);
     return ExitCode.CLEAN;
+  }
+  if (args[0] === 'sign-url') {
+    const { signUrlCommand } = await import('./sign-url.ts');
+    return signUrlCommand(args.slice(1));
   }
   let line: CommandLine;
   try {

@@ -62,18 +62,33 @@ describe('virtual hosts', () => {
     expect(await call('POST', '/v1/vhosts', body)).toEqual(error(400, 'Request body must be an array'));
   });
 
-  test('are not created without the protection that they ask for', async () => {
+  test('have the signed policy that they ask for, and are refused with one that cannot be held to', async () => {
     const keys = { policyQueryKeyName: 'p', signatureQueryKeyName: 's', secretKey: 'k' };
-    const policy = { ...keys, enables: { providers: 'rtmp', publishers: '' } };
+    const enables = { providers: 'rtmp', publishers: 'llhls' };
+    const refused = (message: string) => ({
+      status: 400,
+      json: [{ message: expect.stringContaining(message) as string, statusCode: 400 }],
+    });
+    const create = (policy: object) => call('POST', '/v1/vhosts', [{ ...VHOST, signedPolicy: { ...keys, enables, ...policy } }]);
+    expect(await create({ secretKey: '' })).toEqual(refused('signedPolicy.secretKey must not be empty'));
+    expect(await create({ enables: { publishers: 'llhls,lhls' } })).toEqual(refused("enables.publishers: unknown name 'lhls'"));
+    expect(await create({ enables: { publishers: 'ovt' } })).toEqual(refused("enables.publishers: 'ovt' cannot be protected"));
+    expect(await call('GET', '/v1/vhosts')).toEqual(found(['default']));
+    expect((await create({})).status).toBe(200);
+    expect(await call('GET', '/v1/vhosts/v')).toMatchObject({ json: { response: { signedPolicy: { ...keys, enables } } } });
+  });
+
+  test('are not created without the protection that they ask for', async () => {
     const hooks = { controlServerUrl: 'http://127.0.0.1:1', secretKey: 'k', enables: { publishers: 'webrtc' } };
+    const forPublishers = { ...hooks, enables: { providers: 'rtmp', publishers: '' } };
     const drm = { name: 'app', type: 'live', publishers: { llhls: { drm: { enable: true, infoFile: 'drm.xml' } } } };
     const refused = (owner: string, element: string) => ({
       message: `Not implemented yet: ${owner}: ${element} is not built yet, and nothing is served without it`,
       statusCode: 501,
     });
-    expect(await call('POST', '/v1/vhosts', [{ ...VHOST, signedPolicy: policy }])).toEqual({
+    expect(await call('POST', '/v1/vhosts', [{ ...VHOST, admissionWebhooks: forPublishers }])).toEqual({
       status: 501,
-      json: [refused("virtual host 'v'", 'SignedPolicy')],
+      json: [refused("virtual host 'v'", 'AdmissionWebhooks')],
     });
     expect((await call('POST', '/v1/vhosts', [{ ...VHOST, admissionWebhooks: hooks }])).status).toBe(501);
     expect(await call('GET', '/v1/vhosts')).toEqual(found(['default']));

@@ -27,6 +27,7 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
     135: { status: 501 },
     ...each([136, 167], { status: 404, message: /Could not find the virtual host/ }),
   },
+  'known-enables': {},
   health: {},
   openapi: {},
   'non-ascii-paths': { 190: { status: 200, message: /^OK$/ }, 191: { status: 400, message: /^\[HTTP\] Malformed request/ } },

@@ -43,6 +43,7 @@ export const PLAYBACK_DIFFERENCES: Readonly<Record<string, Readonly<Record<numbe
   'ts-first-segment': {},
   'first-playlist': {},
   'session-tokens': {},
+  'signed-policy': {},
   'live-ts-playlists': each([580, 581], { headers: { 'cache-control': 'no-cache, no-store' } }),
   'ts-target-duration': {},
   'not-found-headers': each([586, 589, 593], { headers: NO_STREAM_HEADERS }),

@@ -58,7 +58,7 @@ const OWN_KEYS: readonly string[] = ['session', 'direction', 'transport', 'forma
 
 /** `<SignedPolicy>`. */
 export const SignedPolicySchema = object(
-  `Lets only signed URLs in: ${REFUSED}`,
+  'Lets only signed URLs in',
   {
     policyQueryKeyName: text('Query key of the policy'),
     signatureQueryKeyName: text('Query key of the signature'),
