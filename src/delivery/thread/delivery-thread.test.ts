@@ -156,6 +156,10 @@ it('holds who begins to watch until it is decided, and looks for no stream befor
   expect(told('demand')).toEqual([]);
   answer({ admitted: true, expiresAt: 8_000_000 });
   await until('the demand', () => told('demand').length === 1, WAIT);
+  const reports = told('report').length;
+  await until('another report', () => told('report').length > reports + 1, WAIT);
+  // Who has left waits for nothing.
+  expect(told('report').at(-1)?.waiting).toBe(1);
   thread.receive([openOutlet(1), { type: 'demand-answer', question: 1, found: true }]);
   expect(await (await held).text()).toBe('llhls until 8000000');
   expect(told('demand')).toHaveLength(1);

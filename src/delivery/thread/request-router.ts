@@ -221,10 +221,9 @@ function answerGuarded(sink: AnswerSink, answer: () => void): void {
   }
 }
 
-/** Who was let in for this protocol, or has a session of it; those do not begin anew with it. */
+/** Who was let in for this protocol, or has a session of it. A session makes no other (`ThreadOutlet.createSession`). */
 function mayWatch(outlet: ThreadOutlet, delivery: Delivery): boolean {
-  if (delivery.admission !== null) return delivery.admission.protocol === outlet.protocol;
-  return beginning(delivery.file, delivery.query) === null && outlet.session(delivery) !== null;
+  return delivery.admission === null ? outlet.session(delivery) !== null : delivery.admission.protocol === outlet.protocol;
 }
 
 /** What is missing, from the outside in. */

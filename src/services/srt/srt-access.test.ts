@@ -10,7 +10,9 @@ import { TsMuxer } from '../../containers/mpegts/ts-muxer.ts';
 import { readListenerOptions } from '../../transport/srt/socket-options.ts';
 import { SrtUdpPort } from '../../transport/srt/udp-port.ts';
 import { systemClock } from '../../util/clock.ts';
+import type { SrtConnection } from '../../wire/srt/connection.ts';
 import { RejectionCode } from '../../wire/srt/rejection.ts';
+import { admitCaller, type LimitedSession } from './srt-admission.ts';
 import { SrtProvider } from './srt-provider.ts';
 import { SrtPublisher } from './srt-publisher.ts';
 
@@ -149,6 +151,79 @@ describe('encoders', () => {
     gate.refusal = 'no-application';
     await expect(call(port, STREAM_ID)).rejects.toMatchObject({ code: RejectionCode.NOT_FOUND });
     expect(stay.closes).toBe(2);
+  });
+});
+
+describe('what a caller sends before its verdict', () => {
+  function waiting(open: () => LimitedSession | RejectionCode) {
+    const { access, answer } = FakeGatekeeper.waiting();
+    const ends: string[] = [];
+    const target = { host: 'default', app: 'app', stream: 'live', playlist: null, url: 'srt://default/app/live' };
+    const call = { streamId: '', peer: { address: '::ffff:192.0.2.7', port: 9 }, encrypted: false };
+    const session = admitCaller(access, {
+      direction: 'incoming',
+      call,
+      target,
+      now: () => 0,
+      open,
+      onFault: (error) => ends.push(String(error)),
+    });
+    if (typeof session === 'number') throw new Error('it was refused');
+    session.onOpen({ close: (detail: string) => ends.push(detail) } as unknown as SrtConnection);
+    return { access, answer, session, ends };
+  }
+
+  function recording(): LimitedSession & { readonly heard: string[] } {
+    const heard: string[] = [];
+    return {
+      heard,
+      onOpen: () => heard.push('open'),
+      onData: (payload) => heard.push(`${payload[0]} of ${payload.length}`),
+      onClosed: () => heard.push('closed'),
+      expire: (reason) => heard.push(reason),
+    };
+  }
+
+  const settled = (): Promise<void> => new Promise(setImmediate);
+
+  test('comes to its session in order, behind the opening', async () => {
+    const inner = recording();
+    const { access, answer, session } = waiting(() => inner);
+    for (const first of [1, 2]) session.onData(Uint8Array.of(first));
+    const stay = new FakeStay();
+    answer(stay);
+    await settled();
+    session.onData(Uint8Array.of(3));
+    expect(inner.heard).toEqual(['open', '1 of 1', '2 of 1', '3 of 1']);
+    expect(access.asked[0]?.request.client.address).toBe('192.0.2.7');
+    session.onClosed({ code: 'peer-left', detail: '' });
+    expect([inner.heard.at(-1), stay.closes]).toEqual(['closed', 1]);
+  });
+
+  test('is bounded: live media begin anew', async () => {
+    const inner = recording();
+    const { answer, session } = waiting(() => inner);
+    for (let n = 0; n < 5; n += 1) session.onData(new Uint8Array(200 * 1024).fill(n));
+    answer(new FakeStay());
+    await settled();
+    expect(inner.heard).toEqual(['open', '4 of 204800']);
+  });
+
+  test('is of no use where the session cannot be opened: the connection ends, and so does the stay', async () => {
+    const { answer, session, ends } = waiting(() => RejectionCode.CONFLICT);
+    session.onData(Uint8Array.of(1));
+    const stay = new FakeStay();
+    answer(stay);
+    await settled();
+    expect([ends, stay.closes]).toEqual([['conflict (1409)'], 1]);
+    const broken = waiting(() => {
+      throw new Error('broken');
+    });
+    const lost = new FakeStay();
+    broken.answer(lost);
+    await settled();
+    expect(lost.closes).toBe(1);
+    expect(broken.ends).toEqual(['Error: broken', 'internal error']);
   });
 });
 

@@ -79,14 +79,15 @@ class AdmittedSession implements SrtSession {
 
   /** Opens the session of one who is let in; returns why it cannot be. */
   enter(stay: Admitted): RejectionCode | null {
-    const session = this.#request.open();
-    if (typeof session === 'number') {
-      stay.close();
-      return session;
+    try {
+      const session = this.#request.open();
+      if (typeof session === 'number') return session;
+      this.#session = session;
+      this.#stay = stay;
+      return null;
+    } finally {
+      if (this.#stay === null) stay.close();
     }
-    this.#session = session;
-    this.#stay = stay;
-    return null;
   }
 
   onOpen(connection: SrtConnection): void {

@@ -178,6 +178,24 @@ test.each<readonly [what: string, leave: (socket: PeerSocket) => void]>([
   expect([stay.closes, socket.heard.some(({ command }) => command === 'offer')]).toEqual([1, false]);
 });
 
+test('who stops while its stream is fetched gets no session after the end of its stay', async () => {
+  const fetched = Promise.withResolvers<void>();
+  const stays: FakeStay[] = [];
+  const { socket } = dialogue({
+    admit: () => {
+      stays.push(new FakeStay());
+      return stays.at(-1) ?? OPEN;
+    },
+    prepare: () => (stays.length === 1 ? null : fetched.promise),
+  });
+  socket.says({ command: 'request_offer' });
+  socket.says({ command: 'stop', id: socket.heard[0]?.id });
+  fetched.resolve();
+  await settled();
+  expect(stays.map(({ closes }) => closes)).toEqual([1, 1]);
+  expect(socket.heard.map(({ command }) => command)).toEqual(['offer']);
+});
+
 test('who leaves while its stream is fetched gets no session with it, and its stay is over', async () => {
   const fetched = Promise.withResolvers<void>();
   const stay = new FakeStay();
