@@ -107,10 +107,11 @@ describe('what comes after', () => {
   test('is for sessions only, whatever else is signed', async () => {
     await serve();
     const token = await session();
+    const forged = token.slice(0, -1) + (token.endsWith('A') ? 'B' : 'A');
     for (const file of ['part.m4s', 'seg_1_1_hls.ts', 'medialist_1_hls.m3u8', 'need-session', 'nothing.m4s']) {
       expect([file, (await ask(at(`/app/stream/${file}`))).status]).toEqual([file, 401]);
       expect([file, (await ask(signed(`/app/stream/${file}`))).status]).toEqual([file, 401]);
-      expect([file, (await ask(at(`/app/stream/${file}?session=${token.slice(0, -1)}A`))).status]).toEqual([file, 401]);
+      expect([file, (await ask(at(`/app/stream/${file}?session=${forged}`))).status]).toEqual([file, 401]);
     }
     expect(await ask(at(`/app/stream/part.m4s?session=${token}`))).toEqual({ status: 200, text: 'part.m4s' });
   });

@@ -65,9 +65,14 @@ export class Entrance {
     }
   }
 
+  /** Some virtual host protects something. */
+  get active(): boolean {
+    return this.#marks.size > 0;
+  }
+
   /** Undefined where everybody may watch; else a text that is part of what sessions are good for. */
   markOf(vhost: string, protocol: AccessProtocol | undefined): string | undefined {
-    return this.#marks.size === 0 || protocol === undefined ? undefined : this.#marks.get(vhost)?.[protocol];
+    return !this.active || protocol === undefined ? undefined : this.#marks.get(vhost)?.[protocol];
   }
 
   judge(vhost: string, protocol: AccessProtocol, request: IncomingRequest, sink: AnswerSink): Judgement {

@@ -82,7 +82,7 @@ export class RequestRouter implements RequestHandler {
     const { entrance, maxWaiting } = this.#options;
     const place = this.#find(request);
     const { vhost, file, query } = place;
-    const protocol = vhost === null ? null : beginning(file, query);
+    const protocol = vhost === null || !entrance.active ? null : beginning(file, query);
     if (vhost === null || protocol === null || entrance.markOf(vhost, protocol) === undefined) {
       this.#serve(request, sink, { place, admission: null });
       return;
