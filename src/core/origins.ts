@@ -7,6 +7,8 @@ import type { StreamAddress } from './stream-address.ts';
 export interface WantedStream extends StreamAddress {
   /** Raw query of the request, without `?`; '' when there is none. */
   readonly query: string;
+  /** Address of who asks; absent: the server itself. */
+  readonly client?: string;
 }
 
 const DEFAULTS = { noInputFailoverTimeout: 3000, unusedStreamDeletionTimeout: 60_000, streamFailbackTimeout: 3000, retryCount: 1 };

@@ -98,6 +98,21 @@ describe('a stream that a viewer asks for', () => {
     expect(await demand.find({ ...wanted('s'), app: 'made' })).toBe(true);
   });
 
+  it('leaves others room when one address waits for many, until these are over', async () => {
+    const first = Promise.withResolvers<void>();
+    const { demand } = setUp(() => first.promise);
+    const asked = Array.from({ length: 80 }, (_none, index) => demand.find({ ...wanted(`s${index}`), client: '192.0.2.1' }));
+    const waiting = asked.filter((one) => one !== null);
+    expect([waiting.length, demand.refused]).toEqual([64, 16]);
+    const other = demand.find({ ...wanted('other'), client: '192.0.2.2' });
+    expect(other).not.toBeNull();
+    // What is waited for already is waited for by everybody.
+    expect(demand.find({ ...wanted('other'), client: '192.0.2.1' })).toBe(other);
+    first.resolve();
+    await Promise.all([...waiting, other]);
+    expect(demand.find({ ...wanted('late'), client: '192.0.2.1' })).not.toBeNull();
+  });
+
   it('is nothing without an application, or with too many others', async () => {
     const never = Promise.withResolvers<void>();
     const { demand } = setUp(() => never.promise);

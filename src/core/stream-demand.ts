@@ -1,5 +1,6 @@
 /** Pulls streams that viewers ask for and nobody sends, where the virtual host has an origin for them. */
 import type { OriginsConfig } from '../config/index.ts';
+import { AddressShares, type Seat } from '../util/address-shares.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
 import type { Application } from './application.ts';
@@ -10,11 +11,15 @@ import { streamKey, streamText } from './stream-address.ts';
 
 /** Streams that are being pulled for viewers at once; for more there is no answer but "not there". */
 const MAX_PENDING = 200;
+/** Of these, whoever is at one address: who asks for what is not there keeps nobody else from what is. */
+const MAX_PENDING_PER_ADDRESS = 64;
 /** An origin that failed is left alone this long, whoever asks, ms. */
 const FAILURE_MEMORY_MS = 1000;
 const MAX_FAILURES = 1000;
 /** A source that was reached gets this long to tell its tracks, ms. */
 const PLAYABLE_MS = 5000;
+
+const NO_SEAT: Seat = { leave: () => undefined };
 
 /** What publishers see: whether a stream may come that is not there. */
 export interface StreamFinder {
@@ -52,6 +57,7 @@ export class StreamDemand implements StreamFinder {
   readonly #pending = new Map<string, Promise<boolean>>();
   /** When a pull failed, monotonic ms; the oldest are forgotten first. */
   readonly #failures = new Map<string, number>();
+  readonly #shares = new AddressShares({ perAddress: MAX_PENDING_PER_ADDRESS, total: MAX_PENDING });
   /** Demands that were refused because there were too many. */
   refused = 0;
 
@@ -76,15 +82,26 @@ export class StreamDemand implements StreamFinder {
     const pending = this.#pending.get(key);
     if (pending !== undefined) return pending;
     if (this.#options.clock.monotonic() - (this.#failures.get(key) ?? Number.NEGATIVE_INFINITY) < FAILURE_MEMORY_MS) return null;
-    if (this.#pending.size >= MAX_PENDING) {
+    const seat = this.#pending.size >= MAX_PENDING ? null : this.#seatOf(wanted);
+    if (seat === null) {
       this.refused += 1;
       return null;
     }
     const pull = map === undefined ? this.#pull(wanted, definition, key) : this.#locateAndPull(wanted, map, key);
-    if (pull === null) return null;
-    const settled = pull.finally(() => this.#pending.delete(key));
+    if (pull === null) {
+      seat.leave();
+      return null;
+    }
+    const settled = pull.finally(() => {
+      seat.leave();
+      this.#pending.delete(key);
+    });
     this.#pending.set(key, settled);
     return settled;
+  }
+
+  #seatOf({ client }: WantedStream): Seat | null {
+    return client === undefined ? NO_SEAT : this.#shares.enter(client);
   }
 
   /** A stream that is there already, from wherever, is not looked for. */

@@ -167,12 +167,13 @@ export class RequestRouter implements RequestHandler {
     sink: AnswerSink,
     { place, admission }: { readonly place: Place; readonly admission: Admission | null },
   ): boolean {
-    const { demands, outlets } = this.#options;
+    const { demands, outlets, services } = this.#options;
     const { vhost, key, file, query } = place;
     if (vhost === null || !demands.hasOrigins(vhost) || !beginsToWatch(file, query)) return false;
     const [app = '', stream = '', ...deeper] = key.split('/');
     if (app === '' || stream === '' || deeper.length > 0) return false;
-    const forget = demands.ask({ vhost, app, stream, query }, () => {
+    const client = services.proxies.clientOf(sink.remoteAddress, request.header('x-forwarded-for'));
+    const forget = demands.ask({ vhost, app, stream, query, client }, () => {
       answerGuarded(sink, () => this.#serve(request, sink, { place: this.#find(request), admission, mayAsk: false }));
     });
     if (forget === null)

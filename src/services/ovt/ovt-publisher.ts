@@ -6,6 +6,7 @@ import { PublisherKind } from '../../core/kinds.ts';
 import type { PublishableStream, Publisher } from '../../core/publishing.ts';
 import { addressOf, streamKey } from '../../core/stream-address.ts';
 import type { StreamFinder } from '../../core/stream-demand.ts';
+import { plainAddress } from '../../util/client-address.ts';
 import type { Clock } from '../../util/clock.ts';
 import { type Doorkeeper, openDoor } from '../../util/doorkeeper.ts';
 import { forEachGuarded } from '../../util/guarded.ts';
@@ -172,7 +173,9 @@ export class OvtPublisher implements Publisher {
       },
       fetch: ({ host, app, stream }) => {
         const vhost = virtualHostFor(host);
-        return vhost === null ? null : (this.#finder?.find({ vhost, app, stream, query: '' }) ?? null);
+        return vhost === null
+          ? null
+          : (this.#finder?.find({ vhost, app, stream, query: '', client: plainAddress(socket.remoteAddress ?? '') }) ?? null);
       },
       absence: ({ host, app, stream }, command) => {
         const vhost = virtualHostFor(host);

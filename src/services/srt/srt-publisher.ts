@@ -12,7 +12,7 @@ import type { Track } from '../../media/track.ts';
 import { LinkReporter, type LinkStatistics } from '../../transport/srt/link-reporter.ts';
 import { SrtListener, type SrtListenerConfig } from '../../transport/srt/listener.ts';
 import type { SrtUdpPort } from '../../transport/srt/udp-port.ts';
-import { hostPort } from '../../util/client-address.ts';
+import { hostPort, plainAddress } from '../../util/client-address.ts';
 import type { Clock } from '../../util/clock.ts';
 import { guarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
@@ -145,7 +145,10 @@ export class SrtPublisher implements Publisher {
     const fileName = target.playlist ?? DEFAULT_PLAYLIST_FILE;
     const key = streamKey({ vhost: vhost ?? '', app: target.app, stream: target.stream });
     const stream = this.#streams.get(key);
-    const wanted = vhost === null ? null : { vhost, app: target.app, stream: target.stream, query: queryOf(target.url) };
+    const wanted =
+      vhost === null
+        ? null
+        : { vhost, app: target.app, stream: target.stream, query: queryOf(target.url), client: plainAddress(call.peer.address) };
     const fetched = wanted === null || stream !== undefined ? null : (this.#finder?.find(wanted) ?? null);
     if (vhost === null || (fetched === null && stream?.serves(fileName) !== true)) {
       const name = `${target.host}/${target.app}/${target.stream}`;

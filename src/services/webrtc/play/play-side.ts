@@ -43,7 +43,7 @@ export class PlaySide implements SignallingSide {
       crossOrigin: allowAll,
       logger,
       admit: (place) => admitAsked(access, 'outgoing', place),
-      prepare: (target) => publisher.fetch(target),
+      prepare: (target, client) => publisher.fetch(target, client),
       open: ({ target, client, onEnded }) => {
         try {
           return publisher.openSession(target, { client, onEnded });

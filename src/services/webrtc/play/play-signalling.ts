@@ -9,7 +9,7 @@ export function servePlayer(publisher: WebrtcPublisher, connection: DialogueConn
   const dialogue: OfferDialogue<PlaySession> = new OfferDialogue({
     ...connection,
     peer: 'viewer',
-    prepare: (target) => publisher.fetch(target),
+    prepare: (target) => publisher.fetch(target, connection.client),
     open: ({ target, client, onEnded }) =>
       publisher.openSession(target, {
         client,

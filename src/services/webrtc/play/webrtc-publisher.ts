@@ -91,8 +91,8 @@ export class WebrtcPublisher implements Publisher<WebrtcSettings> {
   }
 
   /** Null when `target` can be opened or refused now; else resolves when an origin was asked for its stream. Never rejects. */
-  fetch(target: StreamTarget): Promise<unknown> | null {
-    return this.#streams.has(streamKey(target)) ? null : (this.#options.finder?.find({ query: '', ...target }) ?? null);
+  fetch(target: StreamTarget, client: string): Promise<unknown> | null {
+    return this.#streams.has(streamKey(target)) ? null : (this.#options.finder?.find({ query: '', ...target, client }) ?? null);
   }
 
   /** Opens a session for a viewer. Throws ProtocolError: no such stream or playlist, or nothing in it to play. */

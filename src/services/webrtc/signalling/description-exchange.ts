@@ -61,7 +61,7 @@ export interface ExchangeOptions {
   /** What access control says of an offer; absent: everybody may. The gatekeeper has told the log of who is refused. */
   readonly admit?: (place: AskedPlace) => Judgement;
   /** What must be over before `open`; null when nothing is to be waited for. */
-  readonly prepare?: (target: StreamTarget) => Promise<unknown> | null;
+  readonly prepare?: (target: StreamTarget, client: string) => Promise<unknown> | null;
   /** Throws ExchangeRefused, or what `refusal` knows. */
   readonly open: (request: OpenRequest) => ExchangeSession;
   /** How errors of a kind of its own are answered, from `open` and from its sessions; null for any other. */
@@ -106,7 +106,7 @@ export class DescriptionExchange {
         const capabilities = [request.headers['oven-capabilities'] ?? ''].flat().join(',');
         this.#admit(response, place, (stay) => {
           const open = (): void => this.#open(response, { place, offer, client, capabilities, stay });
-          this.#prepare(response, place, () => this.#takeTurn(response, client, open));
+          this.#prepare(response, { place, client }, () => this.#takeTurn(response, client, open));
         });
       });
     else if (method === 'PATCH') this.#withBody(request, response, (body) => this.#trickle(response, place, body));
@@ -137,8 +137,8 @@ export class DescriptionExchange {
     if (cancel !== null) response.once('close', cancel);
   }
 
-  #prepare(response: ServerResponse, { target }: RequestPlace, open: () => void): void {
-    const prepared = target === null ? null : (this.#options.prepare?.(target) ?? null);
+  #prepare(response: ServerResponse, { place: { target }, client }: { place: RequestPlace; client: string }, open: () => void): void {
+    const prepared = target === null ? null : (this.#options.prepare?.(target, client) ?? null);
     if (prepared === null) {
       open();
       return;
