@@ -174,7 +174,8 @@ describe('what encoders send', () => {
 
   test('may come as late as the latency makes them', async () => {
     const { gate, port } = await listen({
-      timeouts: { unpublishedSilence: 300, firstTrack: 300 },
+      // Less than the latency, and enough for a machine that stands still meanwhile.
+      timeouts: { unpublishedSilence: 900, firstTrack: 900 },
       settings: readListenerOptions([{ key: 'RCVLATENCY', value: '1200' }]),
     });
     const encoder = await call(port, 'default/app/live');
