@@ -20,6 +20,7 @@ import { SourceWatch } from './source-watch.ts';
 import type { StreamOutputs } from './stream-outputs.ts';
 import { type TrackMeter, TrackMeters } from './track-meter.ts';
 import type { TrafficMeter } from './traffic-meter.ts';
+import type { Urgency } from './urgency.ts';
 
 /** Packets that may wait between a provider and the router. */
 const INBOUND_QUEUE_THRESHOLD = 1000;
@@ -191,8 +192,8 @@ export class InboundStream implements IngestStream {
     return this.#started;
   }
 
-  get attended(): boolean {
-    return this.#outputs.attended;
+  get urgency(): Urgency {
+    return this.#outputs.urgency;
   }
 
   /** The API lists it: it has started, or its owner vouches for it. */

@@ -3,6 +3,7 @@ import type { AudioCodec, BitstreamFormat, VideoCodec } from '../media/codec.ts'
 import type { Timebase } from '../media/timebase.ts';
 import type { ProviderKind, SourceType } from './kinds.ts';
 import type { Playlist } from './playlist.ts';
+import type { Urgency } from './urgency.ts';
 
 interface SourceTrackBase {
   /** Unique within the stream. */
@@ -116,11 +117,8 @@ export interface IngestStream {
   readonly vhost: string;
   readonly name: string;
   readonly closed: boolean;
-  /**
-   * Somebody needs packets as they come. While it is false a provider may bring them in bundles, some tens of milliseconds late:
-   * it is asked again for each bundle.
-   */
-  readonly attended: boolean;
+  /** How soon packets are needed: a provider may bring them in bundles accordingly, and asks again for each bundle. */
+  readonly urgency: Urgency;
   /**
    * Announces all tracks. The first call starts the stream; a later call changes it mid-stream
    * (new parameters for the same ids, or tracks added). `playlists` are those of the source; streams that pass as

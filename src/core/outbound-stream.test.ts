@@ -10,11 +10,12 @@ import { OutboundStream } from './outbound-stream.ts';
 import type { PublisherStream } from './publishing.ts';
 import { SessionRegistry } from './session-registry.ts';
 import { TrafficMeter } from './traffic-meter.ts';
+import { Urgency } from './urgency.ts';
 
 const HIGH = videoTrack({ id: 0, variantName: 'high' });
 const AUDIO = audioTrack({ id: 2 });
 
-function setUp(tracks: readonly Track[], attended?: boolean) {
+function setUp(tracks: readonly Track[], urgency?: Urgency) {
   const clock = new ManualClock();
   const meter = new TrafficMeter(clock, null);
   const logger = new RecordingLogger();
@@ -33,7 +34,7 @@ function setUp(tracks: readonly Track[], attended?: boolean) {
   });
   const events: (Packet | readonly Track[])[] = [];
   const served = {
-    ...(attended !== undefined && { attended }),
+    ...(urgency !== undefined && { urgency }),
     onTracks: (announced: readonly Track[]) => events.push(announced),
     onPacket: (packet: Packet) => events.push(packet),
     close: () => undefined,
@@ -128,13 +129,20 @@ describe('OutboundStream', () => {
     },
   );
 
-  it('is attended to while a publisher does not say that nobody is there', () => {
+  it('is as urgent as for the most urgent of its publishers, and real time for those who do not say', () => {
     const { stream } = setUp([AUDIO]);
-    expect(stream.attended).toBe(true);
-    const { stream: lonely, served } = setUp([AUDIO], false);
-    expect(lonely.attended).toBe(false);
-    served.attended = true;
-    expect(lonely.attended).toBe(true);
+    expect(stream.urgency).toBe(Urgency.REAL_TIME);
+    const { stream: lonely, served } = setUp([AUDIO], Urgency.NONE);
+    const other = { urgency: Urgency.NONE as Urgency, onTracks: () => undefined, onPacket: () => undefined, close: () => undefined };
+    attach(lonely, other);
+    expect(lonely.urgency).toBe(Urgency.NONE);
+    served.urgency = Urgency.LOW_LATENCY;
+    expect(lonely.urgency).toBe(Urgency.LOW_LATENCY);
+    other.urgency = Urgency.REAL_TIME;
+    expect(lonely.urgency).toBe(Urgency.REAL_TIME);
+    served.urgency = Urgency.NONE;
+    other.urgency = Urgency.LOW_LATENCY;
+    expect(lonely.urgency).toBe(Urgency.LOW_LATENCY);
   });
 
   it('hands over what was pushed before it tells that tracks have changed', () => {

@@ -8,6 +8,7 @@ import type { PublishableStream, Publisher, PublisherStream, SessionHandle, Sess
 import type { SessionRegistry } from './session-registry.ts';
 import { type TrackMeter, TrackMeters } from './track-meter.ts';
 import type { TrafficMeter } from './traffic-meter.ts';
+import { Urgency } from './urgency.ts';
 
 /** A publisher with its part of the application's configuration. */
 export interface EnabledPublisher {
@@ -87,10 +88,14 @@ export class OutboundStream implements PublishableStream {
     return [...this.failures, ...this.#consumers.flatMap(({ stream }) => stream.warnings ?? [])];
   }
 
-  /** A publisher needs packets as they come. */
-  get attended(): boolean {
-    for (const { stream } of this.#consumers) if (stream.attended !== false) return true;
-    return false;
+  /** How soon its publishers need packets. */
+  get urgency(): Urgency {
+    let most: Urgency = Urgency.NONE;
+    for (const { stream } of this.#consumers) {
+      const { urgency = Urgency.REAL_TIME } = stream;
+      if (urgency > most) most = urgency;
+    }
+    return most;
   }
 
   /** A publisher that cannot take the stream is left out; the others serve it. */

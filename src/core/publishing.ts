@@ -4,6 +4,7 @@ import type { Track } from '../media/track.ts';
 import type { CloseReason } from './ingest.ts';
 import type { PublisherKind } from './kinds.ts';
 import type { Playlist } from './playlist.ts';
+import type { Urgency } from './urgency.ts';
 
 /** Measured figures of a track, updated while packets pass. */
 export interface TrackFigures {
@@ -67,7 +68,7 @@ export interface PublishableStream {
   readonly meter: EgressMeter;
   /** Counts a viewer and lists it. How many there may be is up to the publisher. */
   openSession(request: SessionRequest): SessionHandle;
-  /** Somebody has come who is no session and needs packets from now on; `attended` of the publisher's stream says so already. */
+  /** Somebody has come who is no session and needs packets from now on; `urgency` of the publisher's stream says so already. */
   attend(): void;
   figures(trackId: number): TrackFigures;
   /** Asks for a keyframe of an encoded video track soon; nothing happens for other tracks. May be called often. */
@@ -79,8 +80,8 @@ export interface PublishableStream {
  * publisher whose viewers, receivers or disks may be slow keeps a bounded one for each. One that throws loses the stream.
  */
 export interface PublisherStream {
-  /** Somebody needs packets as they come; while it is false they may come in bundles, some tens of milliseconds late. Default: true. */
-  readonly attended?: boolean;
+  /** How soon it needs packets: those that can wait come in bundles. Default: `REAL_TIME`. */
+  readonly urgency?: Urgency;
   /** What viewers do not get, or not well, and what helps: a few sentences, each told to the log as well. Default: none. */
   readonly warnings?: readonly string[];
   /** Tracks are known, or changed mid-stream; called before the first packet that needs them. */

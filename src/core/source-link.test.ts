@@ -4,6 +4,7 @@ import { ManualClock } from '../../test/fakes/manual-clock.ts';
 import { videoPacket, videoTrack } from '../../test/fakes/source.ts';
 import type { CloseReason } from './ingest.ts';
 import { SourceLink } from './source-link.ts';
+import { Urgency } from './urgency.ts';
 
 const LEFT: CloseReason = { code: 'peer-left', detail: 'bye' };
 
@@ -43,6 +44,6 @@ it.each([
   link.push(videoPacket(0));
   link.countBytes(10);
   link.close(LEFT);
-  expect([link.closed, link.attended, link.packets]).toEqual([true, false, 0]);
+  expect([link.closed, link.urgency, link.packets]).toEqual([true, Urgency.NONE, 0]);
   expect([stream.trackSets.length, stream.packets.length, closed.length]).toEqual([0, 0, told]);
 });

@@ -1,6 +1,7 @@
 import type { Clock } from '../util/clock.ts';
 import type { CloseReason, IngestStream, SourcePacket } from './ingest.ts';
 import type { PullSink } from './pull.ts';
+import { Urgency } from './urgency.ts';
 
 /** What a link is made of. The stream stays its owner's. */
 export interface SourceLinkOptions {
@@ -44,8 +45,8 @@ export class SourceLink implements IngestStream, PullSink {
     return this.#cut || this.#stream.closed;
   }
 
-  get attended(): boolean {
-    return !this.#cut && this.#stream.attended;
+  get urgency(): Urgency {
+    return this.#cut ? Urgency.NONE : this.#stream.urgency;
   }
 
   /** When media came last, monotonic ms; null: none has come. */

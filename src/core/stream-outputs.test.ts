@@ -17,6 +17,7 @@ import type { PublishableStream } from './publishing.ts';
 import { SessionRegistry } from './session-registry.ts';
 import { StreamOutputs } from './stream-outputs.ts';
 import { TrafficMeter } from './traffic-meter.ts';
+import { Urgency } from './urgency.ts';
 
 const VIDEO = videoTrack({ id: 0 });
 const AUDIO = audioTrack({ id: 1 });
@@ -43,7 +44,7 @@ class Viewer {
   readonly packets: Packet[] = [];
   closed: CloseReason | null = null;
   stream: PublishableStream | null = null;
-  attended = true;
+  urgency: Urgency = Urgency.REAL_TIME;
 
   defaultPlaylist() {
     return null;
@@ -51,10 +52,10 @@ class Viewer {
 
   attach(stream: PublishableStream) {
     this.stream = stream;
-    const attended = (): boolean => this.attended;
+    const urgency = (): Urgency => this.urgency;
     return {
-      get attended() {
-        return attended();
+      get urgency() {
+        return urgency();
       },
       onTracks: (tracks: readonly Track[]) => this.announcements.push(tracks),
       onPacket: (packet: Packet) => {
@@ -176,7 +177,7 @@ describe('StreamOutputs', () => {
     outputs.setTracks([VIDEO, AUDIO], true);
     await turn();
     expect(viewers.size).toBe(0);
-    expect(outputs.attended).toBe(true);
+    expect(outputs.urgency).toBe(Urgency.REAL_TIME);
     expect(turns.waiting).toHaveLength(1);
     expect(turns.waiting[0]?.client).toBe('192.0.2.1');
     turns.waiting[0]?.enter();
@@ -333,23 +334,26 @@ describe('StreamOutputs', () => {
     expect(new Set(epochs)).toEqual(new Set([clock.now() - latest]));
   });
 
-  it('is attended to until it plays, by the transcoder, and by its publishers', () => {
+  it('is in real time until it plays, then as urgent as for its publishers; the transcoder needs low latency', () => {
     const bypass = { name: 'source', outputStreamName: 's', encodes: { videos: [{ name: 'source', bypass: true }] } };
     const { outputs, viewer, push } = setUp([bypass]);
-    expect(outputs.attended).toBe(true);
+    expect(outputs.urgency).toBe(Urgency.REAL_TIME);
     outputs.setTracks([VIDEO], true);
-    viewer().attended = false;
-    expect(outputs.attended).toBe(true);
+    viewer().urgency = Urgency.NONE;
+    expect(outputs.urgency).toBe(Urgency.REAL_TIME);
     push(media(0, 1).filter(({ track }) => track === VIDEO));
-    expect(outputs.attended).toBe(false);
-    viewer().attended = true;
-    expect(outputs.attended).toBe(true);
+    for (const urgency of [Urgency.NONE, Urgency.LOW_LATENCY, Urgency.REAL_TIME]) {
+      viewer().urgency = urgency;
+      expect(outputs.urgency).toBe(urgency);
+    }
 
     const ladder = setUp();
     ladder.outputs.setTracks([VIDEO, AUDIO], true);
-    ladder.viewer().attended = false;
+    ladder.viewer().urgency = Urgency.NONE;
     ladder.push(media());
-    expect(ladder.outputs.attended).toBe(true);
+    expect(ladder.outputs.urgency).toBe(Urgency.LOW_LATENCY);
+    ladder.viewer().urgency = Urgency.REAL_TIME;
+    expect(ladder.outputs.urgency).toBe(Urgency.REAL_TIME);
   });
 
   it('makes equal encodes of different profiles once, under the names of each', async () => {

@@ -16,6 +16,7 @@ import type { StreamAddress } from './stream-address.ts';
 import { StreamEpoch } from './stream-epoch.ts';
 import { type DecodeSettings, TranscodeJob } from './transcode-job.ts';
 import type { Transcoder } from './transcoding.ts';
+import { Urgency } from './urgency.ts';
 
 /** A keyframe costs the encoder of the source more than one of ours. */
 const SOURCE_REQUEST_INTERVAL_MS = 1000;
@@ -77,11 +78,15 @@ export class StreamOutputs {
     return this.#maps.map((map) => map.stream);
   }
 
-  /** Somebody needs packets as they come: the transcoder or a publisher. So does the wall clock of media time 0, which the first ones tell. */
-  get attended(): boolean {
-    if (!this.#planned || !this.#playing || this.#job?.active === true) return true;
-    for (const { stream } of this.#maps) if (stream.attended) return true;
-    return false;
+  /** How soon publishers and the transcoder need packets. The wall clock of media time 0 needs the first ones at once, which tell it. */
+  get urgency(): Urgency {
+    if (!this.#planned || !this.#playing) return Urgency.REAL_TIME;
+    let most: Urgency = this.#job?.active === true ? Urgency.LOW_LATENCY : Urgency.NONE;
+    for (const { stream } of this.#maps) {
+      const { urgency } = stream;
+      if (urgency > most) most = urgency;
+    }
+    return most;
   }
 
   /**

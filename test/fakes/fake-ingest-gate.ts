@@ -8,6 +8,7 @@ import {
   type SourcePacket,
   type SourceTrack,
 } from '../../src/core/ingest.ts';
+import { Urgency } from '../../src/core/urgency.ts';
 import { Changes } from './changes.ts';
 
 export class FakeIngestStream implements IngestStream {
@@ -18,7 +19,7 @@ export class FakeIngestStream implements IngestStream {
   readonly trackSets: (readonly SourceTrack[])[] = [];
   readonly packets: SourcePacket[] = [];
   bytes = 0;
-  attended = true;
+  urgency: Urgency = Urgency.REAL_TIME;
   closeReason: CloseReason | null = null;
   /** What `setTracks` throws. */
   fault: Error | null = null;

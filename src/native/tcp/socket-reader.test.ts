@@ -2,10 +2,12 @@ import assert from 'node:assert';
 import { once } from 'node:events';
 import net, { type AddressInfo } from 'node:net';
 import tls from 'node:tls';
-import { afterEach, describe, expect, it } from 'vitest';
+import { isDeepStrictEqual } from 'node:util';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { selfSigned } from '../../../test/fakes/self-signed.ts';
+import { until } from '../../../test/harness/poll.ts';
 import { loadAddon } from '../addon.ts';
-import { SocketReader } from './socket-reader.ts';
+import { Rest, SocketReader } from './socket-reader.ts';
 
 interface Accepted {
   readonly accepted: net.Socket;
@@ -29,11 +31,11 @@ describe.each([
   { name: 'with the addon', addon: built },
   { name: 'without the addon', addon: null },
 ])('a socket reader $name', ({ addon }) => {
-  const reader = new SocketReader(addon);
+  let reader = new SocketReader(addon);
   const clients: net.Socket[] = [];
   let server: net.Server;
   /** What is answered for every read. */
-  let calm = false;
+  let rest: Rest = Rest.NONE;
   /** How long each read takes, ms. */
   let work = 0;
 
@@ -48,7 +50,7 @@ describe.each([
         reads.push(length);
         const from = performance.now();
         while (performance.now() - from < work);
-        return calm;
+        return rest;
       });
       taken.resolve({ accepted, socket, bytes: () => bytes, reads });
     });
@@ -58,13 +60,23 @@ describe.each([
     return { client, ...(await taken.promise) };
   }
 
+  /** Resolves when somebody was heard who spoke later than all before. */
+  async function others(): Promise<void> {
+    const before = rest;
+    rest = Rest.NONE;
+    const other = await connect();
+    other.client.write('other');
+    await until('the other is heard', () => other.bytes().toString() === 'other', { everyMs: 5 });
+    rest = before;
+  }
+
   async function listen(): Promise<void> {
     server = net.createServer({ pauseOnConnect: true }).listen(0, '127.0.0.1');
     await once(server, 'listening');
   }
 
   afterEach(async () => {
-    calm = false;
+    rest = Rest.NONE;
     for (const client of clients.splice(0)) client.destroy();
     server.close();
     if (server.listening) await once(server, 'close');
@@ -99,21 +111,12 @@ describe.each([
   });
 
   describe('told that what comes next can wait', () => {
-    /** What is there when others who are read have been heard. */
-    async function others(): Promise<void> {
-      calm = false;
-      const other = await connect();
-      other.client.write('other');
-      await expect.poll(() => other.bytes().toString()).toBe('other');
-      calm = true;
-    }
-
     /** Behind the last of them: a call that comes before does nothing. */
     const wake = (): Promise<void> => new Promise((resolve) => reader.wake(resolve));
 
     it('lets sockets rest after a read until it is woken, again and again', async () => {
       await listen();
-      calm = true;
+      rest = Rest.LONG;
       const [first, second] = [await connect(), await connect()];
       for (const round of ['1', '2', '3']) {
         for (const { client, bytes } of [first, second]) {
@@ -133,7 +136,7 @@ describe.each([
 
     it('reads several times as many as fit into a stretch, all of them, and calls back behind the last', async () => {
       await listen();
-      calm = true;
+      rest = Rest.LONG;
       const many = [];
       for (let index = 0; index < 8; index += 1) many.push(await connect());
       for (const { client, bytes } of many) {
@@ -166,7 +169,7 @@ describe.each([
 
     it.skipIf(addon === null)('goes on with the others when what takes the bytes of one throws', async () => {
       await listen();
-      calm = true;
+      rest = Rest.LONG;
       const [broken, sound] = [await connect(), await connect()];
       const told = events(broken.socket);
       for (const { client, bytes } of [broken, sound]) {
@@ -184,7 +187,7 @@ describe.each([
 
     it('sees ends and resets when it is woken', async () => {
       await listen();
-      calm = true;
+      rest = Rest.LONG;
       const [ended, reset] = [await connect(), await connect()];
       const told = [events(ended.socket), events(reset.socket)];
       for (const { client, bytes } of [ended, reset]) {
@@ -204,7 +207,7 @@ describe.each([
 
     it('reads on without a rest when it was roused, until it was woken twice', async () => {
       await listen();
-      calm = true;
+      rest = Rest.LONG;
       const { client, socket, bytes } = await connect();
       const told = events(socket);
       const say = async (word: string): Promise<void> => {
@@ -231,7 +234,7 @@ describe.each([
 
     it('leaves a paused socket to who has paused it, and a destroyed one alone', async () => {
       await listen();
-      calm = true;
+      rest = Rest.LONG;
       const [paused, destroyed] = [await connect(), await connect()];
       const told = events(destroyed.socket);
       for (const { client, bytes } of [paused, destroyed]) {
@@ -251,7 +254,7 @@ describe.each([
 
     it('does not rest behind a large read, for more of it waits', async () => {
       await listen();
-      calm = true;
+      rest = Rest.LONG;
       const { client, socket, reads } = await connect();
       socket.pause();
       client.write(Buffer.alloc(3_000_000));
@@ -262,13 +265,178 @@ describe.each([
 
     it('goes on at once with who sends much', async () => {
       await listen();
-      calm = true;
+      rest = Rest.LONG;
       const { client, bytes } = await connect();
       client.write(Buffer.alloc(3_000_000));
       // A small read may come first.
       const waking = setInterval(() => reader.wake(), 100);
       await expect.poll(() => bytes().length).toBe(3_000_000);
       clearInterval(waking);
+    });
+  });
+
+  describe('told that what comes next can wait for a moment', () => {
+    type Client = Awaited<ReturnType<typeof connect>>;
+
+    /** Sweeps come when the test says so. */
+    beforeEach(() => {
+      reader = new SocketReader(addon);
+      vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    });
+    afterEach(() => {
+      vi.useRealTimers();
+    });
+    const sweep = (): unknown => vi.advanceTimersByTime(10);
+
+    /** `expect.poll` turns the clock that sweeps go by. */
+    const seen = <T>(look: () => T, wanted: T) =>
+      until(`${JSON.stringify(wanted)}`, () => isDeepStrictEqual(look(), wanted), { everyMs: 5 });
+
+    async function heard({ client, bytes }: Client, word: string): Promise<void> {
+      client.write(word);
+      await until(`'${word}' is heard`, () => bytes().toString().endsWith(word), { everyMs: 5 });
+    }
+
+    /** So many connections that have said `first`, and been heard. */
+    async function connected(count: number): Promise<Client[]> {
+      await listen();
+      rest = Rest.SHORT;
+      const all: Client[] = [];
+      for (let index = 0; index < count; index += 1) {
+        const next = await connect();
+        await heard(next, 'first');
+        all.push(next);
+      }
+      // The first ones began before there were enough of them.
+      for (const { client } of all) client.write('second');
+      const done = (): boolean => all.every(({ bytes }) => bytes().toString() === 'firstsecond');
+      await until('all are heard again', () => sweep() && done(), { everyMs: 5 });
+      return all;
+    }
+
+    const five = (text: string): string[] => Array.from({ length: 5 }, () => text);
+    const texts = (all: readonly Client[]): string[] => all.map(({ bytes }) => bytes().toString().replace('firstsecond', ''));
+
+    it.skipIf(addon === null)('reads five and more in a sweep of their own, again and again, and none in between', async () => {
+      const all = await connected(5);
+      for (const round of [1, 2, 3]) {
+        const before = texts(all);
+        for (const { client } of all) client.write(`${round}`);
+        await others();
+        expect(texts(all)).toEqual(before);
+        sweep();
+        await seen(
+          () => texts(all),
+          before.map((text) => `${text}${round}`),
+        );
+        // Nothing has come: they are looked for again.
+        sweep();
+      }
+    });
+
+    it.each(addon === null ? [1, 5] : [1, 4])('reads %i as it comes', async (count) => {
+      const all = await connected(count);
+      for (const each of all) for (const word of ['a', 'b', 'c']) await heard(each, word);
+      expect(vi.getTimerCount()).toBe(0);
+    });
+
+    it.skipIf(addon === null)('ends the rest of one at once, and leaves the others', async () => {
+      const all = await connected(6);
+      for (const { client } of all) client.write('later');
+      await others();
+      expect(texts(all)).toEqual(['', ...five('')]);
+      rest = Rest.NONE;
+      reader.endRest(all[0]!.socket);
+      await seen(() => texts(all), ['later', ...five('')]);
+      await heard(all[0]!, 'now');
+      expect(texts(all)).toEqual(['laternow', ...five('')]);
+      sweep();
+      await seen(() => texts(all), ['laternow', ...five('later')]);
+      // All are read as they come now, and there is nothing to sweep.
+      expect(vi.getTimerCount()).toBe(0);
+      for (const each of all) await heard(each, 'again');
+    });
+
+    it.skipIf(addon === null)('lets them rest until it is woken, and for a moment again, as what they bring can wait', async () => {
+      const all = await connected(5);
+      const say = (word: string): void => {
+        for (const { client } of all) client.write(word);
+      };
+      rest = Rest.LONG;
+      say('1');
+      await others();
+      sweep();
+      await seen(() => texts(all), five('1'));
+      expect(vi.getTimerCount()).toBe(0);
+      say('2');
+      await others();
+      expect(texts(all)).toEqual(five('1'));
+      rest = Rest.SHORT;
+      reader.wake();
+      await seen(() => texts(all), five('12'));
+      // The first ones were read as they come while they were alone.
+      say('3');
+      await until('all are heard', () => sweep() && texts(all).every((text) => text === '123'), { everyMs: 5 });
+      say('4');
+      await others();
+      expect(texts(all)).toEqual(five('123'));
+      sweep();
+      await seen(() => texts(all), five('1234'));
+    });
+
+    it.skipIf(addon === null)('stops looking for who has said nothing from one call to the next, and hears it all the same', async () => {
+      const all = await connected(5);
+      reader.wake();
+      expect(vi.getTimerCount()).toBe(1);
+      reader.wake();
+      expect(vi.getTimerCount()).toBe(0);
+      for (const each of all) await heard(each, 'back');
+      for (const { client } of all) client.write('later');
+      await others();
+      expect(texts(all)).toEqual(five('back'));
+      sweep();
+      await seen(() => texts(all), five('backlater'));
+    });
+
+    it.skipIf(addon === null)('sees ends and resets in the sweep, and reads who is left as it comes', async () => {
+      const all = await connected(5);
+      const told = all.map(({ socket }) => events(socket));
+      all[0]!.client.end('bye');
+      all[1]!.client.resetAndDestroy();
+      await others();
+      expect(told.flat()).toEqual([]);
+      const wanted = [['end', 'close'], ['ECONNRESET', 'close'], [], [], []];
+      await until('the ends are told', () => sweep() && isDeepStrictEqual(told, wanted), { everyMs: 5 });
+      expect(texts(all)).toEqual(['bye', '', '', '', '']);
+      // Too few are left: they are read as they come from their next word on.
+      const left = all.slice(2);
+      for (const { client } of left) client.write('still');
+      await until('they are heard', () => sweep() && texts(left).every((text) => text === 'still'), { everyMs: 5 });
+      expect(vi.getTimerCount()).toBe(0);
+      for (const each of left) await heard(each, 'here');
+    });
+
+    it.skipIf(addon === null)('sweeps no more when all have gone', async () => {
+      const all = await connected(5);
+      const told = all.map(({ socket }) => events(socket));
+      expect(vi.getTimerCount()).toBe(1);
+      for (const { socket } of all) socket.destroy();
+      await seen(
+        () => told,
+        all.map(() => ['close']),
+      );
+      expect(vi.getTimerCount()).toBe(0);
+    });
+
+    it.skipIf(addon === null)('reads them at once when it was roused', async () => {
+      const all = await connected(5);
+      for (const { client } of all) client.write('later');
+      await others();
+      expect(texts(all)).toEqual(five(''));
+      reader.rouse();
+      await seen(() => texts(all), five('later'));
+      reader.wake();
+      reader.wake();
     });
   });
 
@@ -321,7 +489,7 @@ describe.each([
       const socket = reader.adopt(accepted, () => {
         calls += 1;
         socket.destroy();
-        return false;
+        return Rest.NONE;
       });
       taken.resolve(socket);
     });
@@ -350,7 +518,7 @@ describe.each([
     tlsServer.once('secureConnection', (accepted) => {
       const socket = reader.adopt(accepted, (data, length) => {
         received += data.toString('latin1', 0, length);
-        return true;
+        return Rest.LONG;
       });
       taken.resolve({ accepted, socket });
     });

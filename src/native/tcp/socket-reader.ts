@@ -10,14 +10,37 @@ const BUFFER_SIZE = 256 * 1024;
 const MAX_CALM_READ = 48 * 1024;
 /** Sockets that rested are read for so long at a stretch, ms. */
 const STRETCH_MS = 2;
+/** How long a short rest lasts. */
+const SHORT_REST_MS = 10;
+/** Fewer sockets are read for less when they have something than by a sweep that looks for it. */
+const MIN_DOZING = 5;
+
+/** How long what a socket brings next can wait. */
+export const Rest = {
+  NONE: 0,
+  /** For a hundredth of a second. */
+  SHORT: 1,
+  /** Until the next `wake`. */
+  LONG: 2,
+} as const;
+/** Any of these. */
+export type Rest = (typeof Rest)[keyof typeof Rest];
 
 /** What a socket has inside: Node.js has no documented way to choose how an accepted one reads, nor to its descriptor. */
 interface Inside {
   _handle?: (net.SocketConstructorOpts['handle'] & { readonly useUserBuffer?: unknown; readonly fd?: unknown }) | null;
 }
 
-/** Takes what was read: the first `length` bytes of `data`, valid during the call only. Tells whether what comes next can wait. */
-export type OnRead = (data: Buffer, length: number) => boolean;
+/** Takes what was read: the first `length` bytes of `data`, valid during the call only. Tells how long what comes next can wait. */
+export type OnRead = (data: Buffer, length: number) => Rest;
+
+interface Sleeper {
+  readonly onRead: OnRead;
+  /** What it said last. */
+  wanted: Rest;
+  /** Something has come since the last `wake`. */
+  heard: boolean;
+}
 
 /**
  * Node.js allocates 64 KiB for every read of a socket and hands a piece of what came to the garbage collector, which marks the
@@ -26,21 +49,27 @@ export type OnRead = (data: Buffer, length: number) => boolean;
 export class SocketReader {
   readonly #addon: NativeAddon | null;
   readonly #buffer = Buffer.allocUnsafeSlow(BUFFER_SIZE);
-  /** Not read now, though nobody has paused them. */
-  readonly #resting = new Map<net.Socket, OnRead>();
+  /** Not read before the next `wake`, though nobody has paused them. */
+  readonly #resting = new Map<net.Socket, Sleeper>();
+  /** Read by a sweep of their own. */
+  readonly #dozing = new Map<net.Socket, Sleeper>();
+  /** Sockets that could be in there. */
+  #drowsy = 0;
+  #sweep: NodeJS.Timeout | null = null;
+  #sweeping = false;
   #waking = false;
   /** Calls of `wake` until sockets may rest again. */
   #roused = 0;
 
-  /** Without the addon each `wake` costs two turns of the event loop for every socket that rests. */
+  /** Without the addon each `wake` costs two turns of the event loop for every socket that rests, and none rests for short. */
   constructor(addon: NativeAddon | null = loadAddon().addon) {
     this.#addon = addon;
   }
 
   /**
    * Calls `onRead` for what arrives on `accepted`, a fresh socket of a server with `pauseOnConnect`, and returns the socket to
-   * work with from now on. When `onRead` answers that what comes next can wait, the socket rests until `wake`: to wake for every
-   * write of a peer costs more than to work it off. TLS sockets are returned as they are, read in Node's way, and never rest; so
+   * work with from now on. When `onRead` answers that what comes next can wait, the socket rests: to wake for every write of a peer
+   * costs more than to work it off. TLS sockets are returned as they are, read in Node's way, and never rest; so
    * are those that somebody has read from.
    */
   adopt(accepted: net.Socket, onRead: OnRead): net.Socket {
@@ -58,13 +87,15 @@ export class SocketReader {
     }
     inside._handle = null;
     const buffer = this.#buffer;
+    const sleeper: Sleeper = { onRead, wanted: Rest.NONE, heard: true };
     const options = {
       handle,
       onread: {
         buffer,
         callback: (length: number): boolean => {
-          if (!this.#mayRest(onRead, length)) return true;
-          this.#resting.set(socket, onRead);
+          const rest = this.#restAfter(sleeper, length);
+          if (rest === Rest.NONE) return true;
+          this.#lay(socket, sleeper, rest);
           return false;
         },
       },
@@ -72,73 +103,141 @@ export class SocketReader {
     const socket: net.Socket = new net.Socket(options);
     // The server counts the socket it has accepted.
     socket.once('close', () => {
-      this.#resting.delete(socket);
+      this.#want(sleeper, Rest.NONE);
+      this.#forget(socket);
       accepted.destroy();
     });
     return socket.resume();
   }
 
   /**
-   * Has all sockets read that rest, and calls `done` when that is under way for the last of them: many take several turns of the event
-   * loop. Must be called regularly: the end of a connection is not seen either while it rests.
+   * Has all sockets read that rest for long, and calls `done` when that is under way for the last of them: many take several turns of the
+   * event loop. Must be called regularly: the end of a connection is not seen either while it rests.
    */
   wake(done?: () => void): void {
     if (this.#roused > 0) this.#roused -= 1;
+    // To look again and again for what does not come costs more than to hear of it.
+    for (const [socket, sleeper] of this.#dozing) {
+      if (!sleeper.heard) this.#handBack(socket);
+      sleeper.heard = false;
+    }
     // The call before is still at it.
     if (this.#waking) return;
     this.#waking = true;
-    this.#wakeFrom([...this.#resting.keys()], 0, done);
+    this.#visitFrom([...this.#resting.keys()], 0, () => {
+      this.#waking = false;
+      done?.();
+    });
   }
 
   /** Has all sockets read until nothing is left in them, their ends included: none rests before `wake` was called twice. */
   rouse(): void {
     this.#roused = 2;
-    for (const socket of this.#resting.keys()) this.#handBack(socket);
+    for (const socket of [...this.#resting.keys(), ...this.#dozing.keys()]) this.#handBack(socket);
   }
 
-  #wakeFrom(sockets: readonly net.Socket[], first: number, done: (() => void) | undefined): void {
+  /** Has one socket read as soon as something comes. Nothing happens to one that is paused. */
+  endRest(socket: net.Socket): void {
+    this.#handBack(socket);
+  }
+
+  readonly #sweepShort = (): void => {
+    // The one before is still at it.
+    if (this.#sweeping) return;
+    this.#sweeping = true;
+    this.#visitFrom([...this.#dozing.keys()], 0, () => {
+      this.#sweeping = false;
+    });
+  };
+
+  #visitFrom(sockets: readonly net.Socket[], first: number, done: () => void): void {
     const from = performance.now();
     for (let index = first; index < sockets.length; index += 1) {
       const socket = sockets[index];
-      const onRead = socket === undefined ? undefined : this.#resting.get(socket);
-      if (socket === undefined || onRead === undefined) continue;
+      if (socket === undefined) continue;
       try {
-        if (!this.#readAtOnce(socket, onRead)) this.#handBack(socket);
+        this.#visit(socket);
       } catch (error) {
         // The others are read all the same, now and at the next call.
         socket.destroy(error instanceof Error ? error : new Error(String(error)));
       }
       if (performance.now() - from < STRETCH_MS) continue;
-      setImmediate(() => this.#wakeFrom(sockets, index + 1, done));
+      setImmediate(() => this.#visitFrom(sockets, index + 1, done));
       return;
     }
-    this.#waking = false;
-    done?.();
+    done();
   }
 
-  #mayRest(onRead: OnRead, length: number): boolean {
-    return onRead(this.#buffer, length) && length <= MAX_CALM_READ && this.#roused === 0;
-  }
-
-  /**
-   * Reads past the event loop, which would wake twice for the same bytes: to read, and to find that nobody reads on. Tells whether the
-   * socket rests on.
-   */
-  #readAtOnce(socket: net.Socket, onRead: OnRead): boolean {
+  /** Reads past the event loop, which would wake twice for the same bytes: to read, and to find that nobody reads on. */
+  #visit(socket: net.Socket): void {
+    const dozing = this.#dozing.get(socket);
+    const sleeper = dozing ?? this.#resting.get(socket);
+    if (sleeper === undefined) return;
     const descriptor = (socket as unknown as Inside)._handle?.fd;
-    if (this.#addon === null || socket.isPaused() || typeof descriptor !== 'number' || descriptor < 0) return false;
+    if (this.#addon === null || socket.isPaused() || typeof descriptor !== 'number' || descriptor < 0) {
+      this.#handBack(socket);
+      return;
+    }
     const received = this.#addon.tcpReceive(descriptor, this.#buffer);
-    // Whoever has sent nothing since is heard as soon as it does.
-    if (received === undefined) return false;
-    if (received > 0) return this.#mayRest(onRead, received);
+    if (received === undefined) {
+      // Whoever has sent nothing for so long is heard as soon as it does.
+      if (dozing === undefined) this.#handBack(socket);
+      return;
+    }
+    if (received > 0) {
+      this.#lay(socket, sleeper, this.#restAfter(sleeper, received));
+      return;
+    }
     // The system tells an error once. An end is told again, to Node.js.
     if (received < 0) socket.destroy(readError(received));
-    return false;
+    this.#handBack(socket);
+  }
+
+  /** Hands over what was read. Returns how long the socket may rest. */
+  #restAfter(sleeper: Sleeper, length: number): Rest {
+    sleeper.heard = true;
+    this.#want(sleeper, sleeper.onRead(this.#buffer, length));
+    if (length > MAX_CALM_READ || this.#roused > 0) return Rest.NONE;
+    return sleeper.wanted === Rest.SHORT && (this.#addon === null || this.#drowsy < MIN_DOZING) ? Rest.NONE : sleeper.wanted;
+  }
+
+  #want(sleeper: Sleeper, rest: Rest): void {
+    if (rest === sleeper.wanted) return;
+    if (sleeper.wanted === Rest.SHORT) this.#drowsy -= 1;
+    if (rest === Rest.SHORT) this.#drowsy += 1;
+    sleeper.wanted = rest;
+  }
+
+  /** Lets a socket rest so long, or not. */
+  #lay(socket: net.Socket, sleeper: Sleeper, rest: Rest): void {
+    if (rest === Rest.NONE) {
+      this.#handBack(socket);
+      return;
+    }
+    const [to, from] = rest === Rest.SHORT ? [this.#dozing, this.#resting] : [this.#resting, this.#dozing];
+    if (to.has(socket)) return;
+    from.delete(socket);
+    to.set(socket, sleeper);
+    this.#keepSweeping();
+  }
+
+  #keepSweeping(): void {
+    if (this.#dozing.size > 0) {
+      this.#sweep ??= setInterval(this.#sweepShort, SHORT_REST_MS);
+    } else if (this.#sweep !== null) {
+      clearInterval(this.#sweep);
+      this.#sweep = null;
+    }
+  }
+
+  #forget(socket: net.Socket): void {
+    this.#resting.delete(socket);
+    if (this.#dozing.delete(socket)) this.#keepSweeping();
   }
 
   /** To Node.js; a socket that was paused meanwhile is resumed by who paused it. */
   #handBack(socket: net.Socket): void {
-    this.#resting.delete(socket);
+    this.#forget(socket);
     if (!socket.destroyed && !socket.isPaused()) socket.resume();
   }
 }

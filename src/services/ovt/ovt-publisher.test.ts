@@ -17,6 +17,7 @@ import {
 } from '../../../test/fakes/synthetic-media.ts';
 import { ASC, AVCC } from '../../../test/fixtures/bitstreams.ts';
 import type { Playlist } from '../../core/playlist.ts';
+import { Urgency } from '../../core/urgency.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
 import { AddressShares } from '../../util/address-shares.ts';
@@ -237,12 +238,12 @@ describe('a relayed stream', () => {
   test('is left when the edge closes it, and by an edge that disappears', async () => {
     await listen();
     const { stream, served } = serve();
-    expect(served.attended).toBe(false);
+    expect(served.urgency).toBe(Urgency.NONE);
     const { close } = await pull();
-    expect(served.attended).toBe(true);
+    expect(served.urgency).toBe(Urgency.REAL_TIME);
     close();
     await until(() => stream.viewers === 0 && publisher.connections === 0);
-    expect(served.attended).toBe(false);
+    expect(served.urgency).toBe(Urgency.NONE);
     const edge = new RawEdge();
     edge.ask('play', url());
     await edge.answer(1);

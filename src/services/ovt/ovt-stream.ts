@@ -2,6 +2,7 @@
 import type { CloseReason } from '../../core/ingest.ts';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { PublishableStream, PublisherStream, SessionHandle } from '../../core/publishing.ts';
+import { Urgency } from '../../core/urgency.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
@@ -42,8 +43,8 @@ export class OvtStream implements PublisherStream {
     return this.#sessions.size;
   }
 
-  get attended(): boolean {
-    return this.#sessions.size > 0;
+  get urgency(): Urgency {
+    return this.#sessions.size > 0 ? Urgency.REAL_TIME : Urgency.NONE;
   }
 
   get tracks(): readonly Track[] {

@@ -11,6 +11,7 @@ import { videoPackets, videoTrack } from '../../../test/fakes/synthetic-media.ts
 import type { PushPublisherConfig } from '../../config/index.ts';
 import { QueueRegistry } from '../../core/queue-registry.ts';
 import { MAX_TASKS } from '../../core/tasks/task-registry.ts';
+import { Urgency } from '../../core/urgency.ts';
 import { readListenerOptions } from '../../transport/srt/socket-options.ts';
 import { systemClock } from '../../util/clock.ts';
 import { SrtProvider } from '../srt/srt-provider.ts';
@@ -78,15 +79,15 @@ test('tasks begin with their stream and wait again when it ends, whichever was f
   expect(new Set(states().map((text) => text.split(' ')[1]))).toEqual(new Set(['ready']));
 });
 
-test('a pushed stream is attended to from the moment on that a task takes it', async () => {
+test('a pushed stream needs low latency from the moment on that a task takes it', async () => {
   const stream = new FakeStream();
   const attached = publisher.attach(stream, SETTINGS);
   attached.onTracks([VIDEO]);
-  expect([attached.attended, stream.comings]).toEqual([false, 0]);
+  expect([attached.urgency, stream.comings]).toEqual([Urgency.NONE, 0]);
   await publisher.startPush(OWNER, wish('a'));
-  expect([attached.attended, stream.comings]).toEqual([true, 1]);
+  expect([attached.urgency, stream.comings]).toEqual([Urgency.LOW_LATENCY, 1]);
   await publisher.stopPush(OWNER, 'a');
-  expect(attached.attended).toBe(false);
+  expect(attached.urgency).toBe(Urgency.NONE);
 });
 
 test('a bug in one task is no trouble of the others', async () => {

@@ -1,6 +1,7 @@
 /** One outbound stream and the tasks that push it. */
 import type { PublishableStream, PublisherStream } from '../../core/publishing.ts';
 import { MapHold } from '../../core/tasks/map-hold.ts';
+import { Urgency } from '../../core/urgency.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
 import { forEachGiven } from '../../util/guarded.ts';
@@ -36,8 +37,9 @@ export class PushStream implements PublisherStream {
     return this.#closed;
   }
 
-  get attended(): boolean {
-    return this.#tasks.length > 0;
+  /** Who is behind the receiver is not known. */
+  get urgency(): Urgency {
+    return this.#tasks.length > 0 ? Urgency.LOW_LATENCY : Urgency.NONE;
   }
 
   /** The task pushes this stream from now on. */

@@ -5,6 +5,7 @@ import { dataTrack } from '../../../test/fakes/synthetic-media.ts';
 import { encodeMedia } from '../../../test/support/encoded-media.ts';
 import { CLOSED, encodeSample, RecordingBench, wish } from '../../../test/support/recording-bench.ts';
 import { MAX_TASKS } from '../../core/tasks/task-registry.ts';
+import { Urgency } from '../../core/urgency.ts';
 import { AllowedFolders } from '../../util/allowed-folders.ts';
 
 const sample = encodeSample();
@@ -132,7 +133,7 @@ describe('a recording', () => {
     const { attached, stream } = bench.stream(sample.tracks);
     await bench.record('a');
     expect(bench.tasks('a')[0]).toMatchObject({ state: 'recording' });
-    expect([attached.attended, stream.comings]).toEqual([false, 0]);
+    expect([attached.urgency, stream.comings]).toEqual([Urgency.NONE, 0]);
   });
 
   it('takes only the tracks that were asked for', async () => {

@@ -8,6 +8,7 @@ import { QueueRegistry } from '../../core/queue-registry.ts';
 import { type ApplicationAddress, addressOf, streamKey } from '../../core/stream-address.ts';
 import { MapHold } from '../../core/tasks/map-hold.ts';
 import { TaskRegistry } from '../../core/tasks/task-registry.ts';
+import { Urgency } from '../../core/urgency.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
 import { DocumentFolder } from '../../state/document-folder.ts';
@@ -219,7 +220,7 @@ class FileStream implements PublisherStream {
   readonly #waiting: () => RecordTask[];
   readonly #onClose: () => void;
   /** Files are written in runs of a few tenths of a second (`MAX_HELD_BACK`): what waits in a socket for one of them is reckoned with. */
-  readonly attended = false;
+  readonly urgency = Urgency.NONE;
   readonly #active = new Set<RecordTask>();
   /** For the tasks that a map file brings. */
   readonly #hold = new MapHold();

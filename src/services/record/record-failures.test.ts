@@ -2,6 +2,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { CLOSED, encodeSample, RecordingBench } from '../../../test/support/recording-bench.ts';
+import { Urgency } from '../../core/urgency.ts';
 import type { Packet } from '../../media/packet.ts';
 import { AllowedFolders } from '../../util/allowed-folders.ts';
 import { RecordTask } from './record-task.ts';
@@ -60,7 +61,7 @@ it('is told why at each stream when the settings refuse its path', async () => {
     const { attached } = bench.stream(sample.tracks);
     expect(bench.tasks()).toMatchObject([{ state: 'error', reason: expect.stringContaining('WebM') }]);
     // Nobody waits for what is not recorded.
-    expect(attached.attended).toBe(false);
+    expect(attached.urgency).toBe(Urgency.NONE);
     attached.close(CLOSED);
   }
 });

@@ -3,7 +3,8 @@ import type { Socket } from 'node:net';
 import type { Gatekeeper } from '../../access/access-check.ts';
 import { foreignCodecName } from '../../containers/flv/fourcc.ts';
 import type { CloseReason, IngestGate, SourceTrack } from '../../core/ingest.ts';
-import type { SocketReader } from '../../native/tcp/socket-reader.ts';
+import { Urgency } from '../../core/urgency.ts';
+import { Rest, type SocketReader } from '../../native/tcp/socket-reader.ts';
 import type { Clock } from '../../util/clock.ts';
 import { faultDetail } from '../../util/fault-detail.ts';
 import type { Logger } from '../../util/logger.ts';
@@ -32,6 +33,13 @@ const UNPUBLISHED_MESSAGES = 4;
 const UNPUBLISHED_TRUST = 4096;
 /** Malformed messages may come this many seconds' worth at once: an encoder may begin with a track that nobody can read. */
 const MALFORMED_SECONDS = 5;
+
+/** By how soon what comes is needed. */
+const RESTS: Readonly<Record<Urgency, Rest>> = {
+  [Urgency.NONE]: Rest.LONG,
+  [Urgency.LOW_LATENCY]: Rest.SHORT,
+  [Urgency.REAL_TIME]: Rest.NONE,
+};
 
 /** What the provider hands to each connection. */
 export interface RtmpConnectionOptions {
@@ -122,7 +130,7 @@ export class RtmpConnection {
       limits,
       timeouts: options.timeouts,
       clientId: options.id,
-      link: this.#link({ scheme: options.scheme, peer, client: options.client }),
+      link: this.#link({ scheme: options.scheme, peer, client: options.client, reader: options.reader }),
     });
     this.#listen(options.onClosed);
     this.#logger.info({ scheme: options.scheme }, 'RTMP connection opened');
@@ -220,7 +228,7 @@ export class RtmpConnection {
     else close();
   }
 
-  #link(end: { scheme: 'rtmp' | 'rtmps'; peer: string; client: ClientEnd }): SessionLink {
+  #link(end: { scheme: 'rtmp' | 'rtmps'; peer: string; client: ClientEnd; reader: SocketReader }): SessionLink {
     const socket = this.#socket;
     return {
       local: { host: plainAddress(socket.localAddress), port: socket.localPort ?? 0, scheme: end.scheme },
@@ -240,9 +248,7 @@ export class RtmpConnection {
         this.#congested = false;
         socket.resume();
       },
-      endRest: () => {
-        if (!socket.isPaused()) socket.resume();
-      },
+      endRest: () => end.reader.endRest(socket),
       close: (reason) => this.close(reason),
       closeAfterFlush: (reason) => this.#closeAfterFlush(reason),
       failed: (error) => this.#closeOnError(error),
@@ -250,30 +256,30 @@ export class RtmpConnection {
     };
   }
 
-  /** Returns whether what comes next can wait. */
-  #onData(data: Buffer, length: number): boolean {
-    if (this.#closeReason !== null) return false;
+  /** Returns how long what comes next can wait. */
+  #onData(data: Buffer, length: number): Rest {
+    if (this.#closeReason !== null) return Rest.NONE;
     if (this.publishing) return this.#take(data, length);
     let held: Buffer | null = null;
     let isIn = false;
-    let canRest = false;
+    let rest: Rest = Rest.NONE;
     const newcomer: Newcomer = {
       client: this.#client,
       enter: () => {
         isIn = true;
-        canRest = this.#take(held ?? data, length);
+        rest = this.#take(held ?? data, length);
         if (held !== null) this.#goOn();
       },
       failed: (error) => this.#closeOnError(error),
       refused: (detail) => this.close({ code: 'denied', detail }),
     };
     this.#turns.take(newcomer);
-    if (isIn || this.closed) return canRest;
+    if (isIn || this.closed) return rest;
     // The buffer is the reader's.
     held = Buffer.from(data.subarray(0, length));
     this.#waiting = newcomer;
     this.#socket.pause();
-    return false;
+    return Rest.NONE;
   }
 
   #goOn(): void {
@@ -281,8 +287,8 @@ export class RtmpConnection {
     if (!this.#congested && !this.closed) this.#socket.resume();
   }
 
-  /** Returns whether what comes next can wait. */
-  #take(data: Buffer, length: number): boolean {
+  /** Returns how long what comes next can wait. */
+  #take(data: Buffer, length: number): Rest {
     // All answers to what came in one read leave in one write.
     this.#socket.cork();
     try {
@@ -295,7 +301,9 @@ export class RtmpConnection {
     }
     this.#socket.uncork();
     if (this.#control.windowTold) this.#acknowledgeSoon();
-    return this.#session.calm && this.#control.window >= MIN_CALM_WINDOW && !this.#acknowledging;
+    // A peer that waits for acknowledgements sends no more meanwhile.
+    if (this.#control.window < MIN_CALM_WINDOW || this.#acknowledging) return Rest.NONE;
+    return RESTS[this.#session.urgency];
   }
 
   /**

@@ -1,9 +1,11 @@
+import assert from 'node:assert';
 import { once } from 'node:events';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { FakeIngestGate } from '../../../test/fakes/fake-ingest-gate.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { informationOf, RtmpPublisher } from '../../../test/fakes/rtmp-publisher.ts';
 import type { IngestRefused } from '../../core/ingest.ts';
+import { Urgency } from '../../core/urgency.ts';
 import { systemClock } from '../../util/clock.ts';
 import { AmfObject } from '../../wire/rtmp/amf.ts';
 import { serializeAmf0 } from '../../wire/rtmp/amf0.ts';
@@ -418,7 +420,7 @@ describe('a stream that nobody attends to', () => {
   async function unattended(options: Partial<RtmpProviderOptions> = {}) {
     const started = await publishing(options);
     const { publisher, stream } = started;
-    stream.attended = false;
+    stream.urgency = Urgency.NONE;
     publisher.metadata({ audiocodecid: 10 });
     publisher.audio(0, AAC_CONFIG);
     const frames = async (count: number): Promise<void> => {
@@ -460,7 +462,7 @@ describe('a stream that nobody attends to', () => {
     sweep();
     sweep();
     await frames(1);
-    stream.attended = true;
+    stream.urgency = Urgency.REAL_TIME;
     sweep();
     // No sweep helps any more.
     for (let frame = 0; frame < 5; frame += 1) await frames(1);
@@ -490,7 +492,86 @@ describe('a stream that nobody attends to', () => {
     sweep();
     // No sweep helps any more.
     for (let frame = 0; frame < 5; frame += 1) await frames(1);
-    expect(stream.attended).toBe(false);
+    expect(stream.urgency).toBe(Urgency.NONE);
+  });
+
+  test('is read ten times as often when low latency is needed, at once in real time, and in bundles again afterwards', async () => {
+    const { sweep } = holdSweeps();
+    /** Since the listener's last sweep, or some more of them. */
+    let elapsed = 0;
+    const shortSweep = (): void => {
+      elapsed += 10;
+      vi.advanceTimersByTime(10);
+    };
+    const started = await publishing();
+    const publishers = [started.publisher];
+    for (const key of ['second', 'third', 'fourth', 'fifth', 'sixth']) publishers.push(await RtmpPublisher.publish(started.port, { key }));
+    cleanups.push(() => publishers.map((publisher) => publisher.close()));
+    const streams = await Promise.all(publishers.map((_publisher, index) => started.gate.stream(index)));
+    let sent = 0;
+    const send = (): void => {
+      sent += 1;
+      for (const publisher of publishers) publisher.audio(20 * sent, AAC_FRAME);
+    };
+    const come = (): boolean[] => streams.map(({ packets }) => packets.length === sent);
+    const allCome = () => Promise.all(streams.map((stream) => stream.until((it) => it.packets.length === sent)));
+    const none = streams.map(() => false);
+    const firstOnly = streams.map((_stream, index) => index === 0);
+    for (const publisher of publishers) {
+      publisher.metadata({ audiocodecid: 10 });
+      publisher.audio(0, AAC_CONFIG);
+    }
+    for (const stream of streams) stream.urgency = Urgency.LOW_LATENCY;
+    // The connections are new and have acknowledgements to write, and the first ones of a kind are read as they come.
+    sweep();
+    sweep();
+    do {
+      shortSweep();
+      await allCome();
+      send();
+      await settle();
+    } while (come().some(Boolean));
+    for (let round = 0; round < 3; round += 1) {
+      shortSweep();
+      await allCome();
+      send();
+      await settle();
+      expect(come()).toEqual(none);
+    }
+    shortSweep();
+    await allCome();
+
+    // A viewer by WebRTC comes to the first.
+    const [watched] = streams;
+    assert.ok(watched);
+    watched.urgency = Urgency.REAL_TIME;
+    send();
+    watched.request.onAttended?.();
+    for (let round = 0; round < 2; round += 1) {
+      await watched.until((it) => it.packets.length === sent);
+      await settle();
+      expect(come()).toEqual(firstOnly);
+      shortSweep();
+      await allCome();
+      send();
+    }
+
+    // The last viewers go.
+    for (const stream of streams) stream.urgency = Urgency.NONE;
+    shortSweep();
+    await allCome();
+    // Up to the next sweep of the listener, which finds nothing: what comes next is read at once.
+    vi.advanceTimersByTime(100 - (elapsed % 100));
+    await settle();
+    send();
+    await allCome();
+    send();
+    await settle();
+    shortSweep();
+    await settle();
+    expect(come()).toEqual(none);
+    sweep();
+    await allCome();
   });
 
   test('ends with its connection, also when the provider stops', async () => {

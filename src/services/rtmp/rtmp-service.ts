@@ -5,7 +5,7 @@
  * and packets of its messages and starts the stream (`ingest/stream-starter.ts`). The bytes are in `wire/rtmp`, and pushes by RTMP in
  * `services/push`.
  *
- * Threads: the main one. A connection that nobody watches rests between reads (`core/resting-sources.ts`).
+ * Threads: the main one. A connection whose packets can wait rests between reads (`core/urgency.ts`).
  * Limits: `rtmp-options.ts` (2000 connections a port, 10 s for the handshake, 15 s to `publish`, memory for what came and not for what was
  * announced, 16 unfinished messages a second), turns of newcomers (`util/newcomer-turns.ts`), shares of addresses (`ServerLimits`).
  * Specifications: Adobe's RTMP 1.0, AMF 0 and 3, FLV 10.1 annex E, Enhanced RTMP 2 (codecs and multitrack).

@@ -3,6 +3,7 @@ import { type AccessRequest, type Admitted, type Gatekeeper, OPEN_GATE, type Ver
 import { parseMetadata } from '../../containers/flv/metadata.ts';
 import { type CloseReason, type IngestGate, IngestRefused, type IngestStream, type SourceTrack } from '../../core/ingest.ts';
 import { ProviderKind, SourceType } from '../../core/kinds.ts';
+import { Urgency } from '../../core/urgency.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import type { ClientEnd } from '../../wire/proxy/proxy-header.ts';
 import { readAggregate } from '../../wire/rtmp/aggregate.ts';
@@ -170,10 +171,10 @@ export class RtmpSession {
     }
   }
 
-  /** It publishes, and nobody needs what comes at once. */
-  get calm(): boolean {
+  /** How soon what comes is needed: at once, until it publishes and has started. */
+  get urgency(): Urgency {
     const publication = this.#publication;
-    return publication?.feed.started === true && !publication.ingest.attended;
+    return publication?.feed.started === true ? publication.ingest.urgency : Urgency.REAL_TIME;
   }
 
   /** Counts received bytes for the stream they belong to; those before `publish` count for the next one. */

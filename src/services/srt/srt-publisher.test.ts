@@ -4,6 +4,7 @@ import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { numbered, SimulatedLink } from '../../../test/fakes/srt-link.ts';
 import { audioTrack, constantFrames, dataTrack, videoPackets, videoTrack } from '../../../test/fakes/synthetic-media.ts';
 import { demuxTs } from '../../../test/support/ts-demuxer.ts';
+import { Urgency } from '../../core/urgency.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
 import { readListenerOptions } from '../../transport/srt/socket-options.ts';
@@ -152,12 +153,12 @@ describe('viewers', () => {
 
   test('who leaves is counted out, and nothing is muxed for nobody', async () => {
     const { served, stream, port, logger } = await serve();
-    expect(served.attended).toBe(false);
+    expect(served.urgency).toBe(Urgency.NONE);
     const player = await play(port, 'default/app/stream');
-    expect(served.attended).toBe(true);
+    expect(served.urgency).toBe(Urgency.REAL_TIME);
     player.leave();
     await logger.line('SRT viewer left');
-    expect([served.viewers, stream.viewers, served.attended]).toEqual([0, 0, false]);
+    expect([served.viewers, stream.viewers, served.urgency]).toEqual([0, 0, Urgency.NONE]);
     feed(served, 0);
     expect(stream.bytes).toBe(0);
   });

@@ -4,6 +4,7 @@ import { TransportOutput } from '../../containers/mpegts/transport-output.ts';
 import type { CloseReason } from '../../core/ingest.ts';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { PublishableStream, PublisherStream, SessionHandle } from '../../core/publishing.ts';
+import { Urgency } from '../../core/urgency.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
@@ -36,8 +37,8 @@ export class SrtStream implements PublisherStream {
     return count;
   }
 
-  get attended(): boolean {
-    return this.#channels.size > 0;
+  get urgency(): Urgency {
+    return this.#channels.size > 0 ? Urgency.REAL_TIME : Urgency.NONE;
   }
 
   /** True when the playlist exists and something of it can be carried. */

@@ -3,6 +3,7 @@ import type { CloseReason } from '../../core/ingest.ts';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { PublishableStream, PublisherStream } from '../../core/publishing.ts';
 import { addressOf } from '../../core/stream-address.ts';
+import { Urgency } from '../../core/urgency.ts';
 import type { CrossDomainRules, Outlet, OutletOpener, Span } from '../../delivery/outlet/messages.ts';
 import { VideoCodec } from '../../media/codec.ts';
 import type { Packet } from '../../media/packet.ts';
@@ -30,7 +31,7 @@ interface Gallery {
 /** Made by the publisher, closed by the core, which frees the images. A second `close` has no effect. */
 export class ThumbnailStream implements PublisherStream {
   /** Nobody waits for the next image. */
-  readonly attended = false;
+  readonly urgency = Urgency.NONE;
   readonly #outlet: Outlet;
   readonly #galleries = new Map<ImageKind, Gallery>();
   #started = false;

@@ -8,6 +8,7 @@ import { FakeStream } from '../../../../test/fakes/fake-stream.ts';
 import { ManualClock } from '../../../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../../../test/fakes/recording-logger.ts';
 import { encodeMedia } from '../../../../test/support/encoded-media.ts';
+import { Urgency } from '../../../core/urgency.ts';
 import { AllowedFolders } from '../../../util/allowed-folders.ts';
 import { Conditions } from '../../../util/conditions.ts';
 import { HlsPublisher } from '../packager/ts/hls-publisher.ts';
@@ -84,9 +85,9 @@ function packets(path: string): { video: number; audio: number } {
 }
 
 test('a dump of the configuration holds the whole stream, to the frame, and only the playlists it names', async () => {
-  expect(open([]).attended).toBe(false);
+  expect(open([]).urgency).toBe(Urgency.NONE);
   const stream = open([WANTED]);
-  expect([stream.attended, source.comings]).toEqual([true, 1]);
+  expect([stream.urgency, source.comings]).toEqual([Urgency.LOW_LATENCY, 1]);
   send(stream, 0, SECONDS + 1);
   end(stream);
   await dumper.close();

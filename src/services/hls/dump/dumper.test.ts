@@ -11,6 +11,7 @@ import { RecordingLogger } from '../../../../test/fakes/recording-logger.ts';
 import { type EncodedMedia, encodeMedia } from '../../../../test/support/encoded-media.ts';
 import { parseMediaPlaylist } from '../../../../test/support/playlist/media-playlist.ts';
 import { DEFAULT_SETTINGS } from '../../../../test/validator/llhls-simulation.ts';
+import { Urgency } from '../../../core/urgency.ts';
 import type { Packet } from '../../../media/packet.ts';
 import { AllowedFolders } from '../../../util/allowed-folders.ts';
 import { Conditions } from '../../../util/conditions.ts';
@@ -168,12 +169,12 @@ describe('a dump', () => {
 
   it('keeps its id after the end; stopping again is fine, an unknown one is not', async () => {
     delivery.outlet.attended = false;
-    expect(stream.attended).toBe(false);
+    expect(stream.urgency).toBe(Urgency.NONE);
     await dumper.start(stream, wish('a'));
     await dumper.start(stream, wish('b'));
-    expect([stream.attended, source.comings]).toEqual([true, 2]);
+    expect([stream.urgency, source.comings]).toEqual([Urgency.LOW_LATENCY, 2]);
     dumper.stop(stream, null);
-    await expect.poll(() => stream.attended).toBe(false);
+    await expect.poll(() => stream.urgency).toBe(Urgency.NONE);
     dumper.stop(stream, 'a');
     expect(dumper.list(stream).map(({ request, enabled }) => [request.id, enabled])).toEqual([
       ['a', false],

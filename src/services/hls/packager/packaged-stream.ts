@@ -3,6 +3,7 @@ import type { CloseReason } from '../../../core/ingest.ts';
 import type { PublisherKind } from '../../../core/kinds.ts';
 import type { PublishableStream, PublisherStream } from '../../../core/publishing.ts';
 import { addressOf, internalAppName } from '../../../core/stream-address.ts';
+import { Urgency } from '../../../core/urgency.ts';
 import { MemoryBudget } from '../../../delivery/outlet/memory-budget.ts';
 import type { Outlet, OutletOpener, Span } from '../../../delivery/outlet/messages.ts';
 import type { Packet } from '../../../media/packet.ts';
@@ -83,8 +84,8 @@ export abstract class PackagedStream<Settings extends PackagingSettings> impleme
   }
 
   /** What is dumped should outlive a kill. */
-  get attended(): boolean {
-    return this.isObserved;
+  get urgency(): Urgency {
+    return this.isObserved ? Urgency.LOW_LATENCY : Urgency.NONE;
   }
 
   /** Its outlet is closed. */

@@ -6,6 +6,7 @@ import { videoTrack } from '../../../../test/fakes/synthetic-media.ts';
 import { WebrtcViewer } from '../../../../test/fakes/webrtc-viewer.ts';
 import { until } from '../../../../test/harness/poll.ts';
 import { memoryInUse } from '../../../../test/support/memory.ts';
+import { Urgency } from '../../../core/urgency.ts';
 import type { Packet } from '../../../media/packet.ts';
 import type { VideoTrack } from '../../../media/track.ts';
 import { loadAddon } from '../../../native/addon.ts';
@@ -112,10 +113,10 @@ test.each(['without', 'with'])('%s the addon viewers are offered what it can do'
 });
 
 test('a viewer gets the stream from the next keyframe on, and counts', async () => {
-  expect(stream.attended).toBe(false);
+  expect(stream.urgency).toBe(Urgency.NONE);
   const { viewer } = await watch();
   await until('the session plays', () => source.viewers === 1, WAIT);
-  expect(stream.attended).toBe(true);
+  expect(stream.urgency).toBe(Urgency.REAL_TIME);
   // What passes through has its keyframes from an encoder that may not know when one is needed.
   expect(source.keyframeRequests).toEqual([LOW.id]);
   stream.onPacket(packet(LOW, 0, false));

@@ -3,6 +3,7 @@ import type { CloseReason } from '../../../core/ingest.ts';
 import type { Playlist, PlaylistRendition } from '../../../core/playlist.ts';
 import type { EgressMeter, PublishableStream, PublisherStream, SessionHandle, SessionRequest } from '../../../core/publishing.ts';
 import { addressOf, type StreamAddress } from '../../../core/stream-address.ts';
+import { Urgency } from '../../../core/urgency.ts';
 import type { Packet } from '../../../media/packet.ts';
 import type { Track } from '../../../media/track.ts';
 import type { Clock } from '../../../util/clock.ts';
@@ -77,8 +78,8 @@ export class WebrtcStream implements PublisherStream {
     return [...this.#warnings.values()];
   }
 
-  get attended(): boolean {
-    return this.#sessions.size > 0;
+  get urgency(): Urgency {
+    return this.#sessions.size > 0 ? Urgency.REAL_TIME : Urgency.NONE;
   }
 
   /** The playlist with this file name; the publisher's own without one. */

@@ -9,6 +9,7 @@ import {
 } from '../../../../../test/fakes/synthetic-media.ts';
 import { DEFAULT_SETTINGS, LlhlsSimulation } from '../../../../../test/validator/llhls-simulation.ts';
 import { findBox, readBoxes } from '../../../../containers/isobmff/box-reader.ts';
+import { Urgency } from '../../../../core/urgency.ts';
 import { VideoCodec } from '../../../../media/codec.ts';
 import type { Packet } from '../../../../media/packet.ts';
 import { MILLISECONDS } from '../../../../media/timebase.ts';
@@ -127,11 +128,11 @@ describe('an LL-HLS stream', () => {
     expect(simulation.source.bytes).toBe(1000);
   });
 
-  it('is attended to while somebody may wait for its next part', () => {
+  it('needs low latency while somebody may wait for its next part', () => {
     const { stream, delivery } = new LlhlsSimulation([video]);
-    expect(stream.attended).toBe(true);
+    expect(stream.urgency).toBe(Urgency.LOW_LATENCY);
     delivery.outlet.attended = false;
-    expect(stream.attended).toBe(false);
+    expect(stream.urgency).toBe(Urgency.NONE);
   });
 
   it('takes nothing more after its end', () => {

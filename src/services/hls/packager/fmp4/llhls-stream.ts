@@ -1,6 +1,7 @@
 /** One stream inside the LL-HLS publisher: packages its tracks and keeps the delivery threads informed. */
 import { BoxWriter } from '../../../../containers/isobmff/box-writer.ts';
 import { PublisherKind } from '../../../../core/kinds.ts';
+import { Urgency } from '../../../../core/urgency.ts';
 import type { Packet } from '../../../../media/packet.ts';
 import { toMilliseconds } from '../../../../media/timebase.ts';
 import type { Track } from '../../../../media/track.ts';
@@ -55,8 +56,8 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
   }
 
   /** Viewers may wait for the next part; what is dumped should outlive a kill. */
-  override get attended(): boolean {
-    return this.outlet.attended || super.attended;
+  override get urgency(): Urgency {
+    return this.outlet.attended ? Urgency.LOW_LATENCY : super.urgency;
   }
 
   /** What is being served: for statistics and tests. */
