@@ -68,7 +68,7 @@ test('everything that is not built is told, and marked in the reference', () => 
       ...{ schedule: { mediaRootDir: 'm', scheduleFilesDir: 's' }, multiplex: { muxFilesDir: 'm' }, srt: { maxConnection: 10 } },
       rtmp: { eventGenerator: { event: [] } },
     },
-    publishers: { delayBufferTimeMs: 1, webrtc: { jitterBuffer: true }, hls: { maxConnection: 1 }, ovt: { maxConnection: 0 } },
+    publishers: { webrtc: { jitterBuffer: true }, hls: { maxConnection: 1 }, ovt: { maxConnection: 0 } },
     outputProfiles: { mediaOptions: { overlays: { enable: true } } },
     persistentStreams: { stream: [{ name: 'a' }] },
     eventGenerator: { enable: true },
@@ -83,7 +83,7 @@ test('everything that is not built is told, and marked in the reference', () => 
     ...config.virtualHosts.flatMap(unprotected),
   ];
   const elements = sentences.map((sentence) => /: (\S+) is not built yet/.exec(sentence)?.[1] ?? sentence);
-  for (const element of ['Publishers/DelayBufferTimeMs', 'Publishers/WebRTC/JitterBuffer', 'Publishers/HLS/MaxConnection']) {
+  for (const element of ['Publishers/WebRTC/JitterBuffer', 'Publishers/HLS/MaxConnection']) {
     expect(elements).toContain(element);
   }
   expect(elements).toContain('Providers/SRT/MaxConnection');

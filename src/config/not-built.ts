@@ -56,7 +56,6 @@ export function notBuiltInApplication(vhost: string, application: ApplicationCon
     [transcodeWebhook?.enable === true, 'TranscodeWebhook', 'the profiles configured here are used'],
     [subtitles?.enable === true, 'OutputProfiles/MediaOptions/Subtitles', 'there are none'],
     [overlays?.enable === true, 'OutputProfiles/MediaOptions/Overlays', 'frames are as they come'],
-    [publishers.delayBufferTimeMs > 0, 'Publishers/DelayBufferTimeMs', 'streams leave as they come'],
     [publishers.webrtc?.jitterBuffer === true, 'Publishers/WebRTC/JitterBuffer', 'frames leave as they come'],
     [(persistentStreams?.stream.length ?? 0) > 0, 'PersistentStreams', 'a stream ends with its source unless SourceLoss keeps it'],
     ...limited.map((element) => [true, element, 'Limits are what holds'] as const),

@@ -5,6 +5,7 @@ import { showHidden } from '../util/hidden-characters.ts';
 import type { Logger } from '../util/logger.ts';
 import { NO_TURNS, type Turns } from '../util/newcomer-turns.ts';
 import type { Definition } from './definition.ts';
+import { DelayedOutputs } from './delayed-outputs.ts';
 import { InboundStream } from './inbound-stream.ts';
 import { type CloseReason, type IngestName, IngestRefused, type IngestRequest, type IngestStream } from './ingest.ts';
 import { ProviderKind, PublisherKind } from './kinds.ts';
@@ -16,7 +17,7 @@ import type { Publisher } from './publishing.ts';
 import type { QueueRegistry } from './queue-registry.ts';
 import { isAddressableName } from './stream-address.ts';
 import { StreamArrivals } from './stream-arrivals.ts';
-import { StreamOutputs } from './stream-outputs.ts';
+import { type Outputs, StreamOutputs } from './stream-outputs.ts';
 import { TrafficMeter } from './traffic-meter.ts';
 import type { Transcoder } from './transcoding.ts';
 
@@ -247,7 +248,7 @@ export class Application {
       silenceTimeoutMs: settings.packetSilenceTimeoutMs ?? 0,
       keepMs: this.definition.config.sourceLoss?.keepStreamMs ?? 0,
       keepSourceTime: settings.timestampMode === 'Original',
-      createOutputs: (inbound) => this.#createOutputs(inbound),
+      createOutputs: (inbound) => this.#delayed(inbound, this.#createOutputs(inbound)),
       onEnd: (ended) => this.#forget(ended),
     });
     this.#streams.set(streamName, stream);
@@ -262,6 +263,14 @@ export class Application {
   providerSettings(kind: ProviderKind): ProviderSettings | undefined {
     const providers: Partial<Record<string, unknown>> = this.definition.config.providers ?? {};
     return providers[PROVIDER_KEYS[kind]] as ProviderSettings | undefined;
+  }
+
+  #delayed(inbound: InboundStream, outputs: StreamOutputs): Outputs {
+    const delayMs = this.definition.config.publishers?.delayBufferTimeMs ?? 0;
+    if (delayMs === 0) return outputs;
+    const { clock } = this.#context;
+    const logger = this.#logger.limited.child({ stream: inbound.name });
+    return new DelayedOutputs(outputs, { delayMs, clock, logger, onFault: (error) => inbound.fail(error) });
   }
 
   #createOutputs(inbound: InboundStream): StreamOutputs {

@@ -17,7 +17,7 @@ import { SessionRegistry } from './session-registry.ts';
 import { SilenceWatch } from './silence-watch.ts';
 import { SourceLink } from './source-link.ts';
 import { SourceWatch } from './source-watch.ts';
-import type { StreamOutputs } from './stream-outputs.ts';
+import type { Outputs } from './stream-outputs.ts';
 import { type TrackMeter, TrackMeters } from './track-meter.ts';
 import type { TrafficMeter } from './traffic-meter.ts';
 import type { Urgency } from './urgency.ts';
@@ -51,7 +51,7 @@ export interface InboundStreamOptions {
   /** Timestamps stay those of the source instead of starting at 0. */
   readonly keepSourceTime: boolean;
   /** What becomes of the stream; made anew for each stream and closed by it. */
-  readonly createOutputs: (stream: InboundStream) => StreamOutputs;
+  readonly createOutputs: (stream: InboundStream) => Outputs;
   /** The stream has ended; the owner forgets it. */
   readonly onEnd: (stream: InboundStream, reason: CloseReason) => void;
 }
@@ -75,7 +75,7 @@ export class InboundStream implements IngestStream {
   readonly #onEnd: InboundStreamOptions['onEnd'];
   readonly #keepMs: number;
   readonly #meters = new TrackMeters();
-  readonly #outputs: StreamOutputs;
+  readonly #outputs: Outputs;
   /** What the source asked for that is there now, or was the last. */
   #request: IngestRequest;
   #link: SourceLink | null = null;

@@ -39,6 +39,9 @@ export interface StreamOutputsOptions extends StreamAddress {
   readonly newcomer: Omit<Newcomer, 'enter'>;
 }
 
+/** What becomes of an inbound stream, as that sees it. */
+export type Outputs = Pick<StreamOutputs, 'streams' | 'urgency' | 'setTracks' | 'renewPlaylists' | 'push' | 'drain' | 'close'>;
+
 /** All outbound streams of one inbound stream: one for each output profile. */
 export class StreamOutputs {
   readonly #options: StreamOutputsOptions;
@@ -107,8 +110,9 @@ export class StreamOutputs {
     for (const map of this.#maps) map.announceAgain();
   }
 
-  push(packet: Packet): void {
-    if (this.#epoch.observe(toMilliseconds(packet.dts, packet.track.timebase), this.#options.clock.now())) this.#tellEpoch();
+  /** `arrivedAt`: wall clock, ms, of when the packet came. */
+  push(packet: Packet, arrivedAt = this.#options.clock.now()): void {
+    if (this.#epoch.observe(toMilliseconds(packet.dts, packet.track.timebase), arrivedAt)) this.#tellEpoch();
     if (this.#planned && this.#playing) {
       this.#route(packet);
       return;

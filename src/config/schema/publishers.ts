@@ -130,7 +130,11 @@ export const PublishersSchema = object(
   {
     appWorkerCount: integer('Workers of the application; read for compatibility', { default: 1, minimum: 0 }),
     streamWorkerCount: integer('Workers of each stream; read for compatibility', { default: 8, minimum: 0 }),
-    delayBufferTimeMs: integer('Delays all output by this much, ms. Not built yet', { default: 0, minimum: 0 }),
+    delayBufferTimeMs: integer(
+      'Delays all output by this much, ms; a stream holds at most 256 MiB for it and then drops what comes, video up to the next keyframe. ' +
+        'The end of a source shows the rest at once; a stream that is deleted or refused drops it',
+      { default: 0, minimum: 0, maximum: 300_000 },
+    ),
     ovt: optional(plain('Serves edges over OVT', 'OVT')),
     srt: optional(plain('Serves viewers over SRT', 'SRT')),
     webrtc: optional(WebrtcPublisherSchema),

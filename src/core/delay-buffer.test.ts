@@ -1,0 +1,224 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { ManualClock } from '../../test/fakes/manual-clock.ts';
+import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
+import { audioPacket, audioTrack, videoPacket, videoTrack } from '../../test/fakes/source.ts';
+import { audioTrack as audio, audioPackets, constantFrames, videoTrack as video, videoPackets } from '../../test/fakes/synthetic-media.ts';
+import { type ApplicationConfig, readApplication } from '../config/index.ts';
+import type { Packet } from '../media/packet.ts';
+import { Application } from './application.ts';
+import { DelayBuffer } from './delay-buffer.ts';
+import type { CloseReason } from './ingest.ts';
+import { PublisherKind } from './kinds.ts';
+import type { PublishableStream, Publisher } from './publishing.ts';
+import { QueueRegistry } from './queue-registry.ts';
+import { TrafficMeter } from './traffic-meter.ts';
+
+const VIDEO = video({ id: 0 });
+const AUDIO = audio({ id: 1 });
+
+/** At 30 fps, with a keyframe each second. */
+function frames(count: number): Packet[] {
+  return videoPackets(VIDEO, constantFrames({ rate: 30, gop: 30, seconds: count / 30 }));
+}
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] }));
+afterEach(() => void vi.useRealTimers());
+
+/** Lets `ms` pass for clock and timers, in steps as short as the buffer looks. */
+function pass(clock: ManualClock, ms: number): void {
+  for (let at = 0; at < ms; at += 5) {
+    clock.advance(5);
+    vi.advanceTimersByTime(5);
+  }
+}
+
+function bufferOf(options: { delayMs?: number; maxBytes?: number; onPacket?: (packet: Packet) => void } = {}) {
+  const clock = new ManualClock();
+  const logger = new RecordingLogger();
+  const seen: (Packet | string)[] = [];
+  const arrivals: number[] = [];
+  const faults: unknown[] = [];
+  const buffer = new DelayBuffer({
+    ...{ delayMs: 1000, clock, logger, ...options },
+    onPacket: (packet, arrivedAt) => {
+      options.onPacket?.(packet);
+      seen.push(packet);
+      arrivals.push(arrivedAt);
+    },
+    onReleased: () => void seen.push('released'),
+    onFault: (error) => faults.push(error),
+  });
+  return { buffer, clock, logger, seen, arrivals, faults };
+}
+
+describe('a delay buffer', () => {
+  test('hands each packet on when its time has come, with when it came, and tells of the end of each turn', () => {
+    const { buffer, clock, seen, arrivals } = bufferOf();
+    const [first, second] = frames(2) as [Packet, Packet];
+    const from = clock.now();
+    buffer.push(first);
+    pass(clock, 500);
+    buffer.push(second);
+    pass(clock, 495);
+    expect(seen).toEqual([]);
+    pass(clock, 10);
+    expect(seen).toEqual([first, 'released']);
+    pass(clock, 490);
+    expect(seen).toEqual([first, 'released']);
+    pass(clock, 10);
+    expect(seen).toEqual([first, 'released', second, 'released']);
+    expect(arrivals).toEqual([from, from + 500]);
+    expect(buffer.bytes).toBe(0);
+  });
+
+  test('keeps changes in their place among packets', () => {
+    const { buffer, clock, seen } = bufferOf();
+    const [first, second] = frames(2) as [Packet, Packet];
+    buffer.push(first);
+    buffer.defer(() => seen.push('change'));
+    buffer.push(second);
+    pass(clock, 1005);
+    expect(seen).toEqual([first, 'change', second, 'released']);
+  });
+
+  test('stays in order over thousands of packets', () => {
+    const { buffer, clock, seen } = bufferOf({ delayMs: 100 });
+    const packets = frames(5000);
+    for (const packet of packets) {
+      buffer.push(packet);
+      pass(clock, 5);
+    }
+    pass(clock, 110);
+    expect(seen.filter((entry) => entry !== 'released')).toEqual(packets);
+  });
+
+  test('full, it drops what comes, and video up to a keyframe that has room', () => {
+    const packets = frames(90);
+    const sound = audioPackets(AUDIO, 0.03)[0] as Packet;
+    const size = packets.slice(0, 40).reduce((sum, { data }) => sum + data.length, 0);
+    const { buffer, clock, logger, seen } = bufferOf({ maxBytes: size });
+    for (const packet of packets.slice(0, 45)) buffer.push(packet);
+    expect([buffer.dropped, buffer.bytes]).toEqual([5, size]);
+    pass(clock, 1005);
+    // There is room again, but nothing to decode these with.
+    for (const packet of packets.slice(45, 60)) buffer.push(packet);
+    buffer.push(sound);
+    for (const packet of packets.slice(60, 62)) buffer.push(packet);
+    pass(clock, 1005);
+    expect(buffer.dropped).toBe(20);
+    expect(seen.filter((entry) => entry !== 'released')).toEqual([...packets.slice(0, 40), sound, ...packets.slice(60, 62)]);
+    expect(logger.matching('the delay buffer of the stream is full: packets are dropped (DelayBufferTimeMs)')).toHaveLength(1);
+  });
+
+  test('is over when what it calls throws', () => {
+    const fault = new Error('no');
+    const { buffer, clock, seen, faults } = bufferOf({
+      onPacket: () => {
+        throw fault;
+      },
+    });
+    for (const packet of frames(2)) buffer.push(packet);
+    pass(clock, 2000);
+    expect([seen, faults, buffer.bytes]).toEqual([[], [fault], 0]);
+  });
+
+  test('leaves no timer behind, closed twice or never used', () => {
+    const { buffer, seen } = bufferOf();
+    for (const packet of frames(2)) buffer.push(packet);
+    buffer.close();
+    buffer.close();
+    for (const packet of frames(2)) buffer.push(packet);
+    expect([vi.getTimerCount(), seen, buffer.bytes]).toEqual([0, [], 0]);
+  });
+});
+
+describe('an application with DelayBufferTimeMs', () => {
+  function start(delayBufferTimeMs: number) {
+    const clock = new ManualClock();
+    const seen: string[] = [];
+    let served: PublishableStream | null = null;
+    const publisher: Publisher = {
+      kind: PublisherKind.LLHLS,
+      defaultPlaylist: () => null,
+      attach: (stream) => {
+        served = stream;
+        return {
+          onTracks: (tracks) => seen.push(`tracks ${tracks.length}`),
+          onPacket: ({ track }) => seen.push(track.type),
+          close: ({ code }) => seen.push(code),
+        };
+      },
+    };
+    const { typed } = readApplication({
+      name: 'app',
+      type: 'live',
+      providers: { rtmp: {} },
+      publishers: { delayBufferTimeMs, llhls: {} },
+      outputProfiles: {
+        outputProfile: [
+          {
+            name: 'p',
+            outputStreamName: '${OriginStreamName}',
+            encodes: { videos: [{ name: 'v', bypass: true }], audios: [{ name: 'a', bypass: true }] },
+          },
+        ],
+      },
+    });
+    let lastId = 0;
+    const application = new Application('v', { name: 'app', config: typed as ApplicationConfig, echo: {} }, new TrafficMeter(clock, null), {
+      ...{ clock, logger: new RecordingLogger(), queues: new QueueRegistry(clock), transcoder: null },
+      publishers: new Map([[publisher.kind, publisher]]),
+      nextStreamId: () => (lastId += 1),
+    });
+    const ingest = application.openIngest({
+      ...{ streamName: 's', provider: 'rtmp', sourceType: 'Rtmp', sourceUrl: 'TCP://127.0.0.1:1' },
+      onClose: () => undefined,
+    });
+    return { application, clock, ingest, seen, served: () => served as PublishableStream | null };
+  }
+
+  type Started = ReturnType<typeof start>;
+  const immediate = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+  /** One keyframe and one frame of audio. */
+  async function send({ ingest }: Started): Promise<void> {
+    ingest.setTracks([videoTrack(), audioTrack()]);
+    ingest.push(videoPacket(0));
+    ingest.push(audioPacket(0));
+    await immediate();
+  }
+
+  test('shows publishers everything that much later, at the wall clock of its coming', async () => {
+    const [delayed, prompt] = [start(2000), start(0)];
+    for (const each of [delayed, prompt]) await send(each);
+    expect(prompt.seen).toEqual(['tracks 3', 'video', 'audio']);
+    pass(delayed.clock, 1990);
+    expect(delayed.seen).toEqual([]);
+    pass(delayed.clock, 20);
+    await immediate();
+    expect(delayed.seen).toEqual(['tracks 3', 'video', 'audio']);
+    expect(delayed.served()?.startedAt).toBe(prompt.served()?.startedAt);
+  });
+
+  test.each<[CloseReason['code'], string[]]>([
+    ['peer-left', ['tracks 3', 'video', 'audio', 'peer-left']],
+    ['shutdown', ['tracks 3', 'video', 'audio', 'shutdown']],
+  ])('shows the rest at the end: %s', async (code, expected) => {
+    const started = start(2000);
+    await send(started);
+    started.application.stream('s')?.terminate({ code, detail: '' });
+    expect(started.seen).toEqual(expected);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test.each<CloseReason['code']>(['deleted', 'denied'])('shows nothing more of a stream that was %s', async (code) => {
+    const started = start(2000);
+    await send(started);
+    pass(started.clock, 2005);
+    await immediate();
+    started.ingest.push(videoPacket(1));
+    await immediate();
+    started.application.stream('s')?.terminate({ code, detail: '' });
+    expect(started.seen).toEqual(['tracks 3', 'video', 'audio', code]);
+  });
+});

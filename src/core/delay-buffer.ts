@@ -1,0 +1,158 @@
+/** Keeps what a stream brings for a while before anything is made of it (`Publishers/DelayBufferTimeMs`). */
+
+import type { Packet } from '../media/packet.ts';
+import { isVideoTrack } from '../media/track.ts';
+import type { Clock } from '../util/clock.ts';
+import { guarded } from '../util/guarded.ts';
+import type { Logger } from '../util/logger.ts';
+
+/** What one stream may hold here. */
+const MAX_BYTES = 256 * 1024 * 1024;
+const MAX_ENTRIES = 200_000;
+/** Between two looks at what is due, ms: frames that come together go on together. */
+const MIN_WAIT_MS = 5;
+/** Taken entries at the head that are worth moving the others. */
+const COMPACT_FROM = 1024;
+
+/** Where packets go when their time has come. */
+export interface DelayBufferOptions {
+  readonly delayMs: number;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** `arrivedAt`: wall clock, ms, of when the packet came. */
+  readonly onPacket: (packet: Packet, arrivedAt: number) => void;
+  /** Everything that was due has been handed on. */
+  readonly onReleased: () => void;
+  /** What was called threw: nothing more is handed on. */
+  readonly onFault: (error: unknown) => void;
+  /** Default: 256 MiB. */
+  readonly maxBytes?: number;
+}
+
+/**
+ * Hands packets on in their order, each `delayMs` after it came. Full, it drops what comes: of a video track everything up to a keyframe that
+ * has room again, so that what goes on can be decoded. Nothing leaves early, because a delay is there for somebody to rely on. Whoever makes it
+ * closes it.
+ */
+export class DelayBuffer {
+  /** Packets that found no room. */
+  dropped = 0;
+  readonly #options: DelayBufferOptions;
+  readonly #maxBytes: number;
+  #entries: (Packet | (() => void) | null)[] = [];
+  /** When each entry came: monotonic and wall clock, ms. */
+  #times: number[] = [];
+  #walls: number[] = [];
+  #head = 0;
+  #bytes = 0;
+  /** Video tracks of which a packet was dropped, until a keyframe finds room. */
+  readonly #broken = new Set<number>();
+  #timer: NodeJS.Timeout | undefined;
+  #closed = false;
+  readonly #turn: () => void;
+
+  constructor(options: DelayBufferOptions) {
+    this.#options = options;
+    this.#maxBytes = options.maxBytes ?? MAX_BYTES;
+    this.#turn = guarded(options.logger, 'the delay of a stream', () => {
+      this.#timer = undefined;
+      this.#release(options.clock.monotonic() - options.delayMs);
+    });
+  }
+
+  /** Bytes that wait. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  push(packet: Packet): void {
+    if (this.#closed) return;
+    const { track, keyframe, data } = packet;
+    const isFull = this.#bytes + data.length > this.#maxBytes || this.#entries.length - this.#head >= MAX_ENTRIES;
+    if (isFull || (this.#broken.has(track.id) && !keyframe)) {
+      this.#drop(packet);
+      return;
+    }
+    if (this.#broken.size > 0) this.#broken.delete(track.id);
+    this.#bytes += data.length;
+    this.#add(packet);
+  }
+
+  /** Calls `change` when everything that came before it has been handed on. */
+  defer(change: () => void): void {
+    if (!this.#closed) this.#add(change);
+  }
+
+  /** Hands everything on now. Throws what is thrown by whoever is called. */
+  flush(): void {
+    if (!this.#closed) this.#handOn(Number.POSITIVE_INFINITY);
+  }
+
+  /** What waits is dropped. Idempotent. */
+  close(): void {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#entries = [];
+    this.#times = [];
+    this.#walls = [];
+    this.#head = 0;
+    this.#bytes = 0;
+  }
+
+  #add(entry: Packet | (() => void)): void {
+    const { clock, delayMs } = this.#options;
+    this.#entries.push(entry);
+    this.#times.push(clock.monotonic());
+    this.#walls.push(clock.now());
+    if (this.#timer === undefined) this.#timer = setTimeout(this.#turn, delayMs);
+  }
+
+  #drop({ track }: Packet): void {
+    this.dropped += 1;
+    if (this.dropped === 1) {
+      const detail = 'the delay buffer of the stream is full: packets are dropped (DelayBufferTimeMs)';
+      this.#options.logger.warn({ bytes: this.#bytes, entries: this.#entries.length - this.#head }, detail);
+    }
+    if (isVideoTrack(track)) this.#broken.add(track.id);
+  }
+
+  #release(before: number): void {
+    try {
+      this.#handOn(before);
+    } catch (error) {
+      this.close();
+      this.#options.onFault(error);
+      return;
+    }
+    const next = this.#times[this.#head];
+    if (this.#closed || next === undefined || this.#timer !== undefined) return;
+    this.#timer = setTimeout(this.#turn, Math.max(MIN_WAIT_MS, Math.ceil(next - before)));
+  }
+
+  #handOn(before: number): void {
+    let isAny = false;
+    for (let at = this.#times[this.#head]; at !== undefined && at <= before; at = this.#times[this.#head]) {
+      const entry = this.#entries[this.#head] ?? null;
+      const arrivedAt = this.#walls[this.#head] ?? 0;
+      this.#entries[this.#head] = null;
+      this.#head += 1;
+      isAny = true;
+      if (typeof entry === 'function') entry();
+      else if (entry !== null) {
+        this.#bytes -= entry.data.length;
+        this.#options.onPacket(entry, arrivedAt);
+      }
+    }
+    this.#compact();
+    if (isAny) this.#options.onReleased();
+  }
+
+  #compact(): void {
+    if (this.#head < COMPACT_FROM && this.#head < this.#entries.length) return;
+    this.#entries.splice(0, this.#head);
+    this.#times.splice(0, this.#head);
+    this.#walls.splice(0, this.#head);
+    this.#head = 0;
+  }
+}

@@ -1,0 +1,63 @@
+import type { Packet } from '../media/packet.ts';
+import type { Track } from '../media/track.ts';
+import type { Clock } from '../util/clock.ts';
+import type { Logger } from '../util/logger.ts';
+import { DelayBuffer } from './delay-buffer.ts';
+import type { CloseReason } from './ingest.ts';
+import type { OutboundStream } from './outbound-stream.ts';
+import type { Outputs } from './stream-outputs.ts';
+import type { Urgency } from './urgency.ts';
+
+/** Ends after which nobody shall see what is still delayed. After all others it is handed on at once, so that recordings are whole. */
+const UNSEEN: readonly CloseReason['code'][] = ['deleted', 'denied'];
+
+/** The outputs of a stream, made of it `delayMs` after it came (`Publishers/DelayBufferTimeMs`). The wall clock of its media stays that of its coming. */
+export class DelayedOutputs implements Outputs {
+  readonly #outputs: Outputs;
+  readonly #buffer: DelayBuffer;
+
+  /** `onFault`: the outputs threw while no packet came. */
+  constructor(
+    outputs: Outputs,
+    options: { readonly delayMs: number; readonly clock: Clock; readonly logger: Logger; readonly onFault: (error: unknown) => void },
+  ) {
+    this.#outputs = outputs;
+    this.#buffer = new DelayBuffer({
+      ...options,
+      onPacket: (packet, arrivedAt) => outputs.push(packet, arrivedAt),
+      onReleased: () => outputs.drain(),
+    });
+  }
+
+  get streams(): readonly OutboundStream[] {
+    return this.#outputs.streams;
+  }
+
+  get urgency(): Urgency {
+    return this.#outputs.urgency;
+  }
+
+  setTracks(tracks: readonly Track[], complete: boolean): void {
+    this.#buffer.defer(() => this.#outputs.setTracks(tracks, complete));
+  }
+
+  renewPlaylists(): void {
+    this.#buffer.defer(() => this.#outputs.renewPlaylists());
+  }
+
+  push(packet: Packet): void {
+    this.#buffer.push(packet);
+  }
+
+  /** Nothing: the outputs hear of the end of their own turns. */
+  drain(): void {}
+
+  close(reason: CloseReason): void {
+    try {
+      if (!UNSEEN.includes(reason.code)) this.#buffer.flush();
+    } finally {
+      this.#buffer.close();
+      this.#outputs.close(reason);
+    }
+  }
+}
