@@ -74,6 +74,8 @@ export interface LlhlsSettings extends PackagingSettings {
 
 /** `Publishers/HLS` of an application. */
 export interface HlsSettings extends PackagingSettings {
+  readonly originMode?: boolean;
+  readonly serverTimeBasedSegmentNumbering?: boolean;
   readonly dVR?: HlsDvrSettings | undefined;
   readonly cacheControl?: CacheControlSettings | undefined;
 }

@@ -30,6 +30,7 @@ export interface LlhlsViewSettings extends ViewSettings {
 
 /** Of HLS over MPEG-TS. */
 export interface HlsViewSettings extends ViewSettings {
+  readonly originMode: boolean;
   /** Seconds. */
   readonly segmentDuration: number;
   /** Rewindable playlists list everything there is. */
@@ -65,9 +66,10 @@ export function llhlsViewSettings(settings: LlhlsSettings, streamKey: string): L
 
 /** Derives the settings of the view of HLS. */
 export function hlsViewSettings(settings: HlsSettings): HlsViewSettings {
-  const { segmentDuration, segmentCount, cacheControl = NO_CACHE_CONTROL, dVR, defaultQueryString } = settings;
+  const { segmentDuration, segmentCount, originMode = false, cacheControl = NO_CACHE_CONTROL, dVR, defaultQueryString } = settings;
   const dvr = dVR?.enable === true;
   return {
+    originMode,
     segmentDuration,
     segmentCount,
     cacheControl,

@@ -124,6 +124,16 @@ function playThrough(
 const joined = (segments: Map<string, Uint8Array>): Uint8Array => new Uint8Array(Buffer.concat([...segments.values()]));
 const AV = tsPlaylist('playlist', [{ videoVariantName: 'v', audioVariantName: 'a' }]);
 
+it('numbers segments by the clock of the server where that is asked for, and serves them in origin mode to nobody in particular', () => {
+  const { delivery, hls, stream } = setUp([AV], { ...SETTINGS, serverTimeBasedSegmentNumbering: true, originMode: true });
+  hls.onTracks(MAIN.tracks);
+  const [segments] = [...playThrough(hls, delivery, MAIN.packets).values()];
+  const numbers = [...segments!.keys()].map((uri) => Number(/_(\d+)_hls\.ts$/.exec(uri)?.[1]));
+  const first = Math.floor(stream.startedAt / 2000);
+  expect(numbers).toEqual(Array.from({ length: 7 }, (_, index) => first + index));
+  expect(delivery.context.viewers).toEqual([]);
+});
+
 describe('HLS of one rendition with video and audio', () => {
   const { delivery, hls, stream } = setUp([AV]);
   hls.onTracks(MAIN.tracks);

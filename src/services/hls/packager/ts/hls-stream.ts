@@ -24,6 +24,8 @@ interface PackagedVariant {
 export class HlsStream extends PackagedStream<HlsSettings> {
   readonly #window: VariantWindowOptions;
   readonly #schedule: SlotSchedule;
+  /** Number of the first segment of a variant that begins in a slot. */
+  readonly #numberOf: (slot: number) => number;
   readonly #sink: TsSegmentSink;
   readonly #context: VariantSegmentsContext;
   readonly #variants = new Map<string, PackagedVariant>();
@@ -34,7 +36,9 @@ export class HlsStream extends PackagedStream<HlsSettings> {
     const { stream, settings } = options;
     super(options, { kind: PublisherKind.HLS, viewSettings: hlsViewSettings(settings), run: `hls-${stream.id}` });
     this.#window = { memoryCount: settings.segmentCount + EXTRA_SEGMENTS, rewinding: this.rewinding };
-    this.#schedule = new SlotSchedule(settings.segmentDuration * 1000);
+    const { segmentDuration, serverTimeBasedSegmentNumbering = false } = settings;
+    this.#schedule = new SlotSchedule(segmentDuration * 1000);
+    this.#numberOf = (slot) => (serverTimeBasedSegmentNumbering ? Math.floor(stream.startedAt / 1000 / segmentDuration) + slot : 0);
     this.#sink = {
       store: (chunks) => this.store(chunks),
       finished: (variantId, segment) => this.#keep(variantId, segment),
@@ -137,7 +141,7 @@ export class HlsStream extends PackagedStream<HlsSettings> {
       return;
     }
     this.#variants.set(variant.id, {
-      segmenter: new TsSegmenter({ variant, leads, schedule: this.#schedule, sink: this.#sink }),
+      segmenter: new TsSegmenter({ variant, leads, schedule: this.#schedule, numberOf: this.#numberOf, sink: this.#sink }),
       kept: new VariantSegments(variant.id, this.#window, this.#context),
     });
   }

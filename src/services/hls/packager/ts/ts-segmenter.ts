@@ -57,6 +57,7 @@ const MAX_SEGMENT_BYTES = 128 * 1024 * 1024;
 /** Tells its sink within `push`, `change` and `finish`; it has no timer and needs no closing. */
 export class TsSegmenter {
   readonly #schedule: SlotSchedule;
+  readonly #numberOf: (slot: number) => number;
   readonly #sink: TsSegmentSink;
   readonly #output = new TsBuffer();
   readonly #muxer: TsMuxer;
@@ -65,7 +66,8 @@ export class TsSegmenter {
   #segment: OpenSegment | null = null;
   /** Where the frames end, ms; of variants without video the audio that leads. */
   #leadEnd = 0;
-  #nextNumber = 0;
+  /** Null before the first segment. */
+  #nextNumber: number | null = null;
   #discontinuity = false;
   #discontinuities = 0;
   #brokenPackets = 0;
@@ -75,11 +77,14 @@ export class TsSegmenter {
     readonly variant: HlsVariant;
     readonly leads: boolean;
     readonly schedule: SlotSchedule;
+    /** Number of the first segment, which begins in `slot`; default: 0. */
+    readonly numberOf?: (slot: number) => number;
     readonly sink: TsSegmentSink;
   }) {
     this.#variant = options.variant;
     this.#leads = options.leads;
     this.#schedule = options.schedule;
+    this.#numberOf = options.numberOf ?? (() => 0);
     this.#sink = options.sink;
     this.#muxer = new TsMuxer(tracksOf(options.variant));
   }
@@ -105,7 +110,7 @@ export class TsSegmenter {
     if (same) return;
     this.finish();
     this.#muxer.setTracks(after);
-    this.#discontinuity = this.#nextNumber > 0;
+    this.#discontinuity = this.#nextNumber !== null;
   }
 
   /** Takes a packet of any track; those of other variants are ignored. */
@@ -167,8 +172,9 @@ export class TsSegmenter {
 
   #open(start: number, slot: number): void {
     if (this.#discontinuity) this.#discontinuities += 1;
-    this.#segment = { number: this.#nextNumber, slot, start, end: start, discontinuity: this.#discontinuity, spans: [], bytes: 0 };
-    this.#nextNumber += 1;
+    const number = this.#nextNumber ?? this.#numberOf(slot);
+    this.#segment = { number, slot, start, end: start, discontinuity: this.#discontinuity, spans: [], bytes: 0 };
+    this.#nextNumber = number + 1;
     this.#discontinuity = false;
     this.#muxer.writeTables(this.#output);
   }

@@ -190,6 +190,17 @@ describe('HlsView', () => {
     expect(delivery.get('ts:playlist.m3u8?_HLS_rewind=YES').text).toContain('medialist_7_hls.m3u8?_HLS_rewind=YES\n');
   });
 
+  it('counts nobody in origin mode, and sends nobody away', () => {
+    open(hlsViewSettings({ segmentDuration: 4, segmentCount: 2, createDefaultPlaylist: true, originMode: true }));
+    view.update(PLAYLISTS);
+    append(0);
+    delivery.context.countViewer = () => {
+      throw new Error('a viewer was counted');
+    };
+    expect(delivery.get('medialist_7_hls.m3u8', { agent: 'cdn' }).status).toBe(200);
+    expect(delivery.get('seg_7_0_hls.ts', { agent: 'cdn' }).status).toBe(200);
+  });
+
   it('counts clients that got a media playlist or a segment', () => {
     view.update(PLAYLISTS);
     append(0);

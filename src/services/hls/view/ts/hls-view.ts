@@ -185,7 +185,10 @@ export class HlsView implements OutletView {
     else exchange.respondFile(200, headers, segment.path);
   }
 
-  /** The query that its URIs need, '' for none; null for a viewer that was sent away, which has its answer then. */
+  /**
+   * The query that its URIs need, '' for none; null for a viewer that was sent away, which has its answer then. Behind a CDN nobody can be told
+   * apart, so that nobody is counted; whoever has to be admitted has a session all the same.
+   */
   #viewerOf(exchange: DeliveryExchange): string | null {
     if (this.#context.guarded) {
       const session = this.#context.session(exchange);
@@ -193,6 +196,7 @@ export class HlsView implements OutletView {
       respondWords(exchange, 401, Words.NO_SESSION);
       return null;
     }
+    if (this.#settings.originMode) return '';
     if (this.#context.countViewer(exchange, VIEWER_PATIENCE * this.#settings.segmentDuration * 1000)) return '';
     respondWords(exchange, 401, Words.SENT_AWAY);
     return null;
