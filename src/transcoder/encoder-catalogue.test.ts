@@ -49,7 +49,47 @@ describe('chooseDecoders', () => {
     ['the named ones in their order', VideoCodec.H264, { enable: true, modules: 'qsv:0,nvenc' }, ['h264_qsv', 'h264_cuvid'], []],
     ['those of the codec, and says which are missing', VideoCodec.H265, { enable: true, modules: 'nv,qsv' }, ['hevc_qsv'], ['nv']],
   ])('takes %s', (_name, codec, hardware, names, unavailable) => {
-    expect(chooseDecoders(codec, hardware, working)).toEqual({ names, unavailable });
+    const choice = chooseDecoders(codec, hardware, working);
+    expect(choice.candidates.map(({ name }) => name)).toEqual(names);
+    expect(choice.unavailable).toEqual(unavailable);
+  });
+});
+
+describe('a device behind the name of a module', () => {
+  const devices = (modules: string, hardware: { enable: boolean; modules: string } = off) =>
+    chooseEncoders(VideoCodec.H264, { modules, hardware }, ALL).candidates.map(({ name, device }) => [name, device]);
+
+  it('is which of several, from 0', () => {
+    expect(devices('nv:1')).toEqual([
+      ['h264_nvenc', 1],
+      ['libx264', undefined],
+    ]);
+    expect(devices('', { enable: true, modules: 'NV:2, nv:0,qsv,vaapi:1' })).toEqual([
+      ['h264_nvenc', 2],
+      ['h264_nvenc', 0],
+      ['h264_qsv', undefined],
+      ['h264_vaapi', 1],
+      ['libx264', undefined],
+    ]);
+  });
+
+  it('is not tried once more without a number, and is none of software', () => {
+    expect(devices('nv:1,x264:1', { enable: true, modules: 'nv' })).toEqual([
+      ['h264_nvenc', 1],
+      ['libx264', undefined],
+    ]);
+    expect(devices('nv:x')).toEqual([
+      ['h264_nvenc', undefined],
+      ['libx264', undefined],
+    ]);
+  });
+
+  it('counts for decoders, too', () => {
+    const found = new Set(['h264_cuvid', 'h264_qsv']);
+    expect(chooseDecoders(VideoCodec.H264, { enable: true, modules: 'nv:1,qsv' }, found).candidates).toEqual([
+      { name: 'h264_cuvid', device: 1 },
+      { name: 'h264_qsv' },
+    ]);
   });
 });
 

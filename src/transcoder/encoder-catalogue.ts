@@ -118,10 +118,16 @@ const MODULE_ALIASES: Readonly<Record<string, CodecModule>> = {
   fdkaac: CodecModule.DEFAULT,
 };
 
+/** An encoder to try. */
+export interface EncoderCandidate extends EncoderEntry {
+  /** Which of several devices of its module, from 0; absent: the library's choice. */
+  readonly device?: number;
+}
+
 /** What an encode comes to on this machine. */
 export interface EncoderChoice {
   /** Encoders to try, in order; empty when there is none at all. */
-  readonly candidates: readonly EncoderEntry[];
+  readonly candidates: readonly EncoderCandidate[];
   /** Named modules that cannot be used for this codec here. */
   readonly unavailable: readonly string[];
 }
@@ -136,19 +142,22 @@ export function chooseEncoders(
   working: ReadonlySet<string>,
 ): EncoderChoice {
   const usable = ENCODERS.filter((entry) => entry.codec === codec && working.has(entry.name));
-  const candidates: EncoderEntry[] = [];
+  const candidates: EncoderCandidate[] = [];
   const unavailable: string[] = [];
-  const add = (entries: readonly EncoderEntry[]): void => {
-    for (const entry of entries) if (!candidates.includes(entry)) candidates.push(entry);
+  const add = (entries: readonly EncoderEntry[], device?: number): void => {
+    for (const entry of entries) {
+      const isThere = candidates.some((other) => other.name === entry.name && (device === undefined || other.device === device));
+      if (!isThere) candidates.push(device === undefined || !entry.hardware ? entry : { ...entry, device });
+    }
   };
   const addNamed = (list: string, report: string[] | null): void => {
-    for (const name of moduleNames(list)) {
+    for (const { name, device } of namedModules(list)) {
       if (name === CodecModule.DEFAULT) {
         add(usable.filter((entry) => !entry.hardware));
         continue;
       }
       const found = usable.filter((entry) => entry.module === (MODULE_ALIASES[name] ?? name));
-      add(found);
+      add(found, device);
       if (found.length === 0) report?.push(name);
     }
   };
@@ -161,27 +170,43 @@ export function chooseEncoders(
   return { candidates, unavailable };
 }
 
+/** A decoder to try, by the library's name. */
+export interface DecoderCandidate {
+  readonly name: string;
+  /** As that of an encoder. */
+  readonly device?: number;
+}
+
 /** The hardware decoders to try for `codec`, in order, and named modules that cannot be used. */
 export function chooseDecoders(
   codec: VideoCodec,
   hardware: { readonly enable: boolean; readonly modules: string },
   working: ReadonlySet<string>,
-): { readonly names: readonly string[]; readonly unavailable: readonly string[] } {
-  if (!hardware.enable) return { names: [], unavailable: [] };
+): { readonly candidates: readonly DecoderCandidate[]; readonly unavailable: readonly string[] } {
+  if (!hardware.enable) return { candidates: [], unavailable: [] };
   const usable = HARDWARE_DECODERS.filter((entry) => entry.codec === codec && working.has(entry.name));
-  const modules = moduleNames(hardware.modules);
-  if (modules.length === 0) return { names: usable.map(({ name }) => name), unavailable: [] };
-  const of = (module: string): string[] =>
-    usable.filter((entry) => entry.module === (MODULE_ALIASES[module] ?? module)).map(({ name }) => name);
-  return { names: modules.flatMap(of), unavailable: modules.filter((module) => of(module).length === 0) };
+  const modules = namedModules(hardware.modules);
+  if (modules.length === 0) return { candidates: usable.map(({ name }) => ({ name })), unavailable: [] };
+  const of = ({ name: module, device }: NamedModule): DecoderCandidate[] =>
+    usable
+      .filter((entry) => entry.module === (MODULE_ALIASES[module] ?? module))
+      .map(({ name }) => ({ name, ...(device !== undefined && { device }) }));
+  const unavailable = modules.filter((module) => of(module).length === 0).map(({ name }) => name);
+  return { candidates: modules.flatMap(of), unavailable };
 }
 
-/** `nv:0, qsv` names the modules `nv` and `qsv`; devices are left to the library. */
-function moduleNames(list: string): string[] {
-  return list
-    .split(',')
-    .map((name) => name.trim().toLowerCase().split(':', 1)[0] ?? '')
-    .filter((name) => name !== '');
+interface NamedModule {
+  readonly name: string;
+  readonly device?: number;
+}
+
+/** `nv:1, qsv` names device 1 of the module `nv`, and the module `qsv`. */
+function namedModules(list: string): NamedModule[] {
+  return list.split(',').flatMap((text) => {
+    const [name = '', device = ''] = text.trim().toLowerCase().split(':');
+    if (name === '') return [];
+    return /^\d{1,3}$/.test(device) ? { name, device: Number(device) } : { name };
+  });
 }
 
 const CODECS_BY_NAME: Readonly<Record<string, VideoCodec | AudioCodec>> = {

@@ -1,5 +1,5 @@
 import type { AudioCodec, VideoCodec } from '../../media/codec.ts';
-import { chooseEncoders, type EncoderChoice, type EncoderEntry, encodeCodec } from '../encoder-catalogue.ts';
+import { chooseEncoders, type EncoderCandidate, type EncoderChoice, type EncoderEntry, encodeCodec } from '../encoder-catalogue.ts';
 import type { Encoder } from './engine/encoder.ts';
 import { EngineError } from './engine/library.ts';
 import type { PipelineTools } from './pipeline.ts';
@@ -32,7 +32,7 @@ export function wantedEncoders(
  * Opens the first encoder that takes the parameters, counted in the census. Named modules that are missing and encoders that fail
  * are reported once each. Throws EngineError when none is left.
  */
-export function openEncoder(tools: PipelineTools, encode: EncoderWish, open: (entry: EncoderEntry) => Encoder): OpenEncoder {
+export function openEncoder(tools: PipelineTools, encode: EncoderWish, open: (entry: EncoderCandidate) => Encoder): OpenEncoder {
   const wanted = wantedEncoders(tools, encode);
   if (wanted === null) throw new EngineError(`unknown codec '${encode.codec ?? ''}'`);
   const { candidates, unavailable } = wanted;

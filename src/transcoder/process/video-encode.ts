@@ -1,6 +1,7 @@
 import type { EncodeVideoConfig } from '../../config/index.ts';
 import type { EncodeRequest } from '../../core/transcoding.ts';
 import type { VideoCodec } from '../../media/codec.ts';
+import { deviceOptions } from './device-options.ts';
 import { videoTrackMessage } from './encoded-track.ts';
 import { openEncoder } from './encoder-opening.ts';
 import { tuneVideo } from './encoder-tuning.ts';
@@ -37,6 +38,7 @@ export function videoEncode(request: VideoRequest, followSource: boolean, tools:
       const pixels = width * height;
       const gop = Math.ceil((keyframeInterval(config, framerate) / SECOND) * framerate) * SPARE_INTERVALS;
       const opened = openEncoder(tools, config, (entry) => {
+        const device = deviceOptions(entry.module, entry.device);
         const tuning = tuneVideo(entry, config, bitrate, pixels, tools.cpus);
         return Encoder.forPictures({
           name: entry.name,
@@ -48,6 +50,8 @@ export function videoEncode(request: VideoRequest, followSource: boolean, tools:
           gop: Math.max(gop, 1),
           offThread: pixels > OFF_THREAD_PIXELS,
           ...tuning,
+          options: { ...tuning.options, ...device.options },
+          device: device.node,
         });
       });
       const track = videoTrackMessage({

@@ -2,8 +2,9 @@
 
 import { MPEG_90K, rescale, type Timebase } from '../../media/timebase.ts';
 import type { BoundedQueue } from '../../util/bounded-queue.ts';
-import { chooseDecoders, HARDWARE_DECODERS } from '../encoder-catalogue.ts';
+import { CodecModule, chooseDecoders, HARDWARE_DECODERS } from '../encoder-catalogue.ts';
 import { configBytes, type SourceMessage } from '../messages.ts';
+import { deviceOptions } from './device-options.ts';
 import { Decoder } from './engine/decoder.ts';
 import { type PictureFormat, pictureFormat, rotationOf, samePictureFormat, startsGroup } from './engine/frame-properties.ts';
 import { EngineError, type RawFrame } from './engine/library.ts';
@@ -164,12 +165,14 @@ export class VideoPipeline implements Pipeline {
       // A size that is not known yet is taken for a large one.
       offThread: source.width * source.height === 0 || source.width * source.height > OFF_THREAD_PIXELS,
     };
-    const { names, unavailable } = chooseDecoders(source.codec, hardwareDecoding, working);
+    const { candidates, unavailable } = chooseDecoders(source.codec, hardwareDecoding, working);
     const reasons = unavailable.map((module) => `module '${module}' is not available`);
-    for (const name of names) {
+    for (const { name, device } of candidates) {
       try {
         if (this.#fruitless.has(name)) throw new EngineError(`${name} made no frame of ${FRUITLESS_PACKETS} packets`);
-        return new Decoder({ ...options, name }, pool);
+        const { module = CodecModule.DEFAULT } = HARDWARE_DECODERS.find((entry) => entry.name === name) ?? {};
+        const { options: own, node } = deviceOptions(module, device);
+        return new Decoder({ ...options, name, options: own, device: node }, pool);
       } catch (error) {
         if (!(error instanceof EngineError)) throw error;
         reasons.push(error.message);

@@ -1,6 +1,7 @@
 import * as C from 'node-av/constants';
 import { avChannelLayoutDefault, Codec, CodecContext, Option, Packet, Rational } from 'node-av/lib';
 import type { AudioCodec, VideoCodec } from '../../../media/codec.ts';
+import { Device } from './device.ts';
 import type { FramePool } from './frame-pool.ts';
 import { AGAIN, CODEC_IDS, check, EngineError, NO_TIMESTAMP, type RawFrame } from './library.ts';
 
@@ -17,6 +18,10 @@ export interface DecoderOptions {
   readonly offThread: boolean;
   readonly sampleRate?: number;
   readonly channels?: number;
+  /** Private options of the decoder. */
+  readonly options?: Readonly<Record<string, string>>;
+  /** The device a decoder of QSV works on, e.g. `/dev/dri/renderD129`; absent or null: the library's choice. */
+  readonly device?: string | null;
 }
 
 /** Parameter sets can be forged or damaged; a frame larger than this would take the memory of all. */
@@ -35,6 +40,7 @@ export class Decoder {
   /** Packets that could not be decoded. */
   errors = 0;
   readonly #context = new CodecContext();
+  readonly #device: Device | null;
   readonly #packet = new Packet();
   readonly #pool: FramePool;
   readonly #offThread: boolean;
@@ -46,6 +52,8 @@ export class Decoder {
     const codec = name === undefined ? Codec.findDecoder(CODEC_IDS[options.codec]) : findDecoderByName(name);
     if (codec === null) throw new EngineError(`no decoder ${name ?? `for ${options.codec}`}`);
     this.name = codec.name ?? options.codec;
+    const { device = null } = options;
+    this.#device = device === null ? null : new Device('qsv', device);
     this.#pool = pool;
     this.#offThread = options.offThread;
     this.#packet.alloc();
@@ -59,6 +67,12 @@ export class Decoder {
     if (options.channels !== undefined && options.channels > 0) context.channelLayout = avChannelLayoutDefault(options.channels);
     const target = context.getNative() as unknown as Parameters<typeof Option.set>[0];
     check(Option.set(target, 'max_pixels', MAX_PIXELS), `decoder ${this.name}`);
+    for (const [key, value] of Object.entries(options.options ?? {})) {
+      const set = Option.set(target, key, value, C.AV_OPT_SEARCH_CHILDREN);
+      if (set < 0) this.close();
+      check(set, `decoder ${this.name}: option ${key}=${value}`);
+    }
+    if (this.#device !== null) context.hwDeviceCtx = this.#device.context;
     const opened = context.open2Sync(codec, null);
     if (opened < 0) this.close();
     check(opened, `decoder ${this.name}`);
@@ -90,6 +104,7 @@ export class Decoder {
     this.#closed = true;
     this.#packet.free();
     this.#context.freeContext();
+    this.#device?.close();
   }
 
   #receive(sink: (frame: RawFrame) => void): void {

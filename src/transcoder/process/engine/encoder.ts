@@ -10,6 +10,7 @@ import {
   Packet,
   Rational,
 } from 'node-av/lib';
+import { Device } from './device.ts';
 import type { PictureFormat } from './frame-properties.ts';
 import { AGAIN, check, EngineError, type RawFrame } from './library.ts';
 import { Surfaces } from './surfaces.ts';
@@ -40,6 +41,8 @@ export interface PictureEncoderOptions extends EncoderOptions {
   readonly offThread: boolean;
   /** The encoder takes frames from the memory of a VA-API device only: they are brought there first. */
   readonly uploads: boolean;
+  /** The device to work on, e.g. `/dev/dri/renderD129`, for encoders that open one; absent or null: the library's choice. */
+  readonly device?: string | null;
 }
 
 /** How audio is encoded. */
@@ -70,17 +73,21 @@ export class Encoder {
   readonly #packet = new Packet();
   readonly #offThread: boolean;
   readonly #surfaces: Surfaces | null;
+  readonly #device: Device | null;
   #closed = false;
 
   /** Throws EngineError when the encoder does not exist or refuses the parameters. */
   static forPictures(options: PictureEncoderOptions): Encoder {
-    const surfaces = options.uploads ? new Surfaces(options.format, options.pixelFormat) : null;
-    return new Encoder(options, options.offThread, surfaces, (context) => {
+    const { device = null } = options;
+    const surfaces = options.uploads ? new Surfaces(options.format, options.pixelFormat, device) : null;
+    const own = device === null || options.uploads ? null : new Device('qsv', device);
+    return new Encoder(options, { offThread: options.offThread, surfaces, device: own }, (context) => {
       const { format } = options;
       context.width = format.width;
       context.height = format.height;
       context.pixelFormat = surfaces === null ? avGetPixFmtFromName(options.pixelFormat) : C.AV_PIX_FMT_VAAPI;
       if (surfaces !== null) context.hwFramesCtx = surfaces.frames;
+      if (own !== null) context.hwDeviceCtx = own.context;
       context.sampleAspectRatio = new Rational(format.sarNum, format.sarDen);
       context.colorSpace = format.colorSpace as C.AVColorSpace;
       context.colorRange = (options.pixelFormat.startsWith('yuvj') ? C.AVCOL_RANGE_JPEG : format.colorRange) as C.AVColorRange;
@@ -98,7 +105,7 @@ export class Encoder {
   }
 
   static forSamples(options: SampleEncoderOptions): Encoder {
-    return new Encoder(options, false, null, (context, codec) => {
+    return new Encoder(options, { offThread: false, surfaces: null, device: null }, (context, codec) => {
       const [format] = codec.sampleFormats ?? [];
       context.sampleRate = options.sampleRate;
       context.sampleFormat = format ?? C.AV_SAMPLE_FMT_FLTP;
@@ -109,18 +116,19 @@ export class Encoder {
 
   private constructor(
     options: EncoderOptions,
-    offThread: boolean,
-    surfaces: Surfaces | null,
+    { offThread, surfaces, device }: { readonly offThread: boolean; readonly surfaces: Surfaces | null; readonly device: Device | null },
     configure: (context: CodecContext, codec: Codec) => void,
   ) {
     const codec = Codec.findEncoderByName(options.name as Parameters<typeof Codec.findEncoderByName>[0]);
     if (codec === null) {
       surfaces?.close();
+      device?.close();
       throw new EngineError(`no encoder '${options.name}'`);
     }
     this.name = options.name;
     this.#offThread = offThread;
     this.#surfaces = surfaces;
+    this.#device = device;
     const context = new CodecContext();
     this.#context = context;
     context.allocContext3(codec);
@@ -143,6 +151,7 @@ export class Encoder {
     } catch (error) {
       context.freeContext();
       surfaces?.close();
+      device?.close();
       throw error;
     }
     this.#packet.alloc();
@@ -184,6 +193,7 @@ export class Encoder {
     this.#packet.free();
     this.#context.freeContext();
     this.#surfaces?.close();
+    this.#device?.close();
   }
 }
 

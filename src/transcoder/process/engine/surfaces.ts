@@ -1,5 +1,6 @@
 import * as C from 'node-av/constants';
-import { avGetPixFmtFromName, Frame, HardwareDeviceContext, HardwareFramesContext } from 'node-av/lib';
+import { avGetPixFmtFromName, Frame, HardwareFramesContext } from 'node-av/lib';
+import { Device } from './device.ts';
 import type { PictureFormat } from './frame-properties.ts';
 import { check, type RawFrame } from './library.ts';
 
@@ -9,15 +10,15 @@ const SURFACES = 20;
 /** Brings frames into the memory of a VA-API device. */
 export class Surfaces {
   readonly frames = new HardwareFramesContext();
-  readonly #device = new HardwareDeviceContext();
+  readonly #device: Device;
   readonly #surface = new Frame();
 
   /** `pixelFormat`: the library's name of what is uploaded. Throws EngineError when there is no device. */
-  constructor(format: Pick<PictureFormat, 'width' | 'height'>, pixelFormat: string) {
+  constructor(format: Pick<PictureFormat, 'width' | 'height'>, pixelFormat: string, node: string | null = null) {
+    this.#device = new Device('vaapi', node);
     this.#surface.alloc();
     try {
-      check(this.#device.create(C.AV_HWDEVICE_TYPE_VAAPI, null, null), 'VA-API device');
-      this.frames.alloc(this.#device);
+      this.frames.alloc(this.#device.context);
       this.frames.format = C.AV_PIX_FMT_VAAPI;
       this.frames.swFormat = avGetPixFmtFromName(pixelFormat);
       this.frames.width = format.width;
@@ -43,6 +44,6 @@ export class Surfaces {
   close(): void {
     this.#surface.free();
     this.frames.free();
-    this.#device.free();
+    this.#device.close();
   }
 }

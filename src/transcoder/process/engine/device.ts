@@ -1,0 +1,26 @@
+import * as C from 'node-av/constants';
+import { Dictionary, HardwareDeviceContext } from 'node-av/lib';
+import { check } from './library.ts';
+
+/** A device that encoders and decoders of hardware work on. Whoever opens it closes it, when they are closed. */
+export class Device {
+  readonly context = new HardwareDeviceContext();
+
+  /** `node`: a render node such as `/dev/dri/renderD129`; null leaves the choice to the library. Throws EngineError when there is none. */
+  constructor(kind: 'vaapi' | 'qsv', node: string | null) {
+    try {
+      const created =
+        kind === 'vaapi'
+          ? this.context.create(C.AV_HWDEVICE_TYPE_VAAPI, node, null)
+          : this.context.create(C.AV_HWDEVICE_TYPE_QSV, null, node === null ? null : Dictionary.fromObject({ child_device: node }));
+      check(created, `${kind === 'vaapi' ? 'VA-API' : 'QSV'} device${node === null ? '' : ` ${node}`}`);
+    } catch (error) {
+      this.close();
+      throw error;
+    }
+  }
+
+  close(): void {
+    this.context.free();
+  }
+}
