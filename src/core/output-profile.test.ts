@@ -3,7 +3,7 @@ import { audioTrack, videoTrack } from '../../test/fakes/synthetic-media.ts';
 import { readOutputProfile } from '../config/index.ts';
 import { MILLISECONDS } from '../media/timebase.ts';
 import type { Track } from '../media/track.ts';
-import { planOutput } from './output-profile.ts';
+import { needsFramerate, planOutput } from './output-profile.ts';
 
 const VIDEO = videoTrack({ id: 3, width: 1280, height: 720, framerateConf: 30 });
 const AUDIO = audioTrack({ id: 5 });
@@ -31,6 +31,30 @@ function videoKind(encode: object, source: object = {}) {
 function audioKind(encode: object, source: object = {}) {
   return plan({ audios: [{ codec: 'aac', bitrate: 1, ...encode }] }, [{ ...AUDIO, ...source } as Track])[0]?.kind;
 }
+
+describe('an image that the source has already', () => {
+  const jpeg = videoTrack({ id: 4, codec: 'JPEG', width: 640, height: 360, framerateConf: 1 });
+  const kindOf = (encode: object, source: Track = jpeg) => plan({ images: [{ codec: 'jpeg', ...encode }] }, [source])[0]?.kind;
+
+  it.each([
+    ['the codec', { bypassIfMatch: { codec: 'eq' } }, 'bypass'],
+    ['codec and size', { width: 640, height: 360, bypassIfMatch: { codec: 'eq', width: 'eq', height: 'lte' } }, 'bypass'],
+    ['another size', { width: 320, bypassIfMatch: { codec: 'eq', width: 'lte' } }, 'image'],
+    ['another codec', { codec: 'png', bypassIfMatch: { width: 'gte' } }, 'image'],
+    ['no rule', {}, 'image'],
+  ])('%s', (_name, encode, kind) => {
+    expect(kindOf(encode)).toBe(kind);
+  });
+
+  it('is no image where it is video, whatever the rule asks for', () => {
+    expect(kindOf({ width: 1280, bypassIfMatch: { width: 'eq' } }, VIDEO)).toBe('image');
+  });
+
+  it('waits for the frame rate where the rule asks for it', () => {
+    const asks = (images: object[]) => needsFramerate(readOutputProfile({ name: 'p', outputStreamName: 'o', encodes: { images } }).typed);
+    expect([asks([{ codec: 'jpeg', framerate: 1, bypassIfMatch: { framerate: 'eq' } }]), asks([{ codec: 'jpeg' }])]).toEqual([true, false]);
+  });
+});
 
 describe('planOutput', () => {
   it('makes every encode of every track of its kind: videos, audios, images, data', () => {

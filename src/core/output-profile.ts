@@ -1,4 +1,5 @@
 import {
+  type BypassIfMatchConfig,
   type EncodeAudioConfig,
   type EncodeImageConfig,
   type EncodeVideoConfig,
@@ -48,7 +49,9 @@ const ANNOUNCED: SourceFigures = { framerate: ({ framerateConf }) => framerateCo
 
 /** The profile cannot be planned before the frame rates of the source are known. */
 export function needsFramerate({ encodes }: OutputProfileConfig): boolean {
-  return encodes.videos.some(({ bypass, bypassIfMatch }) => !bypass && bypassIfMatch?.framerate !== undefined);
+  const asks = ({ bypassIfMatch }: { readonly bypassIfMatch?: BypassIfMatchConfig | undefined }): boolean =>
+    bypassIfMatch?.framerate !== undefined;
+  return encodes.videos.some((encode) => !encode.bypass && asks(encode)) || encodes.images.some(asks);
 }
 
 /** What `profile` makes of `inbound`, in the order of the outbound tracks: videos, audios, images, data. */
@@ -76,7 +79,8 @@ export function planOutput(profile: OutputProfileConfig, inbound: readonly Track
   profile.encodes.images.forEach((encode, index) => {
     for (const source of inbound) {
       if (source.type !== 'video') continue;
-      planned.push({ key: `image ${index} ${source.id}`, source, variantName: encode.name, kind: 'image', encode });
+      const common = { key: `image ${index} ${source.id}`, source, variantName: encode.name };
+      planned.push(matchesImage(encode, source, figures) ? { ...common, kind: 'bypass' } : { ...common, kind: 'image', encode });
     }
   });
   for (const source of inbound) {
@@ -85,7 +89,12 @@ export function planOutput(profile: OutputProfileConfig, inbound: readonly Track
   return planned;
 }
 
-function matchesVideo(encode: EncodeVideoConfig, source: VideoTrack, figures: SourceFigures): boolean {
+/** A track of another codec than the encode's is no image of it, whatever the rule asks for. */
+function matchesImage(encode: EncodeImageConfig, source: VideoTrack, figures: SourceFigures): boolean {
+  return sameCodec('eq', encode.codec, source.codec) === true && matchesVideo(encode, source, figures);
+}
+
+function matchesVideo(encode: EncodeVideoConfig | EncodeImageConfig, source: VideoTrack, figures: SourceFigures): boolean {
   const rule = encode.bypassIfMatch;
   if (rule === undefined) return false;
   const conditions = [
@@ -122,7 +131,7 @@ function sameCodec(rule: string | undefined, wanted: string | undefined, actual:
 }
 
 /** An encode that leaves a side open keeps the aspect ratio of its source. */
-function sameAspect(rule: string | undefined, encode: EncodeVideoConfig, source: VideoTrack): boolean | null {
+function sameAspect(rule: string | undefined, encode: EncodeVideoConfig | EncodeImageConfig, source: VideoTrack): boolean | null {
   if (rule === undefined) return null;
   if (encode.width === 0 || encode.height === 0) return true;
   return encode.width * source.height === encode.height * source.width;
