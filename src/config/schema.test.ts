@@ -213,7 +213,7 @@ describe('defaults', () => {
       dynamicAppRemoval: { enable: false },
       etag: { enable: false },
       transcoder: { jobsPerProcess: 8, maxProcesses: 0 },
-      ertmp: { enable: false },
+      ertmp: { enable: true },
     });
     expect(config).toMatchObject({ version: 8, type: 'origin', ip: ['*'], privacyProtection: false, virtualHosts: [] });
   });

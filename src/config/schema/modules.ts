@@ -42,7 +42,11 @@ export const ModulesSchema = object(
       },
       { default: {} },
     ),
-    ertmp: module('Enhanced RTMP, which is taken whatever this says', false, 'ERTMP'),
+    ertmp: module(
+      'Enhanced RTMP: H.265, AV1, VP9, Opus and several tracks from RTMP encoders; off, only H.264 and what FLV always had',
+      true,
+      'ERTMP',
+    ),
   },
   { default: {} },
 );

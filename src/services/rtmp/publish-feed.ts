@@ -1,5 +1,6 @@
 /** Turns the media messages of one publication into source tracks and packets. */
 import { parseAudioTag } from '../../containers/flv/audio-tag.ts';
+import { FlvSoundFormat } from '../../containers/flv/fourcc.ts';
 import type { FlvMetadata } from '../../containers/flv/metadata.ts';
 import { parseVideoTag } from '../../containers/flv/video-tag.ts';
 import type { IngestStream, SourcePacket, SourceTrack } from '../../core/ingest.ts';
@@ -15,6 +16,10 @@ const MAX_TOLD_CODECS = 8;
 /** An AV1 temporal delimiter with its size byte: it says nothing between packets. */
 const AV1_TEMPORAL_DELIMITER = 0x12;
 const NONE: ReadonlySet<number> = new Set();
+/** What the first byte of an enhanced video tag has set (IsExHeader). */
+const EX_VIDEO = 0x80;
+/** What is told to carry media that only Enhanced RTMP can say, where that is off. */
+export const ENHANCED = 'Enhanced RTMP';
 
 /** What came and was not handed on. */
 export interface FeedCounters {
@@ -44,6 +49,7 @@ export class PublishFeed implements FeedCounters {
   readonly #time = new TimestampUnwrapper();
   /** Frames of tracks whose sequence header had not come. */
   #unready = 0;
+  readonly #enhanced: boolean;
   readonly #onMalformed: (what: string) => void;
   readonly #onUnsupported: (what: 'video' | 'audio', codec: string) => void;
   readonly #toldCodecs = new Set<string>();
@@ -56,10 +62,13 @@ export class PublishFeed implements FeedCounters {
     stream: IngestStream;
     limits: RtmpLimits;
     timeouts: RtmpTimeouts;
+    /** False: tags of Enhanced RTMP are left out, and `onUnsupported` is told of `ENHANCED`. */
+    enhanced?: boolean;
     onStarted: (tracks: readonly SourceTrack[]) => void;
     onMalformed?: (what: string) => void;
     onUnsupported?: (what: 'video' | 'audio', codec: string) => void;
   }) {
+    this.#enhanced = options.enhanced ?? true;
     this.#onMalformed = options.onMalformed ?? (() => undefined);
     this.#onUnsupported = options.onUnsupported ?? (() => undefined);
     const { heldPackets, heldBytes, tracks } = options.limits;
@@ -94,6 +103,10 @@ export class PublishFeed implements FeedCounters {
     this.messages += 1;
     // An empty audio message announces silence.
     if (payload.length === 0) return;
+    if (!this.#enhanced && (payload[0] ?? 0) >> 4 === FlvSoundFormat.EX_HEADER) {
+      this.#countCodec('audio', ENHANCED);
+      return;
+    }
     try {
       this.#takeAudio(payload, timestamp);
     } catch (error) {
@@ -106,6 +119,10 @@ export class PublishFeed implements FeedCounters {
     const timestamp = this.#time.unwrap(wireTimestamp);
     this.messages += 1;
     if (payload.length === 0) return;
+    if (!this.#enhanced && ((payload[0] ?? 0) & EX_VIDEO) !== 0) {
+      this.#countCodec('video', ENHANCED);
+      return;
+    }
     try {
       this.#takeVideo(payload, timestamp);
     } catch (error) {

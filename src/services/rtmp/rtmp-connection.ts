@@ -20,6 +20,7 @@ import { ServerHandshake } from '../../wire/rtmp/handshake.ts';
 import type { RtmpMessage } from '../../wire/rtmp/message.ts';
 import { formatEndpoint, plainAddress } from './endpoint.ts';
 import type { FeedCounters } from './publish-feed.ts';
+import { ENHANCED } from './publish-feed.ts';
 import type { PublishTarget } from './publish-target.ts';
 import type { RtmpLimits, RtmpTimeouts } from './rtmp-options.ts';
 import { RtmpSession, type SessionLink } from './rtmp-session.ts';
@@ -60,6 +61,8 @@ export interface RtmpConnectionOptions {
   readonly acceptedAt?: number | undefined;
   readonly limits: RtmpLimits;
   readonly timeouts: RtmpTimeouts;
+  /** Enhanced RTMP is taken. */
+  readonly enhanced: boolean;
   /** The socket is gone. Called once. */
   readonly onClosed: (connection: RtmpConnection) => void;
 }
@@ -129,6 +132,7 @@ export class RtmpConnection {
       access: options.access,
       limits,
       timeouts: options.timeouts,
+      enhanced: options.enhanced,
       clientId: options.id,
       link: this.#link({ scheme: options.scheme, peer, client: options.client, reader: options.reader }),
     });
@@ -340,6 +344,10 @@ export class RtmpConnection {
 
   /** The encoder hears nothing of it and goes on: without a word nobody would know why the frame is missing. */
   #tellUnsupported(what: 'video' | 'audio', text: string): void {
+    if (text === ENHANCED) {
+      this.#logger.warn({ unsupported: text }, `the ${what} comes by ${text}, which is off (Modules/ERTMP), and is left out`);
+      return;
+    }
     const codec = foreignCodecName(what, text);
     const taken = what === 'video' ? 'H.264, H.265, VP8, VP9 and AV1' : 'AAC, MP3 and Opus';
     this.#logger.warn({ unsupported: codec }, `the ${what} is ${codec}, which cannot be carried, and is left out; RTMP can bring ${taken}`);

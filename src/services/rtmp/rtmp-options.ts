@@ -102,6 +102,8 @@ export interface RtmpProviderOptions {
   readonly entry?: ConnectionGate;
   /** Connections, and what they say before they publish, are taken when it is their turn; absent: at once. */
   readonly turns?: Turns;
+  /** False: what only Enhanced RTMP can say is left out. Default: true. */
+  readonly enhanced?: boolean;
   readonly timeouts?: Partial<RtmpTimeouts>;
   readonly limits?: Partial<RtmpLimits>;
 }

@@ -350,6 +350,28 @@ describe('media', () => {
     expect(stream.packets.map((packet) => packet.dts - 2 ** 32)).toEqual([-16, 5, 24, -5]);
   });
 
+  test('Enhanced RTMP that is off is not offered, and left out with a word about it', async () => {
+    const { publisher, stream, logger, port } = await publishing({ enhanced: false });
+    const fourCc = (text: string) => Buffer.from(text, 'latin1').toString('hex');
+    publisher.video(0, `90${fourCc('avc1')}0142001f`);
+    publisher.audio(0, `90${fourCc('mp4a')}1190`);
+    publisher.metadata(BOTH);
+    publisher.video(0, AVC_CONFIG);
+    publisher.audio(0, AAC_CONFIG);
+    publisher.video(0, AVC_KEY);
+    publisher.audio(0, AAC_FRAME);
+    await stream.until((it) => it.packets.length === 2);
+    expect(stream.tracks.map((track) => (track.type === 'data' ? '' : track.codec))).toEqual(['H264', 'AAC']);
+    for (const what of ['video', 'audio']) {
+      const line = `the ${what} comes by Enhanced RTMP, which is off (Modules/ERTMP), and is left out`;
+      expect(logger.matching(line)).toHaveLength(1);
+    }
+    const other = await RtmpPublisher.open(port);
+    cleanups.push(() => other.close());
+    other.connect({ tcUrl: 'rtmp://media.example/app', fourCcList: ['*'] });
+    expect(((await other.command('_result')).args[0] as AmfObject).get('fourCcList')).toBeUndefined();
+  });
+
   test('Enhanced RTMP: HEVC, AV1 and Opus tracks of a multitrack publisher', async () => {
     const { publisher, stream } = await publishing();
     const fourCc = (text: string) => Buffer.from(text, 'latin1').toString('hex');

@@ -219,6 +219,7 @@ export class RtmpProvider {
       acceptedAt: this.#acceptedAt.get(keyOf(socket)),
       limits: this.#limits,
       timeouts: this.#timeouts,
+      enhanced: this.#options.enhanced !== false,
       onClosed: (closed) => this.#forget(closed),
     });
     this.#connections.add(connection);

@@ -26,6 +26,7 @@ export function startRtmp(context: ServiceContext): Service {
   const providers: RtmpProvider[] = [];
   const options = {
     ...{ gate: orchestrator, access, logger, clock, turns: limits.newcomers, timeouts: withPatience(DEFAULT_RTMP_TIMEOUTS, patience) },
+    enhanced: config.modules.ertmp.enable,
     onArrival: () => restingSources.rouse(),
   };
   const provide = (place: { readonly host: string; readonly port: number; readonly tls?: [] }): RtmpProvider => {

@@ -110,6 +110,7 @@ export class RtmpSession {
   readonly #limits: RtmpLimits;
   readonly #timeouts: RtmpTimeouts;
   readonly #clientId: number;
+  readonly #enhanced: boolean;
   #url: RtmpUrl | null = null;
   #announcedKey = '';
   #uncountedBytes = 0;
@@ -122,6 +123,8 @@ export class RtmpSession {
     link: SessionLink;
     limits: RtmpLimits;
     timeouts: RtmpTimeouts;
+    /** Enhanced RTMP is taken. */
+    enhanced: boolean;
     clientId: number;
   }) {
     this.#gate = options.gate;
@@ -130,6 +133,7 @@ export class RtmpSession {
     this.#limits = options.limits;
     this.#timeouts = options.timeouts;
     this.#clientId = options.clientId;
+    this.#enhanced = options.enhanced;
   }
 
   /** The running publication, or null. */
@@ -255,7 +259,8 @@ export class RtmpSession {
         transactionId: command.transactionId,
         clientId: this.#clientId,
         objectEncoding: typeof objectEncoding === 'number' ? objectEncoding : 0,
-        enhanced: ['fourCcList', 'videoFourCcInfoMap', 'audioFourCcInfoMap', 'capsEx'].some((name) => fields.fields.has(name)),
+        enhanced:
+          this.#enhanced && ['fourCcList', 'videoFourCcInfoMap', 'audioFourCcInfoMap', 'capsEx'].some((name) => fields.fields.has(name)),
       }),
     );
   }
@@ -314,6 +319,7 @@ export class RtmpSession {
       stream: ingest,
       limits: this.#limits,
       timeouts: this.#timeouts,
+      enhanced: this.#enhanced,
       onStarted: (tracks) => this.#link.onStarted(tracks),
       onMalformed: (what) => this.#link.onMalformed(what),
       onUnsupported: (what, codec) => this.#link.onUnsupported(what, codec),

@@ -109,6 +109,7 @@ function publish(input: Buffer): number {
     gate,
     limits: DEFAULT_RTMP_LIMITS,
     timeouts: DEFAULT_RTMP_TIMEOUTS,
+    enhanced: true,
     clientId: 1,
     link: {
       local: { host: '127.0.0.1', port: 1935, scheme: 'rtmp' },
