@@ -9,7 +9,8 @@ import { startApi } from './api/start-api.ts';
 import { OriginMaps } from './cluster/origin-maps.ts';
 import { bannerOf } from './config/banner.ts';
 import { ConfigErrors, formatConfigProblem, type LoadedServer, loadServerConfig, type ReadOptions } from './config/index.ts';
-import { notBuiltInApplication, notBuiltInServer, unprotected } from './config/not-built.ts';
+import { applicationSentences, serverSentences, virtualHostSentences } from './config/ineffective.ts';
+import { unprotected } from './config/not-built.ts';
 import { openWays } from './config/open-ways.ts';
 import { deliveryThreads, findConfigFile, readingFolders, watchedFolders, writingFolders } from './config/server-config.ts';
 import type { CloseReason } from './core/ingest.ts';
@@ -167,7 +168,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   const logger = config.privacyProtection ? hidingAddresses(wholeLogger) : wholeLogger;
   const version = packageVersion();
   logger.info({ config: configFile, state: stateFolder, version }, `millrace ${version} starts with ${configFile}`);
-  for (const sentence of notBuiltInServer(config)) logger.warn({}, sentence);
+  for (const sentence of serverSentences(config)) logger.warn({}, sentence);
   tellFindings(loaded, stateFolder, logger);
 
   // The state folder, which may be read when nobody else writes it.
@@ -199,6 +200,12 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   const sources: PullSource[] = [];
   const services: Service[] = [];
   const access = new AccessControls({ clock, onFault: tellFaults(logger), tell: tellDenied(logger) });
+  const told = new WeakSet<object>();
+  const tellIneffective = ({ name: vhost, definition }: VirtualHost): void => {
+    if (told.has(definition.config)) return;
+    told.add(definition.config);
+    for (const sentence of virtualHostSentences(definition.config)) logger.warn({ vhost }, sentence);
+  };
   const orchestrator = new Orchestrator({
     ...{ clock, logger, queues, store, publishers, transcoder },
     ...limits.perApplication,
@@ -208,10 +215,11 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
       delivery.setHosts(hosts);
       originMaps.follow(virtualHosts);
       certificates.follow(virtualHosts);
+      virtualHosts.forEach(tellIneffective);
     },
     onApplication: (application) => {
       const { vhost, name: app, definition } = application;
-      for (const sentence of notBuiltInApplication(vhost, definition.config)) logger.warn({ vhost, app }, sentence);
+      for (const sentence of applicationSentences(vhost, definition.config)) logger.warn({ vhost, app }, sentence);
       const host = orchestrator.virtualHost(vhost)?.definition.config;
       if (host !== undefined) for (const sentence of openWays(config.bind, host, definition.config)) logger.warn({ vhost, app }, sentence);
       for (const service of services) service.applicationStarted?.(application);

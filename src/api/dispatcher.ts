@@ -26,6 +26,8 @@ const WRITES: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
 const REASON_HEADER = 'Millrace-Reason';
 /** The contract has the reason in the log alone; whoever may reload certificates may know which file is to blame. */
 const TELLS_REASON: ReadonlySet<string> = new Set<ErrorCode>(['CERTIFICATE_RELOAD_FAILED', 'API_CERTIFICATE_FAILED']);
+/** Tells the keys of settings that an answer shows and that have no effect. */
+const INEFFECTIVE = 'Millrace-Ineffective';
 const NO_CONTENT: Answer = { status: 204, body: '' };
 
 /** Null: the client has gone, there is nobody to answer. */
@@ -174,6 +176,7 @@ export class Dispatcher {
     }
     headers.push('Content-Type', answer.status === 204 ? 'text/html' : (answer.type ?? 'application/json;charset=UTF-8'));
     if (answer.status !== 204) headers.push('Content-Length', String(answer.body.length));
+    if (answer.ineffective !== undefined && answer.ineffective.length > 0) headers.push(INEFFECTIVE, answer.ineffective.join(', '));
     if (answer.status === 401) headers.push('WWW-Authenticate', CHALLENGE);
     if (answer.reason !== undefined) headers.push(REASON_HEADER, answer.reason.replace(/[^\x20-\x7e]+/g, ' '));
     return headers;

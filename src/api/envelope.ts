@@ -6,6 +6,8 @@ import { writeJson } from './json/json-writer.ts';
 export interface Answer {
   readonly status: number;
   readonly body: string;
+  /** Keys of settings in it that have no effect; a header tells them. */
+  readonly ineffective?: readonly string[];
   /** Media type of a body that is not JSON; it may have bytes above 127, one for each character. */
   readonly type?: string;
   /** Why it failed, where the contract has a text that does not say so; a header of its own. */
@@ -16,6 +18,8 @@ export interface Answer {
 export interface BatchItem {
   readonly status: number;
   readonly json: string;
+  /** As those of an answer. */
+  readonly ineffective?: readonly string[];
 }
 
 const REASONS: Readonly<Record<number, string>> = {
@@ -45,9 +49,9 @@ export function reasonPhrase(status: number): string {
   return REASONS[status] ?? 'Unknown';
 }
 
-/** 200 with data. */
-export function ok(response: unknown): Answer {
-  return { status: 200, body: okEnvelope(response) };
+/** 200 with data. `ineffective`: keys of settings in it that have no effect. */
+export function ok(response: unknown, ineffective?: readonly string[]): Answer {
+  return { status: 200, body: okEnvelope(response), ...(ineffective !== undefined && { ineffective }) };
 }
 
 /** A status without data: `{"message":"<reason phrase>","statusCode":N}`. */
@@ -59,12 +63,13 @@ export function acknowledge(status = 200): Answer {
 export function batch(items: readonly BatchItem[]): Answer {
   const first = items[0]?.status ?? 200;
   const status = items.every((item) => item.status === first) ? first : 207;
-  return { status, body: `[${items.map((item) => item.json).join(',')}]` };
+  const ineffective = [...new Set(items.flatMap((item) => item.ineffective ?? []))];
+  return { status, body: `[${items.map((item) => item.json).join(',')}]`, ...(ineffective.length > 0 && { ineffective }) };
 }
 
 /** A batch item that succeeded. */
-export function batchSuccess(response: unknown): BatchItem {
-  return { status: 200, json: okEnvelope(response) };
+export function batchSuccess(response: unknown, ineffective: readonly string[] = []): BatchItem {
+  return { status: 200, json: okEnvelope(response), ...(ineffective.length > 0 && { ineffective }) };
 }
 
 /** A batch item that failed: without prefix and suffix, and as the bare status for a name that is taken. */

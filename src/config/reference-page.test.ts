@@ -1,13 +1,18 @@
 import { readFileSync } from 'node:fs';
 import type { TSchema } from '@sinclair/typebox';
 import { expect, test } from 'vitest';
-import { configReference } from '../../scripts/generate-config-reference.ts';
+import { configReference, idleReference } from '../../scripts/generate-config-reference.ts';
 import { fieldsOf } from './field-plan.ts';
 import { ServerSchema } from './index.ts';
 
 test('docs/reference/configuration.md is what the schemas say', () => {
   const page = readFileSync(new URL('../../docs/reference/configuration.md', import.meta.url), 'utf8');
   expect(page, 'run: node scripts/generate-config-reference.ts').toBe(configReference());
+});
+
+test('docs/reference/no-effect.md is what the schemas say', () => {
+  const page = readFileSync(new URL('../../docs/reference/no-effect.md', import.meta.url), 'utf8');
+  expect(page, 'run: node scripts/generate-config-reference.ts').toBe(idleReference());
 });
 
 test('every member of every resource is described', () => {

@@ -195,7 +195,7 @@ describe('defaults', () => {
     const template = { name: 't', video_template: {}, audio_template: {} };
     const { playlists } = profile({ playlists: [{ fileName: 'f', renditions: [{ name: 'r' }], rendition_templates: [template] }] });
     const [made] = playlists;
-    expect(made?.options).toEqual({ webRtcAutoAbr: true, hLSChunklistPathDepth: -1, enableTsPackaging: false, enableSubtitles: true });
+    expect(made?.options).toEqual({ webRtcAutoAbr: true, hLSChunklistPathDepth: -1, enableTsPackaging: false });
     expect(made?.renditions).toEqual([{ name: 'r', video_index_hint: -1, audio_index_hint: -1 }]);
     expect(made?.rendition_templates[0]?.video_template).toMatchObject({ encoding_type: 'all', max_width: -1, min_bitrate: -1 });
     expect(made?.rendition_templates[0]?.audio_template).toMatchObject({ encoding_type: 'all', max_channel: -1 });

@@ -34,7 +34,7 @@ export interface PlaylistRules {
     readonly webRtcAutoAbr: boolean;
     readonly hLSChunklistPathDepth: number;
     readonly enableTsPackaging: boolean;
-    readonly enableSubtitles: boolean;
+    readonly enableSubtitles?: boolean | undefined;
   };
   readonly renditions: readonly {
     readonly name: string;
@@ -63,7 +63,7 @@ export function buildPlaylist(rules: PlaylistRules, tracks: readonly Track[], fi
       webrtcAutoAbr: rules.options.webRtcAutoAbr,
       hlsChunklistPathDepth: rules.options.hLSChunklistPathDepth,
       enableTsPackaging: rules.options.enableTsPackaging,
-      enableSubtitles: rules.options.enableSubtitles,
+      enableSubtitles: rules.options.enableSubtitles ?? true,
     },
     renditions,
   };

@@ -1,5 +1,6 @@
 import { ConfigErrors, formatConfigProblem, loadServerConfig } from '../config/index.ts';
-import { notBuiltIn, unprotected } from '../config/not-built.ts';
+import { allSentences } from '../config/ineffective.ts';
+import { unprotected } from '../config/not-built.ts';
 import { openWaysIn } from '../config/open-ways.ts';
 import { findConfigFile } from '../config/server-config.ts';
 import { findingsOf } from '../findings/findings.ts';
@@ -13,7 +14,7 @@ export function check(line: CommandLine): number {
     const { config, virtualHosts } = loaded;
     const findings = findingsOf(loaded, line.state).all;
     const told = (severity: string): string[] => findings.filter((finding) => finding.severity === severity).map(({ text }) => text);
-    const warnings = [...loaded.warnings.map(formatConfigProblem), ...told('warn'), ...notBuiltIn(config), ...openWaysIn(config)];
+    const warnings = [...loaded.warnings.map(formatConfigProblem), ...told('warn'), ...allSentences(config), ...openWaysIn(config)];
     const errors = [...told('error'), ...config.virtualHosts.flatMap(unprotected)];
     for (const warning of warnings) process.stdout.write(`warning: ${warning}\n`);
     for (const error of errors) process.stdout.write(`error: ${error}\n`);

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { DECODER_MODULES, ENCODER_MODULES } from '../config/ineffective-values.ts';
 import { AudioCodec, VideoCodec } from '../media/codec.ts';
 import { codecModules } from './codec-modules.ts';
-import { CodecModule, chooseDecoders, chooseEncoders, ENCODERS, encodeCodec } from './encoder-catalogue.ts';
+import { CodecModule, chooseDecoders, chooseEncoders, ENCODERS, encodeCodec, HARDWARE_DECODERS } from './encoder-catalogue.ts';
 
 const SOFTWARE = new Set(ENCODERS.filter(({ hardware }) => !hardware).map(({ name }) => name));
 const ALL = new Set(ENCODERS.map(({ name }) => name));
@@ -90,6 +91,24 @@ describe('a device behind the name of a module', () => {
       { name: 'h264_cuvid', device: 1 },
       { name: 'h264_qsv' },
     ]);
+  });
+});
+
+describe('the names of modules that the configuration knows', () => {
+  const found = (name: string) =>
+    Object.values(VideoCodec)
+      .concat(Object.values(AudioCodec) as never[])
+      .some((codec) => chooseEncoders(codec, { modules: name, hardware: off }, ALL).unavailable.length === 0);
+
+  it.each(ENCODER_MODULES)('%s is a module', (name) => {
+    expect(found(name)).toBe(true);
+  });
+
+  it('are all there are', () => {
+    expect(Object.values(CodecModule).filter((name) => !ENCODER_MODULES.includes(name))).toEqual([]);
+    expect(['xma', 'nilogan'].filter(found)).toEqual([]);
+    const decoding = new Set(HARDWARE_DECODERS.map(({ module }) => module as string));
+    expect([...decoding].filter((name) => !DECODER_MODULES.includes(name))).toEqual([]);
   });
 });
 

@@ -1,4 +1,5 @@
 import { ApplicationSchema, applicationDefaults, mergePatch } from '../../config/index.ts';
+import { ineffectiveInApplication } from '../../config/ineffective.ts';
 import type { Application as RunningApplication } from '../../core/application.ts';
 import type { VirtualHost } from '../../core/virtual-host.ts';
 import { Type } from '../../util/typebox.ts';
@@ -45,7 +46,7 @@ export const appRoutes: readonly Route[] = [
     level: 'app',
     summary: 'An application',
     response: Application,
-    handle: ({ vhost, app }) => ok(printed(app, vhost)),
+    handle: ({ vhost, app }) => ok(printed(app, vhost), ineffectiveKeys(app)),
   },
   {
     method: 'PATCH',
@@ -63,7 +64,8 @@ export const appRoutes: readonly Route[] = [
       const restarted = control.changeApplication(vhost.name, app.name, (echo) =>
         mergePatch(echo as Echo, spelledLike(ApplicationSchema, echo, patch)),
       );
-      return ok(printed(await changed(restarted, { vhost: vhost.name, app: app.name, failed: 'APP_CREATE_FAILED' })));
+      const restartedApp = await changed(restarted, { vhost: vhost.name, app: app.name, failed: 'APP_CREATE_FAILED' });
+      return ok(printed(restartedApp), ineffectiveKeys(restartedApp));
     },
   },
   {
@@ -84,7 +86,7 @@ type Echo = Parameters<typeof mergePatch>[0];
 async function createOne(control: ControlPlane, vhost: string, given: unknown): Promise<BatchItem> {
   try {
     const app = await control.createApplication(vhost, withDefaults(given));
-    return batchSuccess(printed(app));
+    return batchSuccess(printed(app), ineffectiveKeys(app));
   } catch (error) {
     return batchFailure(refusal(error, { vhost, app: nameIn(given), failed: 'APP_CREATE_FAILED' }));
   }
@@ -94,6 +96,10 @@ async function createOne(control: ControlPlane, vhost: string, given: unknown): 
 function withDefaults(given: unknown): unknown {
   const nulls = isJsonObject(given) ? Object.entries(given).filter(([, value]) => value === null) : [];
   return { ...(applicationDefaults(given) as object), ...Object.fromEntries(nulls) };
+}
+
+function ineffectiveKeys({ definition }: RunningApplication): string[] {
+  return ineffectiveInApplication(definition.config).map(({ key }) => key);
 }
 
 /** What was configured, and whether it was made from the template of its virtual host. */

@@ -1,8 +1,9 @@
 import { OutputProfileSchema } from '../../config/index.ts';
+import { ineffectiveInProfile } from '../../config/ineffective.ts';
 import type { Application } from '../../core/application.ts';
 import type { JsonObject } from '../../core/definition.ts';
 import { Type } from '../../util/typebox.ts';
-import { acknowledge, batch, batchFailure, batchSuccess, ok } from '../envelope.ts';
+import { acknowledge, type BatchItem, batch, batchFailure, batchSuccess, ok } from '../envelope.ts';
 import { ApiError } from '../errors.ts';
 import { isJsonObject, memberOf, nameIn } from '../json/json-value.ts';
 import { changed, refusal, requireArray, requireObject, requireWritable } from '../refusals.ts';
@@ -40,7 +41,7 @@ export const outputProfileRoutes: readonly Route[] = [
     response: OutputProfile,
     handle: (request) => {
       const profiles = profilesIn(request.app.definition.echo);
-      return ok(profiles[indexOfNamed(profiles, request)]);
+      return ok(profiles[indexOfNamed(profiles, request)], ineffectiveKeys(request.app, request.parameter('profile')));
     },
   },
   {
@@ -84,7 +85,8 @@ async function createProfiles(request: AppRequest) {
     if (error !== NOTHING_TO_ADD) throw error;
   }
   const stored = new Map(profilesIn(app.definition.echo).map((profile) => [nameIn(profile), profile]));
-  return batch(results.map((result) => (result instanceof ApiError ? batchFailure(result) : batchSuccess(stored.get(result)))));
+  const created = (name: string): BatchItem => batchSuccess(stored.get(name), ineffectiveKeys(app, name));
+  return batch(results.map((result) => (result instanceof ApiError ? batchFailure(result) : created(result))));
 }
 
 /** The profiles with those of `candidates` that can be added, and for each candidate its name or what is wrong with it. */
@@ -116,6 +118,11 @@ function outputOf(profile: unknown): unknown {
   return memberOf(profile, 'outputStreamName');
 }
 
+function ineffectiveKeys({ definition }: Application, name: string): string[] {
+  const profile = definition.config.outputProfiles.outputProfile.find((candidate) => candidate.name === name);
+  return profile === undefined ? [] : ineffectiveInProfile(profile).map(({ key }) => key);
+}
+
 async function replaceProfile(request: AppRequest) {
   requireWritable(request.vhost);
   const profiles = profilesIn(request.app.definition.echo);
@@ -125,7 +132,7 @@ async function replaceProfile(request: AppRequest) {
   if (named !== undefined) throw new ApiError('PROFILE_NAME_FIXED', named);
   const name = request.parameter('profile');
   const app = await restart(request, (present) => present.with(indexOfNamed(present, request), { ...replacement, name }));
-  return ok(profilesIn(app.definition.echo)[index]);
+  return ok(profilesIn(app.definition.echo)[index], ineffectiveKeys(app, name));
 }
 
 /** Restarts the application with what `change` makes of its profiles. */

@@ -1,3 +1,5 @@
+import { ineffectiveInApplication, ineffectiveInVirtualHost } from '../../config/ineffective.ts';
+import type { VirtualHost as RunningVirtualHost } from '../../core/virtual-host.ts';
 import { Type } from '../../util/typebox.ts';
 import type { ControlPlane } from '../control.ts';
 import { acknowledge, type BatchItem, batch, batchFailure, batchSuccess, ok } from '../envelope.ts';
@@ -37,7 +39,7 @@ export const vhostRoutes: readonly Route[] = [
     summary: 'A virtual host',
     response: VirtualHost,
     // Part of this answer whether it was given or not.
-    handle: ({ vhost }) => ok({ distribution: '', ...vhost.definition.echo }),
+    handle: ({ vhost }) => ok({ distribution: '', ...vhost.definition.echo }, ineffectiveKeys(vhost)),
   },
   {
     method: 'DELETE',
@@ -52,10 +54,15 @@ export const vhostRoutes: readonly Route[] = [
   },
 ];
 
+function ineffectiveKeys({ definition }: RunningVirtualHost): string[] {
+  return ineffectiveInVirtualHost(definition.config).map(({ key }) => key);
+}
+
 async function createOne(control: ControlPlane, definition: unknown): Promise<BatchItem> {
   try {
     const vhost = await control.createVirtualHost(definition);
-    return batchSuccess(vhost.definition.echo);
+    const inside = [...vhost.applications.values()].flatMap(({ definition: { config } }) => ineffectiveInApplication(config));
+    return batchSuccess(vhost.definition.echo, [...ineffectiveKeys(vhost), ...inside.map(({ key }) => `applications.${key}`)]);
   } catch (error) {
     return batchFailure(refusal(error, { vhost: nameIn(definition), app: '', failed: 'VHOST_NOT_SAVED' }));
   }

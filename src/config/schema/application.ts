@@ -1,19 +1,23 @@
 /** An application: a name under which streams live, and what happens to them. */
 import type { Static } from '@sinclair/typebox';
-import { boolean, choice, integer, list, NO_EFFECT, name, object, optional, path, text } from './field.ts';
+import { boolean, choice, integer, list, NO_EFFECT, name, needless, object, optional, path, text, unbuilt } from './field.ts';
 import { OutputProfilesSchema } from './output-profile.ts';
 import { ApplicationProvidersSchema } from './providers.ts';
 import { PublishersSchema } from './publishers.ts';
 
-const TranscodeWebhookSchema = object(`Asks a control server for the output profiles of every new stream: ${NO_EFFECT}`, {
-  enable: boolean('Turns it on'),
-  controlServerUrl: text('URL of the control server', { form: 'url' }),
-  secretKey: text('Key that signs the requests'),
-  timeout: integer('Gives up after this long, ms', { default: 1500, minimum: 1 }),
-  useLocalProfilesOnConnectionFailure: boolean('Uses the profiles configured here when the server cannot be reached', { default: true }),
-  useLocalProfilesOnServerDisallow: boolean('Uses the profiles configured here when the server refuses', { default: false }),
-  useLocalProfilesOnErrorResponse: boolean('Uses the profiles configured here when the server answers with an error', { default: false }),
-});
+const TranscodeWebhookSchema = object(
+  `Asks a control server for the output profiles of every new stream: ${NO_EFFECT}`,
+  {
+    enable: boolean('Turns it on'),
+    controlServerUrl: text('URL of the control server', { form: 'url' }),
+    secretKey: text('Key that signs the requests'),
+    timeout: integer('Gives up after this long, ms', { default: 1500, minimum: 1 }),
+    useLocalProfilesOnConnectionFailure: boolean('Uses the profiles configured here when the server cannot be reached', { default: true }),
+    useLocalProfilesOnServerDisallow: boolean('Uses the profiles configured here when the server refuses', { default: false }),
+    useLocalProfilesOnErrorResponse: boolean('Uses the profiles configured here when the server answers with an error', { default: false }),
+  },
+  unbuilt('the profiles configured here are used'),
+);
 /** The typed form of `<TranscodeWebhook>`, of no effect yet (`not-built.ts`); `timeout` in ms. */
 export type TranscodeWebhookConfig = Static<typeof TranscodeWebhookSchema>;
 
@@ -37,10 +41,14 @@ const SourceLossSchema = object('What becomes of a stream when its encoder goes 
   takeOverSilenceMs: integer('Silence of the first encoder that `afterSilence` asks for, ms', { default: 2000, minimum: 0 }),
 });
 
-const EventGeneratorSchema = object(`Sends events by a file of rules: ${NO_EFFECT}`, {
-  enable: boolean('Turns it on', { default: false }),
-  path: optional(path('The rules file')),
-});
+const EventGeneratorSchema = object(
+  `Sends events by a file of rules: ${NO_EFFECT}`,
+  {
+    enable: boolean('Turns it on', { default: false }),
+    path: optional(path('The rules file')),
+  },
+  unbuilt('no events are made'),
+);
 
 /** `<Application>`, also the body of the API's application routes. Only the name has to be given. */
 export const ApplicationSchema = object('An application', {
@@ -60,7 +68,10 @@ export const ApplicationSchema = object('An application', {
           }),
         ),
       },
-      { deprecated: 'outputProfiles.decodes and outputProfiles.hwaccels' },
+      {
+        deprecated: 'outputProfiles.decodes and outputProfiles.hwaccels',
+        ...needless('OutputProfiles/Decodes and OutputProfiles/HWAccels count'),
+      },
     ),
   ),
   persistentStreams: optional(
@@ -77,7 +88,7 @@ export const ApplicationSchema = object('An application', {
           { default: [] },
         ),
       },
-      { deprecated: 'sourceLoss' },
+      { deprecated: 'sourceLoss', ...unbuilt('a stream ends with its source unless SourceLoss keeps it') },
     ),
   ),
   sourceLoss: optional(SourceLossSchema),

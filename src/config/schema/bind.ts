@@ -4,10 +4,11 @@
  */
 import { isIP } from 'node:net';
 import type { Static } from '@sinclair/typebox';
-import { address, boolean, finishing, integer, list, NO_EFFECT, object, optional, port, ports, text } from './field.ts';
+import { address, boolean, finishing, integer, list, NO_EFFECT, needless, object, optional, port, ports, text, unbuilt } from './field.ts';
 
-const workerCount = integer('Workers; read for compatibility', { default: 1, minimum: 0 });
-const threadPerSocket = boolean('A thread for each socket; read for compatibility', { default: false });
+const WORKERS = needless('threads are shared by all ports');
+const workerCount = integer('Workers; read for compatibility', { default: 1, minimum: 0, ...WORKERS });
+const threadPerSocket = boolean('A thread for each socket; read for compatibility', { default: false, ...WORKERS });
 
 const plainPort = (description: string, protocol: string, number: number) => port(description, { protocols: [protocol], default: number });
 
@@ -29,24 +30,32 @@ const deliveryThreads = optional(
 );
 
 /** An HTTP server that opens both usual ports when neither is named. */
-function httpListener(description: string, plain: number, secure: number, xml?: string) {
+function httpListener(
+  description: string,
+  plain: number,
+  secure: number,
+  { xml, workers = deliveryThreads }: { xml?: string; workers?: typeof deliveryThreads } = {},
+) {
   const finish = finishing<HttpFinish>((value) => {
     if (value.port !== undefined || value.tlsPort !== undefined) return;
     value.port = plain;
     value.tlsPort = secure;
   });
   const text = `${description}; without any port ${plain} and ${secure} (TLS)`;
-  return object(text, { ...httpPorts, workerCount: deliveryThreads, threadPerSocket }, xml === undefined ? { finish } : { xml, finish });
+  return object(text, { ...httpPorts, workerCount: workers, threadPerSocket }, xml === undefined ? { finish } : { xml, finish });
 }
 
-const signalling = () => optional(httpListener('Signalling over WebSocket and HTTP', 3333, 3334));
+const signallingWorkers = optional(
+  integer('Workers; read for compatibility', { minimum: 0, maximum: 256, idle: { ...WORKERS.idle, quiet: 1 } }),
+);
+const signalling = () => optional(httpListener('Signalling over WebSocket and HTTP', 3333, 3334, { workers: signallingWorkers }));
 
 const IceCandidatesSchema = object('Where media is exchanged', {
   iceCandidate: list('Addresses as `<ip>:<ports>/udp`; `*` stands for all of the machine', text('Address'), { default: ['*:10000/udp'] }),
   tcpRelay: list('Addresses of the TURN relay over TCP, as `<ip>:<port>`', text('Address'), { default: [] }),
   tcpForce: boolean('Viewers are always told to use the relay', { default: false }),
-  tcpRelayWorkerCount: integer('Workers of the relay; read for compatibility', { default: 1, minimum: 0 }),
-  iceWorkerCount: integer('Workers; read for compatibility', { default: 1, minimum: 0 }),
+  tcpRelayWorkerCount: integer('Workers of the relay; read for compatibility', { default: 1, minimum: 0, ...WORKERS }),
+  iceWorkerCount: integer('Workers; read for compatibility', { default: 1, minimum: 0, ...WORKERS }),
   enableLinkLocalAddress: boolean('Also offers link-local addresses', { default: false }),
 });
 
@@ -165,7 +174,13 @@ export const BindSchema = object('Listeners', {
           { xml: 'RTMP' },
         ),
       ),
-      rtsp: optional(object(`RTSP: ${NO_EFFECT}`, { port: plainPort('Port', 'tcp', 554), workerCount, threadPerSocket }, { xml: 'RTSP' })),
+      rtsp: optional(
+        object(
+          `RTSP: ${NO_EFFECT}`,
+          { port: plainPort('Port', 'tcp', 554), workerCount, threadPerSocket },
+          { xml: 'RTSP', ...unbuilt('nobody can publish over RTSP') },
+        ),
+      ),
       srt: optional(object('SRT', srtMembers(9999), { xml: 'SRT' })),
       mpegts: optional(object('MPEG-TS', mpegtsMembers, { xml: 'MPEGTS' })),
       webrtc: optional(object('WebRTC', webrtcMembers, { xml: 'WebRTC' })),
@@ -176,8 +191,8 @@ export const BindSchema = object('Listeners', {
     'Egress',
     {
       ovt: optional(object('OVT', { port: plainPort('Port', 'tcp', 9000), workerCount, threadPerSocket }, { xml: 'OVT' })),
-      llhls: optional(httpListener('LL-HLS', 80, 443, 'LLHLS')),
-      hls: optional(httpListener('HLS', 80, 443, 'HLS')),
+      llhls: optional(httpListener('LL-HLS', 80, 443, { xml: 'LLHLS' })),
+      hls: optional(httpListener('HLS', 80, 443, { xml: 'HLS' })),
       thumbnail: optional(httpListener('Images', 80, 443)),
       webrtc: optional(object('WebRTC', webrtcMembers, { xml: 'WebRTC' })),
       srt: optional(object('SRT', srtMembers(9998), { xml: 'SRT' })),

@@ -9,6 +9,18 @@ export type LeafKind = 'address' | 'bitrate' | 'name' | 'path' | 'port' | 'ports
 /** Reports a rule broken by an object; `key` names the member at fault. The text reaches the API client as it is. */
 export type Fail = (message: string, key?: string) => void;
 
+/** Why a member that is read and checked does nothing (`ineffective.ts`). */
+export interface Idle {
+  /** What happens instead, in a few words. */
+  readonly why: string;
+  /** To come: what it does elsewhere is missing here. Without it nothing is missing. */
+  readonly unbuilt?: boolean;
+  /** The value that asks for nothing; default: the default of the member. */
+  readonly quiet?: unknown;
+  /** It only names something: it is in the list of the reference, and nobody is told. */
+  readonly label?: boolean;
+}
+
 /** What the reader needs beyond JSON schema. */
 export interface FieldNotes {
   /** Element name in XML; default: the key with its first letter in upper case. */
@@ -28,6 +40,8 @@ export interface FieldNotes {
   readonly protocols?: readonly string[];
   /** Still read, but no longer recommended: the text says what to use instead. */
   readonly deprecated?: string;
+  /** It has no effect. */
+  readonly idle?: Idle;
   /** Lists that an object shows even when they were not given. */
   readonly alwaysEchoed?: readonly string[];
   /** Rules between members, and completion of the typed value; runs after all members were read. */
@@ -50,7 +64,7 @@ interface NumberOptions extends FieldOptions<number> {
 }
 
 function split<T>(description: string, options: FieldOptions<T> & Record<string, unknown>): Record<string, unknown> {
-  const { xml, attribute, aliases, flatten, kind, form, refusal, protocols, deprecated, alwaysEchoed, finish, ...schema } = options;
+  const { xml, attribute, aliases, flatten, kind, form, refusal, protocols, deprecated, idle, alwaysEchoed, finish, ...schema } = options;
   const notes: Record<string, unknown> = {
     xml,
     attribute,
@@ -61,6 +75,7 @@ function split<T>(description: string, options: FieldOptions<T> & Record<string,
     refusal,
     protocols,
     deprecated,
+    idle,
     alwaysEchoed,
     finish,
   };
@@ -179,6 +194,16 @@ export const optional = Type.Optional;
 export function firstDuplicate(items: readonly { readonly name: string }[]): string | undefined {
   const names = new Set<string>();
   return items.find(({ name }) => names.size === names.add(name).size)?.name;
+}
+
+/** Notes of a member that is not built yet. `why`: what happens instead. */
+export function unbuilt(why: string): { readonly idle: Idle } {
+  return { idle: { why, unbuilt: true } };
+}
+
+/** Notes of a member that needs no effect here. `why`: what does its work. */
+export function needless(why: string): { readonly idle: Idle } {
+  return { idle: { why } };
 }
 
 /** Descriptions say it of elements that are read and checked, without which nothing may be served: what protects viewers or media (`not-built.ts`). */

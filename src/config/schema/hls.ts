@@ -1,10 +1,13 @@
 /** What LL-HLS and HLS have in common. */
 import type { Static } from '@sinclair/typebox';
 import { CrossDomainsSchema } from './cross-domains.ts';
-import { boolean, integer, list, object, optional, path, real, text } from './field.ts';
+import { boolean, integer, list, needless, object, optional, path, real, text, unbuilt } from './field.ts';
 
 /** Member `maxConnection` of every publisher that has it in the reference server. */
-export const maxConnection = integer('Most viewers at a time; 0 means no limit. Not built yet: `Limits` is', { default: 0 });
+export const maxConnection = integer('Most viewers at a time; 0 means no limit. Not built yet: `Limits` is', {
+  default: 0,
+  ...unbuilt('Limits are what holds'),
+});
 /** Member `createDefaultPlaylist` of the publishers that can make a playlist of their own. */
 export const createDefaultPlaylist = boolean('Makes a playlist even when the output profile declares none', { default: true });
 
@@ -32,20 +35,24 @@ const DumpSchema = object('Keeps the HLS output of matching streams as files', {
 /** The typed form of `<Dump>`: one for every stream whose name matches. */
 export type HlsDumpConfig = Static<typeof DumpSchema>;
 
-const maxAge = (what: string, seconds: number) =>
-  integer(`Cache-Control of ${what}, s; 0 forbids caching, -1 sends no header`, { default: seconds, minimum: -1 });
+const maxAge = (what: string, seconds: number, notes = {}) =>
+  integer(`Cache-Control of ${what}, s; 0 forbids caching, -1 sends no header`, { default: seconds, minimum: -1, ...notes });
 
-const CacheControlSchema = object(
-  'How long caches may keep answers',
-  {
-    masterPlaylistMaxAge: maxAge('multivariant playlists', 0),
-    chunklistMaxAge: maxAge('media playlists', 0),
-    chunklistWithDirectivesMaxAge: maxAge('media playlists asked for with delivery directives', 60),
-    segmentMaxAge: maxAge('segments', -1),
-    partialSegmentMaxAge: maxAge('parts', -1),
-  },
-  { default: {} },
-);
+const cacheControl = (directives = {}, parts = {}) =>
+  object(
+    'How long caches may keep answers',
+    {
+      masterPlaylistMaxAge: maxAge('multivariant playlists', 0),
+      chunklistMaxAge: maxAge('media playlists', 0),
+      chunklistWithDirectivesMaxAge: maxAge('media playlists asked for with delivery directives', 60, directives),
+      segmentMaxAge: maxAge('segments', -1),
+      partialSegmentMaxAge: maxAge('parts', -1, parts),
+    },
+    { default: {} },
+  );
+const CacheControlSchema = cacheControl();
+/** `<CacheControl>` in `<HLS>`, whose playlists know neither delivery directives nor parts. */
+export const HlsCacheControlSchema = cacheControl(needless('HLS has no delivery directives'), needless('HLS has no parts'));
 /** The typed form of `<CacheControl>`: seconds for each kind of answer; 0 forbids caching, -1 sends no header. */
 export type CacheControlConfig = Static<typeof CacheControlSchema>;
 

@@ -2,7 +2,7 @@
 import type { Static } from '@sinclair/typebox';
 import { TOKEN_RULE, tokenDigest } from '../../util/token-digest.ts';
 import { CrossDomainsSchema } from './cross-domains.ts';
-import { as, boolean, choice, type Fail, finishing, list, object, optional, path, text } from './field.ts';
+import { as, boolean, choice, type Fail, finishing, list, needless, object, optional, path, text } from './field.ts';
 import { TlsSchema } from './tls.ts';
 
 interface TokenFinish {
@@ -50,10 +50,14 @@ const ManagersApiSchema = object(
     ),
     crossDomains: optional(CrossDomainsSchema),
     storage: optional(
-      object('Read for compatibility', {
-        enabled: boolean('Read for compatibility', { default: true }),
-        path: path('Read for compatibility', { default: 'conf/api_data' }),
-      }),
+      object(
+        'Read for compatibility',
+        {
+          enabled: boolean('Read for compatibility', { default: true }),
+          path: path('Read for compatibility', { default: 'conf/api_data' }),
+        },
+        needless('what the API creates is in the state folder'),
+      ),
     ),
   },
   { xml: 'API', default: {}, finish: finishing<ApiFinish>(distinctTokens) },

@@ -1,6 +1,6 @@
 /** Subtitles and image overlays of all output profiles of an application. */
 import type { Static } from '@sinclair/typebox';
-import { boolean, choice, finishing, integer, list, NO_EFFECT, object, optional, path, text } from './field.ts';
+import { boolean, choice, finishing, integer, list, NO_EFFECT, object, optional, path, text, unbuilt } from './field.ts';
 
 /** `<Transcription>`, of no effect yet (`not-built.ts`). */
 const TranscriptionSchema = object('Makes the subtitles from speech', {
@@ -36,6 +36,7 @@ export const SubtitlesSchema = object(
     ),
   },
   {
+    ...unbuilt('there are none'),
     finish: finishing<SubtitlesFinish>((value, fail) => {
       if (!value.enable) return;
       if (value.rendition.length === 0) return fail('Subtitle is enabled but no renditions are defined', 'rendition');
@@ -53,10 +54,14 @@ export type SubtitlesConfig = Static<typeof SubtitlesSchema>;
 export const MediaOptionsSchema = object('Subtitles and overlays', {
   subtitles: optional(SubtitlesSchema),
   overlays: optional(
-    object(`Images laid over the video: ${NO_EFFECT}`, {
-      enable: boolean('Turns them on', { default: false }),
-      path: optional(path('The map file')),
-    }),
+    object(
+      `Images laid over the video: ${NO_EFFECT}`,
+      {
+        enable: boolean('Turns them on', { default: false }),
+        path: optional(path('The map file')),
+      },
+      unbuilt('frames are as they come'),
+    ),
   ),
 });
 /** The typed form of `<MediaOptions>`; what is undefined is off. */

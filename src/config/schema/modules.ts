@@ -1,6 +1,6 @@
 /** Parts of the server that can be turned on and off. */
 import type { Static } from '@sinclair/typebox';
-import { boolean, integer, NO_EFFECT, object } from './field.ts';
+import { boolean, integer, NO_EFFECT, object, unbuilt } from './field.ts';
 
 const enable = (on: boolean) => boolean('Turns it on', { default: on });
 const module = (description: string, on: boolean, xml?: string) =>
@@ -15,7 +15,7 @@ export const ModulesSchema = object(
     p2p: object(
       `Viewers serve each other: ${NO_EFFECT}`,
       { enable: enable(false), maxClientPeersPerHostPeer: integer('Viewers served by one viewer', { default: 2, minimum: 0 }) },
-      { xml: 'P2P', default: {} },
+      { xml: 'P2P', default: {}, ...unbuilt('viewers do not serve each other') },
     ),
     recovery: object(
       `Removes streams that cannot keep up: ${NO_EFFECT}`,
@@ -23,10 +23,10 @@ export const ModulesSchema = object(
         enable: enable(false),
         deleteLazyStreamTimeout: integer('After this long with queues over their limit, ms; 0 means never', { default: 0, minimum: 0 }),
       },
-      { default: {} },
+      { default: {}, ...unbuilt('streams that cannot keep up drop frames and stay') },
     ),
     dynamicAppRemoval: module('Removes applications made from a template once they have no streams', false),
-    etag: module(`ETag headers: ${NO_EFFECT}`, false, 'ETag'),
+    etag: object(`ETag headers: ${NO_EFFECT}`, { enable: enable(false) }, { xml: 'ETag', default: {}, ...unbuilt('answers have no ETag') }),
     transcoder: object(
       'Processes that encode',
       {

@@ -2,7 +2,23 @@
 import type { Static } from '@sinclair/typebox';
 import { AddressSet } from '../../util/address-set.ts';
 import { CrossDomainsSchema } from './cross-domains.ts';
-import { as, boolean, choice, type Fail, finishing, integer, list, NO_EFFECT, name, object, optional, path, ports, text } from './field.ts';
+import {
+  as,
+  boolean,
+  choice,
+  type Fail,
+  finishing,
+  integer,
+  list,
+  NO_EFFECT,
+  name,
+  object,
+  optional,
+  path,
+  ports,
+  text,
+  unbuilt,
+} from './field.ts';
 
 interface Common {
   timestampMode?: 'ZeroBased' | 'Original';
@@ -14,7 +30,10 @@ function commonRules(value: Common): void {
 }
 
 const common = {
-  maxConnection: integer('Most connections at a time; 0 means no limit. Not built yet: `Limits` is', { default: 0 }),
+  maxConnection: integer('Most connections at a time; 0 means no limit. Not built yet: `Limits` is', {
+    default: 0,
+    ...unbuilt('Limits are what holds'),
+  }),
   timestampMode: optional(
     choice(
       '`ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent lets the provider choose',
@@ -73,27 +92,31 @@ export const RtmpProviderSchema = object(
     blockDuplicateStreamName: blockDuplicate,
     passthroughOutputProfile: passthroughProfile,
     eventGenerator: optional(
-      object(`Turns AMF data messages into ID3 events: ${NO_EFFECT}`, {
-        event: list(
-          'Rules, tried in order',
-          object('One rule', {
-            trigger: text('Name of the AMF message and member that fires the rule'),
-            hLSID3v2: optional(
-              object(
-                'The ID3v2 event to make',
-                {
-                  eventType: choice('Tracks that carry the event', ['video', 'audio', 'both']),
-                  frameType: text('ID3 frame, e.g. `TXXX`'),
-                  info: optional(text('Description inside the frame')),
-                  data: text('Content of the frame'),
-                },
-                { aliases: ['hlsID3v2', 'hlsId3v2'] },
+      object(
+        `Turns AMF data messages into ID3 events: ${NO_EFFECT}`,
+        {
+          event: list(
+            'Rules, tried in order',
+            object('One rule', {
+              trigger: text('Name of the AMF message and member that fires the rule'),
+              hLSID3v2: optional(
+                object(
+                  'The ID3v2 event to make',
+                  {
+                    eventType: choice('Tracks that carry the event', ['video', 'audio', 'both']),
+                    frameType: text('ID3 frame, e.g. `TXXX`'),
+                    info: optional(text('Description inside the frame')),
+                    data: text('Content of the frame'),
+                  },
+                  { aliases: ['hlsID3v2', 'hlsId3v2'] },
+                ),
               ),
-            ),
-          }),
-          { default: [] },
-        ),
-      }),
+            }),
+            { default: [] },
+          ),
+        },
+        unbuilt('no events are made'),
+      ),
     ),
   },
   { xml: 'RTMP', ...pushRules },
@@ -197,7 +220,8 @@ export const FileProviderSchema = object(
 /** The typed form of `<FILE>` in `<Providers>`. Without `rootPath` only `Server/Storage/AllowedRoots` says what may be played. */
 export type FileProviderConfig = Static<typeof FileProviderSchema>;
 
-const pulled = (description: string, type: string, xml: string) => object(description, noSilence, { xml, ...noSilenceRules(type) });
+const pulled = (description: string, type: string, xml: string, notes = {}) =>
+  object(description, noSilence, { xml, ...noSilenceRules(type), ...notes });
 
 /** Everything that may bring a stream in. */
 export const ProvidersSchema = object('What brings streams in; a provider that is listed is enabled', {
@@ -212,7 +236,7 @@ export const ProvidersSchema = object('What brings streams in; a provider that i
       { xml: 'RTSPPull', ...noSilenceRules('RtspPull') },
     ),
   ),
-  rtsp: optional(pulled(`Takes streams published over RTSP: ${NO_EFFECT}`, 'Rtsp', 'RTSP')),
+  rtsp: optional(pulled(`Takes streams published over RTSP: ${NO_EFFECT}`, 'Rtsp', 'RTSP', unbuilt('nobody can publish over RTSP'))),
   mpegts: optional(MpegtsProviderSchema),
   file: optional(FileProviderSchema),
   schedule: optional(
@@ -223,14 +247,14 @@ export const ProvidersSchema = object('What brings streams in; a provider that i
         mediaRootDir: path('Directory of the media files'),
         scheduleFilesDir: path('Directory of the schedule files'),
       },
-      { ...noSilenceRules('Scheduled') },
+      { ...noSilenceRules('Scheduled'), ...unbuilt('no scheduled channel plays') },
     ),
   ),
   multiplex: optional(
     object(
       `Combines streams into one: ${NO_EFFECT}`,
       { ...common, packetSilenceTimeoutMs: silence(0), muxFilesDir: path('Directory of the mux files') },
-      { ...pushRules },
+      { ...pushRules, ...unbuilt('no multiplex channel plays') },
     ),
   ),
 });

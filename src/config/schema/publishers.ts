@@ -1,8 +1,8 @@
 /** What serves the streams of an application. A publisher whose object is present, even empty, is enabled. */
 import type { Static } from '@sinclair/typebox';
 import { CrossDomainsSchema } from './cross-domains.ts';
-import { boolean, choice, finishing, integer, object, optional, path, REFUSED, real, text } from './field.ts';
-import { createDefaultPlaylist, hlsCommon, maxConnection } from './hls.ts';
+import { boolean, choice, finishing, integer, needless, object, optional, path, REFUSED, real, text, unbuilt } from './field.ts';
+import { createDefaultPlaylist, HlsCacheControlSchema, hlsCommon, maxConnection } from './hls.ts';
 
 /** `<LLHLS>` in `<Publishers>`: fMP4 segments in parts (rfc8216bis). `<DRM>` that is enabled is refused (`not-built.ts`). */
 export const LlhlsSchema = object(
@@ -29,7 +29,7 @@ export const LlhlsSchema = object(
 export type LlhlsConfig = Static<typeof LlhlsSchema>;
 
 /** `<HLS>` in `<Publishers>`: version 3 playlists of MPEG-TS segments (RFC 8216). */
-export const HlsSchema = object('Serves HLS (MPEG-TS)', { ...hlsCommon }, { xml: 'HLS' });
+export const HlsSchema = object('Serves HLS (MPEG-TS)', { ...hlsCommon, cacheControl: HlsCacheControlSchema }, { xml: 'HLS' });
 /** The typed form of `<HLS>`; durations in seconds. */
 export type HlsConfig = Static<typeof HlsSchema>;
 
@@ -41,7 +41,7 @@ export const WebrtcPublisherSchema = object(
     timeout: integer('Gives up a viewer whose ICE is silent for this long, ms', { default: 30_000, minimum: 0 }),
     rtx: boolean('Sends lost packets again', { default: false }),
     ulpfec: boolean('Adds forward error correction (RED and ULPFEC)', { default: false }),
-    jitterBuffer: boolean('Evens out when frames leave. Not built yet', { default: false }),
+    jitterBuffer: boolean('Evens out when frames leave. Not built yet', { default: false, ...unbuilt('frames leave as they come') }),
     playoutDelay: optional(
       object('Asks players for a delay', {
         min: integer('Least delay, ms', { minimum: 0 }),
@@ -124,12 +124,14 @@ interface PublishersFinish {
   mPEGTSPush?: unknown;
 }
 
+const WORKERS = needless('threads are shared by all applications');
+
 /** Everything that may serve a stream. */
 export const PublishersSchema = object(
   'What serves streams; a publisher that is listed is enabled',
   {
-    appWorkerCount: integer('Workers of the application; read for compatibility', { default: 1, minimum: 0 }),
-    streamWorkerCount: integer('Workers of each stream; read for compatibility', { default: 8, minimum: 0 }),
+    appWorkerCount: integer('Workers of the application; read for compatibility', { default: 1, minimum: 0, ...WORKERS }),
+    streamWorkerCount: integer('Workers of each stream; read for compatibility', { default: 8, minimum: 0, ...WORKERS }),
     delayBufferTimeMs: integer(
       'Delays all output by this much, ms; a stream holds at most 256 MiB for it and then drops what comes, video up to the next keyframe. ' +
         'The end of a source shows the rest at once; a stream that is deleted or refused drops it',

@@ -3,21 +3,27 @@ import type { Static } from '@sinclair/typebox';
 import { AlertSchema } from './alert.ts';
 import { BindSchema } from './bind.ts';
 import { CrossDomainsSchema } from './cross-domains.ts';
-import { address, boolean, choice, finishing, firstDuplicate, integer, list, object, optional, text } from './field.ts';
+import { address, boolean, choice, finishing, firstDuplicate, integer, list, needless, object, optional, text } from './field.ts';
 import { LimitsSchema, TrustedProxiesSchema } from './limits.ts';
 import { ManagersSchema } from './managers.ts';
 import { ModulesSchema } from './modules.ts';
 import { VirtualHostSchema } from './virtual-host.ts';
 
-const AnalyticsSchema = object('Read for compatibility, nothing is sent', {
-  userKey: optional(text('Read for compatibility')),
-  forwarding: optional(
-    object('Read for compatibility', {
-      enable: boolean('Read for compatibility', { default: false }),
-      collector: optional(text('Read for compatibility')),
-    }),
-  ),
-});
+const LABEL = { idle: { why: 'it only names the server', label: true } };
+
+const AnalyticsSchema = object(
+  'Read for compatibility, nothing is sent',
+  {
+    userKey: optional(text('Read for compatibility')),
+    forwarding: optional(
+      object('Read for compatibility', {
+        enable: boolean('Read for compatibility', { default: false }),
+        collector: optional(text('Read for compatibility')),
+      }),
+    ),
+  },
+  needless('nothing is sent'),
+);
 
 const StorageSchema = object(
   'Where the server may write what the API asks for: recordings and HLS dumps',
@@ -42,8 +48,8 @@ export const ServerSchema = object(
   'The server',
   {
     version: integer('Version of the file format: 8, 9 or 10', { attribute: 'version', minimum: 8, maximum: 10 }),
-    name: text('Name of the server', { default: '' }),
-    type: choice('Role of the server', ['origin', 'edge'], { refusal: (value) => `Unknown type: ${value}` }),
+    name: text('Name of the server', { default: '', ...LABEL }),
+    type: choice('Role of the server', ['origin', 'edge'], { refusal: (value) => `Unknown type: ${value}`, ...LABEL }),
     ip: list(
       'Addresses to listen on: `*` is all of IPv4, `::` all of IPv6, and where no other address is named all of IPv4 too',
       address('Address'),

@@ -3,7 +3,7 @@ import type { Static } from '@sinclair/typebox';
 import { AdmissionWebhooksSchema, SignedPolicySchema } from './access.ts';
 import { ApplicationSchema } from './application.ts';
 import { CrossDomainsSchema } from './cross-domains.ts';
-import { as, boolean, finishing, firstDuplicate, integer, list, name, object, optional, text } from './field.ts';
+import { as, boolean, finishing, firstDuplicate, integer, list, name, needless, object, optional, text } from './field.ts';
 import { TlsSchema } from './tls.ts';
 
 /** `<Names>`: one name in each `<Name>`. */
@@ -92,13 +92,21 @@ export const VirtualHostSchema = object(
   'A virtual host',
   {
     name: name('Name of the virtual host, unique'),
-    distribution: text('Label that groups the same virtual host over several servers', { default: 'ovenmediaengine.com' }),
+    distribution: text('Label that groups the same virtual host over several servers', {
+      default: 'ovenmediaengine.com',
+      idle: { why: 'it only names the virtual host', label: true },
+    }),
     host: optional(HostSchema),
     signedPolicy: optional(SignedPolicySchema),
     admissionWebhooks: optional(AdmissionWebhooksSchema),
     origins: optional(OriginsSchema),
     originMapStore: optional(OriginMapStoreSchema),
-    crossDomains: optional(as(CrossDomainsSchema, 'Has no effect', { deprecated: 'Defaults/CrossDomains or those of a publisher' })),
+    crossDomains: optional(
+      as(CrossDomainsSchema, 'Has no effect', {
+        deprecated: 'Defaults/CrossDomains or those of a publisher',
+        ...needless('Defaults/CrossDomains and those of publishers count'),
+      }),
+    ),
     applications: list('Applications', ApplicationSchema, { flatten: 'application', default: [] }),
   },
   {

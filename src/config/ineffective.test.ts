@@ -1,0 +1,202 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { applicationDefaults, defaultServerFile, loadServerConfig, readApplication } from './index.ts';
+import { allSentences, applicationSentences, ineffectiveInApplication, serverSentences } from './ineffective.ts';
+import { unprotected } from './not-built.ts';
+import { ApplicationSchema } from './schema/application.ts';
+import { BindSchema } from './schema/bind.ts';
+import { NO_EFFECT, REFUSED } from './schema/field.ts';
+import { MediaOptionsSchema } from './schema/media-options.ts';
+import { ModulesSchema } from './schema/modules.ts';
+import { ProvidersSchema } from './schema/providers.ts';
+import { LlhlsSchema } from './schema/publishers.ts';
+import { ServerSchema } from './schema/server.ts';
+import { VirtualHostSchema } from './schema/virtual-host.ts';
+
+const CLUSTER = new URL('../../test/fixtures/config/cluster-origin.xml', import.meta.url).pathname;
+
+function said(file: string): string[] {
+  return allSentences(loadServerConfig(file).config);
+}
+
+test('the configuration that comes with the package asks for nothing that is not built', () => {
+  expect(said(defaultServerFile)).toEqual([]);
+});
+
+test('what an existing configuration relies on is told, with what happens instead', () => {
+  expect(said(CLUSTER)).toEqual([
+    'Server: Modules/Recovery is not built yet: streams that cannot keep up drop frames and stay',
+    'Server: Bind/Providers/RTMP/ThreadPerSocket has no effect: threads are shared by all ports',
+    'Server: Bind/Providers/RTSP is not built yet: nobody can publish over RTSP',
+    'Server: Bind/Providers/SRT/ThreadPerSocket has no effect: threads are shared by all ports',
+    'Server: Bind/Publishers/SRT/ThreadPerSocket has no effect: threads are shared by all ports',
+    'Server: Managers/API/Storage has no effect: what the API creates is in the state folder',
+    'Server: Alert is not built yet: no alerts are sent',
+    'Server: Analytics has no effect: nothing is sent',
+    "application 'default/app': OutputProfiles/MediaOptions/Subtitles is not built yet: there are none",
+    "application 'default/app': Providers/Schedule is not built yet: no scheduled channel plays",
+    "application 'default/app': Providers/Multiplex is not built yet: no multiplex channel plays",
+    "application 'default/*': PersistentStreams is not built yet: a stream ends with its source unless SourceLoss keeps it",
+  ]);
+});
+
+test('the reference says the same of each element', () => {
+  const { admissionWebhooks } = VirtualHostSchema.properties;
+  const { schedule, multiplex, rtmp } = ProvidersSchema.properties;
+  const { p2p, recovery, etag } = ModulesSchema.properties;
+  const { eventGenerator, transcodeWebhook } = ApplicationSchema.properties;
+  const { subtitles, overlays } = MediaOptionsSchema.properties;
+  const refused = [admissionWebhooks, LlhlsSchema.properties.dRM];
+  const idle = [
+    ...[ServerSchema.properties.alert, BindSchema.properties.providers.properties.rtsp, p2p, recovery, etag, schedule, multiplex],
+    ...[rtmp.properties.eventGenerator, eventGenerator, transcodeWebhook, subtitles, overlays],
+  ];
+  for (const [elements, said] of [
+    [refused, REFUSED],
+    [idle, NO_EFFECT],
+  ] as const) {
+    expect(elements.filter(({ description }) => description?.endsWith(`: ${said}`) !== true)).toEqual([]);
+  }
+});
+
+test('everything that is not built is told, and marked in the reference', () => {
+  const { config } = loadServerConfig(CLUSTER);
+  const { typed: application } = readApplication({
+    name: 'app',
+    type: 'live',
+    providers: {
+      ...{ schedule: { mediaRootDir: 'm', scheduleFilesDir: 's' }, multiplex: { muxFilesDir: 'm' }, srt: { maxConnection: 10 } },
+      rtmp: { eventGenerator: { event: [] } },
+    },
+    publishers: { webrtc: { jitterBuffer: true }, hls: { maxConnection: 1 }, ovt: { maxConnection: 0 } },
+    outputProfiles: { mediaOptions: { overlays: { enable: true } } },
+    persistentStreams: { stream: [{ name: 'a' }] },
+    eventGenerator: { enable: true },
+  });
+  const sentences = [
+    ...serverSentences({
+      ...config,
+      modules: { ...config.modules, p2p: { ...config.modules.p2p, enable: true }, etag: { enable: true } },
+    }),
+    ...applicationSentences('default', application),
+    ...said(CLUSTER),
+    ...config.virtualHosts.flatMap(unprotected),
+  ];
+  const elements = sentences.flatMap((sentence) => /: (\S+) is not built yet/.exec(sentence)?.[1] ?? []);
+  for (const element of ['Publishers/WebRTC/JitterBuffer', 'Publishers/HLS/MaxConnection']) {
+    expect(elements).toContain(element);
+  }
+  expect(elements).toContain('Providers/SRT/MaxConnection');
+  expect(elements).not.toContain('Publishers/OVT/MaxConnection');
+  const reference = readFileSync(new URL('../../docs/reference/configuration.md', import.meta.url), 'utf8');
+  const unmarked = elements.filter(
+    (element) => !new RegExp(`^\\| \`${element.split('/').at(-1)}\` .*[Nn]ot built yet`, 'm').test(reference),
+  );
+  expect(unmarked).toEqual([]);
+});
+
+/** Keys that an application with these members is told of. */
+function keysOf(members: object): string[] {
+  const { typed } = readApplication({ name: 'app', type: 'live', ...members });
+  return ineffectiveInApplication(typed).map(({ key }) => key);
+}
+
+function profileWith(encodes: object, hwaccels?: object): object {
+  const outputProfile = [{ name: 'p', outputStreamName: '${OriginStreamName}', encodes }];
+  return { outputProfiles: { ...(hwaccels !== undefined && { hwaccels }), outputProfile } };
+}
+
+test.each<[string, object, string[]]>([
+  ['providers that nobody can publish to', { providers: { rtsp: {}, rtmp: {} } }, ['providers.rtsp']],
+  ['limits of connections', { providers: { srt: { maxConnection: 3 } } }, ['providers.srt.maxConnection']],
+  ['limits that are none', { providers: { srt: { maxConnection: 0 } } }, []],
+  ['workers', { publishers: { appWorkerCount: 4, streamWorkerCount: 8 } }, ['publishers.appWorkerCount']],
+  [
+    'caching of what HLS does not have',
+    { publishers: { hls: { cacheControl: { chunklistWithDirectivesMaxAge: 1, partialSegmentMaxAge: 5, segmentMaxAge: 5 } } } },
+    ['publishers.hls.cacheControl.chunklistWithDirectivesMaxAge', 'publishers.hls.cacheControl.partialSegmentMaxAge'],
+  ],
+  ['caching of what LL-HLS has', { publishers: { llhls: { cacheControl: { partialSegmentMaxAge: 5 } } } }, []],
+  [
+    'query values without a default',
+    {
+      publishers: {
+        llhls: {
+          defaultQueryString: {
+            queries: [
+              { key: '_hls_LEGACY', value: 'YES' },
+              { key: 'token', value: 'x' },
+            ],
+          },
+        },
+        hls: { defaultQueryString: { queries: [{ key: '_HLS_legacy', value: 'YES' }] } },
+      },
+    },
+    ['publishers.llhls.defaultQueryString', 'publishers.hls.defaultQueryString'],
+  ],
+  ['query values with one', { publishers: { hls: { defaultQueryString: { queries: [{ key: '_HLS_rewind', value: 'NO' }] } } } }, []],
+  [
+    'hardware that this server does not have',
+    profileWith({}, { encoder: { enable: true, modules: 'nv:1,xma' }, decoder: { enable: true, modules: 'nilogan:0' } }),
+    ['outputProfiles.hwaccels.decoder.modules', 'outputProfiles.hwaccels.encoder.modules'],
+  ],
+  ['hardware that is off', profileWith({}, { encoder: { enable: false, modules: 'xma' } }), []],
+  [
+    'what an encoder does not take',
+    profileWith({
+      videos: [
+        { codec: 'vp8', bitrate: 1, profile: 'main', bFrames: 2 },
+        { codec: 'h264', bitrate: 1, modules: 'vaapi:1', preset: 'slow', lookahead: 10, profile: 'high' },
+        { codec: 'h265', bitrate: 1, modules: 'nilogan', preset: 'slow', lookahead: 10, bFrames: 1 },
+      ],
+    }),
+    ['modules', 'profile', 'bFrames', 'preset', 'lookahead'].map((key) => `outputProfiles.outputProfile.encodes.videos.${key}`),
+  ],
+  [
+    'what an encoder takes',
+    profileWith(
+      { videos: [{ codec: 'h264', bitrate: 1, modules: 'nv:1,x264', preset: 'slow', lookahead: 10, profile: 'high', bFrames: 2 }] },
+      { encoder: { enable: true, modules: 'nv' } },
+    ),
+    [],
+  ],
+  [
+    'what the hardware of the application does not take',
+    profileWith({ videos: [{ codec: 'h264', bitrate: 1, lookahead: 5 }] }, { encoder: { enable: true, modules: 'qsv' } }),
+    ['outputProfiles.outputProfile.encodes.videos.lookahead'],
+  ],
+  ['what a bypass does not need', profileWith({ videos: [{ bypass: true, profile: 'main', codec: 'vp8' }] }), []],
+])('told: %s', (_what, members, keys) => {
+  expect(keysOf(members)).toEqual(keys);
+});
+
+test.each([
+  [true, ['outputProfiles.outputProfile.playlists.options.enableSubtitles']],
+  [false, []],
+])('subtitles that a playlist asks for are told while there are none: %s', (enableSubtitles, keys) => {
+  const playlists = [
+    { fileName: 'a', options: { enableSubtitles } },
+    { fileName: 'b', options: { enableSubtitles } },
+  ];
+  const encodes = { videos: [{ bypass: true }] };
+  const outputProfiles = { outputProfile: [{ name: 'p', outputStreamName: 'o', encodes, playlists }] };
+  expect(keysOf({ outputProfiles })).toEqual(keys);
+  expect(
+    keysOf({ outputProfiles: { outputProfile: [{ name: 'p', outputStreamName: 'o', encodes, playlists: [{ fileName: 'a' }] }] } }),
+  ).toEqual([]);
+});
+
+test('an application with the defaults of the API is told of nothing, and elements are those of the file', () => {
+  const { typed } = readApplication(applicationDefaults({ name: 'app', type: 'live' }));
+  expect(ineffectiveInApplication(typed)).toEqual([]);
+  const { typed: other } = readApplication({
+    name: 'app',
+    type: 'live',
+    publishers: { webrtc: { jitterBuffer: true } },
+    ...profileWith({ images: [{ codec: 'jpeg', modules: 'xma' }] }),
+  });
+  expect(applicationSentences('v', other)).toEqual([
+    "application 'v/app': Publishers/WebRTC/JitterBuffer is not built yet: frames leave as they come",
+    "application 'v/app': OutputProfiles/OutputProfile/Encodes/Image/Modules has no effect: xma cannot be used: the next module is tried, software at last",
+  ]);
+});
