@@ -29,6 +29,7 @@ const ROOMS: readonly string[] = [
   'delivery-views.ts',
   'delivery-worker.ts',
   'monitoring',
+  'hooks',
   'findings',
   'api',
   'server.ts',

@@ -36,6 +36,7 @@ import type { ServedHost } from './delivery/thread-protocol.ts';
 import { CertificateStore } from './delivery/tls/certificate-store.ts';
 import { tellFindings } from './findings/findings.ts';
 import { optionFindings } from './findings/option-findings.ts';
+import { TranscodeWebhook } from './hooks/transcode-webhook.ts';
 import { startFiles } from './services/file/file-service.ts';
 import { startHls } from './services/hls/hls-service.ts';
 import { startMpegts } from './services/mpegts/mpegts-service.ts';
@@ -209,6 +210,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   const orchestrator = new Orchestrator({
     ...{ clock, logger, queues, store, publishers, transcoder },
     ...limits.perApplication,
+    adviserOf: (webhook) => new TranscodeWebhook(webhook, logger),
     onHostsChanged: (virtualHosts) => {
       const hosts = virtualHosts.map(servedHostOf);
       access.follow(hosts);

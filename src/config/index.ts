@@ -12,6 +12,7 @@ export {
   type Resource,
   readApplication,
   readOutputProfile,
+  readOutputProfiles,
   readVirtualHost,
   type VirtualHostResource,
 } from './resources.ts';

@@ -44,12 +44,12 @@ test('the reference says the same of each element', () => {
   const { admissionWebhooks } = VirtualHostSchema.properties;
   const { schedule, multiplex, rtmp } = ProvidersSchema.properties;
   const { p2p, recovery, etag } = ModulesSchema.properties;
-  const { eventGenerator, transcodeWebhook } = ApplicationSchema.properties;
+  const { eventGenerator } = ApplicationSchema.properties;
   const { subtitles, overlays } = MediaOptionsSchema.properties;
   const refused = [admissionWebhooks, LlhlsSchema.properties.dRM];
   const idle = [
     ...[ServerSchema.properties.alert, BindSchema.properties.providers.properties.rtsp, p2p, recovery, etag, schedule, multiplex],
-    ...[rtmp.properties.eventGenerator, eventGenerator, transcodeWebhook, subtitles, overlays],
+    ...[rtmp.properties.eventGenerator, eventGenerator, subtitles, overlays],
   ];
   for (const [elements, said] of [
     [refused, REFUSED],

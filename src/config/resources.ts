@@ -4,7 +4,7 @@ import { JsonSource } from './json-source.ts';
 import { ConfigError } from './problem.ts';
 import { type Echo, type EchoObject, readObject } from './reader.ts';
 import { type ApplicationConfig, ApplicationSchema } from './schema/application.ts';
-import { type OutputProfileConfig, OutputProfileSchema } from './schema/output-profile.ts';
+import { type OutputProfileConfig, OutputProfileSchema, type OutputProfilesConfig, OutputProfilesSchema } from './schema/output-profile.ts';
 import { type VirtualHostConfig, VirtualHostSchema } from './schema/virtual-host.ts';
 import type { Reading } from './source.ts';
 
@@ -49,6 +49,11 @@ function refuseTemplate({ name }: ApplicationConfig): void {
 /** Reads an output profile. Throws `ConfigError`. */
 export function readOutputProfile(json: unknown, options: ReadOptions = {}): Resource<OutputProfileConfig> {
   return read<OutputProfileConfig>(OutputProfileSchema, json, 'outputProfile', options);
+}
+
+/** Reads the output profiles of an application as a control server gives them, with what they share. Throws `ConfigError`. */
+export function readOutputProfiles(json: unknown, options: ReadOptions = {}): Resource<OutputProfilesConfig> {
+  return read<OutputProfilesConfig>(OutputProfilesSchema, json, 'outputProfiles', options);
 }
 
 /** Separates the echoes of the applications from that of their virtual host. */

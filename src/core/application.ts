@@ -1,4 +1,4 @@
-import type { ApplicationConfig } from '../config/index.ts';
+import type { ApplicationConfig, OutputProfilesConfig } from '../config/index.ts';
 import type { Track } from '../media/track.ts';
 import type { Clock } from '../util/clock.ts';
 import { showHidden } from '../util/hidden-characters.ts';
@@ -13,11 +13,12 @@ import { type EnabledPublisher, OutboundStream } from './outbound-stream.ts';
 import { PASSTHROUGH_PROFILE } from './output-profile.ts';
 import type { Playlist } from './playlist.ts';
 import { buildPlaylist } from './playlist-builder.ts';
+import type { AdviserSource, ProfileAdviser } from './profile-advice.ts';
 import type { Publisher } from './publishing.ts';
 import type { QueueRegistry } from './queue-registry.ts';
 import { isAddressableName } from './stream-address.ts';
 import { StreamArrivals } from './stream-arrivals.ts';
-import { type Outputs, StreamOutputs } from './stream-outputs.ts';
+import { type OutputPlan, type Outputs, StreamOutputs } from './stream-outputs.ts';
 import { TrafficMeter } from './traffic-meter.ts';
 import type { Transcoder } from './transcoding.ts';
 
@@ -73,6 +74,8 @@ export interface ApplicationContext {
   readonly maxStreams?: number;
   /** Somebody was refused because of it. */
   readonly onFull?: (application: Application) => void;
+  /** Who says what is to be made of the streams of an application that asks for it; absent: nobody is asked. */
+  readonly adviserOf?: AdviserSource;
   /** Numbers for streams, unique while the server runs. */
   readonly nextStreamId: () => number;
 }
@@ -92,6 +95,8 @@ export class Application {
     isComing: (name) => this.hasStream(name),
   });
   readonly #publishers: readonly EnabledPublisher[];
+  /** Null: what is made of streams stands in the configuration. */
+  readonly #adviser: ProfileAdviser | null;
   #closed = false;
 
   constructor(vhost: string, definition: Definition<ApplicationConfig>, parentMeter: TrafficMeter, context: ApplicationContext) {
@@ -101,6 +106,8 @@ export class Application {
     this.#context = context;
     this.#logger = context.logger.child({ vhost, app: this.name });
     this.meter = new TrafficMeter(context.clock, parentMeter);
+    const { transcodeWebhook } = definition.config;
+    this.#adviser = transcodeWebhook?.enable === true ? (context.adviserOf?.(transcodeWebhook) ?? null) : null;
     const settings: Partial<Record<string, unknown>> = definition.config.publishers ?? {};
     this.#publishers = Array.from(context.publishers.values(), (publisher) => ({
       publisher,
@@ -177,6 +184,7 @@ export class Application {
     if (this.#closed) return;
     this.#closed = true;
     for (const stream of [...this.#streams.values()]) stream.terminate(reason);
+    this.#adviser?.close();
     this.meter.retire();
   }
 
@@ -274,19 +282,16 @@ export class Application {
   }
 
   #createOutputs(inbound: InboundStream): StreamOutputs {
-    const { outputProfiles } = this.definition.config;
-    const profiles = this.#isPassthrough(inbound) ? [PASSTHROUGH_PROFILE] : (outputProfiles?.outputProfile ?? []);
-    const { encoder, decoder } = outputProfiles?.hwaccels ?? {};
-    const either = { ...NO_HARDWARE, enable: outputProfiles?.hardwareAcceleration === true };
-    const decodes = { ...(outputProfiles?.decodes ?? DEFAULT_DECODES), hardware: encoder ?? either, hardwareDecoding: decoder ?? either };
+    const local = planOf(this.definition.config.outputProfiles);
+    const passthrough = this.#isPassthrough(inbound);
     const logger = this.#logger.limited.child({ stream: inbound.name });
-    if (profiles.length === 0) logger.warn({}, 'application has no output profile: the stream cannot be watched');
     return new StreamOutputs({
       vhost: this.vhost,
       app: this.name,
       stream: inbound.name,
-      profiles,
-      decodes,
+      ...local,
+      ...(passthrough && { profiles: [PASSTHROUGH_PROFILE] }),
+      ...(this.#adviser !== null && !passthrough && { advise: (signal) => this.#advise(inbound, signal) }),
       transcoder: this.#context.transcoder,
       clock: this.#context.clock,
       logger,
@@ -301,6 +306,29 @@ export class Application {
       playlists: (stream, profile, tracks) =>
         this.#playlists(stream, tracks, profile.playlists, this.#isPassthrough(inbound) ? inbound.playlists : []),
     });
+  }
+
+  /** What the adviser wants made of a stream; null where that is nothing, and the source hears it. */
+  async #advise(inbound: InboundStream, signal: AbortSignal): Promise<OutputPlan | null> {
+    const local = planOf(this.definition.config.outputProfiles);
+    if (this.#adviser === null) return local;
+    const { vhost, app, name: stream, sourceType, sourceUrl, createdAt, tracks } = inbound;
+    const figures = inbound.figures.bind(inbound);
+    const asked = { vhost, app, stream, sourceType, sourceUrl, createdAt, tracks, figures };
+    const advice = await this.#adviser.advise(asked, signal);
+    if (inbound.closed) return null;
+    const logger = this.#logger.limited.child({ stream });
+    const plan = advice.kind === 'profiles' ? planOf(advice.outputProfiles) : local;
+    if (advice.kind !== 'refused' && plan.profiles.length > 0) {
+      const names = plan.profiles.map(({ name }) => name);
+      if (advice.kind === 'profiles') logger.info({ profiles: names }, `output profiles of the control server: ${names.join(', ')}`);
+      else logger.warn({ profiles: names }, `the output profiles of the configuration are used: ${advice.reason}`);
+      return plan;
+    }
+    const reason = advice.kind === 'profiles' ? 'the control server gives no output profile' : advice.reason;
+    logger.warn({ code: 'denied' }, `stream refused: ${reason}`);
+    inbound.judge(reason, 'denied');
+    return null;
   }
 
   #createOutput(inbound: InboundStream, name: string, requestKeyframe: (trackId: number) => void, logger: Logger): OutboundStream | null {
@@ -353,6 +381,14 @@ export class Application {
     if (this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
     this.#arrivals.look();
   }
+}
+
+/** What output profiles come to. */
+function planOf(outputProfiles: OutputProfilesConfig | undefined): OutputPlan {
+  const { encoder, decoder } = outputProfiles?.hwaccels ?? {};
+  const either = { ...NO_HARDWARE, enable: outputProfiles?.hardwareAcceleration === true };
+  const decodes = { ...(outputProfiles?.decodes ?? DEFAULT_DECODES), hardware: encoder ?? either, hardwareDecoding: decoder ?? either };
+  return { profiles: outputProfiles?.outputProfile ?? [], decodes };
 }
 
 function duplicate({ name, sourceUrl }: InboundStream): IngestRefused {

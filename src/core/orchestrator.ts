@@ -15,6 +15,7 @@ import {
   type IngestTarget,
 } from './ingest.ts';
 import type { PublisherKind } from './kinds.ts';
+import type { AdviserSource } from './profile-advice.ts';
 import type { Publisher } from './publishing.ts';
 import type { QueueRegistry } from './queue-registry.ts';
 import { isAddressableName } from './stream-address.ts';
@@ -45,6 +46,8 @@ export interface OrchestratorOptions {
   readonly publishers: ReadonlyMap<PublisherKind, Publisher>;
   /** Absent when this server cannot encode: encodes of output profiles are then left out. */
   readonly transcoder?: Transcoder;
+  /** Who is asked about new streams where an application wants that; absent: nobody. */
+  readonly adviserOf?: AdviserSource;
   /** Streams begin when it is their turn; absent: at once. */
   readonly turns?: Turns;
   /** Streams published to one application at once; 0 or absent: no limit. */
@@ -85,6 +88,7 @@ export class Orchestrator implements IngestGate {
       queues: options.queues,
       publishers: options.publishers,
       transcoder: options.transcoder ?? null,
+      ...(options.adviserOf !== undefined && { adviserOf: options.adviserOf }),
       ...(options.turns !== undefined && { turns: options.turns }),
       maxStreams: options.maxStreams ?? 0,
       onFull: options.onFull ?? (() => undefined),

@@ -21,10 +21,19 @@ import { Urgency } from './urgency.ts';
 /** A keyframe costs the encoder of the source more than one of ours. */
 const SOURCE_REQUEST_INTERVAL_MS = 1000;
 
-/** What is to be made of one inbound stream. The transcoder is shared; the job opened in it belongs to the outputs. */
-export interface StreamOutputsOptions extends StreamAddress {
+/** What is to be made of a stream. */
+export interface OutputPlan {
   readonly profiles: readonly OutputProfileConfig[];
   readonly decodes: DecodeSettings;
+}
+
+/** What is to be made of one inbound stream. The transcoder is shared; the job opened in it belongs to the outputs. */
+export interface StreamOutputsOptions extends StreamAddress, OutputPlan {
+  /**
+   * Asked once the tracks are known, where somebody else says what is to be made; packets are held until it has resolved, or the signal has told
+   * that no more of them can be. Null: the source was refused, and what comes is of another one.
+   */
+  readonly advise?: (signal: AbortSignal) => Promise<OutputPlan | null>;
   /** Null when this server cannot encode. */
   readonly transcoder: Transcoder | null;
   readonly clock: Clock;
@@ -46,16 +55,21 @@ export type Outputs = Pick<StreamOutputs, 'streams' | 'urgency' | 'setTracks' | 
 export class StreamOutputs {
   readonly #options: StreamOutputsOptions;
   readonly #maps: OutboundMap[] = [];
-  readonly #job: TranscodeJob | null;
+  #job: TranscodeJob | null = null;
+  #plans: OutputPlan;
   /** Packets from before the plans, or of the first turn. */
   readonly #early = new PacketHold();
   /** By inbound track; empty when no profile asks for frame rates. */
   readonly #probes = new Map<number, FramerateProbe>();
-  readonly #probing: boolean;
+  #probing: boolean;
   readonly #figures: SourceFigures = {
     framerate: ({ id, framerateConf }) => this.#probes.get(id)?.rate(framerateConf) ?? framerateConf,
   };
   #complete = false;
+  /** Nobody has to be asked any more. */
+  #advised: boolean;
+  /** While somebody is asked. */
+  #advising: AbortController | null = null;
   /** While it waits for its turn. */
   #waiting: Newcomer | null = null;
   #planned = false;
@@ -70,10 +84,10 @@ export class StreamOutputs {
 
   constructor(options: StreamOutputsOptions) {
     this.#options = options;
-    const { vhost, app, stream, decodes, transcoder, clock, logger } = options;
-    this.#probing = options.profiles.some(needsFramerate);
-    const shared = { vhost, app, stream, decodes, clock, logger };
-    this.#job = transcoder === null ? null : new TranscodeJob({ ...shared, transcoder, onOutput: () => this.#drainSoon() });
+    this.#plans = options;
+    this.#advised = options.advise === undefined;
+    // Whoever is asked may answer with profiles that depend on the frame rate.
+    this.#probing = !this.#advised || options.profiles.some(needsFramerate);
   }
 
   /** In order of the profiles. */
@@ -102,6 +116,7 @@ export class StreamOutputs {
     this.#tracks = tracks;
     this.#complete ||= complete;
     if (this.#planned) this.#plan();
+    else if (!this.#advised) this.#seekAdvice();
     else if (this.#ready) this.#await();
   }
 
@@ -120,6 +135,10 @@ export class StreamOutputs {
     this.#early.push(packet);
     if (this.#planned) return;
     if (this.#probing) this.#probe(packet);
+    if (!this.#advised) {
+      this.#seekAdvice();
+      return;
+    }
     // Times are what the source says, and hasten nothing while it waits for its turn.
     if (this.#waiting !== null && this.#early.heavy) this.#begin();
     else if (this.#early.full || (this.#probing && this.#ready)) this.#await();
@@ -144,12 +163,43 @@ export class StreamOutputs {
     if (this.#closed) return;
     this.#closed = true;
     this.#leave();
+    this.#advising?.abort();
     this.#job?.close();
     this.#early.clear();
     for (const map of this.#maps) {
       map.close();
       map.stream.close(reason);
     }
+  }
+
+  /** Asks, once, when the tracks are known or no more can be held; whoever is asked for too long is waited for no longer. */
+  #seekAdvice(): void {
+    const { advise, newcomer } = this.#options;
+    if (this.#advising !== null) {
+      if (this.#early.heavy) this.#advising.abort();
+      return;
+    }
+    if (advise === undefined || !(this.#complete || this.#early.full)) return;
+    const advising = new AbortController();
+    this.#advising = advising;
+    advise(advising.signal)
+      .then((plan) => this.#follow(advising, plan))
+      .catch(newcomer.failed);
+  }
+
+  #follow(advising: AbortController, plan: OutputPlan | null): void {
+    if (this.#advising !== advising || this.#closed) return;
+    this.#advising = null;
+    if (plan === null) {
+      this.#early.clear();
+      return;
+    }
+    this.#advised = true;
+    this.#plans = plan;
+    this.#probing = plan.profiles.some(needsFramerate);
+    if (!this.#ready && !this.#early.full) return;
+    this.#await();
+    this.drain();
   }
 
   /** All is known that plans are made by. */
@@ -196,8 +246,11 @@ export class StreamOutputs {
     if (this.#planned || this.#closed) return;
     this.#leave();
     this.#planned = true;
+    const { vhost, app, stream, transcoder, clock, logger } = this.#options;
+    const shared = { vhost, app, stream, decodes: this.#plans.decodes, clock, logger };
+    this.#job = transcoder === null ? null : new TranscodeJob({ ...shared, transcoder, onOutput: () => this.#drainSoon() });
     this.#warn();
-    for (const profile of this.#options.profiles) {
+    for (const profile of this.#plans.profiles) {
       const map = this.#createMap(profile);
       if (map !== null) this.#maps.push(map);
     }
@@ -253,7 +306,9 @@ export class StreamOutputs {
 
   /** Says what viewers will miss. */
   #warn(): void {
-    const { profiles, logger } = this.#options;
+    const { logger } = this.#options;
+    const { profiles } = this.#plans;
+    if (profiles.length === 0) logger.warn({}, 'application has no output profile: the stream cannot be watched');
     for (const profile of profiles) {
       const { videos, audios, images } = profile.encodes;
       if (videos.length + audios.length + images.length === 0) {

@@ -63,7 +63,8 @@ export function waitingStreamInformation(
   return streamInformation({ name, createdAt, sourceType, sourceUrl, tracks: [], outputs: [], figures }, options);
 }
 
-function tracksInformation(owner: { readonly tracks: readonly Track[]; figures(trackId: number): TrackFigures }) {
+/** Serialises the tracks of a stream as answers print them, in the order of their ids. */
+export function tracksInformation(owner: { readonly tracks: readonly Track[]; figures(trackId: number): TrackFigures }) {
   return [...owner.tracks].sort((a, b) => a.id - b.id).map((track) => trackInformation(track, owner.figures(track.id)));
 }
 

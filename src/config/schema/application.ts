@@ -1,12 +1,12 @@
 /** An application: a name under which streams live, and what happens to them. */
 import type { Static } from '@sinclair/typebox';
-import { boolean, choice, integer, list, NO_EFFECT, name, needless, object, optional, path, text, unbuilt } from './field.ts';
+import { boolean, choice, finishing, integer, list, NO_EFFECT, name, needless, object, optional, path, text, unbuilt } from './field.ts';
 import { OutputProfilesSchema } from './output-profile.ts';
 import { ApplicationProvidersSchema } from './providers.ts';
 import { PublishersSchema } from './publishers.ts';
 
 const TranscodeWebhookSchema = object(
-  `Asks a control server for the output profiles of every new stream: ${NO_EFFECT}`,
+  'Asks a control server for the output profiles of every new stream',
   {
     enable: boolean('Turns it on'),
     controlServerUrl: text('URL of the control server', { form: 'url' }),
@@ -16,9 +16,14 @@ const TranscodeWebhookSchema = object(
     useLocalProfilesOnServerDisallow: boolean('Uses the profiles configured here when the server refuses', { default: false }),
     useLocalProfilesOnErrorResponse: boolean('Uses the profiles configured here when the server answers with an error', { default: false }),
   },
-  unbuilt('the profiles configured here are used'),
+  {
+    finish: finishing<{ readonly controlServerUrl: string }>(({ controlServerUrl }, fail) => {
+      if (/^https?:\/\//i.test(controlServerUrl) && URL.canParse(controlServerUrl)) return;
+      fail(`TranscodeWebhook.ControlServerUrl must be an http or https URL, but got '${controlServerUrl}'`, 'controlServerUrl');
+    }),
+  },
 );
-/** The typed form of `<TranscodeWebhook>`, of no effect yet (`not-built.ts`); `timeout` in ms. */
+/** The typed form of `<TranscodeWebhook>`; `timeout` in ms. */
 export type TranscodeWebhookConfig = Static<typeof TranscodeWebhookSchema>;
 
 /** `<SourceLoss>`, an extension of Millrace. */

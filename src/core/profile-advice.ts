@@ -1,0 +1,33 @@
+/** Who is asked what to make of a new stream, where that is not what the configuration says (`TranscodeWebhook`). */
+import type { OutputProfilesConfig, TranscodeWebhookConfig } from '../config/index.ts';
+import type { Track } from '../media/track.ts';
+import type { SourceType } from './kinds.ts';
+import type { TrackFigures } from './publishing.ts';
+import type { StreamAddress } from './stream-address.ts';
+
+/** What is known of a stream when it is asked about. */
+export interface AdvisedStream extends StreamAddress {
+  readonly sourceType: SourceType;
+  readonly sourceUrl: string;
+  /** Wall clock, ms. */
+  readonly createdAt: number;
+  readonly tracks: readonly Track[];
+  figures(trackId: number): TrackFigures;
+}
+
+/** What is to be made of it: other profiles, those of the configuration, or nothing. Reasons are for people. */
+export type Advice =
+  | { readonly kind: 'profiles'; readonly outputProfiles: OutputProfilesConfig }
+  | { readonly kind: 'local'; readonly reason: string }
+  | { readonly kind: 'refused'; readonly reason: string };
+
+/** Is asked about each stream of one application, which closes it. */
+export interface ProfileAdviser {
+  /** Never rejects. `signal`: nobody waits any longer. */
+  advise(stream: AdvisedStream, signal: AbortSignal): Promise<Advice>;
+  /** Idempotent. */
+  close(): void;
+}
+
+/** Makes the adviser of an application. */
+export type AdviserSource = (webhook: TranscodeWebhookConfig) => ProfileAdviser;
