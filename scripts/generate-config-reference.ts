@@ -7,6 +7,7 @@ import { VALUE_RULES } from '../src/config/ineffective-values.ts';
 import { notesOf } from '../src/config/schema/field.ts';
 import { ServerSchema } from '../src/config/schema/server.ts';
 import { expectationOf } from '../src/config/value.ts';
+import { IDLE_SRT_OPTIONS } from '../src/transport/srt/socket-options.ts';
 
 const PAGE = new URL('../docs/reference/configuration.md', import.meta.url);
 const IDLE_PAGE = new URL('../docs/reference/no-effect.md', import.meta.url);
@@ -60,6 +61,14 @@ What is read, checked and shown again, and changes nothing. Each that is asked f
 \`VirtualHost\` stands for \`Server/VirtualHosts/VirtualHost\`, \`Application\` for \`…/Applications/Application\` in it.
 `;
 
+const SRT_OPTIONS = `## Options of SRT
+
+Of \`Server/Bind/Providers/SRT/Options\` and \`Server/Bind/Publishers/SRT/Options\` these are known and do nothing; they are told by \`check\` and the log, once for each port.
+Others that are not known refuse the start.
+
+${IDLE_SRT_OPTIONS.map((name) => `\`${name}\``).join(' ')}
+`;
+
 /** The list of everything that has no effect. */
 export function idleReference(): string {
   const members = idleMembers();
@@ -83,6 +92,7 @@ export function idleReference(): string {
       members.filter(({ label }) => label),
     ),
     ['## Values', '', '| Element of an application | With | Instead |', '|---|---|---|', ...values, ''].join('\n'),
+    SRT_OPTIONS,
   ].join('\n');
 }
 

@@ -30,6 +30,11 @@ export const VALUE_RULES: readonly { readonly element: string; readonly when: st
     when: '`xma`, `nilogan` or an unknown name; a device of `amf`',
     why: 'the next module is tried, software at last',
   },
+  {
+    element: '…/Encodes/{Video,Audio,Image}/BypassIfMatch',
+    when: 'a condition on what such tracks do not have',
+    why: 'it is not looked at',
+  },
   { element: '…/Encodes/Video/Profile', when: 'another codec than H.264, or the module `amf`', why: 'the encoder chooses' },
   { element: '…/Encodes/Video/BFrames', when: 'another codec than H.264 and H.265', why: 'there are none' },
   { element: '…/Encodes/Video/Preset', when: 'the modules `vaapi` and `amf`', why: 'the encoder chooses' },
@@ -46,6 +51,13 @@ export const DECODER_MODULES: readonly string[] = ['nv', 'nvenc', 'qsv'];
 
 const NEXT = 'the next module is tried, software at last';
 const LLHLS_KEYS = ['_hls_legacy', '_hls_rewind'];
+
+/** Conditions of `BypassIfMatch` that are about another kind of track. */
+const FOREIGN_CONDITIONS = {
+  videos: ['samplerate', 'channel'],
+  audios: ['width', 'height', 'sAR', 'framerate'],
+  images: ['samplerate', 'channel'],
+} as const;
 
 interface Hardware {
   readonly enable: boolean;
@@ -86,6 +98,10 @@ export function encodingRules({ encodes }: OutputProfileConfig, hardware?: Hardw
   for (const kind of ['videos', 'audios', 'images'] as const) {
     const unknown = encodes[kind].flatMap(({ modules = '' }) => namesIn(modules)).filter((module) => !isEncoderModule(module));
     if (unknown.length > 0) add(`${kind}.modules`, `${unknown.join(', ')} cannot be used: ${NEXT}`);
+  }
+  for (const [kind, keys] of Object.entries(FOREIGN_CONDITIONS) as [keyof typeof FOREIGN_CONDITIONS, readonly string[]][]) {
+    const given = new Set(encodes[kind].flatMap(({ bypassIfMatch = {} }) => Object.keys(bypassIfMatch)));
+    for (const key of keys) if (given.has(key)) add(`${kind}.bypassIfMatch.${key}`, 'such tracks do not have it');
   }
   const shared = hardware?.enable === true ? namesIn(hardware.modules) : [];
   for (const encode of encodes.videos) if (!encode.bypass) for (const [key, why] of settingsLost(encode, shared)) add(`videos.${key}`, why);

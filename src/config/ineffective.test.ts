@@ -140,6 +140,14 @@ test.each<[string, object, string[]]>([
     profileWith({}, { encoder: { enable: true, modules: 'nv:1,xma' }, decoder: { enable: true, modules: 'nilogan:0' } }),
     ['outputProfiles.hwaccels.decoder.modules', 'outputProfiles.hwaccels.encoder.modules'],
   ],
+  [
+    'conditions that a track cannot meet',
+    profileWith({
+      videos: [{ codec: 'h264', bitrate: 1, bypassIfMatch: { codec: 'eq', channel: 'eq', sAR: 'eq' } }],
+      audios: [{ codec: 'aac', bitrate: 1, bypassIfMatch: { codec: 'eq', channel: 'eq', width: 'eq' } }],
+    }),
+    ['videos.bypassIfMatch.channel', 'audios.bypassIfMatch.width'].map((key) => `outputProfiles.outputProfile.encodes.${key}`),
+  ],
   ['hardware that is off', profileWith({}, { encoder: { enable: false, modules: 'xma' } }), []],
   [
     'what an encoder does not take',

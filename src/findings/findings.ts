@@ -1,7 +1,7 @@
 /** What can be said of a configuration beyond its form, before anything starts. */
 import { formatConfigProblem, type LoadedServer, type Place } from '../config/index.ts';
 import type { Logger } from '../util/logger.ts';
-import { optionFindings } from './option-findings.ts';
+import { idleOptionFindings, optionFindings } from './option-findings.ts';
 import { apiCertificateFindings, hostCertificateFindings, pathFindings } from './path-findings.ts';
 import { portFindings, unopenedPortFindings } from './port-findings.ts';
 
@@ -27,7 +27,8 @@ export function findingsOf(loaded: LoadedServer, stateFolder: string): { readonl
   const options = make('error', optionFindings(loaded));
   // Ports are known where their addresses can be read.
   const ports = options.length > 0 ? options : make('error', portFindings(loaded));
-  const others = make('warn', [...unopenedPortFindings(loaded), ...pathFindings(loaded, stateFolder)]);
+  const idle = options.length > 0 ? [] : idleOptionFindings(loaded);
+  const others = make('warn', [...idle, ...unopenedPortFindings(loaded), ...pathFindings(loaded, stateFolder)]);
   const certificates = [...make('error', apiCertificateFindings(loaded)), ...make('warn', hostCertificateFindings(loaded))];
   return { all: [...ports, ...certificates, ...others], atStart: [...ports, ...others] };
 }

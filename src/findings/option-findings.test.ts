@@ -56,3 +56,12 @@ test('the public address is not known yet', () => {
   const candidate = `<IceCandidates><IceCandidate>\${PublicIP}:10000/udp</IceCandidate></IceCandidates>`;
   expect(optionFindings(load(webrtc(candidate)))).toEqual([]);
 });
+
+test('options of SRT that do nothing are told, by check and in the log', () => {
+  const option = (key: string) => `<Option><Key>${key}</Key><Value>1</Value></Option>`;
+  const loaded = load(srt(`<Options>${option('SRTO_TSBPDMODE')}${option('LATENCY')}${option('mss')}</Options>`, 'Publishers'));
+  const text = 'S.xml:3: Server/Bind/Publishers/SRT/Options: SRT options without effect in this server: TSBPDMODE, MSS';
+  const { all, atStart } = findingsOf(loaded, '/state');
+  for (const found of [all, atStart]) expect(found.filter(({ severity }) => severity === 'warn').map((each) => each.text)).toEqual([text]);
+  expect(findingsOf(load(srt(`<Options>${option('LATENCY')}</Options>`)), '/state').all).toEqual([]);
+});

@@ -1,5 +1,5 @@
 /** Options of SRT and WebRTC that their services cannot read: what would only show when ports open, or when somebody calls. */
-import { ConfigError, type LoadedServer, type ServerConfig } from '../config/index.ts';
+import { ConfigError, type LoadedServer, type Place, type ServerConfig } from '../config/index.ts';
 import { readCandidatePorts, withAnyPublicAddress } from '../services/webrtc/candidate-ports.ts';
 import { readRelayAddresses } from '../services/webrtc/relay-addresses.ts';
 import { readListenerOptions, readPassphrase, SocketOptionError } from '../transport/srt/socket-options.ts';
@@ -15,6 +15,17 @@ export function optionFindings({ config, placeOf }: LoadedServer): ConfigError[]
     ...(srt === undefined ? [] : srtFaults(srt, placeOf)),
     ...(webrtc === undefined ? [] : webrtcFaults(webrtc, placeOf)),
   ]);
+}
+
+/** Options that are known and do nothing here: a server starts with them. */
+export function idleOptionFindings({ config, placeOf }: LoadedServer): (Place & { readonly message: string })[] {
+  const { providers, publishers } = config.bind;
+  return [providers, publishers].flatMap(({ srt }) => {
+    if (srt === undefined) return [];
+    const { ignored } = readListenerOptions(srt.options);
+    const message = `SRT options without effect in this server: ${ignored.join(', ')}`;
+    return ignored.length === 0 ? [] : [{ ...placeOf(srt, 'options'), message }];
+  });
 }
 
 function srtFaults(srt: NonNullable<Bind['srt']>, placeOf: PlaceOf): ConfigError[] {

@@ -15,7 +15,6 @@ import { portsOf } from '../../config/server-config.ts';
 import type { SrtListenerConfig } from '../../transport/srt/listener.ts';
 import { readListenerOptions } from '../../transport/srt/socket-options.ts';
 import { listenAddresses } from '../../util/listen-addresses.ts';
-import type { Logger } from '../../util/logger.ts';
 import { withPatience } from '../../util/patience.ts';
 import type { Service, ServiceContext } from '../service.ts';
 import { MAX_SRT_ENCODERS, SrtProvider } from './srt-provider.ts';
@@ -45,7 +44,7 @@ export function startSrt(context: ServiceContext): Service {
       for (const host of listenAddresses(config.ip)) {
         if (ingest !== undefined) {
           const provider = new SrtProvider({
-            ...listenerConfig(host, ingest, logger),
+            ...listenerConfig(host, ingest),
             ...{ virtualHostFor, refusals, maxWrongKeysPerSecond, shares: limits.shares('publishers', MAX_SRT_ENCODERS) },
             ...{ gate: orchestrator, access, logger, clock, timeouts: withPatience(DEFAULT_SRT_TIMEOUTS, patience) },
             audioLabels: ({ vhost }, { app }) =>
@@ -56,7 +55,7 @@ export function startSrt(context: ServiceContext): Service {
         }
         if (egress !== undefined) {
           const shares = limits.shares('viewers', MAX_SRT_VIEWERS);
-          const options = { ...listenerConfig(host, egress, logger), virtualHostFor, refusals, maxWrongKeysPerSecond, shares };
+          const options = { ...listenerConfig(host, egress), virtualHostFor, refusals, maxWrongKeysPerSecond, shares };
           await openings.open('a port of Bind/Publishers/SRT/Port', () => publisher.listen(options));
         }
       }
@@ -67,14 +66,7 @@ export function startSrt(context: ServiceContext): Service {
   };
 }
 
-function listenerConfig(
-  host: string,
-  { port, options, streamMap, streamPassphrases }: SrtBind,
-  logger: Logger,
-): Omit<SrtListenerConfig, 'virtualHostFor'> {
+function listenerConfig(host: string, { port, options, streamMap, streamPassphrases }: SrtBind): Omit<SrtListenerConfig, 'virtualHostFor'> {
   const settings = readListenerOptions(options);
-  if (settings.ignored.length > 0) {
-    logger.warn({ options: settings.ignored }, `SRT options without effect in this server: ${settings.ignored.join(', ')}`);
-  }
   return { host, ports: portsOf(port), settings, streamMap, streamPassphrases };
 }
