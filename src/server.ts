@@ -3,6 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { AccessControls, accessSettingsOf } from './access/access-controls.ts';
+import { hostKeysOf } from './access/access-keys.ts';
 import { tellDenied, tellFaults } from './access/tell-denied.ts';
 import { Health } from './api/health.ts';
 import { startApi } from './api/start-api.ts';
@@ -247,6 +248,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
     // What is there already was announced to the threads before they hear this.
     find: async (wanted) => (await finder.find(wanted)) ?? true,
     onAttended: () => restingSources.rouse(),
+    onKeyUses: (grants) => access.keys.noteUses(grants),
     ...{ clock, queues, logger: logger.child({ part: 'delivery' }) },
   });
   certificates.tell((all) => delivery.setCertificates(all));
@@ -298,6 +300,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
     accessToken: apiAccess.token,
     reloadCertificates: (virtualHosts) => certificates.reload(virtualHosts),
     codecModules: () => transcoder.codecModules(),
+    keyUsedAt: (grant) => access.keys.usedAt(grant),
     srtLinks: services.flatMap(({ srtLinks = [] }) => srtLinks),
   });
   if (api !== null) running.push({ keeps: true, stop: () => api.close() });
@@ -311,8 +314,9 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
 }
 
 /** What delivery threads know of a virtual host. */
-function servedHostOf({ name, hostNames, definition }: VirtualHost): ServedHost {
+function servedHostOf(vhost: VirtualHost): ServedHost {
+  const { name, hostNames, definition } = vhost;
   const { origins, originMapStore } = definition.config;
   const hasOrigins = (origins?.origin.length ?? 0) > 0 || originMapStore !== undefined;
-  return { name, hostNames, hasOrigins, access: accessSettingsOf(definition.config) };
+  return { name, hostNames, hasOrigins, access: accessSettingsOf(definition.config), keys: hostKeysOf(vhost) };
 }

@@ -14,7 +14,7 @@ export interface AccessClient {
   /** The client, as far as a trusted proxy tells (`TrustedProxies.realIpOf`); else the same as `address`. */
   readonly realIp: string;
   readonly userAgent?: string | undefined;
-  /** `Authorization` of an HTTP request. A secret: not for logs. */
+  /** `Authorization` of an HTTP request; in the same form what a client of another protocol shows beside its URL. A secret: not for logs. */
   readonly authorization?: string | undefined;
 }
 
@@ -34,6 +34,10 @@ export interface AccessRequest {
 export interface AccessPlace {
   readonly host: string;
   readonly vhost?: string | undefined;
+  /** As applications are looked up. Whoever does not tell is refused where any application has keys. */
+  readonly app?: string;
+  /** As it will be published or was asked for. */
+  readonly stream?: string;
 }
 
 /** Somebody is let in. Whoever gets it calls `close`, also when nothing came of it. */
@@ -41,6 +45,8 @@ export interface Admitted {
   readonly admitted: true;
   /** When it has to go, wall clock ms; infinite: never. */
   readonly expiresAt: number;
+  /** Names the key that let it in, where one did. */
+  readonly grant?: string | undefined;
   /** The session has begun: `onExpired` is called when its time is over, with the reason for logs, unless `close` comes first. */
   begin(onExpired: (reason: string) => void): void;
   /** The session is over. Idempotent. */
@@ -53,6 +59,8 @@ export interface Denied {
   /** Machine word of the reason. */
   readonly code: string;
   readonly reason: string;
+  /** What an answer of HTTP asks for, in `WWW-Authenticate`. */
+  readonly challenge?: string;
 }
 
 /** What becomes of a request. */
@@ -73,6 +81,10 @@ export interface Passed {
   readonly expiry?: string;
   /** Called once, when the session is over or never began. */
   readonly closed?: () => void;
+  /** Names what let it in, for sessions that outlive the request. */
+  readonly grant?: string;
+  /** Called when the session begins, with what ends it before its time; returns what is called when it is over. */
+  readonly watch?: (end: (reason: string) => void) => () => void;
 }
 
 /** One kind of access control of one virtual host. The checks of a host are asked one after the other; the first refusal counts. */

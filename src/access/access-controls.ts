@@ -15,6 +15,8 @@ import {
   type Passed,
   type Verdict,
 } from './access-check.ts';
+import type { HostKeys } from './access-keys.ts';
+import { KeyRing } from './key-ring.ts';
 import { SignedPolicyCheck } from './signed-policy.ts';
 import { Stay } from './stay.ts';
 
@@ -31,6 +33,8 @@ export interface AccessSettings {
 /** A virtual host, with what it demands; without that everybody is let in. */
 export interface ControlledHost extends NamedHosts {
   readonly access?: AccessSettings | undefined;
+  /** What its applications demand. */
+  readonly keys?: HostKeys | undefined;
 }
 
 /** Their identity tells whether a virtual host is the same as before. */
@@ -66,6 +70,8 @@ export interface AccessControlsOptions {
 export class AccessControls implements Gatekeeper {
   /** Requests that were refused. */
   refused = 0;
+  /** Publish keys and play tokens, which are asked for first. */
+  readonly keys: KeyRing;
   readonly #options: AccessControlsOptions;
   readonly #checksOf: ChecksOf;
   #hosts = new HostTable([]);
@@ -75,6 +81,7 @@ export class AccessControls implements Gatekeeper {
 
   constructor(options: AccessControlsOptions) {
     this.#options = options;
+    this.keys = new KeyRing(options.clock);
     this.#checksOf = options.checksOf ?? ownChecks(options.clock);
   }
 
@@ -84,6 +91,7 @@ export class AccessControls implements Gatekeeper {
     this.#names = new Set(hosts.map(({ name }) => name));
     const before = this.#checks;
     this.#checks = new Map();
+    this.keys.follow(hosts);
     for (const { name, access: settings } of hosts) {
       if (settings === undefined) continue;
       const known = before.get(name);
@@ -96,11 +104,14 @@ export class AccessControls implements Gatekeeper {
     return this.#checks.get(vhost)?.checks.some((check) => check.covers(direction, protocol)) ?? false;
   }
 
-  admit({ host, vhost }: AccessPlace, request: AccessRequest): Judgement {
-    if (this.#checks.size === 0) return OPEN;
+  admit(place: AccessPlace, request: AccessRequest): Judgement {
+    const { host, vhost } = place;
+    if (this.#checks.size === 0 && this.keys.isEmpty) return OPEN;
     const name = vhost !== undefined && this.#names.has(vhost) ? vhost : this.#hosts.find(host);
     const all = name === undefined ? undefined : this.#checks.get(name)?.checks;
-    const checks = all?.filter((check) => check.covers(request.direction, request.protocol)) ?? [];
+    const own = name === undefined ? null : this.keys.check(name, place, request.direction);
+    const covering = all?.filter((check) => check.covers(request.direction, request.protocol)) ?? [];
+    const checks = own === null ? covering : [own, ...covering];
     // Who asks for a virtual host that is not there gets nothing anyway.
     if (name === undefined || checks.length === 0) return OPEN;
     const verdict = this.#ask(checks, request);

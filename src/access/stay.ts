@@ -14,6 +14,9 @@ export class Stay implements Admitted {
   readonly #clock: Clock;
   readonly #onFault: (error: unknown, what: string) => void;
   readonly #onClosed: (() => void)[] = [];
+  readonly #watches: NonNullable<Passed['watch']>[] = [];
+  #grant: string | undefined;
+  #ended = false;
   #timer: NodeJS.Timeout | null = null;
   #closed = false;
 
@@ -27,22 +30,35 @@ export class Stay implements Admitted {
     return this.#expiresAt;
   }
 
+  get grant(): string | undefined {
+    return this.#grant;
+  }
+
   /** What one more check has said: the smallest limit counts. */
-  limit({ expiresAt, expiry = OVER, closed }: Passed): void {
+  limit({ expiresAt, expiry = OVER, closed, grant, watch }: Passed): void {
     if (closed !== undefined) this.#onClosed.push(closed);
+    if (watch !== undefined) this.#watches.push(watch);
+    this.#grant ??= grant;
     if (expiresAt >= this.#expiresAt) return;
     this.#expiresAt = expiresAt;
     this.#reason = expiry;
   }
 
   begin(onExpired: (reason: string) => void): void {
-    if (this.#closed || this.#expiresAt === Number.POSITIVE_INFINITY) return;
+    if (this.#closed) return;
+    const end = (reason: string): void => {
+      if (this.#closed || this.#ended) return;
+      this.#ended = true;
+      this.#guarded('the end of a session whose time is over', () => onExpired(reason));
+    };
+    for (const watch of this.#watches) this.#onClosed.push(watch(end));
+    if (this.#expiresAt === Number.POSITIVE_INFINITY) return;
     const look = (): void => {
       this.#timer = null;
       if (this.#closed) return;
       const left = this.#expiresAt - this.#clock.now();
       if (left > 0) this.#wait(look, left);
-      else this.#guarded('the end of a session whose time is over', () => onExpired(this.#reason));
+      else end(this.#reason);
     };
     this.#wait(look, Math.max(0, this.#expiresAt - this.#clock.now()));
   }

@@ -49,6 +49,8 @@ export interface ControlPlaneOptions {
   readonly srtLinks: readonly SrtLinks[];
   /** Where newcomers wait for their turns. */
   readonly limits: { readonly newcomers: NewcomerFigures };
+  /** When the key of a grant was last good, wall clock ms; absent: nobody knows. */
+  readonly keyUsedAt?: (grant: string) => number | undefined;
 }
 
 /**
@@ -70,6 +72,7 @@ export class ControlPlane {
   readonly #codecModules: ControlPlaneOptions['codecModules'];
   readonly #srtLinks: readonly SrtLinks[];
   readonly #newcomers: NewcomerFigures;
+  readonly #keyUsedAt: NonNullable<ControlPlaneOptions['keyUsedAt']>;
 
   constructor(options: ControlPlaneOptions) {
     const {
@@ -84,6 +87,7 @@ export class ControlPlane {
       codecModules,
       srtLinks,
       limits,
+      keyUsedAt = () => undefined,
     } = options;
     this.recordings = recordings;
     this.dumps = dumps;
@@ -96,6 +100,7 @@ export class ControlPlane {
     this.#codecModules = codecModules;
     this.#srtLinks = srtLinks;
     this.#newcomers = limits.newcomers;
+    this.#keyUsedAt = keyUsedAt;
   }
 
   /** Counters of the whole server. */
@@ -158,6 +163,21 @@ export class ControlPlane {
    */
   changeApplication(vhost: string, app: string, change: (echo: JsonObject) => unknown): Promise<Application> {
     return this.#orchestrator.replaceApplication(vhost, app, (current) => this.#application(vhost, change(current.echo)));
+  }
+
+  /** Gives an application the keys that `change` puts into its present definition; nothing restarts. */
+  changeKeys(vhost: string, app: string, change: (echo: JsonObject) => unknown): Promise<Application> {
+    return this.#orchestrator.changeKeys(vhost, app, (current) => this.#application(vhost, change(current.echo)));
+  }
+
+  /** When the key of a grant was last good, wall clock ms; undefined: not since the server started. */
+  keyUsedAt(grant: string): number | undefined {
+    return this.#keyUsedAt(grant);
+  }
+
+  /** Wall clock, ms. */
+  now(): number {
+    return this.#orchestrator.now();
   }
 
   async deleteApplication(vhost: string, app: string): Promise<void> {

@@ -54,6 +54,11 @@ export function ok(response: unknown, ineffective?: readonly string[]): Answer {
   return { status: 200, body: okEnvelope(response), ...(ineffective !== undefined && { ineffective }) };
 }
 
+/** 201 with data. */
+export function created(response: unknown): Answer {
+  return { status: 201, body: `{"message":"Created","response":${writeJson(response)},"statusCode":201}` };
+}
+
 /** A status without data: `{"message":"<reason phrase>","statusCode":N}`. */
 export function acknowledge(status = 200): Answer {
   return { status, body: status === 200 ? OK_TEXT : envelope(status, reasonPhrase(status)) };

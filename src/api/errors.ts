@@ -66,6 +66,11 @@ export const CATALOGUE = {
   ),
   PROFILE_NAME_FIXED: http(400, 'The {0} entry cannot be specified in the modification'),
 
+  KEY_EXISTS: http(409, 'The {0} already exists: [{1}]'),
+  KEY_LIMIT: http(400, 'Too many of the kind {0}: an application may have {1}'),
+  KEY_NOT_FOUND: http(404, 'Could not find the {0}: [{1}]'),
+  KEY_NOT_SAVED: http(500, 'Failed to save the keys of the application: [{0}/{1}]'),
+
   STREAM_REQUEST_INCOMPLETE: http(400, 'Stream name or urls is required'),
   STREAM_URLS_EMPTY: http(400, 'Urls must be at least one'),
   STREAM_URL_WRONG: http(400, 'Url must be a string'),

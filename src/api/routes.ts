@@ -2,6 +2,7 @@ import { healthRoute } from './health.ts';
 import { metricsRoute } from './metrics-route.ts';
 import { openApiRoute } from './openapi-route.ts';
 import type { Route } from './route.ts';
+import { accessKeyRoutes } from './v1/access-keys.ts';
 import { appRoutes } from './v1/apps.ts';
 import { certificateRoutes } from './v1/certificates.ts';
 import { hlsDumpRoutes } from './v1/hls-dumps.ts';
@@ -24,6 +25,7 @@ const resources: readonly Route[] = [
   ...certificateRoutes,
   ...appRoutes,
   ...outputProfileRoutes,
+  ...accessKeyRoutes,
   ...streamRoutes,
   ...recordRoutes,
   ...sessionRoutes,

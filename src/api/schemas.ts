@@ -33,6 +33,17 @@ export const Application = Type.Object({
   outputProfiles: Type.Optional(Type.Object({ outputProfile: Type.Optional(Type.Array(OutputProfile)) })),
   providers: Type.Optional(Type.Object({})),
   publishers: Type.Optional(Type.Object({})),
+  publishKeys: Type.Optional(Type.Array(Type.Object({ name: Type.String() }))),
+  playTokens: Type.Optional(Type.Array(Type.Object({ name: Type.String() }))),
+});
+
+/** A publish key or play token, without what it is. */
+export const AccessKey = Type.Object({
+  name: Type.String(),
+  created: Type.Optional(Type.String({ description: 'Absent: it came with the definition of the application' })),
+  expires: Type.Optional(Type.String({ description: 'Absent: never' })),
+  streams: Type.Optional(Type.String({ description: 'Absent: all' })),
+  lastUsed: Type.Optional(Type.String({ description: 'Absent: not since the server started' })),
 });
 
 /** The request to pull a stream. */

@@ -1,6 +1,6 @@
 /** The origin map of a virtual host: Redis tells edges which server has a stream. */
 import type { OriginMapStoreConfig } from '../config/index.ts';
-import { withoutCredentials } from '../core/pull.ts';
+import { shownUrl } from '../core/pull.ts';
 import type { Logger } from '../util/logger.ts';
 import { messageOf } from '../util/message-of.ts';
 import { RedisLink } from './redis-link.ts';
@@ -176,7 +176,7 @@ export class OriginMap {
       if (!holds) this.#logger.info({ stream: key }, `'${key}' is in the origin map as ${address}`);
     } else if (present !== null && present !== entry.rival) {
       entry.rival = present;
-      const shown = withoutCredentials(present).slice(0, MAX_ADDRESS);
+      const shown = shownUrl(present).slice(0, MAX_ADDRESS);
       this.#logger.info({ stream: key }, `'${key}' is in the origin map as ${shown}: ours waits`);
     }
   }

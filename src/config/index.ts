@@ -17,6 +17,7 @@ export {
   type VirtualHostResource,
 } from './resources.ts';
 export type { AdmissionWebhooksConfig, SignedPolicyConfig } from './schema/access.ts';
+export { type AccessKeyConfig, AccessKeySchema, KEY_LISTS, type KeyList, MAX_ACCESS_KEYS } from './schema/access-keys.ts';
 export type { AlertConfig } from './schema/alert.ts';
 export { type ApplicationConfig, ApplicationSchema, type TranscodeWebhookConfig } from './schema/application.ts';
 export type { BindApiConfig, BindConfig } from './schema/bind.ts';

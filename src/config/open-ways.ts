@@ -1,9 +1,11 @@
-/** Ways in and out that a virtual host leaves open while it protects others: to be said aloud, for one of them is enough. */
+/** Ways in and out that a virtual host or application leaves open while it protects others: to be said aloud, for one of them is enough. */
 import type { ApplicationConfig, ServerConfig, VirtualHostConfig } from './index.ts';
 
 /** Ways in that somebody outside uses by himself, as elements of an application and of `Bind` name them. */
 const WAYS_IN = ['rtmp', 'srt', 'webrtc', 'mpegts'] as const;
 const WAYS_OUT = ['webrtc', 'llhls', 'hls', 'thumbnail', 'srt', 'ovt'] as const;
+/** Nobody can show a key there. */
+const KEYLESS: readonly string[] = ['mpegts', 'ovt'];
 
 type Bind = ServerConfig['bind'];
 
@@ -11,20 +13,25 @@ type Bind = ServerConfig['bind'];
 export function openWays(
   bind: Bind,
   { name: vhost, signedPolicy }: VirtualHostConfig,
-  { name, providers, publishers }: ApplicationConfig,
+  { name, providers, publishers, publishKeys, playTokens }: ApplicationConfig,
 ): string[] {
-  if (signedPolicy === undefined) return [];
-  const { enables } = signedPolicy;
+  const { enables } = signedPolicy ?? { enables: { providers: [], publishers: [] } };
+  const [waysIn, waysOut] = [
+    [...enables.providers, ...keyed(WAYS_IN, publishKeys)],
+    [...enables.publishers, ...keyed(WAYS_OUT, playTokens)],
+  ];
   const open = [
-    ...(enables.providers.length === 0
-      ? []
-      : left(WAYS_IN, enables.providers, providers, bind.providers).map((way) => `publishing by ${way}`)),
-    ...(enables.publishers.length === 0
-      ? []
-      : left(WAYS_OUT, enables.publishers, publishers, bind.publishers).map((way) => `playing by ${way}`)),
+    ...(waysIn.length === 0 ? [] : left(WAYS_IN, waysIn, providers, bind.providers).map((way) => `publishing by ${way}`)),
+    ...(waysOut.length === 0 ? [] : left(WAYS_OUT, waysOut, publishers, bind.publishers).map((way) => `playing by ${way}`)),
   ];
   if (open.length === 0) return [];
-  return [`application '${vhost}/${name}': SignedPolicy/Enables leaves open to everybody: ${open.join(', ')}`];
+  const subject = publishKeys === undefined && playTokens === undefined ? 'SignedPolicy/Enables leaves' : 'what protects it leaves';
+  return [`application '${vhost}/${name}': ${subject} open to everybody: ${open.join(', ')}`];
+}
+
+/** The ways that a list of keys protects, where there is one. */
+function keyed(ways: readonly string[], keys: readonly object[] | undefined): readonly string[] {
+  return keys === undefined ? [] : ways.filter((way) => !KEYLESS.includes(way));
 }
 
 function left(ways: readonly string[], enabled: readonly string[], configured: object, bound: object): string[] {

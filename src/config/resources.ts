@@ -3,6 +3,7 @@ import type { TSchema } from '@sinclair/typebox';
 import { JsonSource } from './json-source.ts';
 import { ConfigError } from './problem.ts';
 import { type Echo, type EchoObject, readObject } from './reader.ts';
+import { KEY_LISTS } from './schema/access-keys.ts';
 import { type ApplicationConfig, ApplicationSchema } from './schema/application.ts';
 import { type OutputProfileConfig, OutputProfileSchema, type OutputProfilesConfig, OutputProfilesSchema } from './schema/output-profile.ts';
 import { type VirtualHostConfig, VirtualHostSchema } from './schema/virtual-host.ts';
@@ -36,7 +37,13 @@ export function readVirtualHost(json: unknown, options: ReadOptions = {}): Virtu
 export function readApplication(json: unknown, options: ReadOptions = {}): Resource<ApplicationConfig> {
   const application = read<ApplicationConfig>(ApplicationSchema, json, 'application', options);
   refuseTemplate(application.typed);
-  return application;
+  return withoutKeys(application);
+}
+
+/** An echo is shown and saved: it has the hashes of keys, never the keys. */
+function withoutKeys({ typed, echo }: Resource<ApplicationConfig>): Resource<ApplicationConfig> {
+  const kept = KEY_LISTS.flatMap((list) => (typed[list] === undefined ? [] : [[list, typed[list].map((key) => ({ ...key }))]]));
+  return kept.length === 0 ? { typed, echo } : { typed, echo: { ...echo, ...(Object.fromEntries(kept) as EchoObject) } };
 }
 
 function refuseTemplate({ name }: ApplicationConfig): void {
@@ -59,7 +66,9 @@ export function readOutputProfiles(json: unknown, options: ReadOptions = {}): Re
 /** Separates the echoes of the applications from that of their virtual host. */
 export function withApplications(host: Resource<VirtualHostConfig>): VirtualHostResource {
   const { applications: echoes = [], ...echo } = host.echo;
-  const applications = host.typed.applications.map((typed, index) => ({ typed, echo: ((echoes as Echo[])[index] ?? {}) as EchoObject }));
+  const applications = host.typed.applications.map((typed, index) =>
+    withoutKeys({ typed, echo: ((echoes as Echo[])[index] ?? {}) as EchoObject }),
+  );
   return { typed: host.typed, echo, applications };
 }
 

@@ -84,7 +84,7 @@ export interface ApplicationContext {
 export class Application {
   readonly name: string;
   readonly vhost: string;
-  readonly definition: Definition<ApplicationConfig>;
+  #definition: Definition<ApplicationConfig>;
   readonly meter: TrafficMeter;
   readonly #context: ApplicationContext;
   readonly #logger: Logger;
@@ -102,7 +102,7 @@ export class Application {
   constructor(vhost: string, definition: Definition<ApplicationConfig>, parentMeter: TrafficMeter, context: ApplicationContext) {
     this.vhost = vhost;
     this.name = definition.name;
-    this.definition = definition;
+    this.#definition = definition;
     this.#context = context;
     this.#logger = context.logger.child({ vhost, app: this.name });
     this.meter = new TrafficMeter(context.clock, parentMeter);
@@ -113,6 +113,15 @@ export class Application {
       publisher,
       settings: settings[PUBLISHER_KEYS[publisher.kind]],
     })).filter((enabled) => enabled.settings !== undefined);
+  }
+
+  get definition(): Definition<ApplicationConfig> {
+    return this.#definition;
+  }
+
+  /** Takes another definition without a restart: one that differs in nothing that its streams were made by. */
+  amend(definition: Definition<ApplicationConfig>): void {
+    this.#definition = definition;
   }
 
   /** Inbound streams that have announced their tracks or are being pulled, in order of arrival. */

@@ -1,4 +1,4 @@
-import type { ApplicationConfig, VirtualHostConfig } from '../config/index.ts';
+import { type ApplicationConfig, KEY_LISTS, type VirtualHostConfig } from '../config/index.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
 import type { Turns } from '../util/newcomer-turns.ts';
@@ -54,7 +54,7 @@ export interface OrchestratorOptions {
   readonly maxStreams?: number;
   /** A publisher was refused because of it. */
   readonly onFull?: (application: Application) => void;
-  /** Host names or virtual hosts have changed. */
+  /** Host names, virtual hosts or the keys of applications have changed. */
   readonly onHostsChanged: (virtualHosts: readonly VirtualHost[]) => void;
   /** An application runs, for the first time or with new settings. */
   readonly onApplication?: (application: Application) => void;
@@ -97,6 +97,11 @@ export class Orchestrator implements IngestGate {
         return this.#nextStreamId - 1;
       },
     };
+  }
+
+  /** Wall clock, ms. */
+  now(): number {
+    return this.#options.clock.now();
   }
 
   /** In order of creation; file-declared ones first. */
@@ -198,10 +203,13 @@ export class Orchestrator implements IngestGate {
       }
       const application = new Application(vhostName, definition, vhost.meter, this.#context);
       vhost.applications.set(definition.name, application);
+      // Who comes while it is being saved needs a key already.
+      this.#keysChanged(definition);
       try {
         await this.#save(vhost);
       } catch (error) {
         vhost.applications.delete(definition.name);
+        this.#keysChanged(definition);
         application.close({ code: 'deleted', detail: 'application could not be saved' });
         throw error;
       }
@@ -231,7 +239,27 @@ export class Orchestrator implements IngestGate {
       current.close({ code: 'application-restart', detail: `application '${vhostName}/${appName}' restarts with new settings` });
       const application = new Application(vhostName, definition, vhost.meter, this.#context);
       vhost.applications.set(appName, application);
+      this.#keysChanged(current.definition, definition);
       this.#options.onApplication?.(application);
+      return application;
+    });
+  }
+
+  /** Gives an application other keys; everything in it goes on. `change` gets the current definition inside the exclusive section. */
+  changeKeys(
+    vhostName: string,
+    appName: string,
+    change: (current: Definition<ApplicationConfig>) => Definition<ApplicationConfig>,
+  ): Promise<Application> {
+    return this.#exclusively(async () => {
+      const vhost = this.#writable(vhostName);
+      const application = this.#existing(vhost, appName);
+      const before = application.definition;
+      const definition = change(before);
+      const all = Array.from(vhost.applications.values(), (each) => (each === application ? definition : each.definition).echo);
+      await this.#save(vhost, all);
+      application.amend(definition);
+      this.#keysChanged(before, definition);
       return application;
     });
   }
@@ -244,6 +272,7 @@ export class Orchestrator implements IngestGate {
       await this.#save(vhost, others);
       vhost.applications.delete(appName);
       application.close({ code: 'deleted', detail: `application '${vhostName}/${appName}' was deleted` });
+      this.#keysChanged(application.definition);
       this.#forget(application);
     });
   }
@@ -327,6 +356,11 @@ export class Orchestrator implements IngestGate {
 
   #forget({ vhost, name }: Application): void {
     for (const publisher of this.#options.publishers.values()) publisher.forgetApplication?.(vhost, name);
+  }
+
+  /** Tells it where one of these definitions has keys. */
+  #keysChanged(...definitions: readonly Definition<ApplicationConfig>[]): void {
+    if (definitions.some(({ config }) => KEY_LISTS.some((list) => config[list] !== undefined))) this.#hostsChanged();
   }
 
   #hostsChanged(): void {

@@ -5,7 +5,7 @@ import type { Application } from './application.ts';
 import { ControlError } from './definition.ts';
 import { type CloseReason, IngestRefused } from './ingest.ts';
 import type { SourceType } from './kinds.ts';
-import { type PullDefinition, PullFailed, type PullSource, schemeOf, withoutCredentials } from './pull.ts';
+import { type PullDefinition, PullFailed, type PullSource, schemeOf, shownUrl } from './pull.ts';
 import { PulledStream } from './pulled-stream.ts';
 import { type ApplicationAddress, addressOf, streamKey, streamText } from './stream-address.ts';
 
@@ -200,7 +200,7 @@ export class PullRegistry {
   /** The API answers with its own URL; what viewers ask for is told by whoever asks for them. */
   #tellRefusal({ vhost, app, name, urls, configured = false }: PullDocument, error: unknown): void {
     if (configured || !(error instanceof IngestRefused || error instanceof PullFailed)) return;
-    const fields = { vhost, app, stream: name, url: withoutCredentials(urls[0] ?? '') };
+    const fields = { vhost, app, stream: name, url: shownUrl(urls[0] ?? '') };
     this.#options.logger.limited.warn(fields, `stream '${name}' cannot be pulled: ${error.message}`);
   }
 
@@ -239,7 +239,7 @@ export class PullRegistry {
 
   #lull(document: PullDocument): void {
     const { vhost, app, name, urls } = document;
-    const sourceUrl = withoutCredentials(urls[0] ?? '');
+    const sourceUrl = shownUrl(urls[0] ?? '');
     const waiting = { vhost, app, name, createdAt: this.#options.clock.now(), sourceType: this.#sourceOf(document).sourceType, sourceUrl };
     this.#dormant.set(keyOf(document), { document, waiting });
     const look = guarded(this.#options.logger, 'the return of persistent streams', () => this.#return());

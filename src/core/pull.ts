@@ -1,5 +1,6 @@
 /** What the core asks of a provider that fetches streams: it opens a URL and delivers, until it is closed or ends by itself. */
 import type { Logger } from '../util/logger.ts';
+import { maskedUrl } from '../util/masked-url.ts';
 import type { CloseReason, IngestStream } from './ingest.ts';
 import type { ProviderKind, SourceType } from './kinds.ts';
 
@@ -85,4 +86,9 @@ export function schemeOf(url: string): string {
 /** The URL without user and password. */
 export function withoutCredentials(url: string): string {
   return url.replace(/^([a-z][a-z0-9+.-]*:\/\/)[^/?#]*@/i, '$1');
+}
+
+/** The URL as logs and answers show it: without user and password, and without the values of a query that let somebody in. */
+export function shownUrl(url: string): string {
+  return maskedUrl(withoutCredentials(url));
 }

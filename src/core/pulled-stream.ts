@@ -5,7 +5,7 @@ import type { Logger } from '../util/logger.ts';
 import { messageOf } from '../util/message-of.ts';
 import type { InboundStream } from './inbound-stream.ts';
 import { type CloseReason, IngestRefused, type IngestRequest } from './ingest.ts';
-import { type PullDefinition, PullFailed, type PullSession, type PullSink, type PullSource, withoutCredentials } from './pull.ts';
+import { type PullDefinition, PullFailed, type PullSession, type PullSink, type PullSource, shownUrl } from './pull.ts';
 import { pullPause } from './pull-pause.ts';
 import { SourceLink } from './source-link.ts';
 
@@ -139,7 +139,7 @@ export class PulledStream {
       streamName: definition.name,
       provider: source.provider,
       sourceType: source.sourceType,
-      sourceUrl: withoutCredentials(this.#currentUrl),
+      sourceUrl: shownUrl(this.#currentUrl),
       passthrough: definition.properties.relay,
       fromOriginMap: definition.fromOriginMap === true,
       onClose: (reason) => this.#lost(reason),
@@ -190,7 +190,7 @@ export class PulledStream {
 
   async #connect(limitMs = Number.POSITIVE_INFINITY): Promise<void> {
     const url = this.#currentUrl;
-    const shown = withoutCredentials(url);
+    const shown = shownUrl(url);
     this.#askedAt = this.#options.clock.monotonic();
     // Between two lives of an application there is nothing to deliver to.
     if (this.#stream === null) await this.#returning;
@@ -354,7 +354,7 @@ export class PulledStream {
     if (connection.link.packets > 0 && !connection.refused) this.#failures = 0;
     else this.#failures += 1;
     this.#turns += 1;
-    this.#logger.warn({ url: withoutCredentials(this.#currentUrl), failures: this.#failures }, `source lost: ${why}`);
+    this.#logger.warn({ url: shownUrl(this.#currentUrl), failures: this.#failures }, `source lost: ${why}`);
     this.#disconnect();
     this.#nextUrl();
     this.#giveUpIfVain(why);
@@ -378,7 +378,7 @@ export class PulledStream {
       if (!delivers) throw new PullFailed('the source sends nothing');
       // Lost meanwhile: the next URL is being connected to.
       if (this.closed || this.#connection !== connection) return;
-      this.#logger.info({ url: withoutCredentials(url) }, 'the first source works again');
+      this.#logger.info({ url: shownUrl(url) }, 'the first source works again');
       this.#disconnect();
       this.#url = 0;
     } catch {

@@ -124,6 +124,8 @@ export interface ThreadReport {
   readonly sessionBytes: SessionBytes;
   /** In the order they happened. */
   readonly sessionEvents: readonly SessionEvent[];
+  /** Play tokens that let somebody in since the last report, by their grants. */
+  readonly keyUses: readonly string[];
 }
 
 /** From a thread: `ready` when it serves, `stopped` as the answer to `stop`. */

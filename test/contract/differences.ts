@@ -29,6 +29,7 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
   },
   'known-enables': {},
   health: {},
+  'access-keys': {},
   openapi: {},
   'non-ascii-paths': { 190: { status: 200, message: /^OK$/ }, 191: { status: 400, message: /^\[HTTP\] Malformed request/ } },
   'collection-actions': each([145, 154], { status: 404, message: /Controller not found/ }),

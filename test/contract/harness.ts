@@ -4,6 +4,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { type HostKeys, hostKeysOf } from '../../src/access/access-keys.ts';
 import { ALL_METHODS, CrossDomainPolicy } from '../../src/access/cross-domains.ts';
 import { ApiServer, type ApiServerOptions } from '../../src/api/api-server.ts';
 import { ControlPlane } from '../../src/api/control.ts';
@@ -96,6 +97,8 @@ export async function startApi(
   const queues = new QueueRegistry(clock);
   const pushes = new PushPublisher({ clock, logger, queues, stateFolder: folder, open: openFakeDestination });
   await pushes.start();
+  const hostChanges: ReadonlyMap<string, HostKeys | undefined>[] = [];
+  const keyUses: ApiHarness['keyUses'] = { usedAt: () => undefined };
   const orchestrator = new Orchestrator({
     clock,
     logger,
@@ -106,7 +109,7 @@ export async function startApi(
       [recordings.kind, recordings],
       [pushes.kind, pushes],
     ]),
-    onHostsChanged: () => undefined,
+    onHostsChanged: (hosts) => hostChanges.push(new Map(hosts.map((host) => [host.name, hostKeysOf(host)]))),
   });
   for (const host of loadServerConfig(fileURLToPath(SERVER_XML)).virtualHosts) {
     const applications = host.applications.map(({ typed, echo }) => {
@@ -143,6 +146,7 @@ export async function startApi(
     limits: { newcomers: { size: 3, refused: 17 } },
     srtLinks: [{ direction: 'playback', statistics: () => [SRT_LINK] }],
     codecModules: async () => codecModules(HELLO, []),
+    keyUsedAt: (grant) => keyUses.usedAt(grant),
   });
   const health = new Health(new Conditions());
   health.phase = 'running';
@@ -163,7 +167,7 @@ export async function startApi(
   await server.listen();
   return new ApiHarness({
     ...{ server, orchestrator, recordings, dumps, pushes, folder, pulls, pullStore, rtsp },
-    ...{ store, certificates, clock, logger, health },
+    ...{ store, certificates, clock, logger, health, hostChanges, keyUses },
   });
 }
 
@@ -210,6 +214,10 @@ export class ApiHarness {
   readonly clock: ManualClock;
   readonly logger: RecordingLogger;
   readonly health: Health;
+  /** Keys of the virtual hosts as they were told, change by change. */
+  readonly hostChanges: readonly ReadonlyMap<string, HostKeys | undefined>[];
+  /** Answers when a key was last good. */
+  readonly keyUses: { usedAt: (grant: string) => number | undefined };
 
   readonly #ingests = new Map<string, { readonly ingest: IngestStream; frames: number }>();
 
@@ -230,6 +238,8 @@ export class ApiHarness {
       | 'clock'
       | 'logger'
       | 'health'
+      | 'hostChanges'
+      | 'keyUses'
     >,
   ) {
     this.server = parts.server;
@@ -246,6 +256,8 @@ export class ApiHarness {
     this.clock = parts.clock;
     this.logger = parts.logger;
     this.health = parts.health;
+    this.hostChanges = parts.hostChanges;
+    this.keyUses = parts.keyUses;
   }
 
   /** Lets an RTMP publisher come in; resolves when its stream can be seen. Gives the reasons it was closed for. */

@@ -82,6 +82,15 @@ describe('streams', () => {
     expect(await call('GET', STREAMS)).toEqual(found([]));
   });
 
+  test('are shown without what their URL lets in with', async () => {
+    const url = 'rtsp://user:secret@127.0.0.1:1/x?token=secret&a=b&Signature=secret&policy=secret&key=secret#/app/stream';
+    expect(await call('POST', STREAMS, { name: 'p', urls: [url] })).toEqual(createdAnswer);
+    const { json } = await call('GET', `${STREAMS}/p`);
+    expect(json.response.input.sourceUrl).toBe('rtsp://127.0.0.1:1/x?token=***&a=b&Signature=***&policy=***&key=***#/app/stream');
+    expect(api.rtsp.asked).toEqual([url]);
+    expect(JSON.stringify(api.logger.lines)).not.toContain('secret');
+  });
+
   test('are pulled from the next URL when the first fails, and answered with 502 when all fail', async () => {
     expect(await call('POST', STREAMS, { name: 'p', urls: ['rtsp://h/a', PLAYS] })).toEqual(createdAnswer);
     expect(await call('POST', STREAMS, { name: 'q', urls: ['rtsp://h/a', 'rtsp://h/b'] })).toEqual(failed);

@@ -2,7 +2,7 @@
 
 import type { CrossDomainRules, Outlet, Span } from '../../src/delivery/outlet/messages.ts';
 import { DEFAULT_DELIVERY_LIMITS } from '../../src/delivery/pool/delivery-limits.ts';
-import { DeliveryPool } from '../../src/delivery/pool/delivery-pool.ts';
+import { DeliveryPool, type DeliveryPoolOptions } from '../../src/delivery/pool/delivery-pool.ts';
 import type { DeliveryLimits } from '../../src/delivery/thread-protocol.ts';
 import { systemClock } from '../../src/util/clock.ts';
 import { RecordingLogger } from './recording-logger.ts';
@@ -86,13 +86,12 @@ export interface ShelfPool {
 export async function startShelfPool(
   threads: number,
   limits: Partial<DeliveryLimits> = {},
-  { http2 = true }: { readonly http2?: boolean } = {},
+  more: Partial<DeliveryPoolOptions> = {},
 ): Promise<ShelfPool> {
   const logger = new RecordingLogger();
   let comings = 0;
   const pool = new DeliveryPool({
     threads,
-    http2,
     views: SHELF_VIEWS,
     workerEntry: new URL('./shelf-worker.ts', import.meta.url),
     onAttended: () => {
@@ -101,6 +100,7 @@ export async function startShelfPool(
     limits: { ...DEFAULT_DELIVERY_LIMITS, reportInterval: 20, stopGrace: 200, ...limits },
     clock: systemClock,
     logger,
+    ...more,
   });
   await pool.start();
   pool.setHosts([

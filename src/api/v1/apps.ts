@@ -8,6 +8,7 @@ import { acknowledge, type BatchItem, batch, batchFailure, batchSuccess, ok } fr
 import { ApiError } from '../errors.ts';
 import { isJsonObject, memberOf, nameIn } from '../json/json-value.ts';
 import { spelledLike } from '../json/spelling.ts';
+import { withKnownHashes, withoutHashes } from '../key-lists.ts';
 import { changed, refusal, requireArray, requireObject, requireWritable } from '../refusals.ts';
 import type { Route } from '../route.ts';
 import { Application } from '../schemas.ts';
@@ -62,7 +63,7 @@ export const appRoutes: readonly Route[] = [
         if (memberOf(patch, member) !== undefined) throw new ApiError('APP_MEMBER_FIXED', member);
       }
       const restarted = control.changeApplication(vhost.name, app.name, (echo) =>
-        mergePatch(echo as Echo, spelledLike(ApplicationSchema, echo, patch)),
+        withKnownHashes(echo, mergePatch(echo as Echo, spelledLike(ApplicationSchema, echo, patch))),
       );
       const restartedApp = await changed(restarted, { vhost: vhost.name, app: app.name, failed: 'APP_CREATE_FAILED' });
       return ok(printed(restartedApp), ineffectiveKeys(restartedApp));
@@ -104,5 +105,5 @@ function ineffectiveKeys({ definition }: RunningApplication): string[] {
 
 /** What was configured, and whether it was made from the template of its virtual host. */
 function printed(app: RunningApplication, vhost?: VirtualHost): object {
-  return { ...app.definition.echo, dynamic: vhost?.dynamic.has(app) === true };
+  return { ...withoutHashes(app.definition.echo), dynamic: vhost?.dynamic.has(app) === true };
 }

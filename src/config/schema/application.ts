@@ -1,5 +1,6 @@
 /** An application: a name under which streams live, and what happens to them. */
 import type { Static } from '@sinclair/typebox';
+import { checkKeyLists, PlayTokensSchema, PublishKeysSchema } from './access-keys.ts';
 import { boolean, choice, finishing, integer, list, NO_EFFECT, name, needless, object, optional, path, text, unbuilt } from './field.ts';
 import { OutputProfilesSchema } from './output-profile.ts';
 import { ApplicationProvidersSchema } from './providers.ts';
@@ -56,49 +57,55 @@ const EventGeneratorSchema = object(
 );
 
 /** `<Application>`, also the body of the API's application routes. Only the name has to be given. */
-export const ApplicationSchema = object('An application', {
-  name: name('Name of the application, the first part of stream URLs; unique in its virtual host'),
-  type: choice('`live`; `vod` is accepted and treated alike', ['live', 'vod'], { refusal: (value) => `Unknown type: ${value}` }),
-  outputProfiles: OutputProfilesSchema,
-  providers: ApplicationProvidersSchema,
-  publishers: PublishersSchema,
-  decodes: optional(
-    object(
-      'Former decoder settings',
-      {
-        video: optional(
-          object('Video', {
-            hardwareAcceleration: boolean('Uses hardware where there is any', { default: false }),
-            h264hasBframes: integer('Reordering depth of H.264; of no effect, since the stream tells it', { default: 16 }),
-          }),
-        ),
-      },
-      {
-        deprecated: 'outputProfiles.decodes and outputProfiles.hwaccels',
-        ...needless('OutputProfiles/Decodes and OutputProfiles/HWAccels count'),
-      },
+export const ApplicationSchema = object(
+  'An application',
+  {
+    name: name('Name of the application, the first part of stream URLs; unique in its virtual host'),
+    type: choice('`live`; `vod` is accepted and treated alike', ['live', 'vod'], { refusal: (value) => `Unknown type: ${value}` }),
+    outputProfiles: OutputProfilesSchema,
+    providers: ApplicationProvidersSchema,
+    publishers: PublishersSchema,
+    decodes: optional(
+      object(
+        'Former decoder settings',
+        {
+          video: optional(
+            object('Video', {
+              hardwareAcceleration: boolean('Uses hardware where there is any', { default: false }),
+              h264hasBframes: integer('Reordering depth of H.264; of no effect, since the stream tells it', { default: 16 }),
+            }),
+          ),
+        },
+        {
+          deprecated: 'outputProfiles.decodes and outputProfiles.hwaccels',
+          ...needless('OutputProfiles/Decodes and OutputProfiles/HWAccels count'),
+        },
+      ),
     ),
-  ),
-  persistentStreams: optional(
-    object(
-      'Streams that stay up when their source goes away. Not built yet',
-      {
-        stream: list(
-          'Streams',
-          object('One stream', {
-            name: text('Name of the stream'),
-            originStreamName: text('Source streams', { default: '*' }),
-            fallbackStreamName: optional(text('Stream to show meanwhile')),
-          }),
-          { default: [] },
-        ),
-      },
-      { deprecated: 'sourceLoss', ...unbuilt('a stream ends with its source unless SourceLoss keeps it') },
+    persistentStreams: optional(
+      object(
+        'Streams that stay up when their source goes away. Not built yet',
+        {
+          stream: list(
+            'Streams',
+            object('One stream', {
+              name: text('Name of the stream'),
+              originStreamName: text('Source streams', { default: '*' }),
+              fallbackStreamName: optional(text('Stream to show meanwhile')),
+            }),
+            { default: [] },
+          ),
+        },
+        { deprecated: 'sourceLoss', ...unbuilt('a stream ends with its source unless SourceLoss keeps it') },
+      ),
     ),
-  ),
-  sourceLoss: optional(SourceLossSchema),
-  transcodeWebhook: optional(TranscodeWebhookSchema),
-  eventGenerator: optional(EventGeneratorSchema),
-});
+    sourceLoss: optional(SourceLossSchema),
+    transcodeWebhook: optional(TranscodeWebhookSchema),
+    eventGenerator: optional(EventGeneratorSchema),
+    publishKeys: optional(PublishKeysSchema),
+    playTokens: optional(PlayTokensSchema),
+  },
+  { finish: checkKeyLists },
+);
 /** The typed form of `<Application>`: what the core makes an application of, defaults filled in. */
 export type ApplicationConfig = Static<typeof ApplicationSchema>;

@@ -7,6 +7,8 @@ export interface Admission {
   readonly protocol: AccessProtocol;
   /** When its viewer has to go, wall clock ms; infinite: never. */
   readonly expiresAt: number;
+  /** Names the play token that let it in, where one did. */
+  readonly grant?: string | undefined;
 }
 
 /** One HTTP request to answer, independent of the HTTP version. */

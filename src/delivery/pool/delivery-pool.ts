@@ -48,6 +48,8 @@ export interface DeliveryPoolOptions {
   readonly find?: (wanted: WantedStream) => Promise<boolean>;
   /** A thread has somebody to serve, after none had. */
   readonly onAttended?: () => void;
+  /** These play tokens have let somebody in, by their grants. */
+  readonly onKeyUses?: (grants: readonly string[]) => void;
   /** Debug lines for each HTTP connection that opens and ends. */
   readonly logConnections?: boolean;
   /** Lists what waits for a thread. Absent: nobody looks. */
@@ -420,6 +422,7 @@ export class DeliveryPool implements OutletOpener {
       else if (this.#outlets.has(sighting.outlet)) this.#ledger.opened(thread, sighting);
     }
     this.#ledger.countBytes(report.sessionBytes);
+    if (report.keyUses.length > 0) this.#options.onKeyUses?.(report.keyUses);
     for (let at = 0; at + 1 < report.bytes.length; at += 2) {
       this.#outlets.get(report.bytes[at] ?? 0)?.request.onBytesSent(report.bytes[at + 1] ?? 0);
     }

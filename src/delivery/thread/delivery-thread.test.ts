@@ -165,6 +165,27 @@ it('holds who begins to watch until it is decided, and looks for no stream befor
   expect(told('demand')).toHaveLength(1);
 });
 
+it('makes no session for who was let in before the application had tokens', async () => {
+  const { hosts, checksOf, urls, answer } = asked();
+  const { thread, told } = start(
+    (_settings, context) => ({
+      handle: (exchange) => {
+        exchange.respond(200, [], [Buffer.from(`${context.createSession(exchange)?.token}`)]);
+        return true;
+      },
+    }),
+    checksOf,
+  );
+  thread.receive([hosts, openOutlet(1), listen(1)]);
+  await until('the port', () => told('listening').length > 0, WAIT);
+  const held = fetch(`http://127.0.0.1:${told('listening')[0]?.port}/app/stream1/llhls.m3u8`);
+  await until('the question', () => urls.length === 1, WAIT);
+  const keys = { applications: new Map([['app', { playTokens: [] }]]), template: {} };
+  thread.receive([{ type: 'hosts', hosts: [{ name: 'default', hostNames: ['*'], access: {}, keys }] }]);
+  answer({ admitted: true, expiresAt: 8_000_000 });
+  expect(await (await held).text()).toBe('undefined');
+});
+
 it('tells who is refused later why, and looks for no stream', async () => {
   const { hosts, checksOf, urls, answer } = asked();
   const { thread, told } = start(() => ({}), checksOf);

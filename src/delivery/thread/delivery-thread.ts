@@ -49,6 +49,7 @@ export class DeliveryThread {
   readonly #admission: Admission;
   readonly #foreign: ForeignRelay | null;
   readonly #demands: DemandDesk;
+  readonly #access: AccessControls;
   readonly #entrance: Entrance;
   readonly #router: RequestRouter;
   readonly #date: DateLine;
@@ -69,6 +70,14 @@ export class DeliveryThread {
       relays: MAX_RELAY,
       log: { warn: (fields, message) => this.#log('warn', fields, message) },
     });
+    const access = new AccessControls({
+      clock,
+      onFault: (error, what) => this.#log('error', { error: String(error) }, `${what} failed inside the server`),
+      tell: ({ code, reason }, vhost, request) =>
+        this.#admission.refusals.note(deniedLine(request, reason), deniedFields(code, vhost, request)),
+      ...(options.checksOf !== undefined && { checksOf: options.checksOf }),
+    });
+    this.#access = access;
     this.#sessions = new ThreadSessions({
       share: this.#admission.sessionShare,
       onFull: (peer) => this.#admission.refusals.note('viewer sessions refused: their address has its share', { peer }),
@@ -77,13 +86,7 @@ export class DeliveryThread {
       limit: limits.sessions,
       idle: limits.sessionIdle,
       lifetime: limits.sessionLifetime,
-    });
-    const access = new AccessControls({
-      clock,
-      onFault: (error, what) => this.#log('error', { error: String(error) }, `${what} failed inside the server`),
-      tell: ({ code, reason }, vhost, request) =>
-        this.#admission.refusals.note(deniedLine(request, reason), deniedFields(code, vhost, request)),
-      ...(options.checksOf !== undefined && { checksOf: options.checksOf }),
+      holds: (grant) => access.keys.holds(grant),
     });
     this.#entrance = new Entrance(access, this.#admission.proxies);
     this.#outlets = new OutletRegistry({
@@ -272,6 +275,7 @@ export class DeliveryThread {
       bytes,
       sessionBytes: this.#sessions.takeBytes(),
       sessionEvents: this.#sessions.takeEvents(),
+      keyUses: this.#access.keys.takeUses(),
     };
     this.#options.post(report);
     this.#attention.look(connections, this.#counters.opened);

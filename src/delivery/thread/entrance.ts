@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import type { AccessProtocol, AccessRequest, Gatekeeper, Judgement } from '../../access/access-check.ts';
 import type { ControlledHost } from '../../access/access-controls.ts';
+import type { KeyRing } from '../../access/key-ring.ts';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { TrustedProxies } from '../../util/trusted-proxies.ts';
 import type { AnswerSink, IncomingRequest } from '../http/answer-sink.ts';
@@ -14,6 +15,15 @@ import { completeUrl, queryValue, splitTarget } from '../http/request-target.ts'
 export interface EntranceGatekeeper extends Gatekeeper {
   follow(hosts: readonly ControlledHost[]): void;
   covers(vhost: string, direction: 'outgoing', protocol: AccessProtocol): boolean;
+  /** Where applications ask for play tokens. */
+  readonly keys: Pick<KeyRing, 'covers' | 'isEmpty'>;
+}
+
+/** What somebody asks to watch. */
+export interface EntrancePlace {
+  readonly vhost: string;
+  readonly app: string;
+  readonly stream: string;
 }
 
 /** What of HTTP can be protected, by kind of outlet. */
@@ -24,6 +34,8 @@ const PROTOCOLS: Partial<Record<PublisherKind, AccessProtocol>> = {
 };
 const MEDIA_PLAYLIST = /^chunklist_\d+_[a-z]+_[^_]*_llhls\.m3u8$/;
 const MARK_DIGITS = 16;
+/** The mark of an application with play tokens: which of them is in the session. */
+const TOKENED = 'tokens';
 
 /** The word for what a kind of outlet serves. */
 export function protocolOf(kind: PublisherKind): AccessProtocol | undefined {
@@ -65,18 +77,26 @@ export class Entrance {
     }
   }
 
-  /** Some virtual host protects something. */
+  /** Some virtual host or application protects something. */
   get active(): boolean {
-    return this.#marks.size > 0;
+    return this.#marks.size > 0 || !this.#access.keys.isEmpty;
   }
 
   /** Undefined where everybody may watch; else a text that is part of what sessions are good for. */
-  markOf(vhost: string, protocol: AccessProtocol | undefined): string | undefined {
-    return !this.active || protocol === undefined ? undefined : this.#marks.get(vhost)?.[protocol];
+  markOf(vhost: string, app: string, protocol: AccessProtocol | undefined): string | undefined {
+    if (!this.active || protocol === undefined) return undefined;
+    const mark = this.#marks.get(vhost)?.[protocol];
+    if (!this.asksForTokens(vhost, app)) return mark;
+    return mark === undefined ? TOKENED : `${mark} ${TOKENED}`;
   }
 
-  judge(vhost: string, protocol: AccessProtocol, request: IncomingRequest, sink: AnswerSink): Judgement {
-    return this.#access.admit({ host: vhost, vhost }, this.#requestOf(protocol, request, sink));
+  /** Nobody watches there without a play token. */
+  asksForTokens(vhost: string, app: string): boolean {
+    return this.#access.keys.covers(vhost, app, 'outgoing');
+  }
+
+  judge(place: EntrancePlace, protocol: AccessProtocol, request: IncomingRequest, sink: AnswerSink): Judgement {
+    return this.#access.admit({ host: place.vhost, ...place }, this.#requestOf(protocol, request, sink));
   }
 
   #requestOf(protocol: AccessProtocol, request: IncomingRequest, sink: AnswerSink): AccessRequest {

@@ -32,6 +32,7 @@ export class ThreadOutlet implements DeliveryOutlet, SessionPlace, ViewContext {
   preflight: CrossDomainPolicy;
   bytesSent = 0;
   readonly #vhost: string;
+  readonly #app: string;
   readonly #key: string;
   readonly #own: CrossDomainRules | null;
   readonly #services: RegistryServices;
@@ -47,6 +48,7 @@ export class ThreadOutlet implements DeliveryOutlet, SessionPlace, ViewContext {
     this.kind = message.kind;
     this.protocol = protocolOf(message.kind);
     this.#vhost = message.address.vhost;
+    this.#app = message.address.app;
     this.#key = streamKey(message.address);
     this.#own = message.crossDomains;
     this.#services = services;
@@ -62,19 +64,21 @@ export class ThreadOutlet implements DeliveryOutlet, SessionPlace, ViewContext {
   }
 
   get guarded(): boolean {
-    return this.#services.entrance.markOf(this.#vhost, this.protocol) !== undefined;
+    return this.#services.entrance.markOf(this.#vhost, this.#app, this.protocol) !== undefined;
   }
 
   /** Sessions of one protocol are of no use for another that is guarded, nor those from before it was. */
   get address(): string {
-    const mark = this.#services.entrance.markOf(this.#vhost, this.protocol);
+    const mark = this.#services.entrance.markOf(this.#vhost, this.#app, this.protocol);
     return mark === undefined ? this.#key : `${this.#key} ${mark}`;
   }
 
   createSession(exchange: DeliveryExchange): ViewerSession | null {
     const { admission } = exchange;
     if (this.guarded && admission?.protocol !== this.protocol) return null;
-    const session = this.#services.sessions.create(this, exchange.remoteAddress, admission?.expiresAt);
+    // It was let in before the application had tokens.
+    if (this.#services.entrance.asksForTokens(this.#vhost, this.#app) && admission?.grant === undefined) return null;
+    const session = this.#services.sessions.create(this, exchange.remoteAddress, admission?.expiresAt, admission?.grant);
     if (session !== null) exchange.billTo(session);
     return session;
   }

@@ -83,7 +83,8 @@ export class RequestRouter implements RequestHandler {
     const place = this.#find(request);
     const { vhost, file, query } = place;
     const protocol = vhost === null || !entrance.active ? null : beginning(file, query);
-    if (vhost === null || protocol === null || entrance.markOf(vhost, protocol) === undefined) {
+    const app = appOf(place.key);
+    if (vhost === null || protocol === null || entrance.markOf(vhost, app, protocol) === undefined) {
       this.#serve(request, sink, { place, admission: null });
       return;
     }
@@ -95,15 +96,21 @@ export class RequestRouter implements RequestHandler {
     const judged = (verdict: Verdict): void => {
       if (isLater) this.#judging -= 1;
       if (!verdict.admitted) {
-        this.#refuse(request, sink, { place, status: 401, words: `${verdict.reason}\n` });
+        const { reason, challenge } = verdict;
+        const lines = challenge === undefined ? '' : `WWW-Authenticate: ${challenge}\r\n`;
+        this.#refuse(request, sink, { place, status: 401, words: `${reason}\n`, lines });
         return;
       }
-      const { expiresAt } = verdict;
+      const { expiresAt, grant } = verdict;
       // From here on the session is what counts.
       verdict.close();
-      this.#serve(request, sink, { place: isLater ? this.#find(request) : place, admission: { protocol, expiresAt } });
+      this.#serve(request, sink, { place: isLater ? this.#find(request) : place, admission: { protocol, expiresAt, grant } });
     };
-    const cancel = whenJudged(entrance.judge(vhost, protocol, request, sink), judged, (error) => sink.fail(error));
+    const cancel = whenJudged(
+      entrance.judge({ vhost, app, stream: place.key.slice(app.length + 1) }, protocol, request, sink),
+      judged,
+      (error) => sink.fail(error),
+    );
     if (cancel === null) return;
     isLater = true;
     this.#judging += 1;
@@ -211,6 +218,12 @@ export class RequestRouter implements RequestHandler {
     const file = streamEnd < 0 ? '' : decodePath(path.slice(streamEnd + 1, fileEnd < 0 ? undefined : fileEnd));
     return { vhost, key, outlets: vhost === null ? undefined : this.#options.outlets.find(vhost, key), file, query: target.query };
   }
+}
+
+/** The application of `<app>/<stream>`. */
+function appOf(key: string): string {
+  const slash = key.indexOf('/');
+  return slash < 0 ? key : key.slice(0, slash);
 }
 
 /** What fails costs its own request: others wait for the same event. */

@@ -33,11 +33,25 @@ describe('session tokens', () => {
       expect(tokens.verify(bad, HERE.address)).toBeNull();
     }
   });
+
+  test('a token names the play token that it was made for, and cannot be told another one', () => {
+    const { id, token } = tokens.mint(HERE.address, 1_800_000_000_000, '0123456789ab');
+    expect(id).toMatch(/^[0-9a-z]{12,}G0123456789ab$/);
+    expect(new SessionTokens(SECRET, 9).verify(token, HERE.address)).toEqual({ id, expiresAt: 1_800_000_000_000, grant: '0123456789ab' });
+    for (const changed of [
+      token.replace('G0123456789ab', ''),
+      token.replace('G01', 'G02'),
+      token.replace('G', 'H'),
+      token.replace('ab_', '_'),
+    ])
+      expect(tokens.verify(changed, HERE.address)).toBeNull();
+  });
 });
 
 describe('sessions of a thread', () => {
   let now: number;
   let sessions: ThreadSessions;
+  const held = new Set<string>();
 
   const make = (incarnation: number, limit = 100): ThreadSessions =>
     new ThreadSessions({
@@ -46,6 +60,7 @@ describe('sessions of a thread', () => {
       limit,
       idle: 30_000,
       lifetime: 100_000,
+      holds: (grant) => held.has(grant),
     });
   const events = (): (string | null)[] => sessions.takeEvents().map(({ ended }) => ended);
 
@@ -210,6 +225,29 @@ describe('sessions of a thread', () => {
       seen('10.0.0.1', 'x'.repeat(200_000));
       expect(sessions.size).toBe(1);
     });
+  });
+
+  test('a session ends with the play token that it was made for, also where it was not known', () => {
+    held.add('0123456789ab');
+    const bound = sessions.create(HERE, '10.0.0.1', undefined, '0123456789ab')!;
+    const free = sessions.create(HERE, '10.0.0.1')!;
+    const idle = sessions.create(HERE, '10.0.0.1', undefined, '0123456789ab')!;
+    const elsewhere = make(2);
+    for (const { token } of [bound, free]) {
+      expect(sessions.check(HERE, token, '10.0.0.1')).not.toBeNull();
+      expect(elsewhere.check(HERE, token, '10.0.0.1')).not.toBeNull();
+    }
+    events();
+    held.clear();
+    expect(sessions.check(HERE, bound.token, '10.0.0.1')).toBeNull();
+    expect(make(3).check(HERE, bound.token, '10.0.0.1')).toBeNull();
+    expect(elsewhere.check(HERE, bound.token, '10.0.0.1')).toBeNull();
+    sessions.sweep();
+    expect(sessions.takeEvents()).toMatchObject([
+      { sighting: { session: bound.id }, ended: 'its play token was removed' },
+      { sighting: { session: idle.id }, ended: 'its play token was removed' },
+    ]);
+    expect(sessions.check(HERE, free.token, '10.0.0.1')).not.toBeNull();
   });
 });
 

@@ -10,6 +10,7 @@ import type { SessionBytes, SessionEvent, SessionSighting } from '../thread-prot
 /** Revocations remembered; the oldest is forgotten first. */
 const MAX_REVOKED = 100_000;
 const MAX_KEY_LENGTH = 256;
+const TOKEN_GONE = 'its play token was removed';
 /** Viewers whose bytes one report tells. Further viewers have their turn in the next reports: a crowd cannot hold up the main thread. */
 const MAX_BILLED = 1000;
 
@@ -22,6 +23,8 @@ class LiveSession implements ViewerSession, ByteSink {
   /** Whose share it counts to. */
   readonly owner: string;
   readonly expiresAt: number;
+  /** Names the play token that let it in, where one did. */
+  readonly grant: string | undefined;
   /** Without request for so long it has ended, ms. */
   readonly idle: number;
   seenAt: number;
@@ -31,7 +34,15 @@ class LiveSession implements ViewerSession, ByteSink {
 
   /** It adds itself to `owing` when it has bytes to tell. */
   constructor(
-    fields: { token: string; id: string; address: string; outlet: number; remoteAddress: string; expiresAt: number },
+    fields: {
+      token: string;
+      id: string;
+      address: string;
+      outlet: number;
+      remoteAddress: string;
+      expiresAt: number;
+      grant?: string | undefined;
+    },
     { idle, now, owing }: { idle: number; now: number; owing: Set<LiveSession> },
   ) {
     this.idle = idle;
@@ -43,6 +54,7 @@ class LiveSession implements ViewerSession, ByteSink {
     this.remoteAddress = fields.remoteAddress;
     this.owner = addressOwner(fields.remoteAddress);
     this.expiresAt = fields.expiresAt;
+    this.grant = fields.grant;
     this.seenAt = now;
   }
 
@@ -80,6 +92,8 @@ export interface ThreadSessionsOptions {
   readonly onFull?: (remoteAddress: string) => void;
   readonly idle: number;
   readonly lifetime: number;
+  /** The play token of this name is still good; default: it is. */
+  readonly holds?: (grant: string) => boolean;
 }
 
 /** The owner calls `sweep` regularly, and `takeEvents` and `takeBytes` for its reports. Has no timer of its own. */
@@ -102,13 +116,16 @@ export class ThreadSessions {
     return this.#live.size;
   }
 
-  /** Ends at `until` (wall clock ms, rounded down to seconds) if that comes first. Null when the address has its share. */
-  create(place: SessionPlace, remoteAddress: string, until = Number.POSITIVE_INFINITY): LiveSession | null {
+  /**
+   * Ends at `until` (wall clock ms, rounded down to seconds) if that comes first, and with the play token that `grant` names. Null when the
+   * address has its share.
+   */
+  create(place: SessionPlace, remoteAddress: string, until = Number.POSITIVE_INFINITY, grant?: string): LiveSession | null {
     if (this.#isFull(remoteAddress)) return null;
     const { tokens, clock, lifetime } = this.#options;
     const expiresAt = Math.min(clock.now() + lifetime, Math.floor(until / 1000) * 1000);
-    const { id, token } = tokens.mint(place.address, expiresAt);
-    return this.#open({ token, id, address: place.address, outlet: place.outlet, remoteAddress, expiresAt });
+    const { id, token } = tokens.mint(place.address, expiresAt, grant);
+    return this.#open({ token, id, address: place.address, outlet: place.outlet, remoteAddress, expiresAt, grant });
   }
 
   /** The session of `token`, marked as alive; null when the token is not good for this stream (any more). */
@@ -117,6 +134,10 @@ export class ThreadSessions {
     const live = this.#live.get(token);
     if (live !== undefined) {
       if (live.address !== place.address) return null;
+      if (!this.#isHeld(live)) {
+        this.#close(live, TOKEN_GONE);
+        return null;
+      }
       if (clock.now() < live.expiresAt) {
         live.seenAt = clock.monotonic();
         return live;
@@ -125,7 +146,7 @@ export class ThreadSessions {
       return null;
     }
     const verified = tokens.verify(token, place.address);
-    if (verified === null || clock.now() >= verified.expiresAt || this.#revoked.has(verified.id)) return null;
+    if (verified === null || clock.now() >= verified.expiresAt || this.#revoked.has(verified.id) || !this.#isHeld(verified)) return null;
     return this.#open({ token, ...verified, address: place.address, outlet: place.outlet, remoteAddress });
   }
 
@@ -168,6 +189,7 @@ export class ThreadSessions {
     for (const live of this.#live.values()) {
       if (now - live.seenAt >= live.idle) this.#close(live, 'idle');
       else if (wall >= live.expiresAt) this.#close(live, 'expired');
+      else if (!this.#isHeld(live)) this.#close(live, TOKEN_GONE);
     }
   }
 
@@ -212,6 +234,10 @@ export class ThreadSessions {
     this.#owners.remove(live.owner);
     this.#owing.delete(live);
     this.#note(live, reason);
+  }
+
+  #isHeld({ grant }: { readonly grant?: string | undefined }): boolean {
+    return grant === undefined || this.#options.holds?.(grant) !== false;
   }
 
   #isFull(remoteAddress: string): boolean {

@@ -44,7 +44,7 @@ test('a publisher is judged by its whole URL, with our port where it named none'
   await publisher.command('onStatus');
   expect(access.asked).toEqual([
     {
-      place: { host: 'media.example' },
+      place: { host: 'media.example', app: 'app', stream: 'live' },
       request: {
         direction: 'incoming',
         protocol: 'rtmp',

@@ -285,7 +285,7 @@ export class RtmpSession {
       client: { address, port, realIp: address },
     };
     const cancel = whenJudged(
-      this.#access.admit({ host: target.host }, request),
+      this.#access.admit({ host: target.host, app: target.app, stream: target.stream }, request),
       (verdict) => this.#judged(verdict, target, key),
       (error) => this.#link.failed(error),
     );

@@ -101,6 +101,19 @@ describe('encoders', () => {
     await until('the end of the stay', () => stay.closes === 1, DEADLINE);
   });
 
+  test('show a key by their stream id, beside the URL', async () => {
+    const access = new FakeGatekeeper(() => new FakeStay());
+    const { gate, port } = await provide(access);
+    await call(port, '#!::h=default,r=app/live,m=publish,s=the-key-of-the-studio');
+    await gate.stream();
+    expect(access.asked).toMatchObject([
+      {
+        place: { host: 'default', vhost: 'default', app: 'app', stream: 'live' },
+        request: { url: 'srt://default/app/live', client: { authorization: 'Bearer the-key-of-the-studio' } },
+      },
+    ]);
+  });
+
   test('are refused in the handshake, without a stream', async () => {
     const { gate, provider, port } = await provide(new FakeGatekeeper(() => DENIED));
     await expect(call(port, STREAM_ID)).rejects.toMatchObject({ code: RejectionCode.UNAUTHORIZED });

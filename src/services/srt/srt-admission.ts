@@ -31,8 +31,10 @@ export interface AdmissionRequest {
 export function admitCaller(access: Gatekeeper, request: AdmissionRequest): SrtSession | RejectionCode {
   const { direction, call, target } = request;
   const address = plainAddress(call.peer.address);
-  const client = { address, port: call.peer.port, realIp: address };
-  const judgement = access.admit({ host: target.host, vhost: target.host }, { direction, protocol: 'srt', url: target.url, client });
+  const { host, app, stream, key } = target;
+  const authorization = key === undefined ? undefined : `Bearer ${key}`;
+  const client = { address, port: call.peer.port, realIp: address, authorization };
+  const judgement = access.admit({ host, vhost: host, app, stream }, { direction, protocol: 'srt', url: target.url, client });
   if (judgement === OPEN) return request.open();
   const session = new AdmittedSession(request);
   if (judgement instanceof Promise) {

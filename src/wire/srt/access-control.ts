@@ -10,6 +10,8 @@ export interface AccessControl {
   readonly resource: string | null;
   /** `h`: host name. */
   readonly host: string | null;
+  /** `s`: id of a session that was agreed on before. */
+  readonly session?: string;
   /** `m`: `request`, `publish` or `bidirectional`. */
   readonly mode: string | null;
 }
@@ -23,5 +25,6 @@ export function parseAccessControl(streamId: string): AccessControl | null {
     if (equals > 0) values.set(pair.slice(0, equals), pair.slice(equals + 1));
   }
   const value = (key: string): string | null => values.get(key) ?? null;
-  return { user: value('u'), resource: value('r'), host: value('h'), mode: value('m') };
+  const session = value('s');
+  return { user: value('u'), resource: value('r'), host: value('h'), mode: value('m'), ...(session !== null && { session }) };
 }

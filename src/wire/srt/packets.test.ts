@@ -217,6 +217,7 @@ describe('access control of stream ids', () => {
   test.each([
     ['#!::u=admin,r=live/one,m=publish', { user: 'admin', resource: 'live/one', host: null, mode: 'publish' }],
     ['#!::u=srt://host/app/stream?a=b,h=x', { user: 'srt://host/app/stream?a=b', resource: null, host: 'x', mode: null }],
+    ['#!::r=live/one,s=a=b,h=x', { user: null, resource: 'live/one', host: 'x', mode: null, session: 'a=b' }],
     ['#!::', { user: null, resource: null, host: null, mode: null }],
     ['#!::=x,u', { user: null, resource: null, host: null, mode: null }],
   ])('%s', (text, expected) => {

@@ -40,6 +40,12 @@ describe('stream ids', () => {
     ],
     ['#!::u=admin,r=/app/stream?a=b,h=default', target('default', 'app', 'stream', null, 'srt://default/app/stream?a=b')],
     ['#!::u=default/app/one,h=default,r=app/other', target('default', 'app', 'one', null, 'srt://default/app/one')],
+    [
+      '#!::h=default,r=app/stream?key=a-key,m=publish,s=another-key',
+      { ...target('default', 'app', 'stream', null, 'srt://default/app/stream?key=a-key'), key: 'another-key' },
+    ],
+    ['#!::s=a-key,u=default/app/stream', { ...target('default', 'app', 'stream', null, 'srt://default/app/stream'), key: 'a-key' }],
+    ['#!::s=a-key', null],
     ['#!::h=default', null],
     ['#!::h=default,r=stream', null],
     ['#!::u=admin', null],

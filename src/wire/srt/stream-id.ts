@@ -11,6 +11,8 @@ export interface SrtTarget {
   readonly playlist: string | null;
   /** The complete URL, query included, as access control signs it. It can hold secrets: not for logs. */
   readonly url: string;
+  /** `s` of the `#!::` syntax: what a caller shows to be let in, beside what the query says. A secret: not for logs. */
+  readonly key?: string;
 }
 
 const SCHEME = 'srt://';
@@ -24,7 +26,8 @@ export function parseStreamId(streamId: string): SrtTarget | null {
   if (decoded === null) return null;
   const control = parseAccessControl(decoded);
   if (control === null) return parseAddress(decoded);
-  return (control.user === null ? null : parseAddress(control.user)) ?? resourceOf(control);
+  const target = (control.user === null ? null : parseAddress(control.user)) ?? resourceOf(control);
+  return target === null || control.session === undefined ? target : { ...target, key: control.session };
 }
 
 /** What the caller says it wants (`m`): `publish`, `request` or else; null when it does not say. */

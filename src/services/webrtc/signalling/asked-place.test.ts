@@ -29,7 +29,7 @@ test('it is asked about the virtual host of the place, with the client', () => {
   expect(admitAsked(access, 'outgoing', asked('/app/live', 'media.example'))).toBe(stay);
   expect(access.asked).toEqual([
     {
-      place: { host: 'default', vhost: 'default' },
+      place: { host: 'default', vhost: 'default', app: 'app', stream: 'live' },
       request: {
         ...{ direction: 'outgoing', protocol: 'webrtc', url: 'ws://media.example:3333/app/live' },
         client: { address: '192.0.2.1', port: 40_000, realIp: '198.51.100.9', userAgent: 'me/1', authorization: 'Bearer t' },

@@ -21,5 +21,6 @@ export function askedPlace(place: RequestPlace, request: IncomingMessage, client
 /** What access control says of who asks for a place; who asks for none gets none. */
 export function admitAsked(access: Gatekeeper, direction: Direction, { target, url, asker }: AskedPlace): Judgement {
   if (target === null) return OPEN;
-  return access.admit({ host: target.vhost, vhost: target.vhost }, { direction, protocol: 'webrtc', url, client: asker });
+  const { vhost, app, stream } = target;
+  return access.admit({ host: vhost, vhost, app, stream }, { direction, protocol: 'webrtc', url, client: asker });
 }

@@ -76,6 +76,13 @@ test('who is refused is answered 401 with the reason; nothing is prepared or ope
   expect([opened, prepare.mock.calls.length]).toEqual([[], 0]);
 });
 
+test('who is refused is told what to show, where something is to be shown', async () => {
+  const open = await exchange({ admit: () => DENIED });
+  const asking = await exchange({ admit: () => ({ ...DENIED, challenge: 'Bearer' }) });
+  const challenges = [open, asking].map(async ({ port }) => (await post(port)).headers.get('www-authenticate'));
+  expect(await Promise.all(challenges)).toEqual([null, 'Bearer']);
+});
+
 test('a verdict is waited for; who has left by then opens nothing, and its stay is over', async () => {
   const { promise, resolve } = Promise.withResolvers<Verdict>();
   const admit = vi.fn(() => promise);

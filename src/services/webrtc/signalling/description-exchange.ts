@@ -122,6 +122,7 @@ export class DescriptionExchange {
     const { admit } = this.#options;
     const judged = (verdict: Verdict): void => {
       if (!verdict.admitted) {
+        if (verdict.challenge !== undefined) response.setHeader('WWW-Authenticate', verdict.challenge);
         answer(response, 401, verdict.reason);
         return;
       }

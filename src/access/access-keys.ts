@@ -1,0 +1,75 @@
+/** What the keys of applications are to whoever judges requests: plain values that delivery threads get by message, and keys ready to compare. */
+import { createHash } from 'node:crypto';
+import type { AccessKeyConfig, KeyList } from '../config/index.ts';
+import type { VirtualHost } from '../core/virtual-host.ts';
+import { keyTest } from '../util/key-hash.ts';
+import { timeOf } from '../util/time-text.ts';
+import { compileWildcard } from '../util/wildcard.ts';
+import type { Direction } from './access-check.ts';
+
+/** The lists of one application. An absent one asks for nothing; an empty one lets nobody in. */
+export type ApplicationKeys = { readonly [list in KeyList]?: readonly AccessKeyConfig[] };
+
+/** The lists of a virtual host. */
+export interface HostKeys {
+  /** All applications that are declared, by name. */
+  readonly applications: ReadonlyMap<string, ApplicationKeys>;
+  /** Of applications that are made on demand. */
+  readonly template: ApplicationKeys;
+}
+
+/** Whom a list is about. */
+export const LIST_OF: Readonly<Record<Direction, KeyList>> = { incoming: 'publishKeys', outgoing: 'playTokens' };
+/** Delivery threads load no schema. */
+const LISTS = Object.values(LIST_OF);
+
+const GRANT_DIGITS = 12;
+
+/** The keys of a virtual host as they are now; undefined when no application has any. */
+export function hostKeysOf({ applications, dynamic, template }: VirtualHost): HostKeys | undefined {
+  const declared = [...applications.values()].filter((application) => !dynamic.has(application));
+  const keys = {
+    applications: new Map(declared.map(({ name, definition }) => [name, listsOf(definition.config)])),
+    template: template === null ? {} : listsOf(template.config),
+  };
+  const all = [...keys.applications.values(), keys.template];
+  return all.some((lists) => LISTS.some((list) => lists[list] !== undefined)) ? keys : undefined;
+}
+
+function listsOf(config: ApplicationKeys): ApplicationKeys {
+  return Object.fromEntries(LISTS.flatMap((list) => (config[list] === undefined ? [] : [[list, config[list]]])));
+}
+
+/** Where a key is good. */
+export interface KeyPlace {
+  readonly vhost: string;
+  /** `*`: of the template. */
+  readonly app: string;
+  readonly list: KeyList;
+}
+
+/** A key ready to compare. */
+export interface ReadyKey {
+  /** Names it in sessions that it let in: another one for every place and key. No secret. */
+  readonly grant: string;
+  readonly fits: (shown: string) => boolean;
+  /** Wall clock ms; infinite: never. */
+  readonly expiresAt: number;
+  readonly isFor: (stream: string) => boolean;
+}
+
+/** What names a key in sessions. */
+export function grantOf({ vhost, app, list }: KeyPlace, { hash = '' }: AccessKeyConfig): string {
+  return createHash('sha256').update([vhost, app, list, hash].join('\n')).digest('hex').slice(0, GRANT_DIGITS);
+}
+
+/** A key that cannot be read fits nothing. */
+export function readyKey(place: KeyPlace, key: AccessKeyConfig): ReadyKey {
+  const { hash = '', expires, streams = '*' } = key;
+  return {
+    grant: grantOf(place, key),
+    fits: keyTest(hash),
+    expiresAt: expires === undefined ? Number.POSITIVE_INFINITY : timeOf(expires),
+    isFor: compileWildcard(streams),
+  };
+}

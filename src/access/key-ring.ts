@@ -1,0 +1,184 @@
+/** Publish keys and play tokens: lets those in who show a key of the application, and sends them away when it is removed. */
+import type { Clock } from '../util/clock.ts';
+import { MAX_KEY_LENGTH, MIN_KEY_LENGTH } from '../util/key-hash.ts';
+import type { AccessCheck, AccessPlace, AccessRequest, Denied, Direction, Passed } from './access-check.ts';
+import { type ApplicationKeys, type HostKeys, LIST_OF, type ReadyKey, readyKey } from './access-keys.ts';
+import { queryParameter } from './signed-url.ts';
+
+/** Query keys of the secrets. */
+const QUERY_KEYS: Readonly<Record<Direction, string>> = { incoming: 'key', outgoing: 'token' };
+const WORDS: Readonly<Record<Direction, string>> = { incoming: 'publish key', outgoing: 'play token' };
+const BEARER = /^Bearer +(\S+) *$/i;
+const TEMPLATE = '*';
+
+const DENIALS = {
+  'key-missing': (word: string) => `there is no ${word} in the request`,
+  'key-wrong': (word: string) => `the ${word} is none of this application`,
+  'key-expired': (word: string) => `the ${word} has expired`,
+  'key-other-stream': (word: string) => `the ${word} is for other streams`,
+} as const;
+
+function deny(code: keyof typeof DENIALS, direction: Direction): Denied {
+  return { admitted: false, code, reason: DENIALS[code](WORDS[direction]), challenge: 'Bearer' };
+}
+
+/** A virtual host with its keys. */
+interface KeyedHost {
+  readonly name: string;
+  readonly keys?: HostKeys | undefined;
+}
+
+type ReadyLists = { readonly [direction in Direction]: readonly ReadyKey[] | null };
+const OPEN_LISTS: ReadyLists = { incoming: null, outgoing: null };
+
+interface ReadyHost {
+  readonly applications: ReadonlyMap<string, ReadyLists>;
+  readonly template: ReadyLists;
+}
+
+/** One for the main thread and one for each delivery thread. Nothing to close: sessions forget themselves. */
+export class KeyRing {
+  readonly #clock: Clock;
+  #hosts = new Map<string, ReadyHost>();
+  /** By everything that they are made of, so that those that stay need not be made again. */
+  #ready = new Map<string, ReadyKey>();
+  #grants = new Set<string>();
+  /** Who is there with a key, by its grant: what ends them. */
+  readonly #present = new Map<string, Set<(reason: string) => void>>();
+  /** When a key was last good, wall clock ms. */
+  readonly #usedAt = new Map<string, number>();
+  readonly #freshUses = new Set<string>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** No application has keys. */
+  get isEmpty(): boolean {
+    return this.#hosts.size === 0;
+  }
+
+  /** All virtual hosts as they are now. Whoever came with a key that is gone is sent away. */
+  follow(hosts: readonly KeyedHost[]): void {
+    const before = this.#ready;
+    this.#ready = new Map();
+    this.#hosts = new Map();
+    for (const { name, keys } of hosts) if (keys !== undefined) this.#hosts.set(name, this.#readyHost(name, keys, before));
+    this.#grants = new Set(Array.from(this.#ready.values(), ({ grant }) => grant));
+    for (const grant of this.#usedAt.keys()) if (!this.#grants.has(grant)) this.#usedAt.delete(grant);
+    for (const [grant, ends] of [...this.#present]) {
+      if (!this.#grants.has(grant)) for (const end of [...ends]) end(REMOVED);
+    }
+  }
+
+  /** Nobody gets there without a key. */
+  covers(vhost: string, app: string, direction: Direction): boolean {
+    return this.#hosts.size > 0 && this.#listOf(vhost, app, direction) !== null;
+  }
+
+  /** The key that made this grant is still there. */
+  holds(grant: string): boolean {
+    return this.#grants.has(grant);
+  }
+
+  /** Null where nothing is asked for. Whoever asks without telling the application is refused where any has keys. */
+  check(vhost: string, { app, stream }: AccessPlace, direction: Direction): AccessCheck | null {
+    if (!this.#hosts.has(vhost)) return null;
+    const keys = app === undefined ? [] : this.#listOf(vhost, app, direction);
+    if (keys === null) return null;
+    return { covers: () => true, judge: (request) => this.#judge(keys, stream ?? '', request) };
+  }
+
+  /** Keys that were good elsewhere, by their grants. */
+  noteUses(grants: readonly string[]): void {
+    for (const grant of grants) if (this.#grants.has(grant)) this.#usedAt.set(grant, this.#clock.now());
+  }
+
+  /** Keys that were good here since the last call. */
+  takeUses(): readonly string[] {
+    if (this.#freshUses.size === 0) return [];
+    const uses = [...this.#freshUses];
+    this.#freshUses.clear();
+    return uses;
+  }
+
+  /** When the key of this grant was last good, wall clock ms; undefined: not since the server started. */
+  usedAt(grant: string): number | undefined {
+    return this.#usedAt.get(grant);
+  }
+
+  #listOf(vhost: string, app: string, direction: Direction): readonly ReadyKey[] | null {
+    const host = this.#hosts.get(vhost);
+    return host === undefined ? null : (host.applications.get(app) ?? host.template)[direction];
+  }
+
+  /** All keys are compared, so that the time tells nothing. */
+  #judge(keys: readonly ReadyKey[], stream: string, request: AccessRequest): Passed | Denied {
+    const { direction } = request;
+    const shown = shownKeys(request);
+    if (shown.length === 0) return deny('key-missing', direction);
+    const comparable = shown.filter(({ length }) => length >= MIN_KEY_LENGTH && length <= MAX_KEY_LENGTH);
+    const fitting = keys.filter((key) => comparable.map(key.fits).includes(true));
+    const now = this.#clock.now();
+    // A time that cannot be read is over.
+    const current = fitting.filter(({ expiresAt }) => now < expiresAt);
+    const [key] = current.filter(({ isFor }) => isFor(stream));
+    if (key !== undefined) return this.#pass(key, direction);
+    if (current.length > 0) return deny('key-other-stream', direction);
+    return deny(fitting.length > 0 ? 'key-expired' : 'key-wrong', direction);
+  }
+
+  #pass({ grant, expiresAt }: ReadyKey, direction: Direction): Passed {
+    this.#usedAt.set(grant, this.#clock.now());
+    this.#freshUses.add(grant);
+    return {
+      admitted: true,
+      expiresAt,
+      expiry: `its ${WORDS[direction]} has expired`,
+      grant,
+      watch: (end) => this.#watch(grant, end),
+    };
+  }
+
+  #watch(grant: string, end: (reason: string) => void): () => void {
+    const ends = this.#present.get(grant) ?? new Set();
+    this.#present.set(grant, ends.add(end));
+    // It may have gone between the verdict and the beginning of the session.
+    if (!this.#grants.has(grant)) queueMicrotask(() => end(REMOVED));
+    return () => {
+      ends.delete(end);
+      if (ends.size === 0 && this.#present.get(grant) === ends) this.#present.delete(grant);
+    };
+  }
+
+  #readyHost(vhost: string, { applications, template }: HostKeys, before: ReadonlyMap<string, ReadyKey>): ReadyHost {
+    const ready = (app: string, lists: ApplicationKeys): ReadyLists => {
+      const list = (direction: Direction): readonly ReadyKey[] | null => {
+        const place = { vhost, app, list: LIST_OF[direction] };
+        return (
+          lists[place.list]?.map((key) => {
+            const text = JSON.stringify([place, key]);
+            const made = before.get(text) ?? readyKey(place, key);
+            this.#ready.set(text, made);
+            return made;
+          }) ?? null
+        );
+      };
+      const [incoming, outgoing] = [list('incoming'), list('outgoing')];
+      return incoming === null && outgoing === null ? OPEN_LISTS : { incoming, outgoing };
+    };
+    return {
+      applications: new Map(Array.from(applications, ([app, lists]) => [app, ready(app, lists)])),
+      template: ready(TEMPLATE, template),
+    };
+  }
+}
+
+const REMOVED = 'the key that it came with was removed';
+
+/** What a client shows: a bearer token, and the value of the query. */
+function shownKeys({ direction, url, client }: AccessRequest): string[] {
+  const bearer = BEARER.exec(client.authorization ?? '')?.[1];
+  const queried = queryParameter(url, QUERY_KEYS[direction]);
+  return [bearer, queried].filter((key) => key !== undefined && key !== null && key !== '') as string[];
+}

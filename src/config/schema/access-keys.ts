@@ -1,0 +1,90 @@
+/** Keys of an application: who may publish to it, and who may play from it. */
+import type { Static } from '@sinclair/typebox';
+import { hashKey, isKeyHash, keyFault, MAX_KEY_LENGTH, MIN_KEY_LENGTH } from '../../util/key-hash.ts';
+import { timeOf } from '../../util/time-text.ts';
+import { type Fail, finishing, firstDuplicate, list, name, object, optional, text } from './field.ts';
+
+/** Each is compared with what a peer shows. */
+export const MAX_ACCESS_KEYS = 100;
+const MAX_PATTERN_LENGTH = 256;
+
+interface KeyFinish {
+  readonly name: string;
+  key?: string;
+  hash?: string;
+  readonly created?: string;
+  readonly expires?: string;
+  readonly streams?: string;
+}
+
+function checkKey(value: KeyFinish, fail: Fail): void {
+  const { name: title, key, hash, streams } = value;
+  const fault = key === undefined ? undefined : keyFault(key);
+  if (title === '') fail('the name of a key must not be empty', 'name');
+  if (key === undefined && hash === undefined) fail(`key '${title}': key or hash must be given`, 'key');
+  if (key !== undefined && hash !== undefined) fail(`key '${title}': key and hash must not both be given`, 'hash');
+  if (fault !== undefined) fail(`key '${title}': key ${fault}`, 'key');
+  if (hash !== undefined && !isKeyHash(hash)) fail(`key '${title}': hash must be sha256:SALT:DIGEST, both in base64url`, 'hash');
+  for (const member of ['created', 'expires'] as const) {
+    const time = value[member];
+    if (time !== undefined && Number.isNaN(timeOf(time)))
+      fail(`key '${title}': ${member} must be a time as 2026-01-31 or 2026-01-31T18:00:00Z, but got '${time}'`, member);
+  }
+  if (streams !== undefined && (streams === '' || streams.length > MAX_PATTERN_LENGTH))
+    fail(`key '${title}': streams must have 1 to ${MAX_PATTERN_LENGTH} characters`, 'streams');
+  if (key === undefined || fault !== undefined) return;
+  // From here on nobody has the key itself.
+  value.hash = hashKey(key);
+  delete value.key;
+}
+
+const KEY_MEMBERS = {
+  name: name('What it is called; unique in its list'),
+  key: optional(
+    text(
+      `The key itself, ${MIN_KEY_LENGTH} to ${MAX_KEY_LENGTH} letters, digits and _ . ~ -. Only its hash is kept, and nobody is shown it`,
+      {
+        aliases: ['token'],
+      },
+    ),
+  ),
+  hash: optional(text('Instead of the key: `sha256:SALT:DIGEST`, the SHA-256 of `SALT:KEY` in base64url. Never shown')),
+  created: optional(text('When it was made; the API sets it')),
+  expires: optional(text('It lets nobody in from then on, and who came with it is sent away, e.g. `2026-01-31T18:00:00Z`')),
+  streams: optional(text('Name of the streams it is for; `*` and `?` match. Absent: all')),
+};
+
+const finish = finishing<KeyFinish>(checkKey);
+/** One item of either list, also the body of the API's key routes. */
+export const AccessKeySchema = object('A key', KEY_MEMBERS, { finish });
+
+/** `<PublishKeys>`. */
+export const PublishKeysSchema = list(
+  'Once this is given, nobody publishes without one of these keys; with an empty list nobody does',
+  object('A key for publishers', KEY_MEMBERS, { finish }),
+  { flatten: 'publishKey' },
+);
+/** `<PlayTokens>`. */
+export const PlayTokensSchema = list(
+  'Once this is given, nobody plays without one of these tokens; with an empty list nobody does',
+  object('A token for players', KEY_MEMBERS, { finish }),
+  { flatten: 'playToken' },
+);
+
+/** The typed form of a key: its secret has become a hash. */
+export type AccessKeyConfig = Static<typeof AccessKeySchema>;
+
+/** The lists of an application, by their members. */
+export type KeyList = 'publishKeys' | 'playTokens';
+/** All of them. */
+export const KEY_LISTS: readonly KeyList[] = ['publishKeys', 'playTokens'];
+
+/** Refuses lists that are too long, or have a name twice. */
+export const checkKeyLists = finishing<Partial<Record<KeyList, readonly AccessKeyConfig[]>>>((value, fail) => {
+  for (const member of KEY_LISTS) {
+    const keys = value[member] ?? [];
+    const twice = firstDuplicate(keys);
+    if (twice !== undefined) fail(`application.${member} has '${twice}' twice`, member);
+    if (keys.length > MAX_ACCESS_KEYS) fail(`application.${member} must not have more than ${MAX_ACCESS_KEYS} items`, member);
+  }
+});
