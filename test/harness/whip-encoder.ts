@@ -14,6 +14,8 @@ export interface WhipEncoderOptions {
   readonly fps?: number;
   /** Default `H264`. */
   readonly codec?: 'H264' | 'H265';
+  /** Bearer token of the request. */
+  readonly bearer?: string;
 }
 
 const ENCODERS = {
@@ -56,7 +58,7 @@ export class WhipEncoder {
   }
 }
 
-export async function publishWhip({ url, bFrames = 0, fps = 30, codec = 'H264' }: WhipEncoderOptions): Promise<WhipEncoder> {
+export async function publishWhip({ url, bFrames = 0, fps = 30, codec = 'H264', bearer }: WhipEncoderOptions): Promise<WhipEncoder> {
   const peer = new PeerConnection('encoder', { iceServers: [] });
   const video = new Video('0', 'SendOnly');
   if (codec === 'H265') video.addH265Codec(VIDEO_TYPE);
@@ -68,7 +70,7 @@ export async function publishWhip({ url, bFrames = 0, fps = 30, codec = 'H264' }
   const tracks = [peer.addTrack(video), peer.addTrack(audio)];
   peer.setLocalDescription();
   await until('candidates', () => peer.gatheringState() === 'complete', { deadlineMs: CONNECT_DEADLINE_MS });
-  const headers = { 'Content-Type': 'application/sdp' };
+  const headers = { 'Content-Type': 'application/sdp', ...(bearer !== undefined && { Authorization: `Bearer ${bearer}` }) };
   const response = await fetch(url, { method: 'POST', headers, body: peer.localDescription()?.sdp ?? '' });
   const location = new URL(response.headers.get('location') ?? '', url).href;
   const answer = await response.text();
