@@ -2,8 +2,9 @@
 import { mkdir } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import { AccessControls, accessSettingsOf } from './access/access-controls.ts';
+import { AccessControls, accessSettingsOf, allChecks } from './access/access-controls.ts';
 import { hostKeysOf } from './access/access-keys.ts';
+import { AdmissionWebhooks } from './access/admission-webhooks.ts';
 import { tellDenied, tellFaults } from './access/tell-denied.ts';
 import { Health } from './api/health.ts';
 import { startApi } from './api/start-api.ts';
@@ -201,7 +202,13 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   const publishers = new Map<PublisherKind, Publisher>();
   const sources: PullSource[] = [];
   const services: Service[] = [];
-  const access = new AccessControls({ clock, onFault: tellFaults(logger), tell: tellDenied(logger) });
+  const webhooks = new AdmissionWebhooks({ clock, logger: logger.child({ part: 'admission' }) });
+  // Sessions end while the server stops: their control servers hear of it behind everything else.
+  running.push({ keeps: true, stop: () => webhooks.stop() });
+  const access = new AccessControls({
+    ...{ clock, onFault: tellFaults(logger), tell: tellDenied(logger) },
+    checksOf: allChecks(clock, (settings) => webhooks.check(settings)),
+  });
   const told = new WeakSet<object>();
   const tellIneffective = ({ name: vhost, definition }: VirtualHost): void => {
     if (told.has(definition.config)) return;
@@ -215,6 +222,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
     onHostsChanged: (virtualHosts) => {
       const hosts = virtualHosts.map(servedHostOf);
       access.follow(hosts);
+      webhooks.follow(hosts);
       delivery.setHosts(hosts);
       originMaps.follow(virtualHosts);
       certificates.follow(virtualHosts);
@@ -247,6 +255,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
     logConnections: options.logConnections === true,
     // What is there already was announced to the threads before they hear this.
     find: async (wanted) => (await finder.find(wanted)) ?? true,
+    judge: (vhost, request) => webhooks.judge(vhost, request),
     onAttended: () => restingSources.rouse(),
     onKeyUses: (grants) => access.keys.noteUses(grants),
     ...{ clock, queues, logger: logger.child({ part: 'delivery' }) },
@@ -302,6 +311,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
     codecModules: () => transcoder.codecModules(),
     keyUsedAt: (grant) => access.keys.usedAt(grant),
     srtLinks: services.flatMap(({ srtLinks = [] }) => srtLinks),
+    controlServers: () => webhooks.figures,
   });
   if (api !== null) running.push({ keeps: true, stop: () => api.close() });
   await certificates.settled();

@@ -47,6 +47,10 @@ export interface Admitted {
   readonly expiresAt: number;
   /** Names the key that let it in, where one did. */
   readonly grant?: string | undefined;
+  /** Where it goes instead of where it asked to go: a complete URL (`readNewUrl`). It is not judged again. Can hold secrets: not for logs. */
+  readonly newUrl?: string | undefined;
+  /** Names it to whoever let it in, where that is another thread (`Passed.ticket`). */
+  readonly ticket?: number | undefined;
   /** The session has begun: `onExpired` is called when its time is over, with the reason for logs, unless `close` comes first. */
   begin(onExpired: (reason: string) => void): void;
   /** The session is over. Idempotent. */
@@ -61,6 +65,13 @@ export interface Denied {
   readonly reason: string;
   /** What an answer of HTTP asks for, in `WWW-Authenticate`. */
   readonly challenge?: string;
+  /** What a control server says of it, for the peer and as a field of the log: one line, not long, without hidden characters. */
+  readonly said?: string;
+}
+
+/** What a peer is told of why it is not let in. */
+export function toldReason({ reason, said }: Denied): string {
+  return said ?? reason;
 }
 
 /** What becomes of a request. */
@@ -79,6 +90,10 @@ export interface Passed {
   readonly expiresAt: number;
   /** Why the session ends then. */
   readonly expiry?: string;
+  /** Where the client goes instead. The last check that says so counts. */
+  readonly newUrl?: string | undefined;
+  /** Of a delivery thread: how the main thread knows the admission. */
+  readonly ticket?: number;
   /** Called once, when the session is over or never began. */
   readonly closed?: () => void;
   /** Names what let it in, for sessions that outlive the request. */
@@ -92,6 +107,15 @@ export interface AccessCheck {
   covers(direction: Direction, protocol: AccessProtocol): boolean;
   /** What it throws or rejects with counts as a refusal. */
   judge(request: AccessRequest): Passed | Denied | Promise<Passed | Denied>;
+}
+
+/** Whether the `Enables` of a kind of access control name it. */
+export function isEnabledFor(
+  { enables }: { readonly enables: { readonly providers: readonly string[]; readonly publishers: readonly string[] } },
+  direction: Direction,
+  protocol: AccessProtocol,
+): boolean {
+  return (direction === 'incoming' ? enables.providers : enables.publishers).includes(protocol);
 }
 
 /** For whom there is no access control. */

@@ -157,7 +157,7 @@ describe('AccessControls', () => {
     const closed = vi.fn();
     const later = asked();
     const judged = controls([later.check]).access.admit({ host: 'signed.test' }, REQUEST);
-    vi.advanceTimersByTime(10_000);
+    vi.advanceTimersByTime(11_000);
     expect(await judged).toMatchObject({ admitted: false, code: 'no-verdict' });
     later.answer({ admitted: true, expiresAt: Number.POSITIVE_INFINITY, closed });
     vi.useRealTimers();

@@ -1,5 +1,5 @@
 /** Who is let in, by the settings of each virtual host. */
-import type { SignedPolicyConfig, VirtualHostConfig } from '../config/index.ts';
+import type { AdmissionWebhooksConfig, SignedPolicyConfig, VirtualHostConfig } from '../config/index.ts';
 import { HostTable, type NamedHosts } from '../core/host-table.ts';
 import type { Clock } from '../util/clock.ts';
 import {
@@ -20,14 +20,15 @@ import { KeyRing } from './key-ring.ts';
 import { SignedPolicyCheck } from './signed-policy.ts';
 import { Stay } from './stay.ts';
 
-/** For a check that asks somebody else, ms. It has a shorter limit of its own; nobody waits longer than this. */
-const VERDICT_MS = 10_000;
+/** For a check that asks somebody else, ms. It has a shorter limit of its own (`MAX_WEBHOOK_TIMEOUT_MS`); nobody waits longer than this. */
+const VERDICT_MS = 11_000;
 const LATE: Denied = { admitted: false, code: 'no-verdict', reason: 'whoever decides about it did not answer in time' };
 const FAULT: Denied = { admitted: false, code: 'check-failed', reason: 'the server failed on deciding about it' };
 
 /** What a virtual host demands of those who come. Plain values: delivery threads get it by message. */
 export interface AccessSettings {
   readonly signedPolicy?: SignedPolicyConfig;
+  readonly admissionWebhooks?: AdmissionWebhooksConfig;
 }
 
 /** A virtual host, with what it demands; without that everybody is let in. */
@@ -42,19 +43,36 @@ const SETTINGS = new WeakMap<VirtualHostConfig, AccessSettings>();
 
 /** What of a definition is about access, the same object for the same definition; undefined when nothing is protected. */
 export function accessSettingsOf(config: VirtualHostConfig): AccessSettings | undefined {
-  const { providers = [], publishers = [] } = config.signedPolicy?.enables ?? {};
-  if (config.signedPolicy === undefined || providers.length + publishers.length === 0) return undefined;
-  const settings = SETTINGS.get(config) ?? { signedPolicy: config.signedPolicy };
+  const { signedPolicy, admissionWebhooks } = config;
+  const found = {
+    ...(signedPolicy !== undefined && isEnabled(signedPolicy) && { signedPolicy }),
+    ...(admissionWebhooks !== undefined && isEnabled(admissionWebhooks) && { admissionWebhooks }),
+  };
+  if (Object.keys(found).length === 0) return undefined;
+  const settings = SETTINGS.get(config) ?? found;
   SETTINGS.set(config, settings);
   return settings;
 }
 
-/** The checks of one virtual host, in the order in which they are asked. */
-export type ChecksOf = (settings: AccessSettings) => readonly AccessCheck[];
+function isEnabled({ enables }: SignedPolicyConfig | AdmissionWebhooksConfig): boolean {
+  return enables.providers.length + enables.publishers.length > 0;
+}
+
+/** The checks of the virtual host `vhost`, in the order in which they are asked. */
+export type ChecksOf = (settings: AccessSettings, vhost: string) => readonly AccessCheck[];
 
 /** Those that need nobody but the clock. */
 export function ownChecks(clock: Clock): ChecksOf {
   return ({ signedPolicy }) => (signedPolicy === undefined ? [] : [new SignedPolicyCheck(signedPolicy, clock)]);
+}
+
+/** The same, then a control server where one is to be asked: only a URL that is good is worth a question. */
+export function allChecks(clock: Clock, webhookOf: (settings: AdmissionWebhooksConfig, vhost: string) => AccessCheck): ChecksOf {
+  const own = ownChecks(clock);
+  return (settings, vhost) => {
+    const { admissionWebhooks } = settings;
+    return [...own(settings, vhost), ...(admissionWebhooks === undefined ? [] : [webhookOf(admissionWebhooks, vhost)])];
+  };
 }
 
 /** `tell` is told of everybody who is refused, `onFault` of what failed on the way, and what that was. */
@@ -95,7 +113,7 @@ export class AccessControls implements Gatekeeper {
     for (const { name, access: settings } of hosts) {
       if (settings === undefined) continue;
       const known = before.get(name);
-      this.#checks.set(name, known?.settings === settings ? known : { settings, checks: this.#checksOf(settings) });
+      this.#checks.set(name, known?.settings === settings ? known : { settings, checks: this.#checksOf(settings, name) });
     }
   }
 

@@ -2,7 +2,15 @@
 import type { SignedPolicyConfig } from '../config/index.ts';
 import { AddressSet } from '../util/address-set.ts';
 import type { Clock } from '../util/clock.ts';
-import type { AccessCheck, AccessProtocol, AccessRequest, Denied, Direction, Passed } from './access-check.ts';
+import {
+  type AccessCheck,
+  type AccessProtocol,
+  type AccessRequest,
+  type Denied,
+  type Direction,
+  isEnabledFor,
+  type Passed,
+} from './access-check.ts';
 import { isSignedBy, type Policy, queryParameter, readPolicy } from './signed-url.ts';
 
 /** Times before this are those of somebody who counts seconds. */
@@ -39,8 +47,7 @@ export class SignedPolicyCheck implements AccessCheck {
   }
 
   covers(direction: Direction, protocol: AccessProtocol): boolean {
-    const { providers, publishers } = this.#config.enables;
-    return (direction === 'incoming' ? providers : publishers).includes(protocol);
+    return isEnabledFor(this.#config, direction, protocol);
   }
 
   judge({ direction, url, client }: AccessRequest): Passed | Denied {

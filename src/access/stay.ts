@@ -11,6 +11,8 @@ export class Stay implements Admitted {
   readonly admitted = true;
   #expiresAt = Number.POSITIVE_INFINITY;
   #reason = OVER;
+  #newUrl: string | undefined;
+  #ticket: number | undefined;
   readonly #clock: Clock;
   readonly #onFault: (error: unknown, what: string) => void;
   readonly #onClosed: (() => void)[] = [];
@@ -34,11 +36,21 @@ export class Stay implements Admitted {
     return this.#grant;
   }
 
-  /** What one more check has said: the smallest limit counts. */
-  limit({ expiresAt, expiry = OVER, closed, grant, watch }: Passed): void {
+  get newUrl(): string | undefined {
+    return this.#newUrl;
+  }
+
+  get ticket(): number | undefined {
+    return this.#ticket;
+  }
+
+  /** What one more check has said: the smallest limit counts, and the last of what is told once. */
+  limit({ expiresAt, expiry = OVER, newUrl, ticket, closed, grant, watch }: Passed): void {
     if (closed !== undefined) this.#onClosed.push(closed);
     if (watch !== undefined) this.#watches.push(watch);
     this.#grant ??= grant;
+    this.#newUrl = newUrl ?? this.#newUrl;
+    this.#ticket = ticket ?? this.#ticket;
     if (expiresAt >= this.#expiresAt) return;
     this.#expiresAt = expiresAt;
     this.#reason = expiry;

@@ -5,7 +5,7 @@ import type { AccessRequest, Denied } from './access-check.ts';
 
 /** What tells it, for `AccessControlsOptions.tell`. Strangers can be refused as often as they like, so the lines are limited. */
 export function tellDenied(logger: Logger): (denied: Denied, vhost: string, request: AccessRequest) => void {
-  return ({ code, reason }, vhost, request) => logger.limited.warn(deniedFields(code, vhost, request), deniedLine(request, reason));
+  return (denied, vhost, request) => logger.limited.warn(deniedFields(denied, vhost, request), deniedLine(request, denied.reason));
 }
 
 /** What tells of faults, for `AccessControlsOptions.onFault`. */
@@ -19,6 +19,13 @@ export function deniedLine({ direction }: AccessRequest, reason: string): string
 }
 
 /** The URL without its query, where policies, signatures and keys are. */
-export function deniedFields(code: string, vhost: string, { protocol, url, client }: AccessRequest): object {
-  return { code, vhost, over: protocol, peer: hostPort(client.address, client.port), url: url.split('?', 1)[0] };
+export function deniedFields({ code, said }: Denied, vhost: string, { protocol, url, client }: AccessRequest): object {
+  return {
+    code,
+    ...(said !== undefined && { said }),
+    vhost,
+    over: protocol,
+    peer: hostPort(client.address, client.port),
+    url: url.split('?', 1)[0],
+  };
 }

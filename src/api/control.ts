@@ -1,5 +1,7 @@
 /** Changes of the server's resources as the API makes them: JSON bodies become definitions, definitions go to the core. */
 import { resolve } from 'node:path';
+import { admissionMetrics } from '../access/admission-metrics.ts';
+import type { ControlServerFigures } from '../access/control-server.ts';
 import {
   type ApplicationConfig,
   ConfigError,
@@ -51,6 +53,8 @@ export interface ControlPlaneOptions {
   readonly limits: { readonly newcomers: NewcomerFigures };
   /** When the key of a grant was last good, wall clock ms; absent: nobody knows. */
   readonly keyUsedAt?: (grant: string) => number | undefined;
+  /** Figures of the control servers of `AdmissionWebhooks`. */
+  readonly controlServers: () => readonly ControlServerFigures[];
 }
 
 /**
@@ -73,6 +77,7 @@ export class ControlPlane {
   readonly #srtLinks: readonly SrtLinks[];
   readonly #newcomers: NewcomerFigures;
   readonly #keyUsedAt: NonNullable<ControlPlaneOptions['keyUsedAt']>;
+  readonly #controlServers: ControlPlaneOptions['controlServers'];
 
   constructor(options: ControlPlaneOptions) {
     const {
@@ -88,6 +93,7 @@ export class ControlPlane {
       srtLinks,
       limits,
       keyUsedAt = () => undefined,
+      controlServers,
     } = options;
     this.recordings = recordings;
     this.dumps = dumps;
@@ -101,6 +107,7 @@ export class ControlPlane {
     this.#srtLinks = srtLinks;
     this.#newcomers = limits.newcomers;
     this.#keyUsedAt = keyUsedAt;
+    this.#controlServers = controlServers;
   }
 
   /** Counters of the whole server. */
@@ -123,7 +130,7 @@ export class ControlPlane {
 
   /** Figures for Prometheus, in its text format. */
   metrics(): string {
-    return newcomerMetrics(this.#newcomers) + srtMetrics(this.#srtLinks);
+    return newcomerMetrics(this.#newcomers) + srtMetrics(this.#srtLinks) + admissionMetrics(this.#controlServers());
   }
 
   /** Rejects when no transcoder process comes up that could tell. */

@@ -5,7 +5,8 @@ export const metricsRoute: Route = {
   method: 'GET',
   path: '/metrics',
   level: 'server',
-  summary: 'Newcomers that wait or were refused, and SRT connections, for Prometheus, in its text format, without an envelope',
+  summary:
+    'Newcomers that wait or were refused, SRT connections and control servers, for Prometheus, in its text format, without an envelope',
   handle: ({ control }) => ({
     status: 200,
     body: Buffer.from(control.metrics()).toString('latin1'),

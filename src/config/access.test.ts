@@ -23,6 +23,27 @@ test.each<readonly [message: string, changes: object]>([
   expect(policy(changes)).toThrow(message);
 });
 
+test.each<readonly [message: string, changes: object]>([
+  ["admissionWebhooks.controlServerUrl must be a URL that begins with http:// or https://, but got ''", { controlServerUrl: '' }],
+  ['admissionWebhooks.controlServerUrl must be a URL that begins with http:// or https://', { controlServerUrl: 'ftp://a/' }],
+  ['admissionWebhooks.controlServerUrl must be a URL that begins with http:// or https://', { controlServerUrl: 'http://' }],
+  ['admissionWebhooks.timeout must be a whole number from 1 to 10000', { timeout: 10_001 }],
+  ["enables.publishers: unknown name 'llhs'", { enables: { publishers: 'llhs' } }],
+  ["enables.providers: 'ovt' cannot be protected", { enables: { providers: 'ovt' } }],
+])('admission webhooks are refused: %s', (message, changes) => {
+  const hooks = { controlServerUrl: 'http://a/', enables: { publishers: 'llhls' }, ...changes };
+  expect(() => readVirtualHost({ name: 'v', admissionWebhooks: hooks })).toThrow(message);
+});
+
+test('a file with webhooks that nobody can be asked by is refused; with those that are off it is not', () => {
+  const file = (url: string, publishers: string): string => `<Server version="8"><Name>s</Name><Type>origin</Type><IP>*</IP><Bind/>
+    <VirtualHosts><VirtualHost><Name>v</Name><AdmissionWebhooks><ControlServerUrl>${url}</ControlServerUrl>
+      <Enables><Publishers>${publishers}</Publishers></Enables></AdmissionWebhooks></VirtualHost></VirtualHosts></Server>`;
+  expect(() => parseServerConfig(file('ftp://a/', 'llhls'), 'Server.xml')).toThrow('must be a URL that begins with http:// or https://');
+  expect(() => parseServerConfig(file('', ''), 'Server.xml')).not.toThrow();
+  expect(() => parseServerConfig(file('https://a/b', 'llhls'), 'Server.xml')).not.toThrow();
+});
+
 test('a file with such a policy is refused with the element and its line', () => {
   const file = (inner: string): string => `<Server version="8"><Name>s</Name><Type>origin</Type><IP>*</IP><Bind/>
     <VirtualHosts><VirtualHost><Name>v</Name><SignedPolicy>

@@ -11,7 +11,6 @@ import { ModulesSchema } from './schema/modules.ts';
 import { ProvidersSchema } from './schema/providers.ts';
 import { LlhlsSchema } from './schema/publishers.ts';
 import { ServerSchema } from './schema/server.ts';
-import { VirtualHostSchema } from './schema/virtual-host.ts';
 
 const CLUSTER = new URL('../../test/fixtures/config/cluster-origin.xml', import.meta.url).pathname;
 
@@ -41,12 +40,11 @@ test('what an existing configuration relies on is told, with what happens instea
 });
 
 test('the reference says the same of each element', () => {
-  const { admissionWebhooks } = VirtualHostSchema.properties;
   const { schedule, multiplex, rtmp } = ProvidersSchema.properties;
   const { p2p, recovery, etag } = ModulesSchema.properties;
   const { eventGenerator } = ApplicationSchema.properties;
   const { subtitles, overlays } = MediaOptionsSchema.properties;
-  const refused = [admissionWebhooks, LlhlsSchema.properties.dRM];
+  const refused = [LlhlsSchema.properties.dRM];
   const idle = [
     ...[ServerSchema.properties.alert, BindSchema.properties.providers.properties.rtsp, p2p, recovery, etag, schedule, multiplex],
     ...[rtmp.properties.eventGenerator, eventGenerator, subtitles, overlays],

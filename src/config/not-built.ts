@@ -6,22 +6,12 @@ import type { ApplicationConfig, VirtualHostConfig } from './index.ts';
  * definition is refused. Sentences, each with the element.
  */
 export function unprotected(vhost: VirtualHostConfig): string[] {
-  const { name, admissionWebhooks, applications } = vhost;
-  return [
-    ...refusals(`virtual host '${name}'`, [[isEnabled(admissionWebhooks), 'AdmissionWebhooks']]),
-    ...applications.flatMap((application) => unprotectedApplication(name, application)),
-  ];
+  return vhost.applications.flatMap((application) => unprotectedApplication(vhost.name, application));
 }
 
 /** The same of one application. */
 export function unprotectedApplication(vhost: string, { name, publishers }: ApplicationConfig): string[] {
   return refusals(`application '${vhost}/${name}'`, [[publishers.llhls?.dRM?.enable === true, 'Publishers/LLHLS/DRM']]);
-}
-
-function isEnabled(
-  control: { readonly enables: { readonly providers: readonly string[]; readonly publishers: readonly string[] } } | undefined,
-) {
-  return control !== undefined && control.enables.providers.length + control.enables.publishers.length > 0;
 }
 
 function refusals(owner: string, rules: readonly (readonly [asked: boolean, element: string])[]): string[] {

@@ -5,10 +5,11 @@ import { openWays, openWaysIn } from './open-ways.ts';
 const CLUSTER = new URL('../../test/fixtures/config/cluster-origin.xml', import.meta.url).pathname;
 const { bind } = loadServerConfig(CLUSTER).config;
 
-function said(enables: object, publishers: object = { llhls: {}, hls: {}, ovt: {}, webrtc: {} }): string[] {
+function said(enables: object, publishers: object = { llhls: {}, hls: {}, ovt: {}, webrtc: {} }, asked?: object): string[] {
   const keys = { policyQueryKeyName: 'p', signatureQueryKeyName: 's', secretKey: 'k' };
+  const webhooks = asked === undefined ? {} : { admissionWebhooks: { controlServerUrl: 'http://c/', enables: asked } };
   const application = { name: 'app', type: 'live', providers: { rtmp: {}, srt: {} }, publishers };
-  const { typed } = readVirtualHost({ name: 'v', signedPolicy: { ...keys, enables }, applications: [application] });
+  const { typed } = readVirtualHost({ name: 'v', signedPolicy: { ...keys, enables }, ...webhooks, applications: [application] });
   const [app] = typed.applications;
   return app === undefined ? [] : openWays(bind, typed, app);
 }
@@ -36,6 +37,14 @@ test('keys protect all ways but those where nobody can show one', () => {
   const keys = { policyQueryKeyName: 'p', signatureQueryKeyName: 's', secretKey: 'k' };
   const signedPolicy = { ...keys, enables: { providers: ['rtmp'], publishers: ['llhls'] } };
   expect(saidOf({ publishKeys: [] }, { signedPolicy })).toEqual([`${open}publishing by mpegts, playing by hls, playing by ovt`]);
+});
+
+test('what a control server is asked about is not open', () => {
+  const publishers = { llhls: {}, hls: {}, webrtc: {} };
+  expect(said({ publishers: 'llhls' }, publishers, { publishers: 'hls,webrtc' })).toEqual([]);
+  expect(said({ publishers: 'llhls' }, publishers, { publishers: 'hls', providers: 'rtmp' })).toEqual([
+    "application 'v/app': SignedPolicy/Enables with AdmissionWebhooks/Enables leaves open to everybody: publishing by srt, playing by webrtc",
+  ]);
 });
 
 test('where a direction has no protection at all nothing is told of it', () => {

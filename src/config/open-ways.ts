@@ -12,21 +12,24 @@ type Bind = ServerConfig['bind'];
 /** A sentence about an application with such ways, or none. */
 export function openWays(
   bind: Bind,
-  { name: vhost, signedPolicy }: VirtualHostConfig,
+  { name: vhost, signedPolicy, admissionWebhooks }: VirtualHostConfig,
   { name, providers, publishers, publishKeys, playTokens }: ApplicationConfig,
 ): string[] {
-  const { enables } = signedPolicy ?? { enables: { providers: [], publishers: [] } };
+  const controls = Object.entries({ SignedPolicy: signedPolicy, AdmissionWebhooks: admissionWebhooks }).flatMap(([element, control]) =>
+    control === undefined ? [] : [{ element: `${element}/Enables`, ...control.enables }],
+  );
   const [waysIn, waysOut] = [
-    [...enables.providers, ...keyed(WAYS_IN, publishKeys)],
-    [...enables.publishers, ...keyed(WAYS_OUT, playTokens)],
+    [...controls.flatMap((control) => control.providers), ...keyed(WAYS_IN, publishKeys)],
+    [...controls.flatMap((control) => control.publishers), ...keyed(WAYS_OUT, playTokens)],
   ];
   const open = [
     ...(waysIn.length === 0 ? [] : left(WAYS_IN, waysIn, providers, bind.providers).map((way) => `publishing by ${way}`)),
     ...(waysOut.length === 0 ? [] : left(WAYS_OUT, waysOut, publishers, bind.publishers).map((way) => `playing by ${way}`)),
   ];
   if (open.length === 0) return [];
-  const subject = publishKeys === undefined && playTokens === undefined ? 'SignedPolicy/Enables leaves' : 'what protects it leaves';
-  return [`application '${vhost}/${name}': ${subject} open to everybody: ${open.join(', ')}`];
+  const elements = controls.map(({ element }) => element).join(' with ');
+  const subject = publishKeys === undefined && playTokens === undefined ? elements : 'what protects it';
+  return [`application '${vhost}/${name}': ${subject} leaves open to everybody: ${open.join(', ')}`];
 }
 
 /** The ways that a list of keys protects, where there is one. */

@@ -374,16 +374,20 @@ describe('refusals', () => {
     ['accepted', () => profile({ outputStreamName: 'x_${OriginStreamName}-${OriginStreamName}' })],
     ['Duplicate application name: a', () => virtualHost({ applications: [0, 1].map(() => ({ name: 'a', type: 'live' })) })],
     [
-      'virtualHost.admissionWebhooks.timeout must be a whole number of at least 1, but got "12abc"',
+      'virtualHost.admissionWebhooks.timeout must be a whole number from 1 to 10000, but got "12abc"',
       () => virtualHost({ admissionWebhooks: { controlServerUrl: '', timeout: '12abc' } }),
     ],
     [
-      'virtualHost.admissionWebhooks.timeout must be a whole number of at least 1, but got 1.5',
+      'virtualHost.admissionWebhooks.timeout must be a whole number from 1 to 10000, but got 1.5',
       () => virtualHost({ admissionWebhooks: { controlServerUrl: '', timeout: 1.5 } }),
     ],
     [
-      'virtualHost.admissionWebhooks.timeout must be a whole number of at least 1, but got true',
+      'virtualHost.admissionWebhooks.timeout must be a whole number from 1 to 10000, but got true',
       () => virtualHost({ admissionWebhooks: { controlServerUrl: '', timeout: true } }),
+    ],
+    [
+      'virtualHost.admissionWebhooks.timeout must be a whole number from 1 to 10000, but got 10001',
+      () => virtualHost({ admissionWebhooks: { controlServerUrl: '', timeout: 10_001 } }),
     ],
     ['Invalid host format h > it must be host:port', () => virtualHost({ originMapStore: { redisServer: { host: 'h' } } })],
     ['Invalid host format h:65536 > it must be host:port', () => virtualHost({ originMapStore: { redisServer: { host: 'h:65536' } } })],

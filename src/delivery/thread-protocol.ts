@@ -1,4 +1,5 @@
 /** Messages between the delivery pool (main thread) and its threads. Main sends them in batches, in order. */
+import type { AccessRequest, Denied } from '../access/access-check.ts';
 import type { ControlledHost } from '../access/access-controls.ts';
 import type { CrossDomainRules } from '../access/cross-domains.ts';
 import type { WantedStream } from '../core/origins.ts';
@@ -71,7 +72,20 @@ export interface SessionSighting {
 export interface SessionEvent {
   readonly sighting: SessionSighting;
   readonly ended: string | null;
+  /** Of a session that began: the admission (`WebhookVerdict`) that it is good for. */
+  readonly ticket?: number;
 }
+
+/** What a control server has said of a viewer; `ticket` names the admission, whose end it is to be told. */
+export type WebhookVerdict =
+  | Denied
+  | {
+      readonly admitted: true;
+      readonly expiresAt: number;
+      readonly expiry?: string | undefined;
+      readonly newUrl?: string | undefined;
+      readonly ticket?: number;
+    };
 
 /** A virtual host as threads need it. */
 export interface ServedHost extends ControlledHost {
@@ -91,6 +105,8 @@ export type ToThread =
   | { readonly type: 'hosts'; readonly hosts: readonly ServedHost[] }
   /** The stream of a `demand` can be served now, or will not come. */
   | { readonly type: 'demand-answer'; readonly question: number; readonly found: boolean }
+  /** What the control server says of an `admission`. */
+  | { readonly type: 'admission-answer'; readonly question: number; readonly verdict: WebhookVerdict }
   | { readonly type: 'default-cross-domains'; readonly rules: CrossDomainRules }
   /** Answered with `applied`. */
   | { readonly type: 'certificates'; readonly certificates: readonly Certificate[]; readonly handover: number }
@@ -139,6 +155,10 @@ export type FromThread =
   | { readonly type: 'applied'; readonly handover: number }
   /** A viewer wants a stream that is not there; `question` is the thread's own number for it. */
   | { readonly type: 'demand'; readonly question: number; readonly wanted: WantedStream }
+  /** A viewer is to be asked about at the control server of `vhost`; `question` is the thread's own number for it. */
+  | { readonly type: 'admission'; readonly question: number; readonly vhost: string; readonly request: AccessRequest }
+  /** Nobody makes use of this admission. */
+  | { readonly type: 'admission-over'; readonly ticket: number }
   /** The thread has somebody to serve and must hear of everything at once; or nobody, and bundles will do. */
   | { readonly type: 'attention'; readonly wanted: boolean }
   | { readonly type: 'log'; readonly level: 'debug' | 'info' | 'warn' | 'error'; readonly fields: object; readonly message: string }

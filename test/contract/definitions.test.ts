@@ -78,19 +78,36 @@ describe('virtual hosts', () => {
     expect(await call('GET', '/v1/vhosts/v')).toMatchObject({ json: { response: { signedPolicy: { ...keys, enables } } } });
   });
 
+  test('have the admission webhooks that they ask for, and are refused with some that cannot be held to', async () => {
+    const enables = { providers: 'rtmp,srt,webrtc', publishers: 'webrtc,llhls,hls,thumbnail,srt' };
+    const hooks = { controlServerUrl: 'http://127.0.0.1:1/admission', secretKey: 'k', timeout: 3000, enables };
+    const create = (changes: object) => call('POST', '/v1/vhosts', [{ ...VHOST, admissionWebhooks: { ...hooks, ...changes } }]);
+    const refused = (message: string) => ({
+      status: 400,
+      json: [{ message: expect.stringContaining(message) as string, statusCode: 400 }],
+    });
+    expect(await create({ controlServerUrl: 'ftp://127.0.0.1/' })).toEqual(refused('admissionWebhooks.controlServerUrl must be a URL'));
+    expect(await create({ controlServerUrl: '' })).toEqual(refused('admissionWebhooks.controlServerUrl must be a URL'));
+    expect(await create({ timeout: 0 })).toEqual(refused('admissionWebhooks.timeout must be a whole number from 1 to 10000'));
+    expect(await create({ timeout: 10_001 })).toEqual(refused('admissionWebhooks.timeout must be a whole number from 1 to 10000'));
+    expect(await create({ enables: { publishers: 'llhls,lhls' } })).toEqual(refused("enables.publishers: unknown name 'lhls'"));
+    expect(await create({ enables: { providers: 'mpegts' } })).toEqual(refused("enables.providers: 'mpegts' cannot be protected"));
+    expect(await call('GET', '/v1/vhosts')).toEqual(found(['default']));
+    expect((await create({})).status).toBe(200);
+    expect(await call('GET', '/v1/vhosts/v')).toMatchObject({ json: { response: { admissionWebhooks: hooks } } });
+  });
+
   test('are not created without the protection that they ask for', async () => {
-    const hooks = { controlServerUrl: 'http://127.0.0.1:1', secretKey: 'k', enables: { publishers: 'webrtc' } };
-    const forPublishers = { ...hooks, enables: { providers: 'rtmp', publishers: '' } };
     const drm = { name: 'app', type: 'live', publishers: { llhls: { drm: { enable: true, infoFile: 'drm.xml' } } } };
     const refused = (owner: string, element: string) => ({
       message: `Not implemented yet: ${owner}: ${element} is not built yet, and nothing is served without it`,
       statusCode: 501,
     });
-    expect(await call('POST', '/v1/vhosts', [{ ...VHOST, admissionWebhooks: forPublishers }])).toEqual({
+    const withApplication = { ...VHOST, applications: [drm] };
+    expect(await call('POST', '/v1/vhosts', [withApplication])).toEqual({
       status: 501,
-      json: [refused("virtual host 'v'", 'AdmissionWebhooks')],
+      json: [refused("application 'v/app'", 'Publishers/LLHLS/DRM')],
     });
-    expect((await call('POST', '/v1/vhosts', [{ ...VHOST, admissionWebhooks: hooks }])).status).toBe(501);
     expect(await call('GET', '/v1/vhosts')).toEqual(found(['default']));
     await call('POST', '/v1/vhosts', [VHOST]);
     expect(await call('POST', '/v1/vhosts/v/apps', [drm])).toEqual({

@@ -23,11 +23,9 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
   'json-depth': {},
   'access-tokens': each([7, 8, 10], { status: 200, message: /^OK$/ }),
   'host-names': {},
-  'nothing-unprotected': {
-    135: { status: 501 },
-    ...each([136, 167], { status: 404, message: /Could not find the virtual host/ }),
-  },
+  'nothing-unprotected': {},
   'known-enables': {},
+  'admission-settings': {},
   health: {},
   'access-keys': {},
   openapi: {},

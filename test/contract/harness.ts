@@ -145,6 +145,7 @@ export async function startApi(
     reloadCertificates: (hosts) => certificates.reload(hosts),
     limits: { newcomers: { size: 3, refused: 17 } },
     srtLinks: [{ direction: 'playback', statistics: () => [SRT_LINK] }],
+    controlServers: () => [],
     codecModules: async () => codecModules(HELLO, []),
     keyUsedAt: (grant) => keyUses.usedAt(grant),
   });

@@ -50,10 +50,9 @@ test('check accepts the configuration that comes with the project', async () => 
 });
 
 test('neither check nor start pass over a protection that is not built', async () => {
-  const hooks =
-    '<AdmissionWebhooks><ControlServerUrl>http://127.0.0.1:1</ControlServerUrl><Enables><Publishers>llhls</Publishers></Enables></AdmissionWebhooks>';
-  const file = configFile(GOOD.replace('<Applications>', `${hooks}<Applications>`));
-  const sentence = "virtual host 'default': AdmissionWebhooks is not built yet, and nothing is served without it";
+  const drm = '<Publishers><LLHLS><DRM><Enable>true</Enable><InfoFile>drm.xml</InfoFile></DRM></LLHLS></Publishers>';
+  const file = configFile(GOOD.replace('<Type>live</Type>', `<Type>live</Type>${drm}`));
+  const sentence = "application 'default/app': Publishers/LLHLS/DRM is not built yet, and nothing is served without it";
   expect(await runCommand(['check', '--config', file])).toMatchObject({ code: 2, stdout: expect.stringContaining(`error: ${sentence}`) });
   expect(await runCommand(['serve', '--config', file])).toMatchObject({ code: 2, stderr: expect.stringContaining(sentence) });
 });

@@ -1,6 +1,6 @@
 /** A delivery pool of one pretended thread: outlets, shared memory, sessions, exchanges and a clock turned by hand. */
 import type { Outlet, OutletOpener, Span } from '../../src/delivery/outlet/messages.ts';
-import type { ByteSink, DeliveryExchange, OutletView, ViewContext } from '../../src/delivery/outlet/view.ts';
+import type { Admission, ByteSink, DeliveryExchange, OutletView, ViewContext } from '../../src/delivery/outlet/view.ts';
 
 type OpenRequest = Parameters<OutletOpener['openOutlet']>[0];
 
@@ -18,6 +18,8 @@ export interface FakeResponse {
 export interface FakeClient {
   readonly address?: string;
   readonly agent?: string;
+  /** It was let in, and what it gets stands at the address of another stream. */
+  readonly base?: string;
 }
 
 /** Time and sessions of the pretended thread. */
@@ -87,7 +89,7 @@ export class FakeExchange implements DeliveryExchange {
   readonly file: string;
   readonly query: string;
   readonly remoteAddress: string;
-  readonly admission = null;
+  readonly admission: Admission | null;
   response: FakeResponse | null = null;
   #gone = false;
   #onAbort: (() => void) | null = null;
@@ -97,6 +99,8 @@ export class FakeExchange implements DeliveryExchange {
   constructor(target: string, read: (spans: readonly Span[]) => readonly Uint8Array[], client: FakeClient = {}) {
     this.remoteAddress = client.address ?? '192.0.2.1';
     this.#agent = client.agent;
+    const nobodyCares = { expiresAt: Number.POSITIVE_INFINITY, ticket: undefined, entered: () => undefined, leave: () => undefined };
+    this.admission = client.base === undefined ? null : { ...nobodyCares, protocol: 'llhls', base: client.base };
     const mark = target.indexOf('?');
     this.file = mark < 0 ? target : target.slice(0, mark);
     this.query = mark < 0 ? '' : target.slice(mark + 1);

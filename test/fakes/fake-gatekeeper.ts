@@ -7,12 +7,20 @@ export const DENIED: Denied = { admitted: false, code: 'url-expired', reason: 't
 export class FakeStay implements Admitted {
   readonly admitted = true;
   readonly expiresAt: number;
+  newUrl: string | undefined = undefined;
   /** Calls of `close`. */
   closes = 0;
   expire: ((reason: string) => void) | null = null;
 
   constructor(expiresAt = Number.POSITIVE_INFINITY) {
     this.expiresAt = expiresAt;
+  }
+
+  /** One who is sent elsewhere. */
+  static to(newUrl: string): FakeStay {
+    const stay = new FakeStay();
+    stay.newUrl = newUrl;
+    return stay;
   }
 
   begin(onExpired: (reason: string) => void): void {

@@ -83,6 +83,7 @@ export interface ShelfPool {
   readonly comings: () => number;
 }
 
+/** `more`: options of the pool. */
 export async function startShelfPool(
   threads: number,
   limits: Partial<DeliveryLimits> = {},

@@ -47,6 +47,7 @@ export class ShelfView implements OutletView {
     if (file === 'throw') throw new Error('this view is broken');
     if (/^(?:ts:)?new-session(?:\.m3u8)?$/.test(file))
       exchange.respondTailored(200, [], [this.#context.createSession(exchange)?.token ?? 'full'], '');
+    else if (file === 'base.m3u8') exchange.respond(200, [], [Buffer.from(exchange.admission?.base ?? 'none')]);
     else if (file === 'need-session') {
       const session = this.#context.session(exchange);
       exchange.respond(session === null ? 401 : 200, [], [Buffer.from(session?.token ?? '')]);

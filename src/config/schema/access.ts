@@ -1,6 +1,6 @@
 /** Access control of a virtual host: who has to show a signed URL, or is asked about. */
 import type { Static } from '@sinclair/typebox';
-import { type Fail, finishing, integer, object, REFUSED, text, words } from './field.ts';
+import { type Fail, finishing, integer, object, text, words } from './field.ts';
 
 /** Ways in that can be protected: their peers ask by a URL of their own. */
 const PROVIDERS: readonly string[] = ['rtmp', 'srt', 'webrtc'];
@@ -82,12 +82,31 @@ export const SignedPolicySchema = object(
 /** The typed form of `<SignedPolicy>`: usable keys, a secret, and known words in lower case. */
 export type SignedPolicyConfig = Static<typeof SignedPolicySchema>;
 
+interface WebhooksFinish {
+  readonly controlServerUrl: string;
+  readonly enables: { readonly providers: readonly string[]; readonly publishers: readonly string[] };
+}
+
+/** Nobody at a player or an encoder waits longer. */
+export const MAX_WEBHOOK_TIMEOUT_MS = 10_000;
+
 /** `<AdmissionWebhooks>`. */
-export const AdmissionWebhooksSchema = object(`Asks a control server whom to let in: ${REFUSED}`, {
-  controlServerUrl: text('URL of the control server', { form: 'url' }),
-  secretKey: text('Key that signs the requests; may be empty', { default: '' }),
-  timeout: integer('Refuses when there is no answer for this long, ms', { default: 3000, minimum: 1 }),
-  enables: EnablesSchema,
-});
-/** The typed form of `<AdmissionWebhooks>`; one that is enabled is refused (`not-built.ts`); `timeout` in ms. */
+export const AdmissionWebhooksSchema = object(
+  'Asks a control server whom to let in',
+  {
+    controlServerUrl: text('URL of the control server', { form: 'url' }),
+    secretKey: text('Key that signs the requests; may be empty', { default: '' }),
+    timeout: integer('Refuses when there is no answer for this long, ms', { default: 3000, minimum: 1, maximum: MAX_WEBHOOK_TIMEOUT_MS }),
+    enables: EnablesSchema,
+  },
+  {
+    finish: finishing<WebhooksFinish>(({ controlServerUrl: url, enables: { providers, publishers } }, fail) => {
+      const isAsked = providers.length + publishers.length > 0;
+      // Nobody would be let in.
+      if (isAsked && !(/^https?:\/\//i.test(url) && URL.canParse(url)))
+        fail(`admissionWebhooks.controlServerUrl must be a URL that begins with http:// or https://, but got '${url}'`, 'controlServerUrl');
+    }),
+  },
+);
+/** The typed form of `<AdmissionWebhooks>`: a URL of HTTP, and known words in lower case; `timeout` in ms. */
 export type AdmissionWebhooksConfig = Static<typeof AdmissionWebhooksSchema>;

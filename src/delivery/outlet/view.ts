@@ -9,6 +9,14 @@ export interface Admission {
   readonly expiresAt: number;
   /** Names the play token that let it in, where one did. */
   readonly grant?: string | undefined;
+  /** What stands in front of the names of media playlists, where a playlist is answered at the address of another stream; else ''. */
+  readonly base: string;
+  /** Told with the session that begins with it; undefined where nobody wants to know. */
+  readonly ticket: number | undefined;
+  /** A session has begun with it, so that it outlasts the request. */
+  entered(): void;
+  /** The request is over: without a session so is the admission. Idempotent. */
+  leave(): void;
 }
 
 /** One HTTP request to answer, independent of the HTTP version. */

@@ -1,5 +1,6 @@
 /** The delivery threads, seen from the main thread: starts and restarts them, keeps them informed, adds up what they report. */
 import { randomBytes } from 'node:crypto';
+import type { AccessRequest, Denied, Passed } from '../../access/access-check.ts';
 import type { CrossDomainRules } from '../../access/cross-domains.ts';
 import type { WantedStream } from '../../core/origins.ts';
 import type { SessionHandle } from '../../core/publishing.ts';
@@ -14,6 +15,7 @@ import type { ViewFactories } from '../thread/outlet-registry.ts';
 import { sessionId } from '../thread/thread-sessions.ts';
 import type { DeliveryLimits, FromThread, ListenRequest, ServedHost, SessionSighting, ThreadReport, ToThread } from '../thread-protocol.ts';
 import type { Certificate } from '../tls/certificate-choice.ts';
+import { AdmissionBook } from './admission-book.ts';
 import { DEFAULT_DELIVERY_LIMITS } from './delivery-limits.ts';
 import { Handovers } from './handovers.ts';
 import type { startLocal } from './local-thread.ts';
@@ -30,6 +32,7 @@ const MAX_RESTART_DELAY = 10_000;
 /** A thread that ran this long has recovered. */
 const HEALTHY_AFTER = 60_000;
 const MAX_REVOKED = 100_000;
+const NOT_ASKED: Denied = { admitted: false, code: 'webhook-failed', reason: 'the control server could not be asked' };
 
 /** Where limits are absent, those of `delivery-limits.ts` hold. */
 export interface DeliveryPoolOptions {
@@ -46,6 +49,8 @@ export interface DeliveryPoolOptions {
   readonly http2?: boolean;
   /** Finds streams that are not there; resolves with whether they are now. Never rejects. Absent: nothing is looked for. */
   readonly find?: (wanted: WantedStream) => Promise<boolean>;
+  /** What the control server of `vhost` says of a viewer. Never rejects. Absent: nobody is asked, and nobody let in who is to be asked about. */
+  readonly judge?: (vhost: string, request: AccessRequest) => Promise<Passed | Denied>;
   /** A thread has somebody to serve, after none had. */
   readonly onAttended?: () => void;
   /** These play tokens have let somebody in, by their grants. */
@@ -91,6 +96,7 @@ export class DeliveryPool implements OutletOpener {
   readonly #slots: Slot[];
   readonly #outlets = new Map<number, PoolOutlet>();
   readonly #ledger: SessionLedger;
+  readonly #admissions = new AdmissionBook();
   readonly #arena: SharedArena;
   readonly #ports: PortBook;
   readonly #handovers = new Handovers();
@@ -242,6 +248,7 @@ export class DeliveryPool implements OutletOpener {
     const deadline = setTimeout(resolve, this.#limits.stopGrace + 2_000);
     await promise;
     clearTimeout(deadline);
+    this.#admissions.close();
     await Promise.all(this.#slots.map((slot) => slot.link?.terminate()));
   }
 
@@ -265,6 +272,7 @@ export class DeliveryPool implements OutletOpener {
   }
 
   #sessionClosed(sighting: SessionSighting, reason: string): void {
+    this.#admissions.sessionOver(sighting);
     const outlet = this.#outlets.get(sighting.outlet);
     if (outlet === undefined) return;
     this.#options.logger.limited.info(sessionFields(outlet, sighting), `viewer session closed: ${reason}`);
@@ -374,6 +382,12 @@ export class DeliveryPool implements OutletOpener {
       case 'demand':
         void this.#find(thread, message.question, message.wanted);
         break;
+      case 'admission':
+        void this.#judge(thread, message.question, message);
+        break;
+      case 'admission-over':
+        this.#admissions.over(message.ticket);
+        break;
       case 'attention':
         this.#flush();
         this.#attend(slot, message.wanted);
@@ -407,6 +421,23 @@ export class DeliveryPool implements OutletOpener {
     this.#postTo(thread, { type: 'demand-answer', question, found });
   }
 
+  async #judge(
+    thread: number,
+    question: number,
+    { vhost, request }: { readonly vhost: string; readonly request: AccessRequest },
+  ): Promise<void> {
+    let said: Passed | Denied = NOT_ASKED;
+    try {
+      said = (await this.#options.judge?.(vhost, request)) ?? NOT_ASKED;
+    } catch (error) {
+      this.#options.logger.limited.error({ err: error }, 'a control server could not be asked');
+    }
+    const verdict = this.#admissions.enter(thread, said);
+    this.#postTo(thread, { type: 'admission-answer', question, verdict });
+    // A thread that has ended meanwhile hears nothing.
+    if (!this.#threads().includes(thread)) this.#admissions.threadGone(thread);
+  }
+
   #ready(slot: Slot): void {
     const starting = this.#starting;
     if (starting === null) return;
@@ -417,9 +448,11 @@ export class DeliveryPool implements OutletOpener {
   }
 
   #count(thread: number, report: ThreadReport): void {
-    for (const { sighting, ended } of report.sessionEvents) {
+    for (const { sighting, ended, ticket } of report.sessionEvents) {
+      const isThere = this.#outlets.has(sighting.outlet);
       if (ended !== null) this.#ledger.closed(thread, sighting, ended);
-      else if (this.#outlets.has(sighting.outlet)) this.#ledger.opened(thread, sighting);
+      else if (isThere) this.#ledger.opened(thread, sighting);
+      if (ticket !== undefined) this.#admissions.bind(ticket, sighting, isThere);
     }
     this.#ledger.countBytes(report.sessionBytes);
     if (report.keyUses.length > 0) this.#options.onKeyUses?.(report.keyUses);
@@ -434,6 +467,7 @@ export class DeliveryPool implements OutletOpener {
     slot.link = null;
     slot.report = null;
     this.#ledger.threadGone(thread);
+    this.#admissions.threadGone(thread);
     this.#arena.threadGone(thread);
     this.#ports.threadGone(thread);
     this.#handovers.threadGone(thread);

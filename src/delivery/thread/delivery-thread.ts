@@ -1,6 +1,6 @@
 /** Everything that happens in one delivery thread. It knows nothing of workers: messages come in and go out. */
 
-import { AccessControls, type ChecksOf } from '../../access/access-controls.ts';
+import { AccessControls, allChecks, type ChecksOf } from '../../access/access-controls.ts';
 import { deniedFields, deniedLine } from '../../access/tell-denied.ts';
 import type { Clock } from '../../util/clock.ts';
 import { messageOf } from '../../util/message-of.ts';
@@ -26,6 +26,7 @@ import { OutletRegistry, type ViewFactories } from './outlet-registry.ts';
 import { RequestRouter } from './request-router.ts';
 import { TextCoder } from './text-coder.ts';
 import { ThreadSessions } from './thread-sessions.ts';
+import { WebhookDesk } from './webhook-desk.ts';
 
 /** `post` reaches the main thread, in order. */
 export interface DeliveryThreadOptions {
@@ -33,7 +34,7 @@ export interface DeliveryThreadOptions {
   readonly views: ViewFactories;
   readonly clock: Clock;
   readonly post: (message: FromThread) => void;
-  /** Checks of access control, by the settings of a virtual host; default: those that need nobody but the clock. */
+  /** Checks of access control, by the settings of a virtual host; default: all, control servers being asked by the main thread. */
   readonly checksOf?: ChecksOf;
 }
 
@@ -50,6 +51,7 @@ export class DeliveryThread {
   readonly #foreign: ForeignRelay | null;
   readonly #demands: DemandDesk;
   readonly #access: AccessControls;
+  readonly #webhooks: WebhookDesk;
   readonly #entrance: Entrance;
   readonly #router: RequestRouter;
   readonly #date: DateLine;
@@ -70,12 +72,13 @@ export class DeliveryThread {
       relays: MAX_RELAY,
       log: { warn: (fields, message) => this.#log('warn', fields, message) },
     });
+    this.#webhooks = new WebhookDesk(post, limits.waiting);
     const access = new AccessControls({
       clock,
       onFault: (error, what) => this.#log('error', { error: String(error) }, `${what} failed inside the server`),
-      tell: ({ code, reason }, vhost, request) =>
-        this.#admission.refusals.note(deniedLine(request, reason), deniedFields(code, vhost, request)),
-      ...(options.checksOf !== undefined && { checksOf: options.checksOf }),
+      tell: (denied, vhost, request) =>
+        this.#admission.refusals.note(deniedLine(request, denied.reason), deniedFields(denied, vhost, request)),
+      checksOf: options.checksOf ?? allChecks(clock, (webhooks, vhost) => this.#webhooks.check(webhooks, vhost)),
     });
     this.#access = access;
     this.#sessions = new ThreadSessions({
@@ -147,6 +150,9 @@ export class DeliveryThread {
         break;
       case 'demand-answer':
         this.#demands.answered(message.question, message.found);
+        break;
+      case 'admission-answer':
+        this.#webhooks.answered(message.question, message.verdict);
         break;
       case 'default-cross-domains':
         this.#outlets.setDefaults(message.rules);
@@ -268,7 +274,7 @@ export class DeliveryThread {
       type: 'report',
       http: { ...this.#counters, statuses: [...this.#counters.statuses] },
       connections,
-      waiting: this.#services.waiting.size + this.#demands.waiting,
+      waiting: this.#services.waiting.size + this.#demands.waiting + this.#webhooks.waiting,
       sessions: this.#sessions.size,
       blocksInFlight: this.#blocks.inFlight,
       hot: this.#services.hot.figures,
@@ -288,6 +294,7 @@ export class DeliveryThread {
     const closing = [...this.#listeners.keys()].map((id) => this.#unlisten(id));
     this.#outlets.closeAll();
     this.#demands.close();
+    this.#webhooks.close();
     for (const delivery of [...this.#services.waiting]) delivery.withdraw(503, Refusal.STOPPING);
     await Promise.all(closing);
     this.#foreign?.close();

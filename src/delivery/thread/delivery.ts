@@ -171,6 +171,7 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
     if (this.#done) return;
     this.#done = true;
     this.#services.waiting.delete(this);
+    this.admission?.leave();
     const callback = this.#onAbort;
     this.#onAbort = null;
     callback?.();
@@ -234,6 +235,7 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
     this.#done = true;
     this.#onAbort = null;
     this.#services.waiting.delete(this);
+    this.admission?.leave();
     const bytes = block.length + (this.method === 'HEAD' ? 0 : length);
     this.#outlet.bytesSent += bytes;
     this.#viewer?.countBytes(bytes);

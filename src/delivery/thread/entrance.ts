@@ -3,13 +3,14 @@
  * image; what comes after proves itself by the session in its URL, which ends when the viewer has to go.
  */
 import { createHash } from 'node:crypto';
-import type { AccessProtocol, AccessRequest, Gatekeeper, Judgement } from '../../access/access-check.ts';
+import type { AccessProtocol, AccessRequest, Admitted, Gatekeeper, Judgement } from '../../access/access-check.ts';
 import type { ControlledHost } from '../../access/access-controls.ts';
 import type { KeyRing } from '../../access/key-ring.ts';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { TrustedProxies } from '../../util/trusted-proxies.ts';
 import type { AnswerSink, IncomingRequest } from '../http/answer-sink.ts';
 import { completeUrl, queryValue, splitTarget } from '../http/request-target.ts';
+import type { Admission } from '../outlet/view.ts';
 
 /** Decides, and knows where there is something to decide. */
 export interface EntranceGatekeeper extends Gatekeeper {
@@ -47,6 +48,40 @@ export function beginning(file: string, query: string): AccessProtocol | null {
   if (file.startsWith('thumb.')) return 'thumbnail';
   if (!file.endsWith('.m3u8') || file.endsWith('_hls.m3u8') || MEDIA_PLAYLIST.test(file)) return null;
   return file.startsWith('ts:') || queryValue(query, 'format') === 'ts' ? 'hls' : 'llhls';
+}
+
+/** Somebody who was let in, from the verdict to the end of the request, or of the session that comes of it. */
+export class Entered implements Admission {
+  readonly protocol: AccessProtocol;
+  readonly base: string;
+  readonly #verdict: Admitted;
+  #hasSession = false;
+
+  constructor(verdict: Admitted, { protocol, base }: { readonly protocol: AccessProtocol; readonly base: string }) {
+    this.#verdict = verdict;
+    this.protocol = protocol;
+    this.base = base;
+  }
+
+  get expiresAt(): number {
+    return this.#verdict.expiresAt;
+  }
+
+  get grant(): string | undefined {
+    return this.#verdict.grant;
+  }
+
+  get ticket(): number | undefined {
+    return this.#verdict.ticket;
+  }
+
+  entered(): void {
+    this.#hasSession = true;
+  }
+
+  leave(): void {
+    if (!this.#hasSession) this.#verdict.close();
+  }
 }
 
 /** One for each thread. */

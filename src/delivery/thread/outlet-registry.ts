@@ -78,8 +78,15 @@ export class ThreadOutlet implements DeliveryOutlet, SessionPlace, ViewContext {
     if (this.guarded && admission?.protocol !== this.protocol) return null;
     // It was let in before the application had tokens.
     if (this.#services.entrance.asksForTokens(this.#vhost, this.#app) && admission?.grant === undefined) return null;
-    const session = this.#services.sessions.create(this, exchange.remoteAddress, admission?.expiresAt, admission?.grant);
-    if (session !== null) exchange.billTo(session);
+    const { sessions } = this.#services;
+    const session = sessions.create(this, exchange.remoteAddress, {
+      until: admission?.expiresAt,
+      grant: admission?.grant,
+      ticket: admission?.ticket,
+    });
+    if (session === null) return null;
+    admission?.entered();
+    exchange.billTo(session);
     return session;
   }
 

@@ -1,14 +1,15 @@
 /** Finds the views for a request: Host → virtual host, path → stream, file → view (streaming facts 1.1, 1.2, 3.1). */
 
-import { type Verdict, whenJudged } from '../../access/access-check.ts';
+import { type AccessProtocol, type Admitted, toldReason, type Verdict, whenJudged } from '../../access/access-check.ts';
+import { readNewUrl } from '../../access/new-url.ts';
 import type { HostTable } from '../host-table.ts';
 import type { AnswerSink, IncomingRequest, RequestHandler } from '../http/answer-sink.ts';
-import { decodePath, splitTarget } from '../http/request-target.ts';
+import { decodePath, type RequestTarget, splitTarget } from '../http/request-target.ts';
 import type { Admission } from '../outlet/view.ts';
 import type { Attention } from './attention.ts';
 import { COMMON_HEADERS, crossDomainBlock, Delivery, type DeliveryServices, Refusal } from './delivery.ts';
 import type { DemandDesk } from './demand-desk.ts';
-import { beginning, type Entrance } from './entrance.ts';
+import { beginning, Entered, type Entrance } from './entrance.ts';
 import type { OutletRegistry, ThreadOutlet } from './outlet-registry.ts';
 
 const PREFLIGHT = 'Access-Control-Allow-Private-Network: true\r\n';
@@ -96,15 +97,11 @@ export class RequestRouter implements RequestHandler {
     const judged = (verdict: Verdict): void => {
       if (isLater) this.#judging -= 1;
       if (!verdict.admitted) {
-        const { reason, challenge } = verdict;
-        const lines = challenge === undefined ? '' : `WWW-Authenticate: ${challenge}\r\n`;
-        this.#refuse(request, sink, { place, status: 401, words: `${reason}\n`, lines });
+        const lines = verdict.challenge === undefined ? '' : `WWW-Authenticate: ${verdict.challenge}\r\n`;
+        this.#refuse(request, sink, { place, status: 401, words: `${toldReason(verdict)}\n`, lines });
         return;
       }
-      const { expiresAt, grant } = verdict;
-      // From here on the session is what counts.
-      verdict.close();
-      this.#serve(request, sink, { place: isLater ? this.#find(request) : place, admission: { protocol, expiresAt, grant } });
+      this.#enter(request, sink, { verdict, protocol, place: isLater ? this.#find(request) : place });
     };
     const cancel = whenJudged(
       entrance.judge({ vhost, app, stream: place.key.slice(app.length + 1) }, protocol, request, sink),
@@ -122,6 +119,38 @@ export class RequestRouter implements RequestHandler {
     });
   }
 
+  /** Serves somebody who was let in, at the place that a control server names, if any. */
+  #enter(
+    request: IncomingRequest,
+    sink: AnswerSink,
+    { verdict, protocol, place }: { readonly verdict: Admitted; readonly protocol: AccessProtocol; readonly place: Place },
+  ): void {
+    const redirected = verdict.newUrl === undefined ? null : this.#redirected(verdict.newUrl, place);
+    const { place: goal, base } = redirected ?? { place, base: '' };
+    const admission = new Entered(verdict, { protocol: beginning(goal.file, goal.query) ?? protocol, base });
+    try {
+      this.#serve(request, sink, { place: goal, admission });
+    } catch (error) {
+      admission.leave();
+      throw error;
+    }
+  }
+
+  /**
+   * The place of `newUrl`, and what leads there from the address that was asked for: relative, so that a proxy with paths of its own in
+   * front does no harm, unless that is on another host. Whoever named no file gets the one asked for.
+   */
+  #redirected(newUrl: string, asked: Place): { readonly place: Place; readonly base: string } | null {
+    const url = readNewUrl(newUrl);
+    if (url === null) return null;
+    const { path, query, authority } = url;
+    const found = this.#placeOf({ path, query, authority }, '');
+    const place = found.file === '' ? { ...found, file: asked.file } : found;
+    const [, app = '', stream = ''] = path.split('/');
+    if (place.vhost !== asked.vhost) return { place, base: `//${authority}/${app}/${stream}/` };
+    return { place, base: place.key === asked.key ? '' : `../../${app}/${stream}/` };
+  }
+
   #serve(
     request: IncomingRequest,
     sink: AnswerSink,
@@ -131,6 +160,7 @@ export class RequestRouter implements RequestHandler {
     const first = place.outlets?.[0];
     if (place.outlets === undefined || first === undefined || place.file === '') {
       if (mayAsk && place.outlets === undefined && this.#ask(request, sink, { place, admission })) return;
+      admission?.leave();
       sink.answer(404, COMMON_HEADERS + crossDomainBlock(registry.fallback, request) + TEXT, absenceOf(place), null);
       return;
     }
@@ -139,7 +169,8 @@ export class RequestRouter implements RequestHandler {
     for (const outlet of place.outlets) {
       delivery.offerTo(outlet);
       if (outlet.guarded && !mayWatch(outlet, delivery)) {
-        isGuarded = true;
+        // Who was let in hears what is missing.
+        isGuarded ||= admission === null;
         continue;
       }
       if (!outlet.view.handle(delivery)) continue;
@@ -181,11 +212,20 @@ export class RequestRouter implements RequestHandler {
     if (app === '' || stream === '' || deeper.length > 0) return false;
     const client = services.proxies.clientOf(sink.remoteAddress, request.header('x-forwarded-for'));
     const forget = demands.ask({ vhost, app, stream, query, client }, () => {
-      answerGuarded(sink, () => this.#serve(request, sink, { place: this.#find(request), admission, mayAsk: false }));
+      const current = { ...place, outlets: outlets.find(vhost, key) };
+      answerGuarded(sink, () => this.#serve(request, sink, { place: current, admission, mayAsk: false }));
     });
-    if (forget === null)
+    if (forget === null) {
+      admission?.leave();
       sink.answer(503, `${COMMON_HEADERS}${crossDomainBlock(outlets.fallback, request)}Retry-After: 1\r\n${TEXT}`, Refusal.BUSY, null);
-    else sink.wait({ aborted: forget });
+      return true;
+    }
+    sink.wait({
+      aborted: () => {
+        forget();
+        admission?.leave();
+      },
+    });
     return true;
   }
 
@@ -207,9 +247,12 @@ export class RequestRouter implements RequestHandler {
   }
 
   #find(request: IncomingRequest): Place {
-    const target = splitTarget(request.target);
+    return this.#placeOf(splitTarget(request.target), request.header('host') ?? '');
+  }
+
+  #placeOf(target: RequestTarget, host: string): Place {
     const { path } = target;
-    const vhost = this.#options.hosts.find(target.authority ?? request.header('host') ?? '');
+    const vhost = this.#options.hosts.find(target.authority ?? host);
     // Cut first, decoded then: an escaped slash never separates.
     const streamStart = path.indexOf('/', 1) + 1;
     const streamEnd = streamStart === 0 ? -1 : path.indexOf('/', streamStart);

@@ -100,7 +100,7 @@ describe('sessions of a thread', () => {
   });
 
   test('a session that was let in for a while ends then, in all threads, and is told so', () => {
-    const { token } = sessions.create(HERE, '10.0.0.1', 1_700_000_020_900)!;
+    const { token } = sessions.create(HERE, '10.0.0.1', { until: 1_700_000_020_900 })!;
     const other = make(3);
     for (now = 0; now <= 19_000; now += 1000) {
       expect([sessions, other].map((thread) => thread.check(HERE, token, '10.0.0.1')?.token)).toEqual([token, token]);
@@ -229,9 +229,9 @@ describe('sessions of a thread', () => {
 
   test('a session ends with the play token that it was made for, also where it was not known', () => {
     held.add('0123456789ab');
-    const bound = sessions.create(HERE, '10.0.0.1', undefined, '0123456789ab')!;
+    const bound = sessions.create(HERE, '10.0.0.1', { grant: '0123456789ab' })!;
     const free = sessions.create(HERE, '10.0.0.1')!;
-    const idle = sessions.create(HERE, '10.0.0.1', undefined, '0123456789ab')!;
+    const idle = sessions.create(HERE, '10.0.0.1', { grant: '0123456789ab' })!;
     const elsewhere = make(2);
     for (const { token } of [bound, free]) {
       expect(sessions.check(HERE, token, '10.0.0.1')).not.toBeNull();

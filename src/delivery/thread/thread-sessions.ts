@@ -96,6 +96,13 @@ export interface ThreadSessionsOptions {
   readonly holds?: (grant: string) => boolean;
 }
 
+/** What a session is good for. */
+export interface SessionTerms {
+  readonly until?: number | undefined;
+  readonly grant?: string | undefined;
+  readonly ticket?: number | undefined;
+}
+
 /** The owner calls `sweep` regularly, and `takeEvents` and `takeBytes` for its reports. Has no timer of its own. */
 export class ThreadSessions {
   /** Sessions not opened because their address had its share. */
@@ -117,15 +124,19 @@ export class ThreadSessions {
   }
 
   /**
-   * Ends at `until` (wall clock ms, rounded down to seconds) if that comes first, and with the play token that `grant` names. Null when the
-   * address has its share.
+   * Ends at `until` (wall clock ms, rounded down to seconds) if that comes first, and with the play token that `grant` names; `ticket` is
+   * told with its beginning. Null when the address has its share.
    */
-  create(place: SessionPlace, remoteAddress: string, until = Number.POSITIVE_INFINITY, grant?: string): LiveSession | null {
+  create(
+    place: SessionPlace,
+    remoteAddress: string,
+    { until = Number.POSITIVE_INFINITY, grant, ticket }: SessionTerms = {},
+  ): LiveSession | null {
     if (this.#isFull(remoteAddress)) return null;
     const { tokens, clock, lifetime } = this.#options;
     const expiresAt = Math.min(clock.now() + lifetime, Math.floor(until / 1000) * 1000);
     const { id, token } = tokens.mint(place.address, expiresAt, grant);
-    return this.#open({ token, id, address: place.address, outlet: place.outlet, remoteAddress, expiresAt, grant });
+    return this.#open({ token, id, address: place.address, outlet: place.outlet, remoteAddress, expiresAt, grant }, { ticket });
   }
 
   /** The session of `token`, marked as alive; null when the token is not good for this stream (any more). */
@@ -167,7 +178,7 @@ export class ThreadSessions {
     if (this.#revoked.has(id)) return null;
     if (this.#isFull(remoteAddress)) return 'full';
     const { address, outlet } = place;
-    return this.#open({ token, id, address, outlet, remoteAddress, expiresAt: Number.POSITIVE_INFINITY }, idle);
+    return this.#open({ token, id, address, outlet, remoteAddress, expiresAt: Number.POSITIVE_INFINITY }, { idle });
   }
 
   /** Refuses these sessions (by id or whole token) from now on. */
@@ -217,11 +228,14 @@ export class ThreadSessions {
     return { sightings, bytes };
   }
 
-  #open(fields: ConstructorParameters<typeof LiveSession>[0], idle = this.#options.idle): LiveSession {
+  #open(
+    fields: ConstructorParameters<typeof LiveSession>[0],
+    { idle = this.#options.idle, ticket }: { readonly idle?: number; readonly ticket?: number | undefined } = {},
+  ): LiveSession {
     const live = new LiveSession(fields, { idle, now: this.#options.clock.monotonic(), owing: this.#owing });
     this.#live.set(live.token, live);
     this.#owners.add(live.owner);
-    this.#note(live, null);
+    this.#events.push({ sighting: live.sighting, ended: null, ...(ticket !== undefined && { ticket }) });
     if (this.#live.size > this.#options.limit) {
       const oldest = this.#live.values().next();
       if (!oldest.done) this.#close(oldest.value, 'too many sessions');
@@ -233,7 +247,7 @@ export class ThreadSessions {
     this.#live.delete(live.token);
     this.#owners.remove(live.owner);
     this.#owing.delete(live);
-    this.#note(live, reason);
+    this.#events.push({ sighting: live.sighting, ended: reason });
   }
 
   #isHeld({ grant }: { readonly grant?: string | undefined }): boolean {
@@ -248,10 +262,6 @@ export class ThreadSessions {
       this.#options.onFull?.(remoteAddress);
     }
     return isFull;
-  }
-
-  #note(live: LiveSession, ended: string | null): void {
-    this.#events.push({ sighting: live.sighting, ended });
   }
 }
 

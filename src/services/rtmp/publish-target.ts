@@ -1,4 +1,5 @@
 /** From what a client typed, in `connect` and `publish`, to host, application and stream name. */
+import type { NewUrl } from '../../access/new-url.ts';
 import { formatRtmpUrl, parseRtmpUrl, parseStreamKey, type RtmpUrl } from '../../wire/rtmp/rtmp-url.ts';
 
 /** Where a publication goes. */
@@ -27,6 +28,12 @@ export function connectUrl(fields: { tcUrl: unknown; app: unknown }, local: Loca
   const url = parsed ?? (typeof fields.app === 'string' ? parseRtmpUrl(`${local.scheme}:///${fields.app}`) : null);
   if (url === null || url.app === '') return null;
   return { ...url, host: url.host === '' ? local.host : url.host, port: url.port === 0 ? local.port : url.port };
+}
+
+/** Where a control server sends a publisher instead of `target`. */
+export function redirected({ host, path }: NewUrl, url: string): PublishTarget {
+  const [, app = '', stream = ''] = path.split('/');
+  return { host, app, stream, url };
 }
 
 /** A stream name in the URL wins over the one published under. Null when there is no name at all. */

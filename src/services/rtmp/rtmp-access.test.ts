@@ -127,3 +127,21 @@ test('a publication whose time is over is told so and ends with the reason', asy
   });
   expect(stay.closes).toBe(1);
 });
+
+test('one whom a control server sends elsewhere publishes there, and ends by the name it gave', async () => {
+  const stay = FakeStay.to('rtmp://other.example:1935/elsewhere/renamed?x=1');
+  const { gate, port } = await start(new FakeGatekeeper(() => stay));
+  const publisher = await ask(port);
+  expect(informationOf(await publisher.command('onStatus'))).toMatchObject({ code: 'NetStream.Publish.Start' });
+  expect(gate.streams[0]).toMatchObject({ target: { host: 'other.example', app: 'elsewhere' }, request: { streamName: 'renamed' } });
+  publisher.call('FCUnpublish', 4, null, 'live');
+  await until('the end of the stay', () => stay.closes === 1, { deadlineMs: 5000 });
+});
+
+test('one whom a control server refuses hears its reason, and the log keeps ours', async () => {
+  const denied = { ...DENIED, said: 'you have not paid' };
+  const { logger, port } = await start(new FakeGatekeeper(() => denied));
+  const publisher = await ask(port);
+  expect(informationOf(await publisher.command('onStatus'))).toMatchObject({ description: 'Access denied: you have not paid.' });
+  expect((await logger.line('RTMP connection closed')).fields).toMatchObject({ detail: expect.stringContaining(DENIED.reason) as string });
+});

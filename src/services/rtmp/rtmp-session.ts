@@ -1,5 +1,14 @@
 /** What a connected publisher asks for, step by step: connect, createStream, publish, media, unpublish. */
-import { type AccessRequest, type Admitted, type Gatekeeper, OPEN_GATE, type Verdict, whenJudged } from '../../access/access-check.ts';
+import {
+  type AccessRequest,
+  type Admitted,
+  type Gatekeeper,
+  OPEN_GATE,
+  toldReason,
+  type Verdict,
+  whenJudged,
+} from '../../access/access-check.ts';
+import { readNewUrl } from '../../access/new-url.ts';
 import { parseMetadata } from '../../containers/flv/metadata.ts';
 import { type CloseReason, type IngestGate, IngestRefused, type IngestStream, type SourceTrack } from '../../core/ingest.ts';
 import { ProviderKind, SourceType } from '../../core/kinds.ts';
@@ -14,7 +23,7 @@ import { controlMessage, peerBandwidthMessage, userControlMessage } from '../../
 import { MessageType, PeerBandwidthLimit, type RtmpMessage, UserControlEvent } from '../../wire/rtmp/message.ts';
 import { parseStreamKey, type RtmpUrl } from '../../wire/rtmp/rtmp-url.ts';
 import { type FeedCounters, PublishFeed } from './publish-feed.ts';
-import { connectUrl, type LocalEnd, type PublishTarget, publishTarget } from './publish-target.ts';
+import { connectUrl, type LocalEnd, type PublishTarget, publishTarget, redirected } from './publish-target.ts';
 import {
   connectRefused,
   connectResult,
@@ -298,10 +307,13 @@ export class RtmpSession {
     const { messages = [] } = this.#judging ?? {};
     const hasWaited = this.#judging !== null;
     this.#judging = null;
-    if (verdict.admitted) this.#begin(verdict, target, key);
-    else {
+    if (verdict.admitted) {
+      const { newUrl } = verdict;
+      const other = newUrl === undefined ? null : readNewUrl(newUrl);
+      this.#begin(verdict, newUrl === undefined || other === null ? target : redirected(other, newUrl), key);
+    } else {
       const { code, reason } = verdict;
-      this.#link.send(refused('NetStream.Publish.Rejected', `Access denied: ${reason}.`));
+      this.#link.send(refused('NetStream.Publish.Rejected', `Access denied: ${toldReason(verdict)}.`));
       this.#link.closeAfterFlush({ code: 'denied', detail: `access denied, ${code}: ${reason}` });
     }
     if (!hasWaited || this.#publication === null) return;

@@ -151,6 +151,18 @@ describe('encoders', () => {
     expect([refusing.gate.streams.length, leaving.gate.streams.length]).toEqual([0, 0]);
   });
 
+  test('publish where a control server sends them, at once or later', async () => {
+    const to = (): FakeStay => FakeStay.to('srt://other.example:9999/elsewhere/renamed?x=1');
+    const waiting = FakeGatekeeper.waiting();
+    for (const access of [new FakeGatekeeper(to), waiting.access]) {
+      const { gate, port } = await provide(access);
+      await call(port, STREAM_ID);
+      if (access === waiting.access) waiting.answer(to());
+      const stream = await gate.stream();
+      expect(stream).toMatchObject({ target: { host: 'other.example', app: 'elsewhere' }, request: { streamName: 'renamed' } });
+    }
+  });
+
   test('end with the reason when their time is over; one that finds no application ends its stay at once', async () => {
     const stay = new FakeStay();
     const { gate, logger, port } = await provide(new FakeGatekeeper(() => stay));
@@ -249,6 +261,12 @@ describe('players', () => {
       { request: { direction: 'outgoing', protocol: 'srt', url: 'srt://default/app/elsewhere?policy=p' } },
     ]);
     expect([publisher.refused, find.mock.calls.length]).toEqual([1, 0]);
+  });
+
+  test('play what a control server sends them to', async () => {
+    const { served, streamId, port } = await serve(new FakeGatekeeper(() => FakeStay.to(`srt://${streamId}`)));
+    await call(port, 'default/app/elsewhere?policy=p');
+    await until('the player', () => served.viewers === 1, DEADLINE);
   });
 
   test('play once they are let in, and go when their time is over', async () => {

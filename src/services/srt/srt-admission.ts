@@ -4,7 +4,7 @@ import { plainAddress } from '../../util/client-address.ts';
 import type { SrtCloseReason, SrtConnection } from '../../wire/srt/connection.ts';
 import type { SrtCall, SrtSession } from '../../wire/srt/multiplexer.ts';
 import { describeRejection, RejectionCode } from '../../wire/srt/rejection.ts';
-import type { SrtTarget } from '../../wire/srt/stream-id.ts';
+import { parseStreamId, type SrtTarget } from '../../wire/srt/stream-id.ts';
 
 /** What a caller may send before it is let in; with more, what it sent so far is given up: live media begin anew. */
 const MAX_HELD_BYTES = 512 * 1024;
@@ -21,8 +21,8 @@ export interface AdmissionRequest {
   readonly target: SrtTarget;
   /** Time of the connection, µs. */
   readonly now: () => number;
-  /** Serves a caller that is let in, or says why not. */
-  readonly open: () => LimitedSession | RejectionCode;
+  /** Serves a caller that is let in at `target`, which may be another one than it asked for, or says why not. */
+  readonly open: (target: SrtTarget) => LimitedSession | RejectionCode;
   /** We failed on it. */
   readonly onFault: (error: unknown) => void;
 }
@@ -35,7 +35,7 @@ export function admitCaller(access: Gatekeeper, request: AdmissionRequest): SrtS
   const authorization = key === undefined ? undefined : `Bearer ${key}`;
   const client = { address, port: call.peer.port, realIp: address, authorization };
   const judgement = access.admit({ host, vhost: host, app, stream }, { direction, protocol: 'srt', url: target.url, client });
-  if (judgement === OPEN) return request.open();
+  if (judgement === OPEN) return request.open(target);
   const session = new AdmittedSession(request);
   if (judgement instanceof Promise) {
     session.await(judgement);
@@ -44,6 +44,14 @@ export function admitCaller(access: Gatekeeper, request: AdmissionRequest): SrtS
   if (!judgement.admitted) return RejectionCode.UNAUTHORIZED;
   const refused = session.enter(judgement);
   return refused ?? session;
+}
+
+/** Where a control server sends a caller; without a playlist in that URL it gets the one that it asked for. */
+function redirected(newUrl: string, { playlist }: SrtTarget): SrtTarget {
+  const target = parseStreamId(newUrl.replace(/^[^:]*:/, 'srt:'));
+  // One that names no stream never comes so far.
+  if (target === null) throw new TypeError('a control server gave a URL that names no stream');
+  return { ...target, playlist: target.playlist ?? playlist };
 }
 
 /** Stands between a connection and its session: until that is there, and for the time that it may stay. */
@@ -82,7 +90,8 @@ class AdmittedSession implements SrtSession {
   /** Opens the session of one who is let in; returns why it cannot be. */
   enter(stay: Admitted): RejectionCode | null {
     try {
-      const session = this.#request.open();
+      const { open, target } = this.#request;
+      const session = open(stay.newUrl === undefined ? target : redirected(stay.newUrl, target));
       if (typeof session === 'number') return session;
       this.#session = session;
       this.#stay = stay;

@@ -108,7 +108,7 @@ export class SrtProvider {
   #open(call: SrtCall, target: SrtTarget, port: SrtUdpPort): SrtSession | RejectionCode {
     const session = admitCaller(this.#options.access ?? OPEN_GATE, {
       ...{ direction: 'incoming', call, target, now: () => port.now() },
-      open: () => this.#publish(call, target, port),
+      open: (admitted) => this.#publish(call, admitted, port),
       onFault: (error) => this.#logger.limited.error({ err: error }, 'SRT connection failed inside the server'),
     });
     if (session === RejectionCode.UNAUTHORIZED) this.refused += 1;

@@ -132,7 +132,7 @@ export class SrtPublisher implements Publisher {
     const { call, target, port } = request;
     const session = admitCaller(this.#access, {
       ...{ direction: 'outgoing', call, target, now: () => port.now() },
-      open: () => this.#open(request),
+      open: (admitted) => this.#open({ ...request, target: admitted }),
       onFault: (error) => this.#logger.limited.error({ err: error }, 'SRT viewer failed inside the server'),
     });
     if (session === RejectionCode.UNAUTHORIZED) this.refused += 1;

@@ -106,8 +106,8 @@ export async function startPeers(
     publisher === null || egress === undefined
       ? null
       : new PlaySide({
-          ...{ publisher, access: neighbours.access, iceServersFor: iceServersOf(egress, relayPlans.play), turns: limits.newcomers },
-          ...{ logger: logger.limited, patience },
+          ...{ publisher, access: neighbours.access, virtualHostFor: neighbours.virtualHostFor, turns: limits.newcomers },
+          ...{ iceServersFor: iceServersOf(egress, relayPlans.play), logger: logger.limited, patience },
         });
   const publish = ingest === undefined ? null : publishSide(iceServersOf(ingest, relayPlans.publish), transport, neighbours, running);
   const { virtualHostFor } = neighbours;
@@ -149,7 +149,7 @@ function signallingPorts(bind: WebrtcBind | undefined): ReadonlySet<number> {
 function publishSide(
   iceServersFor: IceServersFor,
   transport: PeerTransport,
-  { gate, access, providerSettings, limits, logger: rootLogger, patience }: WebrtcNeighbours,
+  { gate, access, virtualHostFor, providerSettings, limits, logger: rootLogger, patience }: WebrtcNeighbours,
   running: { stop(): Promise<void> }[],
 ): PublishSide {
   const logger = rootLogger.child({ provider: 'webrtc' });
@@ -165,7 +165,10 @@ function publishSide(
   });
   running.push({ stop: async () => provider.stop() });
   const crossDomainsOf = (vhost: string, app: string) => providerSettings(vhost, app)?.crossDomains ?? null;
-  return new PublishSide({ provider, access, crossDomainsOf, iceServersFor, turns: limits.newcomers, logger: logger.limited, patience });
+  return new PublishSide({
+    ...{ provider, access, virtualHostFor, crossDomainsOf, iceServersFor, logger: logger.limited, patience },
+    turns: limits.newcomers,
+  });
 }
 
 /** Servers told to peers that ask for `transport=tcp`, or to all with `TcpForce`: those configured, then our relay. */

@@ -47,14 +47,15 @@ beforeEach(async () => {
   const clock = { now: systemClock.now, monotonic: () => systemClock.monotonic() + ahead };
   provider = new WebrtcProvider({ gate, transport, settingsOf, clock, logger });
   const iceServers = [{ urls: ['turn:192.0.2.9:3478?transport=tcp'], username: 'me', credential: 'a "secret"' }];
+  const virtualHostFor = (host: string): string | undefined => (host === '127.0.0.1' ? 'default' : undefined);
   const publish = new PublishSide({
     provider,
+    virtualHostFor,
     crossDomainsOf: () => crossDomains,
     iceServersFor: (place) => (place.transport === 'tcp' ? iceServers : place.transport === 'none' ? [] : null),
     turns: { take: (newcomer) => (held ?? NO_TURNS).take(newcomer), leave: () => undefined },
     logger,
   });
-  const virtualHostFor = (host: string): string | undefined => (host === '127.0.0.1' ? 'default' : undefined);
   signalling = new SignallingServer({ play: null, publish: { side: publish, ports }, virtualHostFor });
   server = createServer((request, response) => signalling.request(request, response, foreignPeer()));
   server.on('upgrade', (request, socket, head) => signalling.upgrade(request, socket, head, foreignPeer()));

@@ -9,7 +9,7 @@ import type { Logger } from '../../../util/logger.ts';
 import type { Turns } from '../../../util/newcomer-turns.ts';
 import type { Patience } from '../../../util/patience.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';
-import { type AskedPlace, admitAsked } from '../signalling/asked-place.ts';
+import { type AskedPlace, admitAsked, targetOf } from '../signalling/asked-place.ts';
 import { DescriptionExchange, EXCHANGE_METHODS, ExchangeRefused } from '../signalling/description-exchange.ts';
 import type { IceServersFor } from '../signalling/ice-server.ts';
 import { OfferDialogue, type Refusal } from '../signalling/offer-dialogue.ts';
@@ -37,6 +37,8 @@ export interface PublishSideOptions {
   readonly provider: WebrtcProvider;
   /** Who may publish; absent: everybody. */
   readonly access?: Gatekeeper | undefined;
+  /** The virtual host of a host name. */
+  readonly virtualHostFor: (host: string) => string | undefined;
   /** `Providers/WebRTC/CrossDomains` of an application; null: pages of all origins may publish. */
   readonly crossDomainsOf: (vhost: string, app: string) => CrossDomainRules | null;
   readonly iceServersFor: IceServersFor;
@@ -64,6 +66,7 @@ export class PublishSide implements SignallingSide {
       crossOrigin: (request, place) => this.#crossOrigin(request, place),
       logger,
       admit: (place) => admitAsked(access, 'incoming', place),
+      targetOf: (admitted, target) => targetOf(admitted, target, options.virtualHostFor),
       open: (request) => provider.openSession(request.target, request),
       refusal: refusalOf,
     });
@@ -74,11 +77,13 @@ export class PublishSide implements SignallingSide {
   }
 
   connected(socket: WebSocket, place: AskedPlace, { address }: ForeignPeer): void {
-    const { provider, access = OPEN_GATE, iceServersFor, turns, logger, patience } = this.#options;
+    const { provider, access = OPEN_GATE, virtualHostFor, iceServersFor, turns, logger, patience } = this.#options;
+    const { target } = place;
     new OfferDialogue({
-      ...{ socket, target: place.target, client: address, iceServers: iceServersFor(place), logger, patience, turns },
+      ...{ socket, target, client: address, iceServers: iceServersFor(place), logger, patience, turns },
       peer: 'publisher',
       admit: () => admitAsked(access, 'incoming', place),
+      targetOf: (admitted) => targetOf(admitted, target, virtualHostFor),
       open: (request) => provider.openSession(request.target, request),
       isRefusal,
     });

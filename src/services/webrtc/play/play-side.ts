@@ -7,7 +7,7 @@ import type { Logger } from '../../../util/logger.ts';
 import type { Turns } from '../../../util/newcomer-turns.ts';
 import type { Patience } from '../../../util/patience.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';
-import { type AskedPlace, admitAsked } from '../signalling/asked-place.ts';
+import { type AskedPlace, admitAsked, targetOf } from '../signalling/asked-place.ts';
 import { DescriptionExchange, EXCHANGE_METHODS, ExchangeRefused } from '../signalling/description-exchange.ts';
 import type { IceServersFor } from '../signalling/ice-server.ts';
 import type { SignallingSide } from '../signalling/signalling-server.ts';
@@ -19,6 +19,8 @@ export interface PlaySideOptions {
   readonly publisher: WebrtcPublisher;
   /** Who may play; absent: everybody. */
   readonly access?: Gatekeeper | undefined;
+  /** The virtual host of a host name. */
+  readonly virtualHostFor: (host: string) => string | undefined;
   readonly iceServersFor: IceServersFor;
   /** Sessions begin when it is their turn; absent: at once. */
   readonly turns?: Turns;
@@ -43,6 +45,7 @@ export class PlaySide implements SignallingSide {
       crossOrigin: allowAll,
       logger,
       admit: (place) => admitAsked(access, 'outgoing', place),
+      targetOf: (admitted, target) => targetOf(admitted, target, options.virtualHostFor),
       prepare: (target, client) => publisher.fetch(target, client),
       open: ({ target, client, onEnded }) => {
         try {
@@ -60,12 +63,16 @@ export class PlaySide implements SignallingSide {
   }
 
   connected(socket: WebSocket, place: AskedPlace, { address }: ForeignPeer): void {
-    const { publisher, access = OPEN_GATE, iceServersFor, turns, logger, patience } = this.#options;
+    const { publisher, access = OPEN_GATE, virtualHostFor, iceServersFor, turns, logger, patience } = this.#options;
+    const { target } = place;
     // Players take an empty list for relays only, and would connect nowhere: our own TCP candidates are what they ask for.
     const servers = iceServersFor(place);
     const iceServers = servers?.length === 0 ? null : servers;
     const admit = (): Judgement => admitAsked(access, 'outgoing', place);
-    servePlayer(publisher, { socket, target: place.target, client: address, admit, iceServers, turns, logger, patience });
+    servePlayer(publisher, {
+      ...{ socket, target, client: address, admit, iceServers, turns, logger, patience },
+      targetOf: (admitted) => targetOf(admitted, target, virtualHostFor),
+    });
   }
 }
 

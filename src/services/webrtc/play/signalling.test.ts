@@ -97,6 +97,7 @@ beforeEach(async () => {
   const iceServers = [{ urls: ['turn:192.0.2.9:3478?transport=tcp'], username: 'me', credential: 'secret' }];
   const play = new PlaySide({
     publisher,
+    virtualHostFor,
     iceServersFor: (place) => (place.transport === 'tcp' ? iceServers : place.transport === 'none' ? [] : null),
     turns: { take: (newcomer) => (held ?? NO_TURNS).take(newcomer), leave: () => undefined },
     logger,

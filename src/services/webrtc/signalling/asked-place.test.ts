@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { FakeGatekeeper, FakeStay } from '../../../../test/fakes/fake-gatekeeper.ts';
 import { foreignPeer } from '../../../../test/fakes/foreign-peer.ts';
 import { OPEN } from '../../../access/access-check.ts';
-import { admitAsked, askedPlace } from './asked-place.ts';
+import { admitAsked, askedPlace, targetOf } from './asked-place.ts';
 import { placeOf } from './request-place.ts';
 
 function asked(url: string, host: string, { secure = false, scheme = 'ws' }: { secure?: boolean; scheme?: 'ws' | 'http' } = {}) {
@@ -37,4 +37,18 @@ test('it is asked about the virtual host of the place, with the client', () => {
     },
   ]);
   expect(admitAsked(access, 'outgoing', asked('/app/live', 'nobody'))).toBe(OPEN);
+});
+
+test.each([
+  ['ws://other.example:3333/b/renamed/master?x=1', { vhost: 'other', app: 'b', stream: 'renamed', playlist: 'master', query: 'x=1' }],
+  ['http://other.example/b/re%20named', { vhost: 'other', app: 'b', stream: 're named', playlist: '', query: '' }],
+  ['ws://nobody/b/renamed', null],
+])('a control server sends it to %s', (newUrl, target) => {
+  const virtualHostFor = (host: string): string | undefined => (host === 'other.example' ? 'other' : undefined);
+  expect(targetOf(FakeStay.to(newUrl), asked('/app/live', 'media.example').target, virtualHostFor)).toEqual(target);
+});
+
+test('it goes where it asked to go if no control server says anything else', () => {
+  const { target } = asked('/app/live', 'media.example');
+  expect(targetOf(new FakeStay(), target, () => 'other')).toBe(target);
 });

@@ -1,14 +1,27 @@
 /** What access control hears of a signalling request. */
 import type { IncomingMessage } from 'node:http';
-import { type AccessClient, type Direction, type Gatekeeper, type Judgement, OPEN } from '../../../access/access-check.ts';
+import { type AccessClient, type Admitted, type Direction, type Gatekeeper, type Judgement, OPEN } from '../../../access/access-check.ts';
+import { readNewUrl } from '../../../access/new-url.ts';
 import { completeUrl, splitTarget } from '../../../delivery/http/request-target.ts';
 import type { ForeignPeer } from '../../../delivery/thread/foreign-relay.ts';
-import type { RequestPlace } from './request-place.ts';
+import { placeOf, type RequestPlace, type StreamTarget } from './request-place.ts';
 
 /** A place with the URL and the client that asked for it. They can hold secrets: not for logs. */
 export interface AskedPlace extends RequestPlace {
   readonly url: string;
   readonly asker: AccessClient;
+}
+
+/** Where somebody goes who was let in: to `target`, unless a control server names another place, which may be none of ours. */
+export function targetOf(
+  { newUrl }: Admitted,
+  target: StreamTarget | null,
+  virtualHostFor: (host: string) => string | undefined,
+): StreamTarget | null {
+  const url = newUrl === undefined ? null : readNewUrl(newUrl);
+  if (url === null) return target;
+  const { path, query, authority } = url;
+  return placeOf(query === '' ? path : `${path}?${query}`, authority, virtualHostFor).target;
 }
 
 /** The place of `request`, which came by WebSocket (`ws`) or not (`http`). Throws HttpFault for a target that is none. */

@@ -134,3 +134,22 @@ test('who is let in and finds no stream ends its stay', async () => {
   expect((await post(port)).status).toBe(404);
   await until('the end of the stay', () => stay.closes === 1, { deadlineMs: 5000 });
 });
+
+test('a control server may send an offer to another stream; the session keeps the address that was asked for', async () => {
+  const prepare = vi.fn(() => null);
+  const { port, opened } = await exchange({
+    admit: () => FakeStay.to('http://other.example/b/renamed'),
+    targetOf: ({ newUrl }) => ({ vhost: 'other', app: 'b', stream: `${newUrl?.split('/').at(-1)}`, playlist: '' }),
+    prepare,
+  });
+  const response = await post(port);
+  expect([response.status, opened]).toEqual([201, ['renamed']]);
+  expect(response.headers.get('location')).toMatch(/^\/app\/live\/\w+\?direction=whip$/);
+  expect(prepare).toHaveBeenCalledWith(expect.objectContaining({ stream: 'renamed' }), '192.0.2.1');
+});
+
+test('one whom a control server refuses hears its reason', async () => {
+  const { port } = await exchange({ admit: () => ({ ...DENIED, said: 'you have not paid' }) });
+  const response = await post(port);
+  expect([response.status, await response.text()]).toEqual([401, 'you have not paid\n']);
+});

@@ -3,7 +3,7 @@
  * makes a session, a DELETE ends it. Both follow the rules that the reference server has for WHIP (streaming facts 3.8).
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Admitted, type Judgement, OPEN, type Verdict, whenJudged } from '../../../access/access-check.ts';
+import { type Admitted, type Judgement, OPEN, toldReason, type Verdict, whenJudged } from '../../../access/access-check.ts';
 import type { CloseReason } from '../../../core/ingest.ts';
 import type { Logger } from '../../../util/logger.ts';
 import { type Newcomer, NO_TURNS, type Turns } from '../../../util/newcomer-turns.ts';
@@ -60,6 +60,8 @@ export interface ExchangeOptions {
   readonly peer: 'publisher' | 'viewer';
   /** What access control says of an offer; absent: everybody may. The gatekeeper has told the log of who is refused. */
   readonly admit?: (place: AskedPlace) => Judgement;
+  /** Where one who was let in goes; absent: to the target of the place. */
+  readonly targetOf?: (admitted: Admitted, target: StreamTarget | null) => StreamTarget | null;
   /** What must be over before `open`; null when nothing is to be waited for. */
   readonly prepare?: (target: StreamTarget, client: string) => Promise<unknown> | null;
   /** Throws ExchangeRefused, or what `refusal` knows. */
@@ -105,8 +107,10 @@ export class DescriptionExchange {
       this.#withBody(request, response, (offer) => {
         const capabilities = [request.headers['oven-capabilities'] ?? ''].flat().join(',');
         this.#admit(response, place, (stay) => {
-          const open = (): void => this.#open(response, { place, offer, client, capabilities, stay });
-          this.#prepare(response, { place, client }, () => this.#takeTurn(response, client, open));
+          const { targetOf } = this.#options;
+          const goal: RequestPlace = targetOf === undefined ? place : { ...place, target: targetOf(stay, place.target) };
+          const open = (): void => this.#open(response, { place: goal, offer, client, capabilities, stay });
+          this.#prepare(response, { place: goal, client }, () => this.#takeTurn(response, client, open));
         });
       });
     else if (method === 'PATCH') this.#withBody(request, response, (body) => this.#trickle(response, place, body));
@@ -123,7 +127,7 @@ export class DescriptionExchange {
     const judged = (verdict: Verdict): void => {
       if (!verdict.admitted) {
         if (verdict.challenge !== undefined) response.setHeader('WWW-Authenticate', verdict.challenge);
-        answer(response, 401, verdict.reason);
+        answer(response, 401, toldReason(verdict));
         return;
       }
       // A session that was opened is kept by its key.

@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import type { WebSocket } from 'ws';
 import { DENIED, FakeStay } from '../../../../test/fakes/fake-gatekeeper.ts';
 import { HeldTurns } from '../../../../test/fakes/held-turns.ts';
@@ -38,7 +38,10 @@ class PeerSocket extends EventEmitter {
   }
 }
 
-function dialogue({ admit = () => OPEN, ...more }: Partial<Pick<DialogueOptions<OfferedSession>, 'admit' | 'prepare' | 'turns'>> = {}) {
+function dialogue({
+  admit = () => OPEN,
+  ...more
+}: Partial<Pick<DialogueOptions<OfferedSession>, 'admit' | 'prepare' | 'turns' | 'targetOf'>> = {}) {
   const turns = new HeldTurns();
   const socket = new PeerSocket();
   const told: string[] = [];
@@ -224,4 +227,14 @@ test('each offer has a stay of its own, which ends with its session, whoever end
   expect(stays.map(({ closes }) => closes)).toEqual([1, 0]);
   end();
   expect(stays.map(({ closes }) => closes)).toEqual([1, 1]);
+});
+
+test('a control server may send each offer to another stream', async () => {
+  const prepare = vi.fn(() => null);
+  const targetOf = vi.fn(() => ({ vhost: 'other', app: 'b', stream: 'renamed', playlist: '' }));
+  const stay = FakeStay.to('ws://other.example/b/renamed');
+  const { socket } = dialogue({ admit: () => stay, targetOf, prepare });
+  expect(socket.heard).toMatchObject([{ command: 'offer' }]);
+  expect(prepare).toHaveBeenCalledWith({ vhost: 'other', app: 'b', stream: 'renamed', playlist: '' });
+  expect(targetOf).toHaveBeenCalledWith(stay);
 });

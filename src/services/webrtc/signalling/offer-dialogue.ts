@@ -49,6 +49,8 @@ export interface DialogueConnection {
   readonly client: string;
   /** What access control says; asked for each offer. The gatekeeper has told the log of who is refused. */
   readonly admit: () => Judgement;
+  /** Where one who was let in goes; absent: to `target`. */
+  readonly targetOf?: (admitted: Admitted) => StreamTarget | null;
   /** Told with the offer; peers then use nothing but the relays among them. Null: connect directly. */
   readonly iceServers: readonly IceServer[] | null;
   /** Offers are made and answers taken when it is their turn; absent: at once. */
@@ -79,6 +81,8 @@ export class OfferDialogue<S extends OfferedSession> implements SignallingDialog
   readonly #socket: SignallingSocket;
   readonly #turns: Turns;
   #session: S | null = null;
+  /** What the present offer is for. */
+  #target: StreamTarget | null;
   #preparing = false;
   /** Who was let in, until the session is over. */
   #stay: Admitted = OPEN;
@@ -90,6 +94,7 @@ export class OfferDialogue<S extends OfferedSession> implements SignallingDialog
   constructor(options: DialogueOptions<S>) {
     const { socket, client, logger, patience, turns = NO_TURNS } = options;
     this.#options = options;
+    this.#target = options.target;
     this.#turns = turns;
     this.#socket = new SignallingSocket({ socket, client, logger, dialogue: this, patience });
   }
@@ -120,11 +125,13 @@ export class OfferDialogue<S extends OfferedSession> implements SignallingDialog
   }
 
   #judged(verdict: Verdict): void {
-    const { target, prepare } = this.#options;
+    const { target: asked, targetOf, prepare } = this.#options;
     this.#cancel = null;
     this.#preparing = false;
     if (!verdict.admitted) throw new SignallingFault(404, NO_OFFER);
     this.#stay = verdict;
+    this.#target = targetOf === undefined ? asked : targetOf(verdict);
+    const target = this.#target;
     const prepared = target === null ? null : (prepare?.(target) ?? null);
     if (prepared === null) {
       this.#takeTurn(() => this.#offer());
@@ -191,7 +198,8 @@ export class OfferDialogue<S extends OfferedSession> implements SignallingDialog
   }
 
   #open(): S {
-    const { open, target, client } = this.#options;
+    const { open, client } = this.#options;
+    const target = this.#target;
     if (target === null) throw noSuchStream();
     return open({
       target,
@@ -215,7 +223,7 @@ export class OfferDialogue<S extends OfferedSession> implements SignallingDialog
 
   /** Throws `fault` where `action` refuses, and tells the log why. */
   #orRefuse(fault: SignallingFault, what: string, action: () => void): void {
-    const { client, isRefusal, peer, logger, target } = this.#options;
+    const { client, isRefusal, peer, logger } = this.#options;
     try {
       action();
     } catch (error) {
@@ -225,7 +233,7 @@ export class OfferDialogue<S extends OfferedSession> implements SignallingDialog
         reason: `${what}${error.message}`,
         peer: client,
         over: 'WebSocket',
-        ...placeFields(target),
+        ...placeFields(this.#target),
       });
       throw fault;
     }

@@ -117,6 +117,18 @@ describe('the multivariant playlist', () => {
     expect(simulation.delivery.get(`llhls.m3u8?${query}`).text).toContain(`/app/stream/${chunklist}${tail}\n`);
   });
 
+  it('names its children from the address of another stream, where it is answered there', () => {
+    const { simulation, key } = running(4);
+    const there = (base: string): string => simulation.delivery.get('llhls.m3u8', { base }).text;
+    const here = there('');
+    for (const base of ['../../app/stream/', '//other.example:3334/app/stream/']) {
+      const names = (text: string): string[] => [...text.matchAll(/[^"\n]*chunklist_[^"\n?]*/g)].map(([name]) => name);
+      expect(names(there(base))).toEqual([`${base}chunklist_1_audio_${key}_llhls.m3u8`, `${base}chunklist_0_video_${key}_llhls.m3u8`]);
+      const session = /session=\d+/g;
+      expect(there(base).replaceAll(base, '/app/stream/').replaceAll(session, '')).toBe(here.replaceAll(session, ''));
+    }
+  });
+
   it('needs no session in origin mode and has the same names every time', () => {
     const first = running(4, { originMode: true });
     const second = running(4, { originMode: true });

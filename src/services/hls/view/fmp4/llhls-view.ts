@@ -101,7 +101,7 @@ export class LlhlsView implements OutletView {
       return;
     }
     const tail = playlistTail(mediaTail(exchange, session?.token ?? null), clientOptions(exchange, this.#settings), this.#settings);
-    const pieces = this.#playlists.multivariant(fileName);
+    const pieces = this.#playlists.multivariant(fileName, exchange.admission?.base);
     if (pieces === null) respondWords(exchange, 404, Words.NO_PLAYLIST);
     else exchange.respondTailored(200, this.#headers.multivariant, pieces, tail);
   }

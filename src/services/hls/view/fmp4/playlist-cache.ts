@@ -7,6 +7,8 @@ import { MediaPlaylistText, type PlaylistForm } from './media-playlist-text.ts';
 
 const END = ['#EXT-X-ENDLIST\n'];
 const NOTHING = [''];
+/** Texts kept, by name and base. */
+const MAX_MULTIVARIANTS = 256;
 
 interface Template {
   version: number;
@@ -41,14 +43,21 @@ export class PlaylistCache {
     this.#settings = settings;
   }
 
-  /** The multivariant playlist `fileName`, cut behind its URIs; null when there is none of that name. The same array until it changes. */
-  multivariant(fileName: string): readonly string[] | null {
+  /**
+   * The multivariant playlist `fileName`, cut behind its URIs; null when there is none of that name. The same array until it changes.
+   * `base` stands in front of the names of media playlists instead of what is there.
+   */
+  multivariant(fileName: string, base = ''): readonly string[] | null {
     const current = this.#model.multivariants.get(fileName);
     if (current === undefined) return null;
-    let kept = this.#multivariants.get(fileName);
+    const key = `${base} ${fileName}`;
+    let kept = this.#multivariants.get(key);
     if (kept?.text !== current.text) {
-      kept = { text: current.text, pieces: current.text.split(TAIL_MARK) };
-      this.#multivariants.set(fileName, kept);
+      const pieces = current.text.split(TAIL_MARK);
+      kept = { text: current.text, pieces: base === '' ? pieces : pieces.map((piece) => moved(piece, base)) };
+      // Bases are the choice of a control server.
+      if (this.#multivariants.size >= MAX_MULTIVARIANTS) this.#multivariants.clear();
+      this.#multivariants.set(key, kept);
     }
     return kept.pieces;
   }
@@ -101,6 +110,11 @@ export class PlaylistCache {
     texts.reports = { version: this.#model.version, pieces: text.split(TAIL_MARK) };
     return texts.reports.pieces;
   }
+}
+
+/** A piece ends with the name of a media playlist, which stands behind a line break or a quotation mark; the last has no name. */
+function moved(piece: string, base: string): string {
+  return piece.replace(/(?<=[\n"])[^\n"]*?(?=chunklist_[^/\n"]*$)/, base);
 }
 
 function formKey(form: PlaylistForm): number {

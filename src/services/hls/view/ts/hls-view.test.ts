@@ -70,6 +70,11 @@ describe('HlsView', () => {
     expect(delivery.request(file)).toBeNull();
   });
 
+  it('names media playlists from the address of another stream, where the playlist is answered there', () => {
+    view.update(PLAYLISTS);
+    expect(delivery.get('ts:playlist.m3u8', { base: '../../a/s/' }).text).toContain('\n../../a/s/medialist_7_hls.m3u8\n');
+  });
+
   it('writes the multivariant playlist under both of its names', () => {
     view.update(PLAYLISTS);
     const text = '#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-STREAM-INF:BANDWIDTH=1\nmedialist_7_hls.m3u8\n';

@@ -114,7 +114,7 @@ export class HlsView implements OutletView {
       ...(rewind === this.#settings.defaultRewind ? [] : [`${REWIND_KEY}=${rewind ? 'YES' : 'NO'}`]),
     ].join('&');
     const headers = [PLAYLIST_TYPE, ...cacheControl(this.#settings.cacheControl.masterPlaylistMaxAge)];
-    exchange.respond(200, headers, [encoder.encode(multivariantText(playlist, query))]);
+    exchange.respond(200, headers, [encoder.encode(multivariantText(playlist, query, exchange.admission?.base))]);
   }
 
   #answerMedia(exchange: DeliveryExchange, name: RegExpExecArray | null): void {

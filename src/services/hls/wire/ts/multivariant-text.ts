@@ -4,11 +4,11 @@ import type { HlsMultivariant } from './update.ts';
 /** How every playlist of version 3 begins. */
 export const PLAYLIST_HEAD = '#EXTM3U\n#EXT-X-VERSION:3\n';
 
-/** `query` is appended to the URIs of the media playlists, without `?`; '' for none. */
-export function multivariantText(playlist: HlsMultivariant, query: string): string {
+/** `query` is appended to the URIs of the media playlists, without `?`; '' for none. `base` stands in front of their names. */
+export function multivariantText(playlist: HlsMultivariant, query: string, base = ''): string {
   const suffix = query === '' ? '' : `?${query}`;
   const lines = playlist.renditions.map(
-    ({ attributes, variant }) => `#EXT-X-STREAM-INF:${attributes}\n${mediaPlaylistName(variant)}${suffix}\n`,
+    ({ attributes, variant }) => `#EXT-X-STREAM-INF:${attributes}\n${base}${mediaPlaylistName(variant)}${suffix}\n`,
   );
   return PLAYLIST_HEAD + lines.join('');
 }

@@ -1,0 +1,79 @@
+/** Asks control servers whom to let in (`AdmissionWebhooks`), for all virtual hosts. Lives in the main thread. */
+import type { AdmissionWebhooksConfig } from '../config/index.ts';
+import type { Clock } from '../util/clock.ts';
+import type { Logger } from '../util/logger.ts';
+import { type AccessCheck, type AccessRequest, type Denied, isEnabledFor, type Passed } from './access-check.ts';
+import type { AccessSettings } from './access-controls.ts';
+import { ControlServer, type ControlServerFigures } from './control-server.ts';
+
+/** For what is still to be told when the server stops, ms. All of it has to be over within 5 s. */
+const STOP_MS = 1500;
+const GONE: Denied = { admitted: false, code: 'no-virtual-host', reason: 'its virtual host has changed meanwhile' };
+
+/** Control servers by URL and key: virtual hosts that name the same one share its connections and limits. The server calls `stop`. */
+export class AdmissionWebhooks {
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  readonly #servers = new Map<string, ControlServer>();
+  /** By virtual host. */
+  #settings = new Map<string, AdmissionWebhooksConfig>();
+  #named = new Set<string>();
+
+  constructor({ clock, logger }: { readonly clock: Clock; readonly logger: Logger }) {
+    this.#clock = clock;
+    this.#logger = logger;
+  }
+
+  /** All virtual hosts as they are now. Servers that none of them names are given up when all whom they let in are gone. */
+  follow(hosts: readonly { readonly name: string; readonly access?: AccessSettings | undefined }[]): void {
+    this.#settings = new Map(
+      hosts.flatMap(({ name, access }) => (access?.admissionWebhooks === undefined ? [] : [[name, access.admissionWebhooks] as const])),
+    );
+    this.#named = new Set([...this.#settings.values()].map(keyOf));
+    for (const [key, server] of this.#servers) this.#giveUp(key, server);
+  }
+
+  /** The check of one virtual host. */
+  check(settings: AdmissionWebhooksConfig): AccessCheck {
+    return {
+      covers: (direction, protocol) => isEnabledFor(settings, direction, protocol),
+      judge: (request) => this.#serverOf(settings).judge(request, settings.timeout),
+    };
+  }
+
+  /** For delivery threads: what the control server of `vhost` says, by the settings of the moment. */
+  async judge(vhost: string, request: AccessRequest): Promise<Passed | Denied> {
+    const settings = this.#settings.get(vhost);
+    return settings === undefined ? GONE : this.#serverOf(settings).judge(request, settings.timeout);
+  }
+
+  get figures(): ControlServerFigures[] {
+    return [...this.#servers.values()].map(({ figures }) => figures);
+  }
+
+  /** Tells what is still to be told, within a second and a half, and closes everything. Idempotent. */
+  async stop(): Promise<void> {
+    await Promise.all([...this.#servers.values()].map((server) => server.drained(STOP_MS)));
+    for (const server of this.#servers.values()) server.close();
+  }
+
+  #serverOf(settings: AdmissionWebhooksConfig): ControlServer {
+    const key = keyOf(settings);
+    const known = this.#servers.get(key);
+    if (known !== undefined) return known;
+    const options = { clock: this.#clock, logger: this.#logger, onIdle: () => this.#giveUp(key, server) };
+    const server = new ControlServer(settings, options);
+    this.#servers.set(key, server);
+    return server;
+  }
+
+  #giveUp(key: string, server: ControlServer): void {
+    if (this.#named.has(key) || !server.idle || this.#servers.get(key) !== server) return;
+    this.#servers.delete(key);
+    server.close();
+  }
+}
+
+function keyOf({ controlServerUrl, secretKey }: AdmissionWebhooksConfig): string {
+  return JSON.stringify([controlServerUrl, secretKey]);
+}

@@ -1,0 +1,77 @@
+/** What a control server is still to hear of sessions that are over. Nobody waits for its answers, but a stop does for a moment. */
+import type { ControlServerFault } from '../util/control-server-client.ts';
+
+/** Told at once, at most. */
+const MAX_IN_FLIGHT = 64;
+/** Waiting ones, at most; further ones are dropped and counted. */
+const MAX_WAITING = 10_000;
+
+/** `send` is called with each message, and settles within a deadline of its own; `onFault` hears what it rejects with. */
+export interface ClosingQueueOptions {
+  readonly send: (message: object) => Promise<unknown>;
+  readonly onFault: (fault: ControlServerFault | null) => void;
+  readonly onIdle: () => void;
+  readonly maxWaiting?: number;
+}
+
+/** In order of the ends, at most 64 at once. */
+export class ClosingQueue {
+  /** Answered. */
+  delivered = 0;
+  /** Not answered in time, or for which there was no room. */
+  lost = 0;
+  readonly #options: ClosingQueueOptions;
+  #waiting: object[] = [];
+  #inFlight = 0;
+
+  constructor(options: ClosingQueueOptions) {
+    this.#options = options;
+  }
+
+  /** Messages that were neither answered nor given up. */
+  get pending(): number {
+    return this.#waiting.length + this.#inFlight;
+  }
+
+  push(message: object): void {
+    if (this.#waiting.length >= (this.#options.maxWaiting ?? MAX_WAITING)) {
+      this.lost += 1;
+      this.#options.onFault(null);
+      return;
+    }
+    this.#waiting.push(message);
+    this.#work();
+  }
+
+  /** Forgets what waits. */
+  clear(): void {
+    this.lost += this.#waiting.length;
+    this.#waiting = [];
+  }
+
+  #work(): void {
+    while (this.#inFlight < MAX_IN_FLIGHT) {
+      const message = this.#waiting.shift();
+      if (message === undefined) return;
+      this.#inFlight += 1;
+      this.#options
+        .send(message)
+        .then(
+          () => {
+            this.delivered += 1;
+          },
+          (fault: ControlServerFault) => {
+            this.lost += 1;
+            this.#options.onFault(fault);
+          },
+        )
+        .finally(() => this.#settled());
+    }
+  }
+
+  #settled(): void {
+    this.#inFlight -= 1;
+    this.#work();
+    if (this.pending === 0) this.#options.onIdle();
+  }
+}

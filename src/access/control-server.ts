@@ -1,0 +1,183 @@
+/** One control server of admissions: it is asked who may begin, and told who has ended. */
+import type { Clock } from '../util/clock.ts';
+import { ControlServerClient, ControlServerFault } from '../util/control-server-client.ts';
+import type { Logger } from '../util/logger.ts';
+import { RefusalLog } from '../util/refusal-log.ts';
+import type { AccessRequest, Denied, Passed } from './access-check.ts';
+import { closingMessage, openingMessage, readAnswer } from './admission-messages.ts';
+import { ClosingQueue } from './closing-queue.ts';
+import { withPortOf } from './new-url.ts';
+
+/** Open questions, at most, those that wait for one of the 64 connections included; who comes then is refused. */
+const MAX_QUESTIONS = 2048;
+/** An answer has four members. */
+const MAX_ANSWER_BYTES = 64 * 1024;
+/** For the answer to a closing, ms, as in the reference server. */
+const CLOSING_TIMEOUT_MS = 500;
+
+const BUSY: Denied = { admitted: false, code: 'webhook-busy', reason: 'the control server has too many questions to answer' };
+const FAILED: Denied = { admitted: false, code: 'webhook-failed', reason: 'the control server gave no answer that can be used' };
+const REFUSED: Denied = { admitted: false, code: 'webhook-refused', reason: 'the control server does not allow it' };
+const LIFETIME = 'the lifetime that its control server gave it is over';
+/** They are lines of a log that many requests have in common. */
+const ASKING_FAILS = 'a control server fails: whoever it is asked about is refused';
+const CLOSING_FAILS = 'a control server fails: it does not hear of ends of sessions';
+
+/** Figures since the start, and what is open now. */
+export interface ControlServerFigures {
+  readonly url: string;
+  readonly requests: number;
+  readonly allowed: number;
+  readonly refused: number;
+  /** No answer that could be used, or no room for the question. */
+  readonly failed: number;
+  readonly inFlight: number;
+  /** Sessions that are let in and not over. */
+  readonly admitted: number;
+  readonly closingsDelivered: number;
+  readonly closingsLost: number;
+  readonly closingsPending: number;
+}
+
+/** Whom to ask, and with what. */
+export interface ControlServerSettings {
+  readonly controlServerUrl: string;
+  readonly secretKey: string;
+}
+
+/** Whoever made it calls `close`, after `drained` where what it was not told is not to be lost. */
+export class ControlServer {
+  /** Without query and credentials. */
+  readonly url: string;
+  readonly #clock: Clock;
+  readonly #openings: ControlServerClient;
+  /** Of their own, so that they wait for no question. */
+  readonly #closingClient: ControlServerClient;
+  readonly #closings: ClosingQueue;
+  readonly #log: RefusalLog;
+  readonly #onIdle: () => void;
+  #requests = 0;
+  #allowed = 0;
+  #refused = 0;
+  #failed = 0;
+  #admitted = 0;
+  #wake: (() => void) | null = null;
+
+  /** `onIdle`: there is nobody any more whose end it is to hear of. */
+  constructor(
+    { controlServerUrl: url, secretKey }: ControlServerSettings,
+    { clock, logger, onIdle }: { readonly clock: Clock; readonly logger: Logger; readonly onIdle: () => void },
+  ) {
+    const { origin, pathname } = new URL(url);
+    this.url = `${origin}${pathname}`;
+    this.#clock = clock;
+    this.#log = new RefusalLog(logger, clock);
+    this.#onIdle = onIdle;
+    const limits = { url, secretKey, maxAnswerBytes: MAX_ANSWER_BYTES };
+    this.#openings = new ControlServerClient({ ...limits, maxPending: MAX_QUESTIONS });
+    this.#closingClient = new ControlServerClient(limits);
+    this.#closings = new ClosingQueue({
+      send: (message) => this.#closingClient.ask(message, { timeoutMs: CLOSING_TIMEOUT_MS }),
+      onFault: (fault) => {
+        if (fault?.kind === 'closed') return;
+        this.#log.note(CLOSING_FAILS, { server: this.url, detail: fault?.message ?? 'too many wait to be told' });
+      },
+      onIdle: () => this.#settled(),
+    });
+  }
+
+  /** Nobody is asked about, let in or waiting to be told of. */
+  get idle(): boolean {
+    return this.#openings.pending + this.#admitted + this.#closings.pending === 0;
+  }
+
+  get figures(): ControlServerFigures {
+    return {
+      url: this.url,
+      requests: this.#requests,
+      allowed: this.#allowed,
+      refused: this.#refused,
+      failed: this.#failed,
+      inFlight: this.#openings.pending,
+      admitted: this.#admitted,
+      closingsDelivered: this.#closings.delivered,
+      closingsLost: this.#closings.lost,
+      closingsPending: this.#closings.pending,
+    };
+  }
+
+  /** Asks about `request`. Never rejects: without an answer the client is refused. */
+  async judge(request: AccessRequest, timeoutMs: number): Promise<Passed | Denied> {
+    this.#requests += 1;
+    if (this.#openings.pending >= MAX_QUESTIONS) {
+      this.#fails(`${MAX_QUESTIONS} questions are open already`);
+      return BUSY;
+    }
+    try {
+      const answer = readAnswer(await this.#openings.ask(openingMessage(request, this.#clock.now()), { timeoutMs }));
+      if (typeof answer === 'string') {
+        this.#fails(answer);
+        return FAILED;
+      }
+      const { allowed, lifetimeMs, newUrl, reason } = answer;
+      if (!allowed) {
+        this.#refused += 1;
+        return { ...REFUSED, ...(reason !== undefined && { said: reason }) };
+      }
+      return this.#admit(request, { lifetimeMs, newUrl });
+    } catch (error) {
+      if (!(error instanceof ControlServerFault)) throw error;
+      if (error.kind === 'closed') this.#failed += 1;
+      else this.#fails(error.message);
+      return FAILED;
+    } finally {
+      this.#settled();
+    }
+  }
+
+  /** Resolves when nothing waits to be told, after `ms` at the latest. Questions that are open end now. */
+  async drained(ms: number): Promise<void> {
+    this.#openings.close();
+    if (this.#closings.pending === 0) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#wake = resolve;
+    const deadline = setTimeout(resolve, ms);
+    await promise;
+    clearTimeout(deadline);
+  }
+
+  /** Idempotent. */
+  close(): void {
+    this.#openings.close();
+    this.#closings.clear();
+    this.#closingClient.close();
+    this.#log.close();
+  }
+
+  #admit(request: AccessRequest, { lifetimeMs, newUrl }: { readonly lifetimeMs: number; readonly newUrl: string | undefined }): Passed {
+    this.#allowed += 1;
+    const expiresAt = this.#clock.now() + lifetimeMs;
+    const finalUrl = newUrl === undefined ? undefined : withPortOf(newUrl, request.url);
+    const passed = { admitted: true, expiresAt, expiry: LIFETIME, newUrl: finalUrl } as const;
+    // One picture is no session.
+    if (request.protocol === 'thumbnail') return passed;
+    this.#admitted += 1;
+    return {
+      ...passed,
+      closed: () => {
+        this.#admitted -= 1;
+        this.#closings.push(closingMessage(request, finalUrl ?? request.url, this.#clock.now()));
+      },
+    };
+  }
+
+  #fails(detail: string): void {
+    this.#failed += 1;
+    this.#log.note(ASKING_FAILS, { server: this.url, detail });
+  }
+
+  #settled(): void {
+    if (this.#closings.pending === 0) this.#wake?.();
+    if (this.idle) this.#onIdle();
+  }
+}

@@ -1,0 +1,213 @@
+/** Admission webhooks over HTTP: the threads of a pool, with a control server of our own in the main thread. */
+import { afterEach, describe, expect, test } from 'vitest';
+import { RawClient } from '../../test/fakes/raw-client.ts';
+import { Shelf, type ShelfPool, startShelfPool } from '../../test/fakes/shelf-pool.ts';
+import { until } from '../../test/harness/poll.ts';
+import type { AccessRequest, Denied, Passed } from '../access/access-check.ts';
+import type { AccessSettings } from '../access/access-controls.ts';
+
+const DEADLINE = { deadlineMs: 5000 };
+const ACCESS: AccessSettings = {
+  admissionWebhooks: {
+    ...{ controlServerUrl: 'http://127.0.0.1:1/', secretKey: 'SECRET', timeout: 3000 },
+    enables: { providers: [], publishers: ['llhls', 'hls', 'thumbnail'] },
+  },
+};
+
+let started: ShelfPool | null = null;
+afterEach(async () => {
+  await started?.pool.stop();
+  started = null;
+});
+
+/** What the control server was asked, and which of those it has let in are over. */
+class Control {
+  readonly asked: { readonly vhost: string; readonly request: AccessRequest }[] = [];
+  readonly over: string[] = [];
+  says: (request: AccessRequest) => Partial<Passed> | Denied | Promise<Partial<Passed> | Denied> = () => ({});
+
+  async judge(vhost: string, request: AccessRequest): Promise<Passed | Denied> {
+    this.asked.push({ vhost, request });
+    const said = await this.says(request);
+    if (said.admitted === false) return said;
+    const closed = request.protocol === 'thumbnail' ? {} : { closed: () => void this.over.push(request.url) };
+    return { admitted: true, expiresAt: Number.POSITIVE_INFINITY, ...closed, ...(said as Partial<Passed>) };
+  }
+}
+
+async function serve({ threads = 0, sessionIdle = 60_000 }: { threads?: number; sessionIdle?: number } = {}) {
+  const control = new Control();
+  started = await startShelfPool(threads, { sessionIdle }, { judge: (vhost, request) => control.judge(vhost, request) });
+  const { pool } = started;
+  pool.setHosts([
+    { name: 'default', hostNames: ['127.0.0.1'], access: ACCESS },
+    { name: 'other', hostNames: ['other.example'] },
+  ]);
+  const { port } = await pool.listen({ host: '127.0.0.1', port: 0, tls: false });
+  const shelf = new Shelf(pool, 'stream');
+  shelf.putText('part.m4s', 'part');
+  new Shelf(pool, 'stream', { kind: 'thumbnail' }).putText('thumb.jpg', 'picture');
+  const ask = async (path: string, headers: Record<string, string> = {}): Promise<{ status: number; text: string }> => {
+    const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers });
+    return { status: response.status, text: await response.text() };
+  };
+  return { control, pool, shelf, port, ask, logger: started.logger };
+}
+
+const PLAYLIST = '/app/stream/new-session.m3u8';
+
+describe.each([0, 2])('with %i threads', (threads) => {
+  test('a viewer is asked about once, with its whole URL, whatever it asks for afterwards', async () => {
+    const { control, ask, port } = await serve({ threads });
+    const { status, text } = await ask(`${PLAYLIST}?token=a%20b`, { 'user-agent': 'player/1' });
+    expect(status).toBe(200);
+    for (let n = 0; n < 8; n += 1) expect((await ask(`/app/stream/part.m4s?session=${text}`, { connection: 'close' })).status).toBe(200);
+    expect(control.asked).toEqual([
+      {
+        vhost: 'default',
+        request: {
+          ...{ direction: 'outgoing', protocol: 'llhls', url: `http://127.0.0.1:${port}${PLAYLIST}?token=a%20b` },
+          client: {
+            address: '127.0.0.1',
+            port: expect.any(Number) as number,
+            realIp: '127.0.0.1',
+            userAgent: 'player/1',
+            authorization: undefined,
+          },
+        },
+      },
+    ]);
+    expect(control.over).toEqual([]);
+  });
+
+  test('it is over when its session is, which the last thread tells that has seen it', async () => {
+    const { control, ask, port, shelf } = await serve({ threads, sessionIdle: 400 });
+    const { text } = await ask(PLAYLIST);
+    await until('the viewer', () => shelf.sessions === 1, DEADLINE);
+    for (let n = 0; n < 8; n += 1) await ask(`/app/stream/part.m4s?session=${text}`, { connection: 'close' });
+    await until('the end', () => control.over.length > 0, DEADLINE);
+    expect(shelf.sessions).toBe(0);
+    expect(control.over).toEqual([`http://127.0.0.1:${port}${PLAYLIST}`]);
+  });
+
+  test('it is over when the server stops', async () => {
+    const { control, ask, pool } = await serve({ threads });
+    await ask(PLAYLIST);
+    await pool.stop();
+    expect(control.over).toHaveLength(1);
+  });
+
+  test('it is over when the stream ends', async () => {
+    const { control, ask, shelf } = await serve({ threads });
+    await ask(PLAYLIST);
+    await until('the viewer', () => shelf.sessions === 1, DEADLINE);
+    shelf.outlet.close();
+    expect(control.over).toHaveLength(1);
+  });
+
+  test('it is over when a viewer is sent away', async () => {
+    const { control, ask, shelf } = await serve({ threads });
+    await ask(PLAYLIST);
+    await until('the viewer', () => shelf.sessions === 1, DEADLINE);
+    for (const { terminate } of shelf.viewers.values()) terminate();
+    await until('the end', () => control.over.length === 1, DEADLINE);
+  });
+
+  test('its time ends the session', async () => {
+    const { control, ask } = await serve({ threads });
+    control.says = () => ({ expiresAt: Date.now() + 2500 });
+    const { text } = await ask(PLAYLIST);
+    expect((await ask(`/app/stream/part.m4s?session=${text}`)).status).toBe(200);
+    await expect.poll(async () => (await ask(`/app/stream/part.m4s?session=${text}`)).status, { timeout: 10_000 }).toBe(401);
+    await until('the end', () => control.over.length === 1, DEADLINE);
+  });
+});
+
+test('who is refused hears the reason, which the log has once, and gets nothing', async () => {
+  const { control, ask, logger } = await serve();
+  control.says = () => ({ admitted: false, code: 'webhook-refused', reason: 'the control server does not allow it', said: 'not paid' });
+  expect(await ask(PLAYLIST)).toEqual({ status: 401, text: 'not paid\n' });
+  expect(await ask('/app/stream/thumb.jpg')).toEqual({ status: 401, text: 'not paid\n' });
+  expect((await ask('/app/stream/part.m4s')).status).toBe(401);
+  await until(
+    'the line',
+    () => logger.lines.some(({ message }) => message === 'viewer refused: the control server does not allow it'),
+    DEADLINE,
+  );
+  const [line] = logger.lines.filter(({ message }) => message.startsWith('viewer refused'));
+  expect(line?.fields).toMatchObject({ code: 'webhook-refused', said: 'not paid', over: 'llhls' });
+});
+
+test('others are served while a control server thinks, and so is it when it has', async () => {
+  const { control, ask } = await serve();
+  const { promise, resolve } = Promise.withResolvers<object>();
+  control.says = ({ protocol }) => (protocol === 'llhls' ? promise : {});
+  const held = ask(PLAYLIST);
+  await until('the question', () => control.asked.length === 1, DEADLINE);
+  expect(await ask('/app/stream/thumb.jpg')).toEqual({ status: 200, text: 'picture' });
+  resolve({});
+  expect((await held).status).toBe(200);
+});
+
+test('one who has left before the answer is over when it comes', async () => {
+  const { control, port } = await serve();
+  const { promise, resolve } = Promise.withResolvers<object>();
+  control.says = () => promise;
+  const client = await RawClient.open(port);
+  client.send(`GET ${PLAYLIST} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`);
+  await until('the question', () => control.asked.length === 1, DEADLINE);
+  client.socket.destroy();
+  await until('its end', () => started?.pool.status().threads[0]?.report?.connections === 0, DEADLINE);
+  resolve({});
+  await until('the end', () => control.over.length === 1, DEADLINE);
+});
+
+test('one who gets no session is over at once', async () => {
+  const { control, ask } = await serve();
+  expect((await ask('/app/nothing/new-session.m3u8')).status).toBe(404);
+  expect((await ask('/app/stream/missing.m3u8')).status).toBe(404);
+  await until('the ends', () => control.over.length === 2, DEADLINE);
+});
+
+describe('new_url', () => {
+  test('leads to another stream, at the address that was asked for', async () => {
+    const { control, ask, pool, port } = await serve();
+    const shelf = new Shelf(pool, 'renamed');
+    shelf.putText('part.m4s', 'renamed');
+    new Shelf(pool, 'renamed', { kind: 'thumbnail' }).putText('thumb.jpg', 'another picture');
+    control.says = ({ url }) => ({ newUrl: url.replace('/wanted/', '/renamed/') });
+    const { status, text } = await ask('/app/wanted/new-session.m3u8');
+    expect(status).toBe(200);
+    expect(await ask(`/app/renamed/part.m4s?session=${text}`)).toEqual({ status: 200, text: 'renamed' });
+    expect((await ask(`/app/stream/part.m4s?session=${text}`)).status).toBe(401);
+    expect(await ask('/app/wanted/thumb.jpg')).toEqual({ status: 200, text: 'another picture' });
+    // It is not asked about the new one.
+    expect(control.asked.map(({ request }) => request.url)).toEqual([
+      `http://127.0.0.1:${port}/app/wanted/new-session.m3u8`,
+      `http://127.0.0.1:${port}/app/wanted/thumb.jpg`,
+    ]);
+    await until('the viewer', () => shelf.sessions === 1, DEADLINE);
+    shelf.outlet.close();
+    expect(control.over).toHaveLength(1);
+  });
+
+  test.each([
+    ['http://127.0.0.1:3333/app/renamed/base.m3u8', '../../app/renamed/'],
+    ['http://127.0.0.1:3333/app/wanted/base.m3u8', ''],
+    ['https://other.example:3334/app/far/base.m3u8', '//other.example:3334/app/far/'],
+    ['rtmp://127.0.0.1/app/renamed', '../../app/renamed/'],
+  ])('%s is reached by %o', async (newUrl, base) => {
+    const { control, ask, pool } = await serve();
+    for (const stream of ['renamed', 'wanted']) new Shelf(pool, stream);
+    new Shelf(pool, 'far', { vhost: 'other' });
+    control.says = () => ({ newUrl });
+    expect(await ask('/app/wanted/base.m3u8')).toEqual({ status: 200, text: base });
+  });
+
+  test('that leads nowhere is 404', async () => {
+    const { control, ask } = await serve();
+    control.says = () => ({ newUrl: 'http://nobody.example/app/stream/new-session.m3u8' });
+    expect((await ask(PLAYLIST)).status).toBe(404);
+    await until('the end', () => control.over.length === 1, DEADLINE);
+  });
+});

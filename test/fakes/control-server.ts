@@ -1,0 +1,88 @@
+/** A control server of admissions that says what a test wants, and keeps what it was asked. */
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { controlSignature } from '../../src/util/control-server-client.ts';
+import { until } from '../harness/poll.ts';
+
+/** A request as it came. */
+export interface ControlRequest {
+  readonly client: { readonly address: string; readonly port: number; readonly real_ip: string; readonly user_agent?: string };
+  readonly request: {
+    readonly direction: string;
+    readonly protocol: string;
+    readonly status: 'opening' | 'closing';
+    readonly time: string;
+    readonly url: string;
+    readonly new_url?: string;
+  };
+}
+
+/** An object is sent as JSON, `null` is no answer at all, and a function does it itself. */
+export type ControlAnswer = object | null | ((response: ServerResponse) => void);
+
+/** Closes with `close`. */
+export class ControlServer {
+  readonly secretKey = 'admsecret';
+  readonly asked: ControlRequest[] = [];
+  /** Requests whose signature is not that of their body, or that are no JSON of ours. */
+  wrong = 0;
+  /** What openings are answered; closings are answered `{}` by `closing`. */
+  answer: (request: ControlRequest) => ControlAnswer | Promise<ControlAnswer> = () => ({ allowed: true });
+  closing: (request: ControlRequest) => ControlAnswer | Promise<ControlAnswer> = () => ({});
+  /** Requests without answer. */
+  open = 0;
+  maxOpen = 0;
+  readonly #server: Server;
+
+  private constructor() {
+    this.#server = createServer((request, response) => void this.#handle(request, response).catch(() => response.destroy()));
+  }
+
+  static async start(): Promise<ControlServer> {
+    const control = new ControlServer();
+    control.#server.listen(0, '127.0.0.1');
+    await once(control.#server, 'listening');
+    return control;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/admission?key=SECRET`;
+  }
+
+  /** What was asked about URLs that contain `part`. */
+  about(part: string, status: 'opening' | 'closing'): ControlRequest[] {
+    return this.asked.filter(({ request }) => request.status === status && request.url.includes(part));
+  }
+
+  async told(part: string, status: 'opening' | 'closing', count = 1): Promise<ControlRequest[]> {
+    return await until(`${count} ${status} of ${part}`, () => {
+      const found = this.about(part, status);
+      return found.length >= count ? found : null;
+    });
+  }
+
+  close(): void {
+    this.#server.closeAllConnections();
+    this.#server.close();
+  }
+
+  async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    this.open += 1;
+    this.maxOpen = Math.max(this.maxOpen, this.open);
+    response.once('close', () => {
+      this.open -= 1;
+    });
+    const body = await text(request);
+    if (request.headers['x-ome-signature'] !== controlSignature(this.secretKey, body)) this.wrong += 1;
+    const asked = JSON.parse(body) as ControlRequest;
+    this.asked.push(asked);
+    const said = await (asked.request.status === 'opening' ? this.answer(asked) : this.closing(asked));
+    if (typeof said === 'function') said(response);
+    else if (said !== null) {
+      response.setHeader('Content-Type', 'application/json');
+      response.end(JSON.stringify(said));
+    }
+  }
+}
