@@ -18,6 +18,7 @@ const BENCHES: Record<string, () => Promise<{ run(options: BenchOptions): Promis
   transcode: () => import('./transcode.ts'),
   'ovt-relay': () => import('./ovt-relay.ts'),
   abuse: () => import('./abuse.ts'),
+  access: () => import('./access.ts'),
 };
 const DEFAULTS = { seconds: '5', rounds: '3' };
 /** More would be a soak test. */

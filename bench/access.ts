@@ -1,0 +1,164 @@
+/**
+ * What access control costs: admissions by a control server while somebody else watches, and requests of LL-HLS where URLs have to be signed
+ * against those where nothing is protected.
+ */
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { signUrl } from '../src/access/signed-url.ts';
+import { apiPath } from '../test/harness/api-client.ts';
+import { until } from '../test/harness/poll.ts';
+import { startServer, type TestServer } from '../test/harness/server.ts';
+import { fetchText, openSession, readMediaPlaylist } from '../test/harness/viewer.ts';
+import type { AdmissionAnswer, AdmissionOrder } from './lib/admission-load.ts';
+import { LatencyProbe } from './lib/latency-probe.ts';
+import { cpuDuring, cpuRate, median, percentile } from './lib/measure.ts';
+import type { BenchOptions, Figure, Report } from './lib/report.ts';
+import { publishSource, sourceFile } from './lib/source.ts';
+import { load } from './lib/wrk.ts';
+
+const PER_SECOND = 1000;
+/** How much later the hundredth frame of a viewer may be meanwhile, ms. */
+const DELAY_TARGET_MS = 1;
+/** Most times the CPU of a request that needs no signature. */
+const COST_TARGET = 1.1;
+/** The protected virtual host is reached by this name, the open one by the address. */
+const HOST = 'localhost';
+const KEYS = { policyQueryKeyName: 'policy', signatureQueryKeyName: 'signature', secretKey: 'aKq#1kj' };
+const HOUR_MS = 3_600_000;
+const IDLE_SECONDS = 3;
+const SLICE_SECONDS = 1;
+const OVERHEAD_SECONDS = 5;
+/** All viewers come from one address. */
+const UNLIMITED = '<Limits><PerAddress><Viewers>0</Viewers></PerAddress></Limits>';
+
+/** A virtual host like that of the file, with protection. */
+async function createProtected(server: TestServer, access: object): Promise<void> {
+  await server.api.create('/v1/vhosts', [{ name: 'protected', host: { names: [HOST] }, ...access }]);
+  const encodes = { videos: [{ name: 'video', bypass: true }], audios: [{ name: 'audio', bypass: true }] };
+  const profile = { name: 'bypass', outputStreamName: '${OriginStreamName}', encodes };
+  const llhls = { chunkDuration: 0.5, segmentDuration: 4, segmentCount: 10 };
+  await server.api.create(`${apiPath.vhost('protected')}/apps`, [
+    { name: 'app', type: 'live', providers: { rtmp: {} }, publishers: { llhls }, outputProfiles: { outputProfile: [profile] } },
+  ]);
+}
+
+async function answerOf<T extends AdmissionAnswer['type']>(child: ChildProcess, type: T): Promise<Extract<AdmissionAnswer, { type: T }>> {
+  const [answer] = (await once(child, 'message')) as [AdmissionAnswer];
+  if (answer.type !== type) throw new Error(`the load said ${answer.type}`);
+  return answer as Extract<AdmissionAnswer, { type: T }>;
+}
+
+/** The viewer is measured before and during the admissions, in each round. */
+async function admissions({ seconds, rounds }: BenchOptions): Promise<{ figure: Figure; note: string }> {
+  const child = fork(fileURLToPath(new URL('./lib/admission-load.ts', import.meta.url)));
+  let server: TestServer | null = null;
+  let probe: LatencyProbe | null = null;
+  let encoder: ReturnType<typeof publishSource> | null = null;
+  try {
+    const { controlServerUrl } = await answerOf(child, 'listening');
+    server = await startServer({ webrtc: {}, head: UNLIMITED });
+    await createProtected(server, { admissionWebhooks: { controlServerUrl, secretKey: 'k', enables: { publishers: 'llhls' } } });
+    encoder = publishSource(await sourceFile(), server.rtmp('live', 'app', HOST));
+    const url = server.http('live', 'llhls.m3u8');
+    await until('the stream', async () => (await fetch(server?.http('live', 'llhls.m3u8', 'app', HOST) ?? '')).status === 200, {
+      deadlineMs: 30_000,
+    });
+    probe = await LatencyProbe.open(server, 'paced', 60 + rounds * (2 * (seconds + 1) + OVERHEAD_SECONDS));
+    await probe.during(Math.max(2, seconds));
+    const [before, during]: [number[], number[]] = [[], []];
+    const told = { seconds: 0, admitted: 0, others: 0, asked: 0, closed: 0, missing: 0 };
+    for (let round = 0; round < rounds; round += 1) {
+      before.push(...(await probe.during(seconds)).delays);
+      child.send({ type: 'start', url, host: HOST, perSecond: PER_SECOND } satisfies AdmissionOrder);
+      const window = await probe.during(seconds);
+      const done = answerOf(child, 'done');
+      child.send({ type: 'stop' } satisfies AdmissionOrder);
+      during.push(...window.delays);
+      told.missing += window.missing;
+      const { type: _, ...counts } = await done;
+      for (const [name, count] of Object.entries(counts)) told[name as keyof typeof counts] += count;
+    }
+    const [usual, under] = [percentile(before, 99), percentile(during, 99)];
+    const rate = (told.admitted / told.seconds).toFixed(0);
+    return {
+      figure: {
+        ...{ name: `p99 of a WebRTC viewer, ${PER_SECOND} admissions a second`, value: under - usual, unit: 'ms', target: DELAY_TARGET_MS },
+        remark: `${usual.toFixed(1)} → ${under.toFixed(1)} ms, ${told.missing} frames missing; ${rate} let in a second, ${told.others} refused`,
+      },
+      note: `admissions: viewers of LL-HLS, each asked about at a control server that takes 50 ms; it heard of ${told.asked} that came and ${told.closed} that left`,
+    };
+  } finally {
+    probe?.close();
+    await encoder?.kill();
+    await server?.close();
+    child.kill('SIGKILL');
+  }
+}
+
+/** URLs of the same kinds of request in one virtual host. The first one begins a session each time. */
+async function urlsOf(multivariant: string): Promise<Readonly<Record<string, string>>> {
+  return await until(
+    'a playlist with segments and parts',
+    async () => {
+      const { video } = await openSession(multivariant);
+      const { parts, segments } = readMediaPlaylist(await fetchText(video), video);
+      const [part, segment] = [parts.at(-2), segments.at(-1)];
+      return part === undefined || segment === undefined ? null : { 'multivariant playlist': multivariant, 'media playlist': video, part };
+    },
+    { deadlineMs: 30_000, everyMs: 250 },
+  );
+}
+
+/** CPU of the server for a request, µs; the virtual hosts take turns, so that a noisy moment hits both. */
+async function costs({ seconds, rounds }: BenchOptions): Promise<Figure[]> {
+  const server = await startServer({ segmentDuration: 4, segmentCount: 10, withoutHls: true, cpu: 0, head: UNLIMITED });
+  const enables = { publishers: 'llhls' };
+  const encoders: ReturnType<typeof publishSource>[] = [];
+  try {
+    await createProtected(server, { signedPolicy: { ...KEYS, enables } });
+    const source = await sourceFile();
+    for (const host of ['127.0.0.1', HOST]) encoders.push(publishSource(source, server.rtmp('live', 'app', host)));
+    const open = server.http('live', 'llhls.m3u8');
+    const signed = signUrl(server.http('live', 'llhls.m3u8', 'app', HOST), { url_expire: Date.now() + HOUR_MS }, KEYS);
+    const samples = new Map<string, { readonly open: number[]; readonly signed: number[] }>();
+    await Promise.all([urlsOf(open), urlsOf(signed)]);
+    const idleRate = await cpuRate(server.pid, IDLE_SECONDS);
+    const cost = async (url: string): Promise<number> => {
+      const { cpuMs, result } = await cpuDuring(server.pid, idleRate, () => load({ url, seconds: SLICE_SECONDS }));
+      return (cpuMs * 1000) / result.requests;
+    };
+    for (let round = 0; round < rounds; round += 1) {
+      const urls = { open: await urlsOf(open), signed: await urlsOf(signed) };
+      for (const name of Object.keys(urls.open)) {
+        const [openUrl = '', signedUrl = ''] = [urls.open[name], urls.signed[name]];
+        const measured = samples.get(name) ?? { open: [], signed: [] };
+        samples.set(name, measured);
+        // The compiler of the JavaScript engine does its work meanwhile.
+        if (round === 0) for (const url of [openUrl, signedUrl]) await cost(url);
+        for (let slice = 0; slice < seconds; slice += SLICE_SECONDS) {
+          measured.open.push(await cost(openUrl));
+          measured.signed.push(await cost(signedUrl));
+        }
+      }
+    }
+    return [...samples].map(([name, { open: unsigned, signed: withKey }]) => ({
+      ...{ name: `${name}, signed`, value: median(withKey), unit: 'us CPU/request', baseline: median(unsigned), target: COST_TARGET },
+    }));
+  } finally {
+    await Promise.all(encoders.map((encoder) => encoder.kill()));
+    await server.close();
+  }
+}
+
+export async function run(options: BenchOptions): Promise<Report> {
+  const { figure, note } = await admissions(options);
+  return {
+    bench: 'access',
+    figures: [figure, ...(await costs(options))],
+    notes: [
+      note,
+      'signed: of a virtual host with SignedPolicy; baseline: the same request to one without, on the same server with one delivery thread',
+    ],
+  };
+}
