@@ -177,9 +177,14 @@ describe('files of a host', () => {
     const { store } = storeOf(a);
     await store.settled();
     const { promise, resolve } = Promise.withResolvers<void>();
-    store.tell(() => promise);
+    let told = 0;
+    store.tell(() => {
+      told += 1;
+      return promise;
+    });
     const order: string[] = [];
     const reloading = store.reload([a.vhost]).then(() => order.push('answered'));
+    await until('the port to be told', () => told === 2);
     await new Promise((done) => setImmediate(done));
     order.push('in use');
     resolve();

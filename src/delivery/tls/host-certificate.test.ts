@@ -61,6 +61,23 @@ test('a reload tells its caller of a fault, and keeps the one before', async () 
   expect(certificate.pair?.key).toBe(pair.key);
 });
 
+test('what was being read when it was closed is neither used nor told of', async () => {
+  write({ cert: 'none', key: 'none' });
+  const bad = made();
+  const failing = bad.certificate.renew();
+  bad.certificate.close();
+  expect([await failing, bad.conditions.reasons, bad.lines()]).toEqual([false, [], []]);
+
+  write(selfSigned('a'));
+  const good = made();
+  const [renewing, reloading] = [good.certificate.renew(), good.certificate.reload()];
+  good.certificate.close();
+  // Another one may have its name by now.
+  good.conditions.raise('certificate of the test', 'that of another');
+  expect([await renewing, (await reloading).cert === '', good.certificate.pair]).toEqual([false, false, null]);
+  expect(good.conditions.reasons).toEqual(['that of another']);
+});
+
 test('what is no longer followed is the fault of nobody', async () => {
   write({ cert: 'none', key: 'none' });
   const { certificate, conditions } = made();

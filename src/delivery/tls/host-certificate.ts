@@ -31,6 +31,7 @@ export class HostCertificate {
   #fault: string | null = null;
   /** What was read first must not replace what was read later. */
   #tail: Promise<unknown> = Promise.resolve();
+  #closed = false;
 
   constructor(options: HostCertificateOptions) {
     this.#options = options;
@@ -56,8 +57,9 @@ export class HostCertificate {
     });
   }
 
-  /** Uses `pair` from now on. Tells whether it is another one. */
+  /** Uses `pair` from now on, unless it is closed. Tells whether it is another one. */
   take(pair: CertificatePair): boolean {
+    if (this.#closed) return false;
     const { what, fields, logger, conditions } = this.#options;
     this.#fault = null;
     conditions?.clear(what);
@@ -76,8 +78,9 @@ export class HostCertificate {
     return this.#inTurn(() => this.#renew());
   }
 
-  /** Idempotent. */
+  /** What is being read meanwhile is neither used nor told of. Idempotent. */
   close(): void {
+    this.#closed = true;
     this.#watch.close();
     this.#options.conditions?.clear(this.#options.what);
   }
@@ -96,6 +99,8 @@ export class HostCertificate {
       if (isNew && before !== null) logger.info({ ...fields, validTo: this.pair?.validTo.toISOString() }, `${what} renewed from its files`);
       return isNew;
     } catch (error) {
+      // Another one may have its name by now, and nobody would clear the condition of this one.
+      if (this.#closed) return false;
       const fault = messageOf(error);
       if (fault !== this.#fault) {
         const consequence = before === null ? 'there is none' : 'the one before stays';
