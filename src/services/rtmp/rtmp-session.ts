@@ -125,6 +125,7 @@ export class RtmpSession {
   #uncountedBytes = 0;
   #publication: Publication | null = null;
   #judging: Judging | null = null;
+  #ended = false;
 
   constructor(options: {
     gate: IngestGate;
@@ -155,8 +156,9 @@ export class RtmpSession {
     return this.#judging !== null;
   }
 
-  /** Any message but protocol control. */
+  /** Any message but protocol control. Does nothing after `end`. */
   receive(message: RtmpMessage): void {
+    if (this.#ended) return;
     if (this.#judging !== null) {
       this.#judging.messages.push(message);
       return;
@@ -198,6 +200,7 @@ export class RtmpSession {
 
   /** Ends the publication because the connection ends. Idempotent. */
   end(reason: CloseReason): FeedCounters | null {
+    this.#ended = true;
     const publication = this.#publication;
     this.#publication = null;
     this.#judging?.cancel();
@@ -317,16 +320,19 @@ export class RtmpSession {
       this.#link.closeAfterFlush({ code: 'denied', detail: `access denied, ${code}: ${reason}` });
     }
     if (!hasWaited || this.#publication === null) return;
-    for (const message of messages) this.receive(message);
+    // Any of the messages may have it paused again.
     this.#link.resumeReading();
+    for (const message of messages) this.receive(message);
   }
 
   #begin(admitted: Admitted, target: PublishTarget, key: string): void {
-    const ingest = this.#openIngest(target);
-    if (ingest === null) {
-      admitted.close();
-      return;
+    let ingest: IngestStream | null = null;
+    try {
+      ingest = this.#openIngest(target);
+    } finally {
+      if (ingest === null) admitted.close();
     }
+    if (ingest === null) return;
     const feed = new PublishFeed({
       stream: ingest,
       limits: this.#limits,
