@@ -308,7 +308,7 @@ export class Application {
       newcomer: {
         client: inbound.client,
         failed: (error) => inbound.fail(error),
-        refused: (reason) => inbound.judge(reason, 'denied'),
+        refused: (reason) => inbound.judge(reason, 'no-room'),
       },
       requestSourceKeyframe: (trackId) => inbound.requestKeyframe(trackId),
       createOutput: (name, requestKeyframe) => this.#createOutput(inbound, name, requestKeyframe, logger),

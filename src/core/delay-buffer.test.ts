@@ -211,7 +211,7 @@ describe('an application with DelayBufferTimeMs', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test.each<CloseReason['code']>(['deleted', 'denied'])('shows nothing more of a stream that was %s', async (code) => {
+  test.each<CloseReason['code']>(['deleted', 'denied', 'no-room'])('shows nothing more of a stream that was %s', async (code) => {
     const started = start(2000);
     await send(started);
     pass(started.clock, 2005);

@@ -9,7 +9,7 @@ import type { Outputs } from './stream-outputs.ts';
 import type { Urgency } from './urgency.ts';
 
 /** Ends after which nobody shall see what is still delayed. After all others it is handed on at once, so that recordings are whole. */
-const UNSEEN: readonly CloseReason['code'][] = ['deleted', 'denied'];
+const UNSEEN: readonly CloseReason['code'][] = ['deleted', 'denied', 'no-room'];
 
 /** The outputs of a stream, made of it `delayMs` after it came (`Publishers/DelayBufferTimeMs`). The wall clock of its media stays that of its coming. */
 export class DelayedOutputs implements Outputs {

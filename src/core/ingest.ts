@@ -75,6 +75,7 @@ export interface CloseReason {
     | 'application-restart'
     | 'shutdown'
     | 'denied'
+    | 'no-room'
     | 'expired';
   readonly detail: string;
 }

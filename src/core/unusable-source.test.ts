@@ -70,7 +70,7 @@ test('a publisher who finds no room to begin in is sent away with the reason, ke
   turns.waiting[0]?.refused('there is no room');
   expect(closes).toEqual([]);
   await turn();
-  expect(closes).toEqual([{ code: 'denied', detail: 'there is no room' }]);
+  expect(closes).toEqual([{ code: 'no-room', detail: 'there is no room' }]);
   expect(ingest.closed).toBe(true);
   expect(application.hasStream('s')).toBe(false);
   expect(logger.matching('stream closed: there is no room')).toHaveLength(1);

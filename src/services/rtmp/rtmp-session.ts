@@ -88,7 +88,11 @@ const REFUSALS: Readonly<Record<IngestRefused['code'], readonly [RefusalStatus, 
   full: ['NetStream.Publish.Rejected', ({ app }) => `Application '${app}' has all the streams it may have.`],
   'shutting-down': ['NetStream.Publish.Rejected', () => 'The server is shutting down.'],
 };
-const TOO_MANY = 'Too many streams are beginning at once: try again.';
+/** What a publisher is told whose stream the core wants to end, by why; all others are cut. */
+const SENT_AWAY: Readonly<Partial<Record<CloseReason['code'], string>>> = {
+  denied: 'The stream is not allowed here.',
+  'no-room': 'Too many streams are beginning at once: try again.',
+};
 const NO_STREAM_KEY = 'There is no stream key: publish to rtmp://HOST/APP/KEY, or fill in the stream key of your encoder.';
 const NO_APPLICATION = 'The URL names no application: it must be rtmp://HOST/APP/KEY.';
 const NOT_PLAYED = 'RTMP is for publishing only: play this stream by LL-HLS, WebRTC or SRT.';
@@ -383,14 +387,15 @@ export class RtmpSession {
     }
   }
 
-  /** The core wants the peer gone; one that did nothing wrong is told why. */
+  /** The core wants the peer gone; one that did nothing wrong is told why. The detail may name servers of the operator: it is for the log. */
   #sendAway(reason: CloseReason, { app, stream }: PublishTarget): void {
-    if (reason.code !== 'denied') {
+    const description = SENT_AWAY[reason.code];
+    if (description === undefined) {
       this.#link.close(reason);
       return;
     }
     this.#link.onRefused({ who: 'publisher', code: reason.code, reason: reason.detail, app, stream });
-    this.#link.send(refused('NetStream.Publish.Rejected', TOO_MANY));
+    this.#link.send(refused('NetStream.Publish.Rejected', description));
     this.#link.closeAfterFlush(reason);
   }
 

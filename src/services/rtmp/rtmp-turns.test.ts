@@ -108,21 +108,24 @@ test.each(['enter', 'refused'] as const)(
   },
 );
 
-test('a publisher whose stream finds no room to begin in is told so, and so is the log', async () => {
+test.each([
+  ['finds no room to begin in', 'no-room', 'Too many streams are beginning at once: try again.'],
+  ['is refused by a control server', 'denied', 'The stream is not allowed here.'],
+] as const)('a publisher whose stream %s is told so, and so is the log', async (_what, code, description) => {
   const { gate, logger, port } = await start(NO_TURNS);
   const publisher = await RtmpPublisher.publish(port, { key: 'live' });
   cleanups.push(() => publisher.close());
   const stream = await gate.stream();
-  stream.request.onClose({ code: 'denied', detail: 'there is no room' });
+  stream.request.onClose({ code, detail: 'http://10.0.0.1/ says why' });
   await publisher.closed;
   const statuses = publisher.commands().filter(({ name }) => name === 'onStatus');
   expect(informationOf(statuses.at(-1)!)).toEqual({
     level: 'error',
     code: 'NetStream.Publish.Rejected',
-    description: 'Too many streams are beginning at once: try again.',
+    description,
   });
-  expect(logger.matching('publisher refused: there is no room')).toMatchObject([
-    { level: 'warn', fields: { code: 'denied', app: 'app', stream: 'live' } },
+  expect(logger.matching('publisher refused: http://10.0.0.1/ says why')).toMatchObject([
+    { level: 'warn', fields: { code, app: 'app', stream: 'live' } },
   ]);
-  expect((await logger.line('RTMP connection closed')).fields).toMatchObject({ code: 'denied' });
+  expect((await logger.line('RTMP connection closed')).fields).toMatchObject({ code });
 });
