@@ -214,8 +214,9 @@ export class SocketReader {
       this.#handBack(socket);
       return;
     }
-    const [to, from] = rest === Rest.SHORT ? [this.#dozing, this.#resting] : [this.#resting, this.#dozing];
+    const to = rest === Rest.SHORT ? this.#dozing : this.#resting;
     if (to.has(socket)) return;
+    const from = to === this.#dozing ? this.#resting : this.#dozing;
     from.delete(socket);
     to.set(socket, sleeper);
     this.#keepSweeping();
