@@ -10,22 +10,22 @@ import { ServerHandshake } from '../../wire/rtmp/handshake.ts';
 import { MessageType, type RtmpMessage } from '../../wire/rtmp/message.ts';
 import { connectRefused } from './replies.ts';
 import { unpublishedLimits } from './rtmp-connection.ts';
-import type { RtmpLimits } from './rtmp-options.ts';
+import type { RtmpLimits, RtmpTimeouts } from './rtmp-options.ts';
 
 /** Encoders that are told in a second: each costs a handshake. Others are closed without a word, for who comes in a flood is not to gain by it. */
 const TOLD_PER_SECOND = 8;
-/** For all of it, ms. */
-const PATIENCE_MS = 1000;
 const DESCRIPTION = 'Too many connections, of your address or of all: try again later.';
 
-/** Of one listener; each connection it is given is closed within a second. */
+/** Of one listener; each connection it is given is closed when `refusal` of its timeouts is over at the latest. */
 export class RefusedPublishers {
   readonly #clock: Clock;
   readonly #limits: RtmpLimits;
+  readonly #patience: number;
   readonly #budget = new TokenBucket({ burst: TOLD_PER_SECOND, perSecond: TOLD_PER_SECOND });
 
-  constructor(limits: RtmpLimits, clock: Clock) {
+  constructor({ limits, timeouts, clock }: { readonly limits: RtmpLimits; readonly timeouts: RtmpTimeouts; readonly clock: Clock }) {
     this.#limits = limits;
+    this.#patience = timeouts.refusal;
     this.#clock = clock;
   }
 
@@ -35,7 +35,7 @@ export class RefusedPublishers {
       socket.destroy();
       return;
     }
-    const deadline = setTimeout(() => socket.destroy(), PATIENCE_MS);
+    const deadline = setTimeout(() => socket.destroy(), this.#patience);
     socket.once('close', () => clearTimeout(deadline));
     socket.on('error', () => socket.destroy());
     socket.on('end', () => socket.destroy());

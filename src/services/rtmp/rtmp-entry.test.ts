@@ -78,7 +78,8 @@ describe('one address', () => {
 
   test('that has its share is told why in the answer to connect, a few times a second, also behind a proxy', async () => {
     const proxies = new TrustedProxies(['127.0.0.9']);
-    const { port, provider, gate } = await start({ perAddress: 1, proxies, proxyProtocol: true });
+    // Long enough for a machine that is busy with other things.
+    const { port, provider, gate } = await start({ perAddress: 1, proxies, proxyProtocol: true }, { timeouts: { refusal: 60_000 } });
     await publish(port, { key: 'own' });
     const origins = [{}, { from: '127.0.0.9', prelude: Buffer.from(`PROXY TCP4 127.0.0.1 127.0.0.1 5000 ${port}\r\n`) }];
     for (const origin of origins) {
@@ -93,8 +94,13 @@ describe('one address', () => {
       await refused.closed;
     }
     expect([provider.dropped, gate.streams.length]).toEqual([2, 1]);
-    // Whoever says nothing, or nonsense, is closed as well.
-    await Promise.all([silent(port).closed, silent(port, '127.0.0.1', 'nonsense').closed]);
+    await silent(port, '127.0.0.1', 'nonsense').closed;
+  });
+
+  test('that has its share and says nothing is closed as well', async () => {
+    const { port } = await start({ perAddress: 1 });
+    await publish(port, { key: 'own' });
+    await silent(port).closed;
   });
 
   test('hears nothing in a flood: a handshake for each would be what the share is to save', async () => {

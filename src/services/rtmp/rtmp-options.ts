@@ -26,6 +26,8 @@ export interface RtmpTimeouts {
   readonly trackWait: number;
   /** For a last answer to reach the peer before the connection is cut. */
   readonly linger: number;
+  /** For an encoder that has no room to hear why. */
+  readonly refusal: number;
 }
 /** Used for every timeout not given. */
 export const DEFAULT_RTMP_TIMEOUTS: RtmpTimeouts = {
@@ -36,6 +38,7 @@ export const DEFAULT_RTMP_TIMEOUTS: RtmpTimeouts = {
   packetSilence: 0,
   trackWait: 1500,
   linger: 1000,
+  refusal: 1000,
 };
 
 /** What one peer, and all together, may cost. */

@@ -61,8 +61,8 @@ export class RtmpProvider {
     this.#entry = options.entry ?? openGate('RTMP connections');
     this.#turns = options.turns ?? NO_TURNS;
     this.#limits = { ...DEFAULT_RTMP_LIMITS, ...options.limits };
-    this.#refused = new RefusedPublishers(this.#limits, options.clock);
     this.#timeouts = { ...DEFAULT_RTMP_TIMEOUTS, ...options.timeouts };
+    this.#refused = new RefusedPublishers({ limits: this.#limits, timeouts: this.#timeouts, clock: options.clock });
   }
 
   /** Port listened on; 0 when not started. */
