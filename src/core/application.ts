@@ -321,11 +321,13 @@ export class Application {
   async #advise(inbound: InboundStream, signal: AbortSignal): Promise<OutputPlan | null> {
     const local = planOf(this.definition.config.outputProfiles);
     if (this.#adviser === null) return local;
-    const { vhost, app, name: stream, sourceType, sourceUrl, createdAt, tracks } = inbound;
+    const { vhost, app, name: stream, sourceType, sourceUrl, createdAt, tracks, sourceChanges } = inbound;
     const figures = inbound.figures.bind(inbound);
     const asked = { vhost, app, stream, sourceType, sourceUrl, createdAt, tracks, figures };
     const advice = await this.#adviser.advise(asked, signal);
     if (inbound.closed) return null;
+    // The answer is about the source that was there.
+    if (inbound.sourceChanges !== sourceChanges && !signal.aborted) return this.#advise(inbound, signal);
     const logger = this.#logger.limited.child({ stream });
     const plan = advice.kind === 'profiles' ? planOf(advice.outputProfiles) : local;
     if (advice.kind !== 'refused' && plan.profiles.length > 0) {

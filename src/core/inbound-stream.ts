@@ -74,6 +74,8 @@ export class InboundStream implements IngestStream {
   readonly #router: MediaRouter;
   readonly #onEnd: InboundStreamOptions['onEnd'];
   readonly #keepMs: number;
+  /** How often another source has taken the place of the last one. */
+  sourceChanges = 0;
   readonly #meters = new TrackMeters();
   readonly #outputs: Outputs;
   /** What the source asked for that is there now, or was the last. */
@@ -248,6 +250,7 @@ export class InboundStream implements IngestStream {
 
   /** The tracks and packets that follow come from another source and go on where the last one ended. */
   changeSource(): void {
+    this.sourceChanges += 1;
     this.#drain(Number.POSITIVE_INFINITY);
     this.#unusable = null;
     this.#watch.restart();

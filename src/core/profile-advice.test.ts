@@ -195,6 +195,26 @@ describe('a stream whose output profiles somebody else chooses', () => {
     expect(packets.get('s')).toHaveLength(77);
   });
 
+  test('is asked about again when another source has come before the answer', async () => {
+    const { asked, application, packets, closes } = start();
+    const request = { streamName: 's', provider: 'rtsppull', sourceType: 'RtspPull', sourceUrl: 'rtsp://a' } as const;
+    const refusals: CloseReason[] = [];
+    const onUnusable = (reason: CloseReason): void => void refusals.push(reason);
+    const stream = application.openPulled({ ...request, onClose: (reason) => closes.push(reason), onUnusable });
+    stream.setTracks([videoTrack(), audioTrack()]);
+    send(stream);
+    await settle();
+    stream.moveTo('rtsp://b');
+    stream.changeSource();
+    stream.setTracks([videoTrack(), audioTrack()]);
+    asked[0]?.answer({ kind: 'refused', reason: 'not that one' });
+    await settle();
+    expect([asked.map(({ stream: { sourceUrl } }) => sourceUrl), refusals, closes]).toEqual([['rtsp://a', 'rtsp://b'], [], []]);
+    asked[1]?.answer({ kind: 'local', reason: 'fine' });
+    await settle();
+    expect(packets.get('s')).toHaveLength(77);
+  });
+
   test('is not one that passes as it is', async () => {
     const { asked, publish, packets } = start();
     send(publish('s', { passthrough: true }));
