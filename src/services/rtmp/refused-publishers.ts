@@ -48,7 +48,7 @@ export class RefusedPublishers {
     const writer = new ChunkWriter();
     const send = (message: RtmpMessage): void => void socket.write(writer.write(message));
     const onMessage = (message: RtmpMessage): void => {
-      if (control.receive(message) || message.typeId !== MessageType.COMMAND_AMF0 || socket.writableEnded) return;
+      if (socket.writableEnded || control.receive(message) || message.typeId !== MessageType.COMMAND_AMF0) return;
       const { name, transactionId } = parseCommand(message, this.#limits.amf);
       if (name !== 'connect') return;
       socket.end(writer.write(connectRefused(transactionId, DESCRIPTION, 'NetConnection.Connect.Rejected')));
