@@ -1,5 +1,7 @@
 /** Signed policies over HTTP: the threads of a pool, with requests of our own. */
+import { request } from 'node:https';
 import { afterEach, describe, expect, test } from 'vitest';
+import { selfSigned } from '../../test/fakes/self-signed.ts';
 import { Shelf, type ShelfPool, startShelfPool } from '../../test/fakes/shelf-pool.ts';
 import { until } from '../../test/harness/poll.ts';
 import type { AccessSettings } from '../access/access-controls.ts';
@@ -149,4 +151,21 @@ describe('what comes after', () => {
     await until('the end', () => shelves.every(({ sessions }) => sessions === 0), { deadlineMs: 5000 });
     expect(logger.matching('viewer session closed: expired')).toHaveLength(1);
   });
+});
+
+test('a Host header that holds the signed URL of another stream opens nothing over TLS', async () => {
+  const { pool } = await start(['llhls']);
+  pool.setCertificates([{ hostNames: ['127.0.0.1'], ...selfSigned('localhost') }]);
+  const secure = (await pool.listen({ host: '127.0.0.1', port: 0, tls: true })).port;
+  for (const name of ['stream', 'other']) new Shelf(pool, name, { kind: 'llhls' });
+  const statusFor = (path: string, host: string): Promise<number | undefined> =>
+    new Promise((resolve, reject) => {
+      const options = { host: '127.0.0.1', port: secure, path, rejectUnauthorized: false, headers: { host } };
+      const asked = request(options, (response) => resolve(response.resume().statusCode));
+      asked.on('error', reject).end();
+    });
+  const place = `127.0.0.1:${secure}`;
+  const url = signUrl(`https://${place}/app/stream/new-session.m3u8`, { url_expire: Date.now() + HOUR }, KEYS);
+  expect(await statusFor(url.slice(`https://${place}`.length), place)).toBe(200);
+  expect(await statusFor('/app/other/new-session.m3u8', `${url.slice('https://'.length)}?`)).toBe(400);
 });

@@ -1,6 +1,7 @@
 /** Where a request ends and whether its connection persists: RFC 9112 sections 3.2, 6 and 9.3. */
 import { HttpFault } from './answer-sink.ts';
 import type { RequestHead } from './request-head.ts';
+import { checkHostName } from './request-target.ts';
 
 /** What the headers say about the connection. */
 export interface Framing {
@@ -14,8 +15,6 @@ export interface Framing {
 const KEEP: Framing = { persistent: true, body: false };
 const CLOSE: Framing = { persistent: false, body: false };
 const BODY: Framing = { persistent: false, body: true };
-
-const HOST = /^(?:[A-Za-z0-9!$%&'()*+,;=._~-]*|\[[0-9A-Fa-f:.]+\])(?::\d{0,5})?$/;
 
 /** Checks `Host`, `Content-Length`, `Transfer-Encoding`, `Connection` and `Expect`. Throws `HttpFault`. */
 export function readFraming(head: RequestHead): Framing {
@@ -39,7 +38,7 @@ function checkHost(head: RequestHead): void {
     throw new HttpFault(400, 'HTTP_HOST', 'the Host header is missing');
   }
   // Two lines were joined with a comma and a blank, which no host name holds.
-  if (!HOST.test(host)) throw new HttpFault(400, 'HTTP_HOST', 'the Host header is not one host name with an optional port');
+  checkHostName(host);
 }
 
 function hasBody(head: RequestHead): boolean {

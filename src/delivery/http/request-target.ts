@@ -11,6 +11,13 @@ export interface RequestTarget {
   readonly authority: string | undefined;
 }
 
+const HOST = /^(?:[A-Za-z0-9!$%&'()*+,;=._~-]*|\[[0-9A-Fa-f:.]+\])(?::\d{0,5})?$/;
+
+/** Throws `HttpFault` for a `Host` header or authority that is not one host name, or none, with an optional port. */
+export function checkHostName(host: string): void {
+  if (!HOST.test(host)) throw new HttpFault(400, 'HTTP_HOST', 'the Host header is not one host name with an optional port');
+}
+
 /** Splits `target`. Throws `HttpFault` for one that is neither origin-form nor absolute-form. */
 export function splitTarget(target: string): RequestTarget {
   if (target.charCodeAt(0) === 0x2f) return splitPath(target, undefined);
@@ -70,13 +77,17 @@ function decodeValue(value: string): string {
   }
 }
 
-/** The complete URL of a request, with `port` where the client named none. Nothing in it is decoded; a second `?` and what follows is gone. */
+/**
+ * The complete URL of a request, with `port` where the client named none. Nothing in it is decoded; a second `?` and what follows is gone.
+ * Throws `HttpFault` for what is no host name: one with a path and a query of its own would put them before those of the request.
+ */
 export function completeUrl(
   scheme: string,
   { path, query, authority }: RequestTarget,
   { host, port }: { readonly host: string; readonly port: number },
 ): string {
   const place = authority ?? host;
+  checkHostName(place);
   const withPort = /:\d+$/.test(place) ? place : `${place}:${port}`;
   return `${scheme}://${withPort}${path}${query === '' ? '' : `?${query}`}`;
 }

@@ -52,3 +52,10 @@ test('it goes where it asked to go if no control server says anything else', () 
   const { target } = asked('/app/live', 'media.example');
   expect(targetOf(new FakeStay(), target, () => 'other')).toBe(target);
 });
+
+test.each(['media.example:80/app/other?signature=1?', 'media.example?', 'media.example:80#', 'a b', 'user@media.example'])(
+  'nobody asks by the host name %s, which would put another URL before access control',
+  (host) => {
+    expect(() => asked('/app/live', host)).toThrow('host name');
+  },
+);
