@@ -228,6 +228,20 @@ describe('who is let in', () => {
     expect((await gate.stream()).name).toBe('mapped');
   });
 
+  test.each([
+    ['#!::s=a-secret-key,r=live,m=publish', '"#!::s=…,r=live,m=publish" names no stream'],
+    ['#!::h=default,r=live,s=a-secret-key', '"#!::h=default,r=live,s=…" names no stream'],
+    ['default%2Fapp%3Fkey%3Da-secret-key', '"default/app?…" names no stream'],
+    ['%ff/app%3Fkey%3Da-secret-key', '"…" names no stream'],
+    ['#!::h=default,r=app/live,m=publish?key=a-secret-key', 'asks for something else'],
+  ])('no key of a caller who is refused by its stream id %s is told', async (streamId, told) => {
+    const { port, logger } = await listen();
+    await expect(call(port, streamId)).rejects.toThrow();
+    const lines = JSON.stringify(logger.lines);
+    expect(lines).toContain(JSON.stringify(told).slice(1, -1));
+    expect(lines).not.toContain('secret');
+  });
+
   test('every port of a listener takes callers, each with its own stream for those who name none', async () => {
     const first = await listen({ ports: [0, 0] });
     const { ports } = first.provider;

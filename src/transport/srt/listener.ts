@@ -8,7 +8,7 @@ import type { RefusalLog } from '../../util/refusal-log.ts';
 import type { PeerAddress } from '../../wire/srt/link.ts';
 import type { SrtCall, SrtSession } from '../../wire/srt/multiplexer.ts';
 import { RejectionCode } from '../../wire/srt/rejection.ts';
-import { modeOf, parseStreamId, type SrtTarget } from '../../wire/srt/stream-id.ts';
+import { modeOf, parseStreamId, type SrtTarget, withoutSecrets } from '../../wire/srt/stream-id.ts';
 import type { ListenerSettings } from './socket-options.ts';
 import { SrtUdpPort } from './udp-port.ts';
 
@@ -59,15 +59,21 @@ const SHOWN_CHARACTERS = 100;
 /** What is wrong with a stream id that names no stream. */
 function lackOf(streamId: string): string {
   if (streamId === '') return `the stream id is missing, and the port has no stream of its own (StreamMap): want ${FORM}`;
-  return `the stream id ${showHidden(JSON.stringify(streamId.replace(/\?.*$/s, '?…').slice(0, SHOWN_CHARACTERS)))} names no stream: want ${FORM}`;
+  const shown = showHidden(JSON.stringify(withoutSecrets(streamId).slice(0, SHOWN_CHARACTERS)));
+  return `the stream id ${shown} names no stream: want ${FORM}`;
 }
 
 /** Players and publishers have ports of their own. */
 const WRONG_MODE: Readonly<Record<SrtListenerOptions['mode'], (mode: string) => string>> = {
-  publish: (mode) =>
-    `the stream id asks to ${mode === 'request' ? 'play' : mode}, this port takes publishers: players call that of Bind/Publishers/SRT`,
-  request: (mode) => `the stream id asks to ${mode}, this port serves players: publishers call that of Bind/Providers/SRT`,
+  publish: (mode) => `the stream id asks ${wishOf(mode)}, this port takes publishers: players call that of Bind/Publishers/SRT`,
+  request: (mode) => `the stream id asks ${wishOf(mode)}, this port serves players: publishers call that of Bind/Providers/SRT`,
 };
+
+/** A word of the caller's own may be a key in the wrong place. */
+function wishOf(mode: string): string {
+  if (mode === 'request') return 'to play';
+  return mode === 'publish' || mode === 'bidirectional' ? `to ${mode}` : 'for something else';
+}
 
 /** Owns its ports from `start` to `stop`; the one who made it calls both. `start` rejects when a port cannot be bound. */
 export class SrtListener {

@@ -35,6 +35,13 @@ export function modeOf(streamId: string): string | null {
   return parseAccessControl(percentDecoded(streamId) ?? '')?.mode ?? null;
 }
 
+/** A stream id for logs: decoded, without what access control is shown by it, which is the query and `s`. */
+export function withoutSecrets(streamId: string): string {
+  const decoded = percentDecoded(streamId);
+  if (decoded === null) return '…';
+  return decoded.replaceAll(/(?<=^#!::|,)s=[^,]*/gi, 's=…').replace(/\?.*$/s, '?…');
+}
+
 /** A user name that is no address is one of a person; then host and resource say where to. */
 function resourceOf({ host, resource }: AccessControl): SrtTarget | null {
   return host === null || resource === null ? null : parseAddress(`${host}/${resource.replace(/^\//, '')}`);
