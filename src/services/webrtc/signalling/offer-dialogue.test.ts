@@ -199,6 +199,32 @@ test('who stops while its stream is fetched gets no session after the end of its
   expect(socket.heard.map(({ command }) => command)).toEqual(['offer']);
 });
 
+test.each([
+  ['where everybody is let in', () => OPEN],
+  ['where there is access control', () => new FakeStay()],
+])('who stops while its stream is fetched gets an offer only if it asks again, and then one, %s', async (_where, admit) => {
+  const offers = async (again: number): Promise<number> => {
+    const fetched = Promise.withResolvers<void>();
+    let asked = 0;
+    const { socket } = judged({
+      admit: () => {
+        asked += 1;
+        return admit();
+      },
+      // The second offer's stream is fetched, which the peer does not wait for.
+      prepare: () => (asked === 2 ? fetched.promise : null),
+    });
+    socket.says({ command: 'request_offer' });
+    socket.says({ command: 'stop', id: socket.heard[0]?.id });
+    for (let n = 0; n < again; n += 1) socket.says({ command: 'request_offer' });
+    expect(asked).toBe(2);
+    fetched.resolve();
+    await settled();
+    return socket.heard.filter(({ command }) => command === 'offer').length - 1;
+  };
+  expect([await offers(0), await offers(1), await offers(2)]).toEqual([0, 1, 1]);
+});
+
 test('who leaves while its stream is fetched gets no session with it, and its stay is over', async () => {
   const fetched = Promise.withResolvers<void>();
   const stay = new FakeStay();

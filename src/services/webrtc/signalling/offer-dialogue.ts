@@ -84,6 +84,9 @@ export class OfferDialogue<S extends OfferedSession> implements SignallingDialog
   /** What the present offer is for. */
   #target: StreamTarget | null;
   #preparing = false;
+  /** The peer has stopped what is being prepared, and asked again since. */
+  #asksAgain = false;
+  #stops = 0;
   /** Who was let in, until the session is over. */
   #stay: Admitted = OPEN;
   /** Ends the waiting for a verdict. */
@@ -111,7 +114,10 @@ export class OfferDialogue<S extends OfferedSession> implements SignallingDialog
   /** The offer waits for a verdict, and for what has to be prepared; a peer that asks again meanwhile gets one offer. */
   offer(): void {
     const { admit, peer } = this.#options;
-    if (this.#preparing) return;
+    if (this.#preparing) {
+      this.#asksAgain = true;
+      return;
+    }
     this.stop(`the ${peer} asked for another offer`);
     this.#preparing = true;
     const judged = (verdict: Verdict): void => this.#socket.guard(() => this.#judged(verdict));
@@ -141,9 +147,11 @@ export class OfferDialogue<S extends OfferedSession> implements SignallingDialog
     const settled = prepared.finally(() => {
       this.#preparing = false;
     });
-    // Who has stopped meanwhile is let in no more.
+    const stops = this.#stops;
+    // Who has stopped meanwhile is let in no more, but may have asked again.
     this.#socket.after(settled, () => {
-      if (this.#stay === verdict) this.#takeTurn(() => this.#offer());
+      if (this.#stops === stops) this.#takeTurn(() => this.#offer());
+      else if (this.#asksAgain) this.offer();
     });
   }
 
@@ -161,6 +169,8 @@ export class OfferDialogue<S extends OfferedSession> implements SignallingDialog
   }
 
   stop(reason: string): void {
+    this.#stops += 1;
+    this.#asksAgain = false;
     this.#leave();
     if (this.#cancel !== null) {
       this.#cancel();
