@@ -52,7 +52,7 @@ export class ForeignServer {
       try {
         handler.request(request, response, this.#peerOf(socket));
       } catch (error) {
-        logger.limited.error({ err: error, target: request.url }, 'a signalling request failed inside the server');
+        logger.limited.error({ err: error, target: pathOf(request) }, 'a signalling request failed inside the server');
         fail(response);
       }
     });
@@ -63,7 +63,7 @@ export class ForeignServer {
         handler.upgrade(request, socket, head, this.#peerOf(request.socket));
         if (socket.writableEnded) this.#within(socket, this.#times.linger);
       } catch (error) {
-        logger.limited.error({ err: error, target: request.url }, 'a signalling connection failed inside the server');
+        logger.limited.error({ err: error, target: pathOf(request) }, 'a signalling connection failed inside the server');
         socket.destroy();
       }
     });
@@ -145,6 +145,11 @@ export class ForeignServer {
     };
     socket.on('data', onData);
   }
+}
+
+/** For logs: keys and signatures are in the query. */
+function pathOf({ url = '' }: IncomingMessage): string | undefined {
+  return url.split('?', 1)[0];
 }
 
 /** Answers what nobody answered; an answer that was begun is cut off. */

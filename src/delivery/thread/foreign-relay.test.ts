@@ -87,14 +87,12 @@ test('a WHEP request reaches the main thread with its body and client', async ()
 });
 
 test('a fault of the handler costs the request it was about, and nothing else', async () => {
-  const response = await fetch(`http://127.0.0.1:${plain}/app/fault?direction=whep`, { method: 'OPTIONS' });
+  const response = await fetch(`http://127.0.0.1:${plain}/app/fault?direction=whep&token=secret`, { method: 'OPTIONS' });
   expect([response.status, await response.text()]).toEqual([500, 'the server failed on this request\n']);
-  const socket = new WebSocket(`ws://127.0.0.1:${plain}/app/fault`);
+  const socket = new WebSocket(`ws://127.0.0.1:${plain}/app/fault?token=secret`);
   await expect(new Promise((resolve, reject) => socket.on('open', resolve).on('error', reject))).rejects.toThrow('socket hang up');
-  expect(logger.lines.filter(({ level }) => level === 'error').map(({ fields }) => fields['err'])).toEqual([
-    new TypeError('made up'),
-    new TypeError('made up'),
-  ]);
+  const told = { err: new TypeError('made up'), target: '/app/fault' };
+  expect(logger.lines.filter(({ level }) => level === 'error').map(({ fields }) => fields)).toEqual([told, told]);
   expect((await fetch(`http://127.0.0.1:${plain}/app/stream?direction=whep`, { method: 'POST', body: 'x' })).status).toBe(201);
 });
 
