@@ -58,9 +58,9 @@ export interface ReadyKey {
   readonly isFor: (stream: string) => boolean;
 }
 
-/** What names a key in sessions. */
-export function grantOf({ vhost, app, list }: KeyPlace, { hash = '' }: AccessKeyConfig): string {
-  return createHash('sha256').update([vhost, app, list, hash].join('\n')).digest('hex').slice(0, GRANT_DIGITS);
+/** What names a key in sessions. Another one when it is good for less than before, or for more: who came with it may be past its limits. */
+export function grantOf({ vhost, app, list }: KeyPlace, { hash = '', expires = '', streams = '' }: AccessKeyConfig): string {
+  return createHash('sha256').update([vhost, app, list, hash, expires, streams].join('\n')).digest('hex').slice(0, GRANT_DIGITS);
 }
 
 /** A key that cannot be read fits nothing. */

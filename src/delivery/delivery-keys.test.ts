@@ -126,6 +126,17 @@ describe('the session', () => {
     await expect.poll(() => answers(() => statusOf(at('/app/stream/part.m4s'))), poll).toEqual([200]);
   });
 
+  test.each([
+    ['ends earlier', { expires: '2020-01-01' }],
+    ['is for other streams', { streams: 'show-*' }],
+  ])('ends with a token that %s from now on', async (_change, change) => {
+    await serve(0);
+    const [mine, friends] = [await session(TOKEN), await session(OTHER)];
+    setTokens([{ ...SITE, ...change }, FRIEND]);
+    await expect.poll(() => part(mine), { timeout: 10_000 }).toBe(401);
+    expect(await part(friends)).toBe(200);
+  });
+
   test('of an open application opens nothing once there are tokens', async () => {
     await serve(0);
     setTokens(null);

@@ -95,6 +95,7 @@ async function remove(request: AppRequest, { list, noun }: ListWords) {
 
 function listed({ control, vhost, app }: AppRequest, list: KeyList, item: JsonObject): JsonObject {
   const place: KeyPlace = { vhost: vhost.name, app: vhost.dynamic.has(app) ? '*' : app.name, list };
-  const usedAt = control.keyUsedAt(grantOf(place, { name: nameIn(item), hash: textIn(item, 'hash') }));
+  const key = { name: nameIn(item), hash: textIn(item, 'hash'), expires: textIn(item, 'expires'), streams: textIn(item, 'streams') };
+  const usedAt = control.keyUsedAt(grantOf(place, key));
   return { ...shownKey(item), ...(usedAt !== undefined && { lastUsed: formatTimestamp(usedAt) }) };
 }
