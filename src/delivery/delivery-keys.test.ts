@@ -137,6 +137,15 @@ describe('the session', () => {
     expect(await part(friends)).toBe(200);
   });
 
+  test('is for one protocol', async () => {
+    const { pool } = await serve(0);
+    new Shelf(pool, 'stream', { kind: 'hlsv3' }).putText('seg_1_1_hls.ts', 'segment');
+    const segment = (token: string): Promise<number> => statusOf(at(`/app/stream/seg_1_1_hls.ts?session=${token}`));
+    const ts = await ask(withToken('/app/stream/ts:new-session.m3u8', TOKEN));
+    const ll = await session(TOKEN);
+    expect([await segment(ts.text), await segment(ll), await part(ll), await part(ts.text)]).toEqual([200, 401, 200, 401]);
+  });
+
   test('of an open application opens nothing once there are tokens', async () => {
     await serve(0);
     setTokens(null);

@@ -122,7 +122,7 @@ export class Entrance {
     if (!this.active || protocol === undefined) return undefined;
     const mark = this.#marks.get(vhost)?.[protocol];
     if (!this.asksForTokens(vhost, app)) return mark;
-    return mark === undefined ? TOKENED : `${mark} ${TOKENED}`;
+    return `${mark ?? protocol} ${TOKENED}`;
   }
 
   /** Nobody watches there without a play token. */
