@@ -174,7 +174,8 @@ describe('KeyRing', () => {
     clock.advance(5000);
     access.keys.noteUses([grant, 'unknown']);
     expect([access.keys.usedAt(grant), access.keys.usedAt('unknown')]).toEqual([clock.now(), undefined]);
+    admit('outgoing', `?token=${KEY}`);
     follow(undefined);
-    expect(access.keys.usedAt(grant)).toBeUndefined();
+    expect([access.keys.usedAt(grant), access.keys.takeUses()]).toEqual([undefined, []]);
   });
 });

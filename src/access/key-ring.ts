@@ -66,6 +66,7 @@ export class KeyRing {
     for (const { name, keys } of hosts) if (keys !== undefined) this.#hosts.set(name, this.#readyHost(name, keys, before));
     this.#grants = new Set(Array.from(this.#ready.values(), ({ grant }) => grant));
     for (const grant of this.#usedAt.keys()) if (!this.#grants.has(grant)) this.#usedAt.delete(grant);
+    for (const grant of this.#freshUses) if (!this.#grants.has(grant)) this.#freshUses.delete(grant);
     for (const [grant, ends] of [...this.#present]) {
       if (!this.#grants.has(grant)) for (const end of [...ends]) end(REMOVED);
     }
