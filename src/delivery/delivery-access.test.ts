@@ -169,3 +169,15 @@ test('a Host header that holds the signed URL of another stream opens nothing ov
   expect(await statusFor(url.slice(`https://${place}`.length), place)).toBe(200);
   expect(await statusFor('/app/other/new-session.m3u8', `${url.slice('https://'.length)}?`)).toBe(400);
 });
+
+test('nobody who is not let in makes the server look for a stream', async () => {
+  const asked: string[] = [];
+  started = await startShelfPool(0, {}, { find: async ({ stream }) => asked.push(stream) < 0 });
+  started.pool.setHosts([{ name: 'default', hostNames: ['127.0.0.1'], hasOrigins: true, access: policy(['llhls', 'hls', 'thumbnail']) }]);
+  ({ port } = await started.pool.listen({ host: '127.0.0.1', port: 0, tls: false }));
+  for (const file of ['llhls.m3u8', 'medialist_0_hls.m3u8', 'chunklist_0_video_key_llhls.m3u8', 'x_hls.m3u8?format=ts', 'thumb.jpg'])
+    expect([file, (await ask(at(`/app/stream/${file}`))).status]).toEqual([file, /^(?:llhls|thumb)/.test(file) ? 401 : 404]);
+  expect(asked).toEqual([]);
+  expect((await ask(signed('/app/wanted/llhls.m3u8'))).status).toBe(404);
+  expect(asked).toEqual(['wanted']);
+});

@@ -125,6 +125,11 @@ export class Entrance {
     return `${mark ?? protocol} ${TOKENED}`;
   }
 
+  /** Somebody has to be let in there, over one protocol at least. */
+  guards(vhost: string, app: string): boolean {
+    return this.active && Object.values(PROTOCOLS).some((protocol) => this.markOf(vhost, app, protocol) !== undefined);
+  }
+
   /** Nobody watches there without a play token. */
   asksForTokens(vhost: string, app: string): boolean {
     return this.#access.keys.covers(vhost, app, 'outgoing');

@@ -205,11 +205,13 @@ export class RequestRouter implements RequestHandler {
     sink: AnswerSink,
     { place, admission }: { readonly place: Place; readonly admission: Admission | null },
   ): boolean {
-    const { demands, outlets, services } = this.#options;
+    const { demands, entrance, outlets, services } = this.#options;
     const { vhost, key, file, query } = place;
     if (vhost === null || !demands.hasOrigins(vhost) || !beginsToWatch(file, query)) return false;
     const [app = '', stream = '', ...deeper] = key.split('/');
     if (app === '' || stream === '' || deeper.length > 0) return false;
+    // What other files name is for sessions, and nobody has one of a stream that is not there.
+    if (admission === null && beginning(file, query) === null && entrance.guards(vhost, app)) return false;
     const client = services.proxies.clientOf(sink.remoteAddress, request.header('x-forwarded-for'));
     const forget = demands.ask({ vhost, app, stream, query, client }, () => {
       const current = { ...place, outlets: outlets.find(vhost, key) };
