@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
-import { readVirtualHost } from '../config/index.ts';
+import { type AccessKeyConfig, readVirtualHost } from '../config/index.ts';
+import { hashKey } from '../util/key-hash.ts';
 import { type AccessCheck, type AccessRequest, OPEN, type Passed, type Verdict, whenJudged } from './access-check.ts';
 import { AccessControls, type AccessSettings, accessSettingsOf } from './access-controls.ts';
 import { signUrl } from './signed-url.ts';
@@ -80,6 +81,20 @@ describe('AccessControls', () => {
     access.follow([{ name: 'signed', hostNames: ['signed.test'] }]);
     expect(access.covers('signed', 'incoming', 'rtmp')).toBe(false);
     expect(access.admit({ host: 'signed.test' }, REQUEST)).toBe(OPEN);
+  });
+
+  it('protects all virtual hosts while it sends away who came with a key that is gone', () => {
+    const { access } = controls();
+    const open = { name: 'open', hostNames: ['open.test'] };
+    const signed = { name: 'signed', hostNames: ['signed.test'], access: settings({ providers: 'rtmp' }) };
+    const keys = (...publishKeys: AccessKeyConfig[]) => ({ applications: new Map([['app', { publishKeys }]]), template: {} });
+    access.follow([{ ...open, keys: keys({ name: 'k', hash: hashKey('the-key-of-a-studio') }) }, signed]);
+    const url = 'rtmp://open.test:1935/app/live?key=the-key-of-a-studio';
+    const stay = access.admit({ host: 'open.test', app: 'app', stream: 'live' }, { ...REQUEST, url }) as Verdict & { admitted: true };
+    const seen: unknown[] = [];
+    stay.begin((reason) => seen.push(reason, access.admit({ host: 'signed.test' }, REQUEST)));
+    access.follow([{ ...open, keys: keys() }, signed]);
+    expect(seen).toEqual(['the key that it came with was removed', expect.objectContaining({ admitted: false })]);
   });
 
   it('asks all checks in order; the smaller limit counts, with its reason', () => {

@@ -109,12 +109,13 @@ export class AccessControls implements Gatekeeper {
     this.#names = new Set(hosts.map(({ name }) => name));
     const before = this.#checks;
     this.#checks = new Map();
-    this.keys.follow(hosts);
     for (const { name, access: settings } of hosts) {
       if (settings === undefined) continue;
       const known = before.get(name);
       this.#checks.set(name, known?.settings === settings ? known : { settings, checks: this.#checksOf(settings, name) });
     }
+    // Sends people away, which may let others come.
+    this.keys.follow(hosts);
   }
 
   /** Whether anybody is asked for anything there. */
