@@ -1,5 +1,6 @@
 /** What answers hold, as schemas: the contract tests check every answer against them, OpenAPI is made of them. */
 
+import type { TSchema } from '@sinclair/typebox';
 import { VirtualHostSchema } from '../config/index.ts';
 import { ProviderKind, PublisherKind, SourceType } from '../core/kinds.ts';
 import { Type } from '../util/typebox.ts';
@@ -9,7 +10,7 @@ const Count = Type.Integer({ minimum: 0 });
 const closed = { additionalProperties: false };
 
 /** A virtual host to be created: other than in a file, `host` is required. */
-export const VirtualHostDefinition = { ...VirtualHostSchema, required: [...VirtualHostSchema.required, 'host'] };
+export const VirtualHostDefinition: TSchema = { ...VirtualHostSchema, required: [...VirtualHostSchema.required, 'host'] };
 
 /** A virtual host; its members are described by the configuration reference. */
 export const VirtualHost = Type.Object({

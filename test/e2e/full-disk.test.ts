@@ -84,7 +84,7 @@ test('a state folder that becomes read-only is told, also by every change, and m
   const why = 'the file system is read-only';
   expect(await server.api.call('POST', '/v1/vhosts', [vhost])).toMatchObject({
     status: 500,
-    body: [{ statusCode: 500, message: `Internal Server Error: ${why}` }],
+    body: [{ statusCode: 500, message: `Failed to save the virtual host: [v]: ${why}` }],
   });
   expect(await server.api.call('POST', `${APP}:startRecord`, { id: 'r', stream: { name: 'live' } })).toMatchObject({
     status: 500,
