@@ -1,5 +1,3 @@
-/** Signed policies held to by the real server, over every way in and out, with real clients. */
-import { PeerConnection, Video } from 'node-datachannel';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
 import { type Policy, signUrl } from '../../src/access/signed-url.ts';
@@ -11,6 +9,8 @@ import { probe } from '../harness/probe.ts';
 import { type FfmpegPublisher, publish } from '../harness/publisher.ts';
 import { runCommand, startServer, type TestServer } from '../harness/server.ts';
 import { SocketViewer } from '../harness/socket-viewer.ts';
+import { encodeSrt } from '../harness/srt-encoder.ts';
+import { whepOffer } from '../harness/whep-offer.ts';
 import { publishWhip } from '../harness/whip-encoder.ts';
 
 const KEYS = { policyQueryKeyName: 'policy', signatureQueryKeyName: 'signature', secretKey: 'aKq#1kj' };
@@ -122,23 +122,15 @@ async function post(url: string, body = 'v=0'): Promise<{ status: number; text: 
   return { status: response.status, text: await response.text() };
 }
 
-/** What libdatachannel offers to receive. */
+/** What a player offers to receive. */
 async function offer(): Promise<string> {
-  const peer = new PeerConnection('player', { iceServers: [] });
-  cleanups.push(() => peer.close());
-  const video = new Video('0', 'RecvOnly');
-  video.addH264Codec(98);
-  const track = peer.addTrack(video);
-  cleanups.push(() => track.close());
-  peer.setLocalDescription();
-  await until('candidates', () => peer.gatheringState() === 'complete');
-  return peer.localDescription()?.sdp ?? '';
+  const { sdp, close } = await whepOffer();
+  cleanups.push(close);
+  return sdp;
 }
 
 function ffmpegSrt(url: string): Child {
-  const input = ['-re', '-f', 'lavfi', '-i', 'testsrc2=size=320x180:rate=30'];
-  const codec = ['-c:v', 'libx264', '-preset', 'ultrafast', '-g', '30', '-pix_fmt', 'yuv420p'];
-  const child = new Child(requireProgram('ffmpeg'), ['-v', 'warning', '-nostdin', ...input, ...codec, '-f', 'mpegts', url]);
+  const child = encodeSrt(url);
   cleanups.push(() => child.kill());
   return child;
 }

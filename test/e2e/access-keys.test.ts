@@ -1,7 +1,6 @@
 /** Publish keys and play tokens held to by the real server, over every way in and out, with real clients. */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { PeerConnection, Video } from 'node-datachannel';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
 import { apiPath, type StreamInformation } from '../harness/api-client.ts';
@@ -12,6 +11,8 @@ import { probe } from '../harness/probe.ts';
 import { type FfmpegPublisher, publish } from '../harness/publisher.ts';
 import { startServer, type TestServer } from '../harness/server.ts';
 import { SocketViewer } from '../harness/socket-viewer.ts';
+import { encodeSrt } from '../harness/srt-encoder.ts';
+import { whepOffer } from '../harness/whep-offer.ts';
 import { publishWhip } from '../harness/whip-encoder.ts';
 
 /** The virtual host with keys is reached by this name, the one of the file by its address. */
@@ -129,23 +130,15 @@ async function post(url: string, { bearer, body = 'v=0' }: { bearer?: string | n
   return { status: response.status, challenge: response.headers.get('www-authenticate') };
 }
 
-/** What libdatachannel offers to receive. */
+/** What a player offers to receive. */
 async function offer(): Promise<string> {
-  const peer = new PeerConnection('player', { iceServers: [] });
-  cleanups.push(() => peer.close());
-  const video = new Video('0', 'RecvOnly');
-  video.addH264Codec(98);
-  const track = peer.addTrack(video);
-  cleanups.push(() => track.close());
-  peer.setLocalDescription();
-  await until('candidates', () => peer.gatheringState() === 'complete');
-  return peer.localDescription()?.sdp ?? '';
+  const { sdp, close } = await whepOffer();
+  cleanups.push(close);
+  return sdp;
 }
 
 function ffmpegSrt(url: string): Child {
-  const input = ['-re', '-f', 'lavfi', '-i', 'testsrc2=size=320x180:rate=30'];
-  const codec = ['-c:v', 'libx264', '-preset', 'ultrafast', '-g', '30', '-pix_fmt', 'yuv420p'];
-  const child = new Child(requireProgram('ffmpeg'), ['-v', 'warning', '-nostdin', ...input, ...codec, '-f', 'mpegts', url]);
+  const child = encodeSrt(url);
   cleanups.push(() => child.kill());
   return child;
 }

@@ -1,5 +1,3 @@
-/** Admission webhooks of the real server, over every way in and out: real clients, and a control server that says what it likes. */
-import { PeerConnection, Video } from 'node-datachannel';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
 import { type ControlAnswer, ControlServer } from '../fakes/control-server.ts';
@@ -11,6 +9,7 @@ import { probe } from '../harness/probe.ts';
 import { type FfmpegPublisher, publish } from '../harness/publisher.ts';
 import { startServer, type TestServer } from '../harness/server.ts';
 import { SocketViewer } from '../harness/socket-viewer.ts';
+import { whepOffer } from '../harness/whep-offer.ts';
 import { publishWhip } from '../harness/whip-encoder.ts';
 
 /** The virtual host whose clients are asked about is reached by this name, the one of the file, which is open, by its address. */
@@ -143,17 +142,11 @@ async function post(url: string, body = 'v=0'): Promise<{ status: number; text: 
   return { status: response.status, text: await response.text(), location: response.headers.get('location') ?? '' };
 }
 
-/** What libdatachannel offers to receive. */
+/** What a player offers to receive. */
 async function offer(): Promise<string> {
-  const peer = new PeerConnection('player', { iceServers: [] });
-  cleanups.push(() => peer.close());
-  const video = new Video('0', 'RecvOnly');
-  video.addH264Codec(98);
-  const track = peer.addTrack(video);
-  cleanups.push(() => track.close());
-  peer.setLocalDescription();
-  await until('candidates', () => peer.gatheringState() === 'complete');
-  return peer.localDescription()?.sdp ?? '';
+  const { sdp, close } = await whepOffer();
+  cleanups.push(close);
+  return sdp;
 }
 
 async function playlist(url: string): Promise<string> {

@@ -1,53 +1,21 @@
-import assert from 'node:assert';
 import { once } from 'node:events';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { FakeIngestGate } from '../../../test/fakes/fake-ingest-gate.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { informationOf, RtmpPublisher } from '../../../test/fakes/rtmp-publisher.ts';
+import { AAC_CONFIG, AAC_FRAME, cleanups, holdSweeps, publishing, start } from '../../../test/support/rtmp-bench.ts';
 import type { IngestRefused } from '../../core/ingest.ts';
-import { Urgency } from '../../core/urgency.ts';
 import { systemClock } from '../../util/clock.ts';
 import { AmfObject } from '../../wire/rtmp/amf.ts';
 import { serializeAmf0 } from '../../wire/rtmp/amf0.ts';
 import { controlMessage, userControlMessage } from '../../wire/rtmp/control.ts';
 import { MessageType, UserControlEvent } from '../../wire/rtmp/message.ts';
-import type { RtmpProviderOptions } from './rtmp-options.ts';
 import { RtmpProvider } from './rtmp-provider.ts';
 
 const AVC_CONFIG = '1700000000 0142001f'.replaceAll(' ', '');
 const AVC_KEY = '1701000000 00000001 65'.replaceAll(' ', '');
 const AVC_INTER = '2701000028 00000001 41'.replaceAll(' ', '');
-const AAC_CONFIG = 'af001190';
-const AAC_FRAME = 'af0121aa';
 const BOTH = { videocodecid: 7, audiocodecid: 10, width: 640, height: 360, framerate: 25 };
-
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
-
-async function start(options: Partial<RtmpProviderOptions> = {}) {
-  const gate = new FakeIngestGate();
-  const logger = new RecordingLogger();
-  const provider = new RtmpProvider({ gate, logger, clock: systemClock, host: '127.0.0.1', port: 0, ...options });
-  await provider.start();
-  cleanups.push(() => provider.stop());
-  return { gate, logger, provider, port: provider.port };
-}
-
-async function publishing(options: Partial<RtmpProviderOptions> = {}, target: { tcUrl?: string; key?: string } = {}) {
-  const started = await start(options);
-  const publisher = await RtmpPublisher.publish(started.port, target);
-  cleanups.push(() => publisher.close());
-  return { ...started, publisher, stream: await started.gate.stream() };
-}
-
-/** Sweeps come when the test says so. */
-function holdSweeps(): { readonly sweep: () => void } {
-  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
-  cleanups.push(() => vi.useRealTimers());
-  return { sweep: () => vi.advanceTimersByTime(100) };
-}
 
 describe('the conversation', () => {
   test('answers connect, createStream, FCPublish and publish as encoders know it', async () => {
@@ -434,205 +402,6 @@ describe('media', () => {
       malformedData: 1,
       firstFault: expect.stringContaining('FLV_PACKET_TYPE') as string,
     });
-  });
-});
-
-describe('a stream that nobody attends to', () => {
-  /** Publishes audio; `frames` sends that many and waits until they are there. */
-  async function unattended(options: Partial<RtmpProviderOptions> = {}) {
-    const started = await publishing(options);
-    const { publisher, stream } = started;
-    stream.urgency = Urgency.NONE;
-    publisher.metadata({ audiocodecid: 10 });
-    publisher.audio(0, AAC_CONFIG);
-    const frames = async (count: number): Promise<void> => {
-      const before = stream.packets.length;
-      for (let frame = 1; frame <= count; frame += 1) publisher.audio(20 * (before + frame), AAC_FRAME);
-      await stream.until((it) => it.packets.length === before + count);
-    };
-    await frames(1);
-    return { ...started, frames };
-  }
-
-  /** Time for what was sent to be read on its own, were it read at once. */
-  const settle = () => new Promise((resolve) => setTimeout(resolve, 50));
-
-  test('arrives in bundles, whole and in order', async () => {
-    const { sweep } = holdSweeps();
-    const { publisher, stream } = await unattended();
-    // The connection was new: it rests from the second sweep on.
-    sweep();
-    sweep();
-    let sent = 1;
-    for (let bundle = 0; bundle < 5; bundle += 1) {
-      for (let frame = 0; frame < 3; frame += 1) {
-        sent += 1;
-        publisher.audio(20 * sent, AAC_FRAME);
-        await settle();
-      }
-      // The first may have come before the socket rested.
-      expect(stream.packets.length).toBeLessThanOrEqual(sent - 2);
-      sweep();
-      await stream.until((it) => it.packets.length === sent);
-    }
-    expect(stream.packets.map(({ dts }) => dts)).toEqual(Array.from({ length: 16 }, (_, index) => 20 * (index + 1)));
-  });
-
-  test('is read as it comes from the next bundle on when somebody attends', async () => {
-    const { sweep } = holdSweeps();
-    const { stream, frames } = await unattended();
-    sweep();
-    sweep();
-    await frames(1);
-    stream.urgency = Urgency.REAL_TIME;
-    sweep();
-    // No sweep helps any more.
-    for (let frame = 0; frame < 5; frame += 1) await frames(1);
-  });
-
-  test('is read at once when a viewer comes, and when the provider is roused', async () => {
-    const { sweep } = holdSweeps();
-    const { provider, publisher, stream, frames } = await unattended();
-    sweep();
-    sweep();
-    await frames(1);
-    for (const wake of [() => stream.request.onAttended?.(), () => provider.rouse()]) {
-      const before = stream.packets.length;
-      publisher.audio(20 * (before + 1), AAC_FRAME);
-      await settle();
-      expect(stream.packets).toHaveLength(before);
-      wake();
-      await stream.until((it) => it.packets.length === before + 1);
-    }
-  });
-
-  test('is read as it comes when its publisher wants acknowledgements often', async () => {
-    const { sweep } = holdSweeps();
-    const { publisher, stream, frames } = await unattended();
-    publisher.send(controlMessage(MessageType.WINDOW_ACK_SIZE, 100_000));
-    sweep();
-    sweep();
-    // No sweep helps any more.
-    for (let frame = 0; frame < 5; frame += 1) await frames(1);
-    expect(stream.urgency).toBe(Urgency.NONE);
-  });
-
-  test('is read ten times as often when low latency is needed, at once in real time, and in bundles again afterwards', async () => {
-    const { sweep } = holdSweeps();
-    /** Since the listener's last sweep, or some more of them. */
-    let elapsed = 0;
-    const shortSweep = (): void => {
-      elapsed += 10;
-      vi.advanceTimersByTime(10);
-    };
-    const started = await publishing();
-    const publishers = [started.publisher];
-    for (const key of ['second', 'third', 'fourth', 'fifth', 'sixth']) publishers.push(await RtmpPublisher.publish(started.port, { key }));
-    cleanups.push(() => publishers.map((publisher) => publisher.close()));
-    const streams = await Promise.all(publishers.map((_publisher, index) => started.gate.stream(index)));
-    let sent = 0;
-    const send = (): void => {
-      sent += 1;
-      for (const publisher of publishers) publisher.audio(20 * sent, AAC_FRAME);
-    };
-    const come = (): boolean[] => streams.map(({ packets }) => packets.length === sent);
-    const allCome = () => Promise.all(streams.map((stream) => stream.until((it) => it.packets.length === sent)));
-    const none = streams.map(() => false);
-    const firstOnly = streams.map((_stream, index) => index === 0);
-    for (const publisher of publishers) {
-      publisher.metadata({ audiocodecid: 10 });
-      publisher.audio(0, AAC_CONFIG);
-    }
-    for (const stream of streams) stream.urgency = Urgency.LOW_LATENCY;
-    // The connections are new and have acknowledgements to write, and the first ones of a kind are read as they come.
-    sweep();
-    sweep();
-    do {
-      shortSweep();
-      await allCome();
-      send();
-      await settle();
-    } while (come().some(Boolean));
-    for (let round = 0; round < 3; round += 1) {
-      shortSweep();
-      await allCome();
-      send();
-      await settle();
-      expect(come()).toEqual(none);
-    }
-    shortSweep();
-    await allCome();
-
-    // A viewer by WebRTC comes to the first.
-    const [watched] = streams;
-    assert.ok(watched);
-    watched.urgency = Urgency.REAL_TIME;
-    send();
-    watched.request.onAttended?.();
-    for (let round = 0; round < 2; round += 1) {
-      await watched.until((it) => it.packets.length === sent);
-      await settle();
-      expect(come()).toEqual(firstOnly);
-      shortSweep();
-      await allCome();
-      send();
-    }
-
-    // The last viewers go.
-    for (const stream of streams) stream.urgency = Urgency.NONE;
-    shortSweep();
-    await allCome();
-    // Up to the next sweep of the listener, which finds nothing: what comes next is read at once.
-    vi.advanceTimersByTime(100 - (elapsed % 100));
-    await settle();
-    send();
-    await allCome();
-    send();
-    await settle();
-    shortSweep();
-    await settle();
-    expect(come()).toEqual(none);
-    sweep();
-    await allCome();
-  });
-
-  test('ends with its connection, also when the provider stops', async () => {
-    const first = await unattended();
-    first.publisher.close();
-    await first.stream.until((it) => it.closed);
-    expect(first.stream.closeReason).toMatchObject({ code: 'peer-left' });
-    const second = await unattended();
-    await second.provider.stop();
-    expect(second.stream.closeReason).toMatchObject({ code: 'shutdown' });
-  });
-
-  test.each(['the same', 'another'])('has ended when its publisher asks for it on a new connection to %s listener', async (which) => {
-    const { sweep } = holdSweeps();
-    const { port: same, provider, publisher, stream, gate, frames } = await unattended();
-    const port = which === 'another' ? (await start({ gate, onArrival: () => provider.rouse() })).port : same;
-    sweep();
-    sweep();
-    await frames(1);
-    // It rests now; the last word and the end are left in the socket.
-    publisher.audio(1000, AAC_FRAME);
-    await new Promise<void>((resolve) => publisher.socket.end(resolve));
-    const again = await RtmpPublisher.publish(port);
-    cleanups.push(() => again.close());
-    await gate.stream(1);
-    expect([stream.closed, stream.packets.length]).toEqual([true, 3]);
-  });
-
-  test('stays paused while the core has too much to do', async () => {
-    const { publisher, stream, frames } = await unattended();
-    stream.request.onCongested?.();
-    publisher.audio(1000, AAC_FRAME);
-    await new Promise((resolve) => setTimeout(resolve, 300));
-    stream.request.onAttended?.();
-    await settle();
-    expect(stream.packets).toHaveLength(1);
-    stream.request.onRelieved?.();
-    await stream.until((it) => it.packets.length === 2);
-    await frames(1);
   });
 });
 

@@ -1,0 +1,43 @@
+/** An RTMP provider on a free port and publishers that speak to it; all end with their test. */
+import { afterEach, vi } from 'vitest';
+import type { RtmpProviderOptions } from '../../src/services/rtmp/rtmp-options.ts';
+import { RtmpProvider } from '../../src/services/rtmp/rtmp-provider.ts';
+import { systemClock } from '../../src/util/clock.ts';
+import { FakeIngestGate } from '../fakes/fake-ingest-gate.ts';
+import { RecordingLogger } from '../fakes/recording-logger.ts';
+import { RtmpPublisher } from '../fakes/rtmp-publisher.ts';
+
+/** Bodies of RTMP messages, as hex: the parameters of AAC, and one frame of it. */
+export const AAC_CONFIG = 'af001190';
+export const AAC_FRAME = 'af0121aa';
+
+/** What the test is to end. */
+export const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+/** A provider that listens. */
+export async function start(options: Partial<RtmpProviderOptions> = {}) {
+  const gate = new FakeIngestGate();
+  const logger = new RecordingLogger();
+  const provider = new RtmpProvider({ gate, logger, clock: systemClock, host: '127.0.0.1', port: 0, ...options });
+  await provider.start();
+  cleanups.push(() => provider.stop());
+  return { gate, logger, provider, port: provider.port };
+}
+
+/** A provider with one publisher. */
+export async function publishing(options: Partial<RtmpProviderOptions> = {}, target: { tcUrl?: string; key?: string } = {}) {
+  const started = await start(options);
+  const publisher = await RtmpPublisher.publish(started.port, target);
+  cleanups.push(() => publisher.close());
+  return { ...started, publisher, stream: await started.gate.stream() };
+}
+
+/** Sweeps come when the test says so. */
+export function holdSweeps(): { readonly sweep: () => void } {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  cleanups.push(() => vi.useRealTimers());
+  return { sweep: () => vi.advanceTimersByTime(100) };
+}
