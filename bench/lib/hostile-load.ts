@@ -16,8 +16,8 @@ const STEP_MS = 20;
 /** Whoever started this process may be gone without a word. */
 const MAX_MS = 300_000;
 
-/** Elsewhere they would have processors of their own: here they take what others leave. */
-const NICE = 19;
+/** Elsewhere they would have processors of their own. */
+const NICE = 5;
 
 const peers: HostilePeer[] = [];
 let opening: NodeJS.Timeout | null = null;
