@@ -24,6 +24,7 @@ const ROOMS: readonly string[] = [
   'native',
   'transport',
   'ingest',
+  'playout',
   'delivery',
   'services',
   'delivery-views.ts',

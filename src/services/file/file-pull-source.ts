@@ -1,12 +1,12 @@
 /** Pulls streams out of files. */
 import { ProviderKind, SourceType } from '../../core/kinds.ts';
 import type { PullSession, PullSource, PullTarget } from '../../core/pull.ts';
+import { OpenFile } from '../../playout/file-bytes.ts';
+import { openMediaFile } from '../../playout/media-file.ts';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
 import type { Clock } from '../../util/clock.ts';
-import { OpenFile } from './file-bytes.ts';
 import { type FileSettings, placeOf } from './file-place.ts';
 import { FileSession } from './file-session.ts';
-import { openMediaFile } from './media-file.ts';
 
 export class FilePullSource implements PullSource {
   readonly schemes = ['file'];

@@ -2,9 +2,9 @@ import { afterEach, expect, it } from 'vitest';
 import { audioTrack, videoPacket, videoTrack } from '../../../test/fakes/source.ts';
 import type { CloseReason, SourcePacket, SourceTrack } from '../../core/ingest.ts';
 import { MILLISECONDS } from '../../media/timebase.ts';
+import type { FileEvent, MediaFile } from '../../playout/media-file.ts';
 import { systemClock } from '../../util/clock.ts';
 import { FileSession } from './file-session.ts';
-import type { FileEvent, MediaFile } from './media-file.ts';
 
 class Sink {
   readonly tracks: (readonly SourceTrack[])[] = [];

@@ -4,9 +4,9 @@ import { isDeepStrictEqual } from 'node:util';
 import type { SourcePacket, SourceTrack } from '../../core/ingest.ts';
 import type { PullSession, PullSink } from '../../core/pull.ts';
 import { type Timebase, toSeconds } from '../../media/timebase.ts';
+import type { FileEvent, MediaFile } from '../../playout/media-file.ts';
 import type { Clock } from '../../util/clock.ts';
 import { messageOf } from '../../util/message-of.ts';
-import type { FileEvent, MediaFile } from './media-file.ts';
 
 /** Packets that are due within this time go out together, ms. */
 const TURN_MS = 10;

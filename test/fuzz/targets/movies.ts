@@ -4,7 +4,7 @@ import { readMovieFragment } from '../../../src/containers/isobmff/fragment-read
 import { readMovie } from '../../../src/containers/isobmff/movie-reader.ts';
 import { SampleCursor } from '../../../src/containers/isobmff/sample-cursor.ts';
 import { readSampleDescription } from '../../../src/containers/isobmff/sample-description.ts';
-import { MovieFile } from '../../../src/services/file/movie-file.ts';
+import { MovieFile } from '../../../src/playout/movie-file.ts';
 import { RecordingLogger } from '../../fakes/recording-logger.ts';
 import { corpusOf, type FuzzTarget } from '../support/fuzz-target.ts';
 

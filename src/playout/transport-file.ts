@@ -1,8 +1,8 @@
 /** Plays MPEG-TS files. */
 
-import { TransportFeed } from '../../ingest/transport-feed.ts';
-import { MPEG_90K } from '../../media/timebase.ts';
-import type { Logger } from '../../util/logger.ts';
+import { TransportFeed } from '../ingest/transport-feed.ts';
+import { MPEG_90K } from '../media/timebase.ts';
+import type { Logger } from '../util/logger.ts';
 import type { FileBytes } from './file-bytes.ts';
 import type { FileEvent, MediaFile } from './media-file.ts';
 

@@ -1,7 +1,7 @@
 /** Opens a media file, whatever its container. */
-import type { SourcePacket, SourceTrack } from '../../core/ingest.ts';
-import type { Timebase } from '../../media/timebase.ts';
-import type { Logger } from '../../util/logger.ts';
+import type { SourcePacket, SourceTrack } from '../core/ingest.ts';
+import type { Timebase } from '../media/timebase.ts';
+import type { Logger } from '../util/logger.ts';
 import type { FileBytes } from './file-bytes.ts';
 import { MovieFile } from './movie-file.ts';
 import { TransportFile } from './transport-file.ts';

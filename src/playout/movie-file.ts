@@ -1,12 +1,12 @@
 /** Plays MP4, plain and fragmented, of any writer. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { readMovieFragment } from '../../containers/isobmff/fragment-reader.ts';
-import { type FileMovie, type FileTrack, readMovie } from '../../containers/isobmff/movie-reader.ts';
-import { type FileSample, SampleCursor } from '../../containers/isobmff/sample-cursor.ts';
-import type { SourceTrack } from '../../core/ingest.ts';
-import { AudioCodec, BitstreamFormat, VideoCodec } from '../../media/codec.ts';
-import type { Logger } from '../../util/logger.ts';
-import { ProtocolError } from '../../util/protocol-error.ts';
+import { readMovieFragment } from '../containers/isobmff/fragment-reader.ts';
+import { type FileMovie, type FileTrack, readMovie } from '../containers/isobmff/movie-reader.ts';
+import { type FileSample, SampleCursor } from '../containers/isobmff/sample-cursor.ts';
+import type { SourceTrack } from '../core/ingest.ts';
+import { AudioCodec, BitstreamFormat, VideoCodec } from '../media/codec.ts';
+import type { Logger } from '../util/logger.ts';
+import { ProtocolError } from '../util/protocol-error.ts';
 import type { FileBytes } from './file-bytes.ts';
 import type { FileEvent, MediaFile } from './media-file.ts';
 

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
-import { toSeconds } from '../../media/timebase.ts';
+import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
+import { toSeconds } from '../media/timebase.ts';
 import { type FileBytes, OpenFile } from './file-bytes.ts';
 import { type MediaFile, openMediaFile } from './media-file.ts';
 
