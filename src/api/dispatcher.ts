@@ -11,6 +11,7 @@ import { type Answer, failure, reasonPhrase } from './envelope.ts';
 import { ApiError, causedBy, type ErrorCode } from './errors.ts';
 import type { HostRule } from './host-rule.ts';
 import { JsonSyntaxError, readJson } from './json/lenient-json.ts';
+import { maskedAnswer } from './masked-answer.ts';
 import { BodyAborted, readBody } from './request-body.ts';
 import { queryValue, rawPath } from './request-path.ts';
 import { isDeclarable, type Route, type RouteMatch, RouteTable, type ServerFacts } from './route.ts';
@@ -82,6 +83,12 @@ export class Dispatcher {
     if (this.#options.server.health.phase === 'stopping') return failure(new ApiError('SERVER_STOPPING'));
     if (!holder.mayWrite && method !== 'GET') return failure(new ApiError('TOKEN_READ_ONLY', holder.name, method));
     if (match === null) return this.#refuseUnknown(method, path, target);
+    const answer = this.#callMatch(request, match, target);
+    if (holder.mayWrite) return answer;
+    return answer instanceof Promise ? answer.then(maskedAnswer) : maskedAnswer(answer);
+  }
+
+  #callMatch(request: IncomingMessage, match: RouteMatch, target: string): Answer | Promise<Answer> {
     const url = `${isSecure(request) ? 'https' : 'http'}://${hostOf(request) ?? ''}${target}`;
     return match.route.body === undefined ? this.#call(match, url, null) : this.#callWithBody(request, match, url);
   }
