@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { AccessKeyConfig, KeyList } from '../config/index.ts';
 import type { VirtualHost } from '../core/virtual-host.ts';
-import { keyTest } from '../util/key-hash.ts';
+import { keptMark, saltOf } from '../util/key-hash.ts';
 import { timeOf } from '../util/time-text.ts';
 import { compileWildcard } from '../util/wildcard.ts';
 import type { Direction } from './access-check.ts';
@@ -52,7 +52,9 @@ export interface KeyPlace {
 export interface ReadyKey {
   /** Names it in sessions that it let in: another one for every place and key. No secret. */
   readonly grant: string;
-  readonly fits: (shown: string) => boolean;
+  /** Undefined with the mark: it fits nothing. */
+  readonly salt: string | undefined;
+  readonly mark: string | undefined;
   /** Wall clock ms; infinite: never. */
   readonly expiresAt: number;
   readonly isFor: (stream: string) => boolean;
@@ -68,7 +70,8 @@ export function readyKey(place: KeyPlace, key: AccessKeyConfig): ReadyKey {
   const { hash = '', expires, streams = '*' } = key;
   return {
     grant: grantOf(place, key),
-    fits: keyTest(hash),
+    salt: saltOf(hash),
+    mark: keptMark(hash),
     expiresAt: expires === undefined ? Number.POSITIVE_INFINITY : timeOf(expires),
     isFor: compileWildcard(streams),
   };

@@ -3,6 +3,7 @@ import type { Clock } from '../util/clock.ts';
 import { MAX_KEY_LENGTH, MIN_KEY_LENGTH } from '../util/key-hash.ts';
 import type { AccessCheck, AccessPlace, AccessRequest, Denied, Direction, Passed } from './access-check.ts';
 import { type ApplicationKeys, type HostKeys, LIST_OF, type ReadyKey, readyKey } from './access-keys.ts';
+import { KeyShelf } from './key-shelf.ts';
 import { queryParameter } from './signed-url.ts';
 
 /** Query keys of the secrets. */
@@ -28,7 +29,8 @@ interface KeyedHost {
   readonly keys?: HostKeys | undefined;
 }
 
-type ReadyLists = { readonly [direction in Direction]: readonly ReadyKey[] | null };
+type ReadyLists = { readonly [direction in Direction]: KeyShelf | null };
+const NO_KEYS = new KeyShelf([]);
 const OPEN_LISTS: ReadyLists = { incoming: null, outgoing: null };
 
 interface ReadyHost {
@@ -85,7 +87,7 @@ export class KeyRing {
   /** Null where nothing is asked for. Whoever asks without telling the application is refused where any has keys. */
   check(vhost: string, { app, stream }: AccessPlace, direction: Direction): AccessCheck | null {
     if (!this.#hosts.has(vhost)) return null;
-    const keys = app === undefined ? [] : this.#listOf(vhost, app, direction);
+    const keys = app === undefined ? NO_KEYS : this.#listOf(vhost, app, direction);
     if (keys === null) return null;
     return { covers: () => true, judge: (request) => this.#judge(keys, stream ?? '', request) };
   }
@@ -108,18 +110,17 @@ export class KeyRing {
     return this.#usedAt.get(grant);
   }
 
-  #listOf(vhost: string, app: string, direction: Direction): readonly ReadyKey[] | null {
+  #listOf(vhost: string, app: string, direction: Direction): KeyShelf | null {
     const host = this.#hosts.get(vhost);
     return host === undefined ? null : (host.applications.get(app) ?? host.template)[direction];
   }
 
-  /** All keys are compared, so that the time tells nothing. */
-  #judge(keys: readonly ReadyKey[], stream: string, request: AccessRequest): Passed | Denied {
+  #judge(keys: KeyShelf, stream: string, request: AccessRequest): Passed | Denied {
     const { direction } = request;
     const shown = shownKeys(request);
     if (shown.length === 0) return deny('key-missing', direction);
     const comparable = shown.filter(({ length }) => length >= MIN_KEY_LENGTH && length <= MAX_KEY_LENGTH);
-    const fitting = keys.filter((key) => comparable.map(key.fits).includes(true));
+    const fitting = keys.find(comparable);
     const now = this.#clock.now();
     // A time that cannot be read is over.
     const current = fitting.filter(({ expiresAt }) => now < expiresAt);
@@ -154,16 +155,15 @@ export class KeyRing {
 
   #readyHost(vhost: string, { applications, template }: HostKeys, before: ReadonlyMap<string, ReadyKey>): ReadyHost {
     const ready = (app: string, lists: ApplicationKeys): ReadyLists => {
-      const list = (direction: Direction): readonly ReadyKey[] | null => {
+      const list = (direction: Direction): KeyShelf | null => {
         const place = { vhost, app, list: LIST_OF[direction] };
-        return (
-          lists[place.list]?.map((key) => {
-            const text = JSON.stringify([place, key]);
-            const made = before.get(text) ?? readyKey(place, key);
-            this.#ready.set(text, made);
-            return made;
-          }) ?? null
-        );
+        const keys = lists[place.list]?.map((key) => {
+          const text = JSON.stringify([place, key]);
+          const made = before.get(text) ?? readyKey(place, key);
+          this.#ready.set(text, made);
+          return made;
+        });
+        return keys === undefined ? null : new KeyShelf(keys);
       };
       const [incoming, outgoing] = [list('incoming'), list('outgoing')];
       return incoming === null && outgoing === null ? OPEN_LISTS : { incoming, outgoing };

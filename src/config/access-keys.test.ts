@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { keyTest } from '../util/key-hash.ts';
+import { fitsKey } from '../../test/support/fits-key.ts';
+import { saltOf } from '../util/key-hash.ts';
 import { ConfigError, readApplication, readVirtualHost } from './index.ts';
 import { parseServerConfig } from './server-file.ts';
 
@@ -31,10 +32,17 @@ test('a file declares keys by elements; only their hashes are left of them', () 
     { name: 'studio', hash: expect.stringMatching(/^sha256:/), expires: '2030-01-31', streams: 'show-*' },
     { name: 'truck', hash: HASH },
   ]);
-  expect(keyTest(typed?.publishKeys?.[0]?.hash ?? '')(KEY)).toBe(true);
-  expect(keyTest(typed?.playTokens?.[0]?.hash ?? '')(KEY)).toBe(true);
+  expect(fitsKey(typed?.publishKeys?.[0]?.hash ?? '', KEY)).toBe(true);
+  expect(fitsKey(typed?.playTokens?.[0]?.hash ?? '', KEY)).toBe(true);
   expect([echo?.['publishKeys'], echo?.['playTokens']]).toEqual([typed?.publishKeys, typed?.playTokens]);
   expect(JSON.stringify(loaded)).not.toContain(KEY);
+});
+
+test('keys that are given in the clear have one salt, so that what a peer shows is hashed once', () => {
+  const publishKeys = ['one', 'two'].map((name) => ({ name, key: `${KEY}-${name}` }));
+  const { typed } = readApplication({ name: 'app', type: 'live', publishKeys });
+  const [one = '', two = ''] = typed.publishKeys?.map(({ hash = '' }) => hash) ?? [];
+  expect([one === two, saltOf(one) === saltOf(two), fitsKey(two, `${KEY}-two`)]).toEqual([false, true, true]);
 });
 
 test('an empty list is one, and no list is none', () => {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { hashKey, isKeyHash, keyFault, keyTest, makeKey } from './key-hash.ts';
+import { fitsKey } from '../../test/support/fits-key.ts';
+import { hashKey, isKeyHash, keptMark, keyFault, makeKey, makeSalt, saltOf, shownMark } from './key-hash.ts';
 
 test('a hash fits its key only, and every hash has a salt of its own', () => {
   const key = makeKey();
@@ -9,20 +10,30 @@ test('a hash fits its key only, and every hash has a salt of its own', () => {
   expect(hash).not.toContain(key);
   expect(hash).not.toBe(hashKey(key));
   expect(isKeyHash(hash)).toBe(true);
-  expect(keyTest(hash)(key)).toBe(true);
-  for (const wrong of ['', key.slice(1), `${key}A`, key.toLowerCase(), makeKey()]) expect(keyTest(hash)(wrong)).toBe(false);
+  expect(fitsKey(hash, key)).toBe(true);
+  for (const wrong of ['', key.slice(1), `${key}A`, key.toLowerCase(), makeKey()]) expect(fitsKey(hash, wrong)).toBe(false);
 });
 
 test('is what other tools make of salt and key', () => {
   const digest = createHash('sha256').update('pepper:sixteen-letters!').digest('base64url');
-  expect(keyTest(`sha256:pepper:${digest}`)('sixteen-letters!')).toBe(true);
+  expect(fitsKey(`sha256:pepper:${digest}`, 'sixteen-letters!')).toBe(true);
+});
+
+test('keys of one salt are found by one hash, under a secret that is in no hash', () => {
+  const [salt, key] = [makeSalt(), makeKey()];
+  const hash = hashKey(key, salt);
+  expect([saltOf(hash), keptMark(hash)]).toEqual([salt, shownMark(salt, key)]);
+  expect(hash).not.toContain(keptMark(hash));
+  const digest = createHash('sha256').update(`${salt}:${key}`).digest('base64url');
+  expect([digest, createHash('sha256').update(digest).digest('base64')]).not.toContain(keptMark(hash));
+  expect(keptMark(hash)).not.toBe(shownMark(makeSalt(), key));
 });
 
 test.each(['', 'sha256', 'sha256::', 'sha256:salt:', 'sha256:salt:QUJD', 'md5:salt:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA'])(
   'the hash %j is none and fits nothing',
   (hash) => {
     expect(isKeyHash(hash)).toBe(false);
-    expect(keyTest(hash)('')).toBe(false);
+    expect(fitsKey(hash, '')).toBe(false);
   },
 );
 

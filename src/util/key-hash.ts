@@ -2,7 +2,7 @@
  * What is kept of a key that somebody has to show: `sha256:SALT:DIGEST`, both in base64url. Keys are long and mostly made at random, so one
  * round is enough; short ones are refused where they are given.
  */
-import { hash as digestOf, randomBytes, timingSafeEqual } from 'node:crypto';
+import { hash as digestOf, randomBytes } from 'node:crypto';
 
 /** Shorter keys can be guessed. */
 export const MIN_KEY_LENGTH = 16;
@@ -10,7 +10,6 @@ export const MIN_KEY_LENGTH = 16;
 export const MAX_KEY_LENGTH = 256;
 const SALT_BYTES = 12;
 const KEY_BYTES = 24;
-const DIGEST_BYTES = 32;
 /** Characters that stand for themselves in URLs, stream ids and headers. */
 const KEY = /^[\w.~-]+$/;
 const HASH = /^sha256:([\w-]{1,64}):([\w-]{43})$/;
@@ -27,10 +26,14 @@ export function keyFault(key: string): string | undefined {
   return KEY.test(key) ? undefined : 'must be letters, digits and _ . ~ -';
 }
 
+/** A new salt. Keys that are compared together may share one: a key that is shown is hashed once for each salt. */
+export function makeSalt(): string {
+  return randomBytes(SALT_BYTES).toString('base64url');
+}
+
 /** What to keep of `key`. */
-export function hashKey(key: string): string {
-  const salt = randomBytes(SALT_BYTES).toString('base64url');
-  return `sha256:${salt}:${digest(salt, key).toString('base64url')}`;
+export function hashKey(key: string, salt = makeSalt()): string {
+  return `sha256:${salt}:${digest(salt, key)}`;
 }
 
 /** Whether `hashKey` could have made it. */
@@ -38,14 +41,32 @@ export function isKeyHash(hash: string): boolean {
   return HASH.test(hash);
 }
 
-/** Compares keys with one hash; takes as long for a wrong key as for the right one. A hash that cannot be read fits no key. */
-export function keyTest(hash: string): (key: string) => boolean {
-  const [, salt = '', expected = ''] = HASH.exec(hash) ?? [];
-  const wanted = Buffer.from(expected, 'base64url');
-  if (wanted.length !== DIGEST_BYTES) return () => false;
-  return (key) => timingSafeEqual(digest(salt, key), wanted);
+/** The salt of a hash; undefined for a text that is none. */
+export function saltOf(hash: string): string | undefined {
+  return HASH.exec(hash)?.[1];
 }
 
-function digest(salt: string, key: string): Buffer {
-  return digestOf('sha256', `${salt}:${key}`, 'buffer');
+/**
+ * What a kept key is looked up by: a digest under a secret of this thread, so that nobody who watches how long a comparison takes can come
+ * nearer to one. Undefined for a text that is no hash.
+ */
+export function keptMark(hash: string): string | undefined {
+  const expected = HASH.exec(hash)?.[2];
+  // Not every writer leaves the last bits empty.
+  return expected === undefined ? undefined : mark(Buffer.from(expected, 'base64url').toString('base64url'));
+}
+
+/** The `keptMark` of the hash with this salt that `key` fits. */
+export function shownMark(salt: string, key: string): string {
+  return mark(digest(salt, key));
+}
+
+const SECRET = randomBytes(32).toString('base64url');
+
+function mark(digested: string): string {
+  return digestOf('sha256', SECRET + digested, 'base64url');
+}
+
+function digest(salt: string, key: string): string {
+  return digestOf('sha256', `${salt}:${key}`, 'base64url');
 }

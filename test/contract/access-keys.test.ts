@@ -3,7 +3,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { grantOf } from '../../src/access/access-keys.ts';
 import { restoreVirtualHosts } from '../../src/core/restored-state.ts';
 import type { StateStore } from '../../src/state/state-store.ts';
-import { keyTest } from '../../src/util/key-hash.ts';
+import { hashKey, saltOf } from '../../src/util/key-hash.ts';
+import { fitsKey } from '../support/fits-key.ts';
 import { APP, checkedCalls, done, error, FILE_APP, found } from './checked-calls.ts';
 import { type ApiHarness, startApi } from './harness.ts';
 
@@ -42,7 +43,7 @@ describe.each(LISTS)('$list', ({ list, noun, secret }) => {
       [secret]: expect.stringMatching(/^[\w-]{32}$/),
     });
     const key: string = json.response[secret];
-    expect(keyTest(hashOf(list, 'one'))(key)).toBe(true);
+    expect(fitsKey(hashOf(list, 'one'), key)).toBe(true);
     expect(held()).not.toContain(key);
     expect(held()).toContain(hashOf(list, 'one'));
     const { [secret]: _shown, ...left } = json.response;
@@ -57,7 +58,7 @@ describe.each(LISTS)('$list', ({ list, noun, secret }) => {
     const made = await call('POST', path, { name: 'one', [secret]: KEY, ...more });
     expect([made.status, made.json.response]).toMatchObject([201, { name: 'one', [secret]: KEY, ...more }]);
     const hash = hashOf(list, 'one');
-    expect(keyTest(hash)(KEY)).toBe(true);
+    expect(fitsKey(hash, KEY)).toBe(true);
     const hashed = await call('POST', path, { name: 'two', hash });
     expect([hashed.status, Object.keys(hashed.json.response).sort()]).toEqual([201, ['created', 'name']]);
     expect([hashOf(list, 'two'), held().includes(KEY)]).toEqual([hash, false]);
@@ -101,6 +102,15 @@ describe.each(LISTS)('$list', ({ list, noun, secret }) => {
     await call('PATCH', APP, { [list]: keys });
     expect((await call('POST', path, one)).status).toBe(201);
     expect(await call('POST', path, { name: 'more' })).toEqual(error(400, `Too many of the kind ${noun}: an application may have 100`));
+  });
+
+  test('keys of one list have one salt, so that what a player shows is hashed once', async () => {
+    const salted = hashKey(KEY, 'salt-of-before');
+    await call('POST', path, { name: 'zero', hash: salted });
+    for (const name of ['one', 'two']) await call('POST', path, { name });
+    await call('POST', path, { name: 'three', [secret]: `${KEY}-3` });
+    expect(['zero', 'one', 'two', 'three'].map((name) => saltOf(hashOf(list, name)))).toEqual(Array(4).fill('salt-of-before'));
+    expect(fitsKey(hashOf(list, 'three'), `${KEY}-3`)).toBe(true);
   });
 
   test('those of a file are read, and changed in the file', async () => {
@@ -159,7 +169,7 @@ test('a client that sends back what it was shown changes no key', async () => {
   const { publishKeys } = (await call('GET', APP)).json.response;
   const { status } = await call('PATCH', APP, { publishKeys: [...publishKeys, { name: 'three', key: KEY }] });
   expect([status, hashOf('publishKeys', 'one'), hashOf('publishKeys', 'two')]).toEqual([200, one, two]);
-  expect(keyTest(hashOf('publishKeys', 'three'))(KEY)).toBe(true);
+  expect(fitsKey(hashOf('publishKeys', 'three'), KEY)).toBe(true);
   // A change of something else, too.
   await call('PATCH', APP, { type: 'vod' });
   await call('POST', `${APP}/outputProfiles`, [

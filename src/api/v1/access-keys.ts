@@ -1,7 +1,7 @@
 import { grantOf, type KeyPlace } from '../../access/access-keys.ts';
 import { AccessKeySchema, type KeyList, MAX_ACCESS_KEYS } from '../../config/index.ts';
 import type { JsonObject } from '../../core/definition.ts';
-import { makeKey } from '../../util/key-hash.ts';
+import { hashKey, keyFault, makeKey, saltOf } from '../../util/key-hash.ts';
 import { formatTimestamp } from '../../util/timestamp.ts';
 import { Type } from '../../util/typebox.ts';
 import { acknowledge, created, ok } from '../envelope.ts';
@@ -71,11 +71,19 @@ async function add(request: AppRequest, { list, noun, secret }: ListWords) {
     const present = keysIn(echo, list);
     if (present.some((each) => nameIn(each) === name)) throw new ApiError('KEY_EXISTS', noun, name);
     if (present.length >= MAX_ACCESS_KEYS) throw new ApiError('KEY_LIMIT', noun, String(MAX_ACCESS_KEYS));
-    return { ...echo, [list]: [...present, item] };
+    return { ...echo, [list]: [...present, hashedAs(present, item)] };
   });
   const { definition } = await changed(changing, { vhost: vhost.name, app: app.name, failed: 'KEY_NOT_SAVED' });
   const stored = keysIn(definition.echo, list).find((each) => nameIn(each) === name) ?? item;
   return created({ ...listed(request, list, stored), ...(key !== '' && { [secret]: key }) });
+}
+
+/** With the salt that the list has, so that what a peer shows is hashed once for all. What cannot be a key is left to be refused. */
+function hashedAs(present: readonly JsonObject[], item: JsonObject): JsonObject {
+  const { key, ...rest } = item;
+  const salt = present.map((each) => saltOf(textIn(each, 'hash'))).find((found) => found !== undefined);
+  const isPlain = typeof key === 'string' && keyFault(key) === undefined && memberOf(item, 'hash') === undefined;
+  return isPlain && salt !== undefined ? { ...rest, hash: hashKey(key, salt) } : item;
 }
 
 async function remove(request: AppRequest, { list, noun }: ListWords) {

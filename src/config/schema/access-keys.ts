@@ -1,11 +1,13 @@
 /** Keys of an application: who may publish to it, and who may play from it. */
 import type { Static } from '@sinclair/typebox';
-import { hashKey, isKeyHash, keyFault, MAX_KEY_LENGTH, MIN_KEY_LENGTH } from '../../util/key-hash.ts';
+import { hashKey, isKeyHash, keyFault, MAX_KEY_LENGTH, MIN_KEY_LENGTH, makeSalt } from '../../util/key-hash.ts';
 import { timeOf } from '../../util/time-text.ts';
 import { type Fail, finishing, firstDuplicate, list, name, object, optional, text } from './field.ts';
 
-/** Each is compared with what a peer shows. */
+/** Each may have a salt of its own, by which what a peer shows is hashed. */
 export const MAX_ACCESS_KEYS = 100;
+/** Of all keys that are given in the clear while this process runs. */
+const SALT = makeSalt();
 const MAX_PATTERN_LENGTH = 256;
 
 interface KeyFinish {
@@ -34,7 +36,7 @@ function checkKey(value: KeyFinish, fail: Fail): void {
     fail(`key '${title}': streams must have 1 to ${MAX_PATTERN_LENGTH} characters`, 'streams');
   if (key === undefined || fault !== undefined) return;
   // From here on nobody has the key itself.
-  value.hash = hashKey(key);
+  value.hash = hashKey(key, SALT);
   delete value.key;
 }
 
