@@ -54,6 +54,7 @@ import { startWebrtc } from './services/webrtc/webrtc-service.ts';
 import { loadOrCreateAccessToken } from './state/access-token.ts';
 import { forgetApiState } from './state/api-state.ts';
 import { DiskWatch } from './state/disk-watch.ts';
+import { KeyUses } from './state/key-uses.ts';
 import { problemOf, StateLock } from './state/state-lock.ts';
 import { StateStore } from './state/state-store.ts';
 import { tellSandbox } from './transcoder/sandbox.ts';
@@ -209,6 +210,8 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
     ...{ clock, onFault: tellFaults(logger), tell: tellDenied(logger) },
     checksOf: allChecks(clock, (settings) => webhooks.check(settings)),
   });
+  const keyUses = new KeyUses({ stateFolder, logger, times: () => access.keys.uses });
+  running.push({ keeps: true, stop: () => keyUses.stop() });
   const told = new WeakSet<object>();
   const tellIneffective = ({ name: vhost, definition }: VirtualHost): void => {
     if (told.has(definition.config)) return;
@@ -301,6 +304,8 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   const reading: ReadOptions = { directory: dirname(resolve(configFile)) };
   await restoreVirtualHosts(store, orchestrator, { logger, reading });
   await restorePulls(pullStore, pulls, logger);
+  access.keys.restoreUses(await keyUses.load());
+  keyUses.start();
   if (config.modules.dynamicAppRemoval.enable) running.push(removingUnusedApplications(orchestrator, logger));
 
   // The ports: the API's first, which tells that the server starts, and that it stops until all else has.

@@ -52,6 +52,8 @@ export interface KeyPlace {
 export interface ReadyKey {
   /** Names it in sessions that it let in: another one for every place and key. No secret. */
   readonly grant: string;
+  /** Names it where its last use is kept: the same one after a restart, whatever salt its hash has then. No secret. */
+  readonly title: string;
   /** Undefined with the mark: it fits nothing. */
   readonly salt: string | undefined;
   readonly mark: string | undefined;
@@ -65,11 +67,16 @@ export function grantOf({ vhost, app, list }: KeyPlace, { hash = '', expires = '
   return createHash('sha256').update([vhost, app, list, hash, expires, streams].join('\n')).digest('hex').slice(0, GRANT_DIGITS);
 }
 
+function titleOf({ vhost, app, list }: KeyPlace, { name, created = '' }: AccessKeyConfig): string {
+  return createHash('sha256').update([vhost, app, list, name, created].join('\n')).digest('hex').slice(0, GRANT_DIGITS);
+}
+
 /** A key that cannot be read fits nothing. */
 export function readyKey(place: KeyPlace, key: AccessKeyConfig): ReadyKey {
   const { hash = '', expires, streams = '*' } = key;
   return {
     grant: grantOf(place, key),
+    title: titleOf(place, key),
     salt: saltOf(hash),
     mark: keptMark(hash),
     expiresAt: expires === undefined ? Number.POSITIVE_INFINITY : timeOf(expires),

@@ -178,4 +178,24 @@ describe('KeyRing', () => {
     follow(undefined);
     expect([access.keys.usedAt(grant), access.keys.takeUses()]).toEqual([undefined, []]);
   });
+
+  it('tells when keys were last good to the ring of the next run, where the salts of a file are others', () => {
+    const first = ring(keys({ playTokens: [named('a', KEY), named('b', OTHER)] }));
+    first.admit('outgoing', `?token=${KEY}`);
+    const uses = first.access.keys.uses;
+    expect([...uses.values()]).toEqual([first.clock.now()]);
+    const anew = { ...named('a', KEY), hash: hashKey(KEY) };
+    const second = ring(keys({ playTokens: [anew, named('b', OTHER)], publishKeys: [named('a', OTHER)] }));
+    second.clock.advance(60_000);
+    second.access.keys.restoreUses(new Map([...uses, ['unknown', 1]]));
+    expect(second.access.keys.uses).toEqual(uses);
+    second.admit('outgoing', `?token=${KEY}`);
+    // What has been good since is newer.
+    second.access.keys.restoreUses(uses);
+    expect([...second.access.keys.uses.values()]).toEqual([second.clock.now()]);
+    // A key that was made anew under the name of another has its own past.
+    second.follow(keys({ playTokens: [named('a', KEY, { created: '2031-01-31' })] }));
+    second.access.keys.restoreUses(uses);
+    expect(second.access.keys.uses).toEqual(new Map());
+  });
 });

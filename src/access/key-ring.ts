@@ -105,7 +105,25 @@ export class KeyRing {
     return uses;
   }
 
-  /** When the key of this grant was last good, wall clock ms; undefined: not since the server started. */
+  /** When keys were last good, by their titles: what outlives this ring. */
+  get uses(): ReadonlyMap<string, number> {
+    const uses = new Map<string, number>();
+    for (const { title, grant } of this.#ready.values()) {
+      const time = this.#usedAt.get(grant);
+      if (time !== undefined) uses.set(title, time);
+    }
+    return uses;
+  }
+
+  /** Takes what `uses` of another ring was, for keys that are there now and were not good since. */
+  restoreUses(uses: ReadonlyMap<string, number>): void {
+    for (const { title, grant } of this.#ready.values()) {
+      const time = uses.get(title);
+      if (time !== undefined && !this.#usedAt.has(grant)) this.#usedAt.set(grant, time);
+    }
+  }
+
+  /** When the key of this grant was last good, wall clock ms; undefined: nobody knows of it. */
   usedAt(grant: string): number | undefined {
     return this.#usedAt.get(grant);
   }

@@ -325,6 +325,64 @@ describe('a key that is removed', () => {
   });
 });
 
+describe('a token that is removed', () => {
+  test('takes players along, by WHEP', async () => {
+    const token = await add('playTokens', 'whep');
+    const { sdp, accept, received, close } = await whepOffer();
+    cleanups.push(close);
+    const url = signalling('http', 'live', '?direction=whep');
+    const headers = { 'Content-Type': 'application/sdp', Authorization: `Bearer ${token}` };
+    const response = await fetch(url, { method: 'POST', headers, body: sdp });
+    expect(response.status).toBe(201);
+    accept(await response.text());
+    await until('packets', () => received() > 50);
+    const session = new URL(response.headers.get('location') ?? '', url);
+    const viewers = (): Promise<string[]> => server.api.get(`${APP}/streams/live/sessions`);
+    expect(await viewers()).toHaveLength(1);
+    await remove('playTokens', 'whep');
+    await until('the end of the viewer', async () => (await viewers()).length === 0);
+    await until('the log', () => /viewer session closed: the key that it came with was removed/.test(server.log));
+    expect((await fetch(session, { method: 'DELETE' })).status).toBe(404);
+    const before = received();
+    await encoder.sent(30);
+    // What was on its way counts; a second of a stream is more.
+    expect(received() - before).toBeLessThan(20);
+  });
+
+  test.each([
+    ['HLS', 'ts:playlist.m3u8'],
+    ['LL-HLS', 'llhls.m3u8'],
+  ])('takes sessions along, by %s, with playlists and segments', async (name, file) => {
+    const token = await add('playTokens', name);
+    /** What a player asks for: a media playlist and a segment. */
+    const open = async (shown: string): Promise<{ playlist: URL; segment: URL }> => {
+      const url = http('live', file, shown);
+      // Delivery threads hear of a token after the API has answered.
+      const text = async (from: URL | string): Promise<string | null> => {
+        const response = await fetch(from);
+        const body = await response.text();
+        return response.status === 200 ? body : null;
+      };
+      const first = (body: string | null, pattern: RegExp): string | undefined => pattern.exec(body ?? '')?.[0];
+      const playlist = await until('the playlist', async () => first(await text(url), /^[^#\s]\S*m3u8\S*$/m) ?? null);
+      const from = new URL(playlist, url);
+      const segment = await until('a segment', async () => first(await text(from), /^[^#\s]\S*\.(?:ts|m4s)\S*$/m) ?? null);
+      return { playlist: from, segment: new URL(segment, from) };
+    };
+    const [mine, others] = [await open(token), await open(good.playTokens)];
+    const statuses = async ({ playlist, segment }: typeof mine): Promise<number[]> => [
+      (await fetch(playlist)).status,
+      (await fetch(segment, { method: 'HEAD' })).status,
+    ];
+    expect(await statuses(mine)).toEqual([200, 200]);
+    await remove('playTokens', name);
+    await until('the end of the session', async () => (await fetch(mine.playlist)).status === 401);
+    await until('the end of its segments', async () => (await fetch(mine.segment, { method: 'HEAD' })).status === 401);
+    expect((await fetch(http('live', file, token))).status).toBe(401);
+    expect((await statuses(others))[0]).toBe(200);
+  });
+});
+
 test('keys survive a restart, are told with their last use, and stand in no file and no log', async () => {
   const before = await server.api.get<{ name: string; lastUsed?: string }[]>(`${APP}/publishKeys`);
   expect(before.map(({ name, lastUsed }) => [name, lastUsed !== undefined])).toEqual([
@@ -336,8 +394,10 @@ test('keys survive a restart, are told with their last use, and stand in no file
     const tokens = await server.api.get<{ name: string; lastUsed?: string }[]>(`${APP}/playTokens`);
     return tokens.some(({ name, lastUsed }) => name === 'good' && lastUsed !== undefined);
   });
+  const used = await server.api.get(`${APP}/publishKeys`);
   const { log } = server;
   await server.restart();
+  expect(await server.api.get(`${APP}/publishKeys`)).toEqual(used);
   const folder = path.join(server.state, 'vhosts');
   const files = readdirSync(folder).map((file) => readFileSync(path.join(folder, file), 'utf8'));
   expect(files.join('')).toContain('sha256:');

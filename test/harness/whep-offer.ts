@@ -4,16 +4,30 @@ import { until } from './poll.ts';
 
 const H264 = 98;
 
+/** Its packets are counted when the answer was accepted. */
+export interface WhepOffer {
+  readonly sdp: string;
+  readonly received: () => number;
+  readonly accept: (answer: string) => void;
+  readonly close: () => void;
+}
+
 /** An offer with its candidates, for H.264 alone. Whoever asked for it closes it. */
-export async function whepOffer(): Promise<{ readonly sdp: string; readonly close: () => void }> {
+export async function whepOffer(): Promise<WhepOffer> {
+  let received = 0;
   const peer = new PeerConnection('player', { iceServers: [] });
   const video = new Video('0', 'RecvOnly');
   video.addH264Codec(H264);
   const track = peer.addTrack(video);
+  track.onMessage(() => {
+    received += 1;
+  });
   peer.setLocalDescription();
   await until('candidates', () => peer.gatheringState() === 'complete');
   return {
     sdp: peer.localDescription()?.sdp ?? '',
+    received: () => received,
+    accept: (answer) => peer.setRemoteDescription(answer, 'answer'),
     close: () => {
       // It ends when nobody holds it.
       track.close();

@@ -1,0 +1,90 @@
+/** When the keys of applications were last good, over restarts. Not worth a write for each use: what a crash loses is a minute. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Logger } from '../util/logger.ts';
+import { messageOf } from '../util/message-of.ts';
+import { writeFileAtomic } from './atomic-file.ts';
+
+const FILE_NAME = 'key-uses.json';
+/** At most one write in this time, ms. */
+const INTERVAL_MS = 60_000;
+
+/** What is kept: names of keys, which are no secrets, with wall clock times in ms. */
+export type KeyUseTimes = ReadonlyMap<string, number>;
+
+/** Where the times are kept, and who has them. */
+export interface KeyUsesOptions {
+  readonly stateFolder: string;
+  readonly logger: Logger;
+  /** Of the keys that are there now: no others are kept. */
+  readonly times: () => KeyUseTimes;
+}
+
+/** Writes the times once a minute where there are new ones, from `start` to `stop`. What goes wrong is told, and harms nobody. */
+export class KeyUses {
+  readonly #options: KeyUsesOptions;
+  readonly #file: string;
+  /** What is on disk; null: nobody knows. */
+  #kept: string | null = null;
+  /** Before that nobody knows what would be lost. */
+  #isLoaded = false;
+  #timer: NodeJS.Timeout | null = null;
+  #saving: Promise<void> | null = null;
+  #hasFailed = false;
+
+  constructor(options: KeyUsesOptions) {
+    this.#options = options;
+    this.#file = join(options.stateFolder, FILE_NAME);
+  }
+
+  /** What was kept; empty for a file that is not there or cannot be read. Never rejects. */
+  async load(): Promise<KeyUseTimes> {
+    this.#isLoaded = true;
+    try {
+      const text = await readFile(this.#file, 'utf8');
+      const entries = Object.entries(JSON.parse(text) as object).filter((entry): entry is [string, number] => Number.isFinite(entry[1]));
+      this.#kept = text;
+      return new Map(entries);
+    } catch (error) {
+      const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT';
+      if (!isMissing) this.#options.logger.warn({ file: this.#file }, `when keys were last used is forgotten: ${messageOf(error)}`);
+      if (isMissing) this.#kept = '{}';
+      return new Map();
+    }
+  }
+
+  /** Idempotent. */
+  start(): void {
+    this.#timer ??= setInterval(() => void this.save(), INTERVAL_MS).unref();
+  }
+
+  /** Resolves when the last times are on disk, or cannot be. Idempotent. */
+  async stop(): Promise<void> {
+    if (this.#timer !== null) clearInterval(this.#timer);
+    this.#timer = null;
+    // One that is under way may have begun before the last use.
+    await this.#saving;
+    await this.save();
+  }
+
+  /** Writes what has changed since the last time; one that is under way counts. Never rejects. */
+  save(): Promise<void> {
+    this.#saving ??= this.#save().finally(() => {
+      this.#saving = null;
+    });
+    return this.#saving;
+  }
+
+  async #save(): Promise<void> {
+    const text = JSON.stringify(Object.fromEntries(this.#options.times()));
+    if (!this.#isLoaded || text === this.#kept) return;
+    try {
+      await writeFileAtomic(this.#file, text, 0o600);
+      this.#kept = text;
+      this.#hasFailed = false;
+    } catch (error) {
+      if (!this.#hasFailed) this.#options.logger.warn({ file: this.#file }, `when keys were last used cannot be kept: ${messageOf(error)}`);
+      this.#hasFailed = true;
+    }
+  }
+}
