@@ -52,7 +52,7 @@ import { startSrt } from './services/srt/srt-service.ts';
 import { startThumbnails } from './services/thumbnail/thumbnail-service.ts';
 import { startWebrtc } from './services/webrtc/webrtc-service.ts';
 import { loadOrCreateAccessToken } from './state/access-token.ts';
-import { forgetApiState } from './state/api-state.ts';
+import { ApiState } from './state/api-state.ts';
 import { DiskWatch } from './state/disk-watch.ts';
 import { KeyUses } from './state/key-uses.ts';
 import { problemOf, StateLock } from './state/state-lock.ts';
@@ -177,7 +177,13 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
 
   // The state folder, which may be read when nobody else writes it.
   await lockState(stateFolder, running);
-  if (options.forgetApiState === true) await forgetApiState(stateFolder, logger);
+  const apiState = new ApiState(stateFolder, logger);
+  apiState.takeBack();
+  if (options.forgetApiState === true) {
+    // What is forgotten is gone when the start has succeeded, and not before.
+    running.push({ keeps: true, stop: async () => apiState.takeBack() });
+    apiState.hide();
+  }
   const { conditions } = health;
   const disks = new DiskWatch({ conditions, logger, folders: watchedFolders(config, stateFolder) });
   running.push(disks);
@@ -324,6 +330,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   await openDeliveryPorts(config, context);
   for (const service of services) await service.listen?.();
   openings.check();
+  await apiState.forget();
   for (const service of services) service.started?.();
   return bannerOf(config, { version, accessToken: apiAccess.token, tokenFile: apiAccess.file });
 }

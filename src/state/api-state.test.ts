@@ -1,9 +1,9 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
-import { forgetApiState } from './api-state.ts';
+import { ApiState } from './api-state.ts';
 import { StateFolderProblem } from './state-lock.ts';
 
 let folder: string;
@@ -21,6 +21,12 @@ function write(...names: string[]): void {
   }
 }
 
+const forgetApiState = async (): Promise<void> => {
+  const state = new ApiState(folder, logger);
+  state.takeBack();
+  state.hide();
+  await state.forget();
+};
 const said = () => logger.lines.map(({ level, message, fields }) => [level, message, fields['names']]);
 
 test('documents of the API go, by the names of what they describe, and nothing else', async () => {
@@ -40,7 +46,7 @@ test('documents of the API go, by the names of what they describe, and nothing e
     write(name);
     writeFileSync(join(folder, name), text);
   }
-  await forgetApiState(folder, logger);
+  await forgetApiState();
   expect(said()).toEqual([
     ['warn', 'forgot virtual hosts made through the API: 2', ['torn.json', 'v\\u202e']],
     ['warn', 'forgot persistent pulls made through the API: 1', ['default/app/cam']],
@@ -52,12 +58,46 @@ test('documents of the API go, by the names of what they describe, and nothing e
 });
 
 test('an empty state folder stays as it is', async () => {
-  await forgetApiState(folder, logger);
+  await forgetApiState();
   expect(said()).toEqual([['info', 'nothing to forget: the API made nothing that is kept', undefined]]);
   expect(readdirSync(folder)).toEqual([]);
 });
 
 test('what cannot be forgotten keeps the server from starting', async () => {
   write('vhosts');
-  await expect(forgetApiState(folder, logger)).rejects.toThrow(StateFolderProblem);
+  await expect(forgetApiState()).rejects.toThrow(StateFolderProblem);
+});
+
+test('a start that fails has forgotten nothing, and neither has one that was cut off', async () => {
+  write('vhosts/v.json', 'pushes/p.json', 'vhosts/notes.txt');
+  const failed = new ApiState(folder, logger);
+  failed.hide();
+  expect(readdirSync(join(folder, 'vhosts')).filter((name) => name.endsWith('.json'))).toEqual([]);
+  failed.takeBack();
+  expect(readdirSync(join(folder, 'vhosts'))).toEqual(['notes.txt', 'v.json']);
+  // Nothing is left to be forgotten.
+  await failed.forget();
+  expect([existsSync(join(folder, 'vhosts/v.json')), said()]).toEqual([true, []]);
+  new ApiState(folder, logger).hide();
+  const next = new ApiState(folder, logger);
+  next.takeBack();
+  await next.forget();
+  expect([existsSync(join(folder, 'vhosts/v.json')), existsSync(join(folder, 'pushes/p.json')), said()]).toEqual([true, true, []]);
+});
+
+test('what was made anew meanwhile is not replaced by what was there before', () => {
+  write('vhosts/v.json');
+  const state = new ApiState(folder, logger);
+  state.hide();
+  write('vhosts/v.json');
+  writeFileSync(join(folder, 'vhosts/v.json'), 'anew');
+  state.takeBack();
+  expect(readdirSync(join(folder, 'vhosts'))).toEqual(['v.json']);
+  expect(readFileSync(join(folder, 'vhosts/v.json'), 'utf8')).toBe('anew');
+});
+
+test('what cannot be hidden leaves the rest where it was', () => {
+  write('vhosts/v.json', 'pushes');
+  expect(() => new ApiState(folder, logger).hide()).toThrow(StateFolderProblem);
+  expect(readdirSync(join(folder, 'vhosts'))).toEqual(['v.json']);
 });

@@ -1,5 +1,5 @@
 /** All that the API made, for those who want it gone at a start. */
-import { readdir, readFile } from 'node:fs/promises';
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { showHidden } from '../util/hidden-characters.ts';
 import type { Logger } from '../util/logger.ts';
@@ -14,42 +14,100 @@ const MADE_BY_API: readonly (readonly [folder: string, noun: string])[] = [
   ['pushes', 'push tasks'],
 ];
 const SUFFIX = '.json';
+/** Nobody loads a document of such a name. */
+const HIDDEN_SUFFIX = '.json.forgetting';
 /** Names that a line of the log holds at most. */
 const MAX_NAMES = 100;
 
+interface Hidden {
+  readonly noun: string;
+  /** Document by document. */
+  readonly files: readonly string[];
+  readonly names: readonly string[];
+}
+
 /**
- * Deletes the documents of what the API made, and says in the log what they were. Nothing else in the state folder is touched. Rejects with
- * `StateFolderProblem` when one cannot be deleted. Call before anything reads them.
+ * The documents of what the API made, hidden from everybody who loads documents until somebody decides. A start that fails, or that is cut off, has
+ * forgotten nothing: `takeBack`, at the latest of the next start, has them where they were. Nothing else in the state folder is touched.
  */
-export async function forgetApiState(stateFolder: string, logger: Logger): Promise<void> {
-  let total = 0;
-  for (const [folder, noun] of MADE_BY_API) {
-    const names = await forgetFolder(join(stateFolder, folder)).catch((error: unknown) => {
-      throw problemOf(stateFolder, error);
-    });
-    total += names.length;
-    if (names.length > 0) logger.warn({ names: names.slice(0, MAX_NAMES) }, `forgot ${noun} made through the API: ${names.length}`);
+export class ApiState {
+  readonly #folder: string;
+  readonly #logger: Logger;
+  #hidden: readonly Hidden[] | null = null;
+
+  constructor(stateFolder: string, logger: Logger) {
+    this.#folder = stateFolder;
+    this.#logger = logger;
   }
-  if (total === 0) logger.info({}, 'nothing to forget: the API made nothing that is kept');
+
+  /** Call before anything loads documents. Throws `StateFolderProblem` when one cannot be hidden; then all are where they were. */
+  hide(): void {
+    try {
+      this.#hidden = MADE_BY_API.map(([folder, noun]) => ({ noun, ...hideAll(join(this.#folder, folder)) }));
+    } catch (error) {
+      this.takeBack();
+      throw problemOf(this.#folder, error);
+    }
+  }
+
+  /**
+   * Deletes what is hidden, and says in the log what it was; nothing where nothing is. Rejects with `StateFolderProblem` when a document cannot be
+   * deleted.
+   */
+  async forget(): Promise<void> {
+    const hidden = this.#hidden;
+    if (hidden === null) return;
+    for (const { noun, files, names } of hidden) {
+      for (const file of files) {
+        await removeFileDurable(file).catch((error: unknown) => {
+          throw problemOf(this.#folder, error);
+        });
+      }
+      if (names.length > 0) this.#logger.warn({ names: names.slice(0, MAX_NAMES) }, `forgot ${noun} made through the API: ${names.length}`);
+    }
+    if (hidden.every(({ files }) => files.length === 0)) this.#logger.info({}, 'nothing to forget: the API made nothing that is kept');
+    this.#hidden = null;
+  }
+
+  /** Puts everything back that is hidden, by whomever; a document that was made anew since stays. Never throws. Done before it returns. */
+  takeBack(): void {
+    for (const [folder] of MADE_BY_API) {
+      const path = join(this.#folder, folder);
+      for (const entry of entriesOf(path, HIDDEN_SUFFIX)) {
+        const from = join(path, entry);
+        const to = join(path, `${entry.slice(0, -HIDDEN_SUFFIX.length)}${SUFFIX}`);
+        try {
+          if (existsSync(to)) rmSync(from);
+          else renameSync(from, to);
+        } catch (error) {
+          this.#logger.warn({ err: error, file: from }, 'a document of the state folder stays hidden');
+        }
+      }
+    }
+    this.#hidden = null;
+  }
 }
 
-/** The names of what was described there. */
-async function forgetFolder(folder: string): Promise<string[]> {
+function hideAll(folder: string): Pick<Hidden, 'files' | 'names'> {
+  const files: string[] = [];
   const names: string[] = [];
-  for (const entry of await documentsIn(folder)) {
-    const file = join(folder, entry);
-    names.push(titleOf(await readFile(file, 'utf8')) || entry);
-    await removeFileDurable(file);
+  for (const entry of entriesOf(folder, SUFFIX, 'strict')) {
+    const from = join(folder, entry);
+    const to = join(folder, `${entry.slice(0, -SUFFIX.length)}${HIDDEN_SUFFIX}`);
+    names.push(titleOf(readFileSync(from, 'utf8')) || entry);
+    renameSync(from, to);
+    files.push(to);
   }
-  return names;
+  return { files, names };
 }
 
-async function documentsIn(folder: string): Promise<string[]> {
+/** `strict`: throws for a folder that is there and cannot be read. */
+function entriesOf(folder: string, suffix: string, strict?: 'strict'): string[] {
   try {
-    const entries = await readdir(folder, { withFileTypes: true });
-    return entries.flatMap((entry) => (entry.isFile() && entry.name.endsWith(SUFFIX) ? [entry.name] : [])).sort();
+    const entries = readdirSync(folder, { withFileTypes: true });
+    return entries.flatMap((entry) => (entry.isFile() && entry.name.endsWith(suffix) ? [entry.name] : [])).sort();
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    if (strict === undefined || (error as NodeJS.ErrnoException).code === 'ENOENT') return [];
     throw error;
   }
 }

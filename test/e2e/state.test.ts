@@ -1,5 +1,7 @@
 /** What the API made is still there after `kill -9`, and a damaged file costs only itself. */
+import { once } from 'node:events';
 import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -129,6 +131,29 @@ test('a start that forgets what the API made says so, finishes the recordings an
   await createVirtualHost(server, 'third', 'localhost');
   await server.restart();
   expect(await server.api.get('/v1/vhosts')).toEqual(['default', 'third']);
+});
+
+test('a start that forgets and fails, by a port that is taken, has forgotten nothing', async () => {
+  const server = await start();
+  await createVirtualHost(server, 'second', 'localhost');
+  await server.stop();
+  const before = filesBelow(server.state).filter((file) => file.includes('vhosts'));
+  const taken = createServer().listen(server.ports.rtmp, '0.0.0.0');
+  onTestFinished(async () => {
+    taken.close();
+  });
+  await once(taken, 'listening');
+  await server.respawn('--forget-api-state');
+  expect((await server.child.ended(20_000)).code).not.toBe(0);
+  expect(server.log).toContain(`${server.ports.rtmp}`);
+  expect(server.log).not.toContain('forgot virtual hosts');
+  expect(filesBelow(server.state).filter((file) => file.includes('vhosts'))).toEqual(before);
+  taken.close();
+  await once(taken, 'close');
+  await server.restart();
+  expect(await server.api.get('/v1/vhosts')).toEqual(['default', 'second']);
+  await server.restart('--forget-api-state');
+  expect([await server.api.get('/v1/vhosts'), server.log.includes('forgot virtual hosts')]).toEqual([['default'], true]);
 });
 
 test('what an earlier version let in and this one cannot use is left out with a log line, and the server starts', async () => {
