@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { applicationDefaults, defaultServerFile, loadServerConfig, readApplication } from './index.ts';
 import { allSentences, applicationSentences, ineffectiveInApplication, serverSentences } from './ineffective.ts';
-import { unprotected } from './not-built.ts';
+import { unprotected, unprotectedApplication } from './not-built.ts';
 import { ApplicationSchema } from './schema/application.ts';
 import { BindSchema } from './schema/bind.ts';
 import { NO_EFFECT, REFUSED } from './schema/field.ts';
@@ -79,12 +79,13 @@ test('everything that is not built is told, and marked in the reference', () => 
     ...applicationSentences('default', application),
     ...said(CLUSTER),
     ...config.virtualHosts.flatMap(unprotected),
+    ...unprotectedApplication('default', application),
   ];
   const elements = sentences.flatMap((sentence) => /: (\S+) is not built yet/.exec(sentence)?.[1] ?? []);
   for (const element of ['Publishers/WebRTC/JitterBuffer', 'Publishers/HLS/MaxConnection']) {
     expect(elements).toContain(element);
   }
-  expect(elements).toContain('Providers/SRT/MaxConnection');
+  expect(elements).not.toContain('Providers/SRT/MaxConnection');
   expect(elements).not.toContain('Publishers/OVT/MaxConnection');
   const reference = readFileSync(new URL('../../docs/reference/configuration.md', import.meta.url), 'utf8');
   const unmarked = elements.filter(
@@ -106,7 +107,7 @@ function profileWith(encodes: object, hwaccels?: object): object {
 
 test.each<[string, object, string[]]>([
   ['providers that nobody can publish to', { providers: { rtsp: {}, rtmp: {} } }, ['providers.rtsp']],
-  ['limits of connections', { providers: { srt: { maxConnection: 3 } } }, ['providers.srt.maxConnection']],
+  ['limits of connections, which hold', { providers: { srt: { maxConnection: 3 } } }, []],
   ['limits that are none', { providers: { srt: { maxConnection: 0 } } }, []],
   ['workers', { publishers: { appWorkerCount: 4, streamWorkerCount: 8 } }, ['publishers.appWorkerCount']],
   [

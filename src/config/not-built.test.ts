@@ -4,6 +4,22 @@ import { unprotected } from './not-built.ts';
 
 const CLUSTER = new URL('../../test/fixtures/config/cluster-origin.xml', import.meta.url).pathname;
 
+test('limits of viewers are refused where nobody counts them, and taken where somebody does', () => {
+  const limit = { maxConnection: 3 };
+  const uncounted = { llhls: limit, hls: limit, file: limit, thumbnail: limit, rtmpPush: limit, srtPush: limit, mPEGTSPush: limit };
+  const counted = { webrtc: limit, srt: limit, ovt: limit };
+  const applications = [
+    { name: 'a', type: 'live', publishers: uncounted },
+    { name: 'b', type: 'live', publishers: counted, providers: { rtmp: limit, srt: limit, webrtc: limit, ovt: limit, rtspPull: limit } },
+    { name: 'c', type: 'live', publishers: { llhls: { maxConnection: 0 }, hls: {} } },
+  ];
+  const { typed } = readVirtualHost({ name: 'v', applications });
+  const elements = ['LLHLS', 'HLS', 'FILE', 'Thumbnail', 'RTMPPush', 'SRTPush', 'MPEGTSPush'];
+  expect(unprotected(typed)).toEqual(
+    elements.map((element) => `application 'v/a': Publishers/${element}/MaxConnection is not built yet, and nothing is served without it`),
+  );
+});
+
 test('what protects somebody is refused, not passed over', () => {
   const { typed } = readVirtualHost({
     name: 'v',

@@ -9,9 +9,27 @@ export function unprotected(vhost: VirtualHostConfig): string[] {
   return vhost.applications.flatMap((application) => unprotectedApplication(vhost.name, application));
 }
 
+/** Publishers whose viewers are not counted where they come, by their elements. */
+const UNCOUNTED = {
+  llhls: 'LLHLS',
+  hls: 'HLS',
+  file: 'FILE',
+  thumbnail: 'Thumbnail',
+  rtmpPush: 'RTMPPush',
+  srtPush: 'SRTPush',
+  mPEGTSPush: 'MPEGTSPush',
+} as const;
+type Uncounted = keyof typeof UNCOUNTED;
+
 /** The same of one application. */
 export function unprotectedApplication(vhost: string, { name, publishers }: ApplicationConfig): string[] {
-  return refusals(`application '${vhost}/${name}'`, [[publishers.llhls?.dRM?.enable === true, 'Publishers/LLHLS/DRM']]);
+  return refusals(`application '${vhost}/${name}'`, [
+    [publishers.llhls?.dRM?.enable === true, 'Publishers/LLHLS/DRM'],
+    ...Object.entries(UNCOUNTED).map(([key, element]): [boolean, string] => [
+      (publishers[key as Uncounted]?.maxConnection ?? 0) > 0,
+      `Publishers/${element}/MaxConnection`,
+    ]),
+  ]);
 }
 
 function refusals(owner: string, rules: readonly (readonly [asked: boolean, element: string])[]): string[] {

@@ -51,6 +51,7 @@ const PROVIDER_KEYS = {
 /** Settings that every kind of provider may have. */
 interface ProviderSettings {
   readonly blockDuplicateStreamName?: boolean;
+  readonly maxConnection?: number;
   readonly packetSilenceTimeoutMs?: number;
   readonly timestampMode?: 'ZeroBased' | 'Original';
   readonly passthroughOutputProfile?: boolean;
@@ -219,7 +220,26 @@ export class Application {
     const settings = this.providerSettings(provider);
     if (settings === undefined)
       throw new IngestRefused('provider-disabled', `provider '${provider}' is not enabled in application '${this.name}'`);
+    this.#requireConnection({ streamName, provider }, settings);
     return settings;
+  }
+
+  /** Throws IngestRefused when the provider has all the connections that it may; a source of the same stream makes room for the new one. */
+  #requireConnection({ provider, streamName }: IngestName, { maxConnection = 0 }: ProviderSettings): void {
+    if (maxConnection <= 0) return;
+    let others = 0;
+    for (const stream of this.#streams.values()) {
+      if (stream.provider === provider && stream.hasSource && stream.name !== streamName) others += 1;
+    }
+    if (others < maxConnection) return;
+    const reason = `application '${this.name}' has ${others} streams of provider '${provider}', which is all it may have (MaxConnection)`;
+    throw new IngestRefused('full', reason);
+  }
+
+  #hasRoom(kind: PublisherKind): boolean {
+    const publishers: Partial<Record<string, unknown>> = this.definition.config.publishers ?? {};
+    const { maxConnection = 0 } = (publishers[PUBLISHER_KEYS[kind]] ?? {}) as { readonly maxConnection?: number };
+    return maxConnection <= 0 || this.meter.sessions[kind] < maxConnection;
   }
 
   /** Whether a stream that is there goes on with a new source; throws IngestRefused when its present one keeps it. */
@@ -359,6 +379,7 @@ export class Application {
       logger: logger.child({ output: name }),
       requestKeyframe,
       attend: () => inbound.attend(),
+      hasRoom: (kind) => this.#hasRoom(kind),
       onTracks: () => this.#arrivals.look(),
     });
     this.#outputs.set(name, stream);

@@ -137,6 +137,51 @@ describe('Orchestrator', () => {
     orchestrator.openIngest(target, request('c'));
   });
 
+  it('holds a provider to its own limit, whoever else publishes, and lets a stream be replaced', async () => {
+    const { orchestrator } = setUp();
+    const providers = { rtmp: { maxConnection: 2, blockDuplicateStreamName: false }, srt: {}, ovt: { maxConnection: 1 } };
+    await orchestrator.createVirtualHost(vhostDefinition('v', ['*']), [appDefinition('app', { providers }), appDefinition('other')]);
+    const target = { host: 'x', app: 'app' };
+    const first = orchestrator.openIngest(target, request('a'));
+    orchestrator.openIngest(target, request('b'));
+    const refused = "application 'app' has 2 streams of provider 'rtmp', which is all it may have (MaxConnection)";
+    expect(() => orchestrator.openIngest(target, request('c'))).toThrow(
+      expect.objectContaining({ code: 'full', message: refused }) as Error,
+    );
+    expect(() => orchestrator.checkIngest(target, request('c'))).toThrow(refused);
+    orchestrator.openIngest(target, request('b'));
+    orchestrator.openIngest(target, { ...request('c'), provider: 'srt' });
+    orchestrator.openIngest({ host: 'x', app: 'other' }, request('c'));
+    first.close({ code: 'peer-left', detail: 'bye' });
+    orchestrator.openIngest(target, request('d'));
+    expect(() => orchestrator.openIngest(target, request('e'))).toThrow(refused);
+    // Streams that are pulled are connections of their provider, too.
+    const app = orchestrator.application('v', 'app');
+    app?.openPulled({ ...request('p'), provider: 'ovt' });
+    expect(() => app?.openPulled({ ...request('q'), provider: 'ovt' })).toThrow("has 1 streams of provider 'ovt'");
+  });
+
+  it('tells publishers whether another viewer may begin, over all streams of the application', async () => {
+    const { orchestrator } = setUp();
+    const publishers = { webrtc: { maxConnection: 2 }, srt: { maxConnection: 0 }, llhls: {} };
+    await orchestrator.createVirtualHost(vhostDefinition('v', ['*']), [appDefinition('app', { publishers }), appDefinition('other')]);
+    const outputs = ['a', 'b'].map((name) => {
+      const ingest = orchestrator.openIngest({ host: 'x', app: 'app' }, request(name));
+      ingest.setTracks([videoTrack()]);
+      ingest.push(videoPacket(0));
+      return orchestrator.application('v', 'app')?.outbound(`${name}_out`);
+    });
+    const room = (): unknown => outputs.map((output) => output?.hasRoom('webrtc'));
+    const handles = outputs.map((output, index) => {
+      expect(room()).toEqual([true, true]);
+      return output?.openSession({ kind: 'webrtc', id: `${index}`, onTerminate: () => undefined });
+    });
+    expect(room()).toEqual([false, false]);
+    expect(outputs.map((output) => [output?.hasRoom('srt'), output?.hasRoom('llhls')])).toEqual(Array(2).fill([true, true]));
+    handles[1]?.close();
+    expect(room()).toEqual([true, true]);
+  });
+
   it('takes the wall clock from the packets that were held back least', async () => {
     const { orchestrator, clock } = setUp();
     await orchestrator.createVirtualHost(vhostDefinition('v', ['*']), [appDefinition('app')]);

@@ -37,6 +37,7 @@ export class OutboundStream implements PublishableStream {
   failures: readonly string[] = [];
   readonly requestKeyframe: (trackId: number) => void;
   readonly attend: () => void;
+  readonly hasRoom: (kind: PublisherKind) => boolean;
   readonly #onTracks: () => void;
   readonly #sessions: SessionRegistry;
   readonly #logger: Logger;
@@ -58,6 +59,8 @@ export class OutboundStream implements PublishableStream {
     logger: Logger;
     requestKeyframe: (trackId: number) => void;
     attend: () => void;
+    /** Default: for everybody. */
+    hasRoom?: (kind: PublisherKind) => boolean;
     /** The publishers know the tracks, which are new. */
     onTracks?: () => void;
   }) {
@@ -72,6 +75,7 @@ export class OutboundStream implements PublishableStream {
     this.#logger = options.logger;
     this.requestKeyframe = options.requestKeyframe;
     this.attend = options.attend;
+    this.hasRoom = options.hasRoom ?? (() => true);
     this.#onTracks = options.onTracks ?? (() => undefined);
   }
 

@@ -6,6 +6,9 @@ import type { PublisherKind } from './kinds.ts';
 import type { Playlist } from './playlist.ts';
 import type { Urgency } from './urgency.ts';
 
+/** Why a viewer is refused where `PublishableStream.hasRoom` says no. */
+export const NO_ROOM = 'the application has all the viewers that its publisher may have (MaxConnection)';
+
 /** Measured figures of a track, updated while packets pass. */
 export interface TrackFigures {
   /** Bits per second: average since start, and over the last second. */
@@ -66,6 +69,8 @@ export interface PublishableStream {
   /** Wall clock of media time 0, ms since the epoch; moves when the clock of the source pauses or jumps. */
   readonly startedAt: number;
   readonly meter: EgressMeter;
+  /** Another viewer may begin, as far as `MaxConnection` of the application's publisher goes. */
+  hasRoom(kind: PublisherKind): boolean;
   /** Counts a viewer and lists it. How many there may be is up to the publisher. */
   openSession(request: SessionRequest): SessionHandle;
   /** Somebody has come who is no session and needs packets from now on; `urgency` of the publisher's stream says so already. */

@@ -38,7 +38,7 @@ test('a batch, once for all its items that were created', async () => {
     { name: 'b', type: 'live', ...silent, publishers: JITTER },
     { name: 'a', type: 'live', publishers: { appWorkerCount: 9 } },
   ];
-  const keys = 'providers.srt.maxConnection, providers.rtsp, publishers.webrtc.jitterBuffer';
+  const keys = 'providers.rtsp, publishers.webrtc.jitterBuffer';
   expect(await told('POST', '/v1/vhosts/v/apps', items)).toEqual([207, keys]);
 });
 

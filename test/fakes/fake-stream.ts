@@ -46,6 +46,13 @@ export class FakeStream implements PublishableStream {
     },
   };
 
+  /** Viewers that there may be. */
+  maxViewers = Number.POSITIVE_INFINITY;
+
+  hasRoom(): boolean {
+    return this.sessions.length < this.maxViewers;
+  }
+
   openSession(request: SessionRequest): SessionHandle {
     const session = { request, bytes: 0 };
     this.sessions.push(session);

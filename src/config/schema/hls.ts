@@ -1,13 +1,12 @@
 /** What LL-HLS and HLS have in common. */
 import type { Static } from '@sinclair/typebox';
 import { CrossDomainsSchema } from './cross-domains.ts';
-import { boolean, integer, list, needless, object, optional, path, real, text, unbuilt } from './field.ts';
+import { boolean, integer, list, needless, object, optional, path, REFUSED, real, text } from './field.ts';
 
-/** Member `maxConnection` of every publisher that has it in the reference server. */
-export const maxConnection = integer('Most viewers at a time; 0 means no limit. Not built yet: `Limits` is', {
-  default: 0,
-  ...unbuilt('Limits are what holds'),
-});
+/** Member `maxConnection` of publishers whose sessions are opened by the main thread, which counts them. */
+export const maxConnection = integer('Viewers that the application may have at a time; 0 means no limit', { default: 0 });
+/** That of all others that have it in the reference server. */
+export const unbuiltMaxConnection = integer(`Most viewers at a time; 0 means no limit: ${REFUSED}`, { default: 0 });
 /** Member `createDefaultPlaylist` of the publishers that can make a playlist of their own. */
 export const createDefaultPlaylist = boolean('Makes a playlist even when the output profile declares none', { default: true });
 
@@ -58,7 +57,7 @@ export type CacheControlConfig = Static<typeof CacheControlSchema>;
 
 /** Members that `<LLHLS>` and `<HLS>` share, to be spread into their schemas. */
 export const hlsCommon = {
-  maxConnection,
+  maxConnection: unbuiltMaxConnection,
   segmentDuration: real('Length of a segment, s', { default: 10, exclusiveMinimum: 0, maximum: 3600 }),
   segmentCount: integer('Segments in the playlist; 3 or more is advisable', { default: 5, minimum: 1 }),
   originMode: boolean('Serves without viewer sessions, for use behind a CDN', { default: false }),

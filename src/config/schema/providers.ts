@@ -30,10 +30,7 @@ function commonRules(value: Common): void {
 }
 
 const common = {
-  maxConnection: integer('Most connections at a time; 0 means no limit. Not built yet: `Limits` is', {
-    default: 0,
-    ...unbuilt('Limits are what holds'),
-  }),
+  maxConnection: integer('Streams that it may bring to the application at a time; 0 means no limit', { default: 0 }),
   timestampMode: optional(
     choice(
       '`ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent lets the provider choose',

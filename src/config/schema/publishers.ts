@@ -2,7 +2,7 @@
 import type { Static } from '@sinclair/typebox';
 import { CrossDomainsSchema } from './cross-domains.ts';
 import { boolean, choice, finishing, integer, needless, object, optional, path, REFUSED, real, text, unbuilt } from './field.ts';
-import { createDefaultPlaylist, HlsCacheControlSchema, hlsCommon, maxConnection } from './hls.ts';
+import { createDefaultPlaylist, HlsCacheControlSchema, hlsCommon, maxConnection, unbuiltMaxConnection } from './hls.ts';
 
 /** `<LLHLS>` in `<Publishers>`: fMP4 segments in parts (rfc8216bis). `<DRM>` that is enabled is refused (`not-built.ts`). */
 export const LlhlsSchema = object(
@@ -77,7 +77,7 @@ interface FileFinish {
 export const FilePublisherSchema = object(
   'Records streams to files',
   {
-    maxConnection,
+    maxConnection: unbuiltMaxConnection,
     rootPath: optional(text('Directory that all recordings stay below')),
     filePath: optional(text('Path of a recording; macros are replaced', { form: 'written-path' })),
     infoPath: optional(text('Path of the information file; macros are replaced', { form: 'written-path' })),
@@ -115,7 +115,7 @@ export const PushPublisherSchema = object('Sends streams on to other servers', {
 export type PushPublisherConfig = Static<typeof PushPublisherSchema>;
 
 const plain = (description: string, xml: string) => object(description, { maxConnection }, { xml });
-const formerPush = (xml: string) => optional(object('Enables push', { maxConnection }, { xml, deprecated: 'push' }));
+const formerPush = (xml: string) => optional(object('Enables push', { maxConnection: unbuiltMaxConnection }, { xml, deprecated: 'push' }));
 
 interface PublishersFinish {
   push?: PushPublisherConfig;
@@ -144,7 +144,7 @@ export const PublishersSchema = object(
     hls: optional(HlsSchema),
     file: optional(FilePublisherSchema),
     push: optional(PushPublisherSchema),
-    thumbnail: optional(object('Serves images', { maxConnection, crossDomains: optional(CrossDomainsSchema) })),
+    thumbnail: optional(object('Serves images', { maxConnection: unbuiltMaxConnection, crossDomains: optional(CrossDomainsSchema) })),
     rtmpPush: formerPush('RTMPPush'),
     srtPush: formerPush('SRTPush'),
     mPEGTSPush: formerPush('MPEGTSPush'),

@@ -1,5 +1,7 @@
 /** One connection of an edge: its requests, and the streams it plays. */
+
 import type { Socket } from 'node:net';
+import { NO_ROOM } from '../../core/publishing.ts';
 import type { Clock } from '../../util/clock.ts';
 import { endAndCut } from '../../util/end-and-cut.ts';
 import { faultDetail } from '../../util/fault-detail.ts';
@@ -210,6 +212,10 @@ export class OvtConnection implements OvtLink {
   #play(request: OvtRequest, stream: OvtStream): void {
     if (this.#sessions.has(stream) || this.#sessions.size >= MAX_SESSIONS) {
       this.#respond(request, OvtStatus.NOT_FOUND, 'The connection plays this stream, or too many others');
+      return;
+    }
+    if (!stream.hasRoom) {
+      this.#respond(request, OvtStatus.NOT_FOUND, NO_ROOM);
       return;
     }
     this.#respond(request, OvtStatus.OK, 'ok');

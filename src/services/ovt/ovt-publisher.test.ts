@@ -475,6 +475,18 @@ describe('limits', () => {
     expect(publisher.refused).toBe(1);
   });
 
+  test('an edge more than the application may have hears why, and may have the place of one that leaves', async () => {
+    await listen();
+    const { stream, served } = serve();
+    stream.maxViewers = 1;
+    const first = await pull();
+    await expect(pull()).rejects.toThrow('MaxConnection');
+    expect(served.sessions).toBe(1);
+    first.close();
+    await until(() => served.sessions === 0);
+    await pull();
+  });
+
   test('an address that has its share of connections gets no more, and the others do', async () => {
     const refusals = new RefusalLog(logger);
     closing.push(() => refusals.close());

@@ -67,6 +67,11 @@ export class OvtStream implements PublisherStream {
     return () => this.#waiting.delete(callback);
   }
 
+  /** The application may have another edge. */
+  get hasRoom(): boolean {
+    return this.#options.stream.hasRoom(PublisherKind.OVT);
+  }
+
   /** Sends the session what comes from now on. */
   join(session: OvtSession): void {
     const handle = this.#options.stream.openSession({

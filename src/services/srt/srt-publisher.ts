@@ -4,7 +4,7 @@ import { canCarry } from '../../containers/mpegts/stream-type.ts';
 import { defaultPlaylist } from '../../core/default-playlist.ts';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { Playlist } from '../../core/playlist.ts';
-import type { PublishableStream, Publisher } from '../../core/publishing.ts';
+import { NO_ROOM, type PublishableStream, type Publisher } from '../../core/publishing.ts';
 import { addressOf, streamKey } from '../../core/stream-address.ts';
 import type { StreamFinder } from '../../core/stream-demand.ts';
 import { AudioCodec } from '../../media/codec.ts';
@@ -158,6 +158,10 @@ export class SrtPublisher implements Publisher {
       const reason = isServed ? lack : `there is no stream ${name}, or its application has no SRT publisher`;
       this.#refuse(call.peer, isServed ? 'no-playlist' : 'no-stream', reason, { app, stream: target.stream });
       return RejectionCode.NOT_FOUND;
+    }
+    if (stream?.hasRoom === false) {
+      this.#refuse(call.peer, 'full', NO_ROOM, { app: target.app, stream: target.stream });
+      return RejectionCode.RESOURCE;
     }
     this.#lastSession += 1;
     let hasLeft = false;

@@ -3,7 +3,7 @@
 import { TransportOutput } from '../../containers/mpegts/transport-output.ts';
 import type { CloseReason } from '../../core/ingest.ts';
 import { PublisherKind } from '../../core/kinds.ts';
-import type { PublishableStream, PublisherStream, SessionHandle } from '../../core/publishing.ts';
+import { NO_ROOM, type PublishableStream, type PublisherStream, type SessionHandle } from '../../core/publishing.ts';
 import { Urgency } from '../../core/urgency.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
@@ -46,8 +46,17 @@ export class SrtStream implements PublisherStream {
     return !this.#closed && this.#tracksOf(fileName) !== null;
   }
 
+  /** The application may have another viewer over SRT. */
+  get hasRoom(): boolean {
+    return this.#stream.hasRoom(PublisherKind.SRT);
+  }
+
   /** Adds a viewer; one whose playlist has gone meanwhile is closed. */
   join(fileName: string, viewer: SrtViewer): void {
+    if (!this.hasRoom) {
+      viewer.close(NO_ROOM);
+      return;
+    }
     const channel = this.#channels.get(fileName) ?? this.#open(fileName);
     if (channel === null) {
       viewer.close(`playlist '${fileName}' is gone`);

@@ -1,7 +1,7 @@
 /** One viewer of a stream: what it negotiated, which rendition it gets. */
 import { PublisherKind } from '../../../core/kinds.ts';
 import type { Playlist } from '../../../core/playlist.ts';
-import type { SessionHandle } from '../../../core/publishing.ts';
+import { NO_ROOM, type SessionHandle } from '../../../core/publishing.ts';
 import type { Logger } from '../../../util/logger.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';
 import { randomWord } from '../../../wire/ice/ice-credentials.ts';
@@ -215,6 +215,11 @@ export class PlaySession implements PeerListener {
 
   connected(): void {
     const { stream } = this.#options;
+    // Who was offered a place and did not come yet has none.
+    if (!stream.hasRoom) {
+      this.#peer.fail(NO_ROOM);
+      return;
+    }
     this.#handle = stream.openSession({
       kind: PublisherKind.WEBRTC,
       id: this.id,

@@ -2,7 +2,7 @@
 import { defaultPlaylist } from '../../../core/default-playlist.ts';
 import { PublisherKind } from '../../../core/kinds.ts';
 import type { Playlist } from '../../../core/playlist.ts';
-import type { PublishableStream, Publisher } from '../../../core/publishing.ts';
+import { NO_ROOM, type PublishableStream, type Publisher } from '../../../core/publishing.ts';
 import { addressOf, streamKey } from '../../../core/stream-address.ts';
 import type { StreamFinder } from '../../../core/stream-demand.ts';
 import { VideoCodec } from '../../../media/codec.ts';
@@ -104,6 +104,7 @@ export class WebrtcPublisher implements Publisher<WebrtcSettings> {
     const playlist = stream.playlist(name);
     if (playlist === undefined)
       throw new ProtocolError('WEBRTC_PLAYLIST', `stream '${target.app}/${target.stream}' has no playlist '${name}' for WebRTC`);
+    if (!stream.hasRoom) throw new ProtocolError('WEBRTC_FULL', NO_ROOM);
     return new PlaySession({ ...options, stream, playlist, transport, logger });
   }
 

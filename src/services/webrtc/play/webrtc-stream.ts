@@ -1,5 +1,7 @@
 /** One stream inside the WebRTC publisher: its packetised tracks and its viewers. */
+
 import type { CloseReason } from '../../../core/ingest.ts';
+import { PublisherKind } from '../../../core/kinds.ts';
 import type { Playlist, PlaylistRendition } from '../../../core/playlist.ts';
 import type { EgressMeter, PublishableStream, PublisherStream, SessionHandle, SessionRequest } from '../../../core/publishing.ts';
 import { addressOf, type StreamAddress } from '../../../core/stream-address.ts';
@@ -118,6 +120,11 @@ export class WebrtcStream implements PublisherStream {
   }
 
   /** Counts a viewer and lists it. */
+  /** The application may have another viewer over WebRTC. */
+  get hasRoom(): boolean {
+    return this.#options.stream.hasRoom(PublisherKind.WEBRTC);
+  }
+
   openSession(request: SessionRequest): SessionHandle {
     return this.#options.stream.openSession(request);
   }
