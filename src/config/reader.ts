@@ -8,7 +8,7 @@ import type { Reading, Scalar, Source } from './source.ts';
 import { type TextForm, textFault } from './text-forms.ts';
 import { expectationOf, nameFault, readLeaf } from './value.ts';
 
-/** JSON as the API shows it: what was given, nothing added. Numbers and booleans of a file are shown as such. */
+/** JSON as the API shows it: what was given, nothing added, with the types of its members. */
 export type Echo = Scalar | Echo[] | EchoObject;
 /** The echo of an object: its members as they were given, by the keys of the API. */
 export interface EchoObject {
@@ -131,12 +131,12 @@ function readScalar(schema: TSchema, source: Source, reading: Reading): Read | u
   const { kind, form } = notesOf(schema);
   if (kind === 'name') checkName(String(expanded), source, reading);
   if (form !== undefined) checkForm(form, String(expanded), source, reading);
-  return { typed: leaf.value, echo: source.strict ? given : typedEcho(leaf.value, given) };
+  return { typed: leaf.value, echo: typedEcho(leaf.value, given) };
 }
 
-/** A file holds texts only: numbers and booleans of it are shown as what they are. JSON has types of its own. */
+/** What is shown has the types of the contract: a file holds texts only, and clients write numbers as texts and names as numbers. */
 function typedEcho(value: unknown, given: Scalar): Scalar {
-  return typeof value === 'number' || typeof value === 'boolean' ? value : given;
+  return typeof value === 'number' || typeof value === 'boolean' ? value : String(given);
 }
 
 function checkName(name: string, source: Source, reading: Reading): void {

@@ -513,14 +513,14 @@ describe('echoes', () => {
     ['hlsChunklistPathDepth', 'hLSChunklistPathDepth', '0', 0],
     ['hLSChunklistPathDepth', 'hLSChunklistPathDepth', 2, 2],
     ['webrtcAutoAbr', 'webRtcAutoAbr', 'false', false],
-  ])('%s is echoed under the key received', (given, key, value, expected) => {
+  ])('%s is echoed under the key received, as what it is', (given, key, value, expected) => {
     const { typed, echo } = readOutputProfile({
       name: 'p',
       outputStreamName: 'o',
       playlists: [{ fileName: 'f', options: { [given]: value } }],
     });
     expect(typed.playlists[0]?.options).toMatchObject({ [key]: expected });
-    expect(echo['playlists']).toEqual([{ fileName: 'f', options: { [given]: value } }]);
+    expect(echo['playlists']).toEqual([{ fileName: 'f', options: { [given]: expected } }]);
   });
 
   test('either spelling of dVR, dRM, sAR, templates and stream map is read', () => {

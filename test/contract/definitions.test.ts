@@ -449,3 +449,25 @@ test('what was created is kept as it was given', async () => {
   expect(kept?.definition).toEqual(VHOST);
   expect(kept?.applications.map((definition) => definition['name'])).toEqual(['a']);
 });
+
+test('what was created is shown with the types of the contract, however a client wrote it', async () => {
+  const hooks = { controlServerUrl: 'http://h.test', timeout: '1500', secretKey: 7, enables: { providers: 'rtmp', publishers: '' } };
+  const [vhost] = (await call('POST', '/v1/vhosts', [{ name: 5, host: { names: [6] }, admissionWebhooks: hooks, distribution: true }]))
+    .json;
+  const shown = { admissionWebhooks: { ...hooks, timeout: 1500, secretKey: '7' }, distribution: 'true', host: { names: ['6'] }, name: '5' };
+  expect(vhost.response).toEqual(shown);
+  expect((await call('GET', '/v1/vhosts/5')).json.response).toEqual(shown);
+  const audio = { name: 1, codec: 'opus', bitrate: '128K', samplerate: '48000', channel: '2', bypass: 'false' };
+  const profile = { name: 'p', outputStreamName: 2, encodes: { videos: [{ name: 'v', bypass: 'true' }], audios: [audio] } };
+  const app = { name: 3, type: 'live', providers: { webrtc: { timeout: '30000' } }, outputProfiles: { outputProfile: [profile] } };
+  const [created] = (await call('POST', '/v1/vhosts/5/apps', [app])).json;
+  const typed = { name: '1', codec: 'opus', bitrate: 131_072, samplerate: 48_000, channel: 2, bypass: false };
+  const typedProfile = { name: 'p', outputStreamName: '2', encodes: { videos: [{ name: 'v', bypass: true }], audios: [typed] } };
+  expect(created.response).toMatchObject({
+    ...{ name: '3', providers: { webrtc: { timeout: 30_000 } } },
+    outputProfiles: { outputProfile: [typedProfile] },
+  });
+  expect((await call('GET', '/v1/vhosts/5/apps/3/outputProfiles/p')).json.response).toEqual(typedProfile);
+  const patched = await call('PATCH', '/v1/vhosts/5/apps/3', { providers: { webrtc: { timeout: '20000' } } });
+  expect(patched.json.response.providers.webrtc).toEqual({ timeout: 20_000 });
+});
