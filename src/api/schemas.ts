@@ -156,7 +156,8 @@ export const RecordRequestSchema = Type.Object({
   interval: Type.Optional(Count),
   metadata: Type.Optional(Type.String()),
   schedule: Type.Optional(Type.String()),
-  segmentationRule: Type.Optional(Type.String()),
+  // An empty one is none.
+  segmentationRule: Type.Optional(Type.Union(['continuity', 'discontinuity', ''].map((rule) => Type.Literal(rule)))),
 });
 
 /** The name of one task. */

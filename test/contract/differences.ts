@@ -43,6 +43,10 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
   'usable-texts': {},
   'api-macros': {},
   'wrong-types': {
+    334: { status: 400, message: /^\[HTTP\] Invalid \[properties\] parameter: it must be an object \(400\)$/ },
+    468: { status: 400, message: /Invalid \[segmentationRule\] parameter: it must be continuity or discontinuity/ },
+    ...each([474, 477], { status: 200, shape: (recorded) => withoutTask(recorded, 'rec7') }),
+    487: { status: 404, message: /There is no record information related to the ID \[rec7\]/ },
     129: { status: 400 },
     171: { status: 404 },
     261: { status: 400, message: /^\[Config\] application\.publishers\.llhls\.segmentDuration must be a number/ },

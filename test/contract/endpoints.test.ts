@@ -54,6 +54,22 @@ test('GET /openapi.json describes the API, to whom may use it', async () => {
 describe('recordings', () => {
   const task = { id: 'r', stream: { name: 'later' } };
 
+  test('take the rules of the contract, and no others for one of them', async () => {
+    for (const segmentationRule of ['bogus', 'Continuity', 5]) {
+      const text = 'Invalid [segmentationRule] parameter: it must be continuity or discontinuity';
+      expect(await call('POST', `${FILE_APP}:startRecord`, { ...task, segmentationRule })).toEqual(error(400, text));
+    }
+    for (const [given, rule] of [
+      ['', 'discontinuity'],
+      [null, 'discontinuity'],
+      ['discontinuity', 'discontinuity'],
+      ['continuity', 'continuity'],
+    ]) {
+      const { json } = await call('POST', `${FILE_APP}:startRecord`, { ...task, id: `rule ${given}`, segmentationRule: given });
+      expect(json.response).toMatchObject({ segmentationRule: rule });
+    }
+  });
+
   test('take paths below the root path only, and an id once', async () => {
     const refused = await call('POST', `${FILE_APP}:startRecord`, { ...task, filePath: '/../x.ts' });
     expect(refused.status).toBe(400);

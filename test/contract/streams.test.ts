@@ -68,6 +68,27 @@ describe('streams', () => {
     expect(api.rtsp.asked).toEqual([]);
   });
 
+  test.each([
+    ['properties', 'an object', { properties: 5 }],
+    ['properties', 'an object', { properties: [] }],
+    ['properties.persistent', 'true or false', { properties: { persistent: 'true' } }],
+    ['properties.relay', 'true or false', { properties: { relay: 1 } }],
+    ['properties.ignoreRtcpSRTimestamp', 'true or false', { properties: { ignoreRtcpSRTimestamp: '' } }],
+    ['properties.noInputFailoverTimeoutMs', 'a whole number', { properties: { noInputFailoverTimeoutMs: '3000' } }],
+    ['properties.unusedStreamDeletionTimeoutMs', 'a whole number', { properties: { unusedStreamDeletionTimeoutMs: 0.5 } }],
+    ['properties.retryCount', 'a whole number', { properties: { retryCount: {} } }],
+  ])('are not pulled with a wrong %s, which would be passed over', async (member, words, more) => {
+    const body = { name: 'p', urls: ['rtsp://h/x'], ...more };
+    expect(await call('POST', STREAMS, body)).toEqual(error(400, `Invalid [${member}] parameter: it must be ${words}`));
+    expect(api.rtsp.asked).toEqual([]);
+  });
+
+  test('are not pulled with a member that is spelt like a known one', async () => {
+    const body = { name: 'p', urls: ['rtsp://h/x'], properties: { Persistent: true } };
+    const text = 'Unknown parameter [properties.Persistent]: did you mean [properties.persistent]?';
+    expect(await call('POST', STREAMS, body)).toEqual(error(400, text));
+  });
+
   const PLAYS = 'rtsp://user:secret@127.0.0.1:1/app/stream';
   const failed = error(502, 'Could not pull the stream : http://127.0.0.1/v1/vhosts/default/apps/app/streams');
   const createdAnswer = { status: 201, json: { message: 'Created', statusCode: 201 } };
@@ -178,7 +199,7 @@ describe('streams', () => {
 
   test.each([
     ['nothing', {}],
-    ['nothing of use', { noInputFailoverTimeoutMs: 0, unusedStreamDeletionTimeoutMs: '9', retryCount: -1, ignoreRtcpSRTimestamp: 1 }],
+    ['nothing of use', { noInputFailoverTimeoutMs: 0, unusedStreamDeletionTimeoutMs: -9, retryCount: -1, ignoreRtcpSRTimestamp: null }],
   ])('have the times of their virtual host, or else those of the reference, when %s is said', async (_what, odd) => {
     const standard = { noInputFailoverTimeoutMs: 3000, unusedStreamDeletionTimeoutMs: 60_000 };
     const rest = { persistent: true, retryCount: 1, ignoreRtcpSRTimestamp: false, relay: false };

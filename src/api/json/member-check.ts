@@ -22,9 +22,13 @@ export function refuseMembers(body: unknown, schema: TSchema, path = ''): void {
 }
 
 function fits(value: unknown, schema: TSchema): boolean {
+  const words = wordsOf(schema);
+  if (words !== null) return words.some((word) => word === value);
   switch (schema['type']) {
     case 'string':
       return typeof value === 'string';
+    case 'boolean':
+      return typeof value === 'boolean';
     case 'integer':
       return Number.isSafeInteger(value) && Number(value) >= Number(schema['minimum'] ?? Number.NEGATIVE_INFINITY);
     case 'array':
@@ -36,8 +40,18 @@ function fits(value: unknown, schema: TSchema): boolean {
   }
 }
 
+/** The texts of which a member must be one; null where it may be something else. */
+function wordsOf(schema: TSchema): readonly unknown[] | null {
+  const choices = schema['anyOf'] as readonly TSchema[] | undefined;
+  return choices === undefined ? null : choices.map((choice) => choice['const'] as unknown);
+}
+
 function wordsFor(schema: TSchema): string {
+  const words = wordsOf(schema);
+  if (words !== null) return words.filter((word) => word !== '').join(' or ');
   switch (schema['type']) {
+    case 'boolean':
+      return 'true or false';
     case 'integer':
       return schema['minimum'] === undefined ? 'a whole number' : `a whole number from ${schema['minimum']} on`;
     case 'array':

@@ -9,6 +9,7 @@ import { Type } from '../../util/typebox.ts';
 import { type Answer, acknowledge, ok } from '../envelope.ts';
 import { ApiError, type ErrorCode } from '../errors.ts';
 import { isJsonObject, memberOf } from '../json/json-value.ts';
+import { refuseMembers } from '../json/member-check.ts';
 import { requireObject } from '../refusals.ts';
 import type { AppRequest, Route } from '../route.ts';
 import { PullRequest, StreamInformation } from '../schemas.ts';
@@ -127,7 +128,7 @@ function pullDefinition(body: unknown, origin: OriginProperties = {}): PullDefin
   };
 }
 
-/** Members of the wrong type, and times of 0 and less, count as not given. */
+/** Times of 0 and less count as not given. */
 function positive(value: unknown, otherwise: number): number {
   return typeof value === 'number' && value > 0 ? value : otherwise;
 }
@@ -145,6 +146,7 @@ function pullRequest(body: unknown): { readonly name: string; readonly urls: rea
     if (typeof url !== 'string') throw new ApiError('STREAM_URL_WRONG');
     return url;
   });
+  refuseMembers(body, PullRequest);
   if (new Set(texts.map(schemeOf)).size > 1) throw new ApiError('STREAM_URLS_DIFFER');
   if (!isAddressableName(name)) throw new ApiError('STREAM_NAME_INVALID', showHidden(name));
   return { name, urls: texts };
