@@ -49,6 +49,10 @@ describe('cross-domain rules', () => {
     [['https://*.example'], 'https://a.example.evil', undefined],
     [['a?.example'], 'http://a7.example', 'http://a7.example'],
     [['a.example'], 'http://aXexample', undefined],
+    [['https://Panel.Example'], 'https://panel.example', 'https://panel.example'],
+    [['*.Panel.Example'], 'HTTPS://a.PANEL.example', 'HTTPS://a.PANEL.example'],
+    [['HTTP?://panel.*'], 'https://panel.example', 'https://panel.example'],
+    [['https://Panel.Example'], 'https://panel.example.evil', undefined],
     [['a.example'], undefined, undefined],
   ] as [string[], string | undefined, string | undefined][])('list %j, origin %j: %j', (urls, origin, expected) => {
     expect(allowed(urls, origin)).toBe(expected);

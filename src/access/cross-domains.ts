@@ -20,7 +20,8 @@ export interface CrossDomainHeaders {
 /** The methods named by the default pass, and by the API. */
 export const ALL_METHODS = 'OPTIONS, HEAD, GET, POST, PUT, PATCH, DELETE';
 
-const ALLOW_ORIGIN = 'Access-Control-Allow-Origin';
+/** Its absence keeps an origin out. */
+export const ALLOW_ORIGIN = 'Access-Control-Allow-Origin';
 const ALLOW_CREDENTIALS = 'Access-Control-Allow-Credentials';
 const ALLOW_METHODS = 'Access-Control-Allow-Methods';
 const ALLOW_HEADERS = 'Access-Control-Allow-Headers';
@@ -69,13 +70,13 @@ class Pass {
   }
 }
 
-/** A pattern without scheme is about what stands behind the scheme of an origin, whatever that is. */
+/** A pattern without scheme is about what stands behind the scheme of an origin, whatever that is. Schemes and host names have no case. */
 function compileOrigin(pattern: string): (origin: string) => boolean {
-  const matches = compileWildcard(pattern);
-  if (pattern.includes(BEHIND_SCHEME)) return matches;
+  const matches = compileWildcard(pattern.toLowerCase());
+  if (pattern.includes(BEHIND_SCHEME)) return (origin) => matches(origin.toLowerCase());
   return (origin) => {
     const scheme = origin.indexOf(BEHIND_SCHEME);
-    return scheme > 0 && matches(origin.slice(scheme + BEHIND_SCHEME.length));
+    return scheme > 0 && matches(origin.slice(scheme + BEHIND_SCHEME.length).toLowerCase());
   };
 }
 

@@ -1,6 +1,6 @@
 /** Takes a request from its socket to its answer: CORS, host rule, authentication, route, body, lookup, handler. */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import type { CrossDomainPolicy } from '../access/cross-domains.ts';
+import { ALLOW_ORIGIN, type CrossDomainPolicy } from '../access/cross-domains.ts';
 import { internalAppName } from '../core/stream-address.ts';
 import type { Logger } from '../util/logger.ts';
 import { messageOf } from '../util/message-of.ts';
@@ -178,9 +178,11 @@ export class Dispatcher {
   /** The headers of `answer` to a request with the headers `asked`, as names and values in turn. */
   headers(asked: IncomingHttpHeaders, answer: Answer): string[] {
     const headers = ['Server', PRODUCT, 'Vary', 'Origin'];
-    for (const [name, value] of this.#options.crossDomains.headers(asked.origin, asked['access-control-request-headers']).pairs) {
-      headers.push(name, value);
-    }
+    const { pairs } = this.#options.crossDomains.headers(asked.origin, asked['access-control-request-headers']);
+    for (const [name, value] of pairs) headers.push(name, value);
+    const own = [...((answer.ineffective?.length ?? 0) > 0 ? [INEFFECTIVE] : []), ...(answer.reason === undefined ? [] : [REASON_HEADER])];
+    // A page is shown no others.
+    if (own.length > 0 && pairs.some(([name]) => name === ALLOW_ORIGIN)) headers.push('Access-Control-Expose-Headers', own.join(', '));
     headers.push('Content-Type', answer.status === 204 ? 'text/html' : (answer.type ?? 'application/json;charset=UTF-8'));
     if (answer.status !== 204) headers.push('Content-Length', String(answer.body.length));
     if (answer.ineffective !== undefined && answer.ineffective.length > 0) headers.push(INEFFECTIVE, answer.ineffective.join(', '));

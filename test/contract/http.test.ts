@@ -401,6 +401,25 @@ describe('other origins', () => {
     expect(answer.headers.get('access-control-allow-headers')).toBe('authorization,content-type');
   });
 
+  test('pages may read what the answer says beside its body, where they are let in', async () => {
+    const own = { urls: ['https://ui.example'], headers: [] };
+    const guarded = await startApi({
+      crossDomains: new CrossDomainPolicy({ defaults: { urls: [], headers: [] }, own, methods: ALL_METHODS }),
+    });
+    try {
+      await guarded.call('POST', '/v1/vhosts', [{ name: 'v', host: { names: ['v'] }, crossDomains: { urls: ['*'] } }]);
+      guarded.certificates.broken = true;
+      const exposed = async (method: string, path: string, origin: string): Promise<unknown> =>
+        (await guarded.send({ method, path, headers: { Origin: origin } })).headers.get('access-control-expose-headers');
+      expect(await exposed('GET', '/v1/vhosts/v', 'https://ui.example')).toBe('Millrace-Ineffective');
+      expect(await exposed('POST', '/v1/vhosts/v:reloadCertificate', 'https://ui.example')).toBe('Millrace-Reason');
+      expect(await exposed('GET', '/v1/vhosts/v', 'https://other.example')).toBeUndefined();
+      expect(await exposed('GET', '/v1/vhosts', 'https://ui.example')).toBeUndefined();
+    } finally {
+      await guarded.close();
+    }
+  });
+
   test('only those of the list are allowed', async () => {
     const own = { urls: ['https://*.example.org'], headers: [] };
     const guarded = await startApi({ crossDomains: new CrossDomainPolicy({ defaults: anyOrigin, own, methods: ALL_METHODS }) });
