@@ -16,7 +16,7 @@ export interface AccessToken extends TokenHolder {
 export interface TokenHolder {
   /** For the log. */
   readonly name: string;
-  /** False: GET and HEAD alone. */
+  /** False: what changes nothing, without secrets. */
   readonly mayWrite: boolean;
 }
 

@@ -81,7 +81,8 @@ export class Dispatcher {
     const holder = this.#options.hosts.check(hostOf(request)) ?? this.#admit(request);
     if (holder instanceof ApiError) return failure(holder);
     if (this.#options.server.health.phase === 'stopping') return failure(new ApiError('SERVER_STOPPING'));
-    if (!holder.mayWrite && method !== 'GET') return failure(new ApiError('TOKEN_READ_ONLY', holder.name, method));
+    const reads = method === 'GET' || match?.route.reads === true;
+    if (!holder.mayWrite && !reads) return failure(new ApiError('TOKEN_READ_ONLY', holder.name, method));
     if (match === null) return this.#refuseUnknown(method, path, target);
     const answer = this.#callMatch(request, match, target);
     if (holder.mayWrite) return answer;

@@ -70,6 +70,8 @@ interface RouteBase {
   readonly success?: 200 | 201 | null;
   /** The error for an application or stream that is not there; default: the one that names it. */
   readonly missing?: ErrorCode;
+  /** A POST that changes nothing: tokens that may only read may ask. */
+  readonly reads?: boolean;
   /** Anybody may ask: neither the access token nor the host name is looked at. */
   readonly open?: boolean;
   /** Answers without an envelope, by status. */

@@ -55,6 +55,25 @@ test.each([
   expect(JSON.parse(masked, hidden)).toEqual(JSON.parse(all, hidden));
 });
 
+test('lists that the contract has behind a POST can be read, without secrets, and nothing can be started or ended', async () => {
+  const headers = { Authorization: `Bearer ${READER}` };
+  const post = async (path: string, body = '{}') => await api.send({ method: 'POST', path, headers, body });
+  const { status, body } = await post('/v1/vhosts/v/apps/a:pushes');
+  expect([status, JSON.parse(body).response.map(({ id }: { id: string }) => id), body.includes('SECRET')]).toEqual([
+    200,
+    ['r', 's'],
+    false,
+  ]);
+  expect(JSON.parse((await post('/v1/vhosts/v/apps/a:pushes', '{"id":"s"}')).body).response).toHaveLength(1);
+  expect((await post('/v1/vhosts/default/apps/app:records')).status).toBe(200);
+  await api.publish('default', 'app', 'live');
+  expect((await post('/v1/vhosts/default/apps/app/streams/live:hlsDumps', '{"outputStreamName":"live"}')).status).toBe(200);
+  for (const action of ['a:startPush', 'a:stopPush', 'a:startRecord', 'a:stopRecord', 'a', 'a:nope', 'a/streams/s:startHlsDump']) {
+    expect([action, (await post(`/v1/vhosts/v/apps/${action}`)).status]).toEqual([action, 403]);
+  }
+  expect((await post('/v1/vhosts/v/apps/a:pushes')).body).toBe(body);
+});
+
 test('an empty key shows that there is none, and a text that speaks of keys is left alone', async () => {
   const hooks = { controlServerUrl: 'http://h.test', enables: ENABLES };
   await api.call('POST', '/v1/vhosts', [{ name: 'w', host: { names: ['w'] }, admissionWebhooks: { ...hooks, secretKey: '' } }]);

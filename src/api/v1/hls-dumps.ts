@@ -18,6 +18,7 @@ export const hlsDumpRoutes: readonly Route[] = [
   action('startHlsDump', 'Keep the LL-HLS output of a stream as files', startDump, { body: DumpRequestSchema, response: NAMES }),
   action('stopHlsDump', 'End a dump, or all of an output stream', stopDump, { body: DumpSelectionSchema, response: NAMES }),
   action('hlsDumps', 'Dumps of an output stream, all or the one of an id', listDumps, {
+    reads: true,
     body: DumpSelectionSchema,
     response: Type.Array(DumpSchema),
   }),
@@ -27,9 +28,9 @@ function action(
   name: string,
   summary: string,
   handle: (request: StreamRequest) => Answer | Promise<Answer>,
-  schemas: Pick<Route, 'body' | 'response'>,
+  more: Pick<Route, 'body' | 'response' | 'reads'>,
 ): Route {
-  return { method: 'POST', path: `/v1/vhosts/{vhost}/apps/{app}/streams/{stream}:${name}`, level: 'stream', summary, ...schemas, handle };
+  return { method: 'POST', path: `/v1/vhosts/{vhost}/apps/{app}/streams/{stream}:${name}`, level: 'stream', summary, ...more, handle };
 }
 
 async function startDump(request: StreamRequest): Promise<Answer> {

@@ -42,6 +42,7 @@ export const pushRoutes: readonly Route[] = [
   {
     method: 'POST',
     path: `${APP}:pushes`,
+    reads: true,
     level: 'app',
     summary: 'Push tasks, all or the one of an id',
     body: Type.Partial(TaskIdSchema),

@@ -38,6 +38,7 @@ export const recordRoutes: readonly Route[] = [
   {
     method: 'POST',
     path: `${APP}:records`,
+    reads: true,
     level: 'app',
     summary: 'Recording tasks, all or the one of an id',
     body: Type.Partial(TaskIdSchema),

@@ -29,7 +29,7 @@ const AccessTokenSchema = object(
   {
     name: text('Name that the log and answers call it by'),
     value: text('The token, or `sha256:` and its SHA-256 in hexadecimal. Empty: nobody has this token', { default: '' }),
-    access: choice('`write`: everything; `read`: GET and HEAD alone', ['read', 'write'], { default: 'read' }),
+    access: choice('`write`: everything; `read`: what changes nothing, without secrets', ['read', 'write'], { default: 'read' }),
   },
   {
     finish: finishing<TokenFinish>(({ name, value }, fail) => {
