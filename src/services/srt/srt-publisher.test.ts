@@ -3,6 +3,7 @@ import { FakeStream } from '../../../test/fakes/fake-stream.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { numbered, SimulatedLink } from '../../../test/fakes/srt-link.ts';
 import { audioTrack, constantFrames, dataTrack, videoPackets, videoTrack } from '../../../test/fakes/synthetic-media.ts';
+import { until } from '../../../test/harness/poll.ts';
 import { demuxTs } from '../../../test/support/ts-demuxer.ts';
 import { Urgency } from '../../core/urgency.ts';
 import type { Packet } from '../../media/packet.ts';
@@ -219,6 +220,23 @@ describe('viewers', () => {
     feed(served, 1);
     expect(two?.bytes).toBe(before / 2 + stream.bytes - before);
     await second?.received(two?.bytes ?? 0);
+  });
+
+  test('one more than the application may have is refused by the handshake, or sent away where the place went meanwhile', async () => {
+    const { served, stream, port, logger } = await serve();
+    stream.maxViewers = 1;
+    const first = await play(port, 'default/app/stream');
+    await expect(play(port, 'default/app/stream')).rejects.toMatchObject({ code: RejectionCode.RESOURCE });
+    expect(logger.lines.filter(({ fields }) => fields['code'] === 'full')).toHaveLength(1);
+    expect(stream.sessions).toHaveLength(1);
+    first.leave();
+    await until('the end of the first', () => stream.sessions.length === 0);
+    // There is room when it calls, and none when the handshake is over.
+    const room = [true, false];
+    stream.hasRoom = () => room.shift() ?? false;
+    const late = await play(port, 'default/app/stream');
+    expect(await late.closed).toBe('peer-left');
+    expect([stream.sessions.length, served.viewers, served.urgency]).toEqual([0, 0, Urgency.NONE]);
   });
 
   test('of a stream that ends are told', async () => {
