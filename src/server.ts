@@ -276,7 +276,18 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   // The services. What their streams leave behind ends after the streams.
   const writing = writingFolders(config, stateFolder);
   const context: ServiceContext = {
-    ...{ config, stateFolder, writing, reading: readingFolders(config, stateFolder), clock, logger, patience, conditions, openings },
+    ...{
+      config,
+      stateFolder,
+      writing,
+      reading: readingFolders(config, stateFolder),
+      foreignFiles: transcoder,
+      clock,
+      logger,
+      patience,
+      conditions,
+      openings,
+    },
     ...{ limits, certificates, orchestrator, access, pulls, finder, originMaps, queues, delivery, restingSources },
   };
   const started = <S extends Service>(service: S): S => {

@@ -1,14 +1,16 @@
 // Starts a program that may read a few folders and do nothing else to the machine: no network, no new privileges, no writing. Linux.
 //
-//   millrace-sandbox [--read PATH | --use PATH | --execute PATH]... -- PROGRAM [ARGUMENT]...
+//   millrace-sandbox [--read PATH | --use PATH | --execute PATH | --memory BYTES]... -- PROGRAM [ARGUMENT]...
 //   millrace-sandbox --probe      prints what this kernel can hold to, one word a line
 //
 // --read: files below PATH may be read. --use: also written to, for devices. --execute: read, and run as a program.
+// --memory: it gets no more data than that.
 // Paths that do not exist are passed over. What the kernel cannot do is left out; ends with 126 when the program cannot be run.
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -62,6 +64,18 @@ uint64_t AccessOf(const char* option) {
   return 0;
 }
 
+bool IsMemory(const char* option) { return strcmp(option, "--memory") == 0; }
+
+/// Whoever asks for more than `text` bytes gets none, and ends by that. False for what is no number.
+bool RestrictMemory(const char* text) {
+  char* end = nullptr;
+  errno = 0;
+  const unsigned long long bytes = strtoull(text, &end, 10);
+  if (errno != 0 || end == text || *end != '\0' || bytes == 0) return false;
+  const rlimit limit = {bytes, bytes};
+  return setrlimit(RLIMIT_DATA, &limit) == 0;
+}
+
 bool Allow(int ruleset, const char* path, uint64_t access) {
   const int parent = open(path, O_PATH | O_CLOEXEC);
   if (parent < 0) return errno == ENOENT || errno == EACCES || errno == ENOTDIR;
@@ -84,7 +98,9 @@ bool RestrictFiles(char** arguments, char** end) {
   const int ruleset = static_cast<int>(syscall(kLandlockCreateRuleset, &handled, known, 0));
   if (ruleset < 0) return false;
   bool complete = true;
-  for (char** at = arguments; at + 1 < end; at += 2) complete = Allow(ruleset, at[1], AccessOf(at[0])) && complete;
+  for (char** at = arguments; at + 1 < end; at += 2) {
+    if (!IsMemory(at[0])) complete = Allow(ruleset, at[1], AccessOf(at[0])) && complete;
+  }
   complete = complete && syscall(kLandlockRestrictSelf, ruleset, 0) == 0;
   close(ruleset);
   return complete;
@@ -156,8 +172,12 @@ int main(int count, char** arguments) {
   if (count == 2 && strcmp(arguments[1], "--probe") == 0) return Probe();
   int at = 1;
   while (at + 1 < count && strcmp(arguments[at], "--") != 0) {
-    if (AccessOf(arguments[at]) == 0) {
+    if (AccessOf(arguments[at]) == 0 && !IsMemory(arguments[at])) {
       fprintf(stderr, "millrace-sandbox: what is '%s'?\n", arguments[at]);
+      return kCannotRun;
+    }
+    if (IsMemory(arguments[at]) && !RestrictMemory(arguments[at + 1])) {
+      fprintf(stderr, "millrace-sandbox: --memory takes a number of bytes, not '%s'\n", arguments[at + 1]);
       return kCannotRun;
     }
     at += 2;

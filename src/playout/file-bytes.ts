@@ -13,6 +13,7 @@ export interface FileBytes {
 export class OpenFile implements FileBytes {
   readonly size: number;
   readonly #handle: FileHandle;
+  readonly #closing = new AbortController();
 
   private constructor(handle: FileHandle, size: number) {
     this.#handle = handle;
@@ -33,6 +34,16 @@ export class OpenFile implements FileBytes {
     }
   }
 
+  /** For processes that inherit it. They use a place in the file of their own, which `read` does not. */
+  get descriptor(): number {
+    return this.#handle.fd;
+  }
+
+  /** Aborted by `close`. */
+  get closed(): AbortSignal {
+    return this.#closing.signal;
+  }
+
   async read(offset: number, length: number): Promise<Uint8Array> {
     const buffer = Buffer.allocUnsafe(length);
     for (let done = 0; done < length; ) {
@@ -45,6 +56,7 @@ export class OpenFile implements FileBytes {
 
   /** Reads in progress are finished first. Idempotent. */
   async close(): Promise<void> {
+    this.#closing.abort();
     await this.#handle.close().catch(() => undefined);
   }
 }

@@ -160,6 +160,37 @@ describe('a media file', () => {
     await expect(readAll(file)).rejects.toThrow(/samples that wait for another track/);
   });
 
+  it.each([
+    ['of another container', 'foreign.mkv', H264, true],
+    ['of MP4 with audio that is none of ours', 'foreign.mp4', [...H264, '-c:a', 'ac3'], true],
+    ['of MPEG-TS with video that is none of ours', 'foreign.ts', ['-c:v', 'mpeg2video', '-c:a', 'mp2'], true],
+    ['of MP4 with codecs of ours', 'own.mp4', H264, false],
+    ['of MPEG-TS with codecs of ours', 'own.ts', H264, false],
+  ])('%s is given to others when they must read it', async (_what, name, options, expected) => {
+    const bytes = await OpenFile.open(encode(name, options));
+    const theirs: MediaFile = await openMediaFile(inMemory(readFileSync(encode('theirs.mp4', H264))), new RecordingLogger());
+    const file = await openMediaFile(bytes, new RecordingLogger(), async () => theirs);
+    expect(file === theirs).toBe(expected);
+    await bytes.close();
+  });
+
+  it('is played without what others cannot read either, and the log says so', async () => {
+    const logger = new RecordingLogger();
+    const bytes = await OpenFile.open(encode('half.mp4', [...H264, '-c:a', 'ac3']));
+    const file = await openMediaFile(bytes, logger, () => Promise.reject(new Error('no room')));
+    const { lines } = await readAll(file);
+    expect([of(lines, 'video').length, of(lines, 'audio').length]).toEqual([60, 0]);
+    expect(logger.lines).toMatchObject([{ message: 'ac-3 cannot be read: no room' }, { message: 'tracks left out: ac-3' }]);
+    await bytes.close();
+  });
+
+  it('tells whoever reads it beside the server when it is closed', async () => {
+    const bytes = await OpenFile.open(encode('closing.ts', H264));
+    expect([bytes.descriptor > 2, bytes.closed.aborted]).toEqual([true, false]);
+    await bytes.close();
+    expect(bytes.closed.aborted).toBe(true);
+  });
+
   it('is refused when it is a folder or a device', async () => {
     await expect(OpenFile.open(folder)).rejects.toThrow('is not a file');
     await expect(OpenFile.open('/dev/zero')).rejects.toThrow('is not a file');

@@ -2,9 +2,11 @@
 import type { SourcePacket, SourceTrack } from '../core/ingest.ts';
 import type { Timebase } from '../media/timebase.ts';
 import type { Logger } from '../util/logger.ts';
-import type { FileBytes } from './file-bytes.ts';
+import { messageOf } from '../util/message-of.ts';
+import type { FileBytes, OpenFile } from './file-bytes.ts';
 import { MovieFile } from './movie-file.ts';
 import { TransportFile } from './transport-file.ts';
+import { foreignStreams } from './transport-probe.ts';
 
 /** What comes next in a file. */
 export type FileEvent =
@@ -24,10 +26,46 @@ const TS_SYNC = 0x47;
 const TS_PACKET = 188;
 const FIRST_BOXES: readonly string[] = ['ftyp', 'styp', 'moov', 'mdat', 'free', 'skip', 'wide', 'pnot'];
 
-/** Rejects when the file is none of those that can be played. */
-export async function openMediaFile(bytes: FileBytes, logger: Logger): Promise<MediaFile> {
+/** Opens files of all other containers and codecs. */
+export interface ForeignFiles {
+  /** The reader ends when the file is closed. Rejects with an error for people. */
+  openFile(file: OpenFile, logger: Logger): Promise<MediaFile>;
+}
+
+/**
+ * Rejects when the file is none of those that can be played. `foreign` is asked for what is neither MP4 nor MPEG-TS, or has codecs there
+ * that are none of ours; null: such tracks are left out.
+ */
+export async function openMediaFile(
+  bytes: FileBytes,
+  logger: Logger,
+  foreign: (() => Promise<MediaFile>) | null = null,
+): Promise<MediaFile> {
   const head = await bytes.read(0, Math.min(bytes.size, TS_PACKET + 1));
-  if (head[0] === TS_SYNC && (head[TS_PACKET] ?? TS_SYNC) === TS_SYNC) return new TransportFile(bytes, logger);
-  if (FIRST_BOXES.includes(String.fromCharCode(...head.subarray(4, 8)))) return await MovieFile.open(bytes, logger);
-  throw new Error('the file is neither MP4 nor MPEG-TS');
+  if (head[0] === TS_SYNC && (head[TS_PACKET] ?? TS_SYNC) === TS_SYNC) {
+    const strange = foreign === null ? [] : await foreignStreams(bytes);
+    return await openAs(strange, foreign, logger, async () => new TransportFile(bytes, logger));
+  }
+  if (FIRST_BOXES.includes(String.fromCharCode(...head.subarray(4, 8)))) {
+    const strange = foreign === null ? [] : await MovieFile.foreignTracks(bytes);
+    return await openAs(strange, foreign, logger, () => MovieFile.open(bytes, logger));
+  }
+  if (foreign === null || bytes.size === 0) throw new Error('the file is neither MP4 nor MPEG-TS');
+  return await foreign();
+}
+
+/** `own` is for files without `strange` codecs, and where nobody else can read those either. */
+async function openAs(
+  strange: readonly string[],
+  foreign: (() => Promise<MediaFile>) | null,
+  logger: Logger,
+  own: () => Promise<MediaFile>,
+): Promise<MediaFile> {
+  if (strange.length === 0 || foreign === null) return await own();
+  try {
+    return await foreign();
+  } catch (error) {
+    logger.warn({ err: error }, `${strange.join(', ')} cannot be read: ${messageOf(error)}`);
+    return await own();
+  }
 }

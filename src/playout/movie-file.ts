@@ -24,6 +24,7 @@ const MAX_WAITING = 100_000;
 const MAX_SKIPPED = 1_000_000;
 /** The server gets its turn after so many of them. */
 const SKIPPED_AT_ONCE = 1000;
+const ENCRYPTED: readonly string[] = ['encv', 'enca'];
 const BOX_HEADER = 8;
 const LARGE_BOX_HEADER = 16;
 
@@ -104,18 +105,18 @@ export class MovieFile implements MediaFile {
 
   /** Rejects with `ProtocolError` when there is nothing to play. */
   static async open(bytes: FileBytes, logger: Logger): Promise<MovieFile> {
-    for (let at = 0; at < bytes.size; ) {
-      const box = await boxAt(bytes, at);
-      at = box.end;
-      if (box.type !== 'moov') continue;
-      const movie = readMovie(await readBody(bytes, box, MAX_MOOV_BYTES));
-      const tracks = movie.tracks.filter(({ description }) => description.type !== 'unsupported');
-      const left = movie.tracks.flatMap(({ description }) => (description.type === 'unsupported' ? [description.what] : []));
-      if (left.length > 0) logger.warn({ unsupported: left }, `tracks left out: ${left.join(', ')}`);
-      if (tracks.length === 0) throw new ProtocolError('ISOBMFF_MOVIE', 'the file has no video or audio that can be played');
-      return new MovieFile(bytes, movie, tracks, box.end);
-    }
-    throw new ProtocolError('ISOBMFF_MOVIE', 'the file has no moov: it is not complete');
+    const { movie, end } = await movieOf(bytes);
+    const tracks = movie.tracks.filter(({ description }) => description.type !== 'unsupported');
+    const left = unsupportedIn(movie);
+    if (left.length > 0) logger.warn({ unsupported: left }, `tracks left out: ${left.join(', ')}`);
+    if (tracks.length === 0) throw new ProtocolError('ISOBMFF_MOVIE', 'the file has no video or audio that can be played');
+    return new MovieFile(bytes, movie, tracks, end);
+  }
+
+  /** Sample entries of its video and audio in codecs that are none of ours. What is encrypted nobody can play. Rejects as `open`. */
+  static async foreignTracks(bytes: FileBytes): Promise<readonly string[]> {
+    const { movie } = await movieOf(bytes);
+    return unsupportedIn(movie).filter((what) => !ENCRYPTED.includes(what));
   }
 
   rewind(): void {
@@ -205,6 +206,20 @@ export class MovieFile implements MediaFile {
     };
     readMovieFragment(body, sink, { position, defaults: this.#movie.defaults });
   }
+}
+
+/** The moov of a file, and where it ends. */
+async function movieOf(bytes: FileBytes): Promise<{ readonly movie: FileMovie; readonly end: number }> {
+  for (let at = 0; at < bytes.size; ) {
+    const box = await boxAt(bytes, at);
+    at = box.end;
+    if (box.type === 'moov') return { movie: readMovie(await readBody(bytes, box, MAX_MOOV_BYTES)), end: at };
+  }
+  throw new ProtocolError('ISOBMFF_MOVIE', 'the file has no moov: it is not complete');
+}
+
+function unsupportedIn({ tracks }: FileMovie): string[] {
+  return tracks.flatMap(({ description }) => (description.type === 'unsupported' ? [description.what] : []));
 }
 
 /** The box that begins at `at`. */

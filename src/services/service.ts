@@ -14,6 +14,7 @@ import type { StreamFinder } from '../core/stream-demand.ts';
 import type { DeliveryPool } from '../delivery/pool/delivery-pool.ts';
 import type { ServerLimits } from '../delivery/server-limits.ts';
 import type { CertificateStore } from '../delivery/tls/certificate-store.ts';
+import type { ForeignFiles } from '../playout/media-file.ts';
 import type { SrtLinks } from '../transport/srt/srt-metrics.ts';
 import type { AllowedFolders } from '../util/allowed-folders.ts';
 import type { Clock } from '../util/clock.ts';
@@ -29,6 +30,8 @@ export interface ServiceContext {
   readonly writing: AllowedFolders;
   /** Folders that files may be played from. */
   readonly reading: AllowedFolders;
+  /** Opens media files that are neither MP4 nor MPEG-TS. */
+  readonly foreignFiles: ForeignFiles;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly patience: Patience;

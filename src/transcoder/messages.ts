@@ -1,4 +1,5 @@
 /** The rare messages between the server and a transcoder process: JSON, where packets are binary. */
+import type { SourceAudioTrack, SourceVideoTrack } from '../core/ingest.ts';
 import type { EncodeRequest } from '../core/transcoding.ts';
 import type { AudioCodec, VideoCodec } from '../media/codec.ts';
 import type { Timebase } from '../media/timebase.ts';
@@ -115,4 +116,24 @@ export function sourceMessage(track: VideoTrack | AudioTrack): SourceMessage {
 /** Undoes the base64 of a `config`. */
 export function configBytes(config: string | null): Uint8Array | null {
   return config === null ? null : new Uint8Array(Buffer.from(config, 'base64'));
+}
+
+/** A track of a file; `config` in base64. */
+export type FileTrackMessage =
+  | (Omit<SourceVideoTrack, 'config'> & { readonly config: string | null })
+  | (Omit<SourceAudioTrack, 'config'> & { readonly config: string | null });
+
+/** FILE: what is in a media file. */
+export interface FileMessage {
+  /** By the library's name: `matroska,webm`. */
+  readonly container: string;
+  /** Of the first frame of video, or of audio where there is none, seconds in the time of the packets. */
+  readonly start: number;
+  /** From there to the end, seconds; null when the file does not tell. */
+  readonly length: number | null;
+  readonly tracks: readonly FileTrackMessage[];
+  /** What is made of tracks that cannot pass as they are, in words for the log. */
+  readonly changed: readonly string[];
+  /** What is left out. */
+  readonly omitted: readonly string[];
 }

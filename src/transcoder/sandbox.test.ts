@@ -54,6 +54,13 @@ describe.skipIf(!complete)('a transcoder process in its sandbox', () => {
     expect(readFileSync(path.join(folder, 'access-token'), 'utf8')).toBe('secret');
   });
 
+  test('gets no more memory than it may have', () => {
+    const { file, args } = sandboxed(new URL('../../test/fakes/memory-hog.ts', import.meta.url), null, 1024 * 1024 * 1024);
+    const take = (megabytes: number) => spawnSync(file, [...args, String(megabytes)], { encoding: 'utf8', timeout: 30_000 });
+    expect(take(100).stdout).toBe('taken');
+    expect(take(1500).stdout).toBe('');
+  });
+
   test('is told of at the start', async () => {
     const logger = new RecordingLogger();
     await tellSandbox(logger);
@@ -65,6 +72,8 @@ describe.skipIf(!complete)('a transcoder process in its sandbox', () => {
     [['--'], 'no program is named'],
     [['--wrote', '/tmp', '--', '/bin/true'], "what is '--wrote'?"],
     [['--read', '/usr', '--', '/nothing/there'], '/nothing/there: '],
+    [['--memory', 'much', '--', '/bin/true'], "a number of bytes, not 'much'"],
+    [['--memory', '0', '--', '/bin/true'], "a number of bytes, not '0'"],
   ])('the program refuses %j', (args, message) => {
     const { status, stderr } = spawnSync(PROGRAM, args, { encoding: 'utf8' });
     expect([status, stderr]).toEqual([CANNOT_RUN, expect.stringContaining(message)]);

@@ -62,8 +62,11 @@ export function environmentOf(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv
   return Object.fromEntries(passed);
 }
 
-/** How Node.js runs the file `entry` in the sandbox; outside of it where there is none. `compiled`: folder of compiled code, null without. */
-export function sandboxed(entry: URL, compiled: string | null): CommandLine {
+/**
+ * How Node.js runs the file `entry` in the sandbox; outside of it where there is none. `compiled`: folder of compiled code, null without.
+ * `memory`: bytes of data that it may have; null sets no limit.
+ */
+export function sandboxed(entry: URL, compiled: string | null, memory: number | null = null): CommandLine {
   const script = fileURLToPath(entry);
   if (!isThere()) return { file: process.execPath, args: [script] };
   const readable = [...SYSTEM_FOLDERS, ...SYSTEM_FILES, ...codeFolders(script), ...(compiled === null ? [] : [compiled])];
@@ -71,6 +74,7 @@ export function sandboxed(entry: URL, compiled: string | null): CommandLine {
     ...readable.flatMap((place) => ['--read', place]),
     ...DEVICES.flatMap((place) => ['--use', place]),
     ...[process.execPath, ...LOADER_FOLDERS].flatMap((place) => ['--execute', place]),
+    ...(memory === null ? [] : ['--memory', String(memory)]),
   ];
   return { file: PROGRAM, args: [...args, '--', process.execPath, script] };
 }

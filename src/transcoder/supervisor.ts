@@ -6,15 +6,18 @@ import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
 import { busIds } from './bus-ids.ts';
 import { type CodecModuleItem, codecModules } from './codec-modules.ts';
+import { ForeignFile, type OpenedFile } from './foreign-file.ts';
 import type { HelloMessage } from './messages.ts';
 import { ProcessSlot } from './process-slot.ts';
 import { type JobOptions, SupervisedJob } from './supervised-job.ts';
-import { CHILD_ENTRY, SILENCE_DEADLINE_MS } from './transcoder-process.ts';
+import { CHILD_ENTRY, FILE_CHILD_ENTRY, SILENCE_DEADLINE_MS } from './transcoder-process.ts';
 
 const DEFAULT_JOBS_PER_PROCESS = 8;
 const PROCESSES_PER_CORE = 4;
 const MIN_PROCESSES = 8;
 const HELLO_DEADLINE_MS = 20_000;
+/** Data of a process that reads a file: 8K frames in a decoder with a few threads, and no more than a forged header may take. */
+const FILE_MEMORY = 3 * 1024 * 1024 * 1024;
 
 /** Times in ms. `entry` and `silenceDeadlineMs` are for tests. */
 export interface SupervisorOptions {
@@ -29,12 +32,17 @@ export interface SupervisorOptions {
   readonly entry?: URL;
   /** A process that is silent this long is killed; it reports every second. */
   readonly silenceDeadlineMs?: number;
+  /** The program of processes that read files, and how long one may hang, ms. */
+  readonly fileEntry?: URL;
+  readonly fileHangMs?: number;
 }
 
 /** Owns jobs and processes until `close`. Starts no process before the first job, or before somebody asks for the codecs. */
 export class TranscoderSupervisor implements Transcoder {
   readonly #options: SupervisorOptions;
   readonly #slots = new Set<ProcessSlot>();
+  /** Files, each with a process of its own. */
+  readonly #files = new Set<ForeignFile>();
   readonly #bySession = new Map<SupervisedJob, ProcessSlot>();
   #nextJob = 1;
   #hello: HelloMessage | null = null;
@@ -49,7 +57,7 @@ export class TranscoderSupervisor implements Transcoder {
 
   /** Processes that run or start now. */
   get pids(): readonly number[] {
-    return [...this.#slots].flatMap(({ pid }) => (pid === null ? [] : [pid]));
+    return [...[...this.#slots].flatMap(({ pid }) => (pid === null ? [] : [pid])), ...[...this.#files].map(({ pid }) => pid)];
   }
 
   /** Throws TypeError after `close`. */
@@ -90,20 +98,47 @@ export class TranscoderSupervisor implements Transcoder {
     );
   }
 
+  /**
+   * Reads a media file of any container and codec that the codec library knows, in a process of its own that ends when the file is closed.
+   * Rejects when there is nothing to play, or no room for another process.
+   */
+  async openFile(file: OpenedFile, logger: Logger): Promise<ForeignFile> {
+    if (this.#closed) throw new TypeError('the transcoder is closed');
+    if (this.#room === 0) throw new Error(this.#fullReason);
+    const { clock, fileEntry: entry = FILE_CHILD_ENTRY, fileHangMs, silenceDeadlineMs = SILENCE_DEADLINE_MS } = this.#options;
+    const opened = new ForeignFile(file, {
+      process: { entry, clock, silenceDeadlineMs, memory: FILE_MEMORY },
+      ...{ clock, logger, onEnd: (ended) => this.#files.delete(ended) },
+      ...(fileHangMs !== undefined && { hangMs: fileHangMs }),
+    });
+    this.#files.add(opened);
+    await opened.opened();
+    return opened;
+  }
+
   /** Ends all jobs and processes. Idempotent. */
   async close(): Promise<void> {
     this.#closed = true;
     for (const session of [...this.#bySession.keys()]) session.close();
     for (const slot of [...this.#slots]) slot.close();
+    for (const file of [...this.#files]) file.close('the server stops');
+  }
+
+  get #room(): number {
+    return Math.max(0, this.#maxProcesses - this.#slots.size - this.#files.size);
+  }
+
+  get #fullReason(): string {
+    return `all ${this.#maxProcesses} transcoder processes are taken (Modules/Transcoder/MaxProcesses)`;
   }
 
   #openSlotIfAllowed(): ProcessSlot | null {
-    return this.#slots.size < this.#maxProcesses ? this.#openSlot() : null;
+    return this.#room > 0 ? this.#openSlot() : null;
   }
 
   /** Whoever came first keeps what there is: the encodes of this job fail, and its stream goes on with what is passed through. */
   #refuse(session: SupervisedJob): void {
-    const reason = `all ${this.#maxProcesses} transcoder processes are taken (Modules/Transcoder/MaxProcesses)`;
+    const reason = this.#fullReason;
     // Who asked does not have the session yet.
     queueMicrotask(() => {
       session.fail(reason);
@@ -135,7 +170,7 @@ export class TranscoderSupervisor implements Transcoder {
 
   /** One of these jobs may be what kills the process: apart, it kills only its own. */
   #separate(from: ProcessSlot, jobs: readonly SupervisedJob[]): void {
-    const apart = Math.min(jobs.length, this.#maxProcesses - this.#slots.size);
+    const apart = Math.min(jobs.length, this.#room);
     this.#options.logger.warn({ jobs: jobs.length, apart }, `${apart} of ${jobs.length} jobs that died together get a process each`);
     jobs.forEach((job, index) => {
       this.#assign(job, index < apart ? this.#openSlot(from.failures) : from);

@@ -11,6 +11,12 @@ import { type FrameHeader, FrameReader, FrameType } from './wire.ts';
 /** The program transcoder processes run, also after a build. */
 export const CHILD_ENTRY = new URL(import.meta.url.endsWith('.ts') ? './process/child.ts' : './process/child.js', import.meta.url);
 
+/** The program of processes that read files. */
+export const FILE_CHILD_ENTRY = new URL(
+  import.meta.url.endsWith('.ts') ? './process/file-child.ts' : './process/file-child.js',
+  import.meta.url,
+);
+
 const SOCKET_DESCRIPTOR = 3;
 /** Threads for codecs; each waits in one operation at a time. */
 const POOL_THREADS = '32';
@@ -29,6 +35,10 @@ export interface ProcessOptions {
   readonly entry: URL;
   readonly clock: Clock;
   readonly silenceDeadlineMs: number;
+  /** A descriptor that the process finds as its standard input; it is handed on, and stays the caller's. Absent: nothing. */
+  readonly input?: number;
+  /** Bytes of data that it may have, where the sandbox can hold it to that. Absent: no limit. */
+  readonly memory?: number;
 }
 
 /** Who owns a transcoder process. */
@@ -55,15 +65,15 @@ export class TranscoderProcess {
   #lastWords = '';
   #exited = false;
 
-  constructor({ entry, clock, silenceDeadlineMs }: ProcessOptions, owner: ProcessOwner) {
+  constructor({ entry, clock, silenceDeadlineMs, input, memory }: ProcessOptions, owner: ProcessOwner) {
     this.#silenceDeadlineMs = silenceDeadlineMs;
     this.#clock = clock;
     this.#owner = owner;
     this.#heardAt = clock.monotonic();
     const compiled = getCompileCacheDir() ?? null;
-    const { file, args } = sandboxed(entry, compiled);
+    const { file, args } = sandboxed(entry, compiled, memory ?? null);
     this.#child = spawn(file, args, {
-      stdio: ['ignore', 'ignore', 'pipe', 'pipe'],
+      stdio: [input ?? 'ignore', 'ignore', 'pipe', 'pipe'],
       env: {
         ...environmentOf(process.env),
         ...{ UV_THREADPOOL_SIZE: POOL_THREADS, SVT_LOG: SVT_ERRORS_ONLY },

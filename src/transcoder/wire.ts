@@ -15,7 +15,7 @@
  */
 import { ProtocolError } from '../util/protocol-error.ts';
 
-/** The byte at 4. Below 16 to the child, from 16 on to the server; `PACKET` goes both ways. */
+/** The byte at 4. Below 16 to the child, from 16 on to the server; `PACKET` and `TAKEN` go both ways. */
 export const FrameType = {
   /** To the child: a job with its encodes (JSON). */
   OPEN: 1,
@@ -27,13 +27,15 @@ export const FrameType = {
   KEYFRAME: 4,
   /** To the child: the job ends. */
   CLOSE: 5,
+  /** To a process that reads a file: on from `pts` ms, 0 being its beginning; what follows carries `job`. */
+  SEEK: 6,
   /** To the server: what the process can do (JSON). The first frame of a child. */
   HELLO: 16,
   /** To the server: parameters of encode `id` (JSON), before the first packet that needs them. */
   TRACK: 17,
   /** To the server: encode `id` cannot be made (JSON). */
   FAILED: 18,
-  /** To the server: `duration` packets of track `id` have gone into the decoder. */
+  /** To the server: `duration` packets of track `id` have gone into the decoder. To a process that reads a file: they have been taken. */
   TAKEN: 19,
   /** To the server: the job is gone. */
   CLOSED: 20,
@@ -41,6 +43,12 @@ export const FrameType = {
   STATUS: 21,
   /** To the server: a line for the log (JSON). */
   NOTICE: 22,
+  /** To the server: what is in the file (JSON). */
+  FILE: 23,
+  /** To the server: the file has ended. */
+  END: 24,
+  /** To the server: the file is being read, though there is nothing to send yet. */
+  PROGRESS: 25,
 } as const;
 /** Any of these numbers. */
 export type FrameType = (typeof FrameType)[keyof typeof FrameType];

@@ -65,7 +65,11 @@ export class TranscodeLab {
   readonly logger = new RecordingLogger();
   readonly supervisor: TranscoderSupervisor;
 
-  constructor(options: Partial<Pick<SupervisorOptions, 'jobsPerProcess' | 'maxProcesses' | 'entry' | 'silenceDeadlineMs' | 'clock'>> = {}) {
+  constructor(
+    options: Partial<
+      Pick<SupervisorOptions, 'jobsPerProcess' | 'maxProcesses' | 'entry' | 'silenceDeadlineMs' | 'clock' | 'fileHangMs'>
+    > = {},
+  ) {
     this.supervisor = new TranscoderSupervisor({ clock: systemClock, logger: this.logger, queues: this.queues, ...options });
   }
 

@@ -35,14 +35,19 @@ const MAX_LEVEL = 62;
 
 /** Parses a vpcC payload, with or without the version and flags of the box. */
 export function parseVpcc(data: Uint8Array): VpConfig {
-  const boxed = data.length >= FULL_BOX_HEADER + RECORD_LENGTH && new BitReader(data).bits(32) === VERSION_AND_FLAGS;
-  const reader = new BitReader(data, boxed ? FULL_BOX_HEADER : 0);
+  const reader = new BitReader(vpccRecord(data));
   if (reader.bitsLeft < RECORD_LENGTH * 8) throw new ProtocolError('VPCC', `vpcC of ${data.length} bytes, ${RECORD_LENGTH} expected`, 0);
   const profile = reader.bits(8);
   const level = reader.bits(8);
   const bitDepth = reader.bits(4);
   if (profile > 3 || bitDepth < 8 || bitDepth > 12) throw new ProtocolError('VPCC', `profile ${profile} with ${bitDepth} bits`, 0);
   return { profile, level, bitDepth, chromaSubsampling: reader.bits(3), fullRange: reader.flag() };
+}
+
+/** A vpcC payload without the version and flags of the box, which some have and others have not; a view. */
+export function vpccRecord(data: Uint8Array): Uint8Array {
+  const boxed = data.length >= FULL_BOX_HEADER + RECORD_LENGTH && new BitReader(data).bits(32) === VERSION_AND_FLAGS;
+  return boxed ? data.subarray(FULL_BOX_HEADER) : data;
 }
 
 /** Builds a vpcC payload (version and flags included) from a keyframe; the level follows from the picture size. */

@@ -82,6 +82,15 @@ describe('an init segment', () => {
     expect(record?.body.length).toBe(AVCC.high720.length + (config === 'vpcC' ? 4 : 0));
   });
 
+  it('has version and flags of vpcC once, whether the source has told them or not', () => {
+    const record = Uint8Array.of(0, 31, 0x82, 2, 2, 2, 0, 0);
+    const init = (config: Uint8Array) => buildInitSegment(videoTrack({ codec: VideoCodec.VP9, config }), { timescale: 90_000, trackId: 1 });
+    const told = init(Uint8Array.of(1, 0, 0, 0, ...record));
+    expect(told).toEqual(init(record));
+    const at = Buffer.from(told).indexOf('vpcC') + 4;
+    expect([...told.subarray(at, at + 12)]).toEqual([1, 0, 0, 0, ...record]);
+  });
+
   it('says that NAL lengths have four bytes whatever the source said', () => {
     const record = AVCC.high720.slice();
     record[4] = 0xfc;

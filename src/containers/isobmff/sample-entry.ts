@@ -1,4 +1,5 @@
 /** Sample entries of stsd: how a decoder is set up for each codec. */
+import { vpccRecord } from '../../codecs/vp9/vpcc.ts';
 import { AudioCodec, VideoCodec } from '../../media/codec.ts';
 import type { AudioTrack, VideoTrack } from '../../media/track.ts';
 import type { BoxWriter } from './box-writer.ts';
@@ -51,7 +52,7 @@ export function writeVideoSampleEntry(writer: BoxWriter, track: VideoTrack): voi
   writer.u16(COLOUR_DEPTH_24);
   writer.u16(0xffff);
   const config = names.fullBoxVersion === null ? writer.box(names.config) : writer.fullBox(names.config, names.fullBoxVersion, 0);
-  writer.bytes(withFourByteLengths(track.codec, track.config));
+  writer.bytes(track.codec === VideoCodec.VP9 ? vpccRecord(track.config) : withFourByteLengths(track.codec, track.config));
   writer.end(config);
   writer.end(entry);
 }

@@ -2,7 +2,7 @@
 import { ProviderKind, SourceType } from '../../core/kinds.ts';
 import type { PullSession, PullSource, PullTarget } from '../../core/pull.ts';
 import { OpenFile } from '../../playout/file-bytes.ts';
-import { openMediaFile } from '../../playout/media-file.ts';
+import { type ForeignFiles, openMediaFile } from '../../playout/media-file.ts';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
 import type { Clock } from '../../util/clock.ts';
 import { type FileSettings, placeOf } from './file-place.ts';
@@ -14,11 +14,13 @@ export class FilePullSource implements PullSource {
   readonly sourceType = SourceType.FILE;
   readonly #clock: Clock;
   readonly #allowed: AllowedFolders;
+  readonly #foreign: ForeignFiles;
 
-  /** `allowed`: the folders of `Server/Storage/AllowedRoots`. */
-  constructor(clock: Clock, allowed: AllowedFolders) {
+  /** `allowed`: the folders of `Server/Storage/AllowedRoots`. `foreign` opens what is neither MP4 nor MPEG-TS. */
+  constructor(clock: Clock, allowed: AllowedFolders, foreign: ForeignFiles) {
     this.#clock = clock;
     this.#allowed = allowed;
+    this.#foreign = foreign;
   }
 
   async open({ url, settings, sink, signal, logger }: PullTarget): Promise<PullSession> {
@@ -30,7 +32,7 @@ export class FilePullSource implements PullSource {
     try {
       // A hung disk may have answered too late.
       signal.throwIfAborted();
-      const file = await openMediaFile(bytes, logger);
+      const file = await openMediaFile(bytes, logger, () => this.#foreign.openFile(bytes, logger));
       return await FileSession.start(file, { sink, clock: this.#clock, close });
     } catch (error) {
       close();

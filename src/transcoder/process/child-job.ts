@@ -1,7 +1,8 @@
 /** The encodes of one inbound stream inside a transcoder process. */
 import type { EncodeVideoConfig } from '../../config/index.ts';
 import type { ChildQueue, OpenMessage, SourceMessage } from '../messages.ts';
-import { type AudioEncode, AudioPipeline } from './audio-pipeline.ts';
+import type { AudioEncode } from './audio-output.ts';
+import { AudioPipeline } from './audio-pipeline.ts';
 import { imageEncode } from './image-encode.ts';
 import type { PictureEncode } from './picture-output.ts';
 import type { InputPacket, Pipeline, PipelineTools } from './pipeline.ts';

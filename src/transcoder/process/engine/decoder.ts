@@ -1,5 +1,5 @@
 import * as C from 'node-av/constants';
-import { avChannelLayoutDefault, Codec, CodecContext, Option, Packet, Rational } from 'node-av/lib';
+import { avChannelLayoutDefault, Codec, CodecContext, CodecParameters, Option, Packet, Rational } from 'node-av/lib';
 import type { AudioCodec, VideoCodec } from '../../../media/codec.ts';
 import { Device } from './device.ts';
 import type { FramePool } from './frame-pool.ts';
@@ -7,7 +7,8 @@ import { AGAIN, CODEC_IDS, check, EngineError, NO_TIMESTAMP, type RawFrame } fro
 
 /** What a decoder of one inbound track must know. */
 export interface DecoderOptions {
-  readonly codec: VideoCodec | AudioCodec;
+  /** Ours, or the library's description of a stream in a file. */
+  readonly codec: VideoCodec | AudioCodec | CodecParameters;
   /** The library's name of a decoder; absent takes the library's choice. */
   readonly name?: string;
   readonly timebase: { readonly num: number; readonly den: number };
@@ -18,6 +19,8 @@ export interface DecoderOptions {
   readonly offThread: boolean;
   readonly sampleRate?: number;
   readonly channels?: number;
+  /** Hands out frames without a time as well: those that are left at the end of a file. */
+  readonly timeless?: boolean;
   /** Private options of the decoder. */
   readonly options?: Readonly<Record<string, string>>;
   /** The device a decoder of QSV works on, e.g. `/dev/dri/renderD129`; absent or null: the library's choice. */
@@ -44,21 +47,26 @@ export class Decoder {
   readonly #packet = new Packet();
   readonly #pool: FramePool;
   readonly #offThread: boolean;
+  readonly #timeless: boolean;
   #closed = false;
 
   /** Throws EngineError when there is no decoder or it refuses the configuration. */
   constructor(options: DecoderOptions, pool: FramePool) {
     const { name } = options;
-    const codec = name === undefined ? Codec.findDecoder(CODEC_IDS[options.codec]) : findDecoderByName(name);
-    if (codec === null) throw new EngineError(`no decoder ${name ?? `for ${options.codec}`}`);
-    this.name = codec.name ?? options.codec;
+    const described = options.codec instanceof CodecParameters ? options.codec : null;
+    const id = options.codec instanceof CodecParameters ? options.codec.codecId : CODEC_IDS[options.codec];
+    const codec = name === undefined ? Codec.findDecoder(id) : findDecoderByName(name);
+    if (codec === null) throw new EngineError(`no decoder ${name ?? `for ${described === null ? options.codec : `codec ${id}`}`}`);
+    this.name = codec.name ?? String(id);
     const { device = null } = options;
     this.#device = device === null ? null : new Device('qsv', device);
     this.#pool = pool;
     this.#offThread = options.offThread;
+    this.#timeless = options.timeless ?? false;
     this.#packet.alloc();
     const context = this.#context;
     context.allocContext3(codec);
+    if (described !== null) check(context.parametersToContext(described), `decoder ${this.name}`);
     if (options.config !== null) context.extraData = Buffer.from(options.config);
     context.pktTimebase = new Rational(options.timebase.num, options.timebase.den);
     context.threadCount = options.threads;
@@ -86,10 +94,20 @@ export class Decoder {
     this.#packet.pts = BigInt(packet.pts);
     this.#packet.dts = BigInt(packet.dts);
     this.#packet.duration = BigInt(packet.duration);
-    const sent = this.#offThread ? await this.#context.sendPacket(this.#packet) : this.#context.sendPacketSync(this.#packet);
+    await this.decodePacket(this.#packet, sink);
     this.#packet.unref();
+  }
+
+  /** The same for a packet of the library, which stays the caller's. */
+  async decodePacket(packet: Packet, sink: (frame: RawFrame) => void): Promise<void> {
+    const sent = this.#offThread ? await this.#context.sendPacket(packet) : this.#context.sendPacketSync(packet);
     if (sent < 0) this.errors += 1;
     this.#receive(sink);
+  }
+
+  /** Forgets what came before: packets from elsewhere follow. */
+  flush(): void {
+    this.#context.flushBuffers();
   }
 
   /** Hands out what the decoder still holds; it takes no packets afterwards. */
@@ -118,7 +136,7 @@ export class Decoder {
       }
       const best = frame.bestEffortTimestamp;
       if (best !== NO_TIMESTAMP) frame.pts = best;
-      if (frame.pts === NO_TIMESTAMP) this.#pool.give(frame);
+      if (frame.pts === NO_TIMESTAMP && !this.#timeless) this.#pool.give(frame);
       else sink(frame);
     }
   }

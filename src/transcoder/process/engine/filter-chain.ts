@@ -19,17 +19,29 @@ export class FilterChain {
     to: { width: number; height: number; pixelFormat: string; sarNum: number; sarDen: number },
     options: { pool: FramePool; offThread: boolean; threads: number },
   ): FilterChain {
-    const input = [
-      `video_size=${from.width}x${from.height}`,
-      `pix_fmt=${from.pixelFormat}`,
-      'time_base=1/90000',
-      `pixel_aspect=${from.sarNum}/${from.sarDen}`,
-      `colorspace=${from.colorSpace}`,
-      `range=${from.colorRange}`,
-    ].join(':');
     const range = to.pixelFormat.startsWith('yuvj') ? ':out_range=pc' : '';
     const steps = `scale=${to.width}:${to.height}:flags=bicubic${range},format=${to.pixelFormat},setsar=${to.sarNum}/${to.sarDen}`;
-    return new FilterChain(`buffer@in=${input},${steps},buffersink@out`, options);
+    return new FilterChain(`buffer@in=${pictureInput(from)},${steps},buffersink@out`, options);
+  }
+
+  /**
+   * The same for a film out of a file: interlaced frames become progressive, a frame later, and RGB becomes what players take.
+   * `drain` hands out the last one.
+   */
+  static forFilm(
+    from: PictureFormat,
+    to: { width: number; height: number; pixelFormat: string; sarNum: number; sarDen: number },
+    options: { pool: FramePool; offThread: boolean; threads: number },
+  ): FilterChain {
+    const steps = [
+      'bwdif=mode=send_frame:deint=interlaced',
+      `scale=${to.width}:${to.height}:flags=bicubic:out_range=tv${from.colorSpace === C.AVCOL_SPC_RGB ? ':out_color_matrix=bt709' : ''}`,
+      `format=${to.pixelFormat}`,
+      `setsar=${to.sarNum}/${to.sarDen}`,
+      // Deinterlacing counts in halves.
+      'settb=1/90000',
+    ];
+    return new FilterChain(`buffer@in=${pictureInput(from)},${steps.join(',')},buffersink@out`, options);
   }
 
   /**
@@ -94,10 +106,37 @@ export class FilterChain {
     }
   }
 
+  /** Hands out what the filters still hold; they take nothing afterwards. Throws EngineError. */
+  async drain(sink: (frame: RawFrame) => void): Promise<void> {
+    check(this.#source.buffersrcAddFrameSync(null), 'filter input');
+    for (;;) {
+      const out = this.#pool.take();
+      const code = await this.#sink.buffersinkGetFrame(out);
+      if (code >= 0) {
+        sink(out);
+        continue;
+      }
+      this.#pool.give(out);
+      if (code !== AGAIN && code !== C.AVERROR_EOF) check(code, 'filter output');
+      return;
+    }
+  }
+
   /** Idempotent. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
     this.#graph.free();
   }
+}
+
+function pictureInput(from: PictureFormat): string {
+  return [
+    `video_size=${from.width}x${from.height}`,
+    `pix_fmt=${from.pixelFormat}`,
+    'time_base=1/90000',
+    `pixel_aspect=${from.sarNum}/${from.sarDen}`,
+    `colorspace=${from.colorSpace}`,
+    `range=${from.colorRange}`,
+  ].join(':');
 }

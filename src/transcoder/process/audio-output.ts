@@ -1,0 +1,203 @@
+import type { EncodeAudioConfig } from '../../config/index.ts';
+import type { AudioCodec } from '../../media/codec.ts';
+import { messageOf } from '../../util/message-of.ts';
+import { audioTrackMessage } from './encoded-track.ts';
+import { closeEncoder, type OpenEncoder, openEncoder } from './encoder-opening.ts';
+import { tuneAudio } from './encoder-tuning.ts';
+import { type EncodedData, Encoder, sampleFormatOf, sampleRatesOf } from './engine/encoder.ts';
+import { FilterChain } from './engine/filter-chain.ts';
+import { type SampleFormat, sampleFormat, stampFrame } from './engine/frame-properties.ts';
+import type { RawFrame } from './engine/library.ts';
+import type { PipelineTools } from './pipeline.ts';
+
+/** A hole longer than this, seconds, is left open instead of filled with silence. */
+const MAX_SILENCE_S = 10;
+const OPUS_RATE = 48_000;
+const DEFAULT_BLOCK = 1024;
+const DEFAULT_BITRATE = 128_000;
+/** Encoders that fail this often in a row are given up. */
+const MAX_FAILURES = 3;
+
+/** An encode under the number its packets come back with. */
+export interface AudioEncode {
+  readonly id: number;
+  readonly encode: EncodeAudioConfig;
+}
+
+/** One encode of an audio track. Made and closed by whoever decodes the track; faults go to the sink. */
+export class AudioOutput {
+  readonly #id: number;
+  readonly #config: EncodeAudioConfig;
+  readonly #tools: PipelineTools;
+  #format: SampleFormat | null = null;
+  #chain: FilterChain | null = null;
+  #open: OpenEncoder | null = null;
+  /** Of the encoder. */
+  #sampleRate = 0;
+  /** Where the next sample for the encoder belongs, in samples. */
+  #next = Number.NaN;
+  /** Where the next decoded sample is expected, in the source's samples. */
+  #expected = Number.NaN;
+  #failures = 0;
+  #failed = false;
+  readonly #blocks: RawFrame[] = [];
+
+  constructor({ id, encode }: AudioEncode, tools: PipelineTools) {
+    this.#id = id;
+    this.#config = encode;
+    this.#tools = tools;
+  }
+
+  /** `frame` stays the caller's; its `pts` is in samples. */
+  async encode(frame: RawFrame): Promise<void> {
+    if (this.#failed) return;
+    try {
+      const format = sampleFormat(frame);
+      const pts = Number(frame.pts);
+      this.#follow(format, pts);
+      this.#expected = pts + frame.nbSamples;
+      await this.#chain?.run(frame, (block) => this.#blocks.push(block));
+      await this.#encodeBlocks();
+      this.#failures = 0;
+    } catch (error) {
+      this.#failures += 1;
+      this.#reset();
+      if (this.#failures >= MAX_FAILURES) this.fail(error);
+    } finally {
+      for (const block of this.#blocks) this.#tools.pool.give(block);
+      this.#blocks.length = 0;
+    }
+  }
+
+  /** Sends what the filters and the encoder still hold, and closes. */
+  async finish(): Promise<void> {
+    if (this.#failed) return;
+    try {
+      await this.#chain?.drain((block) => this.#blocks.push(block));
+      await this.#encodeBlocks();
+      await this.#open?.encoder.encode(null, this.#emit);
+    } catch (error) {
+      this.fail(error);
+    } finally {
+      for (const block of this.#blocks) this.#tools.pool.give(block);
+      this.#blocks.length = 0;
+      this.close();
+    }
+  }
+
+  /** Why the track cannot be encoded; the sink is told once. */
+  fail(error: unknown): void {
+    if (this.#failed) return;
+    this.#failed = true;
+    this.close();
+    this.#tools.sink.onFailed(this.#id, messageOf(error));
+  }
+
+  /** Idempotent. */
+  close(): void {
+    this.#reset();
+    if (this.#open !== null) closeEncoder(this.#tools, this.#open);
+    this.#open = null;
+  }
+
+  async #encodeBlocks(): Promise<void> {
+    for (const block of this.#blocks) {
+      stampFrame(block, this.#next, false);
+      this.#next += block.nbSamples;
+      await this.#open?.encoder.encode(block, this.#emit);
+    }
+  }
+
+  /** The chain starts anew when its input changes, or jumps further than silence can fill. */
+  #follow(format: SampleFormat, pts: number): void {
+    const jump = Math.abs(pts - this.#expected) / format.sampleRate;
+    const same =
+      this.#format !== null &&
+      this.#format.sampleRate === format.sampleRate &&
+      this.#format.layout === format.layout &&
+      this.#format.sampleFormat === format.sampleFormat;
+    if (this.#chain !== null && same && jump <= MAX_SILENCE_S) return;
+    this.#reset();
+    const open = this.#openEncoder(format);
+    const channels = this.#channels(format);
+    this.#chain = FilterChain.forSamples(
+      format,
+      {
+        sampleRate: this.#sampleRate,
+        channels,
+        sampleFormat: sampleFormatOf(open.encoder.name),
+        frameSize: open.encoder.frameSize > 0 ? open.encoder.frameSize : DEFAULT_BLOCK,
+      },
+      this.#tools.pool,
+    );
+    this.#format = format;
+    const start = Math.round((pts * this.#sampleRate) / format.sampleRate);
+    this.#next = Number.isNaN(this.#next) ? start : Math.max(this.#next, start);
+  }
+
+  #reset(): void {
+    this.#chain?.close();
+    this.#chain = null;
+  }
+
+  /** The encoder stays open for good: what it makes does not change with the source, unless it follows the source. */
+  #openEncoder(format: SampleFormat): OpenEncoder {
+    const channels = this.#channels(format);
+    const rateFor = (name: string): number => this.#rate(format.sampleRate, name);
+    if (this.#open !== null) {
+      const { encoder } = this.#open;
+      const followed = this.#config.samplerate === 0 || this.#config.channel === 0;
+      if (!followed || (this.#sampleRate === rateFor(encoder.name) && this.#format?.channels === format.channels)) return this.#open;
+      closeEncoder(this.#tools, this.#open);
+      this.#open = null;
+    }
+    const bitrate = this.#config.bitrate ?? DEFAULT_BITRATE;
+    const open = openEncoder(this.#tools, this.#config, (entry) =>
+      Encoder.forSamples({
+        name: entry.name,
+        sampleRate: rateFor(entry.name),
+        channels,
+        bitrate,
+        threads: 1,
+        options: tuneAudio(entry),
+      }),
+    );
+    this.#open = open;
+    const rate = rateFor(open.encoder.name);
+    if (this.#sampleRate !== 0 && rate !== this.#sampleRate) this.#next = Math.ceil((this.#next * rate) / this.#sampleRate);
+    this.#sampleRate = rate;
+    this.#tools.sink.onTrack(
+      this.#id,
+      audioTrackMessage({
+        codec: open.entry.codec as AudioCodec,
+        extraData: open.encoder.extraData,
+        sampleRate: rate,
+        channels,
+        bitrate,
+      }),
+    );
+    return open;
+  }
+
+  /** The configured rate, else the source's, moved to the nearest one that the encoder takes. */
+  #rate(sourceRate: number, encoder: string): number {
+    const wanted = this.#config.samplerate > 0 ? this.#config.samplerate : sourceRate;
+    const possible = sampleRatesOf(encoder);
+    // Opus counts time at 48 kHz whatever its input is.
+    if (encoder === 'libopus') return OPUS_RATE;
+    if (possible === null || possible.includes(wanted)) return wanted;
+    return possible.reduce((best, rate) => (Math.abs(rate - wanted) < Math.abs(best - wanted) ? rate : best));
+  }
+
+  #channels(format: SampleFormat): number {
+    if (this.#config.channel > 0) return this.#config.channel;
+    const surround = this.#config.codec === 'aac';
+    return surround ? format.channels : Math.min(2, format.channels);
+  }
+
+  readonly #emit = ({ data, pts, duration }: EncodedData): void => {
+    // The encoder's run-in lies before the start of the stream.
+    if (pts < 0) return;
+    this.#tools.sink.onPacket(this.#id, { pts, dts: pts, duration, keyframe: true, data: data.slice() });
+  };
+}

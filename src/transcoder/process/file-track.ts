@@ -1,0 +1,33 @@
+/** What the tracks of a media file have in common, however they leave the process. */
+import type { FileTrackMessage } from '../messages.ts';
+import type { FilePacket } from './engine/demuxer.ts';
+
+/** Containers without times of showing: frames that are shown in another order than decoded must be decoded for that to be known. */
+export const WITHOUT_PRESENTATION_TIMES: readonly string[] = ['avi', 'h264', 'hevc'];
+
+/** A packet on its way to the server. Times are ticks of its track, `seconds` its decoding time. */
+export interface MadePacket {
+  readonly trackId: number;
+  readonly seconds: number;
+  readonly pts: number;
+  readonly dts: number;
+  readonly duration: number;
+  readonly keyframe: boolean;
+  readonly data: Uint8Array;
+}
+
+/** Where tracks put what they make. */
+export type FileSink = (packet: MadePacket) => void;
+
+/** One track of a file. Made, fed and closed by the reader of the file. */
+export interface FileTrack {
+  readonly message: FileTrackMessage;
+  /** Takes the next packet of the stream, which stays the caller's. */
+  push(packet: FilePacket): Promise<void>;
+  /** The file has ended: sends what is still inside. */
+  finish(): Promise<void>;
+  /** Packets from elsewhere in the file follow. */
+  restart(): void;
+  /** Nothing may be under way. Idempotent. */
+  close(): void;
+}

@@ -1,0 +1,59 @@
+/** Brings the packets of several tracks into the order of decoding, whatever each of them takes to be made. */
+
+/** What is merged. */
+export interface MergedPacket {
+  /** When it is to be decoded. */
+  readonly seconds: number;
+  readonly data: Uint8Array;
+}
+
+/** A track that brings nothing while the others go on by this much is not waited for, seconds. */
+const MAX_SPREAD_S = 5;
+/** As much as may wait for it, bytes. */
+const MAX_WAITING = 64 * 1024 * 1024;
+
+/** Holds packets until it is clear that none comes before them. */
+export class PacketMerge<Value extends MergedPacket> {
+  readonly #queues = new Map<number, Value[]>();
+  #bytes = 0;
+  #latest = Number.NEGATIVE_INFINITY;
+
+  /** `ids` of all tracks. */
+  constructor(ids: readonly number[]) {
+    for (const id of ids) this.#queues.set(id, []);
+  }
+
+  /** Packets of one track come in order. */
+  put(id: number, packet: Value): void {
+    const queue = this.#queues.get(id);
+    if (queue === undefined) return;
+    queue.push(packet);
+    this.#bytes += packet.data.length;
+    this.#latest = Math.max(this.#latest, packet.seconds);
+  }
+
+  /** The next packet in order; null when one may come before it. `ended`: none comes any more. */
+  take(ended: boolean): Value | null {
+    let first: Value[] | null = null;
+    let complete = true;
+    for (const queue of this.#queues.values()) {
+      const [head] = queue;
+      if (head === undefined) complete = false;
+      else if (first === null || head.seconds < (first[0]?.seconds ?? 0)) first = queue;
+    }
+    const head = first?.[0];
+    if (first === null || head === undefined) return null;
+    const late = this.#latest - head.seconds > MAX_SPREAD_S || this.#bytes > MAX_WAITING;
+    if (!complete && !late && !ended) return null;
+    first.shift();
+    this.#bytes -= head.data.length;
+    return head;
+  }
+
+  /** Forgets everything; packets from elsewhere follow. */
+  clear(): void {
+    for (const queue of this.#queues.values()) queue.length = 0;
+    this.#bytes = 0;
+    this.#latest = Number.NEGATIVE_INFINITY;
+  }
+}
