@@ -18,6 +18,7 @@ import { deliveryThreads, findConfigFile, readingFolders, watchedFolders, writin
 import type { CloseReason } from './core/ingest.ts';
 import type { PublisherKind } from './core/kinds.ts';
 import { Orchestrator } from './core/orchestrator.ts';
+import { readOverlays } from './core/overlay-files.ts';
 import { PortOpenings } from './core/port-openings.ts';
 import type { Publisher } from './core/publishing.ts';
 import type { PullSource } from './core/pull.ts';
@@ -224,10 +225,12 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
     told.add(definition.config);
     for (const sentence of virtualHostSentences(definition.config)) logger.warn({ vhost }, sentence);
   };
+  const readable = readingFolders(config, stateFolder);
   const orchestrator = new Orchestrator({
     ...{ clock, logger, queues, store, publishers, transcoder },
     ...limits.perApplication,
     adviserOf: (webhook) => new TranscodeWebhook(webhook, logger),
+    readOverlays: (map, streamLogger) => readOverlays(map, readable, streamLogger),
     onHostsChanged: (virtualHosts) => {
       const hosts = virtualHosts.map(servedHostOf);
       access.follow(hosts);
@@ -280,7 +283,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
       config,
       stateFolder,
       writing,
-      reading: readingFolders(config, stateFolder),
+      reading: readable,
       foreignFiles: transcoder,
       clock,
       logger,

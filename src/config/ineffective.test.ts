@@ -43,11 +43,11 @@ test('the reference says the same of each element', () => {
   const { schedule, multiplex, rtmp } = ProvidersSchema.properties;
   const { p2p, recovery, etag } = ModulesSchema.properties;
   const { eventGenerator } = ApplicationSchema.properties;
-  const { subtitles, overlays } = MediaOptionsSchema.properties;
+  const { subtitles } = MediaOptionsSchema.properties;
   const refused = [LlhlsSchema.properties.dRM];
   const idle = [
     ...[ServerSchema.properties.alert, BindSchema.properties.providers.properties.rtsp, p2p, recovery, etag, schedule, multiplex],
-    ...[rtmp.properties.eventGenerator, eventGenerator, subtitles, overlays],
+    ...[rtmp.properties.eventGenerator, eventGenerator, subtitles],
   ];
   for (const [elements, said] of [
     [refused, REFUSED],
@@ -67,7 +67,7 @@ test('everything that is not built is told, and marked in the reference', () => 
       rtmp: { eventGenerator: { event: [] } },
     },
     publishers: { webrtc: { jitterBuffer: true }, hls: { maxConnection: 1 }, ovt: { maxConnection: 0 } },
-    outputProfiles: { mediaOptions: { overlays: { enable: true } } },
+    outputProfiles: { mediaOptions: { subtitles: { enable: true, rendition: [{ label: 'a', language: 'en' }] } } },
     persistentStreams: { stream: [{ name: 'a' }] },
     eventGenerator: { enable: true },
   });

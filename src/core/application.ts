@@ -11,6 +11,7 @@ import { type CloseReason, type IngestName, IngestRefused, type IngestRequest, t
 import { ProviderKind, PublisherKind } from './kinds.ts';
 import { type EnabledPublisher, OutboundStream } from './outbound-stream.ts';
 import { PASSTHROUGH_PROFILE } from './output-profile.ts';
+import type { OverlayRule } from './overlay-files.ts';
 import type { Playlist } from './playlist.ts';
 import { buildPlaylist } from './playlist-builder.ts';
 import type { AdviserSource, ProfileAdviser } from './profile-advice.ts';
@@ -77,6 +78,8 @@ export interface ApplicationContext {
   readonly onFull?: (application: Application) => void;
   /** Who says what is to be made of the streams of an application that asks for it; absent: nobody is asked. */
   readonly adviserOf?: AdviserSource;
+  /** Reads an overlay map and its images, and never rejects; absent: there are none. */
+  readonly readOverlays?: (path: string, logger: Logger) => Promise<readonly OverlayRule[]>;
   /** Numbers for streams, unique while the server runs. */
   readonly nextStreamId: () => number;
 }
@@ -320,7 +323,7 @@ export class Application {
       stream: inbound.name,
       ...local,
       ...(passthrough && { profiles: [PASSTHROUGH_PROFILE] }),
-      ...(this.#adviser !== null && !passthrough && { advise: (signal) => this.#advise(inbound, signal) }),
+      ...(this.#asks && !passthrough && { advise: (signal) => this.#advise(inbound, signal) }),
       transcoder: this.#context.transcoder,
       clock: this.#context.clock,
       logger,
@@ -337,8 +340,43 @@ export class Application {
     });
   }
 
-  /** What the adviser wants made of a stream; null where that is nothing, and the source hears it. */
+  /** What is to be made of streams does not stand in the configuration alone. */
+  get #asks(): boolean {
+    return this.#adviser !== null || this.#overlayMap !== null;
+  }
+
+  /** The path of the map; null where there are no overlays. */
+  get #overlayMap(): string | null {
+    const { enable = false, path = '' } = this.definition.config.outputProfiles?.mediaOptions?.overlays ?? {};
+    return enable && path !== '' && this.#context.readOverlays !== undefined ? path : null;
+  }
+
+  /** What is to be made of a stream; null where that is nothing, and the source hears it. */
   async #advise(inbound: InboundStream, signal: AbortSignal): Promise<OutputPlan | null> {
+    const [plan, overlays] = await Promise.all([this.#profilesFor(inbound, signal), this.#overlaysFor(inbound, signal)]);
+    return plan === null ? null : { ...plan, overlays };
+  }
+
+  /** The images of the map as it is now; none when that takes longer than packets can be held. */
+  async #overlaysFor(inbound: InboundStream, signal: AbortSignal): Promise<readonly OverlayRule[]> {
+    const path = this.#overlayMap;
+    const { readOverlays } = this.#context;
+    if (path === null || readOverlays === undefined) return [];
+    const logger = this.#logger.limited.child({ stream: inbound.name });
+    const late = Promise.withResolvers<readonly OverlayRule[]>();
+    const giveUp = (): void => {
+      if (!inbound.closed) logger.warn({ map: path }, 'the overlay map could not be read in time, the stream goes on without');
+      late.resolve([]);
+    };
+    signal.addEventListener('abort', giveUp, { once: true });
+    try {
+      return await Promise.race([readOverlays(path, logger), late.promise]);
+    } finally {
+      signal.removeEventListener('abort', giveUp);
+    }
+  }
+
+  async #profilesFor(inbound: InboundStream, signal: AbortSignal): Promise<OutputPlan | null> {
     const local = planOf(this.definition.config.outputProfiles);
     if (this.#adviser === null) return local;
     const { vhost, app, name: stream, sourceType, sourceUrl, createdAt, tracks, sourceChanges } = inbound;
@@ -347,7 +385,7 @@ export class Application {
     const advice = await this.#adviser.advise(asked, signal);
     if (inbound.closed) return null;
     // The answer is about the source that was there.
-    if (inbound.sourceChanges !== sourceChanges && !signal.aborted) return this.#advise(inbound, signal);
+    if (inbound.sourceChanges !== sourceChanges && !signal.aborted) return this.#profilesFor(inbound, signal);
     const logger = this.#logger.limited.child({ stream });
     const plan = advice.kind === 'profiles' ? planOf(advice.outputProfiles) : local;
     if (advice.kind !== 'refused' && plan.profiles.length > 0) {

@@ -48,6 +48,8 @@ export interface OrchestratorOptions {
   readonly transcoder?: Transcoder;
   /** Who is asked about new streams where an application wants that; absent: nobody. */
   readonly adviserOf?: AdviserSource;
+  /** As in `ApplicationContext`. */
+  readonly readOverlays?: NonNullable<ApplicationContext['readOverlays']>;
   /** Streams begin when it is their turn; absent: at once. */
   readonly turns?: Turns;
   /** Streams published to one application at once; 0 or absent: no limit. */
@@ -89,6 +91,7 @@ export class Orchestrator implements IngestGate {
       publishers: options.publishers,
       transcoder: options.transcoder ?? null,
       ...(options.adviserOf !== undefined && { adviserOf: options.adviserOf }),
+      ...(options.readOverlays !== undefined && { readOverlays: options.readOverlays }),
       ...(options.turns !== undefined && { turns: options.turns }),
       maxStreams: options.maxStreams ?? 0,
       onFull: options.onFull ?? (() => undefined),

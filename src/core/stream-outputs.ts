@@ -10,6 +10,8 @@ import type { CloseReason } from './ingest.ts';
 import { OutboundMap } from './outbound-map.ts';
 import type { OutboundStream } from './outbound-stream.ts';
 import { needsFramerate, planOutput, type SourceFigures } from './output-profile.ts';
+import type { OverlayRule } from './overlay-files.ts';
+import { overlaysFor } from './overlay-map.ts';
 import { PacketHold } from './packet-hold.ts';
 import type { Playlist } from './playlist.ts';
 import type { StreamAddress } from './stream-address.ts';
@@ -25,6 +27,8 @@ const SOURCE_REQUEST_INTERVAL_MS = 1000;
 export interface OutputPlan {
   readonly profiles: readonly OutputProfileConfig[];
   readonly decodes: DecodeSettings;
+  /** Images over the frames of encodes; none when absent. */
+  readonly overlays?: readonly OverlayRule[];
 }
 
 /** What is to be made of one inbound stream. The transcoder is shared; the job opened in it belongs to the outputs. */
@@ -247,7 +251,8 @@ export class StreamOutputs {
     this.#leave();
     this.#planned = true;
     const { vhost, app, stream, transcoder, clock, logger } = this.#options;
-    const shared = { vhost, app, stream, decodes: this.#plans.decodes, clock, logger };
+    const { decodes, overlays = [] } = this.#plans;
+    const shared = { vhost, app, stream, decodes, overlays, clock, logger };
     this.#job = transcoder === null ? null : new TranscodeJob({ ...shared, transcoder, onOutput: () => this.#drainSoon() });
     this.#warn();
     for (const profile of this.#plans.profiles) {
@@ -255,6 +260,7 @@ export class StreamOutputs {
       if (map !== null) this.#maps.push(map);
     }
     this.#plan();
+    for (const map of this.#maps) this.#warnOfUncovered(map, overlays);
     if (this.#playing) this.#routeEarly();
     if (this.#maps.length > 0) this.#drainSoon();
   }
@@ -323,6 +329,16 @@ export class StreamOutputs {
         `output profile '${profile.name}' asks for encoding, but this server has no transcoder: left out ${names.join(', ')}`,
       );
     }
+  }
+
+  /** Frames that nobody decodes cannot get an image. */
+  #warnOfUncovered({ profile, stream }: OutboundMap, overlays: readonly OverlayRule[]): void {
+    const names = planOutput(profile, this.#tracks, this.#figures).flatMap(({ kind, source, variantName }) =>
+      kind === 'bypass' && source.type === 'video' && overlaysFor(overlays, stream, variantName).length > 0 ? [variantName] : [],
+    );
+    if (names.length === 0) return;
+    const { logger } = this.#options;
+    logger.warn({ output: stream.name, encodes: names }, `no overlay lies over ${names.join(', ')}: the video passes as it is`);
   }
 
   #drainSoon(): void {

@@ -5,8 +5,10 @@ import type { Logger } from '../util/logger.ts';
 import { messageOf } from '../util/message-of.ts';
 import type { OutboundMap } from './outbound-map.ts';
 import type { PlannedEncode } from './output-profile.ts';
+import type { OverlayRule } from './overlay-files.ts';
+import { overlaysFor } from './overlay-map.ts';
 import type { StreamAddress } from './stream-address.ts';
-import type { EncodeRequest, TranscodeListener, Transcoder, TranscodeSession } from './transcoding.ts';
+import type { EncodeRequest, OverlayRequest, TranscodeListener, Transcoder, TranscodeSession } from './transcoding.ts';
 
 /** Many viewers may ask for a keyframe at once: the encoder is asked no more often than this. */
 const KEYFRAME_REQUEST_INTERVAL_MS = 500;
@@ -35,6 +37,8 @@ interface Encode {
 
 interface JobOptions extends StreamAddress {
   readonly decodes: DecodeSettings;
+  /** Images over the frames of encodes. */
+  readonly overlays: readonly OverlayRule[];
   readonly transcoder: Transcoder;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -73,7 +77,7 @@ export class TranscodeJob {
    * whose source is bypassed for the first time begins anew with the keyframes of that.
    */
   follow(maps: readonly OutboundMap[], tracks: readonly Track[]): void {
-    const wanted = wantedBy(maps);
+    const wanted = wantedBy(maps, this.#options.overlays);
     const ids = new Map<string, number>();
     const realigned = new Set(maps.flatMap((map) => map.bypassedVideos).filter((id) => !this.#bypassed.has(id)));
     for (const id of realigned) this.#bypassed.add(id);
@@ -91,8 +95,8 @@ export class TranscodeJob {
     }
     if (wanted.size > 0) {
       const encodes = new Map<string, Encode>();
-      for (const [fingerprint, { planned, targets }] of wanted) {
-        const request = requestOf(planned, ids.get(fingerprint) ?? this.#newId(), targets[0]?.map.trackId(planned.key));
+      for (const [fingerprint, { planned, overlays, targets }] of wanted) {
+        const request = requestOf({ planned, overlays }, ids.get(fingerprint) ?? this.#newId(), targets[0]?.map.trackId(planned.key));
         encodes.set(fingerprint, { request, targets, keyframeAskedAt: Number.NEGATIVE_INFINITY });
       }
       this.#open(encodes);
@@ -174,14 +178,21 @@ export class TranscodeJob {
   }
 }
 
-function wantedBy(maps: readonly OutboundMap[]): Map<string, { readonly planned: PlannedEncode; readonly targets: Target[] }> {
-  const wanted = new Map<string, { readonly planned: PlannedEncode; readonly targets: Target[] }>();
+/** What is encoded how. */
+interface WantedEncode {
+  readonly planned: PlannedEncode;
+  readonly overlays: readonly OverlayRequest[];
+}
+
+function wantedBy(maps: readonly OutboundMap[], rules: readonly OverlayRule[]): Map<string, WantedEncode & { readonly targets: Target[] }> {
+  const wanted = new Map<string, WantedEncode & { readonly targets: Target[] }>();
   for (const map of maps) {
     for (const planned of map.encodes) {
-      const fingerprint = fingerprintOf(planned);
+      const overlays = planned.kind === 'video' ? overlaysFor(rules, map.stream, planned.variantName) : [];
+      const fingerprint = fingerprintOf({ planned, overlays });
       const known = wanted.get(fingerprint);
       const target = { map, key: planned.key };
-      if (known === undefined) wanted.set(fingerprint, { planned, targets: [target] });
+      if (known === undefined) wanted.set(fingerprint, { planned, overlays, targets: [target] });
       else known.targets.push(target);
     }
   }
@@ -191,17 +202,18 @@ function wantedBy(maps: readonly OutboundMap[]): Map<string, { readonly planned:
 const NONE: readonly Target[] = [];
 
 /** Equal for encodes that give the same packets: names and the rules for bypassing do not matter. */
-function fingerprintOf({ kind, source, encode }: PlannedEncode): string {
+function fingerprintOf({ planned: { kind, source, encode }, overlays }: WantedEncode): string {
   const { name: _name, bypassIfMatch: _rule, ...settings } = encode;
   const members = Object.entries(settings).sort(([a], [b]) => (a < b ? -1 : 1));
-  return JSON.stringify([kind, source.id, members]);
+  const images = overlays.map(({ imageId, left, top, width, height, opacity }) => [imageId, left, top, width, height, opacity]);
+  return JSON.stringify([kind, source.id, members, images]);
 }
 
-function requestOf(planned: PlannedEncode, id: number, trackId: number | undefined): EncodeRequest {
+function requestOf({ planned, overlays }: WantedEncode, id: number, trackId: number | undefined): EncodeRequest {
   const common = { id, sourceId: planned.source.id, ...(trackId !== undefined && { trackId }) };
   switch (planned.kind) {
     case 'video':
-      return { ...common, type: 'video', encode: planned.encode };
+      return { ...common, type: 'video', encode: planned.encode, ...(overlays.length > 0 && { overlays }) };
     case 'audio':
       return { ...common, type: 'audio', encode: planned.encode };
     case 'image':

@@ -4,6 +4,36 @@ import type { Packet } from '../media/packet.ts';
 import type { Track } from '../media/track.ts';
 import type { StreamAddress } from './stream-address.ts';
 
+/** Where an image lies on a frame: sums over `overlayNames`, pixels from the upper left. */
+export interface OverlayPlace {
+  readonly left: string;
+  readonly top: string;
+  readonly width: string;
+  readonly height: string;
+  /** From 0, which is not to be seen, to 1. */
+  readonly opacity: number;
+}
+
+/** A PNG or JPEG over the frames of an encode. */
+export interface OverlayRequest extends OverlayPlace {
+  /** For the log. */
+  readonly url: string;
+  readonly image: Uint8Array;
+  /** Equal for equal images. */
+  readonly imageId: string;
+}
+
+/** A size in pixels. */
+export interface PixelSize {
+  readonly width: number;
+  readonly height: number;
+}
+
+/** The names in the sums of an `OverlayPlace`: of the frame, and of the image as it is (for its size) or as it will be (for its place). */
+export function overlayNames(frame: PixelSize, image: PixelSize): Record<string, number> {
+  return { MAIN_W: frame.width, MAIN_H: frame.height, OVERLAY_W: image.width, OVERLAY_H: image.height };
+}
+
 /** One encode to make of one inbound track. */
 export type EncodeRequest = {
   /** Number of the encode, unique within its job; packets and tracks come back under it. */
@@ -13,7 +43,12 @@ export type EncodeRequest = {
   /** Id of the first outbound track that is made of it: its queue is called after that. Default: `id`. */
   readonly trackId?: number;
 } & (
-  | { readonly type: 'video'; readonly encode: EncodeVideoConfig }
+  | {
+      readonly type: 'video';
+      readonly encode: EncodeVideoConfig;
+      /** From below to above; none when absent. */
+      readonly overlays?: readonly OverlayRequest[];
+    }
   | { readonly type: 'audio'; readonly encode: EncodeAudioConfig }
   | { readonly type: 'image'; readonly encode: EncodeImageConfig }
 );

@@ -21,10 +21,20 @@ interface Parts {
   readonly managers?: string;
   readonly providers?: string;
   readonly publishers?: string;
+  readonly profiles?: string;
 }
 
-/** Every part on a line of its own: 3 ip, 4 storage, 5 bind, 6 managers, 9 host, 11 providers, 12 publishers. */
-function load({ ip = '<IP>*</IP>', bind = '', storage = '', host = '', managers = '', providers = '', publishers = '' }: Parts) {
+/** Every part on a line of its own: 3 ip, 4 storage, 5 bind, 6 managers, 9 host, 11 providers, 12 publishers, 13 output profiles. */
+function load({
+  ip = '<IP>*</IP>',
+  bind = '',
+  storage = '',
+  host = '',
+  managers = '',
+  providers = '',
+  publishers = '',
+  profiles = '',
+}: Parts) {
   const xml = `<Server version="8">
 <Type>origin</Type>
 ${ip}
@@ -37,6 +47,7 @@ ${storage}
 <Applications><Application><Name>a</Name><Type>live</Type>
 <Providers>${providers}</Providers>
 <Publishers>${publishers}</Publishers>
+<OutputProfiles>${profiles}</OutputProfiles>
 </Application></Applications>
 </VirtualHost></VirtualHosts>
 </Server>`;
@@ -142,6 +153,33 @@ test('media and map files that are not there are told, and so are paths that wil
   const root = found({ publishers, storage: parts.storage });
   expect(root).toEqual([`warn: ${pub}/FILE/RootPath: "/out" ${outside}`]);
   expect(found({ publishers: publishers.replace('/out', join(folder, 'state/recordings/out')), storage: parts.storage })).toEqual([]);
+});
+
+test('overlay maps that cannot be used are told, and so are images of theirs', () => {
+  const profiles = (path: string) => `<MediaOptions><Overlays><Enable>true</Enable>${path}</Overlays></MediaOptions>`;
+  const at = 'warn: S.xml:13: Server/VirtualHosts/VirtualHost/Applications/Application/OutputProfiles/MediaOptions/Overlays';
+  expect(found({ profiles: profiles('') })).toEqual([`${at}: overlays are on, but Path names no map file`]);
+  const map = join(folder, 'overlays.xml');
+  const parts = { profiles: profiles(`<Path>${map}</Path>`) };
+  expect(found(parts)).toEqual([expect.stringContaining(`${at}/Path: the overlay map cannot be used: ENOENT`)]);
+  const write = (overlays: string): void => {
+    const entry = `<OverlayInfo><Enable>true</Enable><OutputStreamName>*</OutputStreamName>${overlays}</OverlayInfo>`;
+    writeFileSync(map, `<OverlayMap>${entry}</OverlayMap>`);
+  };
+  write('<Overlay><Url>logo.png</Url><Left>LEFT</Left></Overlay>');
+  expect(found(parts)).toEqual([
+    expect.stringContaining(`${at}/Path: the overlay map cannot be used: /overlays.xml:1: OverlayInfo/Overlay/Left has "LEFT"`),
+  ]);
+  write(['logo.png', 'gone.png', 'http://192.0.2.1/a.png'].map((url) => `<Overlay><Url>${url}</Url></Overlay>`).join(''));
+  writeFileSync(join(folder, 'logo.png'), '');
+  expect(found(parts)).toEqual([
+    expect.stringContaining(`${at}/Path: the overlay 'gone.png' of /overlays.xml cannot be used: ENOENT`),
+    expect.stringContaining(`${at}/Path: the overlay 'http://192.0.2.1/a.png' of /overlays.xml cannot be used: only files are taken`),
+  ]);
+  const storage = '<Storage><AllowedRoots><Path>recordings</Path></AllowedRoots></Storage>';
+  expect(found({ ...parts, storage })).toEqual([
+    expect.stringContaining('is outside of the folders that Server/Storage/AllowedRoots allows'),
+  ]);
 });
 
 test('certificates that are missing, broken or of another key are told; that of the API is needed', () => {

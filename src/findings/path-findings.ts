@@ -1,11 +1,13 @@
 /** Files and folders of the configuration that are not there, cannot be used or are not allowed. */
 import { readFileSync, statSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import type { ApplicationConfig, LoadedServer, Place, TlsConfig } from '../config/index.ts';
-import { writingFolders } from '../config/server-config.ts';
+import { readingFolders, writingFolders } from '../config/server-config.ts';
+import { overlayPath } from '../core/overlay-files.ts';
+import { parseOverlayMap } from '../core/overlay-map.ts';
 import { CertificateFault, type CertificateFile, certificateOf } from '../delivery/tls/certificate-files.ts';
 import { RecordPlace } from '../services/record/record-place.ts';
-import { PathRefused } from '../util/allowed-folders.ts';
+import { type AllowedFolders, PathRefused } from '../util/allowed-folders.ts';
 import { messageOf } from '../util/message-of.ts';
 
 type Found = Place & { readonly message: string };
@@ -14,6 +16,7 @@ type PlaceOf = LoadedServer['placeOf'];
 /** What the server would start with, but not work with as it is meant. */
 export function pathFindings({ config, placeOf }: LoadedServer, stateFolder: string): Found[] {
   const writing = writingFolders(config, stateFolder);
+  const reading = readingFolders(config, stateFolder);
   const found: Found[] = [];
   for (const { applications } of config.virtualHosts) {
     for (const application of applications) {
@@ -44,7 +47,7 @@ export function pathFindings({ config, placeOf }: LoadedServer, stateFolder: str
         }
       }
       if (providers.file !== undefined) found.push(...mediaFindings(providers.file, placeOf));
-      found.push(...mapFindings(application, placeOf));
+      found.push(...mapFindings(application, placeOf), ...overlayFindings(application, reading, placeOf));
     }
   }
   return found;
@@ -99,6 +102,35 @@ function mapFindings({ publishers }: ApplicationConfig, placeOf: PlaceOf): Found
     const wrong = faultOfFile(map.path);
     return wrong === null ? [] : [{ ...placeOf(map, 'path'), message: `the map file cannot be read: ${wrong}` }];
   });
+}
+
+/** The map of overlays is read with each stream, which goes on without what is wrong in it. */
+function overlayFindings({ outputProfiles }: ApplicationConfig, reading: AllowedFolders, placeOf: PlaceOf): Found[] {
+  const { overlays } = outputProfiles?.mediaOptions ?? {};
+  if (overlays?.enable !== true) return [];
+  const { path } = overlays;
+  if (path === undefined || path === '') return [{ ...placeOf(overlays, ''), message: 'overlays are on, but Path names no map file' }];
+  const at = placeOf(overlays, 'path');
+  try {
+    reading.check(path);
+    const urls = new Set(parseOverlayMap(readFileSync(path, 'utf8'), path).flatMap((entry) => entry.overlays.map(({ url }) => url)));
+    return [...urls].flatMap((url) => {
+      const wrong = faultOfImage(url, path, reading);
+      return wrong === null ? [] : [{ ...at, message: `the overlay '${url}' of ${path} cannot be used: ${wrong}` }];
+    });
+  } catch (error) {
+    return [{ ...at, message: `the overlay map cannot be used: ${messageOf(error)}` }];
+  }
+}
+
+function faultOfImage(url: string, map: string, reading: AllowedFolders): string | null {
+  try {
+    const path = overlayPath(url, dirname(map));
+    reading.check(path);
+    return faultOfFile(path);
+  } catch (error) {
+    return messageOf(error);
+  }
 }
 
 function faultOfFile(path: string): string | null {

@@ -1,6 +1,6 @@
 /** The rare messages between the server and a transcoder process: JSON, where packets are binary. */
 import type { SourceAudioTrack, SourceVideoTrack } from '../core/ingest.ts';
-import type { EncodeRequest } from '../core/transcoding.ts';
+import type { EncodeRequest, OverlayRequest } from '../core/transcoding.ts';
 import type { AudioCodec, VideoCodec } from '../media/codec.ts';
 import type { Timebase } from '../media/timebase.ts';
 import type { AudioTrack, VideoTrack } from '../media/track.ts';
@@ -13,9 +13,18 @@ export interface HardwareChoice {
   readonly modules: string;
 }
 
+type VideoRequest = Extract<EncodeRequest, { type: 'video' }>;
+
+/** An encode whose images are elsewhere in the message. */
+export type EncodeMessage =
+  | Exclude<EncodeRequest, { type: 'video' }>
+  | (Omit<VideoRequest, 'overlays'> & { readonly overlays?: readonly Omit<OverlayRequest, 'image'>[] });
+
 /** OPEN. */
 export interface OpenMessage {
-  readonly encodes: readonly EncodeRequest[];
+  readonly encodes: readonly EncodeMessage[];
+  /** Of the overlays, in base64, by their ids: renditions of a stream have the same ones. */
+  readonly images: Readonly<Record<string, string>>;
   readonly decoderThreads: number;
   /** Inbound video tracks whose keyframes their encodes follow. */
   readonly bypassedSources: readonly number[];
@@ -102,6 +111,35 @@ export interface StatusMessage {
   readonly encoders: Readonly<Record<string, number>>;
   readonly decoders: Readonly<Record<string, number>>;
   readonly queues: readonly ChildQueue[];
+}
+
+/** Encodes as OPEN has them. */
+export function encodeMessages(encodes: readonly EncodeRequest[]): Pick<OpenMessage, 'encodes' | 'images'> {
+  const images: Record<string, string> = {};
+  const messages = encodes.map((request): EncodeMessage => {
+    if (request.type !== 'video' || request.overlays === undefined) return request;
+    const overlays = request.overlays.map(({ image, ...overlay }) => {
+      images[overlay.imageId] ??= Buffer.from(image).toString('base64');
+      return overlay;
+    });
+    return { ...request, overlays };
+  });
+  return { encodes: messages, images };
+}
+
+/** Undoes `encodeMessages`. */
+export function encodeRequests({ encodes, images }: Pick<OpenMessage, 'encodes' | 'images'>): EncodeRequest[] {
+  const read = new Map(Object.entries(images).map(([id, image]) => [id, new Uint8Array(Buffer.from(image, 'base64'))]));
+  return encodes.map((message): EncodeRequest => {
+    if (message.type !== 'video') return message;
+    const { overlays, ...rest } = message;
+    if (overlays === undefined) return rest;
+    return { ...rest, overlays: overlays.flatMap((overlay) => imaged(overlay, read.get(overlay.imageId))) };
+  });
+}
+
+function imaged(overlay: Omit<OverlayRequest, 'image'>, image: Uint8Array | undefined): OverlayRequest[] {
+  return image === undefined ? [] : [{ ...overlay, image }];
 }
 
 /** What the child must know of an inbound track. */

@@ -7,7 +7,7 @@ import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
 import { EncodeOutput } from './encode-output.ts';
 import type { FrameWriter } from './frame-writer.ts';
-import type { ChildQueue, FailedMessage, NoticeMessage, OpenMessage } from './messages.ts';
+import { type ChildQueue, encodeMessages, type FailedMessage, type NoticeMessage, type OpenMessage } from './messages.ts';
 import { DECODER_THRESHOLD, SourceFeed } from './source-feed.ts';
 import { FrameFlag, type FrameHeader, FrameType } from './wire.ts';
 
@@ -103,7 +103,7 @@ export class SupervisedJob implements TranscodeSession {
     const { job, clock } = this.#options;
     this.#writer = writer;
     const open: OpenMessage = {
-      encodes: [...this.#outputs.values()].filter(({ failed }) => !failed).map(({ request }) => request),
+      ...encodeMessages([...this.#outputs.values()].filter(({ failed }) => !failed).map(({ request }) => request)),
       decoderThreads: job.decoderThreads,
       bypassedSources: job.bypassedSources ?? [],
       hardware: job.hardware ?? NO_HARDWARE,

@@ -58,10 +58,10 @@ test('neither check nor start pass over a protection that is not built', async (
 });
 
 test('check and the log tell what is configured in vain, of an application made through the API too', async () => {
-  const overlays = '<OutputProfiles><MediaOptions><Overlays><Enable>true</Enable></Overlays></MediaOptions></OutputProfiles>';
-  const file = configFile(GOOD.replace('<Type>live</Type>', `<Type>live</Type>${overlays}`));
+  const persistent = '<PersistentStreams><Stream><Name>a</Name></Stream></PersistentStreams>';
+  const file = configFile(GOOD.replace('<Type>live</Type>', `<Type>live</Type>${persistent}`));
   const { code, stdout } = await runCommand(['check', '--config', file]);
-  expect(stdout).toContain("application 'default/app': OutputProfiles/MediaOptions/Overlays is not built yet: frames are as they come");
+  expect(stdout).toContain("application 'default/app': PersistentStreams is not built yet");
   expect(code).toBe(0);
   const server = await start();
   await server.api.create('/v1/vhosts', [{ name: 'made', host: { names: ['made.test'] } }]);

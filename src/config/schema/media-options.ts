@@ -54,14 +54,10 @@ export type SubtitlesConfig = Static<typeof SubtitlesSchema>;
 export const MediaOptionsSchema = object('Subtitles and overlays', {
   subtitles: optional(SubtitlesSchema),
   overlays: optional(
-    object(
-      `Images laid over the video: ${NO_EFFECT}`,
-      {
-        enable: boolean('Turns them on', { default: false }),
-        path: optional(path('The map file')),
-      },
-      unbuilt('frames are as they come'),
-    ),
+    object('Images laid over the video that is encoded', {
+      enable: boolean('Turns them on', { default: false }),
+      path: optional(path('The map file: which images lie over the video of which streams')),
+    }),
   ),
 });
 /** The typed form of `<MediaOptions>`; what is undefined is off. */

@@ -9,21 +9,15 @@ export interface StreamMapEntry {
   readonly streamName: string;
 }
 
-/** One enabled entry while it is read. */
-export class MapElement {
-  readonly streamName: string;
-  readonly variantNames: readonly string[];
+/** An element of a map while it is read. */
+export class MapPart {
   readonly #element: XmlElement;
+  /** For people: with the elements around it. */
+  readonly #path: string;
 
-  /** Throws `ConfigError` when no stream is named. */
-  constructor(element: XmlElement) {
+  constructor(element: XmlElement, path: string) {
     this.#element = element;
-    this.streamName = this.text('StreamName');
-    if (this.streamName === '') throw this.fault('StreamName', 'is missing');
-    this.variantNames = this.text('VariantNames')
-      .split(',')
-      .map((name) => name.trim())
-      .filter((name) => name !== '');
+    this.#path = path;
   }
 
   /** Trimmed text of a child; empty for none. */
@@ -31,23 +25,46 @@ export class MapElement {
     return textOf(this.#element, name);
   }
 
+  /** All children of this name. */
+  parts(name: string): MapPart[] {
+    const found = this.#element.children.filter((child) => child.name === name);
+    return found.map((child) => new MapPart(child, `${this.#path}/${name}`));
+  }
+
   /** What is wrong with a child, with its place. */
   fault(name: string, what: string): ConfigError {
-    return faultOf(this.#element, `${this.#element.name}/${name} ${what}`);
+    return faultOf(this.#element, `${this.#path}/${name} ${what}`);
+  }
+}
+
+/** One enabled entry while it is read. */
+export class MapElement extends MapPart {
+  readonly streamName: string;
+  readonly variantNames: readonly string[];
+
+  /** `nameElement` names the streams. Throws `ConfigError` when no stream is named. */
+  constructor(element: XmlElement, nameElement = 'StreamName') {
+    super(element, element.name);
+    this.streamName = this.text(nameElement);
+    if (this.streamName === '') throw this.fault(nameElement, 'is missing');
+    this.variantNames = this.text('VariantNames')
+      .split(',')
+      .map((name) => name.trim())
+      .filter((name) => name !== '');
   }
 }
 
 /** The entries `root`/`item` of a file that are enabled, each as `read` takes it. Throws `ConfigError` with the line at fault. */
 export function readStreamMap<Entry extends StreamMapEntry>(
   source: { readonly xml: string; readonly file: string },
-  names: { readonly root: string; readonly item: string },
+  names: { readonly root: string; readonly item: string; readonly streamName?: string },
   read: (entry: MapElement) => Entry,
 ): Entry[] {
   const root = parseXml(source.xml, source.file);
   if (root.name !== names.root) throw faultOf(root, `the root element must be ${names.root}, but is ${root.name}`);
   return root.children
     .filter((element) => element.name === names.item && textOf(element, 'Enable').toLowerCase() === 'true')
-    .map((element) => read(new MapElement(element)));
+    .map((element) => read(new MapElement(element, names.streamName)));
 }
 
 /** The entries that name an outbound stream. */

@@ -1,6 +1,6 @@
 /** The encodes of one inbound stream inside a transcoder process. */
 import type { EncodeVideoConfig } from '../../config/index.ts';
-import type { ChildQueue, OpenMessage, SourceMessage } from '../messages.ts';
+import { type ChildQueue, encodeRequests, type OpenMessage, type SourceMessage } from '../messages.ts';
 import type { AudioEncode } from './audio-output.ts';
 import { AudioPipeline } from './audio-pipeline.ts';
 import { imageEncode } from './image-encode.ts';
@@ -14,8 +14,9 @@ export class ChildJob {
   readonly #pipelines = new Map<number, Pipeline>();
   readonly #byEncode = new Map<number, Pipeline>();
 
-  constructor(id: number, { encodes, bypassedSources }: OpenMessage, tools: PipelineTools) {
+  constructor(id: number, { bypassedSources, ...message }: OpenMessage, tools: PipelineTools) {
     this.#id = id;
+    const encodes = encodeRequests(message);
     for (const sourceId of new Set(encodes.map((encode) => encode.sourceId))) {
       const mine = encodes.filter((encode) => encode.sourceId === sourceId);
       const audios: AudioEncode[] = [];

@@ -22,6 +22,7 @@ export function imageEncode(request: ImageRequest, tools: PipelineTools): Pictur
     framerate: config.framerate,
     skipFrames: config.skipFrames > 0 ? config.skipFrames : -1,
     constant: false,
+    overlays: [],
     ...picturePlan(config, trackId, tools),
     keyframePlan: () => null,
     open: (format, framerate) => {

@@ -1,3 +1,4 @@
+import type { OverlayRequest } from '../../core/transcoding.ts';
 import { messageOf } from '../../util/message-of.ts';
 import type { TrackMessage } from '../messages.ts';
 import { closeEncoder, type OpenEncoder } from './encoder-opening.ts';
@@ -5,10 +6,12 @@ import type { EncodedData } from './engine/encoder.ts';
 import { FilterChain } from './engine/filter-chain.ts';
 import { hasPixelFormat, type PictureFormat, pictureFormat, samePictureFormat, stampFrame } from './engine/frame-properties.ts';
 import { EngineError, type RawFrame } from './engine/library.ts';
+import type { OverlayChain } from './engine/overlay-chain.ts';
 import { FrameQueue } from './frame-queue.ts';
 import { FrameSelector } from './frame-selector.ts';
 import type { KeyframePlan } from './keyframe-schedule.ts';
 import { KeyframeSchedule } from './keyframe-schedule.ts';
+import { openOverlays } from './overlay-stage.ts';
 import type { PictureNode } from './picture-scaler.ts';
 import type { PipelineTools } from './pipeline.ts';
 
@@ -38,6 +41,8 @@ export interface PictureEncode {
   readonly pixelFormat: string;
   /** Last part of the queue's URN. */
   readonly role: string;
+  /** Images over the frames, from below to above. */
+  readonly overlays: readonly OverlayRequest[];
   /** Null for images, which all are keyframes. */
   keyframePlan(framerate: number): KeyframePlan | null;
   /** Throws EngineError. */
@@ -65,6 +70,8 @@ export class PictureOutput {
   #last: RawFrame | null = null;
   #opened: OpenEncoder | null = null;
   #format: PictureFormat | null = null;
+  /** Null where nothing lies over the frames. */
+  #overlays: OverlayChain | null = null;
   #pixelFormat: string;
   #duration = 0;
   #lastDts = Number.NEGATIVE_INFINITY;
@@ -176,6 +183,7 @@ export class PictureOutput {
 
   async #encode({ frame, pts, duration, keyframe }: Waiting): Promise<void> {
     let converted: RawFrame | null = null;
+    let covered: RawFrame | null = null;
     try {
       const format = pictureFormat(frame);
       // The pixel format is the choice of the encoder, not a change of the source.
@@ -186,7 +194,8 @@ export class PictureOutput {
       }
       this.#duration = duration;
       if (!hasPixelFormat(frame, this.#pixelFormat)) converted = await this.#convert(frame, format);
-      const picture = converted ?? frame;
+      covered = await this.#cover(converted ?? frame, pts, fresh);
+      const picture = covered ?? converted ?? frame;
       stampFrame(picture, pts, keyframe || fresh || this.#schedule === null);
       await this.#opened?.encoder.encode(picture, this.#emit);
       this.#failures = 0;
@@ -196,7 +205,22 @@ export class PictureOutput {
       if (this.#failures >= MAX_FAILURES) this.fail(error);
     } finally {
       if (converted !== null) this.#tools.pool.give(converted);
+      if (covered !== null) this.#tools.pool.give(covered);
     }
+  }
+
+  /** The frame with the images over it; null where there are none. `fresh`: frames have another form than before. Throws EngineError. */
+  async #cover(frame: RawFrame, pts: number, fresh: boolean): Promise<RawFrame | null> {
+    const { overlays } = this.encode;
+    if (overlays.length === 0) return null;
+    if (fresh) {
+      const { pool, sink } = this.#tools;
+      const warn = (message: string): void => sink.notice('warn', message);
+      this.#overlays = await openOverlays({ overlays, format: pictureFormat(frame), pixelFormat: this.#pixelFormat, pool, warn });
+    }
+    if (this.#overlays === null) return null;
+    stampFrame(frame, pts, false);
+    return await this.#overlays.run(frame);
   }
 
   /** A frame that was on its way when another encoder opened than it was made for, in what that one takes. Throws EngineError. */
@@ -225,6 +249,8 @@ export class PictureOutput {
 
   #closeEncoder(): void {
     if (this.#opened !== null) closeEncoder(this.#tools, this.#opened);
+    this.#overlays?.close();
+    this.#overlays = null;
     this.#opened = null;
     this.#format = null;
   }

@@ -31,6 +31,7 @@ export function videoEncode(request: VideoRequest, followSource: boolean, tools:
     framerate: config.framerate,
     skipFrames: config.skipFrames,
     constant: true,
+    overlays: request.overlays ?? [],
     ...picturePlan(config, trackId, tools),
     keyframePlan: (framerate) => ({ interval: keyframeInterval(config, framerate), followSource }),
     open: (format, framerate) => {

@@ -4,6 +4,9 @@ import type { FramePool } from './frame-pool.ts';
 import type { PictureFormat, SampleFormat } from './frame-properties.ts';
 import { AGAIN, check, EngineError, type RawFrame } from './library.ts';
 
+/** Lines from which on video that does not tell its colours is taken for BT.709. */
+const HD = 720;
+
 /** A chain of filters with one way in and one way out. */
 export class FilterChain {
   readonly #graph = new FilterGraph();
@@ -42,6 +45,26 @@ export class FilterChain {
       'settb=1/90000',
     ];
     return new FilterChain(`buffer@in=${pictureInput(from)},${steps.join(',')},buffersink@out`, options);
+  }
+
+  /** An image becomes `width`×`height`, as transparent as `opacity` (0 to 1) makes it, in the colours of frames of the form `over`. */
+  static forOverlay(
+    from: PictureFormat,
+    to: { width: number; height: number; opacity: number; over: PictureFormat },
+    pool: FramePool,
+  ): FilterChain {
+    const { over } = to;
+    const matrix =
+      over.colorSpace === C.AVCOL_SPC_BT709 || (over.colorSpace === C.AVCOL_SPC_UNSPECIFIED && over.height >= HD) ? 'bt709' : 'bt601';
+    const range = over.colorRange === C.AVCOL_RANGE_JPEG ? 'pc' : 'tv';
+    const steps = [
+      `scale=${to.width}:${to.height}:flags=bicubic`,
+      `format=rgba`,
+      `colorchannelmixer=aa=${to.opacity}`,
+      `scale=out_color_matrix=${matrix}:out_range=${range}`,
+      'format=yuva420p',
+    ];
+    return new FilterChain(`buffer@in=${pictureInput(from)},${steps.join(',')},buffersink@out`, { pool, offThread: true, threads: 1 });
   }
 
   /**
@@ -130,7 +153,8 @@ export class FilterChain {
   }
 }
 
-function pictureInput(from: PictureFormat): string {
+/** The arguments of a filter that frames of this form are put into. */
+export function pictureInput(from: PictureFormat): string {
   return [
     `video_size=${from.width}x${from.height}`,
     `pix_fmt=${from.pixelFormat}`,

@@ -1,0 +1,107 @@
+import { createHash } from 'node:crypto';
+import { open } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type AllowedFolders, PathRefused } from '../util/allowed-folders.ts';
+import type { Logger } from '../util/logger.ts';
+import { messageOf } from '../util/message-of.ts';
+import { type MappedOverlay, type OverlayMapEntry, parseOverlayMap } from './overlay-map.ts';
+import type { OverlayRequest } from './transcoding.ts';
+
+/** An entry with its images. */
+export type OverlayRule = OverlayMapEntry<OverlayRequest>;
+
+const MAX_MAP_BYTES = 1_048_576;
+const MAX_IMAGE_BYTES = 8 * 1024 * 1024;
+/** Of all images of a map: they wait in memory while a stream has them. */
+const MAX_IMAGES_BYTES = 16 * 1024 * 1024;
+const PNG = [0x89, 0x50, 0x4e, 0x47];
+const JPEG = [0xff, 0xd8, 0xff];
+const SCHEME = /^[a-z][a-z0-9+.-]*:\/\//i;
+
+/**
+ * The map at `path` and its images, as they are now. Never rejects: what cannot be used is left out, and the log says so. Both must lie in the
+ * folders that files may be read from.
+ */
+export async function readOverlays(path: string, reading: AllowedFolders, logger: Logger): Promise<readonly OverlayRule[]> {
+  let entries: readonly OverlayMapEntry[];
+  try {
+    await reading.checkLinks(path);
+    entries = parseOverlayMap((await readWhole(path, MAX_MAP_BYTES)).toString('utf8'), path);
+  } catch (error) {
+    logger.error({ err: error, map: path }, `overlay map cannot be used, the stream goes on without: ${messageOf(error)}`);
+    return [];
+  }
+  const images = new Images(path, reading, logger);
+  const rules: OverlayRule[] = [];
+  for (const entry of entries) {
+    const overlays: OverlayRequest[] = [];
+    for (const overlay of entry.overlays) {
+      const read = await images.read(overlay);
+      if (read !== null) overlays.push(read);
+    }
+    rules.push({ ...entry, overlays });
+  }
+  return rules;
+}
+
+/** Each image of a map is read once. */
+class Images {
+  readonly #folder: string;
+  readonly #reading: AllowedFolders;
+  readonly #logger: Logger;
+  readonly #known = new Map<string, Pick<OverlayRequest, 'image' | 'imageId'> | null>();
+  #bytes = 0;
+
+  constructor(map: string, reading: AllowedFolders, logger: Logger) {
+    this.#folder = dirname(map);
+    this.#reading = reading;
+    this.#logger = logger;
+  }
+
+  async read(overlay: MappedOverlay): Promise<OverlayRequest | null> {
+    const { url } = overlay;
+    let image = this.#known.get(url);
+    if (image === undefined) {
+      image = await this.#open(url).catch((error: unknown) => {
+        this.#logger.error({ err: error, url }, `the overlay '${url}' cannot be used, the stream goes on without: ${messageOf(error)}`);
+        return null;
+      });
+      this.#known.set(url, image);
+    }
+    return image === null ? null : { ...overlay, ...image };
+  }
+
+  async #open(url: string): Promise<Pick<OverlayRequest, 'image' | 'imageId'>> {
+    const path = overlayPath(url, this.#folder);
+    await this.#reading.checkLinks(path);
+    const image = await readWhole(path, Math.min(MAX_IMAGE_BYTES, MAX_IMAGES_BYTES - this.#bytes));
+    this.#bytes += image.length;
+    if (![PNG, JPEG].some((magic) => magic.every((byte, at) => image[at] === byte))) throw new Error('it is neither PNG nor JPEG');
+    return { image, imageId: createHash('sha256').update(image).digest('hex') };
+  }
+}
+
+/** The file that the URL of an image means; names without a scheme count from the folder of the map. Throws for what is no file. */
+export function overlayPath(url: string, folder: string): string {
+  if (!SCHEME.test(url)) return resolve(folder, url);
+  if (!/^file:/i.test(url)) throw new Error('only files are taken: file:///PATH, or a path from the folder of the map');
+  try {
+    return fileURLToPath(url);
+  } catch (error) {
+    throw new PathRefused(`${JSON.stringify(url)} is no path: ${messageOf(error)}`);
+  }
+}
+
+/** Rejects when the file is larger than `limit`, or none. */
+async function readWhole(path: string, limit: number): Promise<Buffer> {
+  const handle = await open(path);
+  try {
+    const status = await handle.stat();
+    if (!status.isFile()) throw new Error(`${path} is no file`);
+    if (status.size > limit) throw new Error(`${path} has ${status.size} bytes, at most ${limit} are taken`);
+    return await handle.readFile();
+  } finally {
+    await handle.close();
+  }
+}

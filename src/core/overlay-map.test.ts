@@ -1,0 +1,133 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
+import { AllowedFolders } from '../util/allowed-folders.ts';
+import { readOverlays } from './overlay-files.ts';
+import { overlaysFor, parseOverlayMap } from './overlay-map.ts';
+
+const STREAM = { name: 'cam_high', sourceName: 'cam' };
+const NAME = '<Enable>true</Enable><OutputStreamName>cam*</OutputStreamName>';
+const LOGO = '<Url>logo.png</Url>';
+
+function map(...entries: readonly string[]): string {
+  return `<OverlayMap>\n${entries.map((entry) => `<OverlayInfo>${entry}</OverlayInfo>`).join('\n')}\n</OverlayMap>`;
+}
+
+describe('an overlay map', () => {
+  it('says which images lie where', () => {
+    const place = '<Left>MAIN_W-OVERLAY_W</Left><Top>10</Top><Width>64</Width><Height>MAIN_H / 4</Height><Opacity>50</Opacity>';
+    const entries = parseOverlayMap(
+      map(`${NAME}<VariantNames>*_1080p, low</VariantNames><Overlay>${LOGO}${place}</Overlay><Overlay>${LOGO}</Overlay>`),
+      'm',
+    );
+    expect(entries).toEqual([
+      {
+        streamName: 'cam*',
+        variantNames: ['*_1080p', 'low'],
+        overlays: [
+          { url: 'logo.png', left: 'MAIN_W-OVERLAY_W', top: '10', width: '64', height: 'MAIN_H / 4', opacity: 0.5 },
+          { url: 'logo.png', left: '0', top: '0', width: '100', height: '100', opacity: 1 },
+        ],
+      },
+    ]);
+  });
+
+  it.each([
+    [STREAM, 'a_1080p', 2],
+    [STREAM, 'low', 2],
+    [STREAM, 'high', 1],
+    [{ ...STREAM, name: 'other' }, 'low', 0],
+  ])('%j with the encode %s gets %i images', (stream, variantName, count) => {
+    const entries = parseOverlayMap(
+      map(
+        `${NAME}<VariantNames>*_1080p,low</VariantNames><Overlay>${LOGO}</Overlay>`,
+        `${NAME}<Overlay>${LOGO}</Overlay>`,
+        `<Enable>false</Enable><OutputStreamName>*</OutputStreamName><Overlay>${LOGO}</Overlay>`,
+      ),
+      'm',
+    );
+    expect(overlaysFor(entries, stream, variantName).length).toBe(count);
+  });
+
+  it.each([
+    [map('<Enable>true</Enable>'), 'm:2: OverlayInfo/OutputStreamName is missing'],
+    [map(`${NAME}<Overlay></Overlay>`), 'm:2: OverlayInfo/Overlay/Url is missing'],
+    [map(`${NAME}<Overlay>${LOGO}<Opacity>101</Opacity></Overlay>`), 'Opacity must be a number from 0 to 100, but is "101"'],
+    [map(`${NAME}<Overlay>${LOGO}<Left>WIDTH</Left></Overlay>`), 'OverlayInfo/Overlay/Left has "WIDTH", but knows MAIN_W'],
+    [map(`${NAME}${`<Overlay>${LOGO}</Overlay>`.repeat(17)}`), 'is there 17 times, at most 16'],
+    ['<RecordInfo/>', 'the root element must be OverlayMap'],
+    ['<OverlayMap>', 'not well-formed'],
+  ])('%s is refused', (xml, message) => {
+    expect(() => parseOverlayMap(xml, 'm')).toThrow(message);
+  });
+});
+
+describe('the images of a map', () => {
+  const PNG = Buffer.from('89504e470d0a1a0a', 'hex');
+  let folder: string;
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'millrace-overlay-map-'));
+    mkdirSync(join(folder, 'maps'));
+    mkdirSync(join(folder, 'secret'));
+    for (const place of ['maps/a b.png', 'maps/logo.png', 'secret/logo.png']) writeFileSync(join(folder, place), PNG);
+    writeFileSync(join(folder, 'maps/text.png'), 'no picture');
+    writeFileSync(join(folder, 'maps/large.png'), Buffer.concat([PNG, Buffer.alloc(8 * 1024 * 1024)]));
+    symlinkSync(join(folder, 'secret/logo.png'), join(folder, 'maps/link.png'));
+  });
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  async function read(url: string, allowed: readonly string[] | null = null) {
+    const path = join(folder, 'maps/overlays.xml');
+    writeFileSync(path, map(`${NAME}<Overlay><Url>${url}</Url></Overlay><Overlay>${LOGO}</Overlay>`));
+    const logger = new RecordingLogger();
+    const rules = await readOverlays(path, new AllowedFolders(allowed, 'Server/Storage/AllowedRoots'), logger);
+    return { images: rules.flatMap(({ overlays }) => overlays), lines: logger.lines.map(({ message }) => message) };
+  }
+
+  it.each(['a%20b.png', 'a b.png', '../secret/logo.png', './logo.png'])('%s counts from the folder of the map', async (url) => {
+    const { images, lines } = await read(url === 'a%20b.png' ? `file://${folder}/maps/a%20b.png` : url);
+    expect(lines).toEqual([]);
+    expect(images.map(({ image }) => Buffer.from(image))).toEqual([PNG, PNG]);
+    expect(images[0]?.imageId).toBe(images[1]?.imageId);
+  });
+
+  it.each([
+    ['nothing.png', 'ENOENT'],
+    ['text.png', 'neither PNG nor JPEG'],
+    ['large.png', 'at most 8388608 are taken'],
+    ['.', 'is no file'],
+    ['http://192.0.2.1/logo.png', 'only files are taken'],
+    ['file://host/logo.png', 'is no path'],
+  ])('%s is left out and told, and the others stay', async (url, reason) => {
+    const { images, lines } = await read(url);
+    expect(images.length).toBe(1);
+    expect(lines).toEqual([expect.stringMatching(/^the overlay '.*' cannot be used, the stream goes on without: /)]);
+    expect(lines[0]).toContain(reason);
+  });
+
+  it('lie in folders that may be read from', async () => {
+    const allowed = [join(folder, 'maps')];
+    for (const url of ['../secret/logo.png', 'link.png', 'file:///etc/passwd']) {
+      const { images, lines } = await read(url, allowed);
+      expect([images.length, lines.length], url).toEqual([1, 1]);
+      expect(lines[0]).toContain('AllowedRoots');
+    }
+    const { images, lines } = await read('logo.png', [join(folder, 'secret')]);
+    expect(images).toEqual([]);
+    expect(lines[0]).toMatch(/^overlay map cannot be used, the stream goes on without: .*AllowedRoots/);
+  });
+
+  it('are none where the map cannot be read', async () => {
+    const logger = new RecordingLogger();
+    const anywhere = new AllowedFolders(null, '');
+    expect(await readOverlays(join(folder, 'none.xml'), anywhere, logger)).toEqual([]);
+    writeFileSync(join(folder, 'broken.xml'), map(`${NAME}<Overlay></Overlay>`));
+    expect(await readOverlays(join(folder, 'broken.xml'), anywhere, logger)).toEqual([]);
+    expect(logger.lines.map(({ message }) => message)).toEqual([
+      expect.stringContaining('ENOENT'),
+      expect.stringContaining('broken.xml:2: OverlayInfo/Overlay/Url is missing'),
+    ]);
+  });
+});

@@ -1,0 +1,77 @@
+import * as C from 'node-av/constants';
+import { FilterGraph } from 'node-av/lib';
+import { pictureInput } from './filter-chain.ts';
+import type { FramePool } from './frame-pool.ts';
+import { type PictureFormat, pictureFormat } from './frame-properties.ts';
+import { check, EngineError, type RawFrame } from './library.ts';
+
+/** An image that was brought to its size, and the place of its upper left corner. */
+export interface LaidImage {
+  readonly frame: RawFrame;
+  readonly x: number;
+  readonly y: number;
+}
+
+/** Lays images over frames, the later ones above the earlier ones. */
+export class OverlayChain {
+  readonly #graph = new FilterGraph();
+  readonly #source;
+  readonly #sink;
+  readonly #pool: FramePool;
+  #closed = false;
+
+  /** Frames stay in `format` and the pixel format of this name. The images may be given back afterwards. Throws EngineError. */
+  constructor(format: PictureFormat, pixelFormat: string, images: readonly LaidImage[], pool: FramePool) {
+    this.#pool = pool;
+    const graph = this.#graph;
+    graph.alloc();
+    graph.nbThreads = 1;
+    const inputs = images.map(({ frame }, index) => `buffer@image${index}=${pictureInput(pictureFormat(frame))}[image${index}]`);
+    const steps = images.map(
+      ({ x, y }, index) => `[frame${index}][image${index}]overlay=x=${x}:y=${y}:eof_action=repeat[frame${index + 1}]`,
+    );
+    const text = [
+      `buffer@in=${pictureInput(format)}[frame0]`,
+      ...inputs,
+      ...steps,
+      `[frame${images.length}]format=${pixelFormat},setsar=${format.sarNum}/${format.sarDen},buffersink@out`,
+    ].join(';');
+    try {
+      check(graph.parsePtr(text, null, null), `filters ${text}`);
+      check(graph.configSync(), `filters ${text}`);
+      const source = graph.getFilter('buffer@in');
+      const sink = graph.getFilter('buffersink@out');
+      if (source === null || sink === null) throw new EngineError(`filters ${text}: no ends`);
+      this.#source = source;
+      this.#sink = sink;
+      images.forEach(({ frame }, index) => {
+        const input = graph.getFilter(`buffer@image${index}`);
+        if (input === null) throw new EngineError(`filters ${text}: no end for an image`);
+        frame.pts = 0n;
+        check(input.buffersrcAddFrameSync(frame, C.AV_BUFFERSRC_FLAG_KEEP_REF), 'filter input');
+        // It is there for good.
+        check(input.buffersrcAddFrameSync(null), 'filter input');
+      });
+    } catch (error) {
+      graph.free();
+      throw error;
+    }
+  }
+
+  /** `frame` stays the caller's, to whom belongs what is returned. Rejects with EngineError. */
+  async run(frame: RawFrame): Promise<RawFrame> {
+    check(this.#source.buffersrcAddFrameSync(frame, C.AV_BUFFERSRC_FLAG_KEEP_REF), 'overlay input');
+    const out = this.#pool.take();
+    const code = await this.#sink.buffersinkGetFrame(out);
+    if (code < 0) this.#pool.give(out);
+    check(code, 'overlay output');
+    return out;
+  }
+
+  /** Nothing may be under way. Idempotent. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#graph.free();
+  }
+}
