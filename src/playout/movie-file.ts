@@ -24,7 +24,6 @@ const MAX_WAITING = 100_000;
 const MAX_SKIPPED = 1_000_000;
 /** The server gets its turn after so many of them. */
 const SKIPPED_AT_ONCE = 1000;
-const ENCRYPTED: readonly string[] = ['encv', 'enca'];
 const BOX_HEADER = 8;
 const LARGE_BOX_HEADER = 16;
 
@@ -217,6 +216,9 @@ async function movieOf(bytes: FileBytes): Promise<{ readonly movie: FileMovie; r
   }
   throw new ProtocolError('ISOBMFF_MOVIE', 'the file has no moov: it is not complete');
 }
+
+/** Sample entries of tracks that nobody can play without their keys. */
+const ENCRYPTED: readonly string[] = ['encv', 'enca'];
 
 function unsupportedIn({ tracks }: FileMovie): string[] {
   return tracks.flatMap(({ description }) => (description.type === 'unsupported' ? [description.what] : []));

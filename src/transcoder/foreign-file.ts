@@ -11,8 +11,9 @@ import { FrameFlag, type FrameHeader, FrameType } from './wire.ts';
 const OPEN_DEADLINE_MS = 10_000;
 /** The first packet after a jump. */
 const JUMP_DEADLINE_MS = 5000;
-/** A process that is waited for and does nothing for this long hangs, ms. */
+/** A process that is waited for so long, and has done nothing for so long, hangs, ms: whoever plays a film has some seconds of it left by then. */
 const HANG_MS = 1000;
+const SILENT_MS = 4000;
 /** The process is told of so many packets at once, unless it is waited for. */
 const TAKEN_AT_ONCE = 16;
 
@@ -150,7 +151,8 @@ export class ForeignFile {
     this.#ended = false;
     this.#run += 1;
     this.#patientUntil = this.#options.clock.monotonic() + JUMP_DEADLINE_MS;
-    const pts = Math.max(0, Math.round(seconds * 1000));
+    // A keyframe in the middle of a millisecond is meant as well.
+    const pts = Math.max(0, Math.ceil(seconds * 1000));
     if (this.#failure === null) {
       this.#process.writer.write({ type: FrameType.SEEK, flags: 0, job: this.#run, id: 0, pts, dts: 0, duration: 0 });
     }
@@ -230,8 +232,8 @@ export class ForeignFile {
   #look(): void {
     if (this.#waiting === null) return;
     const { clock, hangMs = HANG_MS } = this.#options;
-    const silentSince = Math.max(this.#heardAt, this.#waiting.since);
-    const left = Math.max(silentSince + hangMs, this.#patientUntil) - clock.monotonic();
+    const due = Math.max(this.#waiting.since + hangMs, this.#heardAt + Math.max(SILENT_MS, hangMs), this.#patientUntil);
+    const left = due - clock.monotonic();
     if (left > 0) {
       this.#watch = setTimeout(() => this.#look(), left);
       return;

@@ -82,6 +82,16 @@ test('a file of the map is read so, too', async () => {
   await plays('mapped', { codec_name: 'h264' }, { codec_name: 'aac' });
 });
 
+test('a stream whose process dies goes on with another one', async () => {
+  expect((await server.api.call('POST', STREAMS, { name: 'killed', urls: ['file:///film.avi'], properties: {} })).status).toBe(201);
+  const pids = () => [...server.log.matchAll(/"stream":"killed".*"msg":"process (\d+) reads a file/g)].map((match) => Number(match[1]));
+  const [first] = await until('the process to be told', () => (pids().length === 1 ? pids() : null));
+  process.kill(first!, 'SIGKILL');
+  await until('another process', () => pids().length === 2);
+  expect(server.log).toContain(`process ${first} died while it read a file: SIGKILL`);
+  await plays('killed', { codec_name: 'h264' }, { codec_name: 'mp3' });
+});
+
 test('what is no media is a 502', async () => {
   const { status } = await server.api.call('POST', STREAMS, { name: 'garbage', urls: ['file:///garbage.mkv'], properties: {} });
   expect(status).toBe(502);

@@ -144,7 +144,7 @@ export class FileReader {
     try {
       const { pool, cpus } = this.#tools;
       const track = isFilm
-        ? new FilmTrack(id, { stream, startSeconds, container, sink, pool, cpus })
+        ? new FilmTrack(id, { stream, startSeconds, container, sink, pool, cpus, progress: () => this.#progress() })
         : new SoundTrack(id, { stream, startSeconds, sink, tools: this.#tools });
       changed.push(`${name} to ${track.message.codec}`);
       return track;

@@ -50,6 +50,8 @@ export interface FilmOptions {
   readonly sink: FileSink;
   readonly pool: FramePool;
   readonly cpus: number;
+  /** Called for each frame: a packet may bring many, and each takes its time. */
+  readonly progress: () => void;
 }
 
 /** The frames keep their times and the size that the file announces, whatever comes in it. */
@@ -169,6 +171,7 @@ export class FilmTrack implements FileTrack {
       } finally {
         this.#options.pool.give(frame);
       }
+      this.#options.progress();
     }
   }
 
