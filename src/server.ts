@@ -5,6 +5,7 @@ import { dirname, join, resolve } from 'node:path';
 import { AccessControls, accessSettingsOf, allChecks } from './access/access-controls.ts';
 import { hostKeysOf } from './access/access-keys.ts';
 import { AdmissionWebhooks } from './access/admission-webhooks.ts';
+import { secretQueryKeys } from './access/secret-query-keys.ts';
 import { tellDenied, tellFaults } from './access/tell-denied.ts';
 import { Health } from './api/health.ts';
 import { startApi } from './api/start-api.ts';
@@ -256,6 +257,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
     application: (vhost, app) => orchestrator.application(vhost, app),
     applicationOnDemand: (vhost, app) => orchestrator.applicationOnDemand(vhost, app),
     origins: (vhost) => orchestrator.virtualHost(vhost)?.definition.config.origins,
+    secrets: (vhost, app) => secretQueryKeys(orchestrator.virtualHost(vhost), app),
     originMap: (vhost) => originMaps.of(vhost),
     pull: (application, definition) => pulls.create(application, definition),
     ...{ clock, logger: logger.limited },

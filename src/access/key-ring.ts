@@ -7,7 +7,7 @@ import { KeyShelf } from './key-shelf.ts';
 import { queryParameter } from './signed-url.ts';
 
 /** Query keys of the secrets. */
-const QUERY_KEYS: Readonly<Record<Direction, string>> = { incoming: 'key', outgoing: 'token' };
+export const QUERY_KEYS: Readonly<Record<Direction, string>> = { incoming: 'key', outgoing: 'token' };
 const WORDS: Readonly<Record<Direction, string>> = { incoming: 'publish key', outgoing: 'play token' };
 const BEARER = /^Bearer +(\S+) *$/i;
 const TEMPLATE = '*';

@@ -41,6 +41,16 @@ describe('an origin', () => {
     expect(urlsOf(origin)).toEqual(expected);
   });
 
+  it.each([
+    ['token=abc&x=1', 'x=1'],
+    ['x=1&TOKEN=abc&y=2&token=d', 'x=1&y=2'],
+    ['token', ''],
+    ['atoken=1&tokens=2&x=token=3', 'atoken=1&tokens=2&x=token=3'],
+  ])('does not see what of %s is for this server alone', (query, left) => {
+    const [pull] = originPull(origins([{ location: '/app/', pass: pass('h/?a=token') }]), { ...WANTED, query }, ['token'])?.urls ?? [];
+    expect(pull).toBe(`rtsp://h/s?a=token${left === '' ? '' : `&${left}`}`);
+  });
+
   it('gets an encoded path, so that names cannot become anything else', () => {
     expect(urlsOf({ location: '/app/', pass: pass('h/') }, { stream: 'a b#c@d', query: '' })).toEqual(['rtsp://h/a%20b%23c%40d']);
   });

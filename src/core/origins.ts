@@ -11,17 +11,25 @@ export interface WantedStream extends StreamAddress {
   readonly client?: string;
 }
 
+/** Keys of queries whose values are for this server alone, in lower case. */
+export type SecretKeys = readonly string[];
+
 const DEFAULTS = { noInputFailoverTimeout: 3000, unusedStreamDeletionTimeout: 60_000, streamFailbackTimeout: 3000, retryCount: 1 };
 
-/** What to pull for `wanted` by the first origin that matches; null when none does. */
-export function originPull(origins: Partial<OriginsConfig> | undefined, wanted: WantedStream): PullDefinition | null {
+/** What to pull for `wanted` by the first origin that matches; null when none does. No origin hears of `secrets` in the viewer's query. */
+export function originPull(
+  origins: Partial<OriginsConfig> | undefined,
+  wanted: WantedStream,
+  secrets: SecretKeys = [],
+): PullDefinition | null {
   const path = `/${wanted.app}/${wanted.stream}`;
   const origin = origins?.origin?.find(({ location, strictLocation }) => (strictLocation ? path === location : path.startsWith(location)));
   if (origin === undefined || origin.pass.urls.url.length === 0) return null;
+  const query = withoutSecrets(wanted.query, secrets);
   const failbackMs = origins?.properties?.streamFailbackTimeout || DEFAULTS.streamFailbackTimeout;
   return {
     name: wanted.stream,
-    urls: origin.pass.urls.url.map((url) => composed(origin, url, path, wanted.query)),
+    urls: origin.pass.urls.url.map((url) => composed(origin, url, path, query)),
     properties: {
       persistent: origin.persistent,
       ...commonProperties(origins),
@@ -63,4 +71,14 @@ function composed({ location, pass }: OriginConfig, url: string, path: string, q
   // A source without a path is a host and a port: what viewers write must not grow into them.
   const joint = rest === '' || rest.startsWith('/') || base.includes('/') ? '' : '/';
   return `${pass.scheme}://${base}${joint}${rest}${queries === '' ? '' : `?${queries}`}`;
+}
+
+/** Order and raw text of the others stay. */
+function withoutSecrets(query: string, secrets: SecretKeys): string {
+  if (secrets.length === 0) return query;
+  const isSecret = (parameter: string): boolean => secrets.includes(parameter.split('=', 1)[0]?.toLowerCase() ?? '');
+  return query
+    .split('&')
+    .filter((parameter) => !isSecret(parameter))
+    .join('&');
 }

@@ -5,7 +5,7 @@ import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
 import type { Application } from './application.ts';
 import { IngestRefused } from './ingest.ts';
-import { mappedPull, originPull, type WantedStream } from './origins.ts';
+import { mappedPull, originPull, type SecretKeys, type WantedStream } from './origins.ts';
 import { type PullDefinition, PullFailed } from './pull.ts';
 import { streamKey, streamText } from './stream-address.ts';
 
@@ -39,6 +39,8 @@ export interface StreamDemandOptions {
   /** The application of that name, or one made for the occasion; asked only for streams that an origin has. */
   readonly applicationOnDemand: (vhost: string, app: string) => Application | undefined;
   readonly origins: (vhost: string) => Partial<OriginsConfig> | undefined;
+  /** What viewers show there to be let in, which no origin is to see; absent: nothing. */
+  readonly secrets?: (vhost: string, app: string) => SecretKeys;
   /** Asked for streams that no origin of the virtual host matches. */
   readonly originMap: (vhost: string) => OriginLocator | undefined;
   /** Rejects with `IngestRefused` or `PullFailed`. */
@@ -75,7 +77,7 @@ export class StreamDemand implements StreamFinder {
     const existing = this.#options.application(vhost, app);
     if (existing?.isPlayable(stream) === true) return null;
     const origins = this.#options.origins(vhost);
-    const definition = originPull(origins, wanted);
+    const definition = originPull(origins, wanted, this.#options.secrets?.(vhost, app));
     const map = definition === null ? this.#options.originMap(vhost) : undefined;
     if (definition === null && map === undefined) return null;
     const key = streamKey(wanted);

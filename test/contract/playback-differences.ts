@@ -44,6 +44,7 @@ export const PLAYBACK_DIFFERENCES: Readonly<Record<string, Readonly<Record<numbe
   'first-playlist': {},
   'session-tokens': {},
   'signed-policy': {},
+  'forwarded-query': {},
   'admission-ways': {},
   'admission-ends': {},
   'admission-reason': {},

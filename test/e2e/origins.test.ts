@@ -1,6 +1,7 @@
 /** Streams that nobody sends are pulled from origins when a viewer asks for them. */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
+import { get } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -92,4 +93,37 @@ test('players over WebRTC and SRT get what an origin has', async () => {
   expect(probed.video).toMatchObject({ codec_name: 'h264', width: 320 });
   expect(probed.audio).toMatchObject({ codec_name: 'aac' });
   await until('streams that nobody watches to go', async () => (await streams()).length === 0, { deadlineMs: 30_000 });
+});
+
+test('an origin hears the query of the viewer, but not what lets it in here', async () => {
+  const token = 'a-token-of-the-site-1';
+  const [source = ''] = camera.url('h264-aac').replace('rtsp://', '').split('?');
+  const definition = {
+    ...{ name: 'guarded', host: { names: ['guarded.test'] } },
+    origins: { origin: [{ location: '/app/door', pass: { scheme: 'rtsp', urls: { url: [`${source}?x=`] } } }] },
+  };
+  await server.api.create('/v1/vhosts', [definition]);
+  const application = {
+    name: 'app',
+    type: 'live',
+    providers: { rtspPull: {} },
+    publishers: { llhls: {} },
+    playTokens: [{ name: 'site', token }],
+  };
+  await server.api.create(`${apiPath.vhost('guarded')}/apps`, [application]);
+  const statusOf = (query: string): Promise<number | undefined> =>
+    new Promise((resolve, reject) => {
+      const target = {
+        host: '127.0.0.1',
+        port: server.ports.http,
+        path: `/app/door/llhls.m3u8?${query}`,
+        headers: { host: 'guarded.test' },
+      };
+      get(target, (response) => resolve(response.resume().statusCode)).on('error', reject);
+    });
+  expect(await statusOf('seat=7')).toBe(401);
+  expect(await statusOf(`seat=7&token=${token}&row=2`)).not.toBe(401);
+  const { input } = await server.api.get<StreamInformation>(`${apiPath.app('guarded', 'app')}/streams/door`);
+  expect(input.sourceUrl).toMatch(/\?x=.*&seat=7&row=2$/);
+  await server.api.call('DELETE', apiPath.vhost('guarded'));
 });
