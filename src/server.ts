@@ -272,6 +272,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
     judge: (vhost, request) => webhooks.judge(vhost, request),
     onAttended: () => restingSources.rouse(),
     onKeyUses: (grants) => access.keys.noteUses(grants),
+    onRefusals: (counts) => access.refusals.add(counts),
     ...{ clock, queues, logger: logger.child({ part: 'delivery' }) },
   });
   certificates.tell((all) => delivery.setCertificates(all));
@@ -339,6 +340,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
     keyUsedAt: (grant) => access.keys.usedAt(grant),
     srtLinks: services.flatMap(({ srtLinks = [] }) => srtLinks),
     controlServers: () => webhooks.figures,
+    refusals: access.refusals,
   });
   if (api !== null) running.push({ keeps: true, stop: () => api.close() });
   await certificates.settled();

@@ -72,7 +72,7 @@ describe('AccessControls', () => {
     expect(access.admit({ host: 'signed.test', vhost: 'open' }, REQUEST)).toBe(OPEN);
     expect(access.admit({ host: 'a.signed.test' }, REQUEST)).toMatchObject({ admitted: false });
     expect(access.admit({ host: 'signed.test', vhost: 'nobody' }, REQUEST)).toMatchObject({ admitted: false });
-    expect([access.refused, told]).toEqual([3, Array.from({ length: 3 }, () => ['signed', 'url-unsigned'])]);
+    expect([access.refusals.total, told]).toEqual([3, Array.from({ length: 3 }, () => ['signed', 'url-unsigned'])]);
   });
 
   it('goes by the settings of the moment', () => {

@@ -17,6 +17,7 @@ import {
 } from './access-check.ts';
 import type { HostKeys } from './access-keys.ts';
 import { KeyRing } from './key-ring.ts';
+import { RefusalCounts } from './refusal-counts.ts';
 import { SignedPolicyCheck } from './signed-policy.ts';
 import { Stay } from './stay.ts';
 
@@ -87,7 +88,7 @@ export interface AccessControlsOptions {
 /** One for the main thread and one for each delivery thread. Nothing to close: what it lets in has timers, until that closes. */
 export class AccessControls implements Gatekeeper {
   /** Requests that were refused. */
-  refused = 0;
+  readonly refusals = new RefusalCounts();
   /** Publish keys and play tokens, which are asked for first. */
   readonly keys: KeyRing;
   readonly #options: AccessControlsOptions;
@@ -139,7 +140,7 @@ export class AccessControls implements Gatekeeper {
 
   #tell(verdict: Verdict, vhost: string, request: AccessRequest): Verdict {
     if (verdict.admitted) return verdict;
-    this.refused += 1;
+    this.refusals.note(request, verdict);
     this.#options.tell(verdict, vhost, request);
     return verdict;
   }

@@ -2,6 +2,7 @@
 import { resolve } from 'node:path';
 import { admissionMetrics } from '../access/admission-metrics.ts';
 import type { ControlServerFigures } from '../access/control-server.ts';
+import type { RefusalCounts } from '../access/refusal-counts.ts';
 import {
   type ApplicationConfig,
   ConfigError,
@@ -55,6 +56,8 @@ export interface ControlPlaneOptions {
   readonly keyUsedAt?: (grant: string) => number | undefined;
   /** Figures of the control servers of `AdmissionWebhooks`. */
   readonly controlServers: () => readonly ControlServerFigures[];
+  /** Whom access control has refused. */
+  readonly refusals: Pick<RefusalCounts, 'metrics'>;
 }
 
 /**
@@ -78,6 +81,7 @@ export class ControlPlane {
   readonly #newcomers: NewcomerFigures;
   readonly #keyUsedAt: NonNullable<ControlPlaneOptions['keyUsedAt']>;
   readonly #controlServers: ControlPlaneOptions['controlServers'];
+  readonly #refusals: ControlPlaneOptions['refusals'];
 
   constructor(options: ControlPlaneOptions) {
     const {
@@ -94,6 +98,7 @@ export class ControlPlane {
       limits,
       keyUsedAt = () => undefined,
       controlServers,
+      refusals,
     } = options;
     this.recordings = recordings;
     this.dumps = dumps;
@@ -108,6 +113,7 @@ export class ControlPlane {
     this.#newcomers = limits.newcomers;
     this.#keyUsedAt = keyUsedAt;
     this.#controlServers = controlServers;
+    this.#refusals = refusals;
   }
 
   /** Counters of the whole server. */
@@ -130,7 +136,8 @@ export class ControlPlane {
 
   /** Figures for Prometheus, in its text format. */
   metrics(): string {
-    return newcomerMetrics(this.#newcomers) + srtMetrics(this.#srtLinks) + admissionMetrics(this.#controlServers());
+    const access = this.#refusals.metrics() + admissionMetrics(this.#controlServers());
+    return newcomerMetrics(this.#newcomers) + srtMetrics(this.#srtLinks) + access;
   }
 
   /** Rejects when no transcoder process comes up that could tell. */

@@ -6,7 +6,7 @@ export const metricsRoute: Route = {
   path: '/metrics',
   level: 'server',
   summary:
-    'Newcomers that wait or were refused, SRT connections and control servers, for Prometheus, in its text format, without an envelope',
+    'Newcomers that wait or were refused, SRT connections, refusals of access control and control servers, for Prometheus, in its text format, without an envelope',
   handle: ({ control }) => ({
     status: 200,
     body: Buffer.from(control.metrics()).toString('latin1'),

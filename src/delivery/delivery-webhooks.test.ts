@@ -5,6 +5,7 @@ import { Shelf, type ShelfPool, startShelfPool } from '../../test/fakes/shelf-po
 import { until } from '../../test/harness/poll.ts';
 import type { AccessRequest, Denied, Passed } from '../access/access-check.ts';
 import type { AccessSettings } from '../access/access-controls.ts';
+import { RefusalCounts } from '../access/refusal-counts.ts';
 
 const DEADLINE = { deadlineMs: 5000 };
 const ACCESS: AccessSettings = {
@@ -37,7 +38,15 @@ class Control {
 
 async function serve({ threads = 0, sessionIdle = 60_000 }: { threads?: number; sessionIdle?: number } = {}) {
   const control = new Control();
-  started = await startShelfPool(threads, { sessionIdle }, { judge: (vhost, request) => control.judge(vhost, request) });
+  const refusals = new RefusalCounts();
+  started = await startShelfPool(
+    threads,
+    { sessionIdle },
+    {
+      judge: (vhost, request) => control.judge(vhost, request),
+      onRefusals: (counts) => refusals.add(counts),
+    },
+  );
   const { pool } = started;
   pool.setHosts([
     { name: 'default', hostNames: ['127.0.0.1'], access: ACCESS },
@@ -51,7 +60,7 @@ async function serve({ threads = 0, sessionIdle = 60_000 }: { threads?: number; 
     const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers });
     return { status: response.status, text: await response.text() };
   };
-  return { control, pool, shelf, port, ask, logger: started.logger };
+  return { control, pool, shelf, port, ask, refusals, logger: started.logger };
 }
 
 const PLAYLIST = '/app/stream/new-session.m3u8';
@@ -136,6 +145,14 @@ test('who is refused hears the reason, which the log has once, and gets nothing'
   );
   const [line] = logger.lines.filter(({ message }) => message.startsWith('viewer refused'));
   expect(line?.fields).toMatchObject({ code: 'webhook-refused', said: 'not paid', over: 'llhls' });
+});
+
+test.each([0, 2])('who is refused in one of %i threads is counted in the main one', async (threads) => {
+  const { control, ask, refusals } = await serve({ threads });
+  control.says = () => ({ admitted: false, code: 'webhook-refused', reason: 'the control server does not allow it' });
+  for (const path of [PLAYLIST, PLAYLIST, '/app/stream/thumb.jpg']) expect((await ask(path)).status).toBe(401);
+  await until('the report', () => refusals.total === 3, DEADLINE);
+  expect(refusals.metrics()).toContain('{direction="outgoing",protocol="llhls",reason="webhook-refused"} 2\n');
 });
 
 test('others are served while a control server thinks, and so is it when it has', async () => {

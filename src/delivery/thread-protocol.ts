@@ -2,6 +2,7 @@
 import type { AccessRequest, Denied } from '../access/access-check.ts';
 import type { ControlledHost } from '../access/access-controls.ts';
 import type { CrossDomainRules } from '../access/cross-domains.ts';
+import type { RefusalCount } from '../access/refusal-counts.ts';
 import type { WantedStream } from '../core/origins.ts';
 import type { Patience } from '../util/patience.ts';
 import type { ThreadAdmission } from './admission.ts';
@@ -142,6 +143,8 @@ export interface ThreadReport {
   readonly sessionEvents: readonly SessionEvent[];
   /** Play tokens that let somebody in since the last report, by their grants. */
   readonly keyUses: readonly string[];
+  /** Who was refused since the last report, by kind. */
+  readonly refusals: readonly RefusalCount[];
 }
 
 /** From a thread: `ready` when it serves, `stopped` as the answer to `stop`. */

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type HostKeys, hostKeysOf } from '../../src/access/access-keys.ts';
 import { ALL_METHODS, CrossDomainPolicy } from '../../src/access/cross-domains.ts';
+import { RefusalCounts } from '../../src/access/refusal-counts.ts';
 import { ApiServer, type ApiServerOptions } from '../../src/api/api-server.ts';
 import { ControlPlane } from '../../src/api/control.ts';
 import { Health } from '../../src/api/health.ts';
@@ -146,6 +147,7 @@ export async function startApi(
     limits: { newcomers: { size: 3, refused: 17 } },
     srtLinks: [{ direction: 'playback', statistics: () => [SRT_LINK] }],
     controlServers: () => [],
+    refusals: new RefusalCounts(),
     codecModules: async () => codecModules(HELLO, []),
     keyUsedAt: (grant) => keyUses.usedAt(grant),
   });

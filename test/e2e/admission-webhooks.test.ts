@@ -394,8 +394,12 @@ test('its figures are in /metrics, and no secrets in the log', async () => {
   const { server, control } = setup;
   say('refused', NO);
   expect((await fetch(`${http('live', 'llhls.m3u8')}?refused`)).status).toBe(401);
-  const response = await fetch(`http://127.0.0.1:${server.ports.api}/metrics`, { headers: { authorization: server.api.authorization } });
-  const figures = await response.text();
+  let figures = '';
+  await until('the report of a delivery thread', async () => {
+    const headers = { authorization: server.api.authorization };
+    figures = await (await fetch(`http://127.0.0.1:${server.ports.api}/metrics`, { headers })).text();
+    return /^millrace_access_refused_total\{direction="outgoing",protocol="llhls",reason="webhook-refused"\} [1-9]\d*$/m.test(figures);
+  });
   expect(figures).toMatch(/^millrace_admission_requests_total\{server="http:\/\/127\.0\.0\.1:\d+\/admission"\} [1-9]\d*$/m);
   expect(figures).toMatch(/^millrace_admission_refused_total\{.*\} [1-9]\d*$/m);
   expect(figures).toMatch(/^millrace_admission_in_flight\{.*\} 0$/m);

@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import type { AccessRequest, Denied, Passed } from '../../access/access-check.ts';
 import type { CrossDomainRules } from '../../access/cross-domains.ts';
+import type { RefusalCount } from '../../access/refusal-counts.ts';
 import type { WantedStream } from '../../core/origins.ts';
 import type { SessionHandle } from '../../core/publishing.ts';
 import type { QueueRegistry } from '../../core/queue-registry.ts';
@@ -55,6 +56,8 @@ export interface DeliveryPoolOptions {
   readonly onAttended?: () => void;
   /** These play tokens have let somebody in, by their grants. */
   readonly onKeyUses?: (grants: readonly string[]) => void;
+  /** Access control has refused somebody over HTTP. */
+  readonly onRefusals?: (counts: readonly RefusalCount[]) => void;
   /** Debug lines for each HTTP connection that opens and ends. */
   readonly logConnections?: boolean;
   /** Lists what waits for a thread. Absent: nobody looks. */
@@ -456,6 +459,7 @@ export class DeliveryPool implements OutletOpener {
     }
     this.#ledger.countBytes(report.sessionBytes);
     if (report.keyUses.length > 0) this.#options.onKeyUses?.(report.keyUses);
+    if (report.refusals.length > 0) this.#options.onRefusals?.(report.refusals);
     for (let at = 0; at + 1 < report.bytes.length; at += 2) {
       this.#outlets.get(report.bytes[at] ?? 0)?.request.onBytesSent(report.bytes[at + 1] ?? 0);
     }

@@ -282,6 +282,7 @@ export class DeliveryThread {
       sessionBytes: this.#sessions.takeBytes(),
       sessionEvents: this.#sessions.takeEvents(),
       keyUses: this.#access.keys.takeUses(),
+      refusals: this.#access.refusals.take(),
     };
     this.#options.post(report);
     this.#attention.look(connections, this.#counters.opened);
