@@ -7,7 +7,7 @@ import { messageOf } from '../util/message-of.ts';
 import { HIDDEN_ADDRESS } from '../util/private-logger.ts';
 import type { TokenAuth, TokenHolder } from './auth.ts';
 import type { ControlPlane } from './control.ts';
-import { type Answer, failure, reasonPhrase } from './envelope.ts';
+import { type Answer, failure, INEFFECTIVE_HEADER, REASON_HEADER, reasonPhrase } from './envelope.ts';
 import { ApiError, causedBy, type ErrorCode } from './errors.ts';
 import type { HostRule } from './host-rule.ts';
 import { JsonSyntaxError, readJson } from './json/lenient-json.ts';
@@ -24,11 +24,8 @@ const PRODUCT = 'Millrace';
 const CHALLENGE = `Basic realm="${PRODUCT}"`;
 /** What changes something; `PUT` is a method of no route. */
 const WRITES: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
-const REASON_HEADER = 'Millrace-Reason';
 /** The contract has the reason in the log alone; whoever may reload certificates may know which file is to blame. */
 const TELLS_REASON: ReadonlySet<string> = new Set<ErrorCode>(['CERTIFICATE_RELOAD_FAILED', 'API_CERTIFICATE_FAILED']);
-/** Tells the keys of settings that an answer shows and that have no effect. */
-const INEFFECTIVE = 'Millrace-Ineffective';
 const NO_CONTENT: Answer = { status: 204, body: '' };
 
 /** Null: the client has gone, there is nobody to answer. */
@@ -181,12 +178,15 @@ export class Dispatcher {
     const headers = ['Server', PRODUCT, 'Vary', 'Origin'];
     const { pairs } = this.#options.crossDomains.headers(asked.origin, asked['access-control-request-headers']);
     for (const [name, value] of pairs) headers.push(name, value);
-    const own = [...((answer.ineffective?.length ?? 0) > 0 ? [INEFFECTIVE] : []), ...(answer.reason === undefined ? [] : [REASON_HEADER])];
+    const own = [
+      ...((answer.ineffective?.length ?? 0) > 0 ? [INEFFECTIVE_HEADER] : []),
+      ...(answer.reason === undefined ? [] : [REASON_HEADER]),
+    ];
     // A page is shown no others.
     if (own.length > 0 && pairs.some(([name]) => name === ALLOW_ORIGIN)) headers.push('Access-Control-Expose-Headers', own.join(', '));
     headers.push('Content-Type', answer.status === 204 ? 'text/html' : (answer.type ?? 'application/json;charset=UTF-8'));
     if (answer.status !== 204) headers.push('Content-Length', String(answer.body.length));
-    if (answer.ineffective !== undefined && answer.ineffective.length > 0) headers.push(INEFFECTIVE, answer.ineffective.join(', '));
+    if (answer.ineffective !== undefined && answer.ineffective.length > 0) headers.push(INEFFECTIVE_HEADER, answer.ineffective.join(', '));
     if (answer.status === 401) headers.push('WWW-Authenticate', CHALLENGE);
     if (answer.reason !== undefined) headers.push(REASON_HEADER, answer.reason.replace(/[^\x20-\x7e]+/g, ' '));
     return headers;

@@ -14,6 +14,11 @@ export interface Answer {
   readonly reason?: string;
 }
 
+/** Tells the keys of settings that an answer shows and that have no effect. */
+export const INEFFECTIVE_HEADER = 'Millrace-Ineffective';
+/** Tells `Answer.reason`. */
+export const REASON_HEADER = 'Millrace-Reason';
+
 /** One item of a batch answer. */
 export interface BatchItem {
   readonly status: number;

@@ -74,6 +74,20 @@ describe('the OpenAPI document', () => {
     expect(failed('/v1/vhosts/{vhost}/apps/{app}:startPush')).toEqual(one);
   });
 
+  test('names the headers of answers that show definitions, and of those that fail', () => {
+    const telling = operations.flatMap(({ method, path, operation }) =>
+      Object.entries(operation.responses as Record<string, { headers?: object }>)
+        .filter(([, { headers = {} }]) => 'Millrace-Ineffective' in headers)
+        .map(([status]) => `${method} ${path} ${status}`),
+    );
+    const apps = '/v1/vhosts/{vhost}/apps';
+    const profiles = `${apps}/{app}/outputProfiles`;
+    const batches = ['/v1/vhosts', apps, profiles].flatMap((path) => [`post ${path} 200`, `post ${path} 207`]);
+    const single = [`${apps}/{app}`, `${profiles}/{profile}`].flatMap((path) => [`get ${path} 200`, `patch ${path} 200`]);
+    expect(telling.sort()).toEqual([...batches, ...single, 'get /v1/vhosts/{vhost} 200'].sort());
+    expect(document.paths['/v1/vhosts:reloadAllCertificates'].post.responses.default.headers).toHaveProperty('Millrace-Reason');
+  });
+
   test('describes bodies by the schemas that read them', () => {
     const { VirtualHostDefinition, ApplicationDefinition } = document.components.schemas;
     expect(VirtualHostDefinition.required).toEqual(['name', 'host']);

@@ -1,7 +1,7 @@
 /** The API as an OpenAPI 3.1 document, made of the routes and of the schemas they name. */
 import type { TSchema } from '@sinclair/typebox';
 import { ApplicationSchema, type JsonSchema, jsonSchemaOf, OutputProfileSchema } from '../config/index.ts';
-import { reasonPhrase } from './envelope.ts';
+import { INEFFECTIVE_HEADER, REASON_HEADER, reasonPhrase } from './envelope.ts';
 import { HealthSchema } from './health.ts';
 import type { Route } from './route.ts';
 import * as answers from './schemas.ts';
@@ -26,6 +26,17 @@ const NAMES: ReadonlyMap<TSchema, string> = new Map([
   [HealthSchema, 'Health'],
   ...Object.entries(answers).map(([name, schema]) => [schema as TSchema, name.replace(/Schema$/, '')] as const),
 ]);
+
+/** What is shown with the settings in it that have no effect. */
+const DEFINITIONS: ReadonlySet<TSchema | undefined> = new Set([answers.VirtualHost, answers.Application, answers.OutputProfile]);
+const INEFFECTIVE = {
+  [INEFFECTIVE_HEADER]: {
+    description:
+      'Keys of settings in the definition, or in those of a batch, that have no effect here, separated by commas; absent: there are none',
+    schema: { type: 'string' },
+  },
+};
+const REASON = { [REASON_HEADER]: { description: 'Why, where the message does not say so', schema: { type: 'string' } } };
 
 /** The document for `routes`; `version` is that of the product. Plain data. */
 export function openApiDocument(routes: readonly Route[], version: string): JsonSchema {
@@ -68,7 +79,7 @@ function responses(route: Route, used: Map<TSchema, string>): object {
     const error = { $ref: ERROR };
     // A batch of which no item succeeds is answered by item, too.
     const failed = route.batch === true ? { anyOf: [error, { type: 'array', items: error }] } : error;
-    return { ...successes(route, used), default: { description: 'What went wrong', content: content(failed) } };
+    return { ...successes(route, used), default: { description: 'What went wrong', headers: REASON, content: content(failed) } };
   }
   const plain = Object.entries(route.plain).map(([status, schema]) => [
     status,
@@ -85,10 +96,12 @@ function successes(route: Route, used: Map<TSchema, string>): object {
     statusCode: STATUS_CODE,
     ...(route.response !== undefined && { response: reference(route.response, used) }),
   });
-  if (route.batch !== true) return { [success]: { description: reasonPhrase(success), content: content(envelope) } };
+  const headers = DEFINITIONS.has(route.response) ? { headers: INEFFECTIVE } : {};
+  if (route.batch !== true) return { [success]: { description: reasonPhrase(success), ...headers, content: content(envelope) } };
   const items = { anyOf: [envelope, { $ref: ERROR }] };
-  const mixed = { description: 'Some of the items failed', content: content({ type: 'array', items }) };
-  return { [success]: { description: reasonPhrase(success), content: content({ type: 'array', items: envelope }) }, 207: mixed };
+  const mixed = { description: 'Some of the items failed', ...headers, content: content({ type: 'array', items }) };
+  const whole = { description: reasonPhrase(success), ...headers, content: content({ type: 'array', items: envelope }) };
+  return { [success]: whole, 207: mixed };
 }
 
 /** A named schema by its name, an array of one by that of its items, anything else in full. */
