@@ -1,4 +1,5 @@
 /** Signed policies over HTTP: the threads of a pool, with requests of our own. */
+import { get } from 'node:http';
 import { request } from 'node:https';
 import { afterEach, describe, expect, test } from 'vitest';
 import { selfSigned } from '../../test/fakes/self-signed.ts';
@@ -6,6 +7,7 @@ import { Shelf, type ShelfPool, startShelfPool } from '../../test/fakes/shelf-po
 import { until } from '../../test/harness/poll.ts';
 import type { AccessSettings } from '../access/access-controls.ts';
 import { type Policy, signUrl } from '../access/signed-url.ts';
+import { OPEN_ADMISSION } from './admission.ts';
 
 const KEYS = { policyQueryKeyName: 'policy', signatureQueryKeyName: 'signature', secretKey: 'aKq#1kj' };
 const HOUR = 3_600_000;
@@ -22,8 +24,8 @@ function policy(publishers: readonly string[], secretKey = KEYS.secretKey): Acce
   return { signedPolicy: { ...KEYS, secretKey, enables: { providers: [], publishers: [...publishers] } } };
 }
 
-async function start(publishers: readonly string[], threads = 0): Promise<ShelfPool> {
-  started = await startShelfPool(threads, { reportInterval: 20 });
+async function start(publishers: readonly string[], threads = 0, admission = OPEN_ADMISSION): Promise<ShelfPool> {
+  started = await startShelfPool(threads, { reportInterval: 20 }, { admission });
   started.pool.setHosts([{ name: 'default', hostNames: ['127.0.0.1'], access: policy(publishers) }]);
   ({ port } = await started.pool.listen({ host: '127.0.0.1', port: 0, tls: false }));
   return started;
@@ -150,6 +152,44 @@ describe('what comes after', () => {
     expect(Date.now()).toBeGreaterThanOrEqual(end - 1000);
     await until('the end', () => shelves.every(({ sessions }) => sessions === 0), { deadlineMs: 5000 });
     expect(logger.matching('viewer session closed: expired')).toHaveLength(1);
+  });
+});
+
+describe('the URL that was signed', () => {
+  /** Asks for the path and query of `url` with headers of its own. */
+  const statusFor = (url: string, headers: Record<string, string>): Promise<number | undefined> =>
+    new Promise((resolve, reject) => {
+      const path = url.replace(/^https?:\/\/[^/]*/, '');
+      get({ host: '127.0.0.1', port, path, headers }, (response) => resolve(response.resume().statusCode)).on('error', reject);
+    });
+  const path = '/app/stream/new-session.m3u8';
+  const over = (origin: string): string => signUrl(`${origin}${path}`, { url_expire: Date.now() + HOUR }, KEYS);
+
+  test('has the port of the server where the client named none', async () => {
+    const { pool } = await start(['llhls']);
+    new Shelf(pool, 'stream');
+    expect(await statusFor(over(`http://127.0.0.1:${port}`), { host: '127.0.0.1' })).toBe(200);
+    expect(await statusFor(over('http://127.0.0.1'), { host: '127.0.0.1' })).toBe(401);
+    expect(await statusFor(over('http://127.0.0.1:80'), { host: '127.0.0.1' })).toBe(401);
+  });
+
+  test('is the one that a trusted proxy was asked for, and no other one', async () => {
+    const { pool } = await start(['llhls'], 0, { ...OPEN_ADMISSION, trustedProxies: ['127.0.0.1'] });
+    new Shelf(pool, 'stream');
+    const secure = { host: '127.0.0.1', 'x-forwarded-proto': 'https' };
+    expect(await statusFor(over('https://127.0.0.1:443'), secure)).toBe(200);
+    expect(await statusFor(over('https://127.0.0.1:8443'), { ...secure, 'x-forwarded-port': '8443' })).toBe(200);
+    expect(await statusFor(over('https://127.0.0.1:9443'), { ...secure, host: '127.0.0.1:9443' })).toBe(200);
+    expect(await statusFor(over(`http://127.0.0.1:${port}`), secure)).toBe(401);
+    expect(await statusFor(over(`http://127.0.0.1:${port}`), { host: '127.0.0.1' })).toBe(200);
+  });
+
+  test('is not what a stranger tells', async () => {
+    const { pool } = await start(['llhls'], 0, { ...OPEN_ADMISSION, trustedProxies: ['192.0.2.1'] });
+    new Shelf(pool, 'stream');
+    const headers = { host: '127.0.0.1', 'x-forwarded-proto': 'https' };
+    expect(await statusFor(over('https://127.0.0.1:443'), headers)).toBe(401);
+    expect(await statusFor(over(`http://127.0.0.1:${port}`), headers)).toBe(200);
   });
 });
 

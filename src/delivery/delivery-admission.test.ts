@@ -179,6 +179,20 @@ describe('behind a trusted proxy', () => {
     expect(clients.at(-1)?.address).toBe('127.0.0.1');
   });
 
+  test('a client has asked where X-Forwarded-Proto says, over WHEP and WebSocket', async () => {
+    const { plain, clients, listenSecure } = await start({ trustedProxies: ['127.0.0.1'] });
+    const exchange = await open(plain, '127.0.0.1', WHEP.replace('\r\n\r\n', '\r\nX-Forwarded-Proto: https\r\n\r\noffer'));
+    await exchange.until((text) => text.includes('answered'));
+    // Which services there are is told by the port of ours.
+    expect(clients.at(-1)).toMatchObject({ port: plain, asked: { secure: true, port: 443 } });
+    const headers = { 'X-Forwarded-Proto': 'http', 'X-Forwarded-Port': '8080' };
+    const secure = await listenSecure();
+    const socket = new WebSocket(`wss://127.0.0.1:${secure}/app/s`, { rejectUnauthorized: false, headers });
+    cleanups.push(() => socket.terminate());
+    await once(socket, 'open');
+    expect(clients.at(-1)).toMatchObject({ port: secure, asked: { secure: false, port: 8080 } });
+  });
+
   test('the PROXY header counts, for the share too, with TLS and without', async () => {
     const { plain, logger, clients, listenSecure } = await start({ viewers: 1, trustedProxies: ['127.0.0.1'], proxyProtocol: true });
     const header = (client: string): string => `PROXY TCP4 ${client} 127.0.0.1 5000 80\r\n`;

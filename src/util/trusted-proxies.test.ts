@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { TrustedProxies } from './trusted-proxies.ts';
+import { proxyHeaders, TrustedProxies } from './trusted-proxies.ts';
 
 const PROXIES = new TrustedProxies(['192.0.2.10', '10.0.0.0/8', '2001:db8:1::/48']);
 
@@ -56,5 +56,35 @@ describe('TrustedProxies', () => {
     ['192.0.2.10', undefined, undefined, '192.0.2.10'],
   ])('of a request from %j with X-Forwarded-For %j and X-Real-IP %j it believes %j', (address, forwardedFor, realIp, expected) => {
     expect(PROXIES.realIpOf(address, { forwardedFor, realIp })).toBe(expected);
+  });
+
+  it.each([
+    ['192.0.2.10', 'https', undefined, 'https 443'],
+    ['192.0.2.10', 'http', undefined, 'http 80'],
+    ['192.0.2.10', 'WSS', undefined, 'https 443'],
+    ['192.0.2.10', 'ws', '', 'http 80'],
+    ['192.0.2.10', 'https', '8443', 'https 8443'],
+    ['192.0.2.10', 'http, https', '80, 8443', 'https 8443'],
+    ['192.0.2.10', 'https', '0', 'https 443'],
+    ['192.0.2.10', 'https', '65536', 'https 443'],
+    ['192.0.2.10', 'https', '443/path?x', 'https 443'],
+    ['192.0.2.10', 'gopher', '70', 'http 3333'],
+    ['192.0.2.10', 'constructor', undefined, 'http 3333'],
+    ['192.0.2.10', '', '70', 'http 3333'],
+    ['192.0.2.10', undefined, '443', 'http 3333'],
+    ['192.0.2.11', 'https', '8443', 'http 3333'],
+  ])(
+    'of a request from %j with X-Forwarded-Proto %j and X-Forwarded-Port %j it says %j',
+    (address, forwardedProto, forwardedPort, expected) => {
+      const { secure, port } = PROXIES.askedAt(address, { forwardedProto, forwardedPort }, { secure: false, port: 3333 });
+      expect(`${secure ? 'https' : 'http'} ${port}`).toBe(expected);
+    },
+  );
+
+  it('reads what proxies write', () => {
+    expect(proxyHeaders((name) => name)).toEqual({
+      ...{ forwardedFor: 'x-forwarded-for', realIp: 'x-real-ip' },
+      ...{ forwardedProto: 'x-forwarded-proto', forwardedPort: 'x-forwarded-port' },
+    });
   });
 });

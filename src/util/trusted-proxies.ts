@@ -5,6 +5,44 @@ import { plainAddress } from './client-address.ts';
 
 /** Longest `X-Forwarded-For` that is read, characters, counted from its end: what clients wrote themselves stands before that. */
 const MAX_HEADER = 1024;
+const HTTPS_PORT = 443;
+const DEFAULT_PORTS = new Map([
+  ['http', 80],
+  ['ws', 80],
+  ['https', HTTPS_PORT],
+  ['wss', HTTPS_PORT],
+]);
+const PORT = /^[1-9]\d{0,4}$/;
+const MAX_PORT = 65_535;
+
+/** What a proxy writes of whom it speaks for. */
+export interface ProxyHeaders {
+  /** `X-Forwarded-For` */
+  readonly forwardedFor: string | undefined;
+  /** `X-Real-IP` */
+  readonly realIp: string | undefined;
+  /** `X-Forwarded-Proto` */
+  readonly forwardedProto: string | undefined;
+  /** `X-Forwarded-Port` */
+  readonly forwardedPort: string | undefined;
+}
+
+/** Where a client has asked. */
+export interface AskedPort {
+  /** Over TLS. */
+  readonly secure: boolean;
+  readonly port: number;
+}
+
+/** Those of a request; `header` has a value by the name in lower case. */
+export function proxyHeaders(header: (name: string) => string | undefined): ProxyHeaders {
+  return {
+    forwardedFor: header('x-forwarded-for'),
+    realIp: header('x-real-ip'),
+    forwardedProto: header('x-forwarded-proto'),
+    forwardedPort: header('x-forwarded-port'),
+  };
+}
 
 /** Their addresses and networks. */
 export class TrustedProxies extends AddressSet {
@@ -28,10 +66,34 @@ export class TrustedProxies extends AddressSet {
    * The same for what is decided by the client's address: where a trusted proxy wrote no `X-Forwarded-For`, its `X-Real-IP` counts. With
    * both, the first decides: a proxy that writes it may have passed on an `X-Real-IP` of the client's own.
    */
-  realIpOf(address: string, { forwardedFor, realIp }: { forwardedFor: string | undefined; realIp: string | undefined }): string {
+  realIpOf(address: string, { forwardedFor, realIp }: Pick<ProxyHeaders, 'forwardedFor' | 'realIp'>): string {
     if (forwardedFor !== undefined || realIp === undefined) return this.clientOf(address, forwardedFor);
     return (this.has(address) ? addressOf(realIp.trim()) : null) ?? address;
   }
+
+  /**
+   * Where the client of a trusted proxy has asked for what came from `address` to `own`: by the scheme that the proxy tells (the nearest one,
+   * where several do) and the port that it tells, else that of the scheme.
+   */
+  askedAt(
+    address: string,
+    { forwardedProto, forwardedPort }: Pick<ProxyHeaders, 'forwardedProto' | 'forwardedPort'>,
+    own: AskedPort,
+  ): AskedPort {
+    if (this.isEmpty || forwardedProto === undefined || !this.has(address)) return own;
+    const port = DEFAULT_PORTS.get(nearest(forwardedProto));
+    if (port === undefined) return own;
+    const told = nearest(forwardedPort ?? '');
+    return { secure: port === HTTPS_PORT, port: PORT.test(told) && Number(told) <= MAX_PORT ? Number(told) : port };
+  }
+}
+
+/** The last entry of a list, which the nearest proxy has written. */
+function nearest(header: string): string {
+  return header
+    .slice(header.lastIndexOf(',') + 1)
+    .trim()
+    .toLowerCase();
 }
 
 /** The address of an entry, which may have a port: `192.0.2.1:5000`, `[2001:db8::1]:5000`. Null when it is none. */

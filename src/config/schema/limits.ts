@@ -38,7 +38,9 @@ interface ProxiesFinish {
 export const TrustedProxiesSchema = object(
   'Proxies in front of the server, which are believed when they tell where a client is. An extension of Millrace',
   {
-    address: list('Addresses, as `192.0.2.10` or `192.0.2.0/24`. Their `X-Forwarded-For` counts', text('Address'), { default: [] }),
+    address: list('Addresses, as `192.0.2.10` or `192.0.2.0/24`. Their `X-Forwarded-For`, `-Proto` and `-Port` count', text('Address'), {
+      default: [],
+    }),
     proxyProtocol: object(
       'Listeners on which connections of these addresses begin with a PROXY header, version 1 or 2; without one they are closed',
       {

@@ -5,6 +5,7 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type ConnectionGate, openGate } from '../../transport/proxy/connection-gate.ts';
 import { endAndCut } from '../../util/end-and-cut.ts';
+import { type ProxyHeaders, proxyHeaders } from '../../util/trusted-proxies.ts';
 import type { ClientEnd } from '../../wire/proxy/proxy-header.ts';
 import { type Certificate, CertificateChoice } from '../tls/certificate-choice.ts';
 import { protocolChoice } from '../tls/protocol-choice.ts';
@@ -16,13 +17,9 @@ import { closeShared, type ListenAddress, listenShared } from './shared-port.ts'
 import { isPlainRequest, spokeHttp } from './wrong-scheme.ts';
 
 /** Where an upgrade came from. */
-export interface UpgradeEnds {
+export interface UpgradeEnds extends ProxyHeaders {
   readonly remote: ClientEnd;
   readonly localPort: number;
-  /** `X-Forwarded-For` of the request. */
-  readonly forwardedFor: string | undefined;
-  /** `X-Real-IP` of the request. */
-  readonly realIp: string | undefined;
 }
 
 /** `counters` may be shared with other listeners. The callbacks are called for each connection, not for each request. */
@@ -91,12 +88,7 @@ export class SecureListener {
       else {
         const { localPort = 0 } = request.socket;
         const joined = (name: string): string | undefined => [request.headers[name] ?? []].flat().join(', ') || undefined;
-        const ends = {
-          remote: gate.clientOf(request.socket),
-          localPort,
-          forwardedFor: joined('x-forwarded-for'),
-          realIp: joined('x-real-ip'),
-        };
+        const ends = { remote: gate.clientOf(request.socket), localPort, ...proxyHeaders(joined) };
         this.#watch.release(request.socket);
         options.onUpgrade(socket, Buffer.concat([requestBytes(request), head]), ends);
       }

@@ -12,6 +12,7 @@ import { FOLDER_PREFIX, SOCKET_NAME } from '../stale-folders.ts';
 import type { ForeignPeer } from '../thread/foreign-relay.ts';
 
 const MAX_PREAMBLE = 1024;
+const NOBODY: ForeignPeer = { address: '', port: 0, asked: { secure: false, port: 0 }, end: { address: '', port: 0 }, realIp: '' };
 /** A server that never listens looks at no deadlines of its own. All in milliseconds. */
 const TIMES = {
   preamble: 5000,
@@ -96,7 +97,7 @@ export class ForeignServer {
   }
 
   #peerOf(socket: object): ForeignPeer {
-    return this.#peers.get(socket) ?? { address: '', port: 0, secure: false, end: { address: '', port: 0 }, realIp: '' };
+    return this.#peers.get(socket) ?? NOBODY;
   }
 
   /** Cuts the connection after `ms`, in place of the limit it had. */

@@ -7,7 +7,7 @@ import type { AccessProtocol, AccessRequest, Admitted, Gatekeeper, Judgement } f
 import type { ControlledHost } from '../../access/access-controls.ts';
 import type { KeyRing } from '../../access/key-ring.ts';
 import { PublisherKind } from '../../core/kinds.ts';
-import type { TrustedProxies } from '../../util/trusted-proxies.ts';
+import { proxyHeaders, type TrustedProxies } from '../../util/trusted-proxies.ts';
 import type { AnswerSink, IncomingRequest } from '../http/answer-sink.ts';
 import { completeUrl, queryValue, splitTarget } from '../http/request-target.ts';
 import type { Admission } from '../outlet/view.ts';
@@ -140,13 +140,14 @@ export class Entrance {
   }
 
   #requestOf(protocol: AccessProtocol, request: IncomingRequest, sink: AnswerSink): AccessRequest {
-    const place = { host: request.header('host') ?? '', port: sink.localPort };
     const { remoteAddress: address, remotePort: port } = sink;
-    const headers = { forwardedFor: request.header('x-forwarded-for'), realIp: request.header('x-real-ip') };
+    const headers = proxyHeaders((name) => request.header(name));
+    const asked = this.#proxies.askedAt(address, headers, { secure: sink.secure, port: sink.localPort });
+    const place = { host: request.header('host') ?? '', port: asked.port };
     return {
       direction: 'outgoing',
       protocol,
-      url: completeUrl(sink.secure ? 'https' : 'http', splitTarget(request.target), place),
+      url: completeUrl(asked.secure ? 'https' : 'http', splitTarget(request.target), place),
       client: {
         ...{ address, port, realIp: this.#proxies.realIpOf(address, headers) },
         userAgent: request.header('user-agent'),

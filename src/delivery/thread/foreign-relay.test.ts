@@ -11,6 +11,7 @@ import { RawClient } from '../../../test/fakes/raw-client.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { selfSigned } from '../../../test/fakes/self-signed.ts';
 import { systemClock } from '../../util/clock.ts';
+import { proxyHeaders } from '../../util/trusted-proxies.ts';
 import { Admission, OPEN_ADMISSION } from '../admission.ts';
 import { patientDeliveryLimits } from '../pool/delivery-limits.ts';
 import { DeliveryPool } from '../pool/delivery-pool.ts';
@@ -80,7 +81,7 @@ test('a WHEP request reaches the main thread with its body and client', async ()
   expect(clients.at(-1)).toEqual({
     address: '127.0.0.1',
     port: plain,
-    secure: false,
+    asked: { secure: false, port: plain },
     end: { address: '127.0.0.1', port: expect.any(Number) as number },
     realIp: '127.0.0.1',
   });
@@ -134,7 +135,7 @@ test.each(['ws', 'wss'])('WebSockets work over %s', async (scheme) => {
   expect(clients.at(-1)).toMatchObject({
     address: '127.0.0.1',
     port,
-    secure: scheme === 'wss',
+    asked: { secure: scheme === 'wss', port },
     end: { port: expect.any(Number) as number },
     realIp: '127.0.0.1',
   });
@@ -264,7 +265,7 @@ test('a client that takes nothing of what is relayed to it is cut off', async ()
       'GET /app/stream HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n' +
         'Sec-WebSocket-Key: aaaaaaaaaaaaaaaaaaaaaa==\r\n\r\n',
     ),
-    { remote: { address: '127.0.0.1', port: 0 }, localPort: 0, forwardedFor: undefined, realIp: undefined },
+    { remote: { address: '127.0.0.1', port: 0 }, localPort: 0, ...proxyHeaders(() => undefined) },
   );
   client.pause();
   const long = Buffer.concat([Buffer.of(0x81, 0x80 | 126, 0xff, 0xff, 0, 0, 0, 0), Buffer.alloc(65_535, 0x61)]);

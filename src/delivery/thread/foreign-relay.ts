@@ -6,6 +6,7 @@ import { endAndCut } from '../../util/end-and-cut.ts';
 import { request as httpRequest, STATUS_CODES } from '../../util/node-http.ts';
 import { type Patience, withPatience } from '../../util/patience.ts';
 import { StallGuard } from '../../util/stall-guard.ts';
+import { type AskedPort, type ProxyHeaders, proxyHeaders } from '../../util/trusted-proxies.ts';
 import type { ClientEnd } from '../../wire/proxy/proxy-header.ts';
 import type { Admission } from '../admission.ts';
 import type { AnswerSink, IncomingRequest } from '../http/answer-sink.ts';
@@ -43,9 +44,10 @@ interface Refusal {
 export interface ForeignPeer {
   /** Of the client, as far as trusted proxies tell. */
   readonly address: string;
-  /** The port of ours that the client called. */
+  /** The port of ours that was called. */
   readonly port: number;
-  readonly secure: boolean;
+  /** Where the client has asked: there, or at a trusted proxy that tells so. */
+  readonly asked: AskedPort;
   /** The other end of the connection. */
   readonly end: ClientEnd;
   /** What is decided by the client's address, see `TrustedProxies.realIpOf`. */
@@ -84,8 +86,9 @@ export class ForeignRelay implements ForeignRequests {
 
   take(request: IncomingRequest, sink: AnswerSink): boolean {
     if (!isSignalling(request)) return false;
-    const headers = { forwardedFor: request.header('x-forwarded-for'), realIp: request.header('x-real-ip') };
-    const peer = this.#peerOf({ address: sink.remoteAddress, port: sink.remotePort }, headers, sink);
+    const headers = proxyHeaders((name) => request.header(name));
+    const own = { secure: sink.secure, port: sink.localPort };
+    const peer = this.#peerOf({ address: sink.remoteAddress, port: sink.remotePort }, headers, own);
     const seat = this.#admit(peer.address);
     if ('status' in seat) {
       sink.answer(seat.status, `${COMMON_HEADERS}Retry-After: 1\r\nContent-Type: text/plain\r\n`, seat.text, null);
@@ -109,7 +112,7 @@ export class ForeignRelay implements ForeignRequests {
 
   /** Relays an upgrade that came over TLS; `bytes` begin with its request. */
   takeUpgrade(client: Duplex, bytes: Buffer, { remote, localPort, ...headers }: UpgradeEnds): void {
-    const peer = this.#peerOf(remote, headers, { localPort, secure: true });
+    const peer = this.#peerOf(remote, headers, { port: localPort, secure: true });
     const seat = this.#admit(peer.address);
     if ('status' in seat) {
       const { status, text } = seat;
@@ -119,14 +122,11 @@ export class ForeignRelay implements ForeignRequests {
     } else this.#relay(client, bytes, peer, seat);
   }
 
-  #peerOf(
-    end: ClientEnd,
-    headers: { readonly forwardedFor: string | undefined; readonly realIp: string | undefined },
-    { localPort: port, secure }: { readonly localPort: number; readonly secure: boolean },
-  ): ForeignPeer {
+  #peerOf(end: ClientEnd, headers: ProxyHeaders, own: AskedPort): ForeignPeer {
     const { proxies } = this.#admission;
+    const asked = proxies.askedAt(end.address, headers, own);
     const address = proxies.clientOf(end.address, headers.forwardedFor);
-    return { address, port, secure, end, realIp: proxies.realIpOf(end.address, headers) };
+    return { address, port: own.port, asked, end, realIp: proxies.realIpOf(end.address, headers) };
   }
 
   /** A seat until the answer, and the descriptors that the relaying takes; or why there is none. */

@@ -9,7 +9,7 @@ import { placeOf } from './request-place.ts';
 function asked(url: string, host: string, { secure = false, scheme = 'ws' }: { secure?: boolean; scheme?: 'ws' | 'http' } = {}) {
   const request = { url, headers: { host, 'user-agent': 'me/1', authorization: 'Bearer t' } } as unknown as IncomingMessage;
   const place = placeOf(url, host, (name) => (name === 'nobody' ? undefined : 'default'));
-  return askedPlace(place, request, { ...foreignPeer(), secure, realIp: '198.51.100.9' }, scheme);
+  return askedPlace(place, request, { ...foreignPeer(), asked: { secure, port: 3333 }, realIp: '198.51.100.9' }, scheme);
 }
 
 test.each([

@@ -27,7 +27,8 @@ export function targetOf(
 /** The place of `request`, which came by WebSocket (`ws`) or not (`http`). Throws HttpFault for a target that is none. */
 export function askedPlace(place: RequestPlace, request: IncomingMessage, client: ForeignPeer, scheme: 'ws' | 'http'): AskedPlace {
   const { host = '', authorization, 'user-agent': userAgent } = request.headers;
-  const url = completeUrl(`${scheme}${client.secure ? 's' : ''}`, splitTarget(request.url ?? '/'), { host, port: client.port });
+  const { secure, port } = client.asked;
+  const url = completeUrl(`${scheme}${secure ? 's' : ''}`, splitTarget(request.url ?? '/'), { host, port });
   return { ...place, url, asker: { ...client.end, realIp: client.realIp, userAgent, authorization } };
 }
 
