@@ -1,4 +1,5 @@
 /** Admission webhooks over HTTP: the threads of a pool, with a control server of our own in the main thread. */
+import { get } from 'node:http';
 import { afterEach, describe, expect, test } from 'vitest';
 import { RawClient } from '../../test/fakes/raw-client.ts';
 import { Shelf, type ShelfPool, startShelfPool } from '../../test/fakes/shelf-pool.ts';
@@ -6,6 +7,7 @@ import { until } from '../../test/harness/poll.ts';
 import type { AccessRequest, Denied, Passed } from '../access/access-check.ts';
 import type { AccessSettings } from '../access/access-controls.ts';
 import { RefusalCounts } from '../access/refusal-counts.ts';
+import { hashKey } from '../util/key-hash.ts';
 
 const DEADLINE = { deadlineMs: 5000 };
 const ACCESS: AccessSettings = {
@@ -220,6 +222,34 @@ describe('new_url', () => {
     control.says = () => ({ newUrl });
     expect(await ask('/app/wanted/base.m3u8')).toEqual({ status: 200, text: base });
   });
+
+  test.each(['new-session.m3u8', 'ts:new-session.m3u8'])(
+    'leads to %s of an application with play tokens, until its time is over',
+    async (file) => {
+      const { control, ask, pool, port } = await serve();
+      const tokens = [{ name: 'site', hash: hashKey('a-token-of-the-site-1') }];
+      pool.setHosts([
+        { name: 'default', hostNames: ['127.0.0.1'], access: ACCESS },
+        { name: 'other', hostNames: ['other.example'], keys: { applications: new Map([['app', { playTokens: tokens }]]), template: {} } },
+      ]);
+      const kind = file.startsWith('ts:') ? 'hlsv3' : 'llhls';
+      new Shelf(pool, 'far', { vhost: 'other', kind }).putText('part.m4s', 'far away');
+      const askThere = (path: string): Promise<{ status: number | undefined; text: string }> =>
+        new Promise((resolve, reject) => {
+          const asked = get({ host: '127.0.0.1', port, path, headers: { host: 'other.example' } }, async (response) => {
+            resolve({ status: response.statusCode, text: Buffer.concat(await response.toArray()).toString() });
+          });
+          asked.on('error', reject);
+        });
+      expect((await askThere(`/app/far/${file}`)).status).toBe(401);
+      control.says = () => ({ newUrl: `http://other.example/app/far/${file}`, expiresAt: Date.now() + 3000 });
+      const { text } = await ask(`/app/wanted/${file}`);
+      expect(await askThere(`/app/far/part.m4s?session=${text}`)).toEqual({ status: 200, text: 'far away' });
+      expect((await askThere('/app/far/part.m4s')).status).toBe(401);
+      await expect.poll(async () => (await askThere(`/app/far/part.m4s?session=${text}`)).status, { timeout: 10_000 }).toBe(401);
+      await until('the end', () => control.over.length === 1, DEADLINE);
+    },
+  );
 
   test('that leads nowhere is 404', async () => {
     const { control, ask } = await serve();

@@ -99,7 +99,8 @@ export class FakeExchange implements DeliveryExchange {
   constructor(target: string, read: (spans: readonly Span[]) => readonly Uint8Array[], client: FakeClient = {}) {
     this.remoteAddress = client.address ?? '192.0.2.1';
     this.#agent = client.agent;
-    const nobodyCares = { expiresAt: Number.POSITIVE_INFINITY, ticket: undefined, entered: () => undefined, leave: () => undefined };
+    const callbacks = { entered: () => undefined, leave: () => undefined };
+    const nobodyCares = { expiresAt: Number.POSITIVE_INFINITY, sent: true, ticket: undefined, ...callbacks };
     this.admission = client.base === undefined ? null : { ...nobodyCares, protocol: 'llhls', base: client.base };
     const mark = target.indexOf('?');
     this.file = mark < 0 ? target : target.slice(0, mark);

@@ -7,6 +7,8 @@ export interface Admission {
   readonly protocol: AccessProtocol;
   /** When its viewer has to go, wall clock ms; infinite: never. */
   readonly expiresAt: number;
+  /** A control server has sent it here: this place demands nothing of it. */
+  readonly sent: boolean;
   /** Names the play token that let it in, where one did. */
   readonly grant?: string | undefined;
   /** What stands in front of the names of media playlists, where a playlist is answered at the address of another stream; else ''. */

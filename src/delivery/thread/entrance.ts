@@ -71,6 +71,10 @@ export class Entered implements Admission {
     return this.#verdict.grant;
   }
 
+  get sent(): boolean {
+    return this.#verdict.newUrl !== undefined;
+  }
+
   get ticket(): number | undefined {
     return this.#verdict.ticket;
   }

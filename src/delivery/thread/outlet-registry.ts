@@ -77,7 +77,8 @@ export class ThreadOutlet implements DeliveryOutlet, SessionPlace, ViewContext {
     const { admission } = exchange;
     if (this.guarded && admission?.protocol !== this.protocol) return null;
     // It was let in before the application had tokens.
-    if (this.#services.entrance.asksForTokens(this.#vhost, this.#app) && admission?.grant === undefined) return null;
+    const hasToken = admission?.grant !== undefined || admission?.sent === true;
+    if (this.#services.entrance.asksForTokens(this.#vhost, this.#app) && !hasToken) return null;
     const { sessions } = this.#services;
     const session = sessions.create(this, exchange.remoteAddress, {
       until: admission?.expiresAt,

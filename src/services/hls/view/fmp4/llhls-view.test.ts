@@ -145,6 +145,15 @@ describe('the multivariant playlist', () => {
     expect(simulation.delivery.get(`${chunklist}?session=1_FakeKey1`).status).toBe(200);
   });
 
+  it('gives a session in origin mode to whoever a control server has sent here, which ends when that does', () => {
+    const { chunklist, simulation } = running(4, { originMode: true });
+    expect(simulation.delivery.get('llhls.m3u8', { base: '' }).text).toContain(`${chunklist}?session=1_FakeKey1\n`);
+    const statuses = ['?session=1_FakeKey1', '?session=1_Ended1', ''].map(
+      (query) => simulation.delivery.get(`${chunklist}${query}`).status,
+    );
+    expect(statuses).toEqual([200, 401, 200]);
+  });
+
   it.each(['other.m3u8', 'ts:llhls.m3u8', 'llhls.m3u8?format=ts', 'medialist_1_hls.m3u8', 'thumb.jpg', ''])(
     'leaves %s to others',
     (file) => {

@@ -88,13 +88,16 @@ export class LlhlsView implements OutletView {
     return true;
   }
 
-  /** A cache in front, as `OriginMode` is for, has no viewers of its own; but who is let in is told by nothing else. */
-  get #sessionless(): boolean {
-    return this.#settings.originMode && !this.#context.guarded;
+  /**
+   * A cache in front, as `OriginMode` is for, has no viewers of its own; but who is let in, here or elsewhere and sent here, is told by nothing
+   * else. `admitted`: the client of the request is one of them.
+   */
+  #isSessionless(admitted: boolean): boolean {
+    return this.#settings.originMode && !this.#context.guarded && !admitted;
   }
 
   #respondMultivariant(exchange: DeliveryExchange, fileName: string): void {
-    const sessionless = this.#sessionless;
+    const sessionless = this.#isSessionless(exchange.admission !== null);
     const session = sessionless ? null : this.#context.createSession(exchange);
     if (session === null && !sessionless) {
       respondWords(exchange, 429, Words.TOO_MANY);
@@ -108,7 +111,7 @@ export class LlhlsView implements OutletView {
 
   #handleChild(exchange: DeliveryExchange, resource: Resource): void {
     let token: string | null = null;
-    if (!this.#sessionless) {
+    if (!this.#isSessionless(exchange.queryValue('session') !== undefined)) {
       const session = this.#context.session(exchange);
       if (session === null) {
         respondWords(exchange, 401, Words.NO_SESSION);

@@ -72,7 +72,9 @@ describe('HlsView', () => {
 
   it('names media playlists from the address of another stream, where the playlist is answered there', () => {
     view.update(PLAYLISTS);
-    expect(delivery.get('ts:playlist.m3u8', { base: '../../a/s/' }).text).toContain('\n../../a/s/medialist_7_hls.m3u8\n');
+    expect(delivery.get('ts:playlist.m3u8', { base: '../../a/s/' }).text).toContain(
+      '\n../../a/s/medialist_7_hls.m3u8?session=1_FakeKey1\n',
+    );
   });
 
   it('writes the multivariant playlist under both of its names', () => {
@@ -247,6 +249,20 @@ describe('HlsView', () => {
     }
     delivery.context.full = true;
     expect(delivery.get('ts:playlist.m3u8').status).toBe(429);
+  });
+
+  it('gives a session to whoever a control server has sent to an open stream, which ends when that does', () => {
+    view.update(PLAYLISTS);
+    append(0);
+    append(1);
+    const [, session] = /medialist_7_hls\.m3u8\?session=(\w+)$/m.exec(delivery.get('ts:playlist.m3u8', { base: '' }).text) ?? [];
+    expect(delivery.get(`medialist_7_hls.m3u8?session=${session}`).text).toContain(`_hls.ts?session=${session}\n`);
+    for (const file of ['medialist_7_hls.m3u8', 'seg_7_1_hls.ts']) {
+      expect([delivery.get(`${file}?session=${session}`).status, delivery.get(`${file}?session=1_Ended1`).status]).toEqual([200, 401]);
+      expect(delivery.get(file).status).toBe(200);
+    }
+    delivery.context.full = true;
+    expect(delivery.get('ts:playlist.m3u8', { base: '' }).status).toBe(429);
   });
 
   it('forgets variants that are gone and ignores segments of unknown ones', () => {

@@ -103,8 +103,10 @@ export class HlsView implements OutletView {
       respondWords(exchange, 404, Words.NO_PLAYLIST);
       return;
     }
-    const session = this.#context.guarded ? this.#context.createSession(exchange) : null;
-    if (session === null && this.#context.guarded) {
+    // Whoever was let in elsewhere and sent here has to go at its time, too.
+    const hasSession = this.#context.guarded || exchange.admission !== null;
+    const session = hasSession ? this.#context.createSession(exchange) : null;
+    if (session === null && hasSession) {
       respondWords(exchange, 429, Words.TOO_MANY);
       return;
     }
@@ -187,10 +189,10 @@ export class HlsView implements OutletView {
 
   /**
    * The query that its URIs need, '' for none; null for a viewer that was sent away, which has its answer then. Behind a CDN nobody can be told
-   * apart, so that nobody is counted; whoever has to be admitted has a session all the same.
+   * apart, so that nobody is counted; whoever was admitted has a session all the same, and goes when it ends.
    */
   #viewerOf(exchange: DeliveryExchange): string | null {
-    if (this.#context.guarded) {
+    if (this.#context.guarded || exchange.queryValue('session') !== undefined) {
       const session = this.#context.session(exchange);
       if (session !== null) return `?session=${session.token}`;
       respondWords(exchange, 401, Words.NO_SESSION);
