@@ -132,6 +132,82 @@ describe('a delay buffer', () => {
   });
 });
 
+describe('the rest of a delay buffer', () => {
+  /** Sizes of the turns until now. */
+  const turnsIn = (seen: readonly (Packet | string)[]): number[] => {
+    const turns = [0];
+    for (const each of seen) {
+      if (each === 'released') turns.push(0);
+      else turns[turns.length - 1] = (turns.at(-1) ?? 0) + 1;
+    }
+    return turns.slice(0, -1);
+  };
+  const filled = (count: number, options: Parameters<typeof bufferOf>[0] = {}) => {
+    const made = bufferOf({ delayMs: 60_000, ...options });
+    const packets = frames(count);
+    for (const packet of packets) made.buffer.push(packet);
+    return { ...made, packets };
+  };
+
+  test('goes on in turns, in order, and is told to be out', () => {
+    const { buffer, seen, packets } = filled(700);
+    let isOut = false;
+    const settles = buffer.settle(() => {
+      isOut = true;
+    });
+    expect([settles, seen]).toEqual([true, []]);
+    vi.advanceTimersByTime(1);
+    expect([turnsIn(seen), isOut]).toEqual([[256], false]);
+    vi.advanceTimersByTime(10);
+    expect([turnsIn(seen), isOut, buffer.bytes]).toEqual([[256, 256, 188], true, 0]);
+    expect(seen.filter((each) => each !== 'released')).toEqual(packets);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test('has turns by its bytes, too', () => {
+    const { buffer, seen } = bufferOf({ delayMs: 60_000 });
+    const large = frames(1).map((packet) => ({ ...packet, data: new Uint8Array(200 * 1024) }));
+    for (let n = 0; n < 5; n += 1) for (const packet of large) buffer.push(packet);
+    expect(buffer.settle(() => undefined)).toBe(true);
+    vi.advanceTimersByTime(100);
+    expect(turnsIn(seen)).toEqual([2, 2, 1]);
+  });
+
+  test('needs no turns where there is little of it', () => {
+    const { buffer } = filled(256);
+    expect(buffer.settle(() => expect.unreachable())).toBe(false);
+    buffer.close();
+    expect(buffer.settle(() => expect.unreachable())).toBe(false);
+  });
+
+  test('is out at once when somebody cannot wait, and dropped when nobody may see it', () => {
+    for (const end of ['flush', 'close'] as const) {
+      const { buffer, seen } = filled(700);
+      const done = vi.fn();
+      buffer.settle(done);
+      vi.advanceTimersByTime(1);
+      buffer[end]();
+      buffer.close();
+      vi.advanceTimersByTime(1000);
+      expect([turnsIn(seen), done.mock.calls.length]).toEqual([end === 'flush' ? [256, 444] : [256], 0]);
+    }
+  });
+
+  test('is over when what it calls throws', () => {
+    let count = 0;
+    const { buffer, seen, faults } = filled(700, {
+      onPacket: () => {
+        count += 1;
+        if (count === 300) throw new Error('broken');
+      },
+    });
+    const done = vi.fn();
+    buffer.settle(done);
+    vi.advanceTimersByTime(1000);
+    expect([turnsIn(seen), faults, done.mock.calls.length]).toEqual([[256], [new Error('broken')], 0]);
+  });
+});
+
 describe('an application with DelayBufferTimeMs', () => {
   function start(delayBufferTimeMs: number) {
     const clock = new ManualClock();
@@ -209,6 +285,49 @@ describe('an application with DelayBufferTimeMs', () => {
     started.application.stream('s')?.terminate({ code, detail: '' });
     expect(started.seen).toEqual(expected);
     expect(vi.getTimerCount()).toBe(0);
+  });
+
+  /** Frames of audio for a minute. */
+  async function sendMore(started: Started): Promise<void> {
+    await send(started);
+    for (let n = 1; n <= 3000; n += 1) started.ingest.push(audioPacket(n));
+    await immediate();
+  }
+
+  test('shows the rest over some turns when a source with much of it has left, and is there until then', async () => {
+    const started = start(60_000);
+    await sendMore(started);
+    started.ingest.close({ code: 'peer-left', detail: '' });
+    expect([started.application.stream('s')?.hasSource, started.seen]).toEqual([false, []]);
+    vi.advanceTimersByTime(1);
+    expect(started.seen.length).toBeGreaterThan(200);
+    expect(started.seen.length).toBeLessThan(300);
+    pass(started.clock, 1000);
+    expect([started.seen.at(-1), started.seen.filter((each) => each === 'audio').length]).toEqual(['peer-left', 3001]);
+    expect([started.application.stream('s'), vi.getTimerCount()]).toEqual([undefined, 0]);
+  });
+
+  test('shows all of it at once to make room for the next source, which is another stream', async () => {
+    const started = start(60_000);
+    await sendMore(started);
+    started.ingest.close({ code: 'peer-left', detail: '' });
+    pass(started.clock, 5);
+    const first = started.application.stream('s');
+    const again = started.application.openIngest({
+      ...{ streamName: 's', provider: 'rtmp', sourceType: 'Rtmp', sourceUrl: 'TCP://127.0.0.1:2' },
+      onClose: () => undefined,
+    });
+    expect([started.seen.at(-1), started.seen.filter((each) => each === 'audio').length]).toEqual(['replaced', 3001]);
+    expect(started.application.stream('s')).not.toBe(first);
+    again.close({ code: 'peer-left', detail: '' });
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test('shows nothing more of a source that was denied, however much there is', async () => {
+    const started = start(60_000);
+    await sendMore(started);
+    started.ingest.close({ code: 'denied', detail: '' });
+    expect([started.application.stream('s'), started.seen]).toEqual([undefined, []]);
   });
 
   test.each<CloseReason['code']>(['deleted', 'denied', 'no-room'])('shows nothing more of a stream that was %s', async (code) => {

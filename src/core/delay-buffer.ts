@@ -11,8 +11,13 @@ const MAX_BYTES = 256 * 1024 * 1024;
 const MAX_ENTRIES = 200_000;
 /** Between two looks at what is due, ms: frames that come together go on together. */
 const MIN_WAIT_MS = 5;
+/** What is handed on at once of the rest of a stream. Five milliseconds apart, 256 MiB are out within seconds, as fast as a disk takes them. */
+const REST_PACKETS = 256;
+const REST_BYTES = 256 * 1024;
 /** Taken entries at the head that are worth moving the others. */
 const COMPACT_FROM = 1024;
+
+const UNLIMITED = { packets: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY };
 
 /** Where packets go when their time has come. */
 export interface DelayBufferOptions {
@@ -48,8 +53,11 @@ export class DelayBuffer {
   /** Video tracks of which a packet was dropped, until a keyframe finds room. */
   readonly #broken = new Set<number>();
   #timer: NodeJS.Timeout | undefined;
+  /** Called when the rest, which is on its way, is out. */
+  #onRest: (() => void) | null = null;
   #closed = false;
   readonly #turn: () => void;
+  readonly #restTurn: () => void;
 
   constructor(options: DelayBufferOptions) {
     this.#options = options;
@@ -58,6 +66,7 @@ export class DelayBuffer {
       this.#timer = undefined;
       this.#release(options.clock.monotonic() - options.delayMs);
     });
+    this.#restTurn = guarded(options.logger, 'the rest of a delayed stream', () => this.#handOnRest());
   }
 
   /** Bytes that wait. */
@@ -83,6 +92,18 @@ export class DelayBuffer {
     if (!this.#closed) this.#add(change);
   }
 
+  /**
+   * Hands everything on in turns, as nothing more comes, and calls `done` behind it, unless `flush` or `close` comes before. False: so little
+   * waits that `flush` costs nobody anything.
+   */
+  settle(done: () => void): boolean {
+    if (this.#closed || (this.#entries.length - this.#head <= REST_PACKETS && this.#bytes <= REST_BYTES)) return false;
+    clearTimeout(this.#timer);
+    this.#onRest = done;
+    this.#timer = setTimeout(this.#restTurn, 0);
+    return true;
+  }
+
   /** Hands everything on now. Throws what is thrown by whoever is called. */
   flush(): void {
     if (!this.#closed) this.#handOn(Number.POSITIVE_INFINITY);
@@ -91,6 +112,7 @@ export class DelayBuffer {
   /** What waits is dropped. Idempotent. */
   close(): void {
     this.#closed = true;
+    this.#onRest = null;
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#entries = [];
@@ -130,17 +152,40 @@ export class DelayBuffer {
     this.#timer = setTimeout(this.#turn, Math.max(MIN_WAIT_MS, Math.ceil(next - before)));
   }
 
-  #handOn(before: number): void {
+  #handOnRest(): void {
+    this.#timer = undefined;
+    try {
+      this.#handOn(Number.POSITIVE_INFINITY, { packets: REST_PACKETS, bytes: REST_BYTES });
+    } catch (error) {
+      this.close();
+      this.#options.onFault(error);
+      return;
+    }
+    const done = this.#onRest;
+    if (done === null) return;
+    if (this.#head < this.#entries.length) this.#timer = setTimeout(this.#restTurn, MIN_WAIT_MS);
+    else {
+      this.#onRest = null;
+      done();
+    }
+  }
+
+  /** What came before, as far as `most` goes. */
+  #handOn(before: number, most = UNLIMITED): void {
     let isAny = false;
+    let { packets, bytes } = most;
     for (let at = this.#times[this.#head]; at !== undefined && at <= before; at = this.#times[this.#head]) {
+      if (packets <= 0 || bytes <= 0) break;
       const entry = this.#entries[this.#head] ?? null;
       const arrivedAt = this.#walls[this.#head] ?? 0;
       this.#entries[this.#head] = null;
       this.#head += 1;
       isAny = true;
+      packets -= 1;
       if (typeof entry === 'function') entry();
       else if (entry !== null) {
         this.#bytes -= entry.data.length;
+        bytes -= entry.data.length;
         this.#options.onPacket(entry, arrivedAt);
       }
     }

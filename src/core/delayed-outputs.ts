@@ -8,7 +8,7 @@ import type { OutboundStream } from './outbound-stream.ts';
 import type { Outputs } from './stream-outputs.ts';
 import type { Urgency } from './urgency.ts';
 
-/** Ends after which nobody shall see what is still delayed. After all others it is handed on at once, so that recordings are whole. */
+/** Ends after which nobody shall see what is still delayed. After all others it is handed on, so that recordings are whole. */
 const UNSEEN: readonly CloseReason['code'][] = ['deleted', 'denied', 'no-room'];
 
 /** The outputs of a stream, made of it `delayMs` after it came (`Publishers/DelayBufferTimeMs`). The wall clock of its media stays that of its coming. */
@@ -51,6 +51,10 @@ export class DelayedOutputs implements Outputs {
 
   /** Nothing: the outputs hear of the end of their own turns. */
   drain(): void {}
+
+  settle(reason: CloseReason, done: () => void): boolean {
+    return !UNSEEN.includes(reason.code) && this.#buffer.settle(done);
+  }
 
   close(reason: CloseReason): void {
     try {

@@ -358,8 +358,27 @@ export class InboundStream implements IngestStream {
 
   /** The source says that it has ended. */
   #sourceLeft(reason: CloseReason): void {
-    if (this.#isKept(reason)) this.#outlive(reason);
-    else this.close(reason);
+    if (this.#isKept(reason)) {
+      this.#outlive(reason);
+      return;
+    }
+    this.#drainLast();
+    const end = guarded(this.#logger, 'the end of a stream', () => this.close(reason));
+    if (this.#closed || this.#broken || !this.#outputs.settle(reason, end)) this.close(reason);
+    else {
+      this.#loseSource();
+      // Another one is another stream.
+      this.#link = null;
+    }
+  }
+
+  /** What there is goes on without a source. */
+  #loseSource(): void {
+    this.#drainLast();
+    this.#hasSource = false;
+    this.#link?.cut();
+    this.#silence.stop();
+    this.meter.ingestClosed(this.provider);
   }
 
   #isKept({ code }: CloseReason): boolean {
@@ -368,11 +387,7 @@ export class InboundStream implements IngestStream {
 
   /** The stream goes on without a source until another one comes, or none does for too long. */
   #outlive(reason: CloseReason): void {
-    this.#drainLast();
-    this.#hasSource = false;
-    this.#link?.cut();
-    this.#silence.stop();
-    this.meter.ingestClosed(this.provider);
+    this.#loseSource();
     this.#logger.info({ reason: reason.code }, `the source is gone, the stream waits ${this.#keepMs} ms for another one: ${reason.detail}`);
     const detail = `no source came within ${this.#keepMs} ms (KeepStreamMs) after: ${reason.detail}`;
     const giveUp = guarded(this.#logger, 'the end of a stream', () => this.close({ code: reason.code, detail }));
@@ -381,11 +396,8 @@ export class InboundStream implements IngestStream {
 
   /** Sends the source away; the stream waits for another one where it is kept, else it ends. */
   #endSource(reason: CloseReason): void {
-    if (!this.#isKept(reason)) {
-      this.terminate(reason);
-      return;
-    }
-    this.#outlive(reason);
+    if (this.#closed || !this.#hasSource) return;
+    this.#sourceLeft(reason);
     this.#request.onClose(reason);
   }
 

@@ -53,7 +53,7 @@ export interface StreamOutputsOptions extends StreamAddress, OutputPlan {
 }
 
 /** What becomes of an inbound stream, as that sees it. */
-export type Outputs = Pick<StreamOutputs, 'streams' | 'urgency' | 'setTracks' | 'renewPlaylists' | 'push' | 'drain' | 'close'>;
+export type Outputs = Pick<StreamOutputs, 'streams' | 'urgency' | 'setTracks' | 'renewPlaylists' | 'push' | 'drain' | 'settle' | 'close'>;
 
 /** All outbound streams of one inbound stream: one for each output profile. */
 export class StreamOutputs {
@@ -163,6 +163,11 @@ export class StreamOutputs {
   }
 
   /** Ends all outbound streams. Idempotent. */
+  /** Its source has left for that reason: true where what is still held takes a while to go out, behind which `done` is called. */
+  settle(_reason: CloseReason, _done: () => void): boolean {
+    return false;
+  }
+
   close(reason: CloseReason): void {
     if (this.#closed) return;
     this.#closed = true;

@@ -134,7 +134,7 @@ export const PublishersSchema = object(
     streamWorkerCount: integer('Workers of each stream; read for compatibility', { default: 8, minimum: 0, ...WORKERS }),
     delayBufferTimeMs: integer(
       'Delays all output by this much, ms; a stream holds at most 256 MiB for it and then drops what comes, video up to the next keyframe. ' +
-        'The end of a source shows the rest at once; a stream that is deleted or refused drops it',
+        'The end of a source shows the rest, over some seconds where there is much of it; a stream that is deleted or refused drops it',
       { default: 0, minimum: 0, maximum: 300_000 },
     ),
     ovt: optional(plain('Serves edges over OVT', 'OVT')),
