@@ -101,6 +101,20 @@ describe.each([0, 2])('with %i threads', (threads) => {
     expect(control.over).toEqual([`http://127.0.0.1:${port}${PLAYLIST}`]);
   });
 
+  test('one who comes back with its session is asked about again, and may be sent away', async () => {
+    const { control, ask } = await serve({ threads, sessionIdle: 100 });
+    const { text } = await ask(`${PLAYLIST}?seat=7`);
+    const part = async (): Promise<number> => (await ask(`/app/stream/part.m4s?session=${text}`)).status;
+    await until('the end', () => control.over.length === 1, DEADLINE);
+    expect(await part()).toBe(200);
+    await until('another end', () => control.over.length === 2, DEADLINE);
+    expect(new Set(control.asked.map(({ request }) => request.url)).size).toBe(1);
+    expect(control.asked).toHaveLength(2);
+    control.says = () => ({ admitted: false, code: 'webhook-refused', reason: 'no' });
+    expect(await part()).toBe(200);
+    await expect.poll(part, { timeout: 10_000 }).toBe(401);
+  });
+
   test('it is over when the server stops', async () => {
     const { control, ask, pool } = await serve({ threads });
     await ask(PLAYLIST);

@@ -2,17 +2,21 @@
 import type { Denied, Passed } from '../../access/access-check.ts';
 import type { SessionSighting, WebhookVerdict } from '../thread-protocol.ts';
 
-interface Entry {
+/** Of sessions that were there before. */
+const NO_THREAD = 0;
+
+interface Entry<Question> {
   /** That asked for it. */
   readonly thread: number;
+  readonly question: Question;
   readonly closed: () => void;
   /** Null until the thread tells of the session that it is for. */
   session: string | null;
 }
 
-/** Every admission ends once: with its session, with the thread before there is one, or by `close`. */
-export class AdmissionBook {
-  readonly #entries = new Map<number, Entry>();
+/** Every admission ends once: with its session, with the thread before there is one, or by `close`. `Question` is what was asked for it. */
+export class AdmissionBook<Question> {
+  readonly #entries = new Map<number, Entry<Question>>();
   /** Tickets by session. */
   readonly #sessions = new Map<string, number>();
   #lastTicket = 0;
@@ -23,17 +27,17 @@ export class AdmissionBook {
   }
 
   /** What `thread` is to hear of what a control server has said. */
-  enter(thread: number, said: Passed | Denied): WebhookVerdict {
+  enter(thread: number, said: Passed | Denied, question: Question): WebhookVerdict {
     if (!said.admitted) return said;
     const { expiresAt, expiry, newUrl, closed } = said;
     const verdict = { admitted: true, expiresAt, expiry, newUrl } as const;
     if (closed === undefined) return verdict;
-    this.#lastTicket += 1;
-    this.#entries.set(this.#lastTicket, { thread, closed, session: null });
-    const ticket = this.#lastTicket;
-    // Whoever asked is gone.
-    if (this.#closed) this.over(ticket);
-    return { ...verdict, ticket };
+    return { ...verdict, ticket: this.#add({ thread, question, closed, session: null }) };
+  }
+
+  /** A session that is there already. */
+  enterSession(sighting: SessionSighting, closed: () => void, question: Question): void {
+    this.bind(this.#add({ thread: NO_THREAD, question, closed, session: null }), sighting, true);
   }
 
   /** A session began with this ticket. `exists`: it is counted, and its end will be told. */
@@ -48,9 +52,13 @@ export class AdmissionBook {
     this.#sessions.set(entry.session, ticket);
   }
 
-  sessionOver(sighting: SessionSighting): void {
+  /** What was asked for it; undefined where it has no admission. */
+  sessionOver(sighting: SessionSighting): Question | undefined {
     const ticket = this.#sessions.get(keyOf(sighting));
-    if (ticket !== undefined) this.over(ticket);
+    if (ticket === undefined) return undefined;
+    const question = this.#entries.get(ticket)?.question;
+    this.over(ticket);
+    return question;
   }
 
   /** Nobody makes use of it any more. */
@@ -71,6 +79,15 @@ export class AdmissionBook {
   close(): void {
     this.#closed = true;
     for (const ticket of [...this.#entries.keys()]) this.over(ticket);
+  }
+
+  #add(entry: Entry<Question>): number {
+    this.#lastTicket += 1;
+    const ticket = this.#lastTicket;
+    this.#entries.set(ticket, entry);
+    // Whoever asked is gone.
+    if (this.#closed) this.over(ticket);
+    return ticket;
   }
 }
 

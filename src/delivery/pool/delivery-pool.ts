@@ -16,7 +16,6 @@ import type { ViewFactories } from '../thread/outlet-registry.ts';
 import { sessionId } from '../thread/thread-sessions.ts';
 import type { DeliveryLimits, FromThread, ListenRequest, ServedHost, SessionSighting, ThreadReport, ToThread } from '../thread-protocol.ts';
 import type { Certificate } from '../tls/certificate-choice.ts';
-import { AdmissionBook } from './admission-book.ts';
 import { DEFAULT_DELIVERY_LIMITS } from './delivery-limits.ts';
 import { Handovers } from './handovers.ts';
 import type { startLocal } from './local-thread.ts';
@@ -26,6 +25,7 @@ import { PortBook } from './port-book.ts';
 import { SessionLedger } from './session-ledger.ts';
 import { SharedArena } from './shared-arena.ts';
 import { startWorker, WORKER_ENTRY } from './thread-link.ts';
+import { ViewerAdmissions } from './viewer-admissions.ts';
 
 const MAX_FREE_BYTES = 16 * 1024 * 1024;
 const FIRST_RESTART_DELAY = 100;
@@ -33,7 +33,6 @@ const MAX_RESTART_DELAY = 10_000;
 /** A thread that ran this long has recovered. */
 const HEALTHY_AFTER = 60_000;
 const MAX_REVOKED = 100_000;
-const NOT_ASKED: Denied = { admitted: false, code: 'webhook-failed', reason: 'the control server could not be asked' };
 
 /** Where limits are absent, those of `delivery-limits.ts` hold. */
 export interface DeliveryPoolOptions {
@@ -99,7 +98,7 @@ export class DeliveryPool implements OutletOpener {
   readonly #slots: Slot[];
   readonly #outlets = new Map<number, PoolOutlet>();
   readonly #ledger: SessionLedger;
-  readonly #admissions = new AdmissionBook();
+  readonly #admissions: ViewerAdmissions;
   readonly #arena: SharedArena;
   readonly #ports: PortBook;
   readonly #handovers = new Handovers();
@@ -138,6 +137,12 @@ export class DeliveryPool implements OutletOpener {
     this.#ledger = new SessionLedger({
       sessionOpened: (sighting) => this.#sessionOpened(sighting),
       sessionClosed: (sighting, reason) => this.#sessionClosed(sighting, reason),
+    });
+    const { judge, clock, logger } = options;
+    this.#admissions = new ViewerAdmissions({
+      ...{ judge, clock, logger },
+      revoke: (sessions) => this.revokeSessions(sessions),
+      isThere: (sighting) => this.#ledger.has(sighting),
     });
     this.#arena = new SharedArena({
       post: (message) => this.#post(message),
@@ -386,7 +391,7 @@ export class DeliveryPool implements OutletOpener {
         void this.#find(thread, message.question, message.wanted);
         break;
       case 'admission':
-        void this.#judge(thread, message.question, message);
+        void this.#judge(thread, message);
         break;
       case 'admission-over':
         this.#admissions.over(message.ticket);
@@ -424,18 +429,8 @@ export class DeliveryPool implements OutletOpener {
     this.#postTo(thread, { type: 'demand-answer', question, found });
   }
 
-  async #judge(
-    thread: number,
-    question: number,
-    { vhost, request }: { readonly vhost: string; readonly request: AccessRequest },
-  ): Promise<void> {
-    let said: Passed | Denied = NOT_ASKED;
-    try {
-      said = (await this.#options.judge?.(vhost, request)) ?? NOT_ASKED;
-    } catch (error) {
-      this.#options.logger.limited.error({ err: error }, 'a control server could not be asked');
-    }
-    const verdict = this.#admissions.enter(thread, said);
+  async #judge(thread: number, { question, vhost, request }: Extract<FromThread, { type: 'admission' }>): Promise<void> {
+    const verdict = await this.#admissions.ask(thread, vhost, request);
     this.#postTo(thread, { type: 'admission-answer', question, verdict });
     // A thread that has ended meanwhile hears nothing.
     if (!this.#threads().includes(thread)) this.#admissions.threadGone(thread);
@@ -455,7 +450,7 @@ export class DeliveryPool implements OutletOpener {
       const isThere = this.#outlets.has(sighting.outlet);
       if (ended !== null) this.#ledger.closed(thread, sighting, ended);
       else if (isThere) this.#ledger.opened(thread, sighting);
-      if (ticket !== undefined) this.#admissions.bind(ticket, sighting, isThere);
+      if (ended === null) this.#admissions.seen(sighting, ticket, isThere);
     }
     this.#ledger.countBytes(report.sessionBytes);
     if (report.keyUses.length > 0) this.#options.onKeyUses?.(report.keyUses);

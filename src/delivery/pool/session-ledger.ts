@@ -28,6 +28,10 @@ export class SessionLedger {
     return this.#entries.size;
   }
 
+  has(sighting: SessionSighting): boolean {
+    return this.#entries.has(keyOf(sighting));
+  }
+
   opened(thread: number, sighting: SessionSighting): void {
     const key = keyOf(sighting);
     const entry = this.#entries.get(key);
