@@ -1,5 +1,6 @@
 /** Everything that is fuzzed. */
 import type { FuzzTarget } from '../support/fuzz-target.ts';
+import { ACCESS_TARGETS } from './access.ts';
 import { CODEC_TARGETS } from './codecs.ts';
 import { DTLS_TARGETS } from './dtls.ts';
 import { FANOUT_TARGETS } from './fanout.ts';
@@ -28,4 +29,5 @@ export const ALL_TARGETS: readonly FuzzTarget[] = [
   ...TEXT_TARGETS,
   ...FRAMING_TARGETS,
   ...REQUEST_TARGETS,
+  ...ACCESS_TARGETS,
 ];
