@@ -1,6 +1,9 @@
+import { once } from 'node:events';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { WebSocket as ClientSocket } from 'ws';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
 import { type Policy, signUrl } from '../../src/access/signed-url.ts';
+import { FakeWebrtcPublisher } from '../fakes/webrtc-publisher.ts';
 import { apiPath, type StreamInformation } from '../harness/api-client.ts';
 import { Child } from '../harness/child.ts';
 import { until } from '../harness/poll.ts';
@@ -10,6 +13,7 @@ import { type FfmpegPublisher, publish } from '../harness/publisher.ts';
 import { runCommand, startServer, type TestServer } from '../harness/server.ts';
 import { SocketViewer } from '../harness/socket-viewer.ts';
 import { encodeSrt } from '../harness/srt-encoder.ts';
+import { TlsSignalling } from '../harness/tls-client.ts';
 import { whepOffer } from '../harness/whep-offer.ts';
 import { publishWhip } from '../harness/whip-encoder.ts';
 
@@ -277,6 +281,31 @@ describe('stream_expire', () => {
     expect((await bySrt.ended(20_000)).code).not.toBe(0);
     const told = (text: string): boolean => server.log.split('\n').some((line) => line.includes(text) && line.includes('stream_expire'));
     await until('the log', () => ['RTMP connection closed', 'SRT connection closed', 'WebRTC publication closed'].every(told));
+  });
+
+  test('ends a publication over the WebSocket, which brings media until then', async () => {
+    const limited = soon();
+    const socket = new ClientSocket(signed(signalling('ws', 'q', '?direction=send'), limited));
+    cleanups.push(() => socket.terminate());
+    const closed = once(socket, 'close');
+    await once(socket, 'open');
+    const dialogue = new TlsSignalling(socket);
+    const { sdp, candidates } = await dialogue.offer();
+    const publisher = new FakeWebrtcPublisher();
+    const pictures = setInterval(() => publisher.send(), 40);
+    cleanups.push(() => {
+      clearInterval(pictures);
+      publisher.close();
+    });
+    dialogue.answer(publisher.answer(sdp));
+    await publisher.connect(sdp, candidates);
+    const { input } = await streamIs('q');
+    expect(input).toMatchObject({ sourceType: 'WebRTC' });
+    expect(input.tracks.find(({ type }) => type === 'Video')?.video).toMatchObject({ codec: 'VP8', width: SMALL.width });
+    const [, reason] = (await closed) as [number, Buffer];
+    expect(reason.toString()).toContain('stream_expire');
+    expect(Date.now()).toBeGreaterThanOrEqual(limited.stream_expire ?? 0);
+    await until('its end', async () => !(await streams()).includes('q'));
   });
 
   test('ends viewers by WebRTC, SRT and LL-HLS at their time', async () => {

@@ -1,6 +1,10 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
 import { type ControlAnswer, ControlServer } from '../fakes/control-server.ts';
+import { selfSigned } from '../fakes/self-signed.ts';
 import { apiPath, type StreamInformation } from '../harness/api-client.ts';
 import { Child } from '../harness/child.ts';
 import { until } from '../harness/poll.ts';
@@ -407,6 +411,34 @@ test('its figures are in /metrics, and no secrets in the log', async () => {
   expect(server.log).not.toContain(control.secretKey);
   expect(server.log).not.toContain('SECRET');
   expect(control.wrong).toBe(0);
+});
+
+test('a control server is asked by HTTPS, and only one with a certificate that is trusted', async () => {
+  const [trusted, stranger] = [selfSigned('localhost'), selfSigned('localhost')];
+  const folder = mkdtempSync(path.join(tmpdir(), 'millrace-control-'));
+  cleanups.push(() => rmSync(folder, { recursive: true }));
+  const authorities = path.join(folder, 'ca.pem');
+  writeFileSync(authorities, trusted.cert);
+  const server = await startServer({ hostNames: ['127.0.0.1'], env: { NODE_EXTRA_CA_CERTS: authorities } });
+  cleanups.push(() => server.close());
+  const url = server.http('nobody', 'llhls.m3u8', 'app', HOST);
+  for (const certificate of [trusted, stranger]) {
+    const control = await ControlServer.start(certificate);
+    cleanups.push(() => control.close());
+    const hooks = { controlServerUrl: control.url, secretKey: control.secretKey, timeout: TIMEOUT_MS, enables: ENABLES };
+    await server.api.create('/v1/vhosts', [{ name: 'asked', host: { names: [HOST] }, admissionWebhooks: hooks }]);
+    // Nobody publishes it: who is let in hears that.
+    const status = certificate === trusted ? 404 : 401;
+    await until('the virtual host', async () => (await fetch(url)).status === status);
+    const said = await fetch(url);
+    expect([said.status, control.asked.length > 0, control.wrong]).toEqual([status, certificate === trusted, 0]);
+    if (certificate === trusted) {
+      control.answer = () => NO;
+      const refused = await fetch(url);
+      expect([refused.status, await refused.text()]).toEqual([401, `${NO.reason}\n`]);
+    } else await until('the line of the log', () => server.log.includes('self-signed certificate'));
+    await server.api.call('DELETE', apiPath.vhost('asked'));
+  }
 });
 
 test('a stop tells of all who were there, and takes no longer for it', async () => {

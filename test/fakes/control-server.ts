@@ -1,10 +1,12 @@
 /** A control server of admissions that says what a test wants, and keeps what it was asked. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { controlSignature } from '../../src/util/control-server-client.ts';
 import { until } from '../harness/poll.ts';
+import type { Issued } from './self-signed.ts';
 
 /** A request as it came. */
 export interface ControlRequest {
@@ -36,19 +38,25 @@ export class ControlServer {
   maxOpen = 0;
   readonly #server: Server;
 
-  private constructor() {
-    this.#server = createServer((request, response) => void this.#handle(request, response).catch(() => response.destroy()));
+  readonly #origin: string;
+
+  private constructor(certificate: Issued | null) {
+    const handle = (request: IncomingMessage, response: ServerResponse): void =>
+      void this.#handle(request, response).catch(() => response.destroy());
+    this.#server = certificate === null ? createServer(handle) : createSecureServer({ ...certificate }, handle);
+    this.#origin = certificate === null ? 'http://127.0.0.1' : 'https://localhost';
   }
 
-  static async start(): Promise<ControlServer> {
-    const control = new ControlServer();
+  /** With a certificate for `localhost` it is asked by HTTPS. */
+  static async start(certificate: Issued | null = null): Promise<ControlServer> {
+    const control = new ControlServer(certificate);
     control.#server.listen(0, '127.0.0.1');
     await once(control.#server, 'listening');
     return control;
   }
 
   get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/admission?key=SECRET`;
+    return `${this.#origin}:${(this.#server.address() as AddressInfo).port}/admission?key=SECRET`;
   }
 
   /** What was asked about URLs that contain `part`. */
