@@ -1,9 +1,12 @@
 /** TLS from publisher to viewer, with a certificate that comes through the API and is replaced while everything runs. */
-import { writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect as connectHttp2 } from 'node:http2';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type TLSSocket, connect as tlsConnect } from 'node:tls';
 import { expect, onTestFinished, test } from 'vitest';
+import type { AmfObject } from '../../src/wire/rtmp/amf.ts';
+import { RtmpPublisher } from '../fakes/rtmp-publisher.ts';
 import { selfSigned } from '../fakes/self-signed.ts';
 import { until } from '../harness/poll.ts';
 import { freePorts } from '../harness/ports.ts';
@@ -100,4 +103,38 @@ test('a stream comes in over RTMPS and goes out over HTTP/2 with a certificate m
   writeFileSync(path.join(server.folder, 'cert.pem'), 'not a certificate');
   expect((await server.api.call('POST', '/v1/vhosts/made:reloadCertificate')).status).toBe(500);
   expect([await fingerprint(rtmp), await fingerprint(http)]).toEqual([second, second]);
+});
+
+/** What a client that takes both is offered behind `port`. */
+function agreedProtocol(port: number): Promise<string | false | null> {
+  return new Promise((resolve, reject) => {
+    const target = { port, host: '127.0.0.1', servername: HOST, rejectUnauthorized: false };
+    const socket = tlsConnect({ ...target, ALPNProtocols: ['h2', 'http/1.1'] });
+    socket.once('secureConnect', () => {
+      resolve(socket.alpnProtocol);
+      socket.destroy();
+    });
+    socket.once('error', reject);
+  });
+}
+
+test.each([
+  [true, 'h2'],
+  [false, 'http/1.1'],
+])('Modules/HTTP2 %s and ERTMP alike hold on all ports: %s', async (enable, protocol) => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'millrace-modules-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const { cert, key } = selfSigned(HOST);
+  for (const [name, text] of Object.entries({ cert, key })) writeFileSync(path.join(folder, `${name}.pem`), text);
+  const element = `<TLS><CertPath>${folder}/cert.pem</CertPath><KeyPath>${folder}/key.pem</KeyPath></TLS>`;
+  const [rtmp = 0, http = 0, api = 0] = await freePorts(3);
+  const head = `<Modules>${['HTTP2', 'ERTMP'].map((module) => `<${module}><Enable>${enable}</Enable></${module}>`).join('')}</Modules>`;
+  const server = await startServer({ head, tls: { rtmp, http, api, host: element, apiHost: element } });
+  onTestFinished(() => server.close());
+  expect([await agreedProtocol(http), await agreedProtocol(api)]).toEqual([protocol, protocol]);
+  const publisher = await RtmpPublisher.open(server.ports.rtmp);
+  onTestFinished(() => publisher.close());
+  publisher.connect({ tcUrl: 'rtmp://media.example/app', fourCcList: ['*'] });
+  const { args } = await publisher.command('_result');
+  expect((args[0] as AmfObject).get('fourCcList') !== undefined).toBe(enable);
 });
