@@ -1,7 +1,9 @@
 /** Admission webhooks over HTTP: the threads of a pool, with a control server of our own in the main thread. */
 import { get } from 'node:http';
+import { get as getSecurely } from 'node:https';
 import { afterEach, describe, expect, test } from 'vitest';
 import { RawClient } from '../../test/fakes/raw-client.ts';
+import { selfSigned } from '../../test/fakes/self-signed.ts';
 import { Shelf, type ShelfPool, startShelfPool } from '../../test/fakes/shelf-pool.ts';
 import { until } from '../../test/harness/poll.ts';
 import type { AccessRequest, Denied, Passed } from '../access/access-check.ts';
@@ -161,6 +163,26 @@ test('who is refused hears the reason, which the log has once, and gets nothing'
   );
   const [line] = logger.lines.filter(({ message }) => message.startsWith('viewer refused'));
   expect(line?.fields).toMatchObject({ code: 'webhook-refused', said: 'not paid', over: 'llhls' });
+});
+
+test.each([false, true])('who is refused reads the reason in whatever script it is, over TLS %s', async (tls) => {
+  const { control, pool, port, ask } = await serve();
+  pool.setCertificates([{ hostNames: ['127.0.0.1'], ...selfSigned('localhost') }]);
+  const secure = tls ? (await pool.listen({ host: '127.0.0.1', port: 0, tls: true })).port : port;
+  const answered = (): Promise<{ type: string | undefined; text: string }> =>
+    new Promise((resolve, reject) => {
+      const target = { host: '127.0.0.1', port: secure, path: PLAYLIST, rejectUnauthorized: false };
+      const asked = (tls ? getSecurely : get)(target, async (response) => {
+        resolve({ type: response.headers['content-type'], text: Buffer.concat(await response.toArray()).toString() });
+      });
+      asked.on('error', reject);
+    });
+  const said = 'не оплачено: 5 € — Ċ';
+  control.says = () => ({ admitted: false, code: 'webhook-refused', reason: 'the control server does not allow it', said });
+  expect(await answered()).toEqual({ type: 'text/plain; charset=utf-8', text: `${said}\n` });
+  control.says = () => ({ admitted: false, code: 'webhook-refused', reason: 'the control server does not allow it', said: 'not paid' });
+  expect(await answered()).toEqual({ type: 'text/plain', text: 'not paid\n' });
+  expect((await ask(PLAYLIST)).text).toBe('not paid\n');
 });
 
 test.each([0, 2])('who is refused in one of %i threads is counted in the main one', async (threads) => {

@@ -15,6 +15,7 @@ import type { OutletRegistry, ThreadOutlet } from './outlet-registry.ts';
 const PREFLIGHT = 'Access-Control-Allow-Private-Network: true\r\n';
 const ALLOW = 'Allow: OPTIONS, GET, HEAD\r\n';
 const TEXT = 'Content-Type: text/plain\r\n';
+const ANY_TEXT = 'Content-Type: text/plain; charset=utf-8\r\n';
 const EMPTY = 'Content-Type: text/html\r\n';
 const KNOWN_METHODS = new Set(['POST', 'PUT', 'PATCH', 'DELETE', 'TRACE', 'CONNECT']);
 
@@ -196,7 +197,10 @@ export class RequestRouter implements RequestHandler {
     }: { readonly place: Place; readonly status: number; readonly words: string; readonly lines?: string },
   ): void {
     const policy = (place.outlets === undefined ? undefined : speaker(place.outlets, place.file))?.policy ?? this.#options.outlets.fallback;
-    sink.answer(status, COMMON_HEADERS + crossDomainBlock(policy, request) + lines + TEXT, words, null);
+    // A text is written byte by byte; what a control server says may be of any script.
+    const isPlain = /^[\n -~]*$/.test(words);
+    const type = isPlain ? TEXT : ANY_TEXT;
+    sink.answer(status, COMMON_HEADERS + crossDomainBlock(policy, request) + lines + type, isPlain ? words : [Buffer.from(words)], null);
   }
 
   /** Holds a request that begins to watch until it is known whether an origin has the stream. False: nobody is to be asked. */

@@ -149,7 +149,11 @@ test('a control server may send an offer to another stream; the session keeps th
 });
 
 test('one whom a control server refuses hears its reason', async () => {
-  const { port } = await exchange({ admit: () => ({ ...DENIED, said: 'you have not paid' }) });
+  let said = 'you have not paid';
+  const { port } = await exchange({ admit: () => ({ ...DENIED, said }) });
   const response = await post(port);
   expect([response.status, await response.text()]).toEqual([401, 'you have not paid\n']);
+  said = 'не оплачено';
+  const foreign = await post(port);
+  expect([foreign.headers.get('content-type'), await foreign.text()]).toEqual(['text/plain; charset=utf-8', `${said}\n`]);
 });

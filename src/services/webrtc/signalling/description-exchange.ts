@@ -293,6 +293,6 @@ function statusOf(error: unknown): number | null {
 
 function answer(response: ServerResponse, status: number, text: string): void {
   response.statusCode = status;
-  if (text !== '') response.setHeader('Content-Type', 'text/plain');
+  if (text !== '') response.setHeader('Content-Type', /^[ -~]*$/.test(text) ? 'text/plain' : 'text/plain; charset=utf-8');
   response.end(text === '' ? '' : `${text}\n`);
 }
