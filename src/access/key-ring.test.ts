@@ -94,6 +94,14 @@ describe('KeyRing', () => {
     expect(code('incoming', `?key=${KEY}`, PLACE, `Bearer ${wrong}`)).toBe('in');
   });
 
+  it.each(['fifteen-letters', 'k'.repeat(257)])(
+    'knows no key that is too short or too long to be one, though its hash was given: %.20s',
+    (given) => {
+      const { code } = ring(keys({ publishKeys: [{ name: 'given', hash: hashKey(given) }, named('studio', KEY)] }));
+      expect([code('incoming', `?key=${given}`), code('incoming', `?key=${KEY}`)]).toEqual(['key-wrong', 'in']);
+    },
+  );
+
   it('lets nobody in where the list is empty', () => {
     const { code } = ring(keys({ publishKeys: [] }));
     expect(code('incoming', `?key=${KEY}`)).toBe('key-wrong');

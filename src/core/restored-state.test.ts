@@ -59,3 +59,17 @@ test('macros of a stored definition stay as they are', async () => {
   await restoreVirtualHosts(store, { restore: ({ config }) => seen.push(config.distribution) }, { logger, reading: {} });
   expect(seen).toEqual(['$' + '{env:HOME}']);
 });
+
+test('a virtual host that relies on protection which is not built stays on disk and does not start; others do', async () => {
+  const store = new StateStore(folder, new RecordingLogger());
+  const secret = { name: 'secret', type: 'live', publishers: { llhls: { drm: { enable: true, infoFile: 'drm.xml' } } } };
+  const document = { name: 'v', order: 1, definition: { name: 'v', host: { names: ['*'] } }, applications: [secret, GOOD] };
+  await store.save(document);
+  await store.save({ name: 'w', order: 2, definition: { name: 'w', host: { names: ['w.test'] } }, applications: [GOOD] });
+  const { hosts, logger } = await restored();
+  expect(hosts).toEqual({ w: ['good'] });
+  expect(logger.lines.filter(({ level }) => level === 'error').map(({ message }) => message)).toEqual([
+    "application 'v/secret': Publishers/LLHLS/DRM is not built yet, and nothing is served without it",
+  ]);
+  expect(JSON.parse(await readFile(join(folder, 'v.json'), 'utf8')).applications).toEqual([secret, GOOD]);
+});
