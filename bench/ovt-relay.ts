@@ -91,6 +91,7 @@ async function listen(url: string, onPicture: (packet: SourcePacket, at: number)
     push: (packet: SourcePacket) => {
       if (packet.trackId === VIDEO_TRACK) onPicture(packet, performance.now());
     },
+    pushEvent: () => true,
     countBytes: () => undefined,
     heard: () => undefined,
     close: () => undefined,

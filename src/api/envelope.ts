@@ -82,6 +82,11 @@ export function batchSuccess(response: unknown, ineffective: readonly string[] =
   return { status: 200, json: okEnvelope(response), ...(ineffective.length > 0 && { ineffective }) };
 }
 
+/** A batch item that succeeded and has nothing to tell. */
+export function batchAcknowledgement(): BatchItem {
+  return { status: 200, json: OK_TEXT };
+}
+
 /** A batch item that failed: without prefix and suffix, and as the bare status for a name that is taken. */
 export function batchFailure(error: ApiError): BatchItem {
   if (error.status === CONFLICT) return { status: CONFLICT, json: envelope(CONFLICT, reasonPhrase(CONFLICT)) };

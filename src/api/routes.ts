@@ -5,6 +5,7 @@ import type { Route } from './route.ts';
 import { accessKeyRoutes } from './v1/access-keys.ts';
 import { appRoutes } from './v1/apps.ts';
 import { certificateRoutes } from './v1/certificates.ts';
+import { eventRoutes } from './v1/events.ts';
 import { hlsDumpRoutes } from './v1/hls-dumps.ts';
 import { internalsV1Routes } from './v1/internals.ts';
 import { laterRoutes } from './v1/later-issues.ts';
@@ -30,6 +31,7 @@ const resources: readonly Route[] = [
   ...recordRoutes,
   ...sessionRoutes,
   ...hlsDumpRoutes,
+  ...eventRoutes,
   ...pushRoutes,
   ...statsV1Routes,
   ...internalsV1Routes,

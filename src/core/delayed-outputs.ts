@@ -1,4 +1,5 @@
 import type { Packet } from '../media/packet.ts';
+import { rescale } from '../media/timebase.ts';
 import type { Track } from '../media/track.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
@@ -15,6 +16,8 @@ const UNSEEN: readonly CloseReason['code'][] = ['deleted', 'denied', 'no-room'];
 export class DelayedOutputs implements Outputs {
   readonly #outputs: Outputs;
   readonly #buffer: DelayBuffer;
+  /** Handed on last; null: nothing has been. */
+  #released: Packet | null = null;
 
   /** `onFault`: the outputs threw while no packet came. */
   constructor(
@@ -24,7 +27,10 @@ export class DelayedOutputs implements Outputs {
     this.#outputs = outputs;
     this.#buffer = new DelayBuffer({
       ...options,
-      onPacket: (packet, arrivedAt) => outputs.push(packet, arrivedAt),
+      onPacket: (packet, arrivedAt) => {
+        this.#released = packet;
+        outputs.push(packet, arrivedAt);
+      },
       onReleased: () => outputs.drain(),
     });
   }
@@ -37,6 +43,10 @@ export class DelayedOutputs implements Outputs {
     return this.#outputs.urgency;
   }
 
+  get passesVideo(): boolean {
+    return this.#outputs.passesVideo;
+  }
+
   setTracks(tracks: readonly Track[], complete: boolean): void {
     this.#buffer.defer(() => this.#outputs.setTracks(tracks, complete));
   }
@@ -47,6 +57,18 @@ export class DelayedOutputs implements Outputs {
 
   push(packet: Packet): void {
     this.#buffer.push(packet);
+  }
+
+  /** Goes past what is delayed, at the time of what viewers get now. */
+  pushAhead(packet: Packet): void {
+    const released = this.#released;
+    if (released === null) {
+      this.push(packet);
+      return;
+    }
+    const dts = rescale(released.dts, released.track.timebase, packet.track.timebase);
+    this.#outputs.pushAhead({ ...packet, pts: packet.pts - packet.dts + dts, dts });
+    this.#outputs.drain();
   }
 
   /** Nothing: the outputs hear of the end of their own turns. */

@@ -1,13 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Packet } from '../media/packet.ts';
-import type { Track } from '../media/track.ts';
-import type { BoundedQueue } from '../util/bounded-queue.ts';
+import { isVideoTrack, type Track } from '../media/track.ts';
 import type { Clock } from '../util/clock.ts';
 import { guarded } from '../util/guarded.ts';
 import type { Logger } from '../util/logger.ts';
 import type { ProtocolError } from '../util/protocol-error.ts';
-import { TokenBucket } from '../util/token-bucket.ts';
-import type { CloseReason, IngestRequest, IngestStream, SourcePacket, SourceTrack } from './ingest.ts';
+import { EventDesk, type Keyframes } from './event-desk.ts';
+import { InboundQueue, type SourceItem } from './inbound-queue.ts';
+import type { CloseReason, IngestRequest, IngestStream, SourceEvent, SourcePacket, SourceTrack } from './ingest.ts';
 import type { ProviderKind, SourceType } from './kinds.ts';
 import { MediaRouter } from './media-router.ts';
 import type { OutboundStream } from './outbound-stream.ts';
@@ -18,19 +18,11 @@ import { SilenceWatch } from './silence-watch.ts';
 import { SourceLink } from './source-link.ts';
 import { SourceWatch } from './source-watch.ts';
 import type { Outputs } from './stream-outputs.ts';
+import { TrackLines } from './track-lines.ts';
 import { type TrackMeter, TrackMeters } from './track-meter.ts';
 import type { TrafficMeter } from './traffic-meter.ts';
 import type { Urgency } from './urgency.ts';
 
-/** Packets that may wait between a provider and the router. */
-const INBOUND_QUEUE_THRESHOLD = 1000;
-/** Packets waiting at which the provider is asked to stop reading, and to go on. */
-const CONGESTED_FROM = 512;
-const RELIEVED_AT = 128;
-/** Packets handed on in one turn of the event loop, so that one stream cannot hold up the others. */
-const PACKETS_PER_TURN = 256;
-/** Lines about new parameters: after these one every ten seconds, with how many there were. */
-const TRACK_LINES = { burst: 10, perSecond: 0.1 } as const;
 /** Ends of a source after which another one may go on; all others end the stream. */
 const RECOVERABLE: readonly CloseReason['code'][] = ['peer-left', 'peer-error', 'timeout'];
 
@@ -65,12 +57,12 @@ export class InboundStream implements IngestStream {
   /** Wall clock, ms. */
   readonly createdAt: number;
   readonly meter: TrafficMeter;
+  readonly events: EventDesk;
   /** Viewers of all its outputs. */
   readonly sessions: SessionRegistry;
   readonly #clock: Clock;
   readonly #logger: Logger;
-  readonly #queues: QueueRegistry;
-  readonly #queue: BoundedQueue<SourcePacket>;
+  readonly #queue: InboundQueue;
   readonly #router: MediaRouter;
   readonly #onEnd: InboundStreamOptions['onEnd'];
   readonly #keepMs: number;
@@ -86,16 +78,13 @@ export class InboundStream implements IngestStream {
   #sourceUrl: string;
   #playlists: readonly Playlist[] = [];
   #shown = false;
-  #scheduled = false;
-  #congested = false;
   #started = false;
   #faultTold = false;
   readonly #watch = new SourceWatch();
   /** Why nothing more is taken from the source, which is being told; null while it is heard. */
   #unusable: CloseReason | null = null;
   #malformedSeen = 0;
-  readonly #trackLines = new TokenBucket(TRACK_LINES);
-  #untoldChanges = 0;
+  readonly #trackLines: TrackLines;
   /** The router, or what is behind it, has failed: what waits is not worked off. */
   #broken = false;
   #closed = false;
@@ -117,13 +106,17 @@ export class InboundStream implements IngestStream {
     this.sessions = new SessionRegistry(options.clock, options.meter, () => this.attend());
     this.#clock = options.clock;
     this.#logger = options.logger;
-    this.#queues = options.queues;
     this.#onEnd = options.onEnd;
     this.#request = request;
-    this.#queue = options.queues.create<SourcePacket>({
+    this.#queue = new InboundQueue({
+      queues: options.queues,
       urn: `mngq:v=${this.vhost}#${this.app}:s=/${this.name}:p=imr:r=indicator`,
-      type: 'SourcePacket',
-      threshold: INBOUND_QUEUE_THRESHOLD,
+      onItem: (item) => {
+        if (this.#unusable === null) this.#route(item);
+      },
+      onDrained: () => this.#outputs.drain(),
+      onFault: (error) => this.fail(error),
+      source: () => this.#request,
     });
     this.#router = new MediaRouter(
       {
@@ -133,6 +126,14 @@ export class InboundStream implements IngestStream {
       { keepSourceTime: options.keepSourceTime },
     );
     this.#outputs = options.createOutputs(this);
+    this.#trackLines = new TrackLines(options.logger);
+    this.events = new EventDesk({
+      clock: options.clock,
+      router: this.#router,
+      keyframes: () => this.#keyframes(),
+      passesVideo: () => this.#outputs.passesVideo,
+      onPacket: (packet, urgent) => this.#onEvent(packet, urgent),
+    });
     this.#silence = new SilenceWatch({
       clock: options.clock,
       logger: options.logger,
@@ -238,7 +239,7 @@ export class InboundStream implements IngestStream {
     this.#link?.cut();
     this.#request = request;
     this.#hasSource = true;
-    this.#congested = false;
+    this.#queue.forgetCongestion();
     this.moveTo(request.sourceUrl);
     this.meter.ingestOpened(request.provider);
     this.#silence.start(silenceTimeoutMs);
@@ -251,9 +252,10 @@ export class InboundStream implements IngestStream {
   /** The tracks and packets that follow come from another source and go on where the last one ended. */
   changeSource(): void {
     this.sourceChanges += 1;
-    this.#drain(Number.POSITIVE_INFINITY);
+    this.#queue.work();
     this.#unusable = null;
     this.#watch.restart();
+    this.events.forget();
     this.#router.changeSource();
   }
 
@@ -276,7 +278,7 @@ export class InboundStream implements IngestStream {
 
   setTracks(tracks: readonly SourceTrack[], playlists: readonly Playlist[] = []): void {
     if (this.#closed || this.#unusable !== null) return;
-    this.#drain(Number.POSITIVE_INFINITY);
+    this.#queue.work();
     const renewed = this.#started && !isDeepStrictEqual(this.#playlists, playlists);
     const before = { started: this.#started, playlists: this.#playlists };
     this.#started = true;
@@ -297,19 +299,21 @@ export class InboundStream implements IngestStream {
     if (this.#closed || this.#unusable !== null) return;
     this.#lastPacketAt = this.#clock.monotonic();
     this.#silence.heard(packet.trackId, this.#lastPacketAt);
-    // A lost packet would spoil the frames up to the next keyframe. What came before the provider stopped is worked off.
-    if (this.#queue.full) this.#drain(PACKETS_PER_TURN);
-    if (this.#closed) return;
     this.#queue.push(packet, this.#lastPacketAt);
-    if (!this.#congested && this.#queue.size >= CONGESTED_FROM) {
-      this.#congested = true;
-      this.#request.onCongested?.();
-    }
-    if (!this.#scheduled) {
-      this.#scheduled = true;
-      // Behind everything that came in the same read.
-      queueMicrotask(this.#turn);
-    }
+  }
+
+  pushEvent(event: SourceEvent): boolean {
+    return this.inject(event, false);
+  }
+
+  /** Puts an event onto the data track; an urgent one goes before everything that waits. See `IngestStream.pushEvent`. */
+  inject(event: SourceEvent, urgent: boolean): boolean {
+    if (this.#closed || this.#unusable !== null || !this.events.admits(event)) return false;
+    if (urgent) {
+      this.events.carry(event, true);
+      this.#outputs.drain();
+    } else this.#queue.push(event, this.#clock.monotonic());
+    return true;
   }
 
   countBytes(bytes: number): void {
@@ -324,7 +328,7 @@ export class InboundStream implements IngestStream {
     this.#closed = true;
     this.#silence.stop();
     clearTimeout(this.#lossTimer);
-    this.#queues.remove(this.#queue);
+    this.#queue.close();
     try {
       this.#outputs.close(reason);
     } catch (error) {
@@ -333,6 +337,7 @@ export class InboundStream implements IngestStream {
     if (this.#hasSource) this.meter.ingestClosed(this.provider);
     this.meter.retire();
     const { discarded, malformed, firstFault } = this.#router.counters;
+    const events = this.events.counters;
     this.#logger.info(
       {
         reason: reason.code,
@@ -342,6 +347,7 @@ export class InboundStream implements IngestStream {
         malformed,
         ...(firstFault !== null && { firstFault }),
         jumps: this.#router.jumps,
+        ...((events.carried > 0 || events.refused > 0) && { events }),
       },
       `stream closed: ${reason.detail}`,
     );
@@ -415,21 +421,6 @@ export class InboundStream implements IngestStream {
     setImmediate(send);
   }
 
-  readonly #turn = (): void => {
-    this.#scheduled = false;
-    if (this.#closed) return;
-    try {
-      this.#drain(PACKETS_PER_TURN);
-    } catch (error) {
-      this.fail(error);
-      return;
-    }
-    if (this.#queue.size > 0) {
-      this.#scheduled = true;
-      setImmediate(this.#turn);
-    }
-  };
-
   /** A fault of ours with what this stream carries: it costs this stream and no other. */
   fail(error: unknown): void {
     this.#logger.error({ err: error }, 'the stream failed inside the server');
@@ -441,28 +432,19 @@ export class InboundStream implements IngestStream {
   #drainLast(): void {
     if (this.#broken) return;
     try {
-      this.#drain(Number.POSITIVE_INFINITY);
+      this.#queue.work();
     } catch (error) {
       this.#broken = true;
       this.#logger.error({ err: error }, 'the rest of the stream failed inside the server');
     }
   }
 
-  #drain(limit: number): void {
-    for (let count = 1; count <= limit; count += 1) {
-      const packet = this.#queue.shift();
-      if (packet === undefined) break;
-      if (this.#unusable === null) this.#route(packet);
+  #route(item: SourceItem): void {
+    if (!('trackId' in item)) {
+      this.events.carry(item, false);
+      return;
     }
-    this.#outputs.drain();
-    if (this.#congested && this.#queue.size <= RELIEVED_AT) {
-      this.#congested = false;
-      this.#request.onRelieved?.();
-    }
-  }
-
-  #route(packet: SourcePacket): void {
-    this.#router.push(packet);
+    this.#router.push(item);
     const { malformed, firstFault } = this.#router.counters;
     if (malformed === this.#malformedSeen) return;
     this.#malformedSeen = malformed;
@@ -484,17 +466,7 @@ export class InboundStream implements IngestStream {
     this.judge(this.#watch.change(idsOf(tracks), now));
     if (this.#unusable !== null) return;
     this.#outputs.setTracks(tracks, this.#router.complete);
-    if (this.#trackLines.take(now)) this.#tellTracks(tracks);
-    else this.#untoldChanges += 1;
-  }
-
-  #tellTracks(tracks: readonly Track[]): void {
-    const untold = this.#untoldChanges;
-    this.#untoldChanges = 0;
-    const words = tracks.map((track) =>
-      track.type === 'data' ? 'data' : `${track.codec}${track.type === 'video' ? ` ${track.width}x${track.height}` : ''}`,
-    );
-    this.#logger.info({ tracks: words, ...(untold > 0 && { changesBefore: untold }) }, `stream has tracks: ${words.join(', ')}`);
+    this.#trackLines.tell(tracks, now);
   }
 
   #onPacket(packet: Packet): void {
@@ -502,6 +474,18 @@ export class InboundStream implements IngestStream {
     if (this.#unusable !== null) return;
     this.figures(packet.track.id).count(packet);
     this.#outputs.push(packet);
+    if (this.events.waits) this.events.pass(packet);
+  }
+
+  #onEvent(packet: Packet, urgent: boolean): void {
+    this.figures(packet.track.id).count(packet);
+    if (urgent) this.#outputs.pushAhead(packet);
+    else this.#outputs.push(packet);
+  }
+
+  #keyframes(): Keyframes | null {
+    const video = this.tracks.find(isVideoTrack);
+    return video === undefined ? null : this.figures(video.id);
   }
 }
 

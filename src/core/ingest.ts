@@ -1,6 +1,7 @@
 /** What a provider sees of the core: it asks an application for an inbound stream and feeds it. */
 import type { AudioCodec, BitstreamFormat, VideoCodec } from '../media/codec.ts';
 import type { Timebase } from '../media/timebase.ts';
+import type { TimedEvent } from '../media/timed-event.ts';
 import type { ProviderKind, SourceType } from './kinds.ts';
 import type { Playlist } from './playlist.ts';
 import type { Urgency } from './urgency.ts';
@@ -62,6 +63,14 @@ export interface SourcePacket {
   /** Null when the wire does not tell: the router looks into the bitstream. */
   readonly keyframe: boolean | null;
   readonly data: Uint8Array;
+}
+
+/** Something that happens at a time of the stream. It goes out on the data track, whether the source has one or not. */
+export interface SourceEvent extends TimedEvent {
+  /** What `format` says; the buffer passes to the core. */
+  readonly data: Uint8Array;
+  /** Time of the source, seconds; null: when it comes. */
+  readonly at: number | null;
 }
 
 /** Why a stream or session ended: `code` for machines, `detail` for the log. */
@@ -128,6 +137,11 @@ export interface IngestStream {
   setTracks(tracks: readonly SourceTrack[], playlists?: readonly Playlist[]): void;
   /** Hands a packet on. Never throws for bad media: that is counted and dropped. */
   push(packet: SourcePacket): void;
+  /**
+   * Hands an event on, in order with the packets; it says nothing about whether the source is alive. False, and it is counted, where it cannot be
+   * carried: too large, too many a second, or no media has come yet.
+   */
+  pushEvent(event: SourceEvent): boolean;
   /** Counts bytes received from the peer, protocol overhead included. */
   countBytes(bytes: number): void;
   /** Ends the stream. Idempotent; `onClose` is not called. */

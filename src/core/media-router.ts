@@ -1,6 +1,6 @@
 import type { Packet } from '../media/packet.ts';
 import { MILLISECONDS } from '../media/timebase.ts';
-import type { Track } from '../media/track.ts';
+import type { DataTrack, Track } from '../media/track.ts';
 import { ProtocolError } from '../util/protocol-error.ts';
 import type { SourcePacket, SourceTrack } from './ingest.ts';
 import { Timeline } from './timeline.ts';
@@ -59,6 +59,23 @@ export class MediaRouter {
   get complete(): boolean {
     for (const { track } of this.#normalizers.values()) if (track === null) return false;
     return true;
+  }
+
+  /** Where events go: the first data track; null until media has told the time. */
+  get eventTrack(): DataTrack | null {
+    if (!this.#started) return null;
+    for (const track of this.#announced) if (track.type === 'data') return track;
+    return null;
+  }
+
+  /** Where the media ends, seconds of the timeline. */
+  get end(): number {
+    return this.#timeline.end;
+  }
+
+  /** A time of the source on the timeline, both in seconds; null before its first media. */
+  timeOf(seconds: number): number | null {
+    return this.#started ? this.#timeline.timeOf(seconds) : null;
   }
 
   /** Jumps of the source clock bridged so far. */

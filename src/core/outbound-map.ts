@@ -1,10 +1,12 @@
 import type { OutputProfileConfig } from '../config/index.ts';
 import type { Packet } from '../media/packet.ts';
+import { EventFormat } from '../media/timed-event.ts';
 import type { Track, VideoTrack } from '../media/track.ts';
 import type { Logger } from '../util/logger.ts';
 import type { OutboundStream } from './outbound-stream.ts';
 import type { PlannedEncode, PlannedTrack } from './output-profile.ts';
 import { PacketHold } from './packet-hold.ts';
+import { SeiInsertion } from './sei-insertion.ts';
 import type { EncodedPacket } from './transcoding.ts';
 
 /** Held packets handed on in one turn of the event loop. */
@@ -32,6 +34,7 @@ export class OutboundMap {
   readonly #logger: Logger;
   readonly #announce: (tracks: readonly Track[]) => void;
   readonly #hold = new PacketHold();
+  readonly #sei = new SeiInsertion();
   #slots = new Map<string, Slot>();
   #routes = new Map<number, Slot[]>();
   #announced: readonly Track[] | null = null;
@@ -113,10 +116,17 @@ export class OutboundMap {
   route(packet: Packet): void {
     const routes = this.#routes.get(packet.track.id);
     if (routes === undefined) return;
+    if (packet.event?.format === EventFormat.SEI) {
+      this.#sei.add(packet, this.#announced ?? []);
+      return;
+    }
     for (const { track } of routes) {
       if (track === null) continue;
-      const { pts, dts, duration, keyframe, data } = packet;
-      this.#push({ track, pts, dts, duration, keyframe, data });
+      const { pts, dts, duration, keyframe, data, event } = packet;
+      // Media has no such member, so that all of its packets look alike to the engine.
+      this.#push(
+        event === undefined ? { track, pts, dts, duration, keyframe, data } : { track, pts, dts, duration, keyframe, data, event },
+      );
     }
   }
 
@@ -206,7 +216,8 @@ export class OutboundMap {
     }
   }
 
-  #push(packet: Packet): void {
+  #push(plain: Packet): void {
+    const packet = this.#sei.size === 0 ? plain : this.#sei.apply(plain);
     if (this.#announced !== null && !this.#releasing) {
       this.stream.push(packet);
       return;

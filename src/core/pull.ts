@@ -5,7 +5,7 @@ import type { CloseReason, IngestStream } from './ingest.ts';
 import type { ProviderKind, SourceType } from './kinds.ts';
 
 /** Takes what a source delivers. After `close`, and after the session was closed, everything else is ignored. */
-export interface PullSink extends Pick<IngestStream, 'setTracks' | 'push' | 'countBytes'> {
+export interface PullSink extends Pick<IngestStream, 'setTracks' | 'push' | 'pushEvent' | 'countBytes'> {
   /** Media has come; it may have to wait for more before it can be pushed. A source that is silent for long is left. */
   heard(): void;
   /** The source ended or failed. */

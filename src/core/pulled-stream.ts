@@ -453,6 +453,9 @@ class Probe implements PullSink {
   }
 
   setTracks(): void {}
+  pushEvent(): boolean {
+    return false;
+  }
   countBytes(): void {}
   heard(): void {}
 }

@@ -1,5 +1,5 @@
 import type { Clock } from '../util/clock.ts';
-import type { CloseReason, IngestStream, SourcePacket } from './ingest.ts';
+import type { CloseReason, IngestStream, SourceEvent, SourcePacket } from './ingest.ts';
 import type { PullSink } from './pull.ts';
 import { Urgency } from './urgency.ts';
 
@@ -73,6 +73,10 @@ export class SourceLink implements IngestStream, PullSink {
     this.packets += 1;
     this.heard();
     this.#stream.push(packet);
+  }
+
+  pushEvent(event: SourceEvent): boolean {
+    return !this.#cut && this.#stream.pushEvent(event);
   }
 
   countBytes(bytes: number): void {

@@ -1,6 +1,7 @@
 import type { OutputProfileConfig } from '../config/index.ts';
 import type { Packet } from '../media/packet.ts';
-import { toMilliseconds } from '../media/timebase.ts';
+import { MPEG_90K, rescale, toMilliseconds } from '../media/timebase.ts';
+import { isMarker } from '../media/timed-event.ts';
 import { isVideoTrack, type Track } from '../media/track.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
@@ -53,7 +54,10 @@ export interface StreamOutputsOptions extends StreamAddress, OutputPlan {
 }
 
 /** What becomes of an inbound stream, as that sees it. */
-export type Outputs = Pick<StreamOutputs, 'streams' | 'urgency' | 'setTracks' | 'renewPlaylists' | 'push' | 'drain' | 'settle' | 'close'>;
+export type Outputs = Pick<
+  StreamOutputs,
+  'streams' | 'urgency' | 'passesVideo' | 'setTracks' | 'renewPlaylists' | 'push' | 'pushAhead' | 'drain' | 'settle' | 'close'
+>;
 
 /** All outbound streams of one inbound stream: one for each output profile. */
 export class StreamOutputs {
@@ -110,6 +114,11 @@ export class StreamOutputs {
     return most;
   }
 
+  /** Frames of the source reach viewers as they are. */
+  get passesVideo(): boolean {
+    return this.#maps.some(({ bypassedVideos }) => bypassedVideos.length > 0);
+  }
+
   /**
    * Tracks of the inbound stream as they are now. While `complete` is false some are not known yet, and
    * outbound streams wait for them as long as packets can be held; so they do for frame rates, where profiles ask for those.
@@ -131,7 +140,9 @@ export class StreamOutputs {
 
   /** `arrivedAt`: wall clock, ms, of when the packet came. */
   push(packet: Packet, arrivedAt = this.#options.clock.now()): void {
-    if (this.#epoch.observe(toMilliseconds(packet.dts, packet.track.timebase), arrivedAt)) this.#tellEpoch();
+    // Events have the time of the media that is there, and come when they like.
+    const isMedia = packet.event === undefined;
+    if (isMedia && this.#epoch.observe(toMilliseconds(packet.dts, packet.track.timebase), arrivedAt)) this.#tellEpoch();
     if (this.#planned && this.#playing) {
       this.#route(packet);
       return;
@@ -146,6 +157,11 @@ export class StreamOutputs {
     // Times are what the source says, and hasten nothing while it waits for its turn.
     if (this.#waiting !== null && this.#early.heavy) this.#begin();
     else if (this.#early.full || (this.#probing && this.#ready)) this.#await();
+  }
+
+  /** Takes an event that is to go before everything that waits: nothing does here. */
+  pushAhead(packet: Packet): void {
+    this.push(packet);
   }
 
   /**
@@ -271,7 +287,8 @@ export class StreamOutputs {
   }
 
   #route(packet: Packet): void {
-    this.#job?.push(packet);
+    if (packet.event === undefined) this.#job?.push(packet);
+    else if (isMarker(packet.event)) this.#job?.forceKeyframes(rescale(packet.pts, packet.track.timebase, MPEG_90K));
     for (const map of this.#maps) map.route(packet);
   }
 

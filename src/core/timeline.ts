@@ -65,6 +65,16 @@ export class Timeline {
     if (index >= 0) this.#tracks.splice(index, 1);
   }
 
+  /** Where the furthest track ends, seconds of the timeline. */
+  get end(): number {
+    return this.#end;
+  }
+
+  /** Where a time of the source lies, both in seconds, however far that is; null before the source has begun. Moves nothing. */
+  timeOf(seconds: number): number | null {
+    return this.#offset === null ? null : seconds + this.#offset;
+  }
+
   /** Where the present source begins, seconds of the timeline: 0, or behind everything of the source before. */
   get floor(): number {
     return this.#floor;
@@ -163,7 +173,6 @@ export class Timeline {
     return dts + track.offset;
   }
 
-  /** Where the furthest track ends, seconds of the timeline. */
   get #end(): number {
     let end = 0;
     for (const track of this.#tracks) if (track.lastDts !== null) end = Math.max(end, this.#seconds(track, track.nextDts));

@@ -15,6 +15,10 @@ export class TrackMeter implements TrackFigures {
   hasBframes = false;
   maxWidth = 0;
   maxHeight = 0;
+  /** When the last keyframe is shown, seconds; NaN before the first. */
+  keyframeAt = Number.NaN;
+  /** From the keyframe before it to the last, seconds; NaN before the second. */
+  keyframeSeconds = Number.NaN;
   #bytes = 0;
   #frames = 0;
   #seconds = 0;
@@ -68,6 +72,9 @@ export class TrackMeter implements TrackFigures {
   #countFrame(packet: Packet): void {
     if (packet.keyframe) {
       this.#keyframes += 1;
+      const at = toSeconds(packet.pts, packet.track.timebase);
+      this.keyframeSeconds = at - this.keyframeAt;
+      this.keyframeAt = at;
       if (this.#keyframes === 1) this.#framesAtFirstKeyframe = this.#framesSeen;
       else this.keyFrameIntervalLatest = this.#framesSeen - this.#framesAtLastKeyframe;
       this.#framesAtLastKeyframe = this.#framesSeen;

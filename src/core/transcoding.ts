@@ -82,8 +82,8 @@ export interface TranscodeSession {
   setTracks(tracks: readonly Track[]): void;
   /** Takes a packet of an inbound track. Never blocks and never throws: when the transcoder is late, packets are dropped to the next keyframe and counted. */
   push(packet: Packet): void;
-  /** Asks for a keyframe of a video encode as soon as possible. */
-  requestKeyframe(encodeId: number): void;
+  /** Asks for a keyframe of a video encode: as soon as possible, or at `pts` (1/90000 s of the inbound stream). */
+  requestKeyframe(encodeId: number, pts?: number): void;
   /** Ends all encodes. Idempotent. */
   close(): void;
 }

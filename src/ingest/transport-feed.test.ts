@@ -3,11 +3,13 @@ import { describe, expect, it } from 'vitest';
 import { FakeIngestGate, type FakeIngestStream } from '../../test/fakes/fake-ingest-gate.ts';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
-import { audioTrack } from '../../test/fakes/synthetic-media.ts';
+import { audioPackets, audioTrack, dataTrack } from '../../test/fakes/synthetic-media.ts';
 import { codeOf } from '../../test/support/error-code.ts';
 import { survivesHostileBytes } from '../../test/support/hostile-bytes.ts';
+import { buildSpliceInsert, parseSplice } from '../containers/markers/splice-info.ts';
 import { TsBuffer } from '../containers/mpegts/ts-buffer.ts';
-import { TsMuxer } from '../containers/mpegts/ts-muxer.ts';
+import { TIME_OFFSET, TsMuxer } from '../containers/mpegts/ts-muxer.ts';
+import { MPEG_90K } from '../media/timebase.ts';
 import type { Track } from '../media/track.ts';
 import { ProtocolError } from '../util/protocol-error.ts';
 import { TransportFeed, type TransportFeedOptions } from './transport-feed.ts';
@@ -83,8 +85,50 @@ it('a kind that is of no use is named once, also when it comes with a later prog
   for (const source of [SAMPLE, later, SAMPLE, later]) feed.push(source);
   expect(feed.counters.programs).toBe(4);
   expect(logger.lines.filter(({ level }) => level === 'warn').map(({ message }) => message)).toEqual([
-    'streams left out: MPEG-2 video, AC-3 audio; a transport stream can bring H.264, H.265, AAC, MP3, Opus and ID3',
+    'streams left out: MPEG-2 video, AC-3 audio; a transport stream can bring H.264, H.265, AAC, MP3, Opus, ID3 and SCTE-35',
   ]);
+});
+
+describe('splices', () => {
+  const data = { ...dataTrack(0), timebase: MPEG_90K };
+  const audio = audioTrack({ id: 1 });
+
+  /** A second of audio, a splice told then, and more audio. */
+  function stream(section: Uint8Array): Uint8Array {
+    const buffer = new TsBuffer();
+    const muxer = new TsMuxer([data, audio]);
+    muxer.writeTables(buffer);
+    const frames = audioPackets(audio, 2);
+    for (const packet of frames.slice(0, 40)) muxer.writePacket(packet, buffer);
+    const pts = 450_000;
+    muxer.writePacket(
+      { track: data, pts, dts: 0, duration: 0, keyframe: true, data: section, event: { format: 'scte35', target: 'all' } },
+      buffer,
+    );
+    for (const packet of frames.slice(40)) muxer.writePacket(packet, buffer);
+    return buffer.view().slice();
+  }
+
+  it('are handed on with their time on the clock of the source, whatever its adjustment', () => {
+    const { feed, stream: taken } = open();
+    const section = buildSpliceInsert({ id: 9, type: 'out', time: 123, duration: 90_000, autoReturn: false });
+    feed.push(stream(section));
+    feed.end();
+    expect(taken.tracks.map(({ type }) => type)).toEqual(['data', 'audio']);
+    expect(taken.events.map(({ format, at }) => [format, at])).toEqual([['scte35', (450_000 + TIME_OFFSET) / 90_000]]);
+    expect(parseSplice(taken.events[0]?.data ?? new Uint8Array(0))).toMatchObject({ id: 9, type: 'out', duration: 90_000 });
+  });
+
+  it('that cannot be read cost themselves', () => {
+    const { feed, stream: taken } = open();
+    const section = buildSpliceInsert({ id: 9, type: 'out', time: 123, duration: 90_000, autoReturn: false });
+    const bytes = stream(section);
+    const at = bytes.findIndex((_byte, index) => index % 188 === 0 && ((bytes[index + 1]! & 0x1f) << 8) + bytes[index + 2]! === 0x1f0);
+    bytes[at + 12]! ^= 1;
+    feed.push(bytes);
+    feed.end();
+    expect([taken.events, taken.packets.length > 80]).toEqual([[], true]);
+  });
 });
 
 describe('TransportFeed', () => {

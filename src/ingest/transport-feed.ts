@@ -1,9 +1,13 @@
 /** Turns a transport stream into source tracks and packets of one inbound stream, whatever brings its bytes. */
+
+import { parseSplice } from '../containers/markers/splice-info.ts';
 import type { ElementaryUnit, UnitReader } from '../containers/mpegts/elementary-unit.ts';
 import type { StreamDescription } from '../containers/mpegts/stream-kind.ts';
 import { type PesPacket, TsDemuxer, type TsProgram } from '../containers/mpegts/ts-demuxer.ts';
 import { unitReader } from '../containers/mpegts/unit-reader.ts';
 import type { IngestStream, SourceTrack } from '../core/ingest.ts';
+import { MPEG_90K } from '../media/timebase.ts';
+import { EventFormat } from '../media/timed-event.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
 import { ProtocolError } from '../util/protocol-error.ts';
@@ -17,11 +21,11 @@ const PROGRAMS = { burst: 60, perSecond: 1 } as const;
 const MALFORMED = { burst: 500, perSecond: 100 } as const;
 /** Kinds of streams that are of no use here and are named in the log: more are no mistake. */
 const MAX_TOLD_KINDS = 8;
-const TAKEN = 'a transport stream can bring H.264, H.265, AAC, MP3, Opus and ID3';
+const TAKEN = 'a transport stream can bring H.264, H.265, AAC, MP3, Opus, ID3 and SCTE-35';
 
 /** The stream stays its provider's, which also closes it. */
 export interface TransportFeedOptions {
-  readonly stream: Pick<IngestStream, 'setTracks' | 'push'>;
+  readonly stream: Pick<IngestStream, 'setTracks' | 'push' | 'pushEvent'>;
   readonly logger: Logger;
   /** Labels for the audio tracks, in the order of the program map table. */
   readonly audioLabels?: readonly AudioLabel[];
@@ -64,6 +68,7 @@ export class TransportFeed {
   readonly #logger: Logger;
   readonly #labels: readonly AudioLabel[];
   readonly #starter: StreamStarter;
+  readonly #stream: TransportFeedOptions['stream'];
   #tracks = new Map<number, TrackState>();
   readonly #clock: Clock | null;
   readonly #programs = new TokenBucket(PROGRAMS);
@@ -75,11 +80,16 @@ export class TransportFeed {
   constructor(options: TransportFeedOptions) {
     const { stream, limits, onStarted } = options;
     this.#clock = options.clock ?? null;
+    this.#stream = stream;
     this.#logger = options.logger;
     this.#labels = options.audioLabels ?? [];
     this.#starter = new StreamStarter({ stream, ...(limits && { limits }), ...(onStarted && { onStarted }) });
     this.demuxer = new TsDemuxer(
-      { onProgram: (program) => this.#guarded(() => this.#follow(program)), onPes: (packet) => this.#take(packet) },
+      {
+        onProgram: (program) => this.#guarded(() => this.#follow(program)),
+        onPes: (packet) => this.#take(packet),
+        onSplice: (section) => this.#guarded(() => this.#takeSplice(section)),
+      },
       options.program === undefined ? {} : { program: options.program },
     );
   }
@@ -136,6 +146,7 @@ export class TransportFeed {
         unsupported.push(kind.what);
         continue;
       }
+      if (kind.type === 'splices') continue;
       const label = kind.type === 'audio' ? (this.#labels[audio] ?? null) : null;
       if (kind.type === 'audio') audio += 1;
       const before = this.#tracks.get(pid);
@@ -176,6 +187,15 @@ export class TransportFeed {
     this.#guarded(() => track.reader.read(packet, (unit) => this.#takeUnit(track, unit)));
   }
 
+  /** Splices before the start have nothing to cut. */
+  #takeSplice(section: Uint8Array): void {
+    if (this.#unusable !== null || !this.started) return;
+    const splice = parseSplice(section);
+    if (splice === null) return;
+    const at = splice.time === null ? null : this.demuxer.timeNear(splice.time) / MPEG_90K.den;
+    this.#stream.pushEvent({ format: EventFormat.SCTE35, target: 'all', data: section.slice(), at });
+  }
+
   #guarded(work: () => void): void {
     try {
       work();
@@ -204,6 +224,7 @@ export class TransportFeed {
   }
 }
 
-function nameOf(kind: ReadableKind): string {
+function nameOf(kind: ReadableKind | { readonly type: 'splices' }): string {
+  if (kind.type === 'splices') return 'SCTE-35';
   return kind.type === 'data' ? 'ID3' : kind.codec;
 }

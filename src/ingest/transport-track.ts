@@ -6,7 +6,7 @@ import { AudioCodec, BitstreamFormat } from '../media/codec.ts';
 import { MPEG_90K } from '../media/timebase.ts';
 
 /** Elementary streams that become tracks. */
-export type ReadableKind = Exclude<StreamKind, { type: 'unsupported' }>;
+export type ReadableKind = Exclude<StreamKind, { type: 'unsupported' | 'splices' }>;
 
 /** An entry of `AudioMap`. */
 export interface AudioLabel {

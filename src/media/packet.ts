@@ -1,3 +1,4 @@
+import type { TimedEvent } from './timed-event.ts';
 import type { Track } from './track.ts';
 
 /**
@@ -13,4 +14,6 @@ export interface Packet {
   readonly keyframe: boolean;
   /** H.264/H.265: NAL units behind 4-byte lengths. AAC: raw. Never copied; never written to. */
   readonly data: Uint8Array;
+  /** What the bytes of an event on a data track are. Absent on all media, and on ID3 tags that the source itself brought. */
+  readonly event?: TimedEvent;
 }

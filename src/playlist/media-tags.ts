@@ -88,3 +88,38 @@ export function serializeRenditionReport(report: RenditionReport): string {
   const lastPart = report.lastPart === null ? '' : `,LAST-PART=${report.lastPart}`;
   return `#EXT-X-RENDITION-REPORT:URI=${quoted(report.uri)},LAST-MSN=${report.lastMsn}${lastPart}\n`;
 }
+
+/** EXT-X-CUE-OUT as ad inserters know it; `duration` in seconds, 0 when the break lasts until further notice. */
+export function serializeCueOut(duration: number): string {
+  return duration > 0 ? `#EXT-X-CUE-OUT:DURATION=${duration.toFixed(3)}\n` : '#EXT-X-CUE-OUT\n';
+}
+
+/** EXT-X-CUE-OUT-CONT: a break goes on. Both in seconds; a `duration` of 0 is not known. */
+export function serializeCueCont(elapsed: number, duration: number): string {
+  return `#EXT-X-CUE-OUT-CONT:ElapsedTime=${elapsed.toFixed(3)}${duration > 0 ? `,Duration=${duration.toFixed(3)}` : ''}\n`;
+}
+
+/** EXT-X-CUE-IN: the break ends. */
+export const CUE_IN = '#EXT-X-CUE-IN\n';
+
+/** How every EXT-X-DATERANGE begins. */
+export const DATE_RANGE_TAG = '#EXT-X-DATERANGE:';
+
+/** A splice as a date range (§4.4.5.1). */
+export interface SpliceRange {
+  readonly id: string;
+  /** ms since the epoch: where the break begins. */
+  readonly start: number;
+  /** Seconds; null when it is not known, and for what does not begin a break. */
+  readonly plannedDuration: number | null;
+  readonly attribute: 'SCTE35-OUT' | 'SCTE35-IN' | 'SCTE35-CMD';
+  /** The splice_info_section. */
+  readonly section: Uint8Array;
+}
+
+/** EXT-X-DATERANGE of a splice. */
+export function serializeSpliceRange({ id, start, plannedDuration, attribute, section }: SpliceRange): string {
+  const planned = plannedDuration === null ? '' : `,PLANNED-DURATION=${plannedDuration.toFixed(3)}`;
+  const bytes = Buffer.from(section).toString('hex').toUpperCase();
+  return `${DATE_RANGE_TAG}ID=${quoted(id)},START-DATE="${formatLocalTime(start)}"${planned},${attribute}=0x${bytes}\n`;
+}

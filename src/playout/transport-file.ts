@@ -74,6 +74,8 @@ export class TransportFile implements MediaFile {
       stream: {
         setTracks: (tracks) => this.#events.push({ type: 'tracks', tracks }),
         push: (packet) => this.#events.push({ type: 'packet', packet, timebase: MPEG_90K, duration: 0 }),
+        // Splices of a file are those of the broadcast that it was taken from.
+        pushEvent: () => false,
       },
       logger,
     });

@@ -83,9 +83,9 @@ export class SupervisedJob implements TranscodeSession {
     if (this.#writer !== null) feed.pump(this.id, this.#writer, this.#options.clock.monotonic());
   }
 
-  requestKeyframe(encodeId: number): void {
+  requestKeyframe(encodeId: number, pts = 0): void {
     if (!this.#outputs.has(encodeId) || this.#writer === null) return;
-    this.#writer.write({ type: FrameType.KEYFRAME, flags: 0, job: this.id, id: encodeId, pts: 0, dts: 0, duration: 0 });
+    this.#writer.write({ type: FrameType.KEYFRAME, flags: 0, job: this.id, id: encodeId, pts, dts: 0, duration: 0 });
   }
 
   close(): void {

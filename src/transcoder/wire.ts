@@ -23,7 +23,7 @@ export const FrameType = {
   SOURCE: 2,
   /** Both ways: a coded packet; `id` is the inbound track, or the encode on the way back. */
   PACKET: 3,
-  /** To the child: keyframe of encode `id`, please. */
+  /** To the child: keyframe of encode `id`, please: at `pts` (1/90000 s), or soon where that is 0. */
   KEYFRAME: 4,
   /** To the child: the job ends. */
   CLOSE: 5,

@@ -57,7 +57,7 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
     ...each([211, 220, 227, 233], { status: 400 }),
     ...each([286, 287, 289, 290, 292, 295], { status: 400, body: asItem }),
   },
-  'client-faults': each([232, 461, 509, 544], { status: 400 }),
+  'client-faults': each([232, 437, 461, 509, 544], { status: 400 }),
   'two-spellings': { ...each([236, 238, 239], { status: 200 }), 237: { status: 409 }, 248: { status: 200 } },
   'typed-values': {
     ...each([199, 242, 271], { status: 200, body: withTypes }),
@@ -67,7 +67,7 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
   'both-encodes': each([243, 247], { status: 200 }),
   'bitrate-text': {},
   'key-frame-intervals': {},
-  'stream-missing': each([310, 619, 625, 709, 713, 742], {
+  'stream-missing': each([310, 451, 452, 619, 625, 709, 713, 742], {
     status: 404,
     body: () => ({ message: 'Could not find the application or stream (404)', statusCode: 404 }),
   }),
@@ -125,8 +125,10 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
   'ovt-codecs': {},
   sessions: {},
   'stream-warnings': {},
+  'event-splices': {},
+  'event-bounds': {},
   'later-issues': {
-    ...each([714, 715, 716], { status: 501, message: /live playlist/ }),
+    ...each([445, 446, 448, 449], { status: 501, message: /subtitles/ }),
   },
 };
 

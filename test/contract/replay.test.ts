@@ -39,6 +39,7 @@ describe('recorded exchanges', () => {
   /** What publishers did between the recorded requests. */
   const meanwhile: Readonly<Record<number, () => unknown>> = {
     386: () => api.publish('default', 'app', 'stream'),
+    413: () => api.feed('default', 'app', 'stream', 60),
     454: () => api.feed('default', 'app', 'stream', 60),
     474: () => api.feed('default', 'app', 'stream', 400),
     496: () => api.feed('default', 'app', 'stream', 60),
@@ -51,6 +52,7 @@ describe('recorded exchanges', () => {
       await api.until(() => api.orchestrator.application('default', 'app')?.stream('pulled') === undefined);
       await Promise.all(['w1', 'stream2', 'srtin'].map((name) => api.publish('default', 'app', name)));
     },
+    714: () => api.feed('default', 'app', 'stream2', 60),
     721: () => api.orchestrator.application('default', 'app')?.stream('w1')?.terminate({ code: 'peer-left', detail: 'stopped' }),
     722: () =>
       api.orchestrator.application('default', 'app')?.streams.map((stream) => stream.terminate({ code: 'peer-left', detail: 'stopped' })),

@@ -5,6 +5,7 @@ import {
   IngestRefused,
   type IngestRequest,
   type IngestStream,
+  type SourceEvent,
   type SourcePacket,
   type SourceTrack,
 } from '../../src/core/ingest.ts';
@@ -18,6 +19,7 @@ export class FakeIngestStream implements IngestStream {
   /** Every `setTracks` call. */
   readonly trackSets: (readonly SourceTrack[])[] = [];
   readonly packets: SourcePacket[] = [];
+  readonly events: SourceEvent[] = [];
   bytes = 0;
   urgency: Urgency = Urgency.REAL_TIME;
   closeReason: CloseReason | null = null;
@@ -52,6 +54,12 @@ export class FakeIngestStream implements IngestStream {
   push(packet: SourcePacket): void {
     this.packets.push(packet);
     this.#changes.notify();
+  }
+
+  pushEvent(event: SourceEvent): boolean {
+    this.events.push(event);
+    this.#changes.notify();
+    return true;
   }
 
   countBytes(bytes: number): void {

@@ -10,6 +10,8 @@ export class FakeTranscodeSession implements TranscodeSession {
   readonly trackCalls: (readonly Track[])[] = [];
   readonly pushed: Packet[] = [];
   readonly keyframeRequests: number[] = [];
+  /** Those that were asked for at a time. */
+  readonly forcedKeyframes: { readonly encodeId: number; readonly pts: number }[] = [];
   closed = false;
   readonly #listener: TranscodeListener;
   readonly #announced = new Set<number>();
@@ -35,8 +37,9 @@ export class FakeTranscodeSession implements TranscodeSession {
     }
   }
 
-  requestKeyframe(encodeId: number): void {
-    this.keyframeRequests.push(encodeId);
+  requestKeyframe(encodeId: number, pts?: number): void {
+    if (pts === undefined) this.keyframeRequests.push(encodeId);
+    else this.forcedKeyframes.push({ encodeId, pts });
   }
 
   close(): void {

@@ -1,6 +1,6 @@
 /** A pull sink that remembers everything, and what opening a pulled stream needs besides. */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { CloseReason, SourcePacket, SourceTrack } from '../../src/core/ingest.ts';
+import type { CloseReason, SourceEvent, SourcePacket, SourceTrack } from '../../src/core/ingest.ts';
 import type { Playlist } from '../../src/core/playlist.ts';
 import type { PullSink } from '../../src/core/pull.ts';
 
@@ -10,6 +10,7 @@ export class RecordingSink implements PullSink {
   /** Those of the last call. */
   playlists: readonly Playlist[] = [];
   readonly packets: SourcePacket[] = [];
+  readonly events: SourceEvent[] = [];
   bytes = 0;
   /** Calls of `heard`. */
   signs = 0;
@@ -22,6 +23,11 @@ export class RecordingSink implements PullSink {
 
   push(packet: SourcePacket): void {
     this.packets.push(packet);
+  }
+
+  pushEvent(event: SourceEvent): boolean {
+    this.events.push(event);
+    return true;
   }
 
   countBytes(bytes: number): void {

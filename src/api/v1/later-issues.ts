@@ -18,12 +18,7 @@ const APP_ENDPOINTS: readonly (readonly [Method, string, string])[] = [
   ['DELETE', `${APP}/multiplexChannels/{channel}`, 'multiplex channels'],
 ];
 
-const STREAM_ENDPOINTS: readonly (readonly [Method, string, string])[] = [
-  ['POST', `${STREAM}:sendEvent`, 'events'],
-  ['POST', `${STREAM}:sendEvents`, 'events'],
-  ['POST', `${STREAM}:concludeHlsLive`, 'conclusion of a live playlist'],
-  ['POST', `${STREAM}:sendSubtitles`, 'subtitles'],
-];
+const STREAM_ENDPOINTS: readonly (readonly [Method, string, string])[] = [['POST', `${STREAM}:sendSubtitles`, 'subtitles']];
 
 /** Each answers 501 after the same checks as any other route, so that clients learn of a wrong name or token first. */
 export const laterRoutes: readonly Route[] = [

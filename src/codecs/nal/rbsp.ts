@@ -1,4 +1,4 @@
-/** Takes emulation prevention out of NAL units (ISO/IEC 14496-10 §7.4.1, 23008-2 §7.4.2). */
+/** Takes emulation prevention out of NAL units and puts it in (ISO/IEC 14496-10 §7.4.1, 23008-2 §7.4.2). */
 
 /**
  * The payload of `unit` from byte `start` on, without the `03` of every `00 00 03`. Returns a view when there is
@@ -17,6 +17,24 @@ export function unescapeRbsp(unit: Uint8Array, start: number): Uint8Array {
   }
   out.set(unit.subarray(from), length);
   return out.subarray(0, length + unit.length - from);
+}
+
+/** What `unescapeRbsp` makes `payload` of: `03` behind every two zeros that a byte up to 3 follows. */
+export function escapeRbsp(payload: Uint8Array): Uint8Array {
+  const out = new Uint8Array(payload.length + Math.ceil(payload.length / 2));
+  let length = 0;
+  let zeros = 0;
+  for (const byte of payload) {
+    if (zeros === 2 && byte <= 3) {
+      out[length] = 3;
+      length += 1;
+      zeros = 0;
+    }
+    out[length] = byte;
+    length += 1;
+    zeros = byte === 0 ? zeros + 1 : 0;
+  }
+  return out.subarray(0, length);
 }
 
 /** Offset of the next emulation prevention byte at or after `from`, or -1. */

@@ -2,7 +2,7 @@
 import { crc32Mpeg } from './crc32.ts';
 
 /** Longest section of a PAT or PMT: 3 bytes and a section_length of at most 1021 (§2.4.4.3, §2.4.4.8). */
-const MAX_SECTION = 1024;
+const MAX_TABLE = 1024;
 const SECTION_HEADER = 3;
 const STUFFING = 0xff;
 /** Header, fields and CRC of a section without any entry. */
@@ -13,13 +13,14 @@ export class SectionReader {
   /** Sections that were too long, cut off or failed their CRC. */
   broken = 0;
   readonly #onSection: (section: Uint8Array) => void;
-  readonly #bytes = new Uint8Array(MAX_SECTION);
+  readonly #bytes: Uint8Array;
   /** Bytes collected; -1 waits for the beginning of a section. */
   #length = -1;
 
-  /** The section handed over, CRC included, is valid during the call only. */
-  constructor(onSection: (section: Uint8Array) => void) {
+  /** The section handed over, CRC included, is valid during the call only; one of more than `maxLength` bytes is broken. */
+  constructor(onSection: (section: Uint8Array) => void, maxLength = MAX_TABLE) {
     this.#onSection = onSection;
+    this.#bytes = new Uint8Array(maxLength);
   }
 
   /** Takes the payload of a packet; `unitStart` says that it begins with a pointer field. */
@@ -60,7 +61,7 @@ export class SectionReader {
       at += taken;
       if (this.#length < wanted) return;
       if (wanted > SECTION_HEADER) this.#finish();
-      else if (this.#wanted() > MAX_SECTION || this.#wanted() < MIN_SECTION) this.lose();
+      else if (this.#wanted() > this.#bytes.length || this.#wanted() < MIN_SECTION) this.lose();
     }
   }
 

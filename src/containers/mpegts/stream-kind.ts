@@ -11,6 +11,8 @@ export type StreamKind =
   | { readonly type: 'audio'; readonly codec: typeof AudioCodec.MP3 }
   | { readonly type: 'audio'; readonly codec: typeof AudioCodec.OPUS; readonly channels: number }
   | { readonly type: 'data' }
+  /** splice_info_sections. */
+  | { readonly type: 'splices' }
   /** Of no use here; `what` says what it is, for the log. */
   | { readonly type: 'unsupported'; readonly what: string };
 
@@ -39,7 +41,6 @@ const OTHER_TYPES: Readonly<Record<number, string>> = {
   129: 'AC-3 audio',
   130: 'DTS audio',
   131: 'TrueHD audio',
-  134: 'SCTE-35 cues',
   135: 'E-AC-3 audio',
 };
 /** Names by registration or by the tag of a DVB descriptor, for private streams. */
@@ -93,6 +94,8 @@ function kindOf(streamType: number, facts: Facts): StreamKind {
       return { type: 'audio', codec: AudioCodec.MP3 };
     case StreamType.METADATA_PES:
       return facts.identifiers.has('ID3 ') ? { type: 'data' } : unsupported('metadata other than ID3');
+    case StreamType.SCTE35:
+      return { type: 'splices' };
     case StreamType.PRIVATE:
       return privateKind(facts);
     default:

@@ -14,6 +14,8 @@ export const StreamType = {
   METADATA_PES: 0x15,
   H264: 0x1b,
   H265: 0x24,
+  /** splice_info_sections (ANSI/SCTE 35 §8.1), not PES packets. */
+  SCTE35: 0x86,
 } as const;
 /** Any of these numbers. */
 export type StreamType = (typeof StreamType)[keyof typeof StreamType];
@@ -63,13 +65,14 @@ export function streamTypeOf(track: Track): StreamType | null {
   }
 }
 
-/** Descriptors of the program: where ID3 metadata is found, if there is any. */
-export function programDescriptors(tracks: readonly Track[], programNumber: number): Uint8Array {
+/** Descriptors of the program: where ID3 metadata is found, if there is any; `splices`: that it has splice_info_sections. */
+export function programDescriptors(tracks: readonly Track[], programNumber: number, splices = false): Uint8Array {
   const writer = new ByteWriter(32);
   if (tracks.some((track) => track.type === 'data')) {
     writer.u8(Descriptor.METADATA_POINTER).u8(15).u8(FORMAT_BY_IDENTIFIER[0]).u8(FORMAT_BY_IDENTIFIER[1]).text('ID3 ');
     writer.u8(0xff).text('ID3 ').u8(0).u8(0x1f).u16(programNumber);
   }
+  if (splices) writer.u8(Descriptor.REGISTRATION).u8(4).text('CUEI');
   return writer.finish();
 }
 

@@ -51,6 +51,13 @@ export function readPcr(data: Uint8Array, at: number): number {
 export class ClockUnwrapper {
   #last: number | null = null;
 
+  /** The time nearest to the last one that `ticks` can be, which changes nothing: the time of something to come. */
+  near(ticks: number): number {
+    if (this.#last === null) return ticks;
+    const delta = wrap33(ticks - this.#last);
+    return this.#last + (delta < WRAP / 2 ? delta : delta - WRAP);
+  }
+
   /** A PCR, PTS or DTS as a time that does not wrap. The first is taken as it is. */
   unwrap(ticks: number): number {
     if (this.#last === null) {

@@ -1,13 +1,13 @@
 import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { buildId3Tag } from '../../../test/support/id3-tag.ts';
 import { demuxTs } from '../../../test/support/ts-demuxer.ts';
 import { buildOpusHead } from '../../codecs/opus/opus-head.ts';
 import { AudioCodec } from '../../media/codec.ts';
 import { MPEG_90K } from '../../media/timebase.ts';
 import type { AudioTrack, DataTrack } from '../../media/track.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
+import { buildId3Tag } from '../id3/id3-tag.ts';
 import { crc32Mpeg } from './crc32.ts';
 import type { ElementaryUnit, UnitReader } from './elementary-unit.ts';
 import { buildPat, buildPmt } from './psi.ts';
@@ -45,7 +45,9 @@ function demux(pieces: Iterable<Uint8Array>, options: TsDemuxerOptions = {}): De
     {
       onProgram: (program) => {
         result.programs.push(program);
-        for (const { pid, kind } of program.streams) if (kind.type !== 'unsupported') readers.set(pid, unitReader(kind));
+        for (const { pid, kind } of program.streams) {
+          if (kind.type !== 'unsupported' && kind.type !== 'splices') readers.set(pid, unitReader(kind));
+        }
       },
       onPes: (packet) => {
         const { pid, pts, dts, data, discontinuity } = packet;

@@ -1,5 +1,6 @@
 /** A transport stream in pieces of any size → the PES packets of one program, ISO/IEC 13818-1. */
 import { ProtocolError } from '../../util/protocol-error.ts';
+import { MAX_SPLICE_SECTION } from '../markers/splice-info.ts';
 import { PacketSync } from './packet-sync.ts';
 import { type PesCounters, PesReader, type PesUnit } from './pes-reader.ts';
 import type { PmtEntry } from './psi.ts';
@@ -43,6 +44,8 @@ export interface TsProgram {
 export interface TsOutput {
   onProgram(program: TsProgram): void;
   onPes(packet: PesPacket): void;
+  /** A section of the kind `splices`; valid during the call only. Not called where absent. */
+  onSplice?(section: Uint8Array): void;
 }
 
 /** Which program is followed, and how much memory a sender may make it take. */
@@ -76,6 +79,8 @@ interface PidState {
   /** Continuity counter of the last packet; -1 before the first. */
   counter: number;
   readonly pes: PesReader | null;
+  /** Of streams that are sections instead. */
+  readonly sections: SectionReader | null;
   readonly description: StreamDescription | null;
   /** Flags that belong to the PES packet under way and to the one that follows it. */
   randomAccess: boolean;
@@ -147,6 +152,11 @@ export class TsDemuxer {
     this.#sync.push(data);
   }
 
+  /** A time of 33 bits, 90 kHz, on the clock that PES packets are told in. */
+  timeNear(ticks: number): number {
+    return this.#clock.near(ticks);
+  }
+
   /** Hands on what is complete but for the beginning of what follows: the source has ended. */
   flush(): void {
     this.#sync.reset();
@@ -198,6 +208,8 @@ export class TsDemuxer {
         state.nextDiscontinuity = false;
       }
       state.pes.push(data, start, end, unitStart);
+    } else if (state.sections !== null) {
+      state.sections.push(data.subarray(start, end), unitStart);
     } else if (pid === PAT_PID) {
       this.#patReader.push(data.subarray(start, end), unitStart);
     } else {
@@ -240,6 +252,7 @@ export class TsDemuxer {
     this.counters.gaps += 1;
     state.nextDiscontinuity = true;
     if (state.pes !== null) state.pes.lose();
+    else if (state.sections !== null) state.sections.lose();
     else if (pid === PAT_PID) this.#patReader.lose();
     else this.#pmtReader.lose();
     return true;
@@ -304,6 +317,12 @@ export class TsDemuxer {
   }
 
   #open(description: StreamDescription): PidState {
+    if (description.kind.type === 'splices') {
+      return {
+        ...pidState(null, description),
+        sections: new SectionReader((section) => this.#output.onSplice?.(section), MAX_SPLICE_SECTION),
+      };
+    }
     const state: PidState = pidState(
       new PesReader({ onUnit: (unit) => this.#emit(state, unit), counters: this.counters, maxBytes: this.#maxPesBytes }),
       description,
@@ -324,6 +343,7 @@ function pidState(pes: PesReader | null, description: StreamDescription | null):
   return {
     counter: -1,
     pes,
+    sections: null,
     description,
     randomAccess: false,
     discontinuity: false,

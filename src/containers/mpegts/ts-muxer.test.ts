@@ -2,14 +2,17 @@ import { describe, expect, it } from 'vitest';
 import { dataTrack } from '../../../test/fakes/synthetic-media.ts';
 import { type EncodedMedia, encodeMedia } from '../../../test/support/encoded-media.ts';
 import { decodeComplaints, ffprobe, type ProbedPacket } from '../../../test/support/ffprobe.ts';
-import { buildId3Tag } from '../../../test/support/id3-tag.ts';
 import { demuxTs } from '../../../test/support/ts-demuxer.ts';
 import { AnnexbCursor } from '../../codecs/nal/nal-cursor.ts';
 import { buildOpusHead } from '../../codecs/opus/opus-head.ts';
 import { AudioCodec, VideoCodec } from '../../media/codec.ts';
 import type { Packet } from '../../media/packet.ts';
 import { MILLISECONDS } from '../../media/timebase.ts';
+import type { EventFormat } from '../../media/timed-event.ts';
 import type { AudioTrack, Track, VideoTrack } from '../../media/track.ts';
+import { buildId3Tag } from '../id3/id3-tag.ts';
+import { buildCue } from '../markers/cue.ts';
+import { buildSpliceInsert, parseSplice, type Splice } from '../markers/splice-info.ts';
 import { canCarry } from './stream-type.ts';
 import { TsBuffer } from './ts-buffer.ts';
 import { TsDemuxer, type TsProgram } from './ts-demuxer.ts';
@@ -124,6 +127,35 @@ describe('TsMuxer with other tracks', () => {
     expect(stream.descriptors[0]).toBe(0x26);
     expect(stream.pes).toEqual([expect.objectContaining({ pts: 45_000 + TIME_OFFSET, streamId: 0xbd, data: tag })]);
     expect(ffprobe(ts).streams.map(({ codec_name }) => codec_name)).toContain('timed_id3');
+  });
+
+  it('announces splices with the first one, and tells their time on the clock of the stream', () => {
+    const data = dataTrack(9);
+    const section = buildSpliceInsert({ id: 3, type: 'out', time: 0, duration: 90_000, autoReturn: true });
+    const event = (format: EventFormat, bytes: Uint8Array): Packet => ({
+      ...{ track: data, pts: 63_000, dts: 45_000, duration: 0, keyframe: true, data: bytes, event: { format, target: 'all' } },
+    });
+    const splice = event('scte35', section);
+    const cue = event('cue', buildCue({ type: 'out', duration: 1, elapsed: 0 }));
+    const plain = mux([...H264_AAC.tracks, data], [...H264_AAC.packets.slice(0, 40), cue]);
+    expect(ffprobe(plain).streams.map(({ codec_name }) => codec_name)).not.toContain('scte_35');
+    const rest = H264_AAC.packets.slice(40);
+    const ts = mux([...H264_AAC.tracks, data], [...H264_AAC.packets.slice(0, 40), splice, cue, ...rest, splice]);
+    expect(ffprobe(ts).streams.map(({ codec_name }) => codec_name)).toContain('scte_35');
+    expect(decodeComplaints(ts)).toEqual([]);
+    const sections: (Splice | null)[] = [];
+    const programs: TsProgram[] = [];
+    const demuxer = new TsDemuxer({
+      onProgram: (program) => programs.push(program),
+      onPes: () => undefined,
+      onSplice: (bytes) => sections.push(parseSplice(bytes)),
+    });
+    demuxer.push(ts);
+    expect(programs.map(({ streams }) => streams.some(({ kind }) => kind.type === 'splices'))).toEqual([false, true]);
+    const expected = { id: 3, type: 'out', time: 63_000 + TIME_OFFSET, duration: 90_000, autoReturn: true };
+    expect(sections).toEqual([expected, expected]);
+    expect(demuxer.counters).toMatchObject({ gaps: 0, malformed: 0 });
+    expect(Buffer.from(demuxTs(ts).programDescriptors).toString('latin1')).toContain('CUEI');
   });
 
   it('carries Opus behind a control header', () => {

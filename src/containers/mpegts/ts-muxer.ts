@@ -1,19 +1,23 @@
 /** Packets of several tracks → one MPEG-2 transport stream with a single program, ISO/IEC 13818-1. */
 import type { Packet } from '../../media/packet.ts';
 import { MPEG_90K, rescale } from '../../media/timebase.ts';
+import { EventFormat } from '../../media/timed-event.ts';
 import type { Track } from '../../media/track.ts';
+import { retimeSplice } from '../markers/splice-info.ts';
 import { type ElementaryStream, elementaryStream, sameElementary } from './elementary.ts';
 import { Gather } from './gather.ts';
 import { type PidState, type UnitFlags, writePayload, writeSection } from './packet-writer.ts';
 import { PES_HEADER_MAX, putPesHeader } from './pes.ts';
 import { buildPat, buildPmt, PROGRAM_NUMBER } from './psi.ts';
-import { canCarry, programDescriptors, StreamId, streamDescriptors, streamTypeOf } from './stream-type.ts';
+import { canCarry, programDescriptors, StreamId, StreamType, streamDescriptors, streamTypeOf } from './stream-type.ts';
 import { wrap33 } from './timestamp.ts';
 import type { TsBuffer } from './ts-buffer.ts';
 
 const PAT_PID = 0;
 const PMT_PID = 0x10_00;
 const FIRST_STREAM_PID = 0x1_00;
+/** Behind those of all streams. */
+const SPLICE_PID = 0x1_f0;
 const VERSIONS = 32;
 
 /** What a program map table has room for. */
@@ -49,6 +53,9 @@ export class TsMuxer {
   #pmtSection: Uint8Array = new Uint8Array(0);
   #clock: MuxedStream | null = null;
   #version = VERSIONS - 1;
+  #tracks: readonly Track[] = [];
+  /** Null before the first splice: streams without any do not announce them. */
+  #splices: PidState | null = null;
 
   /** Tracks a transport stream cannot carry (see `canCarry`) are left out, and those beyond the 40th. */
   constructor(tracks: readonly Track[]) {
@@ -62,13 +69,22 @@ export class TsMuxer {
     const streams = carried.map((track, index) => this.#open(track, FIRST_STREAM_PID + index, index));
     this.#streams = new Map(streams.map((stream) => [stream.track.id, stream]));
     this.#clock = streams.find(({ track }) => track.type === 'video') ?? streams[0] ?? null;
+    this.#tracks = carried;
+    this.#buildTables();
+  }
+
+  #buildTables(): void {
+    const streams = [...this.#streams.values()];
     this.#version = (this.#version + 1) % VERSIONS;
     this.#patSection = buildPat(PMT_PID, this.#version);
     this.#pmtSection = buildPmt({
       pcrPid: this.#clock?.pid ?? FIRST_STREAM_PID,
       version: this.#version,
-      descriptors: programDescriptors(carried, PROGRAM_NUMBER),
-      entries: streams.map(({ track, pid }) => ({ pid, streamType: streamTypeOf(track) ?? 0, descriptors: streamDescriptors(track) })),
+      descriptors: programDescriptors(this.#tracks, PROGRAM_NUMBER, this.#splices !== null),
+      entries: [
+        ...streams.map(({ track, pid }) => ({ pid, streamType: streamTypeOf(track) ?? 0, descriptors: streamDescriptors(track) })),
+        ...(this.#splices === null ? [] : [{ pid: SPLICE_PID, streamType: StreamType.SCTE35, descriptors: new Uint8Array(0) }]),
+      ],
     });
   }
 
@@ -84,7 +100,7 @@ export class TsMuxer {
   }
 
   /**
-   * Writes one packet; those of unknown tracks are ignored. A packet whose track object is new brings its new decoder
+   * Writes one packet; those of unknown tracks are ignored, and so are events that a transport stream has no form for. A packet whose track object is new brings its new decoder
    * configuration. Throws `ProtocolError` for a broken packet and has then written nothing.
    */
   writePacket(packet: Packet, output: TsBuffer): void {
@@ -92,6 +108,10 @@ export class TsMuxer {
     if (stream === undefined) return;
     if (stream.track !== packet.track) this.#follow(stream, packet.track);
     const offset = TIME_OFFSET - this.origin;
+    if (packet.event !== undefined && packet.event.format !== EventFormat.ID3) {
+      if (packet.event.format === EventFormat.SCTE35) this.#writeSplice(packet, offset, output);
+      return;
+    }
     const dts = rescale(packet.dts, packet.track.timebase, MPEG_90K) + offset;
     const pts = rescale(packet.pts, packet.track.timebase, MPEG_90K) + offset;
     const payload = this.#payload;
@@ -106,6 +126,17 @@ export class TsMuxer {
     this.#flags.pcr = clock ? wrap33(dts - PCR_LEAD) : null;
     this.#flags.randomAccess = packet.keyframe && packet.track.type === 'video';
     writePayload(output, stream, payload, this.#flags);
+  }
+
+  /** A section on a PID of its own, which the tables announce from the first one on. */
+  #writeSplice({ data, pts, track }: Packet, offset: number, output: TsBuffer): void {
+    const section = retimeSplice(data, rescale(pts, track.timebase, MPEG_90K) + offset);
+    if (this.#splices === null) {
+      this.#splices = { pid: SPLICE_PID, continuity: 0 };
+      this.#buildTables();
+      this.writeTables(output);
+    }
+    writeSection(output, this.#splices, section);
   }
 
   #putLength(length: number): void {

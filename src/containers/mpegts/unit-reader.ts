@@ -7,7 +7,7 @@ import type { StreamKind } from './stream-kind.ts';
 import { VideoUnits } from './video-units.ts';
 
 /** The reader for streams of `kind`. */
-export function unitReader(kind: Exclude<StreamKind, { type: 'unsupported' }>): UnitReader {
+export function unitReader(kind: Exclude<StreamKind, { type: 'unsupported' | 'splices' }>): UnitReader {
   if (kind.type === 'video') return new VideoUnits(kind.codec);
   if (kind.type === 'data') return new Id3Units();
   if (kind.codec === AudioCodec.OPUS) return new OpusUnits(kind.channels);

@@ -22,6 +22,10 @@ class Sink {
     for (const waiter of this.#waiters) waiter();
   }
 
+  pushEvent(): boolean {
+    return true;
+  }
+
   countBytes(bytes: number): void {
     this.bytes += bytes;
   }

@@ -42,8 +42,8 @@ export class ChildJob {
     this.#pipelines.get(sourceId)?.push({ packet });
   }
 
-  requestKeyframe(encodeId: number): void {
-    this.#byEncode.get(encodeId)?.requestKeyframe(encodeId);
+  requestKeyframe(encodeId: number, pts: number): void {
+    this.#byEncode.get(encodeId)?.requestKeyframe(encodeId, pts);
   }
 
   queueFigures(): ChildQueue[] {

@@ -2,6 +2,8 @@
 
 /** Ticks of 1/90000 s that a frame may come early and still count as on time: RTMP rounds to milliseconds. */
 const EARLY = 90;
+/** Instants that wait for their frames: there are never more breaks to come. */
+const MAX_FORCED = 64;
 
 /** Fixed for an encode, so that a restarted encoder goes on as the one before it. */
 export interface KeyframePlan {
@@ -57,6 +59,27 @@ export class KeyframeSchedule {
   #sourceIsNear(pts: number): boolean {
     const left = this.#sourceAnchor + this.#sourceInterval - pts;
     return left + EARLY > 0 && left < this.#plan.interval / 2;
+  }
+}
+
+/** Instants at which there must be a keyframe, whatever the schedule says: segments are cut there. */
+export class ForcedKeyframes {
+  /** In order. */
+  #instants: number[] = [];
+
+  /** Forgets the earliest where there are too many. */
+  add(pts: number): void {
+    this.#instants.push(pts);
+    this.#instants.sort((a, b) => a - b);
+    if (this.#instants.length > MAX_FORCED) this.#instants.shift();
+  }
+
+  /** Whether the frame at `pts` is the first at one of them. Asked once per frame, in order. */
+  due(pts: number): boolean {
+    const [first] = this.#instants;
+    if (first === undefined || pts + EARLY < first) return false;
+    this.#instants = this.#instants.filter((instant) => instant > pts + EARLY);
+    return true;
   }
 }
 

@@ -10,7 +10,7 @@ import type { OverlayChain } from './engine/overlay-chain.ts';
 import { FrameQueue } from './frame-queue.ts';
 import { FrameSelector } from './frame-selector.ts';
 import type { KeyframePlan } from './keyframe-schedule.ts';
-import { KeyframeSchedule } from './keyframe-schedule.ts';
+import { ForcedKeyframes, KeyframeSchedule } from './keyframe-schedule.ts';
 import { openOverlays } from './overlay-stage.ts';
 import type { PictureNode } from './picture-scaler.ts';
 import type { PipelineTools } from './pipeline.ts';
@@ -66,6 +66,7 @@ export class PictureOutput {
   /** The source had a keyframe since the last frame of a constant rate. */
   #sourceKeyframe = false;
   #keyframeWanted = false;
+  readonly #forced = new ForcedKeyframes();
   /** The frame before, when it may have to be repeated. */
   #last: RawFrame | null = null;
   #opened: OpenEncoder | null = null;
@@ -103,16 +104,17 @@ export class PictureOutput {
     this.#schedule = plan === null ? null : new KeyframeSchedule(plan);
   }
 
-  /** The next frame becomes a keyframe. */
-  requestKeyframe(): void {
-    this.#keyframeWanted = true;
+  /** The first frame from `pts` (1/90000 s) on becomes a keyframe; with 0 the next one. */
+  requestKeyframe(pts: number): void {
+    if (pts > 0) this.#forced.add(pts);
+    else this.#keyframeWanted = true;
   }
 
   /** The times at which the frame at `pts` (1/90000 s) is shown, as `FrameSelector.select`; empty when it is not. */
   select(pts: number, sourceKeyframe: boolean, discontinuity: boolean): readonly number[] {
     // A constant rate has instants of its own, and the schedule is asked about those; else about every frame of the source.
     if (this.#selector.repeats) this.#sourceKeyframe ||= sourceKeyframe;
-    else if (this.#schedule?.due(pts, sourceKeyframe) === true) this.#keyframeOwed = true;
+    else if (this.#isDue(pts, sourceKeyframe)) this.#keyframeOwed = true;
     return this.#selector.select(pts, this.#keyframeOwed, discontinuity);
   }
 
@@ -161,12 +163,17 @@ export class PictureOutput {
   }
 
   #keyframeAt(pts: number, repeated: boolean): boolean {
-    const scheduled = this.#selector.repeats ? this.#schedule?.due(pts, this.#sourceKeyframe && !repeated) === true : this.#keyframeOwed;
+    const scheduled = this.#selector.repeats ? this.#isDue(pts, this.#sourceKeyframe && !repeated) : this.#keyframeOwed;
     if (!repeated) this.#sourceKeyframe = false;
     const keyframe = scheduled || this.#keyframeWanted;
     this.#keyframeOwed = false;
     this.#keyframeWanted = false;
     return keyframe;
+  }
+
+  #isDue(pts: number, sourceKeyframe: boolean): boolean {
+    const scheduled = this.#schedule?.due(pts, sourceKeyframe) === true;
+    return this.#forced.due(pts) || scheduled;
   }
 
   async #encodeLoop(): Promise<void> {

@@ -57,7 +57,8 @@ export interface PipelineTools {
 export interface Pipeline {
   /** Takes what came over the wire; more than the agreed window is refused. */
   push(input: PipelineInput): boolean;
-  requestKeyframe(encodeId: number): void;
+  /** At `pts`, 1/90000 s; 0: soon. */
+  requestKeyframe(encodeId: number, pts: number): void;
   /** Queues for the statistics; their `urn` is the role. */
   readonly queues: readonly { readonly queue: BoundedQueue<unknown> }[];
   /** Ends the loops and frees everything; resolves when no operation is under way any more. */

@@ -71,7 +71,7 @@ export class TranscoderChild {
         });
         return;
       case FrameType.KEYFRAME:
-        this.#jobs.get(jobId)?.requestKeyframe(id);
+        this.#jobs.get(jobId)?.requestKeyframe(id, header.pts);
         return;
       case FrameType.CLOSE:
         void this.#close(jobId);

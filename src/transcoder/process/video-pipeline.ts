@@ -81,8 +81,8 @@ export class VideoPipeline implements Pipeline {
     return this.#input.offer(input);
   }
 
-  requestKeyframe(encodeId: number): void {
-    this.#outputs.find(({ encode }) => encode.id === encodeId)?.requestKeyframe();
+  requestKeyframe(encodeId: number, pts: number): void {
+    this.#outputs.find(({ encode }) => encode.id === encodeId)?.requestKeyframe(pts);
   }
 
   async close(): Promise<void> {

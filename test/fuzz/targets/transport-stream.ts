@@ -1,6 +1,7 @@
 /** MPEG-TS: packets, tables, PES and the elementary streams inside, as UDP, SRT and files bring them. */
 import { annexbToLengthPrefixed } from '../../../src/codecs/nal/convert.ts';
 import { buildOpusHead } from '../../../src/codecs/opus/opus-head.ts';
+import { buildSpliceInsert, parseSplice, retimeSplice } from '../../../src/containers/markers/splice-info.ts';
 import { crc32Mpeg } from '../../../src/containers/mpegts/crc32.ts';
 import type { ElementaryUnit } from '../../../src/containers/mpegts/elementary-unit.ts';
 import { buildPat, buildPmt } from '../../../src/containers/mpegts/psi.ts';
@@ -117,6 +118,21 @@ function feed(input: Buffer): number {
 export const TRANSPORT_STREAM_TARGETS: readonly FuzzTarget[] = [
   { name: 'mpegts', seeds: transportStreams, run: feed, most: (length) => 200 + length / 2, cost: 5 },
   {
+    name: 'splices',
+    seeds: () => [
+      buildSpliceInsert({ id: 7, type: 'out', time: 900_000, duration: 90_000, autoReturn: true }),
+      Buffer.from('fc3034000000000000fffff00506fe72bd0050001e021c435545494800008e7fcf0001a599b00808000000002ca0a18a3402009ac9d17e', 'hex'),
+    ],
+    run: (input) => {
+      const section = withCrc(input);
+      const splice = parseSplice(section);
+      const moved = parseSplice(retimeSplice(section, 2 ** 33 - 1));
+      if (splice !== null && splice.time !== null && moved?.time !== 2 ** 33 - 1) throw new Error('the time is not the one it was given');
+      return splice === null ? 0 : 1;
+    },
+    most: () => 1,
+  },
+  {
     name: 'mpegts-tables',
     seeds: () => [buildPat(0x1000, 1), PMT()],
     run: (input) => {
@@ -124,7 +140,7 @@ export const TRANSPORT_STREAM_TARGETS: readonly FuzzTarget[] = [
       const pat = parsePat(section)?.length ?? 0;
       const pmt = parsePmt(section);
       const streams = pmt?.entries.map((entry) => describeStream(entry)) ?? [];
-      for (const { kind } of streams) if (kind.type !== 'unsupported') unitReader(kind);
+      for (const { kind } of streams) if (kind.type !== 'unsupported' && kind.type !== 'splices') unitReader(kind);
       return pat + streams.length;
     },
     most: (length) => length / 4,
@@ -192,7 +208,7 @@ function elementary(kind: 'ADTS' | 'LATM' | 'MP3' | 'OPUS'): FuzzTarget {
     seeds: () => seeds,
     run: (input) => {
       const { kind: described } = describeStream({ pid: 1, streamType: type, descriptors });
-      if (described.type === 'unsupported') throw new Error(`${kind} is ${described.what}`);
+      if (described.type === 'unsupported' || described.type === 'splices') throw new Error(`${kind} is ${described.type}`);
       const reader = unitReader(described);
       let bytes = 0;
       for (let at = 0; at < input.length; at += 90) {

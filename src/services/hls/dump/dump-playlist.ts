@@ -18,6 +18,8 @@ export interface DumpedSegment {
   /** ms since the epoch. */
   readonly startTime: number;
   readonly discontinuity: boolean;
+  /** Whole lines before it; default: none. */
+  readonly tags?: string;
   /** It could not be kept: players pass over it. */
   readonly gap?: boolean;
 }
@@ -42,7 +44,7 @@ export class DumpPlaylist {
     // The init segment of what is missing may be missing as well.
     const isGap = segment.gap === true;
     if (!isGap && segment.init !== null && segment.init !== this.#init) this.#lines += `#EXT-X-MAP:URI=${quoted(segment.init)}\n`;
-    this.#lines += serializeProgramDateTime(segment.startTime);
+    this.#lines += (segment.tags ?? '') + serializeProgramDateTime(segment.startTime);
     if (isGap) this.#lines += GAP;
     this.#lines += `#EXTINF:${seconds(segment.duration)},\n${segment.uri}\n`;
     if (!isGap) this.#init = segment.init;

@@ -115,14 +115,14 @@ export class Dump implements SegmentObserver, FolderWriter {
     }
   }
 
-  #take({ playlist: name, uri, number, init, duration, startTime, discontinuity, read }: ObservedSegment): void {
+  #take({ playlist: name, uri, number, init, duration, startTime, discontinuity, tags, read }: ObservedSegment): void {
     if (!this.#open || number < this.#first) return;
     const bytes = read();
     const playlist = this.#playlists.get(name) ?? new DumpPlaylist(name);
     this.#playlists.set(name, playlist);
     const masters = this.#changedMasters();
     const files = this.#files;
-    const listed = { uri, init: init?.uri ?? null, duration, startTime, discontinuity };
+    const listed = { uri, init: init?.uri ?? null, duration, startTime, discontinuity, tags };
     let isListed = false;
     const missed = (): void => {
       if (!isListed) playlist.add({ ...listed, gap: true });

@@ -16,6 +16,8 @@ export interface ObservedSegment {
   readonly startTime: number;
   /** Its parameters differ from those of the segment before. */
   readonly discontinuity: boolean;
+  /** Lines of the playlist before it, of breaks that begin or end there; mostly ''. */
+  readonly tags: string;
   /** Copies its bytes. Only during the call that brought the segment. */
   read(): Buffer;
 }

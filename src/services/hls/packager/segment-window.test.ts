@@ -25,6 +25,7 @@ const segment = (number: number): HlsSegment => ({
   startTime: 0,
   discontinuity: false,
   discontinuities: 0,
+  tags: '',
   spans: [span(number)],
   path: null,
 });

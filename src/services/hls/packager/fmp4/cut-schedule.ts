@@ -3,6 +3,8 @@
  * so that one media sequence number means the same media time in every playlist.
  */
 
+import { BreakMarkers } from '../break-markers.ts';
+
 /** The beginning of a segment. */
 export interface Cut {
   readonly msn: number;
@@ -10,6 +12,8 @@ export interface Cut {
   readonly time: number;
   /** Wall clock of media time 0 when the cut was made, ms since the epoch. */
   readonly epoch: number;
+  /** What playlists say of markers before the segment, whole lines; mostly ''. */
+  readonly tags: string;
 }
 
 /** Cuts older than this many segments are of no use to any track. */
@@ -17,15 +21,16 @@ const MAX_CUTS = 512;
 
 /** One for each stream; it forgets cuts that no track can need. */
 export class CutSchedule {
+  readonly markers = new BreakMarkers();
+  /** Number of the first segment; to be set before there is one. */
+  firstMsn = 0;
   readonly #cuts: Cut[] = [];
-  readonly #firstMsn: number;
   readonly #epoch: () => number;
   #expected: { readonly msn: number; readonly time: number } | null = null;
   #discontinuities = 0;
 
   /** `epoch` tells the wall clock of media time 0; it may change. */
-  constructor(firstMsn: number, epoch: () => number) {
-    this.#firstMsn = firstMsn;
+  constructor(epoch: () => number) {
     this.#epoch = epoch;
   }
 
@@ -45,7 +50,7 @@ export class CutSchedule {
       const cut = this.#cuts[i];
       if (cut !== undefined && cut.time <= time) return cut.msn;
     }
-    return this.#firstMsn;
+    return this.firstMsn;
   }
 
   /** The newest beginning of a segment; null before the first. */
@@ -73,7 +78,8 @@ export class CutSchedule {
   add(msn: number, time: number): void {
     const last = this.#cuts.at(-1);
     if (last !== undefined && msn !== last.msn + 1) return;
-    this.#cuts.push({ msn, time, epoch: this.#epoch() });
+    const epoch = this.#epoch();
+    this.#cuts.push({ msn, time, epoch, tags: this.markers.take(time, epoch + time) });
     if (this.#cuts.length > MAX_CUTS) this.#cuts.shift();
   }
 }

@@ -22,7 +22,7 @@ function cut(count: number, size: number): { parts: number[]; samples: number[];
   const segments: number[] = [];
   const segmenter = new Segmenter({
     ...{ video: true, chunkDuration: 0.5, timescale: 90_000, jitter: 0 },
-    schedule: new CutSchedule(0, () => 0),
+    schedule: new CutSchedule(() => 0),
     limits: new SegmentLimits(6, 1.5),
     sink: {
       segmentOpened: () => segments.push(0),

@@ -4,6 +4,7 @@ import { PublisherKind } from '../../../../core/kinds.ts';
 import { Urgency } from '../../../../core/urgency.ts';
 import type { Packet } from '../../../../media/packet.ts';
 import { toMilliseconds } from '../../../../media/timebase.ts';
+import { EventFormat, isMarker } from '../../../../media/timed-event.ts';
 import type { Track } from '../../../../media/track.ts';
 import { ResourceNames } from '../../wire/fmp4/resource-name.ts';
 import { type SegmentModel, StreamModel, type TrackModel } from '../../wire/fmp4/stream-model.ts';
@@ -29,6 +30,7 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
   readonly #model = new StreamModel();
   readonly #limits: SegmentLimits;
   readonly #metadata = new TimedMetadata();
+  readonly #schedule: CutSchedule;
   readonly #aligner = new TrackAligner();
   /** Complete segments of a track that are listed and in memory. */
   readonly #listedCount: number;
@@ -51,6 +53,7 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
     // Origins that number by the wall clock must cut alike from the start.
     const first = settings.serverTimeBasedSegmentNumbering ? settings.segmentDuration : HOLD_BACK_PARTS * settings.chunkDuration;
     this.#limits = new SegmentLimits(settings.segmentDuration, first);
+    this.#schedule = new CutSchedule(() => stream.startedAt);
     this.#listedCount = view.segmentCount + EXTRA_SEGMENTS - 1;
     this.#segmentsContext = { ...this.memory, emit: (update) => this.#emit(update), flush: () => this.#send() };
   }
@@ -105,7 +108,7 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
   override onPacket(packet: Packet): void {
     if (this.closed || this.concluded) return;
     if (packet.track.type === 'data') {
-      this.#metadata.push(toMilliseconds(packet.pts, packet.track.timebase), packet.data);
+      this.#takeEvent(packet);
       return;
     }
     if (!isServableInFmp4(packet.track)) return;
@@ -113,6 +116,14 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
     if (this.#aligner.get(packet.track.id) === null) this.#addMissingPackagers();
     this.#aligner.push(packet);
     this.#afterPackets();
+  }
+
+  #takeEvent(packet: Packet): void {
+    const { event, pts, data, track } = packet;
+    if (event?.format === EventFormat.CONCLUSION) this.concludeHlsLive();
+    else if (event !== undefined && isMarker(event)) this.#schedule.markers.push(packet);
+    else if (event === undefined || event.format === EventFormat.ID3)
+      this.#metadata.push(toMilliseconds(pts, track.timebase), data, event?.target ?? 'leader');
   }
 
   protected override get windowCount(): number {
@@ -150,13 +161,12 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
 
   #createContext(first: Packet): PackagingContext {
     const { segmentDuration, serverTimeBasedSegmentNumbering, chunkDuration } = this.settings;
-    const { startedAt } = this.stream;
-    const firstMsn = serverTimeBasedSegmentNumbering ? Math.floor(startedAt / 1000 / segmentDuration) : 0;
+    if (serverTimeBasedSegmentNumbering) this.#schedule.firstMsn = Math.floor(this.stream.startedAt / 1000 / segmentDuration);
     // B-frames may begin below zero, which tfdt cannot say: everything moves up by whole seconds.
     const earliest = Math.min(0, toMilliseconds(first.dts, first.track.timebase));
     return {
       chunkDuration,
-      schedule: new CutSchedule(firstMsn, () => this.stream.startedAt),
+      schedule: this.#schedule,
       limits: this.#limits,
       metadata: this.#metadata,
       offset: Math.ceil(-earliest / 1000) * 1000,
@@ -256,7 +266,7 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
   }
 
   #observed(track: TrackModel, segment: SegmentModel): ObservedSegment {
-    const { msn, generation, duration, startTime, discontinuity } = segment;
+    const { msn, generation, duration, startTime, discontinuity, tags } = segment;
     const names = new ResourceNames(track, this.#streamKey);
     const bytes = track.inits.get(generation);
     return {
@@ -266,7 +276,7 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
       init: bytes === undefined ? null : { uri: names.init(generation), bytes },
       duration: duration ?? 0,
       read: () => this.copyOf(segment),
-      ...{ startTime, discontinuity },
+      ...{ startTime, discontinuity, tags },
     };
   }
 

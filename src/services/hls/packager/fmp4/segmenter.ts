@@ -111,7 +111,7 @@ export class Segmenter {
     const segmentDuration = this.#wantedDuration;
     const max = this.#gop === null ? 0 : this.#limits.leaderMaxFor(this.#gop);
     const reach = this.#gop !== null && this.#gop <= max ? Math.min(segmentDuration, max - this.#gop) : segmentDuration;
-    return this.#segmentTime + (reach - this.#frame / this.#timescale) * 1000;
+    return Math.min(this.#segmentTime + (reach - this.#frame / this.#timescale) * 1000, this.#schedule.markers.next);
   }
 
   /** Takes the next sample in decoding order. */
@@ -195,7 +195,7 @@ export class Segmenter {
     if (!sample.keyframe) return false;
     const cut = this.#schedule.cut(this.#msn + 1);
     if (cut !== null) return sample.time >= cut.time - this.#halfFrame * 1000;
-    return this.leads && this.#wantsCut(seconds);
+    return this.leads && (this.#wantsCut(seconds) || (seconds > 0 && sample.time >= this.#schedule.markers.next));
   }
 
   /** A cut `seconds` into the segment is due: it is long enough, or the next keyframe would come too late. */

@@ -203,17 +203,20 @@ export class TrackPackager implements SegmentSink {
   #open({ msn, time, discontinuity }: { msn: number; time: number; discontinuity: boolean }, gap: boolean): void {
     this.#segmentBytes = 0;
     // All tracks take the wall clock of the same moment.
-    const startTime = (this.#context.schedule.cut(msn)?.epoch ?? 0) + time;
-    this.#context.emit({ type: 'segment-open', trackId: this.#track.id, msn, startTime, generation: this.#generation, discontinuity, gap });
+    const { epoch = 0, tags = '' } = this.#context.schedule.cut(msn) ?? {};
+    const { id: trackId } = this.#track;
+    const described = { msn, startTime: epoch + time, generation: this.#generation, discontinuity, gap, tags };
+    this.#context.emit({ type: 'segment-open', trackId, ...described });
   }
 
   #writeHeader(writer: BoxWriter, part: CutPart): void {
     const { timescale } = this.#timeline;
     const first = part.samples[0];
     if (first === undefined) return;
-    if (this.leads) {
+    const { metadata, offset } = this.#context;
+    if (!metadata.isEmpty) {
       const end = first.time + ((part.end - first.dts) / timescale) * 1000;
-      this.#context.metadata.write(writer, { start: first.time, end, offset: this.#context.offset, timescale });
+      metadata.write(writer, this.#track, { start: first.time, end, offset, timescale, leads: this.leads });
     }
     const video = this.#track.type === 'video';
     const baseDecodeTime = video ? Math.min(this.#writtenEnd ?? first.dts, first.dts) : first.dts;

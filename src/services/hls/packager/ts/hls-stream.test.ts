@@ -8,11 +8,12 @@ import { FakeStream } from '../../../../../test/fakes/fake-stream.ts';
 import { dataTrack, interleave } from '../../../../../test/fakes/synthetic-media.ts';
 import { type EncodeRequest, encodeMedia } from '../../../../../test/support/encoded-media.ts';
 import { decodeComplaints, ffprobe } from '../../../../../test/support/ffprobe.ts';
-import { buildId3Tag } from '../../../../../test/support/id3-tag.ts';
 import { demuxTs } from '../../../../../test/support/ts-demuxer.ts';
+import { buildId3Tag } from '../../../../containers/id3/id3-tag.ts';
+import { buildCue } from '../../../../containers/markers/cue.ts';
 import type { Playlist, PlaylistRendition } from '../../../../core/playlist.ts';
 import type { Packet } from '../../../../media/packet.ts';
-import { toSeconds } from '../../../../media/timebase.ts';
+import { MILLISECONDS, toSeconds } from '../../../../media/timebase.ts';
 import type { Track } from '../../../../media/track.ts';
 import { HlsView } from '../../view/ts/hls-view.ts';
 import type { HlsSettings } from '../../wire/settings.ts';
@@ -339,6 +340,43 @@ describe('HLS over time', () => {
     const content = demuxTs(joined(segments!));
     expect(content.faults).toEqual([]);
     expect(content.streams.find(({ streamType }) => streamType === 0x15)!.pes.map((pes) => pes.data)).toEqual([tag]);
+  });
+
+  it('cuts at the time of a marker and says so before the segment, in all variants', () => {
+    const { delivery, hls } = setUp([AV]);
+    const data = { ...dataTrack(9), timebase: MILLISECONDS };
+    hls.onTracks([...MAIN.tracks, data]);
+    const marker = (pts: number, bytes: Uint8Array): Packet => ({
+      ...{ track: data, pts, dts: pts - 900, duration: 0, keyframe: true, data: bytes, event: { format: 'cue', target: 'all' } },
+    });
+    const out = marker(3000, buildCue({ type: 'out', duration: 1000, elapsed: 0 }));
+    const back = marker(4000, buildCue({ type: 'in', duration: 0, elapsed: 0 }));
+    const packets = MAIN.packets.filter((packet) => secondsOf(packet) < 6);
+    playThrough(hls, delivery, interleave(packets, [out, back]));
+    const [name = ''] = mediaNames(delivery);
+    const lines = delivery
+      .get(name)
+      .text.split('\n')
+      .filter((line) => /^#EXT(INF|-X-CUE)/.test(line));
+    // Segments of two seconds with a keyframe each second.
+    expect(lines.slice(-5)).toEqual([
+      '#EXTINF:1.000,',
+      '#EXT-X-CUE-OUT:DURATION=1.000',
+      '#EXTINF:1.000,',
+      '#EXT-X-CUE-IN',
+      '#EXTINF:2.000,',
+    ]);
+  });
+
+  it('is concluded by an event in the stream', () => {
+    const { hls } = setUp([AV]);
+    const data = dataTrack(9);
+    hls.onTracks([...MAIN.tracks, data]);
+    const event: Packet = { track: data, pts: 0, dts: 0, duration: 0, keyframe: true, data: new Uint8Array(0) };
+    hls.onPacket({ ...event, event: { format: 'id3v2', target: 'all' } });
+    expect(hls.concluded).toBe(false);
+    hls.onPacket({ ...event, event: { format: 'conclusion', target: 'all' } });
+    expect(hls.concluded).toBe(true);
   });
 
   it('counts packets that break their format and goes on', () => {

@@ -2,6 +2,7 @@
 import type { CloseReason } from '../../../../core/ingest.ts';
 import { PublisherKind } from '../../../../core/kinds.ts';
 import type { Packet } from '../../../../media/packet.ts';
+import { EventFormat, isMarker } from '../../../../media/timed-event.ts';
 import type { Track } from '../../../../media/track.ts';
 import { EXTRA_SEGMENTS, type HlsSettings } from '../../wire/settings.ts';
 import { mediaPlaylistName, multivariantText, segmentName } from '../../wire/ts/multivariant-text.ts';
@@ -37,7 +38,7 @@ export class HlsStream extends PackagedStream<HlsSettings> {
     super(options, { kind: PublisherKind.HLS, viewSettings: hlsViewSettings(settings), run: `hls-${stream.id}` });
     this.#window = { memoryCount: settings.segmentCount + EXTRA_SEGMENTS, rewinding: this.rewinding };
     const { segmentDuration, serverTimeBasedSegmentNumbering = false } = settings;
-    this.#schedule = new SlotSchedule(segmentDuration * 1000);
+    this.#schedule = new SlotSchedule(segmentDuration * 1000, () => stream.startedAt);
     this.#numberOf = (slot) => (serverTimeBasedSegmentNumbering ? Math.floor(stream.startedAt / 1000 / segmentDuration) + slot : 0);
     this.#sink = {
       store: (chunks) => this.store(chunks),
@@ -81,7 +82,10 @@ export class HlsStream extends PackagedStream<HlsSettings> {
 
   override onPacket(packet: Packet): void {
     if (this.closed || this.concluded) return;
-    for (const { segmenter } of this.#variants.values()) segmenter.push(packet);
+    const { event } = packet;
+    if (event !== undefined && isMarker(event)) this.#schedule.markers.push(packet);
+    if (event?.format === EventFormat.CONCLUSION) this.concludeHlsLive();
+    else for (const { segmenter } of this.#variants.values()) segmenter.push(packet);
   }
 
   override close(reason: CloseReason): void {
@@ -124,13 +128,13 @@ export class HlsStream extends PackagedStream<HlsSettings> {
     if (variant === this.#variants.values().next().value) this.outlet.update(this.#playlistsUpdate());
   }
 
-  #observed(variantId: string, { number, duration, startTime, discontinuity, spans }: HlsSegment): ObservedSegment {
+  #observed(variantId: string, { number, duration, startTime, discontinuity, tags, spans }: HlsSegment): ObservedSegment {
     return {
       playlist: mediaPlaylistName(variantId),
       uri: segmentName(variantId, number),
       init: null,
       read: () => Buffer.concat(this.outlet.read(spans)),
-      ...{ number, duration, startTime, discontinuity },
+      ...{ number, duration, startTime, discontinuity, tags },
     };
   }
 

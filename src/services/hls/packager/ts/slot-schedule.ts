@@ -1,5 +1,7 @@
 /** Where segments end, shared by all variants of a stream so that players can switch between them. */
 
+import { BreakMarkers } from '../break-markers.ts';
+
 /** A keyframe this much before the target duration is taken for exact: timebases round. */
 const ROUNDING_MS = 10;
 /** Part of the target duration by which keyframes of several renditions may miss each other and still belong together. */
@@ -16,12 +18,18 @@ const MAX_CUTS = 64;
  * variants follow at their first keyframe around it. Times are milliseconds of media time.
  */
 export class SlotSchedule {
+  readonly markers = new BreakMarkers();
   readonly #targetMs: number;
   readonly #toleranceMs: number;
   readonly #cuts = new Map<number, number>();
+  /** By slot. */
+  readonly #tags = new Map<number, string>();
+  readonly #epoch: () => number;
   #next = 0;
 
-  constructor(targetMs: number) {
+  /** `epoch` tells the wall clock of media time 0. */
+  constructor(targetMs: number, epoch: () => number = () => 0) {
+    this.#epoch = epoch;
     this.#targetMs = targetMs;
     this.#toleranceMs = Math.max(ROUNDING_MS, targetMs * FOLLOW_TOLERANCE);
   }
@@ -31,6 +39,11 @@ export class SlotSchedule {
     let slot = this.#next;
     for (let cut = this.#cuts.get(slot - 1); cut !== undefined && time < cut - this.#toleranceMs; cut = this.#cuts.get(slot - 1)) slot -= 1;
     return slot;
+  }
+
+  /** What playlists say of markers before the segment of `slot`. */
+  tagsOf(slot: number): string {
+    return this.#tags.get(slot) ?? '';
   }
 
   /**
@@ -51,7 +64,8 @@ export class SlotSchedule {
     const cut = this.#cuts.get(slot);
     if (cut !== undefined) return time >= cut - this.#toleranceMs;
     if (slot < this.#next) return true; // so far behind that the cut is forgotten
-    if (length < (leads ? 1 : PATIENCE) * this.#targetMs - ROUNDING_MS) return false;
+    const isMarked = leads && length > 0 && time >= this.markers.next;
+    if (!isMarked && length < (leads ? 1 : PATIENCE) * this.#targetMs - ROUNDING_MS) return false;
     this.#record(slot, time);
     return true;
   }
@@ -59,6 +73,9 @@ export class SlotSchedule {
   #record(slot: number, time: number): void {
     this.#cuts.set(slot, time);
     this.#cuts.delete(slot - MAX_CUTS);
+    const tags = this.markers.take(time, this.#epoch() + time);
+    if (tags !== '') this.#tags.set(slot + 1, tags);
+    this.#tags.delete(slot - MAX_CUTS);
     this.#next = slot + 1;
   }
 }

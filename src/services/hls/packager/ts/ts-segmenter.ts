@@ -22,6 +22,8 @@ export interface FinishedSegment {
   readonly duration: number;
   readonly discontinuity: boolean;
   readonly discontinuities: number;
+  /** Lines of the playlist before it. */
+  readonly tags: string;
   readonly spans: readonly Span[];
 }
 
@@ -68,6 +70,8 @@ export class TsSegmenter {
   #leadEnd = 0;
   /** Null before the first segment. */
   #nextNumber: number | null = null;
+  /** Of the last finished segment. */
+  #listedSlot = -1;
   #discontinuity = false;
   #discontinuities = 0;
   #brokenPackets = 0;
@@ -119,7 +123,7 @@ export class TsSegmenter {
     const isLead = packet.track.id === this.#leadTrackId();
     if (isLead && !this.#followLead(packet)) return;
     if (!isLead && packet.track.type === 'audio') this.#followAudio(packet);
-    if (this.#segment === null || (packet.track.type === 'data' && !isId3(packet.data))) return;
+    if (this.#segment === null || (packet.track.type === 'data' && packet.event === undefined && !isId3(packet.data))) return;
     try {
       this.#muxer.writePacket(packet, this.#output);
     } catch (error) {
@@ -190,8 +194,11 @@ export class TsSegmenter {
       duration: Math.max(0, end - segment.start) / 1000,
       discontinuity: segment.discontinuity,
       discontinuities: this.#discontinuities,
+      // A segment that was cut because tracks changed goes on in the same slot.
+      tags: this.#listedSlot === segment.slot ? '' : this.#schedule.tagsOf(segment.slot),
       spans: segment.spans,
     });
+    this.#listedSlot = segment.slot;
   }
 
   #flush(): void {

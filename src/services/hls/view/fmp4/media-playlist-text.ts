@@ -1,6 +1,7 @@
 /** Renders media playlists (rfc8216bis §4.4.3–4.4.5) once for all clients: a client's query is put in afterwards. */
 import { quoted, seconds } from '../../../../playlist/attribute-list.ts';
 import {
+  DATE_RANGE_TAG,
   GAP,
   serializePart,
   serializePartInf,
@@ -59,7 +60,8 @@ export class MediaPlaylistText {
     text += `#EXT-X-TARGETDURATION:${this.#model.targetDuration}\n`;
     if (!form.legacy) text += this.#lowLatencyHeader(boundary);
     text += this.#sequenceNumbers(listed);
-    if (skipped > 0) text += serializeSkip(skipped);
+    // Date ranges are not skipped: nobody is told that they could be.
+    if (skipped > 0) text += serializeSkip(skipped) + dateRangesOf(listed.slice(0, skipped));
     text += this.#segments(listed, skipped, form);
     return text;
   }
@@ -137,7 +139,7 @@ export class MediaPlaylistText {
   #segmentLines(segment: SegmentModel, withParts: boolean): string {
     const kept = withParts ? segment.textWithParts : segment.text;
     if (kept !== null) return kept;
-    let text = serializeProgramDateTime(segment.startTime);
+    let text = segment.tags + serializeProgramDateTime(segment.startTime);
     if (withParts) {
       segment.parts.forEach((part, index) => {
         text += serializePart({ ...part, uri: this.#names.part(segment.msn, index) + TAIL_MARK });
@@ -157,6 +159,16 @@ export class MediaPlaylistText {
     const uri = ends ? this.#names.part(msn + 1, 0) : this.#names.part(msn, part);
     return serializePreloadHint({ type: 'PART', uri: uri + TAIL_MARK });
   }
+}
+
+/** The date ranges that begin with `segments`, without the lines that are about the segments themselves. */
+function dateRangesOf(segments: readonly SegmentModel[]): string {
+  let text = '';
+  for (const { tags } of segments) {
+    if (tags === '') continue;
+    for (const line of tags.split('\n')) if (line.startsWith(DATE_RANGE_TAG)) text += `${line}\n`;
+  }
+  return text;
 }
 
 /** Opened, but its first part is not there yet. */

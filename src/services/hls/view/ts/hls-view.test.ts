@@ -39,6 +39,7 @@ function append(number: number, more: Partial<HlsSegment> = {}): void {
     startTime: WALL + number * 4000,
     discontinuity: false,
     discontinuities: 0,
+    tags: '',
     spans: [],
     path: null,
     ...more,

@@ -23,7 +23,7 @@ export function mediaPieces(list: {
   const pieces: string[] = [];
   for (const segment of list.segments) {
     if (segment.discontinuity) text += '#EXT-X-DISCONTINUITY\n';
-    text += serializeProgramDateTime(segment.startTime);
+    text += segment.tags + serializeProgramDateTime(segment.startTime);
     pieces.push(`${text}#EXTINF:${segment.duration.toFixed(3)},\n${segmentName(list.variant, segment.number)}`);
     text = '\n';
   }

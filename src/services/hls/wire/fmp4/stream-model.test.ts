@@ -6,7 +6,7 @@ test('of a segment whose bytes have gone to a file nothing is kept that names th
   const [trackId, msn] = [1, 0];
   const spans = [{ block: 1, offset: 0, length: 100 }];
   model.apply({ type: 'track', trackId, mediaType: 'video' });
-  model.apply({ type: 'segment-open', trackId, msn, startTime: 0, generation: 0, discontinuity: false, gap: false });
+  model.apply({ type: 'segment-open', trackId, msn, startTime: 0, generation: 0, discontinuity: false, gap: false, tags: '' });
   model.apply({ type: 'part', trackId, msn, part: 0, duration: 1, independent: true, likelyLast: true, spans });
   model.apply({ type: 'segment-close', trackId, duration: 1 });
   const segment = model.tracks.get(trackId)?.segment(msn);

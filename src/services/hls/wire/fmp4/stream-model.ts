@@ -21,6 +21,8 @@ export interface SegmentModel {
   readonly discontinuity: boolean;
   /** Has no media and never will. */
   readonly gap: boolean;
+  /** Whole lines of the playlist before it. */
+  readonly tags: string;
   readonly parts: PartModel[];
   /** Of all parts, once somebody has asked for the complete segment. */
   spans: readonly Span[] | null;
@@ -163,6 +165,7 @@ function applyToTrack(track: TrackModel, update: TrackUpdate): void {
         generation: update.generation,
         discontinuity: update.discontinuity,
         gap: update.gap,
+        tags: update.tags,
         parts: [],
         spans: null,
         duration: null,
@@ -205,8 +208,8 @@ function trackSnapshot(track: TrackModel): LlhlsUpdate[] {
   if (track.partTarget > 0) updates.push({ type: 'part-target', trackId, seconds: track.partTarget });
   for (const [generation, bytes] of track.inits) updates.push({ type: 'init', trackId, generation, bytes });
   for (const segment of track.segments) {
-    const { msn, startTime, generation, discontinuity, gap } = segment;
-    updates.push({ type: 'segment-open', trackId, msn, startTime, generation, discontinuity, gap });
+    const { msn, startTime, generation, discontinuity, gap, tags } = segment;
+    updates.push({ type: 'segment-open', trackId, msn, startTime, generation, discontinuity, gap, tags });
     segment.parts.forEach((part, index) => {
       updates.push({ ...part, type: 'part', trackId, msn, part: index });
     });

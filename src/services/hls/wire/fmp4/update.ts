@@ -29,6 +29,8 @@ export type LlhlsUpdate =
       readonly discontinuity: boolean;
       /** The source sent nothing for this time: the segment stays without media (EXT-X-GAP). */
       readonly gap: boolean;
+      /** Lines of the media playlist before the segment, of whatever begins or ends with it; mostly ''. */
+      readonly tags: string;
     }
   | {
       readonly type: 'part';

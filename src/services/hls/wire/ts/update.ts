@@ -26,6 +26,8 @@ export interface HlsSegment {
   readonly discontinuity: boolean;
   /** Discontinuities of the variant so far, its own included. */
   readonly discontinuities: number;
+  /** Lines of the media playlist before it, of breaks that begin or end there; mostly ''. */
+  readonly tags: string;
   readonly spans: readonly Span[];
   /** File that holds it instead of `spans`; null while it is in memory. */
   readonly path: string | null;

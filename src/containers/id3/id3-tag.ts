@@ -1,5 +1,5 @@
 /** Writes ID3v2.4 tags (id3.org, "ID3 tag version 2.4.0" structure and native frames) for timed metadata. */
-import { ByteWriter } from '../../src/util/byte-writer.ts';
+import { ByteWriter } from '../../util/byte-writer.ts';
 
 /** Text frames `T???`, user text `TXXX` and private frames `PRIV`. */
 export type Id3Frame =

@@ -1,0 +1,141 @@
+/** What a client sends to put an event onto a stream. */
+import { buildId3Tag, type Id3Frame, isTextFrameId } from '../../containers/id3/id3-tag.ts';
+import { buildCue, CUE_TYPES } from '../../containers/markers/cue.ts';
+import { buildSpliceInsert } from '../../containers/markers/splice-info.ts';
+import { MAX_EVENT_BYTES } from '../../core/event-desk.ts';
+import type { SourceEvent } from '../../core/ingest.ts';
+import { EventFormat, type EventTarget } from '../../media/timed-event.ts';
+import { Type } from '../../util/typebox.ts';
+import { ApiError } from '../errors.ts';
+import { isJsonObject, memberOf, textIn } from '../json/json-value.ts';
+import { refuseMembers } from '../json/member-check.ts';
+
+/** An event with its wish to go before what waits. */
+export interface EventWish {
+  readonly event: SourceEvent;
+  readonly urgent: boolean;
+}
+
+const MAX_UINT32 = 2 ** 32 - 1;
+const TICKS_PER_MS = 90;
+const TARGETS: Readonly<Record<string, EventTarget>> = { video: 'video', audio: 'audio', event: 'all' };
+
+const ITEM = Type.Object({
+  frameType: Type.Optional(Type.String({ description: 'id3v2: TXXX, another text frame, or PRIV' })),
+  info: Type.Optional(Type.String({ description: 'id3v2: description of TXXX, owner of PRIV' })),
+  data: Type.Optional(Type.String({ description: 'id3v2: the content' })),
+  cueType: Type.Optional(Type.String({ description: 'cue: out, cont or in' })),
+  elapsed: Type.Optional(Type.Integer({ minimum: 0, description: 'cue of the type cont: of the break so far, ms' })),
+  spliceCommand: Type.Optional(Type.String({ description: 'scte35: spliceInsert' })),
+  id: Type.Optional(Type.Integer({ minimum: 0, description: 'scte35: splice_event_id' })),
+  type: Type.Optional(Type.String({ description: 'scte35: out or in' })),
+  duration: Type.Optional(Type.Integer({ minimum: 0, description: 'cue, scte35: of the break, ms' })),
+  autoReturn: Type.Optional(Type.Boolean({ description: 'scte35: the break ends by itself; default: when it has a duration' })),
+});
+
+/** The body of `:sendEvent`, and an item of `:sendEvents`. */
+export const EventRequestSchema = Type.Object({
+  eventFormat: Type.String({ description: 'id3v2, cue or scte35' }),
+  eventType: Type.Optional(Type.String({ description: 'Tracks that carry it: video, audio, or event for all of them' })),
+  urgent: Type.Optional(Type.Boolean({ description: 'Goes before what waits' })),
+  events: Type.Array(ITEM, { description: 'Frames of one ID3 tag; of cues and splices the first counts' }),
+});
+
+/** The body of `:concludeHlsLive`. */
+export const ConclusionRequestSchema = Type.Object({ urgent: Type.Optional(Type.Boolean({ description: 'Ends before what waits' })) });
+
+/** Reads one request. Throws `ApiError` for one that is incomplete, or says what nobody can carry. */
+export function eventWish(body: unknown): EventWish {
+  const format = memberOf(body, 'eventFormat');
+  const events = memberOf(body, 'events');
+  if (typeof format !== 'string' || !Array.isArray(events) || events.length === 0) throw new ApiError('EVENT_INCOMPLETE');
+  const target = targetOf(body);
+  refuseMembers({ urgent: memberOf(body, 'urgent') ?? null, ...strangersIn(body) }, EventRequestSchema);
+  const data = dataOf(format, events as readonly unknown[]);
+  if (data.bytes.length > MAX_EVENT_BYTES) throw new ApiError('EVENT_UNMADE');
+  return { event: { format: data.format, target, data: data.bytes, at: null }, urgent: memberOf(body, 'urgent') === true };
+}
+
+/** Members other than those that have texts of their own. */
+function strangersIn(body: unknown): Record<string, unknown> {
+  if (!isJsonObject(body)) return {};
+  return Object.fromEntries(Object.entries(body).filter(([name]) => name !== 'eventFormat' && name !== 'events' && name !== 'eventType'));
+}
+
+function targetOf(body: unknown): EventTarget {
+  const type = memberOf(body, 'eventType');
+  if (type === undefined) return 'all';
+  if (typeof type !== 'string') throw new ApiError('EVENT_TYPE_WRONG');
+  const target = Object.hasOwn(TARGETS, type.toLowerCase()) ? TARGETS[type.toLowerCase()] : undefined;
+  if (target === undefined) throw new ApiError('EVENT_TYPE_UNSUPPORTED', type);
+  return target;
+}
+
+function dataOf(format: string, events: readonly unknown[]): { readonly format: EventFormat; readonly bytes: Uint8Array } {
+  const known = format.toLowerCase();
+  switch (known) {
+    case EventFormat.ID3:
+      return { format: known, bytes: buildId3Tag(events.map(frameOf)) };
+    case EventFormat.CUE:
+      return { format: known, bytes: cueOf(events[0]) };
+    case EventFormat.SCTE35:
+      return { format: known, bytes: spliceOf(events[0]) };
+    default:
+      throw new ApiError('EVENT_FORMAT_UNSUPPORTED', format);
+  }
+}
+
+function frameOf(item: unknown): Id3Frame {
+  const frameType = memberOf(item, 'frameType');
+  if (typeof frameType !== 'string') throw new ApiError('EVENT_FRAME_MISSING');
+  checkItem(item);
+  const id = frameType.toUpperCase();
+  if (id === 'TXXX') return { type: id, description: textIn(item, 'info'), text: textIn(item, 'data') };
+  if (id === 'PRIV') return { type: id, owner: textIn(item, 'info'), data: Buffer.from(textIn(item, 'data')) };
+  if (!isTextFrameId(id)) throw new ApiError('EVENT_FRAME_UNSUPPORTED', frameType);
+  return { type: 'text', id, text: textIn(item, 'data') };
+}
+
+function cueOf(item: unknown): Uint8Array {
+  const cueType = memberOf(item, 'cueType');
+  if (typeof cueType !== 'string') throw new ApiError('EVENT_CUE_MISSING');
+  const type = CUE_TYPES.find((known) => known === cueType.toLowerCase());
+  if (type === undefined) throw new ApiError('EVENT_CUE_UNSUPPORTED', cueType);
+  checkItem(item);
+  return buildCue({ type, duration: uint32(item, 'duration') ?? 0, elapsed: uint32(item, 'elapsed') ?? 0 });
+}
+
+/** The core tells the time. */
+function spliceOf(item: unknown): Uint8Array {
+  const command = memberOf(item, 'spliceCommand') ?? 'spliceInsert';
+  if (typeof command !== 'string' || command.toLowerCase() !== 'spliceinsert') throw new ApiError('EVENT_SPLICE_UNSUPPORTED');
+  const id = uint32(item, 'id');
+  if (id === null) throw new ApiError('EVENT_ID_MISSING');
+  const type = memberOf(item, 'type');
+  if (typeof type !== 'string') throw new ApiError('EVENT_SPLICE_TYPE_MISSING');
+  const direction = type.toLowerCase();
+  if (direction !== 'out' && direction !== 'in') throw new ApiError('EVENT_SPLICE_TYPE_WRONG');
+  checkItem(item);
+  const duration = uint32(item, 'duration') ?? 0;
+  const autoReturn = memberOf(item, 'autoReturn') !== false;
+  const hasDuration = direction === 'out' && duration > 0;
+  return buildSpliceInsert({
+    id,
+    type: direction,
+    time: 0,
+    duration: hasDuration ? duration * TICKS_PER_MS : null,
+    autoReturn: hasDuration && autoReturn,
+  });
+}
+
+function checkItem(item: unknown): void {
+  refuseMembers(item, ITEM, 'events.');
+}
+
+/** Null for a member that is not there. */
+function uint32(item: unknown, name: string): number | null {
+  const value = memberOf(item, name);
+  if (value === undefined || value === null) return null;
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= MAX_UINT32) return value;
+  throw new ApiError('MEMBER_INVALID', `events.${name}`, `a whole number from 0 to ${MAX_UINT32}`);
+}

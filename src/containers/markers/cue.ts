@@ -1,0 +1,37 @@
+/**
+ * Cues as they travel inside and between servers: nine bytes.
+ *
+ *  type 1 | duration 4 | elapsed 4        (milliseconds, big-endian)
+ */
+import { ByteWriter } from '../../util/byte-writer.ts';
+import { ProtocolError } from '../../util/protocol-error.ts';
+
+/** What a cue says: a break begins, goes on, or ends. */
+export type CueType = 'out' | 'cont' | 'in';
+
+/** Times in ms. */
+export interface Cue {
+  readonly type: CueType;
+  /** Of the whole break; 0 when it is not known. */
+  readonly duration: number;
+  /** Of the break so far; with `cont` alone. */
+  readonly elapsed: number;
+}
+
+/** In the order of their numbers on the wire, from 0 on. */
+export const CUE_TYPES: readonly CueType[] = ['out', 'cont', 'in'];
+
+const LENGTH = 9;
+
+/** Durations must fit 32 bits. */
+export function buildCue({ type, duration, elapsed }: Cue): Uint8Array {
+  return new ByteWriter(LENGTH).u8(CUE_TYPES.indexOf(type)).u32(duration).u32(elapsed).finish();
+}
+
+/** Throws `ProtocolError` (`CUE`) for anything else than nine bytes with a known type. */
+export function parseCue(data: Uint8Array): Cue {
+  const type = CUE_TYPES[data[0] ?? CUE_TYPES.length];
+  if (data.length !== LENGTH || type === undefined) throw new ProtocolError('CUE', `${data.length} bytes that are no cue`, 0);
+  const view = new DataView(data.buffer, data.byteOffset, data.length);
+  return { type, duration: view.getUint32(1), elapsed: view.getUint32(5) };
+}

@@ -1,0 +1,41 @@
+/** What cues and splices say of a break, in one form. */
+import { buildCue, type Cue, parseCue } from '../containers/markers/cue.ts';
+import { buildSpliceInsert, parseSplice } from '../containers/markers/splice-info.ts';
+import { EventFormat } from '../media/timed-event.ts';
+
+/** What happens at the time of a marker. */
+export interface BreakMarker {
+  readonly format: typeof EventFormat.CUE | typeof EventFormat.SCTE35;
+  /** `cont`: a cue that says that the break goes on; `other`: a splice that is none of a break. */
+  readonly type: Cue['type'] | 'other';
+  /** Tells breaks of one format apart; cues have but one. */
+  readonly id: number;
+  /** Of the whole break, ms; 0 when it is not known. */
+  readonly duration: number;
+  /** Of the break so far, ms; of `cont` alone. */
+  readonly elapsed: number;
+  /** The break ends by itself. */
+  readonly returns: boolean;
+}
+
+const TICKS_PER_MS = 90;
+
+/** Reads the bytes of a marker; null for a section that says nothing of a splice. Throws `ProtocolError`. */
+export function readMarker(format: EventFormat, data: Uint8Array): BreakMarker | null {
+  if (format === EventFormat.CUE) {
+    const { type, duration, elapsed } = parseCue(data);
+    return { format, type, id: 0, duration, elapsed, returns: type === 'out' && duration > 0 };
+  }
+  if (format !== EventFormat.SCTE35) return null;
+  const splice = parseSplice(data);
+  if (splice === null) return null;
+  const { type, id } = splice;
+  const duration = splice.duration === null ? 0 : splice.duration / TICKS_PER_MS;
+  return { format, type, id, duration, elapsed: 0, returns: type === 'out' && splice.autoReturn && duration > 0 };
+}
+
+/** The bytes of the marker that ends the break of `out`. */
+export function returnOf({ format, id }: BreakMarker): Uint8Array {
+  if (format === EventFormat.CUE) return buildCue({ type: 'in', duration: 0, elapsed: 0 });
+  return buildSpliceInsert({ id, type: 'in', time: 0, duration: null, autoReturn: false });
+}

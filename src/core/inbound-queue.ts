@@ -1,0 +1,98 @@
+import type { BoundedQueue } from '../util/bounded-queue.ts';
+import type { SourceEvent, SourcePacket } from './ingest.ts';
+import type { QueueRegistry } from './queue-registry.ts';
+
+/** What a source brings. */
+export type SourceItem = SourcePacket | SourceEvent;
+
+/** Packets that may wait between a provider and the router. */
+const THRESHOLD = 1000;
+/** Packets waiting at which the provider is asked to stop reading, and to go on. */
+const CONGESTED_FROM = 512;
+const RELIEVED_AT = 128;
+/** Packets handed on in one turn of the event loop, so that one stream cannot hold up the others. */
+const PACKETS_PER_TURN = 256;
+
+/** Everything is of the stream that the queue belongs to. */
+export interface InboundQueueOptions {
+  readonly queues: QueueRegistry;
+  readonly urn: string;
+  readonly onItem: (item: SourceItem) => void;
+  /** All of a turn has been handed on. */
+  readonly onDrained: () => void;
+  /** What was called in a turn threw. */
+  readonly onFault: (error: unknown) => void;
+  /** The source as it is now: asked to stop reading, and to go on. */
+  readonly source: () => { readonly onCongested?: () => void; readonly onRelieved?: () => void };
+}
+
+/** Between a provider and the router: worked off in turns of the event loop, so that nothing is dropped. Whoever makes it closes it. */
+export class InboundQueue {
+  readonly #options: InboundQueueOptions;
+  readonly #queue: BoundedQueue<SourceItem>;
+  #scheduled = false;
+  #congested = false;
+  #closed = false;
+
+  constructor(options: InboundQueueOptions) {
+    this.#options = options;
+    this.#queue = options.queues.create({ urn: options.urn, type: 'SourcePacket', threshold: THRESHOLD });
+  }
+
+  /** Appends what came at `now` (monotonic, ms). */
+  push(item: SourceItem, now: number): void {
+    // A lost packet would spoil the frames up to the next keyframe. What came before the provider stopped is worked off.
+    if (this.#queue.full) this.work(PACKETS_PER_TURN);
+    if (this.#closed) return;
+    this.#queue.push(item, now);
+    if (!this.#congested && this.#queue.size >= CONGESTED_FROM) {
+      this.#congested = true;
+      this.#options.source().onCongested?.();
+    }
+    if (!this.#scheduled) {
+      this.#scheduled = true;
+      // Behind everything that came in the same read.
+      queueMicrotask(this.#turn);
+    }
+  }
+
+  /** Hands on what waits, at most `limit` of it. Throws what is thrown by whoever is called. */
+  work(limit = Number.POSITIVE_INFINITY): void {
+    for (let count = 1; count <= limit; count += 1) {
+      const item = this.#queue.shift();
+      if (item === undefined) break;
+      this.#options.onItem(item);
+    }
+    this.#options.onDrained();
+    if (this.#congested && this.#queue.size <= RELIEVED_AT) {
+      this.#congested = false;
+      this.#options.source().onRelieved?.();
+    }
+  }
+
+  /** The source is another one, which nobody has asked to stop. */
+  forgetCongestion(): void {
+    this.#congested = false;
+  }
+
+  /** Takes nothing more, and no turn comes. Idempotent. */
+  close(): void {
+    this.#closed = true;
+    this.#options.queues.remove(this.#queue);
+  }
+
+  readonly #turn = (): void => {
+    this.#scheduled = false;
+    if (this.#closed) return;
+    try {
+      this.work(PACKETS_PER_TURN);
+    } catch (error) {
+      this.#options.onFault(error);
+      return;
+    }
+    if (this.#queue.size > 0) {
+      this.#scheduled = true;
+      setImmediate(this.#turn);
+    }
+  };
+}

@@ -1,0 +1,31 @@
+import type { Track } from '../media/track.ts';
+import type { Logger } from '../util/logger.ts';
+import { TokenBucket } from '../util/token-bucket.ts';
+
+/** Lines about new parameters: after these one every ten seconds, with how many there were. */
+const LINES = { burst: 10, perSecond: 0.1 } as const;
+
+/** Tells the log what tracks a stream has, as often as they change but not more than it is worth. */
+export class TrackLines {
+  readonly #logger: Logger;
+  readonly #budget = new TokenBucket(LINES);
+  #untold = 0;
+
+  constructor(logger: Logger) {
+    this.#logger = logger;
+  }
+
+  /** The tracks are these from `now` (monotonic, ms) on. */
+  tell(tracks: readonly Track[], now: number): void {
+    if (!this.#budget.take(now)) {
+      this.#untold += 1;
+      return;
+    }
+    const untold = this.#untold;
+    this.#untold = 0;
+    const words = tracks.map((track) =>
+      track.type === 'data' ? 'data' : `${track.codec}${track.type === 'video' ? ` ${track.width}x${track.height}` : ''}`,
+    );
+    this.#logger.info({ tracks: words, ...(untold > 0 && { changesBefore: untold }) }, `stream has tracks: ${words.join(', ')}`);
+  }
+}

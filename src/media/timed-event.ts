@@ -1,0 +1,33 @@
+/** How the bytes of an event are laid out, by the words of the API. */
+export const EventFormat = {
+  /** A whole ID3v2.4 tag. */
+  ID3: 'id3v2',
+  /** A cue of nine bytes (`containers/markers/cue.ts`). */
+  CUE: 'cue',
+  /** A splice_info_section; the packet's `pts` is the time of the splice, whatever time the section tells. */
+  SCTE35: 'scte35',
+  /** AMF0 values: the name of a script message and its arguments. */
+  AMF: 'amf',
+  /** The payload of an SEI message of type user_data_unregistered, UUID included. */
+  SEI: 'sei',
+  /** No bytes: the live playlists end here. */
+  CONCLUSION: 'conclusion',
+} as const;
+/** Any of these words. */
+export type EventFormat = (typeof EventFormat)[keyof typeof EventFormat];
+
+/** Which tracks carry an event, where it is carried inside of tracks. */
+export type EventTarget = 'all' | 'video' | 'audio';
+
+/** What a packet of a data track is about. */
+export interface TimedEvent {
+  readonly format: EventFormat;
+  readonly target: EventTarget;
+  /** SEI alone: it waits for a keyframe. */
+  readonly keyframeOnly?: boolean;
+}
+
+/** Whether segments are cut at the time of the event. */
+export function isMarker({ format }: TimedEvent): boolean {
+  return format === EventFormat.CUE || format === EventFormat.SCTE35;
+}

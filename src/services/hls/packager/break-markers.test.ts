@@ -1,0 +1,90 @@
+import { describe, expect, it } from 'vitest';
+import { dataTrack } from '../../../../test/fakes/synthetic-media.ts';
+import { buildCue } from '../../../containers/markers/cue.ts';
+import { buildSpliceInsert, parseSplice } from '../../../containers/markers/splice-info.ts';
+import type { Packet } from '../../../media/packet.ts';
+import { MILLISECONDS } from '../../../media/timebase.ts';
+import type { EventFormat } from '../../../media/timed-event.ts';
+import { BreakMarkers } from './break-markers.ts';
+
+const track = { ...dataTrack(2), timebase: MILLISECONDS };
+const EPOCH = Date.UTC(2026, 0, 1);
+
+function marker(pts: number, format: EventFormat, data: Uint8Array): Packet {
+  return { track, pts, dts: pts, duration: 0, keyframe: true, data, event: { format, target: 'all' } };
+}
+
+const cue = (pts: number, type: 'out' | 'in' | 'cont', duration = 0, elapsed = 0): Packet =>
+  marker(pts, 'cue', buildCue({ type, duration, elapsed }));
+const splice = (pts: number, id: number, type: 'out' | 'in', duration: number | null = null): Packet =>
+  marker(pts, 'scte35', buildSpliceInsert({ id, type, time: 0, duration, autoReturn: false }));
+
+describe('BreakMarkers', () => {
+  it('has nothing to say without markers', () => {
+    const markers = new BreakMarkers();
+    expect([markers.next, markers.take(1000, EPOCH)]).toEqual([Number.POSITIVE_INFINITY, '']);
+  });
+
+  it('says of every segment of a break how far it has come', () => {
+    const markers = new BreakMarkers();
+    markers.push(cue(2000, 'out', 60_500));
+    markers.push(cue(8000, 'in'));
+    const times = [0, 1995, 4000, 6000, 8000, 10_000];
+    expect(times.map((time) => markers.take(time, EPOCH + time))).toEqual([
+      '',
+      '#EXT-X-CUE-OUT:DURATION=60.500\n',
+      '#EXT-X-CUE-OUT-CONT:ElapsedTime=2.005,Duration=60.500\n',
+      '#EXT-X-CUE-OUT-CONT:ElapsedTime=4.005,Duration=60.500\n',
+      '#EXT-X-CUE-IN\n',
+      '',
+    ]);
+  });
+
+  it('takes up a break in its middle, and one that has no duration', () => {
+    const markers = new BreakMarkers();
+    markers.push(cue(1000, 'cont', 30_000, 12_000));
+    // It is no reason to cut.
+    expect(markers.next).toBe(Number.POSITIVE_INFINITY);
+    expect([2000, 4000].map((time) => markers.take(time, EPOCH))).toEqual([
+      '#EXT-X-CUE-OUT-CONT:ElapsedTime=12.000,Duration=30.000\n',
+      '#EXT-X-CUE-OUT-CONT:ElapsedTime=14.000,Duration=30.000\n',
+    ]);
+    markers.push(cue(5000, 'out'));
+    expect([markers.take(5000, EPOCH), markers.take(6000, EPOCH)]).toEqual(['#EXT-X-CUE-OUT\n', '#EXT-X-CUE-OUT-CONT:ElapsedTime=1.000\n']);
+  });
+
+  it('gives both ends of a splice one start, and their sections the time of the cut', () => {
+    const markers = new BreakMarkers();
+    markers.push(splice(2000, 7, 'out', 450_000));
+    const out = markers.take(2010, EPOCH + 2010);
+    markers.push(splice(7000, 7, 'in'));
+    const back = markers.take(7000, EPOCH + 7000);
+    const start = /START-DATE="([^"]+)"/.exec(out)?.[1] ?? '';
+    expect(Date.parse(start)).toBe(EPOCH + 2010);
+    expect(out).toMatch(/^#EXT-X-DATERANGE:ID="7",START-DATE="[^"]+",PLANNED-DURATION=5\.000,SCTE35-OUT=0x[0-9A-F]+\n$/);
+    expect(back).toMatch(new RegExp(`^#EXT-X-DATERANGE:ID="7",START-DATE="${start.replace('+', '\\+')}",SCTE35-IN=0x[0-9A-F]+\\n$`));
+    const sectionOf = (line: string) => parseSplice(new Uint8Array(Buffer.from(/=0x([0-9A-F]+)/.exec(line)?.[1] ?? '', 'hex')));
+    expect([sectionOf(out)?.time, sectionOf(back)?.time]).toEqual([2010 * 90, 7000 * 90]);
+  });
+
+  it('lists what comes together in order of time, and asks for the earliest cut', () => {
+    const markers = new BreakMarkers();
+    markers.push(cue(3000, 'in'));
+    markers.push(splice(2000, 1, 'out'));
+    expect(markers.next).toBe(1980);
+    expect(
+      markers
+        .take(3000, EPOCH)
+        .split('\n')
+        .map((line) => line.split(':')[0]),
+    ).toEqual(['#EXT-X-DATERANGE', '#EXT-X-CUE-IN', '']);
+  });
+
+  it('drops the oldest of too many, and what is no marker', () => {
+    const markers = new BreakMarkers();
+    for (let id = 0; id < 40; id += 1) markers.push(splice(1000 + id, id, 'out'));
+    markers.push(marker(0, 'cue', Buffer.from('bad')));
+    markers.push(marker(0, 'id3v2', Buffer.from('ID3')));
+    expect([markers.dropped, markers.take(9000, EPOCH).split('\n').length]).toEqual([8, 33]);
+  });
+});

@@ -1,0 +1,112 @@
+/** Cues and splices of one stream: where they cut segments, and what playlists say of them. */
+import { retimeSplice } from '../../../containers/markers/splice-info.ts';
+import { type BreakMarker, readMarker } from '../../../core/break-marker.ts';
+import type { Packet } from '../../../media/packet.ts';
+import { toMilliseconds } from '../../../media/timebase.ts';
+import { EventFormat } from '../../../media/timed-event.ts';
+import { CUE_IN, serializeCueCont, serializeCueOut, serializeSpliceRange } from '../../../playlist/media-tags.ts';
+import { ProtocolError } from '../../../util/protocol-error.ts';
+
+/** A keyframe may come so much, ms, before the time of a marker and still be the one that is meant: timebases round. */
+const ROUNDING_MS = 20;
+/** Markers that wait for a segment to begin with; more at once are no breaks: the oldest go. */
+const MAX_WAITING = 32;
+/** Breaks whose beginning is remembered for their ends. */
+const MAX_BREAKS = 64;
+const TICKS_PER_MS = 90;
+
+interface WaitingMarker {
+  /** ms of media time. */
+  readonly time: number;
+  readonly marker: BreakMarker;
+  readonly data: Uint8Array;
+}
+
+/** The break of cues that is on. */
+interface OpenBreak {
+  /** Media time, ms. */
+  readonly start: number;
+  /** ms; 0: not known. */
+  readonly duration: number;
+}
+
+/** One for each packaged stream. Without markers it does nothing. */
+export class BreakMarkers {
+  /** Markers that had to go because too many waited. */
+  dropped = 0;
+  #waiting: WaitingMarker[] = [];
+  #open: OpenBreak | null = null;
+  /** Wall clock, ms, at which splices began, by id. */
+  readonly #begun = new Map<number, number>();
+
+  /** Takes a marker off the data track; what is none is ignored. */
+  push(packet: Packet): void {
+    const { event, data, pts, track } = packet;
+    if (event === undefined) return;
+    try {
+      const marker = readMarker(event.format, data);
+      if (marker === null) return;
+      this.#waiting.push({ time: toMilliseconds(pts, track.timebase), marker, data });
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      return;
+    }
+    this.#waiting.sort((a, b) => a.time - b.time);
+    if (this.#waiting.length <= MAX_WAITING) return;
+    this.#waiting.shift();
+    this.dropped += 1;
+  }
+
+  /** The earliest time, ms, at which the next segment must begin; infinite when there is nothing to cut for. */
+  get next(): number {
+    const first = this.#waiting.find(({ marker }) => marker.type !== 'cont');
+    return first === undefined ? Number.POSITIVE_INFINITY : first.time - ROUNDING_MS;
+  }
+
+  /**
+   * The lines of the segment that begins at `time` (ms of media time; `wallTime` ms since the epoch), which takes all markers up to there.
+   * Asked once for each segment, in order.
+   */
+  take(time: number, wallTime: number): string {
+    if (this.#waiting.length === 0 && this.#open === null) return '';
+    const due = this.#waiting.filter((waiting) => waiting.time <= time + ROUNDING_MS);
+    this.#waiting = this.#waiting.filter((waiting) => !due.includes(waiting));
+    let text = '';
+    let isCued = false;
+    for (const each of due) {
+      isCued ||= each.marker.format === EventFormat.CUE;
+      text += each.marker.format === EventFormat.CUE ? this.#cue(each, time) : this.#splice(each, time, wallTime);
+    }
+    return isCued || this.#open === null ? text : text + this.#cont(this.#open, time);
+  }
+
+  #cue({ marker }: WaitingMarker, time: number): string {
+    if (marker.type === 'cont') {
+      this.#open ??= { start: time - marker.elapsed, duration: marker.duration };
+      return serializeCueCont((marker.elapsed > 0 ? marker.elapsed : time - this.#open.start) / 1000, this.#open.duration / 1000);
+    }
+    this.#open = marker.type === 'out' ? { start: time, duration: marker.duration } : null;
+    return marker.type === 'out' ? serializeCueOut(marker.duration / 1000) : CUE_IN;
+  }
+
+  #cont({ start, duration }: OpenBreak, time: number): string {
+    return serializeCueCont(Math.max(0, time - start) / 1000, duration / 1000);
+  }
+
+  #splice({ marker, data }: WaitingMarker, time: number, wallTime: number): string {
+    const { id, type, duration } = marker;
+    const isOut = type === 'out';
+    if (isOut) this.#begin(id, wallTime);
+    const section = retimeSplice(data, time * TICKS_PER_MS);
+    const plannedDuration = isOut && duration > 0 ? duration / 1000 : null;
+    const attribute = isOut ? 'SCTE35-OUT' : type === 'in' ? 'SCTE35-IN' : 'SCTE35-CMD';
+    return serializeSpliceRange({ id: String(id), start: this.#begun.get(id) ?? wallTime, plannedDuration, attribute, section });
+  }
+
+  #begin(id: number, wallTime: number): void {
+    this.#begun.delete(id);
+    this.#begun.set(id, wallTime);
+    const [oldest] = this.#begun.keys();
+    if (this.#begun.size > MAX_BREAKS && oldest !== undefined) this.#begun.delete(oldest);
+  }
+}

@@ -1,0 +1,184 @@
+/** Events put onto a live stream, as players and receivers get them: ID3, cues, splices, the end of live playlists. */
+import { statSync } from 'node:fs';
+import path from 'node:path';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { requireProgram } from '../../scripts/ensure-tools.ts';
+import { parseSplice } from '../../src/containers/markers/splice-info.ts';
+import { apiPath } from '../harness/api-client.ts';
+import { openBrowser, type PlayerBrowser } from '../harness/browser.ts';
+import { Child } from '../harness/child.ts';
+import { dataPackets, keyframeTimes, marked, mediaPlaylists, seenMetadata, watchMetadata } from '../harness/event-viewer.ts';
+import { until } from '../harness/poll.ts';
+import { freePorts } from '../harness/ports.ts';
+import { type FfmpegPublisher, publish } from '../harness/publisher.ts';
+import { startServer, type TestServer } from '../harness/server.ts';
+
+const DEADLINE = { deadlineMs: 30_000 };
+
+let server: TestServer;
+let browser: PlayerBrowser;
+let egress = 0;
+let encoder: FfmpegPublisher;
+const cleanups: (() => unknown)[] = [];
+
+beforeAll(async () => {
+  const [ingest = 0, srt = 0] = await freePorts(2);
+  egress = srt;
+  server = await startServer({ segmentDuration: 3, segmentCount: 20, hlsSegmentDuration: 3, hlsSegmentCount: 20, srt: { ingest, egress } });
+  browser = await openBrowser();
+});
+
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+afterAll(async () => {
+  await browser?.close();
+  await server?.close();
+});
+
+async function live(name: string): Promise<void> {
+  encoder = publish({ url: server.rtmp(name) });
+  cleanups.push(() => encoder.stop());
+  await encoder.sent(60);
+  await until('playlists', async () => (await mediaPlaylists(server.http(name, 'llhls.m3u8')).catch(() => null)) !== null, DEADLINE);
+}
+
+async function send(name: string, body: object): Promise<void> {
+  expect(await server.api.call('POST', `${apiPath.stream(name)}:sendEvent`, body)).toEqual({
+    status: 200,
+    body: { message: 'OK', statusCode: 200 },
+  });
+}
+
+const id3 = (info: string, data: string) => ({ eventFormat: 'id3v2', eventType: 'video', events: [{ frameType: 'TXXX', info, data }] });
+
+test('hls.js sees the ID3 tags of an event and the date range of a splice', async () => {
+  await live('seen');
+  const player = await browser.play(server.http('seen', 'llhls.m3u8'));
+  cleanups.push(() => player.page.close());
+  await player.played(1, 30_000);
+  await watchMetadata(player);
+  await send('seen', {
+    ...id3('quiz', 'question 1'),
+    events: [
+      { frameType: 'TXXX', info: 'quiz', data: 'question 1' },
+      { frameType: 'PRIV', info: 'me', data: 'x' },
+    ],
+  });
+  await send('seen', { eventFormat: 'scte35', events: [{ id: 77, type: 'out', duration: 3000 }] });
+  const cue = await until('the cue', async () => (await seenMetadata(player)).cues.find(({ key }) => key === 'TXXX'), DEADLINE);
+  expect(cue).toMatchObject({ type: 'https://aomedia.org/emsg/ID3', data: 'question 1' });
+  const range = await until(
+    'the end of the break',
+    async () => {
+      const found = (await seenMetadata(player)).ranges['77'];
+      return found !== undefined && 'SCTE35-IN' in found ? found : null;
+    },
+    DEADLINE,
+  );
+  const out = Buffer.from(String(range['SCTE35-OUT']).slice(2), 'hex');
+  expect(parseSplice(out)).toMatchObject({ id: 77, type: 'out', duration: 270_000, autoReturn: true });
+  expect(range['PLANNED-DURATION']).toBe('3.000');
+  // One event for one track: hls.js counts what each of them brings.
+  const { samples } = await seenMetadata(player);
+  expect(samples.filter(({ text }) => text.includes('question 1'))).toHaveLength(1);
+});
+
+test('breaks are cut at the same keyframe in all playlists, and end by themselves', async () => {
+  await live('breaks');
+  await send('breaks', { eventFormat: 'cue', events: [{ cueType: 'out', duration: 4000 }] });
+  const lists = async (file: string) => (await mediaPlaylists(server.http('breaks', file))).map(marked);
+  const ended = await until(
+    'the end of the break',
+    async () => {
+      const found = [...(await lists('llhls.m3u8')), ...(await lists('ts:playlist.m3u8'))];
+      return found.length === 3 && found.every((each) => each.some(({ line }) => line === '#EXT-X-CUE-IN')) ? found : null;
+    },
+    DEADLINE,
+  );
+  const [video = [], audio = [], ts = []] = ended;
+  expect(audio.map(({ line }) => line)).toEqual(video.map(({ line }) => line));
+  // Segments of audio begin with whole frames.
+  for (const [index, { date }] of audio.entries())
+    expect(Math.abs(Date.parse(date) - Date.parse(video[index]?.date ?? ''))).toBeLessThan(25);
+  expect(video.map(({ line }) => line.replace(/ElapsedTime=[\d.]+/, 'ElapsedTime=T'))).toEqual([
+    '#EXT-X-CUE-OUT:DURATION=4.000',
+    ...video.slice(1, -1).map(() => '#EXT-X-CUE-OUT-CONT:ElapsedTime=T,Duration=4.000'),
+    '#EXT-X-CUE-IN',
+  ]);
+  const dates = (each: typeof video) => each.filter(({ line }) => !line.includes('CONT')).map(({ date }) => Date.parse(date));
+  const [from = 0, to = 0] = dates(video);
+  // Keyframes are a second apart: the break is as long as it was told to be.
+  expect(Math.abs(to - from - 4000)).toBeLessThan(100);
+  expect(dates(ts).map((date, index) => Math.abs(date - (dates(video)[index] ?? 0)) <= 100)).toEqual([true, true]);
+});
+
+test('a receiver of SRT finds timed ID3 and SCTE-35 in its transport stream, and so do segments of HLS', async () => {
+  await live('received');
+  const file = path.join(server.folder, 'received.ts');
+  const url = `srt://127.0.0.1:${egress}?streamid=${encodeURIComponent('default/app/received')}`;
+  const receiver = new Child('sh', ['-c', `exec ${requireProgram('srt-live-transmit')} -a no -q '${url}' file://con > '${file}'`], {
+    name: 'receiver',
+  });
+  cleanups.push(() => receiver.kill());
+  const received = (): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+  await until('media', () => received() > 100_000, DEADLINE);
+  await send('received', id3('quiz', 'question 2'));
+  await send('received', { eventFormat: 'scte35', events: [{ id: 78, type: 'out', duration: 2000, autoReturn: false }] });
+  await send('received', { eventFormat: 'cue', events: [{ cueType: 'in' }] });
+  const before = received();
+  await until('more media', () => received() > before + 500_000, DEADLINE);
+  await receiver.kill();
+  const { codecs, packets } = await dataPackets(file);
+  expect(codecs.toSorted()).toEqual(['scte_35', 'timed_id3']);
+  const [tag, ...tags] = packets.filter(({ codec }) => codec === 'timed_id3');
+  expect([tag?.bytes.includes('question 2'), tags.length]).toEqual([true, 0]);
+  const [section, ...sections] = packets.filter(({ codec }) => codec === 'scte_35');
+  const splice = parseSplice(section?.bytes ?? new Uint8Array(0));
+  expect(sections).toHaveLength(0);
+  expect(splice).toMatchObject({ id: 78, type: 'out', duration: 180_000, autoReturn: false });
+  // The splice lies at a keyframe that was still to come when it was told.
+  const keyframes = await keyframeTimes(file);
+  const ahead = (splice?.time ?? 0) / 90_000;
+  expect(Math.min(...keyframes.map((time) => Math.abs(time - ahead)))).toBeLessThan(0.02);
+  expect(ahead - (tag?.pts ?? 0)).toBeGreaterThan(0.9);
+
+  const playlist = server.http('received', 'ts:playlist.m3u8');
+  const listed = await until(
+    'the segment with the splice',
+    async () => {
+      const [text = ''] = await mediaPlaylists(playlist);
+      const uris = text.split('\n').filter((line) => line.endsWith('.ts'));
+      return text.includes('SCTE35-OUT') ? uris : null;
+    },
+    DEADLINE,
+  );
+  const found = (await Promise.all(listed.map((uri) => dataPackets(new URL(uri, playlist).href)))).flatMap(({ packets: data }) => data);
+  expect(found.map(({ codec, bytes }) => (codec === 'scte_35' ? parseSplice(bytes)?.id : bytes.includes('question 2'))).toSorted()).toEqual(
+    [78, true],
+  );
+});
+
+test.each([false, true])('live playlists end where a client says so, urgent: %s', async (urgent) => {
+  const name = `concluded-${urgent}`;
+  await live(name);
+  const conclude = () => server.api.call('POST', `${apiPath.stream(name)}:concludeHlsLive`, urgent ? { urgent } : undefined);
+  expect(await conclude()).toEqual({ status: 200, body: { message: 'OK', statusCode: 200 } });
+  expect((await conclude()).status).toBe(200);
+  const lists = async () => [
+    ...(await mediaPlaylists(server.http(name, 'llhls.m3u8'))),
+    ...(await mediaPlaylists(server.http(name, 'ts:playlist.m3u8'))),
+  ];
+  const ended = await until(
+    'the ends',
+    async () => {
+      const texts = await lists();
+      return texts.length === 3 && texts.every((text) => text.endsWith('#EXT-X-ENDLIST\n')) ? texts : null;
+    },
+    DEADLINE,
+  );
+  // The encoder goes on, and nothing of it is appended.
+  await encoder.sent(120);
+  expect(await lists()).toEqual(ended);
+});
