@@ -124,7 +124,8 @@ export class EventDesk {
     this.#returns = this.#returns.filter(
       ({ marker: { format, id } }) => format !== marker.format || id !== marker.id || marker.type === 'cont',
     );
-    if (marker.returns && this.#returns.length < MAX_RETURNS) this.#returns.push({ at: at * 1000 + marker.duration, marker });
+    if (marker.returns && event.settled !== true && this.#returns.length < MAX_RETURNS)
+      this.#returns.push({ at: at * 1000 + marker.duration, marker });
     this.#emit(event, track, marker.type === 'cont' ? this.#now : at * 1000, urgent);
   }
 

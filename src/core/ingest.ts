@@ -71,6 +71,8 @@ export interface SourceEvent extends TimedEvent {
   readonly data: Uint8Array;
   /** Time of the source, seconds; null: when it comes. */
   readonly at: number | null;
+  /** Whoever sent it ends the breaks that it begins. */
+  readonly settled?: boolean;
 }
 
 /** Why a stream or session ended: `code` for machines, `detail` for the log. */

@@ -123,6 +123,7 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
   'ovt-sessions': {},
   'ovt-answers': {},
   'ovt-codecs': {},
+  'ovt-events': {},
   sessions: {},
   'stream-warnings': {},
   'event-splices': {},

@@ -104,6 +104,13 @@ describe('retimeSplice', () => {
     expect(parseSplice(retimeSplice(moved, 5))).toMatchObject({ time: 5 });
   });
 
+  it('leaves the section it was given, a view into something larger', () => {
+    const larger = Buffer.concat([Buffer.alloc(7), INSERT]);
+    const section = larger.subarray(7);
+    expect(parseSplice(retimeSplice(section, 5))).toMatchObject({ time: 5 });
+    expect(Buffer.from(INSERT).equals(section)).toBe(true);
+  });
+
   it('leaves a section that tells no time', () => {
     const immediate = INSERT.slice(0, -4);
     immediate[19] = 0xff;

@@ -106,7 +106,8 @@ export function parseSplice(section: Uint8Array): Splice | null {
 export function retimeSplice(section: Uint8Array, time: number): Uint8Array {
   const spliced = parseSplice(section);
   if (spliced === null || spliced.time === null) return section;
-  const copy = section.slice();
+  // Of a buffer of Node.js a slice would be a view.
+  const copy = new Uint8Array(section);
   const body = new SectionBytes(copy);
   const adjustment = wrap33(body.u33(ADJUSTMENT_AT) + Math.round(time) - spliced.time);
   copy[ADJUSTMENT_AT] = (body.u8(ADJUSTMENT_AT) & 0xfe) | (adjustment >= LOW_32 ? 1 : 0);

@@ -2,10 +2,10 @@
 import { parseAdtsHeader } from '../../codecs/aac/adts.ts';
 import type { SourceTrack } from '../../core/ingest.ts';
 import type { PullSink } from '../../core/pull.ts';
-import type { Timebase } from '../../media/timebase.ts';
+import { type Timebase, toSeconds } from '../../media/timebase.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import type { OvtMediaPacket } from '../../wire/ovt/media-packet.ts';
-import { OvtFlag, OvtFormat } from '../../wire/ovt/wire-numbers.ts';
+import { eventOf, OvtFlag, OvtFormat } from '../../wire/ovt/wire-numbers.ts';
 
 const AAC_FRAME_SAMPLES = 1024;
 
@@ -23,10 +23,13 @@ export class MediaFeed {
   unusable = 0;
   readonly #sink: PullSink;
   readonly #tracks: ReadonlyMap<number, FeedTrack>;
+  /** By id. */
+  readonly #events: ReadonlyMap<number, Timebase>;
 
   constructor(sink: PullSink, tracks: readonly SourceTrack[]) {
     this.#sink = sink;
     const media = tracks.filter(({ type }) => type !== 'data');
+    this.#events = new Map(tracks.filter(({ type }) => type === 'data').map(({ id, timebase }) => [id, timebase]));
     this.#tracks = new Map(
       media.map((source): [number, FeedTrack] => [source.id, { source, formats: formatsOf(source), waits: source.type === 'video' }]),
     );
@@ -34,6 +37,11 @@ export class MediaFeed {
 
   push(packet: OvtMediaPacket): void {
     const track = this.#tracks.get(packet.trackId);
+    const events = this.#events.get(packet.trackId);
+    if (events !== undefined) {
+      this.#takeEvent(packet, events);
+      return;
+    }
     if (track?.formats.includes(packet.format) !== true) {
       this.unusable += 1;
       return;
@@ -41,6 +49,14 @@ export class MediaFeed {
     if (track.source.type === 'video') this.#pushVideo(track, packet);
     else if (packet.format === OvtFormat.AAC_ADTS) this.#pushAdts(track.source.timebase, packet);
     else this.#pushAudio(packet.trackId, packet.pts, packet.data);
+  }
+
+  /** Breaks are ended by the origin. */
+  #takeEvent({ trackId, pts, dts, format, packetType, data }: OvtMediaPacket, timebase: Timebase): void {
+    const event = eventOf(format, packetType);
+    if (event !== null) this.#sink.pushEvent({ ...event, data, at: toSeconds(pts, timebase), settled: true });
+    else if (format === OvtFormat.ID3) this.#sink.push({ trackId, pts, dts, keyframe: true, data });
+    else this.unusable += 1;
   }
 
   /** Sessions begin anywhere. */

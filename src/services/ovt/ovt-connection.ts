@@ -224,6 +224,7 @@ export class OvtConnection implements OvtLink {
     const session = new OvtSession({
       link: this,
       tracks: tracks.filter((track) => isTold(track, uncommon)),
+      events: request.events === true,
       now: () => this.#clock.monotonic(),
     });
     this.#sessions.set(stream, session);

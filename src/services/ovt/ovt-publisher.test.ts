@@ -19,6 +19,7 @@ import { ASC, AVCC } from '../../../test/fixtures/bitstreams.ts';
 import type { Playlist } from '../../core/playlist.ts';
 import { Urgency } from '../../core/urgency.ts';
 import type { Packet } from '../../media/packet.ts';
+import type { TimedEvent } from '../../media/timed-event.ts';
 import type { Track } from '../../media/track.ts';
 import { AddressShares } from '../../util/address-shares.ts';
 import { Doorkeeper } from '../../util/doorkeeper.ts';
@@ -153,6 +154,51 @@ class RawEdge {
     return this.responses[count - 1]!;
   }
 }
+
+describe('events', () => {
+  const [, , , , data] = TRACKS as readonly [Track, Track, Track, Track, Track];
+  const event = (pts: number, bytes: string, timed?: TimedEvent): Packet => ({
+    ...{ track: data, pts, dts: 0, duration: 0, keyframe: true, data: Buffer.from(bytes) },
+    ...(timed !== undefined && { event: timed }),
+  });
+  const all: readonly TimedEvent[] = [
+    { format: 'id3v2', target: 'video' },
+    { format: 'cue', target: 'all' },
+    { format: 'scte35', target: 'all' },
+    { format: 'amf', target: 'audio' },
+    { format: 'conclusion', target: 'all' },
+  ];
+
+  test('cross with their time and what they are for, but for SEI, which is in the frames', async () => {
+    await listen();
+    const { served } = serve();
+    const { sink } = await pull();
+    for (const [index, timed] of all.entries()) served.onPacket(event(90_000 * index, `bytes ${index}`, timed));
+    served.onPacket(event(0, 'sei', { format: 'sei', target: 'video' }));
+    served.onPacket(event(45_000, 'ID3 of the source'));
+    served.onPacket(event(45_000, 'something else of the source'));
+    const [frame] = media(1);
+    if (frame !== undefined) served.onPacket(frame);
+    await sink.until(({ packets }) => packets.length === 2);
+    expect(sink.events.map(({ data: bytes, ...rest }) => ({ ...rest, text: Buffer.from(bytes).toString() }))).toEqual(
+      all.map((timed, at) => ({ ...timed, at, settled: true, text: `bytes ${at}` })),
+    );
+    expect(sink.packets[0]).toMatchObject({ trackId: 4, pts: 45_000, data: Buffer.from('ID3 of the source') });
+  });
+
+  test('go to no edge that has not said that it takes them', async () => {
+    await listen();
+    const { served } = serve();
+    const edge = new RawEdge();
+    edge.ask('play', url());
+    await edge.answer(1);
+    served.onPacket(event(0, 'ID3', { format: 'id3v2', target: 'all' }));
+    const [frame] = media(1);
+    if (frame !== undefined) served.onPacket(frame);
+    await until(() => edge.media.length > 0);
+    expect(edge.media).toEqual([0]);
+  });
+});
 
 describe('a relayed stream', () => {
   test('arrives with its tracks, playlists and every byte', async () => {

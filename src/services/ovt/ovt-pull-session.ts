@@ -109,7 +109,13 @@ export class OvtPullSession implements PullSession {
   /** Returns the number of the request. */
   #send(command: string): number {
     this.#lastRequest += 1;
-    const request = { id: this.#lastRequest, command, target: withoutCredentials(this.#target.url), codecs: UNCOMMON_CODEC_IDS };
+    const request = {
+      id: this.#lastRequest,
+      command,
+      target: withoutCredentials(this.#target.url),
+      codecs: UNCOMMON_CODEC_IDS,
+      events: true,
+    };
     this.#socket.write(serializeRequest(request, this.#clock.now()));
     return this.#lastRequest;
   }

@@ -84,9 +84,9 @@ describe('OvtPullSource', () => {
     await origin.until(({ ended }) => ended === 1);
     const target = `ovt://127.0.0.1:${origin.port}/app/live?token=1`;
     expect(origin.requests).toEqual([
-      { id: 1, command: 'describe', target, codecs: [5] },
-      { id: 2, command: 'play', target, codecs: [5] },
-      { id: 3, command: 'stop', target, codecs: [5] },
+      { id: 1, command: 'describe', target, codecs: [5], events: true },
+      { id: 2, command: 'play', target, codecs: [5], events: true },
+      { id: 3, command: 'stop', target, codecs: [5], events: true },
     ]);
   });
 

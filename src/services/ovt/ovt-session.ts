@@ -32,21 +32,28 @@ export class OvtSession {
   readonly #now: () => number;
   /** Ids of the tracks that the edge knows of. */
   readonly #told: ReadonlySet<number>;
+  readonly #events: boolean;
   readonly #gate: KeyframeGate;
   /** Since when the edge has not kept up; null when it does. */
   #stalledSince: number | null = null;
 
-  /** `tracks`: those that the edge is told of. `now`: monotonic, ms. */
-  constructor(options: { readonly link: OvtLink; readonly tracks: readonly Track[]; readonly now: () => number }) {
+  /** `tracks`: those that the edge is told of. `events`: it takes what is on data tracks. `now`: monotonic, ms. */
+  constructor(options: {
+    readonly link: OvtLink;
+    readonly tracks: readonly Track[];
+    readonly events: boolean;
+    readonly now: () => number;
+  }) {
     this.#link = options.link;
     this.#now = options.now;
+    this.#events = options.events;
     this.#told = new Set(options.tracks.map(({ id }) => id));
     this.#gate = new KeyframeGate(options.tracks);
   }
 
   /** Sends `packet` as `bytes`; false when it was left out. */
   send(packet: Packet, bytes: Buffer): boolean {
-    if (!this.#told.has(packet.track.id)) return false;
+    if (!this.#told.has(packet.track.id) || (packet.track.type === 'data' && !this.#events)) return false;
     if (this.#link.waiting > MAX_WAITING_BYTES) {
       this.#stall();
       return false;

@@ -99,15 +99,17 @@ export class OvtStream implements PublisherStream {
   }
 
   onPacket(packet: Packet): void {
-    if (this.#sessions.size === 0 || !canRelay(packet.track)) return;
-    let bytes: Buffer;
+    const isEvent = packet.track.type === 'data';
+    if (this.#sessions.size === 0 || !(isEvent || canRelay(packet.track))) return;
+    let bytes: Buffer | null;
     try {
-      bytes = this.#packetizer.packetize(packet);
+      bytes = isEvent ? this.#packetizer.packetizeEvent(packet) : this.#packetizer.packetize(packet);
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
       this.malformed += 1;
       return;
     }
+    if (bytes === null) return;
     let sent = 0;
     for (const [session, handle] of this.#sessions) {
       if (!session.send(packet, bytes)) continue;

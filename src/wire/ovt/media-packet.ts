@@ -25,6 +25,7 @@ export interface OvtMediaPacket {
   /** The numbers of `wire-numbers.ts`. */
   readonly flag: number;
   readonly format: number;
+  readonly packetType: number;
   /** A view into the payload. */
   readonly data: Uint8Array;
 }
@@ -44,6 +45,7 @@ export function parseMediaPacket(payload: Uint8Array): OvtMediaPacket {
     dts: readInt64(view, MEDIA_FIELD.DTS),
     flag: view.getUint8(MEDIA_FIELD.FLAG),
     format: view.getUint8(MEDIA_FIELD.FORMAT),
+    packetType: view.getUint8(MEDIA_FIELD.PACKET_TYPE),
     data: payload.subarray(MEDIA_HEADER_LENGTH),
   };
 }

@@ -4,12 +4,13 @@ import { type AudioSpecificConfig, parseAudioSpecificConfig } from '../../codecs
 import { LengthPrefixedCursor } from '../../codecs/nal/nal-cursor.ts';
 import { parameterSetsOfConfig } from '../../codecs/parameter-sets.ts';
 import { isReplaceableUnit, START_CODE, withStartCodes } from '../../containers/mpegts/elementary.ts';
+import { isId3 } from '../../containers/mpegts/id3-units.ts';
 import { AudioCodec, VideoCodec } from '../../media/codec.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { AudioTrack, Track, VideoTrack } from '../../media/track.ts';
 import { MEDIA_FIELD, MEDIA_HEADER_LENGTH } from './media-packet.ts';
 import { OvtPayloadType, PacketWriter, writeInt64 } from './packet.ts';
-import { codecIdOf, OvtFlag, OvtFormat, OvtMediaType, OvtPacketType } from './wire-numbers.ts';
+import { codecIdOf, eventNumbers, OvtFlag, OvtFormat, OvtMediaType, OvtPacketType } from './wire-numbers.ts';
 
 /** The data of a track's packets. */
 interface Body {
@@ -38,16 +39,30 @@ export class MediaPacketizer {
     this.#writer = new PacketWriter(OvtPayloadType.MEDIA, sessionId);
   }
 
+  /** All bytes for an event, or for an ID3 tag of the source; null for one that does not cross. */
+  packetizeEvent(packet: Packet): Buffer | null {
+    const { event, data } = packet;
+    if (event === undefined && !isId3(data)) return null;
+    const numbers = event === undefined ? { format: OvtFormat.ID3, packetType: OvtPacketType.RAW } : eventNumbers(event);
+    if (numbers === null) return null;
+    const body = new RawBody(numbers.format, numbers.packetType);
+    return this.#layOut(packet, OvtMediaType.DATA, body);
+  }
+
   /** All bytes for one packet of a track that `canRelay`. Throws `ProtocolError` for packets that break their format. */
   packetize(packet: Packet): Buffer {
-    const body = this.#bodyOf(packet.track);
+    const mediaType = packet.track.type === 'video' ? OvtMediaType.VIDEO : OvtMediaType.AUDIO;
+    return this.#layOut(packet, mediaType, this.#bodyOf(packet.track));
+  }
+
+  #layOut(packet: Packet, mediaType: number, body: Body): Buffer {
     const size = body.length(packet);
     const header = this.#header;
     header.writeUInt32BE(packet.track.id, MEDIA_FIELD.TRACK_ID);
     writeInt64(header, packet.pts, MEDIA_FIELD.PTS);
     writeInt64(header, packet.dts, MEDIA_FIELD.DTS);
     writeInt64(header, packet.duration, MEDIA_FIELD.DURATION);
-    header[MEDIA_FIELD.MEDIA_TYPE] = packet.track.type === 'video' ? OvtMediaType.VIDEO : OvtMediaType.AUDIO;
+    header[MEDIA_FIELD.MEDIA_TYPE] = mediaType;
     header[MEDIA_FIELD.FLAG] = packet.keyframe ? OvtFlag.KEYFRAME : OvtFlag.NONE;
     header[MEDIA_FIELD.FORMAT] = body.format;
     header[MEDIA_FIELD.PACKET_TYPE] = body.packetType;
@@ -87,10 +102,11 @@ const RAW_FORMATS: Readonly<Partial<Record<VideoCodec | AudioCodec, number>>> = 
 
 class RawBody implements Body {
   readonly format: number;
-  readonly packetType = OvtPacketType.RAW;
+  readonly packetType: number;
 
-  constructor(format: number) {
+  constructor(format: number, packetType: number = OvtPacketType.RAW) {
     this.format = format;
+    this.packetType = packetType;
   }
 
   length({ data }: Packet): number {

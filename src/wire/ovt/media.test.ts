@@ -9,7 +9,7 @@ import { parseMediaPacket } from './media-packet.ts';
 import { canRelay, MediaPacketizer } from './media-packetizer.ts';
 import { PACKET_HEADER_LENGTH } from './packet.ts';
 import { OvtReader } from './reader.ts';
-import { OvtFlag, OvtFormat } from './wire-numbers.ts';
+import { OvtFlag, OvtFormat, OvtPacketType } from './wire-numbers.ts';
 
 const hex = (text: string): Buffer => Buffer.from(text.replaceAll(/\s/g, ''), 'hex');
 
@@ -46,7 +46,15 @@ describe('media packets', () => {
     const bytes = packetizer.packetize(packet(track, data, { keyframe: false, dts: -90 }));
     expect(bytes.readUInt16BE(2)).toBe(1);
     expect(unpack(bytes)).toEqual([
-      { trackId: 0, pts: 3000, dts: -90, flag: OvtFlag.NONE, format: OvtFormat.H264_ANNEXB, data: hex('00000001 41aa 00000001 01bbcc') },
+      {
+        trackId: 0,
+        pts: 3000,
+        dts: -90,
+        flag: OvtFlag.NONE,
+        format: OvtFormat.H264_ANNEXB,
+        packetType: OvtPacketType.NALU,
+        data: hex('00000001 41aa 00000001 01bbcc'),
+      },
     ]);
   });
 

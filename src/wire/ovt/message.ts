@@ -16,6 +16,8 @@ export interface OvtRequest {
   readonly target: string;
   /** Which of `UNCOMMON_CODEC_IDS` the client takes. Absent: none; the reference does not know the member and passes it over. */
   readonly codecs?: readonly number[];
+  /** The client takes events: packets of data tracks. Absent: it does not; what the reference makes of them nobody knows. */
+  readonly events?: boolean;
 }
 
 /** From the server, one for each request. */
@@ -34,8 +36,8 @@ export interface OvtResponse {
 export const OvtStatus = { OK: 200, NOT_STARTED: 202, NOT_FOUND: 404, INTERNAL: 500 } as const;
 
 /** A request as packets. `now`: wall clock, ms. */
-export function serializeRequest({ id, command, target, codecs }: OvtRequest, now: number): Buffer {
-  return serializeMessage(OvtPayloadType.REQUEST, { id, application: command, target, codecs }, now);
+export function serializeRequest({ id, command, target, codecs, events }: OvtRequest, now: number): Buffer {
+  return serializeMessage(OvtPayloadType.REQUEST, { id, application: command, target, codecs, events }, now);
 }
 
 /** A response as packets. `now`: wall clock, ms. */
@@ -54,6 +56,7 @@ export function parseRequest(payload: Uint8Array): OvtRequest {
     command: Object.values(OvtCommand).find((command) => command === written.toLowerCase()) ?? written,
     target: textOf(json, 'target'),
     ...(Array.isArray(codecs) && { codecs: UNCOMMON_CODEC_IDS.filter((codec) => codecs.includes(codec)) }),
+    ...(json['events'] === true && { events: true }),
   };
 }
 

@@ -1,5 +1,6 @@
 /** Numbers that stand for kinds of tracks, codecs and layouts in OVT descriptions and media packets. */
 import { AudioCodec, VideoCodec } from '../../media/codec.ts';
+import { EventFormat, type EventTarget, type TimedEvent } from '../../media/timed-event.ts';
 
 /** Kinds of tracks, in descriptions and in media packets. */
 export const OvtMediaType = { VIDEO: 0, AUDIO: 1, DATA: 2 } as const;
@@ -21,10 +22,42 @@ export const OvtFormat = {
   JPEG: 15,
   PNG: 16,
   WEBP: 17,
+  ID3: 18,
+  CONCLUSION: 19,
+  CUE: 20,
+  AMF: 21,
+  SCTE35: 23,
 } as const;
 
-/** Whether the data are NAL units. */
-export const OvtPacketType = { RAW: 1, NALU: 3 } as const;
+/** Whether the data are NAL units; of events, which tracks carry them. */
+export const OvtPacketType = { RAW: 1, NALU: 3, EVENT: 4, VIDEO_EVENT: 5, AUDIO_EVENT: 6 } as const;
+
+/** Formats of events that cross: SEI is in the frames already. */
+const EVENT_FORMATS: Readonly<Partial<Record<EventFormat, number>>> = {
+  [EventFormat.ID3]: OvtFormat.ID3,
+  [EventFormat.CONCLUSION]: OvtFormat.CONCLUSION,
+  [EventFormat.CUE]: OvtFormat.CUE,
+  [EventFormat.AMF]: OvtFormat.AMF,
+  [EventFormat.SCTE35]: OvtFormat.SCTE35,
+};
+const EVENT_TYPES: Readonly<Record<EventTarget, number>> = {
+  all: OvtPacketType.EVENT,
+  video: OvtPacketType.VIDEO_EVENT,
+  audio: OvtPacketType.AUDIO_EVENT,
+};
+
+/** How an event is told; null for one that does not cross. */
+export function eventNumbers({ format, target }: TimedEvent): { readonly format: number; readonly packetType: number } | null {
+  const number = EVENT_FORMATS[format];
+  return number === undefined ? null : { format: number, packetType: EVENT_TYPES[target] };
+}
+
+/** What these numbers tell of an event; null when they tell of none. */
+export function eventOf(format: number, packetType: number): TimedEvent | null {
+  const [known] = Object.entries(EVENT_FORMATS).find(([, number]) => number === format) ?? [];
+  const [target] = Object.entries(EVENT_TYPES).find(([, number]) => number === packetType) ?? [];
+  return known === undefined || target === undefined ? null : { format: known as EventFormat, target: target as EventTarget };
+}
 
 const CODEC_IDS: Readonly<Partial<Record<VideoCodec | AudioCodec, number>>> = {
   [VideoCodec.H264]: 1,
