@@ -41,6 +41,7 @@ import { CertificateStore } from './delivery/tls/certificate-store.ts';
 import { tellFindings } from './findings/findings.ts';
 import { optionFindings } from './findings/option-findings.ts';
 import { TranscodeWebhook } from './hooks/transcode-webhook.ts';
+import { startEvents } from './services/events/event-service.ts';
 import { startFiles } from './services/file/file-service.ts';
 import { startHls } from './services/hls/hls-service.ts';
 import { startMpegts } from './services/mpegts/mpegts-service.ts';
@@ -313,6 +314,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   started(startRtsp(context));
   started(startFiles(context));
   started(startThumbnails(context));
+  started(startEvents(context));
   const { pushes } = started(await startPushes(context));
   // Threads take a while to start; nothing before the ports needs them.
   const threadsStarted = delivery.start();

@@ -3,7 +3,6 @@ import { expect, test } from 'vitest';
 import { applicationDefaults, defaultServerFile, loadServerConfig, readApplication } from './index.ts';
 import { allSentences, applicationSentences, ineffectiveInApplication, serverSentences } from './ineffective.ts';
 import { unprotected, unprotectedApplication } from './not-built.ts';
-import { ApplicationSchema } from './schema/application.ts';
 import { BindSchema } from './schema/bind.ts';
 import { NO_EFFECT, REFUSED } from './schema/field.ts';
 import { MediaOptionsSchema } from './schema/media-options.ts';
@@ -40,14 +39,13 @@ test('what an existing configuration relies on is told, with what happens instea
 });
 
 test('the reference says the same of each element', () => {
-  const { schedule, multiplex, rtmp } = ProvidersSchema.properties;
+  const { schedule, multiplex } = ProvidersSchema.properties;
   const { p2p, recovery, etag } = ModulesSchema.properties;
-  const { eventGenerator } = ApplicationSchema.properties;
   const { subtitles } = MediaOptionsSchema.properties;
   const refused = [LlhlsSchema.properties.dRM];
   const idle = [
     ...[ServerSchema.properties.alert, BindSchema.properties.providers.properties.rtsp, p2p, recovery, etag, schedule, multiplex],
-    ...[rtmp.properties.eventGenerator, eventGenerator, subtitles],
+    subtitles,
   ];
   for (const [elements, said] of [
     [refused, REFUSED],
@@ -64,12 +62,10 @@ test('everything that is not built is told, and marked in the reference', () => 
     type: 'live',
     providers: {
       ...{ schedule: { mediaRootDir: 'm', scheduleFilesDir: 's' }, multiplex: { muxFilesDir: 'm' }, srt: { maxConnection: 10 } },
-      rtmp: { eventGenerator: { event: [] } },
     },
     publishers: { webrtc: { jitterBuffer: true }, hls: { maxConnection: 1 }, ovt: { maxConnection: 0 } },
     outputProfiles: { mediaOptions: { subtitles: { enable: true, rendition: [{ label: 'a', language: 'en' }] } } },
     persistentStreams: { stream: [{ name: 'a' }] },
-    eventGenerator: { enable: true },
   });
   const sentences = [
     ...serverSentences({

@@ -143,6 +143,11 @@ export class Application {
     return this.#streams.has(name);
   }
 
+  /** It has ended, for good or for another one with new settings. */
+  get closed(): boolean {
+    return this.#closed;
+  }
+
   /** True when no name is taken. */
   get isEmpty(): boolean {
     return this.#streams.size === 0;
@@ -170,10 +175,10 @@ export class Application {
     const settings = this.#settingsFor(request);
     const existing = this.#streams.get(request.streamName);
     if (existing !== undefined && this.#takesOver(existing, request)) {
-      return existing.takeOver(request, settings.packetSilenceTimeoutMs ?? 0);
+      return existing.takeOver(request, settings.packetSilenceTimeoutMs ?? 0, settings);
     }
     if (existing === undefined) this.#requireRoom();
-    return this.#open(request, settings).link();
+    return this.#open(request, settings).link(settings);
   }
 
   /** Throws IngestRefused when `openIngest` would now; changes nothing. */

@@ -224,14 +224,14 @@ export class InboundStream implements IngestStream {
     this.#sourceUrl = sourceUrl;
   }
 
-  /** Binds the stream to the source that asked for it. */
-  link(): IngestStream {
-    this.#link = new SourceLink({ stream: this, clock: this.#clock, onClose: (reason) => this.#sourceLeft(reason) });
+  /** Binds the stream to the source that asked for it, which is told the `settings` of its provider. */
+  link(settings?: unknown): IngestStream {
+    this.#link = new SourceLink({ stream: this, clock: this.#clock, settings, onClose: (reason) => this.#sourceLeft(reason) });
     return this.#link;
   }
 
   /** Gives a linked stream another source, which goes on where the last one ended; one that is still there is sent away. */
-  takeOver(request: IngestRequest, silenceTimeoutMs: number): IngestStream {
+  takeOver(request: IngestRequest, silenceTimeoutMs: number, settings?: unknown): IngestStream {
     this.#drainLast();
     const before = this.#hasSource ? this.#request : null;
     if (before !== null) this.meter.ingestClosed(before.provider);
@@ -246,7 +246,7 @@ export class InboundStream implements IngestStream {
     this.changeSource();
     this.#logger.info({ source: request.sourceUrl }, `${request.sourceUrl} goes on with the stream`);
     before?.onClose({ code: 'replaced', detail: `replaced by ${request.sourceUrl}` });
-    return this.link();
+    return this.link(settings);
   }
 
   /** The tracks and packets that follow come from another source and go on where the last one ended. */

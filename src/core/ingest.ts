@@ -129,6 +129,8 @@ export interface IngestStream {
   readonly vhost: string;
   readonly name: string;
   readonly closed: boolean;
+  /** The provider's part of the application's configuration; its type is the provider's to know. */
+  readonly settings?: unknown;
   /** How soon packets are needed: a provider may bring them in bundles accordingly, and asks again for each bundle. */
   readonly urgency: Urgency;
   /**

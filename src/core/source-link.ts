@@ -7,6 +7,8 @@ import { Urgency } from './urgency.ts';
 export interface SourceLinkOptions {
   readonly stream: Omit<IngestStream, 'close'>;
   readonly clock: Clock;
+  /** The provider's part of the application's configuration. */
+  readonly settings?: unknown;
   /** The source says that it has ended, or failed. Called at most once, and not after `cut`. */
   readonly onClose: (reason: CloseReason) => void;
 }
@@ -24,9 +26,11 @@ export class SourceLink implements IngestStream, PullSink {
   /** When media came last, or the link was made; monotonic ms. */
   #heardAt: number;
   #hasMedia = false;
+  readonly settings: unknown;
   #cut = false;
 
-  constructor({ stream, clock, onClose }: SourceLinkOptions) {
+  constructor({ stream, clock, settings, onClose }: SourceLinkOptions) {
+    this.settings = settings;
     this.#stream = stream;
     this.#clock = clock;
     this.#onClose = onClose;

@@ -1,5 +1,6 @@
 /** Events put onto a live stream, as players and receivers get them: ID3, cues, splices, the end of live playlists. */
-import { statSync } from 'node:fs';
+import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
@@ -10,6 +11,7 @@ import { Child } from '../harness/child.ts';
 import { dataPackets, keyframeTimes, marked, mediaPlaylists, seenMetadata, watchMetadata } from '../harness/event-viewer.ts';
 import { until } from '../harness/poll.ts';
 import { freePorts } from '../harness/ports.ts';
+import { decode } from '../harness/probe.ts';
 import { type FfmpegPublisher, publish } from '../harness/publisher.ts';
 import { startServer, type TestServer } from '../harness/server.ts';
 
@@ -20,11 +22,25 @@ let browser: PlayerBrowser;
 let egress = 0;
 let encoder: FfmpegPublisher;
 const cleanups: (() => unknown)[] = [];
+/** An SEI message each half second. */
+const RULES = `<EventInfo><Event><Enable>true</Enable><SourceStreamName>generated</SourceStreamName><Interval>500</Interval>
+  <EventFormat>sei</EventFormat><EventType>video</EventType><Values><Data>made at \${EpochTime}</Data></Values></Event></EventInfo>`;
+let folder = '';
 
 beforeAll(async () => {
   const [ingest = 0, srt = 0] = await freePorts(2);
   egress = srt;
-  server = await startServer({ segmentDuration: 3, segmentCount: 20, hlsSegmentDuration: 3, hlsSegmentCount: 20, srt: { ingest, egress } });
+  folder = mkdtempSync(path.join(tmpdir(), 'events-'));
+  const rules = path.join(folder, 'rules.xml');
+  writeFileSync(rules, RULES);
+  server = await startServer({
+    segmentDuration: 3,
+    segmentCount: 20,
+    hlsSegmentDuration: 3,
+    hlsSegmentCount: 20,
+    srt: { ingest, egress },
+    application: `<EventGenerator><Enable>true</Enable><Path>${rules}</Path></EventGenerator>`,
+  });
   browser = await openBrowser();
 });
 
@@ -35,6 +51,7 @@ afterEach(async () => {
 afterAll(async () => {
   await browser?.close();
   await server?.close();
+  rmSync(folder, { recursive: true, force: true });
 });
 
 async function live(name: string): Promise<void> {
@@ -181,4 +198,24 @@ test.each([false, true])('live playlists end where a client says so, urgent: %s'
   // The encoder goes on, and nothing of it is appended.
   await encoder.sent(120);
   expect(await lists()).toEqual(ended);
+});
+
+test('frames have the SEI that a generator makes, and decode', async () => {
+  await live('generated');
+  const playlist = server.http('generated', 'ts:playlist.m3u8');
+  const uri = await until(
+    'a second segment',
+    async () => {
+      const [text = ''] = await mediaPlaylists(playlist);
+      return text.split('\n').filter((line) => line.endsWith('.ts'))[1];
+    },
+    DEADLINE,
+  );
+  const url = new URL(uri, playlist).href;
+  const bytes = Buffer.from(await (await fetch(url)).arrayBuffer());
+  // A packet of 188 bytes may cut the text, but not all of them.
+  const times = [...bytes.toString('latin1').matchAll(/made at (\d{13})/g)].map((match) => Number(match[1]));
+  expect(times.length).toBeGreaterThan(2);
+  for (const time of times) expect(Math.abs(Date.now() - time)).toBeLessThan(60_000);
+  expect((await decode(url, 2)).errors).toBe('');
 });

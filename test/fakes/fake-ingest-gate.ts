@@ -25,6 +25,7 @@ export class FakeIngestStream implements IngestStream {
   closeReason: CloseReason | null = null;
   /** What `setTracks` throws. */
   fault: Error | null = null;
+  settings: unknown;
   readonly #changes = new Changes();
 
   constructor(target: { host: string; app: string }, request: IngestRequest) {
@@ -82,6 +83,7 @@ export class FakeIngestGate implements IngestGate {
   refusal: IngestRefused['code'] | null = null;
   /** What every stream opened from now on has. */
   fault: Error | null = null;
+  settings: unknown;
   readonly #changes = new Changes();
 
   checkIngest(): void {
@@ -92,6 +94,7 @@ export class FakeIngestGate implements IngestGate {
     this.checkIngest();
     const stream = new FakeIngestStream(target, request);
     stream.fault = this.fault;
+    stream.settings = this.settings;
     this.streams.push(stream);
     this.#changes.notify();
     return stream;

@@ -1,7 +1,7 @@
 /** An application: a name under which streams live, and what happens to them. */
 import type { Static } from '@sinclair/typebox';
 import { checkKeyLists, PlayTokensSchema, PublishKeysSchema } from './access-keys.ts';
-import { boolean, choice, finishing, integer, list, NO_EFFECT, name, needless, object, optional, path, text, unbuilt } from './field.ts';
+import { boolean, choice, finishing, integer, list, name, needless, object, optional, path, text, unbuilt } from './field.ts';
 import { OutputProfilesSchema } from './output-profile.ts';
 import { ApplicationProvidersSchema } from './providers.ts';
 import { PublishersSchema } from './publishers.ts';
@@ -47,14 +47,10 @@ const SourceLossSchema = object('What becomes of a stream when its encoder goes 
   takeOverSilenceMs: integer('Silence of the first encoder that `afterSilence` asks for, ms', { default: 2000, minimum: 0 }),
 });
 
-const EventGeneratorSchema = object(
-  `Sends events by a file of rules: ${NO_EFFECT}`,
-  {
-    enable: boolean('Turns it on', { default: false }),
-    path: optional(path('The rules file')),
-  },
-  unbuilt('no events are made'),
-);
+const EventGeneratorSchema = object('Sends events by a file of rules', {
+  enable: boolean('Turns it on', { default: false }),
+  path: optional(path('The rules file, see docs/guide/events.md')),
+});
 
 /** `<Application>`, also the body of the API's application routes. Only the name has to be given. */
 export const ApplicationSchema = object(

@@ -89,31 +89,27 @@ export const RtmpProviderSchema = object(
     blockDuplicateStreamName: blockDuplicate,
     passthroughOutputProfile: passthroughProfile,
     eventGenerator: optional(
-      object(
-        `Turns AMF data messages into ID3 events: ${NO_EFFECT}`,
-        {
-          event: list(
-            'Rules, tried in order',
-            object('One rule', {
-              trigger: text('Name of the AMF message and member that fires the rule'),
-              hLSID3v2: optional(
-                object(
-                  'The ID3v2 event to make',
-                  {
-                    eventType: choice('Tracks that carry the event', ['video', 'audio', 'both']),
-                    frameType: text('ID3 frame, e.g. `TXXX`'),
-                    info: optional(text('Description inside the frame')),
-                    data: text('Content of the frame'),
-                  },
-                  { aliases: ['hlsID3v2', 'hlsId3v2'] },
-                ),
+      object('Turns AMF data messages into ID3 events', {
+        event: list(
+          'Rules, tried in order',
+          object('One rule', {
+            trigger: text('`AMFDataMessage.<name of the message>.<member>`, further members behind further dots: what fires the rule'),
+            hLSID3v2: optional(
+              object(
+                'The ID3v2 event to make',
+                {
+                  eventType: choice('Tracks that carry the event; `event` and `both` are all of them', ['video', 'audio', 'event', 'both']),
+                  frameType: text('ID3 frame: `TXXX`, another text frame or `PRIV`'),
+                  info: optional(text('Description of `TXXX`, owner of `PRIV`; `${TriggerValue}` stands for the value')),
+                  data: text('Content of the frame; `${TriggerValue}` stands for the value'),
+                },
+                { aliases: ['hlsID3v2', 'hlsId3v2'] },
               ),
-            }),
-            { default: [] },
-          ),
-        },
-        unbuilt('no events are made'),
-      ),
+            ),
+          }),
+          { default: [] },
+        ),
+      }),
     ),
   },
   { xml: 'RTMP', ...pushRules },

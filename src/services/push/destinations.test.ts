@@ -6,13 +6,24 @@ import { FakeIngestGate, type FakeIngestStream } from '../../../test/fakes/fake-
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { accept, RtmpServer, type ServerScript } from '../../../test/fakes/rtmp-server.ts';
 import { selfSigned } from '../../../test/fakes/self-signed.ts';
-import { audioPackets, audioTrack, constantFrames, interleave, videoPackets, videoTrack } from '../../../test/fakes/synthetic-media.ts';
+import {
+  audioPackets,
+  audioTrack,
+  constantFrames,
+  dataTrack,
+  interleave,
+  videoPackets,
+  videoTrack,
+} from '../../../test/fakes/synthetic-media.ts';
 import { AVCC, HVCC } from '../../../test/fixtures/bitstreams.ts';
 import { demuxTs } from '../../../test/support/ts-demuxer.ts';
 import type { Packet } from '../../media/packet.ts';
+import type { EventFormat } from '../../media/timed-event.ts';
 import type { Track } from '../../media/track.ts';
 import { LinkReporter } from '../../transport/srt/link-reporter.ts';
 import { systemClock } from '../../util/clock.ts';
+import { AmfObject } from '../../wire/rtmp/amf.ts';
+import { serializeAmf0 } from '../../wire/rtmp/amf0.ts';
 import { userControlMessage } from '../../wire/rtmp/control.ts';
 import { MessageType, UserControlEvent } from '../../wire/rtmp/message.ts';
 import type { RtmpProviderOptions } from '../rtmp/rtmp-options.ts';
@@ -159,6 +170,30 @@ describe('RTMP', () => {
     // What precedes the first frame is left out.
     expect(byTrack(stream, 'audio')).toHaveLength(packets.filter(({ track, dts }) => track === AUDIO && dts / 48 >= 9999.5).length);
     expect(attempt.destination.sentBytes).toBeGreaterThan(stream.packets.reduce((sum, { data }) => sum + data.length, 0));
+  });
+
+  test('brings AMF events as script data, of which a receiver makes what its rules say', async () => {
+    const { gate, url } = await provider();
+    const hLSID3v2 = { eventType: 'audio', frameType: 'TXXX', info: 'text', data: '${TriggerValue}!' };
+    gate.settings = { eventGenerator: { event: [{ trigger: 'AMFDataMessage.onTextData.text', hLSID3v2 }] } };
+    const data = dataTrack(2);
+    const attempt = new Attempt({ url }, [VIDEO, AUDIO, data]);
+    await attempt.opened.promise;
+    const event = (seconds: number, format: EventFormat, bytes: Uint8Array): Packet => ({
+      ...{ track: data, pts: seconds * 90_000, dts: seconds * 90_000, duration: 0, keyframe: true, data: bytes },
+      event: { format, target: 'all' },
+    });
+    const amf = (text: string) => serializeAmf0(['onTextData', AmfObject.of({ text })]);
+    // Before the first frame there is no time to tell.
+    attempt.send([event(10, 'amf', amf('early')), ...media(1), event(11, 'amf', amf('hello')), event(11, 'id3v2', amf('tag'))]);
+    attempt.send([event(11, 'amf', serializeAmf0(['onElse', null])), event(11.5, 'amf', amf('last'))]);
+    const stream = await gate.stream();
+    await stream.until(({ events }) => events.length === 2);
+    expect(stream.events.map(({ format, target, at }) => [format, target, at])).toEqual([
+      ['id3v2', 'audio', 1],
+      ['id3v2', 'audio', 1.5],
+    ]);
+    expect(Buffer.from(stream.events[0]?.data ?? []).toString('latin1')).toContain('text\0hello!\0');
   });
 
   test('tells new parameters before the packets that need them', async () => {

@@ -5,6 +5,7 @@ import { serializeVideoTagHeader } from '../../containers/flv/video-tag.ts';
 import { AudioCodec, VideoCodec } from '../../media/codec.ts';
 import type { Packet } from '../../media/packet.ts';
 import { toMilliseconds } from '../../media/timebase.ts';
+import { EventFormat } from '../../media/timed-event.ts';
 import type { AudioTrack, Track, VideoTrack } from '../../media/track.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { TokenBucket } from '../../util/token-bucket.ts';
@@ -72,7 +73,10 @@ export class RtmpDestination implements Destination {
 
   write(packet: Packet): boolean {
     const { track } = packet;
-    if (track.type === 'data') return this.#link.writable;
+    if (track.type === 'data') {
+      this.#writeEvent(packet);
+      return this.#link.writable;
+    }
     const time = toMilliseconds(packet.dts, track.timebase);
     this.#base ??= time;
     const timestamp = Math.round(time - this.#base);
@@ -138,6 +142,13 @@ export class RtmpDestination implements Destination {
         ? serializeVideoTagHeader({ kind: 'config', codec: track.codec, keyframe: true, compositionTime: 0 })
         : serializeAudioTagHeader({ kind: 'config', codec: track.codec });
     this.#send(track.type, timestamp, [header, track.config]);
+  }
+
+  /** Script data is all that RTMP has a form for; nothing goes before the media. */
+  #writeEvent({ event, data, dts, track }: Packet): void {
+    if (event?.format !== EventFormat.AMF || this.#base === null) return;
+    const timestamp = Math.round(toMilliseconds(dts, track.timebase) - this.#base);
+    if (timestamp >= 0) this.#client.data(timestamp, data);
   }
 
   #send(kind: 'audio' | 'video', timestamp: number, tag: readonly Uint8Array[]): void {

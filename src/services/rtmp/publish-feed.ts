@@ -91,6 +91,11 @@ export class PublishFeed implements FeedCounters {
     return this.#unready + this.#starter.undecodable;
   }
 
+  /** A time of the wire past its wraps, ms. */
+  timeOf(wireTimestamp: number): number {
+    return this.#time.near(wireTimestamp);
+  }
+
   /** A description of the stream. One that comes while the stream runs does not change it. */
   describe(metadata: FlvMetadata): void {
     this.#tracks.describe(metadata);
@@ -260,5 +265,10 @@ export class TimestampUnwrapper {
   unwrap(timestamp: number): number {
     this.#last = this.#last === null ? timestamp : this.#last + ((timestamp - this.#last) | 0);
     return this.#last;
+  }
+
+  /** The same for the time of something else, which changes nothing. */
+  near(timestamp: number): number {
+    return this.#last === null ? timestamp : this.#last + ((timestamp - this.#last) | 0);
   }
 }

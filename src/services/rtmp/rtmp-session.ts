@@ -9,6 +9,7 @@ import {
   whenJudged,
 } from '../../access/access-check.ts';
 import { readNewUrl } from '../../access/new-url.ts';
+import type { RtmpProviderConfig } from '../../config/schema/providers.ts';
 import { parseMetadata } from '../../containers/flv/metadata.ts';
 import { type CloseReason, type IngestGate, IngestRefused, type IngestStream, type SourceTrack } from '../../core/ingest.ts';
 import { ProviderKind, SourceType } from '../../core/kinds.ts';
@@ -17,11 +18,12 @@ import { ProtocolError } from '../../util/protocol-error.ts';
 import type { ClientEnd } from '../../wire/proxy/proxy-header.ts';
 import { readAggregate } from '../../wire/rtmp/aggregate.ts';
 import { AmfObject, type AmfValue } from '../../wire/rtmp/amf.ts';
-import { parseCommand, parseDataEvent, type RtmpCommand } from '../../wire/rtmp/command.ts';
+import { parseCommand, parseDataEvent, type RtmpCommand, type RtmpDataEvent } from '../../wire/rtmp/command.ts';
 import { ACKNOWLEDGEMENT_WINDOW } from '../../wire/rtmp/connection-control.ts';
 import { controlMessage, peerBandwidthMessage, userControlMessage } from '../../wire/rtmp/control.ts';
 import { MessageType, PeerBandwidthLimit, type RtmpMessage, UserControlEvent } from '../../wire/rtmp/message.ts';
 import { parseStreamKey, type RtmpUrl } from '../../wire/rtmp/rtmp-url.ts';
+import { eventsOf } from './event-generator.ts';
 import { type FeedCounters, PublishFeed } from './publish-feed.ts';
 import { connectUrl, type LocalEnd, type PublishTarget, publishTarget, redirected } from './publish-target.ts';
 import {
@@ -426,13 +428,29 @@ export class RtmpSession {
       const metadata = event.name === '@setDataFrame' && event.args[0] === 'onMetaData' ? event.args[1] : event.args[0];
       const isMetadata = event.name === 'onMetaData' || event.name === '@setDataFrame';
       if (isMetadata && metadata instanceof AmfObject) this.feed?.describe(parseMetadata(metadata.fields));
-      else this.ignored += 1;
+      if (!this.#generate(event, message.timestamp) && !isMetadata) this.ignored += 1;
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
       this.malformedData += 1;
       this.#link.onMalformed(`${error.code}: ${error.message}`);
     }
   }
+
+  /** Makes the events that the application wants of a data message; true when it made some. */
+  #generate(message: RtmpDataEvent, wireTimestamp: number): boolean {
+    const publication = this.#publication;
+    if (publication === null) return false;
+    const rules = rulesOf(publication.ingest);
+    if (rules.length === 0) return false;
+    const events = eventsOf(rules, message, publication.feed.timeOf(wireTimestamp) / 1000);
+    for (const event of events) publication.ingest.pushEvent(event);
+    return events.length > 0;
+  }
+}
+
+/** The rules of the application; none where it has no such setting. */
+function rulesOf({ settings }: IngestStream): Parameters<typeof eventsOf>[0] {
+  return (settings as Partial<RtmpProviderConfig> | undefined)?.eventGenerator?.event ?? [];
 }
 
 /** `deleteStream` carries a stream number, `FCUnpublish` a stream key, `closeStream` nothing. */

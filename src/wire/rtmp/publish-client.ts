@@ -101,6 +101,12 @@ export class PublishClient {
     this.#send(dataMessage({ name: '@setDataFrame', args: ['onMetaData', description] }, at));
   }
 
+  /** Sends a data message of AMF0 values that are serialized already. `timestamp` in ms. */
+  data(timestamp: number, payload: Uint8Array): void {
+    const at = { streamId: this.#streamId, chunkStreamId: DATA_CHUNK_STREAM, timestamp };
+    this.#send({ ...at, typeId: MessageType.DATA_AMF0, payload: Buffer.from(payload) });
+  }
+
   /** Appends the pieces of a tag to `out` without copying them; returns their bytes. `timestamp` in ms. */
   media(kind: 'audio' | 'video', timestamp: number, tag: readonly Uint8Array[], out: Uint8Array[]): number {
     const head =

@@ -1,0 +1,51 @@
+import type { SourceEvent } from '../../core/ingest.ts';
+import type { Clock } from '../../util/clock.ts';
+import { guarded } from '../../util/guarded.ts';
+import type { Logger } from '../../util/logger.ts';
+import { compileWildcard } from '../../util/wildcard.ts';
+import type { EventRule } from './event-rules.ts';
+
+/** What a generator sees of an application. */
+export interface GeneratingApplication {
+  readonly closed: boolean;
+  readonly streams: readonly { readonly name: string; inject(event: SourceEvent, urgent: boolean): boolean }[];
+}
+
+/** Puts the events of its rules onto the streams of an application, until that has ended or it is closed. */
+export class EventGenerator {
+  readonly #timers: NodeJS.Timeout[];
+
+  constructor(
+    rules: readonly EventRule[],
+    application: GeneratingApplication,
+    { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
+  ) {
+    this.#timers = rules.map((rule) => {
+      const isWanted = compileWildcard(rule.streamName);
+      const turn = guarded(logger, 'an event generator', () => {
+        if (application.closed) this.close();
+        else this.#send(rule, application, isWanted, clock.now());
+      });
+      return setInterval(turn, rule.interval);
+    });
+  }
+
+  /** It sends nothing any more. */
+  get ended(): boolean {
+    return this.#timers.length === 0;
+  }
+
+  /** Idempotent. */
+  close(): void {
+    for (const timer of this.#timers.splice(0)) clearInterval(timer);
+  }
+
+  /** One that a stream does not take is counted there. */
+  #send(rule: EventRule, application: GeneratingApplication, isWanted: (name: string) => boolean, now: number): void {
+    const { format, target, keyframeOnly, urgent } = rule;
+    const streams = application.streams.filter(({ name }) => isWanted(name));
+    if (streams.length === 0) return;
+    const event: SourceEvent = { format, target, keyframeOnly, data: rule.make(now), at: null };
+    for (const stream of streams) stream.inject(event, urgent);
+  }
+}

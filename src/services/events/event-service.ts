@@ -1,0 +1,46 @@
+/**
+ * Events that the server makes itself: those of `EventGenerator` of an application, by a file of rules (SEI and AMF).
+ *
+ * `event-rules.ts` reads the file when an application starts; an `EventGenerator` sends until it ends. What becomes of events is the core's.
+ *
+ * Threads: the main one; a timer for each rule.
+ * Limits: 64 rules a file, one event each 20 ms and rule, and what a stream takes (`core/event-desk.ts`).
+ */
+import { readFile } from 'node:fs/promises';
+import type { Application } from '../../core/application.ts';
+import { messageOf } from '../../util/message-of.ts';
+import type { Service, ServiceContext } from '../service.ts';
+import { EventGenerator } from './event-generator.ts';
+import { parseEventRules } from './event-rules.ts';
+
+/** Generators for all applications that ask for one. */
+export function startEvents({ clock, logger: parent }: Pick<ServiceContext, 'clock' | 'logger'>): Service {
+  const logger = parent.child({ service: 'events' });
+  const generators = new Set<EventGenerator>();
+  let isOver = false;
+  const start = async (application: Application, file: string): Promise<void> => {
+    const { vhost, name: app } = application;
+    try {
+      const rules = parseEventRules(await readFile(file, 'utf8'), file);
+      if (isOver || application.closed) return;
+      for (const generator of generators) if (generator.ended) generators.delete(generator);
+      generators.add(new EventGenerator(rules, application, { clock, logger: logger.child({ vhost, app }) }));
+      logger.info({ vhost, app, file, rules: rules.length }, `events are made by ${rules.length} rules of ${file}`);
+    } catch (error) {
+      logger.error({ vhost, app, file }, `no events are made: ${messageOf(error)}`);
+    }
+  };
+  return {
+    applicationStarted: (application) => {
+      const { eventGenerator } = application.definition.config;
+      if (eventGenerator?.enable !== true) return;
+      if (eventGenerator.path !== undefined) void start(application, eventGenerator.path);
+      else logger.error({ vhost: application.vhost, app: application.name }, 'no events are made: EventGenerator/Path is missing');
+    },
+    close: async () => {
+      isOver = true;
+      for (const generator of generators) generator.close();
+      generators.clear();
+    },
+  };
+}
