@@ -20,6 +20,7 @@ const DEADLINE = { deadlineMs: 30_000 };
 let server: TestServer;
 let browser: PlayerBrowser;
 let egress = 0;
+let ingestPort = 0;
 let encoder: FfmpegPublisher;
 const cleanups: (() => unknown)[] = [];
 /** An SEI message each half second. */
@@ -30,15 +31,18 @@ let folder = '';
 beforeAll(async () => {
   const [ingest = 0, srt = 0] = await freePorts(2);
   egress = srt;
+  ingestPort = ingest;
   folder = mkdtempSync(path.join(tmpdir(), 'events-'));
   const rules = path.join(folder, 'rules.xml');
   writeFileSync(rules, RULES);
   server = await startServer({
+    hostNames: ['127.0.0.1'],
     segmentDuration: 3,
     segmentCount: 20,
     hlsSegmentDuration: 3,
     hlsSegmentCount: 20,
     srt: { ingest, egress },
+    push: '',
     application: `<EventGenerator><Enable>true</Enable><Path>${rules}</Path></EventGenerator>`,
   });
   browser = await openBrowser();
@@ -218,4 +222,66 @@ test('frames have the SEI that a generator makes, and decode', async () => {
   expect(times.length).toBeGreaterThan(2);
   for (const time of times) expect(Math.abs(Date.now() - time)).toBeLessThan(60_000);
   expect((await decode(url, 2)).errors).toBe('');
+});
+
+test('a splice that goes out over SRT comes in again and is a date range there, at the same frame', async () => {
+  await live('sent');
+  const url = `srt://127.0.0.1:${ingestPort}?streamid=${encodeURIComponent('default/app/again')}`;
+  const push = { id: 'p', stream: { name: 'sent' }, protocol: 'srt', url };
+  await server.api.create(`${apiPath.app('default', 'app')}:startPush`, push);
+  const lists = async (name: string) => (await mediaPlaylists(server.http(name, 'llhls.m3u8'))).map(marked);
+  await until('the stream that was pushed', async () => (await lists('again').catch(() => [])).length === 2, DEADLINE);
+  await send('sent', { eventFormat: 'scte35', events: [{ id: 99, type: 'out', duration: 2000 }] });
+  const found = await until(
+    'both ends of the break',
+    async () => {
+      const all = await lists('again');
+      return all.every((lines) => lines.some(({ line }) => line.includes('SCTE35-IN'))) ? all : null;
+    },
+    DEADLINE,
+  );
+  const [video = [], audio = []] = found;
+  expect(audio.map(({ line }) => line)).toEqual(video.map(({ line }) => line));
+  // The explicit end and the one by itself are one.
+  expect(video.map(({ line }) => /SCTE35-(OUT|IN)/.exec(line)?.[0])).toEqual(['SCTE35-OUT', 'SCTE35-IN']);
+  const [first, second] = video.map(({ date }) => Date.parse(date));
+  expect(Math.abs((second ?? 0) - (first ?? 0) - 2000)).toBeLessThan(100);
+});
+
+test('encodes have a keyframe where a break begins and ends, whatever their own interval', async () => {
+  const video = (name: string, height: number) => ({
+    ...{ name, codec: 'h264', bitrate: 200_000, width: (height * 16) / 9, height, framerate: 30 },
+    ...{ keyFrameInterval: 5000, keyFrameIntervalType: 'time', preset: 'faster' },
+  });
+  const encodes = { videos: [video('high', 180), video('low', 90)], audios: [{ name: 'a', bypass: true }] };
+  const renditions = ['high', 'low'].map((name) => ({ name, video: name, audio: 'a' }));
+  const profile = {
+    name: 'p',
+    outputStreamName: '${OriginStreamName}',
+    encodes,
+    playlists: [{ name: 'abr', fileName: 'abr', renditions }],
+  };
+  const publishers = { llhls: { chunkDuration: 0.5, segmentDuration: 5, segmentCount: 20 } };
+  const application = { name: 'enc', type: 'live', providers: { rtmp: {} }, publishers, outputProfiles: { outputProfile: [profile] } };
+  await server.api.create('/v1/vhosts', [{ name: 'second', host: { names: ['localhost'] } }]);
+  await server.api.create(`${apiPath.vhost('second')}/apps`, [application]);
+  encoder = publish({ url: server.rtmp('ladder', 'enc', 'localhost'), width: 320, height: 180, videoKbps: 300 });
+  cleanups.push(() => encoder.stop());
+  const lists = async () => (await mediaPlaylists(server.http('ladder', 'abr.m3u8', 'enc', 'localhost')).catch(() => [])).map(marked);
+  await until('the ladder', async () => (await lists()).length === 3, { deadlineMs: 60_000 });
+  const event = { eventFormat: 'cue', events: [{ cueType: 'out', duration: 2000 }] };
+  await server.api.create(`${apiPath.stream('ladder', 'enc', 'second')}:sendEvent`, event);
+  const ended = await until(
+    'the end of the break',
+    async () => {
+      const all = await lists();
+      return all.every((lines) => lines.some(({ line }) => line === '#EXT-X-CUE-IN')) ? all : null;
+    },
+    { deadlineMs: 60_000 },
+  );
+  const dates = ended.map((lines) => lines.filter(({ line }) => !line.includes('CONT')).map(({ date }) => Date.parse(date)));
+  const [[out = 0, back = 0] = []] = dates;
+  // Their own keyframes are five seconds apart.
+  expect(Math.abs(back - out - 2000)).toBeLessThan(100);
+  for (const [from = 0, to = 0] of dates) expect([Math.abs(from - out) < 60, Math.abs(to - back) < 60]).toEqual([true, true]);
 });
