@@ -107,9 +107,17 @@ it('lets a cue replace the one before it, and forgets what a source began that i
   carry(cue('cont'));
   reach(19);
   expect(packets).toHaveLength(3);
+  reach(21);
+  expect(packets.slice(3).map(({ data }) => parseCue(data).type)).toEqual(['in']);
+  carry(cue('out', 1000));
   desk.forget();
-  reach(60);
-  expect(packets).toHaveLength(3);
+  reach(90);
+  expect(packets).toHaveLength(5);
+});
+
+it('leaves the end of a break to whoever sent it and says so', () => {
+  carry({ ...cue('out', 5000), settled: true });
+  expect(desk.waits).toBe(false);
 });
 
 it('remembers no more than 16 breaks', () => {

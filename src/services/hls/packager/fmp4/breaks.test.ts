@@ -55,6 +55,17 @@ describe('breaks in LL-HLS', () => {
     expect(simulation.problems).toEqual([]);
   });
 
+  it('cut audio there that comes a second before its frames', () => {
+    const simulation = new LlhlsSimulation([video, audio], { segmentDuration: 6 });
+    const frames = videoPackets(video, constantFrames({ rate: 30, gop: 60, seconds: 30 }));
+    const arrival = ({ dts, track }: Packet): number => dts / (track.timebase.den / 1000) - (track === audio ? 1000 : 0);
+    const packets = [...frames, ...audioPackets(audio, 30), cue(3000, 4000, 'out')];
+    simulation.run(packets.toSorted((a, b) => arrival(a) - arrival(b)));
+    const expected = [['#EXT-X-CUE-OUT', 4]];
+    expect(breaksOf(simulation).map((lines) => lines.slice(0, 1))).toEqual([expected, expected]);
+    expect(simulation.problems).toEqual([]);
+  });
+
   it('take the keyframe that comes a little early for the one that is meant', () => {
     expect(breaksOf(run([cue(7000, 8015, 'out', 4000)]))[0]?.[0]).toEqual(['#EXT-X-CUE-OUT:DURATION=4.000', 8]);
   });
