@@ -118,6 +118,7 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
   'packet-silence': {},
   'file-paths': {},
   'file-containers': {},
+  'overlay-images': {},
   'pull-deletion': {},
   'origin-schemes': {},
   'ovt-sessions': {},
