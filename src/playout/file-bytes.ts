@@ -1,6 +1,7 @@
 /** Reads parts of a file. */
 import { constants } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import { type FileHandle, open, readlink } from 'node:fs/promises';
+import type { AllowedFolders } from '../util/allowed-folders.ts';
 
 /** Bytes anywhere in a file. */
 export interface FileBytes {
@@ -20,13 +21,17 @@ export class OpenFile implements FileBytes {
     this.size = size;
   }
 
-  /** Rejects when the file cannot be opened, or is no regular file. */
-  static async open(path: string): Promise<OpenFile> {
+  /**
+   * Rejects when the file cannot be opened, or is no regular file. With `folders` also when it lies elsewhere: what a path leads to may have
+   * changed since it was looked at.
+   */
+  static async open(path: string, folders?: AllowedFolders): Promise<OpenFile> {
     // A pipe would wait here for its writer for ever.
     const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
       const status = await handle.stat();
       if (!status.isFile()) throw new Error(`${path} is not a file`);
+      await folders?.checkLinks(await placeOf(handle, path));
       return new OpenFile(handle, status.size);
     } catch (error) {
       await handle.close();
@@ -58,5 +63,14 @@ export class OpenFile implements FileBytes {
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#handle.close().catch(() => undefined);
+  }
+}
+
+/** Where an open file lies; `path` on systems that do not tell. */
+async function placeOf({ fd }: FileHandle, path: string): Promise<string> {
+  try {
+    return await readlink(`/proc/self/fd/${fd}`);
+  } catch {
+    return path;
   }
 }

@@ -20,6 +20,18 @@ export interface MediaFile {
   next(): Promise<FileEvent | null>;
   /** The next event is the first one again. */
   rewind(): void;
+  /**
+   * Where position 0 is, seconds in the time of the packets: the first frame of video, or of audio where there is none. Asked before anything
+   * else is read, or after `rewind`.
+   */
+  start(): Promise<number>;
+  /**
+   * Tracks come next, then packets from the last keyframe on that is shown at `position` or before it, seconds behind `start`; some of the
+   * other tracks may be earlier.
+   */
+  seek(position: number): Promise<void>;
+  /** Seconds from `start` to the end of what is shown, by `endOfMedia`; null when only reading it all would tell. Rejects as `next`. */
+  length(): Promise<number | null>;
 }
 
 const TS_SYNC = 0x47;

@@ -2,12 +2,13 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { readMovieFragment } from '../containers/isobmff/fragment-reader.ts';
 import { type FileMovie, type FileTrack, readMovie } from '../containers/isobmff/movie-reader.ts';
-import { type FileSample, SampleCursor } from '../containers/isobmff/sample-cursor.ts';
+import { durationOfSamples, type FileSample, SampleCursor, sampleAt, syncSampleBefore } from '../containers/isobmff/sample-cursor.ts';
 import type { SourceTrack } from '../core/ingest.ts';
 import { AudioCodec, BitstreamFormat, VideoCodec } from '../media/codec.ts';
 import type { Logger } from '../util/logger.ts';
 import { ProtocolError } from '../util/protocol-error.ts';
 import type { FileBytes } from './file-bytes.ts';
+import { endOfMedia } from './media-end.ts';
 import type { FileEvent, MediaFile } from './media-file.ts';
 
 /** More would not be a film but an attack: a moov has some bytes per sample, a moof lasts for seconds. */
@@ -24,6 +25,8 @@ const MAX_WAITING = 100_000;
 const MAX_SKIPPED = 1_000_000;
 /** The server gets its turn after so many of them. */
 const SKIPPED_AT_ONCE = 1000;
+/** Positions are told in whole milliseconds, keyframes in ticks: one that is this much later, seconds, is meant. */
+const ROUNDING_S = 0.001;
 const BOX_HEADER = 8;
 const LARGE_BOX_HEADER = 16;
 
@@ -65,6 +68,40 @@ class TrackReader {
     this.#queue.push(sample);
   }
 
+  get isVideo(): boolean {
+    return this.track.description.type === 'video';
+  }
+
+  /** The next sample is the last keyframe that is shown at second `target` or before; the second at which it is. */
+  seekKeyframe(target: number): number {
+    const { tables } = this.track;
+    const ticks = target * this.track.timescale - this.track.shift;
+    for (let sample = sampleAt(tables, ticks); ; ) {
+      const key = syncSampleBefore(tables, sample);
+      this.seekSample(key);
+      const found = this.peek();
+      if (found === null) return target;
+      const shown = found.dts + found.compositionOffset;
+      if (key === 0 || shown <= ticks) return this.seconds(shown);
+      sample = key - 1;
+    }
+  }
+
+  /** The next sample is the one that is decoded at second `target`, or the last before. */
+  seekTime(target: number): void {
+    this.seekSample(sampleAt(this.track.tables, target * this.track.timescale - this.track.shift));
+  }
+
+  seekSample(sample: number): void {
+    this.#cursor.seek(sample);
+    this.#ahead = null;
+  }
+
+  /** What encoders of audio put before the beginning is not part of the presentation. */
+  isPriming({ dts, duration }: FileSample): boolean {
+    return this.track.description.type === 'audio' && dts + this.track.shift + duration <= 0;
+  }
+
   /** Seconds of the presentation at which `dts` lies. */
   seconds(dts: number): number {
     return (dts + this.track.shift) / this.track.timescale;
@@ -93,6 +130,7 @@ export class MovieFile implements MediaFile {
   #readers: readonly TrackReader[] = [];
   #at = 0;
   #told = false;
+  #startsAt: number | null = null;
 
   private constructor(bytes: FileBytes, movie: FileMovie, tracks: readonly FileTrack[], start: number) {
     this.#bytes = bytes;
@@ -139,12 +177,102 @@ export class MovieFile implements MediaFile {
       reader.take();
       const { track, id } = reader;
       const dts = sample.dts + track.shift;
-      // What encoders of audio put before the beginning is not part of the presentation.
-      const isPriming = track.description.type === 'audio' && dts + sample.duration <= 0;
-      if (isPriming || sample.size === 0) continue;
+      if (reader.isPriming(sample) || sample.size === 0) continue;
       const data = await this.#read(sample);
       const packet = { trackId: id, pts: dts + sample.compositionOffset, dts, keyframe: sample.keyframe, data };
       return { type: 'packet', packet, timebase: { num: 1, den: track.timescale }, duration: sample.duration };
+    }
+  }
+
+  async start(): Promise<number> {
+    this.#startsAt ??= await this.#findStart();
+    return this.#startsAt;
+  }
+
+  async seek(position: number): Promise<void> {
+    this.rewind();
+    const target = (await this.start()) + position + ROUNDING_S;
+    this.rewind();
+    if (this.#movie.fragmented) await this.#seekFragments(target);
+    else this.#seekTables(target);
+  }
+
+  async length(): Promise<number | null> {
+    this.rewind();
+    const start = await this.start();
+    const ends = this.#movie.fragmented ? await this.#endsOfFragments() : this.#endsOfTables(start);
+    this.rewind();
+    const end = endOfMedia(ends.video, ends.audio);
+    return Number.isFinite(end) ? Math.max(0, end - start) : null;
+  }
+
+  /** The track that decides where a file begins and can be joined. */
+  get #leader(): TrackReader | undefined {
+    return this.#readers.find(({ isVideo }) => isVideo) ?? this.#readers[0];
+  }
+
+  async #findStart(): Promise<number> {
+    await this.#earliest();
+    const leader = this.#leader;
+    for (let skipped = 0; leader !== undefined; skipped += 1) {
+      const sample = leader.peek();
+      if (sample === null || skipped > MAX_SKIPPED) break;
+      if (!leader.isPriming(sample)) return leader.seconds(sample.dts + sample.compositionOffset);
+      leader.take();
+      if (skipped % SKIPPED_AT_ONCE === SKIPPED_AT_ONCE - 1) await nextTurn();
+      await this.#earliest();
+    }
+    return 0;
+  }
+
+  #seekTables(target: number): void {
+    const leader = this.#leader;
+    if (leader === undefined) return;
+    const from = leader.isVideo ? leader.seekKeyframe(target) : target;
+    for (const reader of this.#readers) if (reader !== leader || !leader.isVideo) reader.seekTime(from);
+  }
+
+  /** Fragments have no tables: they are read up to the place, once to find the keyframe and once to get there. */
+  async #seekFragments(target: number): Promise<void> {
+    let from = Number.NEGATIVE_INFINITY;
+    await this.#walk((reader, sample) => {
+      if (reader.seconds(sample.dts) > target) return false;
+      const isJoint = sample.keyframe && reader.seconds(sample.dts + sample.compositionOffset) <= target;
+      if (reader === this.#leader && isJoint) from = reader.seconds(sample.dts);
+      return true;
+    });
+    this.rewind();
+    await this.#walk((reader, sample) => reader.seconds(sample.dts) < from);
+  }
+
+  #endsOfTables(start: number): { video: number; audio: number } {
+    const ends = { video: Number.NEGATIVE_INFINITY, audio: Number.NEGATIVE_INFINITY };
+    for (const { track, isVideo } of this.#readers) {
+      const ticks = durationOfSamples(track.tables);
+      if (isVideo) ends.video = Math.max(ends.video, start + ticks / track.timescale);
+      else ends.audio = Math.max(ends.audio, (ticks + track.shift) / track.timescale);
+    }
+    return ends;
+  }
+
+  async #endsOfFragments(): Promise<{ video: number; audio: number }> {
+    const ends = { video: Number.NEGATIVE_INFINITY, audio: Number.NEGATIVE_INFINITY };
+    await this.#walk((reader, { dts, compositionOffset, duration }) => {
+      const kind = reader.isVideo ? 'video' : 'audio';
+      ends[kind] = Math.max(ends[kind], reader.seconds(dts + compositionOffset + duration));
+      return true;
+    });
+    return ends;
+  }
+
+  /** Passes samples in their order as long as `passes` says so; the server gets its turns. */
+  async #walk(passes: (reader: TrackReader, sample: FileSample) => boolean): Promise<void> {
+    for (let walked = 1; ; walked += 1) {
+      if (walked % SKIPPED_AT_ONCE === 0) await nextTurn();
+      const reader = await this.#earliest();
+      const sample = reader?.peek();
+      if (reader === null || sample === null || sample === undefined || !passes(reader, sample)) return;
+      reader.take();
     }
   }
 

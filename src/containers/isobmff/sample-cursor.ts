@@ -78,6 +78,47 @@ function table(box: Box, width: number): Table {
   return { view: bodyView(box, 8 + count * width), count, start: 8 };
 }
 
+/** Ticks of all samples together. */
+export function durationOfSamples({ durations: { view, count, start }, sampleCount }: SampleTables): number {
+  let ticks = 0;
+  let left = sampleCount;
+  for (let entry = 0; entry < count && left > 0; entry += 1) {
+    const at = start + entry * 8;
+    const samples = Math.min(left, view.getUint32(at));
+    ticks += samples * view.getUint32(at + 4);
+    left -= samples;
+  }
+  return ticks;
+}
+
+/** The sample that is decoded at `dts` (ticks), counted from 0; the last one before where there is none. */
+export function sampleAt({ durations: { view, count, start }, sampleCount }: SampleTables, dts: number): number {
+  let sample = 0;
+  let at = 0;
+  for (let entry = 0; entry < count; entry += 1) {
+    const samples = view.getUint32(start + entry * 8);
+    const delta = view.getUint32(start + entry * 8 + 4);
+    if (delta > 0 && at + samples * delta > dts) return Math.max(0, Math.min(sampleCount - 1, sample + Math.floor((dts - at) / delta)));
+    sample += samples;
+    at += samples * delta;
+  }
+  return Math.max(0, sampleCount - 1);
+}
+
+/** The last sync sample at or before `sample`, both counted from 0; 0 where there is none. */
+export function syncSampleBefore({ syncSamples }: SampleTables, sample: number): number {
+  if (syncSamples === null) return sample;
+  const { view, count, start } = syncSamples;
+  let low = 0;
+  let high = count;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (view.getUint32(start + middle * 4) <= sample + 1) low = middle + 1;
+    else high = middle;
+  }
+  return low === 0 ? 0 : view.getUint32(start + (low - 1) * 4) - 1;
+}
+
 /** The samples of a track, one after the other. */
 export class SampleCursor {
   readonly #tables: SampleTables;
@@ -94,6 +135,66 @@ export class SampleCursor {
 
   constructor(tables: SampleTables) {
     this.#tables = tables;
+  }
+
+  /** The next one is `sample`, counted from 0. Throws `ProtocolError` when the tables contradict each other. */
+  seek(sample: number): void {
+    const { sampleCount, durations, compositions } = this.#tables;
+    this.#sample = Math.min(sample, sampleCount);
+    this.#dts = 0;
+    this.#duration = { entry: -1, left: 0 };
+    this.#composition = { entry: -1, left: 0 };
+    this.#sync = 0;
+    this.#leftInChunk = 0;
+    if (this.#sample >= sampleCount) return;
+    this.#dts = this.#skip(durations, this.#duration, 'stts');
+    if (compositions !== null) this.#skip(compositions, this.#composition, 'ctts');
+    this.#seekChunk();
+  }
+
+  /** Enters the entry that holds for the next sample; the sum of what lies before, each sample times the value of its entry. */
+  #skip({ view, count, start }: Table, run: { entry: number; left: number }, type: string): number {
+    let sum = 0;
+    let left = this.#sample;
+    for (let entry = 0; entry < count; entry += 1) {
+      const at = start + entry * 8;
+      const samples = view.getUint32(at);
+      if (left < samples) {
+        run.entry = entry;
+        run.left = samples - left;
+        return sum + left * view.getUint32(at + 4);
+      }
+      left -= samples;
+      sum += samples * view.getUint32(at + 4);
+    }
+    throw new ProtocolError('ISOBMFF_TABLE', `${type} ends before sample ${this.#sample}`);
+  }
+
+  #seekChunk(): void {
+    const { chunks, sampleSize } = this.#tables;
+    let before = 0;
+    for (let run = 0; run < chunks.count; run += 1) {
+      const at = chunks.start + run * 12;
+      const first = chunks.view.getUint32(at) - 1;
+      const perChunk = chunks.view.getUint32(at + 4);
+      const last = run + 1 < chunks.count ? chunks.view.getUint32(at + 12) - 1 : Number.POSITIVE_INFINITY;
+      const inRun = perChunk === 0 ? 0 : Math.max(0, last - first) * perChunk;
+      if (before + inRun <= this.#sample) {
+        before += inRun;
+        continue;
+      }
+      const whole = Math.floor((this.#sample - before) / perChunk);
+      this.#run = run;
+      this.#chunk = first + whole;
+      this.#nextChunk();
+      const wanted = this.#sample;
+      const inChunk = wanted - before - whole * perChunk;
+      this.#leftInChunk -= inChunk;
+      if (sampleSize > 0) this.#offset += inChunk * sampleSize;
+      else for (this.#sample = wanted - inChunk; this.#sample < wanted; this.#sample += 1) this.#offset += this.#size();
+      return;
+    }
+    throw new ProtocolError('ISOBMFF_TABLE', `no chunk for sample ${this.#sample}`);
   }
 
   /** The next sample, or null behind the last one. Throws `ProtocolError` when the tables contradict each other. */

@@ -49,7 +49,7 @@ class Sink {
 }
 
 /** `count` frames, 33 ms apart, and audio of 20 ms; times start at 5 s. */
-class FakeFile implements MediaFile {
+class FakeFile implements Pick<MediaFile, 'next' | 'rewind'> {
   rounds = 0;
   readonly #events: FileEvent[];
   #next = 0;
@@ -82,7 +82,7 @@ afterEach(() => {
   for (const session of sessions.splice(0)) session.close();
 });
 
-async function start(file: MediaFile) {
+async function start(file: FakeFile) {
   const sink = new Sink();
   let closes = 0;
   const session = await FileSession.start(file, { sink, clock: systemClock, close: () => (closes += 1) });

@@ -15,6 +15,8 @@ const MAX_LEAD_MS = 5000;
 /** A file that is over sooner would be a busy loop, seconds. */
 const MIN_S = 0.1;
 
+/** What is read again and again from its beginning. */
+type RepeatedFile = Pick<MediaFile, 'next' | 'rewind'>;
 type FilePacket = Extract<FileEvent, { type: 'packet' }>;
 
 /** What one round through the file has shown of a track, seconds. */
@@ -27,7 +29,7 @@ interface Extent {
 
 /** The core closes it; it ends by itself, and tells the sink, when the file can be read no more. `close` may be called twice. */
 export class FileSession implements PullSession {
-  readonly #file: MediaFile;
+  readonly #file: RepeatedFile;
   readonly #sink: PullSink;
   readonly #clock: Clock;
   readonly #close: () => void;
@@ -41,7 +43,7 @@ export class FileSession implements PullSession {
   #origin: number | null = null;
   #paused: PromiseWithResolvers<void> | null = null;
 
-  private constructor(file: MediaFile, options: { sink: PullSink; clock: Clock; close: () => void }) {
+  private constructor(file: RepeatedFile, options: { sink: PullSink; clock: Clock; close: () => void }) {
     this.#file = file;
     this.#sink = options.sink;
     this.#clock = options.clock;
@@ -49,7 +51,7 @@ export class FileSession implements PullSession {
   }
 
   /** `close` gives the file back; it is called once. Rejects when there is nothing to play, and leaves the file to the caller then. */
-  static async start(file: MediaFile, options: { sink: PullSink; clock: Clock; close: () => void }): Promise<FileSession> {
+  static async start(file: RepeatedFile, options: { sink: PullSink; clock: Clock; close: () => void }): Promise<FileSession> {
     const first = await file.next();
     if (first === null) throw new Error('the file has nothing to play');
     const session = new FileSession(file, options);

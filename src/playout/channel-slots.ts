@@ -1,0 +1,126 @@
+/** The tracks of a channel: they stay the same whatever is on air. */
+import { routedConfig } from '../core/access-unit.ts';
+import type { SourceAudioTrack, SourceDataTrack, SourceTrack, SourceVideoTrack } from '../core/ingest.ts';
+import { BitstreamFormat, VideoCodec } from '../media/codec.ts';
+import { MPEG_90K } from '../media/timebase.ts';
+import { SILENT_TRACK } from './silence.ts';
+
+const VIDEO_ID = 0;
+const FIRST_AUDIO_ID = 100;
+const DATA_ID = 200;
+
+const EMPTY_TRACK: SourceDataTrack = { type: 'data', id: DATA_ID, timebase: MPEG_90K, bitrateConf: 0 };
+
+/** How one audio track of a channel is called. */
+export interface AudioLabel {
+  readonly publicName?: string;
+  readonly language?: string;
+  readonly characteristics?: string;
+}
+
+/** One track of the channel. */
+export class ChannelSlot {
+  readonly id: number;
+  readonly type: SourceTrack['type'];
+  readonly #label: AudioLabel;
+  /** What it carries was announced as this; null: nothing yet. */
+  track: SourceTrack | null = null;
+  /** Where what was sent of it ends, ms of the channel. */
+  end = Number.NEGATIVE_INFINITY;
+  /** Of the last packet, 1/90000 s. */
+  lastDts = Number.NEGATIVE_INFINITY;
+
+  constructor(id: number, type: SourceTrack['type'], label: AudioLabel) {
+    this.id = id;
+    this.type = type;
+    this.#label = label;
+  }
+
+  /** `source` as the channel announces it. Throws ProtocolError when its configuration cannot be read. */
+  announced(source: SourceTrack): SourceTrack {
+    const common = { id: this.id, timebase: MPEG_90K, ...this.#label };
+    switch (source.type) {
+      case 'video':
+        return { ...source, ...common, ...routed(source) };
+      case 'audio': {
+        const { language = source.language, characteristics = source.characteristics } = this.#label;
+        return {
+          ...source,
+          ...common,
+          ...(language !== undefined && { language }),
+          ...(characteristics !== undefined && { characteristics }),
+        };
+      }
+      case 'data':
+        return { ...source, ...common };
+    }
+  }
+}
+
+/** What the channel makes of the tracks of an item. */
+export interface Arrangement {
+  /** By the id of the source track; tracks that go nowhere are missing. */
+  readonly routes: ReadonlyMap<number, readonly ChannelSlot[]>;
+  /** What is announced while it lasts, by slot; slots that carry silence or nothing are missing. */
+  readonly tracks: ReadonlyMap<ChannelSlot, SourceTrack>;
+}
+
+/** Which tracks a channel has. */
+export class ChannelSlots {
+  readonly video: ChannelSlot | null;
+  readonly audio: readonly ChannelSlot[];
+  readonly data: ChannelSlot = new ChannelSlot(DATA_ID, 'data', { publicName: `Data_${DATA_ID}` });
+  readonly all: readonly ChannelSlot[];
+
+  constructor({ video, audio }: { readonly video: boolean; readonly audio: readonly AudioLabel[] }) {
+    this.video = video ? new ChannelSlot(VIDEO_ID, 'video', { publicName: `Video_${VIDEO_ID}` }) : null;
+    this.audio = audio.map((label, index) => {
+      const id = FIRST_AUDIO_ID + index;
+      return new ChannelSlot(id, 'audio', { publicName: `Audio_${id}`, ...label });
+    });
+    this.all = [...(this.video === null ? [] : [this.video]), ...this.audio, this.data];
+  }
+
+  /**
+   * The first video goes to the video of the channel, audio to audio in their order: what is more is left out, and where the item has less its
+   * first one is repeated. Throws for an item without what the channel must have, and ProtocolError for one that cannot be read.
+   */
+  arrange(sources: readonly SourceTrack[]): Arrangement {
+    const routes = new Map<number, ChannelSlot[]>();
+    const tracks = new Map<ChannelSlot, SourceTrack>();
+    const put = (slot: ChannelSlot, source: SourceVideoTrack | SourceAudioTrack | SourceDataTrack): void => {
+      routes.set(source.id, [...(routes.get(source.id) ?? []), slot]);
+      tracks.set(slot, slot.announced(source));
+    };
+    if (this.video !== null) {
+      const video = sources.find(({ type }) => type === 'video');
+      if (video === undefined) throw new Error('it has no video, and the channel must have some');
+      put(this.video, video);
+    }
+    const audio = sources.filter(({ type }) => type === 'audio');
+    if (this.video === null && this.audio.length > 0 && audio.length === 0)
+      throw new Error('it has no audio, and the channel has nothing else');
+    this.audio.forEach((slot, index) => {
+      const source = audio[index] ?? audio[0];
+      if (source !== undefined) put(slot, source);
+    });
+    const data = sources.find(({ type }) => type === 'data');
+    if (data !== undefined) put(this.data, data);
+    return { routes, tracks };
+  }
+
+  /** What the channel announces while an arrangement lasts: slots that it says nothing of stay as they were. */
+  announce({ tracks }: Arrangement): SourceTrack[] {
+    return this.all.map((slot) => {
+      slot.track = tracks.get(slot) ?? slot.track ?? slot.announced(slot.type === 'data' ? EMPTY_TRACK : SILENT_TRACK);
+      return slot.track;
+    });
+  }
+}
+
+/** Packets are in the layout of the router before they get here. */
+function routed(source: SourceVideoTrack): Partial<SourceVideoTrack> {
+  const { codec } = source;
+  if (codec !== VideoCodec.H264 && codec !== VideoCodec.H265) return {};
+  return { format: BitstreamFormat.LENGTH_PREFIXED, config: routedConfig(source) };
+}

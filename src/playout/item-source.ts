@@ -1,0 +1,23 @@
+/** What an item is read from, whatever its URL names. */
+import type { FileEvent } from './media-file.ts';
+
+/** The media of one item. Whoever opened it closes it. */
+export interface ItemSource {
+  /** It brings packets as they come, from now on: what is left waiting is lost. Else it is read as far ahead as one likes. */
+  readonly live: boolean;
+  /** Where position 0 is, seconds in the time of the packets. */
+  readonly start: number;
+  /** Tracks, then packets in the order of decoding; tracks again when they change. Null at the end. Rejects when it can be read no more. */
+  next(): Promise<FileEvent | null>;
+  /** What is waited for need not come any more. Idempotent. */
+  close(): void;
+}
+
+/** Opens items by their URLs. */
+export interface ItemSources {
+  /**
+   * The first packets are those from the last keyframe on that lies at `position` (ms) or before it. Rejects with an error for people; a
+   * source that comes after the signal is closed by whoever opened it.
+   */
+  open(url: string, options: { readonly position: number; readonly signal: AbortSignal }): Promise<ItemSource>;
+}

@@ -1,0 +1,42 @@
+/** Which file a `file://` URL of an item means: one below the media root, and nothing else. */
+import { join, resolve } from 'node:path';
+import { AllowedFolders, refuseStrange } from '../util/allowed-folders.ts';
+import { OpenFile } from './file-bytes.ts';
+
+const SCHEME = 'file://';
+
+/** A folder with the files that items may name. */
+export class MediaRoot {
+  readonly #root: string;
+  readonly #folders: AllowedFolders;
+
+  /** `folder` is absolute; what `allowed` refuses is refused as well. `setting` is what a refusal names. */
+  constructor(folder: string, allowed: AllowedFolders, setting = 'MediaRootDir') {
+    this.#root = resolve(folder);
+    this.#folders = new AllowedFolders([this.#root], setting, allowed);
+  }
+
+  /** The absolute path behind `url`: what follows `file://`, percent-decoded. Rejects with `PathRefused` when that leads out. */
+  async pathOf(url: string): Promise<string> {
+    if (!url.startsWith(SCHEME)) throw new Error(`${JSON.stringify(url)} is not a ${SCHEME} URL`);
+    const rest = decoded(url.slice(SCHEME.length));
+    refuseStrange(rest);
+    const path = join(this.#root, rest);
+    await this.#folders.checkLinks(path);
+    return path;
+  }
+
+  /** Opens it; whoever asked closes it. Rejects with `PathRefused` or the error of the file system. */
+  async open(url: string): Promise<OpenFile> {
+    return await OpenFile.open(await this.pathOf(url), this.#folders);
+  }
+}
+
+/** Names of files may hold a percent sign of their own. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

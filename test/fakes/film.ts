@@ -1,0 +1,185 @@
+/** Made-up films for a channel: whole files in memory, of any frame rate, reordering and audio. */
+import type { SourceTrack } from '../../src/core/ingest.ts';
+import { AudioCodec, BitstreamFormat, VideoCodec } from '../../src/media/codec.ts';
+import type { Timebase } from '../../src/media/timebase.ts';
+import type { ItemSource, ItemSources } from '../../src/playout/item-source.ts';
+import type { FileEvent } from '../../src/playout/media-file.ts';
+import { ASC, AVCC } from '../fixtures/bitstreams.ts';
+import { accessUnit, audioTrack, videoTrack } from './source.ts';
+
+export interface FilmOptions {
+  readonly seconds: number;
+  readonly fps?: number;
+  /** Frames of video between keyframes. */
+  readonly gop?: number;
+  /** B-frames between two others. */
+  readonly bframes?: number;
+  /** Hz; 0 for a film without sound. */
+  readonly sampleRate?: number;
+  readonly audioTracks?: number;
+  /** Without frames: sound alone. */
+  readonly silentFilm?: boolean;
+  readonly videoCodec?: VideoCodec;
+  readonly audioCodec?: AudioCodec;
+  /** Time of the first frame, seconds. */
+  readonly start?: number;
+  /** Sound begins so much later than the first frame, seconds. */
+  readonly audioDelay?: number;
+  /** Second after which reading fails. */
+  readonly brokenAt?: number;
+  /** Second after which reading never answers. */
+  readonly hangsAt?: number;
+}
+
+const FRAME_SAMPLES = 1024;
+const VIDEO_ID = 0;
+
+export class Film {
+  readonly options: FilmOptions;
+  readonly tracks: readonly SourceTrack[];
+  readonly #video: Timebase;
+  readonly #audio: Timebase;
+
+  constructor(options: FilmOptions) {
+    this.options = options;
+    const { fps = 25, sampleRate = 48_000, audioTracks = 1, videoCodec = VideoCodec.H264, audioCodec = AudioCodec.AAC } = options;
+    this.#video = { num: 1, den: fps * 1000 };
+    this.#audio = { num: 1, den: sampleRate };
+    const sound = {
+      timebase: this.#audio,
+      sampleRate,
+      codec: audioCodec,
+      config: audioCodec === AudioCodec.AAC ? ascOf(sampleRate) : null,
+    };
+    const format = audioCodec === AudioCodec.AAC ? BitstreamFormat.AAC_RAW : BitstreamFormat.RAW;
+    this.tracks = [
+      ...(options.silentFilm === true
+        ? []
+        : [videoTrack({ id: VIDEO_ID, timebase: this.#video, codec: videoCodec, config: AVCC.baseline180 })]),
+      ...Array.from({ length: sampleRate === 0 ? 0 : audioTracks }, (_, index) => audioTrack({ id: 1 + index, ...sound, format })),
+    ];
+  }
+
+  /** Ms of what is shown. */
+  get length(): number {
+    const { fps = 25, seconds } = this.options;
+    return (Math.round(seconds * fps) / fps) * 1000;
+  }
+
+  /** From the last keyframe at or before `position` seconds on. */
+  *events(position: number): Generator<FileEvent> {
+    const { fps = 25, gop = 50, seconds, bframes = 0, sampleRate = 48_000, start = 0, audioDelay = 0, silentFilm = false } = this.options;
+    yield { type: 'tracks', tracks: this.tracks };
+    const frames = silentFilm ? 0 : Math.round(seconds * fps);
+    const first = Math.floor((position * fps + 0.001) / gop) * gop;
+    const from = silentFilm ? position : first / fps;
+    const video = inDecodingOrder(first, frames, gop, bframes);
+    const sounds = this.tracks.filter(({ type }) => type === 'audio').map(({ id }) => id);
+    const samples = sounds.length === 0 ? 0 : Math.floor((seconds * sampleRate) / FRAME_SAMPLES);
+    let sample = Math.floor((from * sampleRate) / FRAME_SAMPLES) || 0;
+    let index = 0;
+    for (;;) {
+      const frame = video[index];
+      const videoAt = frame === undefined ? Number.POSITIVE_INFINITY : (first + index - (bframes === 0 ? 0 : 1)) / fps;
+      const audioAt = sample < samples ? (sample * FRAME_SAMPLES) / sampleRate + audioDelay : Number.POSITIVE_INFINITY;
+      if (frame !== undefined && videoAt <= audioAt) {
+        const ticks = (at: number): number => Math.round(start * fps * 1000) + at * 1000;
+        const packet = {
+          trackId: VIDEO_ID,
+          pts: ticks(frame),
+          dts: ticks(first + index - (bframes === 0 ? 0 : 1)),
+          keyframe: frame % gop === 0,
+          data: stamped(frame, frame % gop === 0),
+        };
+        yield { type: 'packet', packet, timebase: this.#video, duration: 1000 };
+        index += 1;
+        continue;
+      }
+      if (!Number.isFinite(audioAt)) return;
+      const at = Math.round((start + audioDelay) * sampleRate) + sample * FRAME_SAMPLES;
+      for (const trackId of sounds) {
+        const data = new Uint8Array(12);
+        new DataView(data.buffer).setUint32(0, sample);
+        data[4] = trackId;
+        yield {
+          type: 'packet',
+          packet: { trackId, pts: at, dts: at, keyframe: true, data },
+          timebase: this.#audio,
+          duration: FRAME_SAMPLES,
+        };
+      }
+      sample += 1;
+    }
+  }
+}
+
+/** The number of the frame that a packet of a film carries. */
+export function frameNumber(data: Uint8Array): number {
+  return new DataView(data.buffer, data.byteOffset).getUint32(data.length >= 64 ? 16 : 0);
+}
+
+/** Films by the path behind `file://`. */
+export class FilmSources implements ItemSources {
+  readonly films: ReadonlyMap<string, Film>;
+  readonly opened: { readonly url: string; readonly position: number }[] = [];
+  closed = 0;
+
+  constructor(films: Readonly<Record<string, FilmOptions>>) {
+    this.films = new Map(Object.entries(films).map(([name, options]) => [`file://${name}`, new Film(options)]));
+  }
+
+  length(url: string): number {
+    return this.films.get(url)?.length ?? 0;
+  }
+
+  async open(url: string, { position }: { readonly position: number }): Promise<ItemSource> {
+    this.opened.push({ url, position });
+    const film = this.films.get(url);
+    if (film === undefined) throw new Error(`ENOENT: no such file, ${url}`);
+    const { start = 0, brokenAt = Number.POSITIVE_INFINITY, hangsAt = Number.POSITIVE_INFINITY } = film.options;
+    const events = film.events(position / 1000);
+    return {
+      live: false,
+      start,
+      next: async () => {
+        const { value } = events.next();
+        if (value === undefined) return null;
+        if (value.type === 'packet') {
+          const seconds = (value.packet.dts * value.timebase.num) / value.timebase.den - start;
+          if (seconds >= brokenAt) throw new Error('the sample is broken');
+          if (seconds >= hangsAt) return await new Promise(() => undefined);
+        }
+        return value;
+      },
+      close: () => {
+        this.closed += 1;
+      },
+    };
+  }
+}
+
+function ascOf(sampleRate: number): Uint8Array {
+  const index = [96_000, 88_200, 64_000, 48_000, 44_100, 32_000].indexOf(sampleRate);
+  return index < 0 ? ASC.plainStereo48 : new Uint8Array([(2 << 3) | (index >> 1), ((index & 1) << 7) | (2 << 3)]);
+}
+
+/** Numbers of frames as they are shown, in the order of decoding. */
+function inDecodingOrder(first: number, frames: number, gop: number, bframes: number): number[] {
+  const order: number[] = [];
+  for (let key = first; key < frames; key += gop) {
+    const end = Math.min(key + gop, frames);
+    order.push(key);
+    for (let at = key + 1; at < end; at += bframes + 1) {
+      const reference = Math.min(at + bframes, end - 1);
+      order.push(reference);
+      for (let between = at; between < reference; between += 1) order.push(between);
+    }
+  }
+  return order;
+}
+
+function stamped(frame: number, keyframe: boolean): Uint8Array {
+  const unit = accessUnit(keyframe);
+  new DataView(unit.buffer, unit.byteOffset).setUint32(16, frame);
+  return unit;
+}
