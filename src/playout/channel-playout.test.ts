@@ -181,3 +181,189 @@ describe('a channel', () => {
     expect(channel.stream.packets.length).toBeGreaterThan(150_000);
   }, 60_000);
 });
+
+describe('an item', () => {
+  const films: Readonly<Record<string, FilmOptions>> = {
+    a: { seconds: 20, fps: 25, gop: 50, bframes: 2 },
+    b: { seconds: 20, fps: 25, gop: 50, bframes: 2 },
+    mute: { seconds: 5, sampleRate: 0 },
+    sound: { seconds: 5, silentFilm: true },
+    three: { seconds: 5, audioTracks: 3 },
+    broken: { seconds: 20, brokenAt: 4.01 },
+    hangs: { seconds: 20, hangsAt: 4.01 },
+    stuck: { seconds: 20, hangsAt: 0 },
+    short: { seconds: 0.4 },
+  };
+
+  it('that began before is joined at the keyframe where it would be by now', async () => {
+    const channel = new Channel(films);
+    channel.playout.cue(channel.item('a', { at: -7000, from: 500 }));
+    await channel.timers.pass(1000);
+    expect(channel.sources.opened).toEqual([{ url: 'file://a', position: 7500 }]);
+    const [first] = channel.track(0);
+    expect(first).toMatchObject({ number: 150, keyframe: true });
+    // Where frames are on the clock is where they would be had it played since then.
+    const clock = channel.clock.monotonic() - channel.now;
+    expect(channel.stream.packets[0]!.pts / TICKS - clock).toBeCloseTo(6000 - 500 - 7000, 0);
+    expect(channel.playout.position).toBeCloseTo(8500, 0);
+  });
+
+  it('is cut where it has to end, with the frames that others refer to, and its sound with it', async () => {
+    for (const until of [3000, 3040, 3080, 3113]) {
+      const channel = new Channel(films);
+      channel.playout.cue(channel.item('a', { until }));
+      channel.onEndingHook = () => channel.playout.cue(channel.item('b', { at: until }));
+      await channel.timers.pass(6000);
+      expect(channel.told.filter(([what]) => what === 'ending').map(([, , , at]) => at)).toEqual([until]);
+      const video = channel.track(0);
+      const second = video.findIndex(({ number }, index) => index > 0 && number === 0);
+      const shown = new Set(video.slice(0, second).map(({ number }) => number));
+      for (let frame = 0; frame < until / 40; frame += 1) expect(shown).toContain(frame);
+      expect(video[second]!.pts).toBeCloseTo(until, 1);
+      // Those behind the cut are there for a moment only.
+      const behind = video.slice(0, second).filter(({ number }) => number * 40 >= until);
+      for (const { pts } of behind) expect(pts).toBeGreaterThan(until - 3);
+      expect(Math.max(...video.slice(0, second).map(({ pts }) => pts))).toBeLessThan(until);
+      expect(isMonotonic(video.map(({ dts }) => dts))).toBe(true);
+      expect(video.every(({ pts, dts }) => pts >= dts)).toBe(true);
+      const { most, least } = gaps(channel.track(100).map(({ pts }) => pts));
+      expect([most, least].map((gap) => Math.round(gap))).toEqual([21, 21]);
+    }
+  });
+
+  it('follows at once when the one before is stopped or has to end now', async () => {
+    const channel = new Channel(films);
+    channel.playout.cue(channel.item('a'));
+    await channel.timers.pass(5010);
+    channel.playout.cue(channel.item('b', { at: 5010 }));
+    await channel.timers.pass(500);
+    expect(channel.playout.onAir?.url).toBe('file://b');
+    channel.playout.stop();
+    expect([channel.playout.onAir, channel.playout.position]).toEqual([null, null]);
+    channel.playout.cue(channel.item('a', { at: 5510 }));
+    await channel.timers.pass(1000);
+    const video = channel.track(0);
+    // Of the last frames some are on their way.
+    const shown = video.map(({ pts }) => pts).filter((pts) => pts < video.at(-1)!.dts);
+    expect(gaps(shown).most).toBeLessThan(41);
+    expect(video.length).toBeGreaterThan(160);
+    expect(isMonotonic(video.map(({ dts }) => dts))).toBe(true);
+    expect(channel.told.map(([what, url]) => `${what} ${url.slice(-1)}`)).toEqual(['on air a', 'on air b', 'on air a']);
+  });
+
+  it('plays on while what was to follow is taken back', async () => {
+    const channel = new Channel(films);
+    channel.playout.cue(channel.item('a'));
+    await channel.timers.pass(1000);
+    channel.playout.cue(channel.item('b', { at: 2000 }));
+    await channel.timers.pass(500);
+    channel.playout.cue(null);
+    await channel.timers.pass(19_500);
+    expect(channel.told.map(([what, url]) => `${what} ${url.slice(-1)}`)).toEqual(['on air a', 'ending a', 'ended a']);
+    expect(channel.told.at(-1)![2]).toBeLessThan(20_000);
+    expect(channel.told.at(-1)![2]).toBeGreaterThan(19_800);
+    expect(channel.track(0).length).toBe(500);
+    expect(channel.sources.closed).toBe(2);
+  });
+
+  it('is told to be ending a second before at the latest, a new end as well', async () => {
+    const channel = new Channel(films);
+    channel.playout.cue(channel.item('a'));
+    await channel.timers.pass(1000);
+    channel.playout.endAt(channel.startedAt + 9000);
+    await channel.timers.pass(30_000);
+    const [, ending, ended] = channel.told;
+    expect(ending).toEqual(['ending', 'file://a', expect.any(Number), 9000]);
+    expect(ending![2]).toBeGreaterThan(6000);
+    expect(ending![2]).toBeLessThan(8000);
+    expect(ended![0]).toBe('ended');
+    expect(Math.abs(ended![2] - 9000)).toBeLessThan(300);
+  });
+
+  it('without sound is silent, one with less of it is heard twice, and what is more is left out', async () => {
+    const channel = new Channel(films, { audio: [{ language: 'en' }, { language: 'de' }] });
+    channel.loop(['a', 'mute', 'three']);
+    await channel.timers.pass(29_000);
+    expect(channel.stream.tracks.map(({ id, language, publicName }) => [id, language, publicName])).toEqual([
+      [0, undefined, 'Video_0'],
+      [100, 'en', 'Audio_100'],
+      [101, 'de', 'Audio_101'],
+      [200, undefined, 'Data_200'],
+    ]);
+    for (const id of [100, 101]) {
+      const { most, least } = gaps(channel.track(id).map(({ pts }) => pts));
+      expect([most, least].map((gap) => Math.round(gap))).toEqual([21, 21]);
+    }
+    const carried = new Set(
+      channel.stream.packets.filter(({ trackId, data }) => trackId === 101 && data.length === 12).map(({ data }) => data[4]),
+    );
+    expect(carried).toEqual(new Set([1, 2]));
+  });
+
+  it('without video fails where the channel has some, and before it is on air', async () => {
+    const channel = new Channel(films);
+    channel.playout.cue(channel.item('sound', { at: 5000 }));
+    await channel.timers.pass(100);
+    expect(channel.told).toEqual([['failed', 'file://sound', expect.any(Number), expect.stringContaining('no video')]]);
+    const radio = new Channel(films, { video: false });
+    radio.loop(['sound', 'a']);
+    await radio.timers.pass(20_000);
+    expect(new Set(radio.stream.packets.map(({ trackId }) => trackId))).toEqual(new Set([100]));
+    expect(Math.round(gaps(radio.track(100).map(({ pts }) => pts)).most)).toBe(21);
+  });
+
+  it.each([
+    ['missing', 'no such file', 0, 0],
+    ['stuck', 'nothing of it came', 0, 900],
+    ['broken', 'the sample is broken', 3900, 4100],
+    ['hangs', 'nothing could be read', 4400, 4700],
+  ])('that is %s fails with a reason, in time', async (name, reason, from, to) => {
+    const channel = new Channel(films);
+    channel.playout.cue(channel.item(name));
+    channel.onFailedHook = () => channel.playout.cue(channel.item('b', { at: channel.now }));
+    await channel.timers.pass(8000);
+    const failed = channel.told.find(([what]) => what === 'failed')!;
+    expect(failed[3]).toContain(reason);
+    expect(failed[2]).toBeGreaterThanOrEqual(from);
+    expect(failed[2]).toBeLessThanOrEqual(to);
+    const onAir = channel.told.findLast(([what]) => what === 'on air')!;
+    expect(onAir[1]).toBe('file://b');
+    expect(onAir[2] - failed[2]).toBeLessThan(100);
+    expect(channel.logger.lines.filter(({ level }) => level === 'warn').length).toBe(1);
+  });
+
+  it('that is shorter than what is read ahead is played whole', async () => {
+    const channel = new Channel(films);
+    channel.loop(['short']);
+    await channel.timers.pass(4000);
+    expect(gaps(channel.track(0).map(({ pts }) => pts)).most).toBeCloseTo(40, 1);
+    expect(channel.told.filter(([what]) => what === 'on air').length).toBeGreaterThan(8);
+  });
+
+  it('is paced by the clock, whatever it has read', async () => {
+    const channel = new Channel(films);
+    channel.playout.cue(channel.item('a'));
+    await channel.timers.pass(10_000);
+    channel.stream.packets.forEach(({ dts }, index) => {
+      const late = channel.sentAt[index]! + (channel.clock.monotonic() - channel.now) - dts / TICKS;
+      expect(late).toBeGreaterThan(-0.1);
+      expect(late).toBeLessThan(60);
+    });
+  });
+
+  it('is never heard of again once the channel is closed', async () => {
+    const channel = new Channel(films);
+    channel.loop(['a', 'b']);
+    await channel.timers.pass(1000);
+    channel.playout.close();
+    channel.playout.close();
+    const sent = channel.stream.packets.length;
+    channel.playout.cue(channel.item('b'));
+    channel.playout.stop();
+    channel.playout.endAt(0);
+    await channel.timers.pass(30_000);
+    expect(channel.stream.packets.length).toBe(sent);
+    expect(channel.told.map(([what]) => what)).toEqual(['on air']);
+    expect(channel.sources.closed).toBe(1);
+  });
+});

@@ -21,7 +21,7 @@ const ANXIOUS_MS = 50;
 const STALL_MS = 500;
 /** What should be on air and cannot be opened for so long, ms, has failed. */
 const OPEN_MS = 800;
-/** The same where a process has to start for it, once its tracks are known. */
+/** The same where a process has to start for it. */
 const CONVERT_MS = 4000;
 /** How long before its end is told that an item ends, ms, at the earliest. */
 const NOTICE_MS = 2500;
@@ -29,6 +29,10 @@ const NOTICE_MS = 2500;
 const MAX_SHIFT_MS = 20;
 /** Holes of audio at a splice that are filled with silence, ms. */
 const MAX_SILENCE_MS = 1000;
+/** The last frame before a cut is shown for at least so long, ms. */
+const MIN_FRAME_MS = 5;
+/** What lies this little before a cut, ms, lies behind it: times are told in other units everywhere. */
+const CUT_TOLERANCE_MS = 0.5;
 /** Frames behind a cut that others need are shown within this time before it, ms, all together. */
 const SQUEEZE_MS = 2;
 const TICKS_PER_MS = 90;
@@ -237,7 +241,7 @@ export class ChannelPlayout implements Playout {
     const item = this.#cued;
     if (item === null || item.ready) return false;
     const waited = this.#now - Math.max(this.#cuedAt, this.#ofWall(item.cued.at));
-    const limit = item.opened ? CONVERT_MS : OPEN_MS;
+    const limit = item.slow ? CONVERT_MS : OPEN_MS;
     const reason = item.failure ?? (waited > limit ? `nothing of it came for ${limit} ms` : null);
     if (reason === null) return false;
     this.#cued = null;
@@ -257,21 +261,25 @@ export class ChannelPlayout implements Playout {
     return live || joint === null ? at : Math.max(at, at + joint - cued.from);
   }
 
-  /** Where an item begins that is put on air now. */
+  /** Where an item begins that is put on air now: where it belongs, or behind what viewers have got. */
   #beginOf(item: PlayedItem): number {
     const wanted = this.#wantedAt(item);
-    return Math.max(wanted, this.#floor, item.live ? wanted : Number.NEGATIVE_INFINITY);
+    return wanted > (this.#leader?.lastPts ?? 0) + MIN_FRAME_MS ? wanted : Math.max(wanted, this.#floor);
+  }
+
+  get #leader(): ChannelSlot | undefined {
+    return this.#slots.video ?? this.#slots.audio[0];
   }
 
   /** Where what was sent ends, ms of the channel. */
   get #floor(): number {
-    return (this.#slots.video ?? this.#slots.audio[0])?.end ?? Number.NEGATIVE_INFINITY;
+    return this.#leader?.end ?? Number.NEGATIVE_INFINITY;
   }
 
   /** Where what is on air is cut, ms of the channel. */
   #cutOf({ until }: Airing): number {
     const ends = this.#ofWall(until);
-    return this.#cued?.ready === true ? Math.min(ends, Math.max(this.#floor, this.#wantedAt(this.#cued))) : ends;
+    return this.#cued?.ready === true ? Math.min(ends, this.#beginOf(this.#cued)) : ends;
   }
 
   /** Where the media of an item ends, ms of the channel; Infinity while that is not known. */
@@ -384,11 +392,14 @@ export class ChannelPlayout implements Playout {
   #sendVideo(item: PlayedItem, frame: ItemFrame, cut: number): void {
     const { slot } = frame;
     let pts = item.offset + frame.pts;
-    if (pts >= cut) {
+    if (pts >= cut - CUT_TOLERANCE_MS) {
       // Frames that are shown before the cut may refer to it.
       if (!item.isNeededBefore(slot, cut - item.offset)) return;
-      pts = cut - SQUEEZE_MS / (1 + pts - cut);
-    } else slot.end = Math.max(slot.end, pts + frame.duration);
+      pts = cut - SQUEEZE_MS / (1 + Math.max(0, pts - cut));
+    } else {
+      slot.lastPts = Math.max(slot.lastPts, pts);
+      slot.end = Math.max(slot.end, pts + frame.duration);
+    }
     this.#push(slot, pts, item.offset + frame.dts, frame);
   }
 
@@ -408,6 +419,7 @@ export class ChannelPlayout implements Playout {
     }
     at += item.shifts.get(slot) ?? 0;
     if (at + duration / 2 >= cut) return;
+    slot.lastPts = at;
     slot.end = at + duration;
     this.#push(slot, at, at, frame);
   }
@@ -472,6 +484,7 @@ export class ChannelPlayout implements Playout {
     const frame = this.#air?.item.peek() ?? null;
     if (this.#air !== null && frame !== null) wait = Math.min(wait, this.#air.item.offset + frame.dts - now);
     else if (this.#air !== null) wait = Math.min(wait, ANXIOUS_MS);
+    if (this.#cued?.ready === false) wait = Math.min(wait, ANXIOUS_MS);
     if (this.#cued?.ready === true) wait = Math.min(wait, this.#wantedAt(this.#cued) - this.#cued.lead - now);
     return Math.max(BUNDLE_MS[this.#options.stream.urgency], wait);
   }

@@ -27,6 +27,8 @@ export class ChannelSlot {
   track: SourceTrack | null = null;
   /** Where what was sent of it ends, ms of the channel. */
   end = Number.NEGATIVE_INFINITY;
+  /** Of the frame that is shown last, ms of the channel. */
+  lastPts = Number.NEGATIVE_INFINITY;
   /** Of the last packet, 1/90000 s. */
   lastDts = Number.NEGATIVE_INFINITY;
 

@@ -5,6 +5,8 @@ import type { FileEvent } from './media-file.ts';
 export interface ItemSource {
   /** It brings packets as they come, from now on: what is left waiting is lost. Else it is read as far ahead as one likes. */
   readonly live: boolean;
+  /** A process has to start before anything comes. */
+  readonly slow: boolean;
   /** Where position 0 is, seconds in the time of the packets. */
   readonly start: number;
   /** Tracks, then packets in the order of decoding; tracks again when they change. Null at the end. Rejects when it can be read no more. */

@@ -205,6 +205,8 @@ describe('a media file', () => {
     const attempt = async (bytes: Buffer): Promise<void> => {
       try {
         const file = await openMediaFile(inMemory(bytes), new RecordingLogger());
+        await file.length();
+        await file.seek(0.2);
         for (let count = 0; count < 1000 && (await file.next()) !== null; count += 1);
       } catch (error) {
         expect(error).toMatchObject({ name: expect.stringMatching(/^(ProtocolError|Error)$/) });
@@ -221,6 +223,92 @@ describe('a media file', () => {
       }),
       { numRuns: 150 },
     );
+  });
+});
+
+describe('a place in a media file', () => {
+  const GOPS = [
+    '-c:v',
+    'libx264',
+    '-preset',
+    'ultrafast',
+    '-bf',
+    '2',
+    '-g',
+    '30',
+    '-keyint_min',
+    '30',
+    '-sc_threshold',
+    '0',
+    '-c:a',
+    'aac',
+  ];
+  const long = ['-f', 'lavfi', '-i', 'testsrc2=size=160x90:rate=30', '-f', 'lavfi', '-i', 'sine=sample_rate=48000', '-t', '20'];
+
+  function encodeLong(name: string, options: readonly string[]): string {
+    const path = join(folder, name);
+    execFileSync('ffmpeg', ['-v', 'error', '-y', ...long, ...GOPS, ...options, path]);
+    return path;
+  }
+
+  /** Hashes of video, and of audio, from the first frame of video on. */
+  async function rest(file: MediaFile): Promise<{ video: string[]; audio: string[]; first: Line }> {
+    const { lines } = await readAll(file);
+    const first = lines.find(({ type }) => type === 'video')!;
+    return {
+      first,
+      video: of(lines, 'video').map(({ hash }) => hash),
+      audio: of(lines, 'audio').flatMap(({ pts, hash }) => (Number(pts) >= Number(first.pts) ? [hash] : [])),
+    };
+  }
+
+  it.each([
+    ['MP4', 'place.mp4', []],
+    ['fragmented MP4', 'place-fragments.mp4', ['-movflags', 'frag_keyframe+empty_moov+default_base_moof']],
+    ['MP4 whose second half is fragments', 'place-hybrid.mp4', ['-movflags', 'frag_keyframe']],
+    ['MP4 without edit list', 'place-raw.mp4', ['-use_editlist', '0']],
+    ['MPEG-TS', 'place.ts', []],
+    ['MPEG-TS of many bytes', 'place-large.ts', ['-muxrate', '4000000', '-output_ts_offset', '95440']],
+  ])('of %s is the keyframe before it, with all that follows', async (_what, name, options) => {
+    const bytes = await OpenFile.open(encodeLong(name, options));
+    const file = await openMediaFile(bytes, new RecordingLogger());
+    const start = await file.start();
+    const { lines: whole } = await readAll(file);
+    const video = of(whole, 'video');
+    expect(start).toBeCloseTo(Number(video[0]!.pts), 3);
+    expect(Math.abs((await file.length())! - 20)).toBeLessThan(0.001);
+    for (const [position, key] of [
+      [0, 0],
+      [0.5, 0],
+      [1, 30],
+      [7.99, 210],
+      [8, 240],
+      [13.4, 390],
+      [19.99, 570],
+      [500, 570],
+    ] as const) {
+      await file.seek(position);
+      const found = await rest(file);
+      expect({ position, at: Number(found.first.pts) - start, frames: found.video.length }).toEqual({
+        position,
+        at: expect.closeTo(key / 30, 3),
+        frames: 600 - key,
+      });
+      expect(found.video).toEqual(video.slice(key).map(({ hash }) => hash));
+      const audio = of(whole, 'audio').flatMap(({ pts, hash }) => (Number(pts) >= Number(found.first.pts) ? [hash] : []));
+      expect(found.audio).toEqual(audio);
+    }
+    await bytes.close();
+  });
+
+  it('of sound alone is the frame that lies there', async () => {
+    const bytes = await OpenFile.open(encodeLong('place.m4a', ['-vn']));
+    const file = await openMediaFile(bytes, new RecordingLogger());
+    expect(await file.length()).toBeCloseTo(20, 1);
+    await file.seek(12);
+    const { lines } = await readAll(file);
+    expect(Math.abs(Number(lines[0]!.pts) - 12)).toBeLessThan(0.022);
+    await bytes.close();
   });
 });
 

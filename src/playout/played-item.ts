@@ -100,9 +100,9 @@ export class PlayedItem {
     return this.#live;
   }
 
-  /** Its tracks are known. */
-  get opened(): boolean {
-    return this.#chapters.length > 0;
+  /** A process has to start for it. */
+  get slow(): boolean {
+    return this.#source?.slow === true;
   }
 
   /** Where it is joined, ms: the keyframe that is shown first. Null before that has come. */

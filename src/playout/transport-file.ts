@@ -97,7 +97,7 @@ export class TransportFile implements MediaFile {
       const end = await this.#readEnd();
       if (!Number.isFinite(end) && from > 0) continue;
       this.rewind();
-      return Number.isFinite(end) ? Math.max(0, end / SECOND - start) : null;
+      return Number.isFinite(end) ? Math.max(0, end - start) : null;
     }
   }
 
@@ -189,7 +189,7 @@ export class TransportFile implements MediaFile {
     return joint;
   }
 
-  /** Ticks at which what follows ends. */
+  /** Second at which what follows ends. */
   async #readEnd(): Promise<number> {
     const times = { video: new Set<number>(), audio: Number.NEGATIVE_INFINITY };
     for (let event = await this.#following(); event !== null; event = await this.#following()) {
@@ -202,7 +202,7 @@ export class TransportFile implements MediaFile {
     const frames = [...times.video].sort((a, b) => a - b);
     const last = frames.at(-1) ?? Number.NEGATIVE_INFINITY;
     const frame = frames.length > 1 ? last - (frames.at(-2) ?? last) : 0;
-    return endOfMedia(last + frame, times.audio);
+    return endOfMedia((last + frame) / SECOND, times.audio / SECOND);
   }
 
   /** Goes on at byte `from`, with the tables from the beginning of the file. */

@@ -140,6 +140,7 @@ export class FilmSources implements ItemSources {
     const events = film.events(position / 1000);
     return {
       live: false,
+      slow: false,
       start,
       next: async () => {
         const { value } = events.next();
