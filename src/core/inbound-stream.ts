@@ -18,10 +18,11 @@ import { SilenceWatch } from './silence-watch.ts';
 import { SourceLink } from './source-link.ts';
 import { SourceWatch } from './source-watch.ts';
 import type { Outputs } from './stream-outputs.ts';
+import { type StreamTap, StreamTaps } from './stream-taps.ts';
 import { TrackLines } from './track-lines.ts';
 import { type TrackMeter, TrackMeters } from './track-meter.ts';
 import type { TrafficMeter } from './traffic-meter.ts';
-import type { Urgency } from './urgency.ts';
+import { mostUrgent, type Urgency } from './urgency.ts';
 
 /** Ends of a source after which another one may go on; all others end the stream. */
 const RECOVERABLE: readonly CloseReason['code'][] = ['peer-left', 'peer-error', 'timeout'];
@@ -70,6 +71,7 @@ export class InboundStream implements IngestStream {
   sourceChanges = 0;
   readonly #meters = new TrackMeters();
   readonly #outputs: Outputs;
+  readonly #taps: StreamTaps;
   /** What the source asked for that is there now, or was the last. */
   #request: IngestRequest;
   #link: SourceLink | null = null;
@@ -106,6 +108,7 @@ export class InboundStream implements IngestStream {
     this.sessions = new SessionRegistry(options.clock, options.meter, () => this.attend());
     this.#clock = options.clock;
     this.#logger = options.logger;
+    this.#trackLines = new TrackLines(options.logger);
     this.#onEnd = options.onEnd;
     this.#request = request;
     this.#queue = new InboundQueue({
@@ -126,7 +129,6 @@ export class InboundStream implements IngestStream {
       { keepSourceTime: options.keepSourceTime },
     );
     this.#outputs = options.createOutputs(this);
-    this.#trackLines = new TrackLines(options.logger);
     this.events = new EventDesk({
       clock: options.clock,
       router: this.#router,
@@ -134,6 +136,7 @@ export class InboundStream implements IngestStream {
       passesVideo: () => this.#outputs.passesVideo,
       onPacket: (packet, urgent) => this.#onEvent(packet, urgent),
     });
+    this.#taps = new StreamTaps(options.logger);
     this.#silence = new SilenceWatch({
       clock: options.clock,
       logger: options.logger,
@@ -196,7 +199,13 @@ export class InboundStream implements IngestStream {
   }
 
   get urgency(): Urgency {
-    return this.#outputs.urgency;
+    return mostUrgent(this.#outputs.urgency, this.#taps.urgency);
+  }
+
+  /** Tells `tap` the tracks and packets of the stream from now on; returns what ends that, which may be called twice. */
+  tap(tap: StreamTap): () => void {
+    this.attend();
+    return this.#taps.add(tap, this.tracks);
   }
 
   /** The API lists it: it has started, or its owner vouches for it. */
@@ -334,6 +343,7 @@ export class InboundStream implements IngestStream {
     } catch (error) {
       this.#logger.error({ err: error }, 'the output streams failed while they were closed');
     }
+    this.#taps.end(reason);
     if (this.#hasSource) this.meter.ingestClosed(this.provider);
     this.meter.retire();
     const { discarded, malformed, firstFault } = this.#router.counters;
@@ -466,6 +476,7 @@ export class InboundStream implements IngestStream {
     this.judge(this.#watch.change(idsOf(tracks), now));
     if (this.#unusable !== null) return;
     this.#outputs.setTracks(tracks, this.#router.complete);
+    this.#taps.setTracks(tracks);
     this.#trackLines.tell(tracks, now);
   }
 
@@ -474,6 +485,7 @@ export class InboundStream implements IngestStream {
     if (this.#unusable !== null) return;
     this.figures(packet.track.id).count(packet);
     this.#outputs.push(packet);
+    this.#taps.push(packet);
     if (this.events.waits) this.events.pass(packet);
   }
 

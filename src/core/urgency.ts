@@ -9,3 +9,8 @@ export const Urgency = {
 } as const;
 /** Any of these; the greatest of all who take a stream counts. */
 export type Urgency = (typeof Urgency)[keyof typeof Urgency];
+
+/** The greater of two. */
+export function mostUrgent(a: Urgency, b: Urgency): Urgency {
+  return a > b ? a : b;
+}

@@ -1,121 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { SourcePacket } from '../../src/core/ingest.ts';
-import { FakeIngestStream } from '../../test/fakes/fake-ingest-gate.ts';
-import { type FilmOptions, FilmSources, frameNumber } from '../../test/fakes/film.ts';
-import { ManualClock } from '../../test/fakes/manual-clock.ts';
-import { ManualTimers } from '../../test/fakes/manual-timers.ts';
-import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
-import { ProviderKind, SourceType } from '../core/kinds.ts';
+import { FakeChannel, gaps, isMonotonic, TICKS } from '../../test/fakes/fake-channel.ts';
+import type { FilmOptions } from '../../test/fakes/film.ts';
 import { Urgency } from '../core/urgency.ts';
-import { ChannelPlayout, type ChannelPlayoutOptions } from './channel-playout.ts';
-import type { CuedItem, PlayoutListener } from './playout.ts';
-
-const TICKS = 90;
-
-type Told = readonly [what: string, url: string, at: number, detail?: number | string];
-
-class Channel implements PlayoutListener {
-  readonly clock = new ManualClock();
-  readonly timers = new ManualTimers(this.clock);
-  readonly logger = new RecordingLogger();
-  readonly stream = new FakeIngestStream(
-    { host: 'localhost', app: 'app' },
-    { streamName: 'tv', provider: ProviderKind.SCHEDULED, sourceType: SourceType.SCHEDULED, sourceUrl: '', onClose: () => undefined },
-  );
-  readonly sources: FilmSources;
-  readonly playout: ChannelPlayout;
-  readonly startedAt = this.clock.now();
-  readonly told: Told[] = [];
-  /** Where each packet went out, ms since the start. */
-  readonly sentAt: number[] = [];
-  onEndingHook: (item: CuedItem, endsAt: number) => void = () => undefined;
-  onEndedHook: (item: CuedItem) => void = () => undefined;
-  onFailedHook: (item: CuedItem) => void = () => undefined;
-
-  constructor(films: Readonly<Record<string, FilmOptions>>, options: Partial<ChannelPlayoutOptions> = {}) {
-    this.sources = new FilmSources(films);
-    const push = this.stream.push.bind(this.stream);
-    this.stream.push = (packet) => {
-      this.sentAt.push(this.now);
-      push(packet);
-    };
-    this.playout = new ChannelPlayout({
-      stream: this.stream,
-      video: true,
-      audio: [{}],
-      sources: this.sources,
-      errorToleranceMs: 500,
-      listener: this,
-      clock: this.clock,
-      logger: this.logger,
-      later: this.timers.later,
-      ...options,
-    });
-  }
-
-  /** Ms since the start. */
-  get now(): number {
-    return this.clock.now() - this.startedAt;
-  }
-
-  /** `at` and `until` in ms since the start. */
-  item(name: string, { from = 0, at = 0, until = Number.POSITIVE_INFINITY } = {}): CuedItem {
-    return { url: `file://${name}`, from, at: this.startedAt + at, until: this.startedAt + until };
-  }
-
-  /** Plays them one behind the other, again and again. */
-  loop(names: readonly string[]): void {
-    let next = 0;
-    const cue = (at: number): void => {
-      this.playout.cue({ url: `file://${names[next % names.length]}`, from: 0, at, until: Number.POSITIVE_INFINITY });
-      next += 1;
-    };
-    this.onEndingHook = (_item, endsAt) => cue(endsAt);
-    cue(this.startedAt);
-  }
-
-  onAir(item: CuedItem): void {
-    this.told.push(['on air', item.url, this.now]);
-  }
-
-  onEnding(item: CuedItem, endsAt: number): void {
-    this.told.push(['ending', item.url, this.now, endsAt - this.startedAt]);
-    this.onEndingHook(item, endsAt);
-  }
-
-  onEnded(item: CuedItem): void {
-    this.told.push(['ended', item.url, this.now]);
-    this.onEndedHook(item);
-  }
-
-  onFailed(item: CuedItem, reason: string): void {
-    this.told.push(['failed', item.url, this.now, reason]);
-    this.onFailedHook(item);
-  }
-
-  /** Packets of a track; times in ms since the first packet of video, whose time is `from`. */
-  track(id: number): { readonly pts: number; readonly dts: number; readonly number: number; readonly keyframe: boolean | null }[] {
-    const origin = this.stream.packets.find(({ trackId }) => trackId === (this.stream.tracks[0]?.id ?? 0))?.pts ?? 0;
-    const of = ({ trackId }: SourcePacket): boolean => trackId === id;
-    return this.stream.packets.filter(of).map(({ pts, dts, data, keyframe }) => ({
-      pts: (pts - origin) / TICKS,
-      dts: (dts - origin) / TICKS,
-      number: frameNumber(data),
-      keyframe,
-    }));
-  }
-}
-
-/** Largest distance between frames as they are shown, and of frames that lie closer together than `frame`. */
-function gaps(times: readonly number[]): { most: number; least: number } {
-  const sorted = [...times].sort((a, b) => a - b);
-  const steps = sorted.slice(1).map((time, index) => time - (sorted[index] ?? 0));
-  return { most: Math.max(...steps), least: Math.min(...steps) };
-}
-
-function isMonotonic(times: readonly number[]): boolean {
-  return times.every((time, index) => index === 0 || time > (times[index - 1] ?? 0));
-}
 
 const ODD: Readonly<Record<string, FilmOptions>> = {
   a: { seconds: 7.36, fps: 25, sampleRate: 44_100 },
@@ -125,7 +11,7 @@ const ODD: Readonly<Record<string, FilmOptions>> = {
 
 describe('a channel', () => {
   it('plays odd items without a hole, and each in step with its sound', async () => {
-    const channel = new Channel(ODD);
+    const channel = new FakeChannel(ODD);
     channel.loop(['a', 'b', 'c']);
     await channel.timers.pass(60_000);
     const video = channel.track(0);
@@ -162,7 +48,7 @@ describe('a channel', () => {
       b: { seconds: 31.1, fps: 2, gop: 10, bframes: 1, sampleRate: 0 },
       c: { seconds: 23.777, fps: 1, gop: 8, sampleRate: 0 },
     };
-    const channel = new Channel(sparse, { audio: [] });
+    const channel = new FakeChannel(sparse, { audio: [] });
     channel.stream.urgency = Urgency.NONE;
     channel.loop(['a', 'b', 'c']);
     await channel.timers.pass(86_400_000);
@@ -196,7 +82,7 @@ describe('an item', () => {
   };
 
   it('that began before is joined at the keyframe where it would be by now', async () => {
-    const channel = new Channel(films);
+    const channel = new FakeChannel(films);
     channel.playout.cue(channel.item('a', { at: -7000, from: 500 }));
     await channel.timers.pass(1000);
     expect(channel.sources.opened).toEqual([{ url: 'file://a', position: 7500 }]);
@@ -210,7 +96,7 @@ describe('an item', () => {
 
   it('is cut where it has to end, with the frames that others refer to, and its sound with it', async () => {
     for (const until of [3000, 3040, 3080, 3113]) {
-      const channel = new Channel(films);
+      const channel = new FakeChannel(films);
       channel.playout.cue(channel.item('a', { until }));
       channel.onEndingHook = () => channel.playout.cue(channel.item('b', { at: until }));
       await channel.timers.pass(6000);
@@ -232,7 +118,7 @@ describe('an item', () => {
   });
 
   it('follows at once when the one before is stopped or has to end now', async () => {
-    const channel = new Channel(films);
+    const channel = new FakeChannel(films);
     channel.playout.cue(channel.item('a'));
     await channel.timers.pass(5010);
     channel.playout.cue(channel.item('b', { at: 5010 }));
@@ -252,7 +138,7 @@ describe('an item', () => {
   });
 
   it('plays on while what was to follow is taken back', async () => {
-    const channel = new Channel(films);
+    const channel = new FakeChannel(films);
     channel.playout.cue(channel.item('a'));
     await channel.timers.pass(1000);
     channel.playout.cue(channel.item('b', { at: 2000 }));
@@ -267,7 +153,7 @@ describe('an item', () => {
   });
 
   it('is told to be ending a second before at the latest, a new end as well', async () => {
-    const channel = new Channel(films);
+    const channel = new FakeChannel(films);
     channel.playout.cue(channel.item('a'));
     await channel.timers.pass(1000);
     channel.playout.endAt(channel.startedAt + 9000);
@@ -281,7 +167,7 @@ describe('an item', () => {
   });
 
   it('without sound is silent, one with less of it is heard twice, and what is more is left out', async () => {
-    const channel = new Channel(films, { audio: [{ language: 'en' }, { language: 'de' }] });
+    const channel = new FakeChannel(films, { audio: [{ language: 'en' }, { language: 'de' }] });
     channel.loop(['a', 'mute', 'three']);
     await channel.timers.pass(29_000);
     expect(channel.stream.tracks.map(({ id, language, publicName }) => [id, language, publicName])).toEqual([
@@ -301,11 +187,11 @@ describe('an item', () => {
   });
 
   it('without video fails where the channel has some, and before it is on air', async () => {
-    const channel = new Channel(films);
+    const channel = new FakeChannel(films);
     channel.playout.cue(channel.item('sound', { at: 5000 }));
     await channel.timers.pass(100);
     expect(channel.told).toEqual([['failed', 'file://sound', expect.any(Number), expect.stringContaining('no video')]]);
-    const radio = new Channel(films, { video: false });
+    const radio = new FakeChannel(films, { video: false });
     radio.loop(['sound', 'a']);
     await radio.timers.pass(20_000);
     expect(new Set(radio.stream.packets.map(({ trackId }) => trackId))).toEqual(new Set([100]));
@@ -318,7 +204,7 @@ describe('an item', () => {
     ['broken', 'the sample is broken', 3900, 4100],
     ['hangs', 'nothing could be read', 4400, 4700],
   ])('that is %s fails with a reason, in time', async (name, reason, from, to) => {
-    const channel = new Channel(films);
+    const channel = new FakeChannel(films);
     channel.playout.cue(channel.item(name));
     channel.onFailedHook = () => channel.playout.cue(channel.item('b', { at: channel.now }));
     await channel.timers.pass(8000);
@@ -333,7 +219,7 @@ describe('an item', () => {
   });
 
   it('that is shorter than what is read ahead is played whole', async () => {
-    const channel = new Channel(films);
+    const channel = new FakeChannel(films);
     channel.loop(['short']);
     await channel.timers.pass(4000);
     expect(gaps(channel.track(0).map(({ pts }) => pts)).most).toBeCloseTo(40, 1);
@@ -341,7 +227,7 @@ describe('an item', () => {
   });
 
   it('is paced by the clock, whatever it has read', async () => {
-    const channel = new Channel(films);
+    const channel = new FakeChannel(films);
     channel.playout.cue(channel.item('a'));
     await channel.timers.pass(10_000);
     channel.stream.packets.forEach(({ dts }, index) => {
@@ -352,7 +238,7 @@ describe('an item', () => {
   });
 
   it('is never heard of again once the channel is closed', async () => {
-    const channel = new Channel(films);
+    const channel = new FakeChannel(films);
     channel.loop(['a', 'b']);
     await channel.timers.pass(1000);
     channel.playout.close();

@@ -23,6 +23,8 @@ const STALL_MS = 500;
 const OPEN_MS = 800;
 /** The same where a process has to start for it. */
 const CONVERT_MS = 4000;
+/** A live stream whose packets come may let wait so long for a keyframe, ms. */
+const KEYFRAME_MS = 10_000;
 /** How long before its end is told that an item ends, ms, at the earliest. */
 const NOTICE_MS = 2500;
 /** Audio is moved by no more than this, ms, to follow without a hole. */
@@ -181,6 +183,7 @@ export class ChannelPlayout implements Playout {
     const late = Math.max(0, this.#options.clock.now() - cued.at);
     return new PlayedItem({
       cued,
+      now: () => this.#now,
       open: (signal) => sources.open(cued.url, { position: cued.from + late, signal }),
       arrange: (tracks) => this.#slots.arrange(tracks),
       onChange: () => this.attend(),
@@ -240,13 +243,19 @@ export class ChannelPlayout implements Playout {
   #dropCued(): boolean {
     const item = this.#cued;
     if (item === null || item.ready) return false;
-    const waited = this.#now - Math.max(this.#cuedAt, this.#ofWall(item.cued.at));
-    const limit = item.slow ? CONVERT_MS : OPEN_MS;
-    const reason = item.failure ?? (waited > limit ? `nothing of it came for ${limit} ms` : null);
+    const reason = item.failure ?? this.#absence(item);
     if (reason === null) return false;
     this.#cued = null;
     this.#fail(item, reason);
     return true;
+  }
+
+  /** Why an item that should be on air is waited for no longer; null: it may still come. */
+  #absence(item: PlayedItem): string | null {
+    const since = Math.max(this.#cuedAt, this.#ofWall(item.cued.at));
+    const limit = item.slow ? CONVERT_MS : OPEN_MS;
+    if (this.#now - Math.max(since, item.live ? item.heardAt : since) > limit) return `nothing of it came for ${limit} ms`;
+    return item.live && this.#now - since > KEYFRAME_MS ? `no keyframe of it came for ${KEYFRAME_MS} ms` : null;
   }
 
   #fail(item: PlayedItem, reason: string): void {

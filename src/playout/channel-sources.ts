@@ -1,11 +1,18 @@
+import type { StreamAddress } from '../core/stream-address.ts';
 import type { Logger } from '../util/logger.ts';
 import { FileSource } from './file-source.ts';
 import type { ItemSource, ItemSources } from './item-source.ts';
+import type { LiveStreams } from './live-source.ts';
 import type { MediaRoot } from './media-root.ts';
 
 /** What the items of a channel are opened with. */
 export interface ChannelSourcesOptions {
-  readonly root: MediaRoot;
+  /** The channel, so that it does not play itself. */
+  readonly channel: StreamAddress;
+  /** Where files lie; null: it plays none. */
+  readonly root: MediaRoot | null;
+  /** Of the whole server. */
+  readonly live: LiveStreams;
   readonly logger: Logger;
 }
 
@@ -18,8 +25,10 @@ export class ChannelSources implements ItemSources {
   }
 
   async open(url: string, { position, signal }: { readonly position: number; readonly signal: AbortSignal }): Promise<ItemSource> {
-    const { root, logger } = this.#options;
-    if (url.startsWith('file://')) return await FileSource.open(url, { root, position, signal, logger });
-    throw new Error(`${JSON.stringify(url)} is neither file:// nor stream://`);
+    const { root, live, channel, logger } = this.#options;
+    if (url.startsWith('stream://')) return live.open(url, channel);
+    if (!url.startsWith('file://')) throw new Error(`${JSON.stringify(url)} is neither file:// nor stream://`);
+    if (root === null) throw new Error('there is no folder for files (MediaRootDir)');
+    return await FileSource.open(url, { root, position, signal, logger });
   }
 }

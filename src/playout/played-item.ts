@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { type AccessUnitReader, accessUnitReader } from '../core/access-unit.ts';
 import type { SourceAudioTrack, SourceTrack } from '../core/ingest.ts';
 import { toMilliseconds } from '../media/timebase.ts';
@@ -48,6 +49,8 @@ interface TrackReading {
 /** What an item is read with. */
 export interface PlayedItemOptions {
   readonly cued: CuedItem;
+  /** Monotonic, ms. */
+  readonly now: () => number;
   /** Opens it at a position, ms. */
   readonly open: (signal: AbortSignal) => Promise<ItemSource>;
   /** What the channel makes of its tracks. Throws for an item that lacks some. */
@@ -59,6 +62,8 @@ export interface PlayedItemOptions {
 /** One item from its cue to its end: reads ahead of what is played, within bounds. Whoever made it closes it. */
 export class PlayedItem {
   readonly cued: CuedItem;
+  /** When something came last; monotonic, ms. */
+  heardAt = Number.NEGATIVE_INFINITY;
   /** Why it cannot be read any further; null: it can. What was read before may be played. */
   failure: string | null = null;
   /** All has been read. */
@@ -71,6 +76,7 @@ export class PlayedItem {
   readonly #closing = new AbortController();
   #source: ItemSource | null = null;
   #live = false;
+  #tracks: readonly SourceTrack[] = [];
   #readings = new Map<number, TrackReading>();
   #chapters: Chapter[] = [];
   #bytes = 0;
@@ -197,6 +203,7 @@ export class PlayedItem {
         const event = await source.next();
         if (signal.aborted) return;
         if (event === null) break;
+        if (source.live) this.heardAt = this.#options.now();
         this.#take(event, source.start);
       }
       if (this.#joint === null) throw new Error('it has nothing to play');
@@ -284,7 +291,8 @@ export class PlayedItem {
     this.#firstDts = dts;
     if (!again) return;
     // Only what belongs to the new keyframe stays.
-    this.#chapters.splice(0, this.#chapters.length - 1);
+    const passed = this.#chapters.splice(0, this.#chapters.length - 1);
+    for (const { queues } of passed) for (const queue of queues.values()) for (const frame of queue) this.#forget(frame);
     for (const queue of this.#chapters[0]?.queues.values() ?? []) {
       const rest = queue.filter((frame) => frame.slot.type !== 'video' && frame.pts + frame.duration > pts);
       for (const frame of queue) if (!rest.includes(frame)) this.#forget(frame);
@@ -317,6 +325,8 @@ export class PlayedItem {
   }
 
   #follow(tracks: readonly SourceTrack[]): void {
+    if (isDeepStrictEqual(tracks, this.#tracks)) return;
+    this.#tracks = tracks;
     const arrangement = this.#options.arrange(tracks);
     this.#readings = new Map(
       tracks.map((source) => {

@@ -1,0 +1,65 @@
+import type { Packet } from '../media/packet.ts';
+import type { Track } from '../media/track.ts';
+import { forEachGiven, forEachGuarded } from '../util/guarded.ts';
+import type { Logger } from '../util/logger.ts';
+import type { CloseReason } from './ingest.ts';
+import { Urgency } from './urgency.ts';
+
+/**
+ * Who listens to an inbound stream beside its outputs: packets as the router hands them on, before any encode. Called on the turn of the
+ * stream, which it must not hold up; one that throws is not called again.
+ */
+export interface StreamTap {
+  /** Tracks as they are now: at once when they are known, and before the first packet that needs them. */
+  onTracks(tracks: readonly Track[]): void;
+  /** Shares its bytes with everybody. */
+  onPacket(packet: Packet): void;
+  /** The stream has ended; nothing follows. */
+  onEnd(reason: CloseReason): void;
+}
+
+/** The taps of one inbound stream. Needs no closing. */
+export class StreamTaps {
+  readonly #taps = new Set<StreamTap>();
+  readonly #logger: Logger;
+  readonly #onPacketFault = (tap: StreamTap, error: unknown): void => this.#fail(tap, error);
+
+  constructor(logger: Logger) {
+    this.#logger = logger;
+  }
+
+  /** Who taps a stream plays it on: what comes in bundles would come late. */
+  get urgency(): Urgency {
+    return this.#taps.size > 0 ? Urgency.LOW_LATENCY : Urgency.NONE;
+  }
+
+  /** Returns what ends it, which may be called twice. */
+  add(tap: StreamTap, tracks: readonly Track[]): () => void {
+    this.#taps.add(tap);
+    if (tracks.length > 0) forEachGuarded([tap], (added) => added.onTracks(tracks), this.#onPacketFault);
+    return () => this.#taps.delete(tap);
+  }
+
+  setTracks(tracks: readonly Track[]): void {
+    if (this.#taps.size > 0) forEachGuarded(this.#taps, (tap) => tap.onTracks(tracks), this.#onPacketFault);
+  }
+
+  push(packet: Packet): void {
+    if (this.#taps.size > 0) forEachGiven(this.#taps, packet, give, this.#onPacketFault);
+  }
+
+  end(reason: CloseReason): void {
+    const taps = [...this.#taps];
+    this.#taps.clear();
+    forEachGuarded(taps, (tap) => tap.onEnd(reason), this.#onPacketFault);
+  }
+
+  #fail(tap: StreamTap, error: unknown): void {
+    this.#taps.delete(tap);
+    this.#logger.error({ err: error }, 'who tapped the stream failed and hears no more of it');
+  }
+}
+
+function give(tap: StreamTap, packet: Packet): void {
+  tap.onPacket(packet);
+}

@@ -1,0 +1,226 @@
+import { afterEach, expect, it } from 'vitest';
+import { FakeChannel, gaps, isMonotonic } from '../../test/fakes/fake-channel.ts';
+import { Film, type FilmOptions, FilmSources, frameNumber } from '../../test/fakes/film.ts';
+import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
+import { AVCC } from '../../test/fixtures/bitstreams.ts';
+import type { ApplicationConfig } from '../config/index.ts';
+import { Application } from '../core/application.ts';
+import type { IngestStream, SourceTrack } from '../core/ingest.ts';
+import { ProviderKind, SourceType } from '../core/kinds.ts';
+import { QueueRegistry } from '../core/queue-registry.ts';
+import { TrafficMeter } from '../core/traffic-meter.ts';
+import { Urgency } from '../core/urgency.ts';
+import { systemClock } from '../util/clock.ts';
+import type { ItemSources } from './item-source.ts';
+import { LiveStreams } from './live-source.ts';
+
+const applications: Application[] = [];
+afterEach(() => {
+  for (const application of applications.splice(0)) application.close({ code: 'shutdown', detail: 'the test ends' });
+});
+
+const CHANNEL = { vhost: 'default', app: 'app', stream: 'tv' };
+const LIVE = 'stream://default/app/camera';
+
+/** A channel, and a live stream that is published into an application. */
+class Studio {
+  readonly application: Application;
+  readonly channel: FakeChannel;
+  readonly live: LiveStreams;
+  readonly logger = new RecordingLogger();
+  attended = 0;
+  #camera: IngestStream | null = null;
+  #filming = false;
+
+  constructor(films: Readonly<Record<string, FilmOptions>> = {}) {
+    const config = {
+      name: 'app',
+      providers: { rtmp: {} },
+      publishers: {},
+      outputProfiles: { outputProfile: [] },
+    } as unknown as ApplicationConfig;
+    this.application = new Application('default', { name: 'app', config, echo: {} }, new TrafficMeter(systemClock, null), {
+      ...{ clock: systemClock, logger: this.logger, queues: new QueueRegistry(systemClock), publishers: new Map() },
+      ...{ transcoder: null, nextStreamId: () => 1 },
+    });
+    applications.push(this.application);
+    this.live = new LiveStreams(({ stream }) => this.application.stream(stream));
+    const files = new FilmSources(films);
+    const sources: ItemSources = {
+      open: async (url, options) => (url.startsWith('stream:') ? this.live.open(url, CHANNEL) : await files.open(url, options)),
+    };
+    this.channel = new FakeChannel(films, { sources });
+  }
+
+  get camera(): IngestStream {
+    this.#camera ??= this.application.openIngest({
+      ...{ streamName: 'camera', provider: ProviderKind.RTMP, sourceType: SourceType.RTMP, sourceUrl: 'x' },
+      onClose: () => undefined,
+      onAttended: () => {
+        this.attended += 1;
+      },
+    });
+    return this.#camera;
+  }
+
+  /** Publishes as time passes, from now on until `halt`. */
+  film(options: Omit<FilmOptions, 'seconds'>): void {
+    const events = new Film({ ...options, seconds: 1000 }).events(0);
+    const { clock, timers } = this.channel;
+    const startedAt = clock.monotonic();
+    this.#filming = true;
+    const next = (): void => {
+      if (!this.#filming || this.camera.closed) return;
+      const { value } = events.next();
+      if (value === undefined) return;
+      if (value.type === 'tracks') {
+        this.camera.setTracks(value.tracks);
+        next();
+        return;
+      }
+      const { packet, timebase } = value;
+      const due = startedAt + (packet.dts * timebase.num * 1000) / timebase.den;
+      timers.later(() => {
+        this.camera.push(packet);
+        next();
+      }, due - clock.monotonic());
+    };
+    next();
+  }
+
+  halt(): void {
+    this.#filming = false;
+  }
+}
+
+const item = (studio: Studio, at: number, until = Number.POSITIVE_INFINITY) => ({
+  url: LIVE,
+  from: 0,
+  at: studio.channel.startedAt + at,
+  until: studio.channel.startedAt + until,
+});
+
+it('follows a file without a hole, and a file follows it', async () => {
+  const studio = new Studio({ a: { seconds: 5.2, bframes: 2 }, b: { seconds: 5 } });
+  const { channel } = studio;
+  studio.film({ fps: 30, gop: 45, sampleRate: 44_100 });
+  channel.playout.cue(channel.item('a'));
+  await channel.timers.pass(2700);
+  channel.playout.cue(item(studio, 5200, 11_117));
+  await channel.timers.pass(6000);
+  expect(channel.playout.onAir?.url).toBe(LIVE);
+  expect(channel.playout.position).toBeCloseTo(3500, -1);
+  channel.playout.cue(channel.item('b', { at: 11_117 }));
+  await channel.timers.pass(5000);
+  const video = channel.track(0);
+  const shown = video.map(({ pts }) => pts);
+  expect(gaps(shown).most).toBeLessThan(41);
+  expect(isMonotonic(video.map(({ dts }) => dts))).toBe(true);
+  expect(gaps(channel.track(100).map(({ pts }) => pts)).most).toBeLessThan(1024 / 44.1 + 0.1);
+  // It begins with the newest keyframe there was: 4.5 s after the camera began, at 5.2 s.
+  const first = video.find(({ pts }) => Math.abs(pts - 5200) < 1)!;
+  expect(first).toMatchObject({ number: 135, keyframe: true });
+  expect(video.find(({ pts }) => Math.abs(pts - 11_117) < 1)).toMatchObject({ number: 0, keyframe: true });
+  // Sound and video of one moment of the camera are played at one moment.
+  const live = channel.track(100).filter(({ pts }) => pts > 5300 && pts < 11_000);
+  for (const { pts, number } of live) expect(Math.abs(pts - 5200 - ((number * 1024) / 44.1 - 4500))).toBeLessThan(40);
+});
+
+it('counts as one who needs packets, and leaves when it is over', async () => {
+  const studio = new Studio();
+  const { channel } = studio;
+  studio.film({});
+  await channel.timers.pass(100);
+  const stream = studio.application.stream('camera')!;
+  const before = stream.urgency;
+  expect(before).toBe(Urgency.NONE);
+  channel.playout.cue(item(studio, 0));
+  await channel.timers.pass(1000);
+  expect(studio.attended).toBe(1);
+  expect(stream.urgency).toBe(Urgency.LOW_LATENCY);
+  channel.playout.close();
+  expect(stream.urgency).toBe(before);
+});
+
+it('fails when its packets stay away, and when it ends, after what has come', async () => {
+  for (const end of ['halt', 'close'] as const) {
+    const studio = new Studio();
+    const { channel } = studio;
+    studio.film({ gop: 25 });
+    await channel.timers.pass(2010);
+    channel.playout.cue(item(studio, 2010));
+    await channel.timers.pass(3000);
+    studio.halt();
+    if (end === 'close') studio.camera.close({ code: 'peer-left', detail: 'it has left' });
+    await channel.timers.pass(2000);
+    const failed = channel.told.find(([what]) => what === 'failed')!;
+    expect(failed[3]).toContain(end === 'halt' ? 'no packet came for 500 ms' : 'the stream ended: it has left');
+    expect(failed[2]).toBeGreaterThan(5000);
+    expect(failed[2]).toBeLessThan(5900);
+    const sent = channel.stream.packets.length;
+    await channel.timers.pass(1000);
+    expect(channel.stream.packets.length).toBe(sent);
+  }
+});
+
+it('goes on when its parameters change', async () => {
+  const studio = new Studio();
+  const { channel } = studio;
+  studio.film({ gop: 25 });
+  await channel.timers.pass(1000);
+  channel.playout.cue(item(studio, 1000));
+  await channel.timers.pass(2000);
+  const [video, audio] = new Film({ seconds: 1, sampleRate: 48_000 }).tracks;
+  studio.camera.setTracks([{ ...video!, config: AVCC.baseline360 } as SourceTrack, audio!]);
+  await channel.timers.pass(2000);
+  expect(channel.stream.trackSets.length).toBe(2);
+  expect(channel.stream.tracks[0]).toMatchObject({ id: 0, config: AVCC.baseline360 });
+  expect(gaps(channel.track(0).map(({ pts }) => pts)).most).toBeCloseTo(40, 0);
+  expect(channel.told.map(([what]) => what)).toEqual(['on air']);
+});
+
+it('is refused when there is none, when it is no address, and when it leads to the channel itself', async () => {
+  const studio = new Studio();
+  const { channel, live } = studio;
+  channel.playout.cue({ ...item(studio, 0), url: 'stream://default/app/nobody' });
+  await channel.timers.pass(100);
+  expect(channel.told.at(-1)).toEqual(['failed', 'stream://default/app/nobody', expect.any(Number), expect.stringContaining('no stream')]);
+  expect(() => live.open('stream://default/app', CHANNEL)).toThrow(/is not stream:/);
+  expect(() => live.open('stream://default/app/tv', CHANNEL)).toThrow(/plays this very channel/);
+  studio.film({});
+  await channel.timers.pass(100);
+  // `camera` plays `other`, which would play `camera`.
+  const other = { ...CHANNEL, stream: 'other' };
+  const camera = { ...CHANNEL, stream: 'camera' };
+  const tapped = live.open(LIVE, other);
+  expect(() => live.open('stream://default/app/other', camera)).toThrow(/plays this very channel/);
+  tapped.close();
+  tapped.close();
+  expect(() => live.open('stream://default/app/other', camera)).toThrow(/there is no stream/);
+});
+
+it('hears nothing more of a listener that throws, and the stream goes on', async () => {
+  const studio = new Studio();
+  const { channel } = studio;
+  studio.film({});
+  await channel.timers.pass(100);
+  const heard: number[] = [];
+  let faults = 0;
+  const stream = studio.application.stream('camera')!;
+  stream.tap({
+    onTracks: () => undefined,
+    onPacket: () => {
+      faults += 1;
+      throw new Error('it fails');
+    },
+    onEnd: () => undefined,
+  });
+  const leave = stream.tap({ onTracks: () => undefined, onPacket: ({ data }) => heard.push(frameNumber(data)), onEnd: () => undefined });
+  await channel.timers.pass(500);
+  const count = heard.length;
+  expect([faults, count > 20]).toEqual([1, true]);
+  leave();
+  leave();
+  await channel.timers.pass(500);
+  expect([heard.length, studio.camera.closed]).toEqual([count, false]);
+});
