@@ -9,8 +9,17 @@ import { AudioCodec } from '../media/codec.ts';
 const USUAL_SAMPLES = 1024;
 const USUAL_RATE = 48_000;
 
+/** Seconds of each frame of `track`, where all are as long; null where each one tells. Throws ProtocolError for a configuration that cannot be read. */
+export function constantFrameSeconds({ codec, config, sampleRate }: SourceAudioTrack): number | null {
+  if (codec !== AudioCodec.AAC) return null;
+  if (config === null) return USUAL_SAMPLES / (sampleRate || USUAL_RATE);
+  const described = describeAudio(codec, config);
+  return described.samplesPerFrame / described.sampleRate;
+}
+
 /** Seconds of the frame `data` of `track`. Throws ProtocolError when it cannot be read. */
-export function audioFrameSeconds({ codec, config, sampleRate, channels }: SourceAudioTrack, data: Uint8Array): number {
+export function audioFrameSeconds(track: SourceAudioTrack, data: Uint8Array): number {
+  const { codec, sampleRate, channels } = track;
   switch (codec) {
     case AudioCodec.OPUS:
       return opusPacketSamples(data) / OPUS_SAMPLE_RATE;
@@ -18,11 +27,8 @@ export function audioFrameSeconds({ codec, config, sampleRate, channels }: Sourc
       const header = parseMpegAudioHeader(data);
       return header.samplesPerFrame / header.sampleRate;
     }
-    case AudioCodec.AAC: {
-      if (config === null) return USUAL_SAMPLES / (sampleRate || USUAL_RATE);
-      const described = describeAudio(codec, config);
-      return described.samplesPerFrame / described.sampleRate;
-    }
+    case AudioCodec.AAC:
+      return constantFrameSeconds(track) ?? 0;
     case AudioCodec.PCMU:
     case AudioCodec.PCMA:
       return data.length / (channels || 1) / (sampleRate || USUAL_RATE);

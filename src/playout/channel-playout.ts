@@ -1,11 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { IngestStream, SourceAudioTrack, SourceTrack } from '../core/ingest.ts';
+import type { StreamAddress } from '../core/stream-address.ts';
+import type { Transcoder } from '../core/transcoding.ts';
 import { Urgency } from '../core/urgency.ts';
 import type { Clock } from '../util/clock.ts';
 import { guarded } from '../util/guarded.ts';
 import type { Logger } from '../util/logger.ts';
 import { messageOf } from '../util/message-of.ts';
 import { type AudioLabel, type ChannelSlot, ChannelSlots } from './channel-slots.ts';
+import { ConformedSource } from './conformed-source.ts';
 import type { ItemSources } from './item-source.ts';
 import { type ItemFrame, PlayedItem } from './played-item.ts';
 import type { CuedItem, Playout, PlayoutListener } from './playout.ts';
@@ -33,6 +36,8 @@ const MAX_SHIFT_MS = 20;
 const MAX_SILENCE_MS = 1000;
 /** The last frame before a cut is shown for at least so long, ms. */
 const MIN_FRAME_MS = 5;
+/** The wall clock moves on against the monotonic one, it is corrected: less than this, ms, is how it counts. */
+const CLOCK_STEP_MS = 2;
 /** What lies this little before a cut, ms, lies behind it: times are told in other units everywhere. */
 const CUT_TOLERANCE_MS = 0.5;
 /** Frames behind a cut that others need are shown within this time before it, ms, all together. */
@@ -40,6 +45,8 @@ const SQUEEZE_MS = 2;
 const TICKS_PER_MS = 90;
 /** Turns of what happens within one look, against a loop of items that all end at once. */
 const MAX_TURNS = 32;
+
+const NOWHERE: StreamAddress = { vhost: '', app: '', stream: '' };
 
 /** What waits for a time; `cancel` may be called twice. */
 export type Later = (action: () => void, ms: number) => () => void;
@@ -54,6 +61,10 @@ export interface ChannelPlayoutOptions {
   readonly audio: readonly AudioLabel[];
   /** Opens what items name. Shared by channels; it stays its owner's. */
   readonly sources: ItemSources;
+  /** Converts items whose codecs are not those of the channel, which are those of its first item. Absent or null: such items fail. */
+  readonly transcoder?: Transcoder | null;
+  /** The channel, by which its conversions are told. */
+  readonly address?: StreamAddress;
   /** Packets of a live item may stay away for so long, ms (`ErrorToleranceDurationMs`). */
   readonly errorToleranceMs: number;
   readonly listener: PlayoutListener;
@@ -96,6 +107,7 @@ export class ChannelPlayout implements Playout {
   #announced: readonly SourceTrack[] = [];
   readonly #silences = new Map<ChannelSlot, SilentFrame | null>();
   #bytes = 0;
+  #base = Number.NaN;
   #cancel: (() => void) | null = null;
   /** When the timer goes off; monotonic ms. */
   #wakeAt = Number.POSITIVE_INFINITY;
@@ -169,13 +181,19 @@ export class ChannelPlayout implements Playout {
 
   /** Wall clock, ms, to ms of the channel. */
   #ofWall(wall: number): number {
-    const { clock } = this.#options;
-    return wall - clock.now() + clock.monotonic();
+    return wall - this.#wallBase;
   }
 
   #toWall(at: number): number {
+    return at + this.#wallBase;
+  }
+
+  /** What lies between the clocks, ms: the wall clock counts in whole ones, and is followed when it has really moved. */
+  get #wallBase(): number {
     const { clock } = this.#options;
-    return at - clock.monotonic() + clock.now();
+    const base = clock.now() - clock.monotonic();
+    if (!(Math.abs(base - this.#base) <= CLOCK_STEP_MS)) this.#base = base;
+    return this.#base;
   }
 
   #open(cued: CuedItem): PlayedItem {
@@ -184,7 +202,14 @@ export class ChannelPlayout implements Playout {
     return new PlayedItem({
       cued,
       now: () => this.#now,
-      open: (signal) => sources.open(cued.url, { position: cued.from + late, signal }),
+      open: async (opening) => {
+        const source = await sources.open(cued.url, { ...opening, position: cued.from + late });
+        const { transcoder = null, address = NOWHERE } = this.#options;
+        return new ConformedSource({
+          ...{ source, transcoder, address, onSlow: opening.onSlow },
+          conversions: (tracks) => this.#slots.conversions(tracks, { fromTheFirst: transcoder !== null }),
+        });
+      },
       arrange: (tracks) => this.#slots.arrange(tracks),
       onChange: () => this.attend(),
     });

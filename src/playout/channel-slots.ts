@@ -3,6 +3,7 @@ import { routedConfig } from '../core/access-unit.ts';
 import type { SourceAudioTrack, SourceDataTrack, SourceTrack, SourceVideoTrack } from '../core/ingest.ts';
 import { BitstreamFormat, VideoCodec } from '../media/codec.ts';
 import { MPEG_90K } from '../media/timebase.ts';
+import { type Conversion, conversionOf } from './conversion.ts';
 import { SILENT_TRACK } from './silence.ts';
 
 const VIDEO_ID = 0;
@@ -109,6 +110,19 @@ export class ChannelSlots {
     const data = sources.find(({ type }) => type === 'data');
     if (data !== undefined) put(this.data, data);
     return { routes, tracks };
+  }
+
+  /**
+   * What has to be converted of the tracks of an item to pass as what was announced before; with `fromTheFirst` also what channels are not made
+   * of, when nothing was. Throws as `arrange`.
+   */
+  conversions(sources: readonly SourceTrack[], { fromTheFirst }: { readonly fromTheFirst: boolean }): Conversion[] {
+    const { routes } = this.arrange(sources);
+    return sources.flatMap((source) => {
+      const [slot] = routes.get(source.id) ?? [];
+      if (slot === undefined || (slot.track === null && !fromTheFirst)) return [];
+      return conversionOf(source, slot.track) ?? [];
+    });
   }
 
   /** What the channel announces while an arrangement lasts: slots that it says nothing of stay as they were. */

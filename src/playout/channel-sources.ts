@@ -1,7 +1,7 @@
 import type { StreamAddress } from '../core/stream-address.ts';
 import type { Logger } from '../util/logger.ts';
 import { FileSource } from './file-source.ts';
-import type { ItemSource, ItemSources } from './item-source.ts';
+import type { ItemOpening, ItemSource, ItemSources } from './item-source.ts';
 import type { LiveStreams } from './live-source.ts';
 import type { MediaRoot } from './media-root.ts';
 
@@ -24,7 +24,7 @@ export class ChannelSources implements ItemSources {
     this.#options = options;
   }
 
-  async open(url: string, { position, signal }: { readonly position: number; readonly signal: AbortSignal }): Promise<ItemSource> {
+  async open(url: string, { position, signal }: ItemOpening): Promise<ItemSource> {
     const { root, live, channel, logger } = this.#options;
     if (url.startsWith('stream://')) return live.open(url, channel);
     if (!url.startsWith('file://')) throw new Error(`${JSON.stringify(url)} is neither file:// nor stream://`);

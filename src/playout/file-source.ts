@@ -9,7 +9,6 @@ import { WindowBytes } from './window-bytes.ts';
 /** A file below the media root, from a position on. */
 export class FileSource implements ItemSource {
   readonly live = false;
-  readonly slow = false;
   readonly start: number;
   readonly #file: MediaFile;
   readonly #close: () => void;

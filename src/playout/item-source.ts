@@ -5,8 +5,6 @@ import type { FileEvent } from './media-file.ts';
 export interface ItemSource {
   /** It brings packets as they come, from now on: what is left waiting is lost. Else it is read as far ahead as one likes. */
   readonly live: boolean;
-  /** A process has to start before anything comes. */
-  readonly slow: boolean;
   /** Where position 0 is, seconds in the time of the packets. */
   readonly start: number;
   /** Tracks, then packets in the order of decoding; tracks again when they change. Null at the end. Rejects when it can be read no more. */
@@ -15,11 +13,21 @@ export interface ItemSource {
   close(): void;
 }
 
+/** How an item is opened. */
+export interface ItemOpening {
+  /** ms. */
+  readonly position: number;
+  /** Nobody waits for it any more. */
+  readonly signal: AbortSignal;
+  /** A process has to start first: it takes longer than a disk. */
+  readonly onSlow: () => void;
+}
+
 /** Opens items by their URLs. */
 export interface ItemSources {
   /**
-   * The first packets are those from the last keyframe on that lies at `position` (ms) or before it. Rejects with an error for people; a
+   * The first packets are those from the last keyframe on that lies at `position` or before it. Rejects with an error for people; a
    * source that comes after the signal is closed by whoever opened it.
    */
-  open(url: string, options: { readonly position: number; readonly signal: AbortSignal }): Promise<ItemSource>;
+  open(url: string, opening: ItemOpening): Promise<ItemSource>;
 }

@@ -1,13 +1,12 @@
 /** Items that are live streams of this server, tapped where they come in. */
-import type { CloseReason, SourceTrack } from '../core/ingest.ts';
+import type { CloseReason } from '../core/ingest.ts';
 import type { StreamAddress } from '../core/stream-address.ts';
 import { streamKey, streamText } from '../core/stream-address.ts';
 import type { StreamTap } from '../core/stream-taps.ts';
-import { AudioCodec, BitstreamFormat, VideoCodec } from '../media/codec.ts';
 import type { Packet } from '../media/packet.ts';
-import type { Track } from '../media/track.ts';
 import type { ItemSource } from './item-source.ts';
 import type { FileEvent } from './media-file.ts';
+import { sourceTrackOf } from './source-track.ts';
 
 const SCHEME = 'stream://';
 /** Packets that come within one turn: they are taken before the next. */
@@ -58,7 +57,6 @@ export class LiveStreams {
 /** Hands out what comes from the next keyframe on. */
 class LiveSource implements ItemSource {
   readonly live = true;
-  readonly slow = false;
   readonly start = 0;
   readonly #events: FileEvent[] = [];
   readonly #end: () => void;
@@ -70,7 +68,7 @@ class LiveSource implements ItemSource {
   constructor(stream: TappedStream, forget: () => void) {
     this.#forget = forget;
     this.#end = stream.tap({
-      onTracks: (tracks) => this.#take({ type: 'tracks', tracks: tracks.map(sourceTrack) }),
+      onTracks: (tracks) => this.#take({ type: 'tracks', tracks: tracks.map(sourceTrackOf) }),
       onPacket: (packet) => this.#take(eventOf(packet)),
       onEnd: (reason) => this.#fail(reason),
     });
@@ -125,28 +123,4 @@ function addressOf(url: string): StreamAddress {
 
 function eventOf({ track, pts, dts, duration, keyframe, data }: Packet): FileEvent {
   return { type: 'packet', packet: { trackId: track.id, pts, dts, keyframe, data }, timebase: track.timebase, duration };
-}
-
-/** A track behind the router as one that is to go through a router again. */
-function sourceTrack(track: Track): SourceTrack {
-  const { id, timebase, bitrateConf, language, characteristics } = track;
-  const common = { id, timebase, bitrateConf, ...(language !== '' && { language }), ...(characteristics !== '' && { characteristics }) };
-  switch (track.type) {
-    case 'data':
-      return { ...common, type: 'data' };
-    case 'audio': {
-      const { codec, config, sampleRate, channels } = track;
-      const format = codec === AudioCodec.AAC ? BitstreamFormat.AAC_RAW : BitstreamFormat.RAW;
-      return { ...common, type: 'audio', codec, format, config, sampleRate, channels };
-    }
-    case 'video': {
-      const { codec, config, width, height, framerateConf } = track;
-      return { ...common, type: 'video', codec, format: videoFormat(codec), config, width, height, framerateConf };
-    }
-  }
-}
-
-function videoFormat(codec: VideoCodec): BitstreamFormat {
-  if (codec === VideoCodec.H264 || codec === VideoCodec.H265) return BitstreamFormat.LENGTH_PREFIXED;
-  return codec === VideoCodec.AV1 ? BitstreamFormat.OBU : BitstreamFormat.RAW;
 }

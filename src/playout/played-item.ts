@@ -4,9 +4,9 @@ import type { SourceAudioTrack, SourceTrack } from '../core/ingest.ts';
 import { toMilliseconds } from '../media/timebase.ts';
 import { messageOf } from '../util/message-of.ts';
 import { ProtocolError } from '../util/protocol-error.ts';
-import { audioFrameSeconds } from './audio-frames.ts';
+import { audioFrameSeconds, constantFrameSeconds } from './audio-frames.ts';
 import type { Arrangement, ChannelSlot } from './channel-slots.ts';
-import type { ItemSource } from './item-source.ts';
+import type { ItemOpening, ItemSource } from './item-source.ts';
 import { endOfMedia } from './media-end.ts';
 import type { FileEvent } from './media-file.ts';
 import type { CuedItem } from './playout.ts';
@@ -44,6 +44,8 @@ interface TrackReading {
   readonly reader: AccessUnitReader | null;
   lastDts: number;
   frameMs: number;
+  /** Of every frame of its audio; null: each one tells. */
+  readonly audioMs: number | null;
 }
 
 /** What an item is read with. */
@@ -51,8 +53,8 @@ export interface PlayedItemOptions {
   readonly cued: CuedItem;
   /** Monotonic, ms. */
   readonly now: () => number;
-  /** Opens it at a position, ms. */
-  readonly open: (signal: AbortSignal) => Promise<ItemSource>;
+  /** Opens it where it is to be joined. */
+  readonly open: (opening: Omit<ItemOpening, 'position'>) => Promise<ItemSource>;
   /** What the channel makes of its tracks. Throws for an item that lacks some. */
   readonly arrange: (tracks: readonly SourceTrack[]) => Arrangement;
   /** It is ready, has more to play, has ended or failed. */
@@ -62,6 +64,8 @@ export interface PlayedItemOptions {
 /** One item from its cue to its end: reads ahead of what is played, within bounds. Whoever made it closes it. */
 export class PlayedItem {
   readonly cued: CuedItem;
+  /** A process has to start for it. */
+  slow = false;
   /** When something came last; monotonic, ms. */
   heardAt = Number.NEGATIVE_INFINITY;
   /** Why it cannot be read any further; null: it can. What was read before may be played. */
@@ -104,11 +108,6 @@ export class PlayedItem {
 
   get live(): boolean {
     return this.#live;
-  }
-
-  /** A process has to start for it. */
-  get slow(): boolean {
-    return this.#source?.slow === true;
   }
 
   /** Where it is joined, ms: the keyframe that is shown first. Null before that has come. */
@@ -190,7 +189,7 @@ export class PlayedItem {
   async #read(): Promise<void> {
     const { signal } = this.#closing;
     try {
-      const source = await this.#options.open(signal);
+      const source = await this.#options.open({ signal, onSlow: () => (this.slow = true) });
       if (signal.aborted) {
         source.close();
         return;
@@ -239,9 +238,9 @@ export class PlayedItem {
     if (source.type === 'video') this.#takeVideo(reading, { slots, dts, pts, known, keyframe: packet.keyframe, data: packet.data });
     else if (source.type === 'data') this.#add(slots, { pts, dts, duration: 0, keyframe: true, data: packet.data });
     else {
-      const length = audioMs(source, packet.data, known);
+      const length = reading.audioMs ?? audioMs(source, packet.data, known ?? 0);
       if (length === null) return;
-      this.#audioEnd = Math.max(this.#audioEnd, pts + length);
+      this.#audioEnd = Math.max(this.#audioEnd, pts + (known ?? length));
       if (this.#joint === null && this.#chapters.at(-1)?.hasVideo === false) this.#join(pts, dts);
       this.#add(slots, { pts, dts, duration: length, keyframe: true, data: packet.data });
     }
@@ -331,8 +330,9 @@ export class PlayedItem {
     this.#readings = new Map(
       tracks.map((source) => {
         const reader = source.type === 'video' ? accessUnitReader(source) : null;
-        const before = this.#readings.get(source.id);
-        return [source.id, { source, reader, lastDts: before?.lastDts ?? Number.NaN, frameMs: before?.frameMs ?? USUAL_FRAME_MS }];
+        const { lastDts = Number.NaN, frameMs = USUAL_FRAME_MS } = this.#readings.get(source.id) ?? {};
+        const seconds = source.type === 'audio' ? constantFrameSeconds(source) : null;
+        return [source.id, { source, reader, lastDts, frameMs, audioMs: seconds === null ? null : seconds * 1000 }];
       }),
     );
     const slots = new Set([...arrangement.routes.values()].flat());
@@ -342,12 +342,12 @@ export class PlayedItem {
   }
 }
 
-function audioMs(track: SourceAudioTrack, data: Uint8Array, known: number | null): number | null {
-  if (known !== null) return known;
+/** By the codec: files shorten their last frame to what is meant to be heard of it, decoders put all of it out. */
+function audioMs(track: SourceAudioTrack, data: Uint8Array, told: number): number | null {
   try {
     return audioFrameSeconds(track, data) * 1000;
   } catch (error) {
-    if (error instanceof ProtocolError) return null;
+    if (error instanceof ProtocolError) return told > 0 ? told : null;
     throw error;
   }
 }

@@ -55,7 +55,14 @@ export class Film {
     this.tracks = [
       ...(options.silentFilm === true
         ? []
-        : [videoTrack({ id: VIDEO_ID, timebase: this.#video, codec: videoCodec, config: AVCC.baseline180 })]),
+        : [
+            videoTrack({
+              id: VIDEO_ID,
+              timebase: this.#video,
+              codec: videoCodec,
+              config: videoCodec === VideoCodec.H264 ? AVCC.baseline180 : null,
+            }),
+          ]),
       ...Array.from({ length: sampleRate === 0 ? 0 : audioTracks }, (_, index) => audioTrack({ id: 1 + index, ...sound, format })),
     ];
   }
@@ -140,7 +147,6 @@ export class FilmSources implements ItemSources {
     const events = film.events(position / 1000);
     return {
       live: false,
-      slow: false,
       start,
       next: async () => {
         const { value } = events.next();

@@ -1,0 +1,28 @@
+/** Tracks that have gone through a router, or come from an encoder, on their way to another router. */
+import type { SourceTrack } from '../core/ingest.ts';
+import { AudioCodec, BitstreamFormat, VideoCodec } from '../media/codec.ts';
+import type { Track } from '../media/track.ts';
+
+/** A track behind the router as one that is to go through a router again. */
+export function sourceTrackOf(track: Track): SourceTrack {
+  const { id, timebase, bitrateConf, language, characteristics } = track;
+  const common = { id, timebase, bitrateConf, ...(language !== '' && { language }), ...(characteristics !== '' && { characteristics }) };
+  switch (track.type) {
+    case 'data':
+      return { ...common, type: 'data' };
+    case 'audio': {
+      const { codec, config, sampleRate, channels } = track;
+      const format = codec === AudioCodec.AAC ? BitstreamFormat.AAC_RAW : BitstreamFormat.RAW;
+      return { ...common, type: 'audio', codec, format, config, sampleRate, channels };
+    }
+    case 'video': {
+      const { codec, config, width, height, framerateConf } = track;
+      return { ...common, type: 'video', codec, format: videoFormat(codec), config, width, height, framerateConf };
+    }
+  }
+}
+
+function videoFormat(codec: VideoCodec): BitstreamFormat {
+  if (codec === VideoCodec.H264 || codec === VideoCodec.H265) return BitstreamFormat.LENGTH_PREFIXED;
+  return codec === VideoCodec.AV1 ? BitstreamFormat.OBU : BitstreamFormat.RAW;
+}
