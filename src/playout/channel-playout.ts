@@ -81,6 +81,9 @@ interface Airing {
   readonly begin: number;
   /** Wall clock at which it has to end. */
   until: number;
+  /** No frame of video is decoded before, ms of the channel, and each one moves this on by a little until it is overtaken. */
+  decodesFrom: number;
+  readonly decodeStep: number;
   /** The listener knows that it is on air. */
   told: boolean;
   /** The end that was told to the listener, wall clock; null: none was. */
@@ -332,7 +335,10 @@ export class ChannelPlayout implements Playout {
     for (const slot of this.#slots.audio) this.#fill(slot, begin);
     item.offset = begin - (item.joint ?? 0);
     this.#cued = null;
-    const air: Airing = { item, begin, until: item.cued.until, told: false, toldEnd: null, starvedSince: null };
+    // Players take the time at which the first frame after a splice is decoded for the one at which it is shown.
+    const decodeStep = item.frameMs / (Math.ceil(item.lead / item.frameMs) + 2);
+    const times = { begin, decodesFrom: before === null ? Number.NEGATIVE_INFINITY : begin, decodeStep };
+    const air: Airing = { item, ...times, until: item.cued.until, told: false, toldEnd: null, starvedSince: null };
     this.#air = air;
     if (this.#announce(air)) this.#send(air, this.#now, this.#cutOf(air));
   }
@@ -415,7 +421,7 @@ export class ChannelPlayout implements Playout {
       air.starvedSince = null;
       const due = item.offset + frame.dts;
       if (due > until || due >= cut) break;
-      if (frame.slot.type === 'video') this.#sendVideo(item, frame, cut);
+      if (frame.slot.type === 'video') this.#sendVideo(air, frame, cut);
       else if (frame.slot.type === 'audio') this.#sendAudio(air, frame, cut);
       else this.#push(frame.slot, due, due, frame);
       item.take(frame);
@@ -423,7 +429,8 @@ export class ChannelPlayout implements Playout {
     this.#sendSilence(air, Math.min(until, cut));
   }
 
-  #sendVideo(item: PlayedItem, frame: ItemFrame, cut: number): void {
+  #sendVideo(air: Airing, frame: ItemFrame, cut: number): void {
+    const { item } = air;
     const { slot } = frame;
     let pts = item.offset + frame.pts;
     if (pts >= cut - CUT_TOLERANCE_MS) {
@@ -434,7 +441,12 @@ export class ChannelPlayout implements Playout {
       slot.lastPts = Math.max(slot.lastPts, pts);
       slot.end = Math.max(slot.end, pts + frame.duration);
     }
-    this.#push(slot, pts, item.offset + frame.dts, frame);
+    let dts = item.offset + frame.dts;
+    if (dts < air.decodesFrom) {
+      dts = Math.min(air.decodesFrom, pts);
+      air.decodesFrom += air.decodeStep;
+    }
+    this.#push(slot, pts, dts, frame);
   }
 
   #sendAudio(air: Airing, frame: ItemFrame, cut: number): void {

@@ -120,6 +120,15 @@ export class PlayedItem {
     return this.#joint === null ? 0 : Math.max(0, this.#joint - this.#firstDts);
   }
 
+  /** How long its first frame of video is shown, ms. */
+  get frameMs(): number {
+    for (const queue of this.#chapters[0]?.queues.values() ?? []) {
+      const [frame] = queue;
+      if (frame?.slot.type === 'video' && frame.duration > 0) return frame.duration;
+    }
+    return USUAL_FRAME_MS;
+  }
+
   /** Where its media ends, ms; null while that is not known. */
   get end(): number | null {
     return this.ended && this.#joint !== null ? endOfMedia(this.#videoEnd / 1000, this.#audioEnd / 1000) * 1000 : null;
