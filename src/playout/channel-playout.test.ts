@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { FakeChannel, gaps, isMonotonic, TICKS } from '../../test/fakes/fake-channel.ts';
 import type { FilmOptions } from '../../test/fakes/film.ts';
 import { Urgency } from '../core/urgency.ts';
+import { ProtocolError } from '../util/protocol-error.ts';
 
 const ODD: Readonly<Record<string, FilmOptions>> = {
   a: { seconds: 7.36, fps: 25, sampleRate: 44_100 },
@@ -220,6 +221,18 @@ describe('an item', () => {
     expect(onAir[1]).toBe('file://b');
     expect(onAir[2] - failed[2]).toBeLessThan(100);
     expect(channel.logger.lines.filter(({ level }) => level === 'warn').length).toBe(1);
+  });
+
+  it('whose tracks cannot be read fails, and another one plays', async () => {
+    const channel = new FakeChannel(films);
+    channel.stream.fault = new ProtocolError('AVCC', 'its configuration is broken');
+    channel.playout.cue(channel.item('a'));
+    await channel.timers.pass(100);
+    expect(channel.told).toEqual([['failed', 'file://a', expect.any(Number), 'its configuration is broken']]);
+    channel.stream.fault = null;
+    channel.playout.cue(channel.item('b', { at: channel.now }));
+    await channel.timers.pass(100);
+    expect(channel.playout.onAir?.url).toBe('file://b');
   });
 
   it('that is shorter than what is read ahead is played whole', async () => {

@@ -1,5 +1,4 @@
-import { isDeepStrictEqual } from 'node:util';
-import type { IngestStream, SourceAudioTrack, SourceTrack } from '../core/ingest.ts';
+import type { IngestStream } from '../core/ingest.ts';
 import type { StreamAddress } from '../core/stream-address.ts';
 import type { Transcoder } from '../core/transcoding.ts';
 import { Urgency } from '../core/urgency.ts';
@@ -7,12 +6,13 @@ import type { Clock } from '../util/clock.ts';
 import { guarded } from '../util/guarded.ts';
 import type { Logger } from '../util/logger.ts';
 import { messageOf } from '../util/message-of.ts';
-import { type AudioLabel, type ChannelSlot, ChannelSlots } from './channel-slots.ts';
+import { ProtocolError } from '../util/protocol-error.ts';
+import { type AudioLabel, ChannelSlots } from './channel-slots.ts';
 import { ConformedSource } from './conformed-source.ts';
 import type { ItemSources } from './item-source.ts';
-import { type ItemFrame, PlayedItem } from './played-item.ts';
+import { PlayedItem } from './played-item.ts';
 import type { CuedItem, Playout, PlayoutListener } from './playout.ts';
-import { type SilentFrame, silentFrame } from './silence.ts';
+import { type Splice, SplicedStream } from './spliced-stream.ts';
 
 /** Nobody waits for packets: they go out in bundles, ms. */
 const BUNDLE_MS: Readonly<Record<Urgency, number>> = { [Urgency.NONE]: 100, [Urgency.LOW_LATENCY]: 10, [Urgency.REAL_TIME]: 1 };
@@ -30,19 +30,8 @@ const CONVERT_MS = 4000;
 const KEYFRAME_MS = 10_000;
 /** How long before its end is told that an item ends, ms, at the earliest. */
 const NOTICE_MS = 2500;
-/** Audio is moved by no more than this, ms, to follow without a hole. */
-const MAX_SHIFT_MS = 20;
-/** Holes of audio at a splice that are filled with silence, ms. */
-const MAX_SILENCE_MS = 1000;
-/** The last frame before a cut is shown for at least so long, ms. */
-const MIN_FRAME_MS = 5;
 /** The wall clock moves on against the monotonic one, it is corrected: less than this, ms, is how it counts. */
 const CLOCK_STEP_MS = 2;
-/** What lies this little before a cut, ms, lies behind it: times are told in other units everywhere. */
-const CUT_TOLERANCE_MS = 0.5;
-/** Frames behind a cut that others need are shown within this time before it, ms, all together. */
-const SQUEEZE_MS = 2;
-const TICKS_PER_MS = 90;
 /** Turns of what happens within one look, against a loop of items that all end at once. */
 const MAX_TURNS = 32;
 
@@ -77,19 +66,13 @@ export interface ChannelPlayoutOptions {
 /** What is on air. */
 interface Airing {
   readonly item: PlayedItem;
-  /** Where it begins, ms of the channel. */
-  readonly begin: number;
+  readonly splice: Splice;
   /** Wall clock at which it has to end. */
   until: number;
-  /** No frame of video is decoded before, ms of the channel, and each one moves this on by a little until it is overtaken. */
-  decodesFrom: number;
-  readonly decodeStep: number;
   /** The listener knows that it is on air. */
   told: boolean;
   /** The end that was told to the listener, wall clock; null: none was. */
   toldEnd: number | null;
-  /** It has nothing to play and should have, since then; monotonic ms. */
-  starvedSince: number | null;
 }
 
 /**
@@ -101,15 +84,13 @@ interface Airing {
 export class ChannelPlayout implements Playout {
   readonly #options: ChannelPlayoutOptions;
   readonly #slots: ChannelSlots;
+  readonly #output: SplicedStream;
   readonly #later: Later;
   readonly #look: () => void;
   #air: Airing | null = null;
   #cued: PlayedItem | null = null;
   /** Monotonic ms. */
   #cuedAt = 0;
-  #announced: readonly SourceTrack[] = [];
-  readonly #silences = new Map<ChannelSlot, SilentFrame | null>();
-  #bytes = 0;
   #base = Number.NaN;
   #cancel: (() => void) | null = null;
   /** When the timer goes off; monotonic ms. */
@@ -121,13 +102,15 @@ export class ChannelPlayout implements Playout {
   constructor(options: ChannelPlayoutOptions) {
     this.#options = options;
     this.#slots = new ChannelSlots(options);
+    this.#output = new SplicedStream(options.stream, this.#slots);
     this.#later = options.later ?? later;
     this.#look = guarded(options.logger, 'the playout of a channel', () => this.#turn());
   }
 
   get position(): number | null {
     if (this.#air === null) return null;
-    const { item, begin } = this.#air;
+    const { item, splice } = this.#air;
+    const { begin } = splice;
     const now = Math.max(begin, Math.min(this.#now, this.#mediaEnd(item)));
     return item.live ? now - begin : now - item.offset;
   }
@@ -155,10 +138,9 @@ export class ChannelPlayout implements Playout {
     const air = this.#air;
     if (air === null) return;
     // Frames that are shown before others that have gone out already.
-    this.#send(air, Number.POSITIVE_INFINITY, this.#floor);
-    this.#countBytes();
-    air.item.close();
     this.#air = null;
+    if (this.#send(air, Number.POSITIVE_INFINITY, this.#output.end)) air.item.close();
+    this.#output.drain();
     this.attend();
   }
 
@@ -242,7 +224,7 @@ export class ChannelPlayout implements Playout {
         if (!this.#step() && !this.#again) break;
         if (this.#closed) return;
       }
-      this.#countBytes();
+      this.#output.drain();
     } finally {
       this.#looking = false;
     }
@@ -255,8 +237,7 @@ export class ChannelPlayout implements Playout {
     const now = this.#now;
     const air = this.#air;
     if (air !== null) {
-      this.#send(air, now, this.#cutOf(air));
-      if (this.#closed || this.#air !== air) return true;
+      if (!this.#send(air, now, this.#cutOf(air))) return true;
       if (this.#tell(air)) return true;
     }
     const cued = this.#cued;
@@ -298,25 +279,10 @@ export class ChannelPlayout implements Playout {
     return live || joint === null ? at : Math.max(at, at + joint - cued.from);
   }
 
-  /** Where an item begins that is put on air now: where it belongs, or behind what viewers have got. */
-  #beginOf(item: PlayedItem): number {
-    const wanted = this.#wantedAt(item);
-    return wanted > (this.#leader?.lastPts ?? 0) + MIN_FRAME_MS ? wanted : Math.max(wanted, this.#floor);
-  }
-
-  get #leader(): ChannelSlot | undefined {
-    return this.#slots.video ?? this.#slots.audio[0];
-  }
-
-  /** Where what was sent ends, ms of the channel. */
-  get #floor(): number {
-    return this.#leader?.end ?? Number.NEGATIVE_INFINITY;
-  }
-
   /** Where what is on air is cut, ms of the channel. */
   #cutOf({ until }: Airing): number {
     const ends = this.#ofWall(until);
-    return this.#cued?.ready === true ? Math.min(ends, this.#beginOf(this.#cued)) : ends;
+    return this.#cued?.ready === true ? Math.min(ends, this.#output.beginOf(this.#wantedAt(this.#cued))) : ends;
   }
 
   /** Where the media of an item ends, ms of the channel; Infinity while that is not known. */
@@ -326,39 +292,38 @@ export class ChannelPlayout implements Playout {
   }
 
   #switchTo(item: PlayedItem): void {
-    const begin = this.#beginOf(item);
+    const begin = this.#output.beginOf(this.#wantedAt(item));
     const before = this.#air;
-    if (before !== null) {
-      this.#send(before, Number.POSITIVE_INFINITY, Math.min(begin, this.#ofWall(before.until)));
-      before.item.close();
-    }
-    for (const slot of this.#slots.audio) this.#fill(slot, begin);
-    item.offset = begin - (item.joint ?? 0);
     this.#cued = null;
-    // Players take the time at which the first frame after a splice is decoded for the one at which it is shown.
-    const decodeStep = item.frameMs / (Math.ceil(item.lead / item.frameMs) + 2);
-    const times = { begin, decodesFrom: before === null ? Number.NEGATIVE_INFINITY : begin, decodeStep };
-    const air: Airing = { item, ...times, until: item.cued.until, told: false, toldEnd: null, starvedSince: null };
+    this.#air = null;
+    if (before !== null && this.#send(before, Number.POSITIVE_INFINITY, Math.min(begin, this.#ofWall(before.until)))) before.item.close();
+    const splice = this.#output.splice(item, begin, { follows: before !== null });
+    const air = { item, splice, until: item.cued.until, told: false, toldEnd: null };
     this.#air = air;
-    if (this.#announce(air)) this.#send(air, this.#now, this.#cutOf(air));
+    try {
+      this.#output.announce(splice);
+    } catch (error) {
+      this.#lose(air, error);
+      return;
+    }
+    this.#send(air, this.#now, this.#cutOf(air));
   }
 
-  /** False when the tracks of the item cannot be announced: it is off air then. */
-  #announce(air: Airing): boolean {
-    const { arrangement } = air.item;
-    if (arrangement === null) return true;
-    const tracks = this.#slots.announce(arrangement);
-    if (isDeepStrictEqual(tracks, this.#announced)) return true;
+  /** False when its tracks cannot be announced: it is off air then. */
+  #send(air: Airing, until: number, cut: number): boolean {
     try {
-      this.#options.stream.setTracks(tracks);
+      this.#output.send(air.splice, until, cut);
+      return true;
     } catch (error) {
-      this.#air = null;
-      this.#fail(air.item, messageOf(error));
+      this.#lose(air, error);
       return false;
     }
-    this.#announced = tracks;
-    this.#silences.clear();
-    return true;
+  }
+
+  #lose(air: Airing, error: unknown): void {
+    if (!(error instanceof ProtocolError)) throw error;
+    if (this.#air === air) this.#air = null;
+    this.#fail(air.item, messageOf(error));
   }
 
   /** Tells what there is to tell of the item on air; true when something was. */
@@ -402,125 +367,10 @@ export class ChannelPlayout implements Playout {
   /** Why an item that has nothing to play is given up; null: it may still come. */
   #starvation(air: Airing): string | null {
     const now = this.#now;
-    air.starvedSince ??= now;
+    air.splice.starvedSince ??= now;
     const limit = air.item.live ? this.#options.errorToleranceMs : STALL_MS;
-    if (now - air.starvedSince < limit) return null;
+    if (now - air.splice.starvedSince < limit) return null;
     return air.item.live ? `no packet came for ${limit} ms` : `nothing could be read for ${limit} ms`;
-  }
-
-  /** Sends what is due until `until`; what is shown behind `cut` is left out. Both ms of the channel. */
-  #send(air: Airing, until: number, cut: number): void {
-    const { item } = air;
-    for (;;) {
-      if (item.turns) {
-        item.turn();
-        if (!this.#announce(air)) return;
-      }
-      const frame = item.peek();
-      if (frame === null) break;
-      air.starvedSince = null;
-      const due = item.offset + frame.dts;
-      if (due > until || due >= cut) break;
-      if (frame.slot.type === 'video') this.#sendVideo(air, frame, cut);
-      else if (frame.slot.type === 'audio') this.#sendAudio(air, frame, cut);
-      else this.#push(frame.slot, due, due, frame);
-      item.take(frame);
-    }
-    this.#sendSilence(air, Math.min(until, cut));
-  }
-
-  #sendVideo(air: Airing, frame: ItemFrame, cut: number): void {
-    const { item } = air;
-    const { slot } = frame;
-    let pts = item.offset + frame.pts;
-    if (pts >= cut - CUT_TOLERANCE_MS) {
-      // Frames that are shown before the cut may refer to it.
-      if (!item.isNeededBefore(slot, cut - item.offset)) return;
-      pts = cut - SQUEEZE_MS / (1 + Math.max(0, pts - cut));
-    } else {
-      slot.lastPts = Math.max(slot.lastPts, pts);
-      slot.end = Math.max(slot.end, pts + frame.duration);
-    }
-    let dts = item.offset + frame.dts;
-    if (dts < air.decodesFrom) {
-      dts = Math.min(air.decodesFrom, pts);
-      air.decodesFrom += air.decodeStep;
-    }
-    this.#push(slot, pts, dts, frame);
-  }
-
-  #sendAudio(air: Airing, frame: ItemFrame, cut: number): void {
-    const { item, begin } = air;
-    const { slot, duration } = frame;
-    let at = item.offset + frame.pts;
-    const shift = item.shifts.get(slot);
-    if (shift === undefined) {
-      if (at + duration / 2 < begin) return;
-      if (at - slot.end > duration / 2) this.#fill(slot, at);
-      const fitting = slot.end - at;
-      // What lies under the sound before it.
-      if (fitting > duration / 2) return;
-      item.shifts.set(slot, Math.abs(fitting) <= MAX_SHIFT_MS ? fitting : 0);
-      if (fitting > MAX_SHIFT_MS) return;
-    }
-    at += item.shifts.get(slot) ?? 0;
-    if (at + duration / 2 >= cut) return;
-    slot.lastPts = at;
-    slot.end = at + duration;
-    this.#push(slot, at, at, frame);
-  }
-
-  /** Silence for audio that the item on air does not have. */
-  #sendSilence({ item, begin }: Airing, until: number): void {
-    const { arrangement } = item;
-    if (arrangement === null || !Number.isFinite(until)) return;
-    for (const slot of this.#slots.audio) {
-      if (arrangement.tracks.has(slot)) continue;
-      if (slot.end < begin - MAX_SILENCE_MS) slot.end = begin;
-      this.#fill(slot, until, Number.POSITIVE_INFINITY);
-    }
-  }
-
-  /** Silence up to half a frame before or behind `until`, where what lies between is no longer than `limit`. */
-  #fill(slot: ChannelSlot, until: number, limit = MAX_SILENCE_MS): void {
-    if (until - slot.end > limit) return;
-    const silence = this.#silenceOf(slot);
-    if (silence === null) return;
-    while (slot.end + silence.ms / 2 < until) {
-      const at = slot.end;
-      slot.end += silence.ms;
-      this.#push(slot, at, at, { keyframe: true, data: silence.data });
-    }
-  }
-
-  #silenceOf(slot: ChannelSlot): SilentFrame | null {
-    const { track } = slot;
-    if (track?.type !== 'audio') return null;
-    let silence = this.#silences.get(slot);
-    if (silence === undefined) {
-      silence = silentFrame(track satisfies SourceAudioTrack);
-      this.#silences.set(slot, silence);
-    }
-    return silence;
-  }
-
-  #push(slot: ChannelSlot, pts: number, dts: number, { keyframe, data }: Pick<ItemFrame, 'keyframe' | 'data'>): void {
-    // The first frames of what follows are decoded while the last ones of what was before are shown.
-    const decoded = Math.max(Math.round(dts * TICKS_PER_MS), slot.lastDts + 1);
-    slot.lastDts = decoded;
-    this.#bytes += data.length;
-    this.#options.stream.push({
-      trackId: slot.id,
-      pts: Math.max(decoded, Math.round(pts * TICKS_PER_MS)),
-      dts: decoded,
-      keyframe,
-      data,
-    });
-  }
-
-  #countBytes(): void {
-    if (this.#bytes > 0) this.#options.stream.countBytes(this.#bytes);
-    this.#bytes = 0;
   }
 
   /** Until it has to look again, ms. */

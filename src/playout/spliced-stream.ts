@@ -1,0 +1,193 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { IngestStream, SourceTrack } from '../core/ingest.ts';
+import type { ChannelSlot, ChannelSlots } from './channel-slots.ts';
+import type { ItemFrame, PlayedItem } from './played-item.ts';
+import { type SilentFrame, silentFrame } from './silence.ts';
+
+/** Audio is moved by no more than this, ms, to follow without a hole. */
+const MAX_SHIFT_MS = 20;
+/** Holes of audio at a splice that are filled with silence, ms. */
+const MAX_SILENCE_MS = 1000;
+/** What lies this little before a cut, ms, lies behind it: times are told in other units everywhere. */
+const CUT_TOLERANCE_MS = 0.5;
+/** Frames behind a cut that others need are shown within this time before it, ms, all together. */
+const SQUEEZE_MS = 2;
+const TICKS_PER_MS = 90;
+/** The last frame before a cut is shown for at least so long, ms. */
+const MIN_FRAME_MS = 5;
+
+/** An item in its place. */
+export interface Splice {
+  readonly item: PlayedItem;
+  /** Where it begins, ms of the channel. */
+  readonly begin: number;
+  /** No frame of video is decoded before, ms of the channel, and each one moves this on by a little until it is overtaken. */
+  decodesFrom: number;
+  readonly decodeStep: number;
+  /** It has nothing to play and should have, since then; monotonic ms. */
+  starvedSince: number | null;
+}
+
+/** The stream of a channel: frames of one item follow those of the one before, so that neither times nor tracks break. The stream stays its owner's. */
+export class SplicedStream {
+  readonly #stream: Pick<IngestStream, 'setTracks' | 'push' | 'countBytes'>;
+  readonly #slots: ChannelSlots;
+  #announced: readonly SourceTrack[] = [];
+  readonly #silences = new Map<ChannelSlot, SilentFrame | null>();
+  #bytes = 0;
+
+  constructor(stream: Pick<IngestStream, 'setTracks' | 'push' | 'countBytes'>, slots: ChannelSlots) {
+    this.#stream = stream;
+    this.#slots = slots;
+  }
+
+  /** Where what was sent ends, ms of the channel. */
+  get end(): number {
+    return this.#leader?.end ?? Number.NEGATIVE_INFINITY;
+  }
+
+  /** Where an item begins that belongs at `wanted`, ms of the channel: there, or behind what viewers have got. */
+  beginOf(wanted: number): number {
+    return wanted > (this.#leader?.lastPts ?? Number.NEGATIVE_INFINITY) + MIN_FRAME_MS ? wanted : Math.max(wanted, this.end);
+  }
+
+  /** `item` begins at `begin`: what is left open before is silent. `follows`: another one goes out until then. */
+  splice(item: PlayedItem, begin: number, { follows }: { readonly follows: boolean }): Splice {
+    for (const slot of this.#slots.audio) this.#fill(slot, begin);
+    item.offset = begin - (item.joint ?? 0);
+    // Players take the time at which the first frame after a splice is decoded for the one at which it is shown.
+    const decodeStep = item.frameMs / (Math.ceil(item.lead / item.frameMs) + 2);
+    return { item, begin, decodesFrom: follows ? begin : Number.NEGATIVE_INFINITY, decodeStep, starvedSince: null };
+  }
+
+  /** Tells the tracks of the item where they are others than before. Throws ProtocolError when none of them can be read. */
+  announce({ item }: Splice): void {
+    const { arrangement } = item;
+    if (arrangement === null) return;
+    const tracks = this.#slots.announce(arrangement);
+    if (isDeepStrictEqual(tracks, this.#announced)) return;
+    this.#stream.setTracks(tracks);
+    this.#announced = tracks;
+    this.#silences.clear();
+  }
+
+  /** Sends what is due until `until`; what is shown behind `cut` is left out. Both ms of the channel. Throws as `announce`. */
+  send(splice: Splice, until: number, cut: number): void {
+    const { item } = splice;
+    for (;;) {
+      if (item.turns) {
+        item.turn();
+        this.announce(splice);
+      }
+      const frame = item.peek();
+      if (frame === null) break;
+      splice.starvedSince = null;
+      const due = item.offset + frame.dts;
+      if (due > until || due >= cut) break;
+      if (frame.slot.type === 'video') this.#sendVideo(splice, frame, cut);
+      else if (frame.slot.type === 'audio') this.#sendAudio(splice, frame, cut);
+      else this.#push(frame.slot, due, due, frame);
+      item.take(frame);
+    }
+    this.#sendSilence(splice, Math.min(until, cut));
+  }
+
+  get #leader(): ChannelSlot | undefined {
+    return this.#slots.video ?? this.#slots.audio[0];
+  }
+
+  #sendVideo(splice: Splice, frame: ItemFrame, cut: number): void {
+    const { item } = splice;
+    const { slot } = frame;
+    let pts = item.offset + frame.pts;
+    if (pts >= cut - CUT_TOLERANCE_MS) {
+      // Frames that are shown before the cut may refer to it.
+      if (!item.isNeededBefore(slot, cut - item.offset)) return;
+      pts = cut - SQUEEZE_MS / (1 + Math.max(0, pts - cut));
+    } else {
+      slot.lastPts = Math.max(slot.lastPts, pts);
+      slot.end = Math.max(slot.end, pts + frame.duration);
+    }
+    let dts = item.offset + frame.dts;
+    if (dts < splice.decodesFrom) {
+      dts = Math.min(splice.decodesFrom, pts);
+      splice.decodesFrom += splice.decodeStep;
+    }
+    this.#push(slot, pts, dts, frame);
+  }
+
+  #sendAudio(splice: Splice, frame: ItemFrame, cut: number): void {
+    const { item, begin } = splice;
+    const { slot, duration } = frame;
+    let at = item.offset + frame.pts;
+    const shift = item.shifts.get(slot);
+    if (shift === undefined) {
+      if (at + duration / 2 < begin) return;
+      if (at - slot.end > duration / 2) this.#fill(slot, at);
+      const fitting = slot.end - at;
+      // What lies under the sound before it.
+      if (fitting > duration / 2) return;
+      item.shifts.set(slot, Math.abs(fitting) <= MAX_SHIFT_MS ? fitting : 0);
+      if (fitting > MAX_SHIFT_MS) return;
+    }
+    at += item.shifts.get(slot) ?? 0;
+    if (at + duration / 2 >= cut) return;
+    slot.lastPts = at;
+    slot.end = at + duration;
+    this.#push(slot, at, at, frame);
+  }
+
+  /** Silence for audio that the item on air does not have. */
+  #sendSilence({ item, begin }: Splice, until: number): void {
+    const { arrangement } = item;
+    if (arrangement === null || !Number.isFinite(until)) return;
+    for (const slot of this.#slots.audio) {
+      if (arrangement.tracks.has(slot)) continue;
+      if (slot.end < begin - MAX_SILENCE_MS) slot.end = begin;
+      this.#fill(slot, until, Number.POSITIVE_INFINITY);
+    }
+  }
+
+  /** Silence up to half a frame before or behind `until`, where what lies between is no longer than `limit`. */
+  #fill(slot: ChannelSlot, until: number, limit = MAX_SILENCE_MS): void {
+    if (until - slot.end > limit) return;
+    const silence = this.#silenceOf(slot);
+    if (silence === null) return;
+    while (slot.end + silence.ms / 2 < until) {
+      const at = slot.end;
+      slot.end += silence.ms;
+      this.#push(slot, at, at, { keyframe: true, data: silence.data });
+    }
+  }
+
+  #silenceOf(slot: ChannelSlot): SilentFrame | null {
+    const { track } = slot;
+    if (track?.type !== 'audio') return null;
+    let silence = this.#silences.get(slot);
+    if (silence === undefined) {
+      silence = silentFrame(track);
+      this.#silences.set(slot, silence);
+    }
+    return silence;
+  }
+
+  #push(slot: ChannelSlot, pts: number, dts: number, { keyframe, data }: Pick<ItemFrame, 'keyframe' | 'data'>): void {
+    // The first frames of what follows are decoded while the last ones of what was before are shown.
+    const decoded = Math.max(Math.round(dts * TICKS_PER_MS), slot.lastDts + 1);
+    slot.lastDts = decoded;
+    this.#bytes += data.length;
+    this.#stream.push({
+      trackId: slot.id,
+      pts: Math.max(decoded, Math.round(pts * TICKS_PER_MS)),
+      dts: decoded,
+      keyframe,
+      data,
+    });
+  }
+
+  /** Everything of this turn has been sent. */
+  drain(): void {
+    if (this.#bytes > 0) this.#stream.countBytes(this.#bytes);
+    this.#bytes = 0;
+  }
+}
