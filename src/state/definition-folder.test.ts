@@ -1,0 +1,255 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
+import { until } from '../../test/harness/poll.ts';
+import { AllowedFolders } from '../util/allowed-folders.ts';
+import { DefinitionFolder } from './definition-folder.ts';
+
+let root: string;
+let folder: string;
+let logger: RecordingLogger;
+let told: string[];
+let definitions: DefinitionFolder<string>;
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'millrace-definitions-'));
+  folder = join(root, 'deep/channels');
+  logger = new RecordingLogger();
+  told = [];
+  definitions = open();
+});
+
+afterEach(async () => {
+  await definitions.close();
+  rmSync(root, { recursive: true, force: true });
+});
+
+/** A definition is a text that begins with `ok`. Without `start` nobody scans but the test. */
+function open(allowed = new AllowedFolders(null, 'AllowedRoots')): DefinitionFolder<string> {
+  return new DefinitionFolder<string>({
+    ...{ folder, extension: '.sch', what: 'channel', allowed, logger },
+    isName: (name) => /^[\w-]+$/.test(name),
+    parse: (text, name, file) => {
+      if (!text.startsWith('ok')) throw new Error(`${file}: ${name} says ${text}`);
+      return text;
+    },
+    format: (definition) => definition,
+    changed: (name, definition) => told.push(`${name}=${definition}`),
+    removed: (name) => told.push(`${name} removed`),
+  });
+}
+
+function write(name: string, text: string): void {
+  writeFileSync(join(folder, `${name}.sch`), text);
+}
+
+/** What has been told since the last call. */
+function news(): string[] {
+  return told.splice(0);
+}
+
+const errors = (): string[] => logger.lines.filter(({ level }) => level === 'error').map(({ message }) => message);
+
+test('files are read at the start, in the order of their names, and a folder that is missing is made', async () => {
+  mkdirSync(folder, { recursive: true });
+  write('b', 'ok b');
+  write('a', 'ok a');
+  writeFileSync(join(folder, 'notes.txt'), 'ok');
+  mkdirSync(join(folder, 'folder.sch'));
+  await definitions.start();
+  expect(news()).toEqual(['a=ok a', 'b=ok b']);
+  expect([...definitions.definitions]).toEqual([
+    ['a', 'ok a'],
+    ['b', 'ok b'],
+  ]);
+  rmSync(folder, { recursive: true });
+  const again = open();
+  await again.start();
+  await again.close();
+  expect(readdirSync(folder)).toEqual([]);
+  expect(errors()).toEqual([]);
+});
+
+test('what is written while the server runs is found within seconds', async () => {
+  await definitions.start();
+  write('a', 'ok 1');
+  await until('the new file', () => definitions.get('a') === 'ok 1');
+  write('a', 'ok 2');
+  await until('its change', () => definitions.get('a') === 'ok 2');
+  expect(news()).toEqual(['a=ok 1', 'a=ok 2']);
+});
+
+test('a file that was touched, or replaced by the same content, has not changed', async () => {
+  mkdirSync(folder, { recursive: true });
+  write('a', 'ok');
+  await definitions.scan();
+  write('a', 'ok');
+  await definitions.scan();
+  writeFileSync(join(folder, 'new'), 'ok');
+  renameSync(join(folder, 'new'), join(folder, 'a.sch'));
+  await definitions.scan();
+  expect(news()).toEqual(['a=ok']);
+});
+
+test('a definition is gone when three scans in a row have missed its file', async () => {
+  mkdirSync(folder, { recursive: true });
+  write('a', 'ok');
+  await definitions.scan();
+  news();
+  for (const scans of [2, 2]) {
+    rmSync(join(folder, 'a.sch'));
+    for (let scan = 0; scan < scans; scan += 1) await definitions.scan();
+    write('a', 'ok');
+    await definitions.scan();
+  }
+  expect(news()).toEqual([]);
+  rmSync(join(folder, 'a.sch'));
+  await definitions.scan();
+  await definitions.scan();
+  expect(definitions.get('a')).toBe('ok');
+  await definitions.scan();
+  expect(news()).toEqual(['a removed']);
+  expect(definitions.get('a')).toBeUndefined();
+});
+
+test('a folder that cannot be listed changes nothing, and is told once', async () => {
+  mkdirSync(folder, { recursive: true });
+  write('a', 'ok');
+  await definitions.scan();
+  renameSync(folder, `${folder}-away`);
+  for (let scan = 0; scan < 5; scan += 1) await definitions.scan();
+  expect(definitions.get('a')).toBe('ok');
+  expect(errors()).toEqual([expect.stringContaining('the folder cannot be read')]);
+  renameSync(`${folder}-away`, folder);
+  write('a', 'ok again');
+  await definitions.scan();
+  expect(news()).toEqual(['a=ok', 'a=ok again']);
+});
+
+test('a file that cannot be used is told once per change, and what it said before goes on', async () => {
+  mkdirSync(folder, { recursive: true });
+  write('a', 'ok');
+  write('b', 'bad');
+  await definitions.scan();
+  write('a', 'broken');
+  for (let scan = 0; scan < 3; scan += 1) await definitions.scan();
+  expect(definitions.get('a')).toBe('ok');
+  expect(definitions.get('b')).toBeUndefined();
+  write('a', 'broken more');
+  await definitions.scan();
+  write('a', 'broken');
+  await definitions.scan();
+  write('a', 'ok');
+  await definitions.scan();
+  write('b', 'ok at last');
+  await definitions.scan();
+  // Back to what is in force is no change.
+  expect(news()).toEqual(['a=ok', 'b=ok at last']);
+  expect(errors()).toEqual([
+    expect.stringMatching(/b\.sch cannot be used, it is left out: .* b says bad/),
+    expect.stringMatching(/a\.sch cannot be used, what it said before goes on: .* a says broken$/),
+    expect.stringMatching(/says broken more$/),
+    expect.stringMatching(/says broken$/),
+  ]);
+});
+
+test('what is written by the server is known at once, is on disk, and is no change for the scan', async () => {
+  mkdirSync(folder, { recursive: true });
+  await definitions.save('a', 'ok 1');
+  expect(definitions.get('a')).toBe('ok 1');
+  expect(readFileSync(join(folder, 'a.sch'), 'utf8')).toBe('ok 1');
+  expect(readdirSync(folder)).toEqual(['a.sch']);
+  await definitions.scan();
+  await definitions.save('a', 'ok 1');
+  await definitions.save('a', 'ok 2');
+  await definitions.scan();
+  expect(news()).toEqual(['a=ok 1', 'a=ok 2']);
+  await definitions.remove('a');
+  expect(news()).toEqual(['a removed']);
+  expect(readdirSync(folder)).toEqual([]);
+  await definitions.scan();
+  await definitions.remove('a');
+  expect(news()).toEqual([]);
+});
+
+test('writes and scans at once happen one after the other', async () => {
+  mkdirSync(folder, { recursive: true });
+  const work = Array.from({ length: 20 }, (_, index) => [definitions.save('a', `ok ${index}`), definitions.scan()]);
+  await Promise.all(work.flat());
+  await definitions.scan();
+  expect(news()).toEqual(Array.from({ length: 20 }, (_, index) => `a=ok ${index}`));
+});
+
+test('a definition that could not be read again is not written', async () => {
+  mkdirSync(folder, { recursive: true });
+  await definitions.save('a', 'ok');
+  await expect(definitions.save('a', 'bad')).rejects.toThrow('a says bad');
+  expect(readFileSync(join(folder, 'a.sch'), 'utf8')).toBe('ok');
+  expect(definitions.get('a')).toBe('ok');
+});
+
+test.each(['../a', 'a/b', '', '.', 'x'.repeat(240)])('%j is no name to write under', async (name) => {
+  mkdirSync(folder, { recursive: true });
+  await expect(definitions.save(name, 'ok')).rejects.toThrow('cannot be the name of a channel');
+  await expect(definitions.remove(name)).rejects.toThrow('cannot be the name of a channel');
+});
+
+test('a link is followed within the folder and nowhere else', async () => {
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(root, 'secret'), 'ok secret');
+  writeFileSync(join(folder, 'inner'), 'ok inner');
+  symlinkSync(join(root, 'secret'), join(folder, 'out.sch'));
+  symlinkSync('inner', join(folder, 'in.sch'));
+  symlinkSync('nowhere', join(folder, 'dangling.sch'));
+  for (let scan = 0; scan < 2; scan += 1) await definitions.scan();
+  expect(news()).toEqual(['in=ok inner']);
+  expect(errors()).toEqual([expect.stringContaining('a symbolic link that leads out of the folder')]);
+});
+
+test('a file of a strange name and one that is too large are left out, and told once', async () => {
+  mkdirSync(folder, { recursive: true });
+  write('a b', 'ok');
+  write('large', `ok${' '.repeat(2 * 1024 * 1024)}`);
+  for (let scan = 0; scan < 2; scan += 1) await definitions.scan();
+  expect(news()).toEqual([]);
+  expect(errors()).toEqual([
+    expect.stringContaining('"a b" cannot be a name of a channel'),
+    expect.stringContaining('it is larger than 2097152 bytes'),
+  ]);
+});
+
+test('no more than a thousand files are followed', async () => {
+  mkdirSync(folder, { recursive: true });
+  for (let index = 0; index < 1001; index += 1) write(`f${index}`, 'ok');
+  await definitions.start();
+  expect(definitions.definitions.size).toBe(1000);
+  expect(errors()).toEqual([expect.stringContaining('more than 1000 files end in .sch')]);
+  await expect(definitions.save('another', 'ok')).rejects.toThrow('1000 files already');
+});
+
+test('a folder outside of those that are allowed is neither made nor read nor written', async () => {
+  const outside = open(new AllowedFolders([join(root, 'elsewhere')], 'AllowedRoots'));
+  await outside.start();
+  await expect(outside.save('a', 'ok')).rejects.toThrow('AllowedRoots');
+  await outside.close();
+  expect(readdirSync(root)).toEqual([]);
+  expect(errors()[0]).toContain('AllowedRoots');
+});
+
+test('what a write that was cut off left behind is removed at the start, and nothing else', async () => {
+  mkdirSync(folder, { recursive: true });
+  for (const name of ['a.sch.0123456789ab.tmp', 'film.mp4.0123456789ab.tmp', 'a.tmp']) writeFileSync(join(folder, name), '');
+  await definitions.start();
+  expect(readdirSync(folder).sort()).toEqual(['a.tmp', 'film.mp4.0123456789ab.tmp']);
+});
+
+test('nobody is told of anything after the close', async () => {
+  await definitions.start();
+  await definitions.close();
+  mkdirSync(folder, { recursive: true });
+  write('a', 'ok');
+  await definitions.scan();
+  await definitions.close();
+  expect(news()).toEqual([]);
+});

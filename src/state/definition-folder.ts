@@ -1,0 +1,309 @@
+/** A folder of files that define something, one each: people write them, the API writes them, and what they say is followed while the server runs. */
+import { createHash } from 'node:crypto';
+import { constants, type Dirent } from 'node:fs';
+import { open, readdir, realpath, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { AllowedFolders } from '../util/allowed-folders.ts';
+import { guarded } from '../util/guarded.ts';
+import type { Logger } from '../util/logger.ts';
+import { messageOf } from '../util/message-of.ts';
+import { removeFileDurable, writeFileAtomic } from './atomic-file.ts';
+
+const SCAN_MS = 1000;
+/** A file that is replaced by a slow copy is missing for a moment. */
+const MISSING_SCANS = 3;
+const MAX_FILES = 1000;
+const MAX_BYTES = 2 * 1024 * 1024;
+/** File systems take 255 bytes; the name of the temporary file appends 17. */
+const MAX_FILE_NAME_BYTES = 238;
+/** What a write that was cut off leaves behind. */
+const TEMPORARY = /\.[0-9a-f]{12}\.tmp$/;
+
+/** What a folder holds, and who is told of it. */
+export interface DefinitionFolderOptions<Definition> {
+  /** Absolute. */
+  readonly folder: string;
+  /** With its dot: `.sch`. The rest of the name of a file is the name of what it defines. */
+  readonly extension: string;
+  /** One of them in words, for the log: `scheduled channel`. */
+  readonly what: string;
+  /** Where files may be written. */
+  readonly allowed: AllowedFolders;
+  /** Files of other names are not read, and told once. */
+  readonly isName: (name: string) => boolean;
+  /** Throws an `Error` that says what is wrong. */
+  readonly parse: (text: string, name: string, file: string) => Definition;
+  readonly format: (definition: Definition) => string;
+  /** A definition is new, or says something else than before. What it throws is logged. */
+  readonly changed: (name: string, definition: Definition) => void;
+  /** What it throws is logged. */
+  readonly removed: (name: string) => void;
+  readonly logger: Logger;
+}
+
+interface KnownFile<Definition> {
+  /** Differs when the file may have been written. */
+  identity: string;
+  /** Of the content that was read last. */
+  digest: string;
+  /** What it says, or said before it became unreadable, with the digest of that; null: never anything of use. */
+  inForce: { readonly definition: Definition; readonly digest: string } | null;
+  /** Scans that have not found it. */
+  missing: number;
+}
+
+/**
+ * Follows the files: every second they are looked at, and a change of content counts. A file that cannot be read is told once per change, and
+ * what it said before goes on; one that is missing in three scans in a row is gone. A folder that cannot be listed changes nothing. Writes
+ * are atomic, on disk before they resolve, and known at once. Everything happens one after the other.
+ */
+export class DefinitionFolder<Definition> {
+  readonly folder: string;
+  readonly #options: DefinitionFolderOptions<Definition>;
+  readonly #files = new Map<string, KnownFile<Definition>>();
+  /** Faults that have been told, by what has them; a changed fault is told again. */
+  readonly #told = new Map<string, string>();
+  #tail: Promise<unknown> = Promise.resolve();
+  #timer: NodeJS.Timeout | null = null;
+  #scanning = false;
+  #closed = false;
+
+  constructor(options: DefinitionFolderOptions<Definition>) {
+    this.folder = options.folder;
+    this.#options = options;
+  }
+
+  /** Makes the folder, reads what is there, and looks every second from then on. Never rejects: what cannot be used is logged. */
+  async start(): Promise<void> {
+    await this.#inOrder(async () => {
+      await this.#makeFolder().catch((error: unknown) => this.#tell('', `the folder cannot be used: ${messageOf(error)}`));
+      await this.#removeTemporaries();
+      await this.#scan();
+    });
+    if (this.#closed) return;
+    const tick = guarded(this.#options.logger, `the watch over ${this.folder}`, () => (this.#scanning ? undefined : this.scan()));
+    this.#timer ??= setInterval(tick, SCAN_MS).unref();
+  }
+
+  /** Looks at the files now. */
+  async scan(): Promise<void> {
+    this.#scanning = true;
+    try {
+      await this.#inOrder(() => this.#scan());
+    } finally {
+      this.#scanning = false;
+    }
+  }
+
+  /** Those that can be used, by their names in order. */
+  get definitions(): ReadonlyMap<string, Definition> {
+    const usable = [...this.#files].flatMap(([name, { inForce }]) => (inForce === null ? [] : [[name, inForce.definition] as const]));
+    return new Map(usable.sort(([a], [b]) => (a < b ? -1 : 1)));
+  }
+
+  /** What is defined under a name. */
+  get(name: string): Definition | undefined {
+    return this.#files.get(name)?.inForce?.definition;
+  }
+
+  /** The file of a name, whether it is there or not. */
+  pathOf(name: string): string {
+    return join(this.folder, `${name}${this.#options.extension}`);
+  }
+
+  /**
+   * Writes a definition and takes it over before it resolves. Rejects with the file system's error, `PathRefused`, or an error about the
+   * name; the old file is still there then.
+   */
+  save(name: string, definition: Definition): Promise<void> {
+    return this.#inOrder(async () => {
+      this.#requireName(name);
+      const { format, parse } = this.#options;
+      const path = this.pathOf(name);
+      const text = format(definition);
+      // What is in force is what a restart would read.
+      const written = parse(text, name, path);
+      const before = this.#files.get(name);
+      if (before === undefined && this.#files.size >= MAX_FILES) throw new Error(`the folder has ${MAX_FILES} files already`);
+      await this.#makeFolder();
+      await writeFileAtomic(path, text);
+      // The next scan takes it for the same by its content.
+      const digest = digestOf(text);
+      this.#files.set(name, { identity: '', digest, inForce: { definition: written, digest }, missing: 0 });
+      this.#told.delete(name);
+      if (before?.inForce?.digest !== digest) this.#changed(name, written);
+    });
+  }
+
+  /** Removes a definition with its file. Rejects with the file system's error, and nothing has changed then. */
+  remove(name: string): Promise<void> {
+    return this.#inOrder(async () => {
+      this.#requireName(name);
+      await this.#options.allowed.checkLinks(this.folder);
+      await removeFileDurable(this.pathOf(name));
+      this.#forget(name);
+    });
+  }
+
+  /** Nobody is told of anything any more; files stay. Idempotent. Resolves when what was under way has ended. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    if (this.#timer !== null) clearInterval(this.#timer);
+    await this.#tail.catch(() => undefined);
+  }
+
+  async #scan(): Promise<void> {
+    if (this.#closed) return;
+    const names = await this.#list();
+    if (names === null) return;
+    const present = new Set<string>();
+    for (const name of names) {
+      if (await this.#look(name)) present.add(name);
+      if (this.#closed) return;
+    }
+    for (const [name, file] of this.#files) {
+      if (present.has(name)) continue;
+      file.missing += 1;
+      if (file.missing >= MISSING_SCANS) this.#forget(name);
+    }
+    for (const name of this.#told.keys()) if (name !== '' && !present.has(name)) this.#told.delete(name);
+  }
+
+  /** Names of what is defined, in order; null: the folder cannot be listed. */
+  async #list(): Promise<string[] | null> {
+    const { extension, isName } = this.#options;
+    let entries: Dirent[];
+    try {
+      await this.#options.allowed.checkLinks(this.folder);
+      entries = await readdir(this.folder, { withFileTypes: true });
+    } catch (error) {
+      this.#tell('', `the folder cannot be read: ${messageOf(error)}`);
+      return null;
+    }
+    const found = entries
+      .filter((entry) => entry.name.endsWith(extension) && !entry.isDirectory())
+      .map((entry) => entry.name.slice(0, -extension.length))
+      .sort();
+    const names = found.filter(isName);
+    // Those that are known stay in, whoever else comes.
+    names.sort((a, b) => Number(this.#files.has(b)) - Number(this.#files.has(a)));
+    const strange = found.find((name) => !isName(name));
+    if (names.length > MAX_FILES) {
+      this.#tell('', `more than ${MAX_FILES} files end in ${extension}: the others are left out`);
+    } else if (strange !== undefined) {
+      this.#tell('', `${JSON.stringify(strange)} cannot be a name of a ${this.#options.what}: its file is left out`);
+    } else {
+      this.#told.delete('');
+    }
+    return names.slice(0, MAX_FILES);
+  }
+
+  /** False for a file that has just gone. */
+  async #look(name: string): Promise<boolean> {
+    const path = this.pathOf(name);
+    try {
+      const content = await this.#read(path, this.#files.get(name)?.identity ?? null);
+      if (content !== null && !this.#closed) this.#take(name, content);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
+      this.#tell(name, this.#unusable(name, error));
+    }
+    const file = this.#files.get(name);
+    if (file !== undefined) file.missing = 0;
+    return true;
+  }
+
+  #take(name: string, { identity, text }: { readonly identity: string; readonly text: string }): void {
+    const file: KnownFile<Definition> = this.#files.get(name) ?? { identity, digest: '', inForce: null, missing: 0 };
+    this.#files.set(name, file);
+    file.identity = identity;
+    const digest = digestOf(text);
+    if (file.digest === digest) return;
+    file.digest = digest;
+    // Whatever comes of it is news.
+    this.#told.delete(name);
+    if (file.inForce?.digest === digest) return;
+    try {
+      const definition = this.#options.parse(text, name, this.pathOf(name));
+      file.inForce = { definition, digest };
+      this.#changed(name, definition);
+    } catch (error) {
+      this.#tell(name, this.#unusable(name, error));
+    }
+  }
+
+  #unusable(name: string, error: unknown): string {
+    const goesOn = this.#files.get(name)?.inForce == null ? 'it is left out' : 'what it said before goes on';
+    return `${this.pathOf(name)} cannot be used, ${goesOn}: ${messageOf(error)}`;
+  }
+
+  /** The content of a file; null where it is the one that has this identity. Rejects for what is no file of the folder, and for one that is too large. */
+  async #read(path: string, identity: string | null): Promise<{ readonly identity: string; readonly text: string } | null> {
+    const real = await realpath(path);
+    // A link within the folder is how containers are given files.
+    const root = await realpath(this.folder);
+    if (!real.startsWith(root === '/' ? root : `${root}/`)) throw new Error('it is a symbolic link that leads out of the folder');
+    const file = await open(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    try {
+      const stats = await file.stat({ bigint: true });
+      if (!stats.isFile()) throw new Error('it is no file');
+      if (stats.size > MAX_BYTES) throw new Error(`it is larger than ${MAX_BYTES} bytes`);
+      const now = [stats.dev, stats.ino, stats.size, stats.mtimeNs, stats.ctimeNs].join(' ');
+      if (now === identity) return null;
+      // One byte more: it may be growing.
+      const { buffer, bytesRead } = await file.read(Buffer.alloc(Number(stats.size) + 1), 0, Number(stats.size) + 1, 0);
+      return { identity: now, text: buffer.toString('utf8', 0, bytesRead) };
+    } finally {
+      await file.close();
+    }
+  }
+
+  async #makeFolder(): Promise<void> {
+    await this.#options.allowed.makeFolder(this.folder);
+  }
+
+  /** Those of other runs; nobody else writes here under such names. */
+  async #removeTemporaries(): Promise<void> {
+    const names = await readdir(this.folder).catch(() => []);
+    for (const name of names) {
+      if (!TEMPORARY.test(name) || !name.replace(TEMPORARY, '').endsWith(this.#options.extension)) continue;
+      await rm(join(this.folder, name), { force: true }).catch(() => undefined);
+    }
+  }
+
+  #forget(name: string): void {
+    const file = this.#files.get(name);
+    this.#files.delete(name);
+    this.#told.delete(name);
+    if (file?.inForce == null || this.#closed) return;
+    guarded(this.#options.logger, `the end of ${this.#options.what} '${name}'`, this.#options.removed)(name);
+  }
+
+  #changed(name: string, definition: Definition): void {
+    if (this.#closed) return;
+    guarded(this.#options.logger, `the change of ${this.#options.what} '${name}'`, this.#options.changed)(name, definition);
+  }
+
+  #requireName(name: string): void {
+    const { extension, isName, what } = this.#options;
+    const file = `${name}${extension}`;
+    if (isName(name) && dirname(this.pathOf(name)) === this.folder && Buffer.byteLength(file) <= MAX_FILE_NAME_BYTES) return;
+    throw new Error(`${JSON.stringify(name)} cannot be the name of a ${what}`);
+  }
+
+  #tell(name: string, message: string): void {
+    if (this.#told.get(name) === message) return;
+    this.#told.set(name, message);
+    this.#options.logger.error({ folder: this.folder, ...(name !== '' && { name }) }, `${this.#options.what}: ${message}`);
+  }
+
+  #inOrder<T>(work: () => Promise<T>): Promise<T> {
+    const next = this.#tail.then(work, work);
+    this.#tail = next.catch(() => undefined);
+    return next;
+  }
+}
+
+function digestOf(text: string): string {
+  return createHash('sha256').update(text).digest('base64');
+}
