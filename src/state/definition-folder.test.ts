@@ -133,7 +133,11 @@ test('a file that cannot be used is told once per change, and what it said befor
   write('b', 'bad');
   await definitions.scan();
   write('a', 'broken');
-  for (let scan = 0; scan < 3; scan += 1) await definitions.scan();
+  for (let scan = 0; scan < 3; scan += 1) {
+    await definitions.scan();
+    // The same again is no change.
+    write('a', 'broken');
+  }
   expect(definitions.get('a')).toBe('ok');
   expect(definitions.get('b')).toBeUndefined();
   write('a', 'broken more');

@@ -1,0 +1,143 @@
+/** Scheduled channels as `.sch` files. */
+import { parseXml, type XmlElement } from '../../config/xml.ts';
+import { escapeXml } from '../../util/xml-text.ts';
+import { definitionFromJson } from './definition-json.ts';
+import type { ScheduleDefinition, ScheduleItem } from './schedule-definition.ts';
+import { ScheduleProblem } from './schedule-definition.ts';
+
+/** The ending of the files, with its dot. */
+export const SCHEDULE_FILE = '.sch';
+
+/** What a file says of the channel `name`: its own name of it does not count. Throws an `Error` that names the line at fault. */
+export function parseScheduleFile(text: string, name: string, file: string): ScheduleDefinition {
+  const root = parseXml(text, file);
+  if (root.name !== 'Schedule') throw fault(root, `the root element must be Schedule, but is ${root.name}`);
+  const stream = childOf(root, 'Stream');
+  const fallback = childOf(root, 'FallbackProgram');
+  const programs = childrenOf(root, 'Program');
+  // Bit by bit, so that what is wrong has its line.
+  const described = (element: XmlElement, body: object): ScheduleDefinition => {
+    try {
+      return definitionFromJson({ stream: { name }, ...body });
+    } catch (error) {
+      if (!(error instanceof ScheduleProblem)) throw error;
+      throw fault(element, error.message.replace(/\[(?:fallbackProgram\.items\[0\]|programs\[0\]|stream)\./, '['));
+    }
+  };
+  return {
+    stream: stream === undefined ? described(root, {}).stream : described(stream, { stream: { ...settingsOf(stream), name } }).stream,
+    fallback: fallback === undefined ? [] : itemsOf(fallback, described),
+    programs: programs
+      .flatMap((program) => {
+        const [read] = described(program, { programs: [attributesOf(program, ['name', 'scheduled'], [], ['repeat'])] }).programs;
+        return read === undefined ? [] : [{ ...read, items: itemsOf(program, described) }];
+      })
+      .toSorted((a, b) => a.startsAt - b.startsAt),
+  };
+}
+
+/** The file for a channel; `parseScheduleFile` makes the same of it. */
+export function formatScheduleFile({ stream, fallback, programs }: ScheduleDefinition): string {
+  const lines = ['<?xml version="1.0" encoding="UTF-8"?>', '<Schedule>', '\t<Stream>'];
+  const leaf = (depth: number, name: string, value: string | number | boolean): void => {
+    lines.push(`${'\t'.repeat(depth)}<${name}>${escapeXml(String(value))}</${name}>`);
+  };
+  leaf(2, 'Name', stream.name);
+  leaf(2, 'BypassTranscoder', stream.bypassTranscoder);
+  leaf(2, 'VideoTrack', stream.videoTrack);
+  leaf(2, 'AudioTrack', stream.audioTrack);
+  leaf(2, 'ErrorToleranceDurationMs', stream.errorToleranceDurationMs);
+  if (stream.audioMap.length > 0) {
+    lines.push('\t\t<AudioMap>');
+    for (const { name, language, characteristics } of stream.audioMap) {
+      lines.push('\t\t\t<Item>');
+      leaf(4, 'Name', name);
+      leaf(4, 'Language', language);
+      leaf(4, 'Characteristics', characteristics);
+      lines.push('\t\t\t</Item>');
+    }
+    lines.push('\t\t</AudioMap>');
+  }
+  lines.push('\t</Stream>');
+  if (fallback.length > 0) lines.push('\t<FallbackProgram>', ...fallback.map(itemLine), '\t</FallbackProgram>');
+  for (const { name, scheduled, repeat, items } of programs) {
+    lines.push(`\t<Program${attribute('name', name)}${attribute('scheduled', scheduled)}${attribute('repeat', repeat)}>`);
+    lines.push(...items.map(itemLine), '\t</Program>');
+  }
+  lines.push('</Schedule>', '');
+  return lines.join('\n');
+}
+
+function itemLine({ url, start, duration, fallbackOnErr }: ScheduleItem): string {
+  const times = attribute('start', start) + attribute('duration', duration);
+  return `\t\t<Item${attribute('url', url)}${times}${attribute('fallbackOnErr', fallbackOnErr)} />`;
+}
+
+function attribute(name: string, value: string | number | boolean): string {
+  // Readers make blanks of the others.
+  const text = escapeXml(String(value)).replaceAll(/["\t\n\r]/g, (character) => `&#${character.charCodeAt(0)};`);
+  return ` ${name}="${text}"`;
+}
+
+function settingsOf(stream: XmlElement): object {
+  const audioMap = childOf(stream, 'AudioMap');
+  return {
+    ...flag('bypassTranscoder', textOf(stream, 'BypassTranscoder')),
+    ...flag('videoTrack', textOf(stream, 'VideoTrack')),
+    ...flag('audioTrack', textOf(stream, 'AudioTrack')),
+    ...number('errorToleranceDurationMs', textOf(stream, 'ErrorToleranceDurationMs')),
+    audioMap: (audioMap === undefined ? [] : childrenOf(audioMap, 'Item')).map((item) => ({
+      ...{
+        name: textOf(item, 'Name') ?? '',
+        language: textOf(item, 'Language') ?? '',
+        characteristics: textOf(item, 'Characteristics') ?? '',
+      },
+    })),
+  };
+}
+
+function itemsOf(owner: XmlElement, described: (element: XmlElement, body: object) => ScheduleDefinition): ScheduleItem[] {
+  return childrenOf(owner, 'Item').flatMap((item) => {
+    const body = attributesOf(item, ['url'], ['start', 'duration'], ['fallbackOnErr']);
+    return described(item, { fallbackProgram: { items: [body] } }).fallback;
+  });
+}
+
+function attributesOf(element: XmlElement, texts: readonly string[], numbers: readonly string[], flags: readonly string[]): object {
+  const { attributes } = element;
+  return Object.assign(
+    {},
+    ...texts.map((name) => (attributes.has(name) ? { [name]: attributes.get(name) } : {})),
+    ...numbers.map((name) => number(name, attributes.get(name))),
+    ...flags.map((name) => flag(name, attributes.get(name))),
+  ) as object;
+}
+
+/** Words as in `Server.xml`; what is neither is left to whoever knows what it should be. */
+function flag(name: string, text: string | undefined): object {
+  if (text === undefined || text.trim() === '') return {};
+  const word = text.trim().toLowerCase();
+  if (/^\d+$/.test(word)) return { [name]: Number(word) !== 0 };
+  return { [name]: word === 'true' || word === 'false' ? word === 'true' : text };
+}
+
+function number(name: string, text: string | undefined): object {
+  if (text === undefined || text.trim() === '') return {};
+  return { [name]: /^-?\d+$/.test(text.trim()) ? Number(text) : text };
+}
+
+function childOf(element: XmlElement, name: string): XmlElement | undefined {
+  return childrenOf(element, name)[0];
+}
+
+function childrenOf({ children }: XmlElement, name: string): readonly XmlElement[] {
+  return children.filter((child) => child.name === name);
+}
+
+function textOf(element: XmlElement, name: string): string | undefined {
+  return childOf(element, name)?.text;
+}
+
+function fault({ line }: XmlElement, message: string): Error {
+  return new Error(`line ${line}: ${message}`);
+}

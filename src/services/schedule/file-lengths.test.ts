@@ -1,0 +1,92 @@
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { FileLengths } from './file-lengths.ts';
+
+let folder: string;
+let measured: string[];
+let lengths: FileLengths;
+/** What the meter says of any file. */
+let says: () => number | Promise<number>;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'millrace-lengths-'));
+  measured = [];
+  says = () => 1234.5;
+  lengths = new FileLengths({
+    placeOf: async (url) => {
+      if (url.includes('..')) throw new Error('outside');
+      return join(folder, url.slice('file://'.length));
+    },
+    lengthOf: async (path) => {
+      measured.push(path.slice(folder.length + 1));
+      return says();
+    },
+  });
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+const film = { url: 'file://film.mp4' };
+
+test('a file is measured once, and again when it is another one', async () => {
+  writeFileSync(join(folder, 'film.mp4'), 'film');
+  expect(lengths.of(film)).toBeNull();
+  expect(await Promise.all([lengths.look(film), lengths.look(film)])).toEqual([1234.5, 1234.5]);
+  expect(await lengths.look(film)).toBe(1234.5);
+  expect(lengths.of(film)).toBe(1234.5);
+  expect(measured).toEqual(['film.mp4']);
+  says = () => 99;
+  writeFileSync(join(folder, 'new'), 'film');
+  renameSync(join(folder, 'new'), join(folder, 'film.mp4'));
+  expect(await lengths.look(film)).toBe(99);
+  writeFileSync(join(folder, 'film.mp4'), 'a longer film');
+  says = () => 77;
+  expect(await lengths.look(film)).toBe(77);
+});
+
+test('what cannot be measured is asked for each time', async () => {
+  expect(await lengths.look(film)).toBeNull();
+  writeFileSync(join(folder, 'film.mp4'), 'film');
+  for (const wrong of [Number.NaN, Number.POSITIVE_INFINITY, 0, -5]) {
+    says = () => wrong;
+    expect(await lengths.look(film)).toBeNull();
+  }
+  says = () => Promise.reject(new Error('it is no film'));
+  expect(await lengths.look(film)).toBeNull();
+  says = () => 5;
+  expect(await lengths.look(film)).toBe(5);
+  rmSync(join(folder, 'film.mp4'));
+  expect(await lengths.look(film)).toBeNull();
+  expect(lengths.of(film)).toBeNull();
+});
+
+test('a place that is refused, and a live stream, have no length', async () => {
+  expect(await lengths.look({ url: 'file://../film.mp4' })).toBeNull();
+  expect(await lengths.look({ url: 'stream://default/app/a' })).toBeNull();
+  expect(measured).toEqual([]);
+});
+
+test('what was learnt holds as long as the file is the same', async () => {
+  writeFileSync(join(folder, 'film.mp4'), 'film');
+  await lengths.look(film);
+  lengths.learn(film, 600.0001);
+  expect(await lengths.look(film)).toBe(600);
+  writeFileSync(join(folder, 'film.mp4'), 'a longer film');
+  expect(await lengths.look(film)).toBe(1234.5);
+});
+
+test('no more than two are measured at once', async () => {
+  let running = 0;
+  let most = 0;
+  says = async () => {
+    running += 1;
+    most = Math.max(most, running);
+    await new Promise((resolve) => setImmediate(resolve));
+    running -= 1;
+    return 1;
+  };
+  const items = Array.from({ length: 10 }, (_, index) => ({ url: `file://${index}` }));
+  for (const { url } of items) writeFileSync(join(folder, url.slice(7)), '');
+  await Promise.all(items.map((item) => lengths.look(item)));
+  expect(most).toBe(2);
+});

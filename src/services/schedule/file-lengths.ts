@@ -1,0 +1,85 @@
+/** Lengths of media files, asked for once for each file and change of it. */
+import { stat } from 'node:fs/promises';
+import { Turns } from '../../util/turns.ts';
+import { isLive, type ScheduleItem } from './schedule-definition.ts';
+import { grained } from './timeline.ts';
+
+/** What knows files. */
+export interface FileMeter {
+  /** The file behind a `file://` URL. Rejects with `PathRefused` when that is none of the media folder. */
+  readonly placeOf: (url: string) => Promise<string>;
+  /** The length of its media, ms. Rejects for what cannot be played. */
+  readonly lengthOf: (path: string) => Promise<number>;
+}
+
+/** What a channel asks about the files of its items. */
+export interface Lengths {
+  /** What is known of the file of an item, ms; null: nothing. */
+  of(item: Pick<ScheduleItem, 'url'>): number | null;
+  /** Looks at the file of an item now; null where its length cannot be told, for a live stream too. Never rejects. */
+  look(item: Pick<ScheduleItem, 'url'>): Promise<number | null>;
+  /** What turned out while a file was played: it ends there, ms, whatever it says. */
+  learn(item: Pick<ScheduleItem, 'url'>, length: number): void;
+}
+
+interface Measured {
+  /** Differs when the file may have been written. */
+  readonly identity: string;
+  /** Null: it cannot be told. */
+  readonly length: number | null;
+}
+
+const MAX_URLS = 20_000;
+/** The readers of media files share the threads of the file system with everything else. */
+const MOST_AT_ONCE = 2;
+
+/** Remembers lengths by URL; a file that was changed is measured again when somebody looks. Holds no files open. */
+export class FileLengths implements Lengths {
+  readonly #meter: FileMeter;
+  readonly #measured = new Map<string, Measured>();
+  readonly #looking = new Map<string, Promise<number | null>>();
+  readonly #turns = new Turns(MOST_AT_ONCE);
+
+  constructor(meter: FileMeter) {
+    this.#meter = meter;
+  }
+
+  of({ url }: Pick<ScheduleItem, 'url'>): number | null {
+    return this.#measured.get(url)?.length ?? null;
+  }
+
+  look(item: Pick<ScheduleItem, 'url'>): Promise<number | null> {
+    if (isLive(item)) return Promise.resolve(null);
+    const { url } = item;
+    const looking = this.#looking.get(url) ?? this.#turns.take(() => this.#look(url)).finally(() => this.#looking.delete(url));
+    this.#looking.set(url, looking);
+    return looking;
+  }
+
+  learn({ url }: Pick<ScheduleItem, 'url'>, length: number): void {
+    const known = this.#measured.get(url);
+    if (known !== undefined) this.#measured.set(url, { ...known, length: grained(length) });
+  }
+
+  async #look(url: string): Promise<number | null> {
+    let identity = '';
+    try {
+      const path = await this.#meter.placeOf(url);
+      const { dev, ino, size, mtimeNs } = await stat(path, { bigint: true });
+      identity = [path, dev, ino, size, mtimeNs].join(' ');
+      const known = this.#measured.get(url);
+      if (known?.identity === identity && known.length !== null) return known.length;
+      const length = await this.#meter.lengthOf(path);
+      return this.#remember(url, { identity, length: length > 0 && Number.isFinite(length) ? grained(length) : null });
+    } catch {
+      // Whoever plays it tells why.
+      return this.#remember(url, { identity, length: null });
+    }
+  }
+
+  #remember(url: string, measured: Measured): number | null {
+    if (this.#measured.size >= MAX_URLS && !this.#measured.has(url)) this.#measured.clear();
+    this.#measured.set(url, measured);
+    return measured.length;
+  }
+}

@@ -1,0 +1,140 @@
+/** What a scheduled channel is: who it is, and what it plays when. */
+import { schemeOf } from '../../core/pull.ts';
+import { isAddressableName } from '../../core/stream-address.ts';
+import { refuseStrange } from '../../util/allowed-folders.ts';
+import { messageOf } from '../../util/message-of.ts';
+
+/** One audio track of a channel. */
+export interface AudioMapItem {
+  readonly name: string;
+  /** RFC 5646. */
+  readonly language: string;
+  readonly characteristics: string;
+}
+
+/** What of a channel stays as it is while it runs. */
+export interface ChannelSettings {
+  readonly name: string;
+  /** Output profiles are not applied. */
+  readonly bypassTranscoder: boolean;
+  /** An item without such a track is an error. */
+  readonly videoTrack: boolean;
+  readonly audioTrack: boolean;
+  /** Empty: one audio track. */
+  readonly audioMap: readonly AudioMapItem[];
+  /** How long the packets of a live item may stay away, ms. */
+  readonly errorToleranceDurationMs: number;
+}
+
+/** One thing to play. All times in milliseconds. */
+export interface ScheduleItem {
+  /** `file://<path below the media folder>` or `stream://<vhost>/<app>/<stream>`. */
+  readonly url: string;
+  /** Where in the file it begins. */
+  readonly start: number;
+  /** -1: to the end of the file, or as long as the live stream may be. */
+  readonly duration: number;
+  /** What a failure leads to: true to the fallback program, false to the next item. */
+  readonly fallbackOnErr: boolean;
+}
+
+/** Items that begin at a moment, and end where the next program begins. */
+export interface Program {
+  readonly name: string;
+  /** As it was written. */
+  readonly scheduled: string;
+  /** The same, ms since the epoch. */
+  readonly startsAt: number;
+  /** The items come again and again. */
+  readonly repeat: boolean;
+  readonly items: readonly ScheduleItem[];
+}
+
+/** A whole channel. */
+export interface ScheduleDefinition {
+  readonly stream: ChannelSettings;
+  /** What plays when nothing is scheduled or an item fails. */
+  readonly fallback: readonly ScheduleItem[];
+  /** In the order of their beginnings. */
+  readonly programs: readonly Program[];
+}
+
+/** What members have that nobody gives. */
+export const DEFAULT_SETTINGS: Omit<ChannelSettings, 'name'> = {
+  bypassTranscoder: false,
+  videoTrack: true,
+  audioTrack: true,
+  audioMap: [],
+  errorToleranceDurationMs: 500,
+};
+
+/** To the end of the file, or as long as the program is. */
+export const UNLIMITED = -1;
+/** Players see nothing of less. */
+export const SHORTEST_ITEM_MS = 1000;
+
+/** A schedule that cannot be used; `message` says why, in the words of the API. */
+export class ScheduleProblem extends Error {
+  override readonly name = 'ScheduleProblem';
+}
+
+/** Whether an item is a running stream. */
+export function isLive({ url }: Pick<ScheduleItem, 'url'>): boolean {
+  return schemeOf(url) === 'stream';
+}
+
+/** The stream that a live item names; null when it is no such URL. */
+export function streamOf(url: string): { readonly vhost: string; readonly app: string; readonly stream: string } | null {
+  const [vhost = '', app = '', stream = '', ...rest] = url.slice('stream://'.length).split('/').map(decoded);
+  return rest.length === 0 && [vhost, app, stream].every(isAddressableName) ? { vhost, app, stream } : null;
+}
+
+/** The path of a file item below the media folder. */
+export function pathOf(url: string): string {
+  return decoded(url.slice('file://'.length).replace(/\?.*$/s, ''));
+}
+
+/** Throws `ScheduleProblem` for a URL that cannot be played, wherever it leads. */
+export function checkUrl(url: string): void {
+  const scheme = schemeOf(url);
+  if (scheme === 'stream' && streamOf(url) !== null) return;
+  if (scheme !== 'file' || pathOf(url) === '') {
+    const what = scheme === 'stream' ? ', and a stream is stream://<vhost>/<app>/<stream>' : '';
+    throw new ScheduleProblem(`Failed to parse url attribute, url must be file:// or stream://${what}`);
+  }
+  try {
+    refuseStrange(pathOf(url));
+  } catch (error) {
+    throw new ScheduleProblem(`Failed to parse url attribute, ${messageOf(error)}`);
+  }
+}
+
+/** As long as an item may be: what is too short is made longer. */
+export function durationOf(milliseconds: number): number {
+  return milliseconds < 0 ? UNLIMITED : Math.max(SHORTEST_ITEM_MS, milliseconds);
+}
+
+/** The same programs in the order of their beginnings; those of one moment stay in theirs. */
+export function inOrder(programs: readonly Program[]): Program[] {
+  return programs.toSorted((a, b) => a.startsAt - b.startsAt);
+}
+
+/** The end of each program: the beginning of the next, Infinity for the last. */
+export function endOf(programs: readonly Program[], index: number): number {
+  return programs[index + 1]?.startsAt ?? Number.POSITIVE_INFINITY;
+}
+
+/** Without programs that are over at `now`. */
+export function withoutPast(definition: ScheduleDefinition, now: number): ScheduleDefinition {
+  const { programs } = definition;
+  return { ...definition, programs: programs.filter((_program, index) => endOf(programs, index) > now) };
+}
+
+/** Names of files may hold a percent sign of their own. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

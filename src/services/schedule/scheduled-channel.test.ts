@@ -1,0 +1,404 @@
+import { describe, expect, test } from 'vitest';
+import { FakeStation, MIDNIGHT, schedule } from '../../../test/fakes/fake-station.ts';
+
+const FILES = { a: 10, b: 20, c: 5, long: 600, '@cam': 0 };
+
+describe('what is on air', () => {
+  test('follows the schedule, item after item and round after round, each on its time and opened before', async () => {
+    const station = new FakeStation(FILES);
+    await station.start(schedule([{ items: ['a', 'b'] }]));
+    await station.until(65);
+    expect(station.aired).toEqual(['a 0-10', 'b 10-30', 'a 30-40', 'b 40-60', 'a 60-']);
+    expect(station.holes()).toEqual([]);
+    const { cuedAt } = station.playout;
+    expect([...cuedAt].slice(1).map(([{ at }, since]) => at - since >= 2000)).toEqual([true, true, true, true]);
+    expect(station.lines('warn')).toEqual([]);
+  });
+
+  test('is joined where it would be by now, and at its beginning when it is there for less than a second', async () => {
+    for (const [start, expected] of [
+      [47, ['b+7 47-60', 'a 60-']],
+      [60.6, ['a 60.6-70', 'b 70-']],
+      [30 * 100_000 + 5, ['a+5 3000005-3000010', 'b 3000010-']],
+    ] as const) {
+      const station = new FakeStation(FILES);
+      await station.start(schedule([{ items: ['a', 'b'] }]), start);
+      await station.until(Math.floor(start) + 14);
+      expect(station.aired).toEqual(expected);
+    }
+  });
+
+  test('begins at `start` and lasts for `duration`, of the file at the most', async () => {
+    const station = new FakeStation(FILES);
+    await station.start(
+      schedule([
+        {
+          items: [
+            { url: 'long', start: 60_000, duration: 5000 },
+            { url: 'a', start: 4000, duration: 60_000 },
+          ],
+        },
+      ]),
+    );
+    await station.until(15);
+    expect(station.aired).toEqual(['long+60 0-5', 'a+4 5-11', 'long+60 11-']);
+  });
+
+  test('a program cuts the one before it, and what does not repeat gives way to the fallback program, which goes round', async () => {
+    const station = new FakeStation(FILES);
+    await station.start(
+      schedule([{ items: ['long'] }, { at: 20, repeat: false, items: ['a'] }, { at: 44, items: ['b'] }], ['c', { url: 'c', start: 1000 }]),
+    );
+    await station.until(50);
+    expect(station.aired).toEqual(['long 0-20', 'a 20-30', 'c 30-35', 'c+1 35-39', 'c 39-44', 'b 44-']);
+    expect(station.holes()).toEqual([]);
+    expect(station.lines('warn')).toEqual([]);
+  });
+
+  test('before the first program the fallback program plays; without one nothing does, and the next program is on time', async () => {
+    const station = new FakeStation(FILES);
+    await station.start(schedule([{ at: 12, items: ['a'] }], ['c']));
+    await station.until(15);
+    expect(station.aired).toEqual(['c 0-5', 'c 5-10', 'c 10-12', 'a 12-']);
+    const silent = new FakeStation(FILES);
+    await silent.start(schedule([{ at: 2, repeat: false, items: ['c'] }, { at: 12 }, { at: 20, items: ['a'] }]));
+    await silent.until(25);
+    expect(silent.aired).toEqual(['c 2-7', 'a 20-']);
+  });
+
+  test('a live item lasts as long as its duration or its program', async () => {
+    const station = new FakeStation(FILES);
+    await station.start(
+      schedule([{ items: [{ url: '@cam', duration: 7000 }, 'c'] }, { at: 24, items: ['@cam'] }, { at: 40, items: ['a'] }]),
+    );
+    await station.until(45);
+    expect(station.aired).toEqual(['@cam 0-7', 'c 7-12', '@cam 12-19', 'c 19-24', '@cam 24-40', 'a 40-']);
+  });
+
+  test('nothing adds up: after a simulated day of odd lengths every item begins where the schedule has it', async () => {
+    const station = new FakeStation({ odd: 10.0267, other: 7.3333 });
+    const day = 24 * 3600;
+    await station.start(schedule([{ items: ['odd', 'other'] }]));
+    await station.until(day);
+    const round = Math.round(10_026.7 * 1024) / 1024 + Math.round(7333.3 * 1024) / 1024;
+    const last = station.playout.aired.findLast(({ url }) => url === 'file://odd');
+    const rounds = Math.floor((day * 1000) / round);
+    expect(last?.from).toBe(MIDNIGHT + rounds * round);
+    expect(station.holes()).toEqual([]);
+  }, 60_000);
+
+  test('after a jump of the clock, either way and however far, it is where the schedule is', async () => {
+    const station = new FakeStation(FILES);
+    await station.start(schedule([{ items: ['a', 'b'] }]));
+    await station.until(12);
+    const years = 10 * 365 * 24 * 3600;
+    station.clock.advance(years * 1000);
+    await station.until(years + 15);
+    expect(station.playout.onAir).toMatchObject({ url: 'file://b', at: MIDNIGHT + (years + 10) * 1000 });
+    station.clock.advance(-(years + 10) * 1000);
+    await station.until(7);
+    expect(station.playout.onAir).toMatchObject({ url: 'file://a', at: MIDNIGHT });
+  });
+
+  test('a first frame that goes out before its time changes nothing', async () => {
+    const station = new FakeStation({ a: 10, b: 20 });
+    for (const media of station.media.values()) media.early = 150;
+    await station.start(schedule([{ items: ['a', 'b'] }]));
+    await station.until(65);
+    expect(station.playout.cues).toBe(5);
+    expect(station.aired).toEqual(['a 0-10', 'b 10-30', 'a 30-40', 'b 40-60', 'a 60-']);
+  });
+});
+
+describe('a file whose length turns out otherwise', () => {
+  test('is followed at once when it ends early, and by its length from then on', async () => {
+    const station = new FakeStation(FILES);
+    await station.start(schedule([{ items: ['a', 'b'] }]));
+    // Cut short behind its first look-up.
+    station.media.set('file://a', { length: 6000 });
+    await station.until(50);
+    expect(station.aired).toEqual(['a 0-6', 'b 6-26', 'a 26-32', 'b 32-']);
+  });
+
+  test('is looked at again before it plays again', async () => {
+    const station = new FakeStation(FILES);
+    await station.start(schedule([{ items: ['a', 'b', 'c'] }]));
+    await station.until(8);
+    station.media.set('file://c', { length: 8000 });
+    await station.until(40);
+    expect(station.aired).toEqual(['a 0-10', 'b 10-30', 'c 30-38', 'a 38-']);
+  });
+
+  test('counts with what it really is where a position is looked for', async () => {
+    const station = new FakeStation(FILES);
+    station.media.set('file://a', { length: 6000, says: 10_000 });
+    await station.start(schedule([{ items: ['a', 'b'] }]));
+    await station.until(30);
+    station.clock.advance(26_000 * 100);
+    await station.until(2635);
+    expect(station.aired.slice(0, 3)).toEqual(['a 0-6', 'b 6-26', 'a 26-32']);
+    expect(station.playout.onAir).toMatchObject({ url: 'file://b', at: MIDNIGHT + 2632_000 });
+  });
+});
+
+describe('what fails', () => {
+  test('a missing file is replaced by the fallback program on time, with a line, and is back as soon as it is there', async () => {
+    const station = new FakeStation({ a: 10, c: 5 });
+    await station.start(schedule([{ items: ['a', { url: 'b', duration: 20_000 }] }], ['c']));
+    await station.until(20);
+    station.media.set('file://b', { length: 60_000 });
+    await station.until(35);
+    expect(station.aired.slice(0, 3)).toEqual(['a 0-10', 'c 10-15', 'c 15-20']);
+    // Where it would be by now, within the second between two tries.
+    expect(station.aired.slice(4)).toEqual([expect.stringMatching(/^b\+1[01](\.\d)? 2[01](\.\d)?-30$/), 'a 30-']);
+    expect(station.holes(100)).toEqual([]);
+    expect(station.lines('warn')).toEqual(['file://b cannot be played, the fallback program is on instead: there is no such file']);
+    expect(station.lines('info')).toContain('file://b is on air again');
+  });
+
+  test('a file that breaks off is replaced within a second', async () => {
+    const station = new FakeStation({ a: 10, b: 20, c: 5 });
+    station.media.set('file://b', { length: 20_000, breaksAt: 8000 });
+    await station.start(schedule([{ items: ['b', 'a'] }], ['c']));
+    await station.until(25);
+    expect(station.aired).toEqual(['b 0-8', 'c 8-13', 'c 13-18', 'c 18-20', 'a 20-']);
+    expect(station.holes(100)).toEqual([]);
+  });
+
+  test('with fallbackOnErr false, or without a fallback program, the next item is on at once', async () => {
+    for (const fallback of [['c'], []]) {
+      const station = new FakeStation({ a: 10, b: 20, c: 5 });
+      station.media.set('file://b', { length: 20_000, breaksAt: 8000 });
+      const fallbackOnErr = fallback.length === 0;
+      const items = ['a', { url: 'missing', duration: 30_000, fallbackOnErr }, { url: 'b', fallbackOnErr }, { url: 'a', start: 5000 }];
+      await station.start(schedule([{ items }], fallback));
+      await station.until(25);
+      expect(station.aired).toEqual(['a 0-10', 'b 10-18', 'a+5 18-23', 'a 23-']);
+      expect(station.holes(100)).toEqual([]);
+      expect(station.lines('warn')).toEqual([
+        'file://missing cannot be played, the next item is on instead: there is no such file',
+        'file://b cannot be played, the next item is on instead: it cannot be read any further',
+      ]);
+    }
+  });
+
+  test('a live stream that is away is replaced, and is back within a second of its return', async () => {
+    const station = new FakeStation(FILES);
+    await station.start(schedule([{ items: ['@cam'] }], ['c']));
+    await station.until(10);
+    station.media.set('stream://default/app/cam', { missing: true });
+    await station.until(22);
+    station.media.set('stream://default/app/cam', {});
+    await station.until(30);
+    expect(station.aired.slice(0, 3)).toEqual(['@cam 0-10', 'c 10-15', 'c 15-20']);
+    expect(station.aired.at(-1)).toMatch(/^@cam 2[23](\.\d)?-$/);
+    expect(station.holes(100)).toEqual([]);
+  });
+
+  test('a live stream without a fallback program is waited for', async () => {
+    const station = new FakeStation(FILES);
+    await station.start(schedule([{ repeat: false, items: ['@cam'] }]));
+    await station.until(10);
+    station.media.set('stream://default/app/cam', { missing: true });
+    await station.until(20);
+    station.media.set('stream://default/app/cam', {});
+    await station.until(25);
+    expect(station.aired).toEqual(['@cam 0-10', expect.stringMatching(/^@cam 2[01](\.\d)?-$/)]);
+  });
+
+  test('what fails while nothing else is there costs a try a second, and a line a minute', async () => {
+    const station = new FakeStation({});
+    await station.start(schedule([{ items: ['x', { url: 'y', fallbackOnErr: false }] }], ['z']));
+    await station.until(100);
+    expect(station.aired).toEqual([]);
+    expect(station.playout.cues).toBeLessThan(250);
+    expect(station.lines('warn').length).toBeLessThanOrEqual(6);
+    const alone = new FakeStation({});
+    await alone.start(schedule([{ items: ['x', 'y'] }]));
+    await alone.until(100);
+    expect(alone.playout.cues).toBeLessThan(250);
+    alone.media.set('file://y', { length: 10_000 });
+    await alone.until(105);
+    expect(alone.aired.at(-1)).toMatch(/^y/);
+  });
+
+  test('an item of the fallback program that fails gives way to its next one', async () => {
+    const station = new FakeStation({ c: 5 });
+    await station.start(schedule([], ['missing', 'c']));
+    await station.until(12);
+    expect(station.aired).toEqual(['c 0-5', 'c 5-10', 'c 10-']);
+    expect(station.holes(1000)).toEqual([]);
+  });
+
+  test('a fallback item that is short, or never ends, does not keep the real one away', async () => {
+    for (const fallback of [{ url: 'c', duration: 1000 }, '@cam']) {
+      const station = new FakeStation(FILES);
+      await station.start(schedule([{ items: [{ url: 'late', duration: 60_000 }] }], [fallback]));
+      await station.until(10);
+      station.media.set('file://late', { length: 60_000 });
+      await station.until(15);
+      expect(station.aired.at(-1)).toMatch(/^late\+1[01](\.\d)? 1[01](\.\d)?-$/);
+      expect(station.holes(100)).toEqual([]);
+    }
+  });
+
+  test('a file that can be measured and not be played disturbs the fallback program no more than for a moment', async () => {
+    const station = new FakeStation({ b: 60, c: 5 });
+    station.media.set('file://b', { length: 60_000, breaksAt: 0 });
+    await station.start(schedule([{ items: ['b'] }], ['c']));
+    await station.until(50);
+    expect(station.aired.slice(0, 4)).toEqual(['c 0-5', 'c 5-10', 'c 10-15', 'c 15-20']);
+    expect(station.holes(100)).toEqual([]);
+  });
+
+  test('lengths that nobody tells are no reason to wait', async () => {
+    const station = new FakeStation(FILES);
+    station.hangs = true;
+    await station.start(schedule([{ items: ['a', 'b'] }]));
+    await station.until(15);
+    expect(station.aired).toEqual(['a 2-12', 'b 12-']);
+  });
+});
+
+describe('a change of the schedule', () => {
+  test('leaves what is on air where it is the same there, and what follows is new', async () => {
+    const station = new FakeStation(FILES);
+    await station.start(schedule([{ items: ['b', 'a'] }]));
+    await station.until(5);
+    await station.update(schedule([{ items: ['b', 'c'] }], ['a']));
+    await station.until(30);
+    expect(station.aired).toEqual(['b 0-20', 'c 20-25', 'b 25-']);
+  });
+
+  test('that changes nothing interrupts nothing, whatever was passed over before', async () => {
+    const station = new FakeStation(FILES);
+    const same = () => schedule([{ items: [{ url: 'missing', fallbackOnErr: false, duration: 9000 }, 'b'] }]);
+    await station.start(same());
+    await station.until(12);
+    await station.update(same());
+    await station.until(19.5);
+    // What follows is opened already.
+    await station.update(same());
+    await station.until(21);
+    expect(station.aired).toEqual(['b 0-20', 'b 20-']);
+  });
+
+  test('does not open again what is opened and follows there, too', async () => {
+    const station = new FakeStation(FILES);
+    await station.start(schedule([{ items: ['b', 'a'] }]));
+    await station.until(18);
+    const { cues } = station.playout;
+    await station.update(schedule([{ items: ['b', 'a', 'c'] }]));
+    await station.until(19);
+    expect(station.playout.cues).toBe(cues);
+    await station.until(32);
+    expect(station.aired).toEqual(['b 0-20', 'a 20-30', 'c 30-']);
+  });
+
+  test('takes effect at once for what is on air otherwise', async () => {
+    const station = new FakeStation(FILES);
+    await station.start(schedule([{ items: ['b'] }]));
+    await station.until(5);
+    await station.update(schedule([{ items: ['long'] }]));
+    await station.until(8);
+    await station.update(schedule([{ items: [{ url: 'long', start: 60_000 }] }]));
+    await station.until(10);
+    await station.update(schedule([]));
+    await station.until(12);
+    await station.update(schedule([], ['c']));
+    await station.until(14);
+    expect(station.aired).toEqual(['b 0-5', 'long+5 5-8', 'long+68 8-10', 'c 12-']);
+  });
+
+  test('moves the end of what is on air with the program behind it, also when that has been opened', async () => {
+    const station = new FakeStation(FILES);
+    await station.start(schedule([{ items: ['long'] }, { at: 20, items: ['a'] }]));
+    await station.until(18.5);
+    await station.update(schedule([{ items: ['long'] }, { at: 30, items: ['a'] }]));
+    await station.until(28.5);
+    await station.update(schedule([{ items: ['long'] }, { at: 29, items: ['a'] }]));
+    await station.until(31);
+    expect(station.aired).toEqual(['long 0-29', 'a 29-']);
+  });
+
+  test('changes that come at once end in the last one', async () => {
+    const station = new FakeStation(FILES);
+    await station.start(schedule([{ items: ['a'] }]));
+    await station.until(5);
+    for (const item of ['b', 'c', 'long', 'b']) station.channel.update(schedule([{ items: [item] }]));
+    await station.until(8);
+    expect(station.aired).toEqual(['a 0-5', 'b+5 5-']);
+  });
+
+  test('gives a fallback program to what has failed, and another one to what has one', async () => {
+    const station = new FakeStation(FILES);
+    const items = [{ url: 'missing', duration: 60_000 }];
+    await station.start(schedule([{ items }]));
+    await station.until(5);
+    await station.update(schedule([{ items }], ['long']));
+    await station.until(10);
+    await station.update(schedule([{ items }], ['long']));
+    await station.until(12);
+    await station.update(schedule([{ items }], ['b']));
+    await station.until(15);
+    expect(station.aired).toEqual([expect.stringMatching(/^long 5/), expect.stringMatching(/^b 12/)]);
+    expect(station.holes(100)).toEqual([]);
+  });
+
+  test('of the stream itself is told, and counts later', async () => {
+    const station = new FakeStation(FILES);
+    await station.start(schedule([{ items: ['a'] }]));
+    const changed = schedule([{ items: ['a'] }]);
+    await station.update({ ...changed, stream: { ...changed.stream, videoTrack: false } });
+    expect(station.channel.settings.videoTrack).toBe(true);
+    expect(station.lines('warn')).toEqual([expect.stringContaining('the Stream part of a running channel cannot be changed')]);
+  });
+});
+
+describe('the stream', () => {
+  test('is tried again every second while its name is taken, and after somebody has ended it', async () => {
+    const station = new FakeStation(FILES);
+    station.refused = "stream 'tv' is already being published";
+    await station.start(schedule([{ items: ['long'] }]));
+    await station.until(5);
+    station.refused = null;
+    await station.until(10);
+    station.lose('the application restarts');
+    await station.until(15);
+    expect(station.playouts.length).toBe(2);
+    expect(station.playouts[0]?.closed).toBe(true);
+    expect(station.aired.map((each) => each.replaceAll(/\.\d/g, ''))).toEqual(['long+5 5-10', 'long+11 11-']);
+    expect(station.lines('warn')).toEqual([
+      "the stream cannot begin: stream 'tv' is already being published",
+      'the stream was ended: the application restarts',
+    ]);
+  });
+
+  test('ends with the channel, and nothing is played any more', async () => {
+    const station = new FakeStation(FILES);
+    await station.start(schedule([{ items: ['a'] }]));
+    await station.until(5);
+    station.channel.close();
+    station.channel.close();
+    await station.until(20);
+    expect(station.playouts.length).toBe(1);
+    expect(station.aired).toEqual(['a 0-5']);
+  });
+});
+
+test('tells which item is on air, and how far it is', async () => {
+  const station = new FakeStation(FILES);
+  await station.start(schedule([{ items: [{ url: 'b', start: 3000 }, '@cam'] }, { at: 60, repeat: false, items: ['a'] }], ['long']), 4);
+  const onAir = () => {
+    const { item, programStartsAt, position } = station.channel.onAir ?? { item: null, programStartsAt: 0, position: 0 };
+    return [item?.url, (programStartsAt - MIDNIGHT) / 1000, Math.round(position / 100) / 10];
+  };
+  await station.until(6);
+  expect(onAir()).toEqual(['file://b', 0, 6]);
+  await station.until(30);
+  expect(onAir()).toEqual(['stream://default/app/cam', 0, 13]);
+  await station.until(61);
+  expect(onAir()).toEqual(['file://a', 60, 1]);
+  await station.until(75);
+  expect(station.channel.onAir).toBeNull();
+});

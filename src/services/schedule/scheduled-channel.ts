@@ -1,0 +1,499 @@
+/** A scheduled channel: decides what is on air, and has a `Playout` that plays it. */
+import type { CuedItem, Playout, PlayoutListener } from '../../playout/playout.ts';
+import type { Clock } from '../../util/clock.ts';
+import type { Logger } from '../../util/logger.ts';
+import { messageOf } from '../../util/message-of.ts';
+import type { Lengths } from './file-lengths.ts';
+import { type ChannelSettings, isLive, type Program, type ScheduleDefinition, type ScheduleItem } from './schedule-definition.ts';
+import { isSameSlot, type Slot, sameItems, samePlay, Timeline } from './timeline.ts';
+import { TroubleLog } from './trouble-log.ts';
+
+/** What follows is opened so long before it is on air. */
+const LEAD_MS = 3000;
+/** The same while the fallback program plays, for its own items: until then what failed is tried again. */
+const FALLBACK_LEAD_MS = 1000;
+/** Fallback items that are shorter have what follows them opened all the time. */
+const SHORT_FALLBACK_MS = 3000;
+const RETRY_MS = 1000;
+/** A playout that tells nothing of what should be on air for so long has lost it: it has limits of its own, which are less. */
+const OPENING_MS = 6000;
+/** What is joined so late begins at its beginning. */
+const LATE_MS = 1000;
+/** Who is further from its slot than this has slept, or its clock was set: the position is found anew. */
+const ASTRAY_MS = 10_000;
+/** Media that end by less than this before their slot change nothing: what follows stays on time. */
+const PUNCTUAL_MS = 20;
+/** The lengths of a program are looked up so long before it begins. */
+const PREPARE_MS = 60_000;
+/** A disk may take so long to tell lengths before a definition is in force without them. */
+const LENGTHS_MS = 2000;
+
+/** Opens what plays a channel. Throws where its stream cannot be; `onLost` is called when somebody else ends that, and nothing after it. */
+export type OpenPlayout = (settings: ChannelSettings, listener: PlayoutListener, onLost: (reason: string) => void) => Playout;
+
+/** What a channel is made of. */
+export interface ScheduledChannelOptions {
+  readonly definition: ScheduleDefinition;
+  readonly open: OpenPlayout;
+  readonly lengths: Lengths;
+  /** Whether the stream of a live item is there. */
+  readonly isRunning: (url: string) => boolean;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+interface Cue {
+  readonly kind: 'program' | 'fallback';
+  readonly cued: CuedItem;
+  slot: Slot;
+  readonly cuedAt: number;
+  /** As the playout has been told. */
+  until: number;
+}
+
+/** An item of a program that is on air. */
+export interface ItemOnAir {
+  readonly item: ScheduleItem;
+  /** Of its program, ms since the epoch. */
+  readonly programStartsAt: number;
+  /** Milliseconds into the item. */
+  readonly position: number;
+}
+
+/**
+ * Driven by `tick`, ten times a second, and by what its playout tells. What is to be on air follows from the clock alone (`Timeline`); what
+ * fails gives way to the fallback program, or to the next item, and is tried again every second.
+ */
+export class ScheduledChannel {
+  readonly #options: ScheduledChannelOptions;
+  readonly #settings: ChannelSettings;
+  readonly #trouble: TroubleLog;
+  #timeline: Timeline;
+  #fallback: Timeline;
+  /** A definition that is in force as soon as lengths are known. */
+  #coming: { readonly definition: ScheduleDefinition; readonly since: number } | null = null;
+  #playout: Playout | null = null;
+  /** Not to be opened earlier. */
+  #openAt = Number.NEGATIVE_INFINITY;
+  /** The slot of the moment; null before the first definition is in force. */
+  #slot: Slot | null = null;
+  /** The one behind it, once somebody has asked. */
+  #next: Slot | null = null;
+  #air: Cue | null = null;
+  #cue: Cue | null = null;
+  /** Slots whose items have failed, with the moment from which on they are tried again. */
+  readonly #failed = new WeakMap<Slot, number>();
+  /** Items that gave way one after the other. */
+  #skipped = 0;
+  #fallbackIndex = 0;
+  #fallbackFailures = 0;
+  /** The fallback program is not tried earlier. */
+  #fallbackAt = Number.NEGATIVE_INFINITY;
+  #probing: Slot | null = null;
+  readonly #prepared = new WeakSet<Program>();
+  readonly #work: ((now: number) => void)[] = [];
+  #working = false;
+  #closed = false;
+
+  constructor(options: ScheduledChannelOptions) {
+    this.#options = options;
+    this.#settings = options.definition.stream;
+    this.#trouble = new TroubleLog(options.clock, options.logger);
+    this.#timeline = this.#timelineOf([], options.definition);
+    this.#fallback = this.#timeline;
+    this.#take(options.definition);
+  }
+
+  /** As they were when it began. */
+  get settings(): ChannelSettings {
+    return this.#settings;
+  }
+
+  /** What viewers see, where that is an item of a program. */
+  get onAir(): ItemOnAir | null {
+    const { item = null, program = null, startsAt = 0 } = this.#air?.slot ?? {};
+    if (this.#air?.kind !== 'program' || item === null || program === null) return null;
+    const now = this.#options.clock.now();
+    const position = isLive(item) ? now - startsAt : (this.#playout?.position ?? item.start) - item.start;
+    return { item, programStartsAt: program.startsAt, position: Math.max(0, Math.floor(position)) };
+  }
+
+  /** Plays by another definition from now on; what is on air goes on where it is the same there. The stream stays as it is. */
+  update(definition: ScheduleDefinition): void {
+    if (JSON.stringify(definition.stream) !== JSON.stringify(this.#settings)) {
+      this.#options.logger.warn(
+        {},
+        'the Stream part of a running channel cannot be changed: what it says now counts from the next start on',
+      );
+    }
+    this.#take(definition);
+  }
+
+  /** To be called ten times a second. */
+  tick(): void {
+    this.#do((now) => {
+      if (this.#coming !== null && now - this.#coming.since >= LENGTHS_MS) this.#apply(this.#coming.definition, now);
+      this.#prepare(now);
+    });
+  }
+
+  /** Ends the stream. Idempotent. */
+  close(): void {
+    this.#closed = true;
+    this.#playout?.close();
+    this.#playout = null;
+  }
+
+  /** One thing after the other, whoever calls from within which call; and after each of them what follows from it. */
+  #do(work: (now: number) => void): void {
+    this.#work.push(work);
+    if (this.#working) return;
+    this.#working = true;
+    try {
+      for (let next = this.#work.shift(); next !== undefined && !this.#closed; next = this.#work.shift()) {
+        const now = this.#options.clock.now();
+        next(now);
+        this.#plan(now);
+      }
+    } finally {
+      this.#working = false;
+    }
+  }
+
+  #take(definition: ScheduleDefinition): void {
+    const now = this.#options.clock.now();
+    const coming = { definition, since: now };
+    this.#coming = coming;
+    const program = this.#timelineOf(definition.programs, definition).programAt(now);
+    if (program !== null) this.#prepared.add(program);
+    void this.#look([...definition.fallback, ...(program?.items ?? [])]).then(() => {
+      // Another one may have come meanwhile.
+      if (this.#coming === coming) this.#do((then) => this.#apply(definition, then));
+    });
+  }
+
+  #apply(definition: ScheduleDefinition, now: number): void {
+    this.#coming = null;
+    const before = this.#slot;
+    this.#timeline = this.#timelineOf(definition.programs, definition);
+    if (!sameItems(this.#fallback.programs[0]?.items ?? [], definition.fallback)) this.#replaceFallback(definition);
+    const same = definition.programs.find((program) => before?.program != null && samePlay(program, before.program));
+    if (before !== null && same !== undefined && this.#timeline.programAt(now) === same) {
+      // Whatever happened to its items so far.
+      const next = this.#next?.program === before.program ? this.#next : null;
+      before.program = same;
+      if (next !== null) next.program = same;
+      this.#next = next?.startsAt === this.#timeline.endOf(before) ? next : null;
+      return;
+    }
+    const slot = this.#timeline.at(now);
+    const air = this.#air;
+    const kept = air?.kind === 'program' && isSameSlot(air.slot, slot, LATE_MS) ? air.slot : null;
+    if (kept !== null) kept.program = slot.program;
+    if (kept !== null) kept.length = slot.length;
+    this.#enter(kept ?? slot);
+  }
+
+  #replaceFallback(definition: ScheduleDefinition): void {
+    const { fallback } = definition;
+    const program: Program = { name: 'fallback', scheduled: '', startsAt: 0, repeat: true, items: fallback };
+    this.#fallback = this.#timelineOf(fallback.length === 0 ? [] : [program], definition);
+    this.#fallbackIndex = 0;
+    this.#fallbackFailures = 0;
+    this.#fallbackAt = Number.NEGATIVE_INFINITY;
+  }
+
+  #timelineOf(programs: readonly Program[], { fallback }: ScheduleDefinition): Timeline {
+    const { lengths } = this.#options;
+    // A camera that is away comes back; a file that is missing has others behind it.
+    const skips = (item: ScheduleItem): boolean => !item.fallbackOnErr || (fallback.length === 0 && !isLive(item));
+    return new Timeline(programs, { lengthOf: (item) => lengths.of(item), skips });
+  }
+
+  /** Lengths of what comes; those that are not known yet are as soon as they have been looked up. */
+  #prepare(now: number): void {
+    const program = this.#timeline.programAfter(this.#timeline.programAt(now));
+    if (program === null || program.startsAt - now > PREPARE_MS || this.#prepared.has(program)) return;
+    this.#prepared.add(program);
+    void this.#look(program.items);
+  }
+
+  async #look(items: readonly ScheduleItem[]): Promise<void> {
+    await Promise.all(items.map((item) => this.#options.lengths.look(item)));
+    const slot = this.#slot;
+    const next = this.#next;
+    if (slot?.item != null && slot.length === null) slot.length = this.#timeline.lengthOf(slot.item);
+    if (next?.item != null && !this.#failed.has(next)) next.length = this.#timeline.lengthOf(next.item);
+  }
+
+  #plan(now: number): void {
+    if (this.#slot === null || !this.#opened(now)) return;
+    const slot = this.#advance(this.#slot, now);
+    if (this.#air?.kind === 'program' && this.#air.slot === slot) this.#goOn(this.#air, now);
+    else if (slot.item !== null && !this.#failed.has(slot)) this.#begin(slot, now);
+    else this.#standIn(slot, now);
+  }
+
+  #advance(from: Slot, now: number): Slot {
+    let slot = from;
+    if (now - this.#timeline.endOf(slot) > ASTRAY_MS || slot.startsAt - now > ASTRAY_MS) slot = this.#enter(this.#timeline.at(now));
+    while (this.#timeline.endOf(slot) <= now) slot = this.#enter(this.#upcoming(slot));
+    return slot;
+  }
+
+  #enter(slot: Slot): Slot {
+    const { program } = slot;
+    if (program !== null && program.startsAt !== this.#slot?.program?.startsAt) {
+      const { name, items, scheduled } = program;
+      this.#options.logger.info(
+        { program: name, scheduled },
+        `program '${name}' with ${items.length} items is on, scheduled for ${scheduled}`,
+      );
+    }
+    this.#slot = slot;
+    this.#next = null;
+    const { item } = this.#upcoming(slot);
+    // The file may be another one by now.
+    if (item !== null) void this.#look([item]);
+    return slot;
+  }
+
+  #upcoming(slot: Slot): Slot {
+    this.#next ??= this.#timeline.after(slot, this.#timeline.endOf(slot));
+    return this.#next;
+  }
+
+  /** What is on air is what should be. */
+  #goOn(air: Cue, now: number): void {
+    const end = this.#timeline.endOf(air.slot);
+    this.#endAt(air, end);
+    const next = this.#upcoming(air.slot);
+    if (end - now > LEAD_MS) this.#takeBack();
+    else if (next.item !== null && !this.#failed.has(next)) this.#cueItem(next.item, next, now);
+    else if (this.#hasFallback) this.#cueFallback(this.#fallbackIndex, end);
+    else this.#takeBack();
+  }
+
+  /** Something should be on air that is not. */
+  #begin(slot: Slot, now: number): void {
+    if (slot.item !== null) this.#cueItem(slot.item, slot, now);
+    const since = Math.max(this.#cue?.cuedAt ?? now, slot.startsAt, this.#air?.until ?? slot.startsAt);
+    if (!this.#hasFallback || now - since < OPENING_MS) return;
+    this.#fail(slot, 'nothing was heard of it', now);
+    if (this.#slot === slot && this.#failed.has(slot)) this.#standIn(slot, now);
+  }
+
+  /** Nothing is scheduled, or it has failed. */
+  #standIn(slot: Slot, now: number): void {
+    const next = this.#upcoming(slot);
+    const begins = this.#timeline.endOf(slot);
+    const air = this.#air;
+    const plays = air?.kind === 'fallback' && air.slot.program === this.#fallback.programs[0];
+    // One thing can be opened at a time: what closes the gap until then comes first.
+    const reaches = !plays || air.until > begins - PUNCTUAL_MS;
+    const comes = next.item !== null && !this.#failed.has(next) && begins - now <= LEAD_MS && reaches;
+    if (!plays && this.#hasFallback && now >= this.#fallbackAt) {
+      this.#cueFallback(this.#fallbackIndex, now);
+      return;
+    }
+    if (!plays && air !== null && air.until > now) {
+      this.#playout?.stop();
+      this.#air = null;
+    }
+    if (comes && next.item !== null) {
+      this.#cueItem(next.item, next, now);
+      return;
+    }
+    const retrying = this.#cue?.kind === 'program' && this.#cue.slot === slot;
+    if (plays) {
+      const rest = air.until - now;
+      const gives = !retrying || now - (this.#cue?.cuedAt ?? 0) >= RETRY_MS / 2;
+      if (rest <= FALLBACK_LEAD_MS && gives && now >= this.#fallbackAt) this.#cueFallback(this.#fallbackIndex, air.until);
+      if (rest <= FALLBACK_LEAD_MS && air.until - air.cued.at > SHORT_FALLBACK_MS) return;
+    } else if (this.#cue !== null && !retrying) this.#takeBack();
+    if (!retrying && (this.#failed.get(slot) ?? Number.POSITIVE_INFINITY) <= now) this.#retry(slot, now);
+  }
+
+  /** Tries a slot again that has failed, when there is a chance. */
+  #retry(slot: Slot, now: number): void {
+    const { item } = slot;
+    if (item === null || this.#probing === slot) return;
+    const judge = (isThere: boolean, then: number): void => {
+      if (this.#probing === slot) this.#probing = null;
+      if (slot !== this.#slot || this.#timeline.endOf(slot) <= then) return;
+      if (isThere) this.#cueItem(item, slot, then);
+      else this.#failed.set(slot, then + RETRY_MS);
+    };
+    this.#probing = slot;
+    if (isLive(item)) judge(this.#options.isRunning(item.url), now);
+    else void this.#look([item]).then(() => this.#do((then) => judge(this.#options.lengths.of(item) !== null, then)));
+  }
+
+  #opened(now: number): boolean {
+    if (this.#playout !== null) return true;
+    if (now < this.#openAt) return false;
+    this.#openAt = now + RETRY_MS;
+    let playout: Playout | null = null;
+    const listener: PlayoutListener = {
+      onAir: (cued) => this.#do((then) => this.#went(cued, then)),
+      onEnding: (cued, endsAt) => this.#do(() => this.#learn(cued, endsAt)),
+      onEnded: (cued) => this.#do((then) => this.#ended(cued, then)),
+      onFailed: (cued, reason) => this.#do((then) => this.#gaveUp(cued, reason, then)),
+    };
+    try {
+      playout = this.#options.open(this.#settings, listener, (reason) => this.#do((then) => this.#lost(playout, reason, then)));
+    } catch (error) {
+      this.#trouble.tell('', `the stream cannot begin: ${messageOf(error)}`);
+      return false;
+    }
+    this.#playout = playout;
+    this.#trouble.over('', 'the stream has begun');
+    return true;
+  }
+
+  #lost(playout: Playout | null, reason: string, now: number): void {
+    if (playout === null || playout !== this.#playout) return;
+    playout.close();
+    this.#playout = null;
+    this.#air = null;
+    this.#cue = null;
+    this.#openAt = now + RETRY_MS;
+    this.#options.logger.warn({ reason }, `the stream was ended: ${reason}`);
+  }
+
+  #cueItem(item: ScheduleItem, slot: Slot, now: number): void {
+    const cue = this.#cue;
+    if (cue?.kind === 'program' && cue.slot === slot) return;
+    const late = now - slot.startsAt;
+    const at = late > 0 && late < LATE_MS ? now : slot.startsAt;
+    if (cue?.kind === 'program' && cue.cued.url === item.url && cue.cued.from === item.start && cue.cued.at === at) cue.slot = slot;
+    else this.#put('program', slot, { url: item.url, from: item.start, at, until: this.#timeline.endOf(slot) });
+  }
+
+  #cueFallback(index: number, at: number): void {
+    const [program] = this.#fallback.programs;
+    const cue = this.#cue;
+    // Moved only by what is on air for another time than was thought.
+    const stands = cue?.kind === 'fallback' && cue.slot.program === program && (cue.cued.at === at || cue.cued.at <= at);
+    if (program === undefined || stands) return;
+    this.#putFallback(this.#fallback.slot(program, index % program.items.length, at));
+  }
+
+  #putFallback(slot: Slot): void {
+    if (slot.item === null) return;
+    const { url, start } = slot.item;
+    this.#put('fallback', slot, { url, from: start, at: slot.startsAt, until: this.#fallback.endOf(slot) });
+  }
+
+  #put(kind: Cue['kind'], slot: Slot, cued: CuedItem): void {
+    this.#cue = { kind, slot, cued, cuedAt: this.#options.clock.now(), until: cued.until };
+    this.#playout?.cue(cued);
+  }
+
+  #takeBack(): void {
+    if (this.#cue === null) return;
+    this.#cue = null;
+    this.#playout?.cue(null);
+  }
+
+  #endAt(air: Cue, end: number): void {
+    if (air.until === end) return;
+    air.until = end;
+    this.#playout?.endAt(end);
+  }
+
+  #went(cued: CuedItem, now: number): void {
+    const cue = this.#cue;
+    if (cue?.cued !== cued) return;
+    this.#air = cue;
+    this.#cue = null;
+    const { url } = cued;
+    this.#options.logger.debug({ url, kind: cue.kind }, 'on air');
+    if (cue.kind === 'fallback') {
+      this.#fallbackFailures = 0;
+      this.#fallbackIndex = cue.slot.index + 1;
+      return;
+    }
+    this.#skipped = 0;
+    this.#fallbackIndex = 0;
+    this.#failed.delete(cue.slot);
+    this.#trouble.over(url, `${url} is on air again`);
+    // By the clock of the media it may be a moment early.
+    if (cue.slot === this.#next && cue.slot.startsAt - now < LATE_MS) this.#enter(cue.slot);
+  }
+
+  /** What is on air ends with its media. */
+  #learn(cued: CuedItem, endsAt: number): void {
+    const air = this.#air;
+    if (air?.cued !== cued) return;
+    const { slot } = air;
+    const timeline = air.kind === 'program' ? this.#timeline : this.#fallback;
+    if (timeline.endOf(slot) - endsAt < PUNCTUAL_MS) return;
+    slot.length = Math.max(0, endsAt - slot.startsAt);
+    if (slot.item !== null && !isLive(slot.item)) this.#options.lengths.learn(slot.item, cued.from + endsAt - cued.at);
+    if (air.kind === 'fallback') this.#endAt(air, endsAt);
+    else if (slot === this.#slot) this.#next = null;
+  }
+
+  #ended(cued: CuedItem, now: number): void {
+    if (this.#cue?.cued === cued) this.#gaveUp(cued, 'there is nothing in it', now);
+    const air = this.#air;
+    if (air?.cued !== cued) return;
+    this.#air = null;
+    const { slot } = air;
+    if (air.kind === 'fallback') return;
+    const early = this.#timeline.endOf(slot) - now;
+    if (slot !== this.#slot || slot.item === null || early < PUNCTUAL_MS) return;
+    if (isLive(slot.item)) {
+      this.#fail(slot, 'the stream has ended', now);
+      return;
+    }
+    if (Number.isFinite(early)) this.#trouble.tell(slot.item.url, `${slot.item.url} ended ${Math.round(early)} ms early`);
+    slot.length = Math.max(0, now - slot.startsAt);
+    this.#next = null;
+  }
+
+  #gaveUp(cued: CuedItem, reason: string, now: number): void {
+    const cue = this.#cue?.cued === cued ? this.#cue : this.#air;
+    if (cue?.cued !== cued) return;
+    if (cue === this.#cue) this.#cue = null;
+    else this.#air = null;
+    if (cue.kind === 'program') this.#fail(cue.slot, reason, now);
+    else this.#failFallback(cue.slot, reason, now);
+  }
+
+  /** The item of a slot gives way to the fallback program, or to the next one. */
+  #fail(slot: Slot, reason: string, now: number): void {
+    const { item, program } = slot;
+    if (item === null || program === null || (slot !== this.#slot && slot !== this.#next)) return;
+    const skips = !item.fallbackOnErr || (!this.#hasFallback && !isLive(item));
+    const instead = skips ? 'the next item' : this.#hasFallback ? 'the fallback program' : 'nothing';
+    this.#trouble.tell(item.url, `${item.url} cannot be played, ${instead} is on instead: ${reason}`);
+    if (!skips) {
+      this.#failed.set(slot, now + RETRY_MS);
+      return;
+    }
+    this.#skipped += 1;
+    // When all of them have failed, there is no hurry.
+    const held = this.#skipped >= program.items.length;
+    if (held) {
+      this.#skipped = 0;
+      this.#failed.set(slot, Number.POSITIVE_INFINITY);
+    }
+    slot.length = Math.max(0, now - slot.startsAt) + (held ? RETRY_MS : 0);
+    if (slot === this.#slot) this.#next = null;
+    else if (!held) this.#next = this.#timeline.after(slot, this.#timeline.endOf(slot));
+  }
+
+  #failFallback({ index, item, program }: Slot, reason: string, now: number): void {
+    if (program === null || program !== this.#fallback.programs[0]) return;
+    if (item !== null) this.#trouble.tell(item.url, `${item.url} of the fallback program cannot be played: ${reason}`);
+    this.#fallbackIndex = index + 1;
+    this.#fallbackFailures += 1;
+    if (this.#fallbackFailures >= program.items.length) this.#fallbackAt = now + RETRY_MS;
+  }
+
+  get #hasFallback(): boolean {
+    return this.#fallback.programs.length > 0;
+  }
+}

@@ -1,0 +1,133 @@
+/** Where a schedule is at a moment: every moment belongs to one slot. Times are sums of lengths from the beginning of the program on. */
+import { isLive, type Program, type ScheduleItem, UNLIMITED } from './schedule-definition.ts';
+
+/** A stretch of time with what is to be on air. */
+export interface Slot {
+  /** Null: before the first program. */
+  program: Program | null;
+  /** Null: nothing is scheduled. */
+  readonly item: ScheduleItem | null;
+  /** Of the item in its program; -1 for none. */
+  readonly index: number;
+  /** Wall clock, ms. In the past the item has begun then. */
+  readonly startsAt: number;
+  /** Of what is played, ms: Infinity for what only the program ends, null where it is not known. Whoever plays the slot finds out, and says it here. */
+  length: number | null;
+}
+
+/** What the lengths of items are. */
+export interface TimelineOptions {
+  /** The length of the file of an item, ms, from its very beginning on; null where it is not known. `grained`. */
+  readonly lengthOf: (item: ScheduleItem) => number | null;
+  /** Whether an item that cannot be played gives way to the next one. Where the position of a running program is looked for, it takes no time. */
+  readonly skips: (item: ScheduleItem) => boolean;
+}
+
+const GRAINS_PER_MS = 1024;
+/** What a file is at least, however little of it is left behind `start`. */
+const SHORTEST_REST_MS = 10;
+
+/** A length that adds up to moments without any rounding, for as long as anybody lives. */
+export function grained(milliseconds: number): number {
+  return Math.round(milliseconds * GRAINS_PER_MS) / GRAINS_PER_MS;
+}
+
+/** The slots of some programs, which are in the order of their beginnings. */
+export class Timeline {
+  readonly programs: readonly Program[];
+  readonly #options: TimelineOptions;
+
+  constructor(programs: readonly Program[], options: TimelineOptions) {
+    this.programs = programs;
+    this.#options = options;
+  }
+
+  /** The program of a moment. */
+  programAt(now: number): Program | null {
+    return this.programs.findLast(({ startsAt }) => startsAt <= now) ?? null;
+  }
+
+  /** The program behind another one, or the first. */
+  programAfter(program: Program | null): Program | null {
+    return this.programs[program === null ? 0 : this.programs.indexOf(program) + 1] ?? null;
+  }
+
+  /** The slot of a moment, found from the beginning of its program on. */
+  at(now: number): Slot {
+    const program = this.programAt(now);
+    if (program === null) return gap(null, Number.NEGATIVE_INFINITY);
+    const lengths = program.items.map((item) => this.#takes(item));
+    const total = lengths.reduce((sum, length) => sum + length, 0);
+    const elapsed = now - program.startsAt;
+    const again = program.repeat && total > 0 && Number.isFinite(total);
+    let startsAt = program.startsAt + (again ? Math.floor(elapsed / total) * total : 0);
+    for (const [index, length] of lengths.entries()) {
+      if (now < startsAt + length) return this.slot(program, index, startsAt);
+      startsAt += length;
+    }
+    // Where nothing can be played, whoever plays it finds out whether that still holds.
+    return total === 0 && program.items.length > 0 ? this.slot(program, 0, now) : gap(program, startsAt);
+  }
+
+  /** The slot behind another one, which ends at `from`. */
+  after({ program, index }: Slot, from: number): Slot {
+    const next = this.programAfter(program);
+    if (next !== null && from >= next.startsAt) return this.slot(next, 0, next.startsAt);
+    if (program === null || index < 0) return gap(program, from);
+    return this.slot(program, program.repeat ? (index + 1) % program.items.length : index + 1, from);
+  }
+
+  /** A slot with an item of a program, or without one where the program has no such item. */
+  slot(program: Program, index: number, startsAt: number): Slot {
+    const item = program.items[index];
+    return item === undefined ? gap(program, startsAt) : { program, item, index, startsAt, length: this.lengthOf(item) };
+  }
+
+  /** When a slot ends, by what is known now: at the latest when its program does. */
+  endOf({ program, startsAt, length }: Slot): number {
+    const end = this.programAfter(program)?.startsAt ?? Number.POSITIVE_INFINITY;
+    return length === null || length === Number.POSITIVE_INFINITY ? end : Math.min(startsAt + length, end);
+  }
+
+  /** For how long an item is on air: Infinity for what has no end of its own, null where that is not known. */
+  lengthOf(item: ScheduleItem): number | null {
+    const scheduled = item.duration === UNLIMITED ? Number.POSITIVE_INFINITY : item.duration;
+    if (isLive(item)) return scheduled;
+    const length = this.#options.lengthOf(item);
+    // What begins behind the end of its file cannot be played, and tells nothing.
+    const rest = length === null || length <= item.start ? null : Math.max(SHORTEST_REST_MS, length - item.start);
+    if (rest === null) return item.duration === UNLIMITED ? null : scheduled;
+    return Math.min(scheduled, rest);
+  }
+
+  /** The time of an item where the position of a running program is looked for. */
+  #takes(item: ScheduleItem): number {
+    const { lengthOf, skips } = this.#options;
+    if (!isLive(item) && lengthOf(item) === null && skips(item)) return 0;
+    return this.lengthOf(item) ?? Number.POSITIVE_INFINITY;
+  }
+}
+
+/** A stretch of time without an item. */
+function gap(program: Program | null, startsAt: number): Slot {
+  return { program, item: null, index: -1, startsAt, length: Number.POSITIVE_INFINITY };
+}
+
+/** Whether two programs play the same at the same times. */
+export function samePlay(a: Program, b: Program): boolean {
+  return a.startsAt === b.startsAt && a.repeat === b.repeat && sameItems(a.items, b.items);
+}
+
+/** Whether two lists of items are the same. */
+export function sameItems(a: readonly ScheduleItem[], b: readonly ScheduleItem[]): boolean {
+  return a.length === b.length && a.every((item, index) => sameItem(item, b[index]) && item.fallbackOnErr === b[index]?.fallbackOnErr);
+}
+
+/** Whether two slots play the same for the same program, at times that are no more than `apart` ms from each other. */
+export function isSameSlot(a: Slot, b: Slot, apart: number): boolean {
+  return a.program?.startsAt === b.program?.startsAt && sameItem(a.item, b.item) && Math.abs(a.startsAt - b.startsAt) <= apart;
+}
+
+function sameItem(a: ScheduleItem | null, b: ScheduleItem | null | undefined): boolean {
+  return a?.url === b?.url && a?.start === b?.start && a?.duration === b?.duration;
+}

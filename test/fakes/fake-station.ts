@@ -1,0 +1,168 @@
+/** A scheduled channel with media that are not there, on a clock that a test turns. */
+
+import { definitionFromJson } from '../../src/services/schedule/definition-json.ts';
+import type { Lengths } from '../../src/services/schedule/file-lengths.ts';
+import { isLive, type ScheduleDefinition } from '../../src/services/schedule/schedule-definition.ts';
+import { ScheduledChannel } from '../../src/services/schedule/scheduled-channel.ts';
+import { grained } from '../../src/services/schedule/timeline.ts';
+import { type Aired, type FakeMedia, FakePlayout } from './fake-playout.ts';
+import { ManualClock } from './manual-clock.ts';
+import { RecordingLogger } from './recording-logger.ts';
+
+/** When the clock of a station begins. */
+export const MIDNIGHT = Date.UTC(2026, 0, 1);
+
+const STEP_MS = 20;
+const TICK_STEPS = 5;
+
+/** A program; `at` in seconds after midnight. */
+export interface FakeProgram {
+  readonly at?: number;
+  readonly repeat?: boolean;
+  readonly items?: readonly (string | object)[];
+}
+
+/** A schedule in few words: items are names, `a` is `file://a`, and `@a` is `stream://default/app/a`. */
+export function schedule(programs: readonly FakeProgram[], fallback: readonly (string | object)[] = []): ScheduleDefinition {
+  return definitionFromJson({
+    stream: { name: 'tv' },
+    fallbackProgram: { items: fallback.map(itemOf) },
+    programs: programs.map(({ at = 0, repeat = true, items = [] }, index) => ({
+      ...{ name: `p${index}`, scheduled: new Date(MIDNIGHT + at * 1000).toISOString(), repeat, items: items.map(itemOf) },
+    })),
+  });
+}
+
+function itemOf(item: string | object): object {
+  if (typeof item === 'string') return { url: item.startsWith('@') ? `stream://default/app/${item.slice(1)}` : `file://${item}` };
+  return { ...item, ...itemOf((item as { readonly url: string }).url) };
+}
+
+export class FakeStation {
+  readonly clock = new ManualClock(MIDNIGHT);
+  readonly logger = new RecordingLogger();
+  /** By URL; a test changes them as it likes. */
+  readonly media: Map<string, FakeMedia>;
+  readonly playouts: FakePlayout[] = [];
+  /** Why the stream cannot begin; null: it can. */
+  refused: string | null = null;
+  /** Lengths are told no more. */
+  hangs = false;
+  readonly #measured = new Map<string, { readonly said: number | null; readonly length: number | null }>();
+  #channel: ScheduledChannel | null = null;
+  #lost: ((reason: string) => void) | null = null;
+
+  /** Files of so many seconds by their names; live streams are `@name` with 0. */
+  constructor(files: Readonly<Record<string, number>>) {
+    this.media = new Map(
+      Object.entries(files).map(([name, seconds]) =>
+        name.startsWith('@') ? [`stream://default/app/${name.slice(1)}`, {}] : [`file://${name}`, { length: seconds * 1000 }],
+      ),
+    );
+  }
+
+  get channel(): ScheduledChannel {
+    if (this.#channel === null) throw new Error('the channel has not begun');
+    return this.#channel;
+  }
+
+  get playout(): FakePlayout {
+    const playout = this.playouts.at(-1);
+    if (playout === undefined) throw new Error('no playout was opened');
+    return playout;
+  }
+
+  /** Begins the channel so many seconds after midnight. */
+  async start(definition: ScheduleDefinition, seconds = 0): Promise<void> {
+    this.clock.advance(MIDNIGHT + seconds * 1000 - this.clock.now());
+    this.#channel = new ScheduledChannel({
+      definition,
+      open: (_settings, listener, onLost) => {
+        if (this.refused !== null) throw new Error(this.refused);
+        this.#lost = onLost;
+        const playout = new FakePlayout(this.clock, this.media, listener);
+        this.playouts.push(playout);
+        return playout;
+      },
+      lengths: this.#lengths(),
+      isRunning: (url) => this.media.get(url)?.missing === false || (this.media.has(url) && this.media.get(url)?.missing !== true),
+      ...{ clock: this.clock, logger: this.logger },
+    });
+    await this.#rest();
+  }
+
+  /** Somebody else ends the stream. */
+  lose(reason: string): void {
+    this.#lost?.(reason);
+  }
+
+  /** Changes the schedule, and waits until that has been heard. */
+  async update(definition: ScheduleDefinition): Promise<void> {
+    this.channel.update(definition);
+    await this.#rest();
+  }
+
+  /** Goes on to so many seconds after midnight. */
+  async until(seconds: number): Promise<void> {
+    for (let steps = 0; this.clock.now() < MIDNIGHT + seconds * 1000; steps += 1) {
+      this.clock.advance(STEP_MS);
+      for (const playout of this.playouts) playout.step();
+      if (steps % TICK_STEPS === 0) this.channel.tick();
+      if (steps % TICK_STEPS === 0) await this.#rest();
+    }
+  }
+
+  /** What was on air: `name+position from-to`, in seconds; what is, without an end. */
+  get aired(): string[] {
+    return this.playouts.flatMap(({ aired, onAir }) =>
+      aired.map((each, index) => this.#shown(each, onAir !== null && index === aired.length - 1)),
+    );
+  }
+
+  /** Times at which nothing was on air for longer than `least` ms between two things that were. */
+  holes(least = 0): string[] {
+    return this.playouts.flatMap(({ aired }) =>
+      aired.flatMap(({ from }, index) => {
+        const before = aired[index - 1]?.to ?? from;
+        return from - before > least ? [`${seconds(before)}-${seconds(from)}`] : [];
+      }),
+    );
+  }
+
+  /** Lines of a level. */
+  lines(level: 'warn' | 'info' | 'error'): string[] {
+    return this.logger.lines.filter((line) => line.level === level).map(({ message }) => message);
+  }
+
+  #shown({ url, from, position, to }: Aired, isOn: boolean): string {
+    const name = url.replace('file://', '').replace('stream://default/app/', '@');
+    const into = Math.round(position / 100) / 10;
+    return `${name}${into === 0 || url.startsWith('stream') ? '' : `+${into}`} ${seconds(from)}-${isOn ? '' : seconds(to)}`;
+  }
+
+  #lengths(): Lengths {
+    return {
+      of: ({ url }) => this.#measured.get(url)?.length ?? null,
+      look: async (item) => {
+        if (this.hangs) await new Promise(() => undefined);
+        const { length = null, says = length, missing = false } = this.media.get(item.url) ?? {};
+        const said = isLive(item) || missing || says === null ? null : grained(says);
+        // What was learnt holds for as long as the file is the same.
+        if (this.#measured.get(item.url)?.said !== said) this.#measured.set(item.url, { said, length: said });
+        return this.#measured.get(item.url)?.length ?? null;
+      },
+      learn: ({ url }, length) => {
+        const said = this.#measured.get(url)?.said ?? null;
+        this.#measured.set(url, { said, length: grained(length) });
+      },
+    };
+  }
+
+  async #rest(): Promise<void> {
+    for (let turns = 0; turns < 10; turns += 1) await Promise.resolve();
+  }
+}
+
+function seconds(at: number): string {
+  return String(Math.round((at - MIDNIGHT) / 100) / 10);
+}
