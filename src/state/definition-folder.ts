@@ -39,6 +39,8 @@ export interface DefinitionFolderOptions<Definition> {
   /** What it throws is logged. */
   readonly removed: (name: string) => void;
   readonly logger: Logger;
+  /** How often files are looked at, ms; default: every second. */
+  readonly scanMs?: number;
 }
 
 interface KnownFile<Definition> {
@@ -82,7 +84,7 @@ export class DefinitionFolder<Definition> {
     });
     if (this.#closed) return;
     const tick = guarded(this.#options.logger, `the watch over ${this.folder}`, () => (this.#scanning ? undefined : this.scan()));
-    this.#timer ??= setInterval(tick, SCAN_MS).unref();
+    this.#timer ??= setInterval(tick, this.#options.scanMs ?? SCAN_MS).unref();
   }
 
   /** Looks at the files now. */

@@ -14,6 +14,7 @@ type Kinds =
   | 'Boolean'
   | 'Integer'
   | 'Literal'
+  | 'Null'
   | 'Number'
   | 'Object'
   | 'Optional'
@@ -48,6 +49,7 @@ const BUILDER = {
   Boolean: (options?: Options) => make(options, { [KIND]: 'Boolean', type: 'boolean' }),
   Integer: (options?: Options) => make(options, { [KIND]: 'Integer', type: 'integer' }),
   Literal: (value: unknown, options?: Options) => make(options, { [KIND]: 'Literal', const: value, type: typeof value }),
+  Null: (options?: Options) => make(options, { [KIND]: 'Null', type: 'null' }),
   Number: (options?: Options) => make(options, { [KIND]: 'Number', type: 'number' }),
   Object: makeObject,
   Optional: makeOptional,
