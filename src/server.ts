@@ -15,7 +15,14 @@ import { ConfigErrors, formatConfigProblem, type LoadedServer, loadServerConfig,
 import { applicationSentences, serverSentences, virtualHostSentences } from './config/ineffective.ts';
 import { unprotected } from './config/not-built.ts';
 import { openWays } from './config/open-ways.ts';
-import { deliveryThreads, findConfigFile, readingFolders, watchedFolders, writingFolders } from './config/server-config.ts';
+import {
+  definitionFolders,
+  deliveryThreads,
+  findConfigFile,
+  readingFolders,
+  watchedFolders,
+  writingFolders,
+} from './config/server-config.ts';
 import type { CloseReason } from './core/ingest.ts';
 import type { PublisherKind } from './core/kinds.ts';
 import { Orchestrator } from './core/orchestrator.ts';
@@ -50,6 +57,7 @@ import { startPushes } from './services/push/push-service.ts';
 import { startRecordings } from './services/record/record-service.ts';
 import { startRtmp } from './services/rtmp/rtmp-service.ts';
 import { startRtsp } from './services/rtsp/rtsp-service.ts';
+import { startSchedules } from './services/schedule/schedule-service.ts';
 import type { Service, ServiceContext } from './services/service.ts';
 import { startSrt } from './services/srt/srt-service.ts';
 import { startThumbnails } from './services/thumbnail/thumbnail-service.ts';
@@ -295,6 +303,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
       conditions,
       openings,
     },
+    definitions: definitionFolders(config, stateFolder),
     ...{ limits, certificates, orchestrator, access, pulls, finder, originMaps, queues, delivery, restingSources },
   };
   const started = <S extends Service>(service: S): S => {
@@ -313,6 +322,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   started(startRtmp(context));
   started(startRtsp(context));
   started(startFiles(context));
+  const { schedules } = started(startSchedules(context));
   started(startThumbnails(context));
   started(startEvents(context));
   const { pushes } = started(await startPushes(context));
@@ -335,7 +345,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
 
   // The ports: the API's first, which tells that the server starts, and that it stops until all else has.
   const api = await startApi(config, {
-    ...{ orchestrator, recordings, dumps, pushes, pulls, reading, writing, limits, openings, health, logger, patience },
+    ...{ orchestrator, recordings, dumps, pushes, schedules, pulls, reading, writing, limits, openings, health, logger, patience },
     accessToken: apiAccess.token,
     reloadCertificates: (virtualHosts) => certificates.reload(virtualHosts),
     codecModules: () => transcoder.codecModules(),

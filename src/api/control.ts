@@ -27,6 +27,7 @@ import { type NewcomerFigures, newcomerMetrics } from '../monitoring/newcomer-me
 import type { Dumper } from '../services/hls/dump/dumper.ts';
 import type { PushPublisher } from '../services/push/push-publisher.ts';
 import type { FilePublisher } from '../services/record/file-publisher.ts';
+import type { Schedules } from '../services/schedule/schedules.ts';
 import type { CodecModuleItem } from '../transcoder/codec-modules.ts';
 import { type SrtLinks, srtMetrics } from '../transport/srt/srt-metrics.ts';
 import { AllowedFolders, PathRefused } from '../util/allowed-folders.ts';
@@ -39,6 +40,7 @@ export interface ControlPlaneOptions {
   readonly recordings: FilePublisher;
   readonly dumps: Dumper;
   readonly pushes: PushPublisher;
+  readonly schedules: Schedules;
   readonly pulls: PullRegistry;
   /** How definitions are read: macros, and where relative paths start. */
   readonly reading?: ReadOptions;
@@ -71,6 +73,8 @@ export class ControlPlane {
   readonly dumps: Dumper;
   /** Starts and stops pushes. */
   readonly pushes: PushPublisher;
+  /** Scheduled channels. */
+  readonly schedules: Schedules;
   readonly #orchestrator: Orchestrator;
   readonly #pulls: PullRegistry;
   readonly #reading: ReadOptions;
@@ -89,6 +93,7 @@ export class ControlPlane {
       recordings,
       dumps,
       pushes,
+      schedules,
       pulls,
       reading = {},
       writing = new AllowedFolders(null, 'nothing'),
@@ -103,6 +108,7 @@ export class ControlPlane {
     this.recordings = recordings;
     this.dumps = dumps;
     this.pushes = pushes;
+    this.schedules = schedules;
     this.#orchestrator = orchestrator;
     this.#pulls = pulls;
     this.#reading = reading;
@@ -227,18 +233,25 @@ export class ControlPlane {
     return definitionOf<ApplicationConfig>(application);
   }
 
-  /** DVR that could never be written is refused when it is asked for. Throws `ConfigError`. */
-  #refuseOutside({ publishers }: ApplicationConfig): void {
+  /** What could never be written, or played from, is refused when it is asked for. Throws `ConfigError`. */
+  #refuseOutside({ publishers, providers }: ApplicationConfig): void {
     for (const kind of ['llhls', 'hls'] as const) {
       const dvr = publishers[kind]?.dVR;
       if (dvr?.enable !== true || dvr.tempStoragePath === '') continue;
-      try {
-        this.#writing.check(resolve(dvr.tempStoragePath));
-      } catch (error) {
-        if (!(error instanceof PathRefused)) throw error;
-        const path = `application.publishers.${kind}.dvr.tempStoragePath`;
-        throw new ConfigError(`${path}: ${error.message}`, { path });
-      }
+      this.#requireAllowed(dvr.tempStoragePath, `application.publishers.${kind}.dvr.tempStoragePath`);
+    }
+    const { schedule } = providers;
+    for (const key of ['mediaRootDir', 'scheduleFilesDir'] as const) {
+      if (schedule !== undefined) this.#requireAllowed(schedule[key], `application.providers.schedule.${key}`);
+    }
+  }
+
+  #requireAllowed(folder: string, path: string): void {
+    try {
+      this.#writing.check(resolve(folder));
+    } catch (error) {
+      if (!(error instanceof PathRefused)) throw error;
+      throw new ConfigError(`${path}: ${error.message}`, { path });
     }
   }
 }

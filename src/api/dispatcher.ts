@@ -24,8 +24,14 @@ const PRODUCT = 'Millrace';
 const CHALLENGE = `Basic realm="${PRODUCT}"`;
 /** What changes something; `PUT` is a method of no route. */
 const WRITES: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
-/** The contract has the reason in the log alone; whoever may reload certificates may know which file is to blame. */
-const TELLS_REASON: ReadonlySet<string> = new Set<ErrorCode>(['CERTIFICATE_RELOAD_FAILED', 'API_CERTIFICATE_FAILED']);
+/** The contract has a text that does not say why; whoever may reload certificates may know which file is to blame. */
+const TELLS_REASON: ReadonlySet<string> = new Set<ErrorCode>([
+  'CERTIFICATE_RELOAD_FAILED',
+  'API_CERTIFICATE_FAILED',
+  'SCHEDULE_PATCH_INVALID',
+]);
+/** From here on the fault is ours. */
+const SERVER_FAULT = 500;
 const NO_CONTENT: Answer = { status: 204, body: '' };
 
 /** Null: the client has gone, there is nobody to answer. */
@@ -153,7 +159,7 @@ export class Dispatcher {
   #failed(request: IncomingMessage, target: string, error: unknown): Settled {
     if (error instanceof BodyAborted) return null;
     const refused = error instanceof ApiError ? error : causedBy(new ApiError('INTERNAL'), error);
-    if (refused.cause !== undefined) {
+    if (refused.cause !== undefined && refused.status >= SERVER_FAULT) {
       const { method } = request;
       this.#options.logger.error({ err: refused.cause, method, target, peer: this.#peerOf(request) }, 'API request failed');
     }

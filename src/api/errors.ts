@@ -129,6 +129,17 @@ export const CATALOGUE = {
   PUSH_NOT_FOUND: http(404, "Could not find id '{0}': [{1}/{2}]"),
   PUSH_NOT_SAVED: http(500, 'Failed to save the push task: [{0}]'),
 
+  PROVIDER_FORBIDDEN: { status: 403, frame: 'bare', text: 'Forbidden' },
+  CHANNEL_BODY_INVALID: http(400, 'Invalid request body'),
+  CHANNEL_EXISTS: http(409, "Stream '{0}' already exists"),
+  CHANNEL_NOT_SCHEDULED: http(400, 'Stream is not a scheduled stream'),
+  CHANNEL_OF_ANOTHER_KIND: http(404, 'Could not get the scheduled stream'),
+  SCHEDULE_INVALID: http(400, '{0}'),
+  SCHEDULE_STREAM_FIXED: http(400, 'Stream object could not be patched'),
+  SCHEDULE_PATCH_INVALID: http(400, 'Could not patch the schedule'),
+  SCHEDULE_NOT_SAVED: http(500, 'Could not save the schedule file {0}'),
+  SCHEDULE_NOT_DELETED: http(500, 'Could not delete the schedule file {0}'),
+
   CERTIFICATE_RELOAD_FAILED: http(500, INTERNAL_ERROR),
   API_TLS_DISABLED: http(400, 'TLS is not enabled for the API Server'),
   API_CERTIFICATE_FAILED: http(500, 'Failed to create a certificate for API Server'),

@@ -12,6 +12,7 @@ import { laterRoutes } from './v1/later-issues.ts';
 import { outputProfileRoutes } from './v1/output-profiles.ts';
 import { pushRoutes } from './v1/pushes.ts';
 import { recordRoutes } from './v1/records.ts';
+import { scheduledChannelRoutes } from './v1/scheduled-channels.ts';
 import { sessionRoutes } from './v1/sessions.ts';
 import { statsV1Routes } from './v1/stats.ts';
 import { streamRoutes } from './v1/streams.ts';
@@ -33,6 +34,7 @@ const resources: readonly Route[] = [
   ...hlsDumpRoutes,
   ...eventRoutes,
   ...pushRoutes,
+  ...scheduledChannelRoutes,
   ...statsV1Routes,
   ...internalsV1Routes,
   ...statsV2Routes,

@@ -193,6 +193,90 @@ export const RecordTaskSchema = Type.Object(
   closed,
 );
 
+const ScheduleItem = Type.Object({
+  url: Type.String({ description: '`file://<path below MediaRootDir>` or `stream://<vhost>/<app>/<stream>`' }),
+  start: Type.Optional(Type.Integer({ minimum: 0, description: 'Where in the file it begins, ms' })),
+  duration: Type.Optional(Type.Integer({ minimum: -1, description: 'Milliseconds; -1: to the end' })),
+  fallbackOnErr: Type.Optional(Type.Boolean({ description: 'False: what fails gives way to the next item, not to the fallback program' })),
+});
+const FallbackProgram = Type.Object({ items: Type.Optional(Type.Array(ScheduleItem)) });
+const ScheduleProgram = Type.Object({
+  name: Type.Optional(Type.String()),
+  scheduled: Type.String({ description: 'ISO 8601 with an offset, or with a zone as in `2026-03-29T02:30:00[Europe/Berlin]`' }),
+  repeat: Type.Optional(Type.Boolean()),
+  items: Type.Optional(Type.Array(ScheduleItem)),
+});
+const AudioMap = Type.Array(
+  Type.Object({
+    name: Type.Optional(Type.String()),
+    language: Type.Optional(Type.String()),
+    characteristics: Type.Optional(Type.String()),
+  }),
+);
+
+/** The request to make a scheduled channel. */
+export const ScheduledChannelRequestSchema = Type.Object({
+  stream: Type.Object({
+    name: Type.String(),
+    bypassTranscoder: Type.Optional(Type.Boolean()),
+    videoTrack: Type.Optional(Type.Boolean()),
+    audioTrack: Type.Optional(Type.Boolean()),
+    audioMap: Type.Optional(AudioMap),
+    errorToleranceDurationMs: Type.Optional(Count),
+  }),
+  fallbackProgram: Type.Optional(FallbackProgram),
+  programs: Type.Optional(Type.Array(ScheduleProgram)),
+});
+
+/** The request to change one: each of the two is replaced as a whole. */
+export const ScheduledChannelChangeSchema = Type.Object({
+  fallbackProgram: Type.Optional(FallbackProgram),
+  programs: Type.Optional(Type.Array(ScheduleProgram)),
+});
+
+const ShownItem = Type.Object(
+  { url: Type.String(), start: Count, duration: Type.Integer({ minimum: -1 }), fallbackOnErr: Type.Optional(Type.Boolean()) },
+  closed,
+);
+const ShownProgram = Type.Object(
+  { name: Type.String(), scheduled: Type.String(), repeat: Type.Boolean(), items: Type.Union([Type.Array(ShownItem), Type.Null()]) },
+  closed,
+);
+
+/** A scheduled channel. */
+export const ScheduledChannelSchema = Type.Object(
+  {
+    stream: Type.Object(
+      {
+        name: Type.String(),
+        bypassTranscoder: Type.Boolean(),
+        videoTrack: Type.Boolean(),
+        audioTrack: Type.Boolean(),
+        audioMap: Type.Union([AudioMap, Type.Null()]),
+        errorToleranceDurationMs: Count,
+      },
+      closed,
+    ),
+    fallbackProgram: Type.Optional(ShownProgram),
+    programs: Type.Optional(Type.Array(ShownProgram)),
+    currentProgram: Type.Object(
+      {
+        state: Type.Union([Type.Literal('onair'), Type.Literal('offair')]),
+        name: Type.Optional(Type.String()),
+        repeat: Type.Optional(Type.Boolean()),
+        scheduled: Type.Optional(Timestamp),
+        end: Type.Optional(Timestamp),
+        duration: Type.Optional(Type.Integer({ minimum: -1 })),
+        currentItem: Type.Optional(
+          Type.Object({ url: Type.String(), start: Count, duration: Type.Integer({ minimum: -1 }), currentPosition: Count }, closed),
+        ),
+      },
+      closed,
+    ),
+  },
+  closed,
+);
+
 /** The request to dump a stream. */
 export const DumpRequestSchema = Type.Object({
   id: Type.String(),

@@ -32,19 +32,18 @@ test('what an existing configuration relies on is told, with what happens instea
     'Server: Alert is not built yet: no alerts are sent',
     'Server: Analytics has no effect: nothing is sent',
     "application 'default/app': OutputProfiles/MediaOptions/Subtitles is not built yet: there are none",
-    "application 'default/app': Providers/Schedule is not built yet: no scheduled channel plays",
     "application 'default/app': Providers/Multiplex is not built yet: no multiplex channel plays",
     "application 'default/*': PersistentStreams is not built yet: a stream ends with its source unless SourceLoss keeps it",
   ]);
 });
 
 test('the reference says the same of each element', () => {
-  const { schedule, multiplex } = ProvidersSchema.properties;
+  const { multiplex } = ProvidersSchema.properties;
   const { p2p, recovery, etag } = ModulesSchema.properties;
   const { subtitles } = MediaOptionsSchema.properties;
   const refused = [LlhlsSchema.properties.dRM];
   const idle = [
-    ...[ServerSchema.properties.alert, BindSchema.properties.providers.properties.rtsp, p2p, recovery, etag, schedule, multiplex],
+    ...[ServerSchema.properties.alert, BindSchema.properties.providers.properties.rtsp, p2p, recovery, etag, multiplex],
     subtitles,
   ];
   for (const [elements, said] of [

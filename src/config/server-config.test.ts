@@ -1,10 +1,11 @@
 import { expect, test } from 'vitest';
 import { parseServerConfig } from './index.ts';
-import { includesPort, portsOf, readingFolders, writingFolders } from './server-config.ts';
+import { definitionFolders, includesPort, portsOf, readingFolders, writingFolders } from './server-config.ts';
 
 function config(storage: string) {
   const xml = `<Server version="8"><Type>origin</Type><IP>*</IP>${storage}<Bind/><VirtualHosts><VirtualHost><Name>v</Name><Applications>
-<Application><Name>a</Name><Type>live</Type><Providers><FILE><RootPath>/srv/media</RootPath></FILE></Providers></Application>
+<Application><Name>a</Name><Type>live</Type><Providers><FILE><RootPath>/srv/media</RootPath></FILE>
+<Schedule><MediaRootDir>/srv/films</MediaRootDir><ScheduleFilesDir>/srv/schedules</ScheduleFilesDir></Schedule></Providers></Application>
 </Applications></VirtualHost></VirtualHosts></Server>`;
   return parseServerConfig(xml, 'S.xml').config;
 }
@@ -13,6 +14,7 @@ test('files are played from a RootPath of the file as well, and written into all
   const bounded = config('<Storage><AllowedRoots><Path>recordings</Path></AllowedRoots></Storage>');
   const reading = readingFolders(bounded, '/state');
   reading.check('/srv/media/slates/evening.mp4');
+  reading.check('/srv/films/evening.mp4');
   reading.check('/state/recordings/x.mp4');
   expect(() => reading.check('/etc/passwd')).toThrow('AllowedRoots');
   const writing = writingFolders(bounded, '/state');
@@ -20,6 +22,14 @@ test('files are played from a RootPath of the file as well, and written into all
   expect(() => writing.check('/srv/media/x.mp4')).toThrow('AllowedRoots');
   // Without the setting nothing is bounded, and who reads asks for a RootPath.
   expect([readingFolders(config(''), '/state').bounded, writingFolders(config(''), '/state').bounded]).toEqual([false, false]);
+});
+
+test('channels are defined in a ScheduleFilesDir of the file as well', () => {
+  const definitions = definitionFolders(config('<Storage><AllowedRoots><Path>recordings</Path></AllowedRoots></Storage>'), '/state');
+  definitions.check('/srv/schedules/tv.sch');
+  definitions.check('/state/recordings/tv.sch');
+  expect(() => definitions.check('/srv/films/tv.sch')).toThrow('AllowedRoots');
+  expect(definitionFolders(config(''), '/state').bounded).toBe(false);
 });
 
 test('ports of ranges', () => {

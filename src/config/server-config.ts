@@ -27,11 +27,22 @@ export function writingFolders({ storage }: ServerConfig, stateFolder: string): 
   return new AllowedFolders(roots.length === 0 ? null : roots, 'Server/Storage/AllowedRoots');
 }
 
-/** Where files may be played from: a `RootPath` that the file itself names is the word of whoever runs the server. */
+/** Where files may be played from: a `RootPath` or `MediaRootDir` that the file itself names is the word of whoever runs the server. */
 export function readingFolders({ storage, virtualHosts }: ServerConfig, stateFolder: string): AllowedFolders {
   const roots = allowedRoots(storage, stateFolder);
-  const media = virtualHosts.flatMap(({ applications }) => applications.flatMap(({ providers }) => providers.file?.rootPath || []));
+  const media = virtualHosts.flatMap(({ applications }) =>
+    applications.flatMap(({ providers }) => [providers.file?.rootPath || [], providers.schedule?.mediaRootDir || []].flat()),
+  );
   return new AllowedFolders(roots.length === 0 ? null : [...roots, ...media], 'Server/Storage/AllowedRoots');
+}
+
+/** Where files that define channels may be: a folder that the file itself names is the word of whoever runs the server. */
+export function definitionFolders({ storage, virtualHosts }: ServerConfig, stateFolder: string): AllowedFolders {
+  const roots = allowedRoots(storage, stateFolder);
+  const named = virtualHosts.flatMap(({ applications }) =>
+    applications.flatMap(({ providers }) => providers.schedule?.scheduleFilesDir || []),
+  );
+  return new AllowedFolders(roots.length === 0 ? null : [...roots, ...named], 'Server/Storage/AllowedRoots');
 }
 
 function allowedRoots({ allowedRoots: roots }: ServerConfig['storage'], stateFolder: string): string[] {

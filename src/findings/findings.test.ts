@@ -108,6 +108,20 @@ describe('one port twice', () => {
   });
 });
 
+test('folders of a schedule that are none are told; that of its files is made', () => {
+  writeFileSync(join(folder, 'taken'), '');
+  mkdirSync(join(folder, 'media'));
+  const schedule = (media: string, files: string) => ({
+    providers: `<Schedule><MediaRootDir>${media}</MediaRootDir><ScheduleFilesDir>${files}</ScheduleFilesDir></Schedule>`,
+  });
+  const at = 'S.xml:11: Server/VirtualHosts/VirtualHost/Applications/Application/Providers/Schedule';
+  expect(found(schedule('media', 'missing'))).toEqual([]);
+  expect(found(schedule('missing', 'taken'))).toEqual([
+    `warn: ${at}/MediaRootDir: /missing is no folder: no file of a schedule can be played`,
+    `warn: ${at}/ScheduleFilesDir: /taken is no folder`,
+  ]);
+});
+
 test('ports of stream maps that nothing listens on are told', () => {
   const map = '<MPEGTS><StreamMap><Stream><Name>s</Name><Port>4000,4001-4004,4010</Port></Stream></StreamMap></MPEGTS>';
   const at = 'warn: S.xml:11: Server/VirtualHosts/VirtualHost/Applications/Application/Providers/MPEGTS/StreamMap/Stream/Port';

@@ -46,6 +46,7 @@ export function pathFindings({ config, placeOf }: LoadedServer, stateFolder: str
           refuse(dump, 'outputPath', () => writing.check(resolve(stateFolder, dump.outputPath)));
         }
       }
+      if (providers.schedule !== undefined) found.push(...scheduleFindings(providers.schedule, placeOf));
       if (providers.file !== undefined) found.push(...mediaFindings(providers.file, placeOf));
       found.push(...mapFindings(application, placeOf), ...overlayFindings(application, reading, placeOf));
     }
@@ -93,6 +94,23 @@ function mediaFindings(file: NonNullable<ApplicationConfig['providers']['file']>
     const wrong = faultOfFile(path);
     return wrong === null ? [] : [{ ...placeOf(entry, 'path'), message: `the file of stream '${entry.name}' cannot be played: ${wrong}` }];
   });
+}
+
+/** Where the media of a schedule lie has to be there. */
+function scheduleFindings(schedule: NonNullable<ApplicationConfig['providers']['schedule']>, placeOf: PlaceOf): Found[] {
+  const media = resolve(schedule.mediaRootDir);
+  const isThere = statSync(media, { throwIfNoEntry: false })?.isDirectory() === true;
+  return [
+    ...(isThere ? [] : [{ ...placeOf(schedule, 'mediaRootDir'), message: `${media} is no folder: no file of a schedule can be played` }]),
+    ...folderFindings(schedule, 'scheduleFilesDir', placeOf),
+  ];
+}
+
+/** A folder that is not there yet is made. */
+function folderFindings<Key extends string>(owner: Readonly<Record<Key, string>>, key: Key, placeOf: PlaceOf): Found[] {
+  const path = resolve(owner[key]);
+  const isOther = statSync(path, { throwIfNoEntry: false })?.isDirectory() === false;
+  return isOther ? [{ ...placeOf(owner, key), message: `${path} is no folder` }] : [];
 }
 
 /** Map files are read with each stream. */

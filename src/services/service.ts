@@ -32,6 +32,8 @@ export interface ServiceContext {
   readonly reading: AllowedFolders;
   /** Opens media files that are neither MP4 nor MPEG-TS. */
   readonly foreignFiles: ForeignFiles;
+  /** Folders with files that define channels. */
+  readonly definitions: AllowedFolders;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly patience: Patience;

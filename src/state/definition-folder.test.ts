@@ -185,6 +185,18 @@ test('writes and scans at once happen one after the other', async () => {
   expect(news()).toEqual(Array.from({ length: 20 }, (_, index) => `a=ok ${index}`));
 });
 
+test('changes at once are made one of the other, and one that throws changes nothing', async () => {
+  mkdirSync(folder, { recursive: true });
+  const append = (text: string) => definitions.change('a', (current = 'ok') => current + text);
+  await Promise.all([append('1'), append('2'), append('3')]);
+  expect(definitions.get('a')).toBe('ok123');
+  const refused = definitions.change('a', () => {
+    throw new Error('refused');
+  });
+  await expect(refused).rejects.toThrow('refused');
+  expect(readFileSync(join(folder, 'a.sch'), 'utf8')).toBe('ok123');
+});
+
 test('a definition that could not be read again is not written', async () => {
   mkdirSync(folder, { recursive: true });
   await definitions.save('a', 'ok');

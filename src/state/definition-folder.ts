@@ -113,16 +113,27 @@ export class DefinitionFolder<Definition> {
     return join(this.folder, `${name}${this.#options.extension}`);
   }
 
-  /**
-   * Writes a definition and takes it over before it resolves. Rejects with the file system's error, `PathRefused`, or an error about the
-   * name; the old file is still there then.
-   */
+  /** Whether there can be a file for this name. */
+  canName(name: string): boolean {
+    const { extension, isName } = this.#options;
+    return isName(name) && dirname(this.pathOf(name)) === this.folder && Buffer.byteLength(`${name}${extension}`) <= MAX_FILE_NAME_BYTES;
+  }
+
+  /** Writes a definition, as `change` does. */
   save(name: string, definition: Definition): Promise<void> {
+    return this.change(name, () => definition);
+  }
+
+  /**
+   * Writes what `make` makes of the definition there is (undefined: none) and takes it over before it resolves; nothing comes between. Rejects
+   * with the file system's error, `PathRefused`, an error about the name, or what `make` throws; the old file is still there then.
+   */
+  change(name: string, make: (current: Definition | undefined) => Definition): Promise<void> {
     return this.#inOrder(async () => {
       this.#requireName(name);
       const { format, parse } = this.#options;
       const path = this.pathOf(name);
-      const text = format(definition);
+      const text = format(make(this.get(name)));
       // What is in force is what a restart would read.
       const written = parse(text, name, path);
       const before = this.#files.get(name);
@@ -287,10 +298,7 @@ export class DefinitionFolder<Definition> {
   }
 
   #requireName(name: string): void {
-    const { extension, isName, what } = this.#options;
-    const file = `${name}${extension}`;
-    if (isName(name) && dirname(this.pathOf(name)) === this.folder && Buffer.byteLength(file) <= MAX_FILE_NAME_BYTES) return;
-    throw new Error(`${JSON.stringify(name)} cannot be the name of a ${what}`);
+    if (!this.canName(name)) throw new Error(`${JSON.stringify(name)} cannot be the name of a ${this.#options.what}`);
   }
 
   #tell(name: string, message: string): void {

@@ -67,7 +67,7 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
   'both-encodes': each([243, 247], { status: 200 }),
   'bitrate-text': {},
   'key-frame-intervals': {},
-  'stream-missing': each([310, 451, 452, 619, 625, 709, 713, 742], {
+  'stream-missing': each([310, 451, 452, 619, 625, 649, 667, 709, 713, 742], {
     status: 404,
     body: () => ({ message: 'Could not find the application or stream (404)', statusCode: 404 }),
   }),
@@ -126,6 +126,13 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
   'ovt-codecs': {},
   'ovt-events': {},
   sessions: {},
+  'schedule-faults': each([650, 665], { status: 404 }),
+  'schedule-patch': each([652, 655], { status: 200, body: (recorded) => recorded }),
+  'schedule-position': {},
+  'schedule-files': {},
+  'schedule-members': {},
+  'schedule-times': {},
+  'schedule-items': {},
   'stream-warnings': {},
   'event-splices': {},
   'event-bounds': {},

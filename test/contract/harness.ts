@@ -32,6 +32,7 @@ import { newReceiverStatistics, newSenderStatistics } from '../../src/wire/srt/s
 import { FakeDelivery } from '../fakes/fake-delivery.ts';
 import { openFakeDestination } from '../fakes/fake-destination.ts';
 import { FakePullSource, MemoryPullStore } from '../fakes/fake-pull-source.ts';
+import { FakeSchedules } from '../fakes/fake-schedules.ts';
 import { ManualClock } from '../fakes/manual-clock.ts';
 import { RecordingLogger } from '../fakes/recording-logger.ts';
 import { audioTrack, videoPacket, videoTrack } from '../fakes/source.ts';
@@ -79,13 +80,14 @@ const SERVER_XML = new URL('../fixtures/config/server.xml', import.meta.url);
 
 /**
  * Starts a server on what the fixture `server.xml` declares; what is created later is kept in memory. Requests that nobody has looked at
- * must write `in-own-folder` only.
+ * must write `in-own-folder` only. `now`: the moment at which its clock begins.
  */
 export async function startApi(
   overrides: Partial<ApiServerOptions> = {},
   writes: 'anywhere' | 'in-own-folder' = 'anywhere',
+  now?: number,
 ): Promise<ApiHarness> {
-  const clock = new ManualClock();
+  const clock = new ManualClock(now);
   const store = new MemoryStore();
   const logger = new RecordingLogger();
   const folder = mkdtempSync(join(tmpdir(), 'millrace-contract-'));
@@ -111,7 +113,9 @@ export async function startApi(
       [pushes.kind, pushes],
     ]),
     onHostsChanged: (hosts) => hostChanges.push(new Map(hosts.map((host) => [host.name, hostKeysOf(host)]))),
+    onApplication: (application) => scheduled.schedules.follow(application),
   });
+  const scheduled = new FakeSchedules({ orchestrator, folder, clock, logger, allowed: writing.allowed });
   for (const host of loadServerConfig(fileURLToPath(SERVER_XML)).virtualHosts) {
     const applications = host.applications.map(({ typed, echo }) => {
       // What the fixture says is a folder of another machine.
@@ -142,7 +146,9 @@ export async function startApi(
     recordings,
     dumps,
     pushes,
+    schedules: scheduled.schedules,
     pulls,
+    writing: writing.allowed,
     reloadCertificates: (hosts) => certificates.reload(hosts),
     limits: { newcomers: { size: 3, refused: 17 } },
     srtLinks: [{ direction: 'playback', statistics: () => [SRT_LINK] }],
@@ -169,7 +175,7 @@ export async function startApi(
   });
   await server.listen();
   return new ApiHarness({
-    ...{ server, orchestrator, recordings, dumps, pushes, folder, pulls, pullStore, rtsp },
+    ...{ server, orchestrator, recordings, dumps, pushes, scheduled, folder, pulls, pullStore, rtsp },
     ...{ store, certificates, clock, logger, health, hostChanges, keyUses },
   });
 }
@@ -207,6 +213,8 @@ export class ApiHarness {
   readonly recordings: FilePublisher;
   readonly dumps: Dumper;
   readonly pushes: PushPublisher;
+  /** Scheduled channels, with what they play. */
+  readonly scheduled: FakeSchedules;
   /** State and recordings; removed by `close`. */
   readonly folder: string;
   readonly pulls: PullRegistry;
@@ -232,6 +240,7 @@ export class ApiHarness {
       | 'recordings'
       | 'dumps'
       | 'pushes'
+      | 'scheduled'
       | 'folder'
       | 'pulls'
       | 'pullStore'
@@ -250,6 +259,7 @@ export class ApiHarness {
     this.recordings = parts.recordings;
     this.dumps = parts.dumps;
     this.pushes = parts.pushes;
+    this.scheduled = parts.scheduled;
     this.folder = parts.folder;
     this.pulls = parts.pulls;
     this.pullStore = parts.pullStore;
@@ -296,6 +306,14 @@ export class ApiHarness {
     }
   }
 
+  /** A sign of life of everything that `publish` brought, behind a jump of the clock: nobody was silent meanwhile. */
+  keepAlive(): void {
+    for (const source of this.#ingests.values()) {
+      source.ingest.push(videoPacket(source.frames));
+      source.frames += 1;
+    }
+  }
+
   /** Resolves when `condition` holds; the test's own timeout is the deadline. */
   async until(condition: () => boolean): Promise<void> {
     while (!condition()) await new Promise((resolve) => setTimeout(resolve, 10));
@@ -324,6 +342,7 @@ export class ApiHarness {
   async close(): Promise<void> {
     this.pulls.close({ code: 'shutdown', detail: 'the test is over' });
     await this.server.close();
+    await this.scheduled.schedules.close();
     await this.orchestrator.close({ code: 'shutdown', detail: 'the test is over' });
     await this.recordings.stop();
     await this.dumps.close();

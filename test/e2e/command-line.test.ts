@@ -65,10 +65,8 @@ test('check and the log tell what is configured in vain, of an application made 
   expect(code).toBe(0);
   const server = await start();
   await server.api.create('/v1/vhosts', [{ name: 'made', host: { names: ['made.test'] } }]);
-  await server.api.create('/v1/vhosts/made/apps', [
-    { name: 'app', type: 'live', providers: { schedule: { mediaRootDir: 'm', scheduleFilesDir: 's' } } },
-  ]);
-  await server.child.printed(/application 'made\/app': Providers\/Schedule is not built yet: no scheduled channel plays/, 5000);
+  await server.api.create('/v1/vhosts/made/apps', [{ name: 'app', type: 'live', providers: { rtsp: {} } }]);
+  await server.child.printed(/application 'made\/app': Providers\/RTSP is not built yet: nobody can publish over RTSP/, 5000);
 });
 
 test('check refuses two elements with one port, with both places, and warns of files that are not there', async () => {

@@ -47,10 +47,13 @@ export class FakePlayout implements Playout {
   #cued: Opened | null = null;
   #air: { readonly cued: CuedItem; readonly aired: Aired; until: number; told: boolean } | null = null;
 
-  constructor(clock: Clock, media: ReadonlyMap<string, FakeMedia>, listener: PlayoutListener) {
+  readonly #onClose: () => void;
+
+  constructor(clock: Clock, media: ReadonlyMap<string, FakeMedia>, listener: PlayoutListener, onClose: () => void = () => undefined) {
     this.#clock = clock;
     this.#media = media;
     this.#listener = listener;
+    this.#onClose = onClose;
   }
 
   get onAir(): CuedItem | null {
@@ -85,6 +88,7 @@ export class FakePlayout implements Playout {
   close(): void {
     this.#end(this.#clock.now());
     this.closed = true;
+    this.#onClose();
   }
 
   /** Does what is due by now. */

@@ -1,10 +1,9 @@
 /** A scheduled channel with media that are not there, on a clock that a test turns. */
 
 import { definitionFromJson } from '../../src/services/schedule/definition-json.ts';
-import type { Lengths } from '../../src/services/schedule/file-lengths.ts';
-import { isLive, type ScheduleDefinition } from '../../src/services/schedule/schedule-definition.ts';
+import type { ScheduleDefinition } from '../../src/services/schedule/schedule-definition.ts';
 import { ScheduledChannel } from '../../src/services/schedule/scheduled-channel.ts';
-import { grained } from '../../src/services/schedule/timeline.ts';
+import { FakeLengths } from './fake-lengths.ts';
 import { type Aired, type FakeMedia, FakePlayout } from './fake-playout.ts';
 import { ManualClock } from './manual-clock.ts';
 import { RecordingLogger } from './recording-logger.ts';
@@ -46,9 +45,7 @@ export class FakeStation {
   readonly playouts: FakePlayout[] = [];
   /** Why the stream cannot begin; null: it can. */
   refused: string | null = null;
-  /** Lengths are told no more. */
-  hangs = false;
-  readonly #measured = new Map<string, { readonly said: number | null; readonly length: number | null }>();
+  readonly lengths: FakeLengths;
   #channel: ScheduledChannel | null = null;
   #lost: ((reason: string) => void) | null = null;
 
@@ -59,6 +56,7 @@ export class FakeStation {
         name.startsWith('@') ? [`stream://default/app/${name.slice(1)}`, {}] : [`file://${name}`, { length: seconds * 1000 }],
       ),
     );
+    this.lengths = new FakeLengths(this.media);
   }
 
   get channel(): ScheduledChannel {
@@ -84,7 +82,7 @@ export class FakeStation {
         this.playouts.push(playout);
         return playout;
       },
-      lengths: this.#lengths(),
+      lengths: this.lengths,
       isRunning: (url) => this.media.get(url)?.missing === false || (this.media.has(url) && this.media.get(url)?.missing !== true),
       ...{ clock: this.clock, logger: this.logger },
     });
@@ -138,24 +136,6 @@ export class FakeStation {
     const name = url.replace('file://', '').replace('stream://default/app/', '@');
     const into = Math.round(position / 100) / 10;
     return `${name}${into === 0 || url.startsWith('stream') ? '' : `+${into}`} ${seconds(from)}-${isOn ? '' : seconds(to)}`;
-  }
-
-  #lengths(): Lengths {
-    return {
-      of: ({ url }) => this.#measured.get(url)?.length ?? null,
-      look: async (item) => {
-        if (this.hangs) await new Promise(() => undefined);
-        const { length = null, says = length, missing = false } = this.media.get(item.url) ?? {};
-        const said = isLive(item) || missing || says === null ? null : grained(says);
-        // What was learnt holds for as long as the file is the same.
-        if (this.#measured.get(item.url)?.said !== said) this.#measured.set(item.url, { said, length: said });
-        return this.#measured.get(item.url)?.length ?? null;
-      },
-      learn: ({ url }, length) => {
-        const said = this.#measured.get(url)?.said ?? null;
-        this.#measured.set(url, { said, length: grained(length) });
-      },
-    };
   }
 
   async #rest(): Promise<void> {

@@ -46,6 +46,8 @@ export interface ServerSettings {
   readonly recordRoot?: string;
   /** Inside the FILE provider of the application; without it there is none. */
   readonly fileProvider?: string;
+  /** More elements of the application's providers. */
+  readonly providers?: string;
   /** `Origins` of the virtual host. */
   readonly origins?: string;
   /** Inside the application, behind its publishers. */
@@ -140,6 +142,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
           <Providers>
             <RTMP /><RTSPPull /><OVT />${mpegts}${srt === undefined ? '' : '<SRT />'}
             ${settings.fileProvider === undefined ? '' : `<FILE>${settings.fileProvider}</FILE>`}
+            ${settings.providers ?? ''}
             ${settings.webrtc === undefined ? '' : `<WebRTC>${settings.webrtc.provider ?? ''}</WebRTC>`}
           </Providers>
           <Publishers>

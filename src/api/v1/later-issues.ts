@@ -7,11 +7,6 @@ const APP = '/v1/vhosts/{vhost}/apps/{app}';
 const STREAM = `${APP}/streams/{stream}`;
 
 const APP_ENDPOINTS: readonly (readonly [Method, string, string])[] = [
-  ['GET', `${APP}/scheduledChannels`, 'scheduled channels'],
-  ['POST', `${APP}/scheduledChannels`, 'scheduled channels'],
-  ['GET', `${APP}/scheduledChannels/{channel}`, 'scheduled channels'],
-  ['PATCH', `${APP}/scheduledChannels/{channel}`, 'scheduled channels'],
-  ['DELETE', `${APP}/scheduledChannels/{channel}`, 'scheduled channels'],
   ['GET', `${APP}/multiplexChannels`, 'multiplex channels'],
   ['POST', `${APP}/multiplexChannels`, 'multiplex channels'],
   ['GET', `${APP}/multiplexChannels/{channel}`, 'multiplex channels'],

@@ -234,13 +234,13 @@ export const ProvidersSchema = object('What brings streams in; a provider that i
   file: optional(FileProviderSchema),
   schedule: optional(
     object(
-      `Plays scheduled channels: ${NO_EFFECT}`,
+      'Plays scheduled channels',
       {
         ...noSilence,
-        mediaRootDir: path('Directory of the media files'),
-        scheduleFilesDir: path('Directory of the schedule files'),
+        mediaRootDir: path('Directory that the `file://` URLs of items start at'),
+        scheduleFilesDir: path('Directory of the schedule files (`.sch`); it is made when it is missing, and the API writes there'),
       },
-      { ...noSilenceRules('Scheduled'), ...unbuilt('no scheduled channel plays') },
+      noSilenceRules('Scheduled'),
     ),
   ),
   multiplex: optional(

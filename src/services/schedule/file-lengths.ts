@@ -9,7 +9,7 @@ export interface FileMeter {
   /** The file behind a `file://` URL. Rejects with `PathRefused` when that is none of the media folder. */
   readonly placeOf: (url: string) => Promise<string>;
   /** The length of its media, ms. Rejects for what cannot be played. */
-  readonly lengthOf: (path: string) => Promise<number>;
+  readonly lengthOf: (url: string) => Promise<number>;
 }
 
 /** What a channel asks about the files of its items. */
@@ -69,7 +69,7 @@ export class FileLengths implements Lengths {
       identity = [path, dev, ino, size, mtimeNs].join(' ');
       const known = this.#measured.get(url);
       if (known?.identity === identity && known.length !== null) return known.length;
-      const length = await this.#meter.lengthOf(path);
+      const length = await this.#meter.lengthOf(url);
       return this.#remember(url, { identity, length: length > 0 && Number.isFinite(length) ? grained(length) : null });
     } catch {
       // Whoever plays it tells why.

@@ -253,7 +253,7 @@ describe('what fails', () => {
 
   test('lengths that nobody tells are no reason to wait', async () => {
     const station = new FakeStation(FILES);
-    station.hangs = true;
+    station.lengths.hangs = true;
     await station.start(schedule([{ items: ['a', 'b'] }]));
     await station.until(15);
     expect(station.aired).toEqual(['a 2-12', 'b 12-']);

@@ -1,0 +1,143 @@
+import { internalAppName } from '../../core/stream-address.ts';
+import { type ApplicationSchedules, NameTaken } from '../../services/schedule/application-schedules.ts';
+import { definitionFromJson } from '../../services/schedule/definition-json.ts';
+import { ScheduleProblem } from '../../services/schedule/schedule-definition.ts';
+import { Type } from '../../util/typebox.ts';
+import { type Answer, acknowledge, ok } from '../envelope.ts';
+import { ApiError, causedBy, notSaved } from '../errors.ts';
+import { isJsonObject, memberOf } from '../json/json-value.ts';
+import type { AppRequest, Route } from '../route.ts';
+import { ScheduledChannelChangeSchema, ScheduledChannelRequestSchema, ScheduledChannelSchema } from '../schemas.ts';
+
+const LIST = '/v1/vhosts/{vhost}/apps/{app}/scheduledChannels';
+const ITEM = `${LIST}/{channel}`;
+
+/** Scheduled channels of an application: each is a file, which outlives the server. */
+export const scheduledChannelRoutes: readonly Route[] = [
+  {
+    method: 'GET',
+    path: LIST,
+    level: 'app',
+    summary: 'Names of all scheduled channels',
+    response: Type.Array(Type.String()),
+    handle: async ({ control, app }) => {
+      const schedules = control.schedules.of(app);
+      await schedules?.ready();
+      return ok(schedules?.names ?? []);
+    },
+  },
+  {
+    method: 'POST',
+    path: LIST,
+    level: 'app',
+    summary: 'Make a scheduled channel',
+    body: ScheduledChannelRequestSchema,
+    success: 201,
+    handle: create,
+  },
+  {
+    method: 'GET',
+    path: ITEM,
+    level: 'app',
+    summary: 'A scheduled channel, with what is on air',
+    missing: 'APP_OR_STREAM_NOT_FOUND',
+    response: ScheduledChannelSchema,
+    handle: information,
+  },
+  {
+    method: 'PATCH',
+    path: ITEM,
+    level: 'app',
+    summary: 'Change what a scheduled channel plays; what is on air goes on where it is the same',
+    body: ScheduledChannelChangeSchema,
+    handle: change,
+  },
+  {
+    method: 'DELETE',
+    path: ITEM,
+    level: 'app',
+    summary: 'End a scheduled channel and remove its file',
+    handle: remove,
+  },
+];
+
+async function create(request: AppRequest): Promise<Answer> {
+  const schedules = await schedulesOf(request);
+  const { body } = request;
+  if (!isJsonObject(body)) throw new ApiError('CHANNEL_BODY_INVALID');
+  const definition = described(() => definitionFromJson(body));
+  const { name } = definition.stream;
+  if (!schedules.canName(name)) throw new ApiError('STREAM_NAME_INVALID', name);
+  try {
+    await schedules.create(definition);
+  } catch (error) {
+    if (error instanceof NameTaken) throw new ApiError('CHANNEL_EXISTS', name);
+    throw notSaved(new ApiError('SCHEDULE_NOT_SAVED', schedules.pathOf(name)), error);
+  }
+  return acknowledge(201);
+}
+
+async function information(request: AppRequest): Promise<Answer> {
+  const { control, app } = request;
+  const schedules = control.schedules.of(app);
+  await schedules?.ready();
+  const name = request.parameter('channel');
+  const channel = schedules?.information(name) ?? null;
+  if (channel !== null) return ok(channel);
+  throw new ApiError(app.stream(name) === undefined ? 'APP_OR_STREAM_NOT_FOUND' : 'CHANNEL_OF_ANOTHER_KIND');
+}
+
+/** The contract has 200 for the answer, with a body that says 201. */
+async function change(request: AppRequest): Promise<Answer> {
+  const schedules = await schedulesOf(request);
+  const { body } = request;
+  if (!isJsonObject(body)) throw new ApiError('CHANNEL_BODY_INVALID');
+  const name = existing(request, schedules);
+  if ((memberOf(body, 'stream') ?? null) !== null) throw new ApiError('SCHEDULE_STREAM_FIXED');
+  try {
+    if (!(await schedules.change(name, body))) throw missing(request);
+  } catch (error) {
+    if (error instanceof ApiError) throw error;
+    if (error instanceof ScheduleProblem) throw causedBy(new ApiError('SCHEDULE_PATCH_INVALID'), error);
+    throw notSaved(new ApiError('SCHEDULE_NOT_SAVED', schedules.pathOf(name)), error);
+  }
+  return { ...acknowledge(201), status: 200 };
+}
+
+async function remove(request: AppRequest): Promise<Answer> {
+  const schedules = await schedulesOf(request);
+  const name = existing(request, schedules);
+  try {
+    await schedules.remove(name);
+  } catch (error) {
+    throw notSaved(new ApiError('SCHEDULE_NOT_DELETED', schedules.pathOf(name)), error);
+  }
+  return acknowledge();
+}
+
+/** The channels of the application, which must have the provider. */
+async function schedulesOf({ control, app }: AppRequest): Promise<ApplicationSchedules> {
+  const schedules = control.schedules.of(app);
+  if (schedules === null) throw new ApiError('PROVIDER_FORBIDDEN');
+  await schedules.ready();
+  return schedules;
+}
+
+/** The name in the path, which must be that of a channel. */
+function existing(request: AppRequest, schedules: ApplicationSchedules): string {
+  const name = request.parameter('channel');
+  if (schedules.has(name)) return name;
+  throw request.app.stream(name) === undefined ? missing(request) : new ApiError('CHANNEL_NOT_SCHEDULED');
+}
+
+function missing({ vhost, app, parameter }: AppRequest): ApiError {
+  return new ApiError('STREAM_NOT_FOUND', vhost.name, internalAppName(vhost.name, app.name), parameter('channel'));
+}
+
+function described<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw error instanceof ScheduleProblem ? new ApiError('SCHEDULE_INVALID', error.message) : error;
+  }
+}

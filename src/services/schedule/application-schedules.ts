@@ -1,0 +1,158 @@
+/** The scheduled channels of one application: what its folder defines, each with what plays it. */
+import type { Application } from '../../core/application.ts';
+import { isAddressableName } from '../../core/stream-address.ts';
+import { DefinitionFolder } from '../../state/definition-folder.ts';
+import type { AllowedFolders } from '../../util/allowed-folders.ts';
+import type { Clock } from '../../util/clock.ts';
+import { forEachGuarded } from '../../util/guarded.ts';
+import type { Logger } from '../../util/logger.ts';
+import { channelInformation } from './channel-information.ts';
+import { formatScheduleFile, parseScheduleFile, SCHEDULE_FILE } from './definition-file.ts';
+import { changedByJson } from './definition-json.ts';
+import type { Lengths } from './file-lengths.ts';
+import { type ScheduleDefinition, withoutPast } from './schedule-definition.ts';
+import { type OpenPlayout, ScheduledChannel } from './scheduled-channel.ts';
+
+/** A name that a channel or another stream has. */
+export class NameTaken extends Error {
+  override readonly name = 'NameTaken';
+}
+
+/** What the channels of an application are made with. */
+export interface ApplicationSchedulesOptions {
+  readonly application: Application;
+  /** Absolute. */
+  readonly scheduleFilesDir: string;
+  /** Folders with files that define channels. */
+  readonly allowed: AllowedFolders;
+  readonly open: OpenPlayout;
+  readonly lengths: Lengths;
+  /** Whether the stream of a live item is there. */
+  readonly isRunning: (url: string) => boolean;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** The files of its folder are what there is: they are followed, and written by `create`, `change` and `remove`. */
+export class ApplicationSchedules {
+  readonly application: Application;
+  readonly #options: ApplicationSchedulesOptions;
+  readonly #folder: DefinitionFolder<ScheduleDefinition>;
+  readonly #channels = new Map<string, ScheduledChannel>();
+  readonly #ready: Promise<void>;
+
+  constructor(options: ApplicationSchedulesOptions) {
+    const { application, scheduleFilesDir, allowed, logger } = options;
+    this.application = application;
+    this.#options = options;
+    this.#folder = new DefinitionFolder<ScheduleDefinition>({
+      ...{ folder: scheduleFilesDir, extension: SCHEDULE_FILE, what: 'scheduled channel', allowed, logger },
+      isName: isAddressableName,
+      parse: parseScheduleFile,
+      format: formatScheduleFile,
+      changed: (name, definition) => this.#play(name, definition),
+      removed: (name) => this.#end(name),
+    });
+    this.#ready = this.#folder.start();
+  }
+
+  /** Resolves when the folder has been read for the first time. */
+  ready(): Promise<void> {
+    return this.#ready;
+  }
+
+  /** Names of all channels, in order. */
+  get names(): string[] {
+    return [...this.#folder.definitions.keys()];
+  }
+
+  has(name: string): boolean {
+    return this.#folder.get(name) !== undefined;
+  }
+
+  /** Whether a channel can have this name, and a file of it. */
+  canName(name: string): boolean {
+    return this.#folder.canName(name);
+  }
+
+  /** The file of a channel, whether it is there or not. */
+  pathOf(name: string): string {
+    return this.#folder.pathOf(name);
+  }
+
+  /** A channel with what is on air; null: there is none of this name. */
+  information(name: string): object | null {
+    const definition = this.#folder.get(name);
+    return definition === undefined ? null : channelInformation(definition, this.#channels.get(name), this.#options.clock.now());
+  }
+
+  /** Writes and begins a channel. Rejects with `NameTaken`, or for a file that cannot be written. */
+  create(definition: ScheduleDefinition): Promise<void> {
+    const { name } = definition.stream;
+    return this.#folder.change(name, (current) => {
+      if (current !== undefined || this.application.hasStream(name)) throw new NameTaken(name);
+      return this.#current(definition);
+    });
+  }
+
+  /** Writes what a request changes of a channel, and plays by it. Rejects with `ScheduleProblem`, or for a file that cannot be written. */
+  change(name: string, body: Readonly<Record<string, unknown>>): Promise<boolean> {
+    let found = true;
+    return this.#folder
+      .change(name, (current) => {
+        found = current !== undefined;
+        if (current === undefined) throw new Error('the channel was removed meanwhile');
+        return this.#current(changedByJson(current, body));
+      })
+      .then(
+        () => true,
+        (error: unknown) => {
+          if (!found) return false;
+          throw error;
+        },
+      );
+  }
+
+  /** Ends a channel and removes its file. Rejects for a file that cannot be removed. */
+  remove(name: string): Promise<void> {
+    return this.#folder.remove(name);
+  }
+
+  /** To be called ten times a second. */
+  tick(): void {
+    const failed = (channel: ScheduledChannel, error: unknown): void => {
+      const stream = channel.settings.name;
+      this.#options.logger.limited.error({ stream, err: error }, `scheduled channel '${stream}' failed inside the server`);
+    };
+    forEachGuarded(this.#channels.values(), (channel) => channel.tick(), failed);
+  }
+
+  /** Ends all channels; files stay. Idempotent. */
+  async close(): Promise<void> {
+    const closed = this.#folder.close();
+    for (const name of [...this.#channels.keys()]) this.#end(name);
+    await closed;
+  }
+
+  /** Programs that are over are left out of what is written. */
+  #current(definition: ScheduleDefinition): ScheduleDefinition {
+    return withoutPast(definition, this.#options.clock.now());
+  }
+
+  #play(name: string, definition: ScheduleDefinition): void {
+    const { open, lengths, isRunning, clock } = this.#options;
+    const existing = this.#channels.get(name);
+    const logger = this.#options.logger.child({ stream: name });
+    logger.info({ programs: definition.programs.length }, `scheduled channel '${name}' ${existing === undefined ? 'begins' : 'changes'}`);
+    if (existing !== undefined) existing.update(definition);
+    else this.#channels.set(name, new ScheduledChannel({ definition, open, lengths, isRunning, clock, logger }));
+  }
+
+  #end(name: string): void {
+    const channel = this.#channels.get(name);
+    if (channel === undefined) return;
+    this.#channels.delete(name);
+    channel.close();
+    this.#options.logger.info({ stream: name }, `scheduled channel '${name}' ends`);
+  }
+}

@@ -1,0 +1,93 @@
+/** Opens what plays the channels of an application: a stream of it, and a playout on that. */
+import type { Application } from '../../core/application.ts';
+import { ProviderKind, SourceType } from '../../core/kinds.ts';
+import { addressOf } from '../../core/stream-address.ts';
+import { ChannelPlayout } from '../../playout/channel-playout.ts';
+import type { AudioLabel } from '../../playout/channel-slots.ts';
+import { ChannelSources } from '../../playout/channel-sources.ts';
+import type { LiveStreams } from '../../playout/live-source.ts';
+import type { MediaRoot } from '../../playout/media-root.ts';
+import type { CuedItem, Playout } from '../../playout/playout.ts';
+import type { Clock } from '../../util/clock.ts';
+import type { Logger } from '../../util/logger.ts';
+import { SCHEDULE_FILE } from './definition-file.ts';
+import type { ChannelSettings } from './schedule-definition.ts';
+import type { OpenPlayout } from './scheduled-channel.ts';
+
+/** What the playouts of an application share. All of it stays its owner's. */
+export interface ChannelPlayoutsOptions {
+  readonly application: Application;
+  readonly root: MediaRoot;
+  readonly live: LiveStreams;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** What opens a playout throws `IngestRefused` where the name of the channel is not free. Its close ends the stream. */
+export function channelPlayouts({ application, root, live, clock, logger: parent }: ChannelPlayoutsOptions): OpenPlayout {
+  return (settings, listener, onLost) => {
+    const { name, bypassTranscoder, videoTrack, errorToleranceDurationMs } = settings;
+    const stream = application.openPulled({
+      ...{ streamName: name, provider: ProviderKind.SCHEDULED, sourceType: SourceType.SCHEDULED },
+      ...{ sourceUrl: `${name}${SCHEDULE_FILE}`, passthrough: bypassTranscoder },
+      onClose: ({ detail }) => onLost(detail),
+      onAttended: () => playout.attend(),
+    });
+    // It is there before anything of it can be played, and while nothing is.
+    stream.show();
+    // What fails again and again is told by whoever decides about it.
+    const logger = parent.limited.child({ stream: name });
+    const channel = addressOf({ vhost: application.vhost, app: application.name, name });
+    const playout = new ChannelPlayout({
+      ...{ stream, listener, clock, logger, video: videoTrack, audio: audioOf(settings) },
+      ...{ sources: new ChannelSources({ channel, root, live, logger }), errorToleranceMs: errorToleranceDurationMs },
+    });
+    return new StreamPlayout(playout, () => stream.close({ code: 'deleted', detail: 'the scheduled channel ended' }));
+  };
+}
+
+/** A playout that takes its stream with it. */
+class StreamPlayout implements Playout {
+  readonly #playout: Playout;
+  readonly #end: () => void;
+
+  constructor(playout: Playout, end: () => void) {
+    this.#playout = playout;
+    this.#end = end;
+  }
+
+  get position(): number | null {
+    return this.#playout.position;
+  }
+
+  get onAir(): CuedItem | null {
+    return this.#playout.onAir;
+  }
+
+  cue(item: CuedItem | null): void {
+    this.#playout.cue(item);
+  }
+
+  endAt(until: number): void {
+    this.#playout.endAt(until);
+  }
+
+  stop(): void {
+    this.#playout.stop();
+  }
+
+  close(): void {
+    this.#playout.close();
+    this.#end();
+  }
+}
+
+function audioOf({ audioTrack, audioMap }: ChannelSettings): AudioLabel[] {
+  if (!audioTrack) return [];
+  if (audioMap.length === 0) return [{}];
+  return audioMap.map(({ name, language, characteristics }) => ({
+    ...(name !== '' && { publicName: name }),
+    ...(language !== '' && { language }),
+    ...(characteristics !== '' && { characteristics }),
+  }));
+}

@@ -1,0 +1,81 @@
+/**
+ * Scheduled channels as a service: files and live streams played one after the other, by the clock, on streams that never break.
+ *
+ * `Schedules` has the channels of each application with a `Schedule` provider. What they are stands in `.sch` files
+ * (`ApplicationSchedules`, `definition-file.ts`), which people write and the API writes. A `ScheduledChannel` decides what is on air: by the
+ * clock alone (`Timeline`), and by what its playout tells of items that end or fail. Media are the playout's (`playout/`).
+ *
+ * Threads: the main one; a timer ten times a second for all channels.
+ * Limits: those of `DefinitionFolder`; two files at once whose lengths are looked up.
+ */
+import type { Application } from '../../core/application.ts';
+import type { InboundStream } from '../../core/inbound-stream.ts';
+import type { Orchestrator } from '../../core/orchestrator.ts';
+import { lengthOfBytes } from '../../playout/file-source.ts';
+import { LiveStreams } from '../../playout/live-source.ts';
+import { MediaRoot } from '../../playout/media-root.ts';
+import type { Logger } from '../../util/logger.ts';
+import type { Service, ServiceContext } from '../service.ts';
+import { ApplicationSchedules } from './application-schedules.ts';
+import { channelPlayouts } from './channel-playouts.ts';
+import { FileLengths } from './file-lengths.ts';
+import { streamOf } from './schedule-definition.ts';
+import { Schedules } from './schedules.ts';
+
+/** What of the server it needs. */
+export type ScheduleContext = Pick<ServiceContext, 'orchestrator' | 'definitions' | 'reading' | 'clock' | 'logger'>;
+
+/** Has no port; `schedules` is what the API asks. */
+export function startSchedules(context: ScheduleContext): Service & { readonly schedules: Schedules } {
+  const { orchestrator, logger: parent } = context;
+  const logger = parent.child({ part: 'schedule' });
+  const live = new LiveStreams(({ vhost, app, stream }) => startedStream(orchestrator, vhost, app, stream));
+  const schedules = new Schedules({
+    open: (application) => openSchedules(application, context, live, logger),
+    application: (vhost, app) => orchestrator.application(vhost, app),
+    logger,
+  });
+  return {
+    schedules,
+    applicationStarted: (application) => schedules.follow(application),
+    close: () => schedules.close(),
+  };
+}
+
+/** Null where the provider is off, and in applications that viewers make by asking: nobody has scheduled anything there. */
+function openSchedules(
+  application: Application,
+  { orchestrator, definitions, reading, clock }: ScheduleContext,
+  live: LiveStreams,
+  parent: Logger,
+): ApplicationSchedules | null {
+  const { vhost, name: app, definition } = application;
+  const { schedule } = definition.config.providers;
+  if (schedule === undefined || orchestrator.virtualHost(vhost)?.dynamic.has(application) === true) return null;
+  const logger = parent.child({ vhost, app });
+  const root = new MediaRoot(schedule.mediaRootDir, reading);
+  const lengths = new FileLengths({
+    placeOf: (url) => root.pathOf(url),
+    lengthOf: async (url) => {
+      const bytes = await root.open(url);
+      try {
+        return await lengthOfBytes(bytes, logger);
+      } finally {
+        await bytes.close();
+      }
+    },
+  });
+  return new ApplicationSchedules({
+    ...{ application, scheduleFilesDir: schedule.scheduleFilesDir, allowed: definitions, lengths, clock, logger },
+    open: channelPlayouts({ application, root, live, clock, logger }),
+    isRunning: (url) => {
+      const address = streamOf(url);
+      return address !== null && startedStream(orchestrator, address.vhost, address.app, address.stream) !== undefined;
+    },
+  });
+}
+
+function startedStream(orchestrator: Orchestrator, vhost: string, app: string, name: string): InboundStream | undefined {
+  const stream = orchestrator.application(vhost, app)?.stream(name);
+  return stream?.started === true ? stream : undefined;
+}

@@ -1,0 +1,87 @@
+/** The scheduled channels of all applications. */
+import type { Application } from '../../core/application.ts';
+import { type ApplicationAddress, applicationKey } from '../../core/stream-address.ts';
+import { guarded } from '../../util/guarded.ts';
+import type { Logger } from '../../util/logger.ts';
+import type { ApplicationSchedules } from './application-schedules.ts';
+
+const TICK_MS = 100;
+/** So many ticks later those are looked for whose application is no more. */
+const SWEEP_TICKS = 10;
+
+/** What the channels are kept with. */
+export interface SchedulesOptions {
+  /** Null for an application that has none, by its settings. */
+  readonly open: (application: Application) => ApplicationSchedules | null;
+  /** The application that has these names now. */
+  readonly application: (vhost: string, app: string) => Application | undefined;
+  readonly logger: Logger;
+}
+
+/** Keeps the channels of each application for as long as it runs. */
+export class Schedules {
+  readonly #options: SchedulesOptions;
+  readonly #running = new Map<string, ApplicationSchedules>();
+  readonly #closing = new Set<Promise<void>>();
+  readonly #timer: NodeJS.Timeout;
+  #ticks = 0;
+  #closed = false;
+
+  constructor(options: SchedulesOptions) {
+    this.#options = options;
+    this.#timer = setInterval(
+      guarded(options.logger, 'the clock of scheduled channels', () => this.tick()),
+      TICK_MS,
+    ).unref();
+  }
+
+  /** An application runs, for the first time or with new settings. */
+  follow(application: Application): void {
+    if (this.#closed) return;
+    const key = keyOf(application);
+    const before = this.#running.get(key);
+    // Its streams have ended with the application.
+    if (before !== undefined) this.#end(key, before);
+    const schedules = this.#options.open(application);
+    if (schedules !== null) this.#running.set(key, schedules);
+  }
+
+  /** The channels of an application; null where it has the provider not. */
+  of(application: Application): ApplicationSchedules | null {
+    const schedules = this.#running.get(keyOf(application));
+    return schedules?.application === application ? schedules : null;
+  }
+
+  /** Happens ten times a second by itself. */
+  tick(): void {
+    this.#ticks += 1;
+    if (this.#ticks % SWEEP_TICKS === 0) this.#sweep();
+    for (const schedules of this.#running.values()) schedules.tick();
+  }
+
+  /** Ends all channels. Idempotent. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearInterval(this.#timer);
+    for (const [key, schedules] of [...this.#running]) this.#end(key, schedules);
+    await Promise.all(this.#closing);
+  }
+
+  /** Those of applications that were deleted. */
+  #sweep(): void {
+    for (const [key, schedules] of [...this.#running]) {
+      const { vhost, name } = schedules.application;
+      if (this.#options.application(vhost, name) !== schedules.application) this.#end(key, schedules);
+    }
+  }
+
+  #end(key: string, schedules: ApplicationSchedules): void {
+    this.#running.delete(key);
+    const closing = schedules.close().finally(() => this.#closing.delete(closing));
+    this.#closing.add(closing);
+  }
+}
+
+function keyOf({ vhost, name }: Application): string {
+  return applicationKey({ vhost, app: name } satisfies ApplicationAddress);
+}

@@ -1,0 +1,187 @@
+/** A scheduled channel as viewers and the API see it: boundaries, a missing file, a live item, a restart. */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { requireProgram } from '../../scripts/ensure-tools.ts';
+import { apiPath } from '../harness/api-client.ts';
+import { Child } from '../harness/child.ts';
+import { until } from '../harness/poll.ts';
+import { startServer, type TestServer } from '../harness/server.ts';
+import { longestGap, shotsOf, watchColours } from '../harness/watched-colours.ts';
+
+const CHANNELS = `${apiPath.app('default', 'app')}/scheduledChannels`;
+
+let server: TestServer;
+let folder: string;
+let media: string;
+let files: string;
+
+beforeAll(async () => {
+  folder = mkdtempSync(path.join(tmpdir(), 'millrace-channel-'));
+  media = path.join(folder, 'media');
+  files = path.join(folder, 'channels');
+  mkdirSync(media);
+  film('red.mp4', 6, 440);
+  film('green.mp4', 5, 660);
+  film('blue.mp4', 4, 880);
+  film('white.mp4', 60, 440);
+  server = await startServer({
+    segmentDuration: 1,
+    providers: `<Schedule><MediaRootDir>${media}</MediaRootDir><ScheduleFilesDir>${files}</ScheduleFilesDir></Schedule>`,
+  });
+});
+
+afterAll(async () => {
+  await server?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Pictures of the colour that the name says. */
+function film(name: string, seconds: number, frequency: number): void {
+  const colour = name.replace('.mp4', '');
+  const source = [
+    ...['-f', 'lavfi', '-i', `color=${colour === 'green' ? '0x008000' : colour}:size=320x180:rate=30`],
+    ...['-f', 'lavfi', '-i', `sine=frequency=${frequency}:sample_rate=48000`],
+  ];
+  const encode = ['-c:v', 'libx264', '-preset', 'ultrafast', '-g', '30', '-pix_fmt', 'yuv420p', '-c:a', 'aac', '-threads', '1'];
+  execFileSync(requireProgram('ffmpeg'), ['-v', 'error', ...source, '-t', `${seconds}`, ...encode, path.join(media, name)]);
+}
+
+interface Channel {
+  readonly stream: object;
+  readonly currentProgram: { readonly state: string; readonly currentItem?: { readonly url: string; readonly currentPosition: number } };
+}
+
+async function channel(name: string): Promise<Channel> {
+  return await server.api.get<Channel>(`${CHANNELS}/${name}`);
+}
+
+/** Waits until this is on air; the position in it, and the moment of the answer. */
+async function onAir(name: string, item: string): Promise<{ readonly position: number; readonly at: number }> {
+  return await until(`${item} to be on air`, async () => {
+    const { currentItem } = (await channel(name)).currentProgram;
+    return currentItem?.url === `file://${item}` ? { position: currentItem.currentPosition, at: Date.now() } : null;
+  });
+}
+
+async function playable(name: string): Promise<string> {
+  const url = server.http(name, 'llhls.m3u8');
+  await until(`${name} to be playable`, async () => (await fetch(url)).ok);
+  return url;
+}
+
+function colours(pictures: Parameters<typeof shotsOf>[0]): string[] {
+  return shotsOf(pictures).map(({ colour }) => colour);
+}
+
+/** A position may be late by what a busy machine takes to answer, and by the length of a frame. */
+const LATE_MS = 1500;
+
+test.concurrent('a file in the folder is a channel, which goes from item to item without a hole, whatever is changed behind them', async () => {
+  const scheduled = new Date(Date.now() - 3_600_000).toISOString();
+  const items = '<Item url="file://red.mp4"/><Item url="file://green.mp4"/>';
+  const program = `<Program name="day" scheduled="${scheduled}" repeat="true">${items}</Program>`;
+  writeFileSync(path.join(files, 'tv.sch'), `<Schedule>${program}</Schedule>`);
+  const { position, at } = await until('the channel to be on air', async () => {
+    const { currentItem } = (await channel('tv').catch(() => undefined))?.currentProgram ?? {};
+    const before = currentItem?.url === 'file://green.mp4' ? 6000 : 0;
+    return currentItem && { position: before + currentItem.currentPosition, at: Date.now() };
+  });
+  // Where it would be, had it played for an hour.
+  const expected = (at - Date.parse(scheduled)) % 11_000;
+  expect((expected - position + 11_000) % 11_000).toBeLessThan(LATE_MS);
+  const url = await playable('tv');
+  const watching = watchColours(url, 14);
+  const later = { name: 'later', scheduled: '2099-01-01T00:00:00[Europe/Berlin]', items: [{ url: 'file://blue.mp4' }] };
+  const day = { name: 'day', scheduled, repeat: true, items: [{ url: 'file://red.mp4' }, { url: 'file://green.mp4' }] };
+  expect((await server.api.call('PATCH', `${CHANNELS}/tv`, { programs: [day, later] })).status).toBe(200);
+  expect(readFileSync(path.join(files, 'tv.sch'), 'utf8')).toContain('2099-01-01T00:00:00[Europe/Berlin]');
+  const { pictures, errors } = await watching;
+  expect(errors).toBe('');
+  expect(colours(pictures).length).toBeGreaterThanOrEqual(3);
+  expect(colours(pictures).every((colour, index, all) => ['red', 'green'].includes(colour) && colour !== all[index + 1])).toBe(true);
+  const whole = shotsOf(pictures).slice(1, -1);
+  for (const { colour, from, to } of whole) expect(to - from + 1 / 30).toBeCloseTo(colour === 'red' ? 6 : 5, 1);
+  expect(longestGap(pictures)).toBeLessThan(0.1);
+  expect(await server.api.get(apiPath.stream('tv'))).toMatchObject({ input: { sourceType: 'Scheduled', sourceUrl: 'tv.sch' } });
+}, 60_000);
+
+test.concurrent('a missing file is replaced by the fallback program, and is on air as soon as it is there', async () => {
+  const scheduled = new Date().toISOString();
+  const body = {
+    stream: { name: 'late' },
+    fallbackProgram: { items: [{ url: 'file://blue.mp4' }] },
+    programs: [{ name: 'p', scheduled, items: [{ url: 'file://late.mp4', duration: 120_000 }] }],
+  };
+  expect((await server.api.call('POST', CHANNELS, body)).status).toBe(201);
+  expect((await server.api.call('POST', CHANNELS, body)).status).toBe(409);
+  const url = await playable('late');
+  const watching = watchColours(url, 14);
+  await server.child.printed(/file:\/\/late\.mp4 cannot be played, the fallback program is on instead/, 5000);
+  expect((await channel('late')).currentProgram).toMatchObject({ state: 'offair', name: 'p' });
+  await until('some seconds of it', () => Date.now() - Date.parse(scheduled) > 6000);
+  renameSync(path.join(media, 'white.mp4'), path.join(media, 'late.mp4'));
+  const { position, at } = await onAir('late', 'late.mp4');
+  expect(at - Date.parse(scheduled) - position).toBeLessThan(LATE_MS);
+  const { pictures, errors } = await watching;
+  expect(errors).toBe('');
+  expect(colours(pictures)).toEqual(['blue', 'white']);
+  expect(longestGap(pictures)).toBeLessThan(0.1);
+}, 60_000);
+
+test.concurrent('a live item is left when its encoder goes, and taken again when it is back', async () => {
+  const publishing = (): Child => {
+    const source = [
+      '-f',
+      'lavfi',
+      '-i',
+      'color=0x008000:size=320x180:rate=30',
+      '-f',
+      'lavfi',
+      '-i',
+      'sine=frequency=440:sample_rate=48000',
+    ];
+    const encode = ['-c:v', 'libx264', '-preset', 'ultrafast', '-tune', 'zerolatency', '-g', '30', '-pix_fmt', 'yuv420p', '-c:a', 'aac'];
+    return new Child(requireProgram('ffmpeg'), ['-v', 'error', '-re', ...source, ...encode, '-f', 'flv', server.rtmp('cam')]);
+  };
+  const fallbackProgram = { items: [{ url: 'file://blue.mp4' }] };
+  const programs = [{ scheduled: '2026-01-01T00:00:00Z', items: [{ url: 'stream://default/app/cam' }] }];
+  expect((await server.api.call('POST', CHANNELS, { stream: { name: 'live' }, fallbackProgram, programs })).status).toBe(201);
+  const url = await playable('live');
+  const watching = watchColours(url, 20);
+  const live = (state: string) => until(`the camera to be ${state}`, async () => (await channel('live')).currentProgram.state === state);
+  let encoder = publishing();
+  try {
+    await live('onair');
+    await until('some seconds of it', async () => Number((await channel('live')).currentProgram.currentItem?.currentPosition) > 4000);
+    await encoder.kill();
+    await live('offair');
+    encoder = publishing();
+    await live('onair');
+    const { pictures } = await watching;
+    expect(colours(pictures)).toEqual(['blue', 'green', 'blue', 'green']);
+    // The encoder is waited for half a second, and what stands in for it is opened within another one.
+    expect(longestGap(pictures)).toBeLessThan(1.5);
+  } finally {
+    await encoder.kill();
+  }
+}, 60_000);
+
+test('a channel outlives the server, and goes on where it would be', async () => {
+  const scheduled = new Date(Date.now() - 600_000).toISOString();
+  const programs = [{ name: 'again', scheduled, repeat: true, items: [{ url: 'file://red.mp4' }] }];
+  expect((await server.api.call('POST', CHANNELS, { stream: { name: 'again' }, programs })).status).toBe(201);
+  await onAir('again', 'red.mp4');
+  expect((await server.kill()).signal).toBe('SIGKILL');
+  await server.restart();
+  expect(await server.api.get(CHANNELS)).toContain('again');
+  const { position, at } = await onAir('again', 'red.mp4');
+  expect(((at - Date.parse(scheduled)) % 6000) - position).toBeLessThan(LATE_MS);
+  const { pictures } = await watchColours(await playable('again'), 3);
+  expect(colours(pictures)).toEqual(['red']);
+  expect((await server.api.call('DELETE', `${CHANNELS}/again`)).status).toBe(200);
+  expect((await server.api.call('GET', `${CHANNELS}/again`)).status).toBe(404);
+  await until('the stream to end', async () => (await server.api.call('GET', apiPath.stream('again'))).status === 404);
+}, 60_000);
