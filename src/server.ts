@@ -304,7 +304,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
       openings,
     },
     definitions: definitionFolders(config, stateFolder),
-    ...{ limits, certificates, orchestrator, access, pulls, finder, originMaps, queues, delivery, restingSources },
+    ...{ limits, certificates, orchestrator, access, pulls, finder, originMaps, queues, transcoder, delivery, restingSources },
   };
   const started = <S extends Service>(service: S): S => {
     services.push(service);

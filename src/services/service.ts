@@ -11,6 +11,7 @@ import type { PullRegistry } from '../core/pull-registry.ts';
 import type { QueueRegistry } from '../core/queue-registry.ts';
 import type { RestingSources } from '../core/resting-sources.ts';
 import type { StreamFinder } from '../core/stream-demand.ts';
+import type { Transcoder } from '../core/transcoding.ts';
 import type { DeliveryPool } from '../delivery/pool/delivery-pool.ts';
 import type { ServerLimits } from '../delivery/server-limits.ts';
 import type { CertificateStore } from '../delivery/tls/certificate-store.ts';
@@ -51,6 +52,7 @@ export interface ServiceContext {
   readonly finder: StreamFinder;
   readonly originMaps: OriginMaps;
   readonly queues: QueueRegistry;
+  readonly transcoder: Transcoder;
   readonly delivery: DeliveryPool;
   readonly restingSources: RestingSources;
 }

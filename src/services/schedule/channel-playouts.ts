@@ -2,6 +2,7 @@
 import type { Application } from '../../core/application.ts';
 import { ProviderKind, SourceType } from '../../core/kinds.ts';
 import { addressOf } from '../../core/stream-address.ts';
+import type { Transcoder } from '../../core/transcoding.ts';
 import { ChannelPlayout } from '../../playout/channel-playout.ts';
 import type { AudioLabel } from '../../playout/channel-slots.ts';
 import { ChannelSources } from '../../playout/channel-sources.ts';
@@ -19,12 +20,14 @@ export interface ChannelPlayoutsOptions {
   readonly application: Application;
   readonly root: MediaRoot;
   readonly live: LiveStreams;
+  /** Converts items of other codecs than the channel has. */
+  readonly transcoder: Transcoder;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
 /** What opens a playout throws `IngestRefused` where the name of the channel is not free. Its close ends the stream. */
-export function channelPlayouts({ application, root, live, clock, logger: parent }: ChannelPlayoutsOptions): OpenPlayout {
+export function channelPlayouts({ application, root, live, transcoder, clock, logger: parent }: ChannelPlayoutsOptions): OpenPlayout {
   return (settings, listener, onLost) => {
     const { name, bypassTranscoder, videoTrack, errorToleranceDurationMs } = settings;
     const stream = application.openPulled({
@@ -41,6 +44,7 @@ export function channelPlayouts({ application, root, live, clock, logger: parent
     const playout = new ChannelPlayout({
       ...{ stream, listener, clock, logger, video: videoTrack, audio: audioOf(settings) },
       ...{ sources: new ChannelSources({ channel, root, live, logger }), errorToleranceMs: errorToleranceDurationMs },
+      ...{ transcoder: bypassTranscoder ? null : transcoder, address: channel },
     });
     return new StreamPlayout(playout, () => stream.close({ code: 'deleted', detail: 'the scheduled channel ended' }));
   };

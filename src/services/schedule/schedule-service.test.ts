@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { FakeTranscoder } from '../../../test/fakes/fake-transcoder.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { until } from '../../../test/harness/poll.ts';
 import type { ApplicationConfig, VirtualHostConfig } from '../../config/index.ts';
@@ -13,6 +14,7 @@ import { systemClock as clock } from '../../util/clock.ts';
 import { startSchedules } from './schedule-service.ts';
 
 const logger = new RecordingLogger();
+const transcoder = new FakeTranscoder();
 const anywhere = new AllowedFolders(null, 'nothing');
 const STOPPED = { code: 'shutdown', detail: 'the test is over' } as const;
 
@@ -27,7 +29,7 @@ beforeEach(() => {
     store: { save: async () => undefined, remove: async () => undefined },
     onApplication: (application) => service.applicationStarted?.(application),
   });
-  service = startSchedules({ orchestrator, clock, logger, definitions: anywhere, reading: anywhere });
+  service = startSchedules({ orchestrator, transcoder, clock, logger, definitions: anywhere, reading: anywhere });
 });
 afterEach(async () => {
   await service.close?.();

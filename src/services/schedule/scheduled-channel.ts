@@ -8,8 +8,8 @@ import { type ChannelSettings, isLive, type Program, type ScheduleDefinition, ty
 import { isSameSlot, type Slot, sameItems, samePlay, Timeline } from './timeline.ts';
 import { TroubleLog } from './trouble-log.ts';
 
-/** What follows is opened so long before it is on air. */
-const LEAD_MS = 3000;
+/** What follows is opened so long before it is on air: an item that has to be converted needs some seconds. */
+const LEAD_MS = 5000;
 /** The same while the fallback program plays, for its own items: until then what failed is tried again. */
 const FALLBACK_LEAD_MS = 1000;
 /** Fallback items that are shorter have what follows them opened all the time. */
