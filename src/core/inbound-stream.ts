@@ -126,7 +126,7 @@ export class InboundStream implements IngestStream {
         onTracks: (tracks) => this.#onTracks(tracks),
         onPacket: (packet) => this.#onPacket(packet),
       },
-      { keepSourceTime: options.keepSourceTime },
+      { keepSourceTime: options.keepSourceTime, steadyTime: request.steadyTime ?? false },
     );
     this.#outputs = options.createOutputs(this);
     this.events = new EventDesk({

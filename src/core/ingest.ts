@@ -104,6 +104,8 @@ export interface IngestRequest {
   readonly passthrough?: boolean;
   /** The origin map named the source: another server has the stream, this one is only on the way. */
   readonly fromOriginMap?: boolean;
+  /** Times are those of one clock that never jumps: a hole in a track, or in all of them, is one of the media, however long. */
+  readonly steadyTime?: boolean;
   /** The core wants the connection gone (stream deleted, replaced, application restart, shutdown). Called at most once. */
   readonly onClose: (reason: CloseReason) => void;
   /**

@@ -45,10 +45,10 @@ export class MediaRouter {
 
   readonly #keepSourceTime: boolean;
 
-  constructor(output: RouterOutput, options: { keepSourceTime?: boolean } = {}) {
+  constructor(output: RouterOutput, options: { keepSourceTime?: boolean; steadyTime?: boolean } = {}) {
     this.#output = output;
     this.#keepSourceTime = options.keepSourceTime ?? false;
-    this.#timeline = new Timeline({ keepsPauses: this.#keepSourceTime });
+    this.#timeline = new Timeline({ keepsPauses: this.#keepSourceTime, steady: options.steadyTime ?? false });
   }
 
   get tracks(): readonly Track[] {

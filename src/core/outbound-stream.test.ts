@@ -15,7 +15,7 @@ import { Urgency } from './urgency.ts';
 const HIGH = videoTrack({ id: 0, variantName: 'high' });
 const AUDIO = audioTrack({ id: 2 });
 
-function setUp(tracks: readonly Track[], urgency?: Urgency) {
+function setUp(tracks: readonly Track[], urgency?: Urgency, attend: () => unknown = () => undefined) {
   const clock = new ManualClock();
   const meter = new TrafficMeter(clock, null);
   const logger = new RecordingLogger();
@@ -30,7 +30,7 @@ function setUp(tracks: readonly Track[], urgency?: Urgency) {
     logger,
     requestKeyframe: () => undefined,
     fromOriginMap: false,
-    attend: () => undefined,
+    attend,
   });
   const events: (Packet | readonly Track[])[] = [];
   const served = {
@@ -153,5 +153,47 @@ describe('OutboundStream', () => {
     const changed = [{ ...HIGH, width: 640 }];
     stream.setTracks(changed, []);
     expect(events).toEqual([packet, changed]);
+  });
+
+  it('hands tracks, packets and its end to a tap as to a publisher, until that leaves', () => {
+    const { stream, packets } = setUp([HIGH], Urgency.NONE);
+    const calls: string[] = [];
+    const tap = {
+      urgency: Urgency.LOW_LATENCY,
+      onTracks: (tracks: readonly Track[]) => calls.push(`tracks ${tracks.length}`),
+      onPacket: ({ dts }: Packet) => calls.push(`packet ${dts}`),
+      close: ({ detail }: CloseReason) => calls.push(`closed ${detail}`),
+    };
+    expect(stream.tapped).toBe(false);
+    const leave = stream.tap('a tap', tap);
+    expect([stream.tapped, stream.urgency, calls]).toEqual([true, Urgency.LOW_LATENCY, ['tracks 1']]);
+    const [first, second] = videoPackets(HIGH, frames(30, 30, 1));
+    if (first === undefined || second === undefined) throw new Error('no packets');
+    stream.push(first);
+    leave();
+    leave();
+    stream.push(second);
+    expect([stream.tapped, stream.urgency]).toEqual([false, Urgency.NONE]);
+    stream.tap('another tap', { ...tap, onTracks: () => undefined });
+    stream.close({ code: 'peer-left', detail: 'over' });
+    expect(calls).toEqual(['tracks 1', 'packet 0', 'closed over']);
+    expect(packets()).toHaveLength(2);
+  });
+
+  it('gives every packet to the others when a tap leaves while it gets one', () => {
+    const { stream } = setUp([HIGH]);
+    const seen: number[] = [];
+    const silent = { onTracks: () => undefined, close: () => undefined };
+    const leave = stream.tap('a tap', { ...silent, onPacket: () => leave() });
+    attach(stream, { ...silent, onPacket: ({ dts }) => seen.push(dts) });
+    for (const packet of videoPackets(HIGH, frames(30, 30, 1)).slice(0, 3)) stream.push(packet);
+    expect(seen).toEqual([0, 3000, 6000]);
+  });
+
+  it('asks for packets that rest when a tap comes', () => {
+    const attended: string[] = [];
+    const { stream } = setUp([HIGH], Urgency.NONE, () => attended.push('attended'));
+    stream.tap('a tap', { onTracks: () => undefined, onPacket: () => undefined, close: () => undefined });
+    expect(attended).toEqual(['attended']);
   });
 });

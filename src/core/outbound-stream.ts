@@ -17,7 +17,10 @@ export interface EnabledPublisher {
 }
 
 interface Consumer {
-  readonly kind: PublisherKind;
+  /** In words. */
+  readonly who: string;
+  /** Null for a tap. */
+  readonly kind: PublisherKind | null;
   readonly stream: PublisherStream;
 }
 
@@ -42,7 +45,8 @@ export class OutboundStream implements PublishableStream {
   readonly #sessions: SessionRegistry;
   readonly #logger: Logger;
   readonly #meters = new TrackMeters();
-  readonly #consumers: Consumer[] = [];
+  /** Never changed in place: whoever is called may leave while others are. */
+  #consumers: readonly Consumer[] = [];
   /** Publishers have packets that they were not told the end of. */
   #undrained = false;
   #closed = false;
@@ -102,6 +106,23 @@ export class OutboundStream implements PublishableStream {
     return most;
   }
 
+  /** Other streams of this server are made of it. */
+  get tapped(): boolean {
+    return this.#consumers.some(({ kind }) => kind === null);
+  }
+
+  /**
+   * Hands its tracks, packets and end to another stream of this server as well, from now on: no viewer. It is told of the tracks within this
+   * call when there are any. Returns how to end that; idempotent, and of no effect once the stream has closed.
+   */
+  tap(who: string, stream: PublisherStream): () => void {
+    const consumer: Consumer = { who, kind: null, stream };
+    this.#consumers = [...this.#consumers, consumer];
+    if (this.tracks.length > 0) stream.onTracks(this.tracks);
+    this.attend();
+    return () => this.#remove(consumer);
+  }
+
   /** A publisher that cannot take the stream is left out; the others serve it. */
   attach({ publisher, settings }: EnabledPublisher): void {
     let stream: PublisherStream;
@@ -111,7 +132,7 @@ export class OutboundStream implements PublishableStream {
       this.#logger.error({ publisher: publisher.kind, err: error }, `publisher '${publisher.kind}' failed to take the stream`);
       return;
     }
-    this.#consumers.push({ kind: publisher.kind, stream });
+    this.#consumers = [...this.#consumers, { who: 'publisher', kind: publisher.kind, stream }];
   }
 
   setTracks(tracks: readonly Track[], playlists: readonly Playlist[]): void {
@@ -119,7 +140,7 @@ export class OutboundStream implements PublishableStream {
     this.drain();
     this.tracks = tracks;
     this.playlists = playlists;
-    for (const consumer of [...this.#consumers]) {
+    for (const consumer of this.#consumers) {
       try {
         consumer.stream.onTracks(tracks);
       } catch (error) {
@@ -133,13 +154,12 @@ export class OutboundStream implements PublishableStream {
   push(packet: Packet): void {
     this.#meters.of(packet.track.id).count(packet);
     this.#undrained = true;
-    for (let index = 0; index < this.#consumers.length; index += 1) {
-      const consumer = this.#consumers[index];
-      if (consumer === undefined) return;
+    for (const consumer of this.#consumers) {
+      if (this.#closed) return;
       try {
         consumer.stream.onPacket(packet);
       } catch (error) {
-        if (this.#fail(consumer, error)) index -= 1;
+        this.#fail(consumer, error);
       }
     }
   }
@@ -148,13 +168,12 @@ export class OutboundStream implements PublishableStream {
   drain(): void {
     if (!this.#undrained) return;
     this.#undrained = false;
-    for (let index = 0; index < this.#consumers.length; index += 1) {
-      const consumer = this.#consumers[index];
-      if (consumer === undefined) return;
+    for (const consumer of this.#consumers) {
+      if (this.#closed) return;
       try {
         consumer.stream.onDrained?.();
       } catch (error) {
-        if (this.#fail(consumer, error)) index -= 1;
+        this.#fail(consumer, error);
       }
     }
   }
@@ -162,26 +181,30 @@ export class OutboundStream implements PublishableStream {
   close(reason: CloseReason): void {
     if (this.#closed) return;
     this.#closed = true;
-    for (const consumer of this.#consumers) {
+    const consumers = this.#consumers;
+    this.#consumers = [];
+    for (const { who, kind, stream } of consumers) {
       try {
-        consumer.stream.close(reason);
+        stream.close(reason);
       } catch (error) {
-        this.#logger.error({ publisher: consumer.kind, err: error }, 'publisher failed while closing a stream');
+        this.#logger.error({ ...(kind !== null && { publisher: kind }), err: error }, `${who} failed while closing a stream`);
       }
     }
-    this.#consumers.length = 0;
   }
 
-  /** A publisher that throws loses this stream; the others go on. True when it was there still. */
-  #fail(consumer: Consumer, error: unknown): boolean {
-    this.#logger.error({ publisher: consumer.kind, err: error }, 'publisher failed, it no longer serves this stream');
-    const index = this.#consumers.indexOf(consumer);
-    if (index >= 0) this.#consumers.splice(index, 1);
+  #remove(consumer: Consumer): void {
+    this.#consumers = this.#consumers.filter((other) => other !== consumer);
+  }
+
+  /** Whoever throws loses this stream; the others go on. */
+  #fail(consumer: Consumer, error: unknown): void {
+    const { who, kind } = consumer;
+    this.#logger.error({ ...(kind !== null && { publisher: kind }), err: error }, `${who} failed, it no longer serves this stream`);
+    this.#remove(consumer);
     try {
       consumer.stream.close({ code: 'peer-error', detail: 'publisher failed' });
     } catch {
       // The failure above is the one to report.
     }
-    return index >= 0;
   }
 }

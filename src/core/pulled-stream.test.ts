@@ -521,3 +521,16 @@ it('ends a persistent stream that returns while it is being deleted', async () =
   await deleted;
   expect([application.hasStream('s'), store.documents.size, pulls.waiting]).toEqual([false, 0, 0]);
 });
+
+it('deletes no stream as unused that another stream of the server is made of', async () => {
+  const clock = new ManualClock();
+  const { application, pull } = setUp(() => true, clock);
+  await pull({}, { noInputFailoverTimeoutMs: 600_000 });
+  await vi.waitFor(() => expect(application.outbound('s')?.tracks.length ?? 0).toBeGreaterThan(0));
+  const leave = application.outbound('s')?.tap('a tap', { onTracks: () => undefined, onPacket: () => undefined, close: () => undefined });
+  clock.advance(61_000);
+  await rounds();
+  expect(application.stream('s')).toBeDefined();
+  leave?.();
+  await vi.waitFor(() => expect(application.stream('s')).toBeUndefined());
+});

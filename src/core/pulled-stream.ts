@@ -328,7 +328,9 @@ export class PulledStream {
     const { properties, urls, configured = false } = this.definition;
     const { persistent, noInputFailoverTimeoutMs, unusedStreamDeletionTimeoutMs } = properties;
     if (this.closed || persistent) return;
-    if (this.#stream !== null && this.#stream.meter.out.silence > unusedStreamDeletionTimeoutMs) {
+    const stream = this.#stream;
+    const isUnused = stream !== null && stream.meter.out.silence > unusedStreamDeletionTimeoutMs;
+    if (isUnused && !stream.outputs.some(({ tapped }) => tapped)) {
       this.end({ code: 'timeout', detail: `nobody watched for ${unusedStreamDeletionTimeoutMs} ms` });
       return;
     }

@@ -131,4 +131,19 @@ describe('Timeline', () => {
       }),
     );
   });
+
+  it('keeps every hole of a clock that never jumps, of one track and of all', () => {
+    const timeline = new Timeline({ steady: true });
+    const video = timeline.addTrack(MPEG_90K);
+    const other = timeline.addTrack(MPEG_90K);
+    timeline.place(video, 0, 3000);
+    expect(timeline.place(other, 60 * 90_000, 3000)).toBe(60 * 90_000);
+    expect(timeline.place(video, 61 * 90_000, 3000)).toBe(61 * 90_000);
+    expect(timeline.place(other, 61 * 90_000, 3000)).toBe(61 * 90_000);
+    expect(timeline.place(video, 100 * 90_000, 3000)).toBe(100 * 90_000);
+    expect(timeline.jumps).toBe(0);
+    const late = timeline.addTrack(MPEG_90K);
+    expect(timeline.place(late, -20 * 90_000, 3000)).toBeNull();
+    expect(timeline.place(late, 102 * 90_000, 3000)).toBe(102 * 90_000);
+  });
 });

@@ -40,6 +40,7 @@ interface Pause {
 export class Timeline {
   readonly #tracks: TimelineTrack[] = [];
   readonly #keepsPauses: boolean;
+  readonly #steady: boolean;
   /** Seconds to add to source time; null before the first packet. */
   #offset: number | null = null;
   /** The last one, until a track shows that it was none. */
@@ -49,9 +50,13 @@ export class Timeline {
   /** Jumps of the source clock bridged so far. */
   jumps = 0;
 
-  /** `keepsPauses`: holes that all tracks share stay, because the time of the source is wanted. */
-  constructor({ keepsPauses = false }: { keepsPauses?: boolean } = {}) {
+  /**
+   * `keepsPauses`: holes that all tracks share stay, because the time of the source is wanted. `steady`: the clock of the source never jumps,
+   * so that every distance of its times is one of the media.
+   */
+  constructor({ keepsPauses = false, steady = false }: { keepsPauses?: boolean; steady?: boolean } = {}) {
     this.#keepsPauses = keepsPauses;
+    this.#steady = steady;
   }
 
   addTrack(timebase: Timebase): TimelineTrack {
@@ -107,13 +112,13 @@ export class Timeline {
       // The floor is a time of another track: what rounds to the same tick is not before it.
       const early = this.#floor - this.#seconds(track, placed + 1);
       if (early >= 0) {
-        if (early <= MAX_FORWARD_S) {
+        if (this.#steady || early <= MAX_FORWARD_S) {
           track.offset = null;
           return null;
         }
         placed = this.#jump(track, dts);
       }
-    } else if (!this.#fits(track, placed, duration)) {
+    } else if (!this.#steady && !this.#fits(track, placed, duration)) {
       const latest = this.#offsetTicks(track);
       if (latest !== track.offset && this.#fits(track, dts + latest, duration)) {
         track.offset = latest;
