@@ -52,6 +52,7 @@ import { startEvents } from './services/events/event-service.ts';
 import { startFiles } from './services/file/file-service.ts';
 import { startHls } from './services/hls/hls-service.ts';
 import { startMpegts } from './services/mpegts/mpegts-service.ts';
+import { startMultiplex } from './services/multiplex/multiplex-service.ts';
 import { startOvt } from './services/ovt/ovt-service.ts';
 import { startPushes } from './services/push/push-service.ts';
 import { startRecordings } from './services/record/record-service.ts';
@@ -325,6 +326,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   const { schedules } = started(startSchedules(context));
   started(startThumbnails(context));
   started(startEvents(context));
+  const { multiplex } = started(startMultiplex(context));
   const { pushes } = started(await startPushes(context));
   // Threads take a while to start; nothing before the ports needs them.
   const threadsStarted = delivery.start();
@@ -345,7 +347,22 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
 
   // The ports: the API's first, which tells that the server starts, and that it stops until all else has.
   const api = await startApi(config, {
-    ...{ orchestrator, recordings, dumps, pushes, schedules, pulls, reading, writing, limits, openings, health, logger, patience },
+    ...{
+      orchestrator,
+      recordings,
+      dumps,
+      pushes,
+      schedules,
+      multiplex,
+      pulls,
+      reading,
+      writing,
+      limits,
+      openings,
+      health,
+      logger,
+      patience,
+    },
     accessToken: apiAccess.token,
     reloadCertificates: (virtualHosts) => certificates.reload(virtualHosts),
     codecModules: () => transcoder.codecModules(),

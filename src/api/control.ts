@@ -25,6 +25,7 @@ import type { TrafficMeter } from '../core/traffic-meter.ts';
 import type { VirtualHost } from '../core/virtual-host.ts';
 import { type NewcomerFigures, newcomerMetrics } from '../monitoring/newcomer-metrics.ts';
 import type { Dumper } from '../services/hls/dump/dumper.ts';
+import type { MultiplexChannels } from '../services/multiplex/multiplex-service.ts';
 import type { PushPublisher } from '../services/push/push-publisher.ts';
 import type { FilePublisher } from '../services/record/file-publisher.ts';
 import type { Schedules } from '../services/schedule/schedules.ts';
@@ -41,6 +42,7 @@ export interface ControlPlaneOptions {
   readonly dumps: Dumper;
   readonly pushes: PushPublisher;
   readonly schedules: Schedules;
+  readonly multiplex: MultiplexChannels;
   readonly pulls: PullRegistry;
   /** How definitions are read: macros, and where relative paths start. */
   readonly reading?: ReadOptions;
@@ -75,6 +77,8 @@ export class ControlPlane {
   readonly pushes: PushPublisher;
   /** Scheduled channels. */
   readonly schedules: Schedules;
+  /** The multiplex channels of all applications. */
+  readonly multiplex: MultiplexChannels;
   readonly #orchestrator: Orchestrator;
   readonly #pulls: PullRegistry;
   readonly #reading: ReadOptions;
@@ -94,6 +98,7 @@ export class ControlPlane {
       dumps,
       pushes,
       schedules,
+      multiplex,
       pulls,
       reading = {},
       writing = new AllowedFolders(null, 'nothing'),
@@ -109,6 +114,7 @@ export class ControlPlane {
     this.dumps = dumps;
     this.pushes = pushes;
     this.schedules = schedules;
+    this.multiplex = multiplex;
     this.#orchestrator = orchestrator;
     this.#pulls = pulls;
     this.#reading = reading;
@@ -244,6 +250,8 @@ export class ControlPlane {
     for (const key of ['mediaRootDir', 'scheduleFilesDir'] as const) {
       if (schedule !== undefined) this.#requireAllowed(schedule[key], `application.providers.schedule.${key}`);
     }
+    const { muxFilesDir } = providers.multiplex ?? {};
+    if (muxFilesDir !== undefined) this.#requireAllowed(muxFilesDir, 'application.providers.multiplex.muxFilesDir');
   }
 
   #requireAllowed(folder: string, path: string): void {

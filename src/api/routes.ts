@@ -9,6 +9,7 @@ import { eventRoutes } from './v1/events.ts';
 import { hlsDumpRoutes } from './v1/hls-dumps.ts';
 import { internalsV1Routes } from './v1/internals.ts';
 import { laterRoutes } from './v1/later-issues.ts';
+import { multiplexRoutes } from './v1/multiplex-channels.ts';
 import { outputProfileRoutes } from './v1/output-profiles.ts';
 import { pushRoutes } from './v1/pushes.ts';
 import { recordRoutes } from './v1/records.ts';
@@ -35,6 +36,7 @@ const resources: readonly Route[] = [
   ...eventRoutes,
   ...pushRoutes,
   ...scheduledChannelRoutes,
+  ...multiplexRoutes,
   ...statsV1Routes,
   ...internalsV1Routes,
   ...statsV2Routes,

@@ -342,6 +342,77 @@ export const PushTaskSchema = Type.Object(
   closed,
 );
 
+const MappedTrackSchema = Type.Object({
+  sourceTrackName: Type.String({ description: 'Variant name in the source' }),
+  newTrackName: Type.String({ description: 'Variant name in the channel' }),
+  bitrateConf: Type.Optional(Type.Number({ minimum: 0 })),
+  framerateConf: Type.Optional(Type.Number({ minimum: 0 })),
+});
+
+const ChannelSourcesSchema = Type.Array(
+  Type.Object({
+    name: Type.String(),
+    url: Type.String({ description: 'stream://<vhost>/<app>/<stream>, an output stream of this server' }),
+    trackMap: Type.Array(MappedTrackSchema),
+  }),
+);
+
+const ChannelRenditionsSchema = Type.Array(
+  Type.Object({
+    name: Type.String(),
+    video: Type.Optional(Type.String()),
+    audio: Type.Optional(Type.String()),
+    videoIndexHint: Type.Optional(Type.Integer()),
+    audioIndexHint: Type.Optional(Type.Integer()),
+  }),
+);
+
+const CHANNEL_OPTIONS = {
+  enableTsPackaging: Type.Optional(Type.Boolean()),
+  hlsChunklistPathDepth: Type.Optional(Type.Integer()),
+  webrtcAutoAbr: Type.Optional(Type.Boolean()),
+};
+
+/** A multiplex channel to be made. */
+export const MultiplexRequestSchema = Type.Object({
+  outputStream: Type.Object({ name: Type.String(), bypassTranscoder: Type.Optional(Type.Boolean()) }),
+  sourceStreams: ChannelSourcesSchema,
+  playlists: Type.Optional(
+    Type.Array(
+      Type.Object({
+        name: Type.String(),
+        fileName: Type.String(),
+        options: Type.Optional(Type.Object(CHANNEL_OPTIONS)),
+        renditions: Type.Optional(ChannelRenditionsSchema),
+      }),
+    ),
+  ),
+});
+
+/** A multiplex channel. */
+export const MultiplexChannelSchema = Type.Object(
+  {
+    outputStream: Type.Object({ name: Type.String(), bypassTranscoder: Type.Boolean() }, closed),
+    playlists: Type.Optional(
+      Type.Array(
+        Type.Object(
+          {
+            name: Type.String(),
+            fileName: Type.String(),
+            options: Type.Union([Type.Object(CHANNEL_OPTIONS, closed), Type.Null()]),
+            renditions: ChannelRenditionsSchema,
+          },
+          closed,
+        ),
+      ),
+    ),
+    pullingMessage: Type.Optional(Type.String({ description: 'What the channel waits for' })),
+    sourceStreams: ChannelSourcesSchema,
+    state: Type.Union(['None', 'Pulling', 'Playing', 'Stopped'].map((state) => Type.Literal(state))),
+  },
+  closed,
+);
+
 const PublisherConnections = Type.Object(countsOf(Object.values(PublisherKind)), closed);
 const ProviderConnections = Type.Object(countsOf(Object.values(ProviderKind)), closed);
 

@@ -7,7 +7,6 @@ import { BindSchema } from './schema/bind.ts';
 import { NO_EFFECT, REFUSED } from './schema/field.ts';
 import { MediaOptionsSchema } from './schema/media-options.ts';
 import { ModulesSchema } from './schema/modules.ts';
-import { ProvidersSchema } from './schema/providers.ts';
 import { LlhlsSchema } from './schema/publishers.ts';
 import { ServerSchema } from './schema/server.ts';
 
@@ -32,20 +31,15 @@ test('what an existing configuration relies on is told, with what happens instea
     'Server: Alert is not built yet: no alerts are sent',
     'Server: Analytics has no effect: nothing is sent',
     "application 'default/app': OutputProfiles/MediaOptions/Subtitles is not built yet: there are none",
-    "application 'default/app': Providers/Multiplex is not built yet: no multiplex channel plays",
     "application 'default/*': PersistentStreams is not built yet: a stream ends with its source unless SourceLoss keeps it",
   ]);
 });
 
 test('the reference says the same of each element', () => {
-  const { multiplex } = ProvidersSchema.properties;
   const { p2p, recovery, etag } = ModulesSchema.properties;
   const { subtitles } = MediaOptionsSchema.properties;
   const refused = [LlhlsSchema.properties.dRM];
-  const idle = [
-    ...[ServerSchema.properties.alert, BindSchema.properties.providers.properties.rtsp, p2p, recovery, etag, multiplex],
-    subtitles,
-  ];
+  const idle = [...[ServerSchema.properties.alert, BindSchema.properties.providers.properties.rtsp, p2p, recovery, etag], subtitles];
   for (const [elements, said] of [
     [refused, REFUSED],
     [idle, NO_EFFECT],

@@ -5,7 +5,8 @@ import { definitionFolders, includesPort, portsOf, readingFolders, writingFolder
 function config(storage: string) {
   const xml = `<Server version="8"><Type>origin</Type><IP>*</IP>${storage}<Bind/><VirtualHosts><VirtualHost><Name>v</Name><Applications>
 <Application><Name>a</Name><Type>live</Type><Providers><FILE><RootPath>/srv/media</RootPath></FILE>
-<Schedule><MediaRootDir>/srv/films</MediaRootDir><ScheduleFilesDir>/srv/schedules</ScheduleFilesDir></Schedule></Providers></Application>
+<Schedule><MediaRootDir>/srv/films</MediaRootDir><ScheduleFilesDir>/srv/schedules</ScheduleFilesDir></Schedule>
+<Multiplex><MuxFilesDir>/srv/mux</MuxFilesDir></Multiplex></Providers></Application>
 </Applications></VirtualHost></VirtualHosts></Server>`;
   return parseServerConfig(xml, 'S.xml').config;
 }
@@ -24,11 +25,14 @@ test('files are played from a RootPath of the file as well, and written into all
   expect([readingFolders(config(''), '/state').bounded, writingFolders(config(''), '/state').bounded]).toEqual([false, false]);
 });
 
-test('channels are defined in a ScheduleFilesDir of the file as well', () => {
+test('channels are defined in a ScheduleFilesDir and a MuxFilesDir of the file as well', () => {
   const definitions = definitionFolders(config('<Storage><AllowedRoots><Path>recordings</Path></AllowedRoots></Storage>'), '/state');
   definitions.check('/srv/schedules/tv.sch');
   definitions.check('/state/recordings/tv.sch');
   expect(() => definitions.check('/srv/films/tv.sch')).toThrow('AllowedRoots');
+  definitions.check('/srv/mux/tv.mux');
+  definitions.check('/state/recordings/tv.mux');
+  expect(() => definitions.check('/srv/media/tv.mux')).toThrow('AllowedRoots');
   expect(definitionFolders(config(''), '/state').bounded).toBe(false);
 });
 

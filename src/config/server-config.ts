@@ -40,7 +40,9 @@ export function readingFolders({ storage, virtualHosts }: ServerConfig, stateFol
 export function definitionFolders({ storage, virtualHosts }: ServerConfig, stateFolder: string): AllowedFolders {
   const roots = allowedRoots(storage, stateFolder);
   const named = virtualHosts.flatMap(({ applications }) =>
-    applications.flatMap(({ providers }) => providers.schedule?.scheduleFilesDir || []),
+    applications.flatMap(({ providers }) =>
+      [providers.schedule?.scheduleFilesDir, providers.multiplex?.muxFilesDir].flatMap((path) => path || []),
+    ),
   );
   return new AllowedFolders(roots.length === 0 ? null : [...roots, ...named], 'Server/Storage/AllowedRoots');
 }

@@ -137,6 +137,14 @@ test('ports of stream maps that nothing listens on are told', () => {
   ]);
 });
 
+test('a folder for channels that is a file is told; one that is not there is made', () => {
+  writeFileSync(join(folder, 'taken'), '');
+  const multiplex = (path: string) => ({ providers: `<Multiplex><MuxFilesDir>${path}</MuxFilesDir></Multiplex>` });
+  const at = 'S.xml:11: Server/VirtualHosts/VirtualHost/Applications/Application/Providers/Multiplex/MuxFilesDir';
+  expect(found(multiplex('taken'))).toEqual([`warn: ${at}: /taken is no folder`]);
+  expect(found(multiplex('missing'))).toEqual([]);
+});
+
 test('media and map files that are not there are told, and so are paths that will be refused', () => {
   mkdirSync(join(folder, 'media'));
   writeFileSync(join(folder, 'media/there.mp4'), '');

@@ -48,6 +48,7 @@ export function pathFindings({ config, placeOf }: LoadedServer, stateFolder: str
       }
       if (providers.schedule !== undefined) found.push(...scheduleFindings(providers.schedule, placeOf));
       if (providers.file !== undefined) found.push(...mediaFindings(providers.file, placeOf));
+      if (providers.multiplex !== undefined) found.push(...folderFindings(providers.multiplex, 'muxFilesDir', placeOf));
       found.push(...mapFindings(application, placeOf), ...overlayFindings(application, reading, placeOf));
     }
   }

@@ -33,7 +33,7 @@ export interface ServiceContext {
   readonly reading: AllowedFolders;
   /** Opens media files that are neither MP4 nor MPEG-TS. */
   readonly foreignFiles: ForeignFiles;
-  /** Folders with files that define channels. */
+  /** Folders that files that define channels may be in. */
   readonly definitions: AllowedFolders;
   readonly clock: Clock;
   readonly logger: Logger;

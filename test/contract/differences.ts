@@ -71,6 +71,10 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
     status: 404,
     body: () => ({ message: 'Could not find the application or stream (404)', statusCode: 404 }),
   }),
+  'channel-missing': each([688, 698], {
+    status: 404,
+    body: () => ({ message: 'Could not find the application or stream (404)', statusCode: 404 }),
+  }),
   'name-conflict': {
     ...each([115, 116, 194, 214, 235, 280], { status: 409, body: withConflicts }),
     ...each([118, 119, 120, 215, 281], { status: 207, body: withConflicts }),
@@ -136,6 +140,9 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
   'stream-warnings': {},
   'event-splices': {},
   'event-bounds': {},
+  'channel-deletion': {},
+  'channel-faults': {},
+  'channel-sources': {},
   'later-issues': {
     ...each([445, 446, 448, 449], { status: 501, message: /subtitles/ }),
   },

@@ -22,6 +22,7 @@ import { Dumper } from '../../src/services/hls/dump/dumper.ts';
 import { LlhlsPublisher } from '../../src/services/hls/packager/fmp4/llhls-publisher.ts';
 import { LlhlsView } from '../../src/services/hls/view/fmp4/llhls-view.ts';
 import type { LlhlsViewSettings } from '../../src/services/hls/wire/view-settings.ts';
+import { MultiplexChannels } from '../../src/services/multiplex/multiplex-service.ts';
 import { PushPublisher } from '../../src/services/push/push-publisher.ts';
 import { FilePublisher } from '../../src/services/record/file-publisher.ts';
 import { codecModules } from '../../src/transcoder/codec-modules.ts';
@@ -113,17 +114,25 @@ export async function startApi(
       [pushes.kind, pushes],
     ]),
     onHostsChanged: (hosts) => hostChanges.push(new Map(hosts.map((host) => [host.name, hostKeysOf(host)]))),
-    onApplication: (application) => scheduled.schedules.follow(application),
+    onApplication: (application) => {
+      scheduled.schedules.follow(application);
+      followed.push(multiplex.follow(application));
+    },
   });
   const scheduled = new FakeSchedules({ orchestrator, folder, clock, logger, allowed: writing.allowed });
+  const followed: unknown[] = [];
+  const multiplex = new MultiplexChannels({ applications: orchestrator, allowed: new AllowedFolders([folder], 'the test'), logger });
+  multiplex.start();
   for (const host of loadServerConfig(fileURLToPath(SERVER_XML)).virtualHosts) {
     const applications = host.applications.map(({ typed, echo }) => {
       // What the fixture says is a folder of another machine.
       if (typed.publishers.file?.rootPath !== undefined) typed.publishers.file.rootPath = join(folder, 'root');
+      if (typed.providers.multiplex !== undefined) typed.providers.multiplex.muxFilesDir = join(folder, 'mux');
       return { name: typed.name, config: typed, echo };
     });
     orchestrator.restore({ name: host.typed.name, config: host.typed, echo: host.echo }, applications, { readOnly: true });
   }
+  await Promise.all(followed);
   const pullStore = new MemoryPullStore();
   const plays = (url: string): boolean => url.endsWith('/app/stream');
   const rtsp = new FakePullSource({
@@ -147,6 +156,7 @@ export async function startApi(
     dumps,
     pushes,
     schedules: scheduled.schedules,
+    multiplex,
     pulls,
     writing: writing.allowed,
     reloadCertificates: (hosts) => certificates.reload(hosts),
@@ -175,7 +185,7 @@ export async function startApi(
   });
   await server.listen();
   return new ApiHarness({
-    ...{ server, orchestrator, recordings, dumps, pushes, scheduled, folder, pulls, pullStore, rtsp },
+    ...{ server, orchestrator, recordings, dumps, pushes, scheduled, multiplex, folder, pulls, pullStore, rtsp },
     ...{ store, certificates, clock, logger, health, hostChanges, keyUses },
   });
 }
@@ -215,6 +225,7 @@ export class ApiHarness {
   readonly pushes: PushPublisher;
   /** Scheduled channels, with what they play. */
   readonly scheduled: FakeSchedules;
+  readonly multiplex: MultiplexChannels;
   /** State and recordings; removed by `close`. */
   readonly folder: string;
   readonly pulls: PullRegistry;
@@ -241,6 +252,7 @@ export class ApiHarness {
       | 'dumps'
       | 'pushes'
       | 'scheduled'
+      | 'multiplex'
       | 'folder'
       | 'pulls'
       | 'pullStore'
@@ -260,6 +272,7 @@ export class ApiHarness {
     this.dumps = parts.dumps;
     this.pushes = parts.pushes;
     this.scheduled = parts.scheduled;
+    this.multiplex = parts.multiplex;
     this.folder = parts.folder;
     this.pulls = parts.pulls;
     this.pullStore = parts.pullStore;
@@ -343,6 +356,7 @@ export class ApiHarness {
     this.pulls.close({ code: 'shutdown', detail: 'the test is over' });
     await this.server.close();
     await this.scheduled.schedules.close();
+    await this.multiplex.close();
     await this.orchestrator.close({ code: 'shutdown', detail: 'the test is over' });
     await this.recordings.stop();
     await this.dumps.close();

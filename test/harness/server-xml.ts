@@ -44,10 +44,10 @@ export interface ServerSettings {
   readonly withoutHls?: boolean;
   /** Where the FILE publisher writes; without it there is none. */
   readonly recordRoot?: string;
-  /** Inside the FILE provider of the application; without it there is none. */
-  readonly fileProvider?: string;
   /** More elements of the application's providers. */
   readonly providers?: string;
+  /** Inside the FILE provider of the application; without it there is none. */
+  readonly fileProvider?: string;
   /** `Origins` of the virtual host. */
   readonly origins?: string;
   /** Inside the application, behind its publishers. */
@@ -141,8 +141,8 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
           </OutputProfiles>
           <Providers>
             <RTMP /><RTSPPull /><OVT />${mpegts}${srt === undefined ? '' : '<SRT />'}
-            ${settings.fileProvider === undefined ? '' : `<FILE>${settings.fileProvider}</FILE>`}
             ${settings.providers ?? ''}
+            ${settings.fileProvider === undefined ? '' : `<FILE>${settings.fileProvider}</FILE>`}
             ${settings.webrtc === undefined ? '' : `<WebRTC>${settings.webrtc.provider ?? ''}</WebRTC>`}
           </Providers>
           <Publishers>

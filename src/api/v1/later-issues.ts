@@ -6,20 +6,10 @@ import type { Method, Route } from '../route.ts';
 const APP = '/v1/vhosts/{vhost}/apps/{app}';
 const STREAM = `${APP}/streams/{stream}`;
 
-const APP_ENDPOINTS: readonly (readonly [Method, string, string])[] = [
-  ['GET', `${APP}/multiplexChannels`, 'multiplex channels'],
-  ['POST', `${APP}/multiplexChannels`, 'multiplex channels'],
-  ['GET', `${APP}/multiplexChannels/{channel}`, 'multiplex channels'],
-  ['DELETE', `${APP}/multiplexChannels/{channel}`, 'multiplex channels'],
-];
-
 const STREAM_ENDPOINTS: readonly (readonly [Method, string, string])[] = [['POST', `${STREAM}:sendSubtitles`, 'subtitles']];
 
 /** Each answers 501 after the same checks as any other route, so that clients learn of a wrong name or token first. */
-export const laterRoutes: readonly Route[] = [
-  ...APP_ENDPOINTS.map((endpoint): Route => ({ ...describe(endpoint), level: 'app' })),
-  ...STREAM_ENDPOINTS.map((endpoint): Route => ({ ...describe(endpoint), level: 'stream' })),
-];
+export const laterRoutes: readonly Route[] = [...STREAM_ENDPOINTS.map((endpoint): Route => ({ ...describe(endpoint), level: 'stream' }))];
 
 function describe([method, path, what]: readonly [Method, string, string]) {
   const missing = 'APP_OR_STREAM_NOT_FOUND' as const;

@@ -245,9 +245,9 @@ export const ProvidersSchema = object('What brings streams in; a provider that i
   ),
   multiplex: optional(
     object(
-      `Combines streams into one: ${NO_EFFECT}`,
-      { ...common, packetSilenceTimeoutMs: silence(0), muxFilesDir: path('Directory of the mux files') },
-      { ...pushRules, ...unbuilt('no multiplex channel plays') },
+      'Makes streams of tracks of other streams of this server: multiplex channels',
+      { ...common, packetSilenceTimeoutMs: silence(0), muxFilesDir: path('Directory of the .mux files, which define channels') },
+      pushRules,
     ),
   ),
 });

@@ -1,0 +1,62 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { ladder, setUp, tearDown, told } from '../../../test/fakes/multiplex-core.ts';
+import { AllowedFolders } from '../../util/allowed-folders.ts';
+import { formatMuxFile } from './mux-file.ts';
+
+afterEach(tearDown);
+
+describe('the files of multiplex channels', () => {
+  it('are written by the API, and followed', async () => {
+    const { app, of, folder } = await setUp();
+    await of(app).save(ladder('ch', 'one'));
+    const path = join(folder, 'app', 'ch.mux');
+    expect(of(app).pathOf('ch')).toBe(path);
+    expect(readFileSync(path, 'utf8')).toBe(formatMuxFile(ladder('ch', 'one')));
+    writeFileSync(join(folder, 'app', 'dropped.mux'), formatMuxFile(ladder('new', 'one')));
+    await expect.poll(() => of(app).channels.map(({ name }) => name)).toEqual(['ch', 'new']);
+    rmSync(path);
+    await expect.poll(() => of(app).channels.map(({ name }) => name)).toEqual(['new']);
+    await of(app).remove('new');
+    expect(existsSync(join(folder, 'app', 'dropped.mux'))).toBe(false);
+  });
+
+  it('leave a channel alone that says the same, and make it anew when it says something else', async () => {
+    const { app, of, channel, folder, logger } = await setUp();
+    await of(app).save(ladder('ch', 'one'));
+    const before = channel('ch');
+    await of(app).save(ladder('ch', 'one'));
+    writeFileSync(join(folder, 'app', 'ch.mux'), `${formatMuxFile(ladder('ch', 'one'))}\n<!-- a word -->\n`);
+    writeFileSync(join(folder, 'app', 'broken.mux'), '<Multiplex>');
+    await expect.poll(() => told(logger).includes('broken.mux cannot be used')).toBe(true);
+    expect(channel('ch')).toBe(before);
+    await of(app).save(ladder('ch', 'one', 'two'));
+    expect(channel('ch')).not.toBe(before);
+    expect(before.state).toBe('Stopped');
+  });
+
+  it('count once where several define one channel', async () => {
+    const { app, of, folder, logger } = await setUp();
+    for (const [file, stream] of Object.entries({ a: 'one', b: 'two' })) {
+      writeFileSync(join(folder, 'app', `${file}.mux`), formatMuxFile(ladder('ch', stream)));
+    }
+    await expect.poll(() => told(logger).includes('b.mux is left out')).toBe(true);
+    const [only, none] = of(app).channels;
+    expect([only?.definition.sourceStreams[0]?.name, none]).toEqual(['one', undefined]);
+    await of(app).remove('ch');
+    expect(of(app).get('ch')?.definition.sourceStreams[0]?.name).toBe('two');
+  });
+
+  it('stay inside the folders that are allowed', async () => {
+    const outside = mkdtempSync(join(tmpdir(), 'millrace-outside-'));
+    const { app, of } = await setUp({ allowed: new AllowedFolders([outside], 'the test') });
+    await expect(of(app).save(ladder('ch', 'one'))).rejects.toThrow('is outside of the folders that the test allows');
+    const { folder, app: other, of: channels, logger } = await setUp();
+    writeFileSync(join(outside, 'secret.mux'), formatMuxFile(ladder('secret', 'one')));
+    symlinkSync(join(outside, 'secret.mux'), join(folder, 'app', 'link.mux'));
+    await expect.poll(() => told(logger).includes('leads out of the folder')).toBe(true);
+    expect(channels(other).channels).toEqual([]);
+  });
+});

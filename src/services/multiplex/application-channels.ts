@@ -1,0 +1,158 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Application } from '../../core/application.ts';
+import type { CloseReason } from '../../core/ingest.ts';
+import { DefinitionFolder } from '../../state/definition-folder.ts';
+import type { AllowedFolders } from '../../util/allowed-folders.ts';
+import { hasHiddenCharacter } from '../../util/hidden-characters.ts';
+import type { Logger } from '../../util/logger.ts';
+import type { ChannelDefinition } from './channel-definition.ts';
+import { MultiplexChannel, type MultiplexChannelOptions } from './multiplex-channel.ts';
+import { formatMuxFile, MUX_EXTENSION, parseMuxFile } from './mux-file.ts';
+
+const SCAN_MS = 500;
+
+/** The application, which must have the provider, and what channels are made with. */
+export interface ApplicationChannelsOptions {
+  readonly application: Application;
+  /** `MuxFilesDir`, absolute. */
+  readonly folder: string;
+  /** Where the files of channels may be. */
+  readonly allowed: AllowedFolders;
+  readonly find: MultiplexChannelOptions['find'];
+  /** What tells how a channel would be made of itself; null: it is not. */
+  readonly loopFinder: (definition: ChannelDefinition) => () => string | null;
+  /** Channels are others now. */
+  readonly onChanged: () => void;
+  readonly logger: Logger;
+}
+
+/** The multiplex channels of one application: those of the files of its folder, which the API writes too. */
+export class ApplicationChannels {
+  readonly application: Application;
+  readonly #options: ApplicationChannelsOptions;
+  readonly #folder: DefinitionFolder<ChannelDefinition>;
+  /** By the names of their files, without extension. */
+  readonly #channels = new Map<string, MultiplexChannel>();
+  /** Names of channels that several files define, as told. */
+  readonly #doubles = new Set<string>();
+  #closed = false;
+
+  constructor(options: ApplicationChannelsOptions) {
+    this.#options = options;
+    this.application = options.application;
+    const settle = (): void => this.#settle();
+    this.#folder = new DefinitionFolder({
+      folder: options.folder,
+      extension: MUX_EXTENSION,
+      what: 'multiplex channel',
+      allowed: options.allowed,
+      isName: (name) => name !== '' && !hasHiddenCharacter(name),
+      parse: (text, _name, file) => parseMuxFile(text, file),
+      format: formatMuxFile,
+      changed: settle,
+      removed: settle,
+      logger: options.logger,
+      scanMs: SCAN_MS,
+    });
+  }
+
+  /** Reads the folder and follows it. Never rejects. */
+  start(): Promise<void> {
+    return this.#folder.start();
+  }
+
+  /** Those that wait for their sources as well, sorted by name. */
+  get channels(): MultiplexChannel[] {
+    return [...this.#channels.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  get(name: string): MultiplexChannel | undefined {
+    return this.#entry(name)?.[1];
+  }
+
+  /** The file of a channel, whether it is there or not. */
+  pathOf(name: string): string {
+    return this.#folder.pathOf(this.#entry(name)?.[0] ?? name);
+  }
+
+  /** Defines a channel, durably; one of its name is replaced. Rejects when its file cannot be written, and nothing has changed then. */
+  save(definition: ChannelDefinition): Promise<void> {
+    const { name } = definition.outputStream;
+    return this.#folder.save(this.#entry(name)?.[0] ?? name, definition);
+  }
+
+  /** Ends a channel and removes its file. Rejects when that cannot be done, and nothing has changed then. */
+  remove(name: string): Promise<void> {
+    return this.#folder.remove(this.#entry(name)?.[0] ?? name);
+  }
+
+  /** Looks for the sources of all channels. */
+  look(): void {
+    for (const channel of this.#channels.values()) channel.look();
+  }
+
+  /** Ends all channels; files stay. Idempotent. */
+  async close(reason: CloseReason): Promise<void> {
+    this.#closed = true;
+    for (const channel of this.#channels.values()) channel.close(reason);
+    this.#channels.clear();
+    await this.#folder.close();
+  }
+
+  #entry(name: string): [key: string, channel: MultiplexChannel] | undefined {
+    return [...this.#channels].find(([, channel]) => channel.name === name);
+  }
+
+  /** Brings the channels to what the files say. */
+  #settle(): void {
+    if (this.#closed) return;
+    const wanted = this.#wanted();
+    for (const [key, channel] of this.#channels) {
+      const definition = wanted.get(key);
+      if (definition !== undefined && isDeepStrictEqual(definition, channel.definition)) continue;
+      this.#channels.delete(key);
+      const detail = definition === undefined ? 'the multiplex channel was removed' : 'the multiplex channel was defined anew';
+      channel.close({ code: 'deleted', detail });
+    }
+    for (const [key, definition] of wanted) {
+      if (this.#channels.has(key)) continue;
+      this.#channels.set(key, this.#make(definition));
+    }
+    this.#options.onChanged();
+    this.look();
+  }
+
+  /** By file; of those that define one name the first counts. */
+  #wanted(): Map<string, ChannelDefinition> {
+    const wanted = new Map<string, ChannelDefinition>();
+    const owners = new Map<string, string>();
+    const doubles = new Set<string>();
+    for (const [key, definition] of this.#folder.definitions) {
+      const { name } = definition.outputStream;
+      const owner = owners.get(name);
+      if (owner === undefined) {
+        owners.set(name, key);
+        wanted.set(key, definition);
+        continue;
+      }
+      doubles.add(name);
+      if (this.#doubles.has(name)) continue;
+      const path = this.#folder.pathOf(key);
+      this.#options.logger.error(
+        { name },
+        `${path} is left out: ${this.#folder.pathOf(owner)} defines the multiplex channel '${name}' too`,
+      );
+    }
+    this.#doubles.clear();
+    for (const name of doubles) this.#doubles.add(name);
+    return wanted;
+  }
+
+  #make(definition: ChannelDefinition): MultiplexChannel {
+    const { application, find, loopFinder, logger } = this.#options;
+    return new MultiplexChannel({
+      ...{ definition, application, find, loop: loopFinder(definition) },
+      logger: logger.child({ channel: definition.outputStream.name }),
+    });
+  }
+}

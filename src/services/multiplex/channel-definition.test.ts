@@ -1,0 +1,222 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type ChannelDefinition, DefinitionFault, readDefinition, sourceAddress } from './channel-definition.ts';
+import { channelInformation } from './channel-information.ts';
+import { formatMuxFile, parseMuxFile } from './mux-file.ts';
+
+const TRACK = { sourceTrackName: 'bypass_video', newTrackName: 'v' };
+const SOURCE = { name: 'in', url: 'stream://default/app/in', trackMap: [TRACK] };
+const OUTPUT = { outputStream: { name: 'ch' } };
+const WHOLE = {
+  outputStream: { name: 'ch', bypassTranscoder: false },
+  sourceStreams: [
+    {
+      ...SOURCE,
+      trackMap: [
+        { ...TRACK, bitrateConf: 5_000_000, framerateConf: 30 },
+        { sourceTrackName: 'aac', newTrackName: 'a' },
+      ],
+    },
+  ],
+  playlists: [
+    {
+      name: 'LLHLS ABR',
+      fileName: 'abr',
+      options: { webrtcAutoAbr: true, hlsChunklistPathDepth: 0, enableTsPackaging: true },
+      renditions: [{ name: 'hd', video: 'v', audio: 'a', videoIndexHint: 0, audioIndexHint: 1 }],
+    },
+  ],
+};
+
+const playlist = (member: object) => ({ ...OUTPUT, sourceStreams: [SOURCE], playlists: [{ name: 'p', fileName: 'p', ...member }] });
+const source = (member: object) => ({ ...OUTPUT, sourceStreams: [{ ...SOURCE, ...member }] });
+const without = (name: string) => source(Object.fromEntries([[name, undefined]]));
+
+describe('the definition of a channel', () => {
+  it.each([
+    ['no object', null, 'Failed to find outputStream object'],
+    ['no output', {}, 'Failed to find outputStream object'],
+    ['an output that is none', { outputStream: 'ch' }, 'Failed to find outputStream object'],
+    ['no name', { outputStream: {} }, 'Failed to find outputStream/name object'],
+    ['a name that is no text', { outputStream: { name: 7 } }, 'Failed to find outputStream/name object'],
+    ['a name with a path', { outputStream: { name: '../x' } }, /^outputStream\/name must not be empty.*"\.\.\/x"$/],
+    [
+      'a flag that is none',
+      { outputStream: { name: 'a', bypassTranscoder: 1 }, sourceStreams: [SOURCE] },
+      /bypassTranscoder must be true or false/,
+    ],
+    ['no sources', OUTPUT, 'Failed to find sourceStreams object'],
+    ['an empty list of sources', { ...OUTPUT, sourceStreams: [] }, 'sourceStreams must have at least one item'],
+    ['a source without a name', without('name'), 'Failed to find sourceStreams/name object'],
+    ['a source without a URL', without('url'), 'Failed to find sourceStreams/url object'],
+    ['a source without a map', without('trackMap'), 'Failed to find sourceStreams/trackMap object'],
+    ['a URL that is none', source({ url: 'zzz' }), 'Failed to parse url: zzz'],
+    [
+      'a track without its name',
+      source({ trackMap: [{ newTrackName: 'v' }] }),
+      'Failed to find sourceStreams/trackMap/sourceTrackName object',
+    ],
+    [
+      'a track without a new name',
+      source({ trackMap: [{ sourceTrackName: 'v' }] }),
+      'Failed to find sourceStreams/trackMap/newTrackName object',
+    ],
+    ['an empty new name', source({ trackMap: [{ ...TRACK, newTrackName: '' }] }), /newTrackName must not be empty/],
+    ['a bit rate below 0', source({ trackMap: [{ ...TRACK, bitrateConf: -1 }] }), /trackMap\/bitrateConf must be a number from 0/],
+    ['a frame rate that is a text', source({ trackMap: [{ ...TRACK, framerateConf: '30' }] }), /trackMap\/framerateConf must be a number/],
+    ['too many tracks', source({ trackMap: Array.from({ length: 101 }, () => TRACK) }), /trackMap must not have more than 100 items/],
+    ['playlists that are none', { ...OUTPUT, sourceStreams: [SOURCE], playlists: {} }, 'Failed to find playlists object'],
+    ['a playlist without a name', playlist({ name: undefined }), 'Failed to find playlists/name object'],
+    ['a playlist without a file name', playlist({ fileName: undefined }), 'Failed to find playlists/fileName object'],
+    ['a file name with a path', playlist({ fileName: 'a/b' }), /^playlists\/fileName must not be empty/],
+    ['options that are none', playlist({ options: [] }), 'playlists/options must be an object'],
+    [
+      'a depth that there is not',
+      playlist({ options: { hlsChunklistPathDepth: 3 }, renditions: [{ name: 'r' }] }),
+      /hlsChunklistPathDepth must be/,
+    ],
+    ['a rendition without a name', playlist({ renditions: [{}] }), 'Failed to find playlists/renditions/name object'],
+    [
+      'a video that nothing is called',
+      playlist({ renditions: [{ name: 'r', video: 'x' }] }),
+      'Failed to find video variant name x in SourceStream/TrackMap object',
+    ],
+    [
+      'an audio that nothing is called',
+      playlist({ renditions: [{ name: 'r', audio: 'y' }] }),
+      'Failed to find audio variant name y in SourceStream/TrackMap object',
+    ],
+  ])('refuses %s', (_what, json, message) => {
+    expect(() => readDefinition(json)).toThrow(DefinitionFault);
+    expect(() => readDefinition(json)).toThrow(message);
+  });
+
+  it('refuses two playlists of one file name', () => {
+    const one = { name: 'p', fileName: 'p', renditions: [{ name: 'r', video: 'v' }] };
+    expect(() => readDefinition({ ...OUTPUT, sourceStreams: [SOURCE], playlists: [one, one] })).toThrow(
+      'playlists/fileName "p" is there twice',
+    );
+  });
+
+  it('passes tracks as they are unless told otherwise, and drops a playlist that plays nothing', () => {
+    const { outputStream, playlists } = readDefinition(playlist({}));
+    expect(outputStream).toEqual({ name: 'ch', bypassTranscoder: true });
+    expect(playlists).toEqual([]);
+  });
+
+  it('takes a URL of another kind, which never comes, as the reference server does', () => {
+    expect(readDefinition(source({ url: 'http://127.0.0.1/x' })).sourceStreams[0]?.url).toBe('http://127.0.0.1/x');
+    expect(sourceAddress('http://127.0.0.1/x')).toBeNull();
+    expect(sourceAddress('stream://default/app')).toBeNull();
+    expect(sourceAddress('stream://default/app/in')).toEqual({ vhost: 'default', app: 'app', stream: 'in' });
+  });
+});
+
+describe('the file of a channel', () => {
+  it('is read as the reference server writes it', () => {
+    const xml = `<?xml version="1.0"?>
+      <Multiplex>
+        <OutputStream><Name>ch</Name><BypassTranscoder>false</BypassTranscoder></OutputStream>
+        <SourceStreams><SourceStream><Name>in</Name><Url>stream://default/app/in</Url>
+          <TrackMap>
+            <Track><SourceTrackName>bypass_video</SourceTrackName><NewTrackName>v</NewTrackName>
+              <BitrateConf>5000000</BitrateConf><FramerateConf>30</FramerateConf></Track>
+            <Track><SourceTrackName>aac</SourceTrackName><NewTrackName>a</NewTrackName></Track>
+          </TrackMap></SourceStream></SourceStreams>
+        <Playlists><Playlist><Name>LLHLS ABR</Name><FileName>abr</FileName>
+          <Options><WebRtcAutoAbr>TRUE</WebRtcAutoAbr><HlsChunklistPathDepth>0</HlsChunklistPathDepth>
+            <EnableTsPackaging>true</EnableTsPackaging><EnableSubtitles>true</EnableSubtitles></Options>
+          <Rendition><Name>hd</Name><Video>v</Video><Audio>a</Audio><VideoIndexHint>0</VideoIndexHint><AudioIndexHint>1</AudioIndexHint></Rendition>
+        </Playlist></Playlists>
+      </Multiplex>`;
+    expect(parseMuxFile(xml, 'ch.mux')).toEqual(readDefinition(WHOLE));
+    expect(parseMuxFile(xml.replace('HlsChunklistPathDepth>0', 'HLSChunklistPathDepth>0').replace('</Hls', '</HLS'), 'ch.mux')).toEqual(
+      readDefinition(WHOLE),
+    );
+  });
+
+  it.each([
+    ['<Other/>', 'the root element must be Multiplex, but is Other'],
+    ['<Multiplex/>', 'Failed to find outputStream object'],
+    [
+      '<Multiplex><OutputStream><Name>a</Name>\n<BypassTranscoder>yes</BypassTranscoder></OutputStream></Multiplex>',
+      'line 2: BypassTranscoder must be',
+    ],
+    [
+      '<Multiplex><OutputStream><Name>a</Name></OutputStream><SourceStreams><SourceStream><TrackMap><Track><BitrateConf>5M</BitrateConf></Track></TrackMap></SourceStream></SourceStreams></Multiplex>',
+      'line 1: BitrateConf must be a number, but is "5M"',
+    ],
+    ['<Multiplex>', 'not well-formed'],
+    ['', 'not well-formed'],
+  ])('refuses %s', (xml, message) => {
+    expect(() => parseMuxFile(xml, 'ch.mux')).toThrow(message);
+  });
+
+  it('says what the API said, whatever that is', () => {
+    // XML trims, and cannot hold control characters.
+    const label = fc.string({ unit: 'grapheme', maxLength: 12 }).map((text) => text.replaceAll(/[\p{C}\s]/gu, ''));
+    const word = label.filter((text) => text !== '');
+    const name = fc.stringMatching(/^[a-z0-9_é日-]{1,12}$/);
+    const hint = fc.option(fc.integer({ min: 0, max: 9 }), { nil: undefined });
+    const track = fc.record({
+      sourceTrackName: label,
+      newTrackName: word,
+      bitrateConf: fc.nat(),
+      framerateConf: fc.constantFrom(0, 25, 29.97),
+    });
+    const definition = fc
+      .record({
+        name,
+        bypass: fc.boolean(),
+        labels: fc.array(label, { minLength: 1, maxLength: 3 }),
+        tracks: fc.array(track, { minLength: 1, maxLength: 4 }),
+      })
+      .chain(({ name: channel, bypass, labels, tracks }) => {
+        const variant = fc.constantFrom(...tracks.map(({ newTrackName }) => newTrackName));
+        const rendition = fc.record({ name: label, video: variant, audio: fc.option(variant, { nil: undefined }), videoIndexHint: hint });
+        const options = fc.record({
+          webrtcAutoAbr: fc.boolean(),
+          hlsChunklistPathDepth: fc.integer({ min: -1, max: 2 }),
+          enableTsPackaging: fc.boolean(),
+        });
+        const lists = fc.uniqueArray(
+          fc.record({ name: label, fileName: name, options, renditions: fc.array(rendition, { minLength: 1, maxLength: 3 }) }),
+          {
+            selector: ({ fileName }) => fileName,
+            maxLength: 3,
+          },
+        );
+        return lists.map((playlists) => ({
+          outputStream: { name: channel, bypassTranscoder: bypass },
+          sourceStreams: labels.map((each) => ({ name: each, url: `stream://v/a/${channel}`, trackMap: tracks })),
+          playlists,
+        }));
+      });
+    fc.assert(
+      fc.property(definition, (json) => {
+        const read = readDefinition(json);
+        expect(parseMuxFile(formatMuxFile(read), 'x.mux')).toEqual(read);
+      }),
+      { numRuns: 200 },
+    );
+  });
+});
+
+describe('what is told of a channel', () => {
+  const told = (definition: ChannelDefinition, state: 'Playing' | 'Pulling') =>
+    channelInformation({ definition, state, pullingMessage: 'waits' });
+
+  it('leaves out what says nothing, and sorts tracks by their names in the source', () => {
+    expect(told(readDefinition(playlist({ renditions: [{ name: 'r', video: 'v' }] })), 'Playing')).toEqual({
+      outputStream: { name: 'ch', bypassTranscoder: true },
+      playlists: [{ name: 'p', fileName: 'p', options: null, renditions: [{ name: 'r', video: 'v' }] }],
+      sourceStreams: [SOURCE],
+      state: 'Playing',
+    });
+    const { sourceStreams, playlists, pullingMessage } = told(readDefinition(WHOLE), 'Pulling');
+    expect(sourceStreams[0]?.trackMap.map(({ sourceTrackName }) => sourceTrackName)).toEqual(['aac', 'bypass_video']);
+    expect(playlists).toEqual(WHOLE.playlists);
+    expect(pullingMessage).toBe('waits');
+    expect(told(readDefinition({ ...OUTPUT, sourceStreams: [SOURCE] }), 'Playing')).not.toHaveProperty('playlists');
+  });
+});

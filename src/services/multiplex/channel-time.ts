@@ -1,0 +1,76 @@
+/**
+ * One timeline for sources that each begin theirs at 0: the wall clock of media time 0 says where each belongs. Sources that are encodes of one
+ * inbound stream have the same clock and stay aligned to the tick; others are aligned as well as their clocks are known.
+ */
+import type { Timebase } from '../../media/timebase.ts';
+
+/** Of how a stream says when its media time 0 was, which moves. */
+interface Clocked {
+  /** Wall clock, ms. */
+  readonly startedAt: number;
+}
+
+/** The time of one channel while it plays. Sources `join` it and `leave` it. */
+export class ChannelTime {
+  readonly #sources = new Set<SourceTime>();
+  /** Wall clock of channel time 0, ms; null before the first source has delivered. */
+  #base: number | null = null;
+
+  /** A source is to deliver from now on. */
+  join(stream: Clocked): SourceTime {
+    const source = new SourceTime(stream, this);
+    this.#sources.add(source);
+    return source;
+  }
+
+  /** It delivers no more. Idempotent. */
+  leave(source: SourceTime): void {
+    this.#sources.delete(source);
+  }
+
+  /**
+   * Wall clock of channel time 0, for a source whose clock has become `startedAt`. What all sources have paused for, or one that is alone, is no
+   * hole of the channel: the base moves along.
+   */
+  baseFor(startedAt: number): number {
+    this.#base ??= startedAt;
+    const moves = Array.from(this.#sources, ({ move }) => move).filter(Number.isFinite);
+    const [least, most] = [Math.min(...moves), Math.max(...moves)];
+    if (moves.length > 0 && least > 0) this.#base += least;
+    else if (moves.length > 0 && most < 0) this.#base += most;
+    return this.#base;
+  }
+}
+
+/** Where the packets of one source belong. */
+export class SourceTime {
+  readonly #stream: Clocked;
+  readonly #time: ChannelTime;
+  /** The clock that `#offset` was made of; null before the first packet. */
+  #startedAt: number | null = null;
+  /** Of the source's media time to that of the channel, ms. */
+  #offset = 0;
+
+  constructor(stream: Clocked, time: ChannelTime) {
+    this.#stream = stream;
+    this.#time = time;
+  }
+
+  /** By how much the clock of the source has moved unheeded, ms; infinite before its first packet. */
+  get move(): number {
+    return this.#startedAt === null ? Number.POSITIVE_INFINITY : this.#stream.startedAt - this.#startedAt;
+  }
+
+  /** Ticks to add to times of `timebase`, for a packet that comes now. */
+  offset({ num, den }: Timebase): number {
+    const { startedAt } = this.#stream;
+    if (startedAt !== this.#startedAt) this.#follow(startedAt);
+    return Math.round((this.#offset * den) / (1000 * num));
+  }
+
+  #follow(startedAt: number): void {
+    const base = this.#time.baseFor(startedAt);
+    this.#startedAt = startedAt;
+    this.#offset = startedAt - base;
+  }
+}

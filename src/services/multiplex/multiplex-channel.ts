@@ -1,0 +1,333 @@
+import type { Application } from '../../core/application.ts';
+import { type CloseReason, IngestRefused, type IngestStream, type SourcePacket, type SourceTrack } from '../../core/ingest.ts';
+import { ProviderKind, SourceType } from '../../core/kinds.ts';
+import type { OutboundStream } from '../../core/outbound-stream.ts';
+import type { Playlist } from '../../core/playlist.ts';
+import { internalAppName } from '../../core/stream-address.ts';
+import { Urgency } from '../../core/urgency.ts';
+import type { Logger } from '../../util/logger.ts';
+import { messageOf } from '../../util/message-of.ts';
+import { type ChannelDefinition, type ChannelPlaylist, type ChannelSource, sourceAddress } from './channel-definition.ts';
+import { ChannelTime } from './channel-time.ts';
+import { SourceTap } from './source-tap.ts';
+
+/** Just made; waits for a source; on the air with all of them; removed. The spelling is the API's. */
+export type ChannelState = 'None' | 'Pulling' | 'Playing' | 'Stopped';
+
+/** Numbers that the reference server tells behind `Failed to mirror stream`. */
+const FAULT = { noStreamUrl: 400, noTrack: 404, loop: 508 } as const;
+
+/** Its application and what finds its sources. */
+export interface MultiplexChannelOptions {
+  readonly definition: ChannelDefinition;
+  readonly application: Application;
+  /** The output stream of an address; undefined when there is none, or it has no tracks yet. */
+  readonly find: (address: NonNullable<ReturnType<typeof sourceAddress>>) => OutboundStream | undefined;
+  /** In words, why the sources of the channel can never all be there, because one of them needs the channel; null: they can. */
+  readonly loop: () => string | null;
+  readonly logger: Logger;
+}
+
+/** A source of the channel with what is there of it. */
+interface Place {
+  readonly source: ChannelSource;
+  tap: SourceTap | null;
+  /** As told last: the channel keeps the tracks of a source that is away, so that it can go on with them. */
+  tracks: readonly SourceTrack[];
+}
+
+/**
+ * A stream made of tracks of other streams of this server. It begins when all its sources are there, and ends when the last one has gone: one that
+ * is away costs its own tracks alone, which go on when it is back. Whoever owns it calls `look` every now and then, and `close`.
+ */
+export class MultiplexChannel {
+  readonly definition: ChannelDefinition;
+  state: ChannelState = 'None';
+  pullingMessage = '';
+  readonly #application: Application;
+  readonly #find: MultiplexChannelOptions['find'];
+  readonly #loop: MultiplexChannelOptions['loop'];
+  readonly #logger: Logger;
+  readonly #places: readonly Place[];
+  readonly #playlists: readonly Playlist[];
+  /** Null until the first packet has come. */
+  #ingest: IngestStream | null = null;
+  #time = new ChannelTime();
+  #ids = new Map<string, number>();
+  #lastAt = new Map<number, number>();
+  /** Taps are being opened: tracks are told together. */
+  #opening = false;
+
+  constructor({ definition, application, find, loop, logger }: MultiplexChannelOptions) {
+    this.definition = definition;
+    this.#application = application;
+    this.#find = find;
+    this.#loop = loop;
+    this.#logger = logger;
+    this.#places = definition.sourceStreams.map((source) => ({ source, tap: null, tracks: [] }));
+    this.#playlists = definition.playlists.map(playlistOf);
+  }
+
+  get name(): string {
+    return this.definition.outputStream.name;
+  }
+
+  /** Its stream is there. */
+  get onAir(): boolean {
+    return this.#ingest !== null;
+  }
+
+  /** Looks for sources that are not there; to be called about twice a second. */
+  look(): void {
+    if (this.state === 'Stopped') return;
+    const missing = this.#places.filter(({ tap }) => tap === null);
+    if (missing.length === 0) return;
+    const fault = this.#fault();
+    if (fault !== null) {
+      this.#wait(fault.message, fault.why);
+      return;
+    }
+    const found = missing.map((place) => ({ place, stream: this.#streamOf(place) }));
+    const lost = found.find(({ stream }) => stream === undefined);
+    // A channel on the air takes every source that comes; one that is to begin waits for all of them.
+    if (lost !== undefined && !this.onAir) {
+      this.#wait(this.#waitingFor(lost.place));
+      return;
+    }
+    this.#open(found);
+    if (lost !== undefined) this.#wait(this.#waitingFor(lost.place));
+  }
+
+  /** Ends it for good. Idempotent. */
+  close(reason: CloseReason): void {
+    if (this.state === 'Stopped') return;
+    this.state = 'Stopped';
+    this.#end(reason);
+  }
+
+  #streamOf({ source }: Place): OutboundStream | undefined {
+    const address = sourceAddress(source.url);
+    return address === null ? undefined : this.#find(address);
+  }
+
+  #open(found: readonly { readonly place: Place; readonly stream: OutboundStream | undefined }[]): void {
+    this.#opening = true;
+    const opened: SourceTap[] = [];
+    for (const { place, stream } of found) {
+      if (stream === undefined) continue;
+      const tap = this.#tapOf(place, stream);
+      place.tap = tap;
+      opened.push(tap);
+      tap.open(`multiplex channel '${this.#address}'`);
+    }
+    this.#opening = false;
+    const empty = this.#places.find(({ tap, tracks }) => tap !== null && tracks.length === 0);
+    if (empty !== undefined) {
+      for (const tap of opened) this.#leave(tap);
+      const { message } = this.#mirrorFault(empty.source, FAULT.noTrack);
+      this.#wait(message, 'the map of the source names none of its tracks');
+      return;
+    }
+    if (this.#places.every(({ tap }) => tap !== null)) this.#play();
+    if (this.#ingest !== null) this.#tellTracks(this.#ingest);
+  }
+
+  #tapOf(place: Place, stream: OutboundStream): SourceTap {
+    const index = this.#places.indexOf(place);
+    const channel = this;
+    const tap = new SourceTap({
+      ...{ stream, source: place.source, time: this.#time, last: this.#lastAt },
+      numbers: { of: (key) => this.#idOf(`${index} ${key}`) },
+      listener: {
+        get urgency() {
+          return channel.#urgency;
+        },
+        onTracks: (tracks) => this.#onTracks(place, tracks),
+        onPacket: (packet) => this.#onPacket(packet),
+        onEnd: (reason) => this.#onEnd(place, reason),
+      },
+    });
+    return tap;
+  }
+
+  /** Before it begins, its first packets are waited for. */
+  get #urgency(): Urgency {
+    return this.#ingest?.urgency ?? Urgency.REAL_TIME;
+  }
+
+  #idOf(key: string): number {
+    const known = this.#ids.get(key);
+    if (known !== undefined) return known;
+    const id = this.#ids.size;
+    this.#ids.set(key, id);
+    return id;
+  }
+
+  #play(): void {
+    this.state = 'Playing';
+    this.pullingMessage = '';
+    const names = this.#places.flatMap(({ tap }) => tap?.missing ?? []);
+    if (names.length > 0) this.#logger.warn({ tracks: names }, `its sources have no track called ${names.join(', ')}`);
+    this.#logger.info({ sources: this.#places.map(({ source }) => source.url) }, 'all sources of the multiplex channel are there');
+  }
+
+  #wait(message: string, why = ''): void {
+    this.state = 'Pulling';
+    if (this.pullingMessage === message) return;
+    this.pullingMessage = message;
+    this.#logger.info({}, why === '' ? message : `${message}: ${why}`);
+  }
+
+  #onTracks(place: Place, tracks: readonly SourceTrack[]): void {
+    place.tracks = tracks;
+    if (this.#ingest !== null && !this.#opening) this.#tellTracks(this.#ingest);
+  }
+
+  #onPacket(packet: SourcePacket): void {
+    // While taps are opened, or after the stream was refused.
+    if (this.state === 'Stopped') return;
+    const ingest = this.#ingest ?? this.#begin();
+    if (ingest === null) return;
+    ingest.countBytes(packet.data.length);
+    ingest.push(packet);
+  }
+
+  #begin(): IngestStream | null {
+    const { outputStream } = this.definition;
+    try {
+      const ingest = this.#application.openIngest({
+        streamName: outputStream.name,
+        provider: ProviderKind.MULTIPLEX,
+        sourceType: SourceType.MULTIPLEX,
+        sourceUrl: '',
+        passthrough: outputStream.bypassTranscoder,
+        steadyTime: true,
+        onClose: (reason) => this.#onStreamEnd(reason),
+        onAttended: () => this.#attend(),
+        onKeyframeWanted: (id) => this.#requestKeyframe(id),
+      });
+      this.#ingest = ingest;
+      this.#tellTracks(ingest);
+      return this.#ingest;
+    } catch (error) {
+      if (!(error instanceof IngestRefused)) throw error;
+      this.#end({ code: 'peer-error', detail: error.message });
+      this.#wait(`Multiplex Channel : ${this.#address}: ${error.message}`);
+      return null;
+    }
+  }
+
+  #tellTracks(ingest: IngestStream): void {
+    const tracks = this.#places.flatMap((place) => place.tracks).sort((a, b) => a.id - b.id);
+    try {
+      ingest.setTracks(
+        tracks,
+        this.#playlists.flatMap((playlist) => withTracks(playlist, tracks) ?? []),
+      );
+    } catch (error) {
+      this.#logger.warn({ err: error }, `the tracks of its sources cannot be read: ${messageOf(error)}`);
+    }
+  }
+
+  #attend(): void {
+    for (const { tap } of this.#places) tap?.stream.attend();
+  }
+
+  #requestKeyframe(id: number): void {
+    for (const { tap } of this.#places) tap?.requestKeyframe(id);
+  }
+
+  #leave(tap: SourceTap): void {
+    const place = this.#places.find((candidate) => candidate.tap === tap);
+    if (place !== undefined) place.tap = null;
+    tap.close();
+  }
+
+  #onEnd(place: Place, reason: CloseReason): void {
+    place.tap = null;
+    if (this.state === 'Stopped') return;
+    const others = this.#places.filter(({ tap }) => tap !== null).length;
+    this.#wait(this.#waitingFor(place), reason.detail);
+    if (others > 0 && this.onAir) return;
+    this.#end({ code: 'peer-left', detail: `the last source of the multiplex channel has ended: ${reason.detail}` });
+  }
+
+  /** The core has ended the stream: silence, the API, another publisher of its name. The next look begins it anew. */
+  #onStreamEnd(reason: CloseReason): void {
+    this.#ingest = null;
+    this.#end(reason);
+    if (this.state === 'Stopped') return;
+    this.#wait(`Multiplex Channel : ${this.#address}: the stream was closed: ${reason.detail}`);
+  }
+
+  /** Leaves all sources; what comes next is another run with tracks and a time of its own. */
+  #end(reason: CloseReason): void {
+    for (const place of this.#places) {
+      place.tap?.close();
+      place.tap = null;
+      place.tracks = [];
+    }
+    const ingest = this.#ingest;
+    this.#ingest = null;
+    this.#time = new ChannelTime();
+    this.#ids = new Map();
+    this.#lastAt = new Map();
+    ingest?.close(reason);
+  }
+
+  /** What keeps the channel from beginning whatever comes. */
+  #fault(): { readonly message: string; readonly why: string } | null {
+    const strange = this.definition.sourceStreams.find(({ url }) => sourceAddress(url) === null);
+    if (strange !== undefined)
+      return { ...this.#mirrorFault(strange, FAULT.noStreamUrl), why: 'sources are stream://<vhost>/<app>/<stream>' };
+    if (this.onAir) return null;
+    const loop = this.#loop();
+    const [first] = this.definition.sourceStreams;
+    if (loop !== null && first !== undefined) return { ...this.#mirrorFault(first, FAULT.loop), why: loop };
+    try {
+      const { name: streamName, bypassTranscoder: passthrough } = this.definition.outputStream;
+      this.#application.checkIngest({ streamName, provider: ProviderKind.MULTIPLEX, passthrough });
+      return null;
+    } catch (error) {
+      if (!(error instanceof IngestRefused)) throw error;
+      return { message: `Multiplex Channel : ${this.#address}: ${error.message}`, why: '' };
+    }
+  }
+
+  get #address(): string {
+    return `${internalAppName(this.#application.vhost, this.#application.name)}/${this.name}`;
+  }
+
+  #waitingFor({ source }: Place): string {
+    return `Multiplex Channel : ${this.#address}: Wait for stream ${sourceAddress(source.url)?.stream ?? source.url}`;
+  }
+
+  #mirrorFault({ url }: ChannelSource, fault: number): { readonly message: string } {
+    return { message: `Multiplex Channel : ${this.#address}: Failed to mirror stream ${url} (err : ${fault})` };
+  }
+}
+
+/** Without the renditions whose tracks are not there; null when none is left. */
+function withTracks(playlist: Playlist, tracks: readonly SourceTrack[]): Playlist | null {
+  const has = (type: SourceTrack['type'], name: string): boolean =>
+    name === '' || tracks.some((track) => track.type === type && track.variantName === name);
+  const renditions = playlist.renditions.filter(
+    ({ videoVariantName, audioVariantName }) => has('video', videoVariantName) && has('audio', audioVariantName),
+  );
+  return renditions.length === 0 ? null : { ...playlist, renditions };
+}
+
+function playlistOf({ name, fileName, options, renditions }: ChannelPlaylist): Playlist {
+  return {
+    name,
+    fileName,
+    options: { ...options, enableSubtitles: true },
+    renditions: renditions.map((rendition) => ({
+      name: rendition.name,
+      videoVariantName: rendition.video ?? '',
+      audioVariantName: rendition.audio ?? '',
+      videoIndexHint: rendition.videoIndexHint ?? -1,
+      audioIndexHint: rendition.audioIndexHint ?? -1,
+    })),
+  };
+}

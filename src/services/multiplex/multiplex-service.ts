@@ -1,0 +1,165 @@
+/**
+ * Multiplex channels as a service: streams made of tracks of other output streams of this server, defined by `.mux` files or the API.
+ *
+ * `ApplicationChannels` follows the folder of an application; a `MultiplexChannel` has a `SourceTap` on each of its sources and one inbound stream, and
+ * `ChannelTime` brings the timelines of the sources together by the wall clock.
+ *
+ * Threads: the main one; packets cross by calls.
+ * Limits: 100 sources, tracks, playlists and renditions each, 1000 files of 2 MiB in a folder.
+ */
+import { resolve } from 'node:path';
+import type { Application } from '../../core/application.ts';
+import type { OutboundStream } from '../../core/outbound-stream.ts';
+import type { StreamAddress } from '../../core/stream-address.ts';
+import type { AllowedFolders } from '../../util/allowed-folders.ts';
+import { guarded } from '../../util/guarded.ts';
+import type { Logger } from '../../util/logger.ts';
+import type { Service, ServiceContext } from '../service.ts';
+import { ApplicationChannels } from './application-channels.ts';
+import type { ChannelDefinition } from './channel-definition.ts';
+import { loopOf, type NamedChannel } from './channel-loops.ts';
+
+const LOOK_MS = 500;
+
+/** How applications and their streams are found. */
+interface Applications {
+  application(vhost: string, app: string): Application | undefined;
+}
+
+/** With what the API drives. */
+export function startMultiplex({ orchestrator, definitions, logger }: ServiceContext): Service & { readonly multiplex: MultiplexChannels } {
+  const multiplex = new MultiplexChannels({
+    applications: orchestrator,
+    allowed: definitions,
+    logger: logger.child({ part: 'multiplex' }),
+  });
+  multiplex.start();
+  return {
+    multiplex,
+    applicationStarted: (application) => multiplex.follow(application),
+    close: () => multiplex.close(),
+  };
+}
+
+/** The channels of all applications. Whoever makes it calls `start`, `follow` for each application, and `close`. */
+export class MultiplexChannels {
+  readonly #applications: Applications;
+  readonly #allowed: AllowedFolders;
+  readonly #logger: Logger;
+  readonly #followed = new Map<Application, ApplicationChannels>();
+  /** Counts changes of definitions, by which loops come and go. */
+  #version = 0;
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(options: { readonly applications: Applications; readonly allowed: AllowedFolders; readonly logger: Logger }) {
+    this.#applications = options.applications;
+    this.#allowed = options.allowed;
+    this.#logger = options.logger;
+  }
+
+  /** Looks for sources twice a second from now on. */
+  start(): void {
+    this.#timer ??= setInterval(
+      guarded(this.#logger, 'the watch over multiplex channels', () => this.look()),
+      LOOK_MS,
+    ).unref();
+  }
+
+  /** Looks for sources now, and leaves applications that are no more. */
+  look(): void {
+    for (const [application, channels] of this.#followed) {
+      const { vhost, name } = application;
+      if (this.#applications.application(vhost, name) === application) channels.look();
+      else this.#leave(application, channels);
+    }
+  }
+
+  /** The channels of an application; null where it has no multiplex provider. */
+  of(application: Application): ApplicationChannels | null {
+    return this.#followed.get(application) ?? null;
+  }
+
+  /** Plays the channels of an application for as long as it runs. Resolves when its folder has been read; never rejects. */
+  follow(application: Application): Promise<void> | undefined {
+    const folder = application.definition.config.providers?.multiplex?.muxFilesDir;
+    if (folder === undefined || this.#followed.has(application)) return undefined;
+    const channels = new ApplicationChannels({
+      application,
+      folder: resolve(folder),
+      allowed: this.#allowed,
+      find: (address) => this.#find(address),
+      loopFinder: (definition) => this.#loopFinder(application, definition),
+      onChanged: () => {
+        this.#version += 1;
+      },
+      logger: this.#logger.child({ vhost: application.vhost, app: application.name }),
+    });
+    this.#followed.set(application, channels);
+    this.#version += 1;
+    return channels.start();
+  }
+
+  /** In words, how a channel of `application` would be made of itself; null: it is not. */
+  loopOf(application: Application, definition: ChannelDefinition): string | null {
+    const start = namedChannel(application, definition);
+    return loopOf(start, (output) => {
+      if (outputsOf(application, definition).some((name) => isOutput(application, name, output))) return start;
+      return this.#producerOf(output);
+    });
+  }
+
+  /** Ends all channels. Idempotent. */
+  async close(): Promise<void> {
+    if (this.#timer !== null) clearInterval(this.#timer);
+    this.#timer = null;
+    const all = [...this.#followed.values()];
+    this.#followed.clear();
+    await Promise.all(all.map((channels) => channels.close({ code: 'shutdown', detail: 'the server stops' })));
+  }
+
+  /** `loopOf` for a channel that asks again and again. */
+  #loopFinder(application: Application, definition: ChannelDefinition): () => string | null {
+    let version = -1;
+    let loop: string | null = null;
+    return () => {
+      if (version !== this.#version) loop = this.loopOf(application, definition);
+      version = this.#version;
+      return loop;
+    };
+  }
+
+  #leave(application: Application, channels: ApplicationChannels): void {
+    this.#followed.delete(application);
+    channels.close({ code: 'deleted', detail: 'the application has ended' }).catch((error: unknown) => {
+      this.#logger.error({ err: error }, 'the channels of an application that ended could not be closed');
+    });
+  }
+
+  #find({ vhost, app, stream }: StreamAddress): OutboundStream | undefined {
+    const outbound = this.#applications.application(vhost, app)?.outbound(stream);
+    return outbound !== undefined && outbound.tracks.length > 0 ? outbound : undefined;
+  }
+
+  #producerOf(output: StreamAddress): NamedChannel | null {
+    const application = this.#applications.application(output.vhost, output.app);
+    const channels = application === undefined ? undefined : this.#followed.get(application);
+    if (application === undefined || channels === undefined) return null;
+    const channel = channels.channels.find(({ definition }) => outputsOf(application, definition).includes(output.stream));
+    return channel === undefined ? null : namedChannel(application, channel.definition);
+  }
+}
+
+function namedChannel({ vhost, name: app }: Application, definition: ChannelDefinition): NamedChannel {
+  return { address: { vhost, app, stream: definition.outputStream.name }, definition };
+}
+
+/** Names of the output streams of a channel. */
+function outputsOf(application: Application, { outputStream: { name, bypassTranscoder } }: ChannelDefinition): string[] {
+  if (bypassTranscoder) return [name];
+  const profiles = application.definition.config.outputProfiles?.outputProfile ?? [];
+  return profiles.map(({ outputStreamName }) => outputStreamName.replaceAll('${OriginStreamName}', name));
+}
+
+function isOutput({ vhost, name }: Application, output: string, address: StreamAddress): boolean {
+  return address.vhost === vhost && address.app === name && address.stream === output;
+}

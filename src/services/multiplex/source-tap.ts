@@ -1,0 +1,162 @@
+/** What a channel takes from one of its sources: the mapped tracks of an output stream, in the time of the channel. */
+import type { CloseReason, SourcePacket, SourceTrack } from '../../core/ingest.ts';
+import type { OutboundStream } from '../../core/outbound-stream.ts';
+import type { PublisherStream } from '../../core/publishing.ts';
+import type { Urgency } from '../../core/urgency.ts';
+import type { Packet } from '../../media/packet.ts';
+import { toMilliseconds } from '../../media/timebase.ts';
+import type { Track } from '../../media/track.ts';
+import type { ChannelSource, MappedTrack } from './channel-definition.ts';
+import type { ChannelTime, SourceTime } from './channel-time.ts';
+import { canBeMapped, sourceTrackOf } from './source-track.ts';
+
+/** Where the channel hears of its source. */
+export interface TapListener {
+  /** How soon the channel needs packets. */
+  readonly urgency: Urgency;
+  /** The mapped tracks, whenever they have changed. */
+  onTracks(tracks: readonly SourceTrack[]): void;
+  onPacket(packet: SourcePacket): void;
+  /** The source has ended; not called after `close` of the tap. */
+  onEnd(reason: CloseReason): void;
+}
+
+/** Numbers for tracks of a channel; the same for the same place, also when its source has been away. */
+export interface TrackNumbers {
+  of(place: string): number;
+}
+
+/** A track of the source in one of its places in the channel. */
+interface Lane {
+  readonly id: number;
+  readonly mapped: MappedTrack;
+  /** The last time handed on, ms: what comes does not go behind it. */
+  lastAt: number;
+  /** Nothing can be shown before the next keyframe. */
+  waits: boolean;
+}
+
+/** Made by the channel, which closes it. */
+export class SourceTap {
+  /** Packets that lay before what the channel had got already, or before the first keyframe. */
+  discarded = 0;
+  readonly stream: OutboundStream;
+  readonly #source: ChannelSource;
+  readonly #listener: TapListener;
+  readonly #numbers: TrackNumbers;
+  readonly #last: Map<number, number>;
+  readonly #time: SourceTime;
+  readonly #channelTime: ChannelTime;
+  /** By outbound track. */
+  readonly #lanes = new Map<number, readonly Lane[]>();
+  #tracks: readonly SourceTrack[] = [];
+  #untap: (() => void) | null = null;
+  #closed = false;
+
+  /** `last`: by id, the last times of the channel's tracks, ms, which outlive the tap. */
+  constructor(options: {
+    readonly stream: OutboundStream;
+    readonly source: ChannelSource;
+    readonly time: ChannelTime;
+    readonly numbers: TrackNumbers;
+    readonly last: Map<number, number>;
+    readonly listener: TapListener;
+  }) {
+    this.stream = options.stream;
+    this.#source = options.source;
+    this.#channelTime = options.time;
+    this.#time = options.time.join(options.stream);
+    this.#numbers = options.numbers;
+    this.#last = options.last;
+    this.#listener = options.listener;
+  }
+
+  /** The mapped tracks of the source as they are now. */
+  get tracks(): readonly SourceTrack[] {
+    return this.#tracks;
+  }
+
+  /** Names of the map that no track of the source has. */
+  get missing(): string[] {
+    return this.#source.trackMap
+      .map(({ sourceTrackName }) => sourceTrackName)
+      .filter((name) => !this.stream.tracks.some((track) => canBeMapped(track) && track.variantName === name));
+  }
+
+  /** Begins to listen; the listener hears of the tracks within the call. `who` is in words, for the log. */
+  open(who: string): void {
+    const listener = this.#listener;
+    const tap: PublisherStream = {
+      get urgency() {
+        return listener.urgency;
+      },
+      onTracks: (tracks) => this.#onTracks(tracks),
+      onPacket: (packet) => this.#onPacket(packet),
+      close: (reason) => this.#onEnd(reason),
+    };
+    this.#untap = this.stream.tap(who, tap);
+  }
+
+  /** Asks for a keyframe of a track of the channel. */
+  requestKeyframe(id: number): void {
+    for (const [trackId, lanes] of this.#lanes) if (lanes.some((lane) => lane.id === id)) this.stream.requestKeyframe(trackId);
+  }
+
+  /** Idempotent. */
+  close(): void {
+    this.#closed = true;
+    this.#channelTime.leave(this.#time);
+    this.#untap?.();
+    this.#untap = null;
+  }
+
+  #onTracks(tracks: readonly Track[]): void {
+    if (this.#closed) return;
+    const mapped: SourceTrack[] = [];
+    for (const track of tracks) {
+      if (!canBeMapped(track)) continue;
+      const lanes = this.#lanes.get(track.id) ?? this.#lanesOf(track, tracks);
+      this.#lanes.set(track.id, lanes);
+      for (const lane of lanes) mapped.push(sourceTrackOf(track, lane.id, lane.mapped));
+    }
+    this.#tracks = mapped;
+    this.#listener.onTracks(mapped);
+  }
+
+  #lanesOf(track: Track, tracks: readonly Track[]): Lane[] {
+    const alike = tracks.filter((other) => other.type === track.type && other.variantName === track.variantName);
+    return this.#source.trackMap.flatMap((mapped, index) => {
+      if (mapped.sourceTrackName !== track.variantName) return [];
+      const id = this.#numbers.of(`${index} ${track.type} ${alike.indexOf(track)}`);
+      return [{ id, mapped, lastAt: this.#last.get(id) ?? Number.NEGATIVE_INFINITY, waits: true }];
+    });
+  }
+
+  #onPacket(packet: Packet): void {
+    if (this.#closed) return;
+    const lanes = this.#lanes.get(packet.track.id);
+    if (lanes === undefined) return;
+    const offset = this.#time.offset(packet.track.timebase);
+    const dts = packet.dts + offset;
+    const at = toMilliseconds(dts, packet.track.timebase);
+    for (const lane of lanes) {
+      if (at <= lane.lastAt || (lane.waits && !packet.keyframe)) {
+        // The clock of the source went back: what is left out is needed by the frames behind it.
+        lane.waits = true;
+        this.discarded += 1;
+        continue;
+      }
+      lane.waits = false;
+      lane.lastAt = at;
+      this.#last.set(lane.id, at);
+      this.#listener.onPacket({ trackId: lane.id, pts: packet.pts + offset, dts, keyframe: packet.keyframe, data: packet.data });
+      if (this.#closed) return;
+    }
+  }
+
+  #onEnd(reason: CloseReason): void {
+    if (this.#closed) return;
+    this.close();
+    this.#listener.onEnd(reason);
+  }
+}
