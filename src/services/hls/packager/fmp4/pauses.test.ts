@@ -99,6 +99,16 @@ describe('a pause', () => {
     expect(waiting?.response?.status).toBe(200);
   });
 
+  it.each([15, 15.3, 15.96])('that does not end is listed to its end where segments last a second, from %d s on', (from) => {
+    const frames = videoPackets(video, constantFrames({ rate: 25, gop: 25, seconds: 40 }));
+    const simulation = new LlhlsSimulation([video, audio], { segmentDuration: 1 });
+    simulation.run(interleave(frames, without(sound, from, 40)));
+    expect(problems(simulation)).toEqual([]);
+    const [listed, other] = [segments(simulation, audio.id), segments(simulation, video.id)];
+    expect(listed.filter(({ gap }) => gap).length).toBeGreaterThanOrEqual(4);
+    expect(listed.at(-1)?.msn).toBeGreaterThanOrEqual((other.at(-1)?.msn ?? 0) - 2);
+  });
+
   it('that was listed as gaps already keeps out what comes late, up to a keyframe behind them', () => {
     const late = without(pictures, 15.3, 40).concat(pictures.filter(({ dts }) => dts >= 30 * 90_000));
     const before = interleave(without(pictures, 15.3, 40), without(sound, 38, 40));

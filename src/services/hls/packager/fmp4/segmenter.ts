@@ -221,7 +221,9 @@ export class Segmenter {
     const from = this.#pauseStart;
     if (this.#awayUntil === null && last.time - from < AWAY * 1000) return null;
     const cut = this.#schedule.cut(this.#msn + 2);
-    return cut !== null && cut.time - from > MIN_GAP * 1000 ? cut : null;
+    // Segments may be shorter than what is a gap among frames.
+    const least = Math.min(MIN_GAP, this.#limits.segmentDuration / 2);
+    return cut !== null && cut.time - from > least * 1000 ? cut : null;
   }
 
   /** Where the media of this track ends, ms of presentation. */
