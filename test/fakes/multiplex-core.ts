@@ -136,7 +136,10 @@ export async function setUp(options: { readonly providers?: object; readonly mor
 
 /** Publishes a stream of 10 frames a second, each a keyframe when told so. */
 export class Encoder {
+  /** Tracks of which a keyframe was asked for. */
   readonly wanted: number[] = [];
+  /** How often somebody came who needs packets. */
+  attended = 0;
   readonly ingest: IngestStream;
   readonly #clock: ManualClock;
   #frames = 0;
@@ -147,6 +150,9 @@ export class Encoder {
       ...{ streamName: name, provider: ProviderKind.RTMP, sourceType: SourceType.RTMP, sourceUrl: 'TCP://encoder' },
       onClose: () => undefined,
       onKeyframeWanted: (id) => this.wanted.push(id),
+      onAttended: () => {
+        this.attended += 1;
+      },
     });
     this.ingest.setTracks(tracks);
   }

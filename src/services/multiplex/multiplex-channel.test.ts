@@ -104,7 +104,7 @@ describe('multiplex channels', () => {
     await of(app).save(ladder('ch', 'one', 'two'));
     await one.frame({ keyframe: false });
     await one.frame();
-    await two.frame({ keyframe: false });
+    for (let frame = 0; frame < 3; frame += 1) await two.frame({ keyframe: false });
     await one.frame({ keyframe: false });
     await two.frame();
     const { packets } = stream('app/ch');
@@ -179,6 +179,25 @@ describe('multiplex channels', () => {
     await again.frame();
     expect(stream('app/ch')).not.toBe(before);
     expect(named(stream('app/ch'))).toEqual(['0 one_video']);
+  });
+
+  it('keep their viewers without any source where the application outlives them', async () => {
+    const { app, of, channel, encoder, stream } = await setUp({ more: { sourceLoss: { keepStreamMs: 60_000 } } });
+    const one = encoder('one');
+    await one.run(1);
+    await of(app).save(ladder('ch', 'one'));
+    await one.run(5);
+    const served = stream('app/ch');
+    app.stream('one')?.terminate({ code: 'deleted', detail: 'deleted through the API' });
+    expect([channel('ch').state, channel('ch').onAir, served.closed]).toEqual(['Pulling', false, false]);
+    const again = encoder('one');
+    await again.run(1);
+    of(app).look();
+    await again.run(5);
+    expect([channel('ch').state, stream('app/ch') === served, served.closed]).toEqual(['Playing', true, false]);
+    const times = served.packets.map(seconds);
+    expect(times).toHaveLength(10);
+    expect(times.every((time, index) => index === 0 || time > (times[index - 1] ?? time))).toBe(true);
   });
 
   it('let nothing go back in time when the clock of a source does', async () => {
@@ -265,6 +284,9 @@ describe('multiplex channels', () => {
     expect(app.meter.ingests.multiplex).toBe(1);
     app.outbound('ch')?.requestKeyframe(0);
     expect(one.wanted).toEqual([0]);
+    const before = one.attended;
+    app.outbound('ch')?.attend();
+    expect(one.attended).toBe(before + 1);
   });
 
   it('end when nothing comes for PacketSilenceTimeoutMs, and begin again with the next packet', async () => {

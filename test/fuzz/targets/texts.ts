@@ -21,6 +21,8 @@ import { RequestReader } from '../../../src/delivery/http/request-reader.ts';
 import { decodePath, hostName, queryValue, splitTarget } from '../../../src/delivery/http/request-target.ts';
 import { parseDirectives } from '../../../src/services/hls/view/fmp4/delivery-directives.ts';
 import { parseResourceName } from '../../../src/services/hls/wire/fmp4/resource-name.ts';
+import { DefinitionFault, readDefinition } from '../../../src/services/multiplex/channel-definition.ts';
+import { formatMuxFile, parseMuxFile } from '../../../src/services/multiplex/mux-file.ts';
 import { placeOf } from '../../../src/services/webrtc/signalling/request-place.ts';
 import { TrustedProxies } from '../../../src/util/trusted-proxies.ts';
 import { readProxyHeader } from '../../../src/wire/proxy/proxy-header.ts';
@@ -47,6 +49,25 @@ const TARGETS = [
   '*',
   '/app/part_2_3_video_k_llhls.m4s',
 ];
+
+const CHANNEL = {
+  outputStream: { name: 'tv', bypassTranscoder: false },
+  sourceStreams: [
+    {
+      name: 'a & b',
+      url: 'stream://default/app/hd',
+      trackMap: [{ sourceTrackName: 'bypass_video', newTrackName: 'v', bitrateConf: 4_000_000, framerateConf: 29.97 }],
+    },
+  ],
+  playlists: [
+    {
+      name: '<ABR>',
+      fileName: 'abr',
+      options: { webrtcAutoAbr: true, hlsChunklistPathDepth: 0 },
+      renditions: [{ name: 'hd', video: 'v', videoIndexHint: 1 }],
+    },
+  ],
+};
 
 const APPLICATION = {
   name: 'app',
@@ -206,5 +227,18 @@ export const TEXT_TARGETS: readonly FuzzTarget[] = [
     },
     expects: isConfigError,
     cost: 15,
+  },
+  {
+    name: 'mux-file',
+    form: 'text',
+    seeds: () => [text(formatMuxFile(readDefinition(CHANNEL)))],
+    run: (input) => {
+      const written = formatMuxFile(parseMuxFile(input.toString('utf8'), 'ch.mux'));
+      // What the server writes it must be able to read, and mean the same by it.
+      if (formatMuxFile(parseMuxFile(written, 'ch.mux')) !== written) throw new Error('the file changes when it is written again');
+      return written.length;
+    },
+    expects: (error) => error instanceof DefinitionFault || isConfigError(error),
+    cost: 4,
   },
 ];
