@@ -36,6 +36,8 @@ export class OutboundStream implements PublishableStream {
   tracks: readonly Track[] = [];
   playlists: readonly Playlist[] = [];
   startedAt = 0;
+  /** `startedAt` as well as it is known now, for whoever brings several streams together. */
+  estimatedStart: () => number = () => this.startedAt;
   /** Why tracks are left out that viewers should have, as sentences. */
   failures: readonly string[] = [];
   readonly requestKeyframe: (trackId: number) => void;

@@ -47,4 +47,18 @@ describe('StreamEpoch', () => {
     expect(feed(epoch, 20_000, 32_000, -5000)).toBe(true);
     expect(epoch.value).toBe(START - 5000);
   });
+
+  it('knows better than it says after some seconds, in both directions', () => {
+    for (const late of [-300, 400]) {
+      const epoch = playing();
+      expect(epoch.estimate).toBe(START);
+      feed(epoch, 20_000, 32_000, late);
+      expect([epoch.value, epoch.estimate]).toEqual([START, START + late]);
+    }
+    const young = new StreamEpoch();
+    young.observe(0, START);
+    young.settle();
+    young.observe(40, START + 10);
+    expect(young.estimate).toBe(START - 30);
+  });
 });

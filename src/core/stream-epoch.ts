@@ -12,6 +12,14 @@ export class StreamEpoch {
   #settled = false;
   #best = Number.POSITIVE_INFINITY;
   #windowEnd = Number.NEGATIVE_INFINITY;
+  /** Of the window before; infinite until there was one. */
+  #bestBefore = Number.POSITIVE_INFINITY;
+
+  /** What the packets of the last seconds tell, ms: closer than `value`, which does not follow small differences. */
+  get estimate(): number {
+    const told = Number.isFinite(this.#bestBefore) ? this.#bestBefore : this.#value;
+    return Math.min(told, this.#best);
+  }
 
   /** ms since the epoch of Unix; infinite before the first packet. */
   get value(): number {
@@ -37,6 +45,7 @@ export class StreamEpoch {
     }
     this.#windowEnd = now + WINDOW_MS;
     this.#best = epoch;
+    this.#bestBefore = best;
     if (!Number.isFinite(best) || Math.abs(best - this.#value) <= TOLERANCE_MS) return false;
     this.#value = best;
     return true;

@@ -302,6 +302,7 @@ export class StreamOutputs {
     const stream = createOutput(name, (trackId) => this.#requestKeyframe(profile, trackId));
     if (stream === null) return null;
     if (this.#playing) stream.startedAt = this.#epoch.value;
+    stream.estimatedStart = () => this.#epoch.estimate;
     const announce = (tracks: readonly Track[]): void => stream.setTracks(tracks, playlists(stream, profile, tracks));
     return new OutboundMap({ profile, stream, logger: this.#options.logger, announce });
   }

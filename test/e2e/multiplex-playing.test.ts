@@ -34,6 +34,8 @@ beforeAll(async () => {
     await encoder.sent(GOP * 1.5);
   }
   browser = await openBrowser();
+  // Some seconds tell better than the first packet when media was sent.
+  await encoders[1]?.sent(8 * 30, 30_000);
 });
 
 afterAll(async () => {

@@ -8,7 +8,10 @@ const SECOND = MPEG_90K.den;
 
 function setUp(...starts: readonly number[]) {
   const time = new ChannelTime();
-  const streams = starts.map((startedAt) => ({ startedAt }));
+  const streams = starts.map((startedAt) => {
+    const stream = { startedAt, estimatedStart: () => stream.startedAt };
+    return stream;
+  });
   const sources = streams.map((stream) => time.join(stream));
   return { time, streams, sources, offsets: () => sources.map((source) => source.offset(MPEG_90K)) };
 }
@@ -18,6 +21,16 @@ describe('the time of a channel', () => {
     const { sources, offsets } = setUp(1_000_000, 1_000_400, 998_500);
     expect(offsets()).toEqual([0, 0.4 * SECOND, -1.5 * SECOND]);
     expect(sources[1]?.offset(AUDIO)).toBe(0.4 * 44_100);
+  });
+
+  it('begins with what is known best of a clock, and goes on with what it says when it moves', () => {
+    const { streams, offsets } = setUp(1000, 1000);
+    Object.assign(streams[1] ?? {}, { estimatedStart: () => 400 });
+    expect(offsets()).toEqual([0, -0.6 * SECOND]);
+    Object.assign(streams[1] ?? {}, { estimatedStart: () => 300 });
+    expect(offsets()).toEqual([0, -0.6 * SECOND]);
+    Object.assign(streams[1] ?? {}, { startedAt: 2500 });
+    expect(offsets()).toEqual([0, 1.5 * SECOND]);
   });
 
   it('moves a source whose clock moves, and nobody else', () => {
@@ -44,7 +57,7 @@ describe('the time of a channel', () => {
     offsets();
     Object.assign(streams[0] ?? {}, { startedAt: 6000 });
     expect(offsets()).toEqual([0]);
-    expect(time.join({ startedAt: 7000 }).offset(MPEG_90K)).toBe(SECOND);
+    expect(time.join({ startedAt: 7000, estimatedStart: () => 7000 }).offset(MPEG_90K)).toBe(SECOND);
     time.leave(sources[0] as never);
   });
 

@@ -6,8 +6,10 @@ import type { Timebase } from '../../media/timebase.ts';
 
 /** Of how a stream says when its media time 0 was, which moves. */
 interface Clocked {
-  /** Wall clock, ms. */
+  /** Wall clock, ms. Moves when it is off by more than a second. */
   readonly startedAt: number;
+  /** The same as well as it is known now. */
+  readonly estimatedStart: () => number;
 }
 
 /** The time of one channel while it plays. Sources `join` it and `leave` it. */
@@ -46,8 +48,10 @@ export class ChannelTime {
 export class SourceTime {
   readonly #stream: Clocked;
   readonly #time: ChannelTime;
-  /** The clock that `#offset` was made of; null before the first packet. */
-  #startedAt: number | null = null;
+  /** What the stream said last of its start; null before the first packet. */
+  #told: number | null = null;
+  /** Its start as the channel takes it, ms. */
+  #startedAt = 0;
   /** Of the source's media time to that of the channel, ms. */
   #offset = 0;
 
@@ -58,19 +62,23 @@ export class SourceTime {
 
   /** By how much the clock of the source has moved unheeded, ms; infinite before its first packet. */
   get move(): number {
-    return this.#startedAt === null ? Number.POSITIVE_INFINITY : this.#stream.startedAt - this.#startedAt;
+    if (this.#told === null) return Number.POSITIVE_INFINITY;
+    return this.#stream.startedAt === this.#told ? 0 : this.#stream.startedAt - this.#startedAt;
   }
 
   /** Ticks to add to times of `timebase`, for a packet that comes now. */
   offset({ num, den }: Timebase): number {
-    const { startedAt } = this.#stream;
-    if (startedAt !== this.#startedAt) this.#follow(startedAt);
+    if (this.#stream.startedAt !== this.#told) this.#follow();
     return Math.round((this.#offset * den) / (1000 * num));
   }
 
-  #follow(startedAt: number): void {
-    const base = this.#time.baseFor(startedAt);
-    this.#startedAt = startedAt;
-    this.#offset = startedAt - base;
+  #follow(): void {
+    const { startedAt } = this.#stream;
+    // What has moved has just been told; before, some seconds of packets know better than the first one did.
+    const clock = this.#told === null ? this.#stream.estimatedStart() : startedAt;
+    const base = this.#time.baseFor(clock);
+    this.#told = startedAt;
+    this.#startedAt = clock;
+    this.#offset = clock - base;
   }
 }
