@@ -3,6 +3,7 @@ import type { Logger } from '../util/logger.ts';
 import { FileSource } from './file-source.ts';
 import type { ItemOpening, ItemSource, ItemSources } from './item-source.ts';
 import type { LiveStreams } from './live-source.ts';
+import type { ForeignFiles } from './media-file.ts';
 import type { MediaRoot } from './media-root.ts';
 
 /** What the items of a channel are opened with. */
@@ -11,6 +12,8 @@ export interface ChannelSourcesOptions {
   readonly channel: StreamAddress;
   /** Where files lie; null: it plays none. */
   readonly root: MediaRoot | null;
+  /** Reads files that are neither MP4 nor MPEG-TS; null: such items fail. */
+  readonly foreign: ForeignFiles | null;
   /** Of the whole server. */
   readonly live: LiveStreams;
   readonly logger: Logger;
@@ -24,11 +27,11 @@ export class ChannelSources implements ItemSources {
     this.#options = options;
   }
 
-  async open(url: string, { position, signal }: ItemOpening): Promise<ItemSource> {
-    const { root, live, channel, logger } = this.#options;
+  async open(url: string, opening: ItemOpening): Promise<ItemSource> {
+    const { root, foreign, live, channel, logger } = this.#options;
     if (url.startsWith('stream://')) return live.open(url, channel);
     if (!url.startsWith('file://')) throw new Error(`${JSON.stringify(url)} is neither file:// nor stream://`);
     if (root === null) throw new Error('there is no folder for files (MediaRootDir)');
-    return await FileSource.open(url, { root, position, signal, logger });
+    return await FileSource.open(url, { root, foreign, logger, ...opening });
   }
 }

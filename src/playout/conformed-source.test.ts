@@ -61,7 +61,8 @@ function conformed(
 async function open(position = 0): Promise<FileSource> {
   const root = new MediaRoot(folder, new AllowedFolders(null, ''));
   const { signal } = new AbortController();
-  return await FileSource.open('file://film.mp4', { root, position, signal, logger: new RecordingLogger() });
+  const opening = { position, signal, onSlow: () => undefined };
+  return await FileSource.open('file://film.mp4', { root, foreign: null, logger: new RecordingLogger(), ...opening });
 }
 
 async function readAll(source: ItemSource) {

@@ -1,10 +1,18 @@
 /** Items that are files. */
 import type { Logger } from '../util/logger.ts';
 import { OpenFile } from './file-bytes.ts';
-import type { ItemSource } from './item-source.ts';
-import { type FileEvent, type MediaFile, openMediaFile } from './media-file.ts';
+import type { ItemOpening, ItemSource } from './item-source.ts';
+import { type FileEvent, type ForeignFiles, type MediaFile, openMediaFile } from './media-file.ts';
 import type { MediaRoot } from './media-root.ts';
 import { WindowBytes } from './window-bytes.ts';
+
+/** How files are found and read. */
+export interface FileSourceOptions extends ItemOpening {
+  readonly root: MediaRoot;
+  /** Reads what is neither MP4 nor MPEG-TS; null: nobody does. */
+  readonly foreign: ForeignFiles | null;
+  readonly logger: Logger;
+}
 
 /** A file below the media root, from a position on. */
 export class FileSource implements ItemSource {
@@ -19,17 +27,15 @@ export class FileSource implements ItemSource {
     this.#close = close;
   }
 
-  /** Rejects when the file lies elsewhere, cannot be opened or is none that can be played. `position`: ms. */
-  static async open(
-    url: string,
-    { root, position, signal, logger }: { root: MediaRoot; position: number; signal: AbortSignal; logger: Logger },
-  ): Promise<FileSource> {
+  /** Rejects when the file lies elsewhere, cannot be opened or is none that can be played. */
+  static async open(url: string, { root, foreign, position, signal, onSlow, logger }: FileSourceOptions): Promise<FileSource> {
     const bytes = await root.open(url);
     const close = (): void => void bytes.close();
     try {
       // A disk that hung may answer when nobody waits any more.
       signal.throwIfAborted();
-      const file = await openMediaFile(new WindowBytes(bytes), logger);
+      const file = await openAnyFile(bytes, { foreign, logger, onSlow });
+      signal.throwIfAborted();
       const start = await file.start();
       if (position > 0) await file.seek(position / 1000);
       else file.rewind();
@@ -51,19 +57,30 @@ export class FileSource implements ItemSource {
 }
 
 /** Milliseconds of what the file at `path` shows. Rejects when it cannot be read, or does not tell. */
-export async function lengthOf(path: string, logger: Logger): Promise<number> {
+export async function lengthOf(path: string, logger: Logger, foreign: ForeignFiles | null = null): Promise<number> {
   const bytes = await OpenFile.open(path);
   try {
-    return await lengthOfBytes(bytes, logger);
+    return await lengthOfBytes(bytes, logger, foreign);
   } finally {
     await bytes.close();
   }
 }
 
 /** The same for an open file, which stays the caller's. */
-export async function lengthOfBytes(bytes: OpenFile, logger: Logger): Promise<number> {
-  const file = await openMediaFile(new WindowBytes(bytes), logger);
+export async function lengthOfBytes(bytes: OpenFile, logger: Logger, foreign: ForeignFiles | null = null): Promise<number> {
+  const file = await openAnyFile(bytes, { foreign, logger, onSlow: () => undefined });
   const seconds = await file.length();
   if (seconds === null) throw new Error('the file does not tell how long it is');
   return seconds * 1000;
+}
+
+async function openAnyFile(
+  bytes: OpenFile,
+  { foreign, logger, onSlow }: Pick<FileSourceOptions, 'foreign' | 'logger' | 'onSlow'>,
+): Promise<MediaFile> {
+  if (foreign === null) return await openMediaFile(new WindowBytes(bytes), logger);
+  return await openMediaFile(new WindowBytes(bytes), logger, async () => {
+    onSlow();
+    return await foreign.openFile(bytes, logger);
+  });
 }

@@ -25,8 +25,10 @@ export class FakeChannel implements PlayoutListener {
   readonly playout: ChannelPlayout;
   readonly startedAt = this.clock.now();
   readonly told: Told[] = [];
-  /** Where each packet went out, ms since the start. */
+  /** When each packet went out, ms since the start. */
   readonly sentAt: number[] = [];
+  /** How many packets had gone out before each set of tracks. */
+  readonly tracksBefore: number[] = [];
   onEndingHook: (item: CuedItem, endsAt: number) => void = () => undefined;
   onEndedHook: (item: CuedItem) => void = () => undefined;
   onFailedHook: (item: CuedItem) => void = () => undefined;
@@ -37,6 +39,11 @@ export class FakeChannel implements PlayoutListener {
     this.stream.push = (packet) => {
       this.sentAt.push(this.now);
       push(packet);
+    };
+    const setTracks = this.stream.setTracks.bind(this.stream);
+    this.stream.setTracks = (tracks) => {
+      setTracks(tracks);
+      this.tracksBefore.push(this.stream.packets.length);
     };
     this.playout = new ChannelPlayout({
       stream: this.stream,

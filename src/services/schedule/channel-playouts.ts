@@ -7,6 +7,7 @@ import { ChannelPlayout } from '../../playout/channel-playout.ts';
 import type { AudioLabel } from '../../playout/channel-slots.ts';
 import { ChannelSources } from '../../playout/channel-sources.ts';
 import type { LiveStreams } from '../../playout/live-source.ts';
+import type { ForeignFiles } from '../../playout/media-file.ts';
 import type { MediaRoot } from '../../playout/media-root.ts';
 import type { CuedItem, Playout } from '../../playout/playout.ts';
 import type { Clock } from '../../util/clock.ts';
@@ -19,6 +20,8 @@ import type { OpenPlayout } from './scheduled-channel.ts';
 export interface ChannelPlayoutsOptions {
   readonly application: Application;
   readonly root: MediaRoot;
+  /** Reads files that are neither MP4 nor MPEG-TS. */
+  readonly foreign: ForeignFiles;
   readonly live: LiveStreams;
   /** Converts items of other codecs than the channel has. */
   readonly transcoder: Transcoder;
@@ -27,7 +30,8 @@ export interface ChannelPlayoutsOptions {
 }
 
 /** What opens a playout throws `IngestRefused` where the name of the channel is not free. Its close ends the stream. */
-export function channelPlayouts({ application, root, live, transcoder, clock, logger: parent }: ChannelPlayoutsOptions): OpenPlayout {
+export function channelPlayouts(options: ChannelPlayoutsOptions): OpenPlayout {
+  const { application, root, foreign, live, transcoder, clock, logger: parent } = options;
   return (settings, listener, onLost) => {
     const { name, bypassTranscoder, videoTrack, errorToleranceDurationMs } = settings;
     const stream = application.openPulled({
@@ -43,7 +47,7 @@ export function channelPlayouts({ application, root, live, transcoder, clock, lo
     const channel = addressOf({ vhost: application.vhost, app: application.name, name });
     const playout = new ChannelPlayout({
       ...{ stream, listener, clock, logger, video: videoTrack, audio: audioOf(settings) },
-      ...{ sources: new ChannelSources({ channel, root, live, logger }), errorToleranceMs: errorToleranceDurationMs },
+      ...{ sources: new ChannelSources({ channel, root, foreign, live, logger }), errorToleranceMs: errorToleranceDurationMs },
       ...{ transcoder: bypassTranscoder ? null : transcoder, address: channel },
     });
     return new StreamPlayout(playout, () => stream.close({ code: 'deleted', detail: 'the scheduled channel ended' }));

@@ -15,6 +15,7 @@ import { startSchedules } from './schedule-service.ts';
 
 const logger = new RecordingLogger();
 const transcoder = new FakeTranscoder();
+const foreignFiles = { openFile: () => Promise.reject(new Error('it is no film')) };
 const anywhere = new AllowedFolders(null, 'nothing');
 const STOPPED = { code: 'shutdown', detail: 'the test is over' } as const;
 
@@ -29,7 +30,7 @@ beforeEach(() => {
     store: { save: async () => undefined, remove: async () => undefined },
     onApplication: (application) => service.applicationStarted?.(application),
   });
-  service = startSchedules({ orchestrator, transcoder, clock, logger, definitions: anywhere, reading: anywhere });
+  service = startSchedules({ orchestrator, foreignFiles, transcoder, clock, logger, definitions: anywhere, reading: anywhere });
 });
 afterEach(async () => {
   await service.close?.();

@@ -23,7 +23,10 @@ import { streamOf } from './schedule-definition.ts';
 import { Schedules } from './schedules.ts';
 
 /** What of the server it needs. */
-export type ScheduleContext = Pick<ServiceContext, 'orchestrator' | 'definitions' | 'reading' | 'transcoder' | 'clock' | 'logger'>;
+export type ScheduleContext = Pick<
+  ServiceContext,
+  'orchestrator' | 'definitions' | 'reading' | 'foreignFiles' | 'transcoder' | 'clock' | 'logger'
+>;
 
 /** Has no port; `schedules` is what the API asks. */
 export function startSchedules(context: ScheduleContext): Service & { readonly schedules: Schedules } {
@@ -45,7 +48,7 @@ export function startSchedules(context: ScheduleContext): Service & { readonly s
 /** Null where the provider is off, and in applications that viewers make by asking: nobody has scheduled anything there. */
 function openSchedules(
   application: Application,
-  { orchestrator, definitions, reading, transcoder, clock }: ScheduleContext,
+  { orchestrator, definitions, reading, foreignFiles: foreign, transcoder, clock }: ScheduleContext,
   live: LiveStreams,
   parent: Logger,
 ): ApplicationSchedules | null {
@@ -59,7 +62,7 @@ function openSchedules(
     lengthOf: async (url) => {
       const bytes = await root.open(url);
       try {
-        return await lengthOfBytes(bytes, logger);
+        return await lengthOfBytes(bytes, logger, foreign);
       } finally {
         await bytes.close();
       }
@@ -67,7 +70,7 @@ function openSchedules(
   });
   return new ApplicationSchedules({
     ...{ application, scheduleFilesDir: schedule.scheduleFilesDir, allowed: definitions, lengths, clock, logger },
-    open: channelPlayouts({ application, root, live, transcoder, clock, logger }),
+    open: channelPlayouts({ application, root, foreign, live, transcoder, clock, logger }),
     isRunning: (url) => {
       const address = streamOf(url);
       return address !== null && startedStream(orchestrator, address.vhost, address.app, address.stream) !== undefined;
