@@ -99,6 +99,16 @@ describe('an item', () => {
     expect(channel.playout.position).toBeCloseTo(8500, 0);
   });
 
+  it('that is joined shows no frame that needs what was before', async () => {
+    const channel = new FakeChannel({ open: { seconds: 20, gop: 51, bframes: 2, openGop: true } });
+    channel.playout.cue(channel.item('open', { from: 5000 }));
+    await channel.timers.pass(2000);
+    const numbers = channel.track(0).map(({ number }) => number);
+    expect(numbers[0]).toBe(102);
+    expect(Math.min(...numbers)).toBe(102);
+    expect(numbers).toContain(103);
+  });
+
   it('is cut where it has to end, with the frames that others refer to, and its sound with it', async () => {
     for (const until of [3000, 3040, 3080, 3113]) {
       const channel = new FakeChannel(films);
@@ -114,6 +124,8 @@ describe('an item', () => {
       // Those behind the cut are there for a moment only.
       const behind = video.slice(0, second).filter(({ number }) => number * 40 >= until);
       for (const { pts } of behind) expect(pts).toBeGreaterThan(until - 3);
+      // 75 and 76 refer to 77.
+      expect(behind.map(({ number }) => number)).toEqual(until === 3040 || until === 3080 ? [77] : []);
       expect(Math.max(...video.slice(0, second).map(({ pts }) => pts))).toBeLessThan(until);
       expect(isMonotonic(video.map(({ dts }) => dts))).toBe(true);
       expect(video.every(({ pts, dts }) => pts >= dts)).toBe(true);

@@ -14,6 +14,8 @@ export interface FilmOptions {
   readonly gop?: number;
   /** B-frames between two others. */
   readonly bframes?: number;
+  /** Keyframes are decoded before the B-frames that are shown before them; `gop` is a multiple of `bframes` + 1. */
+  readonly openGop?: boolean;
   /** Hz; 0 for a film without sound. */
   readonly sampleRate?: number;
   readonly audioTracks?: number;
@@ -80,7 +82,7 @@ export class Film {
     const frames = silentFilm ? 0 : Math.round(seconds * fps);
     const first = Math.floor((position * fps + 0.001) / gop) * gop;
     const from = silentFilm ? position : first / fps;
-    const video = inDecodingOrder(first, frames, gop, bframes);
+    const video = this.options.openGop === true ? inOpenOrder(first, frames, bframes) : inDecodingOrder(first, frames, gop, bframes);
     const sounds = this.tracks.filter(({ type }) => type === 'audio').map(({ id }) => id);
     const samples = sounds.length === 0 ? 0 : Math.floor((seconds * sampleRate) / FRAME_SAMPLES);
     let sample = Math.floor((from * sampleRate) / FRAME_SAMPLES) || 0;
@@ -94,7 +96,7 @@ export class Film {
         const packet = {
           trackId: VIDEO_ID,
           pts: ticks(frame),
-          dts: ticks(first + index - (bframes === 0 ? 0 : 1)),
+          dts: ticks(first + index - (bframes === 0 ? 0 : 1) - (this.options.openGop === true ? bframes : 0)),
           keyframe: frame % gop === 0,
           data: stamped(frame, frame % gop === 0),
         };
@@ -181,6 +183,16 @@ function inDecodingOrder(first: number, frames: number, gop: number, bframes: nu
       order.push(reference);
       for (let between = at; between < reference; between += 1) order.push(between);
     }
+  }
+  return order;
+}
+
+/** The same, with each reference before the B-frames that are shown before it. */
+function inOpenOrder(first: number, frames: number, bframes: number): number[] {
+  const order: number[] = [];
+  for (let reference = first; reference < frames; reference += bframes + 1) {
+    order.push(reference);
+    for (let between = Math.max(0, reference - bframes); between < reference; between += 1) order.push(between);
   }
   return order;
 }
