@@ -5,6 +5,7 @@ import { COMPILED } from './test/harness/compiled-code.ts';
 /** Tests in which a player must keep up with a live stream, or a receiver throws away what comes late. */
 const PLAYING = [
   'test/e2e/llhls-hlsjs.test.ts',
+  'test/e2e/channel-playing.test.ts',
   'test/e2e/ladder-playing.test.ts',
   'test/e2e/multiplex-playing.test.ts',
   'test/e2e/webrtc-loss.test.ts',
