@@ -280,6 +280,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
     // What is there already was announced to the threads before they hear this.
     find: async (wanted) => (await finder.find(wanted)) ?? true,
     judge: (vhost, request) => webhooks.judge(vhost, request),
+    adopt: (record) => webhooks.adopt(record),
     onAttended: () => restingSources.rouse(),
     onKeyUses: (grants) => access.keys.noteUses(grants),
     onRefusals: (counts) => access.refusals.add(counts),
@@ -368,7 +369,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
     codecModules: () => transcoder.codecModules(),
     keyUsedAt: (grant) => access.keys.usedAt(grant),
     srtLinks: services.flatMap(({ srtLinks = [] }) => srtLinks),
-    controlServers: () => webhooks.figures,
+    controlServers: () => [...webhooks.figures, ...delivery.controlServers],
     refusals: access.refusals,
   });
   if (api !== null) running.push({ keeps: true, stop: () => api.close() });

@@ -24,11 +24,11 @@ afterEach(async () => {
   for (const close of closings.splice(0).reverse()) await close();
 });
 
-async function start({ timeout = LONG_MS, more = {} }: { timeout?: number; more?: object } = {}) {
+async function start({ timeout = LONG_MS, threads = 1, more = {} }: { timeout?: number; threads?: number; more?: object } = {}) {
   const control = await ControlServer.start();
   closings.push(() => control.close());
   const logger = new RecordingLogger();
-  const webhooks = new AdmissionWebhooks({ clock: systemClock, logger });
+  const webhooks = new AdmissionWebhooks({ clock: systemClock, logger, threads });
   closings.push(() => webhooks.stop());
   const settings = accessSettingsOf(
     readVirtualHost({
@@ -43,6 +43,10 @@ async function start({ timeout = LONG_MS, more = {} }: { timeout?: number; more?
   const ask = (changes: Partial<AccessRequest> = {}) => check.judge({ ...REQUEST, ...changes }) as Promise<Passed | Denied>;
   return { control, logger, webhooks, settings, check, ask };
 }
+
+const fail = (): never => {
+  throw new Error('there are no settings');
+};
 
 const close = (said: Passed | Denied): void => {
   if (said.admitted) said.closed?.();
@@ -149,6 +153,35 @@ test('64 questions are asked at once, 2048 may be open, and who comes then is re
   expect(control.maxOpen).toBe(64);
 });
 
+test('where several threads ask each has its part of the limits', async () => {
+  const { control, ask, webhooks } = await start({ threads: 4 });
+  const { promise: go, resolve } = Promise.withResolvers<void>();
+  control.answer = async () => {
+    await go;
+    return { allowed: true };
+  };
+  const all = Array.from({ length: 513 }, () => ask());
+  expect(await all[512]).toMatchObject({ admitted: false, code: 'webhook-busy' });
+  await until('the questions', () => control.open === 16, { deadlineMs: 5000 });
+  expect(webhooks.figures).toMatchObject([{ requests: 513, failed: 1, inFlight: 512 }]);
+  resolve();
+  const said = await Promise.all(all);
+  for (const one of said) close(one);
+  await control.told('', 'closing', 512);
+  expect(control.maxOpen).toBe(16);
+});
+
+test('who was let in elsewhere is counted, and its end told, as if it had been let in here', async () => {
+  const { control, webhooks, settings } = await start();
+  const { admissionWebhooks = fail() } = settings;
+  const ends = [undefined, 'http://a/b/c'].map((newUrl) => webhooks.adopt({ settings: admissionWebhooks, request: REQUEST, newUrl }));
+  expect(webhooks.figures).toMatchObject([{ requests: 0, admitted: 2 }]);
+  for (const end of ends) end();
+  const told = await control.told('', 'closing', 2);
+  expect(told.map(({ request }) => request.new_url)).toEqual([REQUEST.url, 'http://a/b/c']);
+  expect(webhooks.figures).toMatchObject([{ admitted: 0 }]);
+});
+
 test('ends are told while the server stops, and those that a dead control server does not take hold it up for a moment only', async () => {
   const { control, ask, webhooks } = await start();
   const said = await Promise.all(Array.from({ length: 200 }, () => ask()));
@@ -194,17 +227,20 @@ test('a control server that nobody names any more is kept until it knows of all 
 
 test('virtual hosts with the same control server share it', async () => {
   const { ask, webhooks, settings } = await start();
+  const other = structuredClone(settings);
   webhooks.follow([
     { name: 'v', access: settings },
-    { name: 'w', access: structuredClone(settings) },
+    { name: 'w', access: other },
   ]);
   await ask();
-  expect(await webhooks.judge('w', REQUEST)).toMatchObject({ admitted: true });
+  expect(await webhooks.check(other.admissionWebhooks ?? fail()).judge(REQUEST)).toMatchObject({ admitted: true });
   expect(webhooks.figures).toMatchObject([{ requests: 2, admitted: 2 }]);
   const text = admissionMetrics(webhooks.figures);
   expect(text).toMatch(/^millrace_admission_sessions\{server="http:\/\/127\.0\.0\.1:\d+\/admission"\} 2$/m);
   expect(text).toMatch(/^# TYPE millrace_admission_failures_total counter$/m);
   expect(admissionMetrics([])).toBe('');
+  expect(await webhooks.judge('w', REQUEST)).toMatchObject({ admitted: true });
+  expect(webhooks.figures).toMatchObject([{ requests: 3, admitted: 3 }]);
 });
 
 test('the signature of the URL is looked at first, and the smaller limit of both counts', async () => {

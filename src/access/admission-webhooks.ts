@@ -1,27 +1,46 @@
-/** Asks control servers whom to let in (`AdmissionWebhooks`), for all virtual hosts. Lives in the main thread. */
+/** Asks control servers whom to let in (`AdmissionWebhooks`), for all virtual hosts. */
 import type { AdmissionWebhooksConfig } from '../config/index.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
 import { type AccessCheck, type AccessRequest, type Denied, isEnabledFor, type Passed } from './access-check.ts';
 import type { AccessSettings } from './access-controls.ts';
-import { ControlServer, type ControlServerFigures } from './control-server.ts';
+import { ControlServer, type ControlServerFigures, type ControlServerSettings } from './control-server.ts';
 
 /** For what is still to be told when the server stops, ms. All of it has to be over within 5 s. */
 const STOP_MS = 1500;
 const GONE: Denied = { admitted: false, code: 'no-virtual-host', reason: 'its virtual host has changed meanwhile' };
 
-/** Control servers by URL and key: virtual hosts that name the same one share its connections and limits. The server calls `stop`. */
+/** Somebody who was let in: plain values, which pass between threads as JSON. */
+export interface AdmissionRecord {
+  /** Whose control server was asked. */
+  readonly vhost: string;
+  readonly settings: ControlServerSettings;
+  readonly request: AccessRequest;
+  /** Where it went instead: complete. */
+  readonly newUrl?: string | undefined;
+}
+
+/** `threads`: how many have one and ask at the same time, each with its part of the limits; 1 unless given. */
+export interface AdmissionWebhooksOptions {
+  readonly clock: Clock;
+  readonly logger: Pick<Logger, 'warn'>;
+  readonly threads?: number;
+}
+
+/**
+ * Control servers by URL and key: virtual hosts that name the same one share its connections and limits. One for the main thread and one
+ * for each delivery thread, which call `stop`.
+ */
 export class AdmissionWebhooks {
-  readonly #clock: Clock;
-  readonly #logger: Logger;
+  readonly #options: AdmissionWebhooksOptions;
   readonly #servers = new Map<string, ControlServer>();
   /** By virtual host. */
   #settings = new Map<string, AdmissionWebhooksConfig>();
   #named = new Set<string>();
+  #stopped: Promise<void> | null = null;
 
-  constructor({ clock, logger }: { readonly clock: Clock; readonly logger: Logger }) {
-    this.#clock = clock;
-    this.#logger = logger;
+  constructor(options: AdmissionWebhooksOptions) {
+    this.#options = options;
   }
 
   /** All virtual hosts as they are now. Servers that none of them names are given up when all whom they let in are gone. */
@@ -41,10 +60,15 @@ export class AdmissionWebhooks {
     };
   }
 
-  /** For delivery threads: what the control server of `vhost` says, by the settings of the moment. */
+  /** What the control server of `vhost` says by the settings of the moment, of somebody whom it has let in before. */
   async judge(vhost: string, request: AccessRequest): Promise<Passed | Denied> {
     const settings = this.#settings.get(vhost);
     return settings === undefined ? GONE : this.#serverOf(settings).judge(request, settings.timeout);
+  }
+
+  /** Takes over from a thread that is gone; what is returned tells the end, and is called once. */
+  adopt({ settings, request, newUrl }: Omit<AdmissionRecord, 'vhost'>): () => void {
+    return this.#serverOf(settings).adopt(request, newUrl);
   }
 
   get figures(): ControlServerFigures[] {
@@ -52,17 +76,22 @@ export class AdmissionWebhooks {
   }
 
   /** Tells what is still to be told, within a second and a half, and closes everything. Idempotent. */
-  async stop(): Promise<void> {
+  stop(): Promise<void> {
+    this.#stopped ??= this.#end();
+    return this.#stopped;
+  }
+
+  async #end(): Promise<void> {
     await Promise.all([...this.#servers.values()].map((server) => server.drained(STOP_MS)));
     for (const server of this.#servers.values()) server.close();
   }
 
-  #serverOf(settings: AdmissionWebhooksConfig): ControlServer {
+  #serverOf(settings: ControlServerSettings): ControlServer {
     const key = keyOf(settings);
     const known = this.#servers.get(key);
     if (known !== undefined) return known;
-    const options = { clock: this.#clock, logger: this.#logger, onIdle: () => this.#giveUp(key, server) };
-    const server = new ControlServer(settings, options);
+    const { clock, logger, threads = 1 } = this.#options;
+    const server = new ControlServer(settings, { clock, logger, threads, onIdle: () => this.#giveUp(key, server) });
     this.#servers.set(key, server);
     return server;
   }
@@ -74,6 +103,6 @@ export class AdmissionWebhooks {
   }
 }
 
-function keyOf({ controlServerUrl, secretKey }: AdmissionWebhooksConfig): string {
+function keyOf({ controlServerUrl, secretKey }: ControlServerSettings): string {
   return JSON.stringify([controlServerUrl, secretKey]);
 }

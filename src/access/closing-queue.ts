@@ -1,8 +1,6 @@
 /** What a control server is still to hear of sessions that are over. Nobody waits for its answers, but a stop does for a moment. */
 import type { ControlServerFault } from '../util/control-server-client.ts';
 
-/** Told at once, at most. */
-const MAX_IN_FLIGHT = 64;
 /** Waiting ones, at most; further ones are dropped and counted. */
 const MAX_WAITING = 10_000;
 
@@ -11,10 +9,12 @@ export interface ClosingQueueOptions {
   readonly send: (message: object) => Promise<unknown>;
   readonly onFault: (fault: ControlServerFault | null) => void;
   readonly onIdle: () => void;
+  /** Told at once, at most. */
+  readonly maxInFlight: number;
   readonly maxWaiting?: number;
 }
 
-/** In order of the ends, at most 64 at once. */
+/** In order of the ends. */
 export class ClosingQueue {
   /** Answered. */
   delivered = 0;
@@ -50,7 +50,7 @@ export class ClosingQueue {
   }
 
   #work(): void {
-    while (this.#inFlight < MAX_IN_FLIGHT) {
+    while (this.#inFlight < this.#options.maxInFlight) {
       const message = this.#waiting.shift();
       if (message === undefined) return;
       this.#inFlight += 1;

@@ -8,7 +8,11 @@ import { closingMessage, openingMessage, readAnswer } from './admission-messages
 import { ClosingQueue } from './closing-queue.ts';
 import { withPortOf } from './new-url.ts';
 
-/** Open questions, at most, those that wait for one of the 64 connections included; who comes then is refused. */
+/** Questions asked at once, and ends told at once. */
+const MAX_CONNECTIONS = 64;
+/** However many share them. */
+const MIN_CONNECTIONS = 8;
+/** Open questions, at most, those that wait for a connection included; who comes then is refused. */
 const MAX_QUESTIONS = 2048;
 /** An answer has four members. */
 const MAX_ANSWER_BYTES = 64 * 1024;
@@ -45,6 +49,15 @@ export interface ControlServerSettings {
   readonly secretKey: string;
 }
 
+/** `onIdle`: there is nobody any more whose end it is to hear of. */
+export interface ControlServerOptions {
+  readonly clock: Clock;
+  readonly logger: Pick<Logger, 'warn'>;
+  readonly onIdle: () => void;
+  /** Threads that ask and tell it at the same time: each has its part of the limits. */
+  readonly threads: number;
+}
+
 /** Whoever made it calls `close`, after `drained` where what it was not told is not to be lost. */
 export class ControlServer {
   /** Without query and credentials. */
@@ -56,6 +69,7 @@ export class ControlServer {
   readonly #closings: ClosingQueue;
   readonly #log: RefusalLog;
   readonly #onIdle: () => void;
+  readonly #maxQuestions: number;
   #requests = 0;
   #allowed = 0;
   #refused = 0;
@@ -63,18 +77,15 @@ export class ControlServer {
   #admitted = 0;
   #wake: (() => void) | null = null;
 
-  /** `onIdle`: there is nobody any more whose end it is to hear of. */
-  constructor(
-    { controlServerUrl: url, secretKey }: ControlServerSettings,
-    { clock, logger, onIdle }: { readonly clock: Clock; readonly logger: Logger; readonly onIdle: () => void },
-  ) {
-    const { origin, pathname } = new URL(url);
-    this.url = `${origin}${pathname}`;
+  constructor({ controlServerUrl: url, secretKey }: ControlServerSettings, { clock, logger, onIdle, threads }: ControlServerOptions) {
+    this.url = controlServerPlace(url);
     this.#clock = clock;
     this.#log = new RefusalLog(logger, clock);
     this.#onIdle = onIdle;
-    const limits = { url, secretKey, maxAnswerBytes: MAX_ANSWER_BYTES };
-    this.#openings = new ControlServerClient({ ...limits, maxPending: MAX_QUESTIONS });
+    this.#maxQuestions = Math.ceil(MAX_QUESTIONS / threads);
+    const maxConnections = Math.max(MIN_CONNECTIONS, Math.ceil(MAX_CONNECTIONS / threads));
+    const limits = { url, secretKey, maxAnswerBytes: MAX_ANSWER_BYTES, maxConnections };
+    this.#openings = new ControlServerClient({ ...limits, maxPending: this.#maxQuestions });
     this.#closingClient = new ControlServerClient(limits);
     this.#closings = new ClosingQueue({
       send: (message) => this.#closingClient.ask(message, { timeoutMs: CLOSING_TIMEOUT_MS }),
@@ -83,6 +94,7 @@ export class ControlServer {
         this.#log.note(CLOSING_FAILS, { server: this.url, detail: fault?.message ?? 'too many wait to be told' });
       },
       onIdle: () => this.#settled(),
+      maxInFlight: maxConnections,
     });
   }
 
@@ -109,8 +121,8 @@ export class ControlServer {
   /** Asks about `request`. Never rejects: without an answer the client is refused. */
   async judge(request: AccessRequest, timeoutMs: number): Promise<Passed | Denied> {
     this.#requests += 1;
-    if (this.#openings.pending >= MAX_QUESTIONS) {
-      this.#fails(`${MAX_QUESTIONS} questions are open already`);
+    if (this.#openings.pending >= this.#maxQuestions) {
+      this.#fails(`${this.#maxQuestions} questions are open already`);
       return BUSY;
     }
     try {
@@ -133,6 +145,15 @@ export class ControlServer {
     } finally {
       this.#settled();
     }
+  }
+
+  /** Somebody whom it has let in is there; what is returned is called once, at the end. `newUrl`: complete. */
+  adopt(request: AccessRequest, newUrl: string | undefined): () => void {
+    this.#admitted += 1;
+    return () => {
+      this.#admitted -= 1;
+      this.#closings.push(closingMessage(request, newUrl ?? request.url, this.#clock.now()));
+    };
   }
 
   /** Resolves when nothing waits to be told, after `ms` at the latest. Questions that are open end now. */
@@ -161,14 +182,7 @@ export class ControlServer {
     const passed = { admitted: true, expiresAt, expiry: LIFETIME, newUrl: finalUrl } as const;
     // One picture is no session.
     if (request.protocol === 'thumbnail') return passed;
-    this.#admitted += 1;
-    return {
-      ...passed,
-      closed: () => {
-        this.#admitted -= 1;
-        this.#closings.push(closingMessage(request, finalUrl ?? request.url, this.#clock.now()));
-      },
-    };
+    return { ...passed, closed: this.adopt(request, finalUrl) };
   }
 
   #fails(detail: string): void {
@@ -180,4 +194,10 @@ export class ControlServer {
     if (this.#closings.pending === 0) this.#wake?.();
     if (this.idle) this.#onIdle();
   }
+}
+
+/** How a control server is called in logs and figures: its URL without query and credentials. */
+export function controlServerPlace(url: string): string {
+  const { origin, pathname } = new URL(url);
+  return `${origin}${pathname}`;
 }

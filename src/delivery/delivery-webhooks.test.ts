@@ -1,61 +1,82 @@
-/** Admission webhooks over HTTP: the threads of a pool, with a control server of our own in the main thread. */
+/** Admission webhooks over HTTP: the threads of a pool, which ask a control server of the test. */
 import { get } from 'node:http';
 import { get as getSecurely } from 'node:https';
 import { afterEach, describe, expect, test } from 'vitest';
+import { type ControlAnswer, type ControlRequest, ControlServer } from '../../test/fakes/control-server.ts';
 import { RawClient } from '../../test/fakes/raw-client.ts';
+import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { selfSigned } from '../../test/fakes/self-signed.ts';
 import { Shelf, type ShelfPool, startShelfPool } from '../../test/fakes/shelf-pool.ts';
 import { until } from '../../test/harness/poll.ts';
-import type { AccessRequest, Denied, Passed } from '../access/access-check.ts';
-import type { AccessSettings } from '../access/access-controls.ts';
+import { type AdmissionRecord, AdmissionWebhooks } from '../access/admission-webhooks.ts';
 import { RefusalCounts } from '../access/refusal-counts.ts';
+import { systemClock } from '../util/clock.ts';
 import { hashKey } from '../util/key-hash.ts';
 
 const DEADLINE = { deadlineMs: 5000 };
-const ACCESS: AccessSettings = {
-  admissionWebhooks: {
-    ...{ controlServerUrl: 'http://127.0.0.1:1/', secretKey: 'SECRET', timeout: 3000 },
-    enables: { providers: [], publishers: ['llhls', 'hls', 'thumbnail'] },
-  },
-};
 
-let started: ShelfPool | null = null;
+const started: { pools: ShelfPool[]; webhooks: AdmissionWebhooks[]; controls: ControlServer[] } = { pools: [], webhooks: [], controls: [] };
 afterEach(async () => {
-  await started?.pool.stop();
-  started = null;
+  for (const { pool } of started.pools.splice(0)) await pool.stop();
+  for (const webhooks of started.webhooks.splice(0)) await webhooks.stop();
+  for (const control of started.controls.splice(0)) control.close();
 });
 
-/** What the control server was asked, and which of those it has let in are over. */
-class Control {
-  readonly asked: { readonly vhost: string; readonly request: AccessRequest }[] = [];
-  readonly over: string[] = [];
-  says: (request: AccessRequest) => Partial<Passed> | Denied | Promise<Partial<Passed> | Denied> = () => ({});
-
-  async judge(vhost: string, request: AccessRequest): Promise<Passed | Denied> {
-    this.asked.push({ vhost, request });
-    const said = await this.says(request);
-    if (said.admitted === false) return said;
-    const closed = request.protocol === 'thumbnail' ? {} : { closed: () => void this.over.push(request.url) };
-    return { admitted: true, expiresAt: Number.POSITIVE_INFINITY, ...closed, ...(said as Partial<Passed>) };
-  }
+/** A control server, with the URLs of those whose ends it was told, which it lets in unless told otherwise. */
+async function startControl() {
+  const server = await ControlServer.start();
+  started.controls.push(server);
+  return {
+    server,
+    get asked(): readonly ControlRequest[] {
+      return server.about('', 'opening');
+    },
+    get over(): readonly string[] {
+      return server.about('', 'closing').map(({ request }) => request.url);
+    },
+    set says(says: (request: ControlRequest['request']) => ControlAnswer | Promise<ControlAnswer>) {
+      server.answer = async ({ request }) => {
+        const said = await says(request);
+        return typeof said === 'object' && said !== null ? { allowed: true, ...said } : said;
+      };
+    },
+  };
 }
 
 async function serve({ threads = 0, sessionIdle = 60_000 }: { threads?: number; sessionIdle?: number } = {}) {
-  const control = new Control();
+  const control = await startControl();
+  const adopted: { readonly record: AdmissionRecord; over: number }[] = [];
+  const adopt = (record: AdmissionRecord) => {
+    const entry = { record, over: 0 };
+    adopted.push(entry);
+    return () => {
+      entry.over += 1;
+    };
+  };
   const refusals = new RefusalCounts();
-  started = await startShelfPool(
+  const webhooks = new AdmissionWebhooks({ clock: systemClock, logger: new RecordingLogger() });
+  started.webhooks.push(webhooks);
+  const shelves = await startShelfPool(
     threads,
     { sessionIdle },
     {
-      judge: (vhost, request) => control.judge(vhost, request),
+      judge: (vhost, request) => webhooks.judge(vhost, request),
+      adopt,
       onRefusals: (counts) => refusals.add(counts),
     },
   );
-  const { pool } = started;
-  pool.setHosts([
-    { name: 'default', hostNames: ['127.0.0.1'], access: ACCESS },
+  started.pools.push(shelves);
+  const { pool } = shelves;
+  const admissionWebhooks = {
+    ...{ controlServerUrl: control.server.url, secretKey: control.server.secretKey, timeout: 5000 },
+    enables: { providers: [], publishers: ['llhls', 'hls', 'thumbnail'] },
+  };
+  const hosts = [
+    { name: 'default', hostNames: ['127.0.0.1'], access: { admissionWebhooks } },
     { name: 'other', hostNames: ['other.example'] },
-  ]);
+  ];
+  webhooks.follow(hosts);
+  pool.setHosts(hosts);
   const { port } = await pool.listen({ host: '127.0.0.1', port: 0, tls: false });
   const shelf = new Shelf(pool, 'stream');
   shelf.putText('part.m4s', 'part');
@@ -64,7 +85,7 @@ async function serve({ threads = 0, sessionIdle = 60_000 }: { threads?: number; 
     const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers });
     return { status: response.status, text: await response.text() };
   };
-  return { control, pool, shelf, port, ask, refusals, logger: started.logger };
+  return { control, pool, shelf, port, ask, adopted, refusals, settings: admissionWebhooks, logger: shelves.logger };
 }
 
 const PLAYLIST = '/app/stream/new-session.m3u8';
@@ -77,16 +98,10 @@ describe.each([0, 2])('with %i threads', (threads) => {
     for (let n = 0; n < 8; n += 1) expect((await ask(`/app/stream/part.m4s?session=${text}`, { connection: 'close' })).status).toBe(200);
     expect(control.asked).toEqual([
       {
-        vhost: 'default',
+        client: { address: '127.0.0.1', port: expect.any(Number) as number, real_ip: '127.0.0.1', user_agent: 'player/1' },
         request: {
-          ...{ direction: 'outgoing', protocol: 'llhls', url: `http://127.0.0.1:${port}${PLAYLIST}?token=a%20b` },
-          client: {
-            address: '127.0.0.1',
-            port: expect.any(Number) as number,
-            realIp: '127.0.0.1',
-            userAgent: 'player/1',
-            authorization: undefined,
-          },
+          ...{ direction: 'outgoing', protocol: 'LLHLS', status: 'opening', time: expect.any(String) as string },
+          url: `http://127.0.0.1:${port}${PLAYLIST}?token=a%20b`,
         },
       },
     ]);
@@ -112,16 +127,42 @@ describe.each([0, 2])('with %i threads', (threads) => {
     await until('another end', () => control.over.length === 2, DEADLINE);
     expect(new Set(control.asked.map(({ request }) => request.url)).size).toBe(1);
     expect(control.asked).toHaveLength(2);
-    control.says = () => ({ admitted: false, code: 'webhook-refused', reason: 'no' });
+    control.says = () => ({ allowed: false, reason: 'no' });
     expect(await part()).toBe(200);
     await expect.poll(part, { timeout: 10_000 }).toBe(401);
   });
 
-  test('it is over when the server stops', async () => {
-    const { control, ask, pool } = await serve({ threads });
+  test('it is over when the server stops, whether its session was told of or not', async () => {
+    const { control, ask, pool, adopted, shelf } = await serve({ threads });
+    await ask(PLAYLIST);
+    await until('the viewer', () => shelf.sessions === 1, DEADLINE);
     await ask(PLAYLIST);
     await pool.stop();
-    expect(control.over).toHaveLength(1);
+    expect(control.over).toHaveLength(2);
+    expect(adopted).toEqual([]);
+  });
+
+  test('what the threads have asked and told is counted', async () => {
+    const { control, ask, pool, shelf, settings } = await serve({ threads });
+    const sum = (): Record<string, number> => {
+      const all: Record<string, number> = {};
+      for (const { url, ...figures } of pool.controlServers) {
+        expect(url).toBe(settings.controlServerUrl.replace(/\?.*/, ''));
+        for (const [name, count] of Object.entries(figures)) all[name] = (all[name] ?? 0) + count;
+      }
+      return all;
+    };
+    for (let n = 0; n < 4; n += 1) await ask(PLAYLIST, { connection: 'close' });
+    control.says = () => ({ allowed: false });
+    await ask(PLAYLIST);
+    control.says = () => ({ allowed: 'yes' });
+    await ask(PLAYLIST);
+    await until('the figures', () => sum()['requests'] === 6 && sum()['inFlight'] === 0, DEADLINE);
+    expect(sum()).toMatchObject({ allowed: 4, refused: 1, failed: 1, admitted: 4, closingsDelivered: 0 });
+    await until('the viewers', () => shelf.sessions === 4, DEADLINE);
+    shelf.outlet.close();
+    await until('the ends', () => sum()['closingsDelivered'] === 4, DEADLINE);
+    expect(sum()).toMatchObject({ admitted: 0, closingsLost: 0, closingsPending: 0 });
   });
 
   test('it is over when the stream ends', async () => {
@@ -129,7 +170,7 @@ describe.each([0, 2])('with %i threads', (threads) => {
     await ask(PLAYLIST);
     await until('the viewer', () => shelf.sessions === 1, DEADLINE);
     shelf.outlet.close();
-    expect(control.over).toHaveLength(1);
+    await until('the end', () => control.over.length === 1, DEADLINE);
   });
 
   test('it is over when a viewer is sent away', async () => {
@@ -142,7 +183,7 @@ describe.each([0, 2])('with %i threads', (threads) => {
 
   test('its time ends the session', async () => {
     const { control, ask } = await serve({ threads });
-    control.says = () => ({ expiresAt: Date.now() + 2500 });
+    control.says = () => ({ lifetime: 2500 });
     const { text } = await ask(PLAYLIST);
     expect((await ask(`/app/stream/part.m4s?session=${text}`)).status).toBe(200);
     await expect.poll(async () => (await ask(`/app/stream/part.m4s?session=${text}`)).status, { timeout: 10_000 }).toBe(401);
@@ -152,7 +193,7 @@ describe.each([0, 2])('with %i threads', (threads) => {
 
 test('who is refused hears the reason, which the log has once, and gets nothing', async () => {
   const { control, ask, logger } = await serve();
-  control.says = () => ({ admitted: false, code: 'webhook-refused', reason: 'the control server does not allow it', said: 'not paid' });
+  control.says = () => ({ allowed: false, reason: 'not paid' });
   expect(await ask(PLAYLIST)).toEqual({ status: 401, text: 'not paid\n' });
   expect(await ask('/app/stream/thumb.jpg')).toEqual({ status: 401, text: 'not paid\n' });
   expect((await ask('/app/stream/part.m4s')).status).toBe(401);
@@ -178,16 +219,16 @@ test.each([false, true])('who is refused reads the reason in whatever script it 
       asked.on('error', reject);
     });
   const said = 'не оплачено: 5 € — Ċ';
-  control.says = () => ({ admitted: false, code: 'webhook-refused', reason: 'the control server does not allow it', said });
+  control.says = () => ({ allowed: false, reason: said });
   expect(await answered()).toEqual({ type: 'text/plain; charset=utf-8', text: `${said}\n` });
-  control.says = () => ({ admitted: false, code: 'webhook-refused', reason: 'the control server does not allow it', said: 'not paid' });
+  control.says = () => ({ allowed: false, reason: 'not paid' });
   expect(await answered()).toEqual({ type: 'text/plain', text: 'not paid\n' });
   expect((await ask(PLAYLIST)).text).toBe('not paid\n');
 });
 
 test.each([0, 2])('who is refused in one of %i threads is counted in the main one', async (threads) => {
   const { control, ask, refusals } = await serve({ threads });
-  control.says = () => ({ admitted: false, code: 'webhook-refused', reason: 'the control server does not allow it' });
+  control.says = () => ({ allowed: false });
   for (const path of [PLAYLIST, PLAYLIST, '/app/stream/thumb.jpg']) expect((await ask(path)).status).toBe(401);
   await until('the report', () => refusals.total === 3, DEADLINE);
   expect(refusals.metrics()).toContain('{direction="outgoing",protocol="llhls",reason="webhook-refused"} 2\n');
@@ -196,7 +237,7 @@ test.each([0, 2])('who is refused in one of %i threads is counted in the main on
 test('others are served while a control server thinks, and so is it when it has', async () => {
   const { control, ask } = await serve();
   const { promise, resolve } = Promise.withResolvers<object>();
-  control.says = ({ protocol }) => (protocol === 'llhls' ? promise : {});
+  control.says = ({ protocol }) => (protocol === 'LLHLS' ? promise : {});
   const held = ask(PLAYLIST);
   await until('the question', () => control.asked.length === 1, DEADLINE);
   expect(await ask('/app/stream/thumb.jpg')).toEqual({ status: 200, text: 'picture' });
@@ -205,14 +246,14 @@ test('others are served while a control server thinks, and so is it when it has'
 });
 
 test('one who has left before the answer is over when it comes', async () => {
-  const { control, port } = await serve();
+  const { control, port, pool } = await serve();
   const { promise, resolve } = Promise.withResolvers<object>();
   control.says = () => promise;
   const client = await RawClient.open(port);
   client.send(`GET ${PLAYLIST} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`);
   await until('the question', () => control.asked.length === 1, DEADLINE);
   client.socket.destroy();
-  await until('its end', () => started?.pool.status().threads[0]?.report?.connections === 0, DEADLINE);
+  await until('its end', () => pool.status().threads[0]?.report?.connections === 0, DEADLINE);
   resolve({});
   await until('the end', () => control.over.length === 1, DEADLINE);
 });
@@ -230,7 +271,7 @@ describe('new_url', () => {
     const shelf = new Shelf(pool, 'renamed');
     shelf.putText('part.m4s', 'renamed');
     new Shelf(pool, 'renamed', { kind: 'thumbnail' }).putText('thumb.jpg', 'another picture');
-    control.says = ({ url }) => ({ newUrl: url.replace('/wanted/', '/renamed/') });
+    control.says = ({ url }) => ({ new_url: url.replace('/wanted/', '/renamed/') });
     const { status, text } = await ask('/app/wanted/new-session.m3u8');
     expect(status).toBe(200);
     expect(await ask(`/app/renamed/part.m4s?session=${text}`)).toEqual({ status: 200, text: 'renamed' });
@@ -243,7 +284,7 @@ describe('new_url', () => {
     ]);
     await until('the viewer', () => shelf.sessions === 1, DEADLINE);
     shelf.outlet.close();
-    expect(control.over).toHaveLength(1);
+    await until('the end', () => control.over.length === 1, DEADLINE);
   });
 
   test.each([
@@ -255,17 +296,17 @@ describe('new_url', () => {
     const { control, ask, pool } = await serve();
     for (const stream of ['renamed', 'wanted']) new Shelf(pool, stream);
     new Shelf(pool, 'far', { vhost: 'other' });
-    control.says = () => ({ newUrl });
+    control.says = () => ({ new_url: newUrl });
     expect(await ask('/app/wanted/base.m3u8')).toEqual({ status: 200, text: base });
   });
 
   test.each(['new-session.m3u8', 'ts:new-session.m3u8'])(
     'leads to %s of an application with play tokens, until its time is over',
     async (file) => {
-      const { control, ask, pool, port } = await serve();
+      const { control, ask, pool, port, settings } = await serve();
       const tokens = [{ name: 'site', hash: hashKey('a-token-of-the-site-1') }];
       pool.setHosts([
-        { name: 'default', hostNames: ['127.0.0.1'], access: ACCESS },
+        { name: 'default', hostNames: ['127.0.0.1'], access: { admissionWebhooks: settings } },
         { name: 'other', hostNames: ['other.example'], keys: { applications: new Map([['app', { playTokens: tokens }]]), template: {} } },
       ]);
       const kind = file.startsWith('ts:') ? 'hlsv3' : 'llhls';
@@ -278,7 +319,7 @@ describe('new_url', () => {
           asked.on('error', reject);
         });
       expect((await askThere(`/app/far/${file}`)).status).toBe(401);
-      control.says = () => ({ newUrl: `http://other.example/app/far/${file}`, expiresAt: Date.now() + 3000 });
+      control.says = () => ({ new_url: `http://other.example/app/far/${file}`, lifetime: 3000 });
       const { text } = await ask(`/app/wanted/${file}`);
       expect(await askThere(`/app/far/part.m4s?session=${text}`)).toEqual({ status: 200, text: 'far away' });
       expect((await askThere('/app/far/part.m4s')).status).toBe(401);
@@ -289,8 +330,38 @@ describe('new_url', () => {
 
   test('that leads nowhere is 404', async () => {
     const { control, ask } = await serve();
-    control.says = () => ({ newUrl: 'http://nobody.example/app/stream/new-session.m3u8' });
+    control.says = () => ({ new_url: 'http://nobody.example/app/stream/new-session.m3u8' });
     expect((await ask(PLAYLIST)).status).toBe(404);
     await until('the end', () => control.over.length === 1, DEADLINE);
   });
+});
+
+test('a control server that does not answer refuses in time, and its threads stop within a bounded one', async () => {
+  const { control, ask, pool, settings, shelf } = await serve({ threads: 2 });
+  await ask(PLAYLIST);
+  await until('the viewer', () => shelf.sessions === 1, DEADLINE);
+  control.says = () => null;
+  pool.setHosts([{ name: 'default', hostNames: ['127.0.0.1'], access: { admissionWebhooks: { ...settings, timeout: 50 } } }]);
+  expect((await ask(PLAYLIST)).status).toBe(401);
+  control.server.closing = () => null;
+  const held = ask(PLAYLIST).catch(() => null);
+  const before = performance.now();
+  await pool.stop();
+  expect(performance.now() - before).toBeLessThan(3000);
+  await held;
+  expect(control.over).toHaveLength(1);
+});
+
+test('when a thread dies the ends of those whom it has let in are told all the same', async () => {
+  const { ask, pool, adopted, shelf, settings, port } = await serve({ threads: 1 });
+  await ask(PLAYLIST);
+  await until('the viewer', () => shelf.sessions === 1, DEADLINE);
+  shelf.outlet.update({ crash: true });
+  await until('its end', () => pool.status().restarts === 1, DEADLINE);
+  await until('the end', () => adopted.length === 1, DEADLINE);
+  const { controlServerUrl, secretKey } = settings;
+  expect(adopted).toMatchObject([
+    { over: 1, record: { settings: { controlServerUrl, secretKey }, request: { url: `http://127.0.0.1:${port}${PLAYLIST}` } } },
+  ]);
+  await until('the figures', () => pool.controlServers.some(({ allowed }) => allowed === 1), DEADLINE);
 });

@@ -1,6 +1,6 @@
 /** Messages between the delivery pool (main thread) and its threads. Main sends them in batches, in order. */
-import type { AccessRequest, Denied } from '../access/access-check.ts';
 import type { ControlledHost } from '../access/access-controls.ts';
+import type { ControlServerFigures } from '../access/control-server.ts';
 import type { CrossDomainRules } from '../access/cross-domains.ts';
 import type { RefusalCount } from '../access/refusal-counts.ts';
 import type { WantedStream } from '../core/origins.ts';
@@ -73,20 +73,14 @@ export interface SessionSighting {
 export interface SessionEvent {
   readonly sighting: SessionSighting;
   readonly ended: string | null;
-  /** Of a session that began: the admission (`WebhookVerdict`) that it is good for. */
+  /** Of a session that began and whose end a control server is to hear of: the thread's own number for that. */
   readonly ticket?: number;
+  /** With a ticket: what tells the end when the thread is gone. */
+  readonly record?: AdmissionText | undefined;
 }
 
-/** What a control server has said of a viewer; `ticket` names the admission, whose end it is to be told. */
-export type WebhookVerdict =
-  | Denied
-  | {
-      readonly admitted: true;
-      readonly expiresAt: number;
-      readonly expiry?: string | undefined;
-      readonly newUrl?: string | undefined;
-      readonly ticket?: number;
-    };
+/** An `AdmissionRecord` in JSON: a text passes between threads at less cost than an object, and is seldom read. */
+export type AdmissionText = string;
 
 /** A virtual host as threads need it. */
 export interface ServedHost extends ControlledHost {
@@ -106,8 +100,8 @@ export type ToThread =
   | { readonly type: 'hosts'; readonly hosts: readonly ServedHost[] }
   /** The stream of a `demand` can be served now, or will not come. */
   | { readonly type: 'demand-answer'; readonly question: number; readonly found: boolean }
-  /** What the control server says of an `admission`. */
-  | { readonly type: 'admission-answer'; readonly question: number; readonly verdict: WebhookVerdict }
+  /** The sessions of these tickets (`SessionEvent`) are over in all threads. */
+  | { readonly type: 'admissions-over'; readonly tickets: readonly number[] }
   | { readonly type: 'default-cross-domains'; readonly rules: CrossDomainRules }
   /** Answered with `applied`. */
   | { readonly type: 'certificates'; readonly certificates: readonly Certificate[]; readonly handover: number }
@@ -145,6 +139,8 @@ export interface ThreadReport {
   readonly keyUses: readonly string[];
   /** Who was refused since the last report, by kind. */
   readonly refusals: readonly RefusalCount[];
+  /** Control servers that the thread asks. */
+  readonly controlServers: readonly ControlServerFigures[];
 }
 
 /** From a thread: `ready` when it serves, `stopped` as the answer to `stop`. */
@@ -158,10 +154,6 @@ export type FromThread =
   | { readonly type: 'applied'; readonly handover: number }
   /** A viewer wants a stream that is not there; `question` is the thread's own number for it. */
   | { readonly type: 'demand'; readonly question: number; readonly wanted: WantedStream }
-  /** A viewer is to be asked about at the control server of `vhost`; `question` is the thread's own number for it. */
-  | { readonly type: 'admission'; readonly question: number; readonly vhost: string; readonly request: AccessRequest }
-  /** Nobody makes use of this admission. */
-  | { readonly type: 'admission-over'; readonly ticket: number }
   /** The thread has somebody to serve and must hear of everything at once; or nobody, and bundles will do. */
   | { readonly type: 'attention'; readonly wanted: boolean }
   | { readonly type: 'log'; readonly level: 'debug' | 'info' | 'warn' | 'error'; readonly fields: object; readonly message: string }

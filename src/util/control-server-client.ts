@@ -4,8 +4,8 @@ import type { Agent, ClientRequest, IncomingMessage, RequestOptions } from 'node
 import { messageOf } from './message-of.ts';
 import * as http from './node-http.ts';
 
-/** Connections to one control server at once; what more is asked waits for one of them. */
-const MAX_CONNECTIONS = 64;
+/** Connections of one client at once; what more is asked waits for one of them. */
+const DEFAULT_MAX_CONNECTIONS = 64;
 /** How long an unused connection is kept for the next question, ms. Below the 5 s after which many servers close theirs. */
 const IDLE_MS = 4000;
 const DEFAULT_MAX_ANSWER_BYTES = 1024 * 1024;
@@ -37,6 +37,8 @@ export interface ControlServerOptions {
   readonly maxAnswerBytes?: number;
   /** Questions that may be open or wait at once; further ones fail at once. 4096 unless given. */
   readonly maxPending?: number;
+  /** Questions that are asked at once, each over a connection of its own; the others wait. 64 unless given. */
+  readonly maxConnections?: number;
 }
 
 /** How long a question waits. */
@@ -67,7 +69,7 @@ export class ControlServerClient {
   #closed = false;
 
   /** Throws a TypeError for a URL that is not of HTTP. */
-  constructor({ url, secretKey, maxAnswerBytes, maxPending }: ControlServerOptions) {
+  constructor({ url, secretKey, maxAnswerBytes, maxPending, maxConnections }: ControlServerOptions) {
     this.#url = new URL(url);
     const { protocol, host, pathname } = this.#url;
     if (protocol !== 'http:' && protocol !== 'https:')
@@ -76,7 +78,7 @@ export class ControlServerClient {
     this.#secretKey = secretKey;
     this.#maxAnswerBytes = maxAnswerBytes ?? DEFAULT_MAX_ANSWER_BYTES;
     this.#maxPending = maxPending ?? DEFAULT_MAX_PENDING;
-    this.#http = clientOf(protocol);
+    this.#http = clientOf(protocol, maxConnections ?? DEFAULT_MAX_CONNECTIONS);
   }
 
   /** Questions that are not answered yet. */
@@ -249,8 +251,8 @@ function tooLong(limit: number): string {
 }
 
 /** HTTP and TLS as Node has them; that of TLS is loaded where a URL asks for it. */
-function clientOf(protocol: 'http:' | 'https:') {
-  const options = { keepAlive: true, maxSockets: MAX_CONNECTIONS, maxFreeSockets: MAX_CONNECTIONS, timeout: IDLE_MS };
+function clientOf(protocol: 'http:' | 'https:', maxSockets: number) {
+  const options = { keepAlive: true, maxSockets, maxFreeSockets: maxSockets, timeout: IDLE_MS };
   if (protocol === 'http:') return { request: http.request, agent: new http.Agent(options) };
   const https = process.getBuiltinModule('node:https');
   return { request: https.request, agent: new https.Agent(options) };

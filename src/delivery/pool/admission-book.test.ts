@@ -1,64 +1,86 @@
 import { expect, test, vi } from 'vitest';
-import type { Denied } from '../../access/access-check.ts';
 import { AdmissionBook } from './admission-book.ts';
 
-const DENIED: Denied = { admitted: false, code: 'no', reason: 'no' };
 const VIEWER = { outlet: 1, session: 's', remoteAddress: '192.0.2.1' };
 
-function enter(book: AdmissionBook<string>, thread = 1): { readonly ticket: number; readonly closed: ReturnType<typeof vi.fn> } {
-  const closed = vi.fn();
-  const verdict = book.enter(thread, { admitted: true, expiresAt: 5, newUrl: 'http://a/b/c', closed }, 'q');
-  if (!verdict.admitted || verdict.ticket === undefined) throw new Error('there is no ticket');
-  expect(verdict).toEqual({ admitted: true, expiresAt: 5, expiry: undefined, newUrl: 'http://a/b/c', ticket: verdict.ticket });
-  return { ticket: verdict.ticket, closed };
+/** A book, and what is told here of whom it has adopted. */
+function start() {
+  const ended: string[] = [];
+  const onOver = vi.fn();
+  const book = new AdmissionBook({ onOver, adopt: (record) => () => void ended.push(record) });
+  const bind = (thread: number, ticket: number, session = `${thread}.${ticket}`, exists = true): { session: string } => {
+    book.bind(thread, { ticket, record: `record of ${thread}.${ticket}` }, { sighting: { ...VIEWER, session }, exists });
+    return { ...VIEWER, session };
+  };
+  return { book, bind, ended, onOver };
 }
 
-test('who is refused, or has no end to tell, gets no ticket', () => {
-  const book = new AdmissionBook<string>();
-  expect(book.enter(1, DENIED, 'q')).toBe(DENIED);
-  expect(book.enter(1, { admitted: true, expiresAt: 5 }, 'q')).not.toHaveProperty('ticket');
-  expect(book.size).toBe(0);
-});
-
-test('an admission ends once: given back, or with its session', () => {
-  const book = new AdmissionBook<string>();
-  const [returned, watched, late] = [enter(book), enter(book), enter(book)];
-  book.over(returned.ticket);
-  book.over(returned.ticket);
-  book.bind(watched.ticket, VIEWER, true);
+test('an admission ends once, with its session, and the thread that asked hears of it', () => {
+  const { book, bind, onOver, ended } = start();
+  bind(1, 7, 's');
+  bind(1, 8, 't');
+  bind(2, 7, 'u');
   expect(book.sessionOver({ ...VIEWER, outlet: 2 })).toBeUndefined();
-  expect(watched.closed).not.toHaveBeenCalled();
-  expect([book.sessionOver(VIEWER), book.sessionOver(VIEWER)]).toEqual(['q', undefined]);
-  // Its outlet was gone when the thread told of it.
-  book.bind(late.ticket, { ...VIEWER, session: 't' }, false);
-  expect([returned, watched, late].map(({ closed }) => closed.mock.calls.length)).toEqual([1, 1, 1]);
+  expect(onOver).not.toHaveBeenCalled();
+  expect(book.takeOver().size).toBe(0);
+  const records = ['s', 't', 'u', 's', 'nobody'].map((session) => book.sessionOver({ ...VIEWER, session }));
+  expect(records).toEqual(['record of 1.7', 'record of 1.8', 'record of 2.7', undefined, undefined]);
+  expect([...book.takeOver()]).toEqual([
+    [1, [7, 8]],
+    [2, [7]],
+  ]);
+  expect(book.takeOver().size).toBe(0);
+  expect([book.size, ended]).toEqual([0, []]);
+});
+
+test('one whose stream had ended when its thread told of it is over', () => {
+  const { book, bind } = start();
+  bind(1, 7, 's', false);
+  expect([...book.takeOver()]).toEqual([[1, [7]]]);
   expect(book.size).toBe(0);
 });
 
-test('a thread that ends takes those along that are no session yet', () => {
-  const book = new AdmissionBook<string>();
-  const [asking, watching, elsewhere] = [enter(book), enter(book), enter(book, 2)];
-  book.bind(watching.ticket, VIEWER, true);
+test('when a thread is gone its sessions may go on in others, and their ends are told here', () => {
+  const { book, bind, ended } = start();
+  const [first, second] = [bind(1, 1), bind(2, 1)];
   book.threadGone(1);
-  expect([asking, watching, elsewhere].map(({ closed }) => closed.mock.calls.length)).toEqual([1, 0, 0]);
+  book.threadGone(1);
+  expect(ended).toEqual([]);
+  for (const session of [first, second]) book.sessionOver({ ...VIEWER, ...session });
+  expect(ended).toEqual(['record of 1.1']);
+  expect([...book.takeOver()]).toEqual([[2, [1]]]);
 });
 
-test('a session that was there before ends with itself, whatever thread ends', () => {
-  const book = new AdmissionBook<string>();
-  const closed = vi.fn();
-  book.enterSession(VIEWER, closed, 'again');
-  book.threadGone(0);
-  expect(closed).not.toHaveBeenCalled();
-  expect(book.sessionOver(VIEWER)).toBe('again');
-  expect(closed).toHaveBeenCalledTimes(1);
+test('a thread that has stopped has told all ends itself', () => {
+  const { book, bind, ended } = start();
+  bind(1, 1);
+  const other = bind(2, 1);
+  book.threadStopped(1);
+  book.threadGone(1);
+  book.sessionOver({ ...VIEWER, session: '1.1' });
+  expect(book.takeOver().size).toBe(0);
+  book.threadGone(2);
+  book.close();
+  book.close();
+  book.sessionOver({ ...VIEWER, ...other });
+  expect([ended, book.size]).toEqual([['record of 2.1'], 0]);
 });
 
-test('in the end all are over, and so is whoever comes after it', () => {
-  const book = new AdmissionBook<string>();
-  const [first, second] = [enter(book), enter(book)];
-  book.bind(second.ticket, VIEWER, true);
+test('a session that was there before ends with itself, whatever thread ends or stops, and in the end', () => {
+  const { book, ended, onOver } = start();
+  const closed = [vi.fn(), vi.fn()];
+  const later = { ...VIEWER, session: 't' };
+  book.enterSession(VIEWER, 'again', () => closed[0]?.());
+  book.enterSession(later, 'again', () => closed[1]?.());
+  for (const thread of [0, 1]) {
+    book.threadStopped(thread);
+    book.threadGone(thread);
+  }
+  expect(book.size).toBe(2);
+  expect([book.sessionOver(VIEWER), book.sessionOver(VIEWER)]).toEqual(['again', undefined]);
+  expect(closed.map((each) => each.mock.calls.length)).toEqual([1, 0]);
   book.close();
   book.close();
-  const after = enter(book);
-  expect([first, second, after].map(({ closed }) => closed.mock.calls.length)).toEqual([1, 1, 1]);
+  expect(closed.map((each) => each.mock.calls.length)).toEqual([1, 1]);
+  expect([book.size, ended, onOver.mock.calls.length]).toEqual([0, [], 0]);
 });

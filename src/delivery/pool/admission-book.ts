@@ -1,94 +1,99 @@
 /** Who was let in by control servers over HTTP, until their sessions are over in all threads. */
-import type { Denied, Passed } from '../../access/access-check.ts';
-import type { SessionSighting, WebhookVerdict } from '../thread-protocol.ts';
+import type { AdmissionText, SessionSighting } from '../thread-protocol.ts';
 
-/** Of sessions that were there before. */
-const NO_THREAD = 0;
-
-interface Entry<Question> {
-  /** That asked for it. */
-  readonly thread: number;
-  readonly question: Question;
-  readonly closed: () => void;
-  /** Null until the thread tells of the session that it is for. */
-  session: string | null;
+interface Entry {
+  readonly record: AdmissionText;
+  /** The thread that asked, with its number for that, which tells the end; null: `closed` does. */
+  asked: { readonly thread: number; readonly ticket: number } | null;
+  closed: () => void;
 }
 
-/** Every admission ends once: with its session, with the thread before there is one, or by `close`. `Question` is what was asked for it. */
-export class AdmissionBook<Question> {
-  readonly #entries = new Map<number, Entry<Question>>();
-  /** Tickets by session. */
-  readonly #sessions = new Map<string, number>();
-  #lastTicket = 0;
-  #closed = false;
+/** `onOver`: there is something to take (`takeOver`). `adopt` takes over for a thread that is gone, and returns what tells the end. */
+export interface AdmissionBookOptions {
+  readonly onOver: () => void;
+  readonly adopt: (record: AdmissionText) => () => void;
+}
+
+/** Every admission ends once: with its session, in the thread that has it, or here when that is gone. */
+export class AdmissionBook {
+  readonly #options: AdmissionBookOptions;
+  readonly #entries = new Map<string, Entry>();
+  /** Tickets that are over, by the thread that is to hear of them. */
+  #over = new Map<number, number[]>();
+
+  constructor(options: AdmissionBookOptions) {
+    this.#options = options;
+  }
 
   get size(): number {
     return this.#entries.size;
   }
 
-  /** What `thread` is to hear of what a control server has said. */
-  enter(thread: number, said: Passed | Denied, question: Question): WebhookVerdict {
-    if (!said.admitted) return said;
-    const { expiresAt, expiry, newUrl, closed } = said;
-    const verdict = { admitted: true, expiresAt, expiry, newUrl } as const;
-    if (closed === undefined) return verdict;
-    return { ...verdict, ticket: this.#add({ thread, question, closed, session: null }) };
+  /** A session began that `thread` has let in. `exists`: it is counted, and its end will be told. */
+  bind(thread: number, { ticket, record }: { readonly ticket: number; readonly record: AdmissionText }, session: BoundSession): void {
+    const asked = { thread, ticket };
+    if (session.exists) this.#entries.set(keyOf(session.sighting), { record, asked, closed: () => this.#tell(asked) });
+    else this.#tell(asked);
   }
 
-  /** A session that is there already. */
-  enterSession(sighting: SessionSighting, closed: () => void, question: Question): void {
-    this.bind(this.#add({ thread: NO_THREAD, question, closed, session: null }), sighting, true);
-  }
-
-  /** A session began with this ticket. `exists`: it is counted, and its end will be told. */
-  bind(ticket: number, sighting: SessionSighting, exists: boolean): void {
-    const entry = this.#entries.get(ticket);
-    if (entry === undefined) return;
-    if (!exists) {
-      this.over(ticket);
-      return;
-    }
-    entry.session = keyOf(sighting);
-    this.#sessions.set(entry.session, ticket);
+  /** A session that was there already, whose end `closed` tells. */
+  enterSession(sighting: SessionSighting, record: AdmissionText, closed: () => void): void {
+    this.#entries.set(keyOf(sighting), { record, asked: null, closed });
   }
 
   /** What was asked for it; undefined where it has no admission. */
-  sessionOver(sighting: SessionSighting): Question | undefined {
-    const ticket = this.#sessions.get(keyOf(sighting));
-    if (ticket === undefined) return undefined;
-    const question = this.#entries.get(ticket)?.question;
-    this.over(ticket);
-    return question;
+  sessionOver(sighting: SessionSighting): AdmissionText | undefined {
+    const key = keyOf(sighting);
+    const entry = this.#entries.get(key);
+    this.#entries.delete(key);
+    entry?.closed();
+    return entry?.record;
   }
 
-  /** Nobody makes use of it any more. */
-  over(ticket: number): void {
-    const entry = this.#entries.get(ticket);
-    if (entry === undefined) return;
-    this.#entries.delete(ticket);
-    if (entry.session !== null) this.#sessions.delete(entry.session);
-    entry.closed();
+  /** Which tickets each thread is to hear of, since the last call. */
+  takeOver(): ReadonlyMap<number, readonly number[]> {
+    const over = this.#over;
+    if (over.size > 0) this.#over = new Map();
+    return over;
   }
 
-  /** Sessions may go on in other threads; what was not one yet never will be. */
+  /** The thread has told all ends itself. */
+  threadStopped(thread: number): void {
+    for (const [key, entry] of this.#entries) if (entry.asked?.thread === thread) this.#entries.delete(key);
+  }
+
+  /** Its sessions may go on in other threads. */
   threadGone(thread: number): void {
-    for (const [ticket, entry] of this.#entries) if (entry.thread === thread && entry.session === null) this.over(ticket);
+    for (const entry of this.#entries.values()) if (entry.asked?.thread === thread) this.#takeOn(entry);
   }
 
-  /** All are over. Idempotent. */
+  /** There is no thread any more: who is left is over. Idempotent. */
   close(): void {
-    this.#closed = true;
-    for (const ticket of [...this.#entries.keys()]) this.over(ticket);
+    const entries = [...this.#entries.values()];
+    this.#entries.clear();
+    for (const entry of entries) {
+      if (entry.asked !== null) this.#takeOn(entry);
+      entry.closed();
+    }
   }
 
-  #add(entry: Entry<Question>): number {
-    this.#lastTicket += 1;
-    const ticket = this.#lastTicket;
-    this.#entries.set(ticket, entry);
-    // Whoever asked is gone.
-    if (this.#closed) this.over(ticket);
-    return ticket;
+  #takeOn(entry: Entry): void {
+    entry.asked = null;
+    entry.closed = this.#options.adopt(entry.record);
   }
+
+  #tell({ thread, ticket }: { readonly thread: number; readonly ticket: number }): void {
+    const tickets = this.#over.get(thread);
+    if (tickets === undefined) this.#over.set(thread, [ticket]);
+    else tickets.push(ticket);
+    this.#options.onOver();
+  }
+}
+
+/** A session as the threads tell of it; `exists`: it is counted. */
+export interface BoundSession {
+  readonly sighting: SessionSighting;
+  readonly exists: boolean;
 }
 
 function keyOf({ outlet, session }: SessionSighting): string {

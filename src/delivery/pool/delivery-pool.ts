@@ -1,6 +1,8 @@
 /** The delivery threads, seen from the main thread: starts and restarts them, keeps them informed, adds up what they report. */
 import { randomBytes } from 'node:crypto';
 import type { AccessRequest, Denied, Passed } from '../../access/access-check.ts';
+import type { AdmissionRecord } from '../../access/admission-webhooks.ts';
+import type { ControlServerFigures } from '../../access/control-server.ts';
 import type { CrossDomainRules } from '../../access/cross-domains.ts';
 import type { RefusalCount } from '../../access/refusal-counts.ts';
 import type { WantedStream } from '../../core/origins.ts';
@@ -16,6 +18,7 @@ import type { ViewFactories } from '../thread/outlet-registry.ts';
 import { sessionId } from '../thread/thread-sessions.ts';
 import type { DeliveryLimits, FromThread, ListenRequest, ServedHost, SessionSighting, ThreadReport, ToThread } from '../thread-protocol.ts';
 import type { Certificate } from '../tls/certificate-choice.ts';
+import { ControlFigures } from './control-figures.ts';
 import { DEFAULT_DELIVERY_LIMITS } from './delivery-limits.ts';
 import { Handovers } from './handovers.ts';
 import type { startLocal } from './local-thread.ts';
@@ -49,8 +52,10 @@ export interface DeliveryPoolOptions {
   readonly http2?: boolean;
   /** Finds streams that are not there; resolves with whether they are now. Never rejects. Absent: nothing is looked for. */
   readonly find?: (wanted: WantedStream) => Promise<boolean>;
-  /** What the control server of `vhost` says of a viewer. Never rejects. Absent: nobody is asked, and nobody let in who is to be asked about. */
+  /** What the control server of `vhost` says of a viewer who comes back. Never rejects. Absent: it is sent away. */
   readonly judge?: (vhost: string, request: AccessRequest) => Promise<Passed | Denied>;
+  /** Takes over from a thread that is gone; what is returned tells the control server the end. Absent: it is not told. */
+  readonly adopt?: (record: AdmissionRecord) => () => void;
   /** A thread has somebody to serve, after none had. */
   readonly onAttended?: () => void;
   /** These play tokens have let somebody in, by their grants. */
@@ -99,6 +104,7 @@ export class DeliveryPool implements OutletOpener {
   readonly #outlets = new Map<number, PoolOutlet>();
   readonly #ledger: SessionLedger;
   readonly #admissions: ViewerAdmissions;
+  readonly #controlServers = new ControlFigures();
   readonly #arena: SharedArena;
   readonly #ports: PortBook;
   readonly #handovers = new Handovers();
@@ -138,9 +144,10 @@ export class DeliveryPool implements OutletOpener {
       sessionOpened: (sighting) => this.#sessionOpened(sighting),
       sessionClosed: (sighting, reason) => this.#sessionClosed(sighting, reason),
     });
-    const { judge, clock, logger } = options;
+    const { judge, adopt, clock, logger } = options;
     this.#admissions = new ViewerAdmissions({
-      ...{ judge, clock, logger },
+      ...{ judge, adopt, clock, logger },
+      onOver: () => this.#scheduleFlush(),
       revoke: (sessions) => this.revokeSessions(sessions),
       isThere: (sighting) => this.#ledger.has(sighting),
     });
@@ -194,6 +201,7 @@ export class DeliveryPool implements OutletOpener {
 
   setHosts(hosts: readonly ServedHost[]): void {
     this.#hosts = hosts;
+    this.#controlServers.follow(hosts);
     this.#post({ type: 'hosts', hosts });
   }
 
@@ -241,6 +249,11 @@ export class DeliveryPool implements OutletOpener {
     };
   }
 
+  /** What the threads have asked and told control servers. */
+  get controlServers(): readonly ControlServerFigures[] {
+    return this.#controlServers.all;
+  }
+
   /** Closes ports, ends streams, lets answers in progress finish for a moment, ends the threads. Idempotent. */
   async stop(): Promise<void> {
     if (this.#stopping) return;
@@ -256,8 +269,8 @@ export class DeliveryPool implements OutletOpener {
     const deadline = setTimeout(resolve, this.#limits.stopGrace + 2_000);
     await promise;
     clearTimeout(deadline);
-    this.#admissions.close();
     await Promise.all(this.#slots.map((slot) => slot.link?.terminate()));
+    this.#admissions.close();
   }
 
   /** Tells all threads, in order, in one message per turn. */
@@ -297,7 +310,11 @@ export class DeliveryPool implements OutletOpener {
 
   #postTo(thread: number, message: ToThread): void {
     this.#flush();
-    this.#slots.find((slot) => slot.thread === thread)?.link?.post([message]);
+    this.#linkOf(thread)?.post([message]);
+  }
+
+  #linkOf(thread: number): PatientLink | null {
+    return this.#slots.find((slot) => slot.thread === thread)?.link ?? null;
   }
 
   #scheduleFlush(): void {
@@ -313,6 +330,7 @@ export class DeliveryPool implements OutletOpener {
 
   #flush(): void {
     this.#flushing = false;
+    for (const [thread, tickets] of this.#admissions.takeOver()) this.#linkOf(thread)?.post([{ type: 'admissions-over', tickets }]);
     if (this.#batch.length === 0 && this.#late.length === 0) return;
     const messages = [...this.#batch, ...this.#late];
     this.#batch = [];
@@ -390,12 +408,6 @@ export class DeliveryPool implements OutletOpener {
       case 'demand':
         void this.#find(thread, message.question, message.wanted);
         break;
-      case 'admission':
-        void this.#judge(thread, message);
-        break;
-      case 'admission-over':
-        this.#admissions.over(message.ticket);
-        break;
       case 'attention':
         this.#flush();
         this.#attend(slot, message.wanted);
@@ -408,6 +420,7 @@ export class DeliveryPool implements OutletOpener {
         this.#count(thread, message);
         break;
       case 'stopped':
+        this.#admissions.threadStopped(thread);
         break;
     }
   }
@@ -429,13 +442,6 @@ export class DeliveryPool implements OutletOpener {
     this.#postTo(thread, { type: 'demand-answer', question, found });
   }
 
-  async #judge(thread: number, { question, vhost, request }: Extract<FromThread, { type: 'admission' }>): Promise<void> {
-    const verdict = await this.#admissions.ask(thread, vhost, request);
-    this.#postTo(thread, { type: 'admission-answer', question, verdict });
-    // A thread that has ended meanwhile hears nothing.
-    if (!this.#threads().includes(thread)) this.#admissions.threadGone(thread);
-  }
-
   #ready(slot: Slot): void {
     const starting = this.#starting;
     if (starting === null) return;
@@ -446,12 +452,14 @@ export class DeliveryPool implements OutletOpener {
   }
 
   #count(thread: number, report: ThreadReport): void {
-    for (const { sighting, ended, ticket } of report.sessionEvents) {
-      const isThere = this.#outlets.has(sighting.outlet);
+    for (const event of report.sessionEvents) {
+      const { sighting, ended } = event;
+      const exists = this.#outlets.has(sighting.outlet);
       if (ended !== null) this.#ledger.closed(thread, sighting, ended);
-      else if (isThere) this.#ledger.opened(thread, sighting);
-      if (ended === null) this.#admissions.seen(sighting, ticket, isThere);
+      else if (exists) this.#ledger.opened(thread, sighting);
+      if (ended === null) this.#admissions.seen(thread, event, exists);
     }
+    this.#controlServers.set(thread, report.controlServers);
     this.#ledger.countBytes(report.sessionBytes);
     if (report.keyUses.length > 0) this.#options.onKeyUses?.(report.keyUses);
     if (report.refusals.length > 0) this.#options.onRefusals?.(report.refusals);
@@ -465,8 +473,10 @@ export class DeliveryPool implements OutletOpener {
     slot.link?.close();
     slot.link = null;
     slot.report = null;
-    this.#ledger.threadGone(thread);
+    // Sessions that end with it are over for those who have taken over.
     this.#admissions.threadGone(thread);
+    this.#ledger.threadGone(thread);
+    this.#controlServers.threadGone(thread);
     this.#arena.threadGone(thread);
     this.#ports.threadGone(thread);
     this.#handovers.threadGone(thread);

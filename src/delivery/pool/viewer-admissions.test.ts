@@ -1,8 +1,9 @@
-import { expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import { ManualClock } from '../../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import type { AccessRequest, Denied, Passed } from '../../access/access-check.ts';
-import type { SessionSighting } from '../thread-protocol.ts';
+import type { AdmissionRecord } from '../../access/admission-webhooks.ts';
+import type { AdmissionText, SessionSighting } from '../thread-protocol.ts';
 import { ViewerAdmissions } from './viewer-admissions.ts';
 
 const DENIED: Denied = { admitted: false, code: 'no', reason: 'no' };
@@ -11,44 +12,60 @@ const REQUEST: AccessRequest = {
   client: { address: '192.0.2.1', port: 1, realIp: '192.0.2.1' },
 };
 const VIEWER: SessionSighting = { outlet: 1, session: 's', remoteAddress: '192.0.2.1' };
+const SETTINGS = { controlServerUrl: 'http://127.0.0.1:1/', secretKey: 'SECRET' };
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
+afterEach(() => void vi.useRealTimers());
+
+/** Thread 1 lets viewers in by itself, and hears which tickets are over. */
 function admissions() {
   const asked: (readonly [vhost: string, url: string])[] = [];
   const over: number[] = [];
   const revoked: string[] = [];
   const gone = new Set<string>();
+  const adopted: AdmissionRecord[] = [];
   const state = { says: (): object => ({}) };
-  const made = new ViewerAdmissions({
+  const clock = new ManualClock();
+  const made: ViewerAdmissions = new ViewerAdmissions({
     judge: async (vhost, request) => {
       const number = asked.push([vhost, request.url]);
-      const said = state.says();
+      const said = await state.says();
       if ('code' in said) return said as Denied;
       const passed: Passed = { admitted: true, expiresAt: Number.POSITIVE_INFINITY, closed: () => void over.push(number), ...said };
       return passed;
     },
+    adopt: (record) => {
+      adopted.push(record);
+      return () => void over.push(0);
+    },
+    onOver: () => over.push(...[...made.takeOver().values()].flat()),
     revoke: (sessions) => revoked.push(...sessions),
     isThere: ({ session }) => !gone.has(session),
-    clock: new ManualClock(),
+    clock,
     logger: new RecordingLogger(),
   });
-  /** A viewer with a session, which is over. */
-  const left = async (sighting = VIEWER, request = REQUEST): Promise<void> => {
-    const verdict = await made.ask(1, 'v', request);
-    made.seen(sighting, verdict.admitted ? verdict.ticket : undefined, true);
-    made.sessionOver(sighting);
+  const letIn = (request = REQUEST): { ticket: number; record: AdmissionText } => {
+    const ticket = asked.push(['v', request.url]);
+    return { ticket, record: JSON.stringify({ vhost: 'v', settings: SETTINGS, request, ...state.says() }) };
   };
-  return { made, asked, over, revoked, gone, state, left };
+  const seen = (sighting: SessionSighting, isThere = true): void => made.seen(1, { sighting, ended: null }, isThere);
+  /** A viewer with a session, which is over. */
+  const left = (sighting = VIEWER, request = REQUEST): void => {
+    made.seen(1, { sighting, ended: null, ...letIn(request) }, true);
+    made.sessionOver(sighting);
+    clock.advance(1000);
+  };
+  return { made, asked, over, revoked, gone, adopted, state, clock, letIn, seen, left };
 }
 
 test('one who comes back with its session is asked about again, by the URL of its beginning, and has another end', async () => {
-  const { made, asked, over, revoked, left } = admissions();
-  await left();
+  const { made, asked, over, revoked, clock, seen, left } = admissions();
+  left();
   expect(over).toEqual([1]);
   // The stream has begun anew.
   const again = { ...VIEWER, outlet: 2 };
-  made.seen(again, undefined, true);
-  made.seen(again, undefined, true);
+  seen(again);
+  seen(again);
   await settled();
   expect([asked, over, revoked]).toEqual([
     [
@@ -60,7 +77,8 @@ test('one who comes back with its session is asked about again, by the URL of it
   ]);
   made.sessionOver(again);
   expect(over).toEqual([1, 2]);
-  made.seen(VIEWER, undefined, true);
+  clock.advance(1000);
+  seen(VIEWER);
   await settled();
   expect(asked).toHaveLength(3);
 });
@@ -69,10 +87,10 @@ test.each<[what: string, said: object]>([
   ['is refused', DENIED],
   ['is to be elsewhere', { newUrl: 'http://a.test:80/app/other' }],
 ])('one who %s by then is sent away', async (_what, said) => {
-  const { made, over, revoked, state, left } = admissions();
-  await left();
+  const { over, revoked, state, seen, left } = admissions();
+  left();
   state.says = () => said;
-  made.seen(VIEWER, undefined, true);
+  seen(VIEWER);
   await settled();
   expect(revoked).toEqual(['s']);
   // Who was let in for another place has its end, too.
@@ -80,57 +98,120 @@ test.each<[what: string, said: object]>([
 });
 
 test('one who was sent where it is may come back there, for as long as it is told then', async () => {
-  const { made, revoked, state, left } = admissions();
+  const { revoked, state, seen, left } = admissions();
   state.says = () => ({ newUrl: 'http://a.test:80/app/other' });
-  await left();
+  left();
   state.says = () => ({ newUrl: 'http://a.test:80/app/other', expiresAt: new ManualClock().now() });
-  made.seen(VIEWER, undefined, true);
+  seen(VIEWER);
   await settled();
   await expect.poll(() => revoked).toEqual(['s']);
 });
 
 test('nobody else is asked about: other sessions, and those that are seen by one more thread', async () => {
-  const { made, asked } = admissions();
-  const verdict = await made.ask(1, 'v', REQUEST);
-  made.seen(VIEWER, undefined, true);
-  made.seen(VIEWER, verdict.admitted ? verdict.ticket : undefined, true);
-  made.seen(VIEWER, undefined, true);
-  made.seen({ ...VIEWER, session: 'stranger' }, undefined, true);
+  const { made, asked, letIn, seen } = admissions();
+  const admission = letIn();
+  seen(VIEWER);
+  made.seen(1, { sighting: VIEWER, ended: null, ...admission }, true);
+  seen(VIEWER);
+  seen({ ...VIEWER, session: 'stranger' });
   await settled();
   expect(asked).toHaveLength(1);
 });
 
 test('one who leaves while it is asked about has its end, and may come back', async () => {
-  const { made, asked, over, gone, left } = admissions();
-  await left();
-  made.seen(VIEWER, undefined, true);
+  const { asked, over, gone, clock, seen, left } = admissions();
+  left();
+  seen(VIEWER);
   gone.add('s');
   await settled();
   expect([asked.length, over]).toEqual([2, [1, 2]]);
   gone.clear();
-  made.seen(VIEWER, undefined, true);
+  clock.advance(1000);
+  seen(VIEWER);
   await settled();
   expect(asked).toHaveLength(3);
 });
 
 test('who is not remembered begins anew: after very many others, or with very long questions', async () => {
-  const { made, asked, revoked, left } = admissions();
-  for (let n = 0; n <= 10_000; n += 1) await left({ ...VIEWER, session: `s${n}` });
+  const { asked, revoked, seen, left } = admissions();
+  for (let n = 0; n <= 10_000; n += 1) left({ ...VIEWER, session: `s${n}` });
   expect(revoked).toEqual(Array.from({ length: 1000 }, (_, n) => `s${n}`));
   const before = asked.length;
-  made.seen({ ...VIEWER, session: 's0' }, undefined, true);
-  made.seen({ ...VIEWER, session: 's1000' }, undefined, true);
+  seen({ ...VIEWER, session: 's0' });
+  seen({ ...VIEWER, session: 's1000' });
   await settled();
   expect(asked.length - before).toBe(1);
-  await left({ ...VIEWER, session: 'long' }, { ...REQUEST, url: `${REQUEST.url}&x=${'y'.repeat(5000)}` });
+  left({ ...VIEWER, session: 'long' }, { ...REQUEST, url: `${REQUEST.url}&x=${'y'.repeat(5000)}` });
   expect(revoked.at(-1)).toBe('long');
 });
 
 test('at the end all are over, also those about whom somebody is asked just then', async () => {
-  const { made, over, left } = admissions();
-  await left();
-  made.seen(VIEWER, undefined, true);
+  const { made, over, seen, left } = admissions();
+  left();
+  seen(VIEWER);
   made.close();
   await settled();
   expect(over).toEqual([1, 2]);
+});
+
+test('one who comes back at once is asked about when the control server has had time to hear of the end', async () => {
+  const { made, asked, over, clock, letIn, seen } = admissions();
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  made.seen(1, { sighting: VIEWER, ended: null, ...letIn() }, true);
+  made.sessionOver(VIEWER);
+  clock.advance(100);
+  seen(VIEWER);
+  vi.advanceTimersByTime(399);
+  await settled();
+  expect([asked.length, over]).toEqual([1, [1]]);
+  vi.advanceTimersByTime(1);
+  await settled();
+  expect(asked).toHaveLength(2);
+  made.sessionOver(VIEWER);
+  expect(over).toEqual([1, 2]);
+  seen(VIEWER);
+  expect(vi.getTimerCount()).toBe(1);
+  made.close();
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+test('one whose stream begins anew while it is asked about is let in where it is by then', async () => {
+  const { made, asked, over, revoked, gone, state, seen, left } = admissions();
+  left();
+  const { promise, resolve } = Promise.withResolvers<object>();
+  state.says = () => promise;
+  seen(VIEWER);
+  made.sessionOver(VIEWER);
+  const again = { ...VIEWER, outlet: 2 };
+  seen(again);
+  resolve({});
+  await settled();
+  expect([asked.length, over, revoked, gone.size]).toEqual([2, [1], [], 0]);
+  made.sessionOver(VIEWER);
+  expect(over).toEqual([1]);
+  made.sessionOver(again);
+  expect(over).toEqual([1, 2]);
+});
+
+test('when a thread dies its viewers end here, and may come back through another', async () => {
+  const { made, asked, over, adopted, letIn, seen } = admissions();
+  made.seen(1, { sighting: VIEWER, ended: null, ...letIn() }, true);
+  made.threadGone(1);
+  made.sessionOver(VIEWER);
+  expect([adopted.length, adopted[0]?.request.url, over]).toEqual([1, REQUEST.url, [0]]);
+  seen(VIEWER);
+  await vi.waitFor(() => expect(asked).toHaveLength(2));
+  made.threadGone(1);
+  made.sessionOver(VIEWER);
+  await vi.waitFor(() => expect(over).toEqual([0, 2]));
+  expect(adopted).toHaveLength(1);
+});
+
+test('one whose end its thread has told before it told of the beginning is not told of again', () => {
+  const { made, over, left } = admissions();
+  made.seen(1, { sighting: VIEWER, ended: null, ticket: 7 }, true);
+  made.sessionOver(VIEWER);
+  expect(over).toEqual([]);
+  left();
+  expect(over).toHaveLength(1);
 });

@@ -1,30 +1,30 @@
-/** Viewers over HTTP about whom control servers are asked: when they come, when they are gone, and when they come back. */
+/** Viewers over HTTP whom control servers have let in: when they are gone in all threads, and when they come back. */
 import type { AccessRequest, Denied, Passed } from '../../access/access-check.ts';
+import type { AdmissionRecord } from '../../access/admission-webhooks.ts';
 import { Stay } from '../../access/stay.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
-import type { SessionSighting, WebhookVerdict } from '../thread-protocol.ts';
+import type { AdmissionText, SessionEvent, SessionSighting } from '../thread-protocol.ts';
 import { AdmissionBook } from './admission-book.ts';
 
-/** Viewers who are gone and may come back with the session that they had. */
+/** Viewers who are gone and may come back with the session that they had; and those who have come back and have no answer yet. */
 const MAX_GONE = 10_000;
 /** Forgotten at once, the oldest first: their sessions are revoked in one message. */
 const FORGOTTEN = 1000;
-/** What is kept of one, characters. */
-const MAX_QUESTION = 4096;
+/** What is kept of one, characters: 4096 of the viewer's own words, and what goes with them. */
+const MAX_RECORD = 5120;
+/** From an end to the question whether that viewer may come back, ms: a control server that counts seats hears in this order. */
+const TELLING_MS = 500;
 const NOT_ASKED: Denied = { admitted: false, code: 'webhook-failed', reason: 'the control server could not be asked' };
 
-/** What a control server was asked, and where it has sent the viewer. */
-interface Question {
-  readonly vhost: string;
-  readonly request: AccessRequest;
-  readonly newUrl?: string | undefined;
-}
-
-/** How control servers are asked, and what becomes of what they say. */
+/** How control servers are asked and told, and what becomes of what they say. */
 export interface ViewerAdmissionsOptions {
-  /** What the control server of a virtual host says. */
+  /** What the control server of a virtual host says of somebody who comes back. */
   readonly judge: ((vhost: string, request: AccessRequest) => Promise<Passed | Denied>) | undefined;
+  /** Takes over from a thread that is gone, and returns what tells the end. */
+  readonly adopt: ((record: AdmissionRecord) => () => void) | undefined;
+  /** There is something to take (`takeOver`). */
+  readonly onOver: () => void;
   /** Sends viewers away, by their sessions. */
   readonly revoke: (sessions: readonly string[]) => void;
   /** The session is counted. */
@@ -33,71 +33,109 @@ export interface ViewerAdmissionsOptions {
   readonly logger: Logger;
 }
 
+/** One who is asked about again. */
+interface Returned {
+  readonly record: AdmissionText;
+  /** Where it was seen last. */
+  sighting: SessionSighting;
+  timer: NodeJS.Timeout | null;
+}
+
 /** The owner tells of every session that begins and ends, and calls `close`. */
 export class ViewerAdmissions {
   readonly #options: ViewerAdmissionsOptions;
-  readonly #book = new AdmissionBook<Question>();
-  /** By session; the oldest is forgotten first. */
-  readonly #gone = new Map<string, Question>();
+  readonly #book: AdmissionBook;
+  /** By session; the oldest is forgotten first. `since`: monotonic, ms. */
+  readonly #gone = new Map<string, { readonly record: AdmissionText; readonly since: number }>();
+  readonly #returned = new Map<string, Returned>();
+  #closed = false;
 
   constructor(options: ViewerAdmissionsOptions) {
     this.#options = options;
+    const { adopt, onOver } = options;
+    this.#book = new AdmissionBook({ onOver, adopt: (record) => adopt?.(readRecord(record)) ?? (() => undefined) });
   }
 
-  /** What `thread` is to hear of a viewer. Never rejects. */
-  async ask(thread: number, vhost: string, request: AccessRequest): Promise<WebhookVerdict> {
-    const said = await this.#judge(vhost, request);
-    return this.#book.enter(thread, said, { vhost, request, newUrl: said.admitted ? said.newUrl : undefined });
-  }
-
-  /** A thread sees a session, and with which ticket it began there; `isThere`: it is counted, and its end will be told. */
-  seen(sighting: SessionSighting, ticket: number | undefined, isThere: boolean): void {
+  /** `thread` sees a session; with a ticket it began there. `isThere`: it is counted, and its end will be told. */
+  seen(thread: number, { sighting, ticket, record }: SessionEvent, isThere: boolean): void {
     if (ticket !== undefined) {
-      this.#book.bind(ticket, sighting, isThere);
-      return;
-    }
-    const question = isThere ? this.#gone.get(sighting.session) : undefined;
-    if (question === undefined) return;
-    this.#gone.delete(sighting.session);
-    void this.#askAgain(sighting, question);
+      // Without a record the thread has told the end.
+      if (record !== undefined) this.#book.bind(thread, { ticket, record }, { sighting, exists: isThere });
+    } else if (isThere) this.#mayReturn(sighting);
   }
 
   /** The last thread has seen the end of it. */
   sessionOver(sighting: SessionSighting): void {
-    const question = this.#book.sessionOver(sighting);
-    if (question !== undefined) this.#remember(sighting.session, question);
+    const record = this.#book.sessionOver(sighting);
+    if (record !== undefined) this.#remember(sighting.session, record);
   }
 
-  /** Nobody makes use of the ticket. */
-  over(ticket: number): void {
-    this.#book.over(ticket);
+  /** Which tickets each thread is to hear of, because nobody makes use of them any more, since the last call. */
+  takeOver(): ReadonlyMap<number, readonly number[]> {
+    return this.#book.takeOver();
   }
 
+  /** The thread has told all ends itself. */
+  threadStopped(thread: number): void {
+    this.#book.threadStopped(thread);
+  }
+
+  /** Before its sessions are over: their ends are told here. */
   threadGone(thread: number): void {
     this.#book.threadGone(thread);
   }
 
-  /** All are over. Idempotent. */
+  /** There is no thread any more: all are over. Idempotent. */
   close(): void {
+    this.#closed = true;
     this.#book.close();
     this.#gone.clear();
+    for (const { timer } of this.#returned.values()) if (timer !== null) clearTimeout(timer);
+    this.#returned.clear();
   }
 
-  /** One who comes back goes on meanwhile, by the session that it has, and is sent away unless it may be where it is. */
-  async #askAgain(sighting: SessionSighting, question: Question): Promise<void> {
+  #mayReturn(sighting: SessionSighting): void {
+    const { session } = sighting;
+    const returned = this.#returned.get(session);
+    const gone = this.#gone.get(session);
+    this.#gone.delete(session);
+    if (returned !== undefined) returned.sighting = sighting;
+    else if (gone === undefined) return;
+    else if (this.#returned.size >= MAX_GONE) this.#options.revoke([session]);
+    else this.#return({ record: gone.record, sighting, timer: null }, gone.since + TELLING_MS - this.#options.clock.monotonic());
+  }
+
+  /** Asks about one who has come back, in so many ms. */
+  #return(returned: Returned, ms: number): void {
+    this.#returned.set(returned.sighting.session, returned);
+    if (ms > 0) returned.timer = setTimeout(() => void this.#askAgain(returned), ms);
+    else void this.#askAgain(returned);
+  }
+
+  /** It goes on meanwhile, by the session that it has, and is sent away unless it may be where it is. */
+  async #askAgain(returned: Returned): Promise<void> {
     const { clock, logger, isThere, revoke } = this.#options;
-    const said = await this.#judge(question.vhost, question.request);
+    const { vhost, request, newUrl } = readRecord(returned.record);
+    returned.timer = null;
+    const said = await this.#judge(vhost, request);
+    const { sighting, record } = returned;
+    const { session } = sighting;
     const stay = new Stay(clock, (error, what) => logger.limited.error({ err: error }, `${what} failed inside the server`));
     if (said.admitted) stay.limit(said);
-    if (!said.admitted || said.newUrl !== question.newUrl) {
+    if (this.#closed) {
       stay.close();
-      revoke([sighting.session]);
+      return;
+    }
+    this.#returned.delete(session);
+    if (!said.admitted || said.newUrl !== newUrl) {
+      stay.close();
+      revoke([session]);
     } else if (isThere(sighting)) {
-      stay.begin(() => revoke([sighting.session]));
-      this.#book.enterSession(sighting, () => stay.close(), question);
+      stay.begin(() => revoke([session]));
+      this.#book.enterSession(sighting, record, () => stay.close());
     } else {
       stay.close();
-      this.#remember(sighting.session, question);
+      this.#remember(session, record);
     }
   }
 
@@ -111,16 +149,19 @@ export class ViewerAdmissions {
   }
 
   /** Whoever is not remembered begins anew. */
-  #remember(session: string, question: Question): void {
-    const { url, client } = question.request;
-    if (url.length + (client.userAgent ?? '').length + (client.authorization ?? '').length > MAX_QUESTION) {
+  #remember(session: string, record: AdmissionText): void {
+    if (record.length > MAX_RECORD) {
       this.#options.revoke([session]);
       return;
     }
-    this.#gone.set(session, question);
+    this.#gone.set(session, { record, since: this.#options.clock.monotonic() });
     if (this.#gone.size <= MAX_GONE) return;
     const oldest = [...this.#gone.keys()].slice(0, FORGOTTEN);
     for (const each of oldest) this.#gone.delete(each);
     this.#options.revoke(oldest);
   }
+}
+
+function readRecord(record: AdmissionText): AdmissionRecord {
+  return JSON.parse(record) as AdmissionRecord;
 }

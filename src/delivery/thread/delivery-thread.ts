@@ -12,7 +12,7 @@ import { SecureListener } from '../http/secure-listener.ts';
 import { requireFreePort } from '../http/shared-port.ts';
 import { DateLine } from '../http/status-line.ts';
 import { SessionTokens } from '../session-token.ts';
-import type { FromThread, ListenRequest, ThreadReport, ThreadSettings, ToThread } from '../thread-protocol.ts';
+import type { FromThread, ListenRequest, SessionEvent, ThreadReport, ThreadSettings, ToThread } from '../thread-protocol.ts';
 import type { Certificate } from '../tls/certificate-choice.ts';
 import { Attention } from './attention.ts';
 import { BlockTable } from './block-table.ts';
@@ -34,7 +34,7 @@ export interface DeliveryThreadOptions {
   readonly views: ViewFactories;
   readonly clock: Clock;
   readonly post: (message: FromThread) => void;
-  /** Checks of access control, by the settings of a virtual host; default: all, control servers being asked by the main thread. */
+  /** Checks of access control, by the settings of a virtual host; default: all. */
   readonly checksOf?: ChecksOf;
 }
 
@@ -72,7 +72,10 @@ export class DeliveryThread {
       relays: MAX_RELAY,
       log: { warn: (fields, message) => this.#log('warn', fields, message) },
     });
-    this.#webhooks = new WebhookDesk(post, limits.waiting);
+    this.#webhooks = new WebhookDesk({
+      ...{ clock, threads: settings.admission.threads, limit: limits.waiting },
+      logger: { warn: (fields, message) => this.#log('warn', fields, message) },
+    });
     const access = new AccessControls({
       clock,
       onFault: (error, what) => this.#log('error', { error: String(error) }, `${what} failed inside the server`),
@@ -146,13 +149,14 @@ export class DeliveryThread {
       case 'hosts':
         this.#hosts.set(message.hosts);
         this.#entrance.setHosts(message.hosts);
+        this.#webhooks.follow(message.hosts);
         this.#demands.setOrigins(new Set(message.hosts.filter(({ hasOrigins }) => hasOrigins).map(({ name }) => name)));
         break;
       case 'demand-answer':
         this.#demands.answered(message.question, message.found);
         break;
-      case 'admission-answer':
-        this.#webhooks.answered(message.question, message.verdict);
+      case 'admissions-over':
+        for (const ticket of message.tickets) this.#webhooks.over(ticket);
         break;
       case 'default-cross-domains':
         this.#outlets.setDefaults(message.rules);
@@ -280,12 +284,19 @@ export class DeliveryThread {
       hot: this.#services.hot.figures,
       bytes,
       sessionBytes: this.#sessions.takeBytes(),
-      sessionEvents: this.#sessions.takeEvents(),
+      sessionEvents: this.#sessionEvents(),
       keyUses: this.#access.keys.takeUses(),
       refusals: this.#access.refusals.take(),
+      controlServers: this.#webhooks.figures,
     };
     this.#options.post(report);
     this.#attention.look(connections, this.#counters.opened);
+  }
+
+  #sessionEvents(): readonly SessionEvent[] {
+    const events = this.#sessions.takeEvents();
+    if (this.#webhooks.size === 0) return events;
+    return events.map((event) => (event.ticket === undefined ? event : { ...event, record: this.#webhooks.recordOf(event.ticket) }));
   }
 
   /** Ports first, then streams (whoever waits is answered), then what is left of the connections. */
@@ -295,9 +306,9 @@ export class DeliveryThread {
     const closing = [...this.#listeners.keys()].map((id) => this.#unlisten(id));
     this.#outlets.closeAll();
     this.#demands.close();
-    this.#webhooks.close();
+    const told = this.#webhooks.stop();
     for (const delivery of [...this.#services.waiting]) delivery.withdraw(503, Refusal.STOPPING);
-    await Promise.all(closing);
+    await Promise.all([told, ...closing]);
     this.#foreign?.close();
     this.#services.hot.close();
     this.#admission.close();

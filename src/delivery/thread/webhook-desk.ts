@@ -1,70 +1,108 @@
-/** Questions of a delivery thread to the control servers of `AdmissionWebhooks`, which the main thread asks. */
-import { type AccessCheck, type AccessRequest, type Denied, isEnabledFor, type Passed } from '../../access/access-check.ts';
+/** Asks the control servers of `AdmissionWebhooks` about viewers, and keeps those whom they let in until their sessions are over. */
+import type { AccessCheck, Denied, Passed } from '../../access/access-check.ts';
+import type { AccessSettings } from '../../access/access-controls.ts';
+import { type AdmissionRecord, AdmissionWebhooks, type AdmissionWebhooksOptions } from '../../access/admission-webhooks.ts';
+import type { ControlServerFigures } from '../../access/control-server.ts';
 import type { AdmissionWebhooksConfig } from '../../config/index.ts';
-import type { FromThread, WebhookVerdict } from '../thread-protocol.ts';
+import type { AdmissionText } from '../thread-protocol.ts';
 
 const BUSY: Denied = { admitted: false, code: 'webhook-busy', reason: 'too many wait for a control server' };
 const STOPPING: Denied = { admitted: false, code: 'webhook-closed', reason: 'the server stops' };
 
-/** One for each thread. `close` refuses all who wait; it may be called twice. */
+interface Entry extends AdmissionRecord {
+  readonly closed: () => void;
+}
+
+/** `limit`: questions that may be open at once, of all control servers together; those who ask more are refused. */
+export interface WebhookDeskOptions extends AdmissionWebhooksOptions {
+  readonly limit: number;
+}
+
+/** One for each thread, which calls `stop`. */
 export class WebhookDesk {
-  readonly #post: (message: FromThread) => void;
+  readonly #webhooks: AdmissionWebhooks;
   readonly #limit: number;
-  readonly #questions = new Map<number, (said: Passed | Denied) => void>();
-  #lastQuestion = 0;
+  /** Who was let in and is not over, by ticket. */
+  readonly #entries = new Map<number, Entry>();
+  #waiting = 0;
+  #lastTicket = 0;
   #closed = false;
 
-  /** `limit`: questions that may be open at once; those who ask more are refused. */
-  constructor(post: (message: FromThread) => void, limit: number) {
-    this.#post = post;
-    this.#limit = limit;
+  constructor(options: WebhookDeskOptions) {
+    this.#webhooks = new AdmissionWebhooks(options);
+    this.#limit = options.limit;
   }
 
+  /** Questions without answer. */
   get waiting(): number {
-    return this.#questions.size;
+    return this.#waiting;
+  }
+
+  /** Who was let in and is not over. */
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  get figures(): readonly ControlServerFigures[] {
+    return this.#webhooks.figures;
+  }
+
+  /** All virtual hosts as they are now. */
+  follow(hosts: readonly { readonly name: string; readonly access?: AccessSettings | undefined }[]): void {
+    this.#webhooks.follow(hosts);
   }
 
   /** The check of the virtual host `vhost`. */
   check(settings: AdmissionWebhooksConfig, vhost: string): AccessCheck {
+    const check = this.#webhooks.check(settings);
     return {
-      covers: (direction, protocol) => isEnabledFor(settings, direction, protocol),
-      judge: (request) => this.#ask(vhost, request),
+      covers: (direction, protocol) => check.covers(direction, protocol),
+      judge: (request) => this.#ask({ vhost, settings, request }, check),
     };
   }
 
-  /** The main thread has answered. */
-  answered(question: number, verdict: WebhookVerdict): void {
-    const resolve = this.#questions.get(question);
-    this.#questions.delete(question);
-    const ticket = verdict.admitted ? verdict.ticket : undefined;
-    const closed = (): void => {
-      if (ticket !== undefined) this.#post({ type: 'admission-over', ticket });
-    };
-    if (resolve === undefined) closed();
-    else if (!verdict.admitted) resolve(verdict);
-    else {
-      const { expiresAt, expiry, newUrl } = verdict;
-      resolve({
-        ...{ admitted: true, expiresAt, newUrl, closed },
-        ...(expiry !== undefined && { expiry }),
-        ...(ticket !== undefined && { ticket }),
-      });
-    }
+  /** What whoever goes on without this thread has to know of an admission; undefined when it is over. */
+  recordOf(ticket: number): AdmissionText | undefined {
+    const entry = this.#entries.get(ticket);
+    if (entry === undefined) return undefined;
+    const { vhost, settings, request, newUrl } = entry;
+    const { controlServerUrl, secretKey } = settings;
+    return JSON.stringify({ vhost, settings: { controlServerUrl, secretKey }, request, newUrl } satisfies AdmissionRecord);
   }
 
-  close(): void {
+  /** Nobody makes use of this admission any more, in whichever thread. */
+  over(ticket: number): void {
+    const entry = this.#entries.get(ticket);
+    this.#entries.delete(ticket);
+    entry?.closed();
+  }
+
+  /** Refuses all who wait, and tells all ends within a second and a half. Idempotent. */
+  async stop(): Promise<void> {
     this.#closed = true;
-    for (const resolve of this.#questions.values()) resolve(STOPPING);
-    this.#questions.clear();
+    for (const ticket of [...this.#entries.keys()]) this.over(ticket);
+    await this.#webhooks.stop();
   }
 
-  #ask(vhost: string, request: AccessRequest): Denied | Promise<Passed | Denied> {
+  async #ask(asked: Omit<AdmissionRecord, 'newUrl'>, check: AccessCheck): Promise<Passed | Denied> {
     if (this.#closed) return STOPPING;
-    if (this.#questions.size >= this.#limit) return BUSY;
-    const { promise, resolve } = Promise.withResolvers<Passed | Denied>();
-    this.#lastQuestion += 1;
-    this.#questions.set(this.#lastQuestion, resolve);
-    this.#post({ type: 'admission', question: this.#lastQuestion, vhost, request });
-    return promise;
+    if (this.#waiting >= this.#limit) return BUSY;
+    this.#waiting += 1;
+    let said: Passed | Denied;
+    try {
+      said = await check.judge(asked.request);
+    } finally {
+      this.#waiting -= 1;
+    }
+    if (!said.admitted || said.closed === undefined) return said;
+    const { closed, newUrl } = said;
+    if (this.#closed) {
+      closed();
+      return STOPPING;
+    }
+    this.#lastTicket += 1;
+    const ticket = this.#lastTicket;
+    this.#entries.set(ticket, { ...asked, newUrl, closed });
+    return { ...said, ticket, closed: () => this.over(ticket) };
   }
 }

@@ -1,0 +1,45 @@
+/** What all delivery threads together have asked and told control servers. */
+import type { AccessSettings } from '../../access/access-controls.ts';
+import { type ControlServerFigures, controlServerPlace } from '../../access/control-server.ts';
+
+/** By thread, and of those that are gone together: counters never go back. Nothing to close. */
+export class ControlFigures {
+  readonly #threads = new Map<number, readonly ControlServerFigures[]>();
+  /** By URL. */
+  readonly #past = new Map<string, ControlServerFigures>();
+
+  get all(): readonly ControlServerFigures[] {
+    return [...this.#threads.values(), [...this.#past.values()]].flat();
+  }
+
+  /** What a thread has counted since it started. */
+  set(thread: number, figures: readonly ControlServerFigures[]): void {
+    this.#threads.set(thread, figures);
+  }
+
+  /** What it had under way came to nothing. */
+  threadGone(thread: number): void {
+    for (const figures of this.#threads.get(thread) ?? []) this.#keep(figures);
+    this.#threads.delete(thread);
+  }
+
+  /** All virtual hosts as they are now: of control servers that none of them names nobody hears any more. */
+  follow(hosts: readonly { readonly access?: AccessSettings | undefined }[]): void {
+    const named = hosts.flatMap(({ access }) => access?.admissionWebhooks ?? []);
+    const urls = new Set(named.map(({ controlServerUrl }) => controlServerPlace(controlServerUrl)));
+    for (const url of this.#past.keys()) if (!urls.has(url)) this.#past.delete(url);
+  }
+
+  #keep({ url, ...last }: ControlServerFigures): void {
+    const past = this.#past.get(url);
+    this.#past.set(url, {
+      ...{ url, inFlight: 0, admitted: 0, closingsPending: 0 },
+      requests: last.requests + (past?.requests ?? 0),
+      allowed: last.allowed + (past?.allowed ?? 0),
+      refused: last.refused + (past?.refused ?? 0),
+      failed: last.failed + last.inFlight + (past?.failed ?? 0),
+      closingsDelivered: last.closingsDelivered + (past?.closingsDelivered ?? 0),
+      closingsLost: last.closingsLost + last.closingsPending + (past?.closingsLost ?? 0),
+    });
+  }
+}
