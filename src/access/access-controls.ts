@@ -59,6 +59,14 @@ function isEnabled({ enables }: SignedPolicyConfig | AdmissionWebhooksConfig): b
   return enables.providers.length + enables.publishers.length > 0;
 }
 
+const NONE: readonly AccessCheck[] = [];
+
+/** Mostly all of them: then nothing is copied. */
+function coveringOf(checks: readonly AccessCheck[], { direction, protocol }: AccessRequest): readonly AccessCheck[] {
+  const covers = (check: AccessCheck): boolean => check.covers(direction, protocol);
+  return checks.every(covers) ? checks : checks.filter(covers);
+}
+
 /** The checks of the virtual host `vhost`, in the order in which they are asked. */
 export type ChecksOf = (settings: AccessSettings, vhost: string) => readonly AccessCheck[];
 
@@ -130,7 +138,7 @@ export class AccessControls implements Gatekeeper {
     const name = vhost !== undefined && this.#names.has(vhost) ? vhost : this.#hosts.find(host);
     const all = name === undefined ? undefined : this.#checks.get(name)?.checks;
     const own = name === undefined ? null : this.keys.check(name, place, request.direction);
-    const covering = all?.filter((check) => check.covers(request.direction, request.protocol)) ?? [];
+    const covering = all === undefined ? NONE : coveringOf(all, request);
     const checks = own === null ? covering : [own, ...covering];
     // Who asks for a virtual host that is not there gets nothing anyway.
     if (name === undefined || checks.length === 0) return OPEN;
@@ -147,14 +155,16 @@ export class AccessControls implements Gatekeeper {
 
   #ask(checks: readonly AccessCheck[], request: AccessRequest): Judgement {
     const stay = new Stay(this.#options.clock, this.#options.onFault);
-    for (const [n, check] of checks.entries()) {
+    let asked = 0;
+    for (const check of checks) {
+      asked += 1;
       let said: Passed | Denied | Promise<Passed | Denied>;
       try {
         said = check.judge(request);
       } catch (error) {
         said = this.#fault(error);
       }
-      if (said instanceof Promise) return this.#await(stay, said, { rest: checks.slice(n + 1), request });
+      if (said instanceof Promise) return this.#await(stay, said, { rest: checks.slice(asked), request });
       if (!said.admitted) {
         stay.close();
         return said;

@@ -56,7 +56,7 @@ describe('requests recorded from the reference server', () => {
     const now = Date.parse(request.time);
     const made = request.status === 'opening' ? openingMessage(asked, now) : closingMessage(asked, request.new_url ?? '', now);
     expect(JSON.stringify(made)).toBe(body);
-    expect(controlSignature('admsecret', JSON.stringify(made))).toBe(signature);
+    expect(controlSignature('admsecret')(JSON.stringify(made))).toBe(signature);
   });
 });
 

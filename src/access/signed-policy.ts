@@ -2,6 +2,7 @@
 import type { SignedPolicyConfig } from '../config/index.ts';
 import { AddressSet } from '../util/address-set.ts';
 import type { Clock } from '../util/clock.ts';
+import type { KeyedHash } from '../util/keyed-hash.ts';
 import {
   type AccessCheck,
   type AccessProtocol,
@@ -11,7 +12,7 @@ import {
   isEnabledFor,
   type Passed,
 } from './access-check.ts';
-import { isSignedBy, type Policy, queryParameter, readPolicy } from './signed-url.ts';
+import { isGenuine, type Policy, readPolicy, readSignedUrl, urlSignature } from './signed-url.ts';
 
 /** Times before this are those of somebody who counts seconds. */
 const FIRST_MS = 100_000_000_000;
@@ -39,10 +40,12 @@ function deny(code: keyof typeof DENIALS): Denied {
 /** Answers at once. Nothing to close. */
 export class SignedPolicyCheck implements AccessCheck {
   readonly #config: SignedPolicyConfig;
+  readonly #hash: KeyedHash;
   readonly #clock: Clock;
 
   constructor(config: SignedPolicyConfig, clock: Clock) {
     this.#config = config;
+    this.#hash = urlSignature(config.secretKey);
     this.#clock = clock;
   }
 
@@ -51,12 +54,10 @@ export class SignedPolicyCheck implements AccessCheck {
   }
 
   judge({ direction, url, client }: AccessRequest): Passed | Denied {
-    const { policyQueryKeyName, signatureQueryKeyName } = this.#config;
-    const text = queryParameter(url, policyQueryKeyName) ?? '';
-    const signature = queryParameter(url, signatureQueryKeyName) ?? '';
-    if (text === '' || signature === '') return deny('url-unsigned');
-    if (!isSignedBy(url, signature, this.#config)) return deny('signature-wrong');
-    const value = readPolicy(text);
+    const signed = readSignedUrl(url, this.#config);
+    if (signed.policy === '' || signed.signature === '') return deny('url-unsigned');
+    if (!isGenuine(signed, this.#hash)) return deny('signature-wrong');
+    const value = readPolicy(signed.policy);
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return deny('policy-unreadable');
     if (!isPolicy(value)) return deny('policy-invalid');
     const now = this.#clock.now();
@@ -74,12 +75,20 @@ export class SignedPolicyCheck implements AccessCheck {
 /** A member that is not understood might have restricted somebody. */
 function isPolicy(value: object): value is Policy {
   const { url_expire, url_activate, stream_expire, allow_ip, real_ip, direction } = value as Record<keyof Policy, unknown>;
-  const isTime = (time: unknown): boolean => typeof time === 'number' && Number.isSafeInteger(time) && time >= 0;
-  const isRange = (range: unknown): boolean => typeof range === 'string' && AddressSet.isAddress(range);
   return (
     isTime(url_expire) &&
-    [url_activate, stream_expire].every((time) => time === undefined || isTime(time)) &&
-    [allow_ip, real_ip].every((range) => range === undefined || isRange(range)) &&
+    (url_activate === undefined || isTime(url_activate)) &&
+    (stream_expire === undefined || isTime(stream_expire)) &&
+    (allow_ip === undefined || isRange(allow_ip)) &&
+    (real_ip === undefined || isRange(real_ip)) &&
     (direction === undefined || direction === 'incoming' || direction === 'outgoing')
   );
+}
+
+function isTime(time: unknown): boolean {
+  return typeof time === 'number' && Number.isSafeInteger(time) && time >= 0;
+}
+
+function isRange(range: unknown): boolean {
+  return typeof range === 'string' && AddressSet.isAddress(range);
 }

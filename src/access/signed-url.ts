@@ -2,12 +2,16 @@
  * Signed URLs as the reference server makes them (streaming facts 9.2): the policy is a JSON object in base64url within the query, the
  * signature an HMAC-SHA1 over the complete URL without the signature itself.
  */
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { KeyedHash } from '../util/keyed-hash.ts';
 
-/** How a virtual host signs. */
-export interface SigningKeys {
+/** The query keys of a virtual host that signs. */
+export interface SigningNames {
   readonly policyQueryKeyName: string;
   readonly signatureQueryKeyName: string;
+}
+
+/** How a virtual host signs. */
+export interface SigningKeys extends SigningNames {
   readonly secretKey: string;
 }
 
@@ -27,47 +31,70 @@ export interface Policy {
   readonly direction?: 'incoming' | 'outgoing';
 }
 
-const HMAC = 'sha1';
-const BASE64URL = /^[\w-]+={0,2}$/;
-
-/** A URL taken apart at its question mark. A second one ends the query. */
-function splitUrl(url: string): { readonly base: string; readonly query: string } {
-  const [base = '', query = ''] = url.split('?', 2);
-  return { base, query };
+/** A URL taken apart. Policy and signature are the first values of their keys, decoded twice as the reference does; '' when absent. */
+export interface SignedUrl {
+  readonly policy: string;
+  readonly signature: string;
+  /** What is signed: the URL without any signature, whatever the case of its key; order and raw text of the rest stay. */
+  readonly text: string;
 }
 
-/** The text that is signed: `url` without the parameter `signatureKey`, in any case; order and raw text of the others stay. */
-export function signedText(url: string, signatureKey: string): string {
-  const { base, query } = splitUrl(url);
-  const key = signatureKey.toLowerCase();
-  const left = query.split('&').filter((parameter) => parameter.split('=', 1)[0]?.toLowerCase() !== key);
-  const kept = left.join('&');
-  return kept === '' ? base : `${base}?${kept}`;
+const BASE64URL = /^[\w-]+={0,2}$/;
+/** A policy has some 100 characters; longer ones are decoded at the cost of an allocation. */
+const SCRATCH = Buffer.alloc(2048);
+
+/** Reads the query once. A second question mark ends it. */
+export function readSignedUrl(url: string, { policyQueryKeyName, signatureQueryKeyName }: SigningNames): SignedUrl {
+  const mark = url.indexOf('?');
+  if (mark < 0) return { policy: '', signature: '', text: url };
+  const second = url.indexOf('?', mark + 1);
+  const end = second < 0 ? url.length : second;
+  let policy: string | null = null;
+  let signature: string | null = null;
+  let rest: string | null = null;
+  for (let from = mark + 1; from <= end; ) {
+    const next = url.indexOf('&', from);
+    const to = next < 0 || next > end ? end : next;
+    const equals = url.indexOf('=', from);
+    const nameEnd = equals < 0 || equals > to ? to : equals;
+    if (policy === null && isNamed(url, from, nameEnd, policyQueryKeyName)) policy = decoded(url.slice(nameEnd + 1, to));
+    if (isSignature(url, from, nameEnd, signatureQueryKeyName)) {
+      if (signature === null && isNamed(url, from, nameEnd, signatureQueryKeyName)) signature = decoded(url.slice(nameEnd + 1, to));
+    } else {
+      const parameter = url.slice(from, to);
+      rest = rest === null ? parameter : `${rest}&${parameter}`;
+    }
+    from = to + 1;
+  }
+  const base = url.slice(0, mark);
+  return { policy: policy ?? '', signature: signature ?? '', text: rest === null || rest === '' ? base : `${base}?${rest}` };
 }
 
 /** First value of a query key, decoded twice as the reference does; null when absent. Keys are compared by case. */
 export function queryParameter(url: string, key: string): string | null {
   for (const parameter of splitUrl(url).query.split('&')) {
     const equals = parameter.indexOf('=');
-    if ((equals < 0 ? parameter : parameter.slice(0, equals)) === key)
-      return equals < 0 ? '' : decoded(decoded(parameter.slice(equals + 1)));
+    if ((equals < 0 ? parameter : parameter.slice(0, equals)) === key) return equals < 0 ? '' : decoded(parameter.slice(equals + 1));
   }
   return null;
 }
 
-/** Whether `signature` is that of the URL it stands in. Takes as long for a wrong one as for a right one. */
-export function isSignedBy(url: string, signature: string, { signatureQueryKeyName, secretKey }: SigningKeys): boolean {
-  if (!BASE64URL.test(signature)) return false;
-  const given = Buffer.from(signature, 'base64url');
-  const expected = createHmac(HMAC, secretKey).update(signedText(url, signatureQueryKeyName)).digest();
-  return given.length === expected.length && timingSafeEqual(given, expected);
+/** What signs URLs with a key. */
+export function urlSignature(secretKey: string): KeyedHash {
+  return new KeyedHash('sha1', secretKey);
+}
+
+/** Whether a URL has the signature that `hash` gives it. Takes as long for a wrong one as for a right one. */
+export function isGenuine({ text, signature }: Pick<SignedUrl, 'text' | 'signature'>, hash: KeyedHash): boolean {
+  return BASE64URL.test(signature) && hash.isSigned(text, signature);
 }
 
 /** The JSON value of a policy as it stands in the query; undefined when it is none. */
 export function readPolicy(text: string): unknown {
   if (!BASE64URL.test(text)) return undefined;
   try {
-    return JSON.parse(Buffer.from(text, 'base64url').toString());
+    if (text.length > SCRATCH.length) return JSON.parse(Buffer.from(text, 'base64url').toString());
+    return JSON.parse(SCRATCH.toString('utf8', 0, SCRATCH.write(text, 'base64url')));
   } catch {
     return undefined;
   }
@@ -78,11 +105,31 @@ export function signUrl(url: string, policy: Policy, { policyQueryKeyName, signa
   const { base, query } = splitUrl(url);
   const text = Buffer.from(JSON.stringify(policy)).toString('base64url');
   const whole = `${base}?${query === '' ? '' : `${query}&`}${policyQueryKeyName}=${text}`;
-  const signature = createHmac(HMAC, secretKey).update(whole).digest('base64url');
-  return `${whole}&${signatureQueryKeyName}=${signature}`;
+  return `${whole}&${signatureQueryKeyName}=${urlSignature(secretKey).sign(whole)}`;
 }
 
+/** A URL taken apart at its question mark. A second one ends the query. */
+function splitUrl(url: string): { readonly base: string; readonly query: string } {
+  const [base = '', query = ''] = url.split('?', 2);
+  return { base, query };
+}
+
+function isNamed(url: string, from: number, to: number, name: string): boolean {
+  return to - from === name.length && url.startsWith(name, from);
+}
+
+/** In any case. */
+function isSignature(url: string, from: number, to: number, name: string): boolean {
+  if (to - from !== name.length) return false;
+  return url.startsWith(name, from) || url.slice(from, to).toLowerCase() === name.toLowerCase();
+}
+
+/** Twice. What cannot be decoded stays as it is. */
 function decoded(text: string): string {
+  return text.includes('%') ? decodedOnce(decodedOnce(text)) : text;
+}
+
+function decodedOnce(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {

@@ -6,7 +6,7 @@
  *           and, of viewers who came with a play token, `G` and what names that token (12 digits)
  *     key = 96 bits of HMAC-SHA256, base64url
  */
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { KeyedHash } from '../util/keyed-hash.ts';
 
 const EXPIRY_DIGITS = 7;
 const INCARNATION_DIGITS = 4;
@@ -24,13 +24,13 @@ export interface VerifiedToken {
 
 /** All threads of a server share `secret`, so that any verifies what another made. Knows nothing of revoked sessions. */
 export class SessionTokens {
-  readonly #secret: Uint8Array;
+  readonly #hash: KeyedHash;
   readonly #prefix: string;
   #count = 0;
 
   /** `incarnation` makes ids of different threads different. */
   constructor(secret: Uint8Array, incarnation: number) {
-    this.#secret = secret;
+    this.#hash = new KeyedHash('sha256', secret, KEY_BYTES);
     this.#prefix = incarnation.toString(36).padStart(INCARNATION_DIGITS, '0');
   }
 
@@ -41,7 +41,7 @@ export class SessionTokens {
       .toString(36)
       .padStart(EXPIRY_DIGITS, '0');
     const id = `${expiry}${this.#prefix}${this.#count.toString(36)}${grant === undefined ? '' : `G${grant}`}`;
-    return { id, token: `${id}_${this.#sign(id, address).toString('base64url')}` };
+    return { id, token: `${id}_${this.#hash.sign(`${id}\n${address}`)}` };
   }
 
   /** Null for a token that we did not make for this stream. */
@@ -49,13 +49,8 @@ export class SessionTokens {
     const match = SHAPE.exec(token);
     if (match === null) return null;
     const [, id = '', grant, key = ''] = match;
-    const given = Buffer.from(key, 'base64url');
-    if (given.length !== KEY_BYTES || !timingSafeEqual(given, this.#sign(id, address))) return null;
+    if (!this.#hash.isSigned(`${id}\n${address}`, key)) return null;
     const expiresAt = Number.parseInt(id.slice(0, EXPIRY_DIGITS), 36) * 1000;
     return { id, expiresAt, ...(grant !== undefined && { grant }) };
-  }
-
-  #sign(id: string, address: string): Buffer {
-    return createHmac('sha256', this.#secret).update(`${id}\n${address}`).digest().subarray(0, KEY_BYTES);
   }
 }

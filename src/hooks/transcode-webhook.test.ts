@@ -69,7 +69,7 @@ test('the question has the members of the one of the reference server, signed', 
   });
   await advise();
   const [{ body, signature }] = seen as [(typeof seen)[number]];
-  expect(signature).toBe(controlSignature('twsecret', body));
+  expect(signature).toBe(controlSignature('twsecret')(body));
   const recorded = JSON.parse(readFileSync(new URL('../../test/fixtures/hooks/transcode.json', import.meta.url), 'utf8')) as object;
   expect([...new Set(shapeOf(JSON.parse(body)))].sort()).toEqual([...new Set(shapeOf(recorded))].sort());
   expect(JSON.parse(body)).toMatchObject({

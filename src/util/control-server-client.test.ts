@@ -91,7 +91,7 @@ describe('a question', () => {
   test('is signed as the reference server signs', () => {
     const body =
       '{"client":{"address":"127.0.0.1","port":58890,"real_ip":"127.0.0.1","user_agent":"me/1"},"request":{"direction":"outgoing","protocol":"LLHLS","status":"opening","time":"2026-11-21T09:52:58.509+00:00","url":"http://127.0.0.1:3333/app/stream/llhls.m3u8?token=abc"}}';
-    expect(controlSignature('admsecret', body)).toBe('HSo3e8nQOhvbaH-FY_V8THq1I04');
+    expect(controlSignature('admsecret')(body)).toBe('HSo3e8nQOhvbaH-FY_V8THq1I04');
   });
 
   test('goes over a connection that is there', async () => {

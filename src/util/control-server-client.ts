@@ -1,6 +1,6 @@
 /** Asks a control server, as webhooks do: a signed POST of JSON, answered by a JSON object. */
-import { createHmac } from 'node:crypto';
 import type { Agent, ClientRequest, IncomingMessage, RequestOptions } from 'node:http';
+import { KeyedHash } from './keyed-hash.ts';
 import { messageOf } from './message-of.ts';
 import * as http from './node-http.ts';
 
@@ -49,9 +49,10 @@ export interface AskOptions {
   readonly signal?: AbortSignal;
 }
 
-/** What `X-OME-Signature` says of a body: the base64url of its HMAC-SHA1, without padding. */
-export function controlSignature(secretKey: string, body: string): string {
-  return createHmac('sha1', secretKey).update(body).digest('base64url');
+/** What makes `X-OME-Signature` of a body: the base64url of its HMAC-SHA1, without padding. */
+export function controlSignature(secretKey: string): (body: string) => string {
+  const hash = new KeyedHash('sha1', secretKey);
+  return (body) => hash.sign(body);
 }
 
 /**
@@ -61,7 +62,7 @@ export function controlSignature(secretKey: string, body: string): string {
 export class ControlServerClient {
   readonly #url: URL;
   readonly #place: string;
-  readonly #secretKey: string;
+  readonly #signatureOf: (body: string) => string;
   readonly #maxAnswerBytes: number;
   readonly #maxPending: number;
   readonly #http: { readonly request: typeof http.request; readonly agent: Agent };
@@ -75,7 +76,7 @@ export class ControlServerClient {
     if (protocol !== 'http:' && protocol !== 'https:')
       throw new TypeError(`a control server is asked by http or https, not by ${protocol}//`);
     this.#place = `${protocol}//${host}${pathname}`;
-    this.#secretKey = secretKey;
+    this.#signatureOf = controlSignature(secretKey);
     this.#maxAnswerBytes = maxAnswerBytes ?? DEFAULT_MAX_ANSWER_BYTES;
     this.#maxPending = maxPending ?? DEFAULT_MAX_PENDING;
     this.#http = clientOf(protocol, maxConnections ?? DEFAULT_MAX_CONNECTIONS);
@@ -133,7 +134,7 @@ export class ControlServerClient {
         'Content-Length': Buffer.byteLength(body),
         Accept: 'application/json',
         'User-Agent': 'Millrace',
-        'X-OME-Signature': controlSignature(this.#secretKey, body),
+        'X-OME-Signature': this.#signatureOf(body),
       },
     };
     const request = this.#http.request(this.#url, options);

@@ -83,7 +83,7 @@ export class ControlServer {
       this.open -= 1;
     });
     const body = await text(request);
-    if (request.headers['x-ome-signature'] !== controlSignature(this.secretKey, body)) this.wrong += 1;
+    if (request.headers['x-ome-signature'] !== controlSignature(this.secretKey)(body)) this.wrong += 1;
     const asked = JSON.parse(body) as ControlRequest;
     this.asked.push(asked);
     const said = await (asked.request.status === 'opening' ? this.answer(asked) : this.closing(asked));

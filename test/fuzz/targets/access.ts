@@ -6,7 +6,7 @@ import { AccessControls } from '../../../src/access/access-controls.ts';
 import { readAnswer } from '../../../src/access/admission-messages.ts';
 import { readNewUrl, withPortOf } from '../../../src/access/new-url.ts';
 import { SignedPolicyCheck } from '../../../src/access/signed-policy.ts';
-import { signedText, signUrl } from '../../../src/access/signed-url.ts';
+import { readSignedUrl, signUrl } from '../../../src/access/signed-url.ts';
 import { ConfigError, readOutputProfiles } from '../../../src/config/index.ts';
 import type { Clock } from '../../../src/util/clock.ts';
 import { ControlServerClient, ControlServerFault } from '../../../src/util/control-server-client.ts';
@@ -24,7 +24,7 @@ const WHOLE = { ...POLICY, url_activate: NOW - 1, stream_expire: NOW + 5000, all
 const SIGNED = ['http://a.test:3333/app/live/llhls.m3u8', 'rtmp://[::1]:1935/app/live?x=%20&y', 'srt://a.test/app/live'].map((url, n) =>
   signUrl(url, n === 0 ? POLICY : { ...WHOLE, direction: 'outgoing' }, SIGNING),
 );
-const SIGNED_TEXTS = new Set(SIGNED.map((url) => signedText(url, SIGNING.signatureQueryKeyName)));
+const SIGNED_TEXTS = new Set(SIGNED.map((url) => readSignedUrl(url, SIGNING).text));
 
 const KEY = 'the-key-of-studio-1';
 const LATER = { name: 'late', hash: hashKey('the-key-of-studio-2'), expires: '2001-01-01' };
@@ -124,7 +124,7 @@ export const ACCESS_TARGETS: readonly FuzzTarget[] = [
       const url = input.toString('utf8');
       const said = CHECK.judge(asked(url));
       // Nobody but us has signed, so nothing else can be good: the signature alone may stand elsewhere.
-      if (said.admitted && !SIGNED_TEXTS.has(signedText(url, SIGNING.signatureQueryKeyName))) throw new Error('a forged URL is good');
+      if (said.admitted && !SIGNED_TEXTS.has(readSignedUrl(url, SIGNING).text)) throw new Error('a forged URL is good');
       return said.admitted ? 1 : 0;
     },
   },
