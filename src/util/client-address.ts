@@ -17,7 +17,7 @@ export function plainAddress(host: string): string {
 /** Whose address it is: an IPv4 address is somebody's, of IPv6 everybody has 2⁶⁴ at least. */
 export function addressOwner(host: string): string {
   const plain = plainAddress(host);
-  return isIPv6(plain) ? `${addressBytes(plain).subarray(0, NETWORK_BYTES).toString('hex')}/64` : plain;
+  return plain.includes(':') && isIPv6(plain) ? `${addressBytes(plain).subarray(0, NETWORK_BYTES).toString('hex')}/64` : plain;
 }
 
 /** The same for an address with or without a port, as `hostPort` writes it. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { decodePath, hostName, queryValue, splitTarget } from './request-target.ts';
+import { completeUrl, decodePath, hostName, queryValue, splitTarget } from './request-target.ts';
 
 describe('request targets', () => {
   test.each([
@@ -49,5 +49,24 @@ describe('request targets', () => {
     ['', ''],
   ])('host %j', (host, expected) => {
     expect(hostName(host)).toBe(expected);
+  });
+
+  test.each([
+    ['a.example', '/p?q=1', 'http://a.example:3333/p?q=1'],
+    ['a.example:80', '/p', 'http://a.example:80/p'],
+    ['a.example:', '/p', 'http://a.example::3333/p'],
+    ['192.0.2.1:1', '/p', 'http://192.0.2.1:1/p'],
+    ['[2001:db8::1]', '/p', 'http://[2001:db8::1]:3333/p'],
+    ['[2001:db8::1]:80', '/p', 'http://[2001:db8::1]:80/p'],
+    ['[2001:db8::1]:', '/p', 'http://[2001:db8::1]::3333/p'],
+    ['', '/p', 'http://:3333/p'],
+    ['a.example', 'http://b.example:9/p?q?r', 'http://b.example:9/p?q'],
+    ['a.example', 'http://b.example', 'http://b.example:3333/'],
+  ])('for the host %j and the target %s the complete URL is %s', (host, target, url) => {
+    expect(completeUrl('http', splitTarget(target), { host, port: 3333 })).toBe(url);
+  });
+
+  test.each(['a/b', 'a?b', 'a b', 'a:80:90', 'a:123456', '[::1', '::1', 'a@b'])('there is none for the host %j', (host) => {
+    expect(() => completeUrl('http', splitTarget('/p'), { host, port: 3333 })).toThrow('not one host name');
   });
 });

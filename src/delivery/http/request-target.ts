@@ -88,8 +88,14 @@ export function completeUrl(
 ): string {
   const place = authority ?? host;
   checkHostName(place);
-  const withPort = /:\d+$/.test(place) ? place : `${place}:${port}`;
+  const withPort = hasPort(place) ? place : `${place}:${port}`;
   return `${scheme}://${withPort}${path}${query === '' ? '' : `?${query}`}`;
+}
+
+/** Of a name that `checkHostName` takes: behind a colon that is not in brackets are digits, if anything. */
+function hasPort(place: string): boolean {
+  const colon = place.lastIndexOf(':');
+  return colon >= 0 && colon < place.length - 1 && !place.endsWith(']');
 }
 
 /** Host name of a `Host` header or authority, without the port and the brackets of an IPv6 address. */

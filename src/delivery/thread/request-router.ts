@@ -127,8 +127,9 @@ export class RequestRouter implements RequestHandler {
     { verdict, protocol, place }: { readonly verdict: Admitted; readonly protocol: AccessProtocol; readonly place: Place },
   ): void {
     const redirected = verdict.newUrl === undefined ? null : this.#redirected(verdict.newUrl, place);
-    const { place: goal, base } = redirected ?? { place, base: '' };
-    const admission = new Entered(verdict, { protocol: beginning(goal.file, goal.query) ?? protocol, base });
+    const goal = redirected?.place ?? place;
+    const goalProtocol = redirected === null ? protocol : (beginning(goal.file, goal.query) ?? protocol);
+    const admission = new Entered(verdict, { protocol: goalProtocol, base: redirected?.base ?? '' });
     try {
       this.#serve(request, sink, { place: goal, admission });
     } catch (error) {
