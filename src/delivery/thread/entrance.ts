@@ -94,6 +94,7 @@ export class Entrance {
   readonly #proxies: TrustedProxies;
   /** By virtual host and protocol: what tells its sessions from those of other settings. */
   #marks = new Map<string, Partial<Record<AccessProtocol, string>>>();
+  #version = 0;
 
   constructor(access: EntranceGatekeeper, proxies: TrustedProxies) {
     this.#access = access;
@@ -103,6 +104,7 @@ export class Entrance {
   /** All virtual hosts as they are now. */
   setHosts(hosts: readonly ControlledHost[]): void {
     this.#access.follow(hosts);
+    this.#version += 1;
     this.#marks = new Map();
     for (const { name, access } of hosts) {
       if (access === undefined) continue;
@@ -114,6 +116,11 @@ export class Entrance {
       }
       this.#marks.set(name, marks);
     }
+  }
+
+  /** Another number whenever what `markOf` says may have changed. */
+  get version(): number {
+    return this.#version;
   }
 
   /** Some virtual host or application protects something. */

@@ -37,6 +37,10 @@ export class ThreadOutlet implements DeliveryOutlet, SessionPlace, ViewContext {
   readonly #own: CrossDomainRules | null;
   readonly #services: RegistryServices;
   readonly #timers = new Set<NodeJS.Timeout>();
+  /** What the entrance said in this version. Every session keeps the address, so all have the same string. */
+  #version = -1;
+  #guarded = false;
+  #address = '';
 
   constructor(
     message: Extract<OutletMessage, { type: 'outlet-open' }>,
@@ -64,13 +68,14 @@ export class ThreadOutlet implements DeliveryOutlet, SessionPlace, ViewContext {
   }
 
   get guarded(): boolean {
-    return this.#services.entrance.markOf(this.#vhost, this.#app, this.protocol) !== undefined;
+    this.#look();
+    return this.#guarded;
   }
 
   /** Sessions of one protocol are of no use for another that is guarded, nor those from before it was. */
   get address(): string {
-    const mark = this.#services.entrance.markOf(this.#vhost, this.#app, this.protocol);
-    return mark === undefined ? this.#key : `${this.#key} ${mark}`;
+    this.#look();
+    return this.#address;
   }
 
   createSession(exchange: DeliveryExchange): ViewerSession | null {
@@ -135,6 +140,15 @@ export class ThreadOutlet implements DeliveryOutlet, SessionPlace, ViewContext {
       this.#timers.clear();
       this.#services.sessions.closeOutlet(this.outlet);
     }
+  }
+
+  #look(): void {
+    const { entrance } = this.#services;
+    if (this.#version === entrance.version) return;
+    this.#version = entrance.version;
+    const mark = entrance.markOf(this.#vhost, this.#app, this.protocol);
+    this.#guarded = mark !== undefined;
+    this.#address = mark === undefined ? this.#key : `${this.#key} ${mark}`;
   }
 
   #policyFor(defaults: CrossDomainRules): CrossDomainPolicy {

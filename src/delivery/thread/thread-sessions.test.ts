@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import { memoryInUse } from '../../../test/support/memory.ts';
 import { SessionLedger } from '../pool/session-ledger.ts';
 import { SessionTokens } from '../session-token.ts';
 import type { SessionSighting } from '../thread-protocol.ts';
@@ -133,6 +134,49 @@ describe('sessions of a thread', () => {
     for (let n = 0; n < 4; n += 1) sessions.create(HERE, `10.0.0.${n}`);
     expect(sessions.size).toBe(2);
     expect(events()).toEqual([null, null, null, 'too many sessions', null, 'too many sessions']);
+  });
+
+  test('that is so whoever else leaves meanwhile', () => {
+    sessions = make(1, 4);
+    const made: string[] = [];
+    const create = (count: number): void => {
+      for (let n = 0; n < count; n += 1) made.push(sessions.create(HERE, '10.0.0.1')!.id);
+    };
+    /** Which of them had to go since it was last asked. */
+    const gone = (): number[] =>
+      sessions.takeEvents().flatMap(({ sighting, ended }) => (ended === 'too many sessions' ? [made.indexOf(sighting.session)] : []));
+    create(6);
+    expect(gone()).toEqual([0, 1]);
+    sessions.revoke([made[2]!, made[4]!]);
+    create(3);
+    expect(gone()).toEqual([3]);
+    sessions.sweep();
+    create(2);
+    expect(gone()).toEqual([5, 6]);
+    // All who were there.
+    sessions.revoke(made);
+    create(5);
+    expect([gone(), sessions.size]).toEqual([[11], 4]);
+  });
+
+  test('those that are over are forgotten, whatever has been looked at', async () => {
+    sessions = make(1, 1000);
+    /** Some 500 are there at any time. */
+    const churn = (): WeakRef<object>[] => {
+      const there: string[] = [];
+      return Array.from({ length: 10_000 }, () => {
+        const session = sessions.create(HERE, '10.0.0.1')!;
+        there.push(session.token);
+        if (there.length > 500) sessions.revoke([there.shift()!]);
+        sessions.takeEvents();
+        return new WeakRef(session);
+      });
+    };
+    const all = churn();
+    sessions.sweep();
+    await memoryInUse();
+    expect(sessions.size).toBe(500);
+    expect(all.filter((one) => one.deref() !== undefined).length).toBeLessThan(600);
   });
 
   test('an address has a share of them; who has one goes on, and others are not concerned', () => {

@@ -109,6 +109,8 @@ export class ThreadSessions {
   refused = 0;
   readonly #options: ThreadSessionsOptions;
   readonly #live = new Map<string, LiveSession>();
+  /** At the oldest session. One that is made for each passes all that have gone since the map was last laid out: 10 us of a full map. */
+  #oldest = this.#live.values();
   readonly #owners = new OwnerCounts();
   readonly #revoked = new Set<string>();
   /** Sessions with bytes to tell; the session that has waited longest comes first. */
@@ -197,6 +199,8 @@ export class ThreadSessions {
   sweep(): void {
     const { clock } = this.#options;
     const [now, wall] = [clock.monotonic(), clock.now()];
+    // One that rests keeps alive what the map was laid out in before.
+    this.#oldest = this.#live.values();
     for (const live of this.#live.values()) {
       if (now - live.seenAt >= live.idle) this.#close(live, 'idle');
       else if (wall >= live.expiresAt) this.#close(live, 'expired');
@@ -237,7 +241,8 @@ export class ThreadSessions {
     this.#owners.add(live.owner);
     this.#events.push({ sighting: live.sighting, ended: null, ...(ticket !== undefined && { ticket }) });
     if (this.#live.size > this.#options.limit) {
-      const oldest = this.#live.values().next();
+      // Whom it has passed before is gone, so it never comes to the end.
+      const oldest = this.#oldest.next();
       if (!oldest.done) this.#close(oldest.value, 'too many sessions');
     }
     return live;
