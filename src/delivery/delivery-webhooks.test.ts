@@ -352,9 +352,9 @@ test('a control server that does not answer refuses in time, and its threads sto
   expect(control.over).toHaveLength(1);
 });
 
-test('when a thread dies the ends of those whom it has let in are told all the same', async () => {
-  const { ask, pool, adopted, shelf, settings, port } = await serve({ threads: 1 });
-  await ask(PLAYLIST);
+test('when a thread dies the ends of those whom it has let in are told all the same, and they are asked about when they come back', async () => {
+  const { ask, control, pool, adopted, shelf, settings, port } = await serve({ threads: 1 });
+  const { text } = await ask(PLAYLIST);
   await until('the viewer', () => shelf.sessions === 1, DEADLINE);
   shelf.outlet.update({ crash: true });
   await until('its end', () => pool.status().restarts === 1, DEADLINE);
@@ -364,4 +364,11 @@ test('when a thread dies the ends of those whom it has let in are told all the s
     { over: 1, record: { settings: { controlServerUrl, secretKey }, request: { url: `http://127.0.0.1:${port}${PLAYLIST}` } } },
   ]);
   await until('the figures', () => pool.controlServers.some(({ allowed }) => allowed === 1), DEADLINE);
+  const part = async (): Promise<number | null> => (await ask(`/app/stream/part.m4s?session=${text}`).catch(() => null))?.status ?? null;
+  await expect.poll(part, { timeout: 10_000 }).toBe(200);
+  await until('another question', () => control.asked.length === 2, DEADLINE);
+  expect(control.over).toEqual([]);
+  await pool.stop();
+  await until('another end', () => control.over.length === 1, DEADLINE);
+  expect(adopted).toHaveLength(1);
 });

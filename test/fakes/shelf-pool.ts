@@ -2,7 +2,8 @@
 
 import type { CrossDomainRules, Outlet, Span } from '../../src/delivery/outlet/messages.ts';
 import { DEFAULT_DELIVERY_LIMITS } from '../../src/delivery/pool/delivery-limits.ts';
-import { DeliveryPool, type DeliveryPoolOptions } from '../../src/delivery/pool/delivery-pool.ts';
+import { DeliveryPool } from '../../src/delivery/pool/delivery-pool.ts';
+import type { DeliveryPoolOptions } from '../../src/delivery/pool/delivery-pool-options.ts';
 import type { DeliveryLimits } from '../../src/delivery/thread-protocol.ts';
 import { systemClock } from '../../src/util/clock.ts';
 import { RecordingLogger } from './recording-logger.ts';

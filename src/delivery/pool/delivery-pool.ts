@@ -1,25 +1,19 @@
 /** The delivery threads, seen from the main thread: starts and restarts them, keeps them informed, adds up what they report. */
 import { randomBytes } from 'node:crypto';
-import type { AccessRequest, Denied, Passed } from '../../access/access-check.ts';
-import type { AdmissionRecord } from '../../access/admission-webhooks.ts';
 import type { ControlServerFigures } from '../../access/control-server.ts';
 import type { CrossDomainRules } from '../../access/cross-domains.ts';
-import type { RefusalCount } from '../../access/refusal-counts.ts';
 import type { WantedStream } from '../../core/origins.ts';
 import type { SessionHandle } from '../../core/publishing.ts';
-import type { QueueRegistry } from '../../core/queue-registry.ts';
-import type { Clock } from '../../util/clock.ts';
 import { guarded } from '../../util/guarded.ts';
-import type { Logger } from '../../util/logger.ts';
 import type { QueueGauge } from '../../util/queue-gauge.ts';
-import { type AdmissionPlan, OPEN_ADMISSION } from '../admission.ts';
+import { OPEN_ADMISSION } from '../admission.ts';
 import type { Outlet, OutletOpener } from '../outlet/messages.ts';
-import type { ViewFactories } from '../thread/outlet-registry.ts';
 import { sessionId } from '../thread/thread-sessions.ts';
 import type { DeliveryLimits, FromThread, ListenRequest, ServedHost, SessionSighting, ThreadReport, ToThread } from '../thread-protocol.ts';
 import type { Certificate } from '../tls/certificate-choice.ts';
 import { ControlFigures } from './control-figures.ts';
 import { DEFAULT_DELIVERY_LIMITS } from './delivery-limits.ts';
+import type { DeliveryPoolOptions } from './delivery-pool-options.ts';
 import { Handovers } from './handovers.ts';
 import type { startLocal } from './local-thread.ts';
 import { MAX_BUNDLE, PatientLink } from './patient-link.ts';
@@ -36,39 +30,6 @@ const MAX_RESTART_DELAY = 10_000;
 /** A thread that ran this long has recovered. */
 const HEALTHY_AFTER = 60_000;
 const MAX_REVOKED = 100_000;
-
-/** Where limits are absent, those of `delivery-limits.ts` hold. */
-export interface DeliveryPoolOptions {
-  /** Worker threads; 0 serves from the main thread, with `views`. */
-  readonly threads: number;
-  /** Workers bring their own. */
-  readonly views: ViewFactories;
-  /** The file workers start with; the default serves with `views.ts`. */
-  readonly workerEntry?: URL;
-  readonly limits?: DeliveryLimits;
-  /** What clients may take; absent: as much as there is. */
-  readonly admission?: AdmissionPlan;
-  /** HTTP/2 on TLS ports (`Modules/HTTP2`). */
-  readonly http2?: boolean;
-  /** Finds streams that are not there; resolves with whether they are now. Never rejects. Absent: nothing is looked for. */
-  readonly find?: (wanted: WantedStream) => Promise<boolean>;
-  /** What the control server of `vhost` says of a viewer who comes back. Never rejects. Absent: it is sent away. */
-  readonly judge?: (vhost: string, request: AccessRequest) => Promise<Passed | Denied>;
-  /** Takes over from a thread that is gone; what is returned tells the control server the end. Absent: it is not told. */
-  readonly adopt?: (record: AdmissionRecord) => () => void;
-  /** A thread has somebody to serve, after none had. */
-  readonly onAttended?: () => void;
-  /** These play tokens have let somebody in, by their grants. */
-  readonly onKeyUses?: (grants: readonly string[]) => void;
-  /** Access control has refused somebody over HTTP. */
-  readonly onRefusals?: (counts: readonly RefusalCount[]) => void;
-  /** Debug lines for each HTTP connection that opens and ends. */
-  readonly logConnections?: boolean;
-  /** Lists what waits for a thread. Absent: nobody looks. */
-  readonly queues?: QueueRegistry;
-  readonly clock: Clock;
-  readonly logger: Logger;
-}
 
 interface Slot {
   /** Number of the running thread, which is also its incarnation; 0 when none runs. */

@@ -161,9 +161,11 @@ test('one who comes back at once is asked about when the control server has had 
   made.sessionOver(VIEWER);
   clock.advance(100);
   seen(VIEWER);
+  clock.advance(399);
   vi.advanceTimersByTime(399);
   await settled();
   expect([asked.length, over]).toEqual([1, [1]]);
+  clock.advance(1);
   vi.advanceTimersByTime(1);
   await settled();
   expect(asked).toHaveLength(2);
@@ -194,16 +196,18 @@ test('one whose stream begins anew while it is asked about is let in where it is
 });
 
 test('when a thread dies its viewers end here, and may come back through another', async () => {
-  const { made, asked, over, adopted, letIn, seen } = admissions();
+  const { made, asked, over, adopted, clock, letIn, seen } = admissions();
   made.seen(1, { sighting: VIEWER, ended: null, ...letIn() }, true);
   made.threadGone(1);
   made.sessionOver(VIEWER);
   expect([adopted.length, adopted[0]?.request.url, over]).toEqual([1, REQUEST.url, [0]]);
+  clock.advance(1000);
   seen(VIEWER);
-  await vi.waitFor(() => expect(asked).toHaveLength(2));
+  await settled();
+  expect(asked).toHaveLength(2);
   made.threadGone(1);
   made.sessionOver(VIEWER);
-  await vi.waitFor(() => expect(over).toEqual([0, 2]));
+  expect(over).toEqual([0, 2]);
   expect(adopted).toHaveLength(1);
 });
 
@@ -214,4 +218,45 @@ test('one whose end its thread has told before it told of the beginning is not t
   expect(over).toEqual([]);
   left();
   expect(over).toHaveLength(1);
+});
+
+test('of a crowd that comes back some are asked about at once, and the others when these have their answers', async () => {
+  const { asked, revoked, state, seen, left } = admissions();
+  const crowd = Array.from({ length: 40 }, (_, n) => ({ ...VIEWER, session: `s${n}` }));
+  for (const viewer of crowd) left(viewer);
+  const { promise, resolve } = Promise.withResolvers<object>();
+  state.says = () => promise;
+  for (const viewer of crowd) seen(viewer);
+  await settled();
+  expect(asked).toHaveLength(40 + 32);
+  state.says = () => DENIED;
+  resolve({});
+  await settled();
+  expect(asked).toHaveLength(80);
+  expect(revoked).toEqual(crowd.slice(32).map(({ session }) => session));
+});
+
+test('of a crowd that comes back nobody who waits is asked about after the end', async () => {
+  const { made, asked, over, state, seen, left } = admissions();
+  const crowd = Array.from({ length: 40 }, (_, n) => ({ ...VIEWER, session: `s${n}` }));
+  for (const viewer of crowd) left(viewer);
+  const { promise, resolve } = Promise.withResolvers<object>();
+  state.says = () => promise;
+  for (const viewer of crowd) seen(viewer);
+  made.close();
+  resolve({});
+  await settled();
+  expect([asked.length, over.length]).toEqual([72, 72]);
+});
+
+test('who comes back while very many are asked about begins anew', () => {
+  const { revoked, state, seen, left } = admissions();
+  for (let n = 0; n < 10_000; n += 1) left({ ...VIEWER, session: `s${n}` });
+  state.says = () => new Promise(() => undefined);
+  for (let n = 0; n < 10_000; n += 1) seen({ ...VIEWER, session: `s${n}` });
+  state.says = () => ({});
+  left();
+  expect(revoked).toEqual([]);
+  seen(VIEWER);
+  expect(revoked).toEqual(['s']);
 });

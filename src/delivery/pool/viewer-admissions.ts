@@ -15,6 +15,8 @@ const FORGOTTEN = 1000;
 const MAX_RECORD = 5120;
 /** From an end to the question whether that viewer may come back, ms: a control server that counts seats hears in this order. */
 const TELLING_MS = 500;
+/** Asked about again at once: half of what a control server is asked at once, so that whoever begins is not kept waiting. */
+const MAX_ASKING = 32;
 const NOT_ASKED: Denied = { admitted: false, code: 'webhook-failed', reason: 'the control server could not be asked' };
 
 /** How control servers are asked and told, and what becomes of what they say. */
@@ -36,9 +38,10 @@ export interface ViewerAdmissionsOptions {
 /** One who is asked about again. */
 interface Returned {
   readonly record: AdmissionText;
+  /** Not before, monotonic, ms. */
+  readonly due: number;
   /** Where it was seen last. */
   sighting: SessionSighting;
-  timer: NodeJS.Timeout | null;
 }
 
 /** The owner tells of every session that begins and ends, and calls `close`. */
@@ -47,7 +50,12 @@ export class ViewerAdmissions {
   readonly #book: AdmissionBook;
   /** By session; the oldest is forgotten first. `since`: monotonic, ms. */
   readonly #gone = new Map<string, { readonly record: AdmissionText; readonly since: number }>();
+  /** By session. */
   readonly #returned = new Map<string, Returned>();
+  /** Those of them who are to be asked about, in the order of their coming. */
+  #waiting: Returned[] = [];
+  #asking = 0;
+  #timer: NodeJS.Timeout | null = null;
   #closed = false;
 
   constructor(options: ViewerAdmissionsOptions) {
@@ -90,8 +98,10 @@ export class ViewerAdmissions {
     this.#closed = true;
     this.#book.close();
     this.#gone.clear();
-    for (const { timer } of this.#returned.values()) if (timer !== null) clearTimeout(timer);
     this.#returned.clear();
+    this.#waiting = [];
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
   }
 
   #mayReturn(sighting: SessionSighting): void {
@@ -102,23 +112,45 @@ export class ViewerAdmissions {
     if (returned !== undefined) returned.sighting = sighting;
     else if (gone === undefined) return;
     else if (this.#returned.size >= MAX_GONE) this.#options.revoke([session]);
-    else this.#return({ record: gone.record, sighting, timer: null }, gone.since + TELLING_MS - this.#options.clock.monotonic());
+    else {
+      const back = { record: gone.record, due: gone.since + TELLING_MS, sighting };
+      this.#returned.set(session, back);
+      this.#waiting.push(back);
+      this.#work();
+    }
   }
 
-  /** Asks about one who has come back, in so many ms. */
-  #return(returned: Returned, ms: number): void {
-    this.#returned.set(returned.sighting.session, returned);
-    if (ms > 0) returned.timer = setTimeout(() => void this.#askAgain(returned), ms);
-    else void this.#askAgain(returned);
+  /** Nobody is in a hurry: who has come back goes on meanwhile. */
+  #work(): void {
+    while (this.#asking < MAX_ASKING && this.#timer === null) {
+      const [next] = this.#waiting;
+      if (next === undefined) return;
+      const wait = next.due - this.#options.clock.monotonic();
+      if (wait > 0) this.#timer = setTimeout(() => this.#waited(), wait);
+      else {
+        this.#waiting.shift();
+        void this.#askAgain(next);
+      }
+    }
   }
 
-  /** It goes on meanwhile, by the session that it has, and is sent away unless it may be where it is. */
+  #waited(): void {
+    this.#timer = null;
+    this.#work();
+  }
+
   async #askAgain(returned: Returned): Promise<void> {
-    const { clock, logger, isThere, revoke } = this.#options;
+    this.#asking += 1;
     const { vhost, request, newUrl } = readRecord(returned.record);
-    returned.timer = null;
     const said = await this.#judge(vhost, request);
-    const { sighting, record } = returned;
+    this.#asking -= 1;
+    this.#decide(returned, said, newUrl);
+    this.#work();
+  }
+
+  /** It is sent away unless it may be where it is. */
+  #decide({ sighting, record }: Returned, said: Passed | Denied, newUrl: string | undefined): void {
+    const { clock, logger, isThere, revoke } = this.#options;
     const { session } = sighting;
     const stay = new Stay(clock, (error, what) => logger.limited.error({ err: error }, `${what} failed inside the server`));
     if (said.admitted) stay.limit(said);

@@ -1,0 +1,44 @@
+/** What a delivery pool is made with. */
+import type { AccessRequest, Denied, Passed } from '../../access/access-check.ts';
+import type { AdmissionRecord } from '../../access/admission-webhooks.ts';
+import type { RefusalCount } from '../../access/refusal-counts.ts';
+import type { WantedStream } from '../../core/origins.ts';
+import type { QueueRegistry } from '../../core/queue-registry.ts';
+import type { Clock } from '../../util/clock.ts';
+import type { Logger } from '../../util/logger.ts';
+import type { AdmissionPlan } from '../admission.ts';
+import type { ViewFactories } from '../thread/outlet-registry.ts';
+import type { DeliveryLimits } from '../thread-protocol.ts';
+
+/** Where limits are absent, those of `delivery-limits.ts` hold. */
+export interface DeliveryPoolOptions {
+  /** Worker threads; 0 serves from the main thread, with `views`. */
+  readonly threads: number;
+  /** Workers bring their own. */
+  readonly views: ViewFactories;
+  /** The file workers start with; the default serves with `views.ts`. */
+  readonly workerEntry?: URL;
+  readonly limits?: DeliveryLimits;
+  /** What clients may take; absent: as much as there is. */
+  readonly admission?: AdmissionPlan;
+  /** HTTP/2 on TLS ports (`Modules/HTTP2`). */
+  readonly http2?: boolean;
+  /** Finds streams that are not there; resolves with whether they are now. Never rejects. Absent: nothing is looked for. */
+  readonly find?: (wanted: WantedStream) => Promise<boolean>;
+  /** What the control server of `vhost` says of a viewer who comes back. Never rejects. Absent: it is sent away. */
+  readonly judge?: (vhost: string, request: AccessRequest) => Promise<Passed | Denied>;
+  /** Takes over from a thread that is gone; what is returned tells the control server the end. Absent: it is not told. */
+  readonly adopt?: (record: AdmissionRecord) => () => void;
+  /** A thread has somebody to serve, after none had. */
+  readonly onAttended?: () => void;
+  /** These play tokens have let somebody in, by their grants. */
+  readonly onKeyUses?: (grants: readonly string[]) => void;
+  /** Access control has refused somebody over HTTP. */
+  readonly onRefusals?: (counts: readonly RefusalCount[]) => void;
+  /** Debug lines for each HTTP connection that opens and ends. */
+  readonly logConnections?: boolean;
+  /** Lists what waits for a thread. Absent: nobody looks. */
+  readonly queues?: QueueRegistry;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
