@@ -43,6 +43,7 @@ describe.each(ALGORITHMS)('%s', (algorithm) => {
           expect(made.sign(one)).toBe(signature);
           expect(made.isSigned(one, signature)).toBe(true);
           expect(made.isSigned(`${one}x`, signature)).toBe(false);
+          expect(made.number(one)).toBe(createHmac(algorithm, key).update(one).digest().readUInt32BE(0));
         }
       }),
     );

@@ -13,6 +13,8 @@ const OUTER_PAD = 0x5c;
 const MAX_BYTES = 4096;
 /** A character of UTF-16 has at most so many in UTF-8. */
 const MAX_BYTES_PER_CHARACTER = 3;
+const NUMBER_BYTES = 4;
+const BYTE = 0x100;
 
 /** Texts are hashed as UTF-8. Nothing to close. */
 export class KeyedHash {
@@ -56,6 +58,14 @@ export class KeyedHash {
     this.#given[size] = 0;
     // A character that is too much for a whole byte is left out by the decoder.
     return timingSafeEqual(this.#given, this.#expected) && length === size && signature.length <= Math.ceil(size / 3) * 4;
+  }
+
+  /** The first 32 bits of the digest of `text`. */
+  number(text: string): number {
+    const digest = this.#digest(text, 'binary');
+    let number = 0;
+    for (let at = 0; at < NUMBER_BYTES; at += 1) number = number * BYTE + digest.charCodeAt(at);
+    return number;
   }
 
   #digest(text: string, encoding: 'base64url' | 'binary'): string {

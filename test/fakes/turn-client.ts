@@ -1,5 +1,5 @@
 /** What a TURN client says (RFC 8656), for tests of the relay and of its state machine. */
-import { createHash } from 'node:crypto';
+import { createHash, createSecretKey, type KeyObject } from 'node:crypto';
 import { StunAttribute, serializeStun, xorMappedAddress } from '../../src/wire/stun/stun-message.ts';
 
 /** An attribute: number and value. */
@@ -16,8 +16,8 @@ export interface TurnAccount {
 }
 
 /** The key of an account, with which messages are signed (RFC 8489, 9.2.2). */
-export function turnKey({ username, realm, password }: TurnAccount): Buffer {
-  return createHash('md5').update(`${username}:${realm}:${password}`).digest();
+export function turnKey({ username, realm, password }: TurnAccount): KeyObject {
+  return createSecretKey(createHash('md5').update(`${username}:${realm}:${password}`).digest());
 }
 
 /** A request; without a nonce from somebody who does not show who he is. `key` is that of the account unless it is told. */
@@ -25,7 +25,7 @@ export function turnRequest(
   type: number,
   transaction: Buffer,
   attributes: readonly TurnAttribute[],
-  shown: { readonly account: TurnAccount; readonly nonce: Buffer; readonly key?: Buffer } | null,
+  shown: { readonly account: TurnAccount; readonly nonce: Buffer; readonly key?: KeyObject } | null,
 ): Buffer {
   if (shown === null) return serializeStun({ type, transaction, attributes, password: null });
   const { account, nonce, key = turnKey(account) } = shown;

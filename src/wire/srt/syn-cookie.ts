@@ -1,11 +1,12 @@
 /** Cookies that prove a caller's address before anything is kept about it, draft-sharabayko-srt-01 §4.3.1.1. */
-import { createHmac, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
+import { KeyedHash } from '../../util/keyed-hash.ts';
 
 const PERIOD_MS = 60_000;
 
 /** One for each port. Keeps a secret and nothing else: callers cannot fill any memory. */
 export class SynCookies {
-  readonly #secret = randomBytes(32);
+  readonly #hash = new KeyedHash('sha256', randomBytes(32));
 
   /** For the caller at `peer` (address and port); `nowMs` is a monotonic time in ms. */
   issue(peer: string, nowMs: number): number {
@@ -19,6 +20,6 @@ export class SynCookies {
   }
 
   #compute(peer: string, period: number): number {
-    return createHmac('sha256', this.#secret).update(`${peer} ${period}`).digest().readUInt32BE(0);
+    return this.#hash.number(`${peer} ${period}`);
   }
 }

@@ -1,8 +1,9 @@
 /** SRTP and SRTCP protection of one direction (RFC 3711, RFC 7714), with node's crypto. */
-import { createCipheriv, createDecipheriv, createHmac, timingSafeEqual } from 'node:crypto';
+import { createCipheriv, createDecipheriv, timingSafeEqual } from 'node:crypto';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { rtpHeaderLength } from './packet-head.ts';
 import { MASTER_KEY_LENGTH, SrtpProfile, saltLength } from './profile.ts';
+import { SrtpMac } from './srtp-mac.ts';
 
 const HMAC_KEY_LENGTH = 20;
 const HMAC_TAG_LENGTH = 10;
@@ -26,7 +27,7 @@ export class SrtpCipher {
   readonly #gcm: boolean;
   readonly #key: Buffer;
   readonly #salt: Buffer;
-  readonly #hmacKey: Buffer;
+  readonly #mac: SrtpMac;
 
   /** Throws TypeError when key or salt has the wrong length for the profile. */
   constructor(profile: SrtpProfile, masterKey: Uint8Array, masterSalt: Uint8Array, kind: keyof typeof LABELS) {
@@ -36,13 +37,16 @@ export class SrtpCipher {
     const label = LABELS[kind];
     this.#gcm = profile === SrtpProfile.AEAD_AES_128_GCM;
     this.#key = derive(masterKey, masterSalt, label, MASTER_KEY_LENGTH);
-    this.#hmacKey = derive(masterKey, masterSalt, label + 1, HMAC_KEY_LENGTH);
+    const macKey = derive(masterKey, masterSalt, label + 1, HMAC_KEY_LENGTH);
+    this.#mac = new SrtpMac(macKey);
+    macKey.fill(0);
     this.#salt = derive(masterKey, masterSalt, label + 2, saltLength(profile));
   }
 
   /** Leaves nothing of the keys behind: nothing is protected any more. Idempotent. */
   close(): void {
-    for (const secret of [this.#key, this.#salt, this.#hmacKey]) secret.fill(0);
+    for (const secret of [this.#key, this.#salt]) secret.fill(0);
+    this.#mac.close();
   }
 
   /** Bytes behind the payload of an RTP packet. */
@@ -62,7 +66,7 @@ export class SrtpCipher {
       return Buffer.concat([clear, cipher.update(packet.subarray(header)), cipher.final(), cipher.getAuthTag()]);
     }
     const body = Buffer.concat([clear, this.#keyStream(ssrc, index, packet.subarray(header))]);
-    return Buffer.concat([body, this.#tag(body, rollOver(index))]);
+    return Buffer.concat([body, this.#mac.tag(body, rollOver(index))]);
   }
 
   /** Throws ProtocolError when the packet is malformed or not authentic. */
@@ -77,7 +81,7 @@ export class SrtpCipher {
       const plain = this.#open(this.#gcmIv(ssrc, index), clear, sealed, packet.subarray(end));
       return Buffer.concat([clear, plain]);
     }
-    if (!timingSafeEqual(this.#tag(packet.subarray(0, end), rollOver(index)), packet.subarray(end))) throw forged();
+    if (!timingSafeEqual(this.#mac.tag(packet.subarray(0, end), rollOver(index)), packet.subarray(end))) throw forged();
     return Buffer.concat([clear, this.#keyStream(ssrc, index, sealed)]);
   }
 
@@ -94,7 +98,7 @@ export class SrtpCipher {
       return Buffer.concat([clear, cipher.update(packet.subarray(RTCP_HEADER)), cipher.final(), cipher.getAuthTag(), trailer]);
     }
     const body = Buffer.concat([clear, this.#keyStream(ssrc, index, packet.subarray(RTCP_HEADER)), trailer]);
-    return Buffer.concat([body, this.#tag(body, null)]);
+    return Buffer.concat([body, this.#mac.tag(body, null)]);
   }
 
   /** The plain packet and its index. Throws ProtocolError when it is malformed, in the clear, or not authentic. */
@@ -114,7 +118,7 @@ export class SrtpCipher {
       const plain = this.#open(this.#gcmIv(ssrc, index), known, sealed, packet.subarray(end, at));
       return { packet: Buffer.concat([clear, plain]), index };
     }
-    if (!timingSafeEqual(this.#tag(packet.subarray(0, end + 4), null), packet.subarray(end + 4))) throw forged();
+    if (!timingSafeEqual(this.#mac.tag(packet.subarray(0, end + 4), null), packet.subarray(end + 4))) throw forged();
     return { packet: Buffer.concat([clear, this.#keyStream(ssrc, index, sealed)]), index };
   }
 
@@ -146,12 +150,6 @@ export class SrtpCipher {
     iv.writeUIntBE(index, 6, 6);
     for (let n = 0; n < this.#salt.length; n += 1) iv[n] = (iv[n] ?? 0) ^ (this.#salt[n] ?? 0);
     return iv;
-  }
-
-  #tag(data: Uint8Array, tail: Buffer | null): Buffer {
-    const hmac = createHmac('sha1', this.#hmacKey).update(data);
-    if (tail !== null) hmac.update(tail);
-    return hmac.digest().subarray(0, HMAC_TAG_LENGTH);
   }
 }
 

@@ -1,3 +1,4 @@
+import { createSecretKey, type KeyObject } from 'node:crypto';
 import fc from 'fast-check';
 import { beforeEach, expect, test } from 'vitest';
 import { channelNumber, peerAddress, type TurnAttribute, turnKey, turnRequest, UDP_TRANSPORT } from '../../../test/fakes/turn-client.ts';
@@ -49,7 +50,7 @@ function said(): StunMessage {
 }
 
 /** Sends a request as a client that knows `key`, and returns the answer. */
-function ask(type: number, attributes: readonly TurnAttribute[] = [], key: Buffer | null = KEY, nonce = nonceNow()): StunMessage {
+function ask(type: number, attributes: readonly TurnAttribute[] = [], key: KeyObject | null = KEY, nonce = nonceNow()): StunMessage {
   turn.push(turnRequest(type, TRANSACTION, attributes, key === null ? null : { account: ACCOUNT, nonce: Buffer.from(nonce), key }));
   return said();
 }
@@ -91,7 +92,7 @@ test('who does not show himself is asked to, with realm and nonce', () => {
 });
 
 test('a wrong password is refused, and so is the nonce of another connection', () => {
-  expect(codeOf(ask(StunType.ALLOCATE_REQUEST, [], Buffer.alloc(16)))).toBe(401);
+  expect(codeOf(ask(StunType.ALLOCATE_REQUEST, [], createSecretKey(Buffer.alloc(16))))).toBe(401);
   expect(codeOf(ask(StunType.ALLOCATE_REQUEST, [], KEY, 'f'.repeat(32)))).toBe(438);
 });
 

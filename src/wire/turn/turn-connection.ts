@@ -4,7 +4,7 @@
  * It is no relay to the world: every datagram is handed to the owner, who is the peer himself. So a player behind a
  * firewall that lets nothing but TCP through reaches our media ports, and nobody reaches anything else.
  */
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash, createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import { isIPv6 } from 'node:net';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import {
@@ -74,7 +74,7 @@ export class TurnConnection {
   readonly #account: TurnAccount;
   readonly #client: TurnAddress;
   readonly #addresses: RelayedAddresses;
-  readonly #key: Buffer;
+  readonly #key: KeyObject;
   readonly #nonce = randomBytes(16).toString('hex');
   readonly #framer = new TurnFramer();
   readonly #permitted = new Set<string>();
@@ -93,7 +93,7 @@ export class TurnConnection {
     this.#client = client;
     this.#addresses = relayed;
     this.#relayed = relayed.ipv4;
-    this.#key = createHash('md5').update(`${account.username}:${account.realm}:${account.password}`).digest();
+    this.#key = createSecretKey(createHash('md5').update(`${account.username}:${account.realm}:${account.password}`).digest());
   }
 
   get isAllocated(): boolean {
@@ -280,7 +280,11 @@ export class TurnConnection {
     this.#owner.send(serializeStun({ type: errorOf(type), transaction, attributes, password: this.#key }));
   }
 
-  #grant({ type, transaction }: StunMessage, attributes: readonly (readonly [number, Uint8Array])[], key: Buffer | null = this.#key): void {
+  #grant(
+    { type, transaction }: StunMessage,
+    attributes: readonly (readonly [number, Uint8Array])[],
+    key: KeyObject | null = this.#key,
+  ): void {
     this.#owner.send(serializeStun({ type: successOf(type), transaction, attributes, password: key }));
   }
 

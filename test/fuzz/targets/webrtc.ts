@@ -1,5 +1,5 @@
 /** What comes before the media of a WebRTC peer: STUN, TURN, framing on TCP, session descriptions, signalling. */
-import { createHash } from 'node:crypto';
+import { createHash, createSecretKey } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import type { WebSocket } from 'ws';
 import { answerIngest, offerIngest, readIngestAnswer } from '../../../src/services/webrtc/ingest/ingest-negotiation.ts';
@@ -116,7 +116,7 @@ function turnDialogue(client: TurnClient): Buffer[] {
   ];
 }
 
-const TURN_KEY = createHash('md5').update(`${ACCOUNT.username}:${ACCOUNT.realm}:${ACCOUNT.password}`).digest();
+const TURN_KEY = createSecretKey(createHash('md5').update(`${ACCOUNT.username}:${ACCOUNT.realm}:${ACCOUNT.password}`).digest());
 
 /** A publisher's offer with everything: simulcast, retransmissions, header extensions, several codecs. */
 export const SIMULCAST_OFFER = [
