@@ -7,6 +7,7 @@ import type { NetworkInterfaceInfo } from 'node:os';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { FakeIngestGate } from '../../../test/fakes/fake-ingest-gate.ts';
+import { foreignPeer } from '../../../test/fakes/foreign-peer.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { FakeWebrtcPublisher } from '../../../test/fakes/webrtc-publisher.ts';
 import { until } from '../../../test/harness/poll.ts';
@@ -80,7 +81,7 @@ async function start(head: string, candidates: string, publishers = ''): Promise
 async function told(path: string, stream: string): Promise<{ media: string[]; relays: string[] }> {
   const createConnection = () => {
     const socket = connect(path);
-    socket.write(`${JSON.stringify({ address: '192.0.2.1', port: SIGNALLING_PORT, secure: false })}\n`);
+    socket.write(`${JSON.stringify(foreignPeer('192.0.2.1', SIGNALLING_PORT))}\n`);
     return socket;
   };
   const asking = request({ createConnection, method: 'POST', path: `/app/${stream}?direction=whip`, headers: { host: 'here' } });
