@@ -115,6 +115,13 @@ export const CATALOGUE = {
   EVENT_NOT_INJECTED: http(500, `${INTERNAL_ERROR} - Could not inject event: [{0}/{1}/{2}]`),
   CONCLUSION_NOT_INJECTED: http(500, `${INTERNAL_ERROR} - Could not inject ConcludeLive event: [{0}/{1}/{2}]`),
 
+  SUBTITLES_INCOMPLETE: http(400, 'format(string) and data(array) are required'),
+  SUBTITLES_FORMAT_UNSUPPORTED: http(400, 'format is not supported: [{0}]'),
+  SUBTITLES_LABEL_MISSING: http(400, 'label(string) and subtitles(array) are required'),
+  SUBTITLES_TEXT_MISSING: http(400, 'text(string) is required in subtitles'),
+  SUBTITLES_NO_TIME: http(500, 'Could not get current timestamp: [{0}/{1}/{2}]'),
+  SUBTITLES_NOT_SENT: http(500, 'Could not send WebVTT frame: [{0}/{1}/{2}]'),
+
   PUSH_DISABLED: http(404, 'Could not find application: [{0}/{1}]'),
   PUSH_PROTOCOL_UNKNOWN: http(400, "Could not find protocol '{0}': [{1}/{2}]"),
   PUSH_INCOMPLETE: http(400, 'There is no required parameter [{0}]'),

@@ -8,7 +8,6 @@ import { certificateRoutes } from './v1/certificates.ts';
 import { eventRoutes } from './v1/events.ts';
 import { hlsDumpRoutes } from './v1/hls-dumps.ts';
 import { internalsV1Routes } from './v1/internals.ts';
-import { laterRoutes } from './v1/later-issues.ts';
 import { multiplexRoutes } from './v1/multiplex-channels.ts';
 import { outputProfileRoutes } from './v1/output-profiles.ts';
 import { pushRoutes } from './v1/pushes.ts';
@@ -17,6 +16,7 @@ import { scheduledChannelRoutes } from './v1/scheduled-channels.ts';
 import { sessionRoutes } from './v1/sessions.ts';
 import { statsV1Routes } from './v1/stats.ts';
 import { streamRoutes } from './v1/streams.ts';
+import { subtitleRoutes } from './v1/subtitles.ts';
 import { versionRoutes } from './v1/version.ts';
 import { vhostRoutes } from './v1/vhosts.ts';
 import { internalsV2Routes } from './v2/internals.ts';
@@ -34,6 +34,7 @@ const resources: readonly Route[] = [
   ...sessionRoutes,
   ...hlsDumpRoutes,
   ...eventRoutes,
+  ...subtitleRoutes,
   ...pushRoutes,
   ...scheduledChannelRoutes,
   ...multiplexRoutes,
@@ -41,7 +42,6 @@ const resources: readonly Route[] = [
   ...internalsV1Routes,
   ...statsV2Routes,
   ...internalsV2Routes,
-  ...laterRoutes,
   healthRoute,
 ];
 

@@ -93,7 +93,7 @@ const AudioTrack = Type.Object({ ...Bitrates, bypass: Type.Boolean(), channel: C
 const TrackSchema = Type.Union([
   Type.Object({ id: Type.Integer(), name: Type.String(), type: Type.Literal('Video'), video: VideoTrack }, closed),
   Type.Object({ audio: AudioTrack, id: Type.Integer(), name: Type.String(), type: Type.Literal('Audio') }, closed),
-  Type.Object({ id: Type.Integer(), name: Type.String(), type: Type.Literal('Data') }, closed),
+  Type.Object({ id: Type.Integer(), name: Type.String(), type: Type.Union([Type.Literal('Data'), Type.Literal('Subtitle')]) }, closed),
 ]);
 
 const PlaylistSchema = Type.Object(

@@ -30,16 +30,15 @@ test('what an existing configuration relies on is told, with what happens instea
     'Server: Managers/API/Storage has no effect: what the API creates is in the state folder',
     'Server: Alert is not built yet: no alerts are sent',
     'Server: Analytics has no effect: nothing is sent',
-    "application 'default/app': OutputProfiles/MediaOptions/Subtitles is not built yet: there are none",
     "application 'default/*': PersistentStreams is not built yet: a stream ends with its source unless SourceLoss keeps it",
   ]);
 });
 
 test('the reference says the same of each element', () => {
   const { p2p, recovery, etag } = ModulesSchema.properties;
-  const { subtitles } = MediaOptionsSchema.properties;
+  const { transcription } = MediaOptionsSchema.properties.subtitles.properties.rendition.items.properties;
   const refused = [LlhlsSchema.properties.dRM];
-  const idle = [...[ServerSchema.properties.alert, BindSchema.properties.providers.properties.rtsp, p2p, recovery, etag], subtitles];
+  const idle = [...[ServerSchema.properties.alert, BindSchema.properties.providers.properties.rtsp, p2p, recovery, etag], transcription];
   for (const [elements, said] of [
     [refused, REFUSED],
     [idle, NO_EFFECT],
@@ -98,6 +97,23 @@ test.each<[string, object, string[]]>([
   ['providers that nobody can publish to', { providers: { rtsp: {}, rtmp: {} } }, ['providers.rtsp']],
   ['limits of connections, which hold', { providers: { srt: { maxConnection: 3 } } }, []],
   ['limits that are none', { providers: { srt: { maxConnection: 0 } } }, []],
+  [
+    'subtitles from speech',
+    {
+      outputProfiles: {
+        mediaOptions: {
+          subtitles: {
+            enable: true,
+            rendition: [
+              { label: 'E', language: 'en', transcription: { engine: 'whisper', model: 'm.bin' } },
+              { label: 'K', language: 'ko' },
+            ],
+          },
+        },
+      },
+    },
+    ['outputProfiles.mediaOptions.subtitles.rendition.transcription'],
+  ],
   ['workers', { publishers: { appWorkerCount: 4, streamWorkerCount: 8 } }, ['publishers.appWorkerCount']],
   [
     'caching of what HLS does not have',
@@ -164,22 +180,6 @@ test.each<[string, object, string[]]>([
   ['what a bypass does not need', profileWith({ videos: [{ bypass: true, profile: 'main', codec: 'vp8' }] }), []],
 ])('told: %s', (_what, members, keys) => {
   expect(keysOf(members)).toEqual(keys);
-});
-
-test.each([
-  [true, ['outputProfiles.outputProfile.playlists.options.enableSubtitles']],
-  [false, []],
-])('subtitles that a playlist asks for are told while there are none: %s', (enableSubtitles, keys) => {
-  const playlists = [
-    { fileName: 'a', options: { enableSubtitles } },
-    { fileName: 'b', options: { enableSubtitles } },
-  ];
-  const encodes = { videos: [{ bypass: true }] };
-  const outputProfiles = { outputProfile: [{ name: 'p', outputStreamName: 'o', encodes, playlists }] };
-  expect(keysOf({ outputProfiles })).toEqual(keys);
-  expect(
-    keysOf({ outputProfiles: { outputProfile: [{ name: 'p', outputStreamName: 'o', encodes, playlists: [{ fileName: 'a' }] }] } }),
-  ).toEqual([]);
 });
 
 test('an application with the defaults of the API is told of nothing, and elements are those of the file', () => {

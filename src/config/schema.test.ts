@@ -466,6 +466,16 @@ describe('refusals', () => {
       'Invalid EncodingType: x (all, encoded, bypassed)',
       playlist({ rendition_templates: [{ name: 't', video_template: { encoding_type: 'x' } }] }),
     ],
+    [
+      "Label 'E' is that of more than one subtitle rendition",
+      subtitles({
+        enable: true,
+        rendition: [
+          { label: 'E', language: 'en' },
+          { label: 'E', language: 'en-GB' },
+        ],
+      }),
+    ],
     ['Subtitle is enabled but no renditions are defined', subtitles({ enable: true })],
     [
       "Default label 'x' not found in subtitle renditions",

@@ -20,6 +20,7 @@ import type { QueueRegistry } from './queue-registry.ts';
 import { isAddressableName } from './stream-address.ts';
 import { StreamArrivals } from './stream-arrivals.ts';
 import { type OutputPlan, type Outputs, StreamOutputs } from './stream-outputs.ts';
+import { subtitleTracks } from './subtitle-desk.ts';
 import { TrafficMeter } from './traffic-meter.ts';
 import type { Transcoder } from './transcoding.ts';
 
@@ -293,6 +294,7 @@ export class Application {
       silenceTimeoutMs: settings.packetSilenceTimeoutMs ?? 0,
       keepMs: this.definition.config.sourceLoss?.keepStreamMs ?? 0,
       keepSourceTime: settings.timestampMode === 'Original',
+      subtitles: subtitleTracks(this.definition.config.outputProfiles?.mediaOptions?.subtitles),
       createOutputs: (inbound) => this.#delayed(inbound, this.#createOutputs(inbound)),
       onEnd: (ended) => this.#forget(ended),
     });

@@ -1,5 +1,5 @@
 /** The playlist a publisher makes for streams whose output profile declares none. */
-import type { AudioTrack, Track, VideoTrack } from '../media/track.ts';
+import { type AudioTrack, isMediaTrack, type Track, type VideoTrack } from '../media/track.ts';
 import type { Playlist, PlaylistRendition } from './playlist.ts';
 
 /** With this hint a rendition takes the first video track of its variant, and whatever the publisher takes of its audio tracks. */
@@ -21,7 +21,7 @@ export function defaultPlaylist(
   { canServe, isCommon = () => true, everyAudioCodec = false }: DefaultChoice,
   playlist: Omit<Playlist, 'renditions'>,
 ): Playlist | null {
-  const servable = tracks.filter((track): track is VideoTrack | AudioTrack => track.type !== 'data' && canServe(track));
+  const servable = tracks.filter((track): track is VideoTrack | AudioTrack => isMediaTrack(track) && canServe(track));
   const ofType = (type: 'video' | 'audio'): (VideoTrack | AudioTrack)[] => {
     const all = servable.filter((track) => track.type === type);
     return [...all.filter(isCommon), ...all.filter((track) => !isCommon(track))];

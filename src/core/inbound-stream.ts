@@ -1,13 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Packet } from '../media/packet.ts';
-import { isVideoTrack, type Track } from '../media/track.ts';
+import { isVideoTrack, type SubtitleTrack, type Track } from '../media/track.ts';
 import type { Clock } from '../util/clock.ts';
 import { guarded } from '../util/guarded.ts';
 import type { Logger } from '../util/logger.ts';
 import type { ProtocolError } from '../util/protocol-error.ts';
 import { EventDesk, type Keyframes } from './event-desk.ts';
 import { InboundQueue, type SourceItem } from './inbound-queue.ts';
-import type { CloseReason, IngestRequest, IngestStream, SourceEvent, SourcePacket, SourceTrack } from './ingest.ts';
+import type { CloseReason, IngestRequest, IngestStream, SourceCue, SourceEvent, SourcePacket, SourceTrack } from './ingest.ts';
 import type { ProviderKind, SourceType } from './kinds.ts';
 import { MediaRouter } from './media-router.ts';
 import type { OutboundStream } from './outbound-stream.ts';
@@ -19,6 +19,7 @@ import { SourceLink } from './source-link.ts';
 import { SourceWatch } from './source-watch.ts';
 import type { Outputs } from './stream-outputs.ts';
 import { type StreamTap, StreamTaps } from './stream-taps.ts';
+import { type SubtitleCue, SubtitleDesk } from './subtitle-desk.ts';
 import { TrackLines } from './track-lines.ts';
 import { type TrackMeter, TrackMeters } from './track-meter.ts';
 import type { TrafficMeter } from './traffic-meter.ts';
@@ -43,6 +44,8 @@ export interface InboundStreamOptions {
   readonly keepMs: number;
   /** Timestamps stay those of the source instead of starting at 0. */
   readonly keepSourceTime: boolean;
+  /** Tracks for cues that come from elsewhere than the source, without ids; default: none. */
+  readonly subtitles?: readonly SubtitleTrack[];
   /** What becomes of the stream; made anew for each stream and closed by it. */
   readonly createOutputs: (stream: InboundStream) => Outputs;
   /** The stream has ended; the owner forgets it. */
@@ -59,6 +62,7 @@ export class InboundStream implements IngestStream {
   readonly createdAt: number;
   readonly meter: TrafficMeter;
   readonly events: EventDesk;
+  readonly subtitles: SubtitleDesk;
   /** Viewers of all its outputs. */
   readonly sessions: SessionRegistry;
   readonly #clock: Clock;
@@ -126,7 +130,7 @@ export class InboundStream implements IngestStream {
         onTracks: (tracks) => this.#onTracks(tracks),
         onPacket: (packet) => this.#onPacket(packet),
       },
-      { keepSourceTime: options.keepSourceTime, steadyTime: request.steadyTime ?? false },
+      { keepSourceTime: options.keepSourceTime, steadyTime: request.steadyTime ?? false, subtitles: options.subtitles ?? [] },
     );
     this.#outputs = options.createOutputs(this);
     this.events = new EventDesk({
@@ -137,6 +141,11 @@ export class InboundStream implements IngestStream {
       onPacket: (packet, urgent) => this.#onEvent(packet, urgent),
     });
     this.#taps = new StreamTaps(options.logger);
+    this.subtitles = new SubtitleDesk({
+      clock: options.clock,
+      router: this.#router,
+      onPacket: (packet) => this.#onEvent(packet, false),
+    });
     this.#silence = new SilenceWatch({
       clock: options.clock,
       logger: options.logger,
@@ -325,6 +334,17 @@ export class InboundStream implements IngestStream {
     return true;
   }
 
+  pushCue(language: string, cue: SourceCue): boolean {
+    return !this.#closed && this.#unusable === null && this.subtitles.carry(language, cue);
+  }
+
+  /** Puts cues onto the subtitle track of `label`, one behind the other from now on. False, and it is counted, where that cannot be. */
+  sendSubtitles(label: string, cues: readonly SubtitleCue[]): boolean {
+    if (this.#closed || this.#unusable !== null || !this.subtitles.send(label, cues)) return false;
+    this.#outputs.drain();
+    return true;
+  }
+
   countBytes(bytes: number): void {
     if (!this.#closed) this.meter.countBytesIn(bytes);
   }
@@ -348,6 +368,7 @@ export class InboundStream implements IngestStream {
     this.meter.retire();
     const { discarded, malformed, firstFault } = this.#router.counters;
     const events = this.events.counters;
+    const cues = this.subtitles.counters;
     this.#logger.info(
       {
         reason: reason.code,
@@ -358,6 +379,7 @@ export class InboundStream implements IngestStream {
         ...(firstFault !== null && { firstFault }),
         jumps: this.#router.jumps,
         ...((events.carried > 0 || events.refused > 0) && { events }),
+        ...((cues.carried > 0 || cues.refused > 0) && { cues }),
       },
       `stream closed: ${reason.detail}`,
     );

@@ -75,6 +75,18 @@ export interface SourceEvent extends TimedEvent {
   readonly settled?: boolean;
 }
 
+/** A cue of a subtitle track as a source brings it. */
+export interface SourceCue {
+  /** Time of the source, seconds. */
+  readonly at: number;
+  /** ms. */
+  readonly duration: number;
+  /** Cue settings of WebVTT; empty for none. */
+  readonly settings: string;
+  /** Cue text of WebVTT. */
+  readonly text: string;
+}
+
 /** Why a stream or session ended: `code` for machines, `detail` for the log. */
 export interface CloseReason {
   readonly code:
@@ -148,6 +160,11 @@ export interface IngestStream {
    * carried: too large, too many a second, or no media has come yet.
    */
   pushEvent(event: SourceEvent): boolean;
+  /**
+   * Puts a cue onto the subtitle track of its language, which the application has or has not: then, and where the cue is too large, one of too
+   * many, or of before the first media, it is false and counted.
+   */
+  pushCue(language: string, cue: SourceCue): boolean;
   /** Counts bytes received from the peer, protocol overhead included. */
   countBytes(bytes: number): void;
   /** Ends the stream. Idempotent; `onClose` is not called. */

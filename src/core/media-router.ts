@@ -1,6 +1,6 @@
 import type { Packet } from '../media/packet.ts';
 import { MILLISECONDS } from '../media/timebase.ts';
-import type { DataTrack, Track } from '../media/track.ts';
+import type { DataTrack, SubtitleTrack, Track } from '../media/track.ts';
 import { ProtocolError } from '../util/protocol-error.ts';
 import type { SourcePacket, SourceTrack } from './ingest.ts';
 import { Timeline } from './timeline.ts';
@@ -44,9 +44,15 @@ export class MediaRouter {
   #firstSeconds = Number.NaN;
 
   readonly #keepSourceTime: boolean;
+  /** As configured; their ids are theirs until a track of the source needs one. */
+  #subtitles: readonly SubtitleTrack[];
 
-  constructor(output: RouterOutput, options: { keepSourceTime?: boolean; steadyTime?: boolean } = {}) {
+  constructor(
+    output: RouterOutput,
+    options: { keepSourceTime?: boolean; steadyTime?: boolean; subtitles?: readonly SubtitleTrack[] } = {},
+  ) {
     this.#output = output;
+    this.#subtitles = options.subtitles ?? [];
     this.#keepSourceTime = options.keepSourceTime ?? false;
     this.#timeline = new Timeline({ keepsPauses: this.#keepSourceTime, steady: options.steadyTime ?? false });
   }
@@ -66,6 +72,11 @@ export class MediaRouter {
     if (!this.#started) return null;
     for (const track of this.#announced) if (track.type === 'data') return track;
     return null;
+  }
+
+  /** Media has told the time. */
+  get started(): boolean {
+    return this.#started;
   }
 
   /** Where the media ends, seconds of the timeline. */
@@ -204,11 +215,20 @@ export class MediaRouter {
     return false;
   }
 
+  #placeSubtitles(): readonly SubtitleTrack[] {
+    const taken = new Set([...this.#normalizers.values(), ...this.#vacant].map(({ source }) => source.id));
+    if (this.#subtitles.every(({ id }) => id >= 0 && !taken.has(id))) return this.#subtitles;
+    const first = Math.max(-1, ...taken, ...this.#subtitles.map(({ id }) => id)) + 1;
+    this.#subtitles = this.#subtitles.map((track, index) => ({ ...track, id: first + index }));
+    return this.#subtitles;
+  }
+
   #announce(): void {
     const tracks: Track[] = [];
     for (const { track } of this.#normalizers.values()) {
       if (track !== null) tracks.push(track);
     }
+    if (this.#subtitles.length > 0) tracks.push(...this.#placeSubtitles());
     tracks.sort((a, b) => a.id - b.id);
     this.#announced = tracks;
     this.#output.onTracks(tracks);

@@ -54,7 +54,7 @@ export function needsFramerate({ encodes }: OutputProfileConfig): boolean {
   return encodes.videos.some((encode) => !encode.bypass && asks(encode)) || encodes.images.some(asks);
 }
 
-/** What `profile` makes of `inbound`, in the order of the outbound tracks: videos, audios, images, data. */
+/** What `profile` makes of `inbound`, in the order of the outbound tracks: videos, audios, images, data and subtitles. */
 export function planOutput(profile: OutputProfileConfig, inbound: readonly Track[], figures = ANNOUNCED): readonly PlannedTrack[] {
   const planned: PlannedTrack[] = [];
   // Playlists that come along with a stream call its tracks by the names they came with.
@@ -85,6 +85,7 @@ export function planOutput(profile: OutputProfileConfig, inbound: readonly Track
   });
   for (const source of inbound) {
     if (source.type === 'data') planned.push({ key: `data ${source.id}`, source, variantName: '', kind: 'bypass' });
+    if (source.type === 'subtitle') planned.push({ key: `subtitle ${source.id}`, source, variantName: source.variantName, kind: 'bypass' });
   }
   return planned;
 }

@@ -1,5 +1,5 @@
 import type { Clock } from '../util/clock.ts';
-import type { CloseReason, IngestStream, SourceEvent, SourcePacket } from './ingest.ts';
+import type { CloseReason, IngestStream, SourceCue, SourceEvent, SourcePacket } from './ingest.ts';
 import type { PullSink } from './pull.ts';
 import { Urgency } from './urgency.ts';
 
@@ -81,6 +81,10 @@ export class SourceLink implements IngestStream, PullSink {
 
   pushEvent(event: SourceEvent): boolean {
     return !this.#cut && this.#stream.pushEvent(event);
+  }
+
+  pushCue(language: string, cue: SourceCue): boolean {
+    return !this.#cut && this.#stream.pushCue(language, cue);
   }
 
   countBytes(bytes: number): void {

@@ -1,6 +1,7 @@
 /** Judges a source by bytes and by our own clock, because all that is held behind it is bounded by what it says the time is. */
 import type { Packet } from '../media/packet.ts';
 import { toSeconds } from '../media/timebase.ts';
+import { isMediaTrack } from '../media/track.ts';
 import { TokenBucket } from '../util/token-bucket.ts';
 
 /** Bytes of one track that may come within a second of its time: half a gigabit a second, four of the largest frames. */
@@ -52,7 +53,7 @@ export class SourceWatch {
       return `more than ${MAX_BYTES_PER_SECOND / 1024 / 1024} MiB of track ${track.id} came within a second of its time: its clock stands still`;
     }
     // Events have the time of what they are about, and may all be about the same.
-    if (track.type === 'data') return null;
+    if (!isMediaTrack(track)) return null;
     pace.activeMs += passed;
     if (pace.activeMs < MAX_STANDSTILL_MS) return null;
     return `the clock of track ${track.id} stands still: less than a second of its time came in ${MAX_STANDSTILL_MS} ms`;

@@ -1,4 +1,4 @@
-import type { Track } from '../media/track.ts';
+import { isMediaTrack, type Track } from '../media/track.ts';
 import type { Logger } from '../util/logger.ts';
 import { TokenBucket } from '../util/token-bucket.ts';
 
@@ -24,7 +24,7 @@ export class TrackLines {
     const untold = this.#untold;
     this.#untold = 0;
     const words = tracks.map((track) =>
-      track.type === 'data' ? 'data' : `${track.codec}${track.type === 'video' ? ` ${track.width}x${track.height}` : ''}`,
+      !isMediaTrack(track) ? track.type : `${track.codec}${track.type === 'video' ? ` ${track.width}x${track.height}` : ''}`,
     );
     this.#logger.info({ tracks: words, ...(untold > 0 && { changesBefore: untold }) }, `stream has tracks: ${words.join(', ')}`);
   }

@@ -10,6 +10,8 @@ export const EventFormat = {
   AMF: 'amf',
   /** The payload of an SEI message of type user_data_unregistered, UUID included. */
   SEI: 'sei',
+  /** A cue of a subtitle track: the line of its settings, a line break, its text, all as WebVTT has them. `pts` and `duration` are its time. */
+  SUBTITLE: 'webvtt',
   /** No bytes: the live playlists end here. */
   CONCLUSION: 'conclusion',
 } as const;

@@ -54,11 +54,30 @@ export interface DataTrack extends TrackBase {
   readonly type: 'data';
 }
 
+/** Cues of one language (`MediaOptions/Subtitles`). Nothing of it comes with the media: each packet is one cue (`media/timed-event.ts`). */
+export interface SubtitleTrack extends TrackBase {
+  readonly type: 'subtitle';
+  /** Shown unless the viewer chooses otherwise. */
+  readonly isDefault: boolean;
+  /** Players may choose it on their own. */
+  readonly autoSelect: boolean;
+  /** Meant to be shown always. */
+  readonly forced: boolean;
+}
+
+/** What frames are carried in. */
+export type MediaTrack = VideoTrack | AudioTrack;
+
 /**
  * One elementary stream as it is now. Immutable: when parameters change mid-stream, packets carry a
  * new object with the same `id`, so a consumer sees the change by identity (`packet.track !== last`).
  */
-export type Track = VideoTrack | AudioTrack | DataTrack;
+export type Track = MediaTrack | DataTrack | SubtitleTrack;
+
+/** A track of frames. */
+export function isMediaTrack(track: Track): track is MediaTrack {
+  return track.type === 'video' || track.type === 'audio';
+}
 
 const STILL_CODECS: readonly VideoCodec[] = [VideoCodec.JPEG, VideoCodec.PNG, VideoCodec.WEBP];
 

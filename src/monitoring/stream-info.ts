@@ -29,7 +29,7 @@ export interface StreamFigures {
 }
 
 const AUTHORITY = /:\/\/[^/?#]*/;
-const TYPE_WORDS = { video: 'Video', audio: 'Audio', data: 'Data' } as const satisfies Record<Track['type'], string>;
+const TYPE_WORDS = { video: 'Video', audio: 'Audio', data: 'Data', subtitle: 'Subtitle' } as const satisfies Record<Track['type'], string>;
 
 /** Serialises a stream as `GET …/streams/{stream}` prints it; `masked` hides the address of the source. */
 export function streamInformation(stream: StreamFigures, { masked }: { readonly masked: boolean }) {
@@ -80,6 +80,7 @@ function trackInformation(track: Track, figures: TrackFigures) {
     case 'audio':
       return { audio: audioInformation(track, figures), ...common };
     case 'data':
+    case 'subtitle':
       return common;
   }
 }

@@ -29,6 +29,32 @@ export function serializeAudioRendition(rendition: AudioRendition): string {
   return `#EXT-X-MEDIA:${attributes.join(',')}\n`;
 }
 
+/** A rendition of subtitles. */
+export interface SubtitleRendition {
+  readonly groupId: string;
+  readonly name: string;
+  readonly default: boolean;
+  readonly autoselect: boolean;
+  readonly forced: boolean;
+  readonly language: string;
+  readonly uri: string;
+}
+
+/** EXT-X-MEDIA (§4.4.6.1) of type SUBTITLES. */
+export function serializeSubtitleRendition(rendition: SubtitleRendition): string {
+  const attributes = [
+    'TYPE=SUBTITLES',
+    `GROUP-ID=${quoted(rendition.groupId)}`,
+    `NAME=${quoted(rendition.name)}`,
+    `DEFAULT=${yesOrNo(rendition.default)}`,
+    `AUTOSELECT=${yesOrNo(rendition.autoselect)}`,
+    `FORCED=${yesOrNo(rendition.forced)}`,
+  ];
+  if (rendition.language !== '') attributes.push(`LANGUAGE=${quoted(rendition.language)}`);
+  attributes.push(`URI=${quoted(rendition.uri)}`);
+  return `#EXT-X-MEDIA:${attributes.join(',')}\n`;
+}
+
 /** A variant stream and the URI of its media playlist. */
 export interface Variant {
   /** Bits per second. */
@@ -38,6 +64,8 @@ export interface Variant {
   readonly codecs: readonly string[];
   /** GROUP-ID of the audio renditions; null when there are none. */
   readonly audioGroup: string | null;
+  /** The same of the subtitles. */
+  readonly subtitleGroup: string | null;
   readonly uri: string;
 }
 
@@ -50,5 +78,6 @@ export function serializeVariant(variant: Variant): string {
   }
   attributes.push(`CODECS=${quoted(variant.codecs.join(','))}`);
   if (variant.audioGroup !== null) attributes.push(`AUDIO=${quoted(variant.audioGroup)}`);
+  if (variant.subtitleGroup !== null) attributes.push(`SUBTITLES=${quoted(variant.subtitleGroup)}`);
   return `#EXT-X-STREAM-INF:${attributes.join(',')}\n${variant.uri}\n`;
 }

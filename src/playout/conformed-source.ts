@@ -9,7 +9,7 @@ import { messageOf } from '../util/message-of.ts';
 import type { Conversion } from './conversion.ts';
 import type { ItemSource } from './item-source.ts';
 import type { FileEvent } from './media-file.ts';
-import { sourceTrackOf } from './source-track.ts';
+import { isOfSource, sourceTrackOf } from './source-track.ts';
 
 /** Media that may be on its way through decoder and encoder: seconds, and packets of one track, which is less than the queue to the decoder holds. */
 const MAX_AHEAD_S = 2;
@@ -208,7 +208,7 @@ export class ConformedSource implements ItemSource {
 
   #told(source: SourceTrack): SourceTrack {
     const track = this.#converted.get(source.id)?.track;
-    if (track === undefined || track === null) return source;
+    if (track === undefined || track === null || !isOfSource(track)) return source;
     const { language, characteristics } = source;
     const labels = { ...(language !== undefined && { language }), ...(characteristics !== undefined && { characteristics }) };
     return { ...sourceTrackOf(track), ...labels, id: source.id };

@@ -6,7 +6,7 @@ import type { StreamTap } from '../core/stream-taps.ts';
 import type { Packet } from '../media/packet.ts';
 import type { ItemSource } from './item-source.ts';
 import type { FileEvent } from './media-file.ts';
-import { sourceTrackOf } from './source-track.ts';
+import { isOfSource, sourceTrackOf } from './source-track.ts';
 
 const SCHEME = 'stream://';
 /** Packets that come within one turn: they are taken before the next. */
@@ -68,7 +68,7 @@ class LiveSource implements ItemSource {
   constructor(stream: TappedStream, forget: () => void) {
     this.#forget = forget;
     this.#end = stream.tap({
-      onTracks: (tracks) => this.#take({ type: 'tracks', tracks: tracks.map(sourceTrackOf) }),
+      onTracks: (tracks) => this.#take({ type: 'tracks', tracks: tracks.filter(isOfSource).map(sourceTrackOf) }),
       onPacket: (packet) => this.#take(eventOf(packet)),
       onEnd: (reason) => this.#fail(reason),
     });

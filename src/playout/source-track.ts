@@ -1,10 +1,15 @@
 /** Tracks that have gone through a router, or come from an encoder, on their way to another router. */
 import type { SourceTrack } from '../core/ingest.ts';
 import { AudioCodec, BitstreamFormat, VideoCodec } from '../media/codec.ts';
-import type { Track } from '../media/track.ts';
+import type { SubtitleTrack, Track } from '../media/track.ts';
+
+/** Subtitles are of their application: a stream has those of the one that it plays in. */
+export function isOfSource(track: Track): track is Exclude<Track, SubtitleTrack> {
+  return track.type !== 'subtitle';
+}
 
 /** A track behind the router as one that is to go through a router again. */
-export function sourceTrackOf(track: Track): SourceTrack {
+export function sourceTrackOf(track: Exclude<Track, SubtitleTrack>): SourceTrack {
   const { id, timebase, bitrateConf, language, characteristics } = track;
   const common = { id, timebase, bitrateConf, ...(language !== '' && { language }), ...(characteristics !== '' && { characteristics }) };
   switch (track.type) {

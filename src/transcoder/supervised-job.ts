@@ -1,7 +1,7 @@
 import type { QueueRegistry } from '../core/queue-registry.ts';
 import type { TranscodeListener, Transcoder, TranscodeSession } from '../core/transcoding.ts';
 import type { Packet } from '../media/packet.ts';
-import type { Track } from '../media/track.ts';
+import { isMediaTrack, type Track } from '../media/track.ts';
 import type { BoundedQueue } from '../util/bounded-queue.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
@@ -203,7 +203,7 @@ export class SupervisedJob implements TranscodeSession {
   #feedOf(track: Track): SourceFeed | null {
     const known = this.#feeds.get(track.id);
     if (known !== undefined) return known;
-    if (track.type === 'data' || !this.#sources.has(track.id)) return null;
+    if (!isMediaTrack(track) || !this.#sources.has(track.id)) return null;
     const video = track.type === 'video';
     const queue = this.#options.queues.create<Packet>({
       urn: `${this.#urn}decoder_${track.codec.toLowerCase()}_${track.id}`,

@@ -67,7 +67,7 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
   'both-encodes': each([243, 247], { status: 200 }),
   'bitrate-text': {},
   'key-frame-intervals': {},
-  'stream-missing': each([310, 451, 452, 619, 625, 649, 667, 709, 713, 742], {
+  'stream-missing': each([310, 451, 452, 613, 619, 625, 649, 667, 709, 713, 742], {
     status: 404,
     body: () => ({ message: 'Could not find the application or stream (404)', statusCode: 404 }),
   }),
@@ -143,9 +143,7 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
   'channel-deletion': {},
   'channel-faults': {},
   'channel-sources': {},
-  'later-issues': {
-    ...each([445, 446, 448, 449], { status: 501, message: /subtitles/ }),
-  },
+  'subtitle-bounds': {},
 };
 
 function each(numbers: readonly number[], deviation: Deviation): Record<number, Deviation> {

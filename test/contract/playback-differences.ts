@@ -40,6 +40,7 @@ export const PLAYBACK_DIFFERENCES: Readonly<Record<string, Readonly<Record<numbe
   'waiting-limits': {},
   'segment-lengths': {},
   gaps: {},
+  'ts-subtitles': {},
   'ts-first-segment': {},
   'first-playlist': {},
   'session-tokens': {},
@@ -52,7 +53,7 @@ export const PLAYBACK_DIFFERENCES: Readonly<Record<string, Readonly<Record<numbe
   'live-ts-playlists': each([580, 581], { headers: { 'cache-control': 'no-cache, no-store' } }),
   'ts-target-duration': {},
   'not-found-headers': each([586, 589, 593], { headers: NO_STREAM_HEADERS }),
-  'not-found-words': each([571, 575, 577, 578, 586, 587, 589, 593], { headers: { 'content-type': 'text/plain' } }),
+  'not-found-words': each([571, 575, 577, 578, 586, 587, 589, 593, 614], { headers: { 'content-type': 'text/plain' } }),
   'time-limits': {},
   'wrong-method': {
     592: { status: 405, headers: { ...NO_STREAM_HEADERS, 'content-type': 'text/plain', allow: 'OPTIONS, GET, HEAD' } },

@@ -11,7 +11,7 @@ const ELSEWHERE = new Set([70, 73, 74]);
 /** Answers with values of the moment, of this server, or of earlier differences: only their shape is compared. */
 const OWN_VALUES = new Set([
   1, 17, 20, 22, 55, 58, 59, 61, 68, 104, 143, 193, 217, 268, 361, 362, 363, 392, 453, 454, 455, 464, 465, 468, 469, 470, 471, 472, 473,
-  474, 475, 477, 478, 484, 485, 487, 488, 489, 490, 491, 492, 604, 605, 620, 685, 697, 721, 725, 727, 730, 731, 748,
+  474, 475, 477, 478, 484, 485, 487, 488, 489, 490, 491, 492, 604, 605, 607, 620, 685, 697, 721, 725, 727, 730, 731, 748,
 ]);
 /** The same, of push tasks. */
 const OWN_PUSH_VALUES = new Set([365, 366, 495, 496, 497, 499, 507, 511, 512, 513, 514, 515, 516, 517, 518, 519, 520]);
@@ -66,6 +66,11 @@ describe('recorded exchanges', () => {
       await api.until(() => api.orchestrator.application('default', 'app')?.stream('pulled') === undefined);
       await Promise.all(['w1', 'stream2', 'srtin'].map((name) => api.publish('default', 'app', name)));
     },
+    607: async () => {
+      await api.publish('default', 'subs', 'stream');
+      await api.feed('default', 'subs', 'stream', 60);
+    },
+    617: () => api.orchestrator.application('default', 'subs')?.stream('stream')?.terminate({ code: 'peer-left', detail: 'stopped' }),
     // The clock of the schedules that were recorded.
     634: () => passes(Date.UTC(2026, 10, 21, 9, 43, 16) - api.clock.now()),
     647: () => passes(3000),

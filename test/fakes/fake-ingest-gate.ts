@@ -5,6 +5,7 @@ import {
   IngestRefused,
   type IngestRequest,
   type IngestStream,
+  type SourceCue,
   type SourceEvent,
   type SourcePacket,
   type SourceTrack,
@@ -20,6 +21,7 @@ export class FakeIngestStream implements IngestStream {
   readonly trackSets: (readonly SourceTrack[])[] = [];
   readonly packets: SourcePacket[] = [];
   readonly events: SourceEvent[] = [];
+  readonly cues: (SourceCue & { readonly language: string })[] = [];
   bytes = 0;
   urgency: Urgency = Urgency.REAL_TIME;
   closeReason: CloseReason | null = null;
@@ -59,6 +61,12 @@ export class FakeIngestStream implements IngestStream {
 
   pushEvent(event: SourceEvent): boolean {
     this.events.push(event);
+    this.#changes.notify();
+    return true;
+  }
+
+  pushCue(language: string, cue: SourceCue): boolean {
+    this.cues.push({ language, ...cue });
     this.#changes.notify();
     return true;
   }

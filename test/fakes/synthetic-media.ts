@@ -1,8 +1,10 @@
 /** Tracks and packets as the router hands them out, made of nothing: parameters and timing are real, payloads are counters. */
+import { writeCuePayload } from '../../src/containers/webvtt/cue-payload.ts';
 import { AudioCodec, VideoCodec } from '../../src/media/codec.ts';
 import type { Packet } from '../../src/media/packet.ts';
-import { MPEG_90K, type Timebase, toSeconds } from '../../src/media/timebase.ts';
-import type { AudioTrack, DataTrack, VideoTrack } from '../../src/media/track.ts';
+import { MILLISECONDS, MPEG_90K, type Timebase, toSeconds } from '../../src/media/timebase.ts';
+import { EventFormat } from '../../src/media/timed-event.ts';
+import type { AudioTrack, DataTrack, SubtitleTrack, VideoTrack } from '../../src/media/track.ts';
 import { ASC, AVCC } from '../fixtures/bitstreams.ts';
 
 export function videoTrack(overrides: Partial<VideoTrack> = {}): VideoTrack {
@@ -47,6 +49,25 @@ export function audioTrack(overrides: Partial<AudioTrack> = {}): AudioTrack {
 }
 
 /** The data track every stream has. */
+export function subtitleTrack(overrides: Partial<SubtitleTrack> = {}): SubtitleTrack {
+  return {
+    ...{ type: 'subtitle', id: 5, publicName: 'English', variantName: 'subtitle', timebase: MILLISECONDS, bitrateConf: 0, language: 'en' },
+    ...{ characteristics: '', bypass: true, isDefault: false, autoSelect: false, forced: false },
+    ...overrides,
+  };
+}
+
+/** A cue that is told at `told` ms and shown from `start` to `end` ms. */
+export function cuePacket(
+  track: SubtitleTrack,
+  [start, end]: readonly [number, number],
+  text: string,
+  { told = start, settings = '' } = {},
+): Packet {
+  const event = { format: EventFormat.SUBTITLE, target: 'all' } as const;
+  return { track, pts: start, dts: told, duration: end - start, keyframe: true, data: writeCuePayload({ settings, text }), event };
+}
+
 export function dataTrack(id: number): DataTrack {
   return {
     id,

@@ -50,6 +50,8 @@ export interface ServerSettings {
   readonly fileProvider?: string;
   /** `Origins` of the virtual host. */
   readonly origins?: string;
+  /** `MediaOptions` of the output profiles. */
+  readonly mediaOptions?: string;
   /** Inside the application, behind its publishers. */
   readonly application?: string;
   /** WebRTC too, in and out, on the port of HTTP. What is inside the elements of the application. */
@@ -130,6 +132,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
           <Name>app</Name>
           <Type>live</Type>
           <OutputProfiles>
+            ${settings.mediaOptions ?? ''}
             <OutputProfile>
               <Name>bypass</Name>
               <OutputStreamName>\${OriginStreamName}</OutputStreamName>

@@ -103,6 +103,7 @@ export class LlhlsSimulation {
         if (track.parts.has(part.uri)) continue;
         const bytes = this.delivery.get(part.uri).body;
         track.parts.set(part.uri, bytes);
+        if (part.uri.includes('.vtt')) continue;
         const { start, end } = track.validator.observePart(part, bytes, track.timescale);
         if (track.end !== null && Math.abs(start - track.end) > 1e-9) track.jumps.push(start - track.end);
         track.end = end;

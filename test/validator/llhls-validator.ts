@@ -129,7 +129,8 @@ export class LlhlsValidator {
       this.#checkOne(playlist, segment, playlist.skippedSegments > 0 ? null : discontinuities);
       const next = playlist.segments[index + 1];
       if (segment.duration === null && next !== undefined) this.#report(`segment ${segment.msn} has no EXTINF but a successor`);
-      if (segment.map === null) this.#report(`segment ${segment.msn} has no EXT-X-MAP`);
+      const isText = (segment.uri ?? segment.parts[0]?.uri ?? '').includes('.vtt');
+      if ((segment.map === null) !== isText) this.#report(`segment ${segment.msn} has ${isText ? 'an' : 'no'} EXT-X-MAP`);
       this.#checkDateTime(segment, next);
     });
   }

@@ -1,15 +1,19 @@
 /** Subtitles and image overlays of all output profiles of an application. */
 import type { Static } from '@sinclair/typebox';
-import { boolean, choice, finishing, integer, list, NO_EFFECT, object, optional, path, text, unbuilt } from './field.ts';
+import { boolean, choice, finishing, firstDuplicate, integer, list, NO_EFFECT, object, optional, path, text, unbuilt } from './field.ts';
 
-/** `<Transcription>`, of no effect yet (`not-built.ts`). */
-const TranscriptionSchema = object('Makes the subtitles from speech', {
-  engine: choice('Recogniser', ['whisper']),
-  model: path('Model file'),
-  audioIndexHint: integer('Which audio track, counted from 0', { default: 0, minimum: 0 }),
-  sourceLanguage: text('Language spoken, or `auto`', { default: 'auto' }),
-  translation: boolean('Translates to English', { default: false }),
-});
+/** `<Transcription>`, of no effect yet. */
+const TranscriptionSchema = object(
+  `Makes the subtitles from speech: ${NO_EFFECT}`,
+  {
+    engine: choice('Recogniser', ['whisper']),
+    model: path('Model file'),
+    audioIndexHint: integer('Which audio track, counted from 0', { default: 0, minimum: 0 }),
+    sourceLanguage: text('Language spoken, or `auto`', { default: 'auto' }),
+    translation: boolean('Translates to English', { default: false }),
+  },
+  unbuilt('speech is not recognised: the rendition shows what is sent to it'),
+);
 
 interface SubtitlesFinish {
   enable: boolean;
@@ -17,9 +21,9 @@ interface SubtitlesFinish {
   rendition: { label: string; autoSelect: boolean }[];
 }
 
-/** `<Subtitles>`, of no effect yet (`not-built.ts`). When they are on there must be a rendition, and `DefaultLabel` names one. */
+/** `<Subtitles>`. When they are on there must be a rendition, and `DefaultLabel` names one. */
 export const SubtitlesSchema = object(
-  `Subtitles: ${NO_EFFECT}`,
+  'Subtitles, which clients of the API send and files of scheduled channels bring',
   {
     enable: boolean('Turns them on', { default: false }),
     defaultLabel: optional(text('Label of the rendition shown at first')),
@@ -36,10 +40,11 @@ export const SubtitlesSchema = object(
     ),
   },
   {
-    ...unbuilt('there are none'),
     finish: finishing<SubtitlesFinish>((value, fail) => {
       if (!value.enable) return;
       if (value.rendition.length === 0) return fail('Subtitle is enabled but no renditions are defined', 'rendition');
+      const twice = firstDuplicate(value.rendition.map(({ label }) => ({ name: label })));
+      if (twice !== undefined) return fail(`Label '${twice}' is that of more than one subtitle rendition`, 'rendition');
       if (value.defaultLabel === undefined || value.defaultLabel === '') return;
       const first = value.rendition.find((rendition) => rendition.label === value.defaultLabel);
       if (first === undefined) return fail(`Default label '${value.defaultLabel}' not found in subtitle renditions`, 'defaultLabel');

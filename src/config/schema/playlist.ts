@@ -88,11 +88,7 @@ const PlaylistOptionsSchema = object(
       { default: -1, minimum: -1, maximum: 2, xml: 'HLSChunklistPathDepth', aliases: ['hlsChunklistPathDepth'] },
     ),
     enableTsPackaging: boolean('Also served as HLS with MPEG-TS segments', { default: false }),
-    enableSubtitles: optional(
-      boolean('Offers the subtitles of the stream; absent: true. Not built yet', {
-        idle: { why: 'there are none', unbuilt: true, quiet: false },
-      }),
-    ),
+    enableSubtitles: optional(boolean('Offers the subtitles of the stream; absent: true')),
   },
   { default: {} },
 );

@@ -7,7 +7,7 @@ import { LengthPrefixedCursor } from '../../codecs/nal/nal-cursor.ts';
 import { parameterSetsOfConfig } from '../../codecs/parameter-sets.ts';
 import { AudioCodec, VideoCodec } from '../../media/codec.ts';
 import type { Packet } from '../../media/packet.ts';
-import type { AudioTrack, Track, VideoTrack } from '../../media/track.ts';
+import { type AudioTrack, isMediaTrack, type Track, type VideoTrack } from '../../media/track.ts';
 import type { Gather } from './gather.ts';
 
 /** Adds the elementary stream bytes of a packet to a payload. */
@@ -117,15 +117,15 @@ class OpusStream implements ElementaryStream {
 
 /** True when the tracks need the same elementary stream: a new object for the same parameters. */
 export function sameElementary(a: Track, b: Track): boolean {
-  return a.type === b.type && (a.type === 'data' || (a.codec === codecOf(b) && sameBytes(a.config, configOf(b))));
+  return a.type === b.type && (!isMediaTrack(a) || (a.codec === codecOf(b) && sameBytes(a.config, configOf(b))));
 }
 
 function codecOf(track: Track): VideoTrack['codec'] | AudioTrack['codec'] | null {
-  return track.type === 'data' ? null : track.codec;
+  return isMediaTrack(track) ? track.codec : null;
 }
 
 function configOf(track: Track): Uint8Array | null {
-  return track.type === 'data' ? null : track.config;
+  return isMediaTrack(track) ? track.config : null;
 }
 
 function sameBytes(a: Uint8Array | null, b: Uint8Array | null): boolean {

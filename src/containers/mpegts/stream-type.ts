@@ -49,6 +49,7 @@ export function canCarry(track: Track): boolean {
 /** The stream type of the program map table; null when a transport stream cannot carry the track. */
 export function streamTypeOf(track: Track): StreamType | null {
   if (track.type === 'data') return StreamType.METADATA_PES;
+  if (track.type === 'subtitle') return null;
   switch (track.codec) {
     case VideoCodec.H264:
       return track.config === null ? null : StreamType.H264;
@@ -83,6 +84,7 @@ export function streamDescriptors(track: Track): Uint8Array {
     writer.u8(Descriptor.METADATA).u8(13).u8(FORMAT_BY_IDENTIFIER[0]).u8(FORMAT_BY_IDENTIFIER[1]).text('ID3 ');
     return writer.u8(0xff).text('ID3 ').u8(0).u8(0x0f).finish();
   }
+  if (track.type === 'subtitle') return writer.finish();
   if (track.codec === VideoCodec.H265) writer.u8(Descriptor.REGISTRATION).u8(4).text('HEVC');
   if (track.codec === AudioCodec.OPUS) {
     writer.u8(Descriptor.REGISTRATION).u8(4).text('Opus');

@@ -1,7 +1,7 @@
 /** An outbound track as a source of another stream. */
 import type { SourceTrack } from '../../core/ingest.ts';
 import { AudioCodec, BitstreamFormat, VideoCodec } from '../../media/codec.ts';
-import { isImageTrack, type Track } from '../../media/track.ts';
+import { isImageTrack, isMediaTrack, type MediaTrack, type Track } from '../../media/track.ts';
 import type { MappedTrack } from './channel-definition.ts';
 
 const FORMATS: Readonly<Partial<Record<VideoCodec | AudioCodec, BitstreamFormat>>> = {
@@ -11,20 +11,19 @@ const FORMATS: Readonly<Partial<Record<VideoCodec | AudioCodec, BitstreamFormat>
   [AudioCodec.AAC]: BitstreamFormat.AAC_RAW,
 };
 
-/** Whether channels can take it: images and data stay with their streams. */
-export function canBeMapped(track: Track): boolean {
-  return track.type !== 'data' && !isImageTrack(track);
+/** Whether channels can take it: images, data and subtitles stay with their streams. */
+export function canBeMapped(track: Track): track is MediaTrack {
+  return isMediaTrack(track) && !isImageTrack(track);
 }
 
-/** `track` under the id and name it has in the channel. Throws nothing; `canBeMapped` must hold. */
-export function sourceTrackOf(track: Track, id: number, { newTrackName, bitrateConf, framerateConf }: MappedTrack): SourceTrack {
+/** `track` under the id and name it has in the channel. Throws nothing. */
+export function sourceTrackOf(track: MediaTrack, id: number, { newTrackName, bitrateConf, framerateConf }: MappedTrack): SourceTrack {
   const { timebase, publicName, language, characteristics } = track;
   const base = {
     ...{ id, timebase, publicName, language, characteristics },
     variantName: newTrackName,
     bitrateConf: bitrateConf > 0 ? bitrateConf : track.bitrateConf,
   };
-  if (track.type === 'data') return { ...base, type: 'data' };
   const { config } = track;
   if (track.type === 'audio') {
     const { codec, sampleRate, channels } = track;

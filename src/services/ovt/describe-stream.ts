@@ -2,7 +2,7 @@
 import type { Playlist } from '../../core/playlist.ts';
 import type { PublishableStream } from '../../core/publishing.ts';
 import { internalAppName } from '../../core/stream-address.ts';
-import type { Track } from '../../media/track.ts';
+import type { SubtitleTrack, Track } from '../../media/track.ts';
 import type { OvtDescription, OvtPlaylistDescription, OvtTrackDescription } from '../../wire/ovt/description.ts';
 import { codecIdOf, layoutOf, OvtMediaType, UNCOMMON_CODEC_IDS } from '../../wire/ovt/wire-numbers.ts';
 
@@ -14,8 +14,9 @@ const NO_VIDEO = { framerate: 0, width: 0, height: 0 };
 const NO_AUDIO = { sampleRate: 0, sampleFormat: 0, layout: 0 };
 
 /** Whether an edge that takes `uncommon` of `UNCOMMON_CODEC_IDS` is told of the track. */
-export function isTold(track: Track, uncommon: readonly number[]): boolean {
+export function isTold(track: Track, uncommon: readonly number[]): track is Exclude<Track, SubtitleTrack> {
   if (track.type === 'data') return true;
+  if (track.type === 'subtitle') return false;
   const id = codecIdOf(track.codec);
   return id !== undefined && (uncommon.includes(id) || !UNCOMMON_CODEC_IDS.includes(id));
 }
@@ -60,7 +61,7 @@ function describePlaylist({ name, fileName, options, renditions }: Playlist, tra
   };
 }
 
-function describeTrack(stream: PublishableStream, track: Track): OvtTrackDescription {
+function describeTrack(stream: PublishableStream, track: Exclude<Track, SubtitleTrack>): OvtTrackDescription {
   const { id, variantName: name, timebase, publicName, language, characteristics } = track;
   const figures = stream.figures(id);
   const bitrate = Math.round(track.bitrateConf || figures.bitrateAvg);

@@ -4,7 +4,7 @@ import { PublisherKind } from '../../core/kinds.ts';
 import type { PublishableStream, PublisherStream, SessionHandle } from '../../core/publishing.ts';
 import { Urgency } from '../../core/urgency.ts';
 import type { Packet } from '../../media/packet.ts';
-import type { Track } from '../../media/track.ts';
+import { isMediaTrack, type Track } from '../../media/track.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import type { OvtDescription } from '../../wire/ovt/description.ts';
 import { canRelay, MediaPacketizer } from '../../wire/ovt/media-packetizer.ts';
@@ -145,7 +145,7 @@ function sameDescription(a: readonly Track[], b: readonly Track[]): boolean {
 }
 
 function sameTrack(a: Track, b: Track | undefined): boolean {
-  if (a.type === 'data' || b === undefined || b.type === 'data') return false;
+  if (!isMediaTrack(a) || b === undefined || !isMediaTrack(b)) return false;
   if (a.id !== b.id || a.codec !== b.codec || a.variantName !== b.variantName) return false;
   if (a.type === 'video') return true;
   return a.config === b.config || (a.config !== null && b.config !== null && Buffer.compare(a.config, b.config) === 0);

@@ -4,7 +4,7 @@ import type { PublishableStream } from '../../core/publishing.ts';
 import type { QueueRegistry } from '../../core/queue-registry.ts';
 import { FollowingTask, NO_TOTALS, type TaskOrigin, type TaskTotals } from '../../core/tasks/following-task.ts';
 import type { Packet } from '../../media/packet.ts';
-import { isVideoTrack, type Track } from '../../media/track.ts';
+import { isMediaTrack, isVideoTrack, type Track } from '../../media/track.ts';
 import type { BoundedQueue } from '../../util/bounded-queue.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
@@ -314,7 +314,7 @@ function sameTracks(a: readonly Track[], b: readonly Track[]): boolean {
 
 function kindOf(track: Track | undefined): string {
   if (track === undefined) return '';
-  return `${track.id}:${track.type === 'data' ? 'data' : track.codec}`;
+  return `${track.id}:${isMediaTrack(track) ? track.codec : track.type}`;
 }
 
 /** Milliseconds before the next attempt after `failures` in a row; `random` is 0 to 1. */

@@ -6,7 +6,7 @@ import { AudioCodec, VideoCodec } from '../../media/codec.ts';
 import type { Packet } from '../../media/packet.ts';
 import { toMilliseconds } from '../../media/timebase.ts';
 import { EventFormat } from '../../media/timed-event.ts';
-import type { AudioTrack, Track, VideoTrack } from '../../media/track.ts';
+import { isMediaTrack, type MediaTrack, type Track } from '../../media/track.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { TokenBucket } from '../../util/token-bucket.ts';
 import type { AmfValue } from '../../wire/rtmp/amf.ts';
@@ -15,8 +15,6 @@ import { parsePublishUrl } from '../../wire/rtmp/publish-url.ts';
 import { type Destination, type DestinationOptions, PushFailure } from './destination.ts';
 import { TcpLink } from './tcp-link.ts';
 import { enhancedFourCc } from './track-selection.ts';
-
-type MediaTrack = VideoTrack | AudioTrack;
 
 /** Messages that a receiver may begin and not finish, at once and a second. */
 const MAX_DISCARDS_PER_SECOND = 16;
@@ -77,6 +75,7 @@ export class RtmpDestination implements Destination {
       this.#writeEvent(packet);
       return this.#link.writable;
     }
+    if (!isMediaTrack(track)) return this.#link.writable;
     const time = toMilliseconds(packet.dts, track.timebase);
     this.#base ??= time;
     const timestamp = Math.round(time - this.#base);
@@ -98,7 +97,7 @@ export class RtmpDestination implements Destination {
   }
 
   get #tracks(): readonly MediaTrack[] {
-    return this.#options.tracks.filter((track) => track.type !== 'data');
+    return this.#options.tracks.filter((track) => isMediaTrack(track));
   }
 
   /** Runs a step of the protocol; whatever it says leaves in one write. */
@@ -136,7 +135,7 @@ export class RtmpDestination implements Destination {
     const before = this.#sent.get(track.id);
     this.#sent.set(track.id, track);
     if (track.config === null || !hasConfig(track)) return;
-    if (before !== undefined && before.type !== 'data' && sameBytes(before.config, track.config)) return;
+    if (before !== undefined && isMediaTrack(before) && sameBytes(before.config, track.config)) return;
     const header =
       track.type === 'video'
         ? serializeVideoTagHeader({ kind: 'config', codec: track.codec, keyframe: true, compositionTime: 0 })

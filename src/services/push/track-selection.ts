@@ -3,7 +3,7 @@ import { fourCcOf } from '../../containers/flv/fourcc.ts';
 import { canCarry } from '../../containers/mpegts/stream-type.ts';
 import { missingKind } from '../../core/tasks/missing-kind.ts';
 import { AudioCodec, VideoCodec } from '../../media/codec.ts';
-import { type AudioTrack, isVideoTrack, type Track, type VideoTrack } from '../../media/track.ts';
+import { type AudioTrack, isMediaTrack, isVideoTrack, type Track, type VideoTrack } from '../../media/track.ts';
 import { PushFailure } from './destination.ts';
 import { PushProtocol, type PushRequest } from './push-request.ts';
 
@@ -16,7 +16,7 @@ export function selectTracks(wanted: Wanted, tracks: readonly Track[]): readonly
   const everything = wanted.trackIds.length === 0 && wanted.variantNames.length === 0;
   const chosen = everything ? tracks : chooseNamed(wanted, tracks);
   const selected = wanted.protocol === PushProtocol.RTMP ? forRtmp(chosen, everything) : forTransportStream(chosen, everything);
-  if (!selected.some(({ type }) => type !== 'data')) {
+  if (!selected.some(isMediaTrack)) {
     throw new PushFailure('unsuitable', `${wanted.protocol} can carry no track of the stream (${labels(tracks)})`);
   }
   const missing = missingKind(chosen, selected);
@@ -39,7 +39,7 @@ export function enhancedFourCc(track: VideoTrack | AudioTrack): string | null {
 /** Data tracks come along with whatever is named. */
 function chooseNamed({ trackIds, variantNames }: Wanted, tracks: readonly Track[]): readonly Track[] {
   const missing = [
-    ...variantNames.filter((name) => !tracks.some((track) => track.type !== 'data' && track.variantName === name)),
+    ...variantNames.filter((name) => !tracks.some((track) => isMediaTrack(track) && track.variantName === name)),
     ...trackIds.filter((id) => !tracks.some((track) => track.id === id)).map((id) => `id ${id}`),
   ];
   if (missing.length > 0) throw new PushFailure('unsuitable', `the stream has no track ${missing.join(', ')} (${labels(tracks)})`);
@@ -48,7 +48,7 @@ function chooseNamed({ trackIds, variantNames }: Wanted, tracks: readonly Track[
 
 /** One video and one audio track: the named ones, or the first by id that plain RTMP carries, or the first that Enhanced RTMP does. */
 function forRtmp(chosen: readonly Track[], everything: boolean): readonly Track[] {
-  const media = chosen.filter((track) => track.type !== 'data').sort((a, b) => a.id - b.id);
+  const media = chosen.filter((track) => isMediaTrack(track)).sort((a, b) => a.id - b.id);
   if (!everything) requireCarried(CONTAINERS.rtmp, media, (track) => fourCcOf(track.codec) !== null);
   const videos = media.filter(isVideoTrack).filter(({ codec }) => fourCcOf(codec) !== null);
   const audios = media.filter((track) => track.type === 'audio').filter(({ codec }) => fourCcOf(codec) !== null);
@@ -68,7 +68,7 @@ function forTransportStream(chosen: readonly Track[], everything: boolean): read
   if (!everything)
     requireCarried(
       CONTAINERS.mpegts,
-      chosen.filter((track) => track.type !== 'data'),
+      chosen.filter((track) => isMediaTrack(track)),
       canCarry,
     );
   return chosen.filter(canCarry);
@@ -89,7 +89,7 @@ function isPlain(track: VideoTrack | AudioTrack): boolean {
 }
 
 function labels(tracks: readonly Track[]): string {
-  const media = tracks.filter((track) => track.type !== 'data');
+  const media = tracks.filter((track) => isMediaTrack(track));
   if (media.length === 0) return 'no audio, no video';
   return media.map(({ id, codec, variantName }) => `track ${id}${variantName === '' ? '' : ` '${variantName}'`}: ${codec}`).join(', ');
 }

@@ -6,7 +6,7 @@ import { buildRecordingHead } from '../../containers/isobmff/recording-layout.ts
 import { hasSampleEntry } from '../../containers/isobmff/sample-entry.ts';
 import type { Packet } from '../../media/packet.ts';
 import { MPEG_90K, rescale, type Timebase } from '../../media/timebase.ts';
-import type { AudioTrack, Track, VideoTrack } from '../../media/track.ts';
+import { type AudioTrack, isMediaTrack, type Track, type VideoTrack } from '../../media/track.ts';
 import { MAX_HELD_BACK, type RecordContainer } from './record-container.ts';
 
 /** Runs are written before one of them would grow too long, or when this many bytes wait. */
@@ -16,7 +16,7 @@ const RUN_PACKETS = 4096;
 
 /** True when an MP4 file can hold the track. */
 export function mp4CanCarry(track: Track): track is VideoTrack | AudioTrack {
-  return track.type !== 'data' && hasSampleEntry(track);
+  return isMediaTrack(track) && hasSampleEntry(track);
 }
 
 /** The packets of a track that are not written yet; they become one moof and mdat. */

@@ -3,7 +3,7 @@
 import { dirname } from 'node:path';
 import type { Packet } from '../../media/packet.ts';
 import { MPEG_90K, rescale, toMilliseconds } from '../../media/timebase.ts';
-import type { Track } from '../../media/track.ts';
+import { isMediaTrack, type Track } from '../../media/track.ts';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
 import type { Logger } from '../../util/logger.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
@@ -44,7 +44,7 @@ export interface RecordFileOptions {
 
 /** True when a file of this kind can hold the track. */
 export function canRecord(container: RecordContainerName, track: Track): boolean {
-  return track.type !== 'data' && (container === 'mp4' ? mp4CanCarry(track) : tsCanCarry(track));
+  return isMediaTrack(track) && (container === 'mp4' ? mp4CanCarry(track) : tsCanCarry(track));
 }
 
 /** Packets in, a finished file out. Whoever made it calls `finish`. */

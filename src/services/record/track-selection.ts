@@ -1,7 +1,7 @@
 /** Which tracks of a stream a recording holds. */
 
 import { missingKind } from '../../core/tasks/missing-kind.ts';
-import type { Track } from '../../media/track.ts';
+import { isMediaTrack, type Track } from '../../media/track.ts';
 import type { RecordContainerName } from './record-container.ts';
 import { canRecord } from './record-file.ts';
 import type { RecordRequest } from './record-request.ts';
@@ -25,7 +25,7 @@ export function selectTracks(
   const chosen = everything ? tracks : tracks.filter(({ id, variantName }) => trackIds.includes(id) || variantNames.includes(variantName));
   if (chosen.length === 0) throw new Error('no track has the ids or names that were asked for');
   const recorded = chosen.filter((track) => canRecord(container, track));
-  const refused = chosen.filter((track) => track.type !== 'data').filter((track) => !recorded.includes(track));
+  const refused = chosen.filter((track) => isMediaTrack(track)).filter((track) => !recorded.includes(track));
   const left = refused.map(({ publicName, codec }) => `${publicName} (${codec})`).join(', ');
   if (recorded.length === 0 && left === '') throw new Error('no track has audio or video');
   const refusal = `${container.toUpperCase()} cannot hold ${left}`;

@@ -7,7 +7,7 @@ import { isReplaceableUnit, START_CODE, withStartCodes } from '../../containers/
 import { isId3 } from '../../containers/mpegts/id3-units.ts';
 import { AudioCodec, VideoCodec } from '../../media/codec.ts';
 import type { Packet } from '../../media/packet.ts';
-import type { AudioTrack, Track, VideoTrack } from '../../media/track.ts';
+import { type AudioTrack, isMediaTrack, type Track, type VideoTrack } from '../../media/track.ts';
 import { MEDIA_FIELD, MEDIA_HEADER_LENGTH } from './media-packet.ts';
 import { OvtPayloadType, PacketWriter, writeInt64 } from './packet.ts';
 import { codecIdOf, eventNumbers, OvtFlag, OvtFormat, OvtMediaType, OvtPacketType } from './wire-numbers.ts';
@@ -23,7 +23,7 @@ interface Body {
 
 /** Video and audio of codecs that OVT has numbers for. */
 export function canRelay(track: Track): track is VideoTrack | AudioTrack {
-  return track.type !== 'data' && codecIdOf(track.codec) !== undefined;
+  return isMediaTrack(track) && codecIdOf(track.codec) !== undefined;
 }
 
 /** Makes each packet once, whoever is to get it. */
@@ -87,7 +87,7 @@ export class MediaPacketizer {
 function bodyOf(track: Track): Body {
   if (track.type === 'video' && (track.codec === VideoCodec.H264 || track.codec === VideoCodec.H265)) return new AnnexbBody(track);
   if (track.type === 'audio' && track.codec === AudioCodec.AAC && track.config !== null) return new AdtsBody(track.config);
-  return track.type === 'data' ? new RawBody(OvtFormat.UNKNOWN) : new RawBody(RAW_FORMATS[track.codec] ?? OvtFormat.UNKNOWN);
+  return new RawBody((isMediaTrack(track) ? RAW_FORMATS[track.codec] : undefined) ?? OvtFormat.UNKNOWN);
 }
 
 const RAW_FORMATS: Readonly<Partial<Record<VideoCodec | AudioCodec, number>>> = {

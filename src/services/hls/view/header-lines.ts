@@ -2,6 +2,8 @@
 
 /** Of playlists (RFC 8216 §4). */
 export const PLAYLIST_TYPE = 'Content-Type: application/vnd.apple.mpegurl';
+/** Of segments of subtitles (WebVTT §10). */
+export const VTT_TYPE = 'Content-Type: text/vtt; charset=utf-8';
 /** What no cache may keep. */
 export const NO_STORE = 'Cache-Control: no-cache, no-store';
 

@@ -1,6 +1,6 @@
 /** How codecs are announced to browsers: numbers and parameters of the reference server. */
 import { AudioCodec, VideoCodec } from '../../../media/codec.ts';
-import type { AudioTrack, Track, VideoTrack } from '../../../media/track.ts';
+import { type AudioTrack, isMediaTrack, type Track, type VideoTrack } from '../../../media/track.ts';
 import { ExtensionUri } from '../../../wire/rtp/header-extensions.ts';
 import type { LocalPayload } from '../../../wire/sdp/local-description.ts';
 import type { WebrtcSettings } from './settings.ts';
@@ -44,7 +44,7 @@ export const OPUS_CLOCK = 48_000;
 
 /** True for a track that browsers can be sent. */
 export function isPlayable(track: Track): track is WebrtcTrack {
-  return track.type !== 'data' && PAYLOAD_TYPES[track.codec] !== undefined;
+  return isMediaTrack(track) && PAYLOAD_TYPES[track.codec] !== undefined;
 }
 
 /** RTP clock of a track. */

@@ -19,6 +19,7 @@ import { renderMultivariant } from './multivariant-text.ts';
 import { isPlayable } from './readiness.ts';
 import { SegmentLimits } from './segment-limits.ts';
 import { fixedStreamKey, randomStreamKey } from './stream-key.ts';
+import { SubtitlePackager } from './subtitle-packager.ts';
 import { TimedMetadata } from './timed-metadata.ts';
 import { TrackAligner } from './track-aligner.ts';
 import { isServableInFmp4, type PackagingContext, TrackPackager } from './track-packager.ts';
@@ -32,6 +33,8 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
   readonly #metadata = new TimedMetadata();
   readonly #schedule: CutSchedule;
   readonly #aligner = new TrackAligner();
+  /** By track id. */
+  readonly #subtitles = new Map<number, SubtitlePackager>();
   /** Complete segments of a track that are listed and in memory. */
   readonly #listedCount: number;
   readonly #segmentsContext: TrackSegmentsContext;
@@ -99,6 +102,7 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
     if (this.closed) return;
     this.#tracks = tracks;
     this.#removeLostPackagers();
+    this.#followSubtitles();
     this.#addMissingPackagers();
     this.#refreshMultivariants();
     this.#send();
@@ -109,6 +113,10 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
     if (this.closed || this.concluded) return;
     if (packet.track.type === 'data') {
       this.#takeEvent(packet);
+      return;
+    }
+    if (packet.track.type === 'subtitle') {
+      this.#subtitles.get(packet.track.id)?.push(packet);
       return;
     }
     if (!isServableInFmp4(packet.track)) return;
@@ -182,11 +190,43 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
 
   #removeLostPackagers(): void {
     for (const { track } of this.#aligner.packagers()) {
-      if (this.#tracks.some((candidate) => candidate.id === track.id)) continue;
+      if (this.#has(track.id)) continue;
       this.#aligner.remove(track.id);
-      this.#emit({ type: 'track-gone', trackId: track.id });
-      this.#windows.get(track.id)?.clear();
-      this.#windows.delete(track.id);
+      this.#forget(track.id);
+    }
+    for (const id of this.#subtitles.keys()) {
+      if (this.#has(id)) continue;
+      this.#subtitles.delete(id);
+      this.#forget(id);
+    }
+  }
+
+  #has(trackId: number): boolean {
+    return this.#tracks.some(({ id }) => id === trackId);
+  }
+
+  #forget(trackId: number): void {
+    this.#emit({ type: 'track-gone', trackId });
+    this.#windows.get(trackId)?.clear();
+    this.#windows.delete(trackId);
+  }
+
+  #followSubtitles(): void {
+    for (const track of this.#tracks) {
+      if (track.type !== 'subtitle') continue;
+      const known = this.#subtitles.get(track.id);
+      if (known !== undefined) {
+        known.track = track;
+        continue;
+      }
+      const packager = new SubtitlePackager(track, {
+        schedule: this.#schedule,
+        offset: () => this.#context?.offset ?? 0,
+        store: (chunks) => this.store(chunks),
+        emit: (update) => this.#emit(update),
+      });
+      this.#subtitles.set(track.id, packager);
+      packager.setPartTarget(this.#model.tracks.get(this.#aligner.leader?.track.id ?? -1)?.partTarget ?? 0);
     }
   }
 
@@ -257,8 +297,13 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
     if (update.type === 'part-target' || update.type === 'segment-close') this.#multivariantStale = true;
     if (update.type === 'segment-open') this.#segmentBegan = true;
     if (update.type === 'track') this.#openWindow(update.trackId);
-    if (update.type !== 'segment-close') return;
-    const track = this.#model.tracks.get(update.trackId);
+    if (update.type === 'segment-close') this.#segmentClosed(update.trackId);
+    if (this.#subtitles.size === 0 || !('trackId' in update) || update.trackId !== this.#aligner.leader?.track.id) return;
+    for (const packager of this.#subtitles.values()) packager.follow(update);
+  }
+
+  #segmentClosed(trackId: number): void {
+    const track = this.#model.tracks.get(trackId);
     if (track === undefined) return;
     const segment = track.segments.at(-1);
     if (segment !== undefined && this.isObserved) this.tellObservers(this.#observed(track, segment));

@@ -1,10 +1,12 @@
 /** Renders multivariant playlists (rfc8216bis §4.4.6) from playlists, tracks and measured figures. */
 
 import type { Playlist, PlaylistRendition } from '../../../../core/playlist.ts';
-import type { AudioTrack, Track, VideoTrack } from '../../../../media/track.ts';
+import { SUBTITLE_VARIANT } from '../../../../core/subtitle-desk.ts';
+import type { AudioTrack, SubtitleTrack, Track, VideoTrack } from '../../../../media/track.ts';
 import { serializeAudioRendition, serializeVariant } from '../../../../playlist/multivariant-tags.ts';
 import { ResourceNames } from '../../wire/fmp4/resource-name.ts';
 import { type MultivariantText, TAIL_MARK } from '../../wire/fmp4/update.ts';
+import { subtitleRendition } from '../subtitle-rendition.ts';
 import { isServableInFmp4 } from './track-packager.ts';
 
 const VERSION = 6;
@@ -42,7 +44,9 @@ export function renderMultivariant(playlist: Playlist, source: MultivariantSourc
   }
   if (renditions.length === 0) return null;
   const prefix = uriPrefix(playlist.options.hlsChunklistPathDepth, source);
-  const uri = (track: VideoTrack | AudioTrack): string => prefix + new ResourceNames(track, source.streamKey).chunklist + TAIL_MARK;
+  const subtitles = playlist.options.enableSubtitles ? source.tracks.filter((track) => track.type === 'subtitle') : [];
+  const uri = (track: VideoTrack | AudioTrack | SubtitleTrack): string =>
+    prefix + new ResourceNames(track, source.streamKey).chunklist + TAIL_MARK;
 
   let text = `#EXTM3U\n#EXT-X-VERSION:${VERSION}\n`;
   if (source.independentSegments) text += '#EXT-X-INDEPENDENT-SEGMENTS\n';
@@ -50,7 +54,9 @@ export function renderMultivariant(playlist: Playlist, source: MultivariantSourc
   for (const rendition of renditions)
     if (rendition.video !== null && rendition.audio.length > 0) groups.set(rendition.groupId, rendition.audio);
   for (const [groupId, tracks] of groups) text += audioGroup(groupId, tracks, uri);
-  for (const rendition of renditions) text += variant(rendition, source, uri);
+  for (const track of subtitles) text += subtitleRendition(track, uri(track));
+  const subtitleGroup = subtitles.length > 0 ? SUBTITLE_VARIANT : null;
+  for (const rendition of renditions) text += variant(rendition, source, { uri, subtitleGroup });
   return { fileName: playlist.fileName, text };
 }
 
@@ -93,7 +99,11 @@ function audioGroup(groupId: string, tracks: readonly AudioTrack[], uri: (track:
     .join('');
 }
 
-function variant(rendition: ResolvedRendition, source: MultivariantSource, uri: (track: VideoTrack | AudioTrack) => string): string {
+function variant(
+  rendition: ResolvedRendition,
+  source: MultivariantSource,
+  { uri, subtitleGroup }: { readonly uri: (track: VideoTrack | AudioTrack) => string; readonly subtitleGroup: string | null },
+): string {
   const { video } = rendition;
   const audio = rendition.audio[0] ?? null;
   const main = video ?? audio;
@@ -105,6 +115,7 @@ function variant(rendition: ResolvedRendition, source: MultivariantSource, uri: 
     video: video === null ? null : { width: video.width, height: video.height, frameRate: frameRate(video, source) },
     codecs: [...new Set([video, ...rendition.audio].flatMap((track) => (track === null ? [] : [track.codecString])))],
     audioGroup: video !== null && audio !== null ? rendition.groupId : null,
+    subtitleGroup,
     uri: uri(main),
   });
 }

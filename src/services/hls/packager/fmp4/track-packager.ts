@@ -6,7 +6,7 @@ import { hasSampleEntry } from '../../../../containers/isobmff/sample-entry.ts';
 import type { Span } from '../../../../delivery/outlet/messages.ts';
 import type { Packet } from '../../../../media/packet.ts';
 import { toMilliseconds } from '../../../../media/timebase.ts';
-import type { AudioTrack, Track, VideoTrack } from '../../../../media/track.ts';
+import { type AudioTrack, isMediaTrack, type Track, type VideoTrack } from '../../../../media/track.ts';
 import type { LlhlsUpdate } from '../../wire/fmp4/update.ts';
 import type { CutSchedule } from './cut-schedule.ts';
 import type { TrackProgress } from './readiness.ts';
@@ -20,7 +20,7 @@ const FILE_TRACK_ID = 1;
 
 /** The track can be packaged: its codec has a sample entry and its configuration is known. */
 export function isServableInFmp4(track: Track): track is VideoTrack | AudioTrack {
-  return track.type !== 'data' && hasSampleEntry(track);
+  return isMediaTrack(track) && hasSampleEntry(track);
 }
 
 /** What a track needs of its stream. */
@@ -134,7 +134,7 @@ export class TrackPackager implements SegmentSink {
 
   /** Takes the next packet of the track; its track object may be a newer one. */
   push(packet: Packet): void {
-    if (packet.track !== this.#track && packet.track.type !== 'data') this.#follow(packet.track);
+    if (packet.track !== this.#track && isMediaTrack(packet.track)) this.#follow(packet.track);
     const sample = this.#timeline.place(packet);
     if (sample.dts < 0) {
       this.discarded += 1;

@@ -1,5 +1,6 @@
 /** The segments of one LL-HLS track as its window sees them: they are those of the model, which updates alone change. */
 import type { Span } from '../../../../delivery/outlet/messages.ts';
+import { MEDIA_EXTENSIONS } from '../../wire/fmp4/resource-name.ts';
 import type { SegmentModel, TrackModel } from '../../wire/fmp4/stream-model.ts';
 import type { LlhlsUpdate } from '../../wire/fmp4/update.ts';
 import type { SegmentList, SegmentMemory } from '../segment-window.ts';
@@ -11,9 +12,18 @@ export interface TrackSegmentsContext extends SegmentMemory {
   flush(): void;
 }
 
-/** All spans of a segment, in order. */
-export function segmentSpans(segment: SegmentModel): Span[] {
-  return segment.parts.flatMap((part) => part.spans);
+/** What a segment lies in that is complete, in order. */
+export function segmentSpans({ whole, parts }: SegmentModel): readonly Span[] {
+  return whole ?? partSpans(parts);
+}
+
+/** Everything that is stored of a segment. */
+function storedSpans({ whole, parts }: SegmentModel): readonly Span[] {
+  return whole === null ? partSpans(parts) : [...whole, ...partSpans(parts)];
+}
+
+function partSpans(parts: SegmentModel['parts']): Span[] {
+  return parts.flatMap(({ spans }) => spans);
 }
 
 /** A segment stays one longer than it is listed: requests under way may still want it. */
@@ -31,7 +41,7 @@ export class TrackSegments implements SegmentList<SegmentModel> {
   }
 
   asksBack(): boolean {
-    return this.#context.asksBack(() => this.#all().flatMap(segmentSpans));
+    return this.#context.asksBack(() => this.#all().flatMap(storedSpans));
   }
 
   read(segment: SegmentModel): readonly Uint8Array[] {
@@ -39,12 +49,12 @@ export class TrackSegments implements SegmentList<SegmentModel> {
   }
 
   fileOf({ msn }: SegmentModel): string {
-    return `${this.#track.id}/${msn}.m4s`;
+    return `${this.#track.id}/${msn}.${MEDIA_EXTENSIONS[this.#track.type]}`;
   }
 
   archived(segment: SegmentModel, path: string): void {
     // The model forgets them with the update.
-    const spans = segmentSpans(segment);
+    const spans = storedSpans(segment);
     this.#context.emit({ type: 'archive', trackId: this.#track.id, msn: segment.msn, path });
     this.#context.release(spans);
   }
@@ -52,7 +62,7 @@ export class TrackSegments implements SegmentList<SegmentModel> {
   retire(): string | null {
     const gone = this.#track.retired;
     this.#context.emit({ type: 'retire', trackId: this.#track.id });
-    if (gone !== null) this.#context.release(segmentSpans(gone));
+    if (gone !== null) this.#context.release(storedSpans(gone));
     return gone?.path ?? null;
   }
 
@@ -60,7 +70,7 @@ export class TrackSegments implements SegmentList<SegmentModel> {
     const all = this.#all();
     this.#track.segments.length = 0;
     this.#track.retired = null;
-    this.#context.release(all.flatMap(segmentSpans));
+    this.#context.release(all.flatMap(storedSpans));
     return all.flatMap(({ path }) => path ?? []);
   }
 

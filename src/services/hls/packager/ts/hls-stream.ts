@@ -1,17 +1,20 @@
 /** One outbound stream packaged as HLS over MPEG-TS: makes segments and keeps the delivery threads informed. */
 import type { CloseReason } from '../../../../core/ingest.ts';
 import { PublisherKind } from '../../../../core/kinds.ts';
+import { SUBTITLE_VARIANT } from '../../../../core/subtitle-desk.ts';
 import type { Packet } from '../../../../media/packet.ts';
 import { EventFormat, isMarker } from '../../../../media/timed-event.ts';
-import type { Track } from '../../../../media/track.ts';
+import type { SubtitleTrack, Track } from '../../../../media/track.ts';
 import { EXTRA_SEGMENTS, type HlsSettings } from '../../wire/settings.ts';
-import { mediaPlaylistName, multivariantText, segmentName } from '../../wire/ts/multivariant-text.ts';
+import { mediaPlaylistName, multivariantText, segmentName, subtitleVariant, URI_MARK } from '../../wire/ts/multivariant-text.ts';
 import type { HlsMultivariant, HlsSegment, HlsUpdate } from '../../wire/ts/update.ts';
 import { hlsViewSettings } from '../../wire/view-settings.ts';
 import { PackagedStream, type PackagedStreamOptions, PLAYLIST_SUFFIX } from '../packaged-stream.ts';
 import type { ObservedSegment } from '../segment-observer.ts';
+import { subtitleRendition } from '../subtitle-rendition.ts';
 import { SlotSchedule } from './slot-schedule.ts';
 import { streamInfAttributes } from './stream-inf.ts';
+import { SubtitleSegments } from './subtitle-segments.ts';
 import { type FinishedSegment, TsSegmenter, type TsSegmentSink } from './ts-segmenter.ts';
 import { VariantSegments, type VariantSegmentsContext, type VariantWindowOptions } from './variant-segments.ts';
 import { type HlsPlaylistVariants, type HlsVariant, selectVariants } from './variants.ts';
@@ -30,6 +33,8 @@ export class HlsStream extends PackagedStream<HlsSettings> {
   readonly #sink: TsSegmentSink;
   readonly #context: VariantSegmentsContext;
   readonly #variants = new Map<string, PackagedVariant>();
+  /** By variant. */
+  readonly #subtitles = new Map<string, SubtitleSegments>();
   #playlists: readonly HlsPlaylistVariants[] = [];
   #isStarted = false;
 
@@ -73,6 +78,7 @@ export class HlsStream extends PackagedStream<HlsSettings> {
       kept.window.clear();
       this.#variants.delete(id);
     }
+    this.#followSubtitles(wanted.size > 0 ? tracks.filter((track) => track.type === 'subtitle') : []);
     const anyVideo = [...wanted.values()].some(({ video }) => video !== null);
     for (const variant of wanted.values()) this.#package(variant, variant.video !== null || !anyVideo);
     this.#isStarted = true;
@@ -84,23 +90,25 @@ export class HlsStream extends PackagedStream<HlsSettings> {
     if (this.closed || this.concluded) return;
     const { event } = packet;
     if (event !== undefined && isMarker(event)) this.#schedule.markers.push(packet);
-    if (event?.format === EventFormat.CONCLUSION) this.concludeHlsLive();
+    if (packet.track.type === 'subtitle') this.#subtitles.get(subtitleVariant(packet.track.id))?.push(packet);
+    else if (event?.format === EventFormat.CONCLUSION) this.concludeHlsLive();
     else for (const { segmenter } of this.#variants.values()) segmenter.push(packet);
   }
 
   override close(reason: CloseReason): void {
     super.close(reason);
     this.#variants.clear();
+    this.#subtitles.clear();
   }
 
   protected override get windowCount(): number {
-    return this.#variants.size;
+    return this.#variants.size + this.#subtitles.size;
   }
 
   protected override snapshot(): readonly HlsUpdate[] {
     if (!this.#isStarted) return [];
     const updates = [this.#playlistsUpdate()];
-    for (const { kept } of this.#variants.values()) updates.push(...kept.snapshot());
+    for (const { kept } of [...this.#variants.values(), ...this.#subtitles.values()]) updates.push(...kept.snapshot());
     if (this.concluded) updates.push({ type: 'conclude' });
     return updates;
   }
@@ -120,12 +128,47 @@ export class HlsStream extends PackagedStream<HlsSettings> {
   #keep(variantId: string, made: FinishedSegment): void {
     const variant = this.#variants.get(variantId);
     if (variant === undefined) return;
-    const { start, ...rest } = made;
-    const segment = { ...rest, startTime: this.stream.startedAt + start, path: null };
-    if (this.isObserved) this.tellObservers(this.#observed(variantId, segment));
-    variant.kept.add(segment);
+    this.#add(variantId, variant.kept, made);
+    if (variantId === this.#leadVariant) {
+      for (const [id, subtitles] of this.#subtitles)
+        this.#add(
+          id,
+          subtitles.kept,
+          subtitles.beside(made, (chunks) => this.store(chunks)),
+        );
+    }
     // Measured bandwidths change all the time: once per segment of the first variant is often enough.
     if (variant === this.#variants.values().next().value) this.outlet.update(this.#playlistsUpdate());
+  }
+
+  #add(variantId: string, kept: VariantSegments, { start, ...rest }: FinishedSegment): void {
+    const segment = { ...rest, startTime: this.stream.startedAt + start, path: null };
+    if (this.isObserved) this.tellObservers(this.#observed(variantId, segment));
+    kept.add(segment);
+  }
+
+  /** The first variant with video, whose segments are those of the subtitles, too; without video the first. */
+  get #leadVariant(): string | undefined {
+    let first: string | undefined;
+    for (const [id, { segmenter }] of this.#variants) {
+      if (segmenter.variant.video !== null) return id;
+      first ??= id;
+    }
+    return first;
+  }
+
+  #followSubtitles(tracks: readonly SubtitleTrack[]): void {
+    for (const [id, { track, kept }] of this.#subtitles) {
+      if (tracks.some((candidate) => candidate.id === track.id)) continue;
+      kept.window.clear();
+      this.#subtitles.delete(id);
+    }
+    for (const track of tracks) {
+      const id = subtitleVariant(track.id);
+      const known = this.#subtitles.get(id);
+      if (known === undefined) this.#subtitles.set(id, new SubtitleSegments(track, new VariantSegments(id, this.#window, this.#context)));
+      else known.track = track;
+    }
   }
 
   #observed(variantId: string, { number, duration, startTime, discontinuity, tags, spans }: HlsSegment): ObservedSegment {
@@ -151,14 +194,19 @@ export class HlsStream extends PackagedStream<HlsSettings> {
   }
 
   #playlistsUpdate(): HlsUpdate {
-    return { type: 'playlists', playlists: this.#multivariants(), variants: [...this.#variants.keys()] };
+    return { type: 'playlists', playlists: this.#multivariants(), variants: [...this.#variants.keys(), ...this.#subtitles.keys()] };
   }
 
   #multivariants(): HlsMultivariant[] {
     const figures = this.stream.figures.bind(this.stream);
-    return this.#playlists.map(({ fileName, variants }) => ({
-      fileName,
-      renditions: variants.map((variant) => ({ variant: variant.id, attributes: streamInfAttributes(variant, figures) })),
-    }));
+    return this.#playlists.map(({ fileName, variants, enableSubtitles }) => {
+      const offered = enableSubtitles ? [...this.#subtitles] : [];
+      const group = offered.length > 0 ? SUBTITLE_VARIANT : null;
+      return {
+        fileName,
+        renditions: variants.map((variant) => ({ variant: variant.id, attributes: streamInfAttributes(variant, figures, group) })),
+        subtitles: offered.map(([variant, { track }]) => ({ variant, line: subtitleRendition(track, URI_MARK) })),
+      };
+    });
   }
 }

@@ -7,8 +7,12 @@ import type { HlsVariant } from './variants.ts';
 const UNKNOWN_BANDWIDTH = 1_000_000;
 const UNKNOWN_FRAMERATE = 30;
 
-/** The attribute list; `figures` gives the measured values of a track. */
-export function streamInfAttributes(variant: HlsVariant, figures: (trackId: number) => TrackFigures): string {
+/** The attribute list; `figures` gives the measured values of a track, `subtitleGroup` is the GROUP-ID of subtitles, null for none. */
+export function streamInfAttributes(
+  variant: HlsVariant,
+  figures: (trackId: number) => TrackFigures,
+  subtitleGroup: string | null = null,
+): string {
   const tracks = [...(variant.video === null ? [] : [variant.video]), ...variant.audios];
   const sum = (bitrate: (track: Track) => number): number =>
     Math.round(tracks.reduce((total, track) => total + bitrate(track), 0)) || UNKNOWN_BANDWIDTH;
@@ -24,5 +28,6 @@ export function streamInfAttributes(variant: HlsVariant, figures: (trackId: numb
   }
   const codecs = [...new Set(tracks.map(({ codecString }) => codecString))];
   attributes.push(`CODECS="${codecs.join(',')}"`);
+  if (subtitleGroup !== null) attributes.push(`SUBTITLES="${subtitleGroup}"`);
   return attributes.join(',');
 }

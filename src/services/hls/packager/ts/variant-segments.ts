@@ -1,4 +1,5 @@
 /** The segments of one variant that can be played. */
+import { segmentExtension } from '../../wire/ts/multivariant-text.ts';
 import type { HlsSegment, HlsUpdate } from '../../wire/ts/update.ts';
 import { type Rewinding, type SegmentList, type SegmentMemory, SegmentWindow } from '../segment-window.ts';
 
@@ -51,7 +52,7 @@ export class VariantSegments implements SegmentList<Kept> {
   }
 
   fileOf({ number }: Kept): string {
-    return `${this.#variant}/${number}.ts`;
+    return `${this.#variant}/${number}.${segmentExtension(this.#variant)}`;
   }
 
   archived(segment: Kept, path: string): void {

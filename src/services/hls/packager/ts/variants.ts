@@ -17,6 +17,7 @@ export interface HlsVariant {
 /** A playlist and the variant of each rendition that can be served. */
 export interface HlsPlaylistVariants {
   readonly fileName: string;
+  readonly enableSubtitles: boolean;
   readonly variants: readonly HlsVariant[];
 }
 
@@ -25,8 +26,9 @@ export function selectVariants(playlists: readonly Playlist[], tracks: readonly 
   const known = new Map<string, HlsVariant>();
   return playlists
     .filter(({ options }) => options.enableTsPackaging)
-    .map(({ fileName, renditions }) => ({
+    .map(({ fileName, options: { enableSubtitles }, renditions }) => ({
       fileName,
+      enableSubtitles,
       variants: renditions.flatMap((rendition) => variantOf(rendition, tracks, known) ?? []),
     }))
     .filter(({ variants }) => variants.length > 0);

@@ -193,7 +193,7 @@ export class LlhlsView implements OutletView {
     if (segment === null || segment.duration === null || segment.gap) respondWords(exchange, 404, Words.NO_MEDIA);
     else if (segment.path !== null) exchange.respondFile(200, headers, segment.path);
     else {
-      segment.spans ??= segment.parts.flatMap((part) => part.spans);
+      segment.spans ??= segment.whole ?? segment.parts.flatMap((part) => part.spans);
       exchange.respondSpans(200, headers, segment.spans);
     }
   }

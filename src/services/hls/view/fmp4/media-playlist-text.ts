@@ -111,7 +111,7 @@ export class MediaPlaylistText {
       const segment = listed[i];
       if (segment === undefined || isEmpty(segment)) continue;
       if (segment.discontinuity) text += '#EXT-X-DISCONTINUITY\n';
-      if (segment.generation !== generation) {
+      if (segment.generation !== generation && this.#track.type !== 'subtitle') {
         generation = segment.generation;
         text += `#EXT-X-MAP:URI=${quoted(this.#names.init(generation) + TAIL_MARK)}\n`;
       }

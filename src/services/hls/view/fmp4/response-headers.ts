@@ -1,7 +1,7 @@
 /** Header lines of LL-HLS answers, made once per stream. */
 import type { MediaType } from '../../wire/fmp4/resource-name.ts';
 import type { LlhlsCacheControlSettings } from '../../wire/settings.ts';
-import { cacheControl, NO_STORE, PLAYLIST_TYPE } from '../header-lines.ts';
+import { cacheControl, NO_STORE, PLAYLIST_TYPE, VTT_TYPE } from '../header-lines.ts';
 
 /** Lines without CRLF for each kind of answer. */
 export interface ResponseHeaders {
@@ -20,13 +20,17 @@ export interface ResponseHeaders {
 
 /** The lines for these ages, seconds: 0 forbids caching, below 0 there is no Cache-Control. */
 export function responseHeaders(settings: LlhlsCacheControlSettings): ResponseHeaders {
-  const media = (type: MediaType, maxAge: number): string[] => [`Content-Type: ${type}/mp4`, ...cacheControl(maxAge)];
+  const media = (maxAge: number): Record<MediaType, readonly string[]> => ({
+    video: ['Content-Type: video/mp4', ...cacheControl(maxAge)],
+    audio: ['Content-Type: audio/mp4', ...cacheControl(maxAge)],
+    subtitle: [VTT_TYPE, ...cacheControl(maxAge)],
+  });
   return {
     multivariant: [PLAYLIST_TYPE, ...cacheControl(settings.masterPlaylistMaxAge)],
     chunklist: [PLAYLIST_TYPE, ...cacheControl(settings.chunklistMaxAge)],
     chunklistWithDirectives: [PLAYLIST_TYPE, ...cacheControl(settings.chunklistWithDirectivesMaxAge)],
-    segment: { video: media('video', settings.segmentMaxAge), audio: media('audio', settings.segmentMaxAge) },
-    part: { video: media('video', settings.partialSegmentMaxAge), audio: media('audio', settings.partialSegmentMaxAge) },
+    segment: media(settings.segmentMaxAge),
+    part: media(settings.partialSegmentMaxAge),
     empty: ['Content-Type: text/html'],
     refusal: ['Content-Type: text/plain', NO_STORE],
     retry: [NO_STORE, 'Retry-After: 1'],

@@ -5,7 +5,7 @@ import { respondWords, Words } from '../../../../delivery/outlet/words.ts';
 import { multivariantText } from '../../wire/ts/multivariant-text.ts';
 import type { HlsMultivariant, HlsSegment, HlsUpdate } from '../../wire/ts/update.ts';
 import { type HlsViewSettings, REWIND_KEY } from '../../wire/view-settings.ts';
-import { cacheControl, PLAYLIST_TYPE } from '../header-lines.ts';
+import { cacheControl, PLAYLIST_TYPE, VTT_TYPE } from '../header-lines.ts';
 import { mediaPieces } from './media-text.ts';
 
 interface ViewedVariant {
@@ -15,13 +15,13 @@ interface ViewedVariant {
   readonly texts: Map<boolean, { readonly pieces: readonly string[]; readonly whole: Uint8Array }>;
 }
 
-const SEGMENT_TYPE = 'Content-Type: video/mp2t';
+const SEGMENT_TYPES = { ts: 'Content-Type: video/mp2t', vtt: VTT_TYPE } as const;
 const TS_PREFIX = 'ts:';
 const PLAYLIST_EXTENSION = '.m3u8';
 const MEDIA_SUFFIX = '_hls.m3u8';
-const SEGMENT_SUFFIX = '_hls.ts';
-const MEDIA_NAME = /^medialist_(\d+)_hls\.m3u8$/;
-const SEGMENT_NAME = /^seg_(\d+)_(\d{1,15})_hls\.ts$/;
+const SEGMENT_SUFFIX = /_hls\.(?:ts|vtt)$/;
+const MEDIA_NAME = /^medialist_((?:sub)?\d+)_hls\.m3u8$/;
+const SEGMENT_NAME = /^seg_(\d+(?=.*\.ts$)|sub\d+(?=.*\.vtt$))_(\d{1,15})_hls\.(ts|vtt)$/;
 /** A player that has not asked for anything for so many segment durations is gone. */
 const VIEWER_PATIENCE = 2.5;
 /** How long the first segment of a stream is waited for, ms: many players give a stream up whose playlist is empty. */
@@ -59,7 +59,7 @@ export class HlsView implements OutletView {
   handle(exchange: DeliveryExchange): boolean {
     const { file } = exchange;
     const multivariant = multivariantName(exchange);
-    if (multivariant === null && !file.endsWith(MEDIA_SUFFIX) && !file.endsWith(SEGMENT_SUFFIX)) return false;
+    if (multivariant === null && !file.endsWith(MEDIA_SUFFIX) && !SEGMENT_SUFFIX.test(file)) return false;
     // Players take 201 as "come again": the stream is there, its tracks are not known yet.
     if (this.#playlists === null) exchange.respond(201, [], []);
     else if (multivariant !== null) this.#answerMultivariant(exchange, this.#playlists.get(multivariant));
@@ -182,7 +182,7 @@ export class HlsView implements OutletView {
       return;
     }
     if (this.#viewerOf(exchange) === null) return;
-    const headers = [SEGMENT_TYPE, ...cacheControl(this.#settings.cacheControl.segmentMaxAge)];
+    const headers = [SEGMENT_TYPES[name[3] === 'vtt' ? 'vtt' : 'ts'], ...cacheControl(this.#settings.cacheControl.segmentMaxAge)];
     if (segment.path === null) exchange.respondSpans(200, headers, segment.spans);
     else exchange.respondFile(200, headers, segment.path);
   }

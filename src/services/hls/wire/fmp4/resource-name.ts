@@ -1,7 +1,7 @@
 /** Names of LL-HLS resources: written into playlists, read from requests. */
 
-/** The word by which names tell video tracks from audio tracks. */
-export type MediaType = 'video' | 'audio';
+/** The word by which names tell what a track is. */
+export type MediaType = 'video' | 'audio' | 'subtitle';
 
 /** What a file name asks for. Numbers are as written: whether they exist is another question. */
 export type Resource =
@@ -17,8 +17,10 @@ export type Resource =
       readonly streamKey: string;
     };
 
-const SUFFIX = '_llhls.m4s';
-const NAME = /^(chunklist|init|seg|part)_(\d{1,9})(?:_(\d{1,15}))?(?:_(\d{1,9}))?_(video|audio)_([A-Za-z0-9]+)_llhls\.(m4s|m3u8)$/;
+/** Ending of the names of segments and parts. */
+export const MEDIA_EXTENSIONS: Readonly<Record<MediaType, string>> = { video: 'm4s', audio: 'm4s', subtitle: 'vtt' };
+const NAME =
+  /^(chunklist|init|seg|part)_(\d{1,9})(?:_(\d{1,15}))?(?:_(\d{1,9}))?_(video|audio|subtitle)_([A-Za-z0-9]+)_llhls\.(m4s|vtt|m3u8)$/;
 
 /** Writes the names of one track. */
 export class ResourceNames {
@@ -28,7 +30,7 @@ export class ResourceNames {
 
   constructor(track: { id: number; type: MediaType }, streamKey: string) {
     this.#trackId = track.id;
-    this.#suffix = `_${track.type}_${streamKey}${SUFFIX}`;
+    this.#suffix = `_${track.type}_${streamKey}_llhls.${MEDIA_EXTENSIONS[track.type]}`;
     this.chunklist = `chunklist_${track.id}_${track.type}_${streamKey}_llhls.m3u8`;
   }
 
@@ -51,12 +53,14 @@ export function parseResourceName(file: string): Resource | null {
   const match = NAME.exec(file);
   if (match === null) return null;
   const [, prefix, track, first, second, type, streamKey, extension] = match;
-  if (track === undefined || streamKey === undefined || (type !== 'video' && type !== 'audio')) return null;
-  if ((prefix === 'chunklist') !== (extension === 'm3u8')) return null;
+  if (track === undefined || streamKey === undefined || (type !== 'video' && type !== 'audio' && type !== 'subtitle')) return null;
+  if (extension !== (prefix === 'chunklist' ? 'm3u8' : MEDIA_EXTENSIONS[type])) return null;
   const base = { trackId: Number(track), type, streamKey } as const;
   if (prefix === 'part') return second === undefined ? null : { kind: 'part', ...base, msn: Number(first), part: Number(second) };
   if (second !== undefined) return null;
   if (prefix === 'seg') return first === undefined ? null : { kind: 'segment', ...base, msn: Number(first) };
+  // Subtitles need nothing before them.
+  if (prefix === 'init' && type === 'subtitle') return null;
   if (prefix === 'init') return { kind: 'init', ...base, generation: Number(first ?? 0) };
   return first === undefined ? { kind: 'chunklist', ...base } : null;
 }

@@ -24,6 +24,8 @@ export interface SegmentModel {
   /** Whole lines of the playlist before it. */
   readonly tags: string;
   readonly parts: PartModel[];
+  /** Where the bytes of a complete segment are that is not the sum of its parts; null for one that is. */
+  whole: readonly Span[] | null;
   /** Of all parts, once somebody has asked for the complete segment. */
   spans: readonly Span[] | null;
   /** Seconds; null while the segment grows. */
@@ -167,6 +169,7 @@ function applyToTrack(track: TrackModel, update: TrackUpdate): void {
         gap: update.gap,
         tags: update.tags,
         parts: [],
+        whole: null,
         spans: null,
         duration: null,
         path: null,
@@ -178,7 +181,7 @@ function applyToTrack(track: TrackModel, update: TrackUpdate): void {
       track.open?.parts.push(update);
       return;
     case 'segment-close':
-      if (track.open !== null) track.open.duration = update.duration;
+      closeSegment(track.open, update);
       return;
     case 'retire':
       retireOldest(track);
@@ -188,9 +191,16 @@ function applyToTrack(track: TrackModel, update: TrackUpdate): void {
       if (segment === null) return;
       segment.path = update.path;
       segment.parts.length = 0;
+      segment.whole = null;
       segment.spans = null;
     }
   }
+}
+
+function closeSegment(open: SegmentModel | null, { duration, whole }: Extract<TrackUpdate, { type: 'segment-close' }>): void {
+  if (open === null) return;
+  open.duration = duration;
+  open.whole = whole ?? null;
 }
 
 function retireOldest(track: TrackModel): void {
@@ -213,7 +223,8 @@ function trackSnapshot(track: TrackModel): LlhlsUpdate[] {
     segment.parts.forEach((part, index) => {
       updates.push({ ...part, type: 'part', trackId, msn, part: index });
     });
-    if (segment.duration !== null) updates.push({ type: 'segment-close', trackId, duration: segment.duration });
+    const { duration, whole } = segment;
+    if (duration !== null) updates.push({ type: 'segment-close', trackId, duration, ...(whole !== null && { whole }) });
     if (segment.path !== null) updates.push({ type: 'archive', trackId, msn, path: segment.path });
   }
   updates.push({ type: 'discontinuities', trackId, count: track.discontinuitySequence });

@@ -44,8 +44,8 @@ export type LlhlsUpdate =
       readonly likelyLast: boolean;
       readonly spans: readonly Span[];
     }
-  /** The open segment of the track is complete; `duration` in seconds. */
-  | { readonly type: 'segment-close'; readonly trackId: number; readonly duration: number }
+  /** The open segment of the track is complete; `duration` in seconds. `whole` are the bytes of one that is not the sum of its parts. */
+  | { readonly type: 'segment-close'; readonly trackId: number; readonly duration: number; readonly whole?: readonly Span[] }
   /** The oldest segment leaves the playlists; the one that left before it is gone. */
   | { readonly type: 'retire'; readonly trackId: number }
   /** The bytes of the segment are in a file now and no longer in memory. */

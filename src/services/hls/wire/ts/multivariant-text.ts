@@ -1,4 +1,5 @@
 /** Texts of multivariant playlists of version 3 (RFC 8216), and the names in them. */
+import { TAIL_MARK } from '../fmp4/update.ts';
 import type { HlsMultivariant } from './update.ts';
 
 /** How every playlist of version 3 begins. */
@@ -7,10 +8,10 @@ export const PLAYLIST_HEAD = '#EXTM3U\n#EXT-X-VERSION:3\n';
 /** `query` is appended to the URIs of the media playlists, without `?`; '' for none. `base` stands in front of their names. */
 export function multivariantText(playlist: HlsMultivariant, query: string, base = ''): string {
   const suffix = query === '' ? '' : `?${query}`;
-  const lines = playlist.renditions.map(
-    ({ attributes, variant }) => `#EXT-X-STREAM-INF:${attributes}\n${base}${mediaPlaylistName(variant)}${suffix}\n`,
-  );
-  return PLAYLIST_HEAD + lines.join('');
+  const uri = (variant: string): string => base + mediaPlaylistName(variant) + suffix;
+  const media = playlist.subtitles.map(({ line, variant }) => line.replace(URI_MARK, () => uri(variant)));
+  const lines = playlist.renditions.map(({ attributes, variant }) => `#EXT-X-STREAM-INF:${attributes}\n${uri(variant)}\n`);
+  return PLAYLIST_HEAD + media.join('') + lines.join('');
 }
 
 /** Name of the media playlist of a variant. */
@@ -18,7 +19,22 @@ export function mediaPlaylistName(variant: string): string {
   return `medialist_${variant}_hls.m3u8`;
 }
 
+/** Stands for the URI of a media playlist in lines of multivariant ones. */
+export const URI_MARK = TAIL_MARK;
+
+const SUBTITLES = 'sub';
+
+/** The variant that the segments of a subtitle track are. */
+export function subtitleVariant(trackId: number): string {
+  return `${SUBTITLES}${trackId}`;
+}
+
+/** What the segments of a variant are: transport streams, or subtitles. */
+export function segmentExtension(variant: string): 'ts' | 'vtt' {
+  return variant.startsWith(SUBTITLES) ? 'vtt' : 'ts';
+}
+
 /** Name of a segment of a variant. */
 export function segmentName(variant: string, number: number): string {
-  return `seg_${variant}_${number}_hls.ts`;
+  return `seg_${variant}_${number}_hls.${segmentExtension(variant)}`;
 }

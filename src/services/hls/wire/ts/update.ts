@@ -8,11 +8,19 @@ export interface HlsRenditionLine {
   readonly variant: string;
 }
 
+/** One subtitle rendition of a multivariant playlist. */
+export interface HlsSubtitleLine {
+  /** EXT-X-MEDIA, with `URI_MARK` for its URI. */
+  readonly line: string;
+  readonly variant: string;
+}
+
 /** A multivariant playlist as it is now. */
 export interface HlsMultivariant {
   /** Without extension. */
   readonly fileName: string;
   readonly renditions: readonly HlsRenditionLine[];
+  readonly subtitles: readonly HlsSubtitleLine[];
 }
 
 /** A finished segment. */

@@ -1,0 +1,27 @@
+import { acknowledge } from '../envelope.ts';
+import { ApiError } from '../errors.ts';
+import { requireObject } from '../refusals.ts';
+import type { Route } from '../route.ts';
+import { SubtitleRequestSchema, subtitleWishes } from './subtitle-request.ts';
+
+/** Subtitles that reach players with the stream. */
+export const subtitleRoutes: readonly Route[] = [
+  {
+    method: 'POST',
+    path: '/v1/vhosts/{vhost}/apps/{app}/streams/{stream}:sendSubtitles',
+    level: 'stream',
+    summary: 'Show subtitles on a stream',
+    body: SubtitleRequestSchema,
+    handle: ({ body, stream, vhost, app }) => {
+      const wishes = subtitleWishes(requireObject(body));
+      const place = [vhost.name, app.name, stream.name] as const;
+      // A label without a track is told first: a client sees what is wrong with its request before there is media.
+      for (const { label, cues } of wishes) {
+        const isKnown = stream.tracks.some((track) => track.type === 'subtitle' && track.publicName === label);
+        if (isKnown && !stream.subtitles.hasTime) throw new ApiError('SUBTITLES_NO_TIME', ...place);
+        if (!stream.sendSubtitles(label, cues)) throw new ApiError('SUBTITLES_NOT_SENT', ...place);
+      }
+      return acknowledge();
+    },
+  },
+];

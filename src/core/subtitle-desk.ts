@@ -1,0 +1,142 @@
+/** Cues on their way to the subtitle tracks of a stream: judged, and given their time. */
+import { writeCuePayload } from '../containers/webvtt/cue-payload.ts';
+import type { Packet } from '../media/packet.ts';
+import { MILLISECONDS } from '../media/timebase.ts';
+import { EventFormat } from '../media/timed-event.ts';
+import type { SubtitleTrack, Track } from '../media/track.ts';
+import type { Clock } from '../util/clock.ts';
+import { TokenBucket } from '../util/token-bucket.ts';
+import type { SourceCue } from './ingest.ts';
+
+/** What a playlist calls the group of all subtitles, and stream information their tracks. */
+export const SUBTITLE_VARIANT = 'subtitle';
+/** Cues of one stream, all languages together. */
+const CUES = { burst: 1000, perSecond: 50 } as const;
+/** The longest that a cue may be shown, and the furthest that it may be ahead of the one before or behind it, ms. */
+export const MAX_CUE_MS = 3_600_000;
+/** UTF-16 units of a text, and of the settings of a cue. */
+export const MAX_CUE_TEXT = 4096;
+/** The same of its settings. */
+export const MAX_CUE_SETTINGS = 256;
+
+/** One cue as whoever sends it says; times in ms. */
+export interface SubtitleCue {
+  /** From the end of the cue before it, or from now. */
+  readonly startOffset: number;
+  readonly duration: number;
+  /** Cue settings of WebVTT; empty for none. */
+  readonly settings: string;
+  /** Cue text of WebVTT. */
+  readonly text: string;
+}
+
+/** What became of the cues of a stream. */
+export interface CueCounters {
+  carried: number;
+  /** Too many, too large, or before there was media. */
+  refused: number;
+}
+
+/** Everything is of the stream, which has no need to close the desk. */
+export interface SubtitleDeskOptions {
+  readonly clock: Clock;
+  readonly router: {
+    readonly started: boolean;
+    readonly tracks: readonly Track[];
+    readonly end: number;
+    timeOf(seconds: number): number | null;
+  };
+  readonly onPacket: (packet: Packet) => void;
+}
+
+/** What configured renditions come to, before a stream gives their tracks ids. */
+export function subtitleTracks(
+  subtitles:
+    | {
+        readonly enable: boolean;
+        readonly defaultLabel?: string | undefined;
+        readonly rendition: readonly {
+          readonly label: string;
+          readonly language: string;
+          readonly autoSelect: boolean;
+          readonly forced: boolean;
+        }[];
+      }
+    | undefined,
+): SubtitleTrack[] {
+  if (subtitles?.enable !== true) return [];
+  return subtitles.rendition.map(({ label, language, autoSelect, forced }) => ({
+    ...{ type: 'subtitle', id: -1, publicName: label, variantName: SUBTITLE_VARIANT, language, characteristics: '' },
+    ...{ timebase: MILLISECONDS, bitrateConf: 0, bypass: false },
+    isDefault: label === subtitles.defaultLabel,
+    ...{ autoSelect, forced },
+  }));
+}
+
+/** One for each inbound stream. It costs nothing while there are no subtitles. */
+export class SubtitleDesk {
+  readonly counters: CueCounters = { carried: 0, refused: 0 };
+  readonly #options: SubtitleDeskOptions;
+  readonly #budget = new TokenBucket(CUES);
+
+  constructor(options: SubtitleDeskOptions) {
+    this.#options = options;
+  }
+
+  /** Media has come: cues can be given a time. */
+  get hasTime(): boolean {
+    return this.#options.router.started;
+  }
+
+  /** Puts cues onto the track of `label`, one behind the other from now on. False where there is no such track, or no room for all of them. */
+  send(label: string, cues: readonly SubtitleCue[]): boolean {
+    const track = this.#find((candidate) => candidate.publicName === label);
+    if (track === null || !this.hasTime) return this.#refuse(cues.length);
+    let at = this.#now;
+    for (const cue of cues) {
+      const start = Math.max(0, at + cue.startOffset);
+      if (!this.#emit(track, start, cue)) return false;
+      at = start + cue.duration;
+    }
+    return true;
+  }
+
+  /** Puts a cue that the source brought onto the track of its language; false where there is none, or it cannot be carried. */
+  carry(language: string, { at, ...cue }: SourceCue): boolean {
+    const track = this.#find((candidate) => sameLanguage(candidate.language, language));
+    const seconds = this.#options.router.timeOf(at);
+    if (track === null || seconds === null) return this.#refuse(1);
+    return this.#emit(track, Math.max(0, Math.round(seconds * 1000)), cue);
+  }
+
+  #emit(track: SubtitleTrack, pts: number, { duration, settings, text }: Omit<SubtitleCue, 'startOffset'>): boolean {
+    const fits = text.length <= MAX_CUE_TEXT && settings.length <= MAX_CUE_SETTINGS && duration > 0 && duration <= MAX_CUE_MS;
+    if (!fits || !this.#budget.take(this.#options.clock.monotonic())) return this.#refuse(1);
+    this.counters.carried += 1;
+    const data = writeCuePayload({ settings, text });
+    const event = { format: EventFormat.SUBTITLE, target: 'all' } as const;
+    this.#options.onPacket({ track, pts, dts: this.#now, duration, keyframe: true, data, event });
+    return true;
+  }
+
+  #find(isWanted: (track: SubtitleTrack) => boolean): SubtitleTrack | null {
+    for (const track of this.#options.router.tracks) if (track.type === 'subtitle' && isWanted(track)) return track;
+    return null;
+  }
+
+  #refuse(count: number): false {
+    this.counters.refused += count;
+    return false;
+  }
+
+  /** Where the media ends, ms of the timeline. */
+  get #now(): number {
+    return Math.round(this.#options.router.end * 1000);
+  }
+}
+
+/** `en` is meant by `en-GB` too. */
+function sameLanguage(a: string, b: string): boolean {
+  const [first, second] = [a.toLowerCase(), b.toLowerCase()];
+  return first === second || first.startsWith(`${second}-`) || second.startsWith(`${first}-`);
+}
