@@ -55,6 +55,20 @@ export function serializeSubtitleRendition(rendition: SubtitleRendition): string
   return `#EXT-X-MEDIA:${attributes.join(',')}\n`;
 }
 
+/** A channel of captions inside of the video. */
+export interface ClosedCaptions {
+  readonly groupId: string;
+  readonly name: string;
+  /** `CC1` to `CC4`, `SERVICE1` to `SERVICE63`. */
+  readonly instreamId: string;
+}
+
+/** EXT-X-MEDIA (§4.4.6.1) of type CLOSED-CAPTIONS: never shown unless somebody asks. */
+export function serializeClosedCaptions({ groupId, name, instreamId }: ClosedCaptions): string {
+  const group = `GROUP-ID=${quoted(groupId)},NAME=${quoted(name)}`;
+  return `#EXT-X-MEDIA:TYPE=CLOSED-CAPTIONS,${group},DEFAULT=NO,AUTOSELECT=YES,INSTREAM-ID=${quoted(instreamId)}\n`;
+}
+
 /** A variant stream and the URI of its media playlist. */
 export interface Variant {
   /** Bits per second. */
@@ -66,6 +80,8 @@ export interface Variant {
   readonly audioGroup: string | null;
   /** The same of the subtitles. */
   readonly subtitleGroup: string | null;
+  /** The same of captions in the video; null when none have been seen, which need not mean that there are none. */
+  readonly captionGroup: string | null;
   readonly uri: string;
 }
 
@@ -79,5 +95,6 @@ export function serializeVariant(variant: Variant): string {
   attributes.push(`CODECS=${quoted(variant.codecs.join(','))}`);
   if (variant.audioGroup !== null) attributes.push(`AUDIO=${quoted(variant.audioGroup)}`);
   if (variant.subtitleGroup !== null) attributes.push(`SUBTITLES=${quoted(variant.subtitleGroup)}`);
+  if (variant.captionGroup !== null) attributes.push(`CLOSED-CAPTIONS=${quoted(variant.captionGroup)}`);
   return `#EXT-X-STREAM-INF:${attributes.join(',')}\n${variant.uri}\n`;
 }

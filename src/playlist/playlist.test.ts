@@ -90,7 +90,15 @@ describe('tags in both directions', () => {
       '#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="aac",NAME="Main \'mix\'",DEFAULT=YES,AUTOSELECT=YES,CHANNELS="2",LANGUAGE="en",CHARACTERISTICS="public.easy-to-read",URI="a.m3u8"\n',
     );
     expect(parseMedia(value(media)).get('NAME')).toBe("Main 'mix'");
-    const variant = { bandwidth: 96_000, video: null, codecs: ['mp4a.40.2'], audioGroup: null, subtitleGroup: null, uri: 'a.m3u8' };
+    const variant = {
+      bandwidth: 96_000,
+      video: null,
+      codecs: ['mp4a.40.2'],
+      audioGroup: null,
+      subtitleGroup: null,
+      captionGroup: null,
+      uri: 'a.m3u8',
+    };
     expect(serializeVariant(variant)).toBe('#EXT-X-STREAM-INF:BANDWIDTH=96000,CODECS="mp4a.40.2"\na.m3u8\n');
     expect(parseStreamInf('BANDWIDTH=96000,CODECS="a,b"').get('CODECS')).toBe('a,b');
   });

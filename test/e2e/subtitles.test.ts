@@ -1,12 +1,19 @@
-/** Subtitles sent by the API, as hls.js in Chromium shows them. */
+/** Subtitles sent by the API and captions inside of the video, as hls.js in Chromium shows them. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { requireProgram } from '../../scripts/ensure-tools.ts';
+import { AnnexbCursor } from '../../src/codecs/nal/nal-cursor.ts';
 import { apiPath } from '../harness/api-client.ts';
 import { openBrowser, type PlayerBrowser } from '../harness/browser.ts';
+import { Child } from '../harness/child.ts';
 import { mediaPlaylists } from '../harness/event-viewer.ts';
 import { until } from '../harness/poll.ts';
 import { publish } from '../harness/publisher.ts';
 import { startServer, type TestServer } from '../harness/server.ts';
 import { seenCues, wallClockAt, watchCues } from '../harness/subtitle-viewer.ts';
+import { captionUnit, popOn } from '../support/captions.ts';
 
 const DEADLINE = { deadlineMs: 30_000 };
 /** How far from its time a cue may be shown, ms. */
@@ -22,8 +29,17 @@ const RENDITIONS = `<MediaOptions><Subtitles>
     <Rendition><Language>ko</Language><Label>Korean</Label></Rendition>
   </Subtitles></MediaOptions>`;
 
+/** What is watched as it comes is encoded beside that. */
+const ENCODED = `<OutputProfile>
+    <Name>encoded</Name><OutputStreamName>\${OriginStreamName}_encoded</OutputStreamName>
+    <Encodes>
+      <Video><Name>v</Name><Codec>h264</Codec><Width>160</Width><Height>90</Height><Bitrate>200000</Bitrate><Framerate>30</Framerate></Video>
+      <Audio><Name>a</Name><Bypass>true</Bypass></Audio>
+    </Encodes>
+  </OutputProfile>`;
+
 beforeAll(async () => {
-  server = await startServer({ mediaOptions: RENDITIONS, segmentCount: 20, hlsSegmentCount: 20 });
+  server = await startServer({ mediaOptions: RENDITIONS + ENCODED, segmentCount: 20, hlsSegmentCount: 20 });
   browser = await openBrowser();
 });
 
@@ -92,5 +108,97 @@ test.each(['llhls.m3u8', 'ts:playlist.m3u8'])('a cue is active while the frames 
     expect(Math.abs((await wallClockAt(player, cue.start)) - at)).toBeLessThan(TOLERANCE_MS);
     expect(cue.enteredAt).toBeGreaterThanOrEqual(cue.start - 0.05);
     expect(cue.enteredAt).toBeLessThan(cue.end);
+  }
+});
+
+/** A film of 30 frames a second, whose frames bring captions one behind the other. */
+async function captionedFilm(folder: string): Promise<string> {
+  const [plain, captioned, film] = ['plain.h264', 'captioned.h264', 'film.flv'].map((name) => path.join(folder, name)) as [
+    string,
+    string,
+    string,
+  ];
+  const encode = [
+    '-c:v',
+    'libx264',
+    '-profile:v',
+    'baseline',
+    '-g',
+    '30',
+    '-sc_threshold',
+    '0',
+    '-threads',
+    '1',
+    '-x264-params',
+    'slices=1',
+  ];
+  await ffmpeg(['-f', 'lavfi', '-i', 'testsrc2=size=320x180:rate=30', '-t', '60', ...encode, '-f', 'h264', plain]);
+  const captions = popOn('HELLO THERE', 30);
+  const units: Uint8Array[] = [];
+  const nals = new AnnexbCursor(readFileSync(plain));
+  for (let frame = 0; nals.next(); ) {
+    const type = (nals.data[nals.start] ?? 0) & 0x1f;
+    const triplet = captions[frame % captions.length];
+    if (type === 1 || type === 5) frame += 1;
+    units.push(...((type === 1 || type === 5) && triplet !== undefined ? [captionUnit('H264', [triplet])] : []), nals.unit());
+  }
+  writeFileSync(captioned, Buffer.concat(units.flatMap((unit) => [Uint8Array.of(0, 0, 0, 1), unit])));
+  const sound = ['-f', 'lavfi', '-i', 'sine=frequency=440:sample_rate=48000', '-shortest', '-c:a', 'aac'];
+  await ffmpeg(['-framerate', '30', '-i', captioned, ...sound, '-c:v', 'copy', film]);
+  return film;
+}
+
+async function ffmpeg(args: readonly string[]): Promise<void> {
+  const child = new Child(requireProgram('ffmpeg'), ['-hide_banner', '-loglevel', 'error', '-nostdin', '-y', ...args]);
+  try {
+    const { code } = await child.ended(60_000);
+    if (code !== 0) throw new Error(child.stderr.slice(-1000));
+  } finally {
+    await child.kill();
+  }
+}
+
+test('captions in the video are declared, pass through and are shown, and survive the encoder', async () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'millrace-captions-'));
+  cleanups.push(() => rmSync(folder, { recursive: true }));
+  const film = await captionedFilm(folder);
+  const source = ['-re', '-i', film, '-c', 'copy', '-f', 'flv'];
+  const encoder = new Child(requireProgram('ffmpeg'), [
+    '-hide_banner',
+    '-loglevel',
+    'error',
+    '-nostdin',
+    ...source,
+    server.rtmp('captions'),
+  ]);
+  cleanups.push(() => encoder.kill());
+  const declared = async (name: string, playlist: string): Promise<string[]> =>
+    await until(
+      `captions of ${name}`,
+      async () => {
+        const answer = await fetch(server.http(name, playlist)).catch(() => null);
+        const lines = answer?.status === 200 ? (await answer.text()).split('\n').filter((line) => line.includes('CLOSED-CAPTIONS')) : [];
+        return lines.length > 0 ? lines : null;
+      },
+      DEADLINE,
+    );
+  const expected = [
+    '#EXT-X-MEDIA:TYPE=CLOSED-CAPTIONS,GROUP-ID="cc",NAME="CC1",DEFAULT=NO,AUTOSELECT=YES,INSTREAM-ID="CC1"',
+    expect.stringMatching(/,CLOSED-CAPTIONS="cc"$/),
+  ];
+  expect(await declared('captions', 'llhls.m3u8')).toEqual(expected);
+  expect(await declared('captions', 'ts:playlist.m3u8')).toEqual(expected);
+  expect(await declared('captions_encoded', 'llhls.m3u8')).toEqual(expected);
+  // In low-latency mode hls.js 1.7 begins to read anew with each part, and loses what reaches over several.
+  for (const [name, playlist] of [
+    ['captions', 'llhls.m3u8?_HLS_legacy=YES'],
+    ['captions', 'ts:playlist.m3u8'],
+    ['captions_encoded', 'llhls.m3u8?_HLS_legacy=YES'],
+  ] as const) {
+    const player = await browser.play(server.http(name, playlist));
+    await watchCues(player, 'CC1');
+    const cue = await until('a caption', async () => (await seenCues(player)).find(({ text }) => text.includes('HELLO THERE')), DEADLINE);
+    expect(cue).toMatchObject({ label: 'CC1', kind: 'captions' });
+    await player.page.close();
   }
 });

@@ -122,7 +122,7 @@ export class LlhlsSimulation {
 
   #join(): void {
     const master = parseMultivariantPlaylist(this.delivery.get(`${this.source.playlists[0]?.fileName}.m3u8`).text);
-    const uris = [...master.variants.map((variant) => variant.uri), ...master.media.map((media) => media.get('URI') ?? '')];
+    const uris = [...master.variants.map((variant) => variant.uri), ...master.media.flatMap((media) => media.get('URI') ?? [])];
     for (const uri of uris) {
       const file = uri.split('/').at(-1) ?? '';
       const id = Number(file.split('_')[1]);

@@ -11,6 +11,7 @@ import { type SegmentModel, StreamModel, type TrackModel } from '../../wire/fmp4
 import { type LlhlsUpdate, type MultivariantText, TAIL_MARK } from '../../wire/fmp4/update.ts';
 import { EXTRA_SEGMENTS, HOLD_BACK_PARTS, type LlhlsSettings } from '../../wire/settings.ts';
 import { llhlsViewSettings } from '../../wire/view-settings.ts';
+import { CaptionWatch } from '../caption-watch.ts';
 import { PackagedStream, type PackagedStreamOptions, PLAYLIST_SUFFIX } from '../packaged-stream.ts';
 import type { ObservedSegment } from '../segment-observer.ts';
 import { SegmentWindow } from '../segment-window.ts';
@@ -33,6 +34,7 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
   readonly #metadata = new TimedMetadata();
   readonly #schedule: CutSchedule;
   readonly #aligner = new TrackAligner();
+  readonly #captions = new CaptionWatch();
   /** By track id. */
   readonly #subtitles = new Map<number, SubtitlePackager>();
   /** Complete segments of a track that are listed and in memory. */
@@ -101,6 +103,7 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
   override onTracks(tracks: readonly Track[]): void {
     if (this.closed) return;
     this.#tracks = tracks;
+    this.#captions.keep(tracks);
     this.#removeLostPackagers();
     this.#followSubtitles();
     this.#addMissingPackagers();
@@ -122,6 +125,7 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
     if (!isServableInFmp4(packet.track)) return;
     this.#context ??= this.#createContext(packet);
     if (this.#aligner.get(packet.track.id) === null) this.#addMissingPackagers();
+    if (this.#captions.look(packet)) this.#multivariantStale = true;
     this.#aligner.push(packet);
     this.#afterPackets();
   }
@@ -286,6 +290,7 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
         const peak = this.#aligner.get(track.id)?.peakBitrate ?? 0;
         return Math.max(track.bitrateConf, this.stream.figures(track.id).bitrateAvg, peak);
       },
+      captions: (track: Track) => this.#captions.of(track),
       frameRate: (track: Track) => Math.round(this.stream.figures(track.id).framerateAvg),
     };
   }

@@ -20,7 +20,7 @@ function render(
   tracks: readonly Track[],
   renditions: readonly PlaylistRendition[],
   depth = 0,
-  figures: { rate?: number; fps?: number } = {},
+  figures: { rate?: number; fps?: number; captions?: Readonly<Record<number, readonly string[]>> } = {},
 ) {
   const options = { webrtcAutoAbr: true, hlsChunklistPathDepth: depth, enableTsPackaging: false, enableSubtitles: true };
   const playlist: Playlist = { name: 'p', fileName: 'master', options, renditions };
@@ -32,6 +32,7 @@ function render(
     independentSegments: true,
     bandwidth: (track) => figures.rate ?? track.bitrateConf,
     frameRate: () => figures.fps ?? 0,
+    captions: ({ id }) => figures.captions?.[id] ?? [],
   })?.text.replaceAll(TAIL_MARK, '');
   return text === undefined ? null : { text, ...parseMultivariantPlaylist(text) };
 }

@@ -6,10 +6,12 @@ import type { AudioTrack, SubtitleTrack, Track, VideoTrack } from '../../../../m
 import { serializeAudioRendition, serializeVariant } from '../../../../playlist/multivariant-tags.ts';
 import { ResourceNames } from '../../wire/fmp4/resource-name.ts';
 import { type MultivariantText, TAIL_MARK } from '../../wire/fmp4/update.ts';
+import { CaptionGroups } from '../caption-watch.ts';
 import { subtitleRendition } from '../subtitle-rendition.ts';
 import { isServableInFmp4 } from './track-packager.ts';
 
 const VERSION = 6;
+const VERSION_WITH_SERVICES = 7;
 const UNKNOWN_BANDWIDTH = 1_000_000;
 const UNKNOWN_FRAME_RATE = 30;
 const UNKNOWN_CHANNELS = 2;
@@ -24,6 +26,8 @@ export interface MultivariantSource {
   readonly independentSegments: boolean;
   /** Bits per second of a track; 0 when unknown. */
   bandwidth(track: Track): number;
+  /** Channels of captions in a track, by their INSTREAM-ID. */
+  captions(track: VideoTrack): readonly string[];
   /** Measured frames per second; 0 when unknown. */
   frameRate(track: VideoTrack): number;
 }
@@ -48,15 +52,17 @@ export function renderMultivariant(playlist: Playlist, source: MultivariantSourc
   const uri = (track: VideoTrack | AudioTrack | SubtitleTrack): string =>
     prefix + new ResourceNames(track, source.streamKey).chunklist + TAIL_MARK;
 
-  let text = `#EXTM3U\n#EXT-X-VERSION:${VERSION}\n`;
+  const captions = new CaptionGroups();
+  const subtitleGroup = subtitles.length > 0 ? SUBTITLE_VARIANT : null;
+  const variants = renditions.map((rendition) => variant(rendition, source, { uri, subtitleGroup, captions }));
+  let text = `#EXTM3U\n#EXT-X-VERSION:${captions.hasServices ? VERSION_WITH_SERVICES : VERSION}\n`;
   if (source.independentSegments) text += '#EXT-X-INDEPENDENT-SEGMENTS\n';
   const groups = new Map<string, readonly AudioTrack[]>();
   for (const rendition of renditions)
     if (rendition.video !== null && rendition.audio.length > 0) groups.set(rendition.groupId, rendition.audio);
   for (const [groupId, tracks] of groups) text += audioGroup(groupId, tracks, uri);
   for (const track of subtitles) text += subtitleRendition(track, uri(track));
-  const subtitleGroup = subtitles.length > 0 ? SUBTITLE_VARIANT : null;
-  for (const rendition of renditions) text += variant(rendition, source, { uri, subtitleGroup });
+  text += captions.text + variants.join('');
   return { fileName: playlist.fileName, text };
 }
 
@@ -102,7 +108,15 @@ function audioGroup(groupId: string, tracks: readonly AudioTrack[], uri: (track:
 function variant(
   rendition: ResolvedRendition,
   source: MultivariantSource,
-  { uri, subtitleGroup }: { readonly uri: (track: VideoTrack | AudioTrack) => string; readonly subtitleGroup: string | null },
+  {
+    uri,
+    subtitleGroup,
+    captions,
+  }: {
+    readonly uri: (track: VideoTrack | AudioTrack) => string;
+    readonly subtitleGroup: string | null;
+    readonly captions: CaptionGroups;
+  },
 ): string {
   const { video } = rendition;
   const audio = rendition.audio[0] ?? null;
@@ -116,6 +130,7 @@ function variant(
     codecs: [...new Set([video, ...rendition.audio].flatMap((track) => (track === null ? [] : [track.codecString])))],
     audioGroup: video !== null && audio !== null ? rendition.groupId : null,
     subtitleGroup,
+    captionGroup: video === null ? null : captions.idOf(source.captions(video)),
     uri: uri(main),
   });
 }

@@ -6,9 +6,18 @@ import type { Packet } from '../../../../media/packet.ts';
 import { EventFormat, isMarker } from '../../../../media/timed-event.ts';
 import type { SubtitleTrack, Track } from '../../../../media/track.ts';
 import { EXTRA_SEGMENTS, type HlsSettings } from '../../wire/settings.ts';
-import { mediaPlaylistName, multivariantText, segmentName, subtitleVariant, URI_MARK } from '../../wire/ts/multivariant-text.ts';
+import {
+  mediaPlaylistName,
+  multivariantText,
+  PLAYLIST_VERSION,
+  SERVICES_VERSION,
+  segmentName,
+  subtitleVariant,
+  URI_MARK,
+} from '../../wire/ts/multivariant-text.ts';
 import type { HlsMultivariant, HlsSegment, HlsUpdate } from '../../wire/ts/update.ts';
 import { hlsViewSettings } from '../../wire/view-settings.ts';
+import { CaptionGroups, CaptionWatch } from '../caption-watch.ts';
 import { PackagedStream, type PackagedStreamOptions, PLAYLIST_SUFFIX } from '../packaged-stream.ts';
 import type { ObservedSegment } from '../segment-observer.ts';
 import { subtitleRendition } from '../subtitle-rendition.ts';
@@ -32,6 +41,7 @@ export class HlsStream extends PackagedStream<HlsSettings> {
   readonly #numberOf: (slot: number) => number;
   readonly #sink: TsSegmentSink;
   readonly #context: VariantSegmentsContext;
+  readonly #captions = new CaptionWatch();
   readonly #variants = new Map<string, PackagedVariant>();
   /** By variant. */
   readonly #subtitles = new Map<string, SubtitleSegments>();
@@ -70,6 +80,7 @@ export class HlsStream extends PackagedStream<HlsSettings> {
 
   override onTracks(tracks: readonly Track[]): void {
     if (this.closed || this.concluded) return;
+    this.#captions.keep(tracks);
     this.#playlists = selectVariants(this.stream.playlists, tracks);
     const wanted = new Map(this.#playlists.flatMap(({ variants }) => variants).map((variant) => [variant.id, variant]));
     for (const [id, { segmenter, kept }] of this.#variants) {
@@ -88,6 +99,7 @@ export class HlsStream extends PackagedStream<HlsSettings> {
 
   override onPacket(packet: Packet): void {
     if (this.closed || this.concluded) return;
+    if (this.#captions.look(packet) && this.#isStarted) this.outlet.update(this.#playlistsUpdate());
     const { event } = packet;
     if (event !== undefined && isMarker(event)) this.#schedule.markers.push(packet);
     if (packet.track.type === 'subtitle') this.#subtitles.get(subtitleVariant(packet.track.id))?.push(packet);
@@ -201,11 +213,17 @@ export class HlsStream extends PackagedStream<HlsSettings> {
     const figures = this.stream.figures.bind(this.stream);
     return this.#playlists.map(({ fileName, variants, enableSubtitles }) => {
       const offered = enableSubtitles ? [...this.#subtitles] : [];
-      const group = offered.length > 0 ? SUBTITLE_VARIANT : null;
+      const subtitles = offered.length > 0 ? SUBTITLE_VARIANT : null;
+      const captions = new CaptionGroups();
       return {
         fileName,
-        renditions: variants.map((variant) => ({ variant: variant.id, attributes: streamInfAttributes(variant, figures, group) })),
+        renditions: variants.map((variant) => {
+          const groups = { subtitles, captions: captions.idOf(this.#captions.of(variant.video)) };
+          return { variant: variant.id, attributes: streamInfAttributes(variant, figures, groups) };
+        }),
         subtitles: offered.map(([variant, { track }]) => ({ variant, line: subtitleRendition(track, URI_MARK) })),
+        captions: captions.text,
+        version: captions.hasServices ? SERVICES_VERSION : PLAYLIST_VERSION,
       };
     });
   }

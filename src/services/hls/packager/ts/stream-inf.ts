@@ -7,11 +7,11 @@ import type { HlsVariant } from './variants.ts';
 const UNKNOWN_BANDWIDTH = 1_000_000;
 const UNKNOWN_FRAMERATE = 30;
 
-/** The attribute list; `figures` gives the measured values of a track, `subtitleGroup` is the GROUP-ID of subtitles, null for none. */
+/** The attribute list; `figures` gives the measured values of a track, `groups` are the GROUP-IDs of subtitles and of captions, null for none. */
 export function streamInfAttributes(
   variant: HlsVariant,
   figures: (trackId: number) => TrackFigures,
-  subtitleGroup: string | null = null,
+  groups: { readonly subtitles: string | null; readonly captions: string | null } = { subtitles: null, captions: null },
 ): string {
   const tracks = [...(variant.video === null ? [] : [variant.video]), ...variant.audios];
   const sum = (bitrate: (track: Track) => number): number =>
@@ -28,6 +28,7 @@ export function streamInfAttributes(
   }
   const codecs = [...new Set(tracks.map(({ codecString }) => codecString))];
   attributes.push(`CODECS="${codecs.join(',')}"`);
-  if (subtitleGroup !== null) attributes.push(`SUBTITLES="${subtitleGroup}"`);
+  if (groups.subtitles !== null) attributes.push(`SUBTITLES="${groups.subtitles}"`);
+  if (groups.captions !== null) attributes.push(`CLOSED-CAPTIONS="${groups.captions}"`);
   return attributes.join(',');
 }

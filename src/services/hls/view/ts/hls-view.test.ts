@@ -10,7 +10,7 @@ const SETTINGS = hlsViewSettings({ segmentDuration: 4, segmentCount: 2, createDe
 const WALL = Date.UTC(2026, 0, 1);
 const PLAYLISTS: HlsUpdate = {
   type: 'playlists',
-  playlists: [{ fileName: 'playlist', renditions: [{ attributes: 'BANDWIDTH=1', variant: '7' }], subtitles: [] }],
+  playlists: [{ fileName: 'playlist', renditions: [{ attributes: 'BANDWIDTH=1', variant: '7' }], subtitles: [], captions: '', version: 3 }],
   variants: ['7'],
 };
 

@@ -2,8 +2,12 @@
 import { TAIL_MARK } from '../fmp4/update.ts';
 import type { HlsMultivariant } from './update.ts';
 
-/** How every playlist of version 3 begins. */
-export const PLAYLIST_HEAD = '#EXTM3U\n#EXT-X-VERSION:3\n';
+/** What segments of a transport stream need. */
+export const PLAYLIST_VERSION = 3;
+/** The same with services of CTA-708 (rfc8216bis §8). */
+export const SERVICES_VERSION = 7;
+/** How every media playlist begins. */
+export const PLAYLIST_HEAD = `#EXTM3U\n#EXT-X-VERSION:${PLAYLIST_VERSION}\n`;
 
 /** `query` is appended to the URIs of the media playlists, without `?`; '' for none. `base` stands in front of their names. */
 export function multivariantText(playlist: HlsMultivariant, query: string, base = ''): string {
@@ -11,7 +15,7 @@ export function multivariantText(playlist: HlsMultivariant, query: string, base 
   const uri = (variant: string): string => base + mediaPlaylistName(variant) + suffix;
   const media = playlist.subtitles.map(({ line, variant }) => line.replace(URI_MARK, () => uri(variant)));
   const lines = playlist.renditions.map(({ attributes, variant }) => `#EXT-X-STREAM-INF:${attributes}\n${uri(variant)}\n`);
-  return PLAYLIST_HEAD + media.join('') + lines.join('');
+  return `#EXTM3U\n#EXT-X-VERSION:${playlist.version}\n${media.join('')}${playlist.captions}${lines.join('')}`;
 }
 
 /** Name of the media playlist of a variant. */

@@ -21,6 +21,10 @@ export interface HlsMultivariant {
   readonly fileName: string;
   readonly renditions: readonly HlsRenditionLine[];
   readonly subtitles: readonly HlsSubtitleLine[];
+  /** EXT-X-MEDIA of captions in the video, whole lines; mostly ''. */
+  readonly captions: string;
+  /** EXT-X-VERSION. */
+  readonly version: number;
 }
 
 /** A finished segment. */
