@@ -14,6 +14,8 @@ export interface ChannelSourcesOptions {
   readonly root: MediaRoot | null;
   /** Reads files that are neither MP4 nor MPEG-TS; null: such items fail. */
   readonly foreign: ForeignFiles | null;
+  /** Of the subtitles that its application has; the files of others are not looked for. Default: none. */
+  readonly languages?: readonly string[];
   /** Of the whole server. */
   readonly live: LiveStreams;
   readonly logger: Logger;
@@ -28,10 +30,10 @@ export class ChannelSources implements ItemSources {
   }
 
   async open(url: string, opening: ItemOpening): Promise<ItemSource> {
-    const { root, foreign, live, channel, logger } = this.#options;
+    const { root, foreign, live, channel, logger, languages = [] } = this.#options;
     if (url.startsWith('stream://')) return live.open(url, channel);
     if (!url.startsWith('file://')) throw new Error(`${JSON.stringify(url)} is neither file:// nor stream://`);
     if (root === null) throw new Error('there is no folder for files (MediaRootDir)');
-    return await FileSource.open(url, { root, foreign, logger, ...opening });
+    return await FileSource.open(url, { root, foreign, logger, languages, ...opening });
   }
 }

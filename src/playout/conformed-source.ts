@@ -9,6 +9,7 @@ import { messageOf } from '../util/message-of.ts';
 import type { Conversion } from './conversion.ts';
 import type { ItemSource } from './item-source.ts';
 import type { FileEvent } from './media-file.ts';
+import type { ItemSubtitles } from './sidecars.ts';
 import { isOfSource, sourceTrackOf } from './source-track.ts';
 
 /** Media that may be on its way through decoder and encoder: seconds, and packets of one track, which is less than the queue to the decoder holds. */
@@ -91,6 +92,10 @@ export class ConformedSource implements ItemSource {
 
   get start(): number {
     return this.#source.start;
+  }
+
+  get subtitles(): readonly ItemSubtitles[] {
+    return this.#source.subtitles ?? [];
   }
 
   async next(): Promise<FileEvent | null> {

@@ -4,6 +4,7 @@ import { OpenFile } from './file-bytes.ts';
 import type { ItemOpening, ItemSource } from './item-source.ts';
 import { type FileEvent, type ForeignFiles, type MediaFile, openMediaFile } from './media-file.ts';
 import type { MediaRoot } from './media-root.ts';
+import { type ItemSubtitles, readSidecars } from './sidecars.ts';
 import { WindowBytes } from './window-bytes.ts';
 
 /** How files are found and read. */
@@ -11,6 +12,8 @@ export interface FileSourceOptions extends ItemOpening {
   readonly root: MediaRoot;
   /** Reads what is neither MP4 nor MPEG-TS; null: nobody does. */
   readonly foreign: ForeignFiles | null;
+  /** Of the subtitles that are looked for beside it; default: none. */
+  readonly languages?: readonly string[];
   readonly logger: Logger;
 }
 
@@ -18,17 +21,22 @@ export interface FileSourceOptions extends ItemOpening {
 export class FileSource implements ItemSource {
   readonly live = false;
   readonly start: number;
+  readonly subtitles: readonly ItemSubtitles[];
   readonly #file: MediaFile;
   readonly #close: () => void;
 
-  private constructor(file: MediaFile, start: number, close: () => void) {
+  private constructor(file: MediaFile, { start, subtitles }: Pick<FileSource, 'start' | 'subtitles'>, close: () => void) {
+    this.subtitles = subtitles;
     this.#file = file;
     this.start = start;
     this.#close = close;
   }
 
   /** Rejects when the file lies elsewhere, cannot be opened or is none that can be played. */
-  static async open(url: string, { root, foreign, position, signal, onSlow, logger }: FileSourceOptions): Promise<FileSource> {
+  static async open(
+    url: string,
+    { root, foreign, position, signal, onSlow, logger, languages = [] }: FileSourceOptions,
+  ): Promise<FileSource> {
     const bytes = await root.open(url);
     const close = (): void => void bytes.close();
     try {
@@ -39,8 +47,9 @@ export class FileSource implements ItemSource {
       const start = await file.start();
       if (position > 0) await file.seek(position / 1000);
       else file.rewind();
+      const subtitles = languages.length > 0 ? await readSidecars(root, url, { languages, logger }) : [];
       signal.throwIfAborted();
-      return new FileSource(file, start, close);
+      return new FileSource(file, { start, subtitles }, close);
     } catch (error) {
       close();
       throw error;

@@ -1,5 +1,6 @@
 /** What an item is read from, whatever its URL names. */
 import type { FileEvent } from './media-file.ts';
+import type { ItemSubtitles } from './sidecars.ts';
 
 /** The media of one item. Whoever opened it closes it. */
 export interface ItemSource {
@@ -7,6 +8,8 @@ export interface ItemSource {
   readonly live: boolean;
   /** Where position 0 is, seconds in the time of the packets. */
   readonly start: number;
+  /** What is shown with it, by language; absent: nothing. */
+  readonly subtitles?: readonly ItemSubtitles[];
   /** Tracks, then packets in the order of decoding; tracks again when they change. Null at the end. Rejects when it can be read no more. */
   next(): Promise<FileEvent | null>;
   /** What is waited for need not come any more. Idempotent. */

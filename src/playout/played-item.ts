@@ -10,6 +10,7 @@ import type { ItemOpening, ItemSource } from './item-source.ts';
 import { endOfMedia } from './media-end.ts';
 import type { FileEvent } from './media-file.ts';
 import type { CuedItem } from './playout.ts';
+import type { ItemSubtitles } from './sidecars.ts';
 
 /** Media is read until this much of it waits, ms, and again when less than that does. */
 const READ_AHEAD_MS = 2500;
@@ -108,6 +109,11 @@ export class PlayedItem {
 
   get live(): boolean {
     return this.#live;
+  }
+
+  /** What is shown with it. */
+  get subtitles(): readonly ItemSubtitles[] {
+    return this.#source?.subtitles ?? [];
   }
 
   /** Where it is joined, ms: the keyframe that is shown first. Null before that has come. */

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { IngestStream, SourceTrack } from '../core/ingest.ts';
 import type { ChannelSlot, ChannelSlots } from './channel-slots.ts';
+import { ItemCues } from './item-cues.ts';
 import type { ItemFrame, PlayedItem } from './played-item.ts';
 import { type SilentFrame, silentFrame } from './silence.ts';
 
@@ -26,17 +27,18 @@ export interface Splice {
   readonly decodeStep: number;
   /** It has nothing to play and should have, since then; monotonic ms. */
   starvedSince: number | null;
+  readonly cues: ItemCues;
 }
 
 /** The stream of a channel: frames of one item follow those of the one before, so that neither times nor tracks break. The stream stays its owner's. */
 export class SplicedStream {
-  readonly #stream: Pick<IngestStream, 'setTracks' | 'push' | 'countBytes'>;
+  readonly #stream: Pick<IngestStream, 'setTracks' | 'push' | 'pushCue' | 'countBytes'>;
   readonly #slots: ChannelSlots;
   #announced: readonly SourceTrack[] = [];
   readonly #silences = new Map<ChannelSlot, SilentFrame | null>();
   #bytes = 0;
 
-  constructor(stream: Pick<IngestStream, 'setTracks' | 'push' | 'countBytes'>, slots: ChannelSlots) {
+  constructor(stream: Pick<IngestStream, 'setTracks' | 'push' | 'pushCue' | 'countBytes'>, slots: ChannelSlots) {
     this.#stream = stream;
     this.#slots = slots;
   }
@@ -57,7 +59,8 @@ export class SplicedStream {
     item.offset = begin - (item.joint ?? 0);
     // Players take the time at which the first frame after a splice is decoded for the one at which it is shown.
     const decodeStep = item.frameMs / (Math.ceil(item.lead / item.frameMs) + 2);
-    return { item, begin, decodesFrom: follows ? begin : Number.NEGATIVE_INFINITY, decodeStep, starvedSince: null };
+    const cues = new ItemCues(item.subtitles, item.offset);
+    return { item, begin, decodesFrom: follows ? begin : Number.NEGATIVE_INFINITY, decodeStep, starvedSince: null, cues };
   }
 
   /** Tells the tracks of the item where they are others than before. Throws ProtocolError when none of them can be read. */
@@ -90,6 +93,7 @@ export class SplicedStream {
       item.take(frame);
     }
     this.#sendSilence(splice, Math.min(until, cut));
+    if (!splice.cues.isEmpty) splice.cues.send(this.#stream, { from: splice.begin, until: Math.min(until, this.end), cut });
   }
 
   get #leader(): ChannelSlot | undefined {

@@ -16,6 +16,8 @@ export interface SeenCue {
   readonly end: number;
   /** Where the video was when the cue became active. */
   readonly enteredAt: number;
+  /** Mean brightness of the picture then. */
+  readonly brightness: number;
 }
 
 /** Makes the page show the subtitles of `label`, or captions that hls.js finds in the video, and remember each cue that becomes active. */
@@ -38,7 +40,7 @@ export async function watchCues(player: HlsPlayer, label: string): Promise<void>
         for (const cue of track.activeCues ?? []) {
           if (known.has(cue)) continue;
           known.add(cue);
-          seenCues.push({ text: cue.getCueAsHTML().textContent, label: track.label, language: track.language, kind: track.kind, start: cue.startTime, end: cue.endTime, enteredAt: video.currentTime });
+          seenCues.push({ text: cue.getCueAsHTML().textContent, label: track.label, language: track.language, kind: track.kind, start: cue.startTime, end: cue.endTime, enteredAt: video.currentTime, brightness: player.picture()?.mean ?? -1 });
         }
       }
       requestAnimationFrame(look);

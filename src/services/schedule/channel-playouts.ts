@@ -2,6 +2,7 @@
 import type { Application } from '../../core/application.ts';
 import { ProviderKind, SourceType } from '../../core/kinds.ts';
 import { addressOf } from '../../core/stream-address.ts';
+import { subtitleTracks } from '../../core/subtitle-desk.ts';
 import type { Transcoder } from '../../core/transcoding.ts';
 import { ChannelPlayout } from '../../playout/channel-playout.ts';
 import type { AudioLabel } from '../../playout/channel-slots.ts';
@@ -47,11 +48,20 @@ export function channelPlayouts(options: ChannelPlayoutsOptions): OpenPlayout {
     const channel = addressOf({ vhost: application.vhost, app: application.name, name });
     const playout = new ChannelPlayout({
       ...{ stream, listener, clock, logger, video: videoTrack, audio: audioOf(settings) },
-      ...{ sources: new ChannelSources({ channel, root, foreign, live, logger }), errorToleranceMs: errorToleranceDurationMs },
+      ...{
+        sources: new ChannelSources({ channel, root, foreign, live, logger, languages: languagesOf(application) }),
+        errorToleranceMs: errorToleranceDurationMs,
+      },
       ...{ transcoder: bypassTranscoder ? null : transcoder, address: channel },
     });
     return new StreamPlayout(playout, () => stream.close({ code: 'deleted', detail: 'the scheduled channel ended' }));
   };
+}
+
+/** That of files which name none first. */
+function languagesOf({ definition }: Application): string[] {
+  const tracks = subtitleTracks(definition.config.outputProfiles?.mediaOptions?.subtitles);
+  return tracks.sort((a, b) => Number(b.isDefault) - Number(a.isDefault)).map(({ language }) => language);
 }
 
 /** A playout that takes its stream with it. */

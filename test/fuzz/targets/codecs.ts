@@ -20,12 +20,14 @@ import { parseH264PpsIds, parseH264Sps } from '../../../src/codecs/h264/sps.ts';
 import { parseHvcc } from '../../../src/codecs/h265/hvcc.ts';
 import { parseH265PpsIds, parseH265Sps, parseH265VpsId } from '../../../src/codecs/h265/sps.ts';
 import { parseMpegAudioHeader } from '../../../src/codecs/mp3/frame-header.ts';
+import { CaptionReader } from '../../../src/codecs/nal/captions.ts';
 import { annexbToLengthPrefixed, joinNalUnits, toFourByteLengths, withValidLengths } from '../../../src/codecs/nal/convert.ts';
 import { AnnexbCursor } from '../../../src/codecs/nal/nal-cursor.ts';
 import { opusPacketSamples } from '../../../src/codecs/opus/packet.ts';
 import { AudioCodec, VideoCodec } from '../../../src/media/codec.ts';
 import { ANNEXB, ASC, AUDIO, AV1, AVCC, HVCC, VPX } from '../../fixtures/bitstreams.ts';
 import { adtsFrames } from '../../support/adts-frames.ts';
+import { captionUnit, PACKET_DATA, PACKET_START, popOn, type Triplet } from '../../support/captions.ts';
 import type { FuzzTarget } from '../support/fuzz-target.ts';
 import { tolerate } from '../support/tolerate.ts';
 
@@ -128,6 +130,24 @@ export const CODEC_TARGETS: readonly FuzzTarget[] = [
     name: 'av1-sequence-header',
     seeds: () => [AV1.config360, AV1.stream444].map((data, at) => (at === 0 ? parseAv1c(data).sequenceHeader! : findSequenceHeader(data)!)),
     run: (input) => void checkNumbers(parseAv1SequenceHeader(input)),
+  },
+  {
+    name: 'captions',
+    seeds: () =>
+      ([VideoCodec.H264, VideoCodec.H265] as const).map((codec) => {
+        const services: Triplet[] = [
+          [PACKET_START, 0x04, 0x22],
+          [PACKET_DATA, 0x41, 0x42],
+          [PACKET_DATA, 0xe1, 0x09],
+        ];
+        return joinNalUnits([captionUnit(codec, [...popOn('HELLO', 1), ...services])]);
+      }),
+    run: (input) => {
+      const reader = new CaptionReader();
+      for (const codec of [VideoCodec.H264, VideoCodec.H265]) for (let times = 0; times < 2; times += 1) reader.read(codec, input);
+      return reader.channels.size;
+    },
+    most: (length) => Math.min(67, length),
   },
   {
     name: 'annexb',

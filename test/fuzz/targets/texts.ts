@@ -13,6 +13,8 @@ import {
   readVirtualHost,
 } from '../../../src/config/index.ts';
 import { parseXml } from '../../../src/config/xml.ts';
+import { readCuePayload, writeCuePayload } from '../../../src/containers/webvtt/cue-payload.ts';
+import { readSubtitleFile } from '../../../src/containers/webvtt/subtitle-file.ts';
 import { acceptsGzip } from '../../../src/delivery/http/accept-encoding.ts';
 import { readRange } from '../../../src/delivery/http/byte-range.ts';
 import { readFraming } from '../../../src/delivery/http/framing.ts';
@@ -104,6 +106,22 @@ const isConfigError = (error: unknown): boolean => error instanceof ConfigError 
 const macros = { env: {}, home: '/', currentPath: '/' };
 
 export const TEXT_TARGETS: readonly FuzzTarget[] = [
+  {
+    name: 'subtitle-file',
+    form: 'text',
+    seeds: () => [
+      text(
+        '\ufeffWEBVTT - x\n\nNOTE y\n\nid\n00:01.500 --> 00:00:04.000 line:10%\n<i>Hello</i>\nthere\n\n01:00:00.000 --> 01:00:01.250\nlate\n',
+      ),
+      text('1\r\n00:00:01,000 --> 00:00:02,500\r\n{\\an8}<font color="#fff">Hi</font>\r\n\r\n2\r\n00:00:03,0 --> 00:00:04,0\r\nx\r\n'),
+    ],
+    run: (input) => {
+      const cues = readSubtitleFile(input);
+      for (const { settings, text: shown } of cues) readCuePayload(writeCuePayload({ settings, text: shown }));
+      return cues.length;
+    },
+    most: (length) => length / 20,
+  },
   {
     name: 'proxy-header',
     form: 'bytes',
