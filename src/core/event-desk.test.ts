@@ -13,6 +13,7 @@ const video = videoTrack();
 let clock: ManualClock;
 let desk: EventDesk;
 let packets: Packet[];
+let urgent: boolean[];
 let end: number;
 let keyframes: { keyframeAt: number; keyframeSeconds: number } | null;
 let bypassed: boolean;
@@ -21,6 +22,7 @@ let hasMedia: boolean;
 beforeEach(() => {
   clock = new ManualClock();
   packets = [];
+  urgent = [];
   end = 10;
   keyframes = { keyframeAt: 9.5, keyframeSeconds: 2 };
   bypassed = true;
@@ -38,7 +40,10 @@ beforeEach(() => {
     },
     keyframes: () => keyframes,
     passesVideo: () => bypassed,
-    onPacket: (packet) => packets.push(packet),
+    onPacket: (packet, isUrgent) => {
+      packets.push(packet);
+      urgent.push(isUrgent);
+    },
   });
 });
 
@@ -109,10 +114,27 @@ it('lets a cue replace the one before it, and forgets what a source began that i
   expect(packets).toHaveLength(3);
   reach(21);
   expect(packets.slice(3).map(({ data }) => parseCue(data).type)).toEqual(['in']);
-  carry(cue('out', 1000));
+  carry({ ...cue('out', 1000), ofSource: true });
   desk.forget();
   reach(90);
   expect(packets).toHaveLength(5);
+});
+
+it('ends a break of the API though the source is another one by then', () => {
+  carry(cue('out', 5000));
+  desk.forget();
+  reach(60);
+  expect(packets.slice(1).map(({ data }) => parseCue(data).type)).toEqual(['in']);
+});
+
+it('sends both ends of an urgent break past what is delayed, and of others neither', () => {
+  const urgently = { target: 'all', at: null, ...splice(1, true) } as const;
+  expect(desk.admits(urgently)).toBe(true);
+  desk.carry(urgently, true);
+  carry(splice(2, true));
+  reach(60);
+  const told = packets.map(({ data }, index) => `${parseSplice(data)?.id} ${parseSplice(data)?.type} ${urgent[index]}`);
+  expect(told).toEqual(['1 out true', '2 out false', '1 in true', '2 in false']);
 });
 
 it('leaves the end of a break to whoever sent it and says so', () => {

@@ -53,6 +53,9 @@ interface Return {
   /** ms of the timeline. */
   readonly at: number;
   readonly marker: BreakMarker;
+  /** As the beginning was: both ends of a break go the same way past what is delayed. */
+  readonly urgent: boolean;
+  readonly ofSource: boolean;
 }
 
 /** One for each inbound stream. It costs nothing while there are no events. */
@@ -61,6 +64,8 @@ export class EventDesk {
   readonly #options: EventDeskOptions;
   readonly #budget = new TokenBucket(EVENTS);
   #returns: Return[] = [];
+  /** The first of their times; infinite without any. */
+  #nextReturn = Number.POSITIVE_INFINITY;
 
   constructor(options: EventDeskOptions) {
     this.#options = options;
@@ -98,22 +103,26 @@ export class EventDesk {
 
   /** A packet of the stream has passed: breaks that are about to end are ended. */
   pass(packet: Packet): void {
-    const now = toMilliseconds(packet.dts, packet.track.timebase);
-    const lead = this.#lead * 1000;
-    const due = this.#returns.filter(({ at }) => at - lead <= now);
-    if (due.length === 0) return;
-    this.#returns = this.#returns.filter((each) => !due.includes(each));
+    const until = toMilliseconds(packet.dts, packet.track.timebase) + this.#lead * 1000;
+    if (this.#nextReturn > until) return;
+    const due = this.#returns.filter(({ at }) => at <= until);
+    this.#keep(this.#returns.filter((each) => !due.includes(each)));
     const track = this.#options.router.eventTrack;
     if (track === null) return;
-    for (const { at, marker } of due) {
+    for (const { at, marker, urgent } of due) {
       const event = { format: marker.format, target: 'all', data: returnOf(marker) } as const;
-      this.#emit(event, track, this.#cutAt(at / 1000) * 1000, false);
+      this.#emit(event, track, this.#cutAt(at / 1000) * 1000, urgent);
     }
   }
 
-  /** The source is another one: what its predecessor began ends with it no more. */
+  /** The source is another one: what its predecessor began ends with it no more. Breaks of the API have nothing to do with it. */
   forget(): void {
-    this.#returns = [];
+    this.#keep(this.#returns.filter(({ ofSource }) => !ofSource));
+  }
+
+  #keep(returns: Return[]): void {
+    this.#returns = returns;
+    this.#nextReturn = returns.reduce((first, { at }) => Math.min(first, at), Number.POSITIVE_INFINITY);
   }
 
   /** Its time is that of the first keyframe that can be cut at: one interval ahead, unless it knows better. */
@@ -121,11 +130,12 @@ export class EventDesk {
     const marker = readMarker(event.format, event.data);
     if (marker === null) return;
     const at = own ?? this.#cutAt(this.#now / 1000 + this.#lead);
-    this.#returns = this.#returns.filter(
+    const returns = this.#returns.filter(
       ({ marker: { format, id } }) => format !== marker.format || id !== marker.id || marker.type === 'cont',
     );
-    if (marker.returns && event.settled !== true && this.#returns.length < MAX_RETURNS)
-      this.#returns.push({ at: at * 1000 + marker.duration, marker });
+    if (marker.returns && event.settled !== true && returns.length < MAX_RETURNS)
+      returns.push({ at: at * 1000 + marker.duration, marker, urgent, ofSource: event.ofSource === true });
+    this.#keep(returns);
     this.#emit(event, track, marker.type === 'cont' ? this.#now : at * 1000, urgent);
   }
 

@@ -321,7 +321,7 @@ export class InboundStream implements IngestStream {
   }
 
   pushEvent(event: SourceEvent): boolean {
-    return this.inject(event, false);
+    return this.inject({ ...event, ofSource: true }, false);
   }
 
   /** Puts an event onto the data track; an urgent one goes before everything that waits. See `IngestStream.pushEvent`. */

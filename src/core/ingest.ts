@@ -73,6 +73,8 @@ export interface SourceEvent extends TimedEvent {
   readonly at: number | null;
   /** Whoever sent it ends the breaks that it begins. */
   readonly settled?: boolean;
+  /** The source sent it: breaks that it begins do not outlive the source. Set by the stream. */
+  readonly ofSource?: boolean;
 }
 
 /** A cue of a subtitle track as a source brings it. */

@@ -7,6 +7,7 @@ import { audioTrack, videoPacket, videoTrack } from '../../test/fakes/source.ts'
 import { LengthPrefixedCursor } from '../codecs/nal/nal-cursor.ts';
 import type { ApplicationConfig } from '../config/index.ts';
 import { buildCue } from '../containers/markers/cue.ts';
+import { buildSpliceInsert, parseSplice } from '../containers/markers/splice-info.ts';
 import type { Packet } from '../media/packet.ts';
 import { Application } from './application.ts';
 import type { InboundStream } from './inbound-stream.ts';
@@ -142,6 +143,22 @@ it('puts SEI into the next frame, or keyframe, before its slices, and passes it 
   // Type, size, UUID, then two zeros that must not begin a start code, and the stop bit.
   expect(Buffer.from(unitsOf(withSei[0])[0] ?? []).toString('hex')).toBe(`060513${'07'.repeat(16)}0000030180`);
   expect(unitsOf(withSei[0]).map((unit) => (unit[0] ?? 0) & 0x1f)).toEqual([6, 1]);
+});
+
+it('ends breaks of the API, and none of the source before, when another source goes on', async () => {
+  const { ingest, stream, packets } = setUp();
+  const out = (id: number) => buildSpliceInsert({ id, type: 'out', time: 0, duration: 90_000, autoReturn: true });
+  feed(ingest, 0, 31);
+  await settled();
+  ingest.pushEvent({ format: 'scte35', target: 'all', data: out(1), at: null });
+  stream.inject({ format: 'scte35', target: 'all', data: out(2), at: null }, false);
+  await settled();
+  stream.changeSource();
+  ingest.setTracks([videoTrack(), audioTrack()]);
+  feed(ingest, 0, 150);
+  await settled();
+  const told = packets.filter(({ event }) => event !== undefined).map(({ data }) => parseSplice(data));
+  expect(told.map((splice) => `${splice?.id} ${splice?.type}`)).toEqual(['1 out', '2 out', '2 in']);
 });
 
 it('takes no event before there is media, and none when it has ended', async () => {

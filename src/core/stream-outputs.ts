@@ -178,12 +178,12 @@ export class StreamOutputs {
     for (const map of this.#maps) map.stream.drain();
   }
 
-  /** Ends all outbound streams. Idempotent. */
   /** Its source has left for that reason: true where what is still held takes a while to go out, behind which `done` is called. */
   settle(_reason: CloseReason, _done: () => void): boolean {
     return false;
   }
 
+  /** Ends all outbound streams. Idempotent. */
   close(reason: CloseReason): void {
     if (this.#closed) return;
     this.#closed = true;

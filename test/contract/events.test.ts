@@ -38,6 +38,7 @@ test.each([
     'Invalid [events.duration] parameter: it must be a whole number from 0 on',
   ],
   [splice({ id: -1 }), 'Invalid [events.id] parameter: it must be a whole number from 0 to 4294967295'],
+  [splice({ duration: 95_443_718 }), 'Invalid [events.duration] parameter: it must be a whole number from 0 to 95443717'],
   [splice({ type: 'up' }), "type must be 'out' or 'in'"],
   [splice({ autoReturn: 'no' }), 'Invalid [events.autoReturn] parameter: it must be true or false'],
 ])('%j is refused', async (body, text) => {

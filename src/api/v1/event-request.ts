@@ -18,6 +18,8 @@ export interface EventWish {
 
 const MAX_UINT32 = 2 ** 32 - 1;
 const TICKS_PER_MS = 90;
+/** ms: a splice tells its duration in 33 bits of 90 kHz. */
+const MAX_SPLICE_DURATION = Math.floor((2 ** 33 - 1) / TICKS_PER_MS);
 const TARGETS: Readonly<Record<string, EventTarget>> = { video: 'video', audio: 'audio', event: 'all' };
 
 const ITEM = Type.Object({
@@ -116,7 +118,7 @@ function spliceOf(item: unknown): Uint8Array {
   const direction = type.toLowerCase();
   if (direction !== 'out' && direction !== 'in') throw new ApiError('EVENT_SPLICE_TYPE_WRONG');
   checkItem(item);
-  const duration = uint32(item, 'duration') ?? 0;
+  const duration = uint32(item, 'duration', MAX_SPLICE_DURATION) ?? 0;
   const autoReturn = memberOf(item, 'autoReturn') !== false;
   const hasDuration = direction === 'out' && duration > 0;
   return buildSpliceInsert({
@@ -133,9 +135,9 @@ function checkItem(item: unknown): void {
 }
 
 /** Null for a member that is not there. */
-function uint32(item: unknown, name: string): number | null {
+function uint32(item: unknown, name: string, max = MAX_UINT32): number | null {
   const value = memberOf(item, name);
   if (value === undefined || value === null) return null;
-  if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= MAX_UINT32) return value;
-  throw new ApiError('MEMBER_INVALID', `events.${name}`, `a whole number from 0 to ${MAX_UINT32}`);
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= max) return value;
+  throw new ApiError('MEMBER_INVALID', `events.${name}`, `a whole number from 0 to ${max}`);
 }

@@ -40,6 +40,24 @@ describe('BreakMarkers', () => {
     ]);
   });
 
+  it('ends a break whose end got lost, and no break without a duration', () => {
+    const markers = new BreakMarkers();
+    markers.push(cue(0, 'out', 10_000));
+    const lines = [0, 10_000, 25_000, 26_000, 28_000].map((time) => markers.take(time, EPOCH + time));
+    expect(lines).toEqual([
+      '#EXT-X-CUE-OUT:DURATION=10.000\n',
+      '#EXT-X-CUE-OUT-CONT:ElapsedTime=10.000,Duration=10.000\n',
+      '#EXT-X-CUE-OUT-CONT:ElapsedTime=25.000,Duration=10.000\n',
+      '#EXT-X-CUE-IN\n',
+      '',
+    ]);
+    markers.push(cue(30_000, 'out'));
+    expect([markers.take(30_000, EPOCH), markers.take(9_000_000, EPOCH)]).toEqual([
+      '#EXT-X-CUE-OUT\n',
+      '#EXT-X-CUE-OUT-CONT:ElapsedTime=8970.000\n',
+    ]);
+  });
+
   it('takes up a break in its middle, and one that has no duration', () => {
     const markers = new BreakMarkers();
     markers.push(cue(1000, 'cont', 30_000, 12_000));

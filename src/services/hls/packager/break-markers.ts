@@ -13,6 +13,8 @@ const ROUNDING_MS = 20;
 const MAX_WAITING = 32;
 /** Breaks whose beginning is remembered for their ends. */
 const MAX_BREAKS = 64;
+/** A break that is over for so long, ms, has lost its end: with the origin that should have told it, or in a flood. */
+const MAX_OVERDUE_MS = 15_000;
 const TICKS_PER_MS = 90;
 
 interface WaitingMarker {
@@ -77,7 +79,11 @@ export class BreakMarkers {
       isCued ||= each.marker.format === EventFormat.CUE;
       text += each.marker.format === EventFormat.CUE ? this.#cue(each, time) : this.#splice(each, time, wallTime);
     }
-    return isCued || this.#open === null ? text : text + this.#cont(this.#open, time);
+    if (isCued || this.#open === null) return text;
+    const { start, duration } = this.#open;
+    if (duration === 0 || time <= start + duration + MAX_OVERDUE_MS) return text + this.#cont(this.#open, time);
+    this.#open = null;
+    return text + CUE_IN;
   }
 
   #cue({ marker }: WaitingMarker, time: number): string {

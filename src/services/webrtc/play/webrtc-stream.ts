@@ -119,12 +119,12 @@ export class WebrtcStream implements PublisherStream {
     return sends;
   }
 
-  /** Counts a viewer and lists it. */
   /** The application may have another viewer over WebRTC. */
   get hasRoom(): boolean {
     return this.#options.stream.hasRoom(PublisherKind.WEBRTC);
   }
 
+  /** Counts a viewer and lists it. */
   openSession(request: SessionRequest): SessionHandle {
     return this.#options.stream.openSession(request);
   }
