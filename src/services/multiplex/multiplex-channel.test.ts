@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { LEFT, ladder, named, seconds, setUp, source, tearDown, told } from '../../../test/fakes/multiplex-core.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
-import { audioTrack, videoTrack } from '../../../test/fakes/source.ts';
+import { audioPacket, audioTrack, videoTrack } from '../../../test/fakes/source.ts';
 import { AVCC } from '../../../test/fixtures/bitstreams.ts';
 import { Urgency } from '../../core/urgency.ts';
 import type { Packet } from '../../media/packet.ts';
@@ -243,6 +243,54 @@ describe('multiplex channels', () => {
     expect(channel('web').pullingMessage).toBe(
       'Multiplex Channel : #default#app/web: Failed to mirror stream http://127.0.0.1/x (err : 400)',
     );
+  });
+
+  it('stay on the air however long a source is away', async () => {
+    const { app, of, channel, encoder, stream } = await setUp();
+    const [one, two] = [encoder('one'), encoder('two')];
+    await one.run(1, [two]);
+    await of(app).save(ladder('ch', 'one', 'two'));
+    await one.run(3, [two]);
+    two.ingest.close(LEFT);
+    for (let look = 0; look < 180; look += 1) {
+      await one.run(5);
+      of(app).look();
+    }
+    expect([channel('ch').onAir, channel('ch').pullingMessage]).toEqual([true, 'Multiplex Channel : #default#app/ch: Wait for stream two']);
+    expect(stream('app/ch').packets.at(-1)?.pts).toBeGreaterThan(80 * 1000);
+    expect(stream('app/ch').closed).toBe(false);
+  });
+
+  it('go on with a source that is back though another one came back without its tracks, and say so once', async () => {
+    const { app, of, channel, encoder, stream, logger } = await setUp();
+    const [one, ...others] = ['one', 'two', 'three', 'four'].map((name) => encoder(name));
+    if (one === undefined) throw new Error('no encoder');
+    await one.run(1, others);
+    await of(app).save(ladder('ch', 'one', 'two', 'three', 'four'));
+    await one.run(3, others);
+    for (const { ingest } of others) ingest.close(LEFT);
+    const mute = encoder('two', [audioTrack({ id: 0 })]);
+    mute.ingest.push({ ...audioPacket(0), trackId: 0 });
+    const three = encoder('three');
+    await one.run(1, [three]);
+    of(app).look();
+    const before = logger.lines.length;
+    for (let look = 0; look < 10; look += 1) of(app).look();
+    expect(logger.lines.slice(before)).toEqual([]);
+    expect(
+      told(logger)
+        .split('\n')
+        .filter((line) => line.includes('err : 404')),
+    ).toEqual([
+      'Multiplex Channel : #default#app/ch: Failed to mirror stream stream://default/app/two (err : 404): the map of the source names none of its tracks',
+    ]);
+    expect(channel('ch').pullingMessage).toContain('stream://default/app/two (err : 404)');
+    await one.run(3, [three]);
+    const names = stream('app/ch').packets.map(({ track }) => track.variantName);
+    expect(names.filter((name) => name === 'three_video')).toHaveLength(6);
+    // The rungs of those that are away stay, for when they are back.
+    expect(named(stream('app/ch'))).toEqual(['0 one_video', '1 two_video', '2 three_video', '3 four_video']);
+    expect([app.outbound('two')?.tapped, app.outbound('three')?.tapped]).toEqual([false, true]);
   });
 
   it('leave out tracks that are not there, and take those that come later', async () => {

@@ -10,6 +10,7 @@ import { messageOf } from '../../util/message-of.ts';
 import { type ChannelDefinition, type ChannelPlaylist, type ChannelSource, sourceAddress } from './channel-definition.ts';
 import { ChannelTime } from './channel-time.ts';
 import { SourceTap } from './source-tap.ts';
+import { isWanted } from './source-track.ts';
 
 /** Just made; waits for a source; on the air with all of them; removed. The spelling is the API's. */
 export type ChannelState = 'None' | 'Pulling' | 'Playing' | 'Stopped';
@@ -34,6 +35,12 @@ interface Place {
   tap: SourceTap | null;
   /** As told last: the channel keeps the tracks of a source that is away, so that it can go on with them. */
   tracks: readonly SourceTrack[];
+}
+
+/** What keeps a channel waiting: for everybody, and for the log. */
+interface Fault {
+  readonly message: string;
+  readonly why: string;
 }
 
 /**
@@ -87,15 +94,15 @@ export class MultiplexChannel {
       this.#wait(fault.message, fault.why);
       return;
     }
-    const found = missing.map((place) => ({ place, stream: this.#streamOf(place) }));
-    const lost = found.find(({ stream }) => stream === undefined);
+    const found = missing.map((place) => {
+      const stream = this.#streamOf(place);
+      return { place, stream, obstacle: this.#obstacle(place, stream) };
+    });
+    const obstacle = found.find((one) => one.obstacle !== null)?.obstacle ?? null;
     // A channel on the air takes every source that comes; one that is to begin waits for all of them.
-    if (lost !== undefined && !this.onAir) {
-      this.#wait(this.#waitingFor(lost.place));
-      return;
-    }
-    this.#open(found);
-    if (lost !== undefined) this.#wait(this.#waitingFor(lost.place));
+    const usable = found.filter((one) => one.obstacle === null);
+    if (usable.length > 0 && (obstacle === null || this.onAir)) this.#open(usable);
+    if (obstacle !== null) this.#wait(obstacle.message, obstacle.why);
   }
 
   /** Ends it for good. Idempotent. */
@@ -110,24 +117,23 @@ export class MultiplexChannel {
     return address === null ? undefined : this.#find(address);
   }
 
+  /** Why a source cannot be taken now: it is not there, or has nothing of what is wanted. */
+  #obstacle(place: Place, stream: OutboundStream | undefined): Fault | null {
+    const { source } = place;
+    if (stream === undefined) return { message: this.#waitingFor(place), why: '' };
+    if (stream.tracks.some((track) => isWanted(track, source))) return null;
+    return { ...this.#mirrorFault(source, FAULT.noTrack), why: 'the map of the source names none of its tracks' };
+  }
+
   #open(found: readonly { readonly place: Place; readonly stream: OutboundStream | undefined }[]): void {
     this.#opening = true;
-    const opened: SourceTap[] = [];
     for (const { place, stream } of found) {
       if (stream === undefined) continue;
       const tap = this.#tapOf(place, stream);
       place.tap = tap;
-      opened.push(tap);
       tap.open(`multiplex channel '${this.#address}'`);
     }
     this.#opening = false;
-    const empty = this.#places.find(({ tap, tracks }) => tap !== null && tracks.length === 0);
-    if (empty !== undefined) {
-      for (const tap of opened) this.#leave(tap);
-      const { message } = this.#mirrorFault(empty.source, FAULT.noTrack);
-      this.#wait(message, 'the map of the source names none of its tracks');
-      return;
-    }
     if (this.#places.every(({ tap }) => tap !== null)) this.#play();
     if (this.#ingest !== null) this.#tellTracks(this.#ingest);
   }
@@ -237,12 +243,6 @@ export class MultiplexChannel {
     for (const { tap } of this.#places) tap?.requestKeyframe(id);
   }
 
-  #leave(tap: SourceTap): void {
-    const place = this.#places.find((candidate) => candidate.tap === tap);
-    if (place !== undefined) place.tap = null;
-    tap.close();
-  }
-
   #onEnd(place: Place, reason: CloseReason): void {
     place.tap = null;
     if (this.state === 'Stopped') return;
@@ -276,7 +276,7 @@ export class MultiplexChannel {
   }
 
   /** What keeps the channel from beginning whatever comes. */
-  #fault(): { readonly message: string; readonly why: string } | null {
+  #fault(): Fault | null {
     const strange = this.definition.sourceStreams.find(({ url }) => sourceAddress(url) === null);
     if (strange !== undefined)
       return { ...this.#mirrorFault(strange, FAULT.noStreamUrl), why: 'sources are stream://<vhost>/<app>/<stream>' };

@@ -2,7 +2,7 @@
 import type { SourceTrack } from '../../core/ingest.ts';
 import { AudioCodec, BitstreamFormat, VideoCodec } from '../../media/codec.ts';
 import { isImageTrack, isMediaTrack, type MediaTrack, type Track } from '../../media/track.ts';
-import type { MappedTrack } from './channel-definition.ts';
+import type { ChannelSource, MappedTrack } from './channel-definition.ts';
 
 const FORMATS: Readonly<Partial<Record<VideoCodec | AudioCodec, BitstreamFormat>>> = {
   [VideoCodec.H264]: BitstreamFormat.LENGTH_PREFIXED,
@@ -14,6 +14,11 @@ const FORMATS: Readonly<Partial<Record<VideoCodec | AudioCodec, BitstreamFormat>
 /** Whether channels can take it: images, data and subtitles stay with their streams. */
 export function canBeMapped(track: Track): track is MediaTrack {
   return isMediaTrack(track) && !isImageTrack(track);
+}
+
+/** Whether the map of a source names the track. */
+export function isWanted(track: Track, { trackMap }: ChannelSource): boolean {
+  return canBeMapped(track) && trackMap.some(({ sourceTrackName }) => sourceTrackName === track.variantName);
 }
 
 /** `track` under the id and name it has in the channel. Throws nothing. */
