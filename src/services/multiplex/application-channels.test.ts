@@ -1,9 +1,10 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { ladder, setUp, tearDown, told } from '../../../test/fakes/multiplex-core.ts';
 import { AllowedFolders } from '../../util/allowed-folders.ts';
+import { ApplicationChannels } from './application-channels.ts';
 import { formatMuxFile } from './mux-file.ts';
 
 afterEach(tearDown);
@@ -47,6 +48,29 @@ describe('the files of multiplex channels', () => {
     expect([only?.definition.sourceStreams[0]?.name, none]).toEqual(['one', undefined]);
     await of(app).remove('ch');
     expect(of(app).get('ch')?.definition.sourceStreams[0]?.name).toBe('two');
+  });
+
+  it('are not written over where they define another channel', async () => {
+    const { app, of, folder } = await setUp();
+    const path = join(folder, 'app', 'a.mux');
+    writeFileSync(path, formatMuxFile(ladder('b', 'one')));
+    await expect.poll(() => of(app).get('b')?.name).toBe('b');
+    await expect(of(app).save(ladder('a', 'two'))).rejects.toThrow("a.mux defines the multiplex channel 'b'");
+    expect(readFileSync(path, 'utf8')).toBe(formatMuxFile(ladder('b', 'one')));
+    expect(of(app).channels.map(({ name }) => name)).toEqual(['b']);
+    await of(app).save(ladder('b', 'two'));
+    expect(readFileSync(path, 'utf8')).toBe(formatMuxFile(ladder('b', 'two')));
+  });
+
+  it('are gone through once when they change, however many wait for their sources', async () => {
+    const { app, of, channels } = await setUp();
+    for (let index = 0; index < 20; index += 1) await of(app).save(ladder(`ch${index}`, 'one', 'two', 'three'));
+    const listed = vi.spyOn(ApplicationChannels.prototype, 'channels', 'get');
+    await of(app).save(ladder('last', 'one', 'two', 'three'));
+    channels.look();
+    // Once for each application.
+    expect(listed).toHaveBeenCalledTimes(2);
+    listed.mockRestore();
   });
 
   it('stay inside the folders that are allowed', async () => {

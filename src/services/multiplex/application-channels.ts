@@ -72,18 +72,21 @@ export class ApplicationChannels {
 
   /** The file of a channel, whether it is there or not. */
   pathOf(name: string): string {
-    return this.#folder.pathOf(this.#entry(name)?.[0] ?? name);
+    return this.#folder.pathOf(this.#fileOf(name));
   }
 
   /** Defines a channel, durably; one of its name is replaced. Rejects when its file cannot be written, and nothing has changed then. */
   save(definition: ChannelDefinition): Promise<void> {
     const { name } = definition.outputStream;
-    return this.#folder.save(this.#entry(name)?.[0] ?? name, definition);
+    return this.#folder.change(this.#fileOf(name), (before) => {
+      if (before === undefined || before.outputStream.name === name) return definition;
+      throw new Error(`${this.pathOf(name)} defines the multiplex channel '${before.outputStream.name}'`);
+    });
   }
 
   /** Ends a channel and removes its file. Rejects when that cannot be done, and nothing has changed then. */
   remove(name: string): Promise<void> {
-    return this.#folder.remove(this.#entry(name)?.[0] ?? name);
+    return this.#folder.remove(this.#fileOf(name));
   }
 
   /** Looks for the sources of all channels. */
@@ -97,6 +100,11 @@ export class ApplicationChannels {
     for (const channel of this.#channels.values()) channel.close(reason);
     this.#channels.clear();
     await this.#folder.close();
+  }
+
+  /** The name of the file of a channel, without extension; where there is none, that of the channel itself. */
+  #fileOf(name: string): string {
+    return this.#entry(name)?.[0] ?? name;
   }
 
   #entry(name: string): [key: string, channel: MultiplexChannel] | undefined {

@@ -62,6 +62,13 @@ describe('the definition of a channel', () => {
       'Failed to find sourceStreams/trackMap/newTrackName object',
     ],
     ['an empty new name', source({ trackMap: [{ ...TRACK, newTrackName: '' }] }), /newTrackName must not be empty/],
+    ['a new name that is blank', source({ trackMap: [{ ...TRACK, newTrackName: ' ' }] }), /newTrackName must not be empty/],
+    [
+      'a new name that no file can hold',
+      source({ trackMap: [{ ...TRACK, newTrackName: 'v\u0000' }] }),
+      'sourceStreams/trackMap/newTrackName must not have characters that cannot be seen: "v\\u0000"',
+    ],
+    ['half of a character', source({ name: '\ud800' }), /^sourceStreams\/name must not have characters/],
     ['a bit rate below 0', source({ trackMap: [{ ...TRACK, bitrateConf: -1 }] }), /trackMap\/bitrateConf must be a number from 0/],
     ['a frame rate that is a text', source({ trackMap: [{ ...TRACK, framerateConf: '30' }] }), /trackMap\/framerateConf must be a number/],
     ['too many tracks', source({ trackMap: Array.from({ length: 101 }, () => TRACK) }), /trackMap must not have more than 100 items/],

@@ -1,6 +1,6 @@
 /** What a multiplex channel is: the streams it is made of, which of their tracks it takes, and its playlists. */
 import { isAddressableName, type StreamAddress } from '../../core/stream-address.ts';
-import { showHidden } from '../../util/hidden-characters.ts';
+import { hasHiddenCharacter, showHidden } from '../../util/hidden-characters.ts';
 
 /** A track that is taken out of a source, under another name. */
 export interface MappedTrack {
@@ -113,7 +113,7 @@ function readTrack(item: unknown): MappedTrack {
   const json = isObject(item) ? item : {};
   const sourceTrackName = textOf(json, 'sourceStreams/trackMap/sourceTrackName');
   const newTrackName = textOf(json, 'sourceStreams/trackMap/newTrackName');
-  if (newTrackName === '') throw new DefinitionFault('sourceStreams/trackMap/newTrackName must not be empty');
+  if (newTrackName.trim() === '') throw new DefinitionFault('sourceStreams/trackMap/newTrackName must not be empty');
   const bitrateConf = numberOf(json, 'sourceStreams/trackMap/bitrateConf', 0, 1e12);
   const framerateConf = numberOf(json, 'sourceStreams/trackMap/framerateConf', 0, 1000);
   return { sourceTrackName, newTrackName, bitrateConf, framerateConf };
@@ -184,6 +184,8 @@ function memberOf(json: Json, path: string): unknown {
 function textOf(json: Json, path: string): string {
   const value = memberOf(json, path);
   if (typeof value !== 'string') throw missing(path);
+  // The file could not hold it, or would hold another one.
+  if (hasHiddenCharacter(value)) throw new DefinitionFault(`${path} must not have characters that cannot be seen: ${shown(value)}`);
   return value;
 }
 

@@ -10,7 +10,7 @@
 import { resolve } from 'node:path';
 import type { Application } from '../../core/application.ts';
 import type { OutboundStream } from '../../core/outbound-stream.ts';
-import type { StreamAddress } from '../../core/stream-address.ts';
+import { type StreamAddress, streamKey } from '../../core/stream-address.ts';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
 import { guarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
@@ -49,6 +49,8 @@ export class MultiplexChannels {
   readonly #followed = new Map<Application, ApplicationChannels>();
   /** Counts changes of definitions, by which loops come and go. */
   #version = 0;
+  /** Who makes which output stream, by `streamKey`, as of a version: every waiting channel asks for all of its sources. */
+  #producers: { readonly version: number; readonly byOutput: ReadonlyMap<string, NamedChannel> } | null = null;
   #timer: NodeJS.Timeout | null = null;
 
   constructor(options: { readonly applications: Applications; readonly allowed: AllowedFolders; readonly logger: Logger }) {
@@ -114,6 +116,7 @@ export class MultiplexChannels {
     this.#timer = null;
     const all = [...this.#followed.values()];
     this.#followed.clear();
+    this.#producers = null;
     await Promise.all(all.map((channels) => channels.close({ code: 'shutdown', detail: 'the server stops' })));
   }
 
@@ -130,6 +133,7 @@ export class MultiplexChannels {
 
   #leave(application: Application, channels: ApplicationChannels): void {
     this.#followed.delete(application);
+    this.#version += 1;
     channels.close({ code: 'deleted', detail: 'the application has ended' }).catch((error: unknown) => {
       this.#logger.error({ err: error }, 'the channels of an application that ended could not be closed');
     });
@@ -141,11 +145,24 @@ export class MultiplexChannels {
   }
 
   #producerOf(output: StreamAddress): NamedChannel | null {
-    const application = this.#applications.application(output.vhost, output.app);
-    const channels = application === undefined ? undefined : this.#followed.get(application);
-    if (application === undefined || channels === undefined) return null;
-    const channel = channels.channels.find(({ definition }) => outputsOf(application, definition).includes(output.stream));
-    return channel === undefined ? null : namedChannel(application, channel.definition);
+    if (this.#producers?.version !== this.#version) this.#producers = { version: this.#version, byOutput: this.#mapProducers() };
+    return this.#producers.byOutput.get(streamKey(output)) ?? null;
+  }
+
+  #mapProducers(): Map<string, NamedChannel> {
+    const producers = new Map<string, NamedChannel>();
+    for (const [application, channels] of this.#followed) {
+      if (application.closed) continue;
+      const { vhost, name: app } = application;
+      for (const { definition } of channels.channels) {
+        const channel = namedChannel(application, definition);
+        for (const stream of outputsOf(application, definition)) {
+          const key = streamKey({ vhost, app, stream });
+          if (!producers.has(key)) producers.set(key, channel);
+        }
+      }
+    }
+    return producers;
   }
 }
 
