@@ -41,3 +41,11 @@ it('sends at its intervals to the streams that are there and meant, until the ap
   vi.advanceTimersByTime(1000);
   expect([sent.length, generator.ended, vi.getTimerCount()]).toEqual([4, true, 0]);
 });
+
+it('ends with its application also where its next turn is days away', () => {
+  const application = { closed: false, streams: [] };
+  const generator = new EventGenerator([rule('*', 2 ** 31 - 1)], application, { clock: new ManualClock(), logger: new RecordingLogger() });
+  expect([generator.sweep(), vi.getTimerCount()]).toEqual([false, 1]);
+  application.closed = true;
+  expect([generator.ended, generator.sweep(), generator.ended, vi.getTimerCount()]).toEqual([false, true, true, 0]);
+});

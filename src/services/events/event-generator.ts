@@ -14,12 +14,14 @@ export interface GeneratingApplication {
 /** Puts the events of its rules onto the streams of an application, until that has ended or it is closed. */
 export class EventGenerator {
   readonly #timers: NodeJS.Timeout[];
+  readonly #application: GeneratingApplication;
 
   constructor(
     rules: readonly EventRule[],
     application: GeneratingApplication,
     { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
   ) {
+    this.#application = application;
     this.#timers = rules.map((rule) => {
       const isWanted = compileWildcard(rule.streamName);
       const turn = guarded(logger, 'an event generator', () => {
@@ -33,6 +35,12 @@ export class EventGenerator {
   /** It sends nothing any more. */
   get ended(): boolean {
     return this.#timers.length === 0;
+  }
+
+  /** Whether it has ended, which it does here where its application has: a rule may have its turn but once in some days. */
+  sweep(): boolean {
+    if (this.#application.closed) this.close();
+    return this.ended;
   }
 
   /** Idempotent. */

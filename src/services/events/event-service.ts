@@ -23,7 +23,7 @@ export function startEvents({ clock, logger: parent }: Pick<ServiceContext, 'clo
     try {
       const rules = parseEventRules(await readFile(file, 'utf8'), file);
       if (isOver || application.closed) return;
-      for (const generator of generators) if (generator.ended) generators.delete(generator);
+      for (const generator of generators) if (generator.sweep()) generators.delete(generator);
       generators.add(new EventGenerator(rules, application, { clock, logger: logger.child({ vhost, app }) }));
       logger.info({ vhost, app, file, rules: rules.length }, `events are made by ${rules.length} rules of ${file}`);
     } catch (error) {
