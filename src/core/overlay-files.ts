@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -95,12 +96,16 @@ export function overlayPath(url: string, folder: string): string {
 
 /** Rejects when the file is larger than `limit`, or none. */
 async function readWhole(path: string, limit: number): Promise<Buffer> {
-  const handle = await open(path);
+  // A pipe would keep a thread of the file system waiting for its writer for ever.
+  const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const status = await handle.stat();
     if (!status.isFile()) throw new Error(`${path} is no file`);
     if (status.size > limit) throw new Error(`${path} has ${status.size} bytes, at most ${limit} are taken`);
-    return await handle.readFile();
+    // It may be growing.
+    const bytes = Buffer.alloc(status.size);
+    const { bytesRead } = await handle.read(bytes, 0, bytes.length, 0);
+    return bytes.subarray(0, bytesRead);
   } finally {
     await handle.close();
   }

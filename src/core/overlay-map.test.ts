@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -105,6 +106,15 @@ describe('the images of a map', () => {
     expect(images.length).toBe(1);
     expect(lines).toEqual([expect.stringMatching(/^the overlay '.*' cannot be used, the stream goes on without: /)]);
     expect(lines[0]).toContain(reason);
+  });
+
+  it('a pipe is no file, and nobody waits for what comes out of it', async () => {
+    execFileSync('mkfifo', [join(folder, 'maps/pipe.png'), join(folder, 'maps/pipe.xml')]);
+    const { images, lines } = await read('pipe.png');
+    expect([images.length, lines]).toEqual([1, [expect.stringContaining('is no file')]]);
+    const logger = new RecordingLogger();
+    expect(await readOverlays(join(folder, 'maps/pipe.xml'), new AllowedFolders(null, ''), logger)).toEqual([]);
+    expect(logger.lines.map(({ message }) => message)).toEqual([expect.stringContaining('is no file')]);
   });
 
   it('lie in folders that may be read from', async () => {
