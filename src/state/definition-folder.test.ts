@@ -211,6 +211,17 @@ test.each(['../a', 'a/b', '', '.', 'x'.repeat(240)])('%j is no name to write und
   await expect(definitions.remove(name)).rejects.toThrow('cannot be the name of a channel');
 });
 
+test('a definition that is too large to be read again is not written', async () => {
+  await definitions.start();
+  await definitions.save('a', 'ok a');
+  const large = definitions.save('a', `ok ${'ä'.repeat(1_048_576)}`);
+  await expect(large).rejects.toThrow(
+    expect.objectContaining({ name: 'DefinitionTooLarge', message: 'it takes 2097155 bytes as a file, at most 2097152 are taken' }),
+  );
+  expect(readFileSync(join(folder, 'a.sch'), 'utf8')).toBe('ok a');
+  expect(definitions.get('a')).toBe('ok a');
+});
+
 test('a link is followed within the folder and nowhere else', async () => {
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(root, 'secret'), 'ok secret');

@@ -43,6 +43,11 @@ export interface DefinitionFolderOptions<Definition> {
   readonly scanMs?: number;
 }
 
+/** A definition whose file could not be read again. */
+export class DefinitionTooLarge extends Error {
+  override readonly name = 'DefinitionTooLarge';
+}
+
 interface KnownFile<Definition> {
   /** Differs when the file may have been written. */
   identity: string;
@@ -126,7 +131,8 @@ export class DefinitionFolder<Definition> {
 
   /**
    * Writes what `make` makes of the definition there is (undefined: none) and takes it over before it resolves; nothing comes between. Rejects
-   * with the file system's error, `PathRefused`, an error about the name, or what `make` throws; the old file is still there then.
+   * with the file system's error, `PathRefused`, `DefinitionTooLarge`, an error about the name, or what `make` throws; the old file is still
+   * there then.
    */
   change(name: string, make: (current: Definition | undefined) => Definition): Promise<void> {
     return this.#inOrder(async () => {
@@ -134,6 +140,8 @@ export class DefinitionFolder<Definition> {
       const { format, parse } = this.#options;
       const path = this.pathOf(name);
       const text = format(make(this.get(name)));
+      const bytes = Buffer.byteLength(text);
+      if (bytes > MAX_BYTES) throw new DefinitionTooLarge(`it takes ${bytes} bytes as a file, at most ${MAX_BYTES} are taken`);
       // What is in force is what a restart would read.
       const written = parse(text, name, path);
       const before = this.#files.get(name);

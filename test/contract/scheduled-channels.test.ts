@@ -136,6 +136,17 @@ test('a folder that cannot be written costs the change, and nothing else', async
   expect(await call('GET', CHANNELS)).toEqual(found(['tv']));
 });
 
+test('a channel that its file could not hold is none, and a change to it is no change', async () => {
+  const fallbackProgram = { items: Array.from({ length: 9000 }, (_, index) => ({ url: `file://${'&'.repeat(60)}${index}` })) };
+  const { status, json } = await call('POST', CHANNELS, tv({ fallbackProgram }));
+  expect([status, json.message]).toEqual([400, expect.stringMatching(/it takes \d+ bytes as a file, at most 2097152 are taken/)]);
+  expect(existsSync(fileOf('tv'))).toBe(false);
+  await call('POST', CHANNELS, tv());
+  const before = readFileSync(fileOf('tv'), 'utf8');
+  expect(await call('PATCH', `${CHANNELS}/tv`, { fallbackProgram })).toEqual(error(400, 'Could not patch the schedule'));
+  expect(readFileSync(fileOf('tv'), 'utf8')).toBe(before);
+});
+
 test('a file that somebody writes is a channel like any other', async () => {
   mkdirSync(dirname(fileOf('by-hand')), { recursive: true });
   writeFileSync(fileOf('by-hand'), `<Schedule><Program scheduled="${PAST}"><Item url="file://a.mp4"/></Program></Schedule>`);

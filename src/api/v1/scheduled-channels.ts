@@ -72,6 +72,7 @@ async function create(request: AppRequest): Promise<Answer> {
     await schedules.create(definition);
   } catch (error) {
     if (error instanceof NameTaken) throw new ApiError('CHANNEL_EXISTS', name);
+    if (error instanceof ScheduleProblem) throw new ApiError('SCHEDULE_INVALID', error.message);
     throw notSaved(new ApiError('SCHEDULE_NOT_SAVED', schedules.pathOf(name)), error);
   }
   return acknowledge(201);

@@ -1,7 +1,7 @@
 /** The scheduled channels of one application: what its folder defines, each with what plays it. */
 import type { Application } from '../../core/application.ts';
 import { isAddressableName } from '../../core/stream-address.ts';
-import { DefinitionFolder } from '../../state/definition-folder.ts';
+import { DefinitionFolder, DefinitionTooLarge } from '../../state/definition-folder.ts';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
 import type { Clock } from '../../util/clock.ts';
 import { forEachGuarded } from '../../util/guarded.ts';
@@ -10,7 +10,7 @@ import { channelInformation } from './channel-information.ts';
 import { formatScheduleFile, parseScheduleFile, SCHEDULE_FILE } from './definition-file.ts';
 import { changedByJson } from './definition-json.ts';
 import type { Lengths } from './file-lengths.ts';
-import { type ScheduleDefinition, withoutPast } from './schedule-definition.ts';
+import { type ScheduleDefinition, ScheduleProblem, withoutPast } from './schedule-definition.ts';
 import { type OpenPlayout, ScheduledChannel } from './scheduled-channel.ts';
 
 /** A name that a channel or another stream has. */
@@ -86,13 +86,15 @@ export class ApplicationSchedules {
     return definition === undefined ? null : channelInformation(definition, this.#channels.get(name), this.#options.clock.now());
   }
 
-  /** Writes and begins a channel. Rejects with `NameTaken`, or for a file that cannot be written. */
+  /** Writes and begins a channel. Rejects with `NameTaken`, `ScheduleProblem`, or for a file that cannot be written. */
   create(definition: ScheduleDefinition): Promise<void> {
     const { name } = definition.stream;
-    return this.#folder.change(name, (current) => {
-      if (current !== undefined || this.application.hasStream(name)) throw new NameTaken(name);
-      return this.#current(definition);
-    });
+    return this.#folder
+      .change(name, (current) => {
+        if (current !== undefined || this.application.hasStream(name)) throw new NameTaken(name);
+        return this.#current(definition);
+      })
+      .catch(refuseLarge);
   }
 
   /** Writes what a request changes of a channel, and plays by it. Rejects with `ScheduleProblem`, or for a file that cannot be written. */
@@ -108,7 +110,7 @@ export class ApplicationSchedules {
         () => true,
         (error: unknown) => {
           if (!found) return false;
-          throw error;
+          return refuseLarge(error);
         },
       );
   }
@@ -155,4 +157,9 @@ export class ApplicationSchedules {
     channel.close();
     this.#options.logger.info({ stream: name }, `scheduled channel '${name}' ends`);
   }
+}
+
+/** What a file cannot hold is the fault of who asks for it. */
+function refuseLarge(error: unknown): never {
+  throw error instanceof DefinitionTooLarge ? new ScheduleProblem(error.message) : error;
 }

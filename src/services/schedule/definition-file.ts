@@ -3,7 +3,7 @@ import { parseXml, type XmlElement } from '../../config/xml.ts';
 import { escapeXml } from '../../util/xml-text.ts';
 import { definitionFromJson } from './definition-json.ts';
 import type { ScheduleDefinition, ScheduleItem } from './schedule-definition.ts';
-import { ScheduleProblem } from './schedule-definition.ts';
+import { ScheduleProblem, withinLimits } from './schedule-definition.ts';
 
 /** The ending of the files, with its dot. */
 export const SCHEDULE_FILE = '.sch';
@@ -16,15 +16,17 @@ export function parseScheduleFile(text: string, name: string, file: string): Sch
   const fallback = childOf(root, 'FallbackProgram');
   const programs = childrenOf(root, 'Program');
   // Bit by bit, so that what is wrong has its line.
-  const described = (element: XmlElement, body: object): ScheduleDefinition => {
+  const described = (element: XmlElement, body: object): ScheduleDefinition =>
+    checked(element, () => definitionFromJson({ stream: { name }, ...body }));
+  const checked = (element: XmlElement, read: () => ScheduleDefinition): ScheduleDefinition => {
     try {
-      return definitionFromJson({ stream: { name }, ...body });
+      return read();
     } catch (error) {
       if (!(error instanceof ScheduleProblem)) throw error;
       throw fault(element, error.message.replace(/\[(?:fallbackProgram\.items\[0\]|programs\[0\]|stream)\./, '['));
     }
   };
-  return {
+  const definition = {
     stream: stream === undefined ? described(root, {}).stream : described(stream, { stream: { ...settingsOf(stream), name } }).stream,
     fallback: fallback === undefined ? [] : itemsOf(fallback, described),
     programs: programs
@@ -34,6 +36,7 @@ export function parseScheduleFile(text: string, name: string, file: string): Sch
       })
       .toSorted((a, b) => a.startsAt - b.startsAt),
   };
+  return checked(root, () => withinLimits(definition));
 }
 
 /** The file for a channel; `parseScheduleFile` makes the same of it. */

@@ -2,7 +2,7 @@
 import {
   type AudioMapItem,
   type ChannelSettings,
-  checkUrl,
+  checkedUrl,
   DEFAULT_SETTINGS,
   durationOf,
   inOrder,
@@ -11,6 +11,7 @@ import {
   type ScheduleItem,
   ScheduleProblem,
   UNLIMITED,
+  withinLimits,
 } from './schedule-definition.ts';
 import { parseScheduled } from './schedule-time.ts';
 
@@ -26,18 +27,18 @@ export function definitionFromJson(body: Members): ScheduleDefinition {
   const name = memberOf(stream, 'name');
   if (typeof name !== 'string') throw new ScheduleProblem('Failed to find Stream.Name object');
   refuseMisspelt(body, ['stream', 'fallbackProgram', 'programs'], '');
-  return { stream: settingsFrom(stream, name), ...changesFrom(body) };
+  return withinLimits({ stream: settingsFrom(stream, name), ...changesFrom(body) });
 }
 
 /** What a request changes of a channel: lists are replaced as a whole. Throws `ScheduleProblem`. */
 export function changedByJson(definition: ScheduleDefinition, body: Members): ScheduleDefinition {
   refuseMisspelt(body, ['stream', 'fallbackProgram', 'programs'], '');
   const changes = changesFrom(body);
-  return {
+  return withinLimits({
     stream: definition.stream,
     fallback: given(body, 'fallbackProgram') ? changes.fallback : definition.fallback,
     programs: given(body, 'programs') ? changes.programs : definition.programs,
-  };
+  });
 }
 
 /** The members of a channel that are as they were given. */
@@ -125,9 +126,8 @@ function itemFrom(item: unknown, path: string): ScheduleItem {
   refuseMisspelt(item, ['url', 'start', 'duration', 'fallbackOnErr'], path);
   const url = memberOf(item, 'url');
   if (typeof url !== 'string') throw new ScheduleProblem('Failed to find url object, url is required');
-  checkUrl(url.trim());
   return {
-    url: url.trim(),
+    url: checkedUrl(url.trim()),
     start: integerIn(item, 'start', path, { least: 0, otherwise: 0 }),
     duration: durationOf(integerIn(item, 'duration', path, { least: UNLIMITED, otherwise: UNLIMITED })),
     fallbackOnErr: booleanIn(item, 'fallbackOnErr', path, true),

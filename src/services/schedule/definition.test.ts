@@ -178,6 +178,7 @@ describe('the API', () => {
     [item({ url: 'file://../secret.mp4' }), 'Failed to parse url attribute, "../secret.mp4" contains ".."'],
     [item({ url: 'file://a/%2e%2e/%2E%2E/secret.mp4' }), 'contains ".."'],
     [item({ url: 'file://a%00' }), 'contains a NUL character'],
+    [item({ url: 'file://a?/../../secret.mp4' }), 'contains ".."'],
     [item({ start: -5 }), 'Invalid [fallbackProgram.items[0].start] parameter: it must be a whole number of milliseconds from 0'],
     [item({ duration: -2 }), 'Invalid [fallbackProgram.items[0].duration] parameter: it must be a whole number of milliseconds from -1'],
     [item({ duration: 1.5 }), 'Invalid [fallbackProgram.items[0].duration] parameter'],
@@ -198,12 +199,39 @@ describe('the API', () => {
     expect(definitionFromJson(item({ duration: given })).fallback[0]?.duration).toBe(expected);
   });
 
+  test('schemes are known in any case, and written as those who open items know them', () => {
+    expect(definitionFromJson(item({ url: 'FILE://A?b.mp4' })).fallback[0]?.url).toBe('file://A?b.mp4');
+    expect(definitionFromJson(item({ url: 'Stream://Default/app/Cam' })).fallback[0]?.url).toBe('stream://Default/app/Cam');
+  });
+
   test('a change replaces what it names, as a whole, and nothing else', () => {
     expect(changedByJson(PARSED, {})).toEqual(PARSED);
     expect(changedByJson(PARSED, { programs: null, fallbackProgram: null })).toEqual(PARSED);
     expect(changedByJson(PARSED, { fallbackProgram: {} })).toEqual({ ...PARSED, fallback: [] });
     expect(changedByJson(PARSED, { programs: [] })).toEqual({ ...PARSED, programs: [] });
     expect(() => changedByJson(PARSED, { programs: [{ name: '9' }] })).toThrow('scheduled is required');
+  });
+
+  test('more than a channel can have is refused, in a request, a change and a file', () => {
+    const scheduled = '2026-01-01T00:00:00Z';
+    const audioMap = Array(17).fill({});
+    expect(() => definitionFromJson({ stream: { name: 'tv', audioMap } })).toThrow(
+      'Invalid [stream.audioMap] parameter: it has 17 entries, at most 16 are taken',
+    );
+    expect(() => definitionFromJson({ ...STREAM, programs: Array(5001).fill({ scheduled }) })).toThrow(
+      'Invalid [programs] parameter: it has 5001 entries, at most 5000 are taken',
+    );
+    expect(() => definitionFromJson(program({ items: Array(10_001).fill({ url: 'file://a' }) }))).toThrow(
+      'there are 10001 items in all programs, at most 10000 are taken',
+    );
+    const items = Array(6000).fill({ url: 'file://a' });
+    const definition = definitionFromJson({ ...STREAM, fallbackProgram: { items } });
+    const programs = [{ scheduled, items }];
+    expect(() => changedByJson(definition, { programs })).toThrow('there are 12000 items in all programs');
+    const file = `<Schedule><Stream><AudioMap>${'<Item/>'.repeat(17)}</AudioMap></Stream></Schedule>`;
+    expect(() => parseScheduleFile(file, 'tv', 'tv.sch')).toThrow(/^line 1: Invalid \[audioMap\] parameter: it has 17 entries/);
+    const many = `<Schedule>\n${`<Program scheduled="${scheduled}"/>`.repeat(5001)}</Schedule>`;
+    expect(() => parseScheduleFile(many, 'tv', 'tv.sch')).toThrow('line 1: Invalid [programs] parameter: it has 5001 entries');
   });
 
   test('programs that are over are left out', () => {

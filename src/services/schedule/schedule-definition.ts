@@ -73,6 +73,12 @@ export const UNLIMITED = -1;
 /** Players see nothing of less. */
 export const SHORTEST_ITEM_MS = 1000;
 
+/** Each is encoded, packaged and listed all the time. */
+const MAX_AUDIO_TRACKS = 16;
+/** A schedule is read, compared and written in one piece, while everything else waits. */
+const MAX_PROGRAMS = 5000;
+const MAX_ITEMS = 10_000;
+
 /** A schedule that cannot be used; `message` says why, in the words of the API. */
 export class ScheduleProblem extends Error {
   override readonly name = 'ScheduleProblem';
@@ -91,22 +97,38 @@ export function streamOf(url: string): { readonly vhost: string; readonly app: s
 
 /** The path of a file item below the media folder. */
 export function pathOf(url: string): string {
-  return decoded(url.slice('file://'.length).replace(/\?.*$/s, ''));
+  return decoded(url.slice('file://'.length));
 }
 
-/** Throws `ScheduleProblem` for a URL that cannot be played, wherever it leads. */
-export function checkUrl(url: string): void {
-  const scheme = schemeOf(url);
-  if (scheme === 'stream' && streamOf(url) !== null) return;
+/** The same with its scheme in small letters. Throws `ScheduleProblem` for a URL that cannot be played, wherever it leads. */
+export function checkedUrl(given: string): string {
+  const scheme = schemeOf(given);
+  const url = scheme + given.slice(scheme.length);
+  if (scheme === 'stream' && streamOf(url) !== null) return url;
   if (scheme !== 'file' || pathOf(url) === '') {
     const what = scheme === 'stream' ? ', and a stream is stream://<vhost>/<app>/<stream>' : '';
     throw new ScheduleProblem(`Failed to parse url attribute, url must be file:// or stream://${what}`);
   }
   try {
     refuseStrange(pathOf(url));
+    return url;
   } catch (error) {
     throw new ScheduleProblem(`Failed to parse url attribute, ${messageOf(error)}`);
   }
+}
+
+/** The same definition. Throws `ScheduleProblem` where it has more than a channel can have. */
+export function withinLimits(definition: ScheduleDefinition): ScheduleDefinition {
+  const { stream, fallback, programs } = definition;
+  refuseMore('stream.audioMap', stream.audioMap.length, MAX_AUDIO_TRACKS);
+  refuseMore('programs', programs.length, MAX_PROGRAMS);
+  const items = programs.reduce((sum, program) => sum + program.items.length, fallback.length);
+  if (items > MAX_ITEMS) throw new ScheduleProblem(`there are ${items} items in all programs, at most ${MAX_ITEMS} are taken`);
+  return definition;
+}
+
+function refuseMore(name: string, count: number, most: number): void {
+  if (count > most) throw new ScheduleProblem(`Invalid [${name}] parameter: it has ${count} entries, at most ${most} are taken`);
 }
 
 /** As long as an item may be: what is too short is made longer. */
