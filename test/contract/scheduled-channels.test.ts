@@ -121,6 +121,12 @@ test('programs that are over are neither kept nor shown', async () => {
   expect([Date.parse(end), duration]).toEqual([Date.UTC(2026, 5, 1), Date.UTC(2026, 5, 1) - Date.parse(PAST)]);
 });
 
+test('an end that is further off than timestamps reach is shown as the last of them', async () => {
+  await call('POST', CHANNELS, tv({ programs: [{ scheduled: PAST }, { scheduled: '9999-12-31T23:59:59-23:00' }] }));
+  const { end, duration } = (await call('GET', `${CHANNELS}/tv`)).json.response.currentProgram;
+  expect([end, duration]).toEqual(['2262-04-11T23:47:16.854+00:00', Date.UTC(10_000, 0, 1, 22, 59, 59) - Date.parse(PAST)]);
+});
+
 test('a folder that cannot be written costs the change, and nothing else', async () => {
   await call('POST', CHANNELS, tv());
   const folder = dirname(fileOf('tv'));

@@ -17,6 +17,11 @@ export class ManualClock implements Clock {
     return this.#monotonic;
   }
 
+  /** Somebody sets the wall clock: it is so much later, or earlier. */
+  setOn(ms: number): void {
+    this.#wall += ms;
+  }
+
   advance(ms: number): void {
     this.#wall += ms;
     this.#monotonic += ms;

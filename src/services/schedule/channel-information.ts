@@ -25,7 +25,7 @@ function currentProgram({ programs }: ScheduleDefinition, onAir: ItemOnAir | nul
   const { name, repeat, startsAt } = program;
   const shown = {
     ...{ name, repeat, scheduled: formatTimestamp(startsAt) },
-    ...{ end: formatTimestamp(Number.isFinite(end) ? end : NEVER), duration: Number.isFinite(end) ? end - startsAt : -1 },
+    ...{ end: formatTimestamp(Math.min(end, NEVER)), duration: Number.isFinite(end) ? end - startsAt : -1 },
   };
   if (onAir?.programStartsAt !== startsAt) return { ...shown, state: 'offair' };
   const { item, position } = onAir;

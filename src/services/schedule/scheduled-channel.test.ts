@@ -402,3 +402,29 @@ test('tells which item is on air, and how far it is', async () => {
   await station.until(75);
   expect(station.channel.onAir).toBeNull();
 });
+
+describe('a wall clock that is set back', () => {
+  test('does not keep what has failed from being tried again', async () => {
+    const station = new FakeStation({ c: 60, '@cam': 0 });
+    const camera = station.media.get('stream://default/app/cam')!;
+    camera.missing = true;
+    await station.start(schedule([{ items: ['@cam'] }], ['c']), 36_000);
+    await station.until(36_003);
+    expect(station.playout.onAir?.url).toBe('file://c');
+    station.clock.setOn(-7_200_000);
+    camera.missing = false;
+    await station.until(28_803 + 4);
+    expect(station.playout.onAir?.url).toBe('stream://default/app/cam');
+  });
+
+  test('does not keep a stream whose name was taken from beginning', async () => {
+    const station = new FakeStation({ a: 10 });
+    station.refused = 'the name is taken';
+    await station.start(schedule([{ items: ['a'] }]), 36_000);
+    await station.until(36_003);
+    station.clock.setOn(-7_200_000);
+    station.refused = null;
+    await station.until(28_803 + 3);
+    expect(station.playouts.length).toBe(1);
+  });
+});

@@ -5,7 +5,7 @@ import type { Logger } from '../../util/logger.ts';
 import { messageOf } from '../../util/message-of.ts';
 import type { Lengths } from './file-lengths.ts';
 import { type ChannelSettings, isLive, type Program, type ScheduleDefinition, type ScheduleItem } from './schedule-definition.ts';
-import { isSameSlot, type Slot, sameItems, samePlay, Timeline } from './timeline.ts';
+import { isDue, isSameSlot, type Slot, sameItems, samePlay, Timeline } from './timeline.ts';
 import { TroubleLog } from './trouble-log.ts';
 
 /** What follows is opened so long before it is on air: an item that has to be converted needs some seconds. */
@@ -292,7 +292,7 @@ export class ScheduledChannel {
     // One thing can be opened at a time: what closes the gap until then comes first.
     const reaches = !plays || air.until > begins - PUNCTUAL_MS;
     const comes = next.item !== null && !this.#failed.has(next) && begins - now <= LEAD_MS && reaches;
-    if (!plays && this.#hasFallback && now >= this.#fallbackAt) {
+    if (!plays && this.#hasFallback && isDue(this.#fallbackAt, now, RETRY_MS)) {
       this.#cueFallback(this.#fallbackIndex, now);
       return;
     }
@@ -308,10 +308,10 @@ export class ScheduledChannel {
     if (plays) {
       const rest = air.until - now;
       const gives = !retrying || now - (this.#cue?.cuedAt ?? 0) >= RETRY_MS / 2;
-      if (rest <= FALLBACK_LEAD_MS && gives && now >= this.#fallbackAt) this.#cueFallback(this.#fallbackIndex, air.until);
+      if (rest <= FALLBACK_LEAD_MS && gives && isDue(this.#fallbackAt, now, RETRY_MS)) this.#cueFallback(this.#fallbackIndex, air.until);
       if (rest <= FALLBACK_LEAD_MS && air.until - air.cued.at > SHORT_FALLBACK_MS) return;
     } else if (this.#cue !== null && !retrying) this.#takeBack();
-    if (!retrying && (this.#failed.get(slot) ?? Number.POSITIVE_INFINITY) <= now) this.#retry(slot, now);
+    if (!retrying && isDue(this.#failed.get(slot) ?? Number.POSITIVE_INFINITY, now, RETRY_MS)) this.#retry(slot, now);
   }
 
   /** Tries a slot again that has failed, when there is a chance. */
@@ -331,7 +331,7 @@ export class ScheduledChannel {
 
   #opened(now: number): boolean {
     if (this.#playout !== null) return true;
-    if (now < this.#openAt) return false;
+    if (!isDue(this.#openAt, now, RETRY_MS)) return false;
     this.#openAt = now + RETRY_MS;
     let playout: Playout | null = null;
     const listener: PlayoutListener = {

@@ -32,6 +32,11 @@ export function grained(milliseconds: number): number {
   return Math.round(milliseconds * GRAINS_PER_MS) / GRAINS_PER_MS;
 }
 
+/** Whether `moment` has come, which nobody has put further off than by `most` ms: what is further off now was before the clock was set back. */
+export function isDue(moment: number, now: number, most: number): boolean {
+  return moment <= now || (Number.isFinite(moment) && moment - now > most);
+}
+
 /** The slots of some programs, which are in the order of their beginnings. */
 export class Timeline {
   readonly programs: readonly Program[];
