@@ -39,6 +39,8 @@ export class FileSource implements ItemSource {
   ): Promise<FileSource> {
     const bytes = await root.open(url);
     const close = (): void => void bytes.close();
+    // Whoever looks for a place in the file ends as well.
+    signal.addEventListener('abort', close, { once: true });
     try {
       // A disk that hung may answer when nobody waits any more.
       signal.throwIfAborted();

@@ -5,6 +5,7 @@ import type { SourcePacket, SourceTrack } from '../core/ingest.ts';
 import { TransportFeed } from '../ingest/transport-feed.ts';
 import { MPEG_90K } from '../media/timebase.ts';
 import type { Logger } from '../util/logger.ts';
+import { ProtocolError } from '../util/protocol-error.ts';
 import { audioFrameSeconds } from './audio-frames.ts';
 import type { FileBytes } from './file-bytes.ts';
 import { endOfMedia } from './media-end.ts';
@@ -14,6 +15,8 @@ const CHUNK_BYTES = 65_536;
 const SECOND = MPEG_90K.den;
 /** Where a file begins, and of what tracks, is told within so many bytes. */
 const MAX_HEAD_BYTES = 16_777_216;
+/** A file without anything to play in its first or last bytes, so many of them, is not read on for it. */
+const MAX_IDLE_BYTES = 67_108_864;
 /** Read at first before a place to find the keyframe that it needs, and at the end to find the last frame; more if need be. */
 const BACK_BYTES = 1_048_576;
 /** What lies closer together is read through, not searched. */
@@ -95,7 +98,7 @@ export class TransportFile implements MediaFile {
       const from = Math.max(0, this.#bytes.size - back);
       await this.#open(from);
       const end = await this.#readEnd();
-      if (!Number.isFinite(end) && from > 0) continue;
+      if (!Number.isFinite(end) && from > 0 && back < MAX_IDLE_BYTES) continue;
       this.rewind();
       return Number.isFinite(end) ? Math.max(0, end - start) : null;
     }
@@ -146,6 +149,12 @@ export class TransportFile implements MediaFile {
   async #findStart(): Promise<number> {
     this.rewind();
     let first: number | null = null;
+    while (!this.#feed.started && !this.#ended) {
+      await this.#readChunk();
+      if (this.#at < MAX_IDLE_BYTES || this.#feed.started) continue;
+      throw new ProtocolError('TS_IDLE', `nothing that can be played begins in the first ${MAX_IDLE_BYTES} bytes`);
+    }
+    this.rewind();
     for (let event = await this.#following(); event !== null && this.#at < MAX_HEAD_BYTES; event = await this.#following()) {
       if (event.type === 'tracks') continue;
       first ??= event.packet.pts;

@@ -1,0 +1,61 @@
+import { expect, it } from 'vitest';
+import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
+import { FileSource, lengthOfBytes } from './file-source.ts';
+
+const TS_PACKET = 188;
+const MIB = 1_048_576;
+
+/** A file of empty transport packets, which counts what is read of it. */
+class EmptyPackets {
+  readonly size = 64 * 1024 * MIB;
+  readonly descriptor = -1;
+  readonly #closing = new AbortController();
+  bytesRead = 0;
+
+  get closed(): AbortSignal {
+    return this.#closing.signal;
+  }
+
+  async read(offset: number, length: number): Promise<Uint8Array> {
+    this.closed.throwIfAborted();
+    this.bytesRead += length;
+    if (this.bytesRead > 200 * MIB) throw new Error('it is read to its end');
+    const bytes = new Uint8Array(length).fill(0xff);
+    for (let at = (TS_PACKET - (offset % TS_PACKET)) % TS_PACKET; at < length; at += TS_PACKET) bytes.set([0x47, 0x1f, 0xff, 0x10], at);
+    return bytes;
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+  }
+}
+
+type Opened = Parameters<typeof lengthOfBytes>[0];
+type Root = Parameters<typeof FileSource.open>[1]['root'];
+
+it('a large file in which nothing begins is not read to its end for that', async () => {
+  const bytes = new EmptyPackets();
+  await expect(lengthOfBytes(bytes as unknown as Opened, new RecordingLogger())).rejects.toThrow(
+    'nothing that can be played begins in the first 67108864 bytes',
+  );
+  expect(bytes.bytesRead).toBeLessThan(70 * MIB);
+});
+
+it('an item that nobody waits for any more is read no further, and its file is closed', async () => {
+  const bytes = new EmptyPackets();
+  const nobody = new AbortController();
+  const { promise: reading, resolve: hangs } = Promise.withResolvers<void>();
+  const { promise: closed, reject } = Promise.withResolvers<Uint8Array>();
+  bytes.closed.addEventListener('abort', () => reject(new Error('closed')));
+  bytes.read = () => {
+    hangs();
+    return closed;
+  };
+  const opening = FileSource.open('file://a.ts', {
+    ...{ root: { open: async () => bytes } as unknown as Root, foreign: null, logger: new RecordingLogger() },
+    ...{ position: 5000, signal: nobody.signal, onSlow: () => undefined },
+  });
+  await reading;
+  nobody.abort();
+  await expect(opening).rejects.toThrow('closed');
+});
