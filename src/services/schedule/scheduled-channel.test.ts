@@ -222,6 +222,19 @@ describe('what fails', () => {
     expect(alone.aired.at(-1)).toMatch(/^y/);
   });
 
+  test('a long list of files that are missing is gone through without haste, and what is there behind them is reached', async () => {
+    const station = new FakeStation({ a: 60, b: 60 });
+    const gone = Array.from({ length: 60 }, (_, index) => `gone${index}`);
+    await station.start(schedule([{ items: ['b'] }, { at: 10, repeat: false, items: [...gone, 'a'] }]));
+    // They are opened some seconds before.
+    await station.until(4.9);
+    const { cues } = station.playout;
+    await station.until(6);
+    expect(station.playout.cues - cues).toBeLessThanOrEqual(25);
+    await station.until(16);
+    expect(station.playout.onAir?.url).toBe('file://a');
+  });
+
   test('an item of the fallback program that fails gives way to its next one', async () => {
     const station = new FakeStation({ c: 5 });
     await station.start(schedule([], ['missing', 'c']));

@@ -25,6 +25,8 @@ const ASTRAY_MS = 10_000;
 const PUNCTUAL_MS = 20;
 /** The lengths of a program are looked up so long before it begins. */
 const PREPARE_MS = 60_000;
+/** Items that give way to the next one in a row, before that waits for `RETRY_MS`. */
+const MOST_SKIPPED = 20;
 /** A disk may take so long to tell lengths before a definition is in force without them. */
 const LENGTHS_MS = 2000;
 
@@ -189,8 +191,7 @@ export class ScheduledChannel {
     const slot = this.#timeline.at(now);
     const air = this.#air;
     const kept = air?.kind === 'program' && isSameSlot(air.slot, slot, LATE_MS) ? air.slot : null;
-    if (kept !== null) kept.program = slot.program;
-    if (kept !== null) kept.length = slot.length;
+    if (kept !== null) Object.assign(kept, { program: slot.program, length: slot.length });
     this.#enter(kept ?? slot);
   }
 
@@ -407,8 +408,7 @@ export class ScheduledChannel {
     if (cue?.cued !== cued) return;
     this.#air = cue;
     this.#cue = null;
-    const { url } = cued;
-    this.#options.logger.debug({ url, kind: cue.kind }, 'on air');
+    this.#options.logger.debug({ url: cued.url, kind: cue.kind }, 'on air');
     if (cue.kind === 'fallback') {
       this.#fallbackFailures = 0;
       this.#fallbackIndex = cue.slot.index + 1;
@@ -417,7 +417,7 @@ export class ScheduledChannel {
     this.#skipped = 0;
     this.#fallbackIndex = 0;
     this.#failed.delete(cue.slot);
-    this.#trouble.over(url, `${url} is on air again`);
+    this.#trouble.over(cued.url, `${cued.url} is on air again`);
     // By the clock of the media it may be a moment early.
     if (cue.slot === this.#next && cue.slot.startsAt - now < LATE_MS) this.#enter(cue.slot);
   }
@@ -474,8 +474,8 @@ export class ScheduledChannel {
       return;
     }
     this.#skipped += 1;
-    // When all of them have failed, there is no hurry.
-    const held = this.#skipped >= program.items.length;
+    // When all of them have failed, or very many, there is no hurry.
+    const held = this.#skipped >= Math.min(program.items.length, MOST_SKIPPED);
     if (held) {
       this.#skipped = 0;
       this.#failed.set(slot, Number.POSITIVE_INFINITY);
