@@ -47,6 +47,37 @@ describe('a channel', () => {
     expect(channel.stream.trackSets.length).toBe(names.length);
   });
 
+  it.each([
+    ['nobody watches', Urgency.NONE, 100],
+    ['somebody waits for parts', Urgency.LOW_LATENCY, 10],
+    ['somebody waits for packets', Urgency.REAL_TIME, 1],
+  ])('sends when other channels do, and nothing later than that, where %s', async (_who, urgency, bundle) => {
+    const channels = [0.3, 37.7].map(async (later) => {
+      const channel = new FakeChannel(ODD);
+      const zero = channel.clock.monotonic();
+      channel.stream.urgency = urgency;
+      channel.clock.advance(later);
+      // Without frames that are decoded at other times than they are due.
+      channel.loop(['a']);
+      await channel.timers.pass(20_000);
+      return { sentAt: channel.sentAt, stream: channel.stream, zero };
+    });
+    for (const { sentAt, stream, zero } of await Promise.all(channels)) {
+      const begins = sentAt[0] ?? 0;
+      const going = sentAt.filter((at) => at > begins);
+      const isInStep = (at: number): boolean => Math.abs(at - Math.round(at / bundle) * bundle) < 0.001;
+      expect(going.length).toBeGreaterThan(1000);
+      expect(going.every(isInStep)).toBe(true);
+      // The clock of the channel began to count before. Sound is moved a little at splices.
+      const late = stream.packets
+        .map(({ dts, trackId }, index) => ({ trackId, ms: (sentAt[index] ?? 0) + zero - dts / TICKS }))
+        .slice(-going.length)
+        .flatMap(({ trackId, ms }) => (trackId === 0 ? [ms] : []));
+      expect(Math.min(...late)).toBeGreaterThan(-0.1);
+      expect(Math.max(...late)).toBeLessThan(1.5 * bundle + 0.1);
+    }
+  });
+
   it('is no more than a packet away from the wall clock after a day of items', async () => {
     const sparse: Readonly<Record<string, FilmOptions>> = {
       a: { seconds: 17.3333, fps: 3, gop: 3, sampleRate: 0 },

@@ -14,7 +14,7 @@ import { PlayedItem } from './played-item.ts';
 import type { CuedItem, Playout, PlayoutListener } from './playout.ts';
 import { type Splice, SplicedStream } from './spliced-stream.ts';
 
-/** Nobody waits for packets: they go out in bundles, ms. */
+/** How long packets wait for others to go out with, ms, by how soon they are wanted. */
 const BUNDLE_MS: Readonly<Record<Urgency, number>> = { [Urgency.NONE]: 100, [Urgency.LOW_LATENCY]: 10, [Urgency.REAL_TIME]: 1 };
 /** It looks at least this often, ms. */
 const LOOK_MS = 250;
@@ -228,7 +228,7 @@ export class ChannelPlayout implements Playout {
     } finally {
       this.#looking = false;
     }
-    if (this.#air !== null || this.#cued !== null) this.#wake(this.#restMs());
+    if (this.#air !== null || this.#cued !== null) this.#wake(this.#inStep(this.#restMs()));
   }
 
   /** True when something has changed that is to be looked at anew. */
@@ -382,7 +382,16 @@ export class ChannelPlayout implements Playout {
     else if (this.#air !== null) wait = Math.min(wait, ANXIOUS_MS);
     if (this.#cued?.ready === false) wait = Math.min(wait, ANXIOUS_MS);
     if (this.#cued?.ready === true) wait = Math.min(wait, this.#wantedAt(this.#cued) - this.#cued.lead - now);
-    return Math.max(BUNDLE_MS[this.#options.stream.urgency], wait);
+    return wait;
+  }
+
+  /** At least `ms`, so that channels that can wait wake up at the same times: a process that sleeps in between costs less. */
+  #inStep(ms: number): number {
+    const now = this.#now;
+    const bundle = BUNDLE_MS[this.#options.stream.urgency];
+    // Timers are early by a moment at times.
+    const at = Math.ceil((now + Math.max(ms, bundle / 2)) / bundle) * bundle;
+    return at - now;
   }
 }
 
