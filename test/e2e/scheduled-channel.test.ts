@@ -27,6 +27,7 @@ beforeAll(async () => {
   film('green.mp4', 5, 660);
   film('blue.mp4', 4, 880);
   film('white.mp4', 60, 440);
+  film('blue.mkv', 5, 880, ['-c:v', 'libvpx-vp9', '-deadline', 'realtime', '-cpu-used', '8', '-g', '30', '-c:a', 'libopus']);
   server = await startServer({
     segmentDuration: 1,
     providers: `<Schedule><MediaRootDir>${media}</MediaRootDir><ScheduleFilesDir>${files}</ScheduleFilesDir></Schedule>`,
@@ -39,14 +40,19 @@ afterAll(async () => {
 });
 
 /** Pictures of the colour that the name says. */
-function film(name: string, seconds: number, frequency: number): void {
-  const colour = name.replace('.mp4', '');
+function film(
+  name: string,
+  seconds: number,
+  frequency: number,
+  codecs = ['-c:v', 'libx264', '-preset', 'ultrafast', '-g', '30', '-c:a', 'aac'],
+): void {
+  const colour = path.parse(name).name;
   const source = [
     ...['-f', 'lavfi', '-i', `color=${colour === 'green' ? '0x008000' : colour}:size=320x180:rate=30`],
     ...['-f', 'lavfi', '-i', `sine=frequency=${frequency}:sample_rate=48000`],
   ];
-  const encode = ['-c:v', 'libx264', '-preset', 'ultrafast', '-g', '30', '-pix_fmt', 'yuv420p', '-c:a', 'aac', '-threads', '1'];
-  execFileSync(requireProgram('ffmpeg'), ['-v', 'error', ...source, '-t', `${seconds}`, ...encode, path.join(media, name)]);
+  const encode = [...codecs, '-pix_fmt', 'yuv420p', '-threads', '1', path.join(media, name)];
+  execFileSync(requireProgram('ffmpeg'), ['-v', 'error', ...source, '-t', `${seconds}`, ...encode]);
 }
 
 interface Channel {
@@ -168,6 +174,28 @@ test.concurrent('a live item is left when its encoder goes, and taken again when
     await encoder.kill();
   }
 }, 60_000);
+
+test('a file that is neither MP4 nor MPEG-TS plays between two that are, at its time and for its length', async () => {
+  const scheduled = new Date(Date.now() - 3_600_000).toISOString();
+  const items = ['red.mp4', 'blue.mkv', 'green.mp4'].map((name) => ({ url: `file://${name}`, fallbackOnErr: false }));
+  const programs = [{ name: 'kinds', scheduled, repeat: true, items }];
+  expect((await server.api.call('POST', CHANNELS, { stream: { name: 'kinds' }, programs })).status).toBe(201);
+  // Opened for the first time while it is on air already, it gives way; from then on it is opened early enough.
+  await onAir('kinds', 'green.mp4');
+  const { pictures, errors } = await watchColours(await playable('kinds'), 26);
+  expect(errors).toBe('');
+  const shots = shotsOf(pictures);
+  const after: Readonly<Record<string, string>> = { red: 'blue', blue: 'green', green: 'red' };
+  expect(shots.map(({ colour }) => colour).slice(1)).toEqual(shots.slice(0, -1).map(({ colour }) => after[colour]));
+  const seconds: Readonly<Record<string, number>> = { red: 6, blue: 5, green: 5 };
+  for (const { colour, from, to } of shots.slice(1, -1)) expect(to - from + 1 / 30).toBeCloseTo(seconds[colour] ?? 0, 1);
+  expect(longestGap(pictures)).toBeLessThan(0.1);
+  expect(shots.length).toBeGreaterThanOrEqual(4);
+  // Whoever does not know its length would be somewhere else.
+  const { position, at } = await onAir('kinds', 'blue.mkv');
+  expect((((at - Date.parse(scheduled)) % 16_000) - 6000 - position + 16_000) % 16_000).toBeLessThan(LATE_MS);
+  expect((await server.api.call('DELETE', `${CHANNELS}/kinds`)).status).toBe(200);
+}, 90_000);
 
 test('a channel outlives the server, and goes on where it would be', async () => {
   const scheduled = new Date(Date.now() - 600_000).toISOString();
