@@ -5,7 +5,7 @@ import type { Clock } from '../util/clock.ts';
 import { guarded } from '../util/guarded.ts';
 import type { Logger } from '../util/logger.ts';
 import type { ProtocolError } from '../util/protocol-error.ts';
-import { EventDesk, type Keyframes } from './event-desk.ts';
+import { EventDesk } from './event-desk.ts';
 import { InboundQueue, type SourceItem } from './inbound-queue.ts';
 import type { CloseReason, IngestRequest, IngestStream, SourceCue, SourceEvent, SourcePacket, SourceTrack } from './ingest.ts';
 import type { ProviderKind, SourceType } from './kinds.ts';
@@ -136,7 +136,10 @@ export class InboundStream implements IngestStream {
     this.events = new EventDesk({
       clock: options.clock,
       router: this.#router,
-      keyframes: () => this.#keyframes(),
+      keyframes: () => {
+        const video = this.tracks.find(isVideoTrack);
+        return video === undefined ? null : this.figures(video.id);
+      },
       passesVideo: () => this.#outputs.passesVideo,
       onPacket: (packet, urgent) => this.#onEvent(packet, urgent),
     });
@@ -307,7 +310,7 @@ export class InboundStream implements IngestStream {
     } catch (error) {
       this.#started = before.started;
       this.#playlists = before.playlists;
-      this.judge(this.#watch.change(idsOf(this.tracks), this.#clock.monotonic()));
+      this.judge(this.#watch.change(this.tracks, this.#clock.monotonic()));
       throw error;
     }
     if (renewed) this.#outputs.renewPlaylists();
@@ -495,7 +498,7 @@ export class InboundStream implements IngestStream {
 
   #onTracks(tracks: readonly Track[]): void {
     const now = this.#clock.monotonic();
-    this.judge(this.#watch.change(idsOf(tracks), now));
+    this.judge(this.#watch.change(tracks, now));
     if (this.#unusable !== null) return;
     this.#outputs.setTracks(tracks, this.#router.complete);
     this.#taps.setTracks(tracks);
@@ -513,16 +516,6 @@ export class InboundStream implements IngestStream {
 
   #onEvent(packet: Packet, urgent: boolean): void {
     this.figures(packet.track.id).count(packet);
-    if (urgent) this.#outputs.pushAhead(packet);
-    else this.#outputs.push(packet);
+    this.#outputs[urgent ? 'pushAhead' : 'push'](packet);
   }
-
-  #keyframes(): Keyframes | null {
-    const video = this.tracks.find(isVideoTrack);
-    return video === undefined ? null : this.figures(video.id);
-  }
-}
-
-function idsOf(tracks: readonly Track[]): number[] {
-  return tracks.map(({ id }) => id);
 }

@@ -70,7 +70,7 @@ describe('a clock that stands still', () => {
     expect(passed(still(0), watch)).toBeNull();
     watch.restart();
     expect(passed(still(28_000), watch)).toBeNull();
-    watch.change([1], 56_000);
+    watch.change([{ id: 1 }], 56_000);
     expect(passed(still(56_000), watch)).toBeNull();
     expect(passed(still(84_000), watch)).not.toBeNull();
   });
@@ -78,10 +78,11 @@ describe('a clock that stands still', () => {
 
 test('sixty changes of parameters pass at once, then one a second', () => {
   const watch = new SourceWatch();
-  const changes = (count: number, now: number) => Array.from({ length: count }, () => watch.change([0], now)).filter((it) => it === null);
+  const changes = (count: number, now: number) =>
+    Array.from({ length: count }, () => watch.change([{ id: 0 }], now)).filter((it) => it === null);
   expect(changes(100, 0)).toHaveLength(60);
   expect(changes(100, 10_000)).toHaveLength(10);
-  for (let second = 11; second < 600; second += 1) expect(watch.change([0], second * 1000)).toBeNull();
+  for (let second = 11; second < 600; second += 1) expect(watch.change([{ id: 0 }], second * 1000)).toBeNull();
 });
 
 test('a broken track passes, nothing but what cannot be read does not', () => {

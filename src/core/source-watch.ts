@@ -1,7 +1,7 @@
 /** Judges a source by bytes and by our own clock, because all that is held behind it is bounded by what it says the time is. */
 import type { Packet } from '../media/packet.ts';
 import { toSeconds } from '../media/timebase.ts';
-import { isMediaTrack } from '../media/track.ts';
+import { isMediaTrack, type Track } from '../media/track.ts';
 import { TokenBucket } from '../util/token-bucket.ts';
 
 /** Bytes of one track that may come within a second of its time: half a gigabit a second, four of the largest frames. */
@@ -59,9 +59,9 @@ export class SourceWatch {
     return `the clock of track ${track.id} stands still: less than a second of its time came in ${MAX_STANDSTILL_MS} ms`;
   }
 
-  /** The source has changed its tracks to those of `ids`, or their parameters: does it do so all the time? */
-  change(ids: readonly number[], now: number): string | null {
-    for (const id of this.#paces.keys()) if (!ids.includes(id)) this.#paces.delete(id);
+  /** The source has changed its tracks, or their parameters: does it do so all the time? */
+  change(tracks: readonly Pick<Track, 'id'>[], now: number): string | null {
+    for (const id of this.#paces.keys()) if (!tracks.some((track) => track.id === id)) this.#paces.delete(id);
     if (this.#changes.take(now)) return null;
     return `its parameters change more than ${CHANGES.perSecond} time a second, ${CHANGES.burst} times at once`;
   }
