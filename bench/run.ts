@@ -9,6 +9,7 @@ const BENCHES: Record<string, () => Promise<{ run(options: BenchOptions): Promis
   record: () => import('./record.ts'),
   'llhls-origin': () => import('./llhls-origin.ts'),
   'http-origin-micro': () => import('./http-origin-micro.ts'),
+  channels: () => import('./channels.ts'),
   api: () => import('./api.ts'),
   'api-micro': () => import('./api-micro.ts'),
   latency: () => import('./latency.ts'),

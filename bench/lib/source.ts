@@ -43,6 +43,19 @@ export async function sourceFile({ width, height, kbps }: SourceForm = HD): Prom
   return file;
 }
 
+/** The frames of a source as MP4, again and again for `seconds`. */
+export async function movieFile(source: string, seconds: number): Promise<string> {
+  const file = `${source.slice(0, -path.extname(source).length)}-${seconds}s.mp4`;
+  if (existsSync(file)) return file;
+  const unfinished = `${file}.${process.pid}.part`;
+  const again = ['-stream_loop', `${Math.ceil(seconds / SOURCE_SECONDS) - 1}`, '-i', source, '-t', `${seconds}`];
+  const child = new Child(requireProgram('ffmpeg'), ['-v', 'error', '-nostdin', '-y', ...again, '-c', 'copy', '-f', 'mp4', unfinished]);
+  const { code } = await child.exited;
+  if (code !== 0) throw new Error(`ffmpeg could not make ${file}: ${child.stderr}`);
+  renameSync(unfinished, file);
+  return file;
+}
+
 /** Sends the source over and over in real time without encoding. ffmpeg's CPU is not the server's. */
 export function publishSource(source: string, url: string): Child {
   const args = ['-v', 'error', '-nostdin', '-re', '-stream_loop', '-1', '-i', source, '-c', 'copy', '-f', 'flv', url];

@@ -28,7 +28,7 @@ beforeAll(async () => {
   control = createServer(async (request, response) => {
     const body = await text(request);
     const { stream } = JSON.parse(body) as { stream: { name: string } };
-    asked.push({ name: stream.name, signed: request.headers['x-ome-signature'] === controlSignature('key', body) });
+    asked.push({ name: stream.name, signed: request.headers['x-ome-signature'] === controlSignature('key')(body) });
     if (stream.name === 'late') {
       late = response;
       return;

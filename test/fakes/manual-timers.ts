@@ -9,10 +9,13 @@ interface Waiting {
 
 export class ManualTimers {
   readonly #clock: ManualClock;
+  readonly #rest: () => Promise<unknown>;
   readonly #waiting = new Set<Waiting>();
 
-  constructor(clock: ManualClock) {
+  /** `rest` ends when nothing is under way that has to be done before time goes on. */
+  constructor(clock: ManualClock, rest: () => Promise<unknown> = nextTurn) {
     this.#clock = clock;
+    this.#rest = rest;
   }
 
   readonly later = (action: () => void, ms: number): (() => void) => {
@@ -25,7 +28,7 @@ export class ManualTimers {
   async pass(ms: number): Promise<void> {
     const end = this.#clock.monotonic() + ms;
     for (;;) {
-      await nextTurn();
+      await this.#rest();
       const next = this.#next(end);
       if (next === null) break;
       this.#waiting.delete(next);

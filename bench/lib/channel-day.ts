@@ -1,0 +1,255 @@
+/** A scheduled channel over a day that passes as fast as its files can be read. */
+import { existsSync, mkdirSync, renameSync } from 'node:fs';
+import path from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { requireProgram } from '../../scripts/ensure-tools.ts';
+import type { SourcePacket, SourceTrack } from '../../src/core/ingest.ts';
+import { Urgency } from '../../src/core/urgency.ts';
+import { ChannelPlayout } from '../../src/playout/channel-playout.ts';
+import { ChannelSources } from '../../src/playout/channel-sources.ts';
+import { lengthOfBytes } from '../../src/playout/file-source.ts';
+import type { ItemSources } from '../../src/playout/item-source.ts';
+import { LiveStreams } from '../../src/playout/live-source.ts';
+import { MediaRoot } from '../../src/playout/media-root.ts';
+import { definitionFromJson } from '../../src/services/schedule/definition-json.ts';
+import { FileLengths, type Lengths } from '../../src/services/schedule/file-lengths.ts';
+import { ScheduledChannel } from '../../src/services/schedule/scheduled-channel.ts';
+import { AllowedFolders } from '../../src/util/allowed-folders.ts';
+import { ManualClock } from '../../test/fakes/manual-clock.ts';
+import { ManualTimers } from '../../test/fakes/manual-timers.ts';
+import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
+import { Child } from '../../test/harness/child.ts';
+
+const DAY_MS = 86_400_000;
+const MIDNIGHT = Date.UTC(2026, 0, 1);
+/** As the service looks. */
+const TICK_MS = 100;
+/** The wall clock is so much faster than the monotonic one: more than a quartz is wrong by. */
+const SLEW = 50e-6;
+const TICKS_PER_MS = 90;
+
+/** A file of the day; `onAir`: where the schedule cuts it, ms, null for its end. */
+interface Film {
+  readonly name: string;
+  readonly width: number;
+  /** Frames a second, as ffmpeg is told. */
+  readonly rate: readonly [num: number, den: number];
+  readonly frames: number;
+  readonly sampleRate: number;
+  readonly onAir: number | null;
+}
+
+/** Lengths that fit neither each other, nor milliseconds, nor frames of sound. */
+const FILMS: readonly Film[] = [
+  { name: 'a.mp4', width: 64, rate: [25, 2], frames: 771, sampleRate: 16_000, onAir: null },
+  { name: 'b.mp4', width: 96, rate: [10, 1], frames: 400, sampleRate: 22_050, onAir: 31_037 },
+  { name: 'c.mp4', width: 128, rate: [15_000, 1001], frames: 307, sampleRate: 24_000, onAir: null },
+];
+
+/** What came of it; times in ms. */
+export interface Day {
+  /** How far the first frame of an item is from where its schedule has it on the wall clock: the most, and in the end. */
+  readonly most: number;
+  readonly last: number;
+  /** What is between the end of a frame and the next one, at most. */
+  readonly hole: number;
+  readonly items: number;
+  readonly packets: number;
+  readonly files: number;
+  /** That it took. */
+  readonly seconds: number;
+}
+
+/** Whole milliseconds on the wall, as of the system, that pass faster than those of the monotonic clock. */
+class SlewedClock extends ManualClock {
+  readonly #began = this.monotonic();
+
+  constructor() {
+    super(MIDNIGHT);
+  }
+
+  override now(): number {
+    return Math.floor(this.wallAt(this.monotonic()));
+  }
+
+  /** The wall clock when the other one shows `at`. */
+  wallAt(at: number): number {
+    return MIDNIGHT + (at - this.#began) * (1 + SLEW);
+  }
+}
+
+/** Counts what is being read: time stands until all of it is there. */
+class Reading {
+  #open = 0;
+
+  async during<T>(work: () => Promise<T>): Promise<T> {
+    this.#open += 1;
+    try {
+      return await work();
+    } finally {
+      this.#open -= 1;
+    }
+  }
+
+  readonly rest = async (): Promise<void> => {
+    do await nextTurn();
+    while (this.#open > 0);
+  };
+
+  /** Sources that are waited for. */
+  awaited(sources: ItemSources): ItemSources {
+    return {
+      open: (url, opening) =>
+        this.during(async () => {
+          const source = await sources.open(url, opening);
+          return { live: source.live, start: source.start, next: () => this.during(() => source.next()), close: () => source.close() };
+        }),
+    };
+  }
+}
+
+/** Looks at what a channel sends. */
+class DayMeter {
+  packets = 0;
+  items = 0;
+  most = 0;
+  last = 0;
+  hole = 0;
+  readonly #clock: SlewedClock;
+  #film: Film | null = null;
+  #isFirst = false;
+  #shownUntil = Number.NaN;
+  #planned = MIDNIGHT;
+
+  constructor(clock: SlewedClock) {
+    this.#clock = clock;
+  }
+
+  /** No two films that follow each other have the same tracks, so this is told for every item. */
+  setTracks(tracks: readonly SourceTrack[]): void {
+    const video = tracks.find((track) => track.type === 'video');
+    const film = FILMS[this.items % FILMS.length];
+    if (film === undefined || video?.width !== film.width) throw new Error(`item ${this.items} should be ${film?.name}`);
+    if (this.#film !== null) this.#planned += onAirMs(this.#film);
+    this.#film = film;
+    this.#isFirst = true;
+    this.items += 1;
+  }
+
+  push({ trackId, pts }: SourcePacket): void {
+    this.packets += 1;
+    if (trackId !== 0 || this.#film === null) return;
+    const at = pts / TICKS_PER_MS;
+    if (this.#isFirst) {
+      this.#isFirst = false;
+      this.last = Math.abs(this.#clock.wallAt(at) - this.#planned);
+      this.most = Math.max(this.most, this.last);
+    }
+    if (at > this.#shownUntil) this.hole = Math.max(this.hole, at - this.#shownUntil);
+    this.#shownUntil = at + frameMs(this.#film);
+  }
+}
+
+function frameMs({ rate: [num, den] }: Film): number {
+  return (1000 * den) / num;
+}
+
+function onAirMs(film: Film): number {
+  return film.onAir ?? film.frames * frameMs(film);
+}
+
+/** Films that are made once in `folder`. */
+async function shoot(folder: string): Promise<void> {
+  mkdirSync(folder, { recursive: true });
+  for (const { name, width, rate, frames, sampleRate } of FILMS) {
+    const file = path.join(folder, name);
+    if (existsSync(file)) continue;
+    const unfinished = `${file}.${process.pid}.part`;
+    const picture = ['-f', 'lavfi', '-i', `testsrc2=size=${width}x72:rate=${rate.join('/')}`, '-frames:v', `${frames}`];
+    const sound = ['-f', 'lavfi', '-i', `sine=frequency=440:sample_rate=${sampleRate}`];
+    const encode = [
+      '-c:v',
+      'libx264',
+      '-preset',
+      'ultrafast',
+      '-bf',
+      '0',
+      '-g',
+      '50',
+      '-c:a',
+      'aac',
+      '-b:a',
+      '24k',
+      '-shortest',
+      '-f',
+      'mp4',
+    ];
+    const child = new Child(requireProgram('ffmpeg'), ['-v', 'error', '-nostdin', '-y', ...sound, ...picture, ...encode, unfinished]);
+    const { code } = await child.exited;
+    if (code !== 0) throw new Error(`ffmpeg could not make ${name}: ${child.stderr}`);
+    renameSync(unfinished, file);
+  }
+}
+
+/**
+ * The schedule, the playout and the readers of files are those of the server, and so are the files. Simulated are time, which stands while
+ * something is read, with a wall clock that gains on the monotonic one; the timers; and the stream, which only looks at times.
+ */
+export async function playDay(folder: string): Promise<Day> {
+  await shoot(folder);
+  const clock = new SlewedClock();
+  const reading = new Reading();
+  const timers = new ManualTimers(clock, reading.rest);
+  const logger = new RecordingLogger();
+  const meter = new DayMeter(clock);
+  const root = new MediaRoot(folder, new AllowedFolders(null, ''));
+  const lengths = new FileLengths({
+    placeOf: (url) => root.pathOf(url),
+    lengthOf: async (url) => {
+      const bytes = await root.open(url);
+      try {
+        return await lengthOfBytes(bytes, logger);
+      } finally {
+        await bytes.close();
+      }
+    },
+  });
+  const awaited: Lengths = {
+    of: (item) => lengths.of(item),
+    look: (item) => reading.during(() => lengths.look(item)),
+    learn: (item, length) => lengths.learn(item, length),
+  };
+  const address = { vhost: 'default', app: 'app', stream: 'tv' };
+  const sources = new ChannelSources({ channel: address, root, foreign: null, live: new LiveStreams(() => undefined), logger });
+  const items = FILMS.map(({ name, onAir }) => ({ url: `file://${name}`, ...(onAir !== null && { duration: onAir }) }));
+  const program = { name: 'day', scheduled: new Date(MIDNIGHT).toISOString(), repeat: true, items };
+  const channel = new ScheduledChannel({
+    definition: definitionFromJson({ stream: { name: 'tv', bypassTranscoder: true }, programs: [program] }),
+    open: (_settings, listener) =>
+      new ChannelPlayout({
+        stream: {
+          setTracks: (tracks) => meter.setTracks(tracks),
+          push: (packet) => meter.push(packet),
+          countBytes: () => undefined,
+          urgency: Urgency.NONE,
+          closed: false,
+        },
+        ...{ video: true, audio: [{}], sources: reading.awaited(sources), errorToleranceMs: 500, listener, clock, logger },
+        later: timers.later,
+      }),
+    ...{ lengths: awaited, isRunning: () => false, clock, logger },
+  });
+  const tick = (): void => {
+    channel.tick();
+    timers.later(tick, TICK_MS);
+  };
+  const since = performance.now();
+  await reading.rest();
+  tick();
+  await timers.pass(DAY_MS);
+  channel.close();
+  const troubles = logger.lines.filter(({ level }) => level === 'warn' || level === 'error');
+  if (troubles.length > 0) throw new Error(`the day did not pass as planned: ${troubles[0]?.message}`);
+  const { most, last, hole, packets } = meter;
+  return { most, last, hole, packets, items: meter.items, files: FILMS.length, seconds: (performance.now() - since) / 1000 };
+}
