@@ -14,6 +14,8 @@ export interface Cut {
   readonly epoch: number;
   /** What playlists say of markers before the segment, whole lines; mostly ''. */
   readonly tags: string;
+  /** All tracks list a discontinuity before it. */
+  readonly discontinuity: boolean;
 }
 
 /** Cuts older than this many segments are of no use to any track. */
@@ -27,21 +29,23 @@ export class CutSchedule {
   readonly #cuts: Cut[] = [];
   readonly #epoch: () => number;
   #expected: { readonly msn: number; readonly time: number } | null = null;
-  #discontinuities = 0;
+  /** The next segment to begin comes behind a discontinuity. */
+  #discontinuous = false;
 
   /** `epoch` tells the wall clock of media time 0; it may change. */
   constructor(epoch: () => number) {
     this.#epoch = epoch;
   }
 
-  /** How many discontinuities every track must have shown, sooner or later. */
-  get discontinuities(): number {
-    return this.#discontinuities;
-  }
-
-  /** Announces a discontinuity: the other tracks follow at their next segment. */
-  addDiscontinuity(): void {
-    this.#discontinuities += 1;
+  /**
+   * A track changes what decoders must know, and goes on with segment `msn`. Discontinuities have the same numbers in all tracks: players wait
+   * with one track until the other is behind its own, too. Where another track has begun that segment already it is the next one that gets it,
+   * and the answer is false.
+   */
+  addDiscontinuity(msn: number): boolean {
+    const cut = this.cut(msn);
+    if (cut?.discontinuity !== true) this.#discontinuous = true;
+    return cut === null || cut.discontinuity;
   }
 
   /** Number of the segment that is current at `time`: where a track that begins then starts to count. */
@@ -79,7 +83,8 @@ export class CutSchedule {
     const last = this.#cuts.at(-1);
     if (last !== undefined && msn !== last.msn + 1) return;
     const epoch = this.#epoch();
-    this.#cuts.push({ msn, time, epoch, tags: this.markers.take(time, epoch + time) });
+    this.#cuts.push({ msn, time, epoch, tags: this.markers.take(time, epoch + time), discontinuity: this.#discontinuous });
+    this.#discontinuous = false;
     if (this.#cuts.length > MAX_CUTS) this.#cuts.shift();
   }
 }

@@ -26,7 +26,7 @@ export interface SegmentSink {
   partClosed(part: CutPart): void;
   segmentClosed(duration: number): void;
   /** Segment `msn` has no media: the source paused. `time` in ms of presentation, `duration` in seconds. */
-  gapPassed(gap: { msn: number; time: number; duration: number }): void;
+  gapPassed(gap: { msn: number; time: number; duration: number; discontinuity: boolean }): void;
 }
 
 /** `chunkDuration` in seconds, `jitter` in ticks of `timescale`. Schedule and limits are shared by all tracks of the stream. */
@@ -44,6 +44,8 @@ export interface SegmenterOptions {
 const MAX_FRAME = 2;
 /** A hole this long, seconds, is listed as such when the segment cannot hold it. */
 const MIN_GAP = 1;
+/** A hole this long, seconds, before a new configuration is more than the rounding and cutting of frames at a seam. */
+const MAX_SEAM = 0.1;
 /** A track is away when it is so many seconds behind what other tracks have listed: more than a transcoder may ever be late. */
 const AWAY = 8;
 /** However little media time they hold: parts and segments of a source whose clock hardly goes on must not grow without end. */
@@ -78,9 +80,10 @@ export class Segmenter {
   #lastKey: number | null = null;
   #gop: number | null = null;
   #frame = 0;
-  #discontinuities = 0;
   /** End of the gaps that were listed because the track is away, ms of presentation; null while it is not. */
   #awayUntil: number | null = null;
+  /** This track lists a discontinuity at its next segment, or has done so: the one that the other tracks list after it is not its own. */
+  #alone: 'next' | 'was' | null = null;
   /** This track proposes cuts. */
   leads = false;
   /** Frames behind a gap up to the next keyframe: players could not show them and go back to look for it. */
@@ -93,7 +96,6 @@ export class Segmenter {
     this.#sink = options.sink;
     this.#timescale = options.timescale;
     this.#target = new PartTarget(options);
-    this.#discontinuities = options.schedule.discontinuities;
   }
 
   /** Number of the current segment, -1 before the first. */
@@ -161,11 +163,16 @@ export class Segmenter {
     }
   }
 
-  /** The configuration of the track changed: what follows begins a new segment behind a discontinuity. */
-  changeTimeline(timescale: number, jitter: number): void {
-    this.flush();
-    // Renditions that change together, because their source does, share one discontinuity.
-    if (this.#discontinuities === this.#schedule.discontinuities) this.#schedule.addDiscontinuity();
+  /**
+   * The configuration of the track changed: what follows begins a new segment behind a discontinuity. `first` is the first sample of it, still
+   * on the old timeline: the last frame before lasts until then, whatever its source said, so that what is listed is as long as the media.
+   */
+  changeTimeline(timescale: number, jitter: number, first: TimedSample): void {
+    const isHole = this.#open && this.#holeBefore(first) > MAX_SEAM;
+    if (this.#open) this.#closeSegment(first);
+    // Tracks that change together, because their source does, share one discontinuity. Where that comes later only the init segment changes
+    // here, which is allowed (RFC 8216 §4.3.2.3, a SHOULD), but players must know of a hole.
+    if (!this.#schedule.addDiscontinuity(this.#msn + 1) && isHole) this.#alone = 'next';
     this.#target = this.#target.rescale(timescale, jitter);
     this.#timescale = timescale;
     this.#listedEnd = null;
@@ -293,8 +300,17 @@ export class Segmenter {
       const time = from + n * duration;
       this.#msn += 1;
       this.#schedule.add(this.#msn, time);
-      this.#sink.gapPassed({ msn: this.#msn, time, duration: duration / 1000 });
+      this.#sink.gapPassed({ msn: this.#msn, time, duration: duration / 1000, discontinuity: this.#takeDiscontinuity() });
     }
+  }
+
+  /** Whether a discontinuity is listed before the current segment. */
+  #takeDiscontinuity(): boolean {
+    const shared = this.#schedule.cut(this.#msn)?.discontinuity === true;
+    if (this.#alone === null) return shared;
+    const isNow = this.#alone === 'next';
+    if (isNow || shared) this.#alone = isNow ? 'was' : null;
+    return isNow;
   }
 
   get #wantedDuration(): number {
@@ -315,8 +331,7 @@ export class Segmenter {
     this.#segmentBytes = 0;
     this.#part = 0;
     if (this.leads) this.#expectEnd();
-    const discontinuity = this.#discontinuities < this.#schedule.discontinuities;
-    if (discontinuity) this.#discontinuities += 1;
+    const discontinuity = this.#segments > 1 && this.#takeDiscontinuity();
     this.#sink.segmentOpened({ msn: this.#msn, time: sample.time, discontinuity, independent: sample.keyframe });
   }
 

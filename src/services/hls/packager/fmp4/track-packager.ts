@@ -5,7 +5,7 @@ import { buildInitSegment } from '../../../../containers/isobmff/init-segment.ts
 import { hasSampleEntry } from '../../../../containers/isobmff/sample-entry.ts';
 import type { Span } from '../../../../delivery/outlet/messages.ts';
 import type { Packet } from '../../../../media/packet.ts';
-import { toMilliseconds } from '../../../../media/timebase.ts';
+import { rescale, type Timebase, toMilliseconds } from '../../../../media/timebase.ts';
 import { type AudioTrack, isMediaTrack, type Track, type VideoTrack } from '../../../../media/track.ts';
 import type { LlhlsUpdate } from '../../wire/fmp4/update.ts';
 import type { CutSchedule } from './cut-schedule.ts';
@@ -134,7 +134,7 @@ export class TrackPackager implements SegmentSink {
 
   /** Takes the next packet of the track; its track object may be a newer one. */
   push(packet: Packet): void {
-    if (packet.track !== this.#track && isMediaTrack(packet.track)) this.#follow(packet.track);
+    if (packet.track !== this.#track && isMediaTrack(packet.track)) this.#follow(packet.track, packet);
     const sample = this.#timeline.place(packet);
     if (sample.dts < 0) {
       this.discarded += 1;
@@ -161,10 +161,10 @@ export class TrackPackager implements SegmentSink {
     this.#open(segment, false);
   }
 
-  gapPassed({ msn, time, duration }: { msn: number; time: number; duration: number }): void {
+  gapPassed({ msn, time, duration, discontinuity }: { msn: number; time: number; duration: number; discontinuity: boolean }): void {
     // Players decode what follows from its own time on: nothing leads up to it.
     this.#writtenEnd = null;
-    this.#open({ msn, time, discontinuity: false }, true);
+    this.#open({ msn, time, discontinuity }, true);
     this.#context.emit({ type: 'segment-close', trackId: this.#track.id, duration });
   }
 
@@ -227,12 +227,13 @@ export class TrackPackager implements SegmentSink {
   }
 
   /** The track object changed: only what decoders must know makes a new init segment. */
-  #follow(track: VideoTrack | AudioTrack): void {
+  #follow(track: VideoTrack | AudioTrack, packet: Packet): void {
     const previous = this.#track;
     this.#track = track;
     if (isSameForDecoders(previous, track)) return;
+    const first = this.#timeline.place(inTimebase(packet, previous.timebase));
     this.#timeline = createTimeline(track, this.#context.offset);
-    this.#segmenter.changeTimeline(this.#timeline.timescale, this.#timeline.jitter);
+    this.#segmenter.changeTimeline(this.#timeline.timescale, this.#timeline.jitter, first);
     this.#writtenEnd = null;
     this.#generation += 1;
     this.#emitInit();
@@ -260,6 +261,13 @@ function fragmentSamples(part: CutPart, start: number): FragmentSample[] {
     at = end;
     return written;
   });
+}
+
+function inTimebase(packet: Packet, timebase: Timebase): Packet {
+  const from = packet.track.timebase;
+  if (from.num === timebase.num && from.den === timebase.den) return packet;
+  const [pts, dts] = [rescale(packet.pts, from, timebase), rescale(packet.dts, from, timebase)];
+  return { ...packet, pts, dts, duration: rescale(packet.duration, from, timebase) };
 }
 
 function isSameForDecoders(a: VideoTrack | AudioTrack, b: VideoTrack | AudioTrack): boolean {

@@ -55,6 +55,11 @@ function variant(request: EncodeRequest, names: { readonly video?: string; reado
   return { tracks: [...renamed.values()], packets: sample.packets.map((packet) => ({ ...packet, track: renamed.get(packet.track)! })) };
 }
 
+/** Seconds of presentation. */
+function shownFirst(packets: readonly Packet[]): number {
+  return Math.min(...packets.filter(({ track }) => track.type === 'video').map(({ pts, track }) => toSeconds(pts, track.timebase)));
+}
+
 function secondsOf({ dts, track }: Packet): number {
   return toSeconds(dts, track.timebase);
 }
@@ -296,6 +301,27 @@ describe('HLS over time', () => {
     hls.onTracks(MAIN.tracks);
     for (const packet of MAIN.packets) hls.onPacket(delayed(packet, 10));
     expect(delivery.get(name!).text).toContain('#EXT-X-DISCONTINUITY-SEQUENCE:2\n');
+  });
+
+  it.each([
+    { what: 'a frame that was cut short', by: 4.975, missing: -0.025 },
+    { what: 'a hole of a frame', by: 5.05, missing: 0.05 },
+    { what: 'a pause', by: 7, missing: 0 },
+  ])('lists what was before a change of the tracks up to the first frame behind it: $what', ({ by, missing }) => {
+    const { delivery, hls } = setUp([AV], { ...SETTINGS, segmentCount: 4 });
+    const other = variant(
+      { seconds: 5, video: 'libx264', audio: 'aac', size: '320x240', gop: 30, extra: ['-preset', 'ultrafast'] },
+      { video: 'v', audio: 'a' },
+    );
+    hls.onTracks(MAIN.tracks);
+    for (const packet of MAIN.packets.filter((packet) => secondsOf(packet) < 5)) hls.onPacket(packet);
+    hls.onTracks(other.tracks);
+    const lead = shownFirst(MAIN.packets) - shownFirst(other.packets);
+    for (const packet of other.packets) hls.onPacket(delayed(packet, by + lead));
+    const { segments } = mediaPlaylist(delivery, mediaNames(delivery)[0]!);
+    const change = segments.findIndex(({ discontinuity }) => discontinuity === true);
+    expect(change).toBeGreaterThan(0);
+    expect(segments[change - 1]?.duration).toBeCloseTo(1 + missing, 2);
   });
 
   it('drops a rendition whose tracks are gone and releases its segments', () => {

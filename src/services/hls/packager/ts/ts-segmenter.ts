@@ -53,6 +53,8 @@ const PIECE_LENGTH = 188 * 1024;
  * goes on and no segment outgrows the target duration. As long as LL-HLS waits for late frames.
  */
 const PAUSE_MS = 3000;
+/** The last frame before a change of the tracks may be listed as so much longer, ms, than its source said. */
+const MAX_STRETCH_MS = 100;
 /** However little media time it holds, a segment ends behind so many bytes: ten seconds of 100 Mbit/s. */
 const MAX_SEGMENT_BYTES = 128 * 1024 * 1024;
 
@@ -66,6 +68,8 @@ export class TsSegmenter {
   #variant: HlsVariant;
   #leads: boolean;
   #segment: OpenSegment | null = null;
+  /** Before a change of the tracks: how long it is tells the first frame behind it, and players count on that. */
+  #ending: OpenSegment | null = null;
   /** Where the frames end, ms; of variants without video the audio that leads. */
   #leadEnd = 0;
   /** Null before the first segment. */
@@ -112,7 +116,11 @@ export class TsSegmenter {
       before.length === after.length &&
       before.every((track, index) => after[index]?.id === track.id && sameElementary(track, after[index]));
     if (same) return;
-    this.finish();
+    if (this.#segment !== null) {
+      this.#flush();
+      this.#ending = this.#segment;
+      this.#segment = null;
+    }
     this.#muxer.setTracks(after);
     this.#discontinuity = this.#nextNumber !== null;
   }
@@ -135,6 +143,7 @@ export class TsSegmenter {
 
   /** Ends the open segment where it is, if there is one. */
   finish(): void {
+    if (this.#ending !== null) this.#conclude(this.#ending, this.#ending.end);
     if (this.#segment !== null) this.#close(this.#segment.end);
   }
 
@@ -175,6 +184,8 @@ export class TsSegmenter {
   }
 
   #open(start: number, slot: number): void {
+    const before = this.#ending;
+    if (before !== null) this.#conclude(before, start > before.start && start - before.end <= MAX_STRETCH_MS ? start : before.end);
     if (this.#discontinuity) this.#discontinuities += 1;
     const number = this.#nextNumber ?? this.#numberOf(slot);
     this.#segment = { number, slot, start, end: start, discontinuity: this.#discontinuity, spans: [], bytes: 0 };
@@ -188,6 +199,11 @@ export class TsSegmenter {
     if (segment === null) return;
     this.#flush();
     this.#segment = null;
+    this.#conclude(segment, end);
+  }
+
+  #conclude(segment: OpenSegment, end: number): void {
+    this.#ending = null;
     this.#sink.finished(this.#variant.id, {
       number: segment.number,
       start: segment.start,

@@ -1,0 +1,55 @@
+/** Where the segments of a stream end whose decoders must be set up anew, and how the discontinuities of its tracks are numbered. */
+import { describe, expect, it } from 'vitest';
+import { audioPackets, audioTrack, constantFrames, videoPackets, videoTrack } from '../../../../../test/fakes/synthetic-media.ts';
+import { LlhlsSimulation } from '../../../../../test/validator/llhls-simulation.ts';
+import type { Packet } from '../../../../media/packet.ts';
+import { toSeconds } from '../../../../media/timebase.ts';
+
+describe('a change of configuration', () => {
+  // Some of these lie just before a segment of the video begins.
+  it.each([9.5, 12.97, 13.97, 14, 14.03, 14.97, 16.97])(
+    'numbers a discontinuity alike in all tracks when the audio changes at %s s',
+    (at) => {
+      const video = videoTrack();
+      const before = audioTrack();
+      const after = { ...before, channels: 1, config: Uint8Array.of(0x11, 0x88) };
+      // The audio comes late, by less than its frames.
+      for (const late of [0, 0.03, 0.2]) {
+        const simulation = new LlhlsSimulation([video, before]);
+        const sound = audioPackets(before, 40).map((packet) =>
+          toSeconds(packet.pts, packet.track.timebase) < at ? packet : { ...packet, track: after },
+        );
+        const arrives = (packet: Packet): number => toSeconds(packet.dts, packet.track.timebase) + (packet.track === video ? 0 : late);
+        const pictures = videoPackets(video, constantFrames({ rate: 30, gop: 30, seconds: 40 }));
+        simulation.run([...pictures, ...sound].sort((a, b) => arrives(a) - arrives(b)));
+        expect(simulation.problems).toEqual([]);
+        const numbers = [0, 1].map((id) =>
+          [...(simulation.stream.model.tracks.get(id)?.segments ?? [])].filter(({ discontinuity }) => discontinuity).map(({ msn }) => msn),
+        );
+        expect(numbers[0]).toHaveLength(1);
+        expect(numbers[1]).toEqual(numbers[0]);
+      }
+    },
+  );
+
+  it.each([
+    { what: 'a frame that was cut short', from: 19.975 },
+    { what: 'a hole', from: 20.06 },
+  ])('lists the segments before a change of configuration up to the first frame behind it: $what', ({ from }) => {
+    const before = videoTrack();
+    const after = videoTrack({ width: 640, height: 360, codecString: 'avc1.64001e' });
+    const simulation = new LlhlsSimulation([before]);
+    simulation.run([
+      ...videoPackets(before, constantFrames({ rate: 25, gop: 50, seconds: 20 })),
+      ...videoPackets(after, constantFrames({ rate: 30, gop: 60, seconds: 20, from })),
+    ]);
+    // A hole is in no part.
+    expect(simulation.problems.filter((problem) => !/add up to/.test(problem))).toEqual([]);
+    const segments = simulation.watched[0]?.playlist?.segments ?? [];
+    const change = segments.findIndex(({ discontinuity }) => discontinuity);
+    const listed = segments.slice(0, change).reduce((sum, { duration }) => sum + (duration ?? 0), 0);
+    // Players put what follows where the durations say that it is, and audio, too, which goes on by itself.
+    expect(listed).toBeCloseTo(from, 5);
+    expect(((segments[change]?.programDateTime ?? 0) - (segments[0]?.programDateTime ?? 0)) / 1000).toBeCloseTo(from, 2);
+  });
+});
