@@ -6,6 +6,7 @@ import { COMPILED } from './test/harness/compiled-code.ts';
 const PLAYING = [
   'test/e2e/llhls-hlsjs.test.ts',
   'test/e2e/channel-playing.test.ts',
+  'test/e2e/channel-boundaries.test.ts',
   'test/e2e/ladder-playing.test.ts',
   'test/e2e/multiplex-playing.test.ts',
   'test/e2e/webrtc-loss.test.ts',

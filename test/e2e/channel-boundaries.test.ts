@@ -1,0 +1,47 @@
+/** What viewers notice of the boundaries of a channel of odd films and a camera: by hls.js, by OvenPlayer, and in what is served. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ChannelBrowser } from '../harness/channel-watcher.ts';
+import { BoundaryJudge, FlashChannel } from '../harness/flash-channel.ts';
+
+/** Each of the four kinds at least once. */
+const BOUNDARIES = 4;
+
+let channel: FlashChannel;
+let browser: ChannelBrowser;
+
+beforeAll(async () => {
+  channel = await FlashChannel.start();
+  browser = await ChannelBrowser.open();
+}, 60_000);
+
+afterAll(async () => {
+  await browser?.close();
+  await channel?.close();
+});
+
+test('where tracks pass hls.js goes on without a gap, with the sound at the picture, and all that is served can be decoded', async () => {
+  await channel.play('bypass');
+  const recording = await channel.record('bypass');
+  const judge = new BoundaryJudge(await browser.hls(channel.hls('bypass')), BOUNDARIES);
+  await judge.settle();
+  await judge.watch();
+  expect(judge.problems({ hears: true })).toEqual([]);
+  const { problems, runs } = await recording.problems();
+  expect(problems).toEqual([]);
+  expect(runs).toBeGreaterThan(BOUNDARIES);
+}, 180_000);
+
+test('where they are encoded hls.js and OvenPlayer go on without a gap', async () => {
+  await channel.play('made');
+  const recording = await channel.record('made');
+  const judges = [
+    new BoundaryJudge(await browser.hls(channel.hls('made')), BOUNDARIES),
+    new BoundaryJudge(await browser.oven(channel.socket), BOUNDARIES),
+  ] as const;
+  await Promise.all(judges.map((judge) => judge.settle()));
+  await Promise.all(judges.map((judge) => judge.watch()));
+  expect(judges[0].problems({ hears: true })).toEqual([]);
+  // Its buffer for jitter stretches and shortens sound by itself.
+  expect(judges[1].problems({ hears: false })).toEqual([]);
+  expect((await recording.problems()).problems).toEqual([]);
+}, 180_000);

@@ -1,0 +1,221 @@
+/** A server with one channel twice, of three films that differ in everything and a camera: as the items are, and encoded. */
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { apiPath } from './api-client.ts';
+import { type Boundary, type ChannelPage, middle } from './channel-watcher.ts';
+import type { Child } from './child.ts';
+import { type FlashFilm, makeFlashFilm, publishFlashFilm } from './flash-films.ts';
+import { decodeBeeps, decodePictures, flashesOf, offsetsOf, PlaylistRecording } from './playlist-recording.ts';
+import { until } from './poll.ts';
+import { startServer, type TestServer } from './server.ts';
+
+const X264 = ['-c:v', 'libx264', '-preset', 'ultrafast'];
+const X265 = ['-c:v', 'libx265', '-preset', 'ultrafast', '-x265-params', 'log-level=error', '-tag:v', 'hvc1'];
+const FILMS: readonly (FlashFilm & { readonly seconds: number })[] = [
+  { colour: 'red', size: '320x180', fps: 25, sampleRate: 44_100, seconds: 7, encode: [...X264, '-g', '25', '-c:a', 'aac', '-ac', '1'] },
+  {
+    ...{ colour: 'green', size: '426x240', fps: 30, sampleRate: 48_000, seconds: 6 },
+    encode: ['-c:v', 'libx264', '-preset', 'veryfast', '-g', '45', '-bf', '2', '-c:a', 'aac', '-ac', '2'],
+  },
+  { colour: 'blue', size: '256x144', fps: 30, sampleRate: 48_000, seconds: 6, encode: [...X265, '-g', '30', '-c:a', 'aac', '-ac', '2'] },
+];
+const CAMERA: FlashFilm = {
+  ...{ colour: 'yellow', size: '480x270', fps: 30, sampleRate: 48_000 },
+  encode: [...X264, '-tune', 'zerolatency', '-g', '30', '-c:a', 'aac', '-ac', '2'],
+};
+const CAMERA_SECONDS = 6;
+/** Items from the first to the first again, seconds. */
+export const ROUND_SECONDS = FILMS.reduce((sum, { seconds }) => sum + seconds, CAMERA_SECONDS);
+/** Players look for their place behind the live edge at first. */
+const SETTLED_SECONDS = 3;
+const SETTLE_DEADLINE_MS = 40_000;
+/** What viewers may notice of a boundary, ms. */
+const MAX_GAP_MS = 100;
+const MAX_OFFSET_MS = 40;
+
+const PROFILE = {
+  name: 'made',
+  outputStreamName: `\${OriginStreamName}`,
+  encodes: {
+    videos: [{ name: 'video', codec: 'h264', bitrate: 300_000, width: 320, height: 180, framerate: 30, keyFrameInterval: 30 }],
+    // One has what it is told, the other follows its source.
+    audios: [
+      { name: 'aac', codec: 'aac', bitrate: 96_000, samplerate: 48_000, channel: 2 },
+      { name: 'opus', codec: 'opus', bitrate: 64_000 },
+    ],
+  },
+  playlists: [{ name: 'made', fileName: 'made', renditions: [{ name: 'made', video: 'video', audio: 'aac' }] }],
+};
+
+/** Which of the two channels. */
+export type ChannelKind = 'bypass' | 'made';
+
+/** Whoever made it closes it. */
+export class FlashChannel {
+  readonly server: TestServer;
+  readonly folder: string;
+  readonly #camera: Child;
+
+  private constructor(server: TestServer, folder: string, camera: Child) {
+    this.server = server;
+    this.folder = folder;
+    this.#camera = camera;
+  }
+
+  static async start(): Promise<FlashChannel> {
+    const folder = mkdtempSync(path.join(tmpdir(), 'millrace-flashes-'));
+    const media = path.join(folder, 'media');
+    mkdirSync(media);
+    for (const film of FILMS) makeFlashFilm(path.join(media, `${film.colour}.mp4`), film.seconds, film);
+    const scheduleFilesDir = (kind: ChannelKind): string => path.join(folder, kind);
+    const folders = `<MediaRootDir>${media}</MediaRootDir><ScheduleFilesDir>${scheduleFilesDir('bypass')}</ScheduleFilesDir>`;
+    const server = await startServer({
+      ...{ segmentDuration: 1, segmentCount: 8, hostNames: ['127.0.0.1'], webrtc: {} },
+      providers: `<Schedule>${folders}</Schedule>`,
+    });
+    const camera = publishFlashFilm(server.rtmp('camera'), CAMERA);
+    const channel = new FlashChannel(server, folder, camera);
+    try {
+      await channel.#makeSecond({ mediaRootDir: media, scheduleFilesDir: scheduleFilesDir('made') });
+      const started = async (): Promise<boolean> => (await server.api.call('GET', apiPath.stream('camera'))).status === 200;
+      await until('the camera to be there', started);
+      return channel;
+    } catch (error) {
+      await channel.close();
+      throw error;
+    }
+  }
+
+  /** Puts the channel on air; it is playable when this resolves. */
+  async play(kind: ChannelKind): Promise<void> {
+    const items = [
+      ...FILMS.map(({ colour }) => ({ url: `file://${colour}.mp4` })),
+      { url: 'stream://default/app/camera', duration: CAMERA_SECONDS * 1000 },
+    ];
+    const body = { stream: { name: 'tv' }, programs: [{ name: 'round', scheduled: new Date().toISOString(), repeat: true, items }] };
+    const app = kind === 'bypass' ? apiPath.app('default', 'app') : apiPath.app('second', 'made');
+    await this.server.api.create(`${app}/scheduledChannels`, body);
+    await until(`the channel '${kind}' to be playable`, async () => (await fetch(this.hls(kind))).status === 200, { deadlineMs: 30_000 });
+  }
+
+  hls(kind: ChannelKind): string {
+    return kind === 'bypass' ? this.server.http('tv', 'llhls.m3u8') : this.server.http('tv', 'made.m3u8', 'made', 'localhost');
+  }
+
+  /** Of the encoded one, for WebRTC. */
+  get socket(): string {
+    return `ws://localhost:${this.server.ports.http}/made/tv`;
+  }
+
+  /** Begins to keep the video and the audio. */
+  async record(kind: ChannelKind): Promise<ChannelRecording> {
+    const text = await (await fetch(this.hls(kind))).text();
+    const audio = /URI="([^"]+)"/.exec(text)?.[1] ?? '';
+    const video = text.split('\n').find((line) => line !== '' && !line.startsWith('#')) ?? '';
+    const open = (uri: string): PlaylistRecording => new PlaylistRecording(new URL(uri, this.hls(kind)).href);
+    return new ChannelRecording(open(video), open(audio), this.folder);
+  }
+
+  async close(): Promise<void> {
+    await this.#camera.kill();
+    await this.server.close();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  async #makeSecond(schedule: object): Promise<void> {
+    const { api } = this.server;
+    await api.create('/v1/vhosts', [{ name: 'second', host: { names: ['localhost'] } }]);
+    const llhls = { chunkDuration: 0.5, partHoldBack: 1.5, segmentDuration: 1, segmentCount: 8, crossDomains: { urls: ['*'] } };
+    const application = { name: 'made', type: 'live', providers: { schedule }, publishers: { llhls, webrtc: {} } };
+    await api.create(`${apiPath.vhost('second')}/apps`, [{ ...application, outputProfiles: { outputProfile: [PROFILE] } }]);
+  }
+}
+
+/** The segments of both tracks of a channel. */
+export class ChannelRecording {
+  readonly #video: PlaylistRecording;
+  readonly #audio: PlaylistRecording;
+  readonly #folder: string;
+
+  constructor(video: PlaylistRecording, audio: PlaylistRecording, folder: string) {
+    this.#video = video;
+    this.#audio = audio;
+    this.#folder = folder;
+  }
+
+  /** Everything that is wrong with what was kept, decoded map by map; and in how many runs it was. */
+  async problems(): Promise<{ readonly problems: string[]; readonly runs: number }> {
+    const [video, audio] = await Promise.all([this.#video.stop(), this.#audio.stop()]);
+    const pictures = video.map((run) => ({ number: run.number, ...decodePictures(run, this.#folder) }));
+    const sounds = audio.map((run) => ({ number: run.number, ...decodeBeeps(run, this.#folder) }));
+    const complaints = [...pictures, ...sounds].filter(({ complaints: what }) => what !== '');
+    const problems = complaints.map(({ number, complaints: what }) => `the run from segment ${number} on: ${what}`);
+    const [videoNumbers, audioNumbers] = [pictures, sounds].map((runs) => runs.map(({ number }) => number).join(' '));
+    if (videoNumbers !== audioNumbers) problems.push(`discontinuities of video at ${videoNumbers}, of audio at ${audioNumbers}`);
+    const shown = pictures.flatMap((run) => run.pictures.map(({ at }) => at));
+    const gaps = shown.slice(1).map((at, index) => ({ at, ms: (at - (shown[index] ?? at)) * 1000 }));
+    for (const { at, ms } of gaps) if (ms > MAX_GAP_MS || ms <= 0) problems.push(`${ms.toFixed(0)} ms between two frames at ${at} s`);
+    const flashes = pictures.flatMap((run) => flashesOf(run.pictures));
+    const beeps = sounds.flatMap((run) => run.beeps);
+    // The last beep may be in a segment that was not there yet.
+    for (const [index, offset] of offsetsOf(flashes.slice(0, -1), beeps).entries()) {
+      if (!(Math.abs(offset) <= MAX_OFFSET_MS)) problems.push(`beep ${offset.toFixed(0)} ms behind the flash at ${flashes[index]} s`);
+    }
+    if (flashes.length < 10) problems.push(`${flashes.length} flashes`);
+    return { problems, runs: video.length };
+  }
+}
+
+/** Boundaries that one page has to show, and what is wrong with them. */
+export class BoundaryJudge {
+  readonly #page: ChannelPage;
+  readonly #wanted: number;
+
+  constructor(page: ChannelPage, wanted: number) {
+    this.#page = page;
+    this.#wanted = wanted;
+  }
+
+  /** Waits until it plays steadily; what was before is forgotten. */
+  async settle(): Promise<void> {
+    const frames = SETTLED_SECONDS * 20;
+    await until('the player to have settled', async () => (await this.#look()) >= frames, { deadlineMs: SETTLE_DEADLINE_MS });
+    this.#page.watched.forget();
+  }
+
+  /** Waits for so many boundaries that were shown while the machine had time for them, each kind among them. */
+  async watch(): Promise<void> {
+    const done = async (): Promise<boolean> => {
+      await this.#look();
+      const kinds = new Set(this.judged.map(({ to }) => to));
+      return this.judged.length >= this.#wanted && kinds.size === FILMS.length + 1;
+    };
+    const deadlineMs = (this.#wanted / (FILMS.length + 1) + 2) * ROUND_SECONDS * 1000;
+    await until(`${this.#wanted} boundaries`, done, { deadlineMs, everyMs: 500 });
+  }
+
+  get judged(): Boundary[] {
+    return this.#page.watched.boundaries.filter(({ busy, offset }) => !busy && offset !== null);
+  }
+
+  /** `hears`: beeps of the page are looked at. They come later by what its output takes, which is the same for all items. */
+  problems({ hears }: { readonly hears: boolean }): string[] {
+    const { watched } = this.#page;
+    const problems = [...watched.errors, ...watched.stalls.map((time) => `it ran dry at ${time} s`)];
+    const usual = middle(this.judged.map(({ offset }) => offset ?? 0));
+    for (const { from, to, shownGap, mediaGap, offset } of this.judged) {
+      const name = `${from} to ${to}`;
+      if (shownGap > MAX_GAP_MS) problems.push(`${name}: nothing new for ${shownGap.toFixed(0)} ms`);
+      if (mediaGap > MAX_GAP_MS) problems.push(`${name}: ${mediaGap.toFixed(0)} ms of media are missing`);
+      const off = (offset ?? 0) - usual;
+      if (hears && Math.abs(off) > MAX_OFFSET_MS) problems.push(`${name}: beeps ${off.toFixed(0)} ms later than usual`);
+    }
+    return problems;
+  }
+
+  async #look(): Promise<number> {
+    await this.#page.look();
+    return this.#page.watched.frames;
+  }
+}
