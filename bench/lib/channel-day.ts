@@ -231,6 +231,7 @@ export async function playDay(folder: string): Promise<Day> {
           setTracks: (tracks) => meter.setTracks(tracks),
           push: (packet) => meter.push(packet),
           countBytes: () => undefined,
+          pushCue: () => true,
           urgency: Urgency.NONE,
           closed: false,
         },

@@ -138,7 +138,9 @@ it('shows films of all kinds without a hole, in step with their sound, and every
   expect(channel.told.filter(([what]) => what === 'on air').map(([, url]) => url.slice('file://'.length))).toEqual(names);
 
   // One set of tracks with one codec each, whatever is on air.
-  const shapes = new Set(tracks.map((told) => told.map((track) => (isMediaTrack(track) ? `${track.id} ${track.codec}` : track.type)).join()));
+  const shapes = new Set(
+    tracks.map((told) => told.map((track) => (isMediaTrack(track) ? `${track.id} ${track.codec}` : track.type)).join()),
+  );
   expect([...shapes]).toEqual(['0 H264,100 AAC,data']);
   for (const id of [0, 100]) {
     const mine = packets.filter(({ track }) => track.id === id);
