@@ -112,7 +112,7 @@ async function publish(ingest: IngestStream): Promise<void> {
 function here(request: string, { key, session }: { key: string; session: string }): string {
   return request
     .replace(/_[0-9A-Za-z]{8}_llhls/, `_${key}_llhls`)
-    .replace(/session=\w+/, `session=${session}`)
+    .replace(/session=[\w-]+/, `session=${session}`)
     .replace('_2_audio', '_1_audio');
 }
 

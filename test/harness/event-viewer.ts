@@ -12,7 +12,7 @@ export async function mediaPlaylists(url: string): Promise<string[]> {
   const uris = [...multivariant.matchAll(/URI="([^"]+)"/g)].map((match) => match[1] ?? '');
   uris.push(...multivariant.split('\n').filter((line) => line !== '' && !line.startsWith('#')));
   // Each answer has a session of its own.
-  return await Promise.all(uris.map(async (uri) => (await textOf(new URL(uri, url).href)).replaceAll(/\?session=\w+/g, '')));
+  return await Promise.all(uris.map(async (uri) => (await textOf(new URL(uri, url).href)).replaceAll(/\?session=[\w-]+/g, '')));
 }
 
 /** A line of a playlist with the date-time of the segment that it stands before. */

@@ -239,7 +239,7 @@ describe('HlsView', () => {
     delivery.context.guarded = true;
     const [, session] = /^medialist_7_hls\.m3u8\?session=(\w+)$/m.exec(delivery.get('ts:playlist.m3u8').text) ?? [];
     const rewinding = delivery.get('ts:playlist.m3u8?_HLS_rewind=NO').text;
-    expect(rewinding).toMatch(/^medialist_7_hls\.m3u8\?session=\w+&_HLS_rewind=NO$/m);
+    expect(rewinding).toMatch(/^medialist_7_hls\.m3u8\?session=[\w-]+&_HLS_rewind=NO$/m);
     const list = delivery.get(`medialist_7_hls.m3u8?session=${session}`);
     expect(list.status).toBe(200);
     expect(list.text).toBe(open.replaceAll('_hls.ts\n', `_hls.ts?session=${session}\n`));
