@@ -16,7 +16,10 @@ import {
 import { LlhlsSimulation } from '../../../../../test/validator/llhls-simulation.ts';
 import type { Packet } from '../../../../media/packet.ts';
 import { StreamModel } from '../../wire/fmp4/stream-model.ts';
+import type { LlhlsUpdate } from '../../wire/fmp4/update.ts';
 import type { ObservedSegment } from '../segment-observer.ts';
+import { CutSchedule } from './cut-schedule.ts';
+import { SubtitlePackager } from './subtitle-packager.ts';
 
 const video = videoTrack();
 const audio = audioTrack();
@@ -205,6 +208,32 @@ describe('subtitles in LL-HLS', () => {
     } finally {
       rmSync(folder, { recursive: true });
     }
+  });
+
+  it('list what nobody told of as gaps, because their numbers have no holes', () => {
+    const schedule = new CutSchedule(() => 1_000_000);
+    for (let msn = 0; msn < 5; msn += 1) schedule.add(msn, msn * 4000);
+    const updates: LlhlsUpdate[] = [];
+    const packager = new SubtitlePackager(english, { schedule, offset: () => 0, store: () => [], emit: (update) => updates.push(update) });
+    const open = (msn: number) =>
+      packager.follow({
+        ...{ type: 'segment-open', trackId: 0, msn, startTime: 1_000_000 + msn * 4000, generation: 0 },
+        ...{ discontinuity: false, gap: false, tags: '' },
+      });
+    open(0);
+    packager.follow({ type: 'segment-close', trackId: 0, duration: 4 });
+    // Another track leads, which is further on; then one that is behind.
+    open(3);
+    open(2);
+    const opened = updates.flatMap((update) => (update.type === 'segment-open' ? [[update.msn, update.gap, update.startTime]] : []));
+    expect(opened).toEqual([
+      [0, false, 1_000_000],
+      [1, true, 1_004_000],
+      [2, true, 1_008_000],
+      [3, false, 1_012_000],
+    ]);
+    const closed = updates.flatMap((update) => (update.type === 'segment-close' ? [update.duration] : []));
+    expect(closed).toEqual([4, 4, 4]);
   });
 
   it('do not grow however many cues wait', () => {
