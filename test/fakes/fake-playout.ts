@@ -117,7 +117,7 @@ export class FakePlayout implements Playout {
     if (now < at - (media.early ?? 0)) return;
     this.#cued = null;
     // Frames go out on their time, however late somebody looks.
-    const from = cued.at > since ? cued.at : now;
+    const from = cued.at > since + (media.opens ?? 0) ? cued.at : now;
     this.#end(from);
     const aired = { url: cued.url, from, position: position + (cued.at > since ? 0 : now - at), to: from };
     this.aired.push(aired);

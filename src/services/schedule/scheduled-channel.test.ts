@@ -264,6 +264,35 @@ describe('what fails', () => {
     expect(station.holes(100)).toEqual([]);
   });
 
+  test('items of the fallback program are opened as early as others, whatever is tried beside them', async () => {
+    for (const length of [8000, 6000, 4000]) {
+      const station = new FakeStation({ b: 60 });
+      // Converted, which takes its time; the last one is there, and cannot be played.
+      const opens = Math.min(3500, length - 3500);
+      for (const name of ['c', 'd']) station.media.set(`file://${name}`, { length, opens });
+      if (length !== 8000) station.media.set('file://b', { length: 60_000, breaksAt: 0, opens: 300 });
+      else station.media.delete('file://b');
+      await station.start(schedule([{ items: [{ url: 'b', duration: 600_000 }] }], ['c', 'd']));
+      await station.until(60);
+      expect(station.aired.length).toBeGreaterThan(6);
+      expect(station.holes(100)).toEqual([]);
+      for (const { from, url } of station.playout.aired.slice(1)) {
+        const since = [...station.playout.cuedAt].findLast(([cued]) => cued.url === url && cued.at === from)?.[1] ?? from;
+        expect(from - since).toBeGreaterThanOrEqual(2000);
+      }
+    }
+  });
+
+  test('what takes long to open is not put off by the items of the fallback program', async () => {
+    const station = new FakeStation({ c: 6 });
+    await station.start(schedule([{ items: [{ url: 'late', duration: 60_000 }] }], ['c']));
+    await station.until(10);
+    station.media.set('file://late', { length: 60_000, opens: 2500 });
+    await station.until(25);
+    expect(station.aired.at(-1)).toMatch(/^late\+1[2-6]/);
+    expect(station.holes(100)).toEqual([]);
+  });
+
   test('lengths that nobody tells are no reason to wait', async () => {
     const station = new FakeStation(FILES);
     station.lengths.hangs = true;
@@ -341,6 +370,24 @@ describe('a change of the schedule', () => {
     for (const item of ['b', 'c', 'long', 'b']) station.channel.update(schedule([{ items: [item] }]));
     await station.until(8);
     expect(station.aired).toEqual(['a 0-5', 'b+5 5-']);
+  });
+
+  test('many changes in the middle of boundaries interrupt nothing that is the same in them, and open nothing twice', async () => {
+    const station = new FakeStation(FILES);
+    const items = ['a', 'c', 'b'];
+    const change = (turn: number) => schedule([{ items }, { at: 1000 + turn, items: ['c'] }], turn % 2 === 0 ? ['c'] : ['a']);
+    await station.start(change(0));
+    // Before, at and behind each boundary; some come while the one before is not in force yet.
+    for (let turn = 1; turn < 700; turn += 1) {
+      await station.until(turn / 10);
+      const latest = change(turn);
+      if (turn % 3 === 0) station.channel.update(change(turn + 1));
+      await station.update(latest);
+    }
+    expect(station.aired).toEqual(['a 0-10', 'c 10-15', 'b 15-35', 'a 35-45', 'c 45-50', 'b 50-']);
+    expect(station.holes()).toEqual([]);
+    expect(station.playout.cues).toBe(7);
+    expect(station.lines('warn')).toEqual([]);
   });
 
   test('gives a fallback program to what has failed, and another one to what has one', async () => {

@@ -4,15 +4,17 @@ import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
 import { messageOf } from '../../util/message-of.ts';
 import type { Lengths } from './file-lengths.ts';
+import type { ItemOnAir } from './item-on-air.ts';
 import { type ChannelSettings, isLive, type Program, type ScheduleDefinition, type ScheduleItem } from './schedule-definition.ts';
 import { isDue, isSameSlot, type Slot, sameItems, samePlay, Timeline } from './timeline.ts';
 import { TroubleLog } from './trouble-log.ts';
 
 /** What follows is opened so long before it is on air: an item that has to be converted needs some seconds. */
 const LEAD_MS = 5000;
-/** The same while the fallback program plays, for its own items: until then what failed is tried again. */
-const FALLBACK_LEAD_MS = 1000;
-/** Fallback items that are shorter have what follows them opened all the time. */
+/** What failed may keep the next fallback item from being opened until so long before that is on air, and is not begun with shortly before. */
+const FALLBACK_LEAD_MS = 2000;
+const ATTEMPT_MS = 500;
+/** Fallback items that are shorter give way to what failed all the time. */
 const SHORT_FALLBACK_MS = 3000;
 const RETRY_MS = 1000;
 /** A playout that tells nothing of what should be on air for so long has lost it: it has limits of its own, which are less. */
@@ -53,15 +55,6 @@ interface Cue {
   until: number;
 }
 
-/** An item of a program that is on air. */
-export interface ItemOnAir {
-  readonly item: ScheduleItem;
-  /** Of its program, ms since the epoch. */
-  readonly programStartsAt: number;
-  /** Milliseconds into the item. */
-  readonly position: number;
-}
-
 /**
  * Driven by `tick`, ten times a second, and by what its playout tells. What is to be on air follows from the clock alone (`Timeline`); what
  * fails gives way to the fallback program, or to the next item, and is tried again every second.
@@ -92,6 +85,8 @@ export class ScheduledChannel {
   /** The fallback program is not tried earlier. */
   #fallbackAt = Number.NEGATIVE_INFINITY;
   #probing: Slot | null = null;
+  /** It was there when it was tried last. */
+  #vain: Slot | null = null;
   readonly #prepared = new WeakSet<Program>();
   readonly #work: ((now: number) => void)[] = [];
   #working = false;
@@ -308,9 +303,12 @@ export class ScheduledChannel {
     const retrying = this.#cue?.kind === 'program' && this.#cue.slot === slot;
     if (plays) {
       const rest = air.until - now;
-      const gives = !retrying || now - (this.#cue?.cuedAt ?? 0) >= RETRY_MS / 2;
-      if (rest <= FALLBACK_LEAD_MS && gives && isDue(this.#fallbackAt, now, RETRY_MS)) this.#cueFallback(this.#fallbackIndex, air.until);
-      if (rest <= FALLBACK_LEAD_MS && air.until - air.cued.at > SHORT_FALLBACK_MS) return;
+      const isShort = air.until - air.cued.at <= SHORT_FALLBACK_MS;
+      const gives = !retrying || (isShort ? now - (this.#cue?.cuedAt ?? 0) >= ATTEMPT_MS : rest <= FALLBACK_LEAD_MS);
+      if (rest <= LEAD_MS && gives && isDue(this.#fallbackAt, now, RETRY_MS)) this.#cueFallback(this.#fallbackIndex, air.until);
+      // What was tried in vain is tried once beside each item: a conversion that waits would begin anew every time.
+      const hopeless = this.#vain === slot && rest <= LEAD_MS && now - air.cued.at > RETRY_MS;
+      if (!isShort && (hopeless || rest <= FALLBACK_LEAD_MS + ATTEMPT_MS)) return;
     } else if (this.#cue !== null && !retrying) this.#takeBack();
     if (!retrying && isDue(this.#failed.get(slot) ?? Number.POSITIVE_INFINITY, now, RETRY_MS)) this.#retry(slot, now);
   }
@@ -322,6 +320,7 @@ export class ScheduledChannel {
     const judge = (isThere: boolean, then: number): void => {
       if (this.#probing === slot) this.#probing = null;
       if (slot !== this.#slot || this.#timeline.endOf(slot) <= then) return;
+      this.#vain = isThere ? slot : null;
       if (isThere) this.#cueItem(item, slot, then);
       else this.#failed.set(slot, then + RETRY_MS);
     };
@@ -416,6 +415,7 @@ export class ScheduledChannel {
     }
     this.#skipped = 0;
     this.#fallbackIndex = 0;
+    this.#vain = null;
     this.#failed.delete(cue.slot);
     this.#trouble.over(cued.url, `${cued.url} is on air again`);
     // By the clock of the media it may be a moment early.

@@ -25,6 +25,7 @@ import { parseDirectives } from '../../../src/services/hls/view/fmp4/delivery-di
 import { parseResourceName } from '../../../src/services/hls/wire/fmp4/resource-name.ts';
 import { DefinitionFault, readDefinition } from '../../../src/services/multiplex/channel-definition.ts';
 import { formatMuxFile, parseMuxFile } from '../../../src/services/multiplex/mux-file.ts';
+import { formatScheduleFile, parseScheduleFile } from '../../../src/services/schedule/definition-file.ts';
 import { placeOf } from '../../../src/services/webrtc/signalling/request-place.ts';
 import { TrustedProxies } from '../../../src/util/trusted-proxies.ts';
 import { readProxyHeader } from '../../../src/wire/proxy/proxy-header.ts';
@@ -52,6 +53,15 @@ const TARGETS = [
   '/app/part_2_3_video_k_llhls.m4s',
 ];
 
+const SCHEDULE = `<?xml version="1.0" encoding="UTF-8"?><Schedule>
+  <Stream><Name>tv</Name><BypassTranscoder>false</BypassTranscoder><VideoTrack>true</VideoTrack><ErrorToleranceDurationMs>500</ErrorToleranceDurationMs>
+    <AudioMap><Item><Name>a &amp; b</Name><Language>de-CH</Language><Characteristics>public.accessibility</Characteristics></Item></AudioMap></Stream>
+  <FallbackProgram><Item url="file://slate &#x41;.mp4" start="10" /></FallbackProgram>
+  <Program name="night" scheduled="2026-10-25T02:30:00[Europe/Berlin]" repeat="true">
+    <Item url="file://films/one.mp4" start="60000" duration="-1" fallbackOnErr="false" /><Item url="stream://default/app/cam" duration="600000" />
+  </Program>
+  <Program scheduled="2026-11-23T18:00:00.5+01:00"><Item url="file://two.mp4" /></Program>
+</Schedule>`;
 const CHANNEL = {
   outputStream: { name: 'tv', bypassTranscoder: false },
   sourceStreams: [
@@ -245,6 +255,20 @@ export const TEXT_TARGETS: readonly FuzzTarget[] = [
     },
     expects: isConfigError,
     cost: 15,
+  },
+  {
+    name: 'schedule-file',
+    form: 'text',
+    seeds: () => [text(SCHEDULE), text(formatScheduleFile(parseScheduleFile(SCHEDULE, 'tv', 'tv.sch')))],
+    run: (input) => {
+      const written = formatScheduleFile(parseScheduleFile(input.toString('utf8'), 'tv', 'tv.sch'));
+      // What the API writes is what is played after a restart.
+      if (formatScheduleFile(parseScheduleFile(written, 'tv', 'tv.sch')) !== written)
+        throw new Error('the file changes when it is written again');
+      return written.length;
+    },
+    expects: (error) => isConfigError(error) || (error instanceof Error && /^line \d+: /.test(error.message)),
+    cost: 20,
   },
   {
     name: 'mux-file',
