@@ -48,6 +48,10 @@ import { CertificateStore } from './delivery/tls/certificate-store.ts';
 import { tellFindings } from './findings/findings.ts';
 import { optionFindings } from './findings/option-findings.ts';
 import { TranscodeWebhook } from './hooks/transcode-webhook.ts';
+import { ChannelSources } from './playout/channel-sources.ts';
+import { LiveStreams } from './playout/live-source.ts';
+import { MediaRoot } from './playout/media-root.ts';
+import { standInPlayers } from './playout/stand-in-player.ts';
 import { startEvents } from './services/events/event-service.ts';
 import { startFiles } from './services/file/file-service.ts';
 import { startHls } from './services/hls/hls-service.ts';
@@ -237,11 +241,26 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
     for (const sentence of virtualHostSentences(definition.config)) logger.warn({ vhost }, sentence);
   };
   const readable = readingFolders(config, stateFolder);
+  const liveStreams = new LiveStreams(({ vhost, app, stream }) => {
+    const found = orchestrator.application(vhost, app)?.stream(stream);
+    return found?.started === true ? found : undefined;
+  });
   const orchestrator = new Orchestrator({
     ...{ clock, logger, queues, store, publishers, transcoder },
     ...limits.perApplication,
     adviserOf: (webhook) => new TranscodeWebhook(webhook, logger),
     readOverlays: (map, streamLogger) => readOverlays(map, readable, streamLogger),
+    standIns: standInPlayers({
+      sources: ({ mediaRootDir = '' }, { address: channel }) =>
+        new ChannelSources({
+          channel,
+          root: mediaRootDir === '' ? null : new MediaRoot(mediaRootDir, readable),
+          foreign: transcoder,
+          live: liveStreams,
+          logger: logger.limited,
+        }),
+      ...{ transcoder, clock, logger },
+    }),
     onHostsChanged: (virtualHosts) => {
       const hosts = virtualHosts.map(servedHostOf);
       access.follow(hosts);
@@ -306,7 +325,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
       openings,
     },
     definitions: definitionFolders(config, stateFolder),
-    ...{ limits, certificates, orchestrator, access, pulls, finder, originMaps, queues, transcoder, delivery, restingSources },
+    ...{ limits, certificates, orchestrator, access, pulls, finder, originMaps, queues, transcoder, delivery, restingSources, liveStreams },
   };
   const started = <S extends Service>(service: S): S => {
     services.push(service);

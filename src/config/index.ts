@@ -19,7 +19,7 @@ export {
 export type { AdmissionWebhooksConfig, SignedPolicyConfig } from './schema/access.ts';
 export { type AccessKeyConfig, AccessKeySchema, KEY_LISTS, type KeyList, MAX_ACCESS_KEYS } from './schema/access-keys.ts';
 export type { AlertConfig } from './schema/alert.ts';
-export { type ApplicationConfig, ApplicationSchema, type TranscodeWebhookConfig } from './schema/application.ts';
+export { type ApplicationConfig, ApplicationSchema, type StandInConfig, type TranscodeWebhookConfig } from './schema/application.ts';
 export type { BindApiConfig, BindConfig } from './schema/bind.ts';
 export type { CrossDomainsConfig } from './schema/cross-domains.ts';
 export type {

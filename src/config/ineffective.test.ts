@@ -30,7 +30,7 @@ test('what an existing configuration relies on is told, with what happens instea
     'Server: Managers/API/Storage has no effect: what the API creates is in the state folder',
     'Server: Alert is not built yet: no alerts are sent',
     'Server: Analytics has no effect: nothing is sent',
-    "application 'default/*': PersistentStreams is not built yet: a stream ends with its source unless SourceLoss keeps it",
+    "application 'default/*': PersistentStreams is not built yet: no stream of that name is made; SourceLoss/StandIn keeps a stream on air under its own name",
   ]);
 });
 

@@ -31,7 +31,10 @@ export function writingFolders({ storage }: ServerConfig, stateFolder: string): 
 export function readingFolders({ storage, virtualHosts }: ServerConfig, stateFolder: string): AllowedFolders {
   const roots = allowedRoots(storage, stateFolder);
   const media = virtualHosts.flatMap(({ applications }) =>
-    applications.flatMap(({ providers }) => [providers.file?.rootPath || [], providers.schedule?.mediaRootDir || []].flat()),
+    applications.flatMap(({ providers, sourceLoss }) => [
+      ...[providers.file?.rootPath || [], providers.schedule?.mediaRootDir || []].flat(),
+      ...(sourceLoss?.standIn ?? []).flatMap(({ mediaRootDir }) => mediaRootDir || []),
+    ]),
   );
   return new AllowedFolders(roots.length === 0 ? null : [...roots, ...media], 'Server/Storage/AllowedRoots');
 }

@@ -4,8 +4,10 @@ import type { Clock } from '../util/clock.ts';
 import { showHidden } from '../util/hidden-characters.ts';
 import type { Logger } from '../util/logger.ts';
 import { NO_TURNS, type Turns } from '../util/newcomer-turns.ts';
+import { compileWildcard } from '../util/wildcard.ts';
 import type { Definition } from './definition.ts';
 import { DelayedOutputs } from './delayed-outputs.ts';
+import type { InboundStreamOptions } from './inbound-options.ts';
 import { InboundStream } from './inbound-stream.ts';
 import { type CloseReason, type IngestName, IngestRefused, type IngestRequest, type IngestStream } from './ingest.ts';
 import { ProviderKind, PublisherKind } from './kinds.ts';
@@ -17,6 +19,7 @@ import { buildPlaylist } from './playlist-builder.ts';
 import type { AdviserSource, ProfileAdviser } from './profile-advice.ts';
 import type { Publisher } from './publishing.ts';
 import type { QueueRegistry } from './queue-registry.ts';
+import type { StandIns } from './stand-in.ts';
 import { isAddressableName } from './stream-address.ts';
 import { StreamArrivals } from './stream-arrivals.ts';
 import { type OutputPlan, type Outputs, StreamOutputs } from './stream-outputs.ts';
@@ -81,6 +84,8 @@ export interface ApplicationContext {
   readonly adviserOf?: AdviserSource;
   /** Reads an overlay map and its images, and never rejects; absent: there are none. */
   readonly readOverlays?: (path: string, logger: Logger) => Promise<readonly OverlayRule[]>;
+  /** Plays what stands in for encoders; absent: nothing does. */
+  readonly standIns?: StandIns;
   /** Numbers for streams, unique while the server runs. */
   readonly nextStreamId: () => number;
 }
@@ -179,7 +184,7 @@ export class Application {
       return existing.takeOver(request, settings.packetSilenceTimeoutMs ?? 0, settings);
     }
     if (existing === undefined) this.#requireRoom();
-    return this.#open(request, settings).link(settings);
+    return this.#open(request, settings, this.#standInFor(request.streamName)).link(settings);
   }
 
   /** Throws IngestRefused when `openIngest` would now; changes nothing. */
@@ -275,7 +280,17 @@ export class Application {
     return existing.linked && this.#isPassthrough(existing) === this.#isPassthrough(request);
   }
 
-  #open(request: IngestRequest, settings: ProviderSettings): InboundStream {
+  /** A stream is none for itself. */
+  #standInFor(name: string): Pick<InboundStreamOptions, 'standIn'> {
+    const { standIns } = this.#context;
+    const own = `stream://${this.vhost}/${this.name}/${name}`;
+    const settings = this.definition.config.sourceLoss?.standIn?.find(
+      ({ streamName, url }) => compileWildcard(streamName)(name) && url !== own,
+    );
+    return settings === undefined || standIns === undefined ? {} : { standIn: { settings, open: standIns } };
+  }
+
+  #open(request: IngestRequest, settings: ProviderSettings, standIn: Pick<InboundStreamOptions, 'standIn'> = {}): InboundStream {
     const { streamName } = request;
     const existing = this.#streams.get(streamName);
     if (existing !== undefined) {
@@ -293,6 +308,7 @@ export class Application {
       meter: new TrafficMeter(this.#context.clock, this.meter),
       silenceTimeoutMs: settings.packetSilenceTimeoutMs ?? 0,
       keepMs: this.definition.config.sourceLoss?.keepStreamMs ?? 0,
+      ...standIn,
       keepSourceTime: settings.timestampMode === 'Original',
       subtitles: subtitleTracks(this.definition.config.outputProfiles?.mediaOptions?.subtitles),
       createOutputs: (inbound) => this.#delayed(inbound, this.#createOutputs(inbound)),

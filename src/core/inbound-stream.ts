@@ -1,22 +1,31 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Packet } from '../media/packet.ts';
-import { isVideoTrack, type SubtitleTrack, type Track } from '../media/track.ts';
+import { isVideoTrack, type Track } from '../media/track.ts';
 import type { Clock } from '../util/clock.ts';
 import { guarded } from '../util/guarded.ts';
 import type { Logger } from '../util/logger.ts';
-import type { ProtocolError } from '../util/protocol-error.ts';
 import { EventDesk } from './event-desk.ts';
+import type { InboundStreamOptions } from './inbound-options.ts';
 import { InboundQueue, type SourceItem } from './inbound-queue.ts';
-import type { CloseReason, IngestRequest, IngestStream, SourceCue, SourceEvent, SourcePacket, SourceTrack } from './ingest.ts';
-import type { ProviderKind, SourceType } from './kinds.ts';
+import {
+  type CloseReason,
+  type IngestRequest,
+  type IngestStream,
+  isRecoverable,
+  type SourceCue,
+  type SourceEvent,
+  type SourcePacket,
+  type SourceTrack,
+} from './ingest.ts';
+import { type ProviderKind, SourceType } from './kinds.ts';
 import { MediaRouter } from './media-router.ts';
 import type { OutboundStream } from './outbound-stream.ts';
 import type { Playlist } from './playlist.ts';
-import type { QueueRegistry } from './queue-registry.ts';
 import { SessionRegistry } from './session-registry.ts';
 import { SilenceWatch } from './silence-watch.ts';
 import { SourceLink } from './source-link.ts';
 import { SourceWatch } from './source-watch.ts';
+import { type DutyStream, StandInDuty } from './stand-in-duty.ts';
 import type { Outputs } from './stream-outputs.ts';
 import { type StreamTap, StreamTaps } from './stream-taps.ts';
 import { type SubtitleCue, SubtitleDesk } from './subtitle-desk.ts';
@@ -25,35 +34,8 @@ import { type TrackMeter, TrackMeters } from './track-meter.ts';
 import type { TrafficMeter } from './traffic-meter.ts';
 import { mostUrgent, type Urgency } from './urgency.ts';
 
-/** Ends of a source after which another one may go on; all others end the stream. */
-const RECOVERABLE: readonly CloseReason['code'][] = ['peer-left', 'peer-error', 'timeout'];
-
-/** What an application makes a stream with. `request` is that of the first source; another may follow it. */
-export interface InboundStreamOptions {
-  readonly id: number;
-  readonly vhost: string;
-  readonly app: string;
-  readonly request: IngestRequest;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly queues: QueueRegistry;
-  readonly meter: TrafficMeter;
-  /** Ends the source after this long without audio and video, ms; 0 waits forever. */
-  readonly silenceTimeoutMs: number;
-  /** How long a linked stream outlives its source, ms; 0 ends it at once. */
-  readonly keepMs: number;
-  /** Timestamps stay those of the source instead of starting at 0. */
-  readonly keepSourceTime: boolean;
-  /** Tracks for cues that come from elsewhere than the source, without ids; default: none. */
-  readonly subtitles?: readonly SubtitleTrack[];
-  /** What becomes of the stream; made anew for each stream and closed by it. */
-  readonly createOutputs: (stream: InboundStream) => Outputs;
-  /** The stream has ended; the owner forgets it. */
-  readonly onEnd: (stream: InboundStream, reason: CloseReason) => void;
-}
-
 /** A stream as it comes in, before output profiles. */
-export class InboundStream implements IngestStream {
+export class InboundStream implements IngestStream, DutyStream {
   readonly id: number;
   readonly vhost: string;
   readonly app: string;
@@ -85,7 +67,6 @@ export class InboundStream implements IngestStream {
   #playlists: readonly Playlist[] = [];
   #shown = false;
   #started = false;
-  #faultTold = false;
   readonly #watch = new SourceWatch();
   /** Why nothing more is taken from the source, which is being told; null while it is heard. */
   #unusable: CloseReason | null = null;
@@ -98,6 +79,7 @@ export class InboundStream implements IngestStream {
   #lastPacketAt = 0;
   readonly #silence: SilenceWatch;
   #lossTimer: NodeJS.Timeout | undefined;
+  readonly #duty: StandInDuty | null;
 
   constructor(options: InboundStreamOptions) {
     const { request } = options;
@@ -123,7 +105,7 @@ export class InboundStream implements IngestStream {
       },
       onDrained: () => this.#outputs.drain(),
       onFault: (error) => this.fail(error),
-      source: () => this.#request,
+      source: () => (this.#hasSource ? this.#request : {}),
     });
     this.#router = new MediaRouter(
       {
@@ -156,16 +138,24 @@ export class InboundStream implements IngestStream {
     });
     this.#silence.start(options.silenceTimeoutMs);
     this.meter.ingestOpened(this.provider);
+    const { standIn, clock, logger, keepMs } = options;
+    this.#duty = standIn === undefined ? null : new StandInDuty({ ...standIn, keepMs, stream: this, clock, logger });
   }
 
   /** Asks the source for a keyframe, where its protocol can. */
   requestKeyframe(trackId: number): void {
-    if (!this.#closed) this.#request.onKeyframeWanted?.(trackId);
+    if (this.#duty?.onAir !== true) this.askKeyframe(trackId);
+  }
+
+  askKeyframe(trackId: number): void {
+    if (!this.#closed && this.#hasSource) this.#request.onKeyframeWanted?.(trackId);
   }
 
   /** Somebody has come who needs packets from now on. */
   attend(): void {
-    if (!this.#closed) this.#request.onAttended?.();
+    if (this.#closed) return;
+    this.#duty?.attend();
+    this.#request.onAttended?.();
   }
 
   get closed(): boolean {
@@ -177,7 +167,8 @@ export class InboundStream implements IngestStream {
   }
 
   get sourceType(): SourceType {
-    return this.#request.sourceType;
+    if (this.#duty?.onAir !== true) return this.#request.sourceType;
+    return this.#duty.url.startsWith('file:') ? SourceType.FILE : SourceType.MULTIPLEX;
   }
 
   /** Its output streams carry all tracks as they are. */
@@ -200,7 +191,12 @@ export class InboundStream implements IngestStream {
     return this.#link !== null;
   }
 
-  /** Since the last packet of audio or video, ms. */
+  /** Where what has gone out ends, ms of the stream. */
+  get mediaEnd(): number {
+    return this.#router.end * 1000;
+  }
+
+  /** Since the source sent audio or video, ms. */
   get silence(): number {
     return this.#silence.silence;
   }
@@ -232,7 +228,7 @@ export class InboundStream implements IngestStream {
 
   /** Where the media comes from now. */
   get sourceUrl(): string {
-    return this.#sourceUrl;
+    return this.#duty?.onAir === true ? this.#duty.url : this.#sourceUrl;
   }
 
   /** Lists the stream before its source has announced tracks: a pulled one whose source may be away. */
@@ -247,7 +243,8 @@ export class InboundStream implements IngestStream {
 
   /** Binds the stream to the source that asked for it, which is told the `settings` of its provider. */
   link(settings?: unknown): IngestStream {
-    this.#link = new SourceLink({ stream: this, clock: this.#clock, settings, onClose: (reason) => this.#sourceLeft(reason) });
+    const stream = this.#duty?.gate() ?? this;
+    this.#link = new SourceLink({ stream, clock: this.#clock, settings, onClose: (reason) => this.#sourceLeft(reason) });
     return this.#link;
   }
 
@@ -264,20 +261,24 @@ export class InboundStream implements IngestStream {
     this.moveTo(request.sourceUrl);
     this.meter.ingestOpened(request.provider);
     this.#silence.start(silenceTimeoutMs);
-    this.changeSource();
-    this.#logger.info({ source: request.sourceUrl }, `${request.sourceUrl} goes on with the stream`);
+    const waits = this.#duty?.isCalled === true;
+    if (!waits) this.changeSource();
+    this.#logger.info(
+      { source: request.sourceUrl },
+      `${request.sourceUrl} goes on with the stream${waits ? ' from its first keyframe on' : ''}`,
+    );
     before?.onClose({ code: 'replaced', detail: `replaced by ${request.sourceUrl}` });
     return this.link(settings);
   }
 
-  /** The tracks and packets that follow come from another source and go on where the last one ended. */
-  changeSource(): void {
+  /** What follows comes from another source and goes on where the last one ended; `keepsTime` false: also where times are kept. */
+  changeSource({ keepsTime = true }: { readonly keepsTime?: boolean } = {}): void {
     this.sourceChanges += 1;
     this.#queue.work();
     this.#unusable = null;
     this.#watch.restart();
     this.events.forget();
-    this.#router.changeSource();
+    this.#router.changeSource({ keepsTime });
   }
 
   get tracks(): readonly Track[] {
@@ -299,14 +300,20 @@ export class InboundStream implements IngestStream {
 
   setTracks(tracks: readonly SourceTrack[], playlists: readonly Playlist[] = []): void {
     if (this.#closed || this.#unusable !== null) return;
+    this.#silence.setTracks(tracks);
+    this.takeTracks(tracks, playlists);
+  }
+
+  /** As `setTracks`, for tracks that are not the source's. */
+  takeTracks(tracks: readonly SourceTrack[], playlists: readonly Playlist[] = []): void {
+    if (this.#closed || this.#unusable !== null) return;
     this.#queue.work();
     const renewed = this.#started && !isDeepStrictEqual(this.#playlists, playlists);
     const before = { started: this.#started, playlists: this.#playlists };
     this.#started = true;
     this.#playlists = playlists;
-    this.#silence.setTracks(tracks);
     try {
-      this.#tellFault(this.#router.setTracks(tracks));
+      this.#trackLines.tellFault(this.#router.setTracks(tracks));
     } catch (error) {
       this.#started = before.started;
       this.#playlists = before.playlists;
@@ -321,6 +328,29 @@ export class InboundStream implements IngestStream {
     this.#lastPacketAt = this.#clock.monotonic();
     this.#silence.heard(packet.trackId, this.#lastPacketAt);
     this.#queue.push(packet, this.#lastPacketAt);
+  }
+
+  /** As `push`, for a packet that is not the source's. */
+  take(packet: SourcePacket): void {
+    if (this.#closed || this.#unusable !== null) return;
+    this.#lastPacketAt = this.#clock.monotonic();
+    this.#queue.push(packet, this.#lastPacketAt);
+  }
+
+  heard(packet: SourcePacket): void {
+    this.#silence.heard(packet.trackId, this.#clock.monotonic());
+  }
+
+  heardTracks(tracks: readonly SourceTrack[]): void {
+    this.#silence.setTracks(tracks);
+  }
+
+  /** Sends a source away of which nothing goes out. */
+  dismiss(detail: string): void {
+    const request = this.#request;
+    this.#soon(() => {
+      if (this.#request === request) this.#endSource({ code: 'peer-error', detail });
+    });
   }
 
   pushEvent(event: SourceEvent): boolean {
@@ -358,6 +388,7 @@ export class InboundStream implements IngestStream {
     // The rest may have ended it.
     if (this.#closed) return;
     this.#closed = true;
+    this.#duty?.close();
     this.#silence.stop();
     clearTimeout(this.#lossTimer);
     this.#queue.close();
@@ -403,6 +434,7 @@ export class InboundStream implements IngestStream {
       this.#outlive(reason);
       return;
     }
+    this.#duty?.close();
     this.#drainLast();
     const end = guarded(this.#logger, 'the end of a stream', () => this.close(reason));
     if (this.#closed || this.#broken || !this.#outputs.settle(reason, end)) this.close(reason);
@@ -423,12 +455,17 @@ export class InboundStream implements IngestStream {
   }
 
   #isKept({ code }: CloseReason): boolean {
-    return this.#keepMs > 0 && this.#started && !this.#closed && this.#link !== null && RECOVERABLE.includes(code);
+    const isWanted = this.#keepMs > 0 || this.#duty?.canStandIn === true;
+    return isWanted && this.#started && !this.#closed && this.#link !== null && isRecoverable(code);
   }
 
   /** The stream goes on without a source until another one comes, or none does for too long. */
   #outlive(reason: CloseReason): void {
     this.#loseSource();
+    if (this.#duty?.canStandIn === true) {
+      this.#duty.encoderLeft(reason);
+      return;
+    }
     this.#logger.info({ reason: reason.code }, `the source is gone, the stream waits ${this.#keepMs} ms for another one: ${reason.detail}`);
     const detail = `no source came within ${this.#keepMs} ms (KeepStreamMs) after: ${reason.detail}`;
     const giveUp = guarded(this.#logger, 'the end of a stream', () => this.close({ code: reason.code, detail }));
@@ -447,13 +484,22 @@ export class InboundStream implements IngestStream {
     if (what === null || this.#unusable !== null || this.#closed) return;
     const reason: CloseReason = { code, detail: what };
     this.#unusable = reason;
-    // Behind the call of the provider that has brought it here.
-    const send = guarded(this.#logger, 'the end of an unusable source', () => {
-      if (this.#closed || !this.#hasSource || this.#unusable !== reason) return;
-      if (this.#request.onUnusable === undefined) this.#endSource(reason);
+    const ofStandIn = this.#duty?.onAir === true && isRecoverable(code);
+    this.#soon(() => {
+      if (this.#unusable !== reason) return;
+      if (ofStandIn) this.#duty?.fail(what);
+      else if (!this.#hasSource && this.#duty?.onAir === true) this.close(reason);
+      else if (!this.#hasSource || this.#request.onUnusable === undefined) this.#endSource(reason);
       else this.#request.onUnusable(reason);
     });
-    setImmediate(send);
+  }
+
+  /** Behind the call of the provider that has brought it here. */
+  #soon(action: () => void): void {
+    const guardedAction = guarded(this.#logger, 'the end of an unusable source', () => {
+      if (!this.#closed) action();
+    });
+    setImmediate(guardedAction);
   }
 
   /** A fault of ours with what this stream carries: it costs this stream and no other. */
@@ -486,28 +532,20 @@ export class InboundStream implements IngestStream {
     this.judge(this.#watch.fault(firstFault ?? 'unknown', this.#clock.monotonic()));
   }
 
-  /** Once: a source may repeat itself as often as it likes. */
-  #tellFault(fault: ProtocolError | null): void {
-    if (fault === null || this.#faultTold) return;
-    this.#faultTold = true;
-    this.#logger.warn(
-      { code: fault.code },
-      `the parameters of a track cannot be read, it is left out or stays as it was: ${fault.message}`,
-    );
-  }
-
   #onTracks(tracks: readonly Track[]): void {
     const now = this.#clock.monotonic();
     this.judge(this.#watch.change(tracks, now));
     if (this.#unusable !== null) return;
     this.#outputs.setTracks(tracks, this.#router.complete);
     this.#taps.setTracks(tracks);
+    this.#duty?.tracksChanged();
     this.#trackLines.tell(tracks, now);
   }
 
   #onPacket(packet: Packet): void {
     this.judge(this.#watch.packet(packet, this.#lastPacketAt));
     if (this.#unusable !== null) return;
+    this.#duty?.flows();
     this.figures(packet.track.id).count(packet);
     this.#outputs.push(packet);
     this.#taps.push(packet);

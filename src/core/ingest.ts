@@ -173,6 +173,11 @@ export interface IngestStream {
   close(reason: CloseReason): void;
 }
 
+/** Ends of a source after which another one may go on; all others end the stream. */
+export function isRecoverable(code: CloseReason['code']): boolean {
+  return code === 'peer-left' || code === 'peer-error' || code === 'timeout';
+}
+
 /** Why an ingest was refused; `code` is stable. */
 export class IngestRefused extends Error {
   override readonly name = 'IngestRefused';

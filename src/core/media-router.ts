@@ -46,6 +46,8 @@ export class MediaRouter {
   readonly #keepSourceTime: boolean;
   /** As configured; their ids are theirs until a track of the source needs one. */
   #subtitles: readonly SubtitleTrack[];
+  /** Times of the present source are to be kept. */
+  #keepsTime: boolean;
 
   constructor(
     output: RouterOutput,
@@ -54,6 +56,7 @@ export class MediaRouter {
     this.#output = output;
     this.#subtitles = options.subtitles ?? [];
     this.#keepSourceTime = options.keepSourceTime ?? false;
+    this.#keepsTime = this.#keepSourceTime;
     this.#timeline = new Timeline({ keepsPauses: this.#keepSourceTime, steady: options.steadyTime ?? false });
   }
 
@@ -135,9 +138,10 @@ export class MediaRouter {
 
   /**
    * What follows comes from another source: after `setTracks`, its tracks take the places of those before, by type and in
-   * their order, and its first keyframe goes on where they ended.
+   * their order, and its first keyframe goes on where they ended. `keepsTime` false: whatever its times are.
    */
-  changeSource(): void {
+  changeSource({ keepsTime = true }: { readonly keepsTime?: boolean } = {}): void {
+    this.#keepsTime = this.#keepSourceTime && keepsTime;
     this.#timeline.changeSource();
     if (this.#normalizers.size > 0) {
       for (const { position } of this.#vacant) this.#timeline.removeTrack(position);
@@ -195,7 +199,7 @@ export class MediaRouter {
     this.#started = true;
     const { timebase } = normalizer.position;
     const { floor } = this.#timeline;
-    const at = this.#keepSourceTime && (floor === 0 || seconds > floor) ? seconds : floor;
+    const at = this.#keepsTime && (floor === 0 || seconds > floor) ? seconds : floor;
     this.#timeline.start(normalizer.position, (seconds * timebase.den) / timebase.num, at);
     return true;
   }

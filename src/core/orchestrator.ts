@@ -18,6 +18,7 @@ import type { PublisherKind } from './kinds.ts';
 import type { AdviserSource } from './profile-advice.ts';
 import type { Publisher } from './publishing.ts';
 import type { QueueRegistry } from './queue-registry.ts';
+import type { StandIns } from './stand-in.ts';
 import { isAddressableName } from './stream-address.ts';
 import { TrafficMeter } from './traffic-meter.ts';
 import type { Transcoder } from './transcoding.ts';
@@ -50,6 +51,8 @@ export interface OrchestratorOptions {
   readonly adviserOf?: AdviserSource;
   /** As in `ApplicationContext`. */
   readonly readOverlays?: NonNullable<ApplicationContext['readOverlays']>;
+  /** Plays what stands in for encoders; absent: nothing does. */
+  readonly standIns?: StandIns;
   /** Streams begin when it is their turn; absent: at once. */
   readonly turns?: Turns;
   /** Streams published to one application at once; 0 or absent: no limit. */
@@ -92,6 +95,7 @@ export class Orchestrator implements IngestGate {
       transcoder: options.transcoder ?? null,
       ...(options.adviserOf !== undefined && { adviserOf: options.adviserOf }),
       ...(options.readOverlays !== undefined && { readOverlays: options.readOverlays }),
+      ...(options.standIns !== undefined && { standIns: options.standIns }),
       ...(options.turns !== undefined && { turns: options.turns }),
       maxStreams: options.maxStreams ?? 0,
       onFull: options.onFull ?? (() => undefined),

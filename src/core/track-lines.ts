@@ -1,5 +1,6 @@
 import { isMediaTrack, type Track } from '../media/track.ts';
 import type { Logger } from '../util/logger.ts';
+import type { ProtocolError } from '../util/protocol-error.ts';
 import { TokenBucket } from '../util/token-bucket.ts';
 
 /** Lines about new parameters: after these one every ten seconds, with how many there were. */
@@ -10,9 +11,20 @@ export class TrackLines {
   readonly #logger: Logger;
   readonly #budget = new TokenBucket(LINES);
   #untold = 0;
+  #faultTold = false;
 
   constructor(logger: Logger) {
     this.#logger = logger;
+  }
+
+  /** Tells once what is wrong with parameters: a source may repeat itself as often as it likes. Null: nothing is. */
+  tellFault(fault: ProtocolError | null): void {
+    if (fault === null || this.#faultTold) return;
+    this.#faultTold = true;
+    this.#logger.warn(
+      { code: fault.code },
+      `the parameters of a track cannot be read, it is left out or stays as it was: ${fault.message}`,
+    );
   }
 
   /** The tracks are these from `now` (monotonic, ms) on. */

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -22,6 +22,7 @@ interface Parts {
   readonly providers?: string;
   readonly publishers?: string;
   readonly profiles?: string;
+  readonly sourceLoss?: string;
 }
 
 /** Every part on a line of its own: 3 ip, 4 storage, 5 bind, 6 managers, 9 host, 11 providers, 12 publishers, 13 output profiles. */
@@ -34,6 +35,7 @@ function load({
   providers = '',
   publishers = '',
   profiles = '',
+  sourceLoss = '',
 }: Parts) {
   const xml = `<Server version="8">
 <Type>origin</Type>
@@ -48,6 +50,7 @@ ${storage}
 <Providers>${providers}</Providers>
 <Publishers>${publishers}</Publishers>
 <OutputProfiles>${profiles}</OutputProfiles>
+<SourceLoss>${sourceLoss}</SourceLoss>
 </Application></Applications>
 </VirtualHost></VirtualHosts>
 </Server>`;
@@ -120,6 +123,21 @@ test('folders of a schedule that are none are told; that of its files is made', 
     `warn: ${at}/MediaRootDir: /missing is no folder: no file of a schedule can be played`,
     `warn: ${at}/ScheduleFilesDir: /taken is no folder`,
   ]);
+});
+
+test('a stand-in that is missing, or leads out of its folder, is told before it is needed', () => {
+  mkdirSync(join(folder, 'media', 'deep'), { recursive: true });
+  writeFileSync(join(folder, 'media', 'slate one.mp4'), '');
+  writeFileSync(join(folder, 'secret.mp4'), '');
+  symlinkSync(join(folder, 'secret.mp4'), join(folder, 'media', 'link.mp4'));
+  const standIn = (url: string) => ({ sourceLoss: `<StandIn><Url>${url}</Url><MediaRootDir>media</MediaRootDir></StandIn>` });
+  const at =
+    'warn: S.xml:14: Server/VirtualHosts/VirtualHost/Applications/Application/SourceLoss/StandIn/Url: the stand-in cannot be played:';
+  expect(found(standIn('file:///slate%20one.mp4'))).toEqual([]);
+  expect(found(standIn('stream://v/a/s'))).toEqual([]);
+  expect(found(standIn('file:///none.mp4'))).toEqual([expect.stringContaining(`${at} ENOENT`)]);
+  expect(found(standIn('file:///deep'))).toEqual([`${at} /media/deep is no file`]);
+  expect(found(standIn('file:///link.mp4'))).toEqual([`${at} /media/link.mp4 leads out of /media, through a symbolic link`]);
 });
 
 test('ports of stream maps that nothing listens on are told', () => {

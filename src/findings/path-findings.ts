@@ -1,11 +1,12 @@
 /** Files and folders of the configuration that are not there, cannot be used or are not allowed. */
-import { readFileSync, statSync } from 'node:fs';
+import { readFileSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { ApplicationConfig, LoadedServer, Place, TlsConfig } from '../config/index.ts';
 import { readingFolders, writingFolders } from '../config/server-config.ts';
 import { overlayPath } from '../core/overlay-files.ts';
 import { parseOverlayMap } from '../core/overlay-map.ts';
 import { CertificateFault, type CertificateFile, certificateOf } from '../delivery/tls/certificate-files.ts';
+import { pathBelow } from '../playout/media-root.ts';
 import { RecordPlace } from '../services/record/record-place.ts';
 import { type AllowedFolders, PathRefused } from '../util/allowed-folders.ts';
 import { messageOf } from '../util/message-of.ts';
@@ -49,7 +50,8 @@ export function pathFindings({ config, placeOf }: LoadedServer, stateFolder: str
       if (providers.schedule !== undefined) found.push(...scheduleFindings(providers.schedule, placeOf));
       if (providers.file !== undefined) found.push(...mediaFindings(providers.file, placeOf));
       if (providers.multiplex !== undefined) found.push(...folderFindings(providers.multiplex, 'muxFilesDir', placeOf));
-      found.push(...mapFindings(application, placeOf), ...overlayFindings(application, reading, placeOf));
+      found.push(...standInFindings(application, placeOf), ...mapFindings(application, placeOf));
+      found.push(...overlayFindings(application, reading, placeOf));
     }
   }
   return found;
@@ -112,6 +114,22 @@ function folderFindings<Key extends string>(owner: Readonly<Record<Key, string>>
   const path = resolve(owner[key]);
   const isOther = statSync(path, { throwIfNoEntry: false })?.isDirectory() === false;
   return isOther ? [{ ...placeOf(owner, key), message: `${path} is no folder` }] : [];
+}
+
+/** Needed when an encoder leaves, which is too late to find out. */
+function standInFindings({ sourceLoss }: ApplicationConfig, placeOf: PlaceOf): Found[] {
+  return (sourceLoss?.standIn ?? []).flatMap((entry) => {
+    const { url, mediaRootDir = '' } = entry;
+    if (!url.startsWith('file://') || mediaRootDir === '') return [];
+    const root = resolve(mediaRootDir);
+    const path = pathBelow(root, url);
+    const wrong = faultOfFile(path) ?? faultOfPlace(path, root);
+    return wrong === null ? [] : [{ ...placeOf(entry, 'url'), message: `the stand-in cannot be played: ${wrong}` }];
+  });
+}
+
+function faultOfPlace(path: string, root: string): string | null {
+  return realpathSync(path).startsWith(join(realpathSync(root), '/')) ? null : `${path} leads out of ${root}, through a symbolic link`;
 }
 
 /** Map files are read with each stream. */

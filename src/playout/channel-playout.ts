@@ -2,6 +2,7 @@ import type { IngestStream } from '../core/ingest.ts';
 import type { StreamAddress } from '../core/stream-address.ts';
 import type { Transcoder } from '../core/transcoding.ts';
 import { Urgency } from '../core/urgency.ts';
+import type { Track } from '../media/track.ts';
 import type { Clock } from '../util/clock.ts';
 import { guarded } from '../util/guarded.ts';
 import type { Logger } from '../util/logger.ts';
@@ -56,11 +57,24 @@ export interface ChannelPlayoutOptions {
   readonly address?: StreamAddress;
   /** Packets of a live item may stay away for so long, ms (`ErrorToleranceDurationMs`). */
   readonly errorToleranceMs: number;
+  /** Tracks that viewers of the stream have already: the first item goes on with their codecs, and behind what they have seen. */
+  readonly present?: readonly Track[];
+  /** What is cued could go on air now; told once for each item. */
+  readonly onReady?: (item: Readiness) => void;
+  /** Nothing of items is logged: the listener tells what is to be told. */
+  readonly quiet?: boolean;
   readonly listener: PlayoutListener;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Timers, for tests that turn the clock themselves. */
   readonly later?: Later;
+}
+
+/** How what is cued waits. */
+export interface Readiness {
+  readonly live: boolean;
+  /** A process waits with it. */
+  readonly slow: boolean;
 }
 
 /** What is on air. */
@@ -89,6 +103,7 @@ export class ChannelPlayout implements Playout {
   readonly #look: () => void;
   #air: Airing | null = null;
   #cued: PlayedItem | null = null;
+  #toldReady: PlayedItem | null = null;
   /** Monotonic ms. */
   #cuedAt = 0;
   #base = Number.NaN;
@@ -123,6 +138,14 @@ export class ChannelPlayout implements Playout {
     if (this.#closed) return;
     this.#cued?.close();
     this.#cued = item === null ? null : this.#open(item);
+    this.#cuedAt = this.#now;
+    this.attend();
+  }
+
+  /** Moves what is cued to another time of the wall clock, ms. */
+  retime(at: number): void {
+    if (this.#cued === null) return;
+    this.#cued.at = at;
     this.#cuedAt = this.#now;
     this.attend();
   }
@@ -241,6 +264,7 @@ export class ChannelPlayout implements Playout {
       if (this.#tell(air)) return true;
     }
     const cued = this.#cued;
+    if (cued?.ready === true && this.#tellReady(cued)) return true;
     if (cued?.ready === true && now >= this.#wantedAt(cued) - cued.lead) {
       this.#switchTo(cued);
       return true;
@@ -251,7 +275,7 @@ export class ChannelPlayout implements Playout {
   /** Gives up what is cued when it cannot be had. */
   #dropCued(): boolean {
     const item = this.#cued;
-    if (item === null || item.ready) return false;
+    if (item === null || (item.ready && !(item.live && item.failure !== null))) return false;
     const reason = item.failure ?? this.#absence(item);
     if (reason === null) return false;
     this.#cued = null;
@@ -261,21 +285,29 @@ export class ChannelPlayout implements Playout {
 
   /** Why an item that should be on air is waited for no longer; null: it may still come. */
   #absence(item: PlayedItem): string | null {
-    const since = Math.max(this.#cuedAt, this.#ofWall(item.cued.at));
+    const since = Math.max(this.#cuedAt, this.#ofWall(item.at));
     const limit = item.slow ? CONVERT_MS : OPEN_MS;
     if (this.#now - Math.max(since, item.live ? item.heardAt : since) > limit) return `nothing of it came for ${limit} ms`;
     return item.live && this.#now - since > KEYFRAME_MS ? `no keyframe of it came for ${KEYFRAME_MS} ms` : null;
   }
 
+  #tellReady(item: PlayedItem): boolean {
+    const { onReady } = this.#options;
+    if (onReady === undefined || this.#toldReady === item) return false;
+    this.#toldReady = item;
+    onReady({ live: item.live, slow: item.slow });
+    return true;
+  }
+
   #fail(item: PlayedItem, reason: string): void {
     item.close();
-    this.#options.logger.warn({ item: item.cued.url }, `item cannot be played: ${reason}`);
+    if (this.#options.quiet !== true) this.#options.logger.warn({ item: item.cued.url }, `item cannot be played: ${reason}`);
     this.#options.listener.onFailed(item.cued, reason);
   }
 
   /** Where an item belongs, ms of the channel, were there nothing before it. */
-  #wantedAt({ cued, joint, live }: PlayedItem): number {
-    const at = this.#ofWall(cued.at);
+  #wantedAt({ cued, at: wall, joint, live }: PlayedItem): number {
+    const at = this.#ofWall(wall);
     return live || joint === null ? at : Math.max(at, at + joint - cued.from);
   }
 
@@ -297,7 +329,7 @@ export class ChannelPlayout implements Playout {
     this.#cued = null;
     this.#air = null;
     if (before !== null && this.#send(before, Number.POSITIVE_INFINITY, Math.min(begin, this.#ofWall(before.until)))) before.item.close();
-    const splice = this.#output.splice(item, begin, { follows: before !== null });
+    const splice = this.#output.splice(item, begin, { follows: before !== null || this.#options.present !== undefined });
     const air = { item, splice, until: item.cued.until, told: false, toldEnd: null };
     this.#air = air;
     try {
@@ -332,7 +364,7 @@ export class ChannelPlayout implements Playout {
     const { item } = air;
     if (!air.told) {
       air.told = true;
-      this.#options.logger.info({ item: item.cued.url }, `on air: ${item.cued.url}`);
+      if (this.#options.quiet !== true) this.#options.logger.info({ item: item.cued.url }, `on air: ${item.cued.url}`);
       listener.onAir(item.cued);
       return true;
     }

@@ -3,8 +3,10 @@ import { routedConfig } from '../core/access-unit.ts';
 import type { SourceAudioTrack, SourceDataTrack, SourceTrack, SourceVideoTrack } from '../core/ingest.ts';
 import { BitstreamFormat, VideoCodec } from '../media/codec.ts';
 import { MPEG_90K } from '../media/timebase.ts';
+import type { Track } from '../media/track.ts';
 import { type Conversion, conversionOf } from './conversion.ts';
 import { SILENT_TRACK } from './silence.ts';
+import { isOfSource, sourceTrackOf } from './source-track.ts';
 
 const VIDEO_ID = 0;
 const FIRST_AUDIO_ID = 100;
@@ -68,19 +70,35 @@ export interface Arrangement {
   readonly tracks: ReadonlyMap<ChannelSlot, SourceTrack>;
 }
 
+/** What the tracks of a channel are to be. */
+export interface SlotOptions {
+  readonly video: boolean;
+  readonly audio: readonly AudioLabel[];
+  /** Tracks that viewers have already: the first item goes on with their codecs and names. */
+  readonly present?: readonly Track[];
+}
+
 /** Which tracks a channel has. */
 export class ChannelSlots {
   readonly video: ChannelSlot | null;
   readonly audio: readonly ChannelSlot[];
-  readonly data: ChannelSlot = new ChannelSlot(DATA_ID, 'data', { publicName: `Data_${DATA_ID}` });
+  readonly data: ChannelSlot;
   readonly all: readonly ChannelSlot[];
 
-  constructor({ video, audio }: { readonly video: boolean; readonly audio: readonly AudioLabel[] }) {
-    this.video = video ? new ChannelSlot(VIDEO_ID, 'video', { publicName: `Video_${VIDEO_ID}` }) : null;
+  constructor({ video, audio, present = [] }: SlotOptions) {
+    const before = present.filter(isOfSource);
+    const slot = (id: number, type: SourceTrack['type'], label: AudioLabel, index = 0): ChannelSlot => {
+      const known = before.filter((track) => track.type === type)[index];
+      const made = new ChannelSlot(id, type, known === undefined ? label : { ...label, ...labelOf(known) });
+      if (known !== undefined) made.track = made.announced(sourceTrackOf(known));
+      return made;
+    };
+    this.video = video ? slot(VIDEO_ID, 'video', { publicName: `Video_${VIDEO_ID}` }) : null;
     this.audio = audio.map((label, index) => {
       const id = FIRST_AUDIO_ID + index;
-      return new ChannelSlot(id, 'audio', { publicName: `Audio_${id}`, ...label });
+      return slot(id, 'audio', { publicName: `Audio_${id}`, ...label }, index);
     });
+    this.data = slot(DATA_ID, 'data', { publicName: `Data_${DATA_ID}` });
     this.all = [...(this.video === null ? [] : [this.video]), ...this.audio, this.data];
   }
 
@@ -132,6 +150,10 @@ export class ChannelSlots {
       return slot.track;
     });
   }
+}
+
+function labelOf({ publicName, language, characteristics }: Track): AudioLabel {
+  return { publicName, language, characteristics };
 }
 
 /** Packets are in the layout of the router before they get here. */

@@ -19,9 +19,7 @@ export class MediaRoot {
   /** The absolute path behind `url`: what follows `file://`, percent-decoded. Rejects with `PathRefused` when that leads out. */
   async pathOf(url: string): Promise<string> {
     if (!url.startsWith(SCHEME)) throw new Error(`${JSON.stringify(url)} is not a ${SCHEME} URL`);
-    const rest = decoded(url.slice(SCHEME.length));
-    refuseStrange(rest);
-    const path = join(this.#root, rest);
+    const path = pathBelow(this.#root, url);
     await this.#folders.checkLinks(path);
     return path;
   }
@@ -30,6 +28,13 @@ export class MediaRoot {
   async open(url: string): Promise<OpenFile> {
     return await OpenFile.open(await this.pathOf(url), this.#folders);
   }
+}
+
+/** The path below `root` that a `file://` URL means. Throws `PathRefused` when its text leads out. */
+export function pathBelow(root: string, url: string): string {
+  const rest = decoded(url.slice(SCHEME.length));
+  refuseStrange(rest);
+  return join(root, rest);
 }
 
 /** Names of files may hold a percent sign of their own. */

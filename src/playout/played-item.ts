@@ -65,6 +65,8 @@ export interface PlayedItemOptions {
 /** One item from its cue to its end: reads ahead of what is played, within bounds. Whoever made it closes it. */
 export class PlayedItem {
   readonly cued: CuedItem;
+  /** Where it is to be on air, wall clock, ms: where it was cued, unless that has changed. */
+  at: number;
   /** A process has to start for it. */
   slow = false;
   /** When something came last; monotonic, ms. */
@@ -97,6 +99,7 @@ export class PlayedItem {
 
   constructor(options: PlayedItemOptions) {
     this.cued = options.cued;
+    this.at = options.cued.at;
     this.#options = options;
     void this.#read();
   }

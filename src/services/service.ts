@@ -15,6 +15,7 @@ import type { Transcoder } from '../core/transcoding.ts';
 import type { DeliveryPool } from '../delivery/pool/delivery-pool.ts';
 import type { ServerLimits } from '../delivery/server-limits.ts';
 import type { CertificateStore } from '../delivery/tls/certificate-store.ts';
+import type { LiveStreams } from '../playout/live-source.ts';
 import type { ForeignFiles } from '../playout/media-file.ts';
 import type { SrtLinks } from '../transport/srt/srt-metrics.ts';
 import type { AllowedFolders } from '../util/allowed-folders.ts';
@@ -33,6 +34,8 @@ export interface ServiceContext {
   readonly reading: AllowedFolders;
   /** Opens media files that are neither MP4 nor MPEG-TS. */
   readonly foreignFiles: ForeignFiles;
+  /** Who plays which stream of this server. */
+  readonly liveStreams: LiveStreams;
   /** Folders that files that define channels may be in. */
   readonly definitions: AllowedFolders;
   readonly clock: Clock;

@@ -27,6 +27,48 @@ const TranscodeWebhookSchema = object(
 /** The typed form of `<TranscodeWebhook>`; `timeout` in ms. */
 export type TranscodeWebhookConfig = Static<typeof TranscodeWebhookSchema>;
 
+const LIVE_URL = /^stream:\/\/[^/]+\/[^/]+\/[^/]+$/;
+
+interface StandInFinish {
+  readonly url: string;
+  readonly mediaRootDir?: string;
+}
+
+const StandInSchema = object(
+  'What plays on a stream while its encoder is away or silent',
+  {
+    url: text('`file://` and a path below `mediaRootDir`, played in a loop; or `stream://VHOST/APP/STREAM`, a stream of this server'),
+    mediaRootDir: optional(path('Directory that `file://` starts at')),
+    streamName: text('Streams that it is for; `*` any text, `?` zero or one character. The first entry whose pattern matches counts', {
+      default: '*',
+    }),
+    afterMs: integer('Silence of an encoder that is still connected after which it steps in, ms; 0: only when the encoder has left', {
+      default: 500,
+      minimum: 0,
+      maximum: 3_600_000,
+    }),
+    keepMs: integer('The stream ends when no encoder came back for this long, ms; 0: it goes on for ever', {
+      default: 0,
+      minimum: 0,
+      maximum: 604_800_000,
+    }),
+  },
+  {
+    finish: finishing<StandInFinish>(({ url, mediaRootDir = '' }, fail) => {
+      if (url.startsWith('file://')) {
+        if (mediaRootDir === '') fail(`SourceLoss.StandIn.MediaRootDir is missing: '${url}' starts at it`, 'mediaRootDir');
+        if (/^file:\/\/\/?$/.test(url) || url.split('/').includes('..'))
+          fail(`SourceLoss.StandIn.Url must name a file below MediaRootDir, but got '${url}'`, 'url');
+        return;
+      }
+      if (LIVE_URL.test(url)) return;
+      fail(`SourceLoss.StandIn.Url must be file://PATH or stream://VHOST/APP/STREAM, but got '${url}'`, 'url');
+    }),
+  },
+);
+/** The typed form of `<StandIn>`; times in ms. */
+export type StandInConfig = Static<typeof StandInSchema>;
+
 /** `<SourceLoss>`, an extension of Millrace. */
 const SourceLossSchema = object('What becomes of a stream when its encoder goes away, or another one comes', {
   keepStreamMs: integer(
@@ -45,6 +87,7 @@ const SourceLossSchema = object('What becomes of a stream when its encoder goes 
     ),
   ),
   takeOverSilenceMs: integer('Silence of the first encoder that `afterSilence` asks for, ms', { default: 2000, minimum: 0 }),
+  standIn: list('What plays meanwhile', StandInSchema, { default: [] }),
 });
 
 const EventGeneratorSchema = object('Sends events by a file of rules', {
@@ -92,7 +135,10 @@ export const ApplicationSchema = object(
             { default: [] },
           ),
         },
-        { deprecated: 'sourceLoss', ...unbuilt('a stream ends with its source unless SourceLoss keeps it') },
+        {
+          deprecated: 'sourceLoss',
+          ...unbuilt('no stream of that name is made; SourceLoss/StandIn keeps a stream on air under its own name'),
+        },
       ),
     ),
     sourceLoss: optional(SourceLossSchema),

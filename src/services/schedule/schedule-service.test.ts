@@ -9,6 +9,7 @@ import type { ApplicationConfig, VirtualHostConfig } from '../../config/index.ts
 import type { Application } from '../../core/application.ts';
 import { Orchestrator } from '../../core/orchestrator.ts';
 import { QueueRegistry } from '../../core/queue-registry.ts';
+import { LiveStreams } from '../../playout/live-source.ts';
 import { AllowedFolders } from '../../util/allowed-folders.ts';
 import { systemClock as clock } from '../../util/clock.ts';
 import { startSchedules } from './schedule-service.ts';
@@ -30,7 +31,17 @@ beforeEach(() => {
     store: { save: async () => undefined, remove: async () => undefined },
     onApplication: (application) => service.applicationStarted?.(application),
   });
-  service = startSchedules({ orchestrator, foreignFiles, transcoder, clock, logger, definitions: anywhere, reading: anywhere });
+  const liveStreams = new LiveStreams(() => undefined);
+  service = startSchedules({
+    orchestrator,
+    foreignFiles,
+    liveStreams,
+    transcoder,
+    clock,
+    logger,
+    definitions: anywhere,
+    reading: anywhere,
+  });
 });
 afterEach(async () => {
   await service.close?.();

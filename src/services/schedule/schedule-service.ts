@@ -12,7 +12,7 @@ import type { Application } from '../../core/application.ts';
 import type { InboundStream } from '../../core/inbound-stream.ts';
 import type { Orchestrator } from '../../core/orchestrator.ts';
 import { lengthOfBytes } from '../../playout/file-source.ts';
-import { LiveStreams } from '../../playout/live-source.ts';
+import type { LiveStreams } from '../../playout/live-source.ts';
 import { MediaRoot } from '../../playout/media-root.ts';
 import type { Logger } from '../../util/logger.ts';
 import type { Service, ServiceContext } from '../service.ts';
@@ -25,14 +25,13 @@ import { Schedules } from './schedules.ts';
 /** What of the server it needs. */
 export type ScheduleContext = Pick<
   ServiceContext,
-  'orchestrator' | 'definitions' | 'reading' | 'foreignFiles' | 'transcoder' | 'clock' | 'logger'
+  'orchestrator' | 'definitions' | 'reading' | 'foreignFiles' | 'liveStreams' | 'transcoder' | 'clock' | 'logger'
 >;
 
 /** Has no port; `schedules` is what the API asks. */
 export function startSchedules(context: ScheduleContext): Service & { readonly schedules: Schedules } {
-  const { orchestrator, logger: parent } = context;
+  const { orchestrator, liveStreams: live, logger: parent } = context;
   const logger = parent.child({ part: 'schedule' });
-  const live = new LiveStreams(({ vhost, app, stream }) => startedStream(orchestrator, vhost, app, stream));
   const schedules = new Schedules({
     open: (application) => openSchedules(application, context, live, logger),
     application: (vhost, app) => orchestrator.application(vhost, app),

@@ -1,0 +1,218 @@
+import { ProtocolError } from '../util/protocol-error.ts';
+import type { IngestStream, SourceCue, SourceEvent, SourcePacket, SourceTrack } from './ingest.ts';
+import { MediaRouter } from './media-router.ts';
+import type { Playlist } from './playlist.ts';
+import { SourceWatch } from './source-watch.ts';
+import type { GatedStream } from './stand-in.ts';
+import type { Urgency } from './urgency.ts';
+
+/** Packets that wait with a keyframe, or for one: sound of some seconds, and one burst of everything. */
+const MAX_WAITING = 1000;
+const MAX_WAITING_BYTES = 33_554_432;
+/** An encoder that can be asked for a keyframe is asked this often, ms. */
+const ASK_MS = 1000;
+
+/** What a gate needs. */
+export interface EncoderGateOptions {
+  readonly stream: GatedStream;
+  /** Monotonic, ms. */
+  readonly now: () => number;
+  /** What waits begins with a keyframe: false leaves it waiting for the next one. `open` may be called, or called later. */
+  readonly onReady: () => boolean;
+}
+
+/**
+ * Between the link of an encoder and its stream. Open, it passes everything on; closed, it looks for the keyframe with which the encoder can
+ * go on air, and keeps that and what comes with it: nothing else has to wait.
+ */
+export class EncoderGate implements Omit<IngestStream, 'close'> {
+  readonly #stream: GatedStream;
+  readonly #options: EncoderGateOptions;
+  #announced: readonly [tracks: readonly SourceTrack[], playlists: readonly Playlist[]] | null = null;
+  /** What the router would make of the video; null while the gate is open. */
+  #probe: MediaRouter | null = null;
+  #hasKeyframe = false;
+  /** The first packet of `#waiting` is one that the stream can begin with. */
+  #ready = false;
+  #due = false;
+  #waiting: SourcePacket[] = [];
+  #bytes = 0;
+  #watch = new SourceWatch();
+  #malformed = 0;
+  #askedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(options: EncoderGateOptions) {
+    this.#options = options;
+    this.#stream = options.stream;
+  }
+
+  get vhost(): string {
+    return this.#stream.vhost;
+  }
+
+  get name(): string {
+    return this.#stream.name;
+  }
+
+  get closed(): boolean {
+    return this.#stream.closed;
+  }
+
+  get urgency(): Urgency {
+    return this.#stream.urgency;
+  }
+
+  /** Nothing passes. */
+  get isShut(): boolean {
+    return this.#probe !== null;
+  }
+
+  countBytes(bytes: number): void {
+    this.#stream.countBytes(bytes);
+  }
+
+  setTracks(tracks: readonly SourceTrack[], playlists: readonly Playlist[] = []): void {
+    if (this.#probe === null) this.#stream.setTracks(tracks, playlists);
+    else {
+      this.#stream.heardTracks(tracks);
+      this.#probe.setTracks(tracks);
+      this.#forgetWaiting();
+      const wrong = this.#watch.change([], this.#options.now());
+      if (wrong !== null) this.#stream.dismiss(wrong);
+    }
+    this.#announced = [tracks, playlists];
+  }
+
+  push(packet: SourcePacket): void {
+    if (this.#probe === null) this.#stream.push(packet);
+    else {
+      this.#stream.heard(packet);
+      this.#take(packet, this.#probe);
+    }
+  }
+
+  /** Those of an encoder that is not on air are about what nobody sees. */
+  pushEvent(event: SourceEvent): boolean {
+    return this.#probe === null && this.#stream.pushEvent(event);
+  }
+
+  /** As `pushEvent`. */
+  pushCue(language: string, cue: SourceCue): boolean {
+    return this.#probe === null && this.#stream.pushCue(language, cue);
+  }
+
+  /** What the encoder sends waits from now on. Idempotent. */
+  shut(): void {
+    if (this.#probe !== null) return;
+    this.#watch = new SourceWatch();
+    this.#probe = this.#freshProbe();
+  }
+
+  /** Passes everything on, what has waited first; another source is to be announced to the stream before. */
+  open(): void {
+    if (this.#probe === null) return;
+    this.#probe = null;
+    this.#due = false;
+    const waiting = this.#ready ? this.#waiting : [];
+    this.#forgetWaiting();
+    if (this.#announced === null) return;
+    try {
+      this.#stream.setTracks(...this.#announced);
+    } catch (error) {
+      // It has told them long ago, and cannot be refused by this call.
+      if (!(error instanceof ProtocolError)) throw error;
+      this.#stream.dismiss(error.message);
+      return;
+    }
+    for (const packet of waiting) this.#stream.push(packet);
+  }
+
+  #take(packet: SourcePacket, probe: MediaRouter): void {
+    const type = this.#typeOf(packet.trackId);
+    if (type === 'video') this.#takeVideo(packet, probe);
+    else if (type === 'audio') {
+      this.#keep(packet);
+      if (!this.#hasVideo) this.#ready = true;
+    } else if (type === 'data' && this.#ready) this.#keep(packet);
+    if (this.#ready) this.#tell();
+  }
+
+  #takeVideo(packet: SourcePacket, probe: MediaRouter): void {
+    this.#hasKeyframe = false;
+    probe.push(packet);
+    const { malformed, firstFault } = probe.counters;
+    if (malformed > this.#malformed) {
+      this.#malformed = malformed;
+      const wrong = this.#watch.fault(firstFault ?? 'unknown', this.#options.now());
+      if (wrong !== null) this.#stream.dismiss(wrong);
+    }
+    if (this.#hasKeyframe) {
+      // In front of the sound that came before it, which begins with it; of a burst the last one counts.
+      const sound = this.#waiting.filter(({ trackId }) => this.#typeOf(trackId) === 'audio');
+      this.#forgetWaiting();
+      this.#keep(packet);
+      this.#ready = true;
+      for (const each of sound.slice(-MAX_WAITING / 2)) this.#keep(each);
+      return;
+    }
+    if (this.#ready) this.#keep(packet);
+    else this.#ask(packet.trackId);
+  }
+
+  #keep(packet: SourcePacket): void {
+    this.#waiting.push(packet);
+    this.#bytes += packet.data.length;
+    while (this.#waiting.length > MAX_WAITING || this.#bytes > MAX_WAITING_BYTES) {
+      // Without its beginning the rest is of no use.
+      if (this.#ready && this.#hasVideo) this.#forgetWaiting();
+      else this.#bytes -= this.#waiting.shift()?.data.length ?? 0;
+    }
+  }
+
+  /** Behind everything that came in the same read. */
+  #tell(): void {
+    if (this.#due) return;
+    this.#due = true;
+    setImmediate(() => {
+      if (!this.#due || this.#probe === null || this.#stream.closed) return;
+      this.#due = false;
+      if (!this.#ready || this.#options.onReady()) return;
+      this.#forgetWaiting();
+      this.#probe = this.#freshProbe();
+    });
+  }
+
+  #ask(trackId: number): void {
+    const now = this.#options.now();
+    if (now - this.#askedAt < ASK_MS) return;
+    this.#askedAt = now;
+    this.#stream.askKeyframe(trackId);
+  }
+
+  #freshProbe(): MediaRouter {
+    this.#malformed = 0;
+    const probe = new MediaRouter({
+      onTracks: () => undefined,
+      onPacket: ({ track, keyframe }) => {
+        if (track.type === 'video' && keyframe) this.#hasKeyframe = true;
+      },
+    });
+    // They were accepted when they came.
+    if (this.#announced !== null) probe.setTracks(this.#announced[0]);
+    return probe;
+  }
+
+  #forgetWaiting(): void {
+    this.#waiting = [];
+    this.#bytes = 0;
+    this.#ready = false;
+  }
+
+  #typeOf(trackId: number): SourceTrack['type'] | undefined {
+    return this.#announced?.[0].find(({ id }) => id === trackId)?.type;
+  }
+
+  get #hasVideo(): boolean {
+    return this.#announced?.[0].some(({ type }) => type === 'video') === true;
+  }
+}

@@ -1,0 +1,53 @@
+/** What plays on a stream while its encoder is away, as the stream and whoever plays it see each other. */
+import type { StandInConfig } from '../config/index.ts';
+import type { Track } from '../media/track.ts';
+import type { IngestStream, SourceCue, SourcePacket, SourceTrack } from './ingest.ts';
+import type { StreamAddress } from './stream-address.ts';
+import type { Urgency } from './urgency.ts';
+
+/** The stream that a stand-in plays on. */
+export interface StandInStage {
+  readonly address: StreamAddress;
+  /** Those that viewers have. */
+  readonly tracks: readonly Track[];
+  readonly urgency: Urgency;
+  readonly closed: boolean;
+  /** The stand-in is on air from the first call on, until it is told to rest. */
+  setTracks(tracks: readonly SourceTrack[]): void;
+  push(packet: SourcePacket): void;
+  pushCue(language: string, cue: SourceCue): boolean;
+  /** It cannot be played, or no longer: it is told to play once more when it is time for that. `reason` is for people. */
+  onFailed(reason: string): void;
+}
+
+/** Plays on one stage. Closed by its owner, before the stream is. */
+export interface StandIn {
+  /** The tracks of the stage are known, or have changed: what would take long to begin is made ready. May be called as often as one likes. */
+  prepare(): void;
+  /** Begins as soon as it can. `since`: the wall clock, ms, at which what viewers have got ends. */
+  play(since: number): void;
+  /** Off air from now on. */
+  rest(): void;
+  /** Somebody has come who needs packets now. */
+  attend(): void;
+  /** Idempotent. */
+  close(): void;
+}
+
+/** Makes the stand-in of a stream. */
+export type StandIns = (settings: StandInConfig, stage: StandInStage) => StandIn;
+
+/** The stream behind a gate. */
+export type GatedStream = Pick<
+  IngestStream,
+  'vhost' | 'name' | 'closed' | 'urgency' | 'countBytes' | 'setTracks' | 'push' | 'pushEvent' | 'pushCue'
+> & {
+  /** The encoder has sent a packet that does not go out. */
+  heard(packet: SourcePacket): void;
+  /** The encoder has announced tracks that do not go out. */
+  heardTracks(tracks: readonly SourceTrack[]): void;
+  /** What the encoder sends is of no use: it goes, behind this call. */
+  dismiss(detail: string): void;
+  /** By the id that the encoder gives the track. */
+  askKeyframe(trackId: number): void;
+};
