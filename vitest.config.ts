@@ -9,6 +9,8 @@ const PLAYING = [
   'test/e2e/channel-boundaries.test.ts',
   'test/e2e/ladder-playing.test.ts',
   'test/e2e/multiplex-playing.test.ts',
+  'test/e2e/stand-in.test.ts',
+  'test/e2e/subtitles.test.ts',
   'test/e2e/webrtc-loss.test.ts',
   'test/e2e/webrtc-bandwidth.test.ts',
   'test/e2e/srt-interop.test.ts',
