@@ -98,7 +98,9 @@ export class Watched {
     const behind = this.#offsets.filter((offset) => offset.at > at && offset.at < at + 3500).map(({ ms }) => ms);
     return {
       ...{ from, to, at, busy: this.#isBusy(at), offset: behind.length < 3 ? null : middle(behind.slice(0, 3)) },
-      ...{ shownGap: Math.max(0, ...gaps.map(({ clock }) => clock)), mediaGap: Math.max(0, ...gaps.map(({ media }) => media)) },
+      // Times are told in fractions that are none of milliseconds.
+      ...{ shownGap: Math.round(Math.max(0, ...gaps.map(({ clock }) => clock))) },
+      ...{ mediaGap: Math.round(Math.max(0, ...gaps.map(({ media }) => media))) },
     };
   }
 

@@ -446,6 +446,17 @@ describe('the stream', () => {
   });
 });
 
+test('says which program is on, also of one without a name', async () => {
+  const station = new FakeStation(FILES);
+  const named = schedule([{ items: ['a'] }, { at: 10, items: ['a', 'c'] }]);
+  await station.start({ ...named, programs: named.programs.map((program, index) => (index === 1 ? { ...program, name: '' } : program)) });
+  await station.until(12);
+  expect(station.lines('info').filter((line) => line.includes('scheduled for'))).toEqual([
+    "program 'p0' with 1 items is on, scheduled for 2026-01-01T00:00:00.000Z",
+    'a program with 2 items is on, scheduled for 2026-01-01T00:00:10.000Z',
+  ]);
+});
+
 test('tells which item is on air, and how far it is', async () => {
   const station = new FakeStation(FILES);
   await station.start(schedule([{ items: [{ url: 'b', start: 3000 }, '@cam'] }, { at: 60, repeat: false, items: ['a'] }], ['long']), 4);

@@ -243,7 +243,7 @@ export class ScheduledChannel {
       const { name, items, scheduled } = program;
       this.#options.logger.info(
         { program: name, scheduled },
-        `program '${name}' with ${items.length} items is on, scheduled for ${scheduled}`,
+        `${name === '' ? 'a program' : `program '${name}'`} with ${items.length} items is on, scheduled for ${scheduled}`,
       );
     }
     this.#slot = slot;
