@@ -2,7 +2,7 @@
 import type { Packet } from '../media/packet.ts';
 import { toMilliseconds } from '../media/timebase.ts';
 import { isMarker } from '../media/timed-event.ts';
-import type { DataTrack } from '../media/track.ts';
+import { type DataTrack, isVideoTrack, type Track } from '../media/track.ts';
 import type { Clock } from '../util/clock.ts';
 import { ProtocolError } from '../util/protocol-error.ts';
 import { TokenBucket } from '../util/token-bucket.ts';
@@ -36,6 +36,12 @@ export interface Keyframes {
   readonly keyframeAt: number;
   /** From one to the next; NaN: not known. */
   readonly keyframeSeconds: number;
+}
+
+/** Those of the leading video track; null without video. */
+export function keyframesOf(stream: { readonly tracks: readonly Track[]; figures(trackId: number): Keyframes }): Keyframes | null {
+  const video = stream.tracks.find(isVideoTrack);
+  return video === undefined ? null : stream.figures(video.id);
 }
 
 /** Everything is of the stream, which has no need to close the desk. */

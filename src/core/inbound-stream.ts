@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Packet } from '../media/packet.ts';
-import { isVideoTrack, type Track } from '../media/track.ts';
+import type { Track } from '../media/track.ts';
 import type { Clock } from '../util/clock.ts';
 import { guarded } from '../util/guarded.ts';
 import type { Logger } from '../util/logger.ts';
-import { EventDesk } from './event-desk.ts';
+import { EventDesk, keyframesOf } from './event-desk.ts';
 import type { InboundStreamOptions } from './inbound-options.ts';
 import { InboundQueue, type SourceItem } from './inbound-queue.ts';
 import {
@@ -26,9 +26,10 @@ import { SilenceWatch } from './silence-watch.ts';
 import { SourceLink } from './source-link.ts';
 import { SourceWatch } from './source-watch.ts';
 import { type DutyStream, StandInDuty } from './stand-in-duty.ts';
+import { endFacts } from './stream-end.ts';
 import type { Outputs } from './stream-outputs.ts';
 import { type StreamTap, StreamTaps } from './stream-taps.ts';
-import { type SubtitleCue, SubtitleDesk } from './subtitle-desk.ts';
+import { SubtitleDesk } from './subtitle-desk.ts';
 import { TrackLines } from './track-lines.ts';
 import { type TrackMeter, TrackMeters } from './track-meter.ts';
 import type { TrafficMeter } from './traffic-meter.ts';
@@ -118,10 +119,7 @@ export class InboundStream implements IngestStream, DutyStream {
     this.events = new EventDesk({
       clock: options.clock,
       router: this.#router,
-      keyframes: () => {
-        const video = this.tracks.find(isVideoTrack);
-        return video === undefined ? null : this.figures(video.id);
-      },
+      keyframes: () => keyframesOf(this),
       passesVideo: () => this.#outputs.passesVideo,
       onPacket: (packet, urgent) => this.#onEvent(packet, urgent),
     });
@@ -129,7 +127,9 @@ export class InboundStream implements IngestStream, DutyStream {
     this.subtitles = new SubtitleDesk({
       clock: options.clock,
       router: this.#router,
+      isOpen: () => !this.#closed && this.#unusable === null,
       onPacket: (packet) => this.#onEvent(packet, false),
+      onSent: () => this.#outputs.drain(),
     });
     this.#silence = new SilenceWatch({
       clock: options.clock,
@@ -368,14 +368,7 @@ export class InboundStream implements IngestStream, DutyStream {
   }
 
   pushCue(language: string, cue: SourceCue): boolean {
-    return !this.#closed && this.#unusable === null && this.subtitles.carry(language, cue);
-  }
-
-  /** Puts cues onto the subtitle track of `label`, one behind the other from now on. False, and it is counted, where that cannot be. */
-  sendSubtitles(label: string, cues: readonly SubtitleCue[]): boolean {
-    if (this.#closed || this.#unusable !== null || !this.subtitles.send(label, cues)) return false;
-    this.#outputs.drain();
-    return true;
+    return this.subtitles.carry(language, cue);
   }
 
   countBytes(bytes: number): void {
@@ -400,23 +393,7 @@ export class InboundStream implements IngestStream, DutyStream {
     this.#taps.end(reason);
     if (this.#hasSource) this.meter.ingestClosed(this.provider);
     this.meter.retire();
-    const { discarded, malformed, firstFault } = this.#router.counters;
-    const events = this.events.counters;
-    const cues = this.subtitles.counters;
-    this.#logger.info(
-      {
-        reason: reason.code,
-        bytesIn: this.meter.in.total,
-        seconds: Math.round((this.#clock.now() - this.createdAt) / 1000),
-        discarded,
-        malformed,
-        ...(firstFault !== null && { firstFault }),
-        jumps: this.#router.jumps,
-        ...((events.carried > 0 || events.refused > 0) && { events }),
-        ...((cues.carried > 0 || cues.refused > 0) && { cues }),
-      },
-      `stream closed: ${reason.detail}`,
-    );
+    this.#logger.info(endFacts(this, this.#router, { reason, now: this.#clock.now() }), `stream closed: ${reason.detail}`);
     this.#onEnd(this, reason);
   }
 

@@ -82,8 +82,8 @@ it('puts cues one behind the other from where the media is, each label by itself
   const { ingest, stream, cues } = setUp();
   for (let index = 0; index < 60; index += 1) ingest.push(videoPacket(index));
   await settled();
-  expect(stream.sendSubtitles('English', [cue('a'), cue('b', 500, 2000), cue('c', -3500)])).toBe(true);
-  expect(stream.sendSubtitles('Korean', [cue('d', -5000)])).toBe(true);
+  expect(stream.subtitles.send('English', [cue('a'), cue('b', 500, 2000), cue('c', -3500)])).toBe(true);
+  expect(stream.subtitles.send('Korean', [cue('d', -5000)])).toBe(true);
   expect(cues()).toEqual([
     ['English', 2000, 1000, 'a'],
     ['English', 3500, 2000, 'b'],
@@ -125,7 +125,7 @@ it('keeps its tracks when another source takes over', async () => {
   for (let index = 0; index < 30; index += 1) next.push(videoPacket(index));
   await settled();
   expect(stream.tracks.filter(({ type }) => type === 'subtitle')).toEqual(before);
-  stream.sendSubtitles('English', [cue('on')]);
+  stream.subtitles.send('English', [cue('on')]);
   expect(cues()).toHaveLength(1);
 });
 
@@ -133,7 +133,7 @@ it('lets cues wait with the media that is delayed', async () => {
   const { clock, ingest, stream, cues } = setUp({ delayMs: 2000 });
   for (let index = 0; index < 30; index += 1) ingest.push(videoPacket(index));
   await settled();
-  stream.sendSubtitles('English', [cue('later')]);
+  stream.subtitles.send('English', [cue('later')]);
   expect(cues()).toEqual([]);
   clock.advance(2100);
   vi.advanceTimersByTime(2100);
@@ -161,5 +161,5 @@ it('takes cues of the source by their language, in its own time', async () => {
 it('is not there where it is not enabled', () => {
   const { stream } = setUp({ subtitles: { ...SUBTITLES, enable: false } });
   expect(stream.tracks.some(({ type }) => type === 'subtitle')).toBe(false);
-  expect(stream.sendSubtitles('English', [cue('x')])).toBe(false);
+  expect(stream.subtitles.send('English', [cue('x')])).toBe(false);
 });

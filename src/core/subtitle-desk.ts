@@ -46,7 +46,11 @@ export interface SubtitleDeskOptions {
     readonly end: number;
     timeOf(seconds: number): number | null;
   };
+  /** Something may still be put onto its tracks. */
+  readonly isOpen: () => boolean;
   readonly onPacket: (packet: Packet) => void;
+  /** All cues of a client have been handed on. */
+  readonly onSent: () => void;
 }
 
 /** What configured renditions come to, before a stream gives their tracks ids. */
@@ -91,13 +95,14 @@ export class SubtitleDesk {
   /** Puts cues onto the track of `label`, one behind the other from now on. False where there is no such track, or no room for all of them. */
   send(label: string, cues: readonly SubtitleCue[]): boolean {
     const track = this.#find((candidate) => candidate.publicName === label);
-    if (track === null || !this.hasTime) return this.#refuse(cues.length);
+    if (track === null || !this.hasTime || !this.#options.isOpen()) return this.#refuse(cues.length);
     let at = this.#now;
     for (const cue of cues) {
       const start = Math.max(0, at + cue.startOffset);
       if (!this.#emit(track, start, cue)) return false;
       at = start + cue.duration;
     }
+    this.#options.onSent();
     return true;
   }
 
@@ -105,7 +110,7 @@ export class SubtitleDesk {
   carry(language: string, { at, ...cue }: SourceCue): boolean {
     const track = this.#find((candidate) => sameLanguage(candidate.language, language));
     const seconds = this.#options.router.timeOf(at);
-    if (track === null || seconds === null) return this.#refuse(1);
+    if (track === null || seconds === null || !this.#options.isOpen()) return this.#refuse(1);
     return this.#emit(track, Math.max(0, Math.round(seconds * 1000)), cue);
   }
 

@@ -243,7 +243,8 @@ test('files beside the films of a channel are shown with them, round after round
       const cues = await seenCues(player);
       return cues.length >= 5 ? cues : null;
     },
-    DEADLINE,
+    // They take 16 s to be played.
+    { deadlineMs: 60_000 },
   );
   const whole = seen.slice(1, -1);
   for (const { text, start, end, brightness } of whole) {
@@ -255,4 +256,4 @@ test('files beside the films of a channel are shown with them, round after round
     expect(start - (whole[index]?.start ?? 0)).toBeCloseTo(4, 1);
     expect(text).not.toBe(whole[index]?.text);
   }
-}, 60_000);
+}, 120_000);

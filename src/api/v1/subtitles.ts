@@ -19,7 +19,7 @@ export const subtitleRoutes: readonly Route[] = [
       for (const { label, cues } of wishes) {
         const isKnown = stream.tracks.some((track) => track.type === 'subtitle' && track.publicName === label);
         if (isKnown && !stream.subtitles.hasTime) throw new ApiError('SUBTITLES_NO_TIME', ...place);
-        if (!stream.sendSubtitles(label, cues)) throw new ApiError('SUBTITLES_NOT_SENT', ...place);
+        if (!stream.subtitles.send(label, cues)) throw new ApiError('SUBTITLES_NOT_SENT', ...place);
       }
       return acknowledge();
     },
