@@ -120,8 +120,7 @@ export class Watched {
   }
 }
 
-/** The middle one of some numbers. */
-export function middle(numbers: readonly number[]): number {
+function middle(numbers: readonly number[]): number {
   return [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? Number.NaN;
 }
 

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { apiPath } from './api-client.ts';
-import { type Boundary, type ChannelPage, middle } from './channel-watcher.ts';
+import type { Boundary, ChannelPage } from './channel-watcher.ts';
 import type { Child } from './child.ts';
 import { type FlashFilm, makeFlashFilm, publishFlashFilm } from './flash-films.ts';
 import { decodeBeeps, decodePictures, flashesOf, offsetsOf, PlaylistRecording } from './playlist-recording.ts';
@@ -205,17 +205,18 @@ export class BoundaryJudge {
     return this.#page.watched.boundaries.filter(({ busy, offset }) => !busy && offset !== null);
   }
 
-  /** `hears`: beeps of the page are looked at. They come later by what its output takes, which is the same for all items. */
+  /** `hears`: beeps of the page are looked at. They come later by what its output takes, which nobody knows and is the same for all items. */
   problems({ hears }: { readonly hears: boolean }): string[] {
     const { watched } = this.#page;
     const problems = [...watched.errors, ...watched.stalls.map((time) => `it ran dry at ${time} s`)];
-    const usual = middle(this.judged.map(({ offset }) => offset ?? 0));
+    const offsets = this.judged.map(({ offset }) => offset ?? 0);
+    const output = (Math.min(...offsets) + Math.max(...offsets)) / 2;
     for (const { from, to, shownGap, mediaGap, offset } of this.judged) {
       const name = `${from} to ${to}`;
       if (shownGap > MAX_GAP_MS) problems.push(`${name}: nothing new for ${shownGap.toFixed(0)} ms`);
       if (mediaGap > MAX_GAP_MS) problems.push(`${name}: ${mediaGap.toFixed(0)} ms of media are missing`);
-      const off = (offset ?? 0) - usual;
-      if (hears && Math.abs(off) > MAX_OFFSET_MS) problems.push(`${name}: beeps ${off.toFixed(0)} ms later than usual`);
+      const off = (offset ?? 0) - output;
+      if (hears && Math.abs(off) > MAX_OFFSET_MS) problems.push(`${name}: beeps ${off.toFixed(0)} ms off`);
     }
     return problems;
   }
