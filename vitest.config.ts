@@ -6,15 +6,14 @@ import { COMPILED } from './test/harness/compiled-code.ts';
 const PLAYING = [
   'test/e2e/llhls-hlsjs.test.ts',
   'test/e2e/channel-playing.test.ts',
-  'test/e2e/channel-boundaries.test.ts',
   'test/e2e/ladder-playing.test.ts',
-  'test/e2e/multiplex-playing.test.ts',
-  'test/e2e/stand-in.test.ts',
-  'test/e2e/subtitles.test.ts',
   'test/e2e/webrtc-loss.test.ts',
   'test/e2e/webrtc-bandwidth.test.ts',
   'test/e2e/srt-interop.test.ts',
 ];
+
+/** The same for longer than there is room for in `npm test`. */
+const LONG = ['test/e2e/channel-boundaries.test.ts', 'test/e2e/multiplex-playing.test.ts'];
 
 // Workers of vitest, delivery threads and transcoder processes that tests start find compiled code, too.
 Object.assign(process.env, COMPILED);
@@ -48,13 +47,22 @@ export default defineConfig({
           name: 'e2e',
           globalSetup: WARM_UP,
           include: ['test/e2e/**/*.test.ts'],
-          exclude: PLAYING,
+          exclude: [...PLAYING, ...LONG],
           testTimeout: 120_000,
           maxWorkers: 3,
         },
       },
       // Minutes of one thing over and over; not part of `npm test`.
-      { extends: true, test: { name: 'soak', include: ['test/soak/**/*.test.ts'], fileParallelism: false } },
+      {
+        extends: true,
+        test: {
+          name: 'soak',
+          include: ['test/soak/**/*.test.ts', ...LONG],
+          globalSetup: WARM_UP,
+          testTimeout: 120_000,
+          fileParallelism: false,
+        },
+      },
       // These look at the clock of a peer, so nothing else runs beside them.
       { extends: true, test: { name: 'playing', globalSetup: WARM_UP, include: PLAYING, testTimeout: 120_000, fileParallelism: false } },
     ],
