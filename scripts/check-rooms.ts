@@ -1,6 +1,6 @@
 /**
  * Holds the order of the rooms of `src/` (`docs/design.md`, *Rooms*): a room imports itself and the rooms above it in the table, `config/` of
- * them only `util/`, a service never imports another service, and `wire/` opens no socket and keeps no time. What HLS runs in different threads meets in one folder only.
+ * them only `util/`, `client/` none, a service never imports another service, and `wire/` opens no socket and keeps no time. What HLS runs in different threads meets in one folder only.
  * Part of `npm run check`.
  */
 import { readdirSync, readFileSync } from 'node:fs';
@@ -35,12 +35,16 @@ const ROOMS: readonly string[] = [
   'api',
   'server.ts',
   'index.ts',
+  'client',
   'program',
   'main.ts',
 ];
 
-/** Rooms that import less than those above them: a configuration is read whatever carries media, and services read their own options. */
-const ONLY: Readonly<Record<string, readonly string[]>> = { config: ['util'] };
+/**
+ * Rooms that import less than those above them: a configuration is read whatever carries media, and services read their own options; the client runs
+ * in browsers.
+ */
+const ONLY: Readonly<Record<string, readonly string[]>> = { config: ['util'], client: [] };
 
 /** What `wire/` may not touch: it maps bytes to objects and back, whoever carries them. */
 const FORBIDDEN_IN_WIRE = [
@@ -108,6 +112,9 @@ function problemsOf(file: string): string[] {
   }
   if (ROOMS[room] === 'wire' && FORBIDDEN_IN_WIRE.some((pattern) => pattern.test(text))) {
     problems.push(`${file}: 'wire' may not use sockets, files, threads, timers, logs, clocks or the machine`);
+  }
+  if (ROOMS[room] === 'client' && /(?:from|import)\s*\(?\s*'[^.]/.test(text)) {
+    problems.push(`${file}: 'client' may use no package and nothing of Node.js: browsers load it as it is`);
   }
   return problems;
 }

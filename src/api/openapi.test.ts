@@ -88,6 +88,13 @@ describe('the OpenAPI document', () => {
     expect(document.paths['/v1/vhosts:reloadAllCertificates'].post.responses.default.headers).toHaveProperty('Millrace-Reason');
   });
 
+  test('tells which bodies may be left out', () => {
+    const optional = operations.filter(
+      ({ operation }) => (operation as { requestBody?: { required: boolean } }).requestBody?.required === false,
+    );
+    expect(optional.map(({ path }) => path.replace(/.*:/, ':')).sort()).toEqual([':concludeHlsLive', ':pushes', ':records']);
+  });
+
   test('describes bodies by the schemas that read them', () => {
     const { VirtualHostDefinition, ApplicationDefinition } = document.components.schemas;
     expect(VirtualHostDefinition.required).toEqual(['name', 'host']);

@@ -49,6 +49,7 @@ export function openApiDocument(routes: readonly Route[], version: string): Json
   return {
     openapi: '3.1.0',
     info: { title: 'Millrace management API', version, license: { name: 'Apache-2.0', identifier: 'Apache-2.0' } },
+    servers: [{ url: '/', description: 'The server that this document is from' }],
     security: Object.keys(SECURITY_SCHEMES).map((scheme) => ({ [scheme]: [] })),
     paths,
     components: {
@@ -69,7 +70,9 @@ function operation(route: Route, used: Map<TSchema, string>): object {
     summary: route.summary,
     ...(route.open === true && { security: [] }),
     ...(parameters.length > 0 && { parameters }),
-    ...(route.body !== undefined && { requestBody: { content: content(reference(route.body, used)) } }),
+    ...(route.body !== undefined && {
+      requestBody: { required: route.bodyOptional !== true, content: content(reference(route.body, used)) },
+    }),
     responses: responses(route, used),
   };
 }

@@ -62,6 +62,8 @@ interface RouteBase {
   readonly query?: Readonly<Record<string, string>>;
   /** What the request body is, when there is one. */
   readonly body?: TSchema;
+  /** It may as well be left out. */
+  readonly bodyOptional?: boolean;
   /** What `response` of the envelope holds. */
   readonly response?: TSchema;
   /** Answers with an array of envelopes. */

@@ -5,9 +5,11 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { packageVersion } from '../../src/util/package-version.ts';
+import { PageBrowser } from '../harness/page-browser.ts';
 import { probe } from '../harness/probe.ts';
 import { publish } from '../harness/publisher.ts';
 import { ROOT, startServer } from '../harness/server.ts';
+import { ACCESS_TOKEN } from '../harness/server-xml.ts';
 
 const TSC = path.join(ROOT, 'node_modules/typescript/bin/tsc');
 
@@ -149,4 +151,58 @@ test('a program that uses it as a library type-checks', () => {
     `,
   );
   node(TSC, '--ignoreConfig', '--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2024', '--types', 'node', program);
+});
+
+/** What a program in a browser has, and one in Node.js. */
+const PLACES = [
+  ['a browser', ['--lib', 'es2024,dom', '--module', 'es2022', '--moduleResolution', 'bundler']],
+  ['Node.js', ['--lib', 'es2024', '--types', 'node', '--module', 'nodenext']],
+] as const;
+
+test.each(PLACES)('a program that uses the client type-checks for %s', (_place, settings) => {
+  const program = path.join(project, 'panel.mts');
+  writeFileSync(
+    program,
+    `import { type components, MillraceClient, MillraceError } from 'millrace/client';
+    const client = new MillraceClient({ url: 'http://127.0.0.1:8081', token: 'secret' });
+    const names: string[] = await client.get('/v1/vhosts/{vhost}/apps/{app}/streams', { path: { vhost: 'default', app: 'app' } });
+    const tasks: components['schemas']['RecordTask'][] = await client.get('/v1/vhosts/{vhost}/apps/{app}:records', {
+      path: { vhost: 'default', app: 'app' },
+      signal: AbortSignal.timeout(1000),
+    });
+    try {
+      await client.post('/v1/vhosts', { body: [{ name: 'v', host: { names: ['v.example'] } }] });
+    } catch (error) {
+      if (error instanceof MillraceError) console.log(error.status, error.items.map(({ message }) => message), names, tasks);
+    }
+    // @ts-expect-error: a number is no name of a stream.
+    await client.get('/v1/vhosts/{vhost}/apps/{app}/streams/{stream}', { path: { vhost: 'default', app: 'app', stream: 7 } });
+    // @ts-expect-error: the types are there, so this is known to be missing.
+    await client.get('/v1/nothing');
+    `,
+  );
+  node(TSC, '--ignoreConfig', '--noEmit', '--strict', '--target', 'es2024', ...settings, program);
+});
+
+test('the client runs in Node.js, and in a page that has no bundler', async () => {
+  const server = await startServer({ main, apiOrigins: ['*'] });
+  onTestFinished(() => server.close());
+  const use = (from: string) => `import(${JSON.stringify(from)}).then(async ({ MillraceClient }) => {
+    const client = new MillraceClient({ url: ${JSON.stringify(server.api.base)}, token: ${JSON.stringify(ACCESS_TOKEN)} });
+    const missing = client.get('/v1/vhosts/{vhost}/apps/{app}', { path: { vhost: 'default', app: 'nöpe' } });
+    const refusal = await missing.catch(({ name, status, message }) => [name, status, message]);
+    return JSON.stringify([await client.get('/v1/vhosts'), refusal]);
+  })`;
+  const seen = [['default'], ['MillraceError', 404, '[HTTP] Could not find the application: [default/nöpe] (404)']];
+  const program = path.join(project, 'use.mjs');
+  writeFileSync(program, `console.log(await ${use('millrace/client')});`);
+  expect(JSON.parse(node(program))).toEqual(seen);
+
+  const folder = path.join(project, 'node_modules/millrace/dist/client');
+  const files = readdirSync(folder).filter((name) => name.endsWith('.js'));
+  const scripts = Object.fromEntries(files.map((name) => [`/client/${name}`, path.join(folder, name)]));
+  const browser = await PageBrowser.start({ page: 'blank-page.html', scripts });
+  onTestFinished(() => browser.close());
+  const page = await browser.open({ width: 400, height: 300 });
+  expect(JSON.parse(await page.evaluate<string>(use('/client/index.js')))).toEqual(seen);
 });

@@ -42,6 +42,7 @@ export const eventRoutes: readonly Route[] = [
     level: 'stream',
     summary: 'End the live playlists of LL-HLS and HLS: what comes later is not appended',
     body: ConclusionRequestSchema,
+    bodyOptional: true,
     handle: conclude,
   },
 ];

@@ -46,6 +46,7 @@ export const pushRoutes: readonly Route[] = [
     level: 'app',
     summary: 'Push tasks, all or the one of an id',
     body: Type.Partial(TaskIdSchema),
+    bodyOptional: true,
     response: Type.Array(PushTaskSchema),
     handle: pushes,
   },

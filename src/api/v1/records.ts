@@ -42,6 +42,7 @@ export const recordRoutes: readonly Route[] = [
     level: 'app',
     summary: 'Recording tasks, all or the one of an id',
     body: Type.Partial(TaskIdSchema),
+    bodyOptional: true,
     response: Type.Array(RecordTaskSchema),
     handle: records,
   },

@@ -1,0 +1,136 @@
+/** Calls the management API: `fetch` with names put into paths, envelopes opened and failures thrown. Needs nothing but what browsers have, too. */
+import type { CallArguments, CallMethod, CallResult, CallSettings, PathOf } from './call-types.ts';
+import { isFailure, MillraceError, UnreachableError } from './error.ts';
+import { pathWith } from './path.ts';
+
+const DEFAULT_TIMEOUT_MS = 30_000;
+const REASON_HEADER = 'millrace-reason';
+const INEFFECTIVE_HEADER = 'millrace-ineffective';
+
+/** Where the server is and who asks. */
+export interface ClientOptions {
+  /** Scheme, host and port of the API, such as `http://127.0.0.1:8081`; a path in it is put before those of the API. */
+  readonly url: string;
+  /** Access token, sent as Bearer; absent: none is sent. */
+  readonly token?: string;
+  /** For the whole answer of a call to arrive, ms; default 30,000. */
+  readonly timeout?: number;
+  /** What to call instead of the global `fetch`. */
+  readonly fetch?: (url: string, init: RequestInit) => Promise<Response>;
+}
+
+/** What a request that is not typed may have. */
+export interface RequestOptions extends CallSettings {
+  /** Sent as JSON; absent: no body. */
+  readonly body?: unknown;
+}
+
+/** An answer of the server that is no failure. */
+export interface ServerAnswer {
+  readonly status: number;
+  /** The body: parsed, or the text of one that is no JSON. */
+  readonly body: unknown;
+  /** Keys of settings in the request or answer that have no effect on this server. */
+  readonly ineffective: readonly string[];
+}
+
+interface NamedOptions extends RequestOptions {
+  readonly path?: Readonly<Record<string, string>>;
+  readonly query?: Readonly<Record<string, string | undefined>>;
+}
+
+/** A client of one server. Holds no connection: there is nothing to close. */
+export class MillraceClient {
+  /** The address that calls go to, without a slash at its end. */
+  readonly url: string;
+  readonly #token: string | undefined;
+  readonly #timeout: number;
+  readonly #fetch: NonNullable<ClientOptions['fetch']>;
+
+  /** @throws TypeError for an address that is none of HTTP */
+  constructor({ url, token, timeout = DEFAULT_TIMEOUT_MS, fetch = (...call) => globalThis.fetch(...call) }: ClientOptions) {
+    if (!/^https?:$/.test(new URL(url).protocol))
+      throw new TypeError(`The address of the API begins with http:// or https://, not as '${url}'`);
+    this.url = url.replace(/\/+$/, '');
+    this.#token = token;
+    this.#timeout = timeout;
+    this.#fetch = fetch;
+  }
+
+  /** GETs what `path` of the OpenAPI document names. Rejects as `request` does. */
+  get<P extends PathOf<'get'>>(path: P, ...[options]: CallArguments<'get', P>): Promise<CallResult<'get', P>> {
+    return this.#call('get', path, options);
+  }
+
+  /** POSTs `body`; that of a batch resolves only when every item succeeded. Rejects as `request` does. */
+  post<P extends PathOf<'post'>>(path: P, ...[options]: CallArguments<'post', P>): Promise<CallResult<'post', P>> {
+    return this.#call('post', path, options);
+  }
+
+  /** PATCHes with `body`. Rejects as `request` does. */
+  patch<P extends PathOf<'patch'>>(path: P, ...[options]: CallArguments<'patch', P>): Promise<CallResult<'patch', P>> {
+    return this.#call('patch', path, options);
+  }
+
+  /** DELETEs what `path` names. Rejects as `request` does. */
+  delete<P extends PathOf<'delete'>>(path: P, ...[options]: CallArguments<'delete', P>): Promise<CallResult<'delete', P>> {
+    return this.#call('delete', path, options);
+  }
+
+  /**
+   * Sends a request to a path and query as they are and gives the whole body.
+   * @throws MillraceError (rejects) for an answer that is a failure, with 207 when some items of a batch failed
+   * @throws UnreachableError (rejects) when no answer came in time; an aborted `signal` rejects with its own reason
+   */
+  async request(method: string, path: string, { body, signal, timeout = this.#timeout }: RequestOptions = {}): Promise<ServerAnswer> {
+    const deadline = AbortSignal.timeout(timeout);
+    const headers: Record<string, string> = { accept: 'application/json' };
+    if (this.#token !== undefined) headers['authorization'] = `Bearer ${this.#token}`;
+    if (body !== undefined) headers['content-type'] = 'application/json';
+    let answer: Response;
+    let text: string;
+    try {
+      answer = await this.#fetch(this.url + path, {
+        method: method.toUpperCase(),
+        headers,
+        signal: signal === undefined ? deadline : AbortSignal.any([signal, deadline]),
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      });
+      text = await answer.text();
+    } catch (error) {
+      if (signal?.aborted === true) throw signal.reason;
+      const why = deadline.aborted ? `within ${timeout} ms` : `(${reasonOf(error)})`;
+      throw new UnreachableError(`no answer from ${this.url} ${why}`, { cause: error });
+    }
+    const content = parsed(text);
+    if (isFailure(answer.status) || answer.status === 207)
+      throw new MillraceError(answer.status, content, answer.headers.get(REASON_HEADER));
+    const ineffective = answer.headers.get(INEFFECTIVE_HEADER)?.split(', ') ?? [];
+    return { status: answer.status, body: content, ineffective };
+  }
+
+  async #call<M extends CallMethod, P extends PathOf<M>>(method: M, path: P, options: NamedOptions = {}): Promise<CallResult<M, P>> {
+    const { body } = await this.request(method, pathWith(path, options.path, options.query), options);
+    return (Array.isArray(body) ? body.map(contentOf) : contentOf(body)) as CallResult<M, P>;
+  }
+}
+
+/** What is inside of an envelope; what has none is given as it is. */
+function contentOf(body: unknown): unknown {
+  const isEnvelope = typeof body === 'object' && body !== null && 'statusCode' in body;
+  return isEnvelope ? (body as { readonly response?: unknown }).response : body;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+/** `fetch` hides what happened to the connection in the cause of its error. */
+function reasonOf(error: unknown): string {
+  const { cause, message } = error as { readonly cause?: { readonly code?: string; readonly message?: string }; readonly message?: string };
+  return cause?.code ?? cause?.message ?? message ?? String(error);
+}
