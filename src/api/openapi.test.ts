@@ -43,9 +43,11 @@ describe('the OpenAPI document', () => {
     ]);
   });
 
-  test('refers to schemas that it has, and has none that nobody refers to', () => {
-    const found = new Set(references(document).map((reference) => reference.replace('#/components/schemas/', '')));
-    expect([...found].sort()).toEqual(Object.keys(document.components.schemas).sort());
+  test('refers to schemas and answers that it has, and has none that nobody refers to', () => {
+    const found = new Set(references(document).map((reference) => reference.replace('#/components/', '')));
+    const { schemas, responses } = document.components;
+    const present = Object.entries({ schemas, responses }).flatMap(([kind, all]) => Object.keys(all).map((name) => `${kind}/${name}`));
+    expect([...found].sort()).toEqual(present.sort());
   });
 
   test('names each way to show a token, of which one is enough', () => {
@@ -59,11 +61,11 @@ describe('the OpenAPI document', () => {
 
   test('tells the statuses of success', () => {
     const statuses = (path: string, method: string) => Object.keys(document.paths[path][method].responses);
-    expect(statuses('/v1/version', 'get')).toEqual(['200', 'default']);
-    expect(statuses('/v1/vhosts', 'post')).toEqual(['200', '207', 'default']);
-    expect(statuses('/v1/vhosts/{vhost}/apps/{app}/streams', 'post')).toEqual(['201', 'default']);
+    expect(statuses('/v1/version', 'get')).toEqual(['200', '401', 'default']);
+    expect(statuses('/v1/vhosts', 'post')).toEqual(['200', '207', '401', 'default']);
+    expect(statuses('/v1/vhosts/{vhost}/apps/{app}/streams', 'post')).toEqual(['201', '401', 'default']);
     for (const { path, method } of routes.filter(({ success }) => success === null)) {
-      expect(statuses(path, method.toLowerCase())).toEqual(['default']);
+      expect(statuses(path, method.toLowerCase())).toEqual(['401', 'default']);
     }
   });
 

@@ -17,6 +17,8 @@ const SECURITY_SCHEMES = {
   },
   bearerToken: { type: 'http', scheme: 'bearer', description: 'The access token as it is' },
 };
+/** What every operation that needs a token may answer. */
+const UNAUTHORIZED = '#/components/responses/Unauthorized';
 const JSON_TYPE = 'application/json';
 
 /** What bodies and answers are called; a schema without a name is written where it is used. */
@@ -54,6 +56,7 @@ export function openApiDocument(routes: readonly Route[], version: string): Json
     paths,
     components: {
       securitySchemes: SECURITY_SCHEMES,
+      responses: { Unauthorized: { description: 'No access token, or one that nobody has', content: content({ $ref: ERROR }) } },
       schemas: { ...Object.fromEntries(schemas), Error: objectOf({ message: MESSAGE, statusCode: STATUS_CODE }) },
     },
   };
@@ -82,7 +85,12 @@ function responses(route: Route, used: Map<TSchema, string>): object {
     const error = { $ref: ERROR };
     // A batch of which no item succeeds is answered by item, too.
     const failed = route.batch === true ? { anyOf: [error, { type: 'array', items: error }] } : error;
-    return { ...successes(route, used), default: { description: 'What went wrong', headers: REASON, content: content(failed) } };
+    const unauthorized = { 401: { $ref: UNAUTHORIZED } };
+    return {
+      ...successes(route, used),
+      ...unauthorized,
+      default: { description: 'What went wrong', headers: REASON, content: content(failed) },
+    };
   }
   const plain = Object.entries(route.plain).map(([status, schema]) => [
     status,

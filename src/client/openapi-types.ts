@@ -5328,7 +5328,17 @@ export interface components {
             statusCode: number;
         };
     };
-    responses: never;
+    responses: {
+        /** @description No access token, or one that nobody has */
+        Unauthorized: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+    };
     parameters: never;
     requestBodies: never;
     headers: never;
@@ -5369,6 +5379,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -5406,6 +5417,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -5466,6 +5478,7 @@ export interface operations {
                     } | components["schemas"]["Error"])[];
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -5507,6 +5520,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -5545,6 +5559,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -5581,6 +5596,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -5619,6 +5635,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -5655,6 +5672,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -5694,6 +5712,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -5756,6 +5775,7 @@ export interface operations {
                     } | components["schemas"]["Error"])[];
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -5798,6 +5818,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -5837,6 +5858,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -7495,6 +7517,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -7535,6 +7558,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -7598,6 +7622,7 @@ export interface operations {
                     } | components["schemas"]["Error"])[];
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -7641,6 +7666,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -7681,6 +7707,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -8162,6 +8189,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -8202,6 +8230,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -8270,6 +8299,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -8310,6 +8340,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -8350,6 +8381,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -8418,6 +8450,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -8458,6 +8491,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -8498,6 +8532,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -8541,6 +8576,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -8582,6 +8618,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -8622,6 +8659,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -8666,6 +8704,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -8710,6 +8749,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -8750,6 +8790,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -8796,6 +8837,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -8840,6 +8882,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -8884,6 +8927,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -8929,6 +8973,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -8974,6 +9019,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -9019,6 +9065,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -9064,6 +9111,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -9138,6 +9186,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -9226,6 +9275,7 @@ export interface operations {
                     } | components["schemas"]["Error"])[];
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -9273,6 +9323,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -9335,6 +9386,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -9379,6 +9431,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -9422,6 +9475,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -9462,6 +9516,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -9508,6 +9563,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -9548,6 +9604,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -9591,6 +9648,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -9632,6 +9690,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -9672,6 +9731,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -9716,6 +9776,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -9756,6 +9817,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -9799,6 +9861,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -9840,6 +9903,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -9880,6 +9944,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -9917,6 +9982,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -9956,6 +10022,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -9996,6 +10063,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -10037,6 +10105,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -10074,6 +10143,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -10111,6 +10181,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -10150,6 +10221,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -10190,6 +10262,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -10231,6 +10304,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -10268,6 +10342,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -10305,6 +10380,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -10370,6 +10446,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
@@ -10406,6 +10483,7 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthorized"];
             /** @description What went wrong */
             default: {
                 headers: {
