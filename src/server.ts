@@ -6,8 +6,9 @@ import { AccessControls, accessSettingsOf, allChecks } from './access/access-con
 import { hostKeysOf } from './access/access-keys.ts';
 import { AdmissionWebhooks } from './access/admission-webhooks.ts';
 import { secretQueryKeys } from './access/secret-query-keys.ts';
-import { tellDenied, tellFaults } from './access/tell-denied.ts';
+import { tellDenied, tellFaults, tellRefusals } from './access/tell-denied.ts';
 import { Health } from './api/health.ts';
+import { LiveFeed } from './api/live/live-feed.ts';
 import { startApi } from './api/start-api.ts';
 import { OriginMaps } from './cluster/origin-maps.ts';
 import { bannerOf } from './config/banner.ts';
@@ -25,6 +26,7 @@ import {
 } from './config/server-config.ts';
 import type { CloseReason } from './core/ingest.ts';
 import type { PublisherKind } from './core/kinds.ts';
+import { NoticeBoard } from './core/notices/notice-board.ts';
 import { Orchestrator } from './core/orchestrator.ts';
 import { readOverlays } from './core/overlay-files.ts';
 import { PortOpenings } from './core/port-openings.ts';
@@ -81,7 +83,7 @@ import { Conditions } from './util/conditions.ts';
 import type { LogLines } from './util/logger.ts';
 import { packageVersion } from './util/package-version.ts';
 import type { Patience } from './util/patience.ts';
-import { hidingAddresses } from './util/private-logger.ts';
+import { hidingAddresses, textWithout } from './util/private-logger.ts';
 
 /** The configuration cannot be used; `message` lists what is wrong, one line each. */
 export class ConfigProblem extends Error {
@@ -186,6 +188,8 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   running.push({ keeps: true, stop: async () => budget.close() });
   const wholeLogger = new BudgetedLogger(() => options.logger, budget);
   const logger = config.privacyProtection ? hidingAddresses(wholeLogger) : wholeLogger;
+  const notices = new NoticeBoard({ clock, ...(config.privacyProtection && { hide: textWithout }) });
+  running.push({ stop: async () => notices.close() });
   const version = packageVersion();
   logger.info({ config: configFile, state: stateFolder, version }, `millrace ${version} starts with ${configFile}`);
   for (const sentence of serverSentences(config)) logger.warn({}, sentence);
@@ -229,7 +233,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   // Sessions end while the server stops: their control servers hear of it behind everything else.
   running.push({ keeps: true, stop: () => webhooks.stop() });
   const access = new AccessControls({
-    ...{ clock, onFault: tellFaults(logger), tell: tellDenied(logger) },
+    ...{ clock, onFault: tellFaults(logger), tell: tellDenied(logger, notices) },
     checksOf: allChecks(clock, (settings) => webhooks.check(settings)),
   });
   const keyUses = new KeyUses({ stateFolder, logger, times: () => access.keys.uses });
@@ -246,7 +250,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
     return found?.started === true ? found : undefined;
   });
   const orchestrator = new Orchestrator({
-    ...{ clock, logger, queues, store, publishers, transcoder },
+    ...{ clock, logger, queues, notices, store, publishers, transcoder },
     ...limits.perApplication,
     adviserOf: (webhook) => new TranscodeWebhook(webhook, logger),
     readOverlays: (map, streamLogger) => readOverlays(map, readable, streamLogger),
@@ -302,7 +306,10 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
     adopt: (record) => webhooks.adopt(record),
     onAttended: () => restingSources.rouse(),
     onKeyUses: (grants) => access.keys.noteUses(grants),
-    onRefusals: (counts) => access.refusals.add(counts),
+    onRefusals: (counts) => {
+      access.refusals.add(counts);
+      tellRefusals(notices, counts);
+    },
     ...{ clock, queues, logger: logger.child({ part: 'delivery' }) },
   });
   certificates.tell((all) => delivery.setCertificates(all));
@@ -322,6 +329,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
       logger,
       patience,
       conditions,
+      notices,
       openings,
     },
     definitions: definitionFolders(config, stateFolder),
@@ -365,6 +373,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   keyUses.start();
   if (config.modules.dynamicAppRemoval.enable) running.push(removingUnusedApplications(orchestrator, logger));
 
+  const live = new LiveFeed({ board: notices, logger: logger.child({ part: 'api' }) });
   // The ports: the API's first, which tells that the server starts, and that it stops until all else has.
   const api = await startApi(config, {
     ...{
@@ -390,8 +399,11 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
     srtLinks: services.flatMap(({ srtLinks = [] }) => srtLinks),
     controlServers: () => [...webhooks.figures, ...delivery.controlServers],
     refusals: access.refusals,
+    live,
   });
   if (api !== null) running.push({ keeps: true, stop: () => api.close() });
+  // Who follows hears at once that the server stops.
+  running.push({ stop: async () => live.close() });
   await certificates.settled();
   await threadsStarted;
   await openDeliveryPorts(config, context);

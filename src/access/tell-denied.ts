@@ -1,11 +1,28 @@
 /** The line about somebody whom access control refuses. */
+import type { Notices } from '../core/notices/notice.ts';
 import { hostPort } from '../util/client-address.ts';
 import type { Logger } from '../util/logger.ts';
 import type { AccessRequest, Denied } from './access-check.ts';
+import type { RefusalCount } from './refusal-counts.ts';
+
+/** Both names in a URL, whatever stands behind them. */
+const STREAM_OF_URL = /^[a-z]+:\/\/[^/?#]*\/([^/?#]+)\/([^/?#]+)/i;
 
 /** What tells it, for `AccessControlsOptions.tell`. Strangers can be refused as often as they like, so the lines are limited. */
-export function tellDenied(logger: Logger): (denied: Denied, vhost: string, request: AccessRequest) => void {
-  return (denied, vhost, request) => logger.limited.warn(deniedFields(denied, vhost, request), deniedLine(request, denied.reason));
+export function tellDenied(logger: Logger, notices: Notices): (denied: Denied, vhost: string, request: AccessRequest) => void {
+  return (denied, vhost, request) => {
+    logger.limited.warn(deniedFields(denied, vhost, request), deniedLine(request, denied.reason));
+    const { direction, protocol, url } = request;
+    const [, app, stream] = STREAM_OF_URL.exec(url) ?? [];
+    const place = { vhost, ...(app !== undefined && stream !== undefined && { app, stream }) };
+    notices.post({ type: 'refusal.counted', ...place, direction, protocol, reason: denied.code, count: 1, detail: denied.reason });
+  };
+}
+
+/** For `Notices`: those of delivery threads, which report numbers. */
+export function tellRefusals(notices: Notices, counts: readonly RefusalCount[]): void {
+  for (const { direction, protocol, code, count } of counts)
+    notices.post({ type: 'refusal.counted', direction, protocol, reason: code, count });
 }
 
 /** What tells of faults, for `AccessControlsOptions.onFault`. */

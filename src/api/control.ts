@@ -34,6 +34,8 @@ import { type SrtLinks, srtMetrics } from '../transport/srt/srt-metrics.ts';
 import { AllowedFolders, PathRefused } from '../util/allowed-folders.ts';
 import type { QueueStatus } from '../util/queue-gauge.ts';
 import { ApiError } from './errors.ts';
+import type { LiveFeed } from './live/live-feed.ts';
+import { liveMetrics } from './live/live-metrics.ts';
 
 /** The parts of the server that the API changes and asks. They stay their owners': the control plane closes none. */
 export interface ControlPlaneOptions {
@@ -62,6 +64,8 @@ export interface ControlPlaneOptions {
   readonly controlServers: () => readonly ControlServerFigures[];
   /** Whom access control has refused. */
   readonly refusals: Pick<RefusalCounts, 'metrics'>;
+  /** Who follows the server live. */
+  readonly live: LiveFeed;
 }
 
 /**
@@ -79,6 +83,8 @@ export class ControlPlane {
   readonly schedules: Schedules;
   /** The multiplex channels of all applications. */
   readonly multiplex: MultiplexChannels;
+  /** Who follows the server live. */
+  readonly live: LiveFeed;
   readonly #orchestrator: Orchestrator;
   readonly #pulls: PullRegistry;
   readonly #reading: ReadOptions;
@@ -109,12 +115,14 @@ export class ControlPlane {
       keyUsedAt = () => undefined,
       controlServers,
       refusals,
+      live,
     } = options;
     this.recordings = recordings;
     this.dumps = dumps;
     this.pushes = pushes;
     this.schedules = schedules;
     this.multiplex = multiplex;
+    this.live = live;
     this.#orchestrator = orchestrator;
     this.#pulls = pulls;
     this.#reading = reading;
@@ -149,7 +157,7 @@ export class ControlPlane {
   /** Figures for Prometheus, in its text format. */
   metrics(): string {
     const access = this.#refusals.metrics() + admissionMetrics(this.#controlServers());
-    return newcomerMetrics(this.#newcomers) + srtMetrics(this.#srtLinks) + access;
+    return newcomerMetrics(this.#newcomers) + srtMetrics(this.#srtLinks) + access + liveMetrics(this.live);
   }
 
   /** Rejects when no transcoder process comes up that could tell. */

@@ -32,6 +32,8 @@ const TELLS_REASON: ReadonlySet<string> = new Set<ErrorCode>([
 ]);
 /** From here on the fault is ours. */
 const SERVER_FAULT = 500;
+/** Of an answer that goes on: nobody between may keep it, or gather it. */
+const STREAMED = ['Cache-Control', 'no-store', 'X-Accel-Buffering', 'no'];
 const NO_CONTENT: Answer = { status: 204, body: '' };
 
 /** Null: the client has gone, there is nobody to answer. */
@@ -94,7 +96,7 @@ export class Dispatcher {
 
   #callMatch(request: IncomingMessage, match: RouteMatch, target: string): Answer | Promise<Answer> {
     const url = `${isSecure(request) ? 'https' : 'http'}://${hostOf(request) ?? ''}${target}`;
-    return match.route.body === undefined ? this.#call(match, url, null) : this.#callWithBody(request, match, url);
+    return match.route.body === undefined ? this.#call(match, url, null, lastEventIdOf(request)) : this.#callWithBody(request, match, url);
   }
 
   /** Nothing has this method and path. A resource that a file declares says first that nobody may write it, by whatever method. */
@@ -126,10 +128,10 @@ export class Dispatcher {
   }
 
   /** Looks up what the path names, from the outside in, and calls the handler. */
-  #call({ route, parameters }: RouteMatch, url: string, body: unknown): Answer | Promise<Answer> {
+  #call({ route, parameters }: RouteMatch, url: string, body: unknown, lastEventId?: string): Answer | Promise<Answer> {
     const { control, server } = this.#options;
     const parameter = (name: string): string => parameters[name] ?? '';
-    const request = { control, server, url, body, parameter, query: (name: string) => queryValue(url, name) };
+    const request = { control, server, url, body, parameter, lastEventId, query: (name: string) => queryValue(url, name) };
     if (route.level === 'server') return route.handle(request);
 
     const vhost = control.virtualHost(request.parameter('vhost'));
@@ -191,7 +193,8 @@ export class Dispatcher {
     // A page is shown no others.
     if (own.length > 0 && pairs.some(([name]) => name === ALLOW_ORIGIN)) headers.push('Access-Control-Expose-Headers', own.join(', '));
     headers.push('Content-Type', answer.status === 204 ? 'text/html' : (answer.type ?? 'application/json;charset=UTF-8'));
-    if (answer.status !== 204) headers.push('Content-Length', String(answer.body.length));
+    if (answer.stream !== undefined) headers.push(...STREAMED);
+    else if (answer.status !== 204) headers.push('Content-Length', String(answer.body.length));
     if (answer.ineffective !== undefined && answer.ineffective.length > 0) headers.push(INEFFECTIVE_HEADER, answer.ineffective.join(', '));
     if (answer.status === 401) headers.push('WWW-Authenticate', CHALLENGE);
     if (answer.reason !== undefined) headers.push(REASON_HEADER, answer.reason.replace(/[^\x20-\x7e]+/g, ' '));
@@ -207,6 +210,7 @@ export class Dispatcher {
     if (request.httpVersionMajor >= 2) response.writeHead(answer.status, headers);
     else response.writeHead(answer.status, reasonPhrase(answer.status), headers);
     if (request.method === 'HEAD') response.end();
+    else if (answer.stream !== undefined) answer.stream(response);
     else response.end(answer.body, 'latin1');
     this.#log(request, target, answer.status);
   }
@@ -239,6 +243,12 @@ function parseBody(text: string): unknown {
 function hostOf(request: IncomingMessage): string | undefined {
   const authority = request.headers[':authority'];
   return typeof authority === 'string' ? authority : request.headers.host;
+}
+
+/** What a client has got already. */
+function lastEventIdOf({ headers }: IncomingMessage): string | undefined {
+  const id = headers['last-event-id'];
+  return typeof id === 'string' ? id : undefined;
 }
 
 function isSecure({ socket }: IncomingMessage): boolean {

@@ -1,4 +1,5 @@
 /** The envelope around every answer: `{"message":…,"response":…,"statusCode":…}`. */
+import type { ServerResponse } from 'node:http';
 import type { ApiError } from './errors.ts';
 import { writeJson } from './json/json-writer.ts';
 
@@ -12,6 +13,8 @@ export interface Answer {
   readonly type?: string;
   /** Why it failed, where the contract has a text that does not say so; a header of its own. */
   readonly reason?: string;
+  /** Takes the body over: it is written as things happen, has no length, and ends when its writer says so. */
+  readonly stream?: (response: ServerResponse) => void;
 }
 
 /** Tells the keys of settings that an answer shows and that have no effect. */

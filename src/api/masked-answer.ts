@@ -1,33 +1,8 @@
-/** Answers for those who may only read: what would let them publish, play or sign is `***` in them. */
+/** Answers for those who may only read. */
+import { maskedJson } from '../util/masked-json.ts';
 import type { Answer } from './envelope.ts';
 
-/** Members of definitions and tasks that are secrets, however they are spelt; an empty one says that there is none. */
-const SECRET_MEMBER = /"(secretKey|streamKey|auth)":(?:"(?:[^"\\]|\\.)+"|[^",{}[\]]+)/gi;
-/** The bound of the scheme keeps long texts cheap. */
-const URL_TEXT = /[a-z][a-z\d+.-]{0,15}:\/\/(?:[^\s"\\]|\\.)+/gi;
-/** URLs of origins have no scheme of their own. */
-const ORIGIN_URLS = /"url":\[(?:"(?:[^"\\]|\\.)*",?)+\]/gi;
-const TEXT = /(?<=[[,])"(?:[^"\\]|\\.)*"/g;
-/** User and password stand before the last `@` of the authority. */
-const CREDENTIALS = /^("?(?:[a-z\d+.-]+:\/\/)?)[^/?#]*@/i;
-const QUERY = /\?[^"]*/;
-/** A stream key may be part of the URL of an RTMP push. */
-const RTMP_PUSH = /("url":"rtmps?:\/\/[^/"]*\/[^/"?]+)\/(?:[^"\\]|\\.)+/gi;
-const MASK = '***';
-
-/** `answer` without secrets. It works on the text, so that no route can forget it; what is no JSON stays as it is. */
+/** `answer` without secrets; no route can forget it. What is no JSON stays as it is. */
 export function maskedAnswer(answer: Answer): Answer {
-  return answer.type === undefined ? { ...answer, body: masked(answer.body) } : answer;
-}
-
-function masked(json: string): string {
-  return json
-    .replace(SECRET_MEMBER, `"$1":"${MASK}"`)
-    .replace(RTMP_PUSH, `$1/${MASK}`)
-    .replace(ORIGIN_URLS, (urls) => urls.replace(TEXT, maskedUrlText))
-    .replace(URL_TEXT, maskedUrlText);
-}
-
-function maskedUrlText(url: string): string {
-  return url.replace(CREDENTIALS, `$1${MASK}@`).replace(QUERY, `?${MASK}`);
+  return answer.type === undefined ? { ...answer, body: maskedJson(answer.body) } : answer;
 }

@@ -38,6 +38,7 @@ describe('the OpenAPI document', () => {
     const queried = operations.filter(({ operation }) => (operation.parameters ?? []).some((parameter) => parameter.in === 'query'));
     expect(queried.map(({ method, path }) => `${method} ${path}`).sort()).toEqual([
       'delete /v1/vhosts/{vhost}/apps/{app}/streams/{stream}/sessions/{session}',
+      'get /v1/events',
       'get /v1/stats/current/vhosts/{vhost}/apps/{app}/streams/{stream}/sessions/{session}',
       'get /v1/vhosts/{vhost}/apps/{app}/streams/{stream}/sessions',
     ]);
@@ -67,6 +68,12 @@ describe('the OpenAPI document', () => {
     for (const { path, method } of routes.filter(({ success }) => success === null)) {
       expect(statuses(path, method.toLowerCase())).toEqual(['401', 'default']);
     }
+  });
+
+  test('tells that events come as a stream, and of which form', () => {
+    const { 200: success } = document.paths['/v1/events'].get.responses;
+    expect(success.content).toEqual({ 'text/event-stream': { schema: { $ref: '#/components/schemas/LiveEvent' } } });
+    expect(document.components.schemas.LiveEvent.required).toEqual(['type']);
   });
 
   test('tells that a batch may fail as a whole, or in each of its items', () => {

@@ -5,6 +5,7 @@ import { INEFFECTIVE_HEADER, REASON_HEADER, reasonPhrase } from './envelope.ts';
 import { HealthSchema } from './health.ts';
 import type { Route } from './route.ts';
 import * as answers from './schemas.ts';
+import { LiveEventSchema } from './v1/live-events.ts';
 
 const STATUS_CODE = { type: 'integer', description: 'Same as the HTTP status' };
 const MESSAGE = { type: 'string', description: 'The status in words' };
@@ -26,6 +27,7 @@ const NAMES: ReadonlyMap<TSchema, string> = new Map([
   [ApplicationSchema, 'ApplicationDefinition'],
   [OutputProfileSchema, 'OutputProfileDefinition'],
   [HealthSchema, 'Health'],
+  [LiveEventSchema, 'LiveEvent'],
   ...Object.entries(answers).map(([name, schema]) => [schema as TSchema, name.replace(/Schema$/, '')] as const),
 ]);
 
@@ -102,6 +104,10 @@ function responses(route: Route, used: Map<TSchema, string>): object {
 function successes(route: Route, used: Map<TSchema, string>): object {
   const { success = 200 } = route;
   if (success === null) return {};
+  if (route.events !== undefined) {
+    const description = 'Server-sent events, each with an `id`, its type as `event` and `data` of this form';
+    return { 200: { description, content: { 'text/event-stream': { schema: reference(route.events, used) } } } };
+  }
   const envelope = objectOf({
     message: MESSAGE,
     statusCode: STATUS_CODE,

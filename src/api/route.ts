@@ -30,6 +30,8 @@ export interface Request {
   readonly url: string;
   /** Null for a request without a body. */
   readonly body: unknown;
+  /** Where a client that follows events left off (`Last-Event-ID`). */
+  readonly lastEventId?: string | undefined;
   /** A parameter of the pattern, as the path has it. */
   parameter(name: string): string;
   /** A value of the query string, decoded; undefined when it is not there. */
@@ -76,6 +78,8 @@ interface RouteBase {
   readonly reads?: boolean;
   /** Anybody may ask: neither the access token nor the host name is looked at. */
   readonly open?: boolean;
+  /** Answers with server-sent events instead of an envelope: what the data of each of them is. */
+  readonly events?: TSchema;
   /** Answers without an envelope, by status. */
   readonly plain?: Readonly<Record<number, TSchema>>;
 }

@@ -8,6 +8,7 @@ import { certificateRoutes } from './v1/certificates.ts';
 import { eventRoutes } from './v1/events.ts';
 import { hlsDumpRoutes } from './v1/hls-dumps.ts';
 import { internalsV1Routes } from './v1/internals.ts';
+import { liveEventsRoute } from './v1/live-events.ts';
 import { multiplexRoutes } from './v1/multiplex-channels.ts';
 import { outputProfileRoutes } from './v1/output-profiles.ts';
 import { pushRoutes } from './v1/pushes.ts';
@@ -42,6 +43,7 @@ const resources: readonly Route[] = [
   ...internalsV1Routes,
   ...statsV2Routes,
   ...internalsV2Routes,
+  liveEventsRoute,
   healthRoute,
 ];
 

@@ -4,9 +4,14 @@ import type { paths } from './openapi-types.ts';
 /** Methods of the API, as the document writes them. */
 export type CallMethod = 'get' | 'post' | 'patch' | 'delete';
 
-/** The paths that have a method. */
+/** Answers that go on; a call waits for the end of its answer. */
+interface Streamed {
+  readonly responses: { readonly 200: { readonly content: { readonly 'text/event-stream': unknown } } };
+}
+
+/** The paths that have a method whose answer ends. */
 export type PathOf<M extends CallMethod> = {
-  [P in keyof paths]: paths[P][M] extends { responses: unknown } ? P : never;
+  [P in keyof paths]: paths[P][M] extends Streamed ? never : paths[P][M] extends { responses: unknown } ? P : never;
 }[keyof paths];
 
 type Operation<M extends CallMethod, P extends PathOf<M>> = paths[P][M];

@@ -819,6 +819,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What happens in the server, as it happens: server-sent events, without an envelope */
+        get: operations["getV1Events"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/health": {
         parameters: {
             query?: never;
@@ -5316,6 +5333,52 @@ export interface components {
             module: string;
             name: string;
             supportedCodecs: string[];
+        };
+        LiveEvent: {
+            type: "hello" | "gap" | "stream.created" | "stream.ready" | "stream.sourceLost" | "stream.sourceChanged" | "stream.ended" | "session.started" | "session.ended" | "session.summary" | "task.changed" | "refusal.counted" | "vhost.created" | "vhost.deleted" | "app.created" | "app.changed" | "app.deleted" | "keys.changed" | "outputProfile.created" | "outputProfile.changed" | "outputProfile.deleted" | "channel.created" | "channel.changed" | "channel.deleted";
+            /** @description As the `id` of the event; `hello` and `gap` have none here */
+            id?: string;
+            /** @description When it happened */
+            time?: string;
+            /** @description Name of the virtual host */
+            vhost?: string;
+            /** @description Name of the application */
+            app?: string;
+            /** @description Name of the stream as the API lists it; of a task: the output stream that it follows */
+            stream?: string;
+            /** @description `stream.ready`: name of the output stream that can be played */
+            output?: string;
+            /** @description As in the information about the stream */
+            sourceType?: string;
+            /** @description As in the information about the stream */
+            sourceUrl?: string;
+            /** @description Of an end: why; of a refusal: its code; of a task in the state `error`: what is wrong */
+            reason?: string;
+            /** @description The reason in words */
+            detail?: string;
+            /** @description Name of the viewer session */
+            session?: string;
+            /** @description How the viewer is served, in the words of `connections` in the statistics */
+            publisher?: string;
+            seconds?: number;
+            bytes?: number;
+            started?: number;
+            ended?: number;
+            /** @description `recording`, `push` or `dump` */
+            task?: string;
+            /** @description Of the task, in the words of the API */
+            state?: string;
+            /** @description `incoming` for who publishes, `outgoing` for who plays */
+            direction?: string;
+            /** @description Way of whoever was refused */
+            protocol?: string;
+            count?: number;
+            /** @description Name of the output profile */
+            profile?: string;
+            /** @description `scheduled` or `multiplex` */
+            kind?: string;
+            /** @description `gap`: events that are gone; null: nobody knows how many */
+            missed?: number | null;
         };
         Health: {
             status: "ok" | "degraded" | "starting" | "stopping";
@@ -10378,6 +10441,47 @@ export interface operations {
                         statusCode: number;
                         response: components["schemas"]["CodecModule"][];
                     };
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            /** @description What went wrong */
+            default: {
+                headers: {
+                    /** @description Why, where the message does not say so */
+                    "Millrace-Reason"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getV1Events: {
+        parameters: {
+            query?: {
+                /** @description Types or groups (`streams`, `sessions`, `tasks`, `refusals`, `config`) with commas between; default: all */
+                types?: string;
+                /** @description Only what is about this virtual host */
+                vhost?: string;
+                /** @description Only what is about an application of this name */
+                app?: string;
+                /** @description Only what is about a stream of this name */
+                stream?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Server-sent events, each with an `id`, its type as `event` and `data` of this form */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": components["schemas"]["LiveEvent"];
                 };
             };
             401: components["responses"]["Unauthorized"];

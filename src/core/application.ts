@@ -10,7 +10,10 @@ import { DelayedOutputs } from './delayed-outputs.ts';
 import type { InboundStreamOptions } from './inbound-options.ts';
 import { InboundStream } from './inbound-stream.ts';
 import { type CloseReason, type IngestName, IngestRefused, type IngestRequest, type IngestStream } from './ingest.ts';
-import { ProviderKind, PublisherKind } from './kinds.ts';
+import type { ProviderKind, PublisherKind } from './kinds.ts';
+import { PROVIDER_KEYS, type ProviderSettings, PUBLISHER_KEYS } from './module-settings.ts';
+import { NO_NOTICES, type Notices } from './notices/notice.ts';
+import { StreamNotices } from './notices/stream-notices.ts';
 import { type EnabledPublisher, OutboundStream } from './outbound-stream.ts';
 import { PASSTHROUGH_PROFILE } from './output-profile.ts';
 import type { OverlayRule } from './overlay-files.ts';
@@ -26,41 +29,6 @@ import { type OutputPlan, type Outputs, StreamOutputs } from './stream-outputs.t
 import { subtitleTracks } from './subtitle-desk.ts';
 import { TrafficMeter } from './traffic-meter.ts';
 import type { Transcoder } from './transcoding.ts';
-
-/** Which member of `publishers` switches a publisher on. */
-const PUBLISHER_KEYS = {
-  [PublisherKind.LLHLS]: 'llhls',
-  [PublisherKind.HLS]: 'hls',
-  [PublisherKind.WEBRTC]: 'webrtc',
-  [PublisherKind.OVT]: 'ovt',
-  [PublisherKind.SRT]: 'srt',
-  [PublisherKind.THUMBNAIL]: 'thumbnail',
-  [PublisherKind.FILE]: 'file',
-  [PublisherKind.PUSH]: 'push',
-} as const;
-
-/** Which member of `providers` switches a provider on. */
-const PROVIDER_KEYS = {
-  [ProviderKind.RTMP]: 'rtmp',
-  [ProviderKind.SRT]: 'srt',
-  [ProviderKind.WEBRTC]: 'webrtc',
-  [ProviderKind.OVT]: 'ovt',
-  [ProviderKind.RTSP]: 'rtsp',
-  [ProviderKind.RTSP_PULL]: 'rtspPull',
-  [ProviderKind.MPEGTS]: 'mpegts',
-  [ProviderKind.FILE]: 'file',
-  [ProviderKind.SCHEDULED]: 'schedule',
-  [ProviderKind.MULTIPLEX]: 'multiplex',
-} as const;
-
-/** Settings that every kind of provider may have. */
-interface ProviderSettings {
-  readonly blockDuplicateStreamName?: boolean;
-  readonly maxConnection?: number;
-  readonly packetSilenceTimeoutMs?: number;
-  readonly timestampMode?: 'ZeroBased' | 'Original';
-  readonly passthroughOutputProfile?: boolean;
-}
 
 /** `Decodes` of an application that says nothing about it. */
 const DEFAULT_DECODES = { threadCount: 2, onlyKeyframes: false };
@@ -86,6 +54,8 @@ export interface ApplicationContext {
   readonly readOverlays?: (path: string, logger: Logger) => Promise<readonly OverlayRule[]>;
   /** Plays what stands in for encoders; absent: nothing does. */
   readonly standIns?: StandIns;
+  /** Is told what happens; absent: nobody is. */
+  readonly notices?: Notices;
   /** Numbers for streams, unique while the server runs. */
   readonly nextStreamId: () => number;
 }
@@ -127,6 +97,11 @@ export class Application {
 
   get definition(): Definition<ApplicationConfig> {
     return this.#definition;
+  }
+
+  /** Where is told what happens in it. */
+  get notices(): Notices {
+    return this.#context.notices ?? NO_NOTICES;
   }
 
   /** Takes another definition without a restart: one that differs in nothing that its streams were made by. */
@@ -297,22 +272,28 @@ export class Application {
       if (settings.blockDuplicateStreamName !== false) throw duplicate(existing);
       existing.terminate({ code: 'replaced', detail: `replaced by ${request.sourceUrl}` });
     }
+    const { clock } = this.#context;
+    const notices = new StreamNotices(this.#context.notices, { vhost: this.vhost, app: this.name, stream: streamName }, clock);
     const stream = new InboundStream({
       id: this.#context.nextStreamId(),
       vhost: this.vhost,
       app: this.name,
       request,
-      clock: this.#context.clock,
+      clock,
       logger: this.#logger.limited.child({ stream: streamName }),
       queues: this.#context.queues,
-      meter: new TrafficMeter(this.#context.clock, this.meter),
+      meter: new TrafficMeter(clock, this.meter),
       silenceTimeoutMs: settings.packetSilenceTimeoutMs ?? 0,
       keepMs: this.definition.config.sourceLoss?.keepStreamMs ?? 0,
       ...standIn,
       keepSourceTime: settings.timestampMode === 'Original',
       subtitles: subtitleTracks(this.definition.config.outputProfiles?.mediaOptions?.subtitles),
-      createOutputs: (inbound) => this.#delayed(inbound, this.#createOutputs(inbound)),
-      onEnd: (ended) => this.#forget(ended),
+      createOutputs: (inbound) => this.#delayed(inbound, this.#createOutputs(inbound, notices)),
+      notices,
+      onEnd: (ended, reason) => {
+        this.#forget(ended);
+        notices.ended(reason);
+      },
     });
     this.#streams.set(streamName, stream);
     return stream;
@@ -336,7 +317,7 @@ export class Application {
     return new DelayedOutputs(outputs, { delayMs, clock, logger, onFault: (error) => inbound.fail(error) });
   }
 
-  #createOutputs(inbound: InboundStream): StreamOutputs {
+  #createOutputs(inbound: InboundStream, notices: StreamNotices): StreamOutputs {
     const local = planOf(this.definition.config.outputProfiles);
     const passthrough = this.#isPassthrough(inbound);
     const logger = this.#logger.limited.child({ stream: inbound.name });
@@ -357,7 +338,7 @@ export class Application {
         refused: (reason) => inbound.judge(reason, 'no-room'),
       },
       requestSourceKeyframe: (trackId) => inbound.requestKeyframe(trackId),
-      createOutput: (name, requestKeyframe) => this.#createOutput(inbound, name, requestKeyframe, logger),
+      createOutput: (name, requestKeyframe) => this.#createOutput(inbound, name, { requestKeyframe, logger, notices }),
       playlists: (stream, profile, tracks) =>
         this.#playlists(stream, tracks, profile.playlists, this.#isPassthrough(inbound) ? inbound.playlists : []),
     });
@@ -423,7 +404,15 @@ export class Application {
     return null;
   }
 
-  #createOutput(inbound: InboundStream, name: string, requestKeyframe: (trackId: number) => void, logger: Logger): OutboundStream | null {
+  #createOutput(
+    inbound: InboundStream,
+    name: string,
+    {
+      requestKeyframe,
+      logger,
+      notices,
+    }: Pick<OutboundStream, 'requestKeyframe'> & { readonly logger: Logger; readonly notices: StreamNotices },
+  ): OutboundStream | null {
     if (this.#outputs.has(name)) {
       logger.error({ output: name }, `output stream '${name}' exists already: the second output profile with that name is left out`);
       return null;
@@ -441,7 +430,10 @@ export class Application {
       requestKeyframe,
       attend: () => inbound.attend(),
       hasRoom: (kind) => this.#hasRoom(kind),
-      onTracks: () => this.#arrivals.look(),
+      onTracks: () => {
+        this.#arrivals.look();
+        notices.ready(name);
+      },
     });
     this.#outputs.set(name, stream);
     for (const enabled of this.#publishers) stream.attach(enabled);

@@ -3,6 +3,7 @@ import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
 import type { InboundStream } from './inbound-stream.ts';
 import type { CloseReason, IngestRequest } from './ingest.ts';
+import type { StreamNotices } from './notices/stream-notices.ts';
 import type { QueueRegistry } from './queue-registry.ts';
 import type { StandInDutyOptions } from './stand-in-duty.ts';
 import type { Outputs } from './stream-outputs.ts';
@@ -30,6 +31,8 @@ export interface InboundStreamOptions {
   readonly subtitles?: readonly SubtitleTrack[];
   /** What becomes of the stream; made anew for each stream and closed by it. */
   readonly createOutputs: (stream: InboundStream) => Outputs;
+  /** Is told what becomes of the stream and its viewers. */
+  readonly notices: StreamNotices;
   /** The stream has ended; the owner forgets it. */
   readonly onEnd: (stream: InboundStream, reason: CloseReason) => void;
 }

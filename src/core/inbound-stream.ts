@@ -19,9 +19,10 @@ import {
 } from './ingest.ts';
 import { type ProviderKind, SourceType } from './kinds.ts';
 import { MediaRouter } from './media-router.ts';
+import type { StreamNotices } from './notices/stream-notices.ts';
 import type { OutboundStream } from './outbound-stream.ts';
 import type { Playlist } from './playlist.ts';
-import { SessionRegistry } from './session-registry.ts';
+import { type Session, SessionRegistry } from './session-registry.ts';
 import { SilenceWatch } from './silence-watch.ts';
 import { SourceLink } from './source-link.ts';
 import { SourceWatch } from './source-watch.ts';
@@ -81,6 +82,7 @@ export class InboundStream implements IngestStream, DutyStream {
   readonly #silence: SilenceWatch;
   #lossTimer: NodeJS.Timeout | undefined;
   readonly #duty: StandInDuty | null;
+  readonly #notices: StreamNotices;
 
   constructor(options: InboundStreamOptions) {
     const { request } = options;
@@ -92,7 +94,13 @@ export class InboundStream implements IngestStream, DutyStream {
     this.#keepMs = options.keepMs;
     this.createdAt = options.clock.now();
     this.meter = options.meter;
-    this.sessions = new SessionRegistry(options.clock, options.meter, () => this.attend());
+    const { notices } = options;
+    this.#notices = notices;
+    const opened = (session: Session): void => {
+      this.attend();
+      notices.sessionStarted(session);
+    };
+    this.sessions = new SessionRegistry(options.clock, options.meter, opened, (session, reason) => notices.sessionEnded(session, reason));
     this.#clock = options.clock;
     this.#logger = options.logger;
     this.#trackLines = new TrackLines(options.logger);
@@ -234,11 +242,13 @@ export class InboundStream implements IngestStream, DutyStream {
   /** Lists the stream before its source has announced tracks: a pulled one whose source may be away. */
   show(): void {
     this.#shown = true;
+    this.#notices.listed(this);
   }
 
   /** The media comes from another place now. */
   moveTo(sourceUrl: string): void {
     this.#sourceUrl = sourceUrl;
+    this.#notices.sourceCame(this);
   }
 
   /** Binds the stream to the source that asked for it, which is told the `settings` of its provider. */
@@ -439,6 +449,7 @@ export class InboundStream implements IngestStream, DutyStream {
   /** The stream goes on without a source until another one comes, or none does for too long. */
   #outlive(reason: CloseReason): void {
     this.#loseSource();
+    this.#notices.sourceLost(reason);
     if (this.#duty?.canStandIn === true) {
       this.#duty.encoderLeft(reason);
       return;
@@ -513,6 +524,7 @@ export class InboundStream implements IngestStream, DutyStream {
     const now = this.#clock.monotonic();
     this.judge(this.#watch.change(tracks, now));
     if (this.#unusable !== null) return;
+    this.#notices.listed(this);
     this.#outputs.setTracks(tracks, this.#router.complete);
     this.#taps.setTracks(tracks);
     this.#duty?.tracksChanged();

@@ -15,6 +15,8 @@ import {
   type IngestTarget,
 } from './ingest.ts';
 import type { PublisherKind } from './kinds.ts';
+import { tellProfileChanges } from './notices/config-notices.ts';
+import { NO_NOTICES, type Notices } from './notices/notice.ts';
 import type { AdviserSource } from './profile-advice.ts';
 import type { Publisher } from './publishing.ts';
 import type { QueueRegistry } from './queue-registry.ts';
@@ -53,6 +55,8 @@ export interface OrchestratorOptions {
   readonly readOverlays?: NonNullable<ApplicationContext['readOverlays']>;
   /** Plays what stands in for encoders; absent: nothing does. */
   readonly standIns?: StandIns;
+  /** Is told what happens; absent: nobody is. */
+  readonly notices?: Notices;
   /** Streams begin when it is their turn; absent: at once. */
   readonly turns?: Turns;
   /** Streams published to one application at once; 0 or absent: no limit. */
@@ -78,6 +82,7 @@ export class Orchestrator implements IngestGate {
   readonly #context: ApplicationContext;
   readonly #virtualHosts = new Map<string, VirtualHost>();
   #hosts = new HostTable([]);
+  readonly #notices: Notices;
   #nextStreamId = 1;
   #nextOrder = 1;
   #tail: Promise<unknown> = Promise.resolve();
@@ -85,12 +90,14 @@ export class Orchestrator implements IngestGate {
 
   constructor(options: OrchestratorOptions) {
     this.#options = options;
+    this.#notices = options.notices ?? NO_NOTICES;
     this.queues = options.queues;
     this.meter = new TrafficMeter(options.clock, null);
     this.#context = {
       clock: options.clock,
       logger: options.logger,
       queues: options.queues,
+      notices: this.#notices,
       publishers: options.publishers,
       transcoder: options.transcoder ?? null,
       ...(options.adviserOf !== undefined && { adviserOf: options.adviserOf }),
@@ -150,6 +157,7 @@ export class Orchestrator implements IngestGate {
     vhost.dynamic.set(application, this.#options.clock.monotonic());
     this.#options.logger.limited.info({ vhost: vhostName, app: appName }, `application '${vhostName}/${appName}' made from the template`);
     this.#options.onApplication?.(application);
+    this.#notices.post({ type: 'app.created', vhost: vhostName, app: appName });
     return application;
   }
 
@@ -190,6 +198,8 @@ export class Orchestrator implements IngestGate {
         this.#unregister(vhost, { code: 'deleted', detail: 'virtual host could not be saved' });
         throw error;
       }
+      this.#notices.post({ type: 'vhost.created', vhost: vhost.name });
+      for (const app of vhost.applications.keys()) this.#notices.post({ type: 'app.created', vhost: vhost.name, app });
       return vhost;
     });
   }
@@ -199,6 +209,8 @@ export class Orchestrator implements IngestGate {
       const vhost = this.#writable(name);
       await this.#durably(this.#options.store.remove(name), `virtual host '${name}'`);
       this.#unregister(vhost, { code: 'deleted', detail: `virtual host '${name}' was deleted` });
+      for (const app of vhost.applications.keys()) this.#notices.post({ type: 'app.deleted', vhost: name, app });
+      this.#notices.post({ type: 'vhost.deleted', vhost: name });
     });
   }
 
@@ -221,6 +233,7 @@ export class Orchestrator implements IngestGate {
         throw error;
       }
       this.#options.onApplication?.(application);
+      this.#notices.post({ type: 'app.created', vhost: vhostName, app: definition.name });
       return application;
     });
   }
@@ -248,6 +261,8 @@ export class Orchestrator implements IngestGate {
       vhost.applications.set(appName, application);
       this.#keysChanged(current.definition, definition);
       this.#options.onApplication?.(application);
+      this.#notices.post({ type: 'app.changed', vhost: vhostName, app: appName });
+      tellProfileChanges(this.#notices, { vhost: vhostName, app: appName }, current.definition.config, definition.config);
       return application;
     });
   }
@@ -267,6 +282,7 @@ export class Orchestrator implements IngestGate {
       await this.#save(vhost, all);
       application.amend(definition);
       this.#keysChanged(before, definition);
+      this.#notices.post({ type: 'keys.changed', vhost: vhostName, app: appName });
       return application;
     });
   }
@@ -281,6 +297,7 @@ export class Orchestrator implements IngestGate {
       application.close({ code: 'deleted', detail: `application '${vhostName}/${appName}' was deleted` });
       this.#keysChanged(application.definition);
       this.#forget(application);
+      this.#notices.post({ type: 'app.deleted', vhost: vhostName, app: appName });
     });
   }
 
@@ -290,17 +307,39 @@ export class Orchestrator implements IngestGate {
   }
 
   openIngest(target: IngestTarget, request: IngestRequest): IngestStream {
-    return this.#applicationFor(target).openIngest(request);
+    return this.#tellingRefusals(target, request, () => this.#applicationFor(target).openIngest(request));
   }
 
   checkIngest(target: IngestTarget, request: IngestName): void {
-    this.#applicationFor(target).checkIngest(request);
+    this.#tellingRefusals(target, request, () => this.#applicationFor(target).checkIngest(request));
+  }
+
+  /** What a peer calls its stream is told only where it is a name. */
+  #tellingRefusals<T>(target: IngestTarget, { streamName, provider }: IngestName, work: () => T): T {
+    try {
+      return work();
+    } catch (error) {
+      if (error instanceof IngestRefused) {
+        const { code: reason, message: detail } = error;
+        const vhost = this.#virtualHostOf(target)?.name;
+        const place = {
+          ...(vhost !== undefined && { vhost, app: target.app }),
+          ...(isAddressableName(streamName) && { stream: streamName, detail }),
+        };
+        this.#notices.post({ type: 'refusal.counted', direction: 'incoming', protocol: provider, reason, count: 1, ...place });
+      }
+      throw error;
+    }
+  }
+
+  #virtualHostOf({ host, vhost }: IngestTarget): VirtualHost | undefined {
+    const named = vhost === undefined ? undefined : this.#virtualHosts.get(vhost);
+    return named ?? this.#virtualHosts.get(this.#hosts.find(host) ?? '');
   }
 
   #applicationFor(target: IngestTarget): Application {
     if (this.#shuttingDown) throw new IngestRefused('shutting-down', 'the server is shutting down');
-    const named = target.vhost === undefined ? undefined : this.#virtualHosts.get(target.vhost);
-    const vhost = named ?? this.#virtualHosts.get(this.#hosts.find(target.host) ?? '');
+    const vhost = this.#virtualHostOf(target);
     if (vhost === undefined) throw new IngestRefused('no-virtual-host', `no virtual host serves the host name '${target.host}'`);
     const application = vhost.applications.get(target.app);
     if (application === undefined)
@@ -359,6 +398,7 @@ export class Orchestrator implements IngestGate {
       { vhost: vhost.name, app: application.name },
       `application '${vhost.name}/${application.name}' is not used any more and was removed`,
     );
+    this.#notices.post({ type: 'app.deleted', vhost: vhost.name, app: application.name });
   }
 
   #forget({ vhost, name }: Application): void {

@@ -47,8 +47,8 @@ export interface SessionRequest {
 export interface SessionHandle {
   /** Bytes sent to this viewer. Those of the stream are counted apart, by its meter. */
   countBytes(bytes: number): void;
-  /** Idempotent. */
-  close(): void;
+  /** Why, in words, for those who follow the server. Idempotent. */
+  close(reason?: string): void;
 }
 
 /** The outbound stream as publishers see it. */

@@ -25,8 +25,8 @@ export class Session implements SessionHandle {
     this.out.add(bytes);
   }
 
-  close(): void {
-    this.#registry.forget(this);
+  close(reason = 'it has ended'): void {
+    this.#registry.forget(this, reason);
   }
 }
 
@@ -43,12 +43,19 @@ export class SessionRegistry {
   readonly #clock: Clock;
   readonly #meter: EgressMeter;
   readonly #entries = new Map<string, Entry>();
-  readonly #onOpened: () => void;
+  readonly #onOpened: (session: Session) => void;
+  readonly #onEnded: (session: Session, reason: string) => void;
 
-  /** `onOpened` is called for each session that begins. */
-  constructor(clock: Clock, meter: EgressMeter, onOpened: () => void = () => undefined) {
+  /** `onOpened` is called for each session that begins, `onEnded` for each that is over. */
+  constructor(
+    clock: Clock,
+    meter: EgressMeter,
+    onOpened: (session: Session) => void = () => undefined,
+    onEnded: (session: Session, reason: string) => void = () => undefined,
+  ) {
     this.#clock = clock;
     this.#onOpened = onOpened;
+    this.#onEnded = onEnded;
     this.#meter = meter;
   }
 
@@ -68,10 +75,10 @@ export class SessionRegistry {
   open(request: SessionRequest): Session {
     const session = new Session(request, this.#clock, this);
     // Two of one name would be a mistake of a publisher; the count stays right all the same.
-    this.#entries.get(request.id)?.session.close();
+    this.#entries.get(request.id)?.session.close('another session has taken its name');
     this.#entries.set(session.id, { session, onTerminate: request.onTerminate });
     this.#meter.connect(session.kind);
-    this.#onOpened();
+    this.#onOpened(session);
     return session;
   }
 
@@ -79,15 +86,16 @@ export class SessionRegistry {
   terminate(id: string, reason: string): boolean {
     const entry = this.#entries.get(id);
     if (entry === undefined) return false;
-    entry.session.close();
+    entry.session.close(reason);
     entry.onTerminate(reason);
     return true;
   }
 
   /** For sessions that are over. */
-  forget(session: Session): void {
+  forget(session: Session, reason: string): void {
     if (this.#entries.get(session.id)?.session !== session) return;
     this.#entries.delete(session.id);
     this.#meter.disconnect(session.kind);
+    this.#onEnded(session, reason);
   }
 }

@@ -3,6 +3,7 @@ import type { Gatekeeper } from '../access/access-check.ts';
 import type { OriginMaps } from '../cluster/origin-maps.ts';
 import type { ServerConfig } from '../config/index.ts';
 import type { Application } from '../core/application.ts';
+import type { Notices } from '../core/notices/notice.ts';
 import type { Orchestrator } from '../core/orchestrator.ts';
 import type { PortOpenings } from '../core/port-openings.ts';
 import type { Publisher } from '../core/publishing.ts';
@@ -43,6 +44,8 @@ export interface ServiceContext {
   readonly patience: Patience;
   /** What `/health` tells. */
   readonly conditions: Conditions;
+  /** Is told what happens. */
+  readonly notices: Notices;
   readonly openings: PortOpenings;
   readonly limits: ServerLimits;
   readonly certificates: CertificateStore;

@@ -33,6 +33,7 @@ function valueWithout(key: string, value: unknown): unknown {
   return CLIENT_FIELDS.has(key) ? HIDDEN_ADDRESS : textWithout(value);
 }
 
-function textWithout(text: string): string {
+/** `text` with the addresses of clients replaced. */
+export function textWithout(text: string): string {
   return text.replace(ADDRESS, (_address, port: string | undefined) => (port === undefined ? HIDDEN_ADDRESS : `${HIDDEN_ADDRESS}:xxx`));
 }

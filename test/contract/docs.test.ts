@@ -3,18 +3,28 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { CATALOGUE } from '../../src/api/errors.ts';
 import { routes } from '../../src/api/routes.ts';
+import { NOTICE_TYPES } from '../../src/core/notices/notice.ts';
 
 function rows(page: string, cells: RegExp): string[][] {
-  const text = readFileSync(new URL(`../../docs/reference/${page}`, import.meta.url), 'utf8');
+  const text = readFileSync(new URL(`../../docs/${page}`, import.meta.url), 'utf8');
   return [...text.matchAll(cells)].map(([, ...found]) => found);
 }
 
 test('every error is documented with its status and text', () => {
   const expected = Object.entries(CATALOGUE).map(([code, { status, text }]) => [code, String(status), text]);
-  expect(rows('api-errors.md', /^\| `([A-Z_]+)` \| (\d{3}) \| `(.*?)` \|/gm)).toEqual(expected);
+  expect(rows('reference/api-errors.md', /^\| `([A-Z_]+)` \| (\d{3}) \| `(.*?)` \|/gm)).toEqual(expected);
 });
 
 test('every route is documented', () => {
   const expected = routes.map(({ method, path, summary }) => [method, path, summary]);
-  expect(rows('api.md', /^\| ([A-Z]+) \| `(.*?)` \| (.*) \|$/gm)).toEqual(expected);
+  expect(rows('reference/api.md', /^\| ([A-Z]+) \| `(.*?)` \| (.*) \|$/gm)).toEqual(expected);
+});
+
+test('every live event is documented, in its group', () => {
+  let group = '';
+  const shown = rows('guide/live-updates.md', /^\| (?:`(\w+)`)? ?\| `([\w.]+)` \|/gm).map(([first, type = '']) => {
+    group = first ?? group;
+    return [type, group];
+  });
+  expect(shown).toEqual(Object.entries(NOTICE_TYPES));
 });

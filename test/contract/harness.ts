@@ -10,9 +10,11 @@ import { RefusalCounts } from '../../src/access/refusal-counts.ts';
 import { ApiServer, type ApiServerOptions } from '../../src/api/api-server.ts';
 import { ControlPlane } from '../../src/api/control.ts';
 import { Health } from '../../src/api/health.ts';
+import { LiveFeed } from '../../src/api/live/live-feed.ts';
 import { loadServerConfig } from '../../src/config/index.ts';
 import type { CloseReason, IngestStream } from '../../src/core/ingest.ts';
 import { ProviderKind, type PublisherKind, SourceType } from '../../src/core/kinds.ts';
+import { NoticeBoard } from '../../src/core/notices/notice-board.ts';
 import { Orchestrator, type VirtualHostStore } from '../../src/core/orchestrator.ts';
 import type { Publisher } from '../../src/core/publishing.ts';
 import { PullRegistry } from '../../src/core/pull-registry.ts';
@@ -92,14 +94,22 @@ export async function startApi(
   const store = new MemoryStore();
   const logger = new RecordingLogger();
   const folder = mkdtempSync(join(tmpdir(), 'millrace-contract-'));
-  const writing = { clock, logger, stateFolder: folder, allowed: new AllowedFolders(writes === 'anywhere' ? null : [folder], 'the test') };
+  const notices = new NoticeBoard({ clock });
+  const live = new LiveFeed({ board: notices, logger });
+  const writing = {
+    clock,
+    logger,
+    notices,
+    stateFolder: folder,
+    allowed: new AllowedFolders(writes === 'anywhere' ? null : [folder], 'the test'),
+  };
   const recordings = new FilePublisher(writing);
   await recordings.load();
   recordings.recover();
   const dumps = new Dumper(writing);
   const llhls = new LlhlsPublisher(new FakeDelivery((settings, context) => new LlhlsView(settings as LlhlsViewSettings, context)), dumps);
   const queues = new QueueRegistry(clock);
-  const pushes = new PushPublisher({ clock, logger, queues, stateFolder: folder, open: openFakeDestination });
+  const pushes = new PushPublisher({ clock, logger, queues, notices, stateFolder: folder, open: openFakeDestination });
   await pushes.start();
   const hostChanges: ReadonlyMap<string, HostKeys | undefined>[] = [];
   const keyUses: ApiHarness['keyUses'] = { usedAt: () => undefined };
@@ -107,6 +117,7 @@ export async function startApi(
     clock,
     logger,
     queues,
+    notices,
     store,
     publishers: new Map<PublisherKind, Publisher>([
       [llhls.kind, llhls],
@@ -166,6 +177,7 @@ export async function startApi(
     refusals: new RefusalCounts(),
     codecModules: async () => codecModules(HELLO, []),
     keyUsedAt: (grant) => keyUses.usedAt(grant),
+    live,
   });
   const health = new Health(new Conditions());
   health.phase = 'running';
@@ -186,7 +198,7 @@ export async function startApi(
   await server.listen();
   return new ApiHarness({
     ...{ server, orchestrator, recordings, dumps, pushes, scheduled, multiplex, folder, pulls, pullStore, rtsp },
-    ...{ store, certificates, clock, logger, health, hostChanges, keyUses },
+    ...{ store, certificates, clock, logger, health, hostChanges, keyUses, notices, live },
   });
 }
 
@@ -240,6 +252,8 @@ export class ApiHarness {
   readonly hostChanges: readonly ReadonlyMap<string, HostKeys | undefined>[];
   /** Answers when a key was last good. */
   readonly keyUses: { usedAt: (grant: string) => number | undefined };
+  readonly notices: NoticeBoard;
+  readonly live: LiveFeed;
 
   readonly #ingests = new Map<string, { readonly ingest: IngestStream; frames: number }>();
 
@@ -264,6 +278,8 @@ export class ApiHarness {
       | 'health'
       | 'hostChanges'
       | 'keyUses'
+      | 'notices'
+      | 'live'
     >,
   ) {
     this.server = parts.server;
@@ -278,6 +294,8 @@ export class ApiHarness {
     this.pullStore = parts.pullStore;
     this.rtsp = parts.rtsp;
     this.store = parts.store;
+    this.notices = parts.notices;
+    this.live = parts.live;
     this.certificates = parts.certificates;
     this.clock = parts.clock;
     this.logger = parts.logger;

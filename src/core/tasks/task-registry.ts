@@ -30,6 +30,8 @@ export interface TaskRegistryOptions<Request extends TaskRequest, Task> {
   /** A request that the state folder holds, or null. */
   readonly parse: (value: unknown) => Request | null;
   readonly make: (origin: TaskOrigin<Request>) => Task;
+  /** A new task is in the lists. */
+  readonly onRegistered?: (task: Task) => void;
   /** A task is out of the lists, and about to be stopped. */
   readonly onDropped?: (task: Task) => void;
 }
@@ -96,6 +98,7 @@ export class TaskRegistry<Request extends TaskRequest, Task extends FollowingTas
     if (isFull) throw new TaskRefused('too-many', `the application has ${MAX_TASKS} tasks of the kind ${noun}`);
     const task = make({ key: randomBytes(KEY_BYTES).toString('hex'), vhost, app, request, createdAt });
     this.#add(task);
+    this.#options.onRegistered?.(task);
     return task;
   }
 

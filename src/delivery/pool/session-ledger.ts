@@ -73,7 +73,7 @@ export class SessionLedger {
 
   #end(key: string, { sighting, handle }: Entry, reason: string): void {
     this.#entries.delete(key);
-    handle?.close();
+    handle?.close(reason);
     this.#listener.sessionClosed(sighting, reason);
   }
 }

@@ -24,11 +24,12 @@ export async function startHls({
   stateFolder,
   writing,
   conditions,
+  notices,
 }: ServiceContext): Promise<Service & { readonly dumps: Dumper }> {
   const files = { clock, logger, stateFolder, allowed: writing, conditions, claims: new FolderClaims() };
   const dvr = new DvrStorage(files);
-  const tsDumps = new Dumper(files);
-  const dumps = new Dumper(files);
+  const tsDumps = new Dumper({ ...files, notices });
+  const dumps = new Dumper({ ...files, notices });
   // Before streams come, which have dumps of their own.
   await dumps.load();
   const lowLatency = config.modules.llhls.enable ? [new LlhlsPublisher(delivery, dumps, dvr)] : [];

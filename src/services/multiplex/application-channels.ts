@@ -35,6 +35,8 @@ export class ApplicationChannels {
   readonly #channels = new Map<string, MultiplexChannel>();
   /** Names of channels that several files define, as told. */
   readonly #doubles = new Set<string>();
+  /** What the folder held at first is nothing new. */
+  #isRead = false;
   #closed = false;
 
   constructor(options: ApplicationChannelsOptions) {
@@ -58,7 +60,9 @@ export class ApplicationChannels {
 
   /** Reads the folder and follows it. Never rejects. */
   start(): Promise<void> {
-    return this.#folder.start();
+    return this.#folder.start().then(() => {
+      this.#isRead = true;
+    });
   }
 
   /** Those that wait for their sources as well, sorted by name. */
@@ -115,19 +119,28 @@ export class ApplicationChannels {
   #settle(): void {
     if (this.#closed) return;
     const wanted = this.#wanted();
+    const before = new Set(Array.from(this.#channels.values(), ({ name }) => name));
     for (const [key, channel] of this.#channels) {
       const definition = wanted.get(key);
       if (definition !== undefined && isDeepStrictEqual(definition, channel.definition)) continue;
       this.#channels.delete(key);
       const detail = definition === undefined ? 'the multiplex channel was removed' : 'the multiplex channel was defined anew';
       channel.close({ code: 'deleted', detail });
+      if (definition?.outputStream.name !== channel.name) this.#tell('channel.deleted', channel.name);
     }
     for (const [key, definition] of wanted) {
       if (this.#channels.has(key)) continue;
       this.#channels.set(key, this.#make(definition));
+      const { name } = definition.outputStream;
+      this.#tell(before.has(name) ? 'channel.changed' : 'channel.created', name);
     }
     this.#options.onChanged();
     this.look();
+  }
+
+  #tell(type: 'channel.created' | 'channel.changed' | 'channel.deleted', stream: string): void {
+    const { vhost, name: app, notices } = this.application;
+    if (this.#isRead) notices.post({ type, vhost, app, kind: 'multiplex', stream });
   }
 
   /** By file; of those that define one name the first counts. */

@@ -256,7 +256,7 @@ export class OvtConnection implements OvtLink {
 
   #leave(stream: OvtStream, session: OvtSession, detail: string): void {
     this.#sessions.delete(stream);
-    stream.leave(session);
+    stream.leave(session, detail);
     this.#lastUsed = this.#clock.monotonic();
     this.#logger.info({ bytes: session.bytes, dropped: session.dropped, detail }, 'OVT edge plays no longer');
   }

@@ -83,8 +83,8 @@ export class OvtStream implements PublisherStream {
   }
 
   /** Idempotent. */
-  leave(session: OvtSession): void {
-    this.#sessions.get(session)?.close();
+  leave(session: OvtSession, reason: string): void {
+    this.#sessions.get(session)?.close(reason);
     this.#sessions.delete(session);
   }
 

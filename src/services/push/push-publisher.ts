@@ -4,6 +4,8 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { PushPublisherConfig } from '../../config/index.ts';
 import { PublisherKind } from '../../core/kinds.ts';
+import { NO_NOTICES, type Notices } from '../../core/notices/notice.ts';
+import { tellTask } from '../../core/notices/task-notices.ts';
 import type { PublishableStream, Publisher, PublisherStream } from '../../core/publishing.ts';
 import type { QueueRegistry } from '../../core/queue-registry.ts';
 import { type ApplicationAddress, addressOf, streamKey } from '../../core/stream-address.ts';
@@ -31,6 +33,8 @@ export interface PushPublisherOptions {
   readonly logger: Logger;
   readonly queues: QueueRegistry;
   readonly stateFolder: string;
+  /** Is told of tasks. Default: nobody is. */
+  readonly notices?: Notices;
   /** Default: real connections. */
   readonly open?: OpenDestination;
 }
@@ -48,14 +52,14 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
   readonly #reporter: LinkReporter;
 
   constructor(options: PushPublisherOptions) {
-    const { stateFolder, clock, queues } = options;
+    const { stateFolder, clock, queues, notices = NO_NOTICES } = options;
     const logger = options.logger.child({ publisher: PublisherKind.PUSH });
     this.#options = options;
     this.#logger = logger;
     this.#reporter = new LinkReporter({ clock, logger });
     const open = options.open ?? ((wanted: DestinationOptions) => openDestination(wanted, this.#reporter));
     const context: PushContext = {
-      ...{ clock, logger, queues, open, random: Math.random },
+      ...{ clock, logger, queues, notices, open, random: Math.random },
       onConnectionOver: (task) => void this.#tasks.keepTotals(task),
     };
     this.#tasks = new TaskRegistry({
@@ -64,6 +68,7 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
       logger,
       parse: storedPushRequest,
       make: (origin) => new PushTask(origin, context),
+      onRegistered: (task) => tellTask(notices, 'push', task),
       onDropped: (task) => this.#streams.get(streamKey({ vhost: task.vhost, app: task.app, stream: task.request.streamName }))?.leave(task),
     });
   }

@@ -17,8 +17,9 @@ export async function startPushes({
   logger,
   queues,
   stateFolder,
+  notices,
 }: ServiceContext): Promise<Service & { readonly pushes: PushPublisher }> {
-  const pushes = new PushPublisher({ clock, logger, queues, stateFolder });
+  const pushes = new PushPublisher({ clock, logger, queues, stateFolder, notices });
   await pushes.start();
   return {
     pushes,

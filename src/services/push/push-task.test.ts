@@ -3,6 +3,7 @@ import { FakeStream } from '../../../test/fakes/fake-stream.ts';
 import { ManualClock } from '../../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { audioTrack, videoTrack } from '../../../test/fakes/synthetic-media.ts';
+import { NO_NOTICES } from '../../core/notices/notice.ts';
 import { QueueRegistry } from '../../core/queue-registry.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
@@ -87,7 +88,7 @@ function task(request: Partial<PushRequest> = {}): PushTask {
   };
   return new PushTask(
     { key: 'key', vhost: 'default', app: 'app', request: { ...all, ...request }, createdAt: 0 },
-    { clock, logger, queues, open, random: () => 0.5, onConnectionOver },
+    { clock, logger, queues, notices: NO_NOTICES, open, random: () => 0.5, onConnectionOver },
   );
 }
 

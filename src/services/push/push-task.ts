@@ -1,5 +1,7 @@
 /** A push task: waits for its stream, connects, sends, and calls again when the receiver is lost. */
 import { PublisherKind } from '../../core/kinds.ts';
+import type { Notices } from '../../core/notices/notice.ts';
+import { tellTask } from '../../core/notices/task-notices.ts';
 import type { PublishableStream } from '../../core/publishing.ts';
 import type { QueueRegistry } from '../../core/queue-registry.ts';
 import { FollowingTask, NO_TOTALS, type TaskOrigin, type TaskTotals } from '../../core/tasks/following-task.ts';
@@ -39,6 +41,7 @@ export interface PushContext {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly queues: QueueRegistry;
+  readonly notices: Notices;
   readonly open: OpenDestination;
   /** 0 to 1. */
   readonly random: () => number;
@@ -83,6 +86,13 @@ export class PushTask extends FollowingTask<PushRequest> {
 
   get state(): PushState {
     return this.#state;
+  }
+
+  #become(state: PushState, reason: string | null = null): void {
+    const isNew = state !== this.#state || reason !== this.#reason;
+    this.#state = state;
+    this.#reason = reason;
+    if (isNew) tellTask(this.#context.notices, 'push', this);
   }
 
   /** What is wrong in the state `error`, else null. */
@@ -171,8 +181,7 @@ export class PushTask extends FollowingTask<PushRequest> {
     this.#stream = null;
     this.#selected = [];
     if (this.#stopping !== null) return;
-    this.#state = PushState.READY;
-    this.#reason = null;
+    this.#become(PushState.READY);
   }
 
   /** Takes leave of the receiver for good; resolves when that is done. Idempotent. */
@@ -182,12 +191,11 @@ export class PushTask extends FollowingTask<PushRequest> {
   }
 
   async #stop(): Promise<void> {
-    this.#state = PushState.STOPPING;
-    this.#reason = null;
+    this.#become(PushState.STOPPING);
     this.#end('the task was stopped');
     this.#stream = null;
     await this.settled();
-    this.#state = PushState.STOPPED;
+    this.#become(PushState.STOPPED);
   }
 
   /** Resolves when connections that were ended are gone. */
@@ -199,8 +207,7 @@ export class PushTask extends FollowingTask<PushRequest> {
     const { clock, queues, open } = this.#context;
     const { request } = this;
     if (this.#stream === null || this.#timeouts === null) return;
-    this.#state = PushState.CONNECTING;
-    this.#reason = null;
+    this.#become(PushState.CONNECTING);
     this.#lastBytes = 0;
     this.#lastTime = 0;
     this.#countedBytes = 0;
@@ -225,7 +232,7 @@ export class PushTask extends FollowingTask<PushRequest> {
 
   #opened(): void {
     const { clock } = this.#context;
-    this.#state = PushState.PUSHING;
+    this.#become(PushState.PUSHING);
     this.#pushing = true;
     this.#startedAt = clock.now();
     this.#openedAt = clock.monotonic();
@@ -254,8 +261,7 @@ export class PushTask extends FollowingTask<PushRequest> {
 
   /** The same trouble again and again is told once for each attempt, and attempts are rare. */
   #fault(reason: string): void {
-    this.#state = PushState.ERROR;
-    this.#reason = reason;
+    this.#become(PushState.ERROR, reason);
     this.#logger.warn(
       { receiver: receiverOf(this.request.url), failures: this.#failures, reason },
       `push '${this.request.id}' failed: ${reason}`,

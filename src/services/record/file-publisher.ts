@@ -3,6 +3,8 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { CloseReason } from '../../core/ingest.ts';
 import { PublisherKind } from '../../core/kinds.ts';
+import { NO_NOTICES, type Notices } from '../../core/notices/notice.ts';
+import { tellTask } from '../../core/notices/task-notices.ts';
 import type { PublishableStream, Publisher, PublisherStream } from '../../core/publishing.ts';
 import { QueueRegistry } from '../../core/queue-registry.ts';
 import { type ApplicationAddress, addressOf, streamKey } from '../../core/stream-address.ts';
@@ -47,6 +49,8 @@ export interface FilePublisherOptions {
   readonly allowed: AllowedFolders;
   /** Is told while a disk refuses what is recorded. Default: nobody looks. */
   readonly conditions?: Conditions;
+  /** Is told of tasks. Default: nobody is. */
+  readonly notices?: Notices;
 }
 
 /**
@@ -65,20 +69,22 @@ export class FilePublisher implements Publisher<FileSettings> {
   #recovering: Promise<void> = Promise.resolve();
 
   constructor(options: FilePublisherOptions) {
-    const { stateFolder, clock, queues = new QueueRegistry(clock), conditions = new Conditions() } = options;
+    const { stateFolder, clock, queues = new QueueRegistry(clock), conditions = new Conditions(), notices = NO_NOTICES } = options;
     const logger = options.logger.child({ publisher: PublisherKind.FILE });
     this.#options = options;
     this.#logger = logger;
     const notes = new DocumentFolder({ folder: join(stateFolder, 'records/open'), kind: 'open-recording', layout: KEYED, logger });
     const journal = new RecordJournal(notes, new RecordInfoFiles(), logger);
     this.#journal = journal;
-    const context: RecordContext = { clock, logger, journal, queues, conditions, keepTotals: (task) => this.#tasks.keepTotals(task) };
+    const shared = { clock, logger, journal, queues, conditions, notices };
+    const context: RecordContext = { ...shared, keepTotals: (task) => this.#tasks.keepTotals(task) };
     this.#tasks = new TaskRegistry({
       noun: 'recording',
       documents: new DocumentFolder({ folder: join(stateFolder, 'records/tasks'), kind: 'recording-task', layout: KEYED, logger }),
       logger,
       parse: storedRequest,
       make: (origin) => new RecordTask(origin, context),
+      onRegistered: (task) => tellTask(notices, 'recording', task),
     });
   }
 

@@ -19,8 +19,9 @@ export async function startRecordings({
   writing,
   queues,
   conditions,
+  notices,
 }: ServiceContext): Promise<Service & { readonly recordings: FilePublisher }> {
-  const recordings = new FilePublisher({ clock, logger, queues, stateFolder, allowed: writing, conditions });
+  const recordings = new FilePublisher({ clock, logger, queues, stateFolder, allowed: writing, conditions, notices });
   await recordings.load();
   return {
     recordings,

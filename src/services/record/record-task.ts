@@ -1,6 +1,8 @@
 /** One recording task: waits for its stream, records it into one file after the other, and knows its figures. */
 import { dirname } from 'node:path';
 import { PublisherKind } from '../../core/kinds.ts';
+import type { Notices } from '../../core/notices/notice.ts';
+import { tellTask } from '../../core/notices/task-notices.ts';
 import type { PublishableStream } from '../../core/publishing.ts';
 import type { QueueRegistry } from '../../core/queue-registry.ts';
 import { DiskRetry } from '../../core/tasks/disk-retry.ts';
@@ -15,10 +17,11 @@ import type { Logger } from '../../util/logger.ts';
 import { messageOf } from '../../util/message-of.ts';
 import type { QueueGauge } from '../../util/queue-gauge.ts';
 import { WAITING_BYTES } from './file-sink.ts';
+import type { Attachment, Waiting } from './record-attachment.ts';
 import { presentedAt, presentedAt90k, RecordFile } from './record-file.ts';
 import type { RecordJournal } from './record-journal.ts';
 import { containerOf, expandPath, type PathValues, randomName, temporaryPath } from './record-path.ts';
-import type { RecordPaths, RecordPlace } from './record-place.ts';
+import type { RecordPlace } from './record-place.ts';
 import { type RecordRequest, SegmentationRule } from './record-request.ts';
 import { atTimes, DailySchedule, everyInterval, NEVER, type SplitRule } from './split-schedule.ts';
 import { hasSameParameters } from './track-parameters.ts';
@@ -49,37 +52,9 @@ export interface RecordContext {
   readonly queues: QueueRegistry;
   /** Is told while a disk refuses what is recorded. */
   readonly conditions: Conditions;
+  readonly notices: Notices;
   /** The totals have changed: resolves when they are on disk, or with false when they cannot be. Never rejects. */
   readonly keepTotals: (task: RecordTask) => Promise<boolean>;
-}
-
-/** What a task knows while its stream is there. */
-interface Attachment {
-  readonly stream: PublishableStream;
-  readonly place: RecordPlace;
-  readonly paths: RecordPaths;
-  readonly transactionId: string;
-  readonly split: SplitRule;
-  /** By track id, as the last packet had it. */
-  readonly tracks: Map<number, Track>;
-  mainTrackId: number;
-  file: RecordFile | null;
-  /** The file before, until all tracks have passed the cut. */
-  ending: { readonly file: RecordFile; readonly endMs: number; readonly finishTime: number; readonly waiting: Set<number> } | null;
-  /** Parameters or the choice of tracks have changed: the next keyframe begins a new file. */
-  changed: boolean;
-  /** Presentation time of the very first packet, 90 kHz. */
-  origin: number | null;
-}
-
-/** What a task knows while its stream is there and the disk is not. */
-interface Waiting {
-  readonly stream: PublishableStream;
-  readonly place: RecordPlace;
-  /** Of the files. */
-  readonly folder: string;
-  /** Of the main track; -1 for any. */
-  readonly trackId: number;
 }
 
 /** Owned by the registry of the publisher, which stops it. Each stream of its name goes into files of its own. */
@@ -126,6 +101,12 @@ export class RecordTask extends FollowingTask<RecordRequest> {
 
   get state(): RecordState {
     return this.#state;
+  }
+
+  #become(state: RecordState): void {
+    const before = this.#state;
+    this.#state = state;
+    if (state !== before) tellTask(this.#context.notices, 'recording', this);
   }
 
   /** Stopped, or about to be: it takes no more packets. */
@@ -222,7 +203,7 @@ export class RecordTask extends FollowingTask<RecordRequest> {
       ...{ tracks: new Map(), mainTrackId: -1, file: null, ending: null, changed: false, origin: null },
     };
     this.#showPaths(this.#attachment, this.#startTime);
-    this.#state = RecordState.RECORDING;
+    this.#become(RecordState.RECORDING);
     stream.meter.connect(PublisherKind.FILE);
     this.setTracks(stream.tracks);
   }
@@ -269,13 +250,13 @@ export class RecordTask extends FollowingTask<RecordRequest> {
     const wasRecording = this.#state === RecordState.RECORDING;
     this.#stopWaiting();
     this.#detach(true);
-    if (wasRecording) this.#state = RecordState.READY;
+    if (wasRecording) this.#become(RecordState.READY);
   }
 
   /** Nothing more is recorded; the figures stay as they are until `stop`. */
   markStopping(): void {
     if (this.#state === RecordState.STOPPED) return;
-    this.#state = RecordState.STOPPING;
+    this.#become(RecordState.STOPPING);
     if (this.#attachment?.file != null) this.#showPaths(this.#attachment, this.#startTime ?? 0, this.#context.clock.now());
   }
 
@@ -285,7 +266,7 @@ export class RecordTask extends FollowingTask<RecordRequest> {
     this.#stopWaiting();
     this.#detach(true);
     await this.settled();
-    this.#state = RecordState.STOPPED;
+    this.#become(RecordState.STOPPED);
   }
 
   #splitRule(): SplitRule {
@@ -445,7 +426,7 @@ export class RecordTask extends FollowingTask<RecordRequest> {
     this.#logger.error({ err: error }, `recording failed: ${this.#reason}`);
     const why = diskFault(error);
     const waits = this.#state !== RecordState.STOPPING && attachment !== null && why !== null;
-    if (this.#state !== RecordState.STOPPING) this.#state = RecordState.ERROR;
+    if (this.#state !== RecordState.STOPPING) this.#become(RecordState.ERROR);
     const folder = waits ? dirname(temporaryPath(attachment.paths.file, this.#values(attachment, 0))) : '';
     this.#detach(true);
     if (!waits) return;

@@ -40,6 +40,8 @@ export class ApplicationSchedules {
   readonly #folder: DefinitionFolder<ScheduleDefinition>;
   readonly #channels = new Map<string, ScheduledChannel>();
   readonly #ready: Promise<void>;
+  /** What the folder held at first is nothing new. */
+  #isRead = false;
 
   constructor(options: ApplicationSchedulesOptions) {
     const { application, scheduleFilesDir, allowed, logger } = options;
@@ -51,9 +53,14 @@ export class ApplicationSchedules {
       parse: parseScheduleFile,
       format: formatScheduleFile,
       changed: (name, definition) => this.#play(name, definition),
-      removed: (name) => this.#end(name),
+      removed: (name) => {
+        this.#end(name);
+        this.#tell('channel.deleted', name);
+      },
     });
-    this.#ready = this.#folder.start();
+    this.#ready = this.#folder.start().then(() => {
+      this.#isRead = true;
+    });
   }
 
   /** Resolves when the folder has been read for the first time. */
@@ -146,8 +153,14 @@ export class ApplicationSchedules {
     const existing = this.#channels.get(name);
     const logger = this.#options.logger.child({ stream: name });
     logger.info({ programs: definition.programs.length }, `scheduled channel '${name}' ${existing === undefined ? 'begins' : 'changes'}`);
+    this.#tell(existing === undefined ? 'channel.created' : 'channel.changed', name);
     if (existing !== undefined) existing.update(definition);
     else this.#channels.set(name, new ScheduledChannel({ definition, open, lengths, isRunning, clock, logger }));
+  }
+
+  #tell(type: 'channel.created' | 'channel.changed' | 'channel.deleted', stream: string): void {
+    const { vhost, name: app, notices } = this.application;
+    if (this.#isRead) notices.post({ type, vhost, app, kind: 'scheduled', stream });
   }
 
   #end(name: string): void {

@@ -182,10 +182,10 @@ export class SrtPublisher implements Publisher {
           fetched.then(join, join);
         }
       },
-      onLeft: (viewer) => {
+      onLeft: (viewer, reason) => {
         hasLeft = true;
         this.#reporter.delete(viewer);
-        this.#streams.get(key)?.leave(fileName, viewer);
+        this.#streams.get(key)?.leave(fileName, viewer, reason);
       },
     });
   }

@@ -71,12 +71,12 @@ export class SrtStream implements PublisherStream {
   }
 
   /** Idempotent. */
-  leave(fileName: string, viewer: SrtViewer): void {
+  leave(fileName: string, viewer: SrtViewer, reason: string): void {
     const channel = this.#channels.get(fileName);
     const session = channel?.viewers.get(viewer);
     if (channel === undefined || session === undefined) return;
     channel.viewers.delete(viewer);
-    session.close();
+    session.close(reason);
     if (channel.viewers.size === 0) this.#channels.delete(fileName);
   }
 

@@ -16,7 +16,7 @@ export interface SrtViewerOptions {
   readonly now: () => number;
   readonly onJoined: (viewer: SrtViewer) => void;
   /** The connection is gone. Called once, only after `onJoined`. */
-  readonly onLeft: (viewer: SrtViewer) => void;
+  readonly onLeft: (viewer: SrtViewer, reason: string) => void;
 }
 
 /**
@@ -105,6 +105,6 @@ export class SrtViewer implements LimitedSession, WatchedLink {
       },
       'SRT viewer left',
     );
-    this.#options.onLeft(this);
+    this.#options.onLeft(this, detail === '' ? code : detail);
   }
 }

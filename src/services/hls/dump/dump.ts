@@ -1,4 +1,6 @@
 /** One dump: keeps init segments, segments and playlists of a stream as files in a folder. */
+import type { Notices } from '../../../core/notices/notice.ts';
+import { tellDump } from '../../../core/notices/task-notices.ts';
 import { writeFileAtomic } from '../../../state/atomic-file.ts';
 import type { Clock } from '../../../util/clock.ts';
 import type { Conditions } from '../../../util/conditions.ts';
@@ -35,6 +37,7 @@ export interface DumpOptions {
   readonly clock: Clock;
   /** Is told while the disk refuses files. */
   readonly conditions: Conditions;
+  readonly notices: Notices;
   readonly logger: Logger;
 }
 
@@ -75,6 +78,13 @@ export class Dump implements SegmentObserver, FolderWriter {
     });
   }
 
+  #become(status: DumpStatus): void {
+    this.#status = status;
+    const { notices, stream } = this.#options;
+    const reason = status === DumpStatus.ERROR ? messageOf(this.#failure) : null;
+    tellDump(notices, stream.path, { id: this.request.id, state: status.toLowerCase(), reason });
+  }
+
   /** Files are still added. */
   get enabled(): boolean {
     return this.#open;
@@ -97,6 +107,7 @@ export class Dump implements SegmentObserver, FolderWriter {
     const newest = stream.newestSegments();
     this.#first = newest[0]?.number ?? 0;
     stream.observe(this);
+    this.#become(DumpStatus.RUNNING);
     this.#logger.info({ folder }, `dump to ${folder}`);
     for (const segment of newest) this.segmentFinished(segment);
     this.#writeInfo();
@@ -160,7 +171,7 @@ export class Dump implements SegmentObserver, FolderWriter {
     this.#options.stream.unobserve(this);
     this.#files.enqueue(async () => {
       // One that misses its end stays what it says.
-      if (this.#status === DumpStatus.RUNNING) this.#status = DumpStatus.COMPLETED;
+      if (this.#status === DumpStatus.RUNNING) this.#become(DumpStatus.COMPLETED);
     });
     this.#writeInfo();
     void this.settled.then(() => {
@@ -197,8 +208,8 @@ export class Dump implements SegmentObserver, FolderWriter {
 
   /** What the information file says is brought there when the disk takes it, at the latest with the next segment. */
   async #pause(error: unknown): Promise<void> {
-    this.#status = DumpStatus.ERROR;
     this.#failure = error;
+    this.#become(DumpStatus.ERROR);
     const { folder, conditions } = this.#options;
     this.#logger.error({ err: error, folder }, `dump misses segments until the disk takes files again: ${messageOf(error)}`);
     conditions.raise(this.#condition, `a dump misses segments: ${diskFault(error) ?? 'its files cannot be written'}`);
@@ -207,7 +218,7 @@ export class Dump implements SegmentObserver, FolderWriter {
   }
 
   #resume(): void {
-    this.#status = DumpStatus.RUNNING;
+    this.#become(DumpStatus.RUNNING);
     this.#failure = null;
     const { folder, conditions } = this.#options;
     this.#logger.info({ folder }, 'dump goes on: the disk takes files again');
@@ -217,8 +228,8 @@ export class Dump implements SegmentObserver, FolderWriter {
   #fail(error: unknown): void {
     const wasOpen = this.#open;
     this.#open = false;
-    this.#status = DumpStatus.ERROR;
     this.#failure = error;
+    this.#become(DumpStatus.ERROR);
     if (wasOpen) this.#options.stream.unobserve(this);
     this.#logger.error({ err: error }, `dump failed: ${messageOf(error)}`);
   }

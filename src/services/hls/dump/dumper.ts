@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { open, rm } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
+import { NO_NOTICES, type Notices } from '../../../core/notices/notice.ts';
 import { type StreamAddress, streamKey } from '../../../core/stream-address.ts';
 import type { AllowedFolders } from '../../../util/allowed-folders.ts';
 import type { Clock } from '../../../util/clock.ts';
@@ -37,6 +38,8 @@ export interface DumperOptions {
   readonly allowed: AllowedFolders;
   /** Is told while a disk refuses files. Default: nobody looks. */
   readonly conditions?: Conditions;
+  /** Is told of dumps. Default: nobody is. */
+  readonly notices?: Notices;
   /** Shared with other dumpers; default: its own. */
   readonly claims?: FolderClaims;
 }
@@ -166,9 +169,9 @@ export class Dumper implements StreamFollower {
     throw new DumpRefused(`The stream has ${MAX_DUMPS} dumps`);
   }
 
-  #make(what: Omit<DumpOptions, 'clock' | 'conditions' | 'logger'>, dumps: KnownDumps, note: string | null): Dump {
-    const { clock, conditions = new Conditions(), logger } = this.#options;
-    const dump = new Dump({ ...what, clock, conditions, logger });
+  #make(what: Omit<DumpOptions, 'clock' | 'conditions' | 'notices' | 'logger'>, dumps: KnownDumps, note: string | null): Dump {
+    const { clock, conditions = new Conditions(), notices = NO_NOTICES, logger } = this.#options;
+    const dump = new Dump({ ...what, clock, conditions, notices, logger });
     dumps.set(what.request.id, dump);
     const over = dump.over.then(() => this.#forget(dump, note));
     this.#active.set(dump, over);

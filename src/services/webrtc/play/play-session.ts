@@ -356,7 +356,7 @@ export class PlaySession implements PeerListener {
     this.countBytes();
     const { stream } = this.#options;
     stream.remove(this);
-    this.#handle?.close();
+    this.#handle?.close(reason);
     if (this.#agreement === null) return;
     const figures = {
       ...this.#peer.counters,

@@ -1,0 +1,131 @@
+/** Somebody who follows the server live: one answer that does not end, as server-sent events. */
+import type { NoticeBoard } from '../../core/notices/notice-board.ts';
+import type { NoticeFilter } from './notice-filter.ts';
+
+/** Text of one write, characters: so much may wait in the server for a follower that does not read. */
+const MAX_WRITE = 65_536;
+/** What a browser waits before it comes back, ms. */
+const RETRY_MS = 2000;
+
+/** What is needed of a response. */
+export interface FollowerSink {
+  /** `done` is called when the text has left, or never will. */
+  write(text: string, done: () => void): unknown;
+  end(text: string): unknown;
+  destroy(): unknown;
+}
+
+/** What a follower is made of. `onMissed` hears of notices that were gone before it was ready for them. */
+export interface FollowerOptions {
+  readonly board: NoticeBoard;
+  readonly sink: FollowerSink;
+  readonly wants: NoticeFilter;
+  /** `Last-Event-ID`; undefined: from now on. */
+  readonly after: string | undefined;
+  readonly onMissed: (count: number) => void;
+}
+
+/**
+ * Has a place on the board and at most one write under way. While that does not end the place stays, and what the board lets go of meanwhile
+ * is told as a gap. The feed calls it; nothing to close.
+ */
+export class Follower {
+  readonly #options: FollowerOptions;
+  /** Number of the next notice. */
+  #next: number;
+  #text: string;
+  #isWriting = false;
+  /** When the last write began; monotonic, ms. */
+  #wroteAt: number;
+  #closed = false;
+
+  /** `now`: monotonic, ms. */
+  constructor(options: FollowerOptions, now: number) {
+    this.#options = options;
+    this.#wroteAt = now;
+    const { board, after } = options;
+    this.#next = board.newest + 1;
+    this.#text = `retry: ${RETRY_MS}\n${frame('hello', board.idOf(board.newest), board.textOf({ type: 'hello' }))}`;
+    if (after === undefined) return;
+    const last = board.numberOf(after);
+    if (last !== null) this.#next = last + 1;
+    // Of another run: nobody knows what has happened since.
+    this.#text = `retry: ${RETRY_MS}\n${last === null ? this.#gap(null, board.newest) : ''}`;
+  }
+
+  /** Since when a write is under way; null: none is. */
+  get stalledSince(): number | null {
+    return this.#isWriting ? this.#wroteAt : null;
+  }
+
+  /** When something was written last. */
+  get wroteAt(): number {
+    return this.#wroteAt;
+  }
+
+  /** Writes what there is, unless the last write is still under way. */
+  pump(now: () => number): void {
+    if (this.#isWriting || this.#closed) return;
+    const text = this.#text + this.#take();
+    this.#text = '';
+    if (text !== '') this.#write(text, now);
+  }
+
+  /** Keeps connections, and whoever watches over them, from taking silence for an end. */
+  beat(now: () => number): void {
+    if (!this.#isWriting && !this.#closed) this.#write(': \n\n', now);
+  }
+
+  /** Ends the answer. */
+  end(): void {
+    this.#closed = true;
+    this.#options.sink.end(this.#isWriting ? '' : frame('end', null, '{"type":"end"}'));
+  }
+
+  /** Cuts the connection. */
+  cut(): void {
+    this.#closed = true;
+    this.#options.sink.destroy();
+  }
+
+  /** The connection is gone. */
+  gone(): void {
+    this.#closed = true;
+  }
+
+  #write(text: string, now: () => number): void {
+    this.#isWriting = true;
+    this.#wroteAt = now();
+    this.#options.sink.write(text, () => {
+      this.#isWriting = false;
+      this.pump(now);
+    });
+  }
+
+  /** The next notices as text. */
+  #take(): string {
+    const { board, wants, onMissed } = this.#options;
+    let text = '';
+    if (this.#next < board.oldest) {
+      const missed = board.oldest - this.#next;
+      onMissed(missed);
+      text = this.#gap(missed, board.oldest - 1);
+      this.#next = board.oldest;
+    }
+    while (this.#next <= board.newest && text.length < MAX_WRITE) {
+      const posted = board.at(this.#next);
+      this.#next += 1;
+      if (posted !== undefined && wants(posted.notice)) text += frame(posted.notice.type, posted.id, posted.json);
+    }
+    return text;
+  }
+
+  #gap(missed: number | null, last: number): string {
+    const { board } = this.#options;
+    return frame('gap', board.idOf(last), board.textOf({ type: 'gap', missed }));
+  }
+}
+
+function frame(type: string, id: string | null, json: string): string {
+  return `${id === null ? '' : `id: ${id}\n`}event: ${type}\ndata: ${json}\n\n`;
+}

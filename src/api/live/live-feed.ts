@@ -1,0 +1,146 @@
+/** All who follow the server live. */
+import type { NoticeBoard } from '../../core/notices/notice-board.ts';
+import { guarded } from '../../util/guarded.ts';
+import type { Logger } from '../../util/logger.ts';
+import { Follower, type FollowerOptions, type FollowerSink } from './follower.ts';
+
+/** At once. */
+const MAX_FOLLOWERS = 64;
+/** All in milliseconds. */
+const TIMES = {
+  /** What happens within it leaves together. */
+  gather: 50,
+  /** Without an event, until a comment is sent. */
+  beat: 15_000,
+  /** For a write to leave. */
+  stall: 30_000,
+  /** How often the two above are looked at. */
+  sweep: 2500,
+};
+
+/** What a feed works with. */
+export interface LiveFeedOptions {
+  readonly board: NoticeBoard;
+  readonly logger: Logger;
+  /** Default: 64. */
+  readonly maxFollowers?: number;
+  readonly times?: Partial<typeof TIMES>;
+}
+
+/** An answer that is ready for its body. */
+export interface LiveAnswer extends FollowerSink {
+  once(event: 'close', listener: () => void): unknown;
+  on(event: 'error', listener: () => void): unknown;
+}
+
+/**
+ * Wakes its followers at most once in 50 ms, whatever happens meanwhile, and does nothing at all without any. One that takes nothing for
+ * half a minute is cut off. One for the server, which closes it.
+ */
+export class LiveFeed {
+  /** Who found no room. */
+  refused = 0;
+  /** Who was cut off. */
+  cut = 0;
+  /** Notices that followers have not got, because they were behind. */
+  missed = 0;
+  readonly #options: LiveFeedOptions;
+  readonly #times: typeof TIMES;
+  readonly #followers = new Set<Follower>();
+  #unwatch: (() => void) | null = null;
+  #sweeper: NodeJS.Timeout | null = null;
+  #waking: NodeJS.Timeout | null = null;
+  #closed = false;
+
+  constructor(options: LiveFeedOptions) {
+    this.#options = options;
+    this.#times = { ...TIMES, ...options.times };
+  }
+
+  get board(): NoticeBoard {
+    return this.#options.board;
+  }
+
+  /** Followers now. */
+  get size(): number {
+    return this.#followers.size;
+  }
+
+  /** No room for another one; counts whoever asks and finds none. */
+  get isFull(): boolean {
+    const isFull = this.#followers.size >= (this.#options.maxFollowers ?? MAX_FOLLOWERS);
+    if (isFull) this.refused += 1;
+    return isFull;
+  }
+
+  /** Tells `answer` what happens, until it closes. */
+  follow(answer: LiveAnswer, { wants, after }: Pick<FollowerOptions, 'wants' | 'after'>): void {
+    const { board } = this.#options;
+    const onMissed = (count: number): void => {
+      this.missed += count;
+    };
+    const follower = new Follower({ board, sink: answer, wants, after, onMissed }, performance.now());
+    if (this.#closed) {
+      follower.end();
+      return;
+    }
+    this.#followers.add(follower);
+    // Its `close` follows.
+    answer.on('error', () => undefined);
+    answer.once('close', () => {
+      follower.gone();
+      this.#followers.delete(follower);
+      if (this.#followers.size === 0) this.#rest();
+    });
+    this.#watch();
+    follower.pump(now);
+  }
+
+  /** Ends all answers; who comes later is ended at once. Idempotent. */
+  close(): void {
+    this.#closed = true;
+    this.#rest();
+    for (const follower of this.#followers) follower.end();
+    this.#followers.clear();
+  }
+
+  #watch(): void {
+    const { board, logger } = this.#options;
+    const wake = guarded(logger, 'the live events', () => this.#wake());
+    this.#unwatch ??= board.watch(() => {
+      this.#waking ??= setTimeout(wake, this.#times.gather);
+    });
+    this.#sweeper ??= setInterval(
+      guarded(logger, 'the watch over live events', () => this.#sweep(performance.now())),
+      this.#times.sweep,
+    );
+  }
+
+  #rest(): void {
+    this.#unwatch?.();
+    this.#unwatch = null;
+    if (this.#sweeper !== null) clearInterval(this.#sweeper);
+    this.#sweeper = null;
+    if (this.#waking !== null) clearTimeout(this.#waking);
+    this.#waking = null;
+  }
+
+  #wake(): void {
+    this.#waking = null;
+    for (const follower of this.#followers) follower.pump(now);
+  }
+
+  #sweep(at: number): void {
+    const { stall, beat } = this.#times;
+    for (const follower of this.#followers) {
+      const { stalledSince } = follower;
+      if (stalledSince !== null && at - stalledSince > stall) {
+        this.cut += 1;
+        this.#options.logger.warn({}, `a follower of live events took nothing for ${stall} ms and was cut off`);
+        follower.cut();
+      } else if (at - follower.wroteAt >= beat) follower.beat(now);
+    }
+  }
+}
+
+const now = (): number => performance.now();

@@ -1,0 +1,67 @@
+import { NOTICE_TYPES, type NoticeGroup, type NoticeType } from '../../core/notices/notice.ts';
+import { Type } from '../../util/typebox.ts';
+import { ApiError } from '../errors.ts';
+import { noticeFilter } from '../live/notice-filter.ts';
+import type { Route } from '../route.ts';
+
+const GROUPS: readonly NoticeGroup[] = [...new Set(Object.values(NOTICE_TYPES))];
+/** What is said of the connection itself. */
+const OWN_TYPES = ['hello', 'gap'] as const;
+const Count = Type.Integer({ minimum: 0 });
+const text = (description: string) => Type.Optional(Type.String({ description }));
+
+/** The data of one event. Which members there are is up to its type. */
+export const LiveEventSchema = Type.Object({
+  type: Type.Union(
+    ([...OWN_TYPES, ...Object.keys(NOTICE_TYPES)] as (NoticeType | (typeof OWN_TYPES)[number])[]).map((type) => Type.Literal(type)),
+  ),
+  id: text('As the `id` of the event; `hello` and `gap` have none here'),
+  time: text('When it happened'),
+  vhost: text('Name of the virtual host'),
+  app: text('Name of the application'),
+  stream: text('Name of the stream as the API lists it; of a task: the output stream that it follows'),
+  output: text('`stream.ready`: name of the output stream that can be played'),
+  sourceType: text('As in the information about the stream'),
+  sourceUrl: text('As in the information about the stream'),
+  reason: text('Of an end: why; of a refusal: its code; of a task in the state `error`: what is wrong'),
+  detail: text('The reason in words'),
+  session: text('Name of the viewer session'),
+  publisher: text('How the viewer is served, in the words of `connections` in the statistics'),
+  seconds: Type.Optional(Count),
+  bytes: Type.Optional(Count),
+  started: Type.Optional(Count),
+  ended: Type.Optional(Count),
+  task: text('`recording`, `push` or `dump`'),
+  state: text('Of the task, in the words of the API'),
+  direction: text('`incoming` for who publishes, `outgoing` for who plays'),
+  protocol: text('Way of whoever was refused'),
+  count: Type.Optional(Count),
+  profile: text('Name of the output profile'),
+  kind: text('`scheduled` or `multiplex`'),
+  missed: Type.Optional(Type.Union([Count, Type.Null()], { description: '`gap`: events that are gone; null: nobody knows how many' })),
+});
+
+/** What happens, as it happens: additive to the contract. */
+export const liveEventsRoute: Route = {
+  method: 'GET',
+  path: '/v1/events',
+  level: 'server',
+  summary: 'What happens in the server, as it happens: server-sent events, without an envelope',
+  query: {
+    types: `Types or groups (${GROUPS.map((group) => `\`${group}\``).join(', ')}) with commas between; default: all`,
+    vhost: 'Only what is about this virtual host',
+    app: 'Only what is about an application of this name',
+    stream: 'Only what is about a stream of this name',
+  },
+  events: LiveEventSchema,
+  handle: ({ control: { live }, query, lastEventId }) => {
+    const wants = noticeFilter(query);
+    if (live.isFull) throw new ApiError('EVENT_FOLLOWERS_FULL');
+    return {
+      status: 200,
+      body: '',
+      type: 'text/event-stream; charset=utf-8',
+      stream: (response) => live.follow(response, { wants, after: lastEventId }),
+    };
+  },
+};

@@ -1,0 +1,105 @@
+/** Makes sums of notices that come in floods, so that they neither push out the rare ones nor cost by the piece. */
+import type { Clock } from '../../util/clock.ts';
+import type { Notice, RefusalNotice, SessionNotice } from './notice.ts';
+
+/** Told one by one within a second; the rest of the second becomes sums. */
+const SESSIONS = 200;
+const REFUSALS = 50;
+const SECOND_MS = 1000;
+/** Sums of one second; what would be more is one sum of all kinds. */
+const MAX_SUMS = 50;
+
+type Sum = Extract<SessionNotice, { type: 'session.summary' }> | RefusalNotice;
+
+/** Sessions, or refusals. */
+interface Window {
+  readonly most: number;
+  since: number;
+  told: number;
+}
+
+/** Sums go out at the end of their second, to `tell`. */
+export class BurstFold {
+  /** Notices that became part of a sum. */
+  folded = 0;
+  readonly #clock: Clock;
+  readonly #tell: (notice: Notice) => void;
+  readonly #windows = {
+    sessions: { most: SESSIONS, since: Number.NEGATIVE_INFINITY, told: 0 },
+    refusals: { most: REFUSALS, since: Number.NEGATIVE_INFINITY, told: 0 },
+  } satisfies Record<string, Window>;
+  #sums = new Map<string, Sum>();
+  #timer: NodeJS.Timeout | null = null;
+  #closed = false;
+
+  constructor(clock: Clock, tell: (notice: Notice) => void) {
+    this.#clock = clock;
+    this.#tell = tell;
+  }
+
+  /** True when `notice` becomes part of a sum; all others are to be told as they are. */
+  takes(notice: Notice): boolean {
+    if (this.#closed) return false;
+    switch (notice.type) {
+      case 'session.started':
+      case 'session.ended':
+        if (this.#hasRoom(this.#windows.sessions)) return false;
+        this.#addSession(notice, notice.type === 'session.started');
+        break;
+      case 'refusal.counted':
+        if (this.#hasRoom(this.#windows.refusals)) return false;
+        this.#addRefusal(notice);
+        break;
+      default:
+        return false;
+    }
+    this.folded += 1;
+    this.#timer ??= setTimeout(() => this.#flush(), SECOND_MS).unref();
+    return true;
+  }
+
+  /** Tells what waits; from now on everything is told as it is. Idempotent. */
+  close(): void {
+    this.#closed = true;
+    this.#flush();
+  }
+
+  #hasRoom(window: Window): boolean {
+    const now = this.#clock.monotonic();
+    if (now - window.since >= SECOND_MS) {
+      window.since = now;
+      window.told = 0;
+    }
+    window.told += 1;
+    return window.told <= window.most;
+  }
+
+  #addSession({ vhost, app, stream }: { readonly vhost: string; readonly app: string; readonly stream: string }, starts: boolean): void {
+    const key = this.#roomFor(`session ${vhost}/${app}/${stream}`, 'session');
+    const sum = this.#sums.get(key);
+    const { started, ended } = sum?.type === 'session.summary' ? sum : { started: 0, ended: 0 };
+    const place = key === 'session' ? {} : { vhost, app, stream };
+    this.#sums.set(key, { type: 'session.summary', ...place, started: started + Number(starts), ended: ended + Number(!starts) });
+  }
+
+  #addRefusal({ direction, protocol, reason, count }: RefusalNotice): void {
+    // These are words of ours, of which there are few.
+    const key = `refusal ${direction} ${protocol} ${reason}`;
+    const sum = this.#sums.get(key);
+    const before = sum?.type === 'refusal.counted' ? sum.count : 0;
+    this.#sums.set(key, { type: 'refusal.counted', direction, protocol, reason, count: before + count });
+  }
+
+  /** `key` where there is room for a sum of its own, else that of the rest. */
+  #roomFor(key: string, rest: string): string {
+    return this.#sums.has(key) || this.#sums.size < MAX_SUMS ? key : rest;
+  }
+
+  #flush(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    const sums = this.#sums;
+    this.#sums = new Map();
+    for (const sum of sums.values()) this.#tell(sum);
+  }
+}

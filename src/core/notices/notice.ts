@@ -1,0 +1,108 @@
+/** What happens in the server, in the words of those who follow it live (`GET /v1/events`). */
+
+interface InVhost {
+  readonly vhost: string;
+}
+interface InApp extends InVhost {
+  readonly app: string;
+}
+interface InStream extends InApp {
+  readonly stream: string;
+}
+
+/** The stream as the API lists it: the inbound one. */
+export type StreamNotice = InStream &
+  (
+    | { readonly type: 'stream.created' | 'stream.sourceChanged'; readonly sourceType: string; readonly sourceUrl: string }
+    /** `output`: name of the output stream that can be played from now on. */
+    | { readonly type: 'stream.ready'; readonly output: string }
+    /** `reason`: a `CloseReason` code; `detail`: in words. */
+    | { readonly type: 'stream.sourceLost' | 'stream.ended'; readonly reason: string; readonly detail: string }
+  );
+
+/** `publisher`: a `PublisherKind`. */
+export type SessionNotice =
+  | (InStream & { readonly type: 'session.started'; readonly session: string; readonly publisher: string })
+  | (InStream & {
+      readonly type: 'session.ended';
+      readonly session: string;
+      readonly publisher: string;
+      readonly reason: string;
+      readonly seconds: number;
+      readonly bytes: number;
+    })
+  /** More than could be told one by one; without a place they are those of many. */
+  | (Partial<InStream> & { readonly type: 'session.summary'; readonly started: number; readonly ended: number });
+
+/** `stream`: the output stream that it follows. `reason`: what is wrong, in the state `error`. */
+export type TaskNotice = InStream & {
+  readonly type: 'task.changed';
+  readonly task: 'recording' | 'push' | 'dump';
+  readonly id: string;
+  readonly state: string;
+  readonly reason?: string;
+};
+
+/** `reason`: a code; `count`: how many of them. Whoever comes in floods is told without a place. */
+export type RefusalNotice = Partial<InStream> & {
+  readonly type: 'refusal.counted';
+  readonly direction: 'incoming' | 'outgoing';
+  readonly protocol: string;
+  readonly reason: string;
+  readonly count: number;
+  readonly detail?: string;
+};
+
+/** What the server is configured with, by name: the API has the definitions. */
+export type ConfigNotice =
+  | (InVhost & { readonly type: 'vhost.created' | 'vhost.deleted' })
+  | (InApp & { readonly type: 'app.created' | 'app.changed' | 'app.deleted' | 'keys.changed' })
+  | (InApp & { readonly type: 'outputProfile.created' | 'outputProfile.changed' | 'outputProfile.deleted'; readonly profile: string })
+  | (InApp & {
+      readonly type: 'channel.created' | 'channel.changed' | 'channel.deleted';
+      readonly kind: 'scheduled' | 'multiplex';
+      readonly stream: string;
+    });
+
+/** Anything that is told. */
+export type Notice = StreamNotice | SessionNotice | TaskNotice | RefusalNotice | ConfigNotice;
+
+/** Any of the types. */
+export type NoticeType = Notice['type'];
+
+/** Kinds of notices, which followers choose by. */
+export type NoticeGroup = 'streams' | 'sessions' | 'tasks' | 'refusals' | 'config';
+
+/** All types there are, with their groups. */
+export const NOTICE_TYPES: Readonly<Record<NoticeType, NoticeGroup>> = {
+  'stream.created': 'streams',
+  'stream.ready': 'streams',
+  'stream.sourceLost': 'streams',
+  'stream.sourceChanged': 'streams',
+  'stream.ended': 'streams',
+  'session.started': 'sessions',
+  'session.ended': 'sessions',
+  'session.summary': 'sessions',
+  'task.changed': 'tasks',
+  'refusal.counted': 'refusals',
+  'vhost.created': 'config',
+  'vhost.deleted': 'config',
+  'app.created': 'config',
+  'app.changed': 'config',
+  'app.deleted': 'config',
+  'keys.changed': 'config',
+  'outputProfile.created': 'config',
+  'outputProfile.changed': 'config',
+  'outputProfile.deleted': 'config',
+  'channel.created': 'config',
+  'channel.changed': 'config',
+  'channel.deleted': 'config',
+};
+
+/** Where whatever happens is told. Cheap, whether anybody listens or not; never throws. */
+export interface Notices {
+  post(notice: Notice): void;
+}
+
+/** Nobody listens. */
+export const NO_NOTICES: Notices = { post: () => undefined };
