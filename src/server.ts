@@ -39,6 +39,7 @@ import { RestingSources } from './core/resting-sources.ts';
 import { definitionOf, restorePulls, restoreVirtualHosts } from './core/restored-state.ts';
 import { type Running, stopAll } from './core/running.ts';
 import { StreamDemand } from './core/stream-demand.ts';
+import { StreamLineage } from './core/stream-lineage.ts';
 import { removingUnusedApplications } from './core/unused-applications.ts';
 import type { VirtualHost } from './core/virtual-host.ts';
 import { openDeliveryPorts } from './delivery/delivery-ports.ts';
@@ -245,10 +246,11 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
     for (const sentence of virtualHostSentences(definition.config)) logger.warn({ vhost }, sentence);
   };
   const readable = readingFolders(config, stateFolder);
+  const lineage = new StreamLineage();
   const liveStreams = new LiveStreams(({ vhost, app, stream }) => {
     const found = orchestrator.application(vhost, app)?.stream(stream);
     return found?.started === true ? found : undefined;
-  });
+  }, lineage);
   const orchestrator = new Orchestrator({
     ...{ clock, logger, queues, notices, store, publishers, transcoder },
     ...limits.perApplication,
@@ -333,7 +335,21 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
       openings,
     },
     definitions: definitionFolders(config, stateFolder),
-    ...{ limits, certificates, orchestrator, access, pulls, finder, originMaps, queues, transcoder, delivery, restingSources, liveStreams },
+    ...{
+      limits,
+      certificates,
+      orchestrator,
+      access,
+      pulls,
+      finder,
+      originMaps,
+      queues,
+      transcoder,
+      delivery,
+      restingSources,
+      liveStreams,
+      lineage,
+    },
   };
   const started = <S extends Service>(service: S): S => {
     services.push(service);

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
 import type { SourcePacket, SourceTrack } from '../../src/core/ingest.ts';
+import { StreamLineage } from '../../src/core/stream-lineage.ts';
 import { Urgency } from '../../src/core/urgency.ts';
 import { ChannelPlayout } from '../../src/playout/channel-playout.ts';
 import { ChannelSources } from '../../src/playout/channel-sources.ts';
@@ -220,7 +221,13 @@ export async function playDay(folder: string): Promise<Day> {
     learn: (item, length) => lengths.learn(item, length),
   };
   const address = { vhost: 'default', app: 'app', stream: 'tv' };
-  const sources = new ChannelSources({ channel: address, root, foreign: null, live: new LiveStreams(() => undefined), logger });
+  const sources = new ChannelSources({
+    channel: address,
+    root,
+    foreign: null,
+    live: new LiveStreams(() => undefined, new StreamLineage()),
+    logger,
+  });
   const items = FILMS.map(({ name, onAir }) => ({ url: `file://${name}`, ...(onAir !== null && { duration: onAir }) }));
   const program = { name: 'day', scheduled: new Date(MIDNIGHT).toISOString(), repeat: true, items };
   const channel = new ScheduledChannel({

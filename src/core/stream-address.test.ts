@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { addressOf, applicationKey, streamKey, streamText } from './stream-address.ts';
+import { addressOf, applicationKey, streamKey, streamOfUrl, streamText } from './stream-address.ts';
 
 test('every stream has a key of its own, whatever its names hold', () => {
   const names = ['', 'a', 'a/b', 'b', '/', '"', '","', '\n'];
@@ -12,4 +12,25 @@ test('what has a name in an application has the address of that name', () => {
   const address = addressOf({ vhost: 'v', app: 'a', name: 's' });
   expect(address).toEqual({ vhost: 'v', app: 'a', stream: 's' });
   expect(streamText(address)).toBe('v/a/s');
+});
+
+test('a stream:// URL names a stream, each part percent-decoded where it can be', () => {
+  const named = (url: string): string | null => {
+    const address = streamOfUrl(url);
+    return address && JSON.stringify(Object.values(address));
+  };
+  expect(named('stream://v/a/s')).toBe('["v","a","s"]');
+  expect(named('STREAM://v/a%2Bb/%c3%bc')).toBe('["v","a+b","ü"]');
+  expect(named('stream://v/a/100%')).toBe('["v","a","100%"]');
+  for (const url of [
+    'stream://v/a',
+    'stream://v/a/s/t',
+    'stream://v//s',
+    'stream://v/a/s%2Ft',
+    'stream://v/a/s?x',
+    'file://v/a/s',
+    'v/a/s',
+    '',
+  ])
+    expect(named(url)).toBeNull();
 });

@@ -31,6 +31,24 @@ export function streamText({ vhost, app, stream }: StreamAddress): string {
   return `${vhost}/${app}/${stream}`;
 }
 
+const STREAM_SCHEME = /^stream:\/\//i;
+
+/** The stream of this server that a `stream://<vhost>/<app>/<stream>` URL names, each part percent-decoded; null where it can name none. */
+export function streamOfUrl(url: string): StreamAddress | null {
+  if (!STREAM_SCHEME.test(url)) return null;
+  const [vhost = '', app = '', stream = '', ...rest] = url.replace(STREAM_SCHEME, '').split('/').map(decoded);
+  return rest.length === 0 && [vhost, app, stream].every(isAddressableName) ? { vhost, app, stream } : null;
+}
+
+/** Names may hold a percent sign of their own. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 /** Internal name of an application, `#<vhost>#<app>`; `#` inside names becomes `_`. */
 export function internalAppName(vhost: string, app: string): string {
   return `#${vhost.replaceAll('#', '_')}#${app.replaceAll('#', '_')}`;

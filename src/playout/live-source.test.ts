@@ -8,6 +8,7 @@ import { Application } from '../core/application.ts';
 import type { IngestStream, SourceTrack } from '../core/ingest.ts';
 import { ProviderKind, SourceType } from '../core/kinds.ts';
 import { QueueRegistry } from '../core/queue-registry.ts';
+import { StreamLineage } from '../core/stream-lineage.ts';
 import { TrafficMeter } from '../core/traffic-meter.ts';
 import { Urgency } from '../core/urgency.ts';
 import { systemClock } from '../util/clock.ts';
@@ -27,6 +28,7 @@ class Studio {
   readonly application: Application;
   readonly channel: FakeChannel;
   readonly live: LiveStreams;
+  readonly lineage = new StreamLineage();
   readonly logger = new RecordingLogger();
   attended = 0;
   #camera: IngestStream | null = null;
@@ -44,7 +46,7 @@ class Studio {
       ...{ transcoder: null, nextStreamId: () => 1 },
     });
     applications.push(this.application);
-    this.live = new LiveStreams(({ stream }) => this.application.stream(stream));
+    this.live = new LiveStreams(({ stream }) => this.application.stream(stream), this.lineage);
     const files = new FilmSources(films);
     const sources: ItemSources = {
       open: async (url, options) => (url.startsWith('stream:') ? this.live.open(url, CHANNEL) : await files.open(url, options)),
@@ -186,17 +188,44 @@ it('is refused when there is none, when it is no address, and when it leads to t
   await channel.timers.pass(100);
   expect(channel.told.at(-1)).toEqual(['failed', 'stream://default/app/nobody', expect.any(Number), expect.stringContaining('no stream')]);
   expect(() => live.open('stream://default/app', CHANNEL)).toThrow(/is not stream:/);
-  expect(() => live.open('stream://default/app/tv', CHANNEL)).toThrow(/plays this very channel/);
+  expect(() => live.open('stream://default/app/tv', CHANNEL)).toThrow(/would be made of itself/);
   studio.film({});
   await channel.timers.pass(100);
   // `camera` plays `other`, which would play `camera`.
   const other = { ...CHANNEL, stream: 'other' };
   const camera = { ...CHANNEL, stream: 'camera' };
   const tapped = live.open(LIVE, other);
-  expect(() => live.open('stream://default/app/other', camera)).toThrow(/plays this very channel/);
+  expect(() => live.open('stream://default/app/other', camera)).toThrow(/would be made of itself/);
   tapped.close();
   tapped.close();
   expect(() => live.open('stream://default/app/other', camera)).toThrow(/there is no stream/);
+});
+
+it('is refused when others make it of the channel, whatever they are, and nothing is left of a refusal', async () => {
+  const studio = new Studio();
+  const { live, lineage } = studio;
+  studio.film({});
+  await studio.channel.timers.pass(100);
+  const end = lineage.add({ ...CHANNEL, stream: 'camera' }, CHANNEL);
+  expect(() => live.open(LIVE, CHANNEL)).toThrow(
+    'default/app/tv would be made of itself: default/app/tv <- default/app/camera <- default/app/tv',
+  );
+  expect(lineage.loopOf({ ...CHANNEL, stream: 'camera' }, { ...CHANNEL, stream: 'x' })).toBeNull();
+  end();
+  const tapped = live.open(LIVE, CHANNEL);
+  expect(lineage.loopOf({ ...CHANNEL, stream: 'camera' }, CHANNEL)).toContain('made of itself');
+  tapped.close();
+  expect(lineage.loopOf({ ...CHANNEL, stream: 'camera' }, CHANNEL)).toBeNull();
+});
+
+it('is found by a URL whose parts are percent-encoded, and by one in capitals', async () => {
+  const studio = new Studio();
+  const { live } = studio;
+  studio.film({});
+  await studio.channel.timers.pass(100);
+  for (const url of ['stream://default/app/c%61mera', 'STREAM://default/%61pp/camera']) live.open(url, CHANNEL).close();
+  for (const url of ['stream://default/app/cam%2Fera', 'stream://default/app/camera?x', 'file://default/app/camera'])
+    expect(() => live.open(url, CHANNEL)).toThrow(/is not stream:/);
 });
 
 it('hears nothing more of a listener that throws, and the stream goes on', async () => {

@@ -1,14 +1,14 @@
 /** Items that are live streams of this server, tapped where they come in. */
 import type { CloseReason } from '../core/ingest.ts';
 import type { StreamAddress } from '../core/stream-address.ts';
-import { streamKey, streamText } from '../core/stream-address.ts';
+import { streamOfUrl, streamText } from '../core/stream-address.ts';
+import type { StreamLineage } from '../core/stream-lineage.ts';
 import type { StreamTap } from '../core/stream-taps.ts';
 import type { Packet } from '../media/packet.ts';
 import type { ItemSource } from './item-source.ts';
 import type { FileEvent } from './media-file.ts';
 import { isOfSource, sourceTrackOf } from './source-track.ts';
 
-const SCHEME = 'stream://';
 /** Packets that come within one turn: they are taken before the next. */
 const MAX_WAITING = 5000;
 
@@ -17,40 +17,26 @@ export interface TappedStream {
   tap(tap: StreamTap): () => void;
 }
 
-/** The live items of all channels of a server: it knows who plays whom, so that no channel plays itself. */
+/** The live items of all channels of a server. */
 export class LiveStreams {
   readonly #find: (address: StreamAddress) => TappedStream | undefined;
-  /** What each channel taps, by `streamKey`; a channel may tap a stream twice, for what is on air and what is cued. */
-  readonly #tapped = new Map<string, string[]>();
+  readonly #lineage: StreamLineage;
 
-  /** `find` looks for an inbound stream that runs. */
-  constructor(find: (address: StreamAddress) => TappedStream | undefined) {
+  /** `find` looks for an inbound stream that runs; `lineage` is that of the server. */
+  constructor(find: (address: StreamAddress) => TappedStream | undefined, lineage: StreamLineage) {
     this.#find = find;
+    this.#lineage = lineage;
   }
 
-  /** Throws when there is no such stream, or when it is made of `channel`. */
+  /** Throws when there is no such stream, or when it is made of `channel`, by whatever way. */
   open(url: string, channel: StreamAddress): ItemSource {
-    const address = addressOf(url);
-    const target = streamKey(address);
-    const owner = streamKey(channel);
-    if (this.#leads(target, owner)) throw new Error(`${streamText(address)} plays this very channel`);
+    const address = streamOfUrl(url);
+    if (address === null) throw new Error(`${JSON.stringify(url)} is not stream://<virtual host>/<application>/<stream>`);
+    const loop = this.#lineage.loopOf(channel, address);
+    if (loop !== null) throw new Error(loop);
     const stream = this.#find(address);
     if (stream === undefined) throw new Error(`there is no stream ${streamText(address)}`);
-    this.#tapped.set(owner, [...(this.#tapped.get(owner) ?? []), target]);
-    return new LiveSource(stream, () => this.#forget(owner, target));
-  }
-
-  #leads(from: string, to: string, seen = new Set<string>()): boolean {
-    if (from === to) return true;
-    if (seen.has(from)) return false;
-    seen.add(from);
-    return (this.#tapped.get(from) ?? []).some((next) => this.#leads(next, to, seen));
-  }
-
-  #forget(owner: string, target: string): void {
-    const rest = this.#tapped.get(owner) ?? [];
-    rest.splice(rest.indexOf(target), 1);
-    if (rest.length === 0) this.#tapped.delete(owner);
+    return new LiveSource(stream, this.#lineage.add(channel, address));
   }
 }
 
@@ -111,14 +97,6 @@ class LiveSource implements ItemSource {
     this.#waiter?.reject(this.#fault);
     this.#waiter = null;
   }
-}
-
-function addressOf(url: string): StreamAddress {
-  const [vhost = '', app = '', stream = '', ...rest] = url.slice(SCHEME.length).split('/');
-  if (!url.startsWith(SCHEME) || vhost === '' || app === '' || stream === '' || rest.length > 0) {
-    throw new Error(`${JSON.stringify(url)} is not ${SCHEME}<virtual host>/<application>/<stream>`);
-  }
-  return { vhost, app, stream };
 }
 
 function eventOf({ track, pts, dts, duration, keyframe, data }: Packet): FileEvent {

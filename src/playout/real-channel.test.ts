@@ -10,6 +10,7 @@ import { until } from '../../test/harness/poll.ts';
 import { TransportOutput } from '../containers/mpegts/transport-output.ts';
 import { MediaRouter } from '../core/media-router.ts';
 import { QueueRegistry } from '../core/queue-registry.ts';
+import { StreamLineage } from '../core/stream-lineage.ts';
 import type { Packet } from '../media/packet.ts';
 import { toSeconds } from '../media/timebase.ts';
 import { isMediaTrack, type Track } from '../media/track.ts';
@@ -61,7 +62,7 @@ async function play(names: readonly string[]): Promise<{ packets: Packet[]; trac
     channel: CHANNEL,
     root: new MediaRoot(folder, new AllowedFolders(null, '')),
     foreign: supervisor,
-    live: new LiveStreams(() => undefined),
+    live: new LiveStreams(() => undefined, new StreamLineage()),
     logger: new RecordingLogger(),
   });
   const channel = new FakeChannel({}, { sources, transcoder: supervisor, address: CHANNEL });

@@ -8,6 +8,7 @@ import type { IngestStream } from '../core/ingest.ts';
 import { PublisherKind } from '../core/kinds.ts';
 import type { Publisher } from '../core/publishing.ts';
 import { QueueRegistry } from '../core/queue-registry.ts';
+import { StreamLineage } from '../core/stream-lineage.ts';
 import { TrafficMeter } from '../core/traffic-meter.ts';
 import type { Packet } from '../media/packet.ts';
 import { toMilliseconds } from '../media/timebase.ts';
@@ -57,7 +58,7 @@ class Studio {
   constructor(films: Readonly<Record<string, FilmOptions>>, url: string) {
     studios.push(this);
     this.films = new FilmSources(films);
-    const live = new LiveStreams(({ stream }) => this.application.stream(stream));
+    const live = new LiveStreams(({ stream }) => this.application.stream(stream), new StreamLineage());
     const standIns = standInPlayers({
       sources: (_settings, { address }) => ({
         open: async (item, opening) => (item.startsWith('stream:') ? live.open(item, address) : await this.films.open(item, opening)),

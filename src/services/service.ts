@@ -12,6 +12,7 @@ import type { PullRegistry } from '../core/pull-registry.ts';
 import type { QueueRegistry } from '../core/queue-registry.ts';
 import type { RestingSources } from '../core/resting-sources.ts';
 import type { StreamFinder } from '../core/stream-demand.ts';
+import type { StreamLineage } from '../core/stream-lineage.ts';
 import type { Transcoder } from '../core/transcoding.ts';
 import type { DeliveryPool } from '../delivery/pool/delivery-pool.ts';
 import type { ServerLimits } from '../delivery/server-limits.ts';
@@ -35,8 +36,10 @@ export interface ServiceContext {
   readonly reading: AllowedFolders;
   /** Opens media files that are neither MP4 nor MPEG-TS. */
   readonly foreignFiles: ForeignFiles;
-  /** Who plays which stream of this server. */
+  /** Streams of this server as items. */
   readonly liveStreams: LiveStreams;
+  /** Which streams are made of which others. */
+  readonly lineage: StreamLineage;
   /** Folders that files that define channels may be in. */
   readonly definitions: AllowedFolders;
   readonly clock: Clock;

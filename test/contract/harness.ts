@@ -19,6 +19,7 @@ import { Orchestrator, type VirtualHostStore } from '../../src/core/orchestrator
 import type { Publisher } from '../../src/core/publishing.ts';
 import { PullRegistry } from '../../src/core/pull-registry.ts';
 import { QueueRegistry } from '../../src/core/queue-registry.ts';
+import { StreamLineage } from '../../src/core/stream-lineage.ts';
 import { MILLISECONDS } from '../../src/media/timebase.ts';
 import { Dumper } from '../../src/services/hls/dump/dumper.ts';
 import { LlhlsPublisher } from '../../src/services/hls/packager/fmp4/llhls-publisher.ts';
@@ -132,7 +133,12 @@ export async function startApi(
   });
   const scheduled = new FakeSchedules({ orchestrator, folder, clock, logger, allowed: writing.allowed });
   const followed: unknown[] = [];
-  const multiplex = new MultiplexChannels({ applications: orchestrator, allowed: new AllowedFolders([folder], 'the test'), logger });
+  const multiplex = new MultiplexChannels({
+    applications: orchestrator,
+    allowed: new AllowedFolders([folder], 'the test'),
+    lineage: new StreamLineage(),
+    logger,
+  });
   multiplex.start();
   for (const host of loadServerConfig(fileURLToPath(SERVER_XML)).virtualHosts) {
     const applications = host.applications.map(({ typed, echo }) => {

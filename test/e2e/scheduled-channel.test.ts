@@ -30,7 +30,8 @@ beforeAll(async () => {
   film('blue.mkv', 5, 880, ['-c:v', 'libvpx-vp9', '-deadline', 'realtime', '-cpu-used', '8', '-g', '30', '-c:a', 'libopus']);
   server = await startServer({
     segmentDuration: 1,
-    providers: `<Schedule><MediaRootDir>${media}</MediaRootDir><ScheduleFilesDir>${files}</ScheduleFilesDir></Schedule>`,
+    providers: `<Schedule><MediaRootDir>${media}</MediaRootDir><ScheduleFilesDir>${files}</ScheduleFilesDir></Schedule>
+<Multiplex><MuxFilesDir>${path.join(folder, 'mux')}</MuxFilesDir></Multiplex>`,
   });
 });
 
@@ -213,3 +214,24 @@ test('a channel outlives the server, and goes on where it would be', async () =>
   expect((await server.api.call('GET', `${CHANNELS}/again`)).status).toBe(404);
   await until('the stream to end', async () => (await server.api.call('GET', apiPath.stream('again'))).status === 404);
 }, 60_000);
+
+test('a channel that would play a multiplex channel which is made of it stays with the fallback program, and the log says why', async () => {
+  const items = [{ url: 'stream://default/app/ring' }];
+  await server.api.create(CHANNELS, {
+    stream: { name: 'snake' },
+    fallbackProgram: { items: [{ url: 'file://white.mp4' }] },
+    programs: [{ name: 'tail', scheduled: '2020-01-01T00:00:00Z', repeat: true, items }],
+  });
+  const trackMap = [{ sourceTrackName: 'bypass_video', newTrackName: 'v' }];
+  const rings = `${apiPath.app('default', 'app')}/multiplexChannels`;
+  await server.api.create(rings, {
+    outputStream: { name: 'ring' },
+    sourceStreams: [{ name: 'snake', url: 'stream://default/app/snake', trackMap }],
+  });
+  const ring = () => server.api.get<{ readonly state: string }>(`${rings}/ring`);
+  await until('the ring to play', async () => (await ring()).state === 'Playing');
+  const reason = 'default/app/snake would be made of itself: default/app/snake <- default/app/ring <- default/app/snake';
+  await until('the reason in the log', () => server.log.includes(reason));
+  expect((await channel('snake')).currentProgram.state).toBe('offair');
+  expect((await ring()).state).toBe('Playing');
+});

@@ -9,6 +9,7 @@ import { ProviderKind, PublisherKind, SourceType } from '../../src/core/kinds.ts
 import { Orchestrator } from '../../src/core/orchestrator.ts';
 import type { Publisher } from '../../src/core/publishing.ts';
 import { QueueRegistry } from '../../src/core/queue-registry.ts';
+import { StreamLineage } from '../../src/core/stream-lineage.ts';
 import { Urgency } from '../../src/core/urgency.ts';
 import type { Packet } from '../../src/media/packet.ts';
 import { toMilliseconds } from '../../src/media/timebase.ts';
@@ -97,7 +98,8 @@ export async function setUp(options: { readonly providers?: object; readonly mor
     orchestrator.restore({ name: vhost, config: config as never, echo: config }, [definition(app)], { readOnly: false, order: 1 });
   }
   const allowed = options.allowed ?? new AllowedFolders([folder], 'the test');
-  const channels = new MultiplexChannels({ applications: orchestrator, allowed, logger });
+  const lineage = new StreamLineage();
+  const channels = new MultiplexChannels({ applications: orchestrator, allowed, lineage, logger });
   ends.push(() => channels.close());
   const app = orchestrator.application('default', 'app') as Application;
   const second = orchestrator.application('other', 'second') as Application;
@@ -122,6 +124,7 @@ export async function setUp(options: { readonly providers?: object; readonly mor
     folder,
     clock,
     logger,
+    lineage,
     channels,
     orchestrator,
     app,

@@ -21,6 +21,7 @@ export interface ApplicationChannelsOptions {
   readonly find: MultiplexChannelOptions['find'];
   /** What tells how a channel would be made of itself; null: it is not. */
   readonly loopFinder: (definition: ChannelDefinition) => () => string | null;
+  readonly lineage: MultiplexChannelOptions['lineage'];
   /** Channels are others now. */
   readonly onChanged: () => void;
   readonly logger: Logger;
@@ -170,9 +171,9 @@ export class ApplicationChannels {
   }
 
   #make(definition: ChannelDefinition): MultiplexChannel {
-    const { application, find, loopFinder, logger } = this.#options;
+    const { application, find, loopFinder, lineage, logger } = this.#options;
     return new MultiplexChannel({
-      ...{ definition, application, find, loop: loopFinder(definition) },
+      ...{ definition, application, find, loop: loopFinder(definition), lineage },
       logger: logger.child({ channel: definition.outputStream.name }),
     });
   }

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type ChannelDefinition, DefinitionFault, readDefinition, sourceAddress } from './channel-definition.ts';
+import { streamOfUrl } from '../../core/stream-address.ts';
+import { type ChannelDefinition, DefinitionFault, readDefinition } from './channel-definition.ts';
 import { channelInformation } from './channel-information.ts';
 import { formatMuxFile, parseMuxFile } from './mux-file.ts';
 
@@ -113,9 +114,9 @@ describe('the definition of a channel', () => {
 
   it('takes a URL of another kind, which never comes, as the reference server does', () => {
     expect(readDefinition(source({ url: 'http://127.0.0.1/x' })).sourceStreams[0]?.url).toBe('http://127.0.0.1/x');
-    expect(sourceAddress('http://127.0.0.1/x')).toBeNull();
-    expect(sourceAddress('stream://default/app')).toBeNull();
-    expect(sourceAddress('stream://default/app/in')).toEqual({ vhost: 'default', app: 'app', stream: 'in' });
+    expect(streamOfUrl('http://127.0.0.1/x')).toBeNull();
+    expect(streamOfUrl('stream://default/app')).toBeNull();
+    expect(streamOfUrl('stream://default/app/in')).toEqual({ vhost: 'default', app: 'app', stream: 'in' });
   });
 });
 

@@ -1,5 +1,5 @@
 /** What a multiplex channel is: the streams it is made of, which of their tracks it takes, and its playlists. */
-import { isAddressableName, type StreamAddress } from '../../core/stream-address.ts';
+import { isAddressableName } from '../../core/stream-address.ts';
 import { hasHiddenCharacter, showHidden } from '../../util/hidden-characters.ts';
 
 /** A track that is taken out of a source, under another name. */
@@ -71,15 +71,8 @@ const MAX_NAME_BYTES = 200;
 /** Of each list in a definition: each costs work while the channel plays. */
 const MAX_ITEMS = 100;
 const URL_FORM = /^[a-z][a-z0-9+.-]*:\/\/[^\s/?#]+(?:[/?#]\S*)?$/i;
-const STREAM_URL = /^stream:\/\/([^/?#]+)\/([^/?#]+)\/([^/?#]+)$/i;
 
 type Json = Readonly<Record<string, unknown>>;
-
-/** The output stream that a source URL names; null where it can name none. */
-export function sourceAddress(url: string): StreamAddress | null {
-  const [, vhost, app, stream] = STREAM_URL.exec(url) ?? [];
-  return vhost === undefined || app === undefined || stream === undefined ? null : { vhost, app, stream };
-}
 
 /** Reads a definition as the API takes it. Throws `DefinitionFault`. */
 export function readDefinition(json: unknown): ChannelDefinition {

@@ -1,6 +1,6 @@
 /** Finds multiplex channels that would be made of themselves. */
-import { type StreamAddress, streamKey, streamText } from '../../core/stream-address.ts';
-import { type ChannelDefinition, sourceAddress } from './channel-definition.ts';
+import { type StreamAddress, streamKey, streamOfUrl, streamText } from '../../core/stream-address.ts';
+import type { ChannelDefinition } from './channel-definition.ts';
 
 /** A channel whose output stream somebody names. */
 export interface NamedChannel {
@@ -18,7 +18,7 @@ export function loopOf(start: NamedChannel, producerOf: (output: StreamAddress) 
   const seen = new Set<string>();
   const walk = ({ definition }: NamedChannel, path: readonly string[]): readonly string[] | null => {
     for (const { url } of definition.sourceStreams) {
-      const source = sourceAddress(url);
+      const source = streamOfUrl(url);
       const channel = source === null ? null : producerOf(source);
       if (source === null || channel === null) continue;
       const next = [...path, streamText(source)];

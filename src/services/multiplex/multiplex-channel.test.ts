@@ -3,6 +3,7 @@ import { LEFT, ladder, named, seconds, setUp, source, tearDown, told } from '../
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { audioPacket, audioTrack, videoTrack } from '../../../test/fakes/source.ts';
 import { AVCC } from '../../../test/fixtures/bitstreams.ts';
+import { StreamLineage } from '../../core/stream-lineage.ts';
 import { Urgency } from '../../core/urgency.ts';
 import type { Packet } from '../../media/packet.ts';
 import { readDefinition } from './channel-definition.ts';
@@ -36,8 +37,45 @@ describe('multiplex channels', () => {
   it('are None before anybody has looked', async () => {
     const { app, orchestrator } = await setUp();
     const find = () => orchestrator.application('default', 'app')?.outbound('x');
-    const options = { definition: ladder('ch', 'x'), application: app, find, loop: () => null, logger: new RecordingLogger() };
+    const options = {
+      definition: ladder('ch', 'x'),
+      application: app,
+      find,
+      loop: () => null,
+      lineage: new StreamLineage(),
+      logger: new RecordingLogger(),
+    };
     expect(new MultiplexChannel(options).state).toBe('None');
+  });
+
+  it('do not begin with a source that others make of them, and take none on the air', async () => {
+    const { app, of, channel, encoder, lineage, logger } = await setUp();
+    const at = (stream: string) => ({ vhost: 'default', app: 'app', stream });
+    const high = encoder('high');
+    const low = encoder('low');
+    await high.frame();
+    await low.frame();
+    const other = lineage.add(at('low'), at('ch'));
+    await of(app).save(ladder('ch', 'high', 'low'));
+    const ch = channel('ch');
+    const refused = 'Multiplex Channel : #default#app/ch: Failed to mirror stream stream://default/app/low (err : 508)';
+    expect([ch.state, ch.pullingMessage]).toEqual(['Pulling', refused]);
+    expect(told(logger)).toContain('default/app/ch would be made of itself: default/app/ch <- default/app/low <- default/app/ch');
+    other();
+    of(app).look();
+    await high.frame();
+    expect([ch.state, ch.onAir]).toEqual(['Playing', true]);
+    expect(lineage.loopOf(at('low'), at('ch'))).not.toBeNull();
+    low.ingest.close(LEFT);
+    expect(lineage.loopOf(at('low'), at('ch'))).toBeNull();
+    const again = encoder('low');
+    await again.frame();
+    const back = lineage.add(at('low'), at('ch'));
+    of(app).look();
+    expect([ch.state, ch.pullingMessage, ch.onAir]).toEqual(['Pulling', refused, true]);
+    back();
+    of(app).look();
+    expect(ch.state).toBe('Playing');
   });
 
   it('take the mapped tracks alone, under their new names and with what the map says of them', async () => {

@@ -3,13 +3,14 @@ import { type CloseReason, IngestRefused, type IngestStream, type SourcePacket, 
 import { ProviderKind, SourceType } from '../../core/kinds.ts';
 import type { OutboundStream } from '../../core/outbound-stream.ts';
 import type { Playlist } from '../../core/playlist.ts';
-import { internalAppName } from '../../core/stream-address.ts';
+import { addressOf, internalAppName, type StreamAddress, streamOfUrl } from '../../core/stream-address.ts';
+import type { StreamLineage } from '../../core/stream-lineage.ts';
 import { Urgency } from '../../core/urgency.ts';
 import type { Logger } from '../../util/logger.ts';
 import { messageOf } from '../../util/message-of.ts';
-import { type ChannelDefinition, type ChannelPlaylist, type ChannelSource, sourceAddress } from './channel-definition.ts';
+import type { ChannelDefinition, ChannelPlaylist, ChannelSource } from './channel-definition.ts';
 import { ChannelTime } from './channel-time.ts';
-import { SourceTap } from './source-tap.ts';
+import { inboundOf, SourceTap } from './source-tap.ts';
 import { isWanted } from './source-track.ts';
 
 /** Just made; waits for a source; on the air with all of them; removed. The spelling is the API's. */
@@ -23,9 +24,11 @@ export interface MultiplexChannelOptions {
   readonly definition: ChannelDefinition;
   readonly application: Application;
   /** The output stream of an address; undefined when there is none, or it has no tracks yet. */
-  readonly find: (address: NonNullable<ReturnType<typeof sourceAddress>>) => OutboundStream | undefined;
+  readonly find: (address: StreamAddress) => OutboundStream | undefined;
   /** In words, why the sources of the channel can never all be there, because one of them needs the channel; null: they can. */
   readonly loop: () => string | null;
+  /** Of the server: what its sources are made of now. */
+  readonly lineage: StreamLineage;
   readonly logger: Logger;
 }
 
@@ -54,6 +57,7 @@ export class MultiplexChannel {
   readonly #application: Application;
   readonly #find: MultiplexChannelOptions['find'];
   readonly #loop: MultiplexChannelOptions['loop'];
+  readonly #lineage: StreamLineage;
   readonly #logger: Logger;
   readonly #places: readonly Place[];
   readonly #playlists: readonly Playlist[];
@@ -65,11 +69,12 @@ export class MultiplexChannel {
   /** Taps are being opened: tracks are told together. */
   #opening = false;
 
-  constructor({ definition, application, find, loop, logger }: MultiplexChannelOptions) {
+  constructor({ definition, application, find, loop, lineage, logger }: MultiplexChannelOptions) {
     this.definition = definition;
     this.#application = application;
     this.#find = find;
     this.#loop = loop;
+    this.#lineage = lineage;
     this.#logger = logger;
     this.#places = definition.sourceStreams.map((source) => ({ source, tap: null, tracks: [] }));
     this.#playlists = definition.playlists.map(playlistOf);
@@ -113,14 +118,16 @@ export class MultiplexChannel {
   }
 
   #streamOf({ source }: Place): OutboundStream | undefined {
-    const address = sourceAddress(source.url);
+    const address = streamOfUrl(source.url);
     return address === null ? undefined : this.#find(address);
   }
 
-  /** Why a source cannot be taken now: it is not there, or has nothing of what is wanted. */
+  /** Why a source cannot be taken now: it is not there, is made of this channel, or has nothing of what is wanted. */
   #obstacle(place: Place, stream: OutboundStream | undefined): Fault | null {
     const { source } = place;
     if (stream === undefined) return { message: this.#waitingFor(place), why: '' };
+    const loop = this.#lineage.loopOf(this.#inbound, inboundOf(stream));
+    if (loop !== null) return { ...this.#mirrorFault(source, FAULT.loop), why: loop };
     if (stream.tracks.some((track) => isWanted(track, source))) return null;
     return { ...this.#mirrorFault(source, FAULT.noTrack), why: 'the map of the source names none of its tracks' };
   }
@@ -142,7 +149,7 @@ export class MultiplexChannel {
     const index = this.#places.indexOf(place);
     const channel = this;
     const tap = new SourceTap({
-      ...{ stream, source: place.source, time: this.#time, last: this.#lastAt },
+      ...{ channel: this.#inbound, lineage: this.#lineage, stream, source: place.source, time: this.#time, last: this.#lastAt },
       numbers: { of: (key) => this.#idOf(`${index} ${key}`) },
       listener: {
         get urgency() {
@@ -277,7 +284,7 @@ export class MultiplexChannel {
 
   /** What keeps the channel from beginning whatever comes. */
   #fault(): Fault | null {
-    const strange = this.definition.sourceStreams.find(({ url }) => sourceAddress(url) === null);
+    const strange = this.definition.sourceStreams.find(({ url }) => streamOfUrl(url) === null);
     if (strange !== undefined)
       return { ...this.#mirrorFault(strange, FAULT.noStreamUrl), why: 'sources are stream://<vhost>/<app>/<stream>' };
     if (this.onAir) return null;
@@ -294,12 +301,17 @@ export class MultiplexChannel {
     }
   }
 
+  get #inbound(): StreamAddress {
+    const { vhost, name: app } = this.#application;
+    return addressOf({ vhost, app, name: this.name });
+  }
+
   get #address(): string {
     return `${internalAppName(this.#application.vhost, this.#application.name)}/${this.name}`;
   }
 
   #waitingFor({ source }: Place): string {
-    return `Multiplex Channel : ${this.#address}: Wait for stream ${sourceAddress(source.url)?.stream ?? source.url}`;
+    return `Multiplex Channel : ${this.#address}: Wait for stream ${streamOfUrl(source.url)?.stream ?? source.url}`;
   }
 
   #mirrorFault({ url }: ChannelSource, fault: number): { readonly message: string } {

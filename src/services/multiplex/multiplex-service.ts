@@ -11,6 +11,7 @@ import { resolve } from 'node:path';
 import type { Application } from '../../core/application.ts';
 import type { OutboundStream } from '../../core/outbound-stream.ts';
 import { type StreamAddress, streamKey } from '../../core/stream-address.ts';
+import type { StreamLineage } from '../../core/stream-lineage.ts';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
 import { guarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
@@ -27,10 +28,16 @@ interface Applications {
 }
 
 /** With what the API drives. */
-export function startMultiplex({ orchestrator, definitions, logger }: ServiceContext): Service & { readonly multiplex: MultiplexChannels } {
+export function startMultiplex({
+  orchestrator,
+  definitions,
+  lineage,
+  logger,
+}: ServiceContext): Service & { readonly multiplex: MultiplexChannels } {
   const multiplex = new MultiplexChannels({
     applications: orchestrator,
     allowed: definitions,
+    lineage,
     logger: logger.child({ part: 'multiplex' }),
   });
   multiplex.start();
@@ -45,6 +52,7 @@ export function startMultiplex({ orchestrator, definitions, logger }: ServiceCon
 export class MultiplexChannels {
   readonly #applications: Applications;
   readonly #allowed: AllowedFolders;
+  readonly #lineage: StreamLineage;
   readonly #logger: Logger;
   readonly #followed = new Map<Application, ApplicationChannels>();
   /** Counts changes of definitions, by which loops come and go. */
@@ -53,9 +61,15 @@ export class MultiplexChannels {
   #producers: { readonly version: number; readonly byOutput: ReadonlyMap<string, NamedChannel> } | null = null;
   #timer: NodeJS.Timeout | null = null;
 
-  constructor(options: { readonly applications: Applications; readonly allowed: AllowedFolders; readonly logger: Logger }) {
+  constructor(options: {
+    readonly applications: Applications;
+    readonly allowed: AllowedFolders;
+    readonly lineage: StreamLineage;
+    readonly logger: Logger;
+  }) {
     this.#applications = options.applications;
     this.#allowed = options.allowed;
+    this.#lineage = options.lineage;
     this.#logger = options.logger;
   }
 
@@ -91,6 +105,7 @@ export class MultiplexChannels {
       allowed: this.#allowed,
       find: (address) => this.#find(address),
       loopFinder: (definition) => this.#loopFinder(application, definition),
+      lineage: this.#lineage,
       onChanged: () => {
         this.#version += 1;
       },

@@ -2,6 +2,8 @@
 import type { CloseReason, SourcePacket, SourceTrack } from '../../core/ingest.ts';
 import type { OutboundStream } from '../../core/outbound-stream.ts';
 import type { PublisherStream } from '../../core/publishing.ts';
+import type { StreamAddress } from '../../core/stream-address.ts';
+import type { StreamLineage } from '../../core/stream-lineage.ts';
 import type { Urgency } from '../../core/urgency.ts';
 import type { Packet } from '../../media/packet.ts';
 import { toMilliseconds } from '../../media/timebase.ts';
@@ -50,11 +52,15 @@ export class SourceTap {
   /** By outbound track. */
   readonly #lanes = new Map<number, readonly Lane[]>();
   #tracks: readonly SourceTrack[] = [];
+  readonly #unlink: () => void;
   #untap: (() => void) | null = null;
   #closed = false;
 
   /** `last`: by id, the last times of the channel's tracks, ms, which outlive the tap. */
   constructor(options: {
+    /** The inbound stream of the channel. */
+    readonly channel: StreamAddress;
+    readonly lineage: StreamLineage;
     readonly stream: OutboundStream;
     readonly source: ChannelSource;
     readonly time: ChannelTime;
@@ -69,6 +75,7 @@ export class SourceTap {
     this.#numbers = options.numbers;
     this.#last = options.last;
     this.#listener = options.listener;
+    this.#unlink = options.lineage.add(options.channel, inboundOf(options.stream));
   }
 
   /** The mapped tracks of the source as they are now. */
@@ -106,6 +113,7 @@ export class SourceTap {
   close(): void {
     this.#closed = true;
     this.#channelTime.leave(this.#time);
+    this.#unlink();
     this.#untap?.();
     this.#untap = null;
   }
@@ -159,4 +167,9 @@ export class SourceTap {
     this.close();
     this.#listener.onEnd(reason);
   }
+}
+
+/** The inbound stream behind an output stream. */
+export function inboundOf({ vhost, app, sourceName: stream }: OutboundStream): StreamAddress {
+  return { vhost, app, stream };
 }

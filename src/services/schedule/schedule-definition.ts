@@ -1,6 +1,6 @@
 /** What a scheduled channel is: who it is, and what it plays when. */
 import { schemeOf } from '../../core/pull.ts';
-import { isAddressableName } from '../../core/stream-address.ts';
+import { streamOfUrl } from '../../core/stream-address.ts';
 import { refuseStrange } from '../../util/allowed-folders.ts';
 import { messageOf } from '../../util/message-of.ts';
 
@@ -89,12 +89,6 @@ export function isLive({ url }: Pick<ScheduleItem, 'url'>): boolean {
   return schemeOf(url) === 'stream';
 }
 
-/** The stream that a live item names; null when it is no such URL. */
-export function streamOf(url: string): { readonly vhost: string; readonly app: string; readonly stream: string } | null {
-  const [vhost = '', app = '', stream = '', ...rest] = url.slice('stream://'.length).split('/').map(decoded);
-  return rest.length === 0 && [vhost, app, stream].every(isAddressableName) ? { vhost, app, stream } : null;
-}
-
 /** The path of a file item below the media folder. */
 export function pathOf(url: string): string {
   return decoded(url.slice('file://'.length));
@@ -104,7 +98,7 @@ export function pathOf(url: string): string {
 export function checkedUrl(given: string): string {
   const scheme = schemeOf(given);
   const url = scheme + given.slice(scheme.length);
-  if (scheme === 'stream' && streamOf(url) !== null) return url;
+  if (scheme === 'stream' && streamOfUrl(url) !== null) return url;
   if (scheme !== 'file' || pathOf(url) === '') {
     const what = scheme === 'stream' ? ', and a stream is stream://<vhost>/<app>/<stream>' : '';
     throw new ScheduleProblem(`Failed to parse url attribute, url must be file:// or stream://${what}`);

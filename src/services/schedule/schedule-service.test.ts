@@ -9,6 +9,7 @@ import type { ApplicationConfig, VirtualHostConfig } from '../../config/index.ts
 import type { Application } from '../../core/application.ts';
 import { Orchestrator } from '../../core/orchestrator.ts';
 import { QueueRegistry } from '../../core/queue-registry.ts';
+import { StreamLineage } from '../../core/stream-lineage.ts';
 import { LiveStreams } from '../../playout/live-source.ts';
 import { AllowedFolders } from '../../util/allowed-folders.ts';
 import { systemClock as clock } from '../../util/clock.ts';
@@ -31,7 +32,7 @@ beforeEach(() => {
     store: { save: async () => undefined, remove: async () => undefined },
     onApplication: (application) => service.applicationStarted?.(application),
   });
-  const liveStreams = new LiveStreams(() => undefined);
+  const liveStreams = new LiveStreams(() => undefined, new StreamLineage());
   service = startSchedules({
     orchestrator,
     foreignFiles,

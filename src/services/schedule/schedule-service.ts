@@ -11,6 +11,7 @@
 import type { Application } from '../../core/application.ts';
 import type { InboundStream } from '../../core/inbound-stream.ts';
 import type { Orchestrator } from '../../core/orchestrator.ts';
+import { streamOfUrl } from '../../core/stream-address.ts';
 import { lengthOfBytes } from '../../playout/file-source.ts';
 import type { LiveStreams } from '../../playout/live-source.ts';
 import { MediaRoot } from '../../playout/media-root.ts';
@@ -19,7 +20,6 @@ import type { Service, ServiceContext } from '../service.ts';
 import { ApplicationSchedules } from './application-schedules.ts';
 import { channelPlayouts } from './channel-playouts.ts';
 import { FileLengths } from './file-lengths.ts';
-import { streamOf } from './schedule-definition.ts';
 import { Schedules } from './schedules.ts';
 
 /** What of the server it needs. */
@@ -71,7 +71,7 @@ function openSchedules(
     ...{ application, scheduleFilesDir: schedule.scheduleFilesDir, allowed: definitions, lengths, clock, logger },
     open: channelPlayouts({ application, root, foreign, live, transcoder, clock, logger }),
     isRunning: (url) => {
-      const address = streamOf(url);
+      const address = streamOfUrl(url);
       return address !== null && startedStream(orchestrator, address.vhost, address.app, address.stream) !== undefined;
     },
   });

@@ -1,0 +1,34 @@
+import { expect, it } from 'vitest';
+import { StreamLineage } from './stream-lineage.ts';
+
+const at = (stream: string) => ({ vhost: 'v', app: 'a', stream });
+
+it('tells how a stream would be made of itself, over as many others as there are', () => {
+  const lineage = new StreamLineage();
+  expect(lineage.loopOf(at('x'), at('x'))).toBe('v/a/x would be made of itself: v/a/x <- v/a/x');
+  lineage.add(at('mux'), at('camera'));
+  lineage.add(at('mux'), at('tv'));
+  lineage.add(at('show'), at('mux'));
+  expect(lineage.loopOf(at('tv'), at('show'))).toBe('v/a/tv would be made of itself: v/a/tv <- v/a/show <- v/a/mux <- v/a/tv');
+  expect([lineage.loopOf(at('tv'), at('camera')), lineage.loopOf(at('show'), at('mux'))]).toEqual([null, null]);
+  expect(lineage.loopOf({ ...at('tv'), app: 'b' }, at('show'))).toBeNull();
+});
+
+it('forgets what is used no more, once for each use', () => {
+  const lineage = new StreamLineage();
+  const [first, second] = [lineage.add(at('b'), at('a')), lineage.add(at('b'), at('a'))];
+  first();
+  first();
+  expect(lineage.loopOf(at('a'), at('b'))).not.toBeNull();
+  second();
+  expect(lineage.loopOf(at('a'), at('b'))).toBeNull();
+});
+
+it('comes to an end where others go in circles, and looks at each stream once', () => {
+  const lineage = new StreamLineage();
+  // 2^40 ways.
+  for (let step = 0; step < 40; step += 1)
+    for (const from of ['l', 'r']) for (const to of ['l', 'r']) lineage.add(at(`${from}${step}`), at(`${to}${step + 1}`));
+  lineage.add(at('l40'), at('l0'));
+  expect(lineage.loopOf(at('tv'), at('l0'))).toBeNull();
+});

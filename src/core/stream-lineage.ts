@@ -1,0 +1,47 @@
+import { type StreamAddress, streamKey, streamText } from './stream-address.ts';
+
+/** Who made something of whom. */
+interface Origin {
+  readonly key: string;
+  readonly text: string;
+}
+
+/**
+ * Which inbound streams of a server are made of others just now, whatever makes them: channels that play live streams, channels that combine
+ * tracks, stand-ins. Whoever is about to use a stream asks here first, so that none is made of itself. Needs no closing.
+ */
+export class StreamLineage {
+  /** What each stream is made of, by `streamKey`; one of another twice where it uses that twice. */
+  readonly #origins = new Map<string, Origin[]>();
+
+  /** `stream` uses `source` from now on. Returns what ends that, which may be called twice. */
+  add(stream: StreamAddress, source: StreamAddress): () => void {
+    const key = streamKey(stream);
+    const origin = { key: streamKey(source), text: streamText(source) };
+    this.#origins.set(key, [...(this.#origins.get(key) ?? []), origin]);
+    return () => {
+      const rest = this.#origins.get(key)?.filter((each) => each !== origin) ?? [];
+      if (rest.length > 0) this.#origins.set(key, rest);
+      else this.#origins.delete(key);
+    };
+  }
+
+  /** In words, how `stream` would be made of itself, if it used `source`; null: it would not. */
+  loopOf(stream: StreamAddress, source: StreamAddress): string | null {
+    const goal = streamKey(stream);
+    const seen = new Set<string>();
+    const walk = ({ key, text }: Origin, path: readonly string[]): readonly string[] | null => {
+      const here = [...path, text];
+      if (key === goal) return here;
+      if (seen.has(key)) return null;
+      seen.add(key);
+      for (const origin of this.#origins.get(key) ?? []) {
+        const found = walk(origin, here);
+        if (found !== null) return found;
+      }
+      return null;
+    };
+    const loop = walk({ key: streamKey(source), text: streamText(source) }, [streamText(stream)]);
+    return loop === null ? null : `${streamText(stream)} would be made of itself: ${loop.join(' <- ')}`;
+  }
+}
