@@ -219,7 +219,7 @@ test('a channel that would play a multiplex channel which is made of it stays wi
   const items = [{ url: 'stream://default/app/ring' }];
   await server.api.create(CHANNELS, {
     stream: { name: 'snake' },
-    fallbackProgram: { items: [{ url: 'file://white.mp4' }] },
+    fallbackProgram: { items: [{ url: 'file://blue.mp4' }] },
     programs: [{ name: 'tail', scheduled: '2020-01-01T00:00:00Z', repeat: true, items }],
   });
   const trackMap = [{ sourceTrackName: 'bypass_video', newTrackName: 'v' }];

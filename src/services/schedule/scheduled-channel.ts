@@ -1,12 +1,14 @@
 /** A scheduled channel: decides what is on air, and has a `Playout` that plays it. */
 import type { CuedItem, Playout, PlayoutListener } from '../../playout/playout.ts';
 import type { Clock } from '../../util/clock.ts';
+import { guarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
 import { messageOf } from '../../util/message-of.ts';
+import { FallbackProgram } from './fallback-program.ts';
 import type { Lengths } from './file-lengths.ts';
 import type { ItemOnAir } from './item-on-air.ts';
 import { type ChannelSettings, isLive, type Program, type ScheduleDefinition, type ScheduleItem } from './schedule-definition.ts';
-import { isDue, isSameSlot, type Slot, sameItems, samePlay, Timeline } from './timeline.ts';
+import { isDue, isSameSlot, type Slot, sameItems, samePlay, Timeline, type TimelineOptions } from './timeline.ts';
 import { TroubleLog } from './trouble-log.ts';
 
 /** What follows is opened so long before it is on air: an item that has to be converted needs some seconds. */
@@ -17,6 +19,8 @@ const ATTEMPT_MS = 500;
 /** Fallback items that are shorter give way to what failed all the time. */
 const SHORT_FALLBACK_MS = 3000;
 const RETRY_MS = 1000;
+/** What is not there so long after its time leaves the air to the fallback program until it is; its playout has less for what opens at once. */
+const PATIENCE_MS = 900;
 /** A playout that tells nothing of what should be on air for so long has lost it: it has limits of its own, which are less. */
 const OPENING_MS = 6000;
 /** What is joined so late begins at its beginning. */
@@ -64,7 +68,7 @@ export class ScheduledChannel {
   readonly #settings: ChannelSettings;
   readonly #trouble: TroubleLog;
   #timeline: Timeline;
-  #fallback: Timeline;
+  #fallback: FallbackProgram;
   /** A definition that is in force as soon as lengths are known. */
   #coming: { readonly definition: ScheduleDefinition; readonly since: number } | null = null;
   #playout: Playout | null = null;
@@ -80,15 +84,13 @@ export class ScheduledChannel {
   readonly #failed = new WeakMap<Slot, number>();
   /** Items that gave way one after the other. */
   #skipped = 0;
-  #fallbackIndex = 0;
-  #fallbackFailures = 0;
-  /** The fallback program is not tried earlier. */
-  #fallbackAt = Number.NEGATIVE_INFINITY;
   #probing: Slot | null = null;
   /** It was there when it was tried last. */
   #vain: Slot | null = null;
   readonly #prepared = new WeakSet<Program>();
   readonly #work: ((now: number) => void)[] = [];
+  /** Does something as `#do`, behind what is waited for. */
+  readonly #behind: (wait: Promise<unknown>, work: (now: number) => void) => void;
   #working = false;
   #closed = false;
 
@@ -97,7 +99,11 @@ export class ScheduledChannel {
     this.#settings = options.definition.stream;
     this.#trouble = new TroubleLog(options.clock, options.logger);
     this.#timeline = this.#timelineOf([], options.definition);
-    this.#fallback = this.#timeline;
+    this.#fallback = this.#fallbackOf(options.definition);
+    this.#behind = guarded(options.logger, 'a scheduled channel', async (wait, work) => {
+      await wait;
+      this.#do(work);
+    });
     this.#take(options.definition);
   }
 
@@ -163,9 +169,9 @@ export class ScheduledChannel {
     this.#coming = coming;
     const program = this.#timelineOf(definition.programs, definition).programAt(now);
     if (program !== null) this.#prepared.add(program);
-    void this.#look([...definition.fallback, ...(program?.items ?? [])]).then(() => {
+    this.#behind(this.#look([...definition.fallback, ...(program?.items ?? [])]), (then) => {
       // Another one may have come meanwhile.
-      if (this.#coming === coming) this.#do((then) => this.#apply(definition, then));
+      if (this.#coming === coming) this.#apply(definition, then);
     });
   }
 
@@ -173,7 +179,7 @@ export class ScheduledChannel {
     this.#coming = null;
     const before = this.#slot;
     this.#timeline = this.#timelineOf(definition.programs, definition);
-    if (!sameItems(this.#fallback.programs[0]?.items ?? [], definition.fallback)) this.#replaceFallback(definition);
+    if (!sameItems(this.#fallback.items, definition.fallback)) this.#fallback = this.#fallbackOf(definition);
     const same = definition.programs.find((program) => before?.program != null && samePlay(program, before.program));
     if (before !== null && same !== undefined && this.#timeline.programAt(now) === same) {
       // Whatever happened to its items so far.
@@ -190,20 +196,19 @@ export class ScheduledChannel {
     this.#enter(kept ?? slot);
   }
 
-  #replaceFallback(definition: ScheduleDefinition): void {
-    const { fallback } = definition;
-    const program: Program = { name: 'fallback', scheduled: '', startsAt: 0, repeat: true, items: fallback };
-    this.#fallback = this.#timelineOf(fallback.length === 0 ? [] : [program], definition);
-    this.#fallbackIndex = 0;
-    this.#fallbackFailures = 0;
-    this.#fallbackAt = Number.NEGATIVE_INFINITY;
+  #fallbackOf(definition: ScheduleDefinition): FallbackProgram {
+    return new FallbackProgram(definition.fallback, this.#timing(definition));
   }
 
-  #timelineOf(programs: readonly Program[], { fallback }: ScheduleDefinition): Timeline {
+  #timelineOf(programs: readonly Program[], definition: ScheduleDefinition): Timeline {
+    return new Timeline(programs, this.#timing(definition));
+  }
+
+  #timing({ fallback }: ScheduleDefinition): TimelineOptions {
     const { lengths } = this.#options;
     // A camera that is away comes back; a file that is missing has others behind it.
     const skips = (item: ScheduleItem): boolean => !item.fallbackOnErr || (fallback.length === 0 && !isLive(item));
-    return new Timeline(programs, { lengthOf: (item) => lengths.of(item), skips });
+    return { lengthOf: (item) => lengths.of(item), skips };
   }
 
   /** Lengths of what comes; those that are not known yet are as soon as they have been looked up. */
@@ -266,7 +271,7 @@ export class ScheduledChannel {
     const next = this.#upcoming(air.slot);
     if (end - now > LEAD_MS) this.#takeBack();
     else if (next.item !== null && !this.#failed.has(next)) this.#cueItem(next.item, next, now);
-    else if (this.#hasFallback) this.#cueFallback(this.#fallbackIndex, end);
+    else if (this.#fallback.exists) this.#cueFallback(end);
     else this.#takeBack();
   }
 
@@ -274,8 +279,9 @@ export class ScheduledChannel {
   #begin(slot: Slot, now: number): void {
     if (slot.item !== null) this.#cueItem(slot.item, slot, now);
     const since = Math.max(this.#cue?.cuedAt ?? now, slot.startsAt, this.#air?.until ?? slot.startsAt);
-    if (!this.#hasFallback || now - since < OPENING_MS) return;
-    this.#fail(slot, 'nothing was heard of it', now);
+    const limit = this.#fallback.fails ? OPENING_MS : PATIENCE_MS;
+    if (!this.#fallback.exists || now - since < limit) return;
+    this.#fail(slot, `it is not ready ${limit} ms after its time`, now);
     if (this.#slot === slot && this.#failed.has(slot)) this.#standIn(slot, now);
   }
 
@@ -284,12 +290,15 @@ export class ScheduledChannel {
     const next = this.#upcoming(slot);
     const begins = this.#timeline.endOf(slot);
     const air = this.#air;
-    const plays = air?.kind === 'fallback' && air.slot.program === this.#fallback.programs[0];
+    const plays = air?.kind === 'fallback' && air.slot.program === this.#fallback.program;
     // One thing can be opened at a time: what closes the gap until then comes first.
     const reaches = !plays || air.until > begins - PUNCTUAL_MS;
     const comes = next.item !== null && !this.#failed.has(next) && begins - now <= LEAD_MS && reaches;
-    if (!plays && this.#hasFallback && isDue(this.#fallbackAt, now, RETRY_MS)) {
-      this.#cueFallback(this.#fallbackIndex, now);
+    const retrying = this.#cue?.kind === 'program' && this.#cue.slot === slot;
+    // What takes long to open would never be there beside a fallback program that cannot be played.
+    const opens = retrying && this.#fallback.fails && now - (this.#cue?.cuedAt ?? 0) < OPENING_MS;
+    if (!plays && !opens && this.#fallback.isDue(now)) {
+      this.#cueFallback(now);
       return;
     }
     if (!plays && air !== null && air.until > now) {
@@ -300,12 +309,11 @@ export class ScheduledChannel {
       this.#cueItem(next.item, next, now);
       return;
     }
-    const retrying = this.#cue?.kind === 'program' && this.#cue.slot === slot;
     if (plays) {
       const rest = air.until - now;
       const isShort = air.until - air.cued.at <= SHORT_FALLBACK_MS;
       const gives = !retrying || (isShort ? now - (this.#cue?.cuedAt ?? 0) >= ATTEMPT_MS : rest <= FALLBACK_LEAD_MS);
-      if (rest <= LEAD_MS && gives && isDue(this.#fallbackAt, now, RETRY_MS)) this.#cueFallback(this.#fallbackIndex, air.until);
+      if (rest <= LEAD_MS && gives && this.#fallback.isDue(now)) this.#cueFallback(air.until);
       // What was tried in vain is tried once beside each item: a conversion that waits would begin anew every time.
       const hopeless = this.#vain === slot && rest <= LEAD_MS && now - air.cued.at > RETRY_MS;
       if (!isShort && (hopeless || rest <= FALLBACK_LEAD_MS + ATTEMPT_MS)) return;
@@ -326,7 +334,7 @@ export class ScheduledChannel {
     };
     this.#probing = slot;
     if (isLive(item)) judge(this.#options.isRunning(item.url), now);
-    else void this.#look([item]).then(() => this.#do((then) => judge(this.#options.lengths.of(item) !== null, then)));
+    else this.#behind(this.#look([item]), (then) => judge(this.#options.lengths.of(item) !== null, then));
   }
 
   #opened(now: number): boolean {
@@ -370,17 +378,12 @@ export class ScheduledChannel {
     else this.#put('program', slot, { url: item.url, from: item.start, at, until: this.#timeline.endOf(slot) });
   }
 
-  #cueFallback(index: number, at: number): void {
-    const [program] = this.#fallback.programs;
+  #cueFallback(at: number): void {
     const cue = this.#cue;
     // Moved only by what is on air for another time than was thought.
-    const stands = cue?.kind === 'fallback' && cue.slot.program === program && (cue.cued.at === at || cue.cued.at <= at);
-    if (program === undefined || stands) return;
-    this.#putFallback(this.#fallback.slot(program, index % program.items.length, at));
-  }
-
-  #putFallback(slot: Slot): void {
-    if (slot.item === null) return;
+    const stands = cue?.kind === 'fallback' && cue.slot.program === this.#fallback.program && cue.cued.at <= at;
+    const slot = this.#fallback.slot(at);
+    if (stands || slot === null || slot.item === null) return;
     const { url, start } = slot.item;
     this.#put('fallback', slot, { url, from: start, at: slot.startsAt, until: this.#fallback.endOf(slot) });
   }
@@ -409,12 +412,11 @@ export class ScheduledChannel {
     this.#cue = null;
     this.#options.logger.debug({ url: cued.url, kind: cue.kind }, 'on air');
     if (cue.kind === 'fallback') {
-      this.#fallbackFailures = 0;
-      this.#fallbackIndex = cue.slot.index + 1;
+      this.#fallback.went(cue.slot);
       return;
     }
     this.#skipped = 0;
-    this.#fallbackIndex = 0;
+    this.#fallback.rewind();
     this.#vain = null;
     this.#failed.delete(cue.slot);
     this.#trouble.over(cued.url, `${cued.url} is on air again`);
@@ -466,8 +468,8 @@ export class ScheduledChannel {
   #fail(slot: Slot, reason: string, now: number): void {
     const { item, program } = slot;
     if (item === null || program === null || (slot !== this.#slot && slot !== this.#next)) return;
-    const skips = !item.fallbackOnErr || (!this.#hasFallback && !isLive(item));
-    const instead = skips ? 'the next item' : this.#hasFallback ? 'the fallback program' : 'nothing';
+    const skips = !item.fallbackOnErr || (!this.#fallback.exists && !isLive(item));
+    const instead = skips ? 'the next item' : this.#fallback.exists ? 'the fallback program' : 'nothing';
     this.#trouble.tell(item.url, `${item.url} cannot be played, ${instead} is on instead: ${reason}`);
     if (!skips) {
       this.#failed.set(slot, now + RETRY_MS);
@@ -485,15 +487,10 @@ export class ScheduledChannel {
     else if (!held) this.#next = this.#timeline.after(slot, this.#timeline.endOf(slot));
   }
 
-  #failFallback({ index, item, program }: Slot, reason: string, now: number): void {
-    if (program === null || program !== this.#fallback.programs[0]) return;
+  #failFallback(slot: Slot, reason: string, now: number): void {
+    const { item, program } = slot;
+    if (program === null || program !== this.#fallback.program) return;
     if (item !== null) this.#trouble.tell(item.url, `${item.url} of the fallback program cannot be played: ${reason}`);
-    this.#fallbackIndex = index + 1;
-    this.#fallbackFailures += 1;
-    if (this.#fallbackFailures >= program.items.length) this.#fallbackAt = now + RETRY_MS;
-  }
-
-  get #hasFallback(): boolean {
-    return this.#fallback.programs.length > 0;
+    this.#fallback.failed(slot, now);
   }
 }

@@ -1,0 +1,68 @@
+import type { Program, ScheduleItem } from './schedule-definition.ts';
+import { isDue, type Slot, Timeline, type TimelineOptions } from './timeline.ts';
+
+const RETRY_MS = 1000;
+
+/** The fallback program of a channel: which of its items comes next, and since when none of them can be played. */
+export class FallbackProgram {
+  /** Of all its slots; null where the channel has none. */
+  readonly program: Program | null;
+  readonly #timeline: Timeline;
+  #index = 0;
+  /** Items that could not be played, one after the other. */
+  #failures = 0;
+  /** Not to be tried earlier. */
+  #notBefore = Number.NEGATIVE_INFINITY;
+
+  constructor(items: readonly ScheduleItem[], options: TimelineOptions) {
+    this.program = items.length === 0 ? null : { name: 'fallback', scheduled: '', startsAt: 0, repeat: true, items };
+    this.#timeline = new Timeline(this.program === null ? [] : [this.program], options);
+  }
+
+  get exists(): boolean {
+    return this.program !== null;
+  }
+
+  get items(): readonly ScheduleItem[] {
+    return this.program?.items ?? [];
+  }
+
+  /** The item that was tried last could not be played. */
+  get fails(): boolean {
+    return this.#failures > 0;
+  }
+
+  /** Whether it is worth a try. */
+  isDue(now: number): boolean {
+    return this.program !== null && isDue(this.#notBefore, now, RETRY_MS);
+  }
+
+  /** The next item, from `at` on; null where there is none. */
+  slot(at: number): Slot | null {
+    const { program } = this;
+    return program === null ? null : this.#timeline.slot(program, this.#index % program.items.length, at);
+  }
+
+  /** When a slot of it ends, by what is known now. */
+  endOf(slot: Slot): number {
+    return this.#timeline.endOf(slot);
+  }
+
+  /** Something else is on air: it begins with its first item again. */
+  rewind(): void {
+    this.#index = 0;
+  }
+
+  /** A slot of it is on air. */
+  went({ index }: Slot): void {
+    this.#failures = 0;
+    this.#index = index + 1;
+  }
+
+  /** A slot of it cannot be played. */
+  failed({ index }: Slot, now: number): void {
+    this.#index = index + 1;
+    this.#failures += 1;
+    if (this.#failures >= this.items.length) this.#notBefore = now + RETRY_MS;
+  }
+}
