@@ -263,6 +263,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
           root: mediaRootDir === '' ? null : new MediaRoot(mediaRootDir, readable),
           foreign: transcoder,
           live: liveStreams,
+          clock,
           logger: logger.limited,
         }),
       ...{ transcoder, clock, logger },

@@ -204,17 +204,20 @@ export async function playDay(folder: string): Promise<Day> {
   const logger = new RecordingLogger();
   const meter = new DayMeter(clock);
   const root = new MediaRoot(folder, new AllowedFolders(null, ''));
-  const lengths = new FileLengths({
-    placeOf: (url) => root.pathOf(url),
-    lengthOf: async (url) => {
-      const bytes = await root.open(url);
-      try {
-        return await lengthOfBytes(bytes, logger);
-      } finally {
-        await bytes.close();
-      }
+  const lengths = new FileLengths(
+    {
+      placeOf: (url) => root.pathOf(url),
+      lengthOf: async (url) => {
+        const bytes = await root.open(url);
+        try {
+          return await lengthOfBytes(bytes, logger);
+        } finally {
+          await bytes.close();
+        }
+      },
     },
-  });
+    clock,
+  );
   const awaited: Lengths = {
     of: (item) => lengths.of(item),
     look: (item) => reading.during(() => lengths.look(item)),
@@ -226,6 +229,7 @@ export async function playDay(folder: string): Promise<Day> {
     root,
     foreign: null,
     live: new LiveStreams(() => undefined, new StreamLineage()),
+    clock,
     logger,
   });
   const items = FILMS.map(({ name, onAir }) => ({ url: `file://${name}`, ...(onAir !== null && { duration: onAir }) }));

@@ -1,5 +1,7 @@
 import type { StreamAddress } from '../core/stream-address.ts';
+import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
+import { VainAttempts } from '../util/vain-attempts.ts';
 import { FileSource } from './file-source.ts';
 import type { ItemOpening, ItemSource, ItemSources } from './item-source.ts';
 import type { LiveStreams } from './live-source.ts';
@@ -18,15 +20,18 @@ export interface ChannelSourcesOptions {
   readonly languages?: readonly string[];
   /** Of the whole server. */
   readonly live: LiveStreams;
+  readonly clock: Clock;
   readonly logger: Logger;
 }
 
 /** Opens the items of a channel. Needs no closing. */
 export class ChannelSources implements ItemSources {
   readonly #options: ChannelSourcesOptions;
+  readonly #vain: VainAttempts;
 
   constructor(options: ChannelSourcesOptions) {
     this.#options = options;
+    this.#vain = new VainAttempts(options.clock);
   }
 
   async open(url: string, opening: ItemOpening): Promise<ItemSource> {
@@ -34,6 +39,6 @@ export class ChannelSources implements ItemSources {
     if (url.startsWith('stream://')) return live.open(url, channel);
     if (!url.startsWith('file://')) throw new Error(`${JSON.stringify(url)} is neither file:// nor stream://`);
     if (root === null) throw new Error('there is no folder for files (MediaRootDir)');
-    return await FileSource.open(url, { root, foreign, logger, languages, ...opening });
+    return await FileSource.open(url, { root, foreign, logger, languages, vain: this.#vain, ...opening });
   }
 }

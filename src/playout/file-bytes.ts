@@ -1,5 +1,5 @@
 /** Reads parts of a file. */
-import { constants } from 'node:fs';
+import { type BigIntStats, constants } from 'node:fs';
 import { type FileHandle, open, readlink } from 'node:fs/promises';
 import type { AllowedFolders } from '../util/allowed-folders.ts';
 
@@ -13,12 +13,15 @@ export interface FileBytes {
 /** Owned by whoever opened it, who calls `close`. The size is that at the opening: a file that grows meanwhile is read no further. */
 export class OpenFile implements FileBytes {
   readonly size: number;
+  /** Another one when the file may have been written since. */
+  readonly identity: string;
   readonly #handle: FileHandle;
   readonly #closing = new AbortController();
 
-  private constructor(handle: FileHandle, size: number) {
+  private constructor(handle: FileHandle, { dev, ino, size, mtimeNs }: BigIntStats) {
     this.#handle = handle;
-    this.size = size;
+    this.size = Number(size);
+    this.identity = [dev, ino, size, mtimeNs].join(' ');
   }
 
   /**
@@ -29,10 +32,10 @@ export class OpenFile implements FileBytes {
     // A pipe would wait here for its writer for ever.
     const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
-      const status = await handle.stat();
+      const status = await handle.stat({ bigint: true });
       if (!status.isFile()) throw new Error(`${path} is not a file`);
       await folders?.checkLinks(await placeOf(handle, path));
-      return new OpenFile(handle, status.size);
+      return new OpenFile(handle, status);
     } catch (error) {
       await handle.close();
       throw error;

@@ -1,5 +1,8 @@
 import { expect, it } from 'vitest';
+import { ManualClock } from '../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
+import { messageOf } from '../util/message-of.ts';
+import { VainAttempts } from '../util/vain-attempts.ts';
 import { FileSource, lengthOfBytes } from './file-source.ts';
 
 const TS_PACKET = 188;
@@ -7,10 +10,16 @@ const MIB = 1_048_576;
 
 /** A file of empty transport packets, which counts what is read of it. */
 class EmptyPackets {
-  readonly size = 64 * 1024 * MIB;
+  readonly size: number;
+  readonly identity: string;
   readonly descriptor = -1;
   readonly #closing = new AbortController();
   bytesRead = 0;
+
+  constructor(size = 64 * 1024 * MIB, identity = '1') {
+    this.size = size;
+    this.identity = identity;
+  }
 
   get closed(): AbortSignal {
     return this.#closing.signal;
@@ -58,4 +67,42 @@ it('an item that nobody waits for any more is read no further, and its file is c
   await reading;
   nobody.abort();
   await expect(opening).rejects.toThrow('closed');
+});
+
+it('a file that has nothing to play is refused before it is an item, and left alone for a while unless it changes', async () => {
+  const clock = new ManualClock();
+  const vain = new VainAttempts(clock);
+  const open = async (identity: string): Promise<{ read: number; closed: boolean; fault: string }> => {
+    const bytes = new EmptyPackets(2 * MIB, identity);
+    const fault = await FileSource.open('file://a.ts', {
+      ...{ root: { open: async () => bytes } as unknown as Root, foreign: null, logger: new RecordingLogger(), vain },
+      ...{ position: 0, signal: new AbortController().signal, onSlow: () => undefined },
+    }).then(
+      () => 'none',
+      (error: unknown) => messageOf(error),
+    );
+    return { read: bytes.bytesRead, closed: bytes.closed.aborted, fault };
+  };
+  const fault = 'there is nothing in it that can be played';
+  expect(await open('1')).toEqual({ read: expect.toSatisfy((read) => read > MIB), closed: true, fault });
+  clock.advance(1999);
+  expect(await open('1')).toEqual({ read: 0, closed: true, fault });
+  expect((await open('2')).read).toBeGreaterThan(MIB);
+  clock.advance(1);
+  expect((await open('1')).read).toBeGreaterThan(MIB);
+  clock.advance(3999);
+  expect((await open('1')).read).toBe(0);
+});
+
+it('a file that nobody waited for counts as not tried', async () => {
+  const vain = new VainAttempts(new ManualClock());
+  const nobody = new AbortController();
+  const bytes = new EmptyPackets(2 * MIB, '1');
+  const opening = FileSource.open('file://a.ts', {
+    ...{ root: { open: async () => bytes } as unknown as Root, foreign: null, logger: new RecordingLogger(), vain },
+    ...{ position: 0, signal: nobody.signal, onSlow: () => undefined },
+  });
+  nobody.abort();
+  await expect(opening).rejects.toThrow();
+  expect(vain.reasonOf('1')).toBeNull();
 });

@@ -1,5 +1,7 @@
 /** Items that are files. */
 import type { Logger } from '../util/logger.ts';
+import { messageOf } from '../util/message-of.ts';
+import type { VainAttempts } from '../util/vain-attempts.ts';
 import { OpenFile } from './file-bytes.ts';
 import type { ItemOpening, ItemSource } from './item-source.ts';
 import { type FileEvent, type ForeignFiles, type MediaFile, openMediaFile } from './media-file.ts';
@@ -15,6 +17,8 @@ export interface FileSourceOptions extends ItemOpening {
   /** Of the subtitles that are looked for beside it; default: none. */
   readonly languages?: readonly string[];
   readonly logger: Logger;
+  /** Files that could not be opened, by their identities; default: each is tried every time. */
+  readonly vain?: VainAttempts;
 }
 
 /** A file below the media root, from a position on. */
@@ -35,7 +39,7 @@ export class FileSource implements ItemSource {
   /** Rejects when the file lies elsewhere, cannot be opened or is none that can be played. */
   static async open(
     url: string,
-    { root, foreign, position, signal, onSlow, logger, languages = [] }: FileSourceOptions,
+    { root, foreign, position, signal, onSlow, logger, languages = [], vain }: FileSourceOptions,
   ): Promise<FileSource> {
     const bytes = await root.open(url);
     const close = (): void => void bytes.close();
@@ -44,6 +48,8 @@ export class FileSource implements ItemSource {
     try {
       // A disk that hung may answer when nobody waits any more.
       signal.throwIfAborted();
+      const known = vain?.reasonOf(bytes.identity) ?? null;
+      if (known !== null) throw new KnownFault(known);
       const file = await openAnyFile(bytes, { foreign, logger, onSlow });
       signal.throwIfAborted();
       const start = await file.start();
@@ -51,9 +57,11 @@ export class FileSource implements ItemSource {
       else file.rewind();
       const subtitles = languages.length > 0 ? await readSidecars(root, url, { languages, logger }) : [];
       signal.throwIfAborted();
+      vain?.succeeded(bytes.identity);
       return new FileSource(file, { start, subtitles }, close);
     } catch (error) {
       close();
+      if (!signal.aborted && !(error instanceof KnownFault)) vain?.failed(bytes.identity, messageOf(error));
       throw error;
     }
   }
@@ -65,6 +73,11 @@ export class FileSource implements ItemSource {
   close(): void {
     this.#close();
   }
+}
+
+/** The file was tried a moment ago, and is the same. */
+class KnownFault extends Error {
+  override readonly name = 'KnownFault';
 }
 
 /** Milliseconds of what the file at `path` shows. Rejects when it cannot be read, or does not tell. */

@@ -62,6 +62,7 @@ async function play(names: readonly string[]): Promise<{ packets: Packet[]; trac
     channel: CHANNEL,
     root: new MediaRoot(folder, new AllowedFolders(null, '')),
     foreign: supervisor,
+    clock: systemClock,
     live: new LiveStreams(() => undefined, new StreamLineage()),
     logger: new RecordingLogger(),
   });

@@ -154,6 +154,7 @@ export class TransportFile implements MediaFile {
       if (this.#at < MAX_IDLE_BYTES || this.#feed.started) continue;
       throw new ProtocolError('TS_IDLE', `nothing that can be played begins in the first ${MAX_IDLE_BYTES} bytes`);
     }
+    if (!this.#feed.started) throw new ProtocolError('TS_IDLE', 'there is nothing in it that can be played');
     this.rewind();
     for (let event = await this.#following(); event !== null && this.#at < MAX_HEAD_BYTES; event = await this.#following()) {
       if (event.type === 'tracks') continue;

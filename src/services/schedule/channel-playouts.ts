@@ -49,7 +49,7 @@ export function channelPlayouts(options: ChannelPlayoutsOptions): OpenPlayout {
     const playout = new ChannelPlayout({
       ...{ stream, listener, clock, logger, video: videoTrack, audio: audioOf(settings) },
       ...{
-        sources: new ChannelSources({ channel, root, foreign, live, logger, languages: languagesOf(application) }),
+        sources: new ChannelSources({ channel, root, foreign, live, clock, logger, languages: languagesOf(application) }),
         errorToleranceMs: errorToleranceDurationMs,
       },
       ...{ transcoder: bypassTranscoder ? null : transcoder, address: channel },

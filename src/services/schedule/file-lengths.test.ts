@@ -2,27 +2,31 @@ import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { ManualClock } from '../../../test/fakes/manual-clock.ts';
 import { FileLengths } from './file-lengths.ts';
 
 let folder: string;
 let measured: string[];
 let lengths: FileLengths;
+let clock: ManualClock;
 /** What the meter says of any file. */
 let says: () => number | Promise<number>;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'millrace-lengths-'));
   measured = [];
   says = () => 1234.5;
-  lengths = new FileLengths({
-    placeOf: async (url) => {
+  clock = new ManualClock();
+  const meter = {
+    placeOf: async (url: string) => {
       if (url.includes('..')) throw new Error('outside');
       return join(folder, url.slice('file://'.length));
     },
-    lengthOf: async (url) => {
+    lengthOf: async (url: string) => {
       measured.push(url.slice('file://'.length));
       return says();
     },
-  });
+  };
+  lengths = new FileLengths(meter, clock);
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
@@ -44,17 +48,29 @@ test('a file is measured once, and again when it is another one', async () => {
   expect(await lengths.look(film)).toBe(77);
 });
 
-test('what cannot be measured is asked for each time', async () => {
+test('what cannot be measured is asked for again and again, but less and less often while the file is the same', async () => {
   expect(await lengths.look(film)).toBeNull();
   writeFileSync(join(folder, 'film.mp4'), 'film');
   for (const wrong of [Number.NaN, Number.POSITIVE_INFINITY, 0, -5]) {
     says = () => wrong;
     expect(await lengths.look(film)).toBeNull();
+    clock.advance(60_000);
   }
   says = () => Promise.reject(new Error('it is no film'));
   expect(await lengths.look(film)).toBeNull();
+  expect(measured.length).toBe(5);
   says = () => 5;
+  clock.advance(31_999);
+  expect(await lengths.look(film)).toBeNull();
+  expect(measured.length).toBe(5);
+  clock.advance(1);
   expect(await lengths.look(film)).toBe(5);
+  says = () => Promise.reject(new Error('it is no film'));
+  writeFileSync(join(folder, 'film.mp4'), 'half of a film');
+  expect(await lengths.look(film)).toBeNull();
+  says = () => 7;
+  writeFileSync(join(folder, 'film.mp4'), 'the whole of a film');
+  expect(await lengths.look(film)).toBe(7);
   rmSync(join(folder, 'film.mp4'));
   expect(await lengths.look(film)).toBeNull();
   expect(lengths.of(film)).toBeNull();

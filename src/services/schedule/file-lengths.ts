@@ -1,6 +1,9 @@
 /** Lengths of media files, asked for once for each file and change of it. */
 import { stat } from 'node:fs/promises';
+import type { Clock } from '../../util/clock.ts';
+import { messageOf } from '../../util/message-of.ts';
 import { Turns } from '../../util/turns.ts';
+import { VainAttempts } from '../../util/vain-attempts.ts';
 import { isLive, type ScheduleItem } from './schedule-definition.ts';
 import { grained } from './timeline.ts';
 
@@ -33,15 +36,18 @@ const MAX_URLS = 20_000;
 /** The readers of media files share the threads of the file system with everything else. */
 const MOST_AT_ONCE = 2;
 
-/** Remembers lengths by URL; a file that was changed is measured again when somebody looks. Holds no files open. */
+/** Remembers lengths by URL; a file that was changed is measured again when somebody looks, one that tells none now and then. Holds no files open. */
 export class FileLengths implements Lengths {
   readonly #meter: FileMeter;
   readonly #measured = new Map<string, Measured>();
   readonly #looking = new Map<string, Promise<number | null>>();
   readonly #turns = new Turns(MOST_AT_ONCE);
+  /** Files without a length, by their identities: some are read to their ends for it. */
+  readonly #vain: VainAttempts;
 
-  constructor(meter: FileMeter) {
+  constructor(meter: FileMeter, clock: Pick<Clock, 'monotonic'>) {
     this.#meter = meter;
+    this.#vain = new VainAttempts(clock);
   }
 
   of({ url }: Pick<ScheduleItem, 'url'>): number | null {
@@ -69,10 +75,14 @@ export class FileLengths implements Lengths {
       identity = [path, dev, ino, size, mtimeNs].join(' ');
       const known = this.#measured.get(url);
       if (known?.identity === identity && known.length !== null) return known.length;
+      if (this.#vain.reasonOf(identity) !== null) return this.#remember(url, { identity, length: null });
       const length = await this.#meter.lengthOf(url);
-      return this.#remember(url, { identity, length: length > 0 && Number.isFinite(length) ? grained(length) : null });
-    } catch {
+      if (!(length > 0 && Number.isFinite(length))) throw new Error('it has no length');
+      this.#vain.succeeded(identity);
+      return this.#remember(url, { identity, length: grained(length) });
+    } catch (error) {
       // Whoever plays it tells why.
+      if (identity !== '') this.#vain.failed(identity, messageOf(error));
       return this.#remember(url, { identity, length: null });
     }
   }

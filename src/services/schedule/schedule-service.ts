@@ -56,17 +56,20 @@ function openSchedules(
   if (schedule === undefined || orchestrator.virtualHost(vhost)?.dynamic.has(application) === true) return null;
   const logger = parent.child({ vhost, app });
   const root = new MediaRoot(schedule.mediaRootDir, reading);
-  const lengths = new FileLengths({
-    placeOf: (url) => root.pathOf(url),
-    lengthOf: async (url) => {
-      const bytes = await root.open(url);
-      try {
-        return await lengthOfBytes(bytes, logger, foreign);
-      } finally {
-        await bytes.close();
-      }
+  const lengths = new FileLengths(
+    {
+      placeOf: (url) => root.pathOf(url),
+      lengthOf: async (url) => {
+        const bytes = await root.open(url);
+        try {
+          return await lengthOfBytes(bytes, logger, foreign);
+        } finally {
+          await bytes.close();
+        }
+      },
     },
-  });
+    clock,
+  );
   return new ApplicationSchedules({
     ...{ application, scheduleFilesDir: schedule.scheduleFilesDir, allowed: definitions, lengths, clock, logger },
     open: channelPlayouts({ application, root, foreign, live, transcoder, clock, logger }),
