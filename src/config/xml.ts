@@ -2,6 +2,7 @@
 import { createRequire } from 'node:module';
 import { messageOf } from '../util/message-of.ts';
 import { ConfigError, shown } from './problem.ts';
+import { refuseLargeXml, type XmlLimits } from './xml-limits.ts';
 
 // One file; what `import` finds are forty, which cost each start a tenth of its modules.
 const { XMLParser, XMLValidator }: typeof import('fast-xml-parser') = createRequire(import.meta.url)('fast-xml-parser');
@@ -27,10 +28,11 @@ const MAX_CODE_POINT = 0x10ffff;
 
 /**
  * Parses a document with exactly one root. Entities other than the predefined and numeric ones are
- * refused, whatever a DOCTYPE declares, so nothing can grow while it is read. Throws `ConfigError`.
+ * refused, whatever a DOCTYPE declares, so nothing can grow while it is read. Throws `ConfigError`, also for a document beyond `limits`.
  */
-export function parseXml(source: string, file: string): XmlElement {
+export function parseXml(source: string, file: string, limits?: XmlLimits): XmlElement {
   const text = source.replace(/^\uFEFF/, '').replaceAll(/\r\n?/g, '\n');
+  if (limits !== undefined) refuseLargeXml(text, file, limits);
   const verdict = XMLValidator.validate(text);
   if (verdict !== true) throw new ConfigError(explain(verdict.err), { path: '', file, line: verdict.err.line });
   const roots = convert(parse(text, file), new Lines(text), file);

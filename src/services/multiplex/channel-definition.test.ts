@@ -120,6 +120,33 @@ describe('the definition of a channel', () => {
   });
 });
 
+describe('the lists of a channel', () => {
+  const tracks = (count: number) => Array.from({ length: count }, () => TRACK);
+  const sources = (count: number) => ({
+    ...OUTPUT,
+    sourceStreams: Array.from({ length: count }, () => ({ ...SOURCE, trackMap: tracks(100) })),
+  });
+
+  it('have a thousand tracks, and as many renditions, in all', () => {
+    expect(readDefinition(sources(10)).sourceStreams.length).toBe(10);
+    expect(() => readDefinition(sources(11))).toThrow('sourceStreams/trackMap must not have more than 1000 items in all');
+    const rendition = { name: 'r', video: 'v', audio: 'v', videoIndexHint: 1, audioIndexHint: 1 };
+    const playlist = (_: unknown, index: number) => ({
+      name: 'p',
+      fileName: `f${index}`,
+      renditions: Array.from({ length: 100 }, () => rendition),
+    });
+    const whole = (count: number) => ({ ...sources(10), playlists: Array.from({ length: count }, playlist) });
+    const largest = readDefinition(whole(10));
+    expect(parseMuxFile(formatMuxFile(largest), 'ch.mux')).toEqual(largest);
+    expect(() => readDefinition(whole(11))).toThrow('playlists/renditions must not have more than 1000 items in all');
+  });
+
+  it('are not even read from a file with more tags', () => {
+    expect(() => parseMuxFile(`<Multiplex>${'<a/>'.repeat(29_000)}</Multiplex>`, 'ch.mux')).toThrow('The XML has more than 29000 tags');
+  });
+});
+
 describe('the file of a channel', () => {
   it('is read as the reference server writes it', () => {
     const xml = `<?xml version="1.0"?>

@@ -70,6 +70,10 @@ export class DefinitionFault extends Error {
 const MAX_NAME_BYTES = 200;
 /** Of each list in a definition: each costs work while the channel plays. */
 const MAX_ITEMS = 100;
+/** Of the lists of all sources, and of all playlists, together. */
+const MAX_IN_ALL = 1000;
+/** Of a file: ten tags for each track and rendition, and what else there may be. */
+export const FILE_LIMITS = { tags: 12 * 2 * MAX_IN_ALL + 40 * MAX_ITEMS + 1000, attributes: 1000 } as const;
 const URL_FORM = /^[a-z][a-z0-9+.-]*:\/\/[^\s/?#]+(?:[/?#]\S*)?$/i;
 
 type Json = Readonly<Record<string, unknown>>;
@@ -86,6 +90,14 @@ export function readDefinition(json: unknown): ChannelDefinition {
   const sourceStreams = listOf(root, 'sourceStreams').map(readSource);
   if (sourceStreams.length === 0) throw new DefinitionFault('sourceStreams must have at least one item');
   const playlists = root['playlists'] === undefined ? [] : listOf(root, 'playlists').flatMap((item) => readPlaylist(item) ?? []);
+  refuseMany(
+    'sourceStreams/trackMap',
+    sourceStreams.map(({ trackMap }) => trackMap),
+  );
+  refuseMany(
+    'playlists/renditions',
+    playlists.map(({ renditions }) => renditions),
+  );
   checkPlaylists(playlists, sourceStreams);
   return {
     outputStream: { name, bypassTranscoder: booleanOf(outputStream, 'outputStream/bypassTranscoder', true) },
@@ -146,6 +158,11 @@ function readRendition(item: unknown): ChannelRendition {
     return { [kind]: textOf(json, `playlists/renditions/${kind}`), ...(hint >= 0 && { [`${kind}IndexHint`]: Math.trunc(hint) }) };
   };
   return { name, ...track('video'), ...track('audio') };
+}
+
+function refuseMany(path: string, lists: readonly (readonly unknown[])[]): void {
+  const count = lists.reduce((sum, list) => sum + list.length, 0);
+  if (count > MAX_IN_ALL) throw new DefinitionFault(`${path} must not have more than ${MAX_IN_ALL} items in all`);
 }
 
 function checkPlaylists(playlists: readonly ChannelPlaylist[], sources: readonly ChannelSource[]): void {

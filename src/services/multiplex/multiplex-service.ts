@@ -5,7 +5,7 @@
  * `ChannelTime` brings the timelines of the sources together by the wall clock.
  *
  * Threads: the main one; packets cross by calls.
- * Limits: 100 sources, tracks, playlists and renditions each, 1000 files of 2 MiB in a folder.
+ * Limits: 100 sources, playlists, and tracks and renditions of each, 1000 of those in all; 1000 files of 2 MiB in a folder.
  */
 import { resolve } from 'node:path';
 import type { Application } from '../../core/application.ts';

@@ -1,14 +1,21 @@
 /** Multiplex channels as files: XML that says what the API's JSON says. */
 import { parseXml, type XmlElement } from '../../config/xml.ts';
 import { escapeXml } from '../../util/xml-text.ts';
-import { type ChannelDefinition, type ChannelPlaylist, type ChannelSource, DefinitionFault, readDefinition } from './channel-definition.ts';
+import {
+  type ChannelDefinition,
+  type ChannelPlaylist,
+  type ChannelSource,
+  DefinitionFault,
+  FILE_LIMITS,
+  readDefinition,
+} from './channel-definition.ts';
 
 /** Ends the names of the files. */
 export const MUX_EXTENSION = '.mux';
 
 /** Reads a file; `file` is its name for texts. Throws `ConfigError` or `DefinitionFault`. */
 export function parseMuxFile(xml: string, file: string): ChannelDefinition {
-  const root = parseXml(xml, file);
+  const root = parseXml(xml, file, FILE_LIMITS);
   if (root.name !== 'Multiplex') throw new DefinitionFault(`the root element must be Multiplex, but is ${root.name}`);
   const output = child(root, 'OutputStream');
   const sources = child(root, 'SourceStreams');

@@ -7,6 +7,7 @@ import {
   durationOf,
   inOrder,
   type Program,
+  refuseManyZones,
   type ScheduleDefinition,
   type ScheduleItem,
   ScheduleProblem,
@@ -65,6 +66,7 @@ function changesFrom(body: Members): Pick<ScheduleDefinition, 'fallback' | 'prog
   if (fallback !== undefined) refuseMisspelt(fallback, ['name', 'scheduled', 'repeat', 'items'], 'fallbackProgram.');
   const programs = memberOf(body, 'programs');
   if (programs !== undefined && !Array.isArray(programs)) throw new ScheduleProblem('programs must be an array');
+  refuseManyZones((programs ?? []).map((program) => (isObject(program) ? memberOf(program, 'scheduled') : undefined)));
   return {
     fallback: fallback === undefined ? [] : itemsFrom(fallback, 'fallbackProgram.'),
     programs: inOrder((programs ?? []).map(programFrom)),

@@ -234,6 +234,34 @@ describe('the API', () => {
     expect(() => parseScheduleFile(many, 'tv', 'tv.sch')).toThrow('line 1: Invalid [programs] parameter: it has 5001 entries');
   });
 
+  test('a file with more tags or attributes than a schedule can have is refused before it is read, and the largest schedule is not', () => {
+    const refused = (inner: string) => expect(() => parseScheduleFile(`<Schedule>${inner}</Schedule>`, 'tv', 'tv.sch'));
+    refused('<a/>'.repeat(31_000)).toThrow('The XML has more than 31000 tags');
+    refused(`<a ${Array.from({ length: 56_001 }, (_, index) => `a${index}="1"`).join(' ')}/>`).toThrow(
+      'The XML has more than 56000 attributes',
+    );
+    const item = { url: 'file://a', start: 1, duration: 2000, fallbackOnErr: false };
+    const program = (index: number) => ({ name: `${index}`, scheduled: '2026-01-01T00:00:00Z', repeat: true, items: [item, item] });
+    const audioMap = Array.from({ length: 16 }, () => ({ name: 'n', language: 'en', characteristics: 'c' }));
+    const largest = definitionFromJson({
+      stream: { name: 'tv', audioMap },
+      programs: Array.from({ length: 5000 }, (_, index) => program(index)),
+    });
+    expect(parseScheduleFile(formatScheduleFile(largest), 'tv', 'tv.sch')).toEqual(largest);
+  });
+
+  test('programs are scheduled in fifty time zones at the most, by file and API alike', () => {
+    const zones = Intl.supportedValuesOf('timeZone').slice(0, 51);
+    const programs = zones.map((zone) => ({ scheduled: `2026-01-01T00:00:00[${zone}]` }));
+    const message = 'programs are scheduled in more than 50 time zones';
+    expect(() => definitionFromJson({ ...STREAM, programs })).toThrow(message);
+    expect(definitionFromJson({ ...STREAM, programs: [...programs.slice(1), ...programs.slice(1)] }).programs.length).toBe(100);
+    const file = (some: typeof programs) =>
+      `<Schedule>${some.map(({ scheduled }) => `<Program scheduled="${scheduled}"/>`).join('')}</Schedule>`;
+    expect(() => parseScheduleFile(file(programs), 'tv', 'tv.sch')).toThrow(message);
+    expect(parseScheduleFile(file(programs.slice(1)), 'tv', 'tv.sch').programs.length).toBe(50);
+  });
+
   test('programs that are over are left out', () => {
     const programs = [3, 1, 2].map((day) => ({ name: `${day}`, scheduled: `2026-01-0${day}T00:00:00Z` }));
     const definition = definitionFromJson({ ...STREAM, programs });

@@ -3,6 +3,7 @@ import { schemeOf } from '../../core/pull.ts';
 import { streamOfUrl } from '../../core/stream-address.ts';
 import { refuseStrange } from '../../util/allowed-folders.ts';
 import { messageOf } from '../../util/message-of.ts';
+import { zoneOf } from './schedule-time.ts';
 
 /** One audio track of a channel. */
 export interface AudioMapItem {
@@ -78,6 +79,10 @@ const MAX_AUDIO_TRACKS = 16;
 /** A schedule is read, compared and written in one piece, while everything else waits. */
 const MAX_PROGRAMS = 5000;
 const MAX_ITEMS = 10_000;
+/** What is known of a zone is dear to find. */
+const MAX_ZONES = 50;
+/** Of a file: what programs and items come to, and a little for the rest. */
+export const FILE_LIMITS = { tags: 2 * (MAX_PROGRAMS + MAX_ITEMS) + 1000, attributes: 3 * MAX_PROGRAMS + 4 * MAX_ITEMS + 1000 } as const;
 
 /** A schedule that cannot be used; `message` says why, in the words of the API. */
 export class ScheduleProblem extends Error {
@@ -119,6 +124,17 @@ export function withinLimits(definition: ScheduleDefinition): ScheduleDefinition
   const items = programs.reduce((sum, program) => sum + program.items.length, fallback.length);
   if (items > MAX_ITEMS) throw new ScheduleProblem(`there are ${items} items in all programs, at most ${MAX_ITEMS} are taken`);
   return definition;
+}
+
+/** Throws `ScheduleProblem` where programs, as they were written, are scheduled by the clocks of too many places. */
+export function refuseManyZones(scheduled: Iterable<unknown>): void {
+  const zones = new Set<string>();
+  for (const text of scheduled) {
+    const zone = typeof text === 'string' ? zoneOf(text) : null;
+    if (zone === null || zones.has(zone)) continue;
+    zones.add(zone);
+    if (zones.size > MAX_ZONES) throw new ScheduleProblem(`programs are scheduled in more than ${MAX_ZONES} time zones`);
+  }
 }
 
 function refuseMore(name: string, count: number, most: number): void {

@@ -31,6 +31,11 @@ export function parseScheduled(text: string): number {
   return sign === '-' ? whole + offset : whole - offset;
 }
 
+/** The zone in brackets that a text ends with, as it is written; null: none. */
+export function zoneOf(text: string): string | null {
+  return /\[([^[\]]*)\]\s*$/.exec(text)?.[1] ?? null;
+}
+
 /** As if the clock showed UTC; NaN for what no calendar has. */
 function wallClock([year = 0, month = 0, day = 0]: readonly number[], [hours = 0, minutes = 0, seconds = 0]: readonly number[]): number {
   if (hours > 23 || minutes > 59 || seconds > 59) return Number.NaN;

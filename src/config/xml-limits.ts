@@ -1,0 +1,47 @@
+import { ConfigError } from './problem.ts';
+
+/** What a document may have, for those whom strangers or programs write: trees cost a thousand times what the text does. */
+export interface XmlLimits {
+  /** Beginnings and ends of elements, together. */
+  readonly tags: number;
+  /** Of all elements together. */
+  readonly attributes: number;
+}
+
+/** What is no element, and what ends it. */
+const ASIDES: readonly (readonly [begin: string, end: string])[] = [
+  ['<!--', '-->'],
+  ['<![CDATA[', ']]>'],
+  ['<?', '?>'],
+];
+
+/** Throws `ConfigError` for a text that has more. Looks at each character once, and at nothing else: it need not be well-formed. */
+export function refuseLargeXml(text: string, file: string, { tags, attributes }: XmlLimits): void {
+  let seenTags = 0;
+  let seenAttributes = 0;
+  for (let at = text.indexOf('<'); at >= 0; at = text.indexOf('<', at)) {
+    const aside = ASIDES.find(([begin]) => text.startsWith(begin, at));
+    if (aside !== undefined) {
+      const end = text.indexOf(aside[1], at + aside[0].length);
+      if (end < 0) return;
+      at = end + aside[1].length;
+      continue;
+    }
+    seenTags += 1;
+    at += 1;
+    for (; at < text.length && text[at] !== '>' && text[at] !== '<'; at += 1) {
+      const quote = text[at];
+      if (quote !== '"' && quote !== "'") continue;
+      seenAttributes += 1;
+      const end = text.indexOf(quote, at + 1);
+      if (end < 0) return;
+      at = end;
+    }
+    if (seenTags > tags) throw tooLarge(`more than ${tags} tags`, file);
+    if (seenAttributes > attributes) throw tooLarge(`more than ${attributes} attributes`, file);
+  }
+}
+
+function tooLarge(what: string, file: string): ConfigError {
+  return new ConfigError(`The XML has ${what}`, { path: '', file });
+}
