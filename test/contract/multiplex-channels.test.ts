@@ -67,6 +67,14 @@ test('a channel is made, told, replaced while it waits, and deleted with its fil
   expect(await call('DELETE', `${CHANNELS}/ch`)).toEqual(error(404, 'Could not get the multiplex stream <ch>'));
 });
 
+test('a channel that its file could not hold is refused, and none is there', async () => {
+  const large = definition('large') as { sourceStreams: object[] };
+  const body = { ...large, sourceStreams: [{ ...large.sourceStreams[0], name: '&'.repeat(500_000) }] };
+  const { status, json } = await call('POST', CHANNELS, body);
+  expect([status, json.message]).toEqual([400, expect.stringMatching(/it takes 25\d{5} bytes as a file, at most 2097152 are taken/)]);
+  expect(await call('GET', `${CHANNELS}/large`)).toEqual(NONE);
+});
+
 test('a name that an inbound stream has is taken', async () => {
   await api.publish('default', 'app', 'live');
   expect(await call('POST', CHANNELS, definition('live'))).toEqual(error(409, "Stream 'live' already exists"));

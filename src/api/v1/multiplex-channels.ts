@@ -2,6 +2,7 @@ import type { ApplicationChannels } from '../../services/multiplex/application-c
 import { DefinitionFault, readDefinition } from '../../services/multiplex/channel-definition.ts';
 import { channelInformation } from '../../services/multiplex/channel-information.ts';
 import type { MultiplexChannel } from '../../services/multiplex/multiplex-channel.ts';
+import { DefinitionTooLarge } from '../../state/definition-folder.ts';
 import { Type } from '../../util/typebox.ts';
 import { type Answer, acknowledge, ok } from '../envelope.ts';
 import { ApiError, type ErrorCode, notSaved } from '../errors.ts';
@@ -96,11 +97,12 @@ function channelOf(
   return { channels, channel };
 }
 
-/** The contract has no words for why: they are in the log. */
+/** The contract has no words for why: they are in the log, but for what the client can mend. */
 async function durable(change: Promise<void>, failed: ErrorCode): Promise<void> {
   try {
     await change;
   } catch (error) {
+    if (error instanceof DefinitionTooLarge) throw new ApiError('MUX_INVALID', error.message);
     throw notSaved(new ApiError(failed), error);
   }
 }
