@@ -83,53 +83,6 @@ async function send(name: string, label: string, subtitles: readonly object[]): 
   return sentAt;
 }
 
-test('files beside the films of a channel are shown with them, round after round', async () => {
-  for (const colour of ['black', 'white']) {
-    const source = [
-      '-f',
-      'lavfi',
-      '-i',
-      `color=${colour}:size=320x180:rate=30`,
-      '-f',
-      'lavfi',
-      '-i',
-      'sine=frequency=440:sample_rate=48000',
-    ];
-    const encode = ['-c:v', 'libx264', '-preset', 'ultrafast', '-g', '30', '-pix_fmt', 'yuv420p', '-c:a', 'aac', '-threads', '1'];
-    await ffmpeg([...source, '-t', '4', ...encode, path.join(media, `${colour}.mp4`)]);
-  }
-  writeFileSync(path.join(media, 'black.en.vtt'), 'WEBVTT\n\n00:00.200 --> 00:03.800 line:5%\nthis is black\n');
-  writeFileSync(path.join(media, 'white.srt'), '1\r\n00:00:00,200 --> 00:00:03,800\r\nthis is <font color="red">white</font>\r\n');
-  const items = [{ url: 'file://black.mp4' }, { url: 'file://white.mp4' }];
-  const scheduled = new Date(Date.now() - 3_600_000).toISOString();
-  const channel = { stream: { name: 'films' }, programs: [{ name: 'day', scheduled, repeat: true, items }] };
-  expect((await server.api.call('POST', `${apiPath.app('default', 'app')}/scheduledChannels`, channel)).status).toBeLessThan(300);
-  const url = server.http('films', 'llhls.m3u8');
-  await until('playlists', async () => (await mediaPlaylists(url).catch(() => null)) !== null, DEADLINE);
-  const player = await browser.play(url);
-  cleanups.push(() => player.page.close());
-  await watchCues(player, 'English');
-  const seen = await until(
-    'both films twice',
-    async () => {
-      const cues = await seenCues(player);
-      return cues.length >= 5 ? cues : null;
-    },
-    // They take 16 s to be played.
-    { deadlineMs: 60_000 },
-  );
-  const whole = seen.slice(1, -1);
-  for (const { text, start, end, brightness } of whole) {
-    expect(text).toMatch(/^this is (black|white)$/);
-    expect(brightness > 128).toBe(text.endsWith('white'));
-    expect(end - start).toBeCloseTo(3.6, 1);
-  }
-  for (const [index, { start, text }] of whole.slice(1).entries()) {
-    expect(start - (whole[index]?.start ?? 0)).toBeCloseTo(4, 1);
-    expect(text).not.toBe(whole[index]?.text);
-  }
-}, 120_000);
-
 test.each(['llhls.m3u8', 'ts:playlist.m3u8'])('a cue is active while the frames of its time are shown, over %s', async (playlist) => {
   const name = playlist.startsWith('ts') ? 'ts' : 'll';
   const player = await live(name, playlist);
@@ -257,3 +210,50 @@ test('captions in the video are declared, pass through and are shown, and surviv
     await player.page.close();
   }
 });
+
+test('files beside the films of a channel are shown with them, round after round', async () => {
+  for (const colour of ['black', 'white']) {
+    const source = [
+      '-f',
+      'lavfi',
+      '-i',
+      `color=${colour}:size=320x180:rate=30`,
+      '-f',
+      'lavfi',
+      '-i',
+      'sine=frequency=440:sample_rate=48000',
+    ];
+    const encode = ['-c:v', 'libx264', '-preset', 'ultrafast', '-g', '30', '-pix_fmt', 'yuv420p', '-c:a', 'aac', '-threads', '1'];
+    await ffmpeg([...source, '-t', '4', ...encode, path.join(media, `${colour}.mp4`)]);
+  }
+  writeFileSync(path.join(media, 'black.en.vtt'), 'WEBVTT\n\n00:00.200 --> 00:03.800 line:5%\nthis is black\n');
+  writeFileSync(path.join(media, 'white.srt'), '1\r\n00:00:00,200 --> 00:00:03,800\r\nthis is <font color="red">white</font>\r\n');
+  const items = [{ url: 'file://black.mp4' }, { url: 'file://white.mp4' }];
+  const scheduled = new Date(Date.now() - 3_600_000).toISOString();
+  const channel = { stream: { name: 'films' }, programs: [{ name: 'day', scheduled, repeat: true, items }] };
+  expect((await server.api.call('POST', `${apiPath.app('default', 'app')}/scheduledChannels`, channel)).status).toBeLessThan(300);
+  const url = server.http('films', 'llhls.m3u8');
+  await until('playlists', async () => (await mediaPlaylists(url).catch(() => null)) !== null, DEADLINE);
+  const player = await browser.play(url);
+  cleanups.push(() => player.page.close());
+  await watchCues(player, 'English');
+  const seen = await until(
+    'both films twice',
+    async () => {
+      const cues = await seenCues(player);
+      return cues.length >= 5 ? cues : null;
+    },
+    // They take 16 s to be played.
+    { deadlineMs: 60_000 },
+  );
+  const whole = seen.slice(1, -1);
+  for (const { text, start, end, brightness } of whole) {
+    expect(text).toMatch(/^this is (black|white)$/);
+    expect(brightness > 128).toBe(text.endsWith('white'));
+    expect(end - start).toBeCloseTo(3.6, 1);
+  }
+  for (const [index, { start, text }] of whole.slice(1).entries()) {
+    expect(start - (whole[index]?.start ?? 0)).toBeCloseTo(4, 1);
+    expect(text).not.toBe(whole[index]?.text);
+  }
+}, 120_000);

@@ -53,3 +53,14 @@ describe('a change of configuration', () => {
     expect(((segments[change]?.programDateTime ?? 0) - (segments[0]?.programDateTime ?? 0)) / 1000).toBeCloseTo(from, 2);
   });
 });
+
+it('lists the parts of the segment behind a frame that was cut short for as long as they last', () => {
+  const track = videoTrack();
+  const frames = (seconds: number, from: number) => constantFrames({ rate: 30, gop: 60, seconds, from });
+  const simulation = new LlhlsSimulation([track], { segmentDuration: 2 });
+  simulation.run(videoPackets(track, [...frames(12, 0), ...frames(5, 11.979)]));
+  const segments = simulation.watched[0]?.playlist?.segments ?? [];
+  const behind = segments.find(({ msn }) => msn === 6);
+  expect(behind?.duration).toBe(2);
+  expect(behind?.parts.reduce((sum, { duration }) => sum + duration, 0)).toBeCloseTo(2, 6);
+});

@@ -329,6 +329,8 @@ export class Segmenter {
     this.#segmentStart = sample.dts;
     this.#segmentTime = sample.time;
     this.#segmentBytes = 0;
+    // What was listed before it for too long or too short is no matter of this segment: players add up its parts.
+    this.#listedEnd = null;
     this.#part = 0;
     if (this.leads) this.#expectEnd();
     const discontinuity = this.#segments > 1 && this.#takeDiscontinuity();

@@ -19,22 +19,37 @@ export interface SubtitlePackagingContext {
 type SegmentOpen = Extract<LlhlsUpdate, { type: 'segment-open' }>;
 type Part = Extract<LlhlsUpdate, { type: 'part' }>;
 
+/** What parts are short of their segment, ms, is listed with the next one: more needs a part of its own. */
+const MAX_CARRIED = 5;
+/** What sums of durations are off by, ms. */
+const ROUNDING = 1e-6;
+
+/** Times are those of the media, ms. */
 interface OpenSegment {
   readonly msn: number;
   readonly isGap: boolean;
-  /** Media time, ms. */
+  /** Where the track that leads begins it, and how far that has listed it. */
   readonly start: number;
-  /** Where the next part begins, ms. */
+  led: number;
+  /** The same as it is listed here. */
+  readonly from: number;
   end: number;
   parts: number;
 }
 
-/** Tells what there is to serve within `follow`. It has nothing to close: what it has stored is given back by the window of the stream. */
+/**
+ * Tells what there is to serve within `follow`. It has nothing to close: what it has stored is given back by the window of the stream.
+ *
+ * The parts of a segment are never shorter than it is: hls.js has no media that tells it how much of a segment it has got, adds up parts, and
+ * waits for the rest of it for ever. The track that leads lists the last part before its length is known.
+ */
 export class SubtitlePackager {
   track: SubtitleTrack;
   readonly #context: SubtitlePackagingContext;
   readonly #cues: WaitingCues;
   #open: OpenSegment | null = null;
+  /** Where the last segment ends as it is listed, ms. */
+  #listed = Number.NEGATIVE_INFINITY;
   /** Number of the last segment; -1 before the first. */
   #msn = -1;
   #partTarget = 0;
@@ -85,12 +100,14 @@ export class SubtitlePackager {
   #openSegment({ msn, startTime, discontinuity, gap, tags }: SegmentOpen): void {
     // Another track leads, whose segment was on before.
     if (msn <= this.#msn) return;
-    if (this.#open !== null) this.#close((this.#open.end - this.#open.start) / 1000);
+    if (this.#open !== null) this.#close((this.#open.led - this.#open.start) / 1000);
     const start = this.#context.schedule.cut(msn)?.time ?? 0;
     // Numbers have no holes: what nobody told of is not there.
     for (let missed = this.#msn + 1; this.#msn >= 0 && missed < msn; missed += 1) this.#passMissed(missed, start);
     this.#msn = msn;
-    this.#open = { msn, isGap: gap, start, end: start, parts: 0 };
+    const behind = start - this.#listed;
+    const from = behind > 0 && behind <= MAX_CARRIED ? this.#listed : start;
+    this.#open = { msn, isGap: gap, start, led: start, from, end: from, parts: 0 };
     this.#context.emit({ type: 'segment-open', trackId: this.track.id, msn, startTime, generation: 0, discontinuity, gap, tags });
   }
 
@@ -107,11 +124,21 @@ export class SubtitlePackager {
   #addPart({ msn, duration, likelyLast }: Part): void {
     const open = this.#open;
     if (open === null || open.msn !== msn) return;
+    open.led += duration * 1000;
+    this.#listUpTo(open, Math.min(open.led, open.end + this.#longestPart), likelyLast);
+  }
+
+  get #longestPart(): number {
+    return this.#partTarget > 0 ? this.#partTarget * 1000 : Number.POSITIVE_INFINITY;
+  }
+
+  #listUpTo(open: OpenSegment, end: number, likelyLast: boolean): void {
     const start = open.end;
-    open.end += duration * 1000;
-    const spans = this.#context.store([this.#cues.write(start, open.end)]);
-    const { id: trackId } = this.track;
-    this.#context.emit({ type: 'part', trackId, msn, part: open.parts, duration, independent: true, likelyLast, spans });
+    if (end - start <= ROUNDING) return;
+    open.end = end;
+    const spans = this.#context.store([this.#cues.write(start, end)]);
+    const described = { msn: open.msn, part: open.parts, duration: (end - start) / 1000, independent: true, likelyLast };
+    this.#context.emit({ type: 'part', trackId: this.track.id, ...described, spans });
     open.parts += 1;
   }
 
@@ -120,12 +147,17 @@ export class SubtitlePackager {
     if (open === null) return;
     this.#open = null;
     const { id: trackId } = this.track;
+    const end = open.start + duration * 1000;
+    this.#listed = end;
     if (open.isGap) {
       this.#context.emit({ type: 'segment-close', trackId, duration });
       return;
     }
-    const whole = this.#context.store([this.#cues.write(open.start, open.start + duration * 1000)]);
-    this.#cues.forget(open.start + duration * 1000);
-    this.#context.emit({ type: 'segment-close', trackId, duration, whole });
+    while (end - open.end > MAX_CARRIED) this.#listUpTo(open, Math.min(end, open.end + this.#longestPart), true);
+    if (end - open.end > ROUNDING) this.#listed = open.end;
+    const isLed = open.from === open.start && this.#listed === end;
+    const whole = this.#context.store([this.#cues.write(open.from, this.#listed)]);
+    this.#cues.forget(this.#listed);
+    this.#context.emit({ type: 'segment-close', trackId, duration: isLed ? duration : (this.#listed - open.from) / 1000, whole });
   }
 }

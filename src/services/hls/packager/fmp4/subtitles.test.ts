@@ -72,6 +72,46 @@ describe('subtitles in LL-HLS', () => {
     expect([...watched(simulation, 6).parts.values()].join('')).not.toContain('hi');
   });
 
+  const at = (rate: number, gop: number) => (seconds: number, from: number) => constantFrames({ rate, gop, seconds, from });
+  /** A source that tells whole milliseconds, and how long frames last on average. */
+  const rounded = (packets: readonly Packet[]): Packet[] =>
+    packets.map((packet) => {
+      const dts = Math.round(packet.dts / 90) * 90;
+      return { ...packet, dts, pts: dts, duration: 1500 };
+    });
+  it.each<{ what: string; packets: Packet[]; chunkDuration?: number }>([
+    { what: 'a film that is cut short', packets: videoPackets(video, [...at(30, 60)(7.98, 0), ...at(30, 60)(12, 7.979)]) },
+    { what: 'a hole before a film', packets: videoPackets(video, [...at(30, 60)(8, 0), ...at(30, 60)(12, 8.06)]) },
+    {
+      what: 'a film whose frames are decoded earlier from its second one on',
+      packets: videoPackets(video, at(30, 60)(20, 0)).map((packet) => {
+        const { pts } = packet;
+        return pts > 8 * 90_000 ? { ...packet, dts: Math.max(pts - 6000, 8 * 90_000 + (pts - 8 * 90_000) / 3) } : packet;
+      }),
+    },
+    { what: 'times in milliseconds', packets: rounded(videoPackets(video, at(60, 60)(20, 0))) },
+    { what: 'times in milliseconds that do not repeat', packets: rounded(videoPackets(video, at(59.94, 125)(20, 0))) },
+    { what: 'parts that have no decimal', packets: videoPackets(video, at(30, 60)(20, 0)), chunkDuration: 0.34 },
+  ])('have parts that are never shorter than their segment: $what', ({ packets, chunkDuration = 0.5 }) => {
+    const simulation = new LlhlsSimulation([video, english], { segmentDuration: 2, chunkDuration });
+    const missing = new Map<number, number>();
+    for (const packet of packets) {
+      simulation.run([packet]);
+      for (const { msn, duration, parts } of simulation.watched.find(({ id }) => id === 5)?.playlist?.segments ?? []) {
+        if (duration === null || parts.length === 0) continue;
+        missing.set(msn, duration - parts.reduce((sum, part) => sum + part.duration, 0));
+      }
+    }
+    expect(simulation.problems.filter((problem) => !problem.startsWith('track 0'))).toEqual([]);
+    expect(missing.size).toBeGreaterThan(5);
+    // The tolerance of hls.js is a microsecond.
+    expect([...missing.values()].filter((seconds) => seconds > 0.5e-6)).toEqual([]);
+    const { segments = [] } = watched(simulation, 5).playlist ?? {};
+    const [first, last] = [segments[0], segments.findLast(({ duration }) => duration !== null)];
+    const listed = segments.slice(0, segments.indexOf(last!)).reduce((sum, { duration }) => sum + (duration ?? 0), 0);
+    expect(Math.abs(listed - ((last?.programDateTime ?? 0) - (first?.programDateTime ?? 0)) / 1000)).toBeLessThan(0.0065);
+  });
+
   it('have each cue in all segments and parts that it is shown in, and in no other', () => {
     const simulation = simulate([cuePacket(english, [9300, 13_200], 'long', { settings: 'line:10%' })]);
     const { playlist, parts } = watched(simulation, 5);
@@ -208,6 +248,38 @@ describe('subtitles in LL-HLS', () => {
     } finally {
       rmSync(folder, { recursive: true });
     }
+  });
+
+  it('carry what is missing of a segment over to the next one, or list it by itself where it is more', () => {
+    const schedule = new CutSchedule(() => 0);
+    for (let msn = 0; msn < 5; msn += 1) schedule.add(msn, msn * 2000);
+    const updates: LlhlsUpdate[] = [];
+    const packager = new SubtitlePackager(english, { schedule, offset: () => 0, store: () => [], emit: (update) => updates.push(update) });
+    packager.setPartTarget(0.502);
+    const segment = (msn: number, parts: readonly number[]) => {
+      const opened = { startTime: msn * 2000, generation: 0, discontinuity: false, gap: false, tags: '' };
+      packager.follow({ type: 'segment-open', trackId: 0, msn, ...opened });
+      parts.forEach((duration, part) => {
+        packager.follow({ type: 'part', trackId: 0, msn, part, duration, independent: false, likelyLast: false, spans: [] });
+      });
+      packager.follow({ type: 'segment-close', trackId: 0, duration: 2 });
+    };
+    segment(0, [0.5, 0.5, 0.5, 0.496]);
+    segment(1, [0.5, 0.5, 0.5, 0.52]);
+    segment(2, [0.5, 0.5, 0.5, 0.494]);
+    segment(3, [0.5, 0.5, 0.3]);
+    const listed: number[][] = [];
+    for (const update of updates) {
+      if (update.type === 'segment-open') listed.push([]);
+      if (update.type === 'part' || update.type === 'segment-close') listed.at(-1)?.push(Math.round(update.duration * 1e6) / 1e6);
+    }
+    expect(listed).toEqual([
+      [0.5, 0.5, 0.5, 0.496, 1.996],
+      // As long as parts may be, until nothing is missing any more.
+      [0.502, 0.502, 0.5, 0.502, 2.004],
+      [0.5, 0.5, 0.5, 0.494, 0.006, 2],
+      [0.5, 0.5, 0.3, 0.502, 0.198, 2],
+    ]);
   });
 
   it('list what nobody told of as gaps, because their numbers have no holes', () => {

@@ -141,8 +141,13 @@ export class MediaPlaylistText {
     if (kept !== null) return kept;
     let text = segment.tags + serializeProgramDateTime(segment.startTime);
     if (withParts) {
+      // Printed so that they add up: hls.js does that, and waits for what is missing.
+      let [end, listed] = [0, 0];
       segment.parts.forEach((part, index) => {
-        text += serializePart({ ...part, uri: this.#names.part(segment.msn, index) + TAIL_MARK });
+        end += part.duration;
+        const duration = Math.round(end * 1e6) / 1e6 - listed;
+        listed += duration;
+        text += serializePart({ ...part, duration, uri: this.#names.part(segment.msn, index) + TAIL_MARK });
       });
     }
     if (segment.duration === null) return text;
