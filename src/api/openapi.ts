@@ -83,22 +83,24 @@ function operation(route: Route, used: Map<TSchema, string>): object {
 }
 
 function responses(route: Route, used: Map<TSchema, string>): object {
-  if (route.plain === undefined) {
-    const error = { $ref: ERROR };
-    // A batch of which no item succeeds is answered by item, too.
-    const failed = route.batch === true ? { anyOf: [error, { type: 'array', items: error }] } : error;
-    const unauthorized = { 401: { $ref: UNAUTHORIZED } };
-    return {
-      ...successes(route, used),
-      ...unauthorized,
-      default: { description: 'What went wrong', headers: REASON, content: content(failed) },
-    };
-  }
-  const plain = Object.entries(route.plain).map(([status, schema]) => [
+  // Whoever needs no token and names nothing cannot ask wrongly.
+  if (route.open === true) return plain(route, used);
+  const error = { $ref: ERROR };
+  // A batch of which no item succeeds is answered by item, too.
+  const failed = route.batch === true ? { anyOf: [error, { type: 'array', items: error }] } : error;
+  return {
+    ...(route.plain === undefined ? successes(route, used) : plain(route, used)),
+    401: { $ref: UNAUTHORIZED },
+    default: { description: 'What went wrong', headers: REASON, content: content(failed) },
+  };
+}
+
+function plain(route: Route, used: Map<TSchema, string>): object {
+  const answers = Object.entries(route.plain ?? {}).map(([status, schema]) => [
     status,
-    { description: reasonPhrase(Number(status)), content: content(reference(schema, used)) },
+    { description: reasonPhrase(Number(status)), content: content(reference(schema, used), route.type) },
   ]);
-  return Object.fromEntries(plain);
+  return Object.fromEntries(answers);
 }
 
 function successes(route: Route, used: Map<TSchema, string>): object {
@@ -137,8 +139,8 @@ function objectOf(properties: Readonly<Record<string, unknown>>): JsonSchema {
   return { type: 'object', properties, required: Object.keys(properties) };
 }
 
-function content(schema: unknown): object {
-  return { [JSON_TYPE]: { schema } };
+function content(schema: unknown, type = JSON_TYPE): object {
+  return { [type]: { schema } };
 }
 
 /** `GET /v1/vhosts/{vhost}/apps` → `getV1VhostsByVhostApps`. */

@@ -80,8 +80,10 @@ interface RouteBase {
   readonly open?: boolean;
   /** Answers with server-sent events instead of an envelope: what the data of each of them is. */
   readonly events?: TSchema;
-  /** Answers without an envelope, by status. */
+  /** Successes, and failures of a route that is open, without an envelope, by status. */
   readonly plain?: Readonly<Record<number, TSchema>>;
+  /** Media type of `plain` that is not JSON, without parameters. */
+  readonly type?: string;
 }
 
 /** A route by the level of its path. */

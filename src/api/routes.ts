@@ -48,4 +48,4 @@ const resources: readonly Route[] = [
 ];
 
 /** Every route of the API; where two fit a path, the earlier wins. */
-export const routes: readonly Route[] = [...resources, metricsRoute, openApiRoute(resources)];
+export const routes: readonly Route[] = [...resources, metricsRoute, openApiRoute(() => routes)];

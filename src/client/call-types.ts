@@ -15,7 +15,7 @@ export type PathOf<M extends CallMethod> = {
 }[keyof paths];
 
 type Operation<M extends CallMethod, P extends PathOf<M>> = paths[P][M];
-type Json<C> = C extends { content: { 'application/json': infer B } } ? B : never;
+type Json<C> = C extends { content: { 'application/json': infer B } } ? B : C extends { content: { 'text/plain': infer T } } ? T : never;
 
 /** What may be set for any call. */
 export interface CallSettings {

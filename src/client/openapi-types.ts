@@ -10542,12 +10542,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @description The status in words */
-                        message: string;
-                        /** @description Same as the HTTP status */
-                        statusCode: number;
-                    };
+                    "text/plain": string;
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -10579,12 +10574,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @description The status in words */
-                        message: string;
-                        /** @description Same as the HTTP status */
-                        statusCode: number;
-                    };
+                    "application/json": Record<string, unknown>;
                 };
             };
             401: components["responses"]["Unauthorized"];
