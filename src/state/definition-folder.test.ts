@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { until } from '../../test/harness/poll.ts';
 import { AllowedFolders } from '../util/allowed-folders.ts';
-import { DefinitionFolder } from './definition-folder.ts';
+import { DefinitionFolder, type DefinitionFolderOptions } from './definition-folder.ts';
 
 let root: string;
 let folder: string;
@@ -26,7 +26,10 @@ afterEach(async () => {
 });
 
 /** A definition is a text that begins with `ok`. Without `start` nobody scans but the test. */
-function open(allowed = new AllowedFolders(null, 'AllowedRoots')): DefinitionFolder<string> {
+function open(
+  allowed = new AllowedFolders(null, 'AllowedRoots'),
+  more: Partial<DefinitionFolderOptions<string>> = {},
+): DefinitionFolder<string> {
   return new DefinitionFolder<string>({
     ...{ folder, extension: '.sch', what: 'channel', allowed, logger },
     isName: (name) => /^[\w-]+$/.test(name),
@@ -37,6 +40,7 @@ function open(allowed = new AllowedFolders(null, 'AllowedRoots')): DefinitionFol
     format: (definition) => definition,
     changed: (name, definition) => told.push(`${name}=${definition}`),
     removed: (name) => told.push(`${name} removed`),
+    ...more,
   });
 }
 
@@ -253,6 +257,83 @@ test('no more than a thousand files are followed', async () => {
   expect(definitions.definitions.size).toBe(1000);
   expect(errors()).toEqual([expect.stringContaining('more than 1000 files end in .sch')]);
   await expect(definitions.save('another', 'ok')).rejects.toThrow('1000 files already');
+});
+
+test('of many files a hundred are looked at in one turn, besides those that are new, missing or told of', async () => {
+  mkdirSync(folder, { recursive: true });
+  const names = Array.from({ length: 250 }, (_, index) => `f${String(index).padStart(3, '0')}`);
+  for (const name of names) write(name, 'ok');
+  let tell: (name: string | null) => void = () => undefined;
+  // It has no timer within the test.
+  const many = open(undefined, {
+    scanMs: 1e9,
+    watch: (_folder, told) => {
+      tell = told;
+      return { close: () => undefined, on: () => undefined };
+    },
+  });
+  await many.start();
+  expect(news().length).toBe(250);
+  for (const name of names) write(name, 'ok twice');
+  const first = async (): Promise<string[]> => {
+    await many.turn();
+    return news().map((line) => line.slice(0, 4));
+  };
+  tell('f200.sch');
+  tell('f201.sch.0123456789ab.tmp');
+  expect(await first()).toEqual([...names.slice(0, 100), 'f200']);
+  expect(await first()).toEqual(names.slice(100, 200));
+  write('new', 'ok');
+  rmSync(join(folder, 'f000.sch'));
+  expect(await first()).toEqual([...names.slice(201), 'new=']);
+  await many.turn();
+  await many.turn();
+  expect(news()).toEqual(['f000 removed']);
+  for (const name of names.slice(1)) write(name, 'ok thrice');
+  tell('..data');
+  expect((await first()).length).toBe(249);
+  await many.close();
+});
+
+test('a folder that takes the place of another one is watched, and looked at as a whole', async () => {
+  mkdirSync(folder, { recursive: true });
+  const tells: ((name: string | null) => void)[] = [];
+  let closed = 0;
+  let fail: () => void = () => undefined;
+  const watch: DefinitionFolderOptions<string>['watch'] = (_folder, told) => {
+    tells.push(told);
+    return {
+      close: () => (closed += 1),
+      on: (_event, listener) => {
+        fail = listener;
+      },
+    };
+  };
+  const watched = open(undefined, { scanMs: 1e9, watch });
+  await watched.start();
+  await watched.turn();
+  expect([tells.length, closed]).toEqual([1, 0]);
+  renameSync(folder, `${folder}-away`);
+  mkdirSync(folder);
+  await watched.turn();
+  expect([tells.length, closed]).toEqual([2, 1]);
+  fail();
+  await watched.turn();
+  expect([tells.length, closed]).toEqual([3, 2]);
+  await watched.close();
+  expect(closed).toBe(3);
+});
+
+test('a file among many is found before its turn, where the system tells of it', async () => {
+  mkdirSync(folder, { recursive: true });
+  const names = Array.from({ length: 1000 }, (_, index) => `f${String(index).padStart(3, '0')}`);
+  for (const name of names) write(name, 'ok');
+  await definitions.start();
+  news();
+  write('f999', 'ok twice');
+  // It would have its turn in the tenth.
+  for (let turn = 0; turn < 9; turn += 1) await definitions.turn();
+  expect(news()).toEqual(['f999=ok twice']);
 });
 
 test('a folder outside of those that are allowed is neither made nor read nor written', async () => {

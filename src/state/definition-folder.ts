@@ -8,11 +8,14 @@ import { guarded } from '../util/guarded.ts';
 import type { Logger } from '../util/logger.ts';
 import { messageOf } from '../util/message-of.ts';
 import { removeFileDurable, writeFileAtomic } from './atomic-file.ts';
+import { FolderHints, type FolderWatch } from './folder-hints.ts';
 
 const SCAN_MS = 1000;
 /** A file that is replaced by a slow copy is missing for a moment. */
 const MISSING_SCANS = 3;
 const MAX_FILES = 1000;
+/** Files that are looked at in one turn besides those of which something was told: the others have their turns behind them. */
+const LOOKS_AT_ONCE = 100;
 const MAX_BYTES = 2 * 1024 * 1024;
 /** File systems take 255 bytes; the name of the temporary file appends 17. */
 const MAX_FILE_NAME_BYTES = 238;
@@ -41,6 +44,8 @@ export interface DefinitionFolderOptions<Definition> {
   readonly logger: Logger;
   /** How often files are looked at, ms; default: every second. */
   readonly scanMs?: number;
+  /** For tests; see `FolderHints`. */
+  readonly watch?: FolderWatch;
 }
 
 /** A definition whose file could not be read again. */
@@ -60,7 +65,8 @@ interface KnownFile<Definition> {
 }
 
 /**
- * Follows the files: every second they are looked at, and a change of content counts. A file that cannot be read is told once per change, and
+ * Follows the files: every second they are looked at, of more than a hundred those that the system tells of and the others in turns, and a change of
+ * content counts. A file that cannot be read is told once per change, and
  * what it said before goes on; one that is missing in three scans in a row is gone. A folder that cannot be listed changes nothing. Writes
  * are atomic, on disk before they resolve, and known at once. Everything happens one after the other.
  */
@@ -70,6 +76,9 @@ export class DefinitionFolder<Definition> {
   readonly #files = new Map<string, KnownFile<Definition>>();
   /** Faults that have been told, by what has them; a changed fault is told again. */
   readonly #told = new Map<string, string>();
+  readonly #hints: FolderHints;
+  /** Known files in the order in which they have their turns. */
+  #waiting: string[] = [];
   #tail: Promise<unknown> = Promise.resolve();
   #timer: NodeJS.Timeout | null = null;
   #scanning = false;
@@ -78,6 +87,7 @@ export class DefinitionFolder<Definition> {
   constructor(options: DefinitionFolderOptions<Definition>) {
     this.folder = options.folder;
     this.#options = options;
+    this.#hints = new FolderHints(options.folder, options);
   }
 
   /** Makes the folder, reads what is there, and looks every second from then on. Never rejects: what cannot be used is logged. */
@@ -85,18 +95,28 @@ export class DefinitionFolder<Definition> {
     await this.#inOrder(async () => {
       await this.#makeFolder().catch((error: unknown) => this.#tell('', `the folder cannot be used: ${messageOf(error)}`));
       await this.#removeTemporaries();
-      await this.#scan();
+      await this.#hints.follow();
+      this.#hints.take();
+      await this.#scan(null);
     });
     if (this.#closed) return;
-    const tick = guarded(this.#options.logger, `the watch over ${this.folder}`, () => (this.#scanning ? undefined : this.scan()));
+    const tick = guarded(this.#options.logger, `the watch over ${this.folder}`, () => (this.#scanning ? undefined : this.turn()));
     this.#timer ??= setInterval(tick, this.#options.scanMs ?? SCAN_MS).unref();
   }
 
-  /** Looks at the files now. */
+  /** Looks at all files now. */
   async scan(): Promise<void> {
+    await this.#inOrder(() => this.#scan(null));
+  }
+
+  /** What happens every second by itself: looks at those files whose turn it is, or of which something was told. */
+  async turn(): Promise<void> {
     this.#scanning = true;
     try {
-      await this.#inOrder(() => this.#scan());
+      await this.#inOrder(async () => {
+        await this.#hints.follow();
+        await this.#scan(this.#hints.take());
+      });
     } finally {
       this.#scanning = false;
     }
@@ -170,16 +190,19 @@ export class DefinitionFolder<Definition> {
   async close(): Promise<void> {
     this.#closed = true;
     if (this.#timer !== null) clearInterval(this.#timer);
+    this.#hints.close();
     await this.#tail.catch(() => undefined);
   }
 
-  async #scan(): Promise<void> {
+  /** `hinted`: of which something was told; null: all of them. */
+  async #scan(hinted: ReadonlySet<string> | null): Promise<void> {
     if (this.#closed) return;
     const names = await this.#list();
     if (names === null) return;
+    const due = hinted === null ? null : this.#dueOf(names, hinted);
     const present = new Set<string>();
     for (const name of names) {
-      if (await this.#look(name)) present.add(name);
+      if (due?.has(name) === false || (await this.#look(name))) present.add(name);
       if (this.#closed) return;
     }
     for (const [name, file] of this.#files) {
@@ -188,6 +211,14 @@ export class DefinitionFolder<Definition> {
       if (file.missing >= MISSING_SCANS) this.#forget(name);
     }
     for (const name of this.#told.keys()) if (name !== '' && !present.has(name)) this.#told.delete(name);
+  }
+
+  /** Those that are new, missing or told of, and the next ones of the others. */
+  #dueOf(names: readonly string[], hinted: ReadonlySet<string>): Set<string> {
+    if (this.#waiting.length === 0) this.#waiting = [...names];
+    const due = new Set(this.#waiting.splice(0, LOOKS_AT_ONCE));
+    for (const name of names) if (hinted.has(name) || this.#files.get(name)?.missing !== 0) due.add(name);
+    return due;
   }
 
   /** Names of what is defined, in order; null: the folder cannot be listed. */

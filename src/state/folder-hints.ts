@@ -1,0 +1,95 @@
+/** Which files of a folder have changed, as far as the system tells: of network file systems it tells nothing. */
+import { watch as watchFolder } from 'node:fs';
+import { stat } from 'node:fs/promises';
+
+/** What tells of a folder until it is closed, or fails. */
+interface FolderWatcher {
+  close(): void;
+  on(event: 'error', listener: () => void): unknown;
+}
+
+/** How the system is asked to tell; throws where it cannot. `told` gets the name of a file, or null for whatever it was. Default: `fs.watch`. */
+export type FolderWatch = (folder: string, told: (name: string | null) => void) => FolderWatcher;
+
+/** Which names count. */
+export interface FolderHintsOptions {
+  /** With its dot. */
+  readonly extension: string;
+  readonly watch?: FolderWatch;
+}
+
+/** What a write leaves behind for a moment. */
+const TEMPORARY = /\.tmp$/;
+const MAX_NAMES = 1000;
+
+/** Nothing is told before `follow`, or where the system tells nothing: hints make a look earlier, and never needless. Needs a close. */
+export class FolderHints {
+  readonly #folder: string;
+  readonly #options: FolderHintsOptions;
+  readonly #names = new Set<string>();
+  /** Something was told that may concern all of them: links may have been switched. */
+  #all = false;
+  #watcher: FolderWatcher | null = null;
+  /** Of the folder that is watched: another one may have taken its place. */
+  #identity = '';
+  #closed = false;
+
+  constructor(folder: string, options: FolderHintsOptions) {
+    this.#folder = folder;
+    this.#options = options;
+  }
+
+  /** Watches the folder that is there now. Never rejects. */
+  async follow(): Promise<void> {
+    const identity = await stat(this.#folder).then(
+      ({ dev, ino }) => `${dev} ${ino}`,
+      () => '',
+    );
+    if (this.#closed || (identity === this.#identity && this.#watcher !== null)) return;
+    if (identity !== this.#identity) this.#all = true;
+    this.#identity = identity;
+    this.#leave();
+    if (identity === '') return;
+    try {
+      const watcher = (this.#options.watch ?? watchByName)(this.#folder, (name) => this.#told(name));
+      watcher.on('error', () => {
+        if (this.#watcher === watcher) this.#leave();
+      });
+      this.#watcher = watcher;
+    } catch {
+      // There are no watches left: everything is found in its turn.
+    }
+  }
+
+  /** Names without their extension that were told since the last call; null: any may have changed. */
+  take(): ReadonlySet<string> | null {
+    const names = this.#all ? null : new Set(this.#names);
+    this.#all = false;
+    this.#names.clear();
+    return names;
+  }
+
+  /** Idempotent. */
+  close(): void {
+    this.#closed = true;
+    this.#leave();
+  }
+
+  #told(name: string | null): void {
+    const { extension } = this.#options;
+    if (name?.endsWith(extension) === true) this.#names.add(name.slice(0, -extension.length));
+    else if (name === null || !TEMPORARY.test(name)) this.#all = true;
+    if (this.#names.size <= MAX_NAMES) return;
+    this.#all = true;
+    this.#names.clear();
+  }
+
+  #leave(): void {
+    this.#watcher?.close();
+    this.#watcher = null;
+  }
+}
+
+function watchByName(folder: string, told: (name: string | null) => void): FolderWatcher {
+  return watchFolder(folder, { persistent: false }, (_event, name) => told(name));
+}
