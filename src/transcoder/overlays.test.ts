@@ -157,6 +157,30 @@ it('an image that cannot be decoded, or comes to nothing, is left out and told; 
   run.session.close();
 });
 
+it('an image of more pixels than there is room for, in the file or over the frame, is left out and told; the others lie there', async () => {
+  const logo = painted('red', '10x10', 'png');
+  const large = painted('blue', '6000x6000', 'png');
+  const from = lab.logger.lines.length;
+  const run = await encoded([
+    video(1, [
+      overlay(large, { url: 'file.png' }),
+      overlay(logo, { url: 'wide.png', width: '16384', height: '16384' }),
+      // Each of them would fit.
+      overlay(logo, { width: '5000', height: '5000', opacity: 0 }),
+      overlay(logo, { url: 'second.png', width: '5000', height: '5000' }),
+      overlay(logo),
+    ]),
+  ]);
+  expectColour(colours(run, 1)(20, 20), RED);
+  expectColour(colours(run, 1)(200, 110), GREY);
+  expect(lab.logger.lines.slice(from).filter(({ level }) => level === 'warn')).toMatchObject([
+    { message: "the overlay 'file.png' is left out: the image cannot be decoded" },
+    { message: "the overlay 'wide.png' is left out: 16384x16384 pixels are more than there is room for (33554432)" },
+    { message: "the overlay 'second.png' is left out: 5000x5000 pixels are more than there is room for (8554432)" },
+  ]);
+  run.session.close();
+});
+
 it('the images are there again after the process has died', async () => {
   const run = await encoded([video(1, [overlay(painted('red', '10x10', 'png'))])]);
   const before = run.made(1).packets.length;

@@ -15,6 +15,8 @@ import { type LaidImage, OverlayChain } from './engine/overlay-chain.ts';
 const JPEG = 0xff;
 /** Pixels of a side at most: more is no place on a frame. */
 const MAX_SIDE = 16_384;
+/** Of an image as it is, and of all images of an encode in their sizes together: four bytes each, as many as a frame of 8K has. */
+const MAX_PIXELS = 8192 * 4096;
 
 /** What a stage is made with. */
 export interface OverlayStageOptions {
@@ -30,10 +32,13 @@ export interface OverlayStageOptions {
 /** The chain for these frames, which the caller closes; null when no image can be laid over them. Rejects with EngineError. */
 export async function openOverlays({ overlays, format, pixelFormat, pool, warn }: OverlayStageOptions): Promise<OverlayChain | null> {
   const images: LaidImage[] = [];
+  let room = MAX_PIXELS;
   try {
     for (const overlay of overlays) {
       try {
-        images.push(await laidImage(overlay, format, pool));
+        const image = await laidImage(overlay, format, { pool, room });
+        room -= image.frame.width * image.frame.height;
+        images.push(image);
       } catch (error) {
         if (!(error instanceof EngineError || error instanceof ArithmeticError)) throw error;
         warn(`the overlay '${overlay.url}' is left out: ${messageOf(error)}`);
@@ -45,12 +50,18 @@ export async function openOverlays({ overlays, format, pixelFormat, pool, warn }
   }
 }
 
-async function laidImage(overlay: OverlayRequest, format: PictureFormat, pool: FramePool): Promise<LaidImage> {
+/** `room`: pixels that it may have. */
+async function laidImage(
+  overlay: OverlayRequest,
+  format: PictureFormat,
+  { pool, room }: { readonly pool: FramePool; readonly room: number },
+): Promise<LaidImage> {
   const decoded = await decodedImage(overlay.image, pool);
   try {
     const from = pictureFormat(decoded);
     const width = side('Width', calculate(overlay.width, overlayNames(format, from)));
     const height = side('Height', calculate(overlay.height, overlayNames(format, from)));
+    if (width * height > room) throw new EngineError(`${width}x${height} pixels are more than there is room for (${room})`);
     const frame = await scaled(decoded, { width, height, opacity: overlay.opacity, over: format }, pool);
     const place = (sum: string, size: PixelSize): number =>
       Math.round(Math.min(Math.max(calculate(sum, overlayNames(format, size)), -MAX_SIDE), MAX_SIDE));
@@ -68,7 +79,8 @@ function side(name: string, pixels: number): number {
 
 async function decodedImage(image: Uint8Array, pool: FramePool): Promise<RawFrame> {
   const codec = image[0] === JPEG ? VideoCodec.JPEG : VideoCodec.PNG;
-  const decoder = new Decoder({ codec, timebase: MPEG_90K, config: null, threads: 1, offThread: true }, pool);
+  const options = { max_pixels: String(MAX_PIXELS) };
+  const decoder = new Decoder({ codec, timebase: MPEG_90K, config: null, threads: 1, offThread: true, options }, pool);
   const frames: RawFrame[] = [];
   try {
     await decoder.decode({ data: image, pts: 0, dts: 0, duration: 0 }, (frame) => frames.push(frame));
