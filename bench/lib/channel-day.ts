@@ -243,6 +243,7 @@ export async function playDay(folder: string): Promise<Day> {
           push: (packet) => meter.push(packet),
           countBytes: () => undefined,
           pushCue: () => true,
+          pushEvent: () => true,
           urgency: Urgency.NONE,
           closed: false,
         },

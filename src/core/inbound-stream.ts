@@ -544,5 +544,6 @@ export class InboundStream implements IngestStream, DutyStream {
   #onEvent(packet: Packet, urgent: boolean): void {
     this.figures(packet.track.id).count(packet);
     this.#outputs[urgent ? 'pushAhead' : 'push'](packet);
+    this.#taps.push(packet);
   }
 }

@@ -12,7 +12,7 @@ import { Urgency } from './urgency.ts';
 export interface StreamTap {
   /** Tracks as they are now: at once when they are known, and before the first packet that needs them. */
   onTracks(tracks: readonly Track[]): void;
-  /** Shares its bytes with everybody. */
+  /** Shares its bytes with everybody. Events and cues of subtitles come as packets, too. */
   onPacket(packet: Packet): void;
   /** The stream has ended; nothing follows. */
   onEnd(reason: CloseReason): void;

@@ -44,7 +44,7 @@ export type Later = (action: () => void, ms: number) => () => void;
 /** What a channel is played with. */
 export interface ChannelPlayoutOptions {
   /** Where it plays. The playout announces its tracks and pushes packets; it neither opens nor closes it. */
-  readonly stream: Pick<IngestStream, 'setTracks' | 'push' | 'pushCue' | 'countBytes' | 'urgency' | 'closed'>;
+  readonly stream: Pick<IngestStream, 'setTracks' | 'push' | 'pushCue' | 'pushEvent' | 'countBytes' | 'urgency' | 'closed'>;
   /** The channel has video: an item without fails. False: video of items is left out. */
   readonly video: boolean;
   /** The audio tracks of the channel, in their order; `[{}]` for one without a name, `[]` for none. */

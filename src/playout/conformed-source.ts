@@ -7,6 +7,7 @@ import { type Timebase, toSeconds } from '../media/timebase.ts';
 import type { Track } from '../media/track.ts';
 import { messageOf } from '../util/message-of.ts';
 import type { Conversion } from './conversion.ts';
+import type { ItemAsides } from './item-asides.ts';
 import type { ItemSource } from './item-source.ts';
 import type { FileEvent } from './media-file.ts';
 import type { ItemSubtitles } from './sidecars.ts';
@@ -96,6 +97,10 @@ export class ConformedSource implements ItemSource {
 
   get subtitles(): readonly ItemSubtitles[] {
     return this.#source.subtitles ?? [];
+  }
+
+  get asides(): ItemAsides | undefined {
+    return this.#source.asides;
   }
 
   async next(): Promise<FileEvent | null> {

@@ -1,4 +1,5 @@
 /** What an item is read from, whatever its URL names. */
+import type { ItemAsides } from './item-asides.ts';
 import type { FileEvent } from './media-file.ts';
 import type { ItemSubtitles } from './sidecars.ts';
 
@@ -10,6 +11,8 @@ export interface ItemSource {
   readonly start: number;
   /** What is shown with it, by language; absent: nothing. */
   readonly subtitles?: readonly ItemSubtitles[];
+  /** What came beside the media and waits for its time; absent: there is nothing of the kind. */
+  readonly asides?: ItemAsides | undefined;
   /** Tracks, then packets in the order of decoding; tracks again when they change. Null at the end. Rejects when it can be read no more. */
   next(): Promise<FileEvent | null>;
   /** What is waited for need not come any more. Idempotent. */

@@ -4,6 +4,7 @@ import { Film, type FilmOptions, FilmSources, frameNumber } from '../../test/fak
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { AVCC } from '../../test/fixtures/bitstreams.ts';
 import type { ApplicationConfig } from '../config/index.ts';
+import { buildCue } from '../containers/markers/cue.ts';
 import { Application } from '../core/application.ts';
 import type { IngestStream, SourceTrack } from '../core/ingest.ts';
 import { ProviderKind, SourceType } from '../core/kinds.ts';
@@ -11,6 +12,7 @@ import { QueueRegistry } from '../core/queue-registry.ts';
 import { StreamLineage } from '../core/stream-lineage.ts';
 import { TrafficMeter } from '../core/traffic-meter.ts';
 import { Urgency } from '../core/urgency.ts';
+import { EventFormat } from '../media/timed-event.ts';
 import { systemClock } from '../util/clock.ts';
 import type { ItemSources } from './item-source.ts';
 import { LiveStreams } from './live-source.ts';
@@ -39,7 +41,10 @@ class Studio {
       name: 'app',
       providers: { rtmp: {} },
       publishers: {},
-      outputProfiles: { outputProfile: [] },
+      outputProfiles: {
+        outputProfile: [],
+        mediaOptions: { subtitles: { enable: true, rendition: [{ label: 'English', language: 'en', autoSelect: true, forced: false }] } },
+      },
     } as unknown as ApplicationConfig;
     this.application = new Application('default', { name: 'app', config, echo: {} }, new TrafficMeter(systemClock, null), {
       ...{ clock: systemClock, logger: this.logger, queues: new QueueRegistry(systemClock), publishers: new Map() },
@@ -179,6 +184,39 @@ it('goes on when its parameters change', async () => {
   expect(channel.stream.tracks[0]).toMatchObject({ id: 0, config: AVCC.baseline360 });
   expect(gaps(channel.track(0).map(({ pts }) => pts)).most).toBeCloseTo(40, 0);
   expect(channel.told.map(([what]) => what)).toEqual(['on air']);
+});
+
+it('brings events and cues of its stream at their times, and neither breaks nor the end of its playlists', async () => {
+  const studio = new Studio();
+  const { channel } = studio;
+  studio.film({ gop: 25 });
+  await channel.timers.pass(1000);
+  const stream = studio.application.stream('camera')!;
+  const data = Buffer.from('ID3');
+  const send = (format: EventFormat): boolean => stream.inject({ format, target: 'all', data, at: null }, true);
+  // Before it is on air.
+  send(EventFormat.ID3);
+  channel.playout.cue(item(studio, 1000, 6000));
+  await channel.timers.pass(2000);
+  expect([channel.stream.events, channel.stream.cues]).toEqual([[], []]);
+  for (const format of [EventFormat.ID3, EventFormat.CONCLUSION, EventFormat.AMF]) send(format);
+  stream.inject({ format: EventFormat.CUE, target: 'all', data: buildCue({ type: 'out', duration: 1000, elapsed: 0 }), at: null }, true);
+  stream.subtitles.send('English', [{ startOffset: 200, duration: 900, settings: 'line:0', text: 'Hello' }]);
+  await channel.timers.pass(100);
+  expect(channel.stream.events.map(({ format, target }) => [format, target])).toEqual([
+    [EventFormat.ID3, 'all'],
+    [EventFormat.AMF, 'all'],
+  ]);
+  expect(channel.stream.cues).toEqual([]);
+  await channel.timers.pass(400);
+  expect(channel.stream.cues).toMatchObject([{ language: 'en', duration: 900, settings: 'line:0', text: 'Hello' }]);
+  const [event] = channel.stream.events;
+  const [cue] = channel.stream.cues;
+  expect(Math.round(((cue?.at ?? 0) - (event?.at ?? 0)) * 1000)).toBe(200);
+  // In the time of the channel, a second behind its beginning: the camera gave it the time of its newest frame.
+  const shown = channel.stream.packets.filter(({ trackId }) => trackId === 0).map(({ pts }) => pts / 90_000);
+  expect(shown.filter((pts) => pts > (event?.at ?? 0)).length).toBeGreaterThan(10);
+  expect(shown.filter((pts) => pts < (event?.at ?? 0)).length).toBeGreaterThan(20);
 });
 
 it('is refused when there is none, when it is no address, and when it leads to the channel itself', async () => {

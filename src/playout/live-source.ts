@@ -5,6 +5,7 @@ import { streamOfUrl, streamText } from '../core/stream-address.ts';
 import type { StreamLineage } from '../core/stream-lineage.ts';
 import type { StreamTap } from '../core/stream-taps.ts';
 import type { Packet } from '../media/packet.ts';
+import { asideOf, ItemAsides } from './item-asides.ts';
 import type { ItemSource } from './item-source.ts';
 import type { FileEvent } from './media-file.ts';
 import { isOfSource, sourceTrackOf } from './source-track.ts';
@@ -44,6 +45,7 @@ export class LiveStreams {
 class LiveSource implements ItemSource {
   readonly live = true;
   readonly start = 0;
+  readonly asides = new ItemAsides();
   readonly #events: FileEvent[] = [];
   readonly #end: () => void;
   readonly #forget: () => void;
@@ -55,7 +57,7 @@ class LiveSource implements ItemSource {
     this.#forget = forget;
     this.#end = stream.tap({
       onTracks: (tracks) => this.#take({ type: 'tracks', tracks: tracks.filter(isOfSource).map(sourceTrackOf) }),
-      onPacket: (packet) => this.#take(eventOf(packet)),
+      onPacket: (packet) => this.#takePacket(packet),
       onEnd: (reason) => this.#fail(reason),
     });
   }
@@ -76,6 +78,15 @@ class LiveSource implements ItemSource {
     this.#forget();
     this.#waiter?.resolve(null);
     this.#waiter = null;
+  }
+
+  #takePacket(packet: Packet): void {
+    if (packet.event === undefined) {
+      this.#take(eventOf(packet));
+      return;
+    }
+    const aside = asideOf(packet);
+    if (aside !== null) this.asides.add(aside);
   }
 
   #take(event: FileEvent): void {

@@ -6,6 +6,7 @@ import { messageOf } from '../util/message-of.ts';
 import { ProtocolError } from '../util/protocol-error.ts';
 import { audioFrameSeconds, constantFrameSeconds } from './audio-frames.ts';
 import type { Arrangement, ChannelSlot } from './channel-slots.ts';
+import type { ItemAsides } from './item-asides.ts';
 import type { ItemOpening, ItemSource } from './item-source.ts';
 import { endOfMedia } from './media-end.ts';
 import type { FileEvent } from './media-file.ts';
@@ -117,6 +118,11 @@ export class PlayedItem {
   /** What is shown with it. */
   get subtitles(): readonly ItemSubtitles[] {
     return this.#source?.subtitles ?? [];
+  }
+
+  /** What came beside its media; undefined: there is nothing of the kind. */
+  get asides(): ItemAsides | undefined {
+    return this.#source?.asides;
   }
 
   /** Where it is joined, ms: the keyframe that is shown first. Null before that has come. */

@@ -32,13 +32,13 @@ export interface Splice {
 
 /** The stream of a channel: frames of one item follow those of the one before, so that neither times nor tracks break. The stream stays its owner's. */
 export class SplicedStream {
-  readonly #stream: Pick<IngestStream, 'setTracks' | 'push' | 'pushCue' | 'countBytes'>;
+  readonly #stream: Pick<IngestStream, 'setTracks' | 'push' | 'pushCue' | 'pushEvent' | 'countBytes'>;
   readonly #slots: ChannelSlots;
   #announced: readonly SourceTrack[] = [];
   readonly #silences = new Map<ChannelSlot, SilentFrame | null>();
   #bytes = 0;
 
-  constructor(stream: Pick<IngestStream, 'setTracks' | 'push' | 'pushCue' | 'countBytes'>, slots: ChannelSlots) {
+  constructor(stream: Pick<IngestStream, 'setTracks' | 'push' | 'pushCue' | 'pushEvent' | 'countBytes'>, slots: ChannelSlots) {
     this.#stream = stream;
     this.#slots = slots;
   }
@@ -93,6 +93,7 @@ export class SplicedStream {
       item.take(frame);
     }
     this.#sendSilence(splice, Math.min(until, cut));
+    item.asides?.send(this.#stream, { offset: item.offset, from: splice.begin, until: Math.min(until, this.end), cut });
     if (!splice.cues.isEmpty) splice.cues.send(this.#stream, { from: splice.begin, until: Math.min(until, this.end), cut });
   }
 

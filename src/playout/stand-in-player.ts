@@ -132,6 +132,8 @@ class StandInPlayer implements StandIn, PlayoutListener {
         setTracks: (announced) => this.#setTracks(announced, videos),
         push: (packet) => this.#push(packet),
         pushCue: (language, cue) => stage.pushCue(language, cue),
+        // Those of another stream are none of this one.
+        pushEvent: () => false,
         // Nothing of it has come in.
         countBytes: () => undefined,
         get urgency() {
