@@ -39,6 +39,7 @@ export const PLAYBACK_DIFFERENCES: Readonly<Record<string, Readonly<Record<numbe
   'blocking-limits': {},
   'waiting-limits': {},
   'segment-lengths': {},
+  'part-lengths': {},
   gaps: {},
   captions: {},
   'ts-subtitles': {},

@@ -18,7 +18,7 @@ import { openWebrtcBrowser, type WebrtcBrowser } from '../harness/webrtc-browser
 /** What viewers may miss, seconds. */
 const HOLE = 0.1;
 /** Between two frames on the screen of a busy machine, which leaves some out, seconds: more is a player that has stopped. */
-const BUSY = 5;
+const BUSY = 1.5;
 const LATENCY_MICROS = 200_000;
 
 let server: TestServer;

@@ -11,16 +11,26 @@ const MIN_PART = 0.86;
 /** A remainder that exceeds whole parts by this share of a part is jitter. */
 const COUNT_TOLERANCE = 0.02;
 
+/** Seconds within which hls.js takes the next segment for the one that it looks for: it passes over what is left of a segment then. */
+const LOOKUP_SECONDS = 0.25;
+/** Of parts that are short anyway so much of a part may not be left. */
+const LEAST_LAST_PART = 0.6;
+/** How much longer than a chunk a part may become so that less is left over. */
+const STRETCH = 1.1;
+
 /** Decides when a part is full; times in ticks of the track. */
 export class PartTarget {
   readonly #chunk: number;
+  readonly #segment: number;
   readonly #jitter: number;
   readonly #timescale: number;
   #ticks = 0;
 
-  constructor(options: { chunkDuration: number; timescale: number; jitter: number }) {
+  /** Durations in seconds, `jitter` in ticks. */
+  constructor(options: { chunkDuration: number; segmentDuration: number; timescale: number; jitter: number }) {
     this.#timescale = options.timescale;
     this.#chunk = options.chunkDuration * options.timescale;
+    this.#segment = options.segmentDuration * options.timescale;
     this.#jitter = options.jitter;
   }
 
@@ -45,10 +55,27 @@ export class PartTarget {
    */
   isFull(ticks: number, next: number, remaining: number | null): boolean {
     const longEnough = !this.known || ticks >= MIN_PART * this.limit;
-    if (ticks + next > this.limit || !longEnough) return longEnough;
+    if (ticks + next > this.limit || !longEnough) return longEnough && !this.#wantsOneMore(ticks, next);
     if (!this.known || remaining === null || remaining <= 0) return false;
     const parts = Math.max(1, Math.ceil(remaining / this.limit - COUNT_TOLERANCE));
     return ticks + next / 2 > remaining / parts;
+  }
+
+  /** The first part takes a frame more than a chunk has where segments would else end with a part that hls.js may pass over. */
+  #wantsOneMore(ticks: number, frame: number): boolean {
+    if (this.known || ticks <= 0 || frame <= 0 || ticks + frame > this.#chunk * STRETCH) return false;
+    const least = Math.min(LOOKUP_SECONDS * this.#timescale, LEAST_LAST_PART * this.#chunk);
+    return this.#lastPart(ticks, frame) < least && this.#lastPart(ticks + frame, frame) >= least;
+  }
+
+  /** What `isFull` leaves for the last part of a segment when parts have `target` ticks at most. */
+  #lastPart(target: number, frame: number): number {
+    const least = Math.ceil((MIN_PART * target) / frame) * frame;
+    let rest = this.#segment;
+    for (let parts = 2; ; rest -= Math.min(target, Math.max(least, Math.round(rest / parts / frame) * frame))) {
+      parts = Math.ceil(rest / target - COUNT_TOLERANCE);
+      if (parts <= 1) return rest;
+    }
   }
 
   /** Learns from the first full part: a whole number of frames when their rate is constant. */
@@ -63,7 +90,8 @@ export class PartTarget {
 
   /** Keeps the announced target when the timescale of the track changes. */
   rescale(timescale: number, jitter: number): PartTarget {
-    const next = new PartTarget({ chunkDuration: this.#chunk / this.#timescale, timescale, jitter });
+    const [chunkDuration, segmentDuration] = [this.#chunk / this.#timescale, this.#segment / this.#timescale];
+    const next = new PartTarget({ chunkDuration, segmentDuration, timescale, jitter });
     next.#ticks = Math.floor(this.seconds * timescale);
     return next;
   }

@@ -95,7 +95,7 @@ export class Segmenter {
     this.#limits = options.limits;
     this.#sink = options.sink;
     this.#timescale = options.timescale;
-    this.#target = new PartTarget(options);
+    this.#target = new PartTarget({ ...options, segmentDuration: options.limits.segmentDuration });
   }
 
   /** Number of the current segment, -1 before the first. */

@@ -142,6 +142,33 @@ describe('an LL-HLS stream over time', () => {
   });
 
   it.each([
+    { rate: 30, sampleRate: 48_000, partTargets: [0.5, 0.512] },
+    { rate: 25, sampleRate: 44_100, partTargets: [0.52, 0.511] },
+    { rate: 25, sampleRate: 48_000, segmentDuration: 6, partTargets: [0.48, 0.491] },
+  ])('ends no segment with a part that hls.js passes over at $rate fps and $sampleRate Hz', (given) => {
+    const { rate, sampleRate, segmentDuration = 1, partTargets } = given;
+    const video = videoTrack();
+    const audio = audioTrack({ sampleRate, timebase: { num: 1, den: sampleRate } });
+    const simulation = new LlhlsSimulation([video, audio], { segmentDuration });
+    const shortest = new Map<number, number>();
+    const packets = interleave(videoPackets(video, constantFrames({ rate, gop: rate, seconds: 30 })), audioPackets(audio, 30));
+    for (const packet of packets) {
+      simulation.run([packet]);
+      for (const { id, playlist } of simulation.watched) {
+        for (const { msn, duration, parts } of playlist?.segments ?? []) {
+          // The first segments begin before anything is known of their end.
+          if (msn < 2 || duration === null || parts.length === 0) continue;
+          shortest.set(id, Math.min(shortest.get(id) ?? 1, parts.at(-1)?.duration ?? 0));
+        }
+      }
+    }
+    expect(simulation.problems).toEqual([]);
+    expect([0, 1].map((id) => watched(simulation, id).playlist?.partTarget)).toEqual(partTargets);
+    for (const seconds of shortest.values()) expect(seconds).toBeGreaterThan(0.25);
+    expect(shortest.size).toBe(2);
+  });
+
+  it.each([
     { rate: 1, partTarget: 1 },
     { rate: 2, partTarget: 0.5 },
     { rate: 3, partTarget: 0.334 },
