@@ -20,6 +20,7 @@ const BENCHES: Record<string, () => Promise<{ run(options: BenchOptions): Promis
   'ovt-relay': () => import('./ovt-relay.ts'),
   abuse: () => import('./abuse.ts'),
   access: () => import('./access.ts'),
+  'access-micro': () => import('./access-micro.ts'),
 };
 const DEFAULTS = { seconds: '5', rounds: '3' };
 /** More would be a soak test. */

@@ -83,6 +83,17 @@ describe('AccessControls', () => {
     expect(access.admit({ host: 'signed.test' }, REQUEST)).toBe(OPEN);
   });
 
+  it('knows nothing any more of signed URLs that came before a change of settings', () => {
+    const { access, clock } = controls();
+    const url = signUrl(REQUEST.url, { url_expire: clock.now() + 1000 }, KEYS);
+    const judge = () => access.admit({ host: 'signed.test' }, { ...REQUEST, url });
+    for (let n = 0; n < 5; n += 1) expect(judge()).toMatchObject({ admitted: true });
+    const changed = { ...KEYS, secretKey: 'another', enables: { providers: 'rtmp' } };
+    const other = accessSettingsOf(readVirtualHost({ name: 'v', signedPolicy: changed }).typed);
+    access.follow([{ name: 'signed', hostNames: ['signed.test'], access: other }]);
+    expect(judge()).toMatchObject({ admitted: false, code: 'signature-wrong' });
+  });
+
   it('protects all virtual hosts while it sends away who came with a key that is gone', () => {
     const { access } = controls();
     const open = { name: 'open', hostNames: ['open.test'] };

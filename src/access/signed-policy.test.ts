@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
 import type { SignedPolicyConfig } from '../config/index.ts';
+import { KeyedHash } from '../util/keyed-hash.ts';
 import type { AccessRequest } from './access-check.ts';
 import { SignedPolicyCheck } from './signed-policy.ts';
 import { isGenuine, type Policy, queryParameter, readSignedUrl, type SigningKeys, signUrl, urlSignature } from './signed-url.ts';
@@ -162,6 +163,71 @@ describe('SignedPolicyCheck', () => {
     expect(judge(signed({ ...GOOD, allow_ip: '192.0.2.0/24' }), six)).toMatchObject({ code: 'address-wrong' });
     const mapped = { client: { ...CLIENT, address: '::ffff:192.0.2.7' } };
     expect(judge(signed({ ...GOOD, allow_ip: '192.0.2.0/24' }), mapped)).toMatchObject({ admitted: true });
+  });
+
+  describe('of a URL that comes again and again', () => {
+    const time = new ManualClock();
+    const start = time.now();
+    const policy = {
+      url_expire: start + 1000,
+      url_activate: start + 10,
+      allow_ip: '192.0.2.0/24',
+      real_ip: '198.51.100.9',
+      direction: 'incoming',
+    };
+    const url = signed(policy);
+
+    /** It has come in time, from the right place, as often as it takes to be known. */
+    function known(config = CONFIG): (url: string, request?: Partial<AccessRequest>) => unknown {
+      const made = new SignedPolicyCheck(config, time);
+      const ask = (asked: string, request: Partial<AccessRequest> = {}) => {
+        const said = made.judge({ direction: 'incoming', protocol: 'rtmp', url: asked, client: CLIENT, ...request });
+        return said.admitted ? 'in' : said.code;
+      };
+      time.advance(start + 20 - time.now());
+      for (let n = 0; n < 5; n += 1) expect(ask(url)).toBe(config === CONFIG ? 'in' : 'signature-wrong');
+      return ask;
+    }
+
+    it('judges time, address and direction each time', () => {
+      const ask = known();
+      expect(ask(url, { client: { ...CLIENT, address: '203.0.113.1' } })).toBe('address-wrong');
+      expect(ask(url, { client: { ...CLIENT, realIp: '203.0.113.1' } })).toBe('real-address-wrong');
+      expect(ask(url, { direction: 'outgoing' })).toBe('direction-wrong');
+      expect(ask(url)).toBe('in');
+      time.advance(start + 9 - time.now());
+      expect(ask(url)).toBe('url-not-yet');
+      time.advance(start + 999 - time.now());
+      expect(ask(url)).toBe('in');
+      time.advance(1);
+      expect(ask(url)).toBe('url-expired');
+    });
+
+    it('compares its signature each time', () => {
+      const ask = known();
+      const [text, signature = ''] = url.split('&signature=');
+      for (let at = 0; at < signature.length; at += 1) {
+        const other = signature[at] === 'A' ? 'Q' : 'A';
+        expect(ask(`${text}&signature=${signature.slice(0, at)}${other}${signature.slice(at + 1)}`)).toBe('signature-wrong');
+      }
+      expect(ask(`${text}&signature=${signature.slice(1)}`)).toBe('signature-wrong');
+      expect(ask(text ?? '')).toBe('url-unsigned');
+      expect(ask(`${url}&more=1`)).toBe('signature-wrong');
+      expect(ask(url.replace('/app/', '/App/'))).toBe('signature-wrong');
+      expect(ask(url)).toBe('in');
+    });
+
+    it('knows nothing of another key', () => {
+      known();
+      known({ ...CONFIG, secretKey: 'another' });
+    });
+
+    it('signs it no more than twice', () => {
+      const signs = vi.spyOn(KeyedHash.prototype, 'digest');
+      known();
+      expect(signs).toHaveBeenCalledTimes(2);
+      signs.mockRestore();
+    });
   });
 
   it('repeats nothing of the URL in what it says', () => {

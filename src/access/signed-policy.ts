@@ -12,6 +12,7 @@ import {
   isEnabledFor,
   type Passed,
 } from './access-check.ts';
+import { KnownUrls } from './known-urls.ts';
 import { isGenuine, type Policy, readPolicy, readSignedUrl, urlSignature } from './signed-url.ts';
 
 /** Times before this are those of somebody who counts seconds. */
@@ -42,6 +43,7 @@ export class SignedPolicyCheck implements AccessCheck {
   readonly #config: SignedPolicyConfig;
   readonly #hash: KeyedHash;
   readonly #clock: Clock;
+  readonly #known = new KnownUrls();
 
   constructor(config: SignedPolicyConfig, clock: Clock) {
     this.#config = config;
@@ -56,10 +58,18 @@ export class SignedPolicyCheck implements AccessCheck {
   judge({ direction, url, client }: AccessRequest): Passed | Denied {
     const signed = readSignedUrl(url, this.#config);
     if (signed.policy === '' || signed.signature === '') return deny('url-unsigned');
-    if (!isGenuine(signed, this.#hash)) return deny('signature-wrong');
+    const known = this.#known.find(signed.text);
+    const digest = known?.digest ?? this.#hash.digest(signed.text);
+    if (!isGenuine(signed, this.#hash, digest)) return deny('signature-wrong');
+    if (known !== undefined) return this.#judgePolicy(known.policy, direction, client);
     const value = readPolicy(signed.policy);
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return deny('policy-unreadable');
     if (!isPolicy(value)) return deny('policy-invalid');
+    this.#known.note(signed.text, { digest, policy: value });
+    return this.#judgePolicy(value, direction, client);
+  }
+
+  #judgePolicy(value: Policy, direction: Direction, client: AccessRequest['client']): Passed | Denied {
     const now = this.#clock.now();
     const { url_expire: urlExpire, url_activate: urlActivate = 0, stream_expire: streamExpire = Number.POSITIVE_INFINITY } = value;
     if (now >= urlExpire) return deny(urlExpire < FIRST_MS ? 'url-expired-seconds' : 'url-expired');

@@ -52,8 +52,18 @@ export class KeyedHash {
 
   /** Whether `signature`, which is base64url, is that of `text`. Takes as long for a wrong one as for a right one. */
   isSigned(text: string, signature: string): boolean {
+    return this.isOf(this.digest(text), signature);
+  }
+
+  /** All bytes of the digest of `text`, a character each: for `isOf`. As secret as a signature. */
+  digest(text: string): string {
+    return this.#digest(text, 'binary');
+  }
+
+  /** The same as `isSigned` for the text that has this digest. */
+  isOf(digest: string, signature: string): boolean {
     const size = this.#size;
-    this.#expected.write(this.#digest(text, 'binary'), 0, size, 'latin1');
+    this.#expected.write(digest, 0, size, 'latin1');
     const length = this.#given.write(signature, 'base64url');
     this.#given[size] = 0;
     // A character that is too much for a whole byte is left out by the decoder.

@@ -9,7 +9,7 @@ import type { KeyRing } from '../../access/key-ring.ts';
 import { PublisherKind } from '../../core/kinds.ts';
 import { proxyHeaders, type TrustedProxies } from '../../util/trusted-proxies.ts';
 import type { AnswerSink, IncomingRequest } from '../http/answer-sink.ts';
-import { completeUrl, queryValue, splitTarget } from '../http/request-target.ts';
+import { completeUrl, queryValue, type RequestTarget } from '../http/request-target.ts';
 import type { Admission } from '../outlet/view.ts';
 
 /** Decides, and knows where there is something to decide. */
@@ -25,6 +25,14 @@ export interface EntrancePlace {
   readonly vhost: string;
   readonly app: string;
   readonly stream: string;
+}
+
+/** How it is asked for. */
+export interface Asked {
+  readonly protocol: AccessProtocol;
+  readonly target: RequestTarget;
+  /** The `Host` header; '' without one. */
+  readonly host: string;
 }
 
 /** What of HTTP can be protected, by kind of outlet. */
@@ -146,24 +154,25 @@ export class Entrance {
     return this.#access.keys.covers(vhost, app, 'outgoing');
   }
 
-  judge(place: EntrancePlace, protocol: AccessProtocol, request: IncomingRequest, sink: AnswerSink): Judgement {
-    return this.#access.admit({ host: place.vhost, ...place }, this.#requestOf(protocol, request, sink));
+  judge(place: EntrancePlace, asked: Asked, request: IncomingRequest, sink: AnswerSink): Judgement {
+    const { vhost, app, stream } = place;
+    return this.#access.admit({ host: vhost, vhost, app, stream }, this.#requestOf(asked, request, sink));
   }
 
-  #requestOf(protocol: AccessProtocol, request: IncomingRequest, sink: AnswerSink): AccessRequest {
-    const { remoteAddress: address, remotePort: port } = sink;
-    const headers = proxyHeaders((name) => request.header(name));
-    const asked = this.#proxies.askedAt(address, headers, { secure: sink.secure, port: sink.localPort });
-    const place = { host: request.header('host') ?? '', port: asked.port };
+  #requestOf({ protocol, target, host }: Asked, request: IncomingRequest, sink: AnswerSink): AccessRequest {
+    const { remoteAddress: address, remotePort: port, secure, localPort } = sink;
+    let end = { secure, port: localPort };
+    let realIp = address;
+    if (this.#proxies.has(address)) {
+      const headers = proxyHeaders((name) => request.header(name));
+      end = this.#proxies.askedAt(address, headers, end);
+      realIp = this.#proxies.realIpOf(address, headers);
+    }
     return {
       direction: 'outgoing',
       protocol,
-      url: completeUrl(asked.secure ? 'https' : 'http', splitTarget(request.target), place),
-      client: {
-        ...{ address, port, realIp: this.#proxies.realIpOf(address, headers) },
-        userAgent: request.header('user-agent'),
-        authorization: request.header('authorization'),
-      },
+      url: completeUrl(end.secure ? 'https' : 'http', target, { host, port: end.port }),
+      client: { address, port, realIp, userAgent: request.header('user-agent'), authorization: request.header('authorization') },
     };
   }
 }

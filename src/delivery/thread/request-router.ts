@@ -47,6 +47,10 @@ interface Place {
   readonly outlets: readonly ThreadOutlet[] | undefined;
   readonly file: string;
   readonly query: string;
+  /** As it was asked for. */
+  readonly target: RequestTarget;
+  /** The `Host` header; '' without one. */
+  readonly host: string;
 }
 
 /** Answers every request, or hands it to a view that will. One for each thread; it owns no connection. */
@@ -105,7 +109,12 @@ export class RequestRouter implements RequestHandler {
       this.#enter(request, sink, { verdict, protocol, place: isLater ? this.#find(request) : place });
     };
     const cancel = whenJudged(
-      entrance.judge({ vhost, app, stream: place.key.slice(app.length + 1) }, protocol, request, sink),
+      entrance.judge(
+        { vhost, app, stream: place.key.slice(app.length + 1) },
+        { protocol, target: place.target, host: place.host },
+        request,
+        sink,
+      ),
       judged,
       (error) => sink.fail(error),
     );
@@ -266,7 +275,8 @@ export class RequestRouter implements RequestHandler {
     const key = decodePath(streamEnd < 0 ? path.slice(1) : path.slice(1, streamEnd));
     const fileEnd = streamEnd < 0 ? -1 : path.indexOf('/', streamEnd + 1);
     const file = streamEnd < 0 ? '' : decodePath(path.slice(streamEnd + 1, fileEnd < 0 ? undefined : fileEnd));
-    return { vhost, key, outlets: vhost === null ? undefined : this.#options.outlets.find(vhost, key), file, query: target.query };
+    const outlets = vhost === null ? undefined : this.#options.outlets.find(vhost, key);
+    return { vhost, key, outlets, file, query: target.query, target, host };
   }
 }
 

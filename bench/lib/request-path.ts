@@ -1,0 +1,127 @@
+/** What a delivery thread does with the bytes of a request, without sockets and other threads: for benches of that part alone. */
+import { AccessControls } from '../../src/access/access-controls.ts';
+import { Admission, OPEN_ADMISSION } from '../../src/delivery/admission.ts';
+import { HostTable } from '../../src/delivery/host-table.ts';
+import type { AnswerSink } from '../../src/delivery/http/answer-sink.ts';
+import { RequestHead } from '../../src/delivery/http/request-head.ts';
+import { DEFAULT_DELIVERY_LIMITS as LIMITS } from '../../src/delivery/pool/delivery-limits.ts';
+import { SessionTokens } from '../../src/delivery/session-token.ts';
+import { Attention } from '../../src/delivery/thread/attention.ts';
+import { BlockTable } from '../../src/delivery/thread/block-table.ts';
+import { DemandDesk } from '../../src/delivery/thread/demand-desk.ts';
+import { Entrance } from '../../src/delivery/thread/entrance.ts';
+import { FileShelf } from '../../src/delivery/thread/file-shelf.ts';
+import { HotFiles } from '../../src/delivery/thread/hot-files.ts';
+import { OutletRegistry } from '../../src/delivery/thread/outlet-registry.ts';
+import { RequestRouter } from '../../src/delivery/thread/request-router.ts';
+import { TextCoder } from '../../src/delivery/thread/text-coder.ts';
+import { ThreadSessions } from '../../src/delivery/thread/thread-sessions.ts';
+import type { ServedHost } from '../../src/delivery/thread-protocol.ts';
+import { VIEWS } from '../../src/delivery-views.ts';
+import type { LlhlsUpdate } from '../../src/services/hls/wire/fmp4/update.ts';
+import type { LlhlsViewSettings } from '../../src/services/hls/wire/view-settings.ts';
+import { systemClock } from '../../src/util/clock.ts';
+
+const MAX_AGE = { masterPlaylistMaxAge: 0, chunklistMaxAge: 0, segmentMaxAge: -1 };
+const VIEW: LlhlsViewSettings = {
+  ...{ streamKey: 'k', originMode: false, enablePreloadHint: true, rewindSegmentCount: 12, segmentCount: 10 },
+  ...{
+    defaultLegacy: false,
+    defaultRewind: true,
+    cacheControl: { ...MAX_AGE, chunklistWithDirectivesMaxAge: 60, partialSegmentMaxAge: -1 },
+  },
+};
+const MULTIVARIANT = [
+  '#EXTM3U\n#EXT-X-VERSION:10\n#EXT-X-INDEPENDENT-SEGMENTS\n',
+  '#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="audio",NAME="audio",AUTOSELECT=YES,DEFAULT=YES,CHANNELS="2",URI="chunklist_1_audio_k_llhls.m3u8\u0001"\n',
+  '#EXT-X-STREAM-INF:BANDWIDTH=2500000,AVERAGE-BANDWIDTH=2000000,RESOLUTION=1280x720,FRAME-RATE=30.000,CODECS="avc1.64001f,mp4a.40.2",AUDIO="audio"\n',
+  'chunklist_0_video_k_llhls.m3u8\u0001\n',
+].join('');
+const UPDATES: readonly LlhlsUpdate[] = [
+  { type: 'multivariant', playlists: [{ fileName: 'llhls', text: MULTIVARIANT }] },
+  { type: 'playable', targetDuration: 4, partHoldBack: 1.5 },
+];
+
+/** One stream of LL-HLS, `app/stream`, in each virtual host. Owns timers of its own until `close`. */
+export class RequestPath {
+  readonly #router: RequestRouter;
+  readonly #head = new RequestHead(LIMITS.http);
+  readonly #sessions: ThreadSessions;
+  readonly #admission: Admission;
+  readonly #hot: HotFiles;
+  #status = 0;
+  readonly #sink: AnswerSink = {
+    ...{ remoteAddress: '127.0.0.1', remotePort: 40_000, localPort: 3333, secure: false, takesImages: false },
+    answer: (status) => {
+      this.#status = status;
+    },
+    wait: () => undefined,
+    waitBriefly: () => undefined,
+    fail: (error) => {
+      throw error;
+    },
+    takeOver: () => null,
+  };
+
+  constructor(served: readonly ServedHost[]) {
+    const admission = new Admission(
+      { ...OPEN_ADMISSION, threads: 1, slot: 1 },
+      { connections: 1, relays: 1, log: { warn: () => undefined } },
+    );
+    const access = new AccessControls({ clock: systemClock, onFault: (error) => console.error(error), tell: () => undefined });
+    this.#sessions = new ThreadSessions({
+      ...{ tokens: new SessionTokens(new Uint8Array(32), 1), clock: systemClock, share: admission.sessionShare },
+      ...{ limit: LIMITS.sessions, idle: LIMITS.sessionIdle, lifetime: LIMITS.sessionLifetime },
+      holds: (grant) => access.keys.holds(grant),
+    });
+    const entrance = new Entrance(access, admission.proxies);
+    const outlets = new OutletRegistry({
+      entrance,
+      sessions: this.#sessions,
+      clock: systemClock,
+      views: VIEWS,
+      onFault: (error) => console.error(error),
+    });
+    this.#admission = admission;
+    this.#hot = new HotFiles(LIMITS.hotBytes, undefined, admission);
+    const attention = new Attention(() => undefined);
+    attention.caughtUp();
+    const hosts = new HostTable();
+    this.#router = new RequestRouter({
+      ...{ hosts, outlets, attention, entrance, maxWaiting: LIMITS.waiting, foreign: null },
+      demands: new DemandDesk(() => undefined, LIMITS.waiting),
+      services: {
+        ...{ blocks: new BlockTable(() => undefined), coder: new TextCoder(), files: new FileShelf(LIMITS.fileBytes), hot: this.#hot },
+        ...{ proxies: admission.proxies, waiting: new Set() },
+      },
+    });
+    hosts.set(served);
+    entrance.setHosts(served);
+    for (const [index, { name: vhost }] of served.entries()) {
+      const outlet = index + 1;
+      const crossDomains = { urls: ['*'], headers: [] };
+      const address = { vhost, app: 'app', stream: 'stream' };
+      outlets.apply({ type: 'outlet-open', outlet, kind: 'llhls', address, crossDomains, settings: VIEW });
+      outlets.apply({ type: 'outlet-update', outlet, payload: UPDATES });
+    }
+  }
+
+  /** The status of the answer to the request that `bytes` are, header lines and all. */
+  ask(bytes: Buffer): number {
+    this.#head.parse(bytes, 0, bytes.length);
+    this.#router.handle(this.#head, this.#sink);
+    return this.#status;
+  }
+
+  /** What a thread does with each report. */
+  report(): void {
+    this.#sessions.sweep();
+    this.#sessions.takeEvents();
+    this.#sessions.takeBytes();
+  }
+
+  close(): void {
+    this.#hot.close();
+    this.#admission.close();
+  }
+}
