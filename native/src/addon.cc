@@ -9,6 +9,7 @@
 #include "fanout.h"
 #include "napi-export.h"
 #include "napi-values.h"
+#include "notify.h"
 #include "tcp.h"
 #include "udp.h"
 
@@ -481,6 +482,7 @@ NAPI_MODULE_INIT() {
   Export<TcpSend>(env, exports, "tcpSend");
   Export<TcpSendImage>(env, exports, "tcpSendImage");
   Export<TcpReceive>(env, exports, "tcpReceive");
+  Export<NotifySend>(env, exports, "notifySend");
   Export<UdpOpen>(env, exports, "udpOpen");
   Export<UdpClose>(env, exports, "udpClose");
   Export<UdpSend>(env, exports, "udpSend");

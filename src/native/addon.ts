@@ -102,6 +102,8 @@ export interface NativeAddon {
   tcpSendImage(descriptor: number, head: string, image: Handle, length: number): number;
   /** How many bytes came, 0 at the end of the stream, a negative error number, or undefined when nothing has come. */
   tcpReceive(descriptor: number, into: Uint8Array): number | undefined;
+  /** Sends a datagram to a Unix socket, whose name is abstract when it begins with `@`. 0, or the number of the error; never waits. */
+  notifySend(path: string, text: string): number;
 }
 
 /** Numbers since the socket was opened. */
@@ -116,7 +118,7 @@ export interface NativeUdpCounters {
 /** Overrides the addon: the path of another build, or `off` for none. */
 const OVERRIDE = 'MILLRACE_NATIVE';
 /** What the build of an older version does not have. */
-const NEWEST = 'tcpReceive' satisfies keyof NativeAddon;
+const NEWEST = 'notifySend' satisfies keyof NativeAddon;
 const BUILT = new URL('../../native/build/millrace.node', import.meta.url);
 
 /** The addon, or why there is none. */
