@@ -33,6 +33,7 @@ const ROOMS: readonly string[] = [
   'hooks',
   'findings',
   'api',
+  'reload',
   'server.ts',
   'index.ts',
   'client',

@@ -12,9 +12,8 @@ import { LiveFeed } from './api/live/live-feed.ts';
 import { startApi } from './api/start-api.ts';
 import { OriginMaps } from './cluster/origin-maps.ts';
 import { bannerOf } from './config/banner.ts';
-import { ConfigErrors, formatConfigProblem, type LoadedServer, loadServerConfig, type ReadOptions } from './config/index.ts';
+import type { ReadOptions, ServerConfig } from './config/index.ts';
 import { applicationSentences, serverSentences, virtualHostSentences } from './config/ineffective.ts';
-import { unprotected } from './config/not-built.ts';
 import { openWays } from './config/open-ways.ts';
 import {
   definitionFolders,
@@ -49,12 +48,14 @@ import { ServerLimits } from './delivery/server-limits.ts';
 import type { ServedHost } from './delivery/thread-protocol.ts';
 import { CertificateStore } from './delivery/tls/certificate-store.ts';
 import { tellFindings } from './findings/findings.ts';
-import { optionFindings } from './findings/option-findings.ts';
+import { loadUsable } from './findings/usable-config.ts';
 import { TranscodeWebhook } from './hooks/transcode-webhook.ts';
 import { ChannelSources } from './playout/channel-sources.ts';
 import { LiveStreams } from './playout/live-source.ts';
 import { MediaRoot } from './playout/media-root.ts';
 import { standInPlayers } from './playout/stand-in-player.ts';
+import { ConfigReload, type ReloadFollowers, type ReloadOutcome } from './reload/config-reload.ts';
+import { ConfigWatch } from './reload/config-watch.ts';
 import { startEvents } from './services/events/event-service.ts';
 import { startFiles } from './services/file/file-service.ts';
 import { startHls } from './services/hls/hls-service.ts';
@@ -74,6 +75,7 @@ import { loadOrCreateAccessToken } from './state/access-token.ts';
 import { ApiState } from './state/api-state.ts';
 import { DiskWatch } from './state/disk-watch.ts';
 import { KeyUses } from './state/key-uses.ts';
+import { keepRunningConfig } from './state/running-config.ts';
 import { problemOf, StateLock } from './state/state-lock.ts';
 import { StateStore } from './state/state-store.ts';
 import { tellSandbox } from './transcoder/sandbox.ts';
@@ -81,15 +83,14 @@ import { TranscoderSupervisor } from './transcoder/supervisor.ts';
 import { BudgetedLogger, limitedLines } from './util/budgeted-logger.ts';
 import { systemClock } from './util/clock.ts';
 import { Conditions } from './util/conditions.ts';
+import { GatedLines, type LeveledLines, type LogLevel } from './util/gated-lines.ts';
 import type { LogLines } from './util/logger.ts';
 import { packageVersion } from './util/package-version.ts';
 import type { Patience } from './util/patience.ts';
 import { hidingAddresses, textWithout } from './util/private-logger.ts';
 
-/** The configuration cannot be used; `message` lists what is wrong, one line each. */
-export class ConfigProblem extends Error {
-  override readonly name = 'ConfigProblem';
-}
+export { ConfigProblem } from './findings/usable-config.ts';
+export type { ReloadOutcome } from './reload/config-reload.ts';
 
 /** How a process runs its server; everything else is in the configuration file. */
 export interface ServerOptions {
@@ -99,9 +100,13 @@ export interface ServerOptions {
   /** Deletes what the API made in earlier runs; never recordings. Default: it is all there again. */
   readonly forgetApiState?: boolean;
   /** `dropped`: lines that could not be written and that no line has told of yet. */
-  readonly logger: LogLines & { readonly dropped?: number };
-  /** Debug lines for each HTTP connection of a viewer; default: none are made. */
-  readonly logConnections?: boolean;
+  readonly logger: (LogLines | LeveledLines) & { readonly dropped?: number };
+  /** Its level was asked for by whoever starts the server: that of the configuration does not count before it changes. */
+  readonly keepLogLevel?: boolean;
+  /** Reads the configuration again whenever its files change. Default: when `reload` is called. */
+  readonly watchConfig?: boolean;
+  /** Hears of reloads. */
+  readonly reloads?: ReloadFollowers;
   /** With peers; default: 1. */
   readonly patience?: Patience;
 }
@@ -115,10 +120,16 @@ export class MillraceServer {
   readonly #running: Running[];
   readonly #logger: LogLines;
   readonly #health: Health;
+  readonly #reload: ConfigReload;
   #stopping: Promise<void> | null = null;
 
-  private constructor(banner: string, running: Running[], { health, logger }: { readonly health: Health; readonly logger: LogLines }) {
+  private constructor(
+    { banner, reload }: Started,
+    running: Running[],
+    { health, logger }: { readonly health: Health; readonly logger: LogLines },
+  ) {
     this.banner = banner;
+    this.#reload = reload;
     this.#running = running;
     this.#logger = logger;
     this.#health = health;
@@ -143,12 +154,26 @@ export class MillraceServer {
     }
   }
 
+  /**
+   * Reads the configuration file again and does what it says, without touching what has not changed. What cannot be done before a restart is
+   * told in the log. A file that cannot be used changes nothing.
+   */
+  reload(): Promise<ReloadOutcome> {
+    if (this.#stopping !== null) return Promise.resolve({ kind: 'refused', reason: 'the server stops' });
+    return this.#reload.reload();
+  }
+
   /** Stops everything, within 3.5 s. Idempotent. */
   stop(): Promise<void> {
     this.#health.phase = 'stopping';
     this.#stopping ??= stopAll(this.#running, this.#logger);
     return this.#stopping;
   }
+}
+
+interface Started {
+  readonly banner: string;
+  readonly reload: ConfigReload;
 }
 
 /** Nothing of the folder may be read before nobody else writes it. */
@@ -160,34 +185,21 @@ async function lockState(folder: string, running: Running[]): Promise<void> {
   running.push({ keeps: true, stop: async () => lock.release() });
 }
 
-function loadConfig(file: string, logger: LogLines): LoadedServer {
-  try {
-    const loaded = loadServerConfig(file);
-    for (const warning of loaded.warnings) logger.warn({ path: warning.path, line: warning.line }, formatConfigProblem(warning));
-    const unreadable = optionFindings(loaded);
-    if (unreadable.length > 0) throw new ConfigErrors(unreadable);
-    const refused = loaded.config.virtualHosts.flatMap(unprotected);
-    if (refused.length > 0) throw new ConfigProblem(`${refused.join('\n')}\n${file} cannot be used.`);
-    return loaded;
-  } catch (error) {
-    if (error instanceof ConfigErrors) throw new ConfigProblem(`${error.message}\n${file} cannot be used.`, { cause: error });
-    throw error;
-  }
-}
-
 /**
- * Makes the core, starts the services with it, then the applications, then the ports; resolves with the banner. What was started is in
+ * Makes the core, starts the services with it, then the applications, then the ports. What was started is in
  * `running`: last started is told first to stop.
  */
-async function startAll(options: ServerOptions, running: Running[], health: Health): Promise<string> {
+async function startAll(options: ServerOptions, running: Running[], health: Health): Promise<Started> {
   const { stateFolder, patience = 1 } = options;
   const configFile = findConfigFile(options.configFile);
-  const loaded = loadConfig(configFile, options.logger);
+  const loaded = loadUsable(configFile, options.logger);
   const { config } = loaded;
   const clock = systemClock;
-  const budget = limitedLines(clock, options.logger);
+  const lines = 'level' in options.logger ? options.logger : new GatedLines(options.logger, 'debug');
+  if (options.keepLogLevel !== true && 'level' in options.logger) lines.level = config.log.level;
+  const budget = limitedLines(clock, lines);
   running.push({ keeps: true, stop: async () => budget.close() });
-  const wholeLogger = new BudgetedLogger(() => options.logger, budget);
+  const wholeLogger = new BudgetedLogger(() => lines, budget);
   const logger = config.privacyProtection ? hidingAddresses(wholeLogger) : wholeLogger;
   const notices = new NoticeBoard({ clock, ...(config.privacyProtection && { hide: textWithout }) });
   running.push({ stop: async () => notices.close() });
@@ -302,7 +314,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   const delivery = new DeliveryPool({
     views: threads === 0 ? (await import('./delivery-views.ts')).VIEWS : {},
     ...{ threads, admission: limits.admission, limits: patientDeliveryLimits(patience), http2: config.modules.http2.enable },
-    logConnections: options.logConnections === true,
+    logConnections: lines.level === 'debug',
     // What is there already was announced to the threads before they hear this.
     find: async (wanted) => (await finder.find(wanted)) ?? true,
     judge: (vhost, request) => webhooks.judge(vhost, request),
@@ -318,6 +330,12 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   certificates.tell((all) => delivery.setCertificates(all));
   delivery.setDefaultCrossDomains(config.defaults.crossDomains ?? { urls: [], headers: [] });
   running.push(delivery);
+
+  const setLevel = (level: LogLevel): void => {
+    lines.level = level;
+    delivery.logConnections(level === 'debug');
+    logger.info({ level }, `the log tells everything from '${level}' on`);
+  };
 
   // The services. What their streams leave behind ends after the streams.
   const writing = writingFolders(config, stateFolder);
@@ -412,6 +430,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
     accessToken: apiAccess.token,
     reloadCertificates: (virtualHosts) => certificates.reload(virtualHosts),
     codecModules: () => transcoder.codecModules(),
+    logLevel: { get: () => lines.level, set: setLevel },
     keyUsedAt: (grant) => access.keys.usedAt(grant),
     srtLinks: services.flatMap(({ srtLinks = [] }) => srtLinks),
     controlServers: () => [...webhooks.figures, ...delivery.controlServers],
@@ -428,7 +447,18 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   openings.check();
   await apiState.forget();
   for (const service of services) service.started?.();
-  return bannerOf(config, { version, accessToken: apiAccess.token, tokenFile: apiAccess.file });
+  const keep = (running: ServerConfig): Promise<void> => keepRunningConfig(stateFolder, configFile, running);
+  await keep(config).catch((error: unknown) => logger.warn({ err: error }, 'the running configuration could not be kept'));
+  const reload = new ConfigReload(loaded, {
+    ...{ file: configFile, stateFolder, orchestrator, delivery, limits, api, reading: readable, definitions: context.definitions },
+    ownToken: async () => (await loadOrCreateAccessToken(stateFolder, logger)).token,
+    ...{ setLevel, keep, logger, followers: options.reloads },
+  });
+  if (options.watchConfig === true) {
+    const watch = new ConfigWatch({ reload, logger });
+    running.push({ stop: async () => watch.close() });
+  }
+  return { banner: bannerOf(config, { version, accessToken: apiAccess.token, tokenFile: apiAccess.file }), reload };
 }
 
 /** What delivery threads know of a virtual host. */

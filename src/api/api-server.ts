@@ -16,7 +16,7 @@ import { createServer } from '../util/node-http.ts';
 import { type Patience, withPatience } from '../util/patience.ts';
 import { type AccessToken, TokenAuth } from './auth.ts';
 import type { ControlPlane } from './control.ts';
-import { Dispatcher } from './dispatcher.ts';
+import { type AdmissionRules, Dispatcher } from './dispatcher.ts';
 import { type Answer, failure, reasonPhrase } from './envelope.ts';
 import { ApiError } from './errors.ts';
 import type { Health } from './health.ts';
@@ -41,19 +41,23 @@ export interface ApiTls {
   readonly release?: () => void;
 }
 
-/** Where the API listens and whom it lets in. Without `port` and `tls` it opens no socket. */
-export interface ApiServerOptions {
-  readonly control: ControlPlane;
-  /** Of the product, without leading `v`. */
-  readonly version: string;
-  /** The commit of the code; empty when nobody knows it. */
-  readonly revision: string;
+/** Whom the API lets in. */
+export interface ApiRules {
   readonly accessToken: string;
   /** Further ones. */
   readonly accessTokens?: readonly AccessToken[];
   /** Host names that may be used to reach the API; `*` for any. */
   readonly hostNames: readonly string[];
   readonly crossDomains: CrossDomainPolicy;
+}
+
+/** Where the API listens and whom it lets in. Without `port` and `tls` it opens no socket. */
+export interface ApiServerOptions extends ApiRules {
+  readonly control: ControlPlane;
+  /** Of the product, without leading `v`. */
+  readonly version: string;
+  /** The commit of the code; empty when nobody knows it. */
+  readonly revision: string;
   /** Addresses of peers are not shown. */
   readonly privacyProtection?: boolean;
   /** Connections of each port at once; absent: no limit. */
@@ -109,12 +113,12 @@ export class ApiServer {
   constructor(options: ApiServerOptions) {
     this.#options = options;
     this.#times = withPatience(TIMES, options.patience ?? 1);
-    const { control, crossDomains, logger, version, revision, health, tls, privacyProtection = false } = options;
+    const { control, logger, version, revision, health, tls, privacyProtection = false } = options;
     this.#wrongTokens = new WrongTokenLog(logger);
     const reloadCertificate = tls === null ? null : () => this.#reloadCertificate(tls.load);
     this.#dispatcher = new Dispatcher({
+      ...admissionRules(options),
       control,
-      crossDomains,
       logger,
       server: {
         version,
@@ -123,9 +127,7 @@ export class ApiServer {
         privacyProtection,
         reloadCertificate,
       },
-      auth: new TokenAuth([{ name: MAIN_TOKEN, value: options.accessToken, mayWrite: true }, ...(options.accessTokens ?? [])]),
       wrongTokens: this.#wrongTokens,
-      hosts: new HostRule(options.hostNames),
       bodyTime: this.#times.request,
     });
   }
@@ -147,6 +149,11 @@ export class ApiServer {
   /** Where the server listens: for each address the plain port, then the TLS port. */
   get addresses(): AddressInfo[] {
     return this.#servers.flatMap((server) => addressOf(server) ?? []);
+  }
+
+  /** Judges requests by other rules from now on. Throws TypeError, and keeps those before, when an access token is empty or half a hash. */
+  amend(rules: ApiRules): void {
+    this.#dispatcher.amend(admissionRules(rules));
   }
 
   /** Meets new clients of the TLS port with another certificate; connections keep theirs. Throws for bad PEM. */
@@ -255,6 +262,11 @@ export class ApiServer {
     this.setCertificate(await load());
     this.#options.logger.info({}, 'certificate of the API reloaded');
   }
+}
+
+function admissionRules({ accessToken, accessTokens = [], hostNames, crossDomains }: ApiRules): AdmissionRules {
+  const auth = new TokenAuth([{ name: MAIN_TOKEN, value: accessToken, mayWrite: true }, ...accessTokens]);
+  return { auth, hosts: new HostRule(hostNames), crossDomains };
 }
 
 /** Null for a server that does not listen. */

@@ -32,10 +32,17 @@ import type { Schedules } from '../services/schedule/schedules.ts';
 import type { CodecModuleItem } from '../transcoder/codec-modules.ts';
 import { type SrtLinks, srtMetrics } from '../transport/srt/srt-metrics.ts';
 import { AllowedFolders, PathRefused } from '../util/allowed-folders.ts';
+import type { LogLevel } from '../util/gated-lines.ts';
 import type { QueueStatus } from '../util/queue-gauge.ts';
 import { ApiError } from './errors.ts';
 import type { LiveFeed } from './live/live-feed.ts';
 import { liveMetrics } from './live/live-metrics.ts';
+
+/** The level of the log while the server runs. */
+export interface LogLevelControl {
+  get(): LogLevel;
+  set(level: LogLevel): void;
+}
 
 /** The parts of the server that the API changes and asks. They stay their owners': the control plane closes none. */
 export interface ControlPlaneOptions {
@@ -58,6 +65,8 @@ export interface ControlPlaneOptions {
   readonly srtLinks: readonly SrtLinks[];
   /** Where newcomers wait for their turns. */
   readonly limits: { readonly newcomers: NewcomerFigures };
+  /** What the log tells. */
+  readonly logLevel: LogLevelControl;
   /** When the key of a grant was last good, wall clock ms; absent: nobody knows. */
   readonly keyUsedAt?: (grant: string) => number | undefined;
   /** Figures of the control servers of `AdmissionWebhooks`. */
@@ -85,6 +94,8 @@ export class ControlPlane {
   readonly multiplex: MultiplexChannels;
   /** Who follows the server live. */
   readonly live: LiveFeed;
+  /** What the log tells. */
+  readonly logLevel: LogLevelControl;
   readonly #orchestrator: Orchestrator;
   readonly #pulls: PullRegistry;
   readonly #reading: ReadOptions;
@@ -112,6 +123,7 @@ export class ControlPlane {
       codecModules,
       srtLinks,
       limits,
+      logLevel,
       keyUsedAt = () => undefined,
       controlServers,
       refusals,
@@ -123,6 +135,7 @@ export class ControlPlane {
     this.schedules = schedules;
     this.multiplex = multiplex;
     this.live = live;
+    this.logLevel = logLevel;
     this.#orchestrator = orchestrator;
     this.#pulls = pulls;
     this.#reading = reading;

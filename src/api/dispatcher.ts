@@ -39,14 +39,18 @@ const NO_CONTENT: Answer = { status: 204, body: '' };
 /** Null: the client has gone, there is nobody to answer. */
 type Settled = Answer | null;
 
-/** What every request of one API server is judged by and answered from. */
-export interface DispatcherOptions {
-  readonly control: ControlPlane;
-  readonly server: ServerFacts;
+/** Who may ask, and how; can be exchanged while the server runs. */
+export interface AdmissionRules {
   readonly auth: TokenAuth;
-  readonly wrongTokens: WrongTokenLog;
   readonly hosts: HostRule;
   readonly crossDomains: CrossDomainPolicy;
+}
+
+/** What every request of one API server is judged by and answered from. */
+export interface DispatcherOptions extends AdmissionRules {
+  readonly control: ControlPlane;
+  readonly server: ServerFacts;
+  readonly wrongTokens: WrongTokenLog;
   readonly logger: Logger;
   /** For the body of a request to arrive, ms. */
   readonly bodyTime: number;
@@ -54,13 +58,18 @@ export interface DispatcherOptions {
 
 /** Answers requests of all API ports. Has no sockets of its own. */
 export class Dispatcher {
-  readonly #options: DispatcherOptions;
+  #options: DispatcherOptions;
   readonly #routes = new RouteTable(routes);
   /** Names of those who ask, for the log. */
   readonly #holders = new WeakMap<IncomingMessage, string>();
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
+  }
+
+  /** Judges requests by other rules from now on. */
+  amend(rules: AdmissionRules): void {
+    this.#options = { ...this.#options, ...rules };
   }
 
   /** Answers `request`; `target` is the request target as it came over the wire. Never rejects. */

@@ -9,7 +9,8 @@ import { listenAddresses } from '../util/listen-addresses.ts';
 import type { Logger } from '../util/logger.ts';
 import { packageVersion } from '../util/package-version.ts';
 import type { Patience } from '../util/patience.ts';
-import { ApiServer } from './api-server.ts';
+import { type ApiRules, ApiServer } from './api-server.ts';
+
 import { ControlPlane, type ControlPlaneOptions } from './control.ts';
 import type { Health } from './health.ts';
 
@@ -23,6 +24,22 @@ export interface ApiParts extends ControlPlaneOptions {
   readonly patience: Patience;
 }
 
+/** Whom a configuration lets in; `accessToken` is the one that counts, for it may name none. */
+export function apiRules({ managers: { host, api }, defaults }: ServerConfig, accessToken: string): ApiRules {
+  return {
+    accessToken,
+    accessTokens: (api.accessTokens ?? [])
+      .filter(({ value }) => value !== '')
+      .map(({ name, value, access }) => ({ name, value, mayWrite: access === 'write' })),
+    hostNames: host.names,
+    crossDomains: new CrossDomainPolicy({
+      defaults: defaults.crossDomains ?? { urls: [], headers: [] },
+      own: api.crossDomains ?? null,
+      methods: ALL_METHODS,
+    }),
+  };
+}
+
 /** Opens the ports of `Bind/Managers/API`. Resolves with null where there are none. */
 export async function startApi(config: ServerConfig, parts: ApiParts): Promise<ApiServer | null> {
   const { api } = config.bind.managers;
@@ -30,7 +47,7 @@ export async function startApi(config: ServerConfig, parts: ApiParts): Promise<A
     parts.logger.warn({}, 'the API is off: Bind/Managers/API names no Port');
     return null;
   }
-  const { host, api: manager } = config.managers;
+  const { host } = config.managers;
   const logger = parts.logger.child({ part: 'api' });
   const certificate =
     host.tls === undefined || api.tlsPort === undefined
@@ -49,16 +66,7 @@ export async function startApi(config: ServerConfig, parts: ApiParts): Promise<A
     control: new ControlPlane(parts),
     version: packageVersion(),
     revision: gitRevision(),
-    accessToken: parts.accessToken,
-    accessTokens: (manager.accessTokens ?? [])
-      .filter(({ value }) => value !== '')
-      .map(({ name, value, access }) => ({ name, value, mayWrite: access === 'write' })),
-    hostNames: host.names,
-    crossDomains: new CrossDomainPolicy({
-      defaults: config.defaults.crossDomains ?? { urls: [], headers: [] },
-      own: manager.crossDomains ?? null,
-      methods: ALL_METHODS,
-    }),
+    ...apiRules(config, parts.accessToken),
     privacyProtection: config.privacyProtection,
     maxConnections: parts.limits.apiConnections,
     door: parts.limits.apiDoor(),

@@ -1,4 +1,6 @@
 /** The origin maps of all virtual hosts that have one (`OriginMapStore`). */
+import { isDeepStrictEqual } from 'node:util';
+import type { OriginMapStoreConfig } from '../config/index.ts';
 import type { VirtualHost } from '../core/virtual-host.ts';
 import type { Logger } from '../util/logger.ts';
 import { OriginMap } from './origin-map.ts';
@@ -18,6 +20,8 @@ export class OriginMaps {
   readonly #logger: Logger;
   /** By virtual host, which is another object when it was deleted and made again. */
   readonly #maps = new Map<VirtualHost, OriginMap>();
+  /** What each was made by: a virtual host may be given other settings. */
+  readonly #settings = new WeakMap<OriginMap, OriginMapStoreConfig>();
   readonly #byName = new Map<string, OriginMap>();
   readonly #closing = new Set<Promise<void>>();
 
@@ -30,13 +34,15 @@ export class OriginMaps {
   /** Opens the maps of new virtual hosts and closes those of virtual hosts that are gone. */
   follow(virtualHosts: readonly VirtualHost[]): void {
     for (const [vhost, map] of this.#maps) {
-      if (!virtualHosts.includes(vhost)) this.#close(vhost, map);
+      const { originMapStore } = vhost.definition.config;
+      if (!virtualHosts.includes(vhost) || !isDeepStrictEqual(this.#settings.get(map), originMapStore)) this.#close(vhost, map);
     }
     for (const vhost of virtualHosts) {
       const { originMapStore } = vhost.definition.config;
       if (originMapStore === undefined || this.#maps.has(vhost)) continue;
       const map = new OriginMap({ config: originMapStore, ovtPort: this.#ovtPort, logger: this.#logger.child({ vhost: vhost.name }) });
       this.#maps.set(vhost, map);
+      this.#settings.set(map, originMapStore);
       this.#byName.set(vhost.name, map);
     }
   }

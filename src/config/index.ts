@@ -1,5 +1,6 @@
 /** Configuration: from `Server.xml` or the API's JSON to one typed tree. */
 
+export { type ChangeEffect, changeSentence, configChanges, followed, type SettingChange, sealed } from './changes.ts';
 export { type JsonSchema, jsonSchemaOf } from './json-schema.ts';
 export type { MacroSource } from './macros.ts';
 export { mergePatch } from './merge-patch.ts';
@@ -17,7 +18,15 @@ export {
   type VirtualHostResource,
 } from './resources.ts';
 export type { AdmissionWebhooksConfig, SignedPolicyConfig } from './schema/access.ts';
-export { type AccessKeyConfig, AccessKeySchema, KEY_LISTS, type KeyList, MAX_ACCESS_KEYS } from './schema/access-keys.ts';
+export {
+  type AccessKeyConfig,
+  AccessKeySchema,
+  KEY_LISTS,
+  type KeyList,
+  keySalt,
+  MAX_ACCESS_KEYS,
+  useKeySalt,
+} from './schema/access-keys.ts';
 export type { AlertConfig } from './schema/alert.ts';
 export { type ApplicationConfig, ApplicationSchema, type StandInConfig, type TranscodeWebhookConfig } from './schema/application.ts';
 export type { BindApiConfig, BindConfig } from './schema/bind.ts';

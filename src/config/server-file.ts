@@ -25,6 +25,8 @@ export interface LoadedServer {
   /** In the order of the file. */
   readonly virtualHosts: readonly VirtualHostResource[];
   readonly warnings: readonly ConfigWarning[];
+  /** The file and those that it includes, absolute. */
+  readonly files: readonly string[];
   /** Where an object of `config` was read, or its member `key`; the root for what was not given. */
   readonly placeOf: (owner: object, key?: string) => Place;
 }
@@ -58,7 +60,13 @@ export function parseServerConfig(xml: string, file: string, options: FileOption
       new ConfigError(`The root element must be <Server>, but is <${root.name}>`, { path: root.name, file, line: root.line }),
     ]);
   }
-  const { typed, echo } = readObject(ServerSchema, new XmlSource(root, 'Server', { reading, include: includeFiles }), reading);
+  const files = new Set([resolve(file)]);
+  const include = (pattern: string, from: XmlElement): readonly XmlElement[] => {
+    const found = includeFiles(pattern, from);
+    for (const each of found) files.add(resolve(each.file));
+    return found;
+  };
+  const { typed, echo } = readObject(ServerSchema, new XmlSource(root, 'Server', { reading, include }), reading);
   for (const problems of [reading.errors, reading.warnings]) problems.sort(byPlace(file));
   if (reading.errors.length > 0) throw new ConfigErrors(reading.errors, reading.warnings);
   const config = typed as ServerConfig;
@@ -73,7 +81,7 @@ export function parseServerConfig(xml: string, file: string, options: FileOption
     withApplications({ typed: host, echo: (echoes?.[index] ?? {}) as EchoObject }),
   );
   const placeOf = (owner: object, key = ''): Place => memberPlaces.get(owner)?.get(key) ?? places.get(owner) ?? { path: 'Server', file };
-  return { config, virtualHosts, warnings: reading.warnings, placeOf };
+  return { config, virtualHosts, warnings: reading.warnings, files: [...files], placeOf };
 }
 
 /** Problems of the main file first, each file from top to bottom. */

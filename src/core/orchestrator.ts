@@ -3,6 +3,7 @@ import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
 import type { Turns } from '../util/newcomer-turns.ts';
 import { Application, type ApplicationContext } from './application.ts';
+import { type Declaration, redeclared } from './declared-applications.ts';
 import { ControlError, type Definition, type JsonObject } from './definition.ts';
 import { HostTable } from './host-table.ts';
 import {
@@ -79,7 +80,7 @@ export class Orchestrator implements IngestGate {
   /** Applications that were not made of a template because there were too many. */
   demandsRefused = 0;
   readonly #options: OrchestratorOptions;
-  readonly #context: ApplicationContext;
+  readonly #context: ApplicationContext & { maxStreams: number };
   readonly #virtualHosts = new Map<string, VirtualHost>();
   #hosts = new HostTable([]);
   readonly #notices: Notices;
@@ -301,6 +302,36 @@ export class Orchestrator implements IngestGate {
     });
   }
 
+  /**
+   * Makes the virtual hosts of the configuration file what `declared` says, in its order. An application whose configuration is the same
+   * object as before goes on, one that differs in its keys alone takes them, others start anew. What the API made stays; resolves with the
+   * names of declared virtual hosts that it has taken and that are therefore left out.
+   */
+  redeclare(declared: readonly Declaration[]): Promise<readonly string[]> {
+    return this.#exclusively(async () => {
+      const taken = declared.filter(({ host }) => this.#virtualHosts.get(host.name)?.readOnly === false).map(({ host }) => host.name);
+      const wanted = declared.filter(({ host }) => !taken.includes(host.name));
+      const gone = this.virtualHosts.filter(({ readOnly, name }) => readOnly && !wanted.some(({ host }) => host.name === name));
+      for (const vhost of gone) this.#remove(vhost, { code: 'deleted', detail: `virtual host '${vhost.name}' is no longer configured` });
+      const made = this.virtualHosts.filter(({ readOnly }) => !readOnly);
+      const hosts = wanted.map(({ host, applications }) => {
+        const vhost = this.#virtualHosts.get(host.name) ?? this.#hostOf(host, true, 0);
+        vhost.amend(host);
+        return { vhost, begun: this.#redeclareApplications(vhost, applications) };
+      });
+      this.#virtualHosts.clear();
+      for (const vhost of [...hosts.map((each) => each.vhost), ...made]) this.#virtualHosts.set(vhost.name, vhost);
+      this.#hostsChanged();
+      for (const application of hosts.flatMap(({ begun }) => begun)) this.#options.onApplication?.(application);
+      return taken;
+    });
+  }
+
+  /** Streams published to one application at once, from now on; 0: no limit. */
+  limitStreams(maxStreams: number): void {
+    this.#context.maxStreams = maxStreams;
+  }
+
   /** The virtual host of this very name, else the one that serves it as a host name. */
   virtualHostFor(nameOrHost: string): VirtualHost | undefined {
     return this.#virtualHosts.get(nameOrHost) ?? this.#virtualHosts.get(this.#hosts.find(nameOrHost) ?? '');
@@ -363,7 +394,7 @@ export class Orchestrator implements IngestGate {
     order: number,
   ): VirtualHost {
     if (this.#virtualHosts.has(definition.name)) throw new ControlError('vhost-exists', `virtual host '${definition.name}' exists already`);
-    const vhost = new VirtualHost(definition, { readOnly, order, clock: this.#options.clock, parentMeter: this.meter });
+    const vhost = this.#hostOf(definition, readOnly, order);
     for (const application of applications) {
       if (application.name === TEMPLATE_NAME) {
         vhost.template = application;
@@ -379,14 +410,45 @@ export class Orchestrator implements IngestGate {
     return vhost;
   }
 
+  #hostOf(definition: Definition<VirtualHostConfig>, readOnly: boolean, order: number): VirtualHost {
+    return new VirtualHost(definition, { readOnly, order, clock: this.#options.clock, parentMeter: this.meter });
+  }
+
   #unregister(vhost: VirtualHost, reason: CloseReason): void {
+    this.#remove(vhost, reason);
+    this.#hostsChanged();
+  }
+
+  #remove(vhost: VirtualHost, reason: CloseReason): void {
     this.#virtualHosts.delete(vhost.name);
     for (const application of vhost.applications.values()) {
       application.close(reason);
       this.#forget(application);
     }
     vhost.meter.retire();
-    this.#hostsChanged();
+  }
+
+  /** Gives back the applications that were not there, or begin anew. */
+  #redeclareApplications(vhost: VirtualHost, declared: readonly Definition<ApplicationConfig>[]): Application[] {
+    const template = declared.find(({ name }) => name === TEMPLATE_NAME) ?? null;
+    const isSameTemplate = template?.config === vhost.template?.config;
+    vhost.template = template;
+    const wanted = declared.filter(({ name }) => name !== TEMPLATE_NAME);
+    const { kept, begun } = redeclared({
+      wanted,
+      present: vhost.applications,
+      // Those that were made from the template stay until it is another one, or somebody declares their names.
+      stays: (application) => vhost.dynamic.has(application) && isSameTemplate,
+      begin: (definition) => new Application(vhost.name, definition, vhost.meter, this.#context),
+      end: (application, reason) => {
+        vhost.dynamic.delete(application);
+        application.close(reason);
+        if (reason.code === 'deleted') this.#forget(application);
+      },
+    });
+    vhost.applications.clear();
+    for (const application of kept) vhost.applications.set(application.name, application);
+    return begun;
   }
 
   #removeDynamic(vhost: VirtualHost, application: Application): void {

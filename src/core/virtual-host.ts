@@ -8,7 +8,7 @@ import { TrafficMeter } from './traffic-meter.ts';
 /** A set of host names with the applications they reach. */
 export class VirtualHost implements NamedHosts {
   readonly name: string;
-  readonly definition: Definition<VirtualHostConfig>;
+  #definition: Definition<VirtualHostConfig>;
   /** Declared in the configuration file: the API may not change it. */
   readonly readOnly: boolean;
   readonly meter: TrafficMeter;
@@ -26,10 +26,19 @@ export class VirtualHost implements NamedHosts {
     options: { readOnly: boolean; order: number; clock: Clock; parentMeter: TrafficMeter },
   ) {
     this.name = definition.name;
-    this.definition = definition;
+    this.#definition = definition;
     this.readOnly = options.readOnly;
     this.order = options.order;
     this.meter = new TrafficMeter(options.clock, options.parentMeter);
+  }
+
+  get definition(): Definition<VirtualHostConfig> {
+    return this.#definition;
+  }
+
+  /** Takes another definition of the same name; whoever works by it is told by its owner. */
+  amend(definition: Definition<VirtualHostConfig>): void {
+    this.#definition = definition;
   }
 
   get hostNames(): readonly string[] {

@@ -26,7 +26,7 @@ export class ServerLimits {
   readonly newcomers: NewcomerTurns;
   /** Connections to the API at once. */
   readonly apiConnections: number;
-  readonly #limits: ServerConfig['limits'];
+  #limits: ServerConfig['limits'];
   readonly #proxies: ServerConfig['trustedProxies'];
   /** The ledger that viewers' descriptors stand in; null: there is no limit. The main thread has the first slot, delivery threads have the rest. */
   readonly #viewerDescriptors: SharedArrayBuffer | null;
@@ -94,14 +94,18 @@ export class ServerLimits {
     return { viewers, signalling, trustedProxies: address, proxyProtocol: proxyProtocol.http, descriptors: this.#viewerDescriptors };
   }
 
+  /** Other limits, of which those of applications are told from now on; those of addresses stay as listeners have them. */
+  amend(limits: ServerConfig['limits']): void {
+    this.#limits = limits;
+  }
+
   /** What holds for every application. */
   get perApplication(): Pick<OrchestratorOptions, 'maxStreams' | 'onFull' | 'turns'> {
-    const { streams } = this.#limits.perApplication;
     const sentence = 'publishers refused: their application has all the streams it may';
     return {
       turns: this.newcomers,
-      maxStreams: streams,
-      onFull: ({ vhost, name: app }) => this.refusals.note(sentence, { vhost, app, limit: streams }),
+      maxStreams: this.#limits.perApplication.streams,
+      onFull: ({ vhost, name: app }) => this.refusals.note(sentence, { vhost, app, limit: this.#limits.perApplication.streams }),
     };
   }
 

@@ -103,6 +103,8 @@ export type ToThread =
   /** The sessions of these tickets (`SessionEvent`) are over in all threads. */
   | { readonly type: 'admissions-over'; readonly tickets: readonly number[] }
   | { readonly type: 'default-cross-domains'; readonly rules: CrossDomainRules }
+  /** Whether connections that open and end are lines of the log. */
+  | { readonly type: 'log-connections'; readonly on: boolean }
   /** Answered with `applied`. */
   | { readonly type: 'certificates'; readonly certificates: readonly Certificate[]; readonly handover: number }
   | {

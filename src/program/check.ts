@@ -4,6 +4,8 @@ import { unprotected } from '../config/not-built.ts';
 import { openWaysIn } from '../config/open-ways.ts';
 import { findConfigFile } from '../config/server-config.ts';
 import { findingsOf } from '../findings/findings.ts';
+import { messageOf } from '../util/message-of.ts';
+import { compareWithRunning } from './check-running.ts';
 import { type CommandLine, ExitCode } from './command-line.js';
 
 /** Reads the configuration, prints everything odd or wrong about it and about what it names, starts nothing. */
@@ -26,12 +28,23 @@ export function check(line: CommandLine): number {
     process.stdout.write(
       `${file}: good, ${virtualHosts.length} virtual host(s), ${applications} application(s), ${warnings.length} warning(s)\n`,
     );
-    return ExitCode.CLEAN;
+    return line.againstRunning ? tellComparison(file, line.state) : ExitCode.CLEAN;
   } catch (error) {
     if (!(error instanceof ConfigErrors)) throw error;
     for (const warning of error.warnings) process.stdout.write(`warning: ${formatConfigProblem(warning)}\n`);
     for (const problem of error.errors) process.stdout.write(`error: ${formatConfigProblem(problem)}\n`);
     process.stdout.write(`${file}: ${error.errors.length} error(s)\n`);
     return ExitCode.USAGE;
+  }
+}
+
+function tellComparison(file: string, stateFolder: string): number {
+  try {
+    const { lines, isRunning } = compareWithRunning(file, stateFolder);
+    for (const text of lines) process.stdout.write(`${text}\n`);
+    return isRunning ? ExitCode.CLEAN : ExitCode.FAILURE;
+  } catch (error) {
+    process.stdout.write(`the running configuration cannot be read: ${messageOf(error)}\n`);
+    return ExitCode.FAILURE;
   }
 }

@@ -21,7 +21,9 @@ Options
   --state DIR        where settings made through the API are kept (default: ./state)
   --forget-api-state begin without what the API made in earlier runs; recordings stay
   --log-format F     text or json (default: text on a terminal, json otherwise)
-  --log-level L      ${LOG_LEVELS.join(', ')} (default: info)
+  --log-level L      ${LOG_LEVELS.join(', ')} (default: that of the configuration, else info)
+  --watch-config     read the configuration again whenever it changes, as SIGHUP does
+  --against running  with check: what a reload would change in the server that runs with this state folder
   --version          print the version and exit
   --help             print this and exit
 

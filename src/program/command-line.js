@@ -11,7 +11,9 @@ import { LOG_LEVELS } from '../util/log-levels.js';
  * @property {string} state
  * @property {boolean} forgetApiState
  * @property {import('../util/create-logger.ts').LogFormat} logFormat
- * @property {import('../util/create-logger.ts').LogLevel} logLevel
+ * @property {import('../util/gated-lines.ts').LogLevel | undefined} logLevel Undefined: what the configuration says.
+ * @property {boolean} watchConfig Reads the configuration again whenever its files change.
+ * @property {boolean} againstRunning Compares the configuration with that of the running server.
  */
 
 const COMMANDS = /** @type {const} */ (['serve', 'check']);
@@ -21,7 +23,9 @@ const OPTIONS = /** @type {const} */ ({
   state: { type: 'string', default: './state' },
   'forget-api-state': { type: 'boolean', default: false },
   'log-format': { type: 'string' },
-  'log-level': { type: 'string', default: 'info' },
+  'log-level': { type: 'string' },
+  'watch-config': { type: 'boolean', default: false },
+  against: { type: 'string' },
 });
 
 /**
@@ -37,11 +41,18 @@ export function parseCommandLine(args) {
   const logFormat = values['log-format'] ?? (process.stderr.isTTY === true ? 'text' : 'json');
   if (logFormat !== 'text' && logFormat !== 'json') throw new Error(`--log-format is text or json, not '${logFormat}'`);
   const logLevel = LOG_LEVELS.find((level) => level === values['log-level']);
-  if (logLevel === undefined) throw new Error(`--log-level is one of ${LOG_LEVELS.join(', ')}, not '${values['log-level']}'`);
+  if (logLevel === undefined && values['log-level'] !== undefined)
+    throw new Error(`--log-level is one of ${LOG_LEVELS.join(', ')}, not '${values['log-level']}'`);
   for (const name of /** @type {const} */ (['config', 'state'])) if (values[name] === '') throw new Error(`--${name} is empty`);
   const forgetApiState = values['forget-api-state'];
   if (forgetApiState && command !== 'serve') throw new Error(`--forget-api-state is for serve, not for ${command}`);
-  return { command, config: values.config, state: values.state, forgetApiState, logFormat, logLevel };
+  const watchConfig = values['watch-config'];
+  if (watchConfig && command !== 'serve') throw new Error(`--watch-config is for serve, not for ${command}`);
+  const { against } = values;
+  if (against !== undefined && command !== 'check') throw new Error(`--against is for check, not for ${command}`);
+  if (against !== undefined && against !== 'running') throw new Error(`--against is 'running', not '${against}'`);
+  const againstRunning = against !== undefined;
+  return { command, config: values.config, state: values.state, forgetApiState, logFormat, logLevel, watchConfig, againstRunning };
 }
 
 /** What `millrace` exits with; `USAGE`: bad configuration or arguments. */

@@ -13,7 +13,9 @@ test('serves by default, with settings below the working directory', () => {
     config: undefined,
     state: './state',
     forgetApiState: false,
-    logLevel: 'info',
+    logLevel: undefined,
+    watchConfig: false,
+    againstRunning: false,
   });
   expect(parseCommandLine(['--forget-api-state']).forgetApiState).toBe(true);
   const args = ['check', '--config', 'a.xml', '--state', 's', '--log-format', 'json', '--log-level', 'debug'];
@@ -24,7 +26,11 @@ test('serves by default, with settings below the working directory', () => {
     forgetApiState: false,
     logFormat: 'json',
     logLevel: 'debug',
+    watchConfig: false,
+    againstRunning: false,
   });
+  expect(parseCommandLine(['--watch-config']).watchConfig).toBe(true);
+  expect(parseCommandLine(['check', '--against', 'running']).againstRunning).toBe(true);
 });
 
 const REFUSED: readonly (readonly [RegExp, readonly string[]])[] = [
@@ -35,6 +41,9 @@ const REFUSED: readonly (readonly [RegExp, readonly string[]])[] = [
   [/colour/, ['--colour', 'blue']],
   [/--state is empty/, ['--state', '']],
   [/--forget-api-state is for serve, not for check/, ['check', '--forget-api-state']],
+  [/--watch-config is for serve, not for check/, ['check', '--watch-config']],
+  [/--against is for check, not for serve/, ['--against', 'running']],
+  [/--against is 'running', not 'yesterday'/, ['check', '--against', 'yesterday']],
   [/--config is empty/, ['--config=']],
 ];
 

@@ -18,6 +18,7 @@ function follow(): void {
   signals.follow({
     stop: (signal) => heard.push(`stop ${signal}`),
     force: () => heard.push('force'),
+    reload: () => heard.push('reload'),
     say: (sentence) => heard.push(sentence),
   });
 }
@@ -50,8 +51,16 @@ test('what came before anybody followed is one stop', () => {
 });
 
 test('signals that would end the process or open the debugger are said and do nothing', () => {
+  source.emit('SIGUSR1');
+  follow();
+  for (const signal of ['SIGUSR1', 'SIGUSR2']) source.emit(signal);
+  expect(heard).toEqual(['SIGUSR1: no effect', 'SIGUSR2: no effect']);
+});
+
+test('SIGHUP reloads as often as it comes, and does nothing before there is anything to reload', () => {
   source.emit('SIGHUP');
   follow();
-  for (const signal of ['SIGHUP', 'SIGUSR1', 'SIGUSR2']) source.emit(signal);
-  expect(heard).toEqual(['SIGHUP: nothing to reload yet', 'SIGUSR1: no effect', 'SIGUSR2: no effect']);
+  source.emit('SIGHUP');
+  source.emit('SIGHUP');
+  expect(heard).toEqual(['reload', 'reload']);
 });

@@ -7,8 +7,8 @@ import type { Clock } from '../util/clock.ts';
  */
 const ECHO_MS = 1000;
 const STOPS = ['SIGINT', 'SIGTERM'] as const;
-/** By themselves two of them would end the process, and SIGUSR1 would open the debugger to everybody on this machine. */
-const HARMLESS = { SIGHUP: 'nothing to reload yet', SIGUSR1: 'no effect', SIGUSR2: 'no effect' } as const;
+/** By itself one of them would end the process, and SIGUSR1 would open the debugger to everybody on this machine. */
+const HARMLESS = { SIGUSR1: 'no effect', SIGUSR2: 'no effect' } as const;
 
 /** What the owner does about a signal. */
 export interface SignalHandler {
@@ -16,6 +16,8 @@ export interface SignalHandler {
   stop(signal: NodeJS.Signals): void;
   /** Somebody asks again and will not wait. */
   force(): void;
+  /** The configuration is to be read again. */
+  reload(): void;
   /** A signal without effect, as a sentence. */
   say(sentence: string): void;
 }
@@ -34,6 +36,8 @@ export class ProcessSignals {
 
   constructor(clock: Clock, source: SignalSource = process) {
     this.#clock = clock;
+    // What comes before anybody follows would read what is being read.
+    source.on('SIGHUP', () => this.#handler?.reload());
     for (const signal of STOPS) source.on(signal, () => this.#onStop(signal));
     for (const [signal, meaning] of Object.entries(HARMLESS)) {
       source.on(signal as keyof typeof HARMLESS, () => this.#handler?.say(`${signal}: ${meaning}`));

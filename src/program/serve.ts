@@ -1,12 +1,13 @@
 import { setFlagsFromString } from 'node:v8';
 import { Worker } from 'node:worker_threads';
 import { StartProblem } from '../core/port-openings.ts';
-import { ConfigProblem, MillraceServer } from '../server.ts';
+import { ConfigProblem, MillraceServer, type ReloadOutcome } from '../server.ts';
 import { StateFolderProblem } from '../state/state-lock.ts';
 import { createLogger } from '../util/create-logger.ts';
 import { messageOf } from '../util/message-of.ts';
 import { type CommandLine, ExitCode } from './command-line.js';
 import type { ProcessSignals } from './process-signals.ts';
+import { ServiceManager } from './service-manager.ts';
 
 /** A stop that takes longer than this, ms, is cut short. It is to be over within 5 s, and the exit first writes what was compiled. */
 const STOP_DEADLINE_MS = 3900;
@@ -25,12 +26,20 @@ function killAtOnce(): void {
   new Worker("process.kill(process.pid, 'SIGKILL')", { eval: true, execArgv: [], env: {} });
 }
 
+/** What `systemctl status` shows after a reload. */
+function statusOf(outcome: ReloadOutcome): string {
+  if (outcome.kind === 'refused') return `running; the configuration was not reloaded: ${outcome.reason}`;
+  const late = outcome.changes.filter(({ effect }) => effect === 'restart').length;
+  return `running; ${outcome.changes.length} change(s) reloaded${late === 0 ? '' : `, ${late} of which need a restart`}`;
+}
+
 /** Starts the server and resolves with the exit code when it has stopped. */
 export async function serve(line: CommandLine, signals: ProcessSignals): Promise<number> {
   for (const flag of HEAP_FLAGS) setFlagsFromString(flag);
   // The banner has no reader, or a full disk.
   process.stdout.on('error', () => {});
-  const logger = await createLogger({ format: line.logFormat, level: line.logLevel });
+  const logger = await createLogger({ format: line.logFormat, level: line.logLevel ?? 'info' });
+  const manager = new ServiceManager({ logger, environment: process.env });
   const over = Promise.withResolvers<number>();
   let server: MillraceServer | null = null;
   let stopping = false;
@@ -38,6 +47,7 @@ export async function serve(line: CommandLine, signals: ProcessSignals): Promise
 
   const stop = async (why: string): Promise<void> => {
     stopping = true;
+    manager.stopping();
     logger.info({}, `stopping: ${why}`);
     const deadline = setTimeout(() => {
       logger.warn({ seconds: STOP_DEADLINE_MS / 1000 }, 'stop took too long and was cut short');
@@ -46,6 +56,7 @@ export async function serve(line: CommandLine, signals: ProcessSignals): Promise
     await server?.stop();
     // It still ends what holds the process after that, or a start that was under way.
     deadline.unref();
+    manager.close();
     logger.info({}, 'stopped');
     over.resolve(exitCode);
   };
@@ -57,6 +68,7 @@ export async function serve(line: CommandLine, signals: ProcessSignals): Promise
       logger.close();
       killAtOnce();
     },
+    reload: () => void server?.reload(),
     say: (sentence) => logger.info({}, sentence),
   });
   process.on('uncaughtException', (error) => {
@@ -66,13 +78,16 @@ export async function serve(line: CommandLine, signals: ProcessSignals): Promise
     if (!stopping) void stop('internal error');
   });
 
+  manager.status('starting');
   try {
     server = await MillraceServer.start({
       configFile: line.config,
       stateFolder: line.state,
       forgetApiState: line.forgetApiState,
       logger,
-      logConnections: line.logLevel === 'debug',
+      keepLogLevel: line.logLevel !== undefined,
+      watchConfig: line.watchConfig,
+      reloads: { begun: () => manager.reloading(), over: (outcome) => manager.ready(statusOf(outcome)) },
     });
   } catch (error) {
     if (error instanceof ConfigProblem) {
@@ -85,7 +100,10 @@ export async function serve(line: CommandLine, signals: ProcessSignals): Promise
     return ExitCode.FAILURE;
   }
   if (stopping) await server.stop();
-  else process.stdout.write(server.banner);
+  else {
+    process.stdout.write(server.banner);
+    manager.ready('running');
+  }
   const code = await over.promise;
   await logger.flush();
   return code;

@@ -53,6 +53,15 @@ test('it holds within one process too, until it is released', () => {
   expect(readdirSync(folder).filter((name) => name !== 'server.lock')).toEqual([]);
 });
 
+test('who holds it is told without taking it', async () => {
+  expect(StateLock.holder(folder)).toBeNull();
+  const { pid, kill } = await holder();
+  expect(StateLock.holder(folder)).toBe(`process ${pid}`);
+  await kill();
+  expect(StateLock.holder(folder)).toBeNull();
+  StateLock.take(folder).release();
+});
+
 test('a holder on another machine, and one that is not known, are told so', () => {
   const lock = StateLock.take(folder);
   onTestFinished(() => lock.release());

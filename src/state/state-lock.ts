@@ -1,5 +1,5 @@
 /** One server for one state folder. */
-import { accessSync, constants, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { accessSync, constants, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -13,6 +13,9 @@ const HOLDER_FILE = 'server.pid';
 const BUSY = 5;
 /** Takes the exclusive lock of the file now, and writes nothing. */
 const TAKE = 'PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE';
+
+/** Needs a shared lock for a moment, which whoever has the exclusive one refuses. */
+const LOOK = 'SELECT count(*) FROM sqlite_schema';
 
 /** The state folder cannot be used; the message says which and why. */
 export class StateFolderProblem extends Error {
@@ -48,6 +51,23 @@ export class StateLock {
       throw problemOf(folder, error);
     }
     return new StateLock(database, holderFile);
+  }
+
+  /** Who has the lock of `folder`; null: nobody. Throws `StateFolderProblem` when that cannot be told. */
+  static holder(folder: string): string | null {
+    const file = join(folder, LOCK_FILE);
+    if (!existsSync(file)) return null;
+    let database: DatabaseSync | null = null;
+    try {
+      database = new DatabaseSync(file, { timeout: 0, readOnly: true });
+      database.exec(LOOK);
+      return null;
+    } catch (error) {
+      if (isBusy(error)) return holderOf(join(folder, HOLDER_FILE));
+      throw problemOf(folder, error);
+    } finally {
+      database?.close();
+    }
   }
 
   /** Lets another server have the folder. Idempotent. */

@@ -9,7 +9,7 @@ export class PathRefused extends Error {
 
 /** A set of folders under which files may be made; null allows every folder the process may write to. */
 export class AllowedFolders {
-  readonly #roots: readonly string[] | null;
+  #roots: readonly string[] | null;
   readonly #setting: string;
   readonly #outer: AllowedFolders | null;
 
@@ -18,6 +18,11 @@ export class AllowedFolders {
     this.#roots = roots;
     this.#setting = setting;
     this.#outer = outer;
+  }
+
+  /** Allows what `other` allows by itself instead, from now on; its `outer` stays. */
+  become(other: AllowedFolders): void {
+    this.#roots = other.#roots;
   }
 
   /** Whether there is a folder that is not allowed. */

@@ -2,11 +2,10 @@ import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { createLogger, type LogFormat } from './create-logger.ts';
-import type { LogLines } from './logger.ts';
+import { createLogger, type LogFormat, type ProgramLog } from './create-logger.ts';
 
 /** What the log holds after `write`. */
-async function logged(format: LogFormat, write: (logger: LogLines) => void): Promise<string> {
+async function logged(format: LogFormat, write: (logger: ProgramLog) => void): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-log-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const file = join(folder, 'log');
@@ -42,4 +41,24 @@ test('a line of JSON says the same in ASCII escapes', async () => {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there.
   expect(text.trimEnd()).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u202e\u2028]/);
   expect(JSON.parse(text)).toMatchObject({ level: 'info', app: 'x', stream: HOSTILE, msg: 'begins' });
+});
+
+test('another level counts at once, also for the children that were made before', async () => {
+  const text = await logged('json', (logger) => {
+    const child = logger.child({ part: 'x' }).child({ stream: 'y' });
+    child.debug({}, 'not yet');
+    logger.level = 'debug';
+    child.debug({}, 'now');
+    logger.level = 'error';
+    child.warn({}, 'no more');
+    logger.level = 'silent';
+    logger.error({}, 'nothing');
+    child.error({}, 'nothing');
+  });
+  expect(
+    text
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as object),
+  ).toEqual([expect.objectContaining({ level: 'debug', part: 'x', stream: 'y', msg: 'now' })]);
 });

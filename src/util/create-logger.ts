@@ -1,15 +1,11 @@
 import { pino } from 'pino';
+import { GatedLines, type LeveledLines, type LogLevel } from './gated-lines.ts';
 import { type LogDescriptor, standardError } from './log-descriptor.ts';
-import type { LOG_LEVELS } from './log-levels.js';
 import { LogSink } from './log-sink.ts';
-import type { LogLines } from './logger.ts';
 import { plainLine, plainText } from './plain-text.ts';
 
 /** `text` is for people, `json` has one object in each line. */
 export type LogFormat = 'text' | 'json';
-
-/** Any of the levels of `log-levels.js`. */
-export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** What is queued has this long to be written when its writer waits for it, ms. */
 const LAST_LINES_MS = 500;
@@ -23,7 +19,7 @@ export interface LoggerOptions {
 }
 
 /** The log of a program. */
-export interface ProgramLog extends LogLines {
+export interface ProgramLog extends LeveledLines {
   /** Lines that could not be written and that no line has told of yet. */
   readonly dropped: number;
   /** Resolves when every line is written, or could not be within half a second. */
@@ -47,7 +43,7 @@ export async function createLogger({ format, level, descriptor = standardError()
   });
   const lines = pino(
     {
-      level,
+      level: 'debug',
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label: string) => ({ level: label }) },
@@ -60,12 +56,19 @@ export async function createLogger({ format, level, descriptor = standardError()
     sink.close();
   };
   process.on('exit', close);
+  const gated = new GatedLines(lines, level);
   return {
-    debug: (fields, message) => lines.debug(fields, message),
-    info: (fields, message) => lines.info(fields, message),
-    warn: (fields, message) => lines.warn(fields, message),
-    error: (fields, message) => lines.error(fields, message),
-    child: (fields) => lines.child(fields),
+    debug: (fields, message) => gated.debug(fields, message),
+    info: (fields, message) => gated.info(fields, message),
+    warn: (fields, message) => gated.warn(fields, message),
+    error: (fields, message) => gated.error(fields, message),
+    child: (fields) => gated.child(fields),
+    get level() {
+      return gated.level;
+    },
+    set level(wanted) {
+      gated.level = wanted;
+    },
     get dropped() {
       return sink.dropped;
     },

@@ -32,6 +32,7 @@ import { codecModules } from '../../src/transcoder/codec-modules.ts';
 import { ENCODERS } from '../../src/transcoder/encoder-catalogue.ts';
 import { AllowedFolders } from '../../src/util/allowed-folders.ts';
 import { Conditions } from '../../src/util/conditions.ts';
+import type { LogLevel } from '../../src/util/gated-lines.ts';
 import { newReceiverStatistics, newSenderStatistics } from '../../src/wire/srt/statistics.ts';
 import { FakeDelivery } from '../fakes/fake-delivery.ts';
 import { openFakeDestination } from '../fakes/fake-destination.ts';
@@ -166,6 +167,7 @@ export async function startApi(
     logger,
     application: (vhost, app) => orchestrator.application(vhost, app),
   });
+  let logLevel: LogLevel = 'info';
   const certificates = new RecordingCertificates();
   const control = new ControlPlane({
     orchestrator,
@@ -182,6 +184,12 @@ export async function startApi(
     controlServers: () => [],
     refusals: new RefusalCounts(),
     codecModules: async () => codecModules(HELLO, []),
+    logLevel: {
+      get: () => logLevel,
+      set: (level) => {
+        logLevel = level;
+      },
+    },
     keyUsedAt: (grant) => keyUses.usedAt(grant),
     live,
   });

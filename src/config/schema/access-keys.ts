@@ -7,8 +7,18 @@ import { type Fail, finishing, firstDuplicate, list, name, object, optional, tex
 /** Each may have a salt of its own, by which what a peer shows is hashed. */
 export const MAX_ACCESS_KEYS = 100;
 /** Of all keys that are given in the clear while this process runs. */
-const SALT = makeSalt();
+let salt = makeSalt();
 const MAX_PATTERN_LENGTH = 256;
+
+/** By which keys in the clear become hashes: the same keys are the same hashes to whoever has it. */
+export function keySalt(): string {
+  return salt;
+}
+
+/** Reads keys as the process does whose `keySalt` this is, to compare with what it has read. For a process that serves nobody. */
+export function useKeySalt(other: string): void {
+  salt = other;
+}
 
 interface KeyFinish {
   readonly name: string;
@@ -36,7 +46,7 @@ function checkKey(value: KeyFinish, fail: Fail): void {
     fail(`key '${title}': streams must have 1 to ${MAX_PATTERN_LENGTH} characters`, 'streams');
   if (key === undefined || fault !== undefined) return;
   // From here on nobody has the key itself.
-  value.hash = hashKey(key, SALT);
+  value.hash = hashKey(key, salt);
   delete value.key;
 }
 

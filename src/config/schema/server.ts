@@ -1,5 +1,6 @@
 /** The whole of `Server.xml`. */
 import type { Static } from '@sinclair/typebox';
+import { LOG_LEVELS } from '../../util/log-levels.js';
 import { AlertSchema } from './alert.ts';
 import { BindSchema } from './bind.ts';
 import { CrossDomainsSchema } from './cross-domains.ts';
@@ -37,6 +38,20 @@ const StorageSchema = object(
   { default: {} },
 );
 
+const LogSchema = object(
+  'The log of the process. An extension of Millrace',
+  {
+    level: choice(
+      'What is told: everything from this level on. `--log-level` wins; the API and a reload change it at run time',
+      LOG_LEVELS,
+      {
+        default: 'info',
+      },
+    ),
+  },
+  { default: {} },
+);
+
 interface ServerFinish {
   readonly bind: { readonly managers: { readonly api?: { readonly tlsPort?: number } } };
   readonly managers: { readonly host: { readonly tls?: unknown } };
@@ -59,6 +74,7 @@ export const ServerSchema = object(
     ),
     privacyProtection: boolean('Hides the addresses of clients in logs and answers', { default: false }),
     stunServer: optional(text('STUN server that tells the public address, as `host:port`, an IPv6 address in brackets')),
+    log: LogSchema,
     modules: ModulesSchema,
     storage: StorageSchema,
     limits: LimitsSchema,

@@ -76,6 +76,7 @@ export class DeliveryPool implements OutletOpener {
   #hosts: readonly ServedHost[] = [];
   #crossDomains: CrossDomainRules = { urls: [], headers: [] };
   #certificates: readonly Certificate[] = [];
+  #logConnections: boolean;
   #batch: ToThread[] = [];
   #late: ToThread[] = [];
   #flushing = false;
@@ -91,6 +92,7 @@ export class DeliveryPool implements OutletOpener {
   constructor(options: DeliveryPoolOptions) {
     this.#options = options;
     this.#limits = options.limits ?? DEFAULT_DELIVERY_LIMITS;
+    this.#logConnections = options.logConnections ?? false;
     const count = Math.max(1, options.threads);
     this.#slots = Array.from({ length: count }, () => ({
       thread: 0,
@@ -169,6 +171,12 @@ export class DeliveryPool implements OutletOpener {
   setDefaultCrossDomains(rules: CrossDomainRules): void {
     this.#crossDomains = rules;
     this.#post({ type: 'default-cross-domains', rules });
+  }
+
+  /** Whether HTTP connections that open and end from now on are debug lines. */
+  logConnections(on: boolean): void {
+    this.#logConnections = on;
+    this.#post({ type: 'log-connections', on });
   }
 
   /**
@@ -312,7 +320,7 @@ export class DeliveryPool implements OutletOpener {
     this.#flush();
     const thread = this.#nextThread;
     this.#nextThread += 1;
-    const { http2 = true, logConnections = false, workerEntry = WORKER_ENTRY, views, clock } = this.#options;
+    const { http2 = true, workerEntry = WORKER_ENTRY, views, clock } = this.#options;
     const { admission: plan = OPEN_ADMISSION } = this.#options;
     // The first slot of what all count together is the main thread's.
     const admission = { ...plan, threads: this.#slots.length, slot: this.#slots.indexOf(slot) + 1 };
@@ -323,7 +331,7 @@ export class DeliveryPool implements OutletOpener {
       admission,
       http2,
       foreign: this.#foreign,
-      logConnections,
+      logConnections: this.#logConnections,
     };
     const owner = {
       message: this.#guarded('a message of a delivery thread', (message: FromThread) => this.#receive(slot, thread, message)),

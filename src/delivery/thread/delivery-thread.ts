@@ -59,12 +59,14 @@ export class DeliveryThread {
   readonly #listeners = new Map<number, HttpListener | SecureListener>();
   readonly #reporter: NodeJS.Timeout;
   #certificates: readonly Certificate[] = [];
+  #logConnections: boolean;
   #stopping = false;
 
   constructor(options: DeliveryThreadOptions) {
     const { settings, clock, views, post } = options;
     const { limits } = settings;
     this.#options = options;
+    this.#logConnections = settings.logConnections;
     this.#attention = new Attention((wanted) => post({ type: 'attention', wanted }));
     this.#blocks = new BlockTable((block) => post({ type: 'block-idle', block }));
     this.#admission = new Admission(settings.admission, {
@@ -161,6 +163,9 @@ export class DeliveryThread {
       case 'default-cross-domains':
         this.#outlets.setDefaults(message.rules);
         break;
+      case 'log-connections':
+        this.#logConnections = message.on;
+        break;
       case 'certificates':
         this.#useCertificates(message.certificates, message.handover);
         break;
@@ -219,7 +224,7 @@ export class DeliveryThread {
   }
 
   #plainListener(): HttpListener {
-    const { limits, logConnections } = this.#options.settings;
+    const { limits } = this.#options.settings;
     return new HttpListener({
       handler: this.#router,
       limits: limits.http,
@@ -228,18 +233,19 @@ export class DeliveryThread {
       date: this.#date,
       commonHeaders: COMMON_HEADERS,
       counters: this.#counters,
-      ...(logConnections && {
-        onOpened: ({ remoteAddress }) => this.#log('debug', { peer: remoteAddress }, 'HTTP connection opened'),
-        onClosed: (connection, reason) => {
-          const fields = { peer: connection.remoteAddress, requests: connection.requests };
-          this.#log('debug', fields, `HTTP connection closed: ${reason}`);
-        },
-      }),
+      onOpened: (connection) => {
+        if (this.#logConnections) this.#log('debug', { peer: connection.remoteAddress }, 'HTTP connection opened');
+      },
+      onClosed: (connection, reason) => {
+        if (!this.#logConnections) return;
+        const fields = { peer: connection.remoteAddress, requests: connection.requests };
+        this.#log('debug', fields, `HTTP connection closed: ${reason}`);
+      },
     });
   }
 
   #secureListener(): SecureListener {
-    const { limits, http2, logConnections } = this.#options.settings;
+    const { limits, http2 } = this.#options.settings;
     const foreign = this.#foreign;
     const listener = new SecureListener({
       handler: this.#router,
@@ -249,10 +255,12 @@ export class DeliveryThread {
       gate: this.#admission.gate,
       onError: (error) => this.#log('error', { err: error }, 'an HTTPS listener failed'),
       http2,
-      ...(logConnections && {
-        onOpened: (peer) => this.#log('debug', { peer, tls: true }, 'HTTP connection opened'),
-        onClosed: (peer, reason) => this.#log('debug', { peer, tls: true }, `HTTP connection closed: ${reason}`),
-      }),
+      onOpened: (peer) => {
+        if (this.#logConnections) this.#log('debug', { peer, tls: true }, 'HTTP connection opened');
+      },
+      onClosed: (peer, reason) => {
+        if (this.#logConnections) this.#log('debug', { peer, tls: true }, `HTTP connection closed: ${reason}`);
+      },
       ...(foreign !== null && {
         onUpgrade: (socket, bytes, ends) => foreign.takeUpgrade(socket, bytes, ends),
       }),

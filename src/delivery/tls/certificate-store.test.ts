@@ -46,6 +46,25 @@ it.each(['at once', 'later'])('has none for a virtual host without TLS that take
   expect([store.available, store.loaded]).toEqual([false, []]);
 });
 
+it('follows a virtual host that is given other files, none, and the same ones again', async () => {
+  const store = new CertificateStore(new RecordingLogger());
+  const { cert, key } = selfSigned('other.example');
+  writeFileSync(join(folder, 'other-cert.pem'), cert);
+  writeFileSync(join(folder, 'other-key.pem'), key);
+  const vhost = secured() as Omit<VirtualHost, 'definition'> & { definition: { config: { host: { tls: unknown } } } };
+  const follow = async (tls: unknown): Promise<string | undefined> => {
+    vhost.definition.config.host.tls = tls;
+    store.follow([vhost as unknown as VirtualHost]);
+    await store.settled();
+    return store.loaded[0]?.cert;
+  };
+  const first = await follow({ certPath: join(folder, 'cert.pem'), keyPath: join(folder, 'key.pem') });
+  expect(await follow({ certPath: join(folder, 'other-cert.pem'), keyPath: join(folder, 'other-key.pem') })).toContain(cert.trim());
+  expect(await follow(undefined)).toBeUndefined();
+  expect(await follow({ certPath: join(folder, 'cert.pem'), keyPath: join(folder, 'key.pem') })).toBe(first);
+  store.close();
+});
+
 it('keeps nothing of a virtual host that went while its files were read', async () => {
   const store = new CertificateStore(new RecordingLogger());
   store.follow([secured()]);

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { TlsConfig } from '../../config/index.ts';
 import type { VirtualHost } from '../../core/virtual-host.ts';
 import type { Conditions } from '../../util/conditions.ts';
@@ -24,6 +25,8 @@ export class CertificateStore {
   readonly #followers: CertificateFollower[] = [];
   /** Of those with TLS. */
   readonly #certificates = new Map<VirtualHost, HostCertificate>();
+  /** The settings that each was made by: a virtual host may be given others. */
+  readonly #settings = new WeakMap<HostCertificate, TlsConfig>();
   #virtualHosts: readonly VirtualHost[] = [];
   /** One thing after the other: what was asked for first must not replace what came later. */
   #tail: Promise<void> = Promise.resolve();
@@ -58,7 +61,8 @@ export class CertificateStore {
   follow(virtualHosts: readonly VirtualHost[]): void {
     this.#virtualHosts = virtualHosts;
     for (const [vhost, certificate] of this.#certificates) {
-      if (virtualHosts.includes(vhost)) continue;
+      const tls = vhost.definition.config.host?.tls;
+      if (virtualHosts.includes(vhost) && isDeepStrictEqual(this.#settings.get(certificate), tls)) continue;
       certificate.close();
       this.#certificates.delete(vhost);
     }
@@ -115,6 +119,7 @@ export class CertificateStore {
         }),
     });
     this.#certificates.set(vhost, certificate);
+    this.#settings.set(certificate, tls);
     return certificate;
   }
 

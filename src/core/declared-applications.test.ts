@@ -1,0 +1,115 @@
+import { beforeEach, expect, test } from 'vitest';
+import { ManualClock } from '../../test/fakes/manual-clock.ts';
+import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
+import type { ApplicationConfig, VirtualHostConfig } from '../config/index.ts';
+import type { Declaration } from './declared-applications.ts';
+import type { Definition } from './definition.ts';
+import type { CloseReason } from './ingest.ts';
+import { Orchestrator } from './orchestrator.ts';
+import { QueueRegistry } from './queue-registry.ts';
+
+let orchestrator: Orchestrator;
+let ended: string[];
+let begun: string[];
+let told: string[][];
+
+beforeEach(() => {
+  [ended, begun, told] = [[], [], []];
+  const clock = new ManualClock();
+  orchestrator = new Orchestrator({
+    ...{ clock, logger: new RecordingLogger(), queues: new QueueRegistry(clock), publishers: new Map() },
+    store: { save: async () => undefined, remove: async () => undefined },
+    onHostsChanged: (hosts) => told.push(hosts.map(({ name }) => name)),
+    onApplication: ({ vhost, name }) => begun.push(`${vhost}/${name}`),
+  });
+});
+
+function app(name: string, more: object = {}): Definition<ApplicationConfig> {
+  const config = { name, type: 'live', providers: { rtmp: {} }, publishers: {}, outputProfiles: { outputProfile: [] }, ...more };
+  return { name, config: config as unknown as ApplicationConfig, echo: { name } };
+}
+
+function host(name: string, applications: Definition<ApplicationConfig>[], names: string[] = [name]): Declaration {
+  return { host: { name, config: { name, host: { names } } as unknown as VirtualHostConfig, echo: { name } }, applications };
+}
+
+function declare(...hosts: Declaration[]): void {
+  for (const each of hosts) orchestrator.restore(each.host, each.applications, { readOnly: true });
+  [begun, told] = [[], []];
+}
+
+function publish(vhost: string, name: string): void {
+  const onClose = ({ code }: CloseReason): void => void ended.push(`${vhost}/${name} ${code}`);
+  const request = { streamName: 's', provider: 'rtmp', sourceType: 'Rtmp', sourceUrl: 'TCP://127.0.0.1:1', onClose } as const;
+  orchestrator.openIngest({ vhost, host: '', app: name }, request);
+}
+
+function names(vhost: string): string[] {
+  return [...(orchestrator.virtualHost(vhost)?.applications.keys() ?? [])];
+}
+
+test('streams of what did not change go on; what changed starts anew, what is gone ends, in the order of the file', async () => {
+  declare(host('a', [app('same'), app('other'), app('gone')]), host('left', [app('x')]));
+  for (const name of ['same', 'other', 'gone']) publish('a', name);
+  publish('left', 'x');
+  const kept = orchestrator.application('a', 'same');
+  const wanted = host('a', [app('new'), app('other', { sourceLoss: { keepStreamMs: 1 } }), app('same')], ['*']);
+  expect(await orchestrator.redeclare([host('first', []), wanted])).toEqual([]);
+  expect(ended.sort()).toEqual(['a/gone deleted', 'a/other application-restart', 'left/x deleted']);
+  expect(begun).toEqual(['a/new', 'a/other']);
+  expect(names('a')).toEqual(['new', 'other', 'same']);
+  expect(orchestrator.application('a', 'same')).toBe(kept);
+  expect(orchestrator.virtualHosts.map(({ name, readOnly }) => [name, readOnly])).toEqual([
+    ['first', true],
+    ['a', true],
+  ]);
+  expect(orchestrator.nameForHost('anything.example')).toBe('a');
+  expect(told).toEqual([['first', 'a']]);
+});
+
+test('other keys are taken by a running application', async () => {
+  declare(host('a', [app('keys', { publishKeys: [] })]));
+  publish('a', 'keys');
+  const keys = [{ name: 'anna', hash: 'sha256:x:y' }];
+  await orchestrator.redeclare([host('a', [app('keys', { publishKeys: keys })])]);
+  expect([ended, begun]).toEqual([[], []]);
+  expect(orchestrator.application('a', 'keys')?.definition.config.publishKeys).toEqual(keys);
+});
+
+test('what the API made stays, and the file gives way to it', async () => {
+  declare(host('a', [app('x')]));
+  const made = host('made', [app('kept')]);
+  await orchestrator.createVirtualHost(made.host, made.applications);
+  publish('made', 'kept');
+  expect(await orchestrator.redeclare([host('made', [app('stranger')]), host('b', [])])).toEqual(['made']);
+  expect(ended).toEqual([]);
+  expect(names('made')).toEqual(['kept']);
+  expect(orchestrator.virtualHosts.map(({ name, readOnly }) => [name, readOnly])).toEqual([
+    ['b', true],
+    ['made', false],
+  ]);
+  // It can still be changed by whoever made it.
+  await orchestrator.createApplication('made', app('more'));
+});
+
+test('applications made from a template stay with it, and begin anew with another one', async () => {
+  const template = app('*');
+  declare(host('a', [template]));
+  orchestrator.applicationOnDemand('a', 'dynamic');
+  publish('a', 'dynamic');
+  await orchestrator.redeclare([host('a', [template, app('beside')])]);
+  expect([ended, names('a')]).toEqual([[], ['beside', 'dynamic']]);
+  await orchestrator.redeclare([host('a', [app('*', { sourceLoss: { keepStreamMs: 1 } })])]);
+  expect([ended, names('a')]).toEqual([['a/dynamic deleted'], []]);
+  expect(orchestrator.applicationOnDemand('a', 'dynamic')?.definition.config.sourceLoss).toEqual({ keepStreamMs: 1 });
+});
+
+test('another limit of streams counts for applications that run', () => {
+  declare(host('a', [app('x')]));
+  publish('a', 'x');
+  orchestrator.limitStreams(1);
+  const request = { streamName: 't', provider: 'rtmp', sourceType: 'Rtmp', sourceUrl: '', onClose: () => undefined } as const;
+  expect(() => orchestrator.openIngest({ vhost: 'a', host: '', app: 'x' }, request)).toThrow('has 1 streams, which is all it may have');
+  orchestrator.limitStreams(0);
+  orchestrator.openIngest({ vhost: 'a', host: '', app: 'x' }, request);
+});

@@ -1,0 +1,34 @@
+/** What a reload of the configuration would change in the server that runs, before it is done. */
+import { changeSentence, configChanges, keySalt, loadServerConfig, sealed, useKeySalt } from '../config/index.ts';
+import { readRunningConfig } from '../state/running-config.ts';
+import { StateLock } from '../state/state-lock.ts';
+
+/** Lines for people, and whether there is a server to compare with. */
+export interface Comparison {
+  readonly lines: readonly string[];
+  readonly isRunning: boolean;
+}
+
+/**
+ * Compares `file`, which can be read, with what the server of this state folder runs on: it keeps that there, with its secrets sealed.
+ * `${env:…}` stands for what the environment of this process holds. Throws what the folder or the file throws.
+ */
+export function compareWithRunning(file: string, stateFolder: string): Comparison {
+  const holder = StateLock.holder(stateFolder);
+  const running = holder === null ? null : readRunningConfig(stateFolder);
+  if (running === null) return { lines: [`no server runs with the state folder '${stateFolder}'`], isRunning: false };
+  const own = keySalt();
+  useKeySalt(running.keySalt);
+  try {
+    const changes = configChanges(running.config, sealed(loadServerConfig(file).config, running.seal));
+    const lines = changes.map((change) => `change: ${changeSentence(change)}`);
+    const late = changes.filter(({ effect }) => effect === 'restart').length;
+    const applications = new Set(
+      changes.flatMap(({ effect, application }) => (effect === 'application' ? [`${application?.vhost}/${application?.app}`] : [])),
+    );
+    const end = `${changes.length} change(s) against ${holder}, ${applications.size} application(s) start anew, ${late} need a restart`;
+    return { lines: [...lines, changes.length === 0 ? `nothing differs from what ${holder} runs on` : end], isRunning: true };
+  } finally {
+    useKeySalt(own);
+  }
+}

@@ -1,0 +1,207 @@
+/** The configuration file read again while the server runs: what has changed is done, and the rest goes on. */
+import type { ApiRules } from '../api/api-server.ts';
+import { apiRules } from '../api/start-api.ts';
+import {
+  ConfigErrors,
+  changeSentence,
+  configChanges,
+  followed,
+  formatConfigProblem,
+  type LoadedServer,
+  loadServerConfig,
+  type ServerConfig,
+  type SettingChange,
+  sharedMpegtsPort,
+} from '../config/index.ts';
+import { definitionFolders, readingFolders } from '../config/server-config.ts';
+import type { Declaration } from '../core/declared-applications.ts';
+import type { Orchestrator } from '../core/orchestrator.ts';
+import { definitionOf } from '../core/restored-state.ts';
+import type { DeliveryPool } from '../delivery/pool/delivery-pool.ts';
+import type { ServerLimits } from '../delivery/server-limits.ts';
+import { ConfigProblem, loadUsable } from '../findings/usable-config.ts';
+import type { AllowedFolders } from '../util/allowed-folders.ts';
+import type { LogLevel } from '../util/gated-lines.ts';
+import type { Logger } from '../util/logger.ts';
+import { messageOf } from '../util/message-of.ts';
+
+/** Changes told one by one; of more the number is told. */
+const MAX_TOLD = 500;
+
+/** What came of a reload. */
+export type ReloadOutcome =
+  | { readonly kind: 'reloaded'; readonly changes: readonly SettingChange[] }
+  /** Nothing has changed; `reason` says why, one line for each fault. */
+  | { readonly kind: 'refused'; readonly reason: string };
+
+/** Hears of reloads, whoever asked for them. */
+export interface ReloadFollowers {
+  begun(): void;
+  over(outcome: ReloadOutcome): void;
+}
+
+/** The running parts that follow a configuration. All of them are the server's. */
+export interface ReloadParts {
+  readonly file: string;
+  readonly stateFolder: string;
+  readonly orchestrator: Pick<Orchestrator, 'redeclare' | 'limitStreams' | 'virtualHosts'>;
+  readonly delivery: Pick<DeliveryPool, 'setDefaultCrossDomains'>;
+  readonly limits: Pick<ServerLimits, 'amend'>;
+  /** Null: there is no API. */
+  readonly api: { amend(rules: ApiRules): void } | null;
+  readonly reading: AllowedFolders;
+  readonly definitions: AllowedFolders;
+  /** The token that counts when the configuration names none. */
+  readonly ownToken: () => Promise<string>;
+  readonly setLevel: (level: LogLevel) => void;
+  /** Keeps what runs now for others to see. */
+  readonly keep: (config: ServerConfig) => Promise<void>;
+  readonly followers?: ReloadFollowers | undefined;
+  readonly logger: Logger;
+}
+
+/** Follows one configuration file. Reloads come one after the other. Nothing to close. */
+export class ConfigReload {
+  readonly #parts: ReloadParts;
+  #running: ServerConfig;
+  #files: readonly string[];
+  #tail: Promise<unknown> = Promise.resolve();
+
+  constructor(loaded: LoadedServer, parts: ReloadParts) {
+    this.#parts = parts;
+    this.#running = loaded.config;
+    this.#files = loaded.files;
+  }
+
+  /** What the server runs on: settings that need a restart are those of its start. */
+  get running(): ServerConfig {
+    return this.#running;
+  }
+
+  /** The files that were read last, the main one first. */
+  get files(): readonly string[] {
+    return this.#files;
+  }
+
+  /** Whether a reload would change anything, or tell of a fault. */
+  get isBehind(): boolean {
+    try {
+      return configChanges(this.#running, loadServerConfig(this.#parts.file).config).some(({ effect }) => effect !== 'restart');
+    } catch {
+      return true;
+    }
+  }
+
+  /** Reads the file again and does what it says. The log tells everything; never rejects. */
+  reload(): Promise<ReloadOutcome> {
+    const done = this.#tail.then(() => this.#toldReload());
+    this.#tail = done;
+    return done;
+  }
+
+  async #toldReload(): Promise<ReloadOutcome> {
+    const { followers, logger } = this.#parts;
+    followers?.begun();
+    const outcome = await this.#reload().catch((error: unknown): ReloadOutcome => {
+      logger.error({ err: error }, `the reload of the configuration failed: ${messageOf(error)}`);
+      return { kind: 'refused', reason: messageOf(error) };
+    });
+    followers?.over(outcome);
+    return outcome;
+  }
+
+  async #reload(): Promise<ReloadOutcome> {
+    const { file, logger } = this.#parts;
+    let loaded: LoadedServer;
+    try {
+      loaded = loadUsable(file, logger);
+      this.#requireOwnPorts(loaded);
+    } catch (error) {
+      if (error instanceof ConfigProblem) return this.#refuse(error);
+      throw error;
+    }
+    this.#files = loaded.files;
+    const changes = configChanges(this.#running, loaded.config);
+    if (changes.length === 0) {
+      logger.info({ config: file }, `${file} read again: nothing has changed`);
+      return { kind: 'reloaded', changes };
+    }
+    await this.#follow(followed(this.#running, loaded.config), loaded);
+    this.#tell(changes);
+    return { kind: 'reloaded', changes };
+  }
+
+  async #follow(next: ServerConfig, loaded: LoadedServer): Promise<void> {
+    const { orchestrator, delivery, limits, api, reading, definitions, stateFolder, setLevel, logger } = this.#parts;
+    const named = next.managers.api.accessToken;
+    // What can fail comes before anything changes.
+    const token = named === '' ? await this.#parts.ownToken() : named;
+    api?.amend(apiRules(next, token));
+    if (next.log.level !== this.#running.log.level) setLevel(next.log.level);
+    delivery.setDefaultCrossDomains(next.defaults.crossDomains ?? { urls: [], headers: [] });
+    limits.amend(next.limits);
+    orchestrator.limitStreams(next.limits.perApplication.streams);
+    // Applications name folders of their own.
+    reading.become(readingFolders(next, stateFolder));
+    definitions.become(definitionFolders(next, stateFolder));
+    for (const vhost of await orchestrator.redeclare(declarations(next, loaded))) {
+      logger.warn({ vhost }, `virtual host '${vhost}' was made through the API: that of the configuration file is left out`);
+    }
+    this.#running = next;
+    await this.#parts
+      .keep(next)
+      .catch((error: unknown) => logger.warn({ err: error }, `the running configuration could not be kept: ${messageOf(error)}`));
+  }
+
+  #tell(changes: readonly SettingChange[]): void {
+    const { file, logger } = this.#parts;
+    for (const change of changes.slice(0, MAX_TOLD)) {
+      const { path, effect, application } = change;
+      logger[effect === 'restart' ? 'warn' : 'info']({ path, effect, ...application }, changeSentence(change));
+    }
+    if (changes.length > MAX_TOLD) logger.info({}, `${changes.length - MAX_TOLD} more settings have changed`);
+    const late = changes.filter(({ effect }) => effect === 'restart').length;
+    const rest = late === 0 ? '' : `, ${late} of which need a restart`;
+    logger.info({ config: file, changes: changes.length }, `${file} read again: ${changes.length} change(s)${rest}`);
+  }
+
+  #refuse(problem: ConfigProblem): ReloadOutcome {
+    const { file, logger } = this.#parts;
+    const { cause } = problem;
+    const known = cause instanceof ConfigErrors ? cause.errors : [];
+    for (const error of known) logger.error({ path: error.path, line: error.line }, formatConfigProblem(error));
+    const reason = problem.message;
+    if (known.length === 0) logger.error({}, reason);
+    logger.error({ config: file }, `${file} cannot be used: nothing was changed, the server goes on with what it had`);
+    return { kind: 'refused', reason };
+  }
+
+  /** A port of MPEG-TS belongs to one stream, whoever declares it. */
+  #requireOwnPorts(loaded: LoadedServer): void {
+    const made = this.#parts.orchestrator.virtualHosts.filter(({ readOnly }) => !readOnly);
+    const users = [
+      ...loaded.config.virtualHosts.flatMap(({ name, applications }) => applications.map((config) => ({ vhost: name, config }))),
+      ...made.flatMap(({ name, applications }) =>
+        Array.from(applications.values(), ({ definition: { config } }) => ({ vhost: name, config })),
+      ),
+    ];
+    const shared = sharedMpegtsPort(users);
+    if (shared === null) return;
+    const { path, line } = loaded.placeOf(shared.entry);
+    throw new ConfigProblem(`${this.#parts.file}${line === undefined ? '' : `:${line}`}: ${path}: ${shared.message}`);
+  }
+}
+
+/** What the file declares, with the objects of what runs where they are equal. */
+function declarations({ virtualHosts }: ServerConfig, loaded: LoadedServer): Declaration[] {
+  return loaded.virtualHosts.flatMap(({ echo, applications }, index) => {
+    const typed = virtualHosts[index];
+    if (typed === undefined) return [];
+    return {
+      host: definitionOf({ typed, echo }),
+      applications: applications.map((application, n) =>
+        definitionOf({ ...application, typed: typed.applications[n] ?? application.typed }),
+      ),
+    };
+  });
+}

@@ -1,0 +1,48 @@
+/** The configuration that a server runs on, in its state folder: whoever would change the file can see what that would do. */
+import { createHmac, randomBytes } from 'node:crypto';
+import { chmodSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { keySalt, type ServerConfig, sealed } from '../config/index.ts';
+import { writeFileAtomic } from './atomic-file.ts';
+
+const FILE_NAME = 'running-config.json';
+/** As the state folder's other secrets: for its owner alone. */
+const MODE = 0o600;
+const SEAL_KEY_BYTES = 32;
+
+/** What a server has written about itself. */
+export interface RunningConfig {
+  /** The configuration file, absolute. */
+  readonly file: string;
+  /** Its secrets are sealed: `seal` does the same to others. */
+  readonly config: ServerConfig;
+  readonly seal: (secret: string) => string;
+  /** By which keys of applications were hashed. */
+  readonly keySalt: string;
+}
+
+/** Keeps what the server runs on from now on. No secret of the configuration is in the file. Rejects with the file system's error. */
+export async function keepRunningConfig(stateFolder: string, file: string, config: ServerConfig): Promise<void> {
+  const key = randomBytes(SEAL_KEY_BYTES).toString('base64url');
+  const document = { file: resolve(file), sealKey: key, keySalt: keySalt(), config: sealed(config, sealBy(key)) };
+  await writeFileAtomic(join(stateFolder, FILE_NAME), `${JSON.stringify(document)}\n`, MODE);
+}
+
+/** What the server of this folder runs on, or ran on last; null where none has written it. Throws what reading throws. */
+export function readRunningConfig(stateFolder: string): RunningConfig | null {
+  const path = join(stateFolder, FILE_NAME);
+  let text: string;
+  try {
+    chmodSync(path, MODE);
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
+  const { file, sealKey, keySalt: salt, config } = JSON.parse(text) as Omit<RunningConfig, 'seal'> & { sealKey: string };
+  return { file, config, seal: sealBy(sealKey), keySalt: salt };
+}
+
+function sealBy(key: string): (secret: string) => string {
+  return (secret) => createHmac('sha256', key).update(secret).digest('base64url');
+}
