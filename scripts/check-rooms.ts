@@ -37,6 +37,7 @@ const ROOMS: readonly string[] = [
   'server.ts',
   'index.ts',
   'client',
+  'ctl',
   'program',
   'main.ts',
 ];
@@ -45,7 +46,7 @@ const ROOMS: readonly string[] = [
  * Rooms that import less than those above them: a configuration is read whatever carries media, and services read their own options; the client runs
  * in browsers.
  */
-const ONLY: Readonly<Record<string, readonly string[]>> = { config: ['util'], client: [] };
+const ONLY: Readonly<Record<string, readonly string[]>> = { config: ['util'], client: [], ctl: ['util', 'config', 'state', 'client'] };
 
 /** What `wire/` may not touch: it maps bytes to objects and back, whoever carries them. */
 const FORBIDDEN_IN_WIRE = [

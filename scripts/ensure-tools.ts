@@ -28,6 +28,7 @@ const TOOLS: readonly Tool[] = [
     check: ['/usr/bin/python3', '-c', 'import gi; gi.require_version("GstRtspServer", "1.0"); from gi.repository import GstRtspServer'],
   },
   { command: 'curl', package: 'curl', purposes: ['test'] },
+  { command: 'zsh', package: 'zsh', purposes: ['test'] },
   { command: 'openssl', package: 'openssl', purposes: ['test'] },
   { command: 'nginx', package: 'nginx-light', purposes: ['test', 'bench'] },
   {

@@ -1,5 +1,5 @@
 /** `millrace/client`: the management API for programs, in Node.js and in browsers, with types made from its OpenAPI document. */
 export type { CallArguments, CallMethod, CallOptions, CallResult, CallSettings, PathOf } from './call-types.ts';
 export { type ClientOptions, MillraceClient, type RequestOptions, type ServerAnswer } from './client.ts';
-export { type ItemAnswer, MillraceError, UnreachableError } from './error.ts';
+export { type ItemAnswer, isFailure, MillraceError, UnreachableError } from './error.ts';
 export type { components, operations, paths } from './openapi-types.ts';

@@ -10,11 +10,13 @@ const HELP = `Millrace, a live media streaming server.
 
 Usage: millrace [serve|check] [options]
        millrace sign-url URL --expire TIME [options]
+       millrace ctl COMMAND [options]
 
 Commands
   serve              start the server (default)
   check              read the configuration, print every problem, and exit
   sign-url           print a URL that a virtual host with SignedPolicy lets in
+  ctl                run a server through its API: streams, recordings, viewers … (millrace ctl --help)
 
 Options
   --config FILE      configuration in Server.xml format (default: conf/Server.xml, else the embedded one)
@@ -43,6 +45,11 @@ Exit codes: 0 clean stop, 1 failure, 2 bad configuration or arguments.
 
 /** Runs `millrace` with `args`; resolves with the exit code when it is over. */
 export async function runCommand(args: readonly string[]): Promise<number> {
+  // It has a help of its own.
+  if (args[0] === 'ctl') {
+    const { ctl } = await import('./ctl.ts');
+    return ctl(args.slice(1));
+  }
   if (args.includes('--help') || args.includes('-h')) {
     process.stdout.write(HELP);
     return ExitCode.CLEAN;

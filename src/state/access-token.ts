@@ -6,7 +6,8 @@ import { messageOf } from '../util/message-of.ts';
 import { writeFileAtomic } from './atomic-file.ts';
 import { setAside } from './set-aside.ts';
 
-const FILE_NAME = 'access-token';
+/** Name of the file in the state folder. */
+export const ACCESS_TOKEN_FILE = 'access-token';
 
 /**
  * The API token of an installation without a configured one: made at random at first start and kept in
@@ -16,7 +17,7 @@ export async function loadOrCreateAccessToken(
   stateFolder: string,
   logger: Logger,
 ): Promise<{ token: string; file: string; created: boolean }> {
-  const file = join(stateFolder, FILE_NAME);
+  const file = join(stateFolder, ACCESS_TOKEN_FILE);
   try {
     const token = (await readFile(file, 'utf8')).trim();
     if (token !== '') {

@@ -1,0 +1,187 @@
+/** Commands that do one thing, or tell one: the server, statistics, viewers sent away, events, certificates. */
+import type { components } from '../client/index.ts';
+import { addressed, type Call, type Command, FILE_OPTION, fullAddress, optionalArgument, UsageProblem } from './command.ts';
+import { bodyOf, neededBody } from './json-input.ts';
+import { placeIn } from './lists.ts';
+import { forEachOf, type StreamPlace, unlessMissing } from './walk.ts';
+
+const STREAM = '/v1/vhosts/{vhost}/apps/{app}/streams/{stream}';
+const EVENT_FILE = { file: { value: 'FILE', about: 'JSON as in docs/guide/events.md; - is standard input' } } as const;
+
+/** The server, statistics and actions. */
+export const actionCommands: readonly Command[] = [
+  {
+    name: 'health',
+    usage: '',
+    summary: 'Whether the server can be used; needs no token',
+    open: true,
+    run: async (call) => {
+      nothing(call);
+      const { status, reasons = [] } = await call.client.get('/health');
+      call.out.done([status, ...reasons.map((reason) => `- ${reason}`)].join('\n'), { status, reasons });
+    },
+  },
+  {
+    name: 'version',
+    usage: '',
+    summary: 'Versions of the server',
+    run: async (call) => {
+      nothing(call);
+      call.out.tree(await call.client.get('/v1/version'));
+    },
+  },
+  {
+    name: 'stats',
+    usage: '[VHOST[/APP[/STREAM]]]',
+    summary: 'Statistics of the server, or of what is named',
+    run: async (call) => call.out.tree(await statisticsOf(call)),
+  },
+  {
+    name: 'queues',
+    usage: '',
+    summary: 'Queues of the server, those that dropped something first',
+    run: async (call) => {
+      nothing(call);
+      const queues = await call.client.get('/v2/internals/queues');
+      call.out.list(
+        [
+          { title: 'QUEUE', of: ({ urn }) => urn },
+          { title: 'SIZE', of: ({ size }) => size, right: true },
+          { title: 'PEAK', of: ({ peak }) => peak, right: true },
+          { title: 'LIMIT', of: ({ threshold }) => threshold, right: true },
+          { title: 'DROPPED', of: ({ drop }) => drop, right: true },
+          { title: 'IN/S', of: ({ inputPerSecond }) => inputPerSecond, right: true },
+          { title: 'OUT/S', of: ({ outputPerSecond }) => outputPerSecond, right: true },
+        ],
+        queues.toSorted((a, b) => b.drop - a.drop),
+        'no queues',
+      );
+    },
+  },
+  {
+    name: 'codecs',
+    usage: '',
+    summary: 'Codec modules of the machine',
+    run: async (call) => {
+      nothing(call);
+      call.out.list<components['schemas']['CodecModule']>(
+        [
+          { title: 'MODULE', of: ({ name }) => name },
+          { title: 'MEDIUM', of: ({ mediaType }) => mediaType },
+          { title: 'DECODERS', of: ({ metrics }) => metrics.active.decoder, right: true },
+          { title: 'ENCODERS', of: ({ metrics }) => metrics.active.encoder, right: true },
+          { title: 'CODECS', of: ({ supportedCodecs }) => supportedCodecs.join(' ') },
+        ],
+        await call.client.get('/v2/internals/codecs'),
+        'no codec modules',
+      );
+    },
+  },
+  {
+    name: 'kick',
+    usage: 'VHOST/APP/STREAM/SESSION… | VHOST/APP/STREAM --all',
+    summary: 'Send viewers away',
+    options: { all: { about: 'all viewers of the stream' } },
+    run: kick,
+  },
+  {
+    name: 'send-event',
+    usage: 'VHOST/APP/STREAM --file FILE',
+    summary: 'Put an event onto a stream, or a list of them: ID3, cue, SCTE-35',
+    options: EVENT_FILE,
+    run: async (call) => {
+      const path = fullAddress(call, 'vhost', 'app', 'stream');
+      const body = await neededBody(call);
+      if (Array.isArray(body)) await call.client.post(`${STREAM}:sendEvents`, { path, body });
+      else await call.client.post(`${STREAM}:sendEvent`, { path, body: body as never });
+      call.out.done('sent', path);
+    },
+  },
+  {
+    name: 'send-subtitles',
+    usage: 'VHOST/APP/STREAM --file FILE',
+    summary: 'Show subtitles on a stream',
+    options: { file: { value: 'FILE', about: 'JSON as in docs/guide/subtitles.md; - is standard input' } },
+    run: async (call) => {
+      const path = fullAddress(call, 'vhost', 'app', 'stream');
+      await call.client.post(`${STREAM}:sendSubtitles`, { path, body: (await neededBody(call)) as never });
+      call.out.done('sent', path);
+    },
+  },
+  {
+    name: 'conclude',
+    usage: 'VHOST/APP/STREAM',
+    summary: 'End the live playlists of LL-HLS and HLS',
+    run: async (call) => {
+      const path = fullAddress(call, 'vhost', 'app', 'stream');
+      await call.client.post(`${STREAM}:concludeHlsLive`, { path });
+      call.out.done(`concluded ${path.vhost}/${path.app}/${path.stream}`, path);
+    },
+  },
+  {
+    name: 'reload-certificate',
+    usage: '[VHOST]',
+    summary: 'Load the certificate files of a virtual host again, or of all of them',
+    options: { 'of-api': { about: 'those of the API instead' } },
+    run: async (call) => {
+      const vhost = optionalArgument(call, 'a virtual host');
+      if (call.flag('of-api') && vhost !== undefined) throw new UsageProblem('give a virtual host or --of-api, not both');
+      if (call.flag('of-api')) await call.client.post('/v1/managers/api:reloadCertificate');
+      else if (vhost === undefined) await call.client.post('/v1/vhosts:reloadAllCertificates');
+      else await call.client.post('/v1/vhosts/{vhost}:reloadCertificate', { path: { vhost } });
+      call.out.done('loaded', { vhost: vhost ?? null });
+    },
+  },
+  {
+    name: 'call',
+    usage: 'METHOD PATH',
+    summary: 'Any request, such as: call GET /v1/stats/current/internals',
+    details: 'Prints the body of the answer as it is. The path is sent as it is, too.',
+    options: FILE_OPTION,
+    run: async (call) => {
+      const [method = '', path = '', ...more] = call.args;
+      if (!/^[A-Za-z]+$/.test(method) || !path.startsWith('/') || more.length > 0)
+        throw new UsageProblem('give a method and a path, as in: call GET /v1/vhosts');
+      const body = call.option('file') === undefined ? {} : { body: await bodyOf(call) };
+      const answer = await call.client.request(method, path, body);
+      if (typeof answer.body === 'string') call.out.text(answer.body);
+      else call.out.json(answer.body);
+    },
+  },
+];
+
+async function statisticsOf(call: Call): Promise<unknown> {
+  const { client } = call;
+  const { vhost, app, stream } = placeIn(optionalArgument(call, 'what they are of'), ['vhost', 'app', 'stream']);
+  if (vhost === undefined) return client.get('/v1/stats/current');
+  if (app === undefined) return client.get('/v1/stats/current/vhosts/{vhost}', { path: { vhost } });
+  if (stream === undefined) return client.get('/v1/stats/current/vhosts/{vhost}/apps/{app}', { path: { vhost, app } });
+  return client.get('/v1/stats/current/vhosts/{vhost}/apps/{app}/streams/{stream}', { path: { vhost, app, stream } });
+}
+
+async function kick(call: Call): Promise<void> {
+  const { client, args } = call;
+  const query = { protocol: 'all' };
+  if (!call.flag('all')) {
+    if (args.length === 0) throw new UsageProblem('give VHOST/APP/STREAM/SESSION, or VHOST/APP/STREAM with --all');
+    // A mistake in the last is told before the first has gone.
+    const sessions = args.map(
+      (argument) => addressed(argument, ['vhost', 'app', 'stream', 'session']) as StreamPlace & { session: string },
+    );
+    for (const path of sessions) await client.delete(`${STREAM}/sessions/{session}`, { path, query });
+    return call.out.done(`sent away: ${sessions.length}`, sessions);
+  }
+  const path = fullAddress(call, 'vhost', 'app', 'stream');
+  const names = await client.get(`${STREAM}/sessions`, { path, query });
+  const gone = await forEachOf(names, async (session) => {
+    const ended = await unlessMissing(
+      client.delete(`${STREAM}/sessions/{session}`, { path: { ...path, session }, query }).then(() => true),
+    );
+    return ended === null ? null : { ...path, session };
+  });
+  call.out.done(`sent away: ${gone.length}`, gone);
+}
+
+function nothing({ args }: Call): void {
+  if (args.length > 0) throw new UsageProblem(`unexpected argument '${args[0]}'`);
+}

@@ -1,0 +1,19 @@
+import { actionCommands } from './actions.ts';
+import type { Command } from './command.ts';
+import { definitionCommands } from './definitions.ts';
+import { listCommands } from './lists.ts';
+import { taskCommands } from './tasks.ts';
+
+/** Every command of `millrace ctl` that asks a server. */
+export const commands: readonly Command[] = [...listCommands, ...taskCommands, ...definitionCommands, ...actionCommands];
+
+/** The command whose words `args` begin with; undefined when they begin with those of none. */
+export function commandNamed(args: readonly string[]): Command | undefined {
+  const fits = commands.filter(({ name }) => name.split(' ').every((word, n) => args[n] === word));
+  return fits.sort((a, b) => b.name.length - a.name.length)[0];
+}
+
+/** Commands that have `word` as their first of several: those of `create`, `record` … */
+export function commandsUnder(word: string): readonly Command[] {
+  return commands.filter(({ name }) => name.startsWith(`${word} `));
+}

@@ -1,0 +1,119 @@
+/** Scripts that complete `millrace ctl` in a shell, made of the table of commands. */
+import { commands } from './commands.ts';
+import { CONNECTION_OPTIONS } from './connection.ts';
+
+/** Commands of `millrace` itself. */
+const PROGRAM_WORDS = ['serve', 'check', 'sign-url', 'ctl'];
+
+/** Shells that have a script. */
+export const SHELLS = ['bash', 'zsh'] as const;
+
+/** The words that may come next, by what was typed before: a pattern of the shells' `case`. */
+interface Next {
+  readonly pattern: string;
+  readonly words: readonly string[];
+}
+
+/** The script for one of `SHELLS`. */
+export function completionScript(shell: (typeof SHELLS)[number]): string {
+  return shell === 'bash' ? bashScript() : zshScript();
+}
+
+function bashScript(): string {
+  return `# Completion of millrace in bash: source <(millrace ctl completion bash)
+_millrace() {
+  local words word current='' command='' skip='' next=''
+  # The words of the line itself: bash divides URLs at their colons.
+  read -ra words <<< "\${COMP_LINE:0:COMP_POINT}"
+  if [[ "\${COMP_LINE:0:COMP_POINT}" != *[[:space:]] ]]; then
+    current="\${words[-1]}"
+    unset 'words[-1]'
+  fi
+  for word in "\${words[@]:1}"; do
+    if [[ -n "$skip" ]]; then skip=''; continue; fi
+    case "$word" in
+      ${valued().join('|')}) skip="$word" ;;
+      -*) ;;
+      *) command+="$word " ;;
+    esac
+  done
+  case "$skip" in
+    '') ;;
+    ${files().join('|')}) COMPREPLY=($(compgen -f -- "$current")); return ;;
+    *) COMPREPLY=(); return ;;
+  esac
+  case "$command" in
+${cases()
+  .map(({ pattern, words }) => `    ${pattern}) next='${words.join(' ')}' ;;`)
+  .join('\n')}
+  esac
+  COMPREPLY=($(compgen -W "$next" -- "$current"))
+}
+complete -o bashdefault -F _millrace millrace
+`;
+}
+
+function zshScript(): string {
+  return `#compdef millrace
+# Completion of millrace in zsh: source <(millrace ctl completion zsh), or a file _millrace in a folder of fpath
+_millrace() {
+  local word command='' skip='' next=''
+  for word in "\${(@)words[2,CURRENT-1]}"; do
+    if [[ -n "$skip" ]]; then skip=''; continue; fi
+    case "$word" in
+      (${valued().join('|')}) skip="$word" ;;
+      (-*) ;;
+      (*) command+="$word " ;;
+    esac
+  done
+  case "$skip" in
+    ('') ;;
+    (${files().join('|')}) _files; return ;;
+    (*) return ;;
+  esac
+  case "$command" in
+${cases()
+  .map(({ pattern, words }) => `    (${pattern}) next='${words.join(' ')}' ;;`)
+  .join('\n')}
+  esac
+  compadd -- \${=next}
+}
+if [[ "\${funcstack[1]}" == _millrace ]]; then
+  _millrace "$@"
+else
+  compdef _millrace millrace
+fi
+`;
+}
+
+/** The longest patterns first: a shell takes the first that fits. */
+function cases(): Next[] {
+  const common = Object.keys(CONNECTION_OPTIONS).map((name) => `--${name}`);
+  const own = commands.map(({ name, options = {} }) => ({
+    pattern: `"ctl ${name} "*`,
+    words: [...Object.keys(options).map((option) => `--${option}`), ...common, '--help'],
+  }));
+  const firsts = [...new Set(commands.map(({ name }) => name.split(' ')[0] ?? ''))];
+  const groups = firsts.flatMap((first) => {
+    const seconds = commands.flatMap(({ name }) => (name.startsWith(`${first} `) ? [name.slice(first.length + 1)] : []));
+    return seconds.length === 0 ? [] : [{ pattern: `"ctl ${first} "`, words: seconds }];
+  });
+  return [
+    ...own.sort((a, b) => b.pattern.length - a.pattern.length),
+    ...groups,
+    { pattern: '"ctl completion "', words: SHELLS },
+    { pattern: '"ctl "', words: [...firsts, 'completion', 'help', ...common, '--help'] },
+    { pattern: "''", words: PROGRAM_WORDS },
+  ];
+}
+
+/** Options that a value follows. */
+function valued(): string[] {
+  const all = [CONNECTION_OPTIONS, ...commands.map(({ options = {} }) => options)].flatMap((options) => Object.entries(options));
+  return ['-f', ...new Set(all.flatMap(([name, { value }]) => (value === undefined ? [] : [`--${name}`])))];
+}
+
+/** Those whose value is a file or folder of this machine. */
+function files(): string[] {
+  return ['-f', '--file', '--token-file', '--config', '--state'];
+}

@@ -1,0 +1,120 @@
+/** Where the API is and what its token is: by the arguments, by the environment, else those of the server on this machine. */
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { MillraceClient } from '../client/index.ts';
+import { ConfigErrors, loadServerConfig, type ServerConfig } from '../config/index.ts';
+import { findConfigFile } from '../config/server-config.ts';
+import { ACCESS_TOKEN_FILE } from '../state/access-token.ts';
+import { bracketed } from '../util/client-address.ts';
+import { messageOf } from '../util/message-of.ts';
+import { type Option, UsageProblem } from './command.ts';
+
+/** Options that every command has. */
+export const CONNECTION_OPTIONS: Readonly<Record<string, Option>> = {
+  api: { value: 'URL', about: 'address of the API, such as http://127.0.0.1:8081 (or MILLRACE_API)' },
+  token: { value: 'TOKEN', about: 'its access token (or MILLRACE_TOKEN, which others on this machine cannot see)' },
+  'token-file': { value: 'FILE', about: 'a file that holds it' },
+  config: { value: 'FILE', about: 'configuration of a server on this machine, for address and token' },
+  state: { value: 'DIR', about: 'its state folder, for the token that it made (default: ./state)' },
+  timeout: { value: 'SECONDS', about: 'for an answer to come (default: 30)' },
+  json: { about: 'print JSON' },
+};
+
+const DEFAULT_STATE = './state';
+const DEFAULT_TIMEOUT_S = 30;
+const MAX_TIMEOUT_S = 86_400;
+
+type Given = (name: string) => string | undefined;
+
+/**
+ * A client for what the options and the environment name. Throws `UsageProblem` when there is nothing to go by. The token of this machine is
+ * never sent to an address that was given, unless its place was given, too. `open`: no token is needed.
+ */
+export function connect(option: Given, env: NodeJS.ProcessEnv, { open = false } = {}): MillraceClient {
+  const given = option('api') ?? nonEmpty(env['MILLRACE_API']);
+  const local = given === undefined || option('config') !== undefined || option('state') !== undefined;
+  const config = local ? localConfig(option('config'), given === undefined) : null;
+  const url = given ?? addressIn(config);
+  const found = givenToken(option, env);
+  const token = found ?? (local && !open ? localToken(config, option('state') ?? DEFAULT_STATE) : undefined);
+  if (token === undefined && !open) throw new UsageProblem(`${url} needs its access token: --token, --token-file or MILLRACE_TOKEN`);
+  if (token !== undefined && !/^[\x21-\x7e]+$/.test(token))
+    throw new UsageProblem('the access token has characters that no header can carry');
+  try {
+    return new MillraceClient({ url, ...(token !== undefined && { token }), timeout: timeoutOf(option('timeout')) });
+  } catch (error) {
+    if (error instanceof TypeError) throw new UsageProblem(`'${url}' is no address of an API, such as http://127.0.0.1:8081`);
+    throw error;
+  }
+}
+
+function nonEmpty(text: string | undefined): string | undefined {
+  return text === '' ? undefined : text;
+}
+
+function givenToken(option: Given, env: NodeJS.ProcessEnv): string | undefined {
+  const file = option('token-file');
+  if (option('token') !== undefined && file !== undefined) throw new UsageProblem('give --token or --token-file, not both');
+  if (file !== undefined) return tokenIn(file);
+  return nonEmpty(option('token')) ?? nonEmpty(env['MILLRACE_TOKEN']);
+}
+
+function tokenIn(file: string): string {
+  const token = textOf(file).trim();
+  if (token === '') throw new UsageProblem(`${file} is empty`);
+  return token;
+}
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new UsageProblem(`${file} cannot be read: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** Null: it is not needed, and there is none that could be used. */
+function localConfig(file: string | undefined, needed: boolean): ServerConfig | null {
+  if (file === undefined && !needed) return null;
+  const found = findConfigFile(file);
+  try {
+    return loadServerConfig(found).config;
+  } catch (error) {
+    if (!(error instanceof ConfigErrors)) throw error;
+    throw new UsageProblem(`${found} cannot be used, so say where the API is with --api: ${error.message}`, { cause: error });
+  }
+}
+
+/** The plain port where there is one: its certificate would be for a name that is not known here. */
+function addressIn(config: ServerConfig | null): string {
+  const api = config?.bind.managers.api;
+  const port = api?.port ?? api?.tlsPort;
+  if (config === null || api === undefined || port === undefined) {
+    throw new UsageProblem('the configuration names no port of the API (Bind/Managers/API), so say where it is with --api');
+  }
+  const [ip = '*'] = api.ip.length > 0 ? api.ip : config.ip;
+  const host = ip === '*' ? '127.0.0.1' : ip === '::' ? '::1' : ip;
+  return `${api.port === undefined ? 'https' : 'http'}://${bracketed(host)}:${port}`;
+}
+
+/** That of the configuration, else the one that the server made. A hash in the configuration is no token. */
+function localToken(config: ServerConfig | null, state: string): string {
+  const configured = config?.managers.api.accessToken ?? '';
+  if (configured.startsWith('sha256:')) {
+    throw new UsageProblem('the configuration has only a hash of the access token: give it with --token-file or MILLRACE_TOKEN');
+  }
+  if (configured !== '') return configured;
+  const file = path.join(state, ACCESS_TOKEN_FILE);
+  try {
+    return tokenIn(file);
+  } catch (error) {
+    if (!(error instanceof UsageProblem)) throw error;
+    throw new UsageProblem(`${error.message}. Give the token with --token-file or MILLRACE_TOKEN, or the state folder with --state`);
+  }
+}
+
+function timeoutOf(text: string | undefined): number {
+  const seconds = text === undefined ? DEFAULT_TIMEOUT_S : Number(text);
+  if (text === '' || !(seconds > 0 && seconds <= MAX_TIMEOUT_S)) throw new UsageProblem(`--timeout is a number of seconds, not '${text}'`);
+  return Math.ceil(seconds * 1000);
+}

@@ -1,0 +1,209 @@
+/** Commands that show what is there: `vhosts`, `apps`, `streams`, `sessions`, `profiles`, keys. */
+import type { components } from '../client/index.ts';
+import { addressed, type Command, fullAddress, oneArgument, optionalArgument } from './command.ts';
+import { bitrateText, bytesText } from './text-table.ts';
+import { type AppPlace, appsOf, forEachOf, inApps, type StreamPlace, unlessMissing } from './walk.ts';
+
+type Track = components['schemas']['StreamInformation']['input']['tracks'][number];
+
+const APP = '/v1/vhosts/{vhost}/apps/{app}';
+const STREAM = `${APP}/streams/{stream}` as const;
+
+/** Virtual hosts and what is in them. */
+export const listCommands: readonly Command[] = [
+  {
+    name: 'vhosts',
+    usage: '[VHOST]',
+    summary: 'Virtual hosts, or all about one',
+    run: async (call) => {
+      const { client, out } = call;
+      const vhost = optionalArgument(call, 'a virtual host');
+      if (vhost !== undefined) return out.tree(await client.get('/v1/vhosts/{vhost}', { path: { vhost } }));
+      const rows = await forEachOf(await client.get('/v1/vhosts'), async (name) => {
+        const path = { vhost: name };
+        const shown = await unlessMissing(client.get('/v1/vhosts/{vhost}', { path }));
+        const apps = await unlessMissing(client.get('/v1/vhosts/{vhost}/apps', { path }));
+        return shown === null || apps === null ? null : { ...shown, apps };
+      });
+      out.list(
+        [
+          { title: 'VIRTUAL HOST', of: ({ name }) => name },
+          { title: 'HOST NAMES', of: ({ host }) => textList(host['names']) },
+          { title: 'APPLICATIONS', of: ({ apps }) => apps.join(' ') },
+        ],
+        rows,
+        'no virtual hosts',
+      );
+    },
+  },
+  {
+    name: 'apps',
+    usage: '[VHOST[/APP]]',
+    summary: 'Applications, or all about one',
+    run: async (call) => {
+      const { client, out } = call;
+      const { vhost, app } = placeIn(optionalArgument(call, 'a virtual host or an application'), ['vhost', 'app']);
+      if (vhost !== undefined && app !== undefined) return out.tree(await client.get(APP, { path: { vhost, app } }));
+      const rows = await forEachOf(await appsOf(client, vhost), async (place) => {
+        const shown = await unlessMissing(client.get(APP, { path: place }));
+        const streams = await unlessMissing(client.get(`${APP}/streams`, { path: place }));
+        return shown === null || streams === null ? null : { vhost: place.vhost, ...shown, streams };
+      });
+      out.list(
+        [
+          { title: 'APPLICATION', of: (row) => `${row.vhost}/${row.name}` },
+          { title: 'PROVIDERS', of: ({ providers }) => Object.keys(providers ?? {}).join(' ') },
+          { title: 'PUBLISHERS', of: ({ publishers }) => Object.keys(publishers ?? {}).join(' ') },
+          { title: 'STREAMS', of: ({ streams }) => streams.length, right: true },
+        ],
+        rows,
+        'no applications',
+      );
+    },
+  },
+  {
+    name: 'streams',
+    usage: '[VHOST[/APP[/STREAM]]]',
+    summary: 'Inbound streams with their tracks and viewers, or all about one',
+    run: async (call) => {
+      const { client, out } = call;
+      const { stream, ...place } = placeIn(optionalArgument(call, 'where the streams are'), ['vhost', 'app', 'stream']);
+      if (stream !== undefined) return out.tree(await client.get(STREAM, { path: { ...(place as AppPlace), stream } }));
+      const rows = await inApps(client, place, async (at) => {
+        const names = await client.get(`${APP}/streams`, { path: at });
+        return forEachOf(names, async (name) => {
+          const path = { ...at, stream: name };
+          const information = await unlessMissing(client.get(STREAM, { path }));
+          const statistics = await unlessMissing(client.get(`/v1/stats/current/vhosts/{vhost}/apps/{app}/streams/{stream}`, { path }));
+          return information === null ? null : { ...path, ...information, statistics };
+        });
+      });
+      out.list(
+        [
+          { title: 'STREAM', of: addressOf },
+          { title: 'FROM', of: ({ input }) => input.sourceType },
+          { title: 'VIDEO', of: ({ input }) => trackText(input.tracks, 'Video') },
+          { title: 'AUDIO', of: ({ input }) => trackText(input.tracks, 'Audio') },
+          { title: 'IN', of: ({ statistics }) => bitrateText(statistics?.avgThroughputIn ?? 0), right: true },
+          { title: 'OUT', of: ({ statistics }) => bitrateText(statistics?.avgThroughputOut ?? 0), right: true },
+          { title: 'VIEWERS', of: ({ statistics }) => statistics?.totalConnections ?? 0, right: true },
+          { title: 'SINCE', of: ({ input }) => input.createdTime },
+        ],
+        rows,
+        'no streams',
+      );
+    },
+  },
+  {
+    name: 'sessions',
+    usage: 'VHOST/APP/STREAM[/SESSION]',
+    summary: 'Viewers of a stream, or the figures of one',
+    options: { protocol: { value: 'WORDS', about: 'only of these, such as webrtc,llhls' } },
+    run: async (call) => {
+      const { client, out } = call;
+      const address = oneArgument(call, 'VHOST/APP/STREAM[/SESSION]');
+      const { session, ...rest } = addressed(address, ['vhost', 'app', 'stream', 'session'], 3);
+      const place = rest as StreamPlace;
+      const at = `/v1/stats/current/vhosts/{vhost}/apps/{app}/streams/{stream}/sessions/{session}` as const;
+      if (session !== undefined) {
+        return out.tree(await client.get(at, { path: { ...place, session }, query: { protocol: 'all' } }));
+      }
+      // A list does not say whose it is, so each protocol is asked about; without a viewer there is none.
+      const given = call.option('protocol');
+      const { connections } = await client.get('/v1/stats/current/vhosts/{vhost}/apps/{app}/streams/{stream}', { path: place });
+      const protocols = given?.split(',') ?? Object.entries(connections).flatMap(([word, count]) => (count > 0 ? [word] : []));
+      const rows = await forEachOf(protocols, async (protocol) => {
+        const names = await client.get(`${STREAM}/sessions`, { path: place, query: { protocol } });
+        return forEachOf(names, async (name) => {
+          const figures = await unlessMissing(client.get(at, { path: { ...place, session: name }, query: { protocol } }));
+          return figures === null ? null : { ...place, session: name, protocol, ...figures };
+        });
+      });
+      out.list(
+        [
+          { title: 'SESSION', of: (row) => row.session },
+          { title: 'PROTOCOL', of: (row) => row.protocol },
+          { title: 'OUT', of: (row) => bitrateText(row.avgThroughputOut), right: true },
+          { title: 'TOTAL', of: (row) => bytesText(row.totalBytesOut), right: true },
+          { title: 'SINCE', of: (row) => row.createdTime },
+        ],
+        rows.flat(),
+        'no viewers',
+      );
+    },
+  },
+  {
+    name: 'profiles',
+    usage: 'VHOST/APP[/PROFILE]',
+    summary: 'Output profiles of an application, or all about one',
+    run: async (call) => {
+      const { client, out } = call;
+      const { profile, ...place } = addressed(oneArgument(call, 'VHOST/APP[/PROFILE]'), ['vhost', 'app', 'profile'], 2);
+      const path = place as AppPlace;
+      const item = `${APP}/outputProfiles/{profile}` as const;
+      if (profile !== undefined) return out.tree(await client.get(item, { path: { ...path, profile } }));
+      const names = await client.get(`${APP}/outputProfiles`, { path });
+      const rows = await forEachOf(names, (name) => unlessMissing(client.get(item, { path: { ...path, profile: name } })));
+      out.list(
+        [
+          { title: 'PROFILE', of: ({ name }) => name },
+          { title: 'OUTPUT STREAM', of: ({ outputStreamName }) => outputStreamName },
+          { title: 'VIDEOS', of: ({ encodes }) => nameList(encodes?.videos) },
+          { title: 'AUDIOS', of: ({ encodes }) => nameList(encodes?.audios) },
+        ],
+        rows,
+        'no output profiles',
+      );
+    },
+  },
+  ...(['publish-keys', 'play-tokens'] as const).map((name): Command => {
+    const list = name === 'publish-keys' ? (`${APP}/publishKeys` as const) : (`${APP}/playTokens` as const);
+    return {
+      name,
+      usage: 'VHOST/APP',
+      summary: `${name === 'publish-keys' ? 'Publish keys' : 'Play tokens'} of an application, without what they are`,
+      run: async (call) => {
+        const rows = await call.client.get(list, { path: fullAddress(call, 'vhost', 'app') });
+        call.out.list(
+          [
+            { title: 'NAME', of: (row) => row.name },
+            { title: 'STREAMS', of: ({ streams }) => streams ?? 'all' },
+            { title: 'EXPIRES', of: ({ expires }) => expires ?? 'never' },
+            { title: 'LAST USED', of: ({ lastUsed }) => lastUsed ?? '-' },
+          ],
+          rows,
+          'none',
+        );
+      },
+    };
+  }),
+];
+
+/** Names of an address of which everything may be left out. */
+export function placeIn<N extends string>(text: string | undefined, names: readonly N[]): Partial<Record<N, string>> {
+  return text === undefined ? {} : addressed(text, names, 1);
+}
+
+function addressOf({ vhost, app, stream }: StreamPlace): string {
+  return `${vhost}/${app}/${stream}`;
+}
+
+function textList(names: unknown): string {
+  return Array.isArray(names) ? names.join(' ') : '';
+}
+
+function nameList(encodes: readonly object[] | undefined): string {
+  return (encodes ?? []).map((encode) => ('name' in encode ? String(encode.name) : '')).join(' ');
+}
+
+/** The first track of a kind in words, and how many more there are: `H264 1280x720 30 fps +2`. */
+function trackText(tracks: readonly Track[], type: 'Video' | 'Audio'): string {
+  const [first, ...more] = tracks.filter((track) => track.type === type);
+  if (first === undefined) return '-';
+  const rest = more.length > 0 ? ` +${more.length}` : '';
+  if (first.type === 'Video') {
+    const { codec, width, height, framerate } = first.video;
+    return `${codec} ${width}x${height} ${Number(framerate.toFixed(2))} fps${rest}`;
+  }
+  return first.type === 'Audio' ? `${first.audio.codec} ${first.audio.samplerate} Hz ${first.audio.channel} ch${rest}` : '-';
+}

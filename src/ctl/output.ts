@@ -1,0 +1,46 @@
+/** What a command prints: tables for people, JSON for programs. */
+import { plainText } from '../util/plain-text.ts';
+import { type Column, textTable, textTree } from './text-table.ts';
+
+/** C1 controls and marks that turn text: JSON may hold them, terminals should not be shown them. */
+const UNSAFE = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+
+/** Where a command prints to. */
+export class Output {
+  readonly #write: (text: string) => void;
+  readonly #json: boolean;
+
+  constructor(write: (text: string) => void, json: boolean) {
+    this.#write = write;
+    this.#json = json;
+  }
+
+  /** A list: as JSON, all that is known of each row. `none` says for people that there is nothing. */
+  list<R>(columns: readonly Column<R>[], rows: readonly R[], none: string): void {
+    if (this.#json) this.json(rows);
+    else this.#write(rows.length === 0 ? `${none}\n` : textTable(columns, rows));
+  }
+
+  /** One thing with all its members. */
+  tree(value: unknown): void {
+    if (this.#json) this.json(value);
+    else this.#write(textTree(value));
+  }
+
+  /** What was done: a sentence for people, `value` for programs. */
+  done(sentence: string, value: unknown): void {
+    if (this.#json) this.json(value);
+    else this.#write(`${plainText(sentence)}\n`);
+  }
+
+  /** Text for whoever asked for it. */
+  text(text: string): void {
+    this.#write(text);
+  }
+
+  /** JSON, whatever was asked for. */
+  json(value: unknown): void {
+    const text = JSON.stringify(value ?? null, null, 2);
+    this.#write(`${text.replace(UNSAFE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)}\n`);
+  }
+}

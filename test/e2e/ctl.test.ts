@@ -1,0 +1,195 @@
+/** `millrace ctl` as a program: what it finds by itself, its exit codes, its streams, and its completion in real shells. */
+import { spawn, spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { requireProgram } from '../../scripts/ensure-tools.ts';
+import { COMPILED } from '../harness/compiled-code.ts';
+import { within } from '../harness/poll.ts';
+import { freePorts } from '../harness/ports.ts';
+import { publish } from '../harness/publisher.ts';
+import { MAIN, startServer, type TestServer } from '../harness/server.ts';
+import { openSession } from '../harness/viewer.ts';
+
+const DEADLINE_MS = 30_000;
+
+let folder: string;
+let server: TestServer;
+
+beforeAll(async () => {
+  folder = mkdtempSync(path.join(tmpdir(), 'millrace-ctl-'));
+  // Its token is made by itself and is in the state folder.
+  server = await startServer({ accessToken: '', segmentDuration: 1 });
+});
+
+afterAll(async () => {
+  await server?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+interface Settings {
+  readonly cwd?: string;
+  readonly env?: NodeJS.ProcessEnv;
+  readonly input?: string;
+}
+
+interface Ran {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs `millrace ctl` with `args` to its end. */
+async function ctl(args: readonly string[], { cwd = folder, env = {}, input = '' }: Settings = {}): Promise<Ran> {
+  const child = spawn(process.execPath, [MAIN, 'ctl', ...args], { cwd, env: { ...process.env, ...COMPILED, ...env } });
+  let [stdout, stderr] = ['', ''];
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  // It may end without having read.
+  child.stdin.on('error', () => undefined).end(input);
+  const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
+  try {
+    return { code: await within(`ctl ${args.join(' ')}`, DEADLINE_MS, ended), stdout, stderr };
+  } finally {
+    child.kill('SIGKILL');
+  }
+}
+
+const local = (): string[] => ['--config', server.config, '--state', server.state];
+
+test('finds the server of this machine by its configuration, and the token in its state folder', async () => {
+  expect(await ctl(['vhosts', '--json', ...local()])).toEqual({
+    code: 0,
+    stderr: '',
+    stdout: expect.stringContaining('"name": "default"'),
+  });
+  // As it is where the server was started.
+  const there = await ctl(['vhosts', '--config', server.config], { cwd: server.folder });
+  expect(there).toMatchObject({ code: 0, stdout: expect.stringMatching(/^default /m) });
+});
+
+test('takes address and token from the environment, and options before it', async () => {
+  const { base } = server.api;
+  const env = { MILLRACE_API: base, MILLRACE_TOKEN: readFileSync(path.join(server.state, 'access-token'), 'utf8').trim() };
+  expect((await ctl(['health'], { env: { MILLRACE_API: base } })).stdout).toBe('ok\n');
+  expect((await ctl(['vhosts'], { env })).code).toBe(0);
+  expect(await ctl(['vhosts', '--token', 'wrong'], { env })).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: 'millrace ctl: [HTTP] Invalid credential (401)\n',
+  });
+});
+
+test('ends with 0, 1, 2 and 3', async () => {
+  const [nobody = 0] = await freePorts(1);
+  expect((await ctl(['version', ...local()])).code).toBe(0);
+  expect(await ctl(['vhosts', 'nope', ...local()])).toMatchObject({ code: 1, stderr: expect.stringContaining('[nope]') });
+  expect(await ctl(['conquer'])).toMatchObject({ code: 2, stderr: expect.stringContaining("unknown command 'conquer'") });
+  expect(await ctl(['vhosts'])).toMatchObject({ code: 2, stderr: expect.stringContaining('access-token cannot be read') });
+  const gone = await ctl(['health', '--api', `http://127.0.0.1:${nobody}`]);
+  expect(gone).toMatchObject({ code: 3, stderr: `millrace ctl: no answer from http://127.0.0.1:${nobody} (ECONNREFUSED)\n` });
+  expect(await ctl(['--help'])).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining('record start') });
+});
+
+test('makes what stands in a file or comes in at standard input, under names with odd characters', async () => {
+  const names = { host: { names: ['odd.example'] } };
+  const made = await ctl(['create', 'vhost', 'größe', '--file', '-', ...local()], { input: JSON.stringify(names) });
+  expect(made).toEqual({ code: 0, stdout: 'made vhost größe\n', stderr: '' });
+  const file = path.join(folder, 'app.json');
+  writeFileSync(file, JSON.stringify({ publishers: { llhls: {} } }));
+  expect((await ctl(['create', 'app', "größe/a+b@c'd%", '-f', file, ...local()])).code).toBe(0);
+  const { stdout } = await ctl(['apps', 'größe', '--json', ...local()]);
+  expect(JSON.parse(stdout)).toMatchObject([{ vhost: 'größe', name: "a+b@c'd%" }]);
+  expect((await ctl(['delete', 'vhost', 'größe', ...local()])).code).toBe(0);
+});
+
+test('shows a stream that is published and its viewer, and sends the viewer away', async () => {
+  const encoder = publish({ url: server.rtmp('live'), width: 320, height: 180, videoKbps: 200 });
+  try {
+    await encoder.sent(90);
+    await openSession(server.http('live', 'llhls.m3u8'));
+    const { stdout } = await ctl(['streams', ...local()]);
+    expect(stdout).toMatch(/^default\/app\/live +Rtmp +H264 320x180 30 fps +AAC 48000 Hz \d ch +\d+ kbit\/s /m);
+    expect((await ctl(['sessions', 'default/app/live', ...local()])).stdout).toMatch(/^\S+ +llhls /m);
+    expect((await ctl(['kick', 'default/app/live', '--all', ...local()])).stdout).toMatch(/^sent away: [1-9]\d*\n$/);
+    expect((await ctl(['delete', 'stream', 'default/app/live', ...local()])).stdout).toBe('removed stream default/app/live\n');
+  } finally {
+    await encoder.stop();
+  }
+});
+
+test('a reader that has seen enough is no failure', async () => {
+  const command = `"$0" "$1" ctl call GET /openapi.json --config "$2" --state "$3" | head -c 10; echo " \${PIPESTATUS[0]}"`;
+  const args = ['-c', command, process.execPath, MAIN, server.config, server.state];
+  const { stdout, stderr } = spawnSync('bash', args, { cwd: folder, env: { ...process.env, ...COMPILED }, encoding: 'utf8' });
+  expect([stdout, stderr]).toEqual(['{\n  "compo 0\n', '']);
+});
+
+describe('completion', () => {
+  const typed: readonly (readonly [line: string, words: readonly string[]])[] = [
+    ['millrace c', ['check', 'ctl']],
+    ['millrace ctl rec', ['record', 'recordings']],
+    ['millrace ctl record ', ['start', 'stop']],
+    ['millrace ctl record sta', ['start']],
+    ['millrace ctl --json --api http://127.0.0.1:8081 create pl', ['play-token']],
+    ['millrace ctl record start default/app/live --in', ['--info-path', '--interval']],
+    ['millrace ctl kick default/app/live --a', ['--all', '--api']],
+    ['millrace ctl completion ', ['bash', 'zsh']],
+    ['millrace ctl streams --api ', []],
+    ['millrace ctl conquer ', []],
+  ];
+  let scripts: Readonly<Record<string, string>>;
+
+  beforeAll(async () => {
+    scripts = { bash: (await ctl(['completion', 'bash'])).stdout, zsh: (await ctl(['completion', 'zsh'])).stdout };
+    for (const [shell, script] of Object.entries(scripts)) writeFileSync(path.join(folder, `completion.${shell}`), script);
+    writeFileSync(path.join(folder, 'ctl-file.json'), '');
+  });
+
+  function inBash(line: string): string[] {
+    const program = `source completion.bash; COMP_LINE="$1"; COMP_POINT=\${#1}; _millrace; printf '%s\\n' "\${COMPREPLY[@]}"`;
+    const { stdout, stderr } = spawnSync('bash', ['--norc', '-c', program, 'bash', line], { cwd: folder, encoding: 'utf8' });
+    expect(stderr).toBe('');
+    return stdout.split('\n').filter((word) => word !== '');
+  }
+
+  /** `words` and `CURRENT` as the completion of zsh gives them; `compadd` shows what it is given and leaves what fits. */
+  function inZsh(line: string): string[] {
+    const program = `
+      compdef() { :; }; _files() { print -l -- *.json; }
+      compadd() { shift; local each; for each in "$@"; do [[ $each == \${words[CURRENT]}* ]] && print -r -- $each; done; return 0; }
+      source ./completion.zsh
+      words=(\${(s: :)1}); [[ $1 == *' ' ]] && words+=(''); CURRENT=$#words
+      _millrace`;
+    const { stdout, stderr } = spawnSync(requireProgram('zsh'), ['-f', '-c', program, 'zsh', line], { cwd: folder, encoding: 'utf8' });
+    expect(stderr).toBe('');
+    return stdout.split('\n').filter((word) => word !== '');
+  }
+
+  test.each(typed)('bash: %s', (line, words) => expect(inBash(line).sort()).toEqual([...words].sort()));
+  test.each(typed)('zsh: %s', (line, words) => expect(inZsh(line).sort()).toEqual([...words].sort()));
+
+  test('files are offered where one is needed', () => {
+    expect(inBash('millrace ctl create app --file ctl-')).toEqual(['ctl-file.json']);
+    expect(inZsh('millrace ctl create app --file ctl-')).toContain('ctl-file.json');
+  });
+
+  test('zsh takes it at its prompt', () => {
+    const program = `
+      zmodload zsh/zpty
+      zpty shell zsh -f -i
+      zpty -w shell "PROMPT='> '; autoload -Uz compinit; compinit -u -D; source ./completion.zsh; print rea'dy'"
+      zpty -r -m shell line '*ready*'
+      zpty -n -w shell $'millrace ctl send-sub\\t'
+      zpty -r -m shell line '*send-subtitles*'
+      print -r -- "$line"
+      zpty -d shell`;
+    const { stdout } = spawnSync(requireProgram('zsh'), ['-f', '-c', program], { cwd: folder, encoding: 'utf8', timeout: DEADLINE_MS });
+    expect(stdout).toContain('send-subtitles');
+  });
+});
