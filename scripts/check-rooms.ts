@@ -23,6 +23,7 @@ const ROOMS: readonly string[] = [
   'transcoder',
   'native',
   'transport',
+  'pages',
   'ingest',
   'playout',
   'delivery',
@@ -40,13 +41,21 @@ const ROOMS: readonly string[] = [
   'ctl',
   'program',
   'main.ts',
+  'console',
 ];
 
 /**
- * Rooms that import less than those above them: a configuration is read whatever carries media, and services read their own options; the client runs
- * in browsers.
+/**
+ * Rooms that import less than those above them: a configuration is read whatever carries media, and services read their own options; pages are
+ * texts that know nothing of the server, and the client and the console run in browsers.
  */
-const ONLY: Readonly<Record<string, readonly string[]>> = { config: ['util'], client: [], ctl: ['util', 'config', 'state', 'client'] };
+const ONLY: Readonly<Record<string, readonly string[]>> = {
+  config: ['util'],
+  pages: [],
+  client: [],
+  ctl: ['util', 'config', 'state', 'client'],
+  console: ['client'],
+};
 
 /** What `wire/` may not touch: it maps bytes to objects and back, whoever carries them. */
 const FORBIDDEN_IN_WIRE = [

@@ -15,12 +15,14 @@ import type { Logger } from '../util/logger.ts';
 import { createServer } from '../util/node-http.ts';
 import { type Patience, withPatience } from '../util/patience.ts';
 import { type AccessToken, TokenAuth } from './auth.ts';
+import { ConsoleSite } from './console-site.ts';
 import type { ControlPlane } from './control.ts';
 import { type AdmissionRules, Dispatcher } from './dispatcher.ts';
 import { type Answer, failure, reasonPhrase } from './envelope.ts';
 import { ApiError } from './errors.ts';
 import type { Health } from './health.ts';
 import { HostRule } from './host-rule.ts';
+import { type Listeners, mediaPorts, NO_LISTENERS } from './listeners.ts';
 import { WrongTokenLog } from './wrong-token-log.ts';
 
 /** PEM texts of a certificate. */
@@ -66,6 +68,8 @@ export interface ApiServerOptions extends ApiRules {
   readonly door?: Doorkeeper;
   readonly logger: Logger;
   readonly health: Health;
+  /** Where media comes and goes; absent: nowhere. */
+  readonly listeners?: Listeners;
   /** Addresses to listen on. */
   readonly addresses: readonly string[];
   /** Null for no plain port; 0 for any free one. */
@@ -113,7 +117,7 @@ export class ApiServer {
   constructor(options: ApiServerOptions) {
     this.#options = options;
     this.#times = withPatience(TIMES, options.patience ?? 1);
-    const { control, logger, version, revision, health, tls, privacyProtection = false } = options;
+    const { control, logger, version, revision, health, tls, privacyProtection = false, listeners = NO_LISTENERS } = options;
     this.#wrongTokens = new WrongTokenLog(logger);
     const reloadCertificate = tls === null ? null : () => this.#reloadCertificate(tls.load);
     this.#dispatcher = new Dispatcher({
@@ -124,10 +128,12 @@ export class ApiServer {
         version,
         gitVersion: revision === '' ? `v${version}` : `v${version}-g${revision}`,
         health,
+        listeners,
         privacyProtection,
         reloadCertificate,
       },
       wrongTokens: this.#wrongTokens,
+      site: new ConsoleSite(mediaPorts(listeners)),
       bodyTime: this.#times.request,
     });
   }

@@ -6,8 +6,9 @@ import type { Logger } from '../util/logger.ts';
 import { messageOf } from '../util/message-of.ts';
 import { HIDDEN_ADDRESS } from '../util/private-logger.ts';
 import type { TokenAuth, TokenHolder } from './auth.ts';
+import type { ConsoleSite } from './console-site.ts';
 import type { ControlPlane } from './control.ts';
-import { type Answer, failure, INEFFECTIVE_HEADER, REASON_HEADER, reasonPhrase } from './envelope.ts';
+import { type Answer, failure, INEFFECTIVE_HEADER, PRODUCT, REASON_HEADER, reasonPhrase } from './envelope.ts';
 import { ApiError, causedBy, type ErrorCode } from './errors.ts';
 import type { HostRule } from './host-rule.ts';
 import { JsonSyntaxError, readJson } from './json/lenient-json.ts';
@@ -18,8 +19,6 @@ import { isDeclarable, type Route, type RouteMatch, RouteTable, type ServerFacts
 import { routes } from './routes.ts';
 import type { WrongTokenLog } from './wrong-token-log.ts';
 
-/** Name of this product in headers. */
-const PRODUCT = 'Millrace';
 /** Value of `WWW-Authenticate`. */
 const CHALLENGE = `Basic realm="${PRODUCT}"`;
 /** What changes something; `PUT` is a method of no route. */
@@ -48,6 +47,8 @@ export interface AdmissionRules {
 
 /** What every request of one API server is judged by and answered from. */
 export interface DispatcherOptions extends AdmissionRules {
+  /** The pages of the console. */
+  readonly site: ConsoleSite;
   readonly control: ControlPlane;
   readonly server: ServerFacts;
   readonly wrongTokens: WrongTokenLog;
@@ -74,9 +75,27 @@ export class Dispatcher {
 
   /** Answers `request`; `target` is the request target as it came over the wire. Never rejects. */
   handle(request: IncomingMessage, response: ServerResponse, target: string): void {
+    const path = rawPath(target);
+    if (path !== null && this.#options.site.wants(request, path)) {
+      void this.#showPage(request, response, target, path);
+      return;
+    }
     const answer = this.#guarded(request, target, () => this.#answer(request, target));
     if (answer instanceof Promise) void this.#sendLater(request, response, target, answer);
     else this.#sendNow(request, response, target, answer);
+  }
+
+  /** Pages obey the rule of host names, and ask for no token. */
+  async #showPage(request: IncomingMessage, response: ServerResponse, target: string, path: string): Promise<void> {
+    const host = hostOf(request);
+    const refused = this.#options.hosts.check(host);
+    try {
+      if (refused !== null) this.#sendNow(request, response, target, failure(refused));
+      else await this.#options.site.answer(request, response, path, host ?? '');
+    } catch (error) {
+      if (response.headersSent) request.destroy();
+      else this.#sendNow(request, response, target, this.#failed(request, target, error));
+    }
   }
 
   /** The answer to a request that never has a route (CONNECT). */

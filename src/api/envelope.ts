@@ -17,6 +17,8 @@ export interface Answer {
   readonly stream?: (response: ServerResponse) => void;
 }
 
+/** Name of this product in headers. */
+export const PRODUCT = 'Millrace';
 /** Tells the keys of settings that an answer shows and that have no effect. */
 export const INEFFECTIVE_HEADER = 'Millrace-Ineffective';
 /** Tells `Answer.reason`. */

@@ -7,6 +7,7 @@ import type { ControlPlane } from './control.ts';
 import type { Answer } from './envelope.ts';
 import type { ErrorCode } from './errors.ts';
 import type { Health } from './health.ts';
+import type { Listeners } from './listeners.ts';
 
 /** HTTP methods that routes of the contract have. */
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
@@ -16,6 +17,8 @@ export interface ServerFacts {
   readonly version: string;
   readonly gitVersion: string;
   readonly health: Health;
+  /** Where media comes and goes. */
+  readonly listeners: Listeners;
   /** Addresses of peers are not shown. */
   readonly privacyProtection: boolean;
   /** Loads the certificate of the API server again. Null when it has no TLS port. */

@@ -14,6 +14,7 @@ import { outputProfileRoutes } from './v1/output-profiles.ts';
 import { pushRoutes } from './v1/pushes.ts';
 import { recordRoutes } from './v1/records.ts';
 import { scheduledChannelRoutes } from './v1/scheduled-channels.ts';
+import { serverRoutes } from './v1/server.ts';
 import { sessionRoutes } from './v1/sessions.ts';
 import { statsV1Routes } from './v1/stats.ts';
 import { streamRoutes } from './v1/streams.ts';
@@ -25,6 +26,7 @@ import { statsV2Routes } from './v2/stats.ts';
 
 const resources: readonly Route[] = [
   ...versionRoutes,
+  ...serverRoutes,
   ...vhostRoutes,
   ...certificateRoutes,
   ...appRoutes,

@@ -13,6 +13,7 @@ import { type ApiRules, ApiServer } from './api-server.ts';
 
 import { ControlPlane, type ControlPlaneOptions } from './control.ts';
 import type { Health } from './health.ts';
+import { listenersOf } from './listeners.ts';
 
 /** What the API is made of besides its configuration. */
 export interface ApiParts extends ControlPlaneOptions {
@@ -73,6 +74,7 @@ export async function startApi(config: ServerConfig, parts: ApiParts): Promise<A
     patience: parts.patience,
     logger,
     health: parts.health,
+    listeners: listenersOf(config),
     addresses: listenAddresses(api.ip.length > 0 ? api.ip : config.ip),
     port: api.port ?? null,
     tls:

@@ -27,6 +27,8 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
   'known-enables': {},
   'admission-settings': {},
   health: {},
+  console: {},
+  'server-facts': {},
   'access-keys': {},
   openapi: {},
   'non-ascii-paths': { 190: { status: 200, message: /^OK$/ }, 191: { status: 400, message: /^\[HTTP\] Malformed request/ } },

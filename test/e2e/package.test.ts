@@ -38,6 +38,7 @@ beforeAll(() => {
   const modules = path.join(project, 'node_modules');
   const folder = path.join(modules, 'millrace');
   node(TSC, '-p', path.join(ROOT, 'tsconfig.build.json'), '--outDir', path.join(folder, 'dist'));
+  node(path.join(ROOT, 'scripts/build-console.ts'), path.join(folder, 'dist'));
   node(path.join(ROOT, 'scripts/keep-revision.ts'), path.join(folder, 'dist'));
   for (const name of ['package.json', 'conf']) cpSync(path.join(ROOT, name), path.join(folder, name), { recursive: true });
   mkdirSync(path.join(folder, 'node_modules'));

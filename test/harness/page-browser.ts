@@ -7,7 +7,8 @@ import path from 'node:path';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
 
-const CHROMIUM_ARGUMENTS = [
+/** Switches that every browser of the tests is started with. */
+export const CHROMIUM_ARGUMENTS = [
   '--no-sandbox',
   '--disable-gpu',
   '--disable-quic',

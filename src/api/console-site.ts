@@ -1,0 +1,102 @@
+/** The web console on the ports of the API, and the page of their root. Needs no token: what the page asks of the API does. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { acceptsGzip } from '../delivery/http/accept-encoding.ts';
+import { CONSOLE_IMPORTS, consoleShelf } from '../pages/console-page.ts';
+import { frontPage, hostOnly, wantsPage } from '../pages/front-page.ts';
+import { contentPolicy, PAGE_HEADERS } from '../pages/page-headers.ts';
+import type { PageFile, PageShelf } from '../pages/page-shelf.ts';
+import { PRODUCT } from './envelope.ts';
+
+/** Ports that pages of the console connect to for media. */
+export interface MediaPorts {
+  readonly plain: readonly number[];
+  readonly tls: readonly number[];
+}
+
+const SERVER = ['Server', PRODUCT];
+const FOLDER = '/console/';
+const PAGE = 'index.html';
+const FRONT = frontPage(
+  'Millrace',
+  ['This is the management port of a Millrace media server.'],
+  [
+    ['console/', 'Console'],
+    ['health', 'Health'],
+  ],
+);
+/** What the page is made of changes with the server only, so it is asked for anew each time, and mostly not sent again. */
+const CACHE = ['Cache-Control', 'no-cache'];
+
+/** One for each API server. Has no sockets of its own. */
+export class ConsoleSite {
+  readonly #ports: MediaPorts;
+  #shelf: PageShelf | null = null;
+
+  constructor(ports: MediaPorts) {
+    this.#ports = ports;
+  }
+
+  /** Whether a request is for a page: `path` is that of its target. Whoever shows a token at the root is a program. */
+  wants({ method, headers }: IncomingMessage, path: string): boolean {
+    if (method !== 'GET' && method !== 'HEAD') return false;
+    if (path === '/') return headers.authorization === undefined && wantsPage(headers.accept);
+    return path === '/console' || path.startsWith(FOLDER);
+  }
+
+  /** Answers a request that `wants` has taken; rejects when a file of the console cannot be read. */
+  async answer(request: IncomingMessage, response: ServerResponse, path: string, host: string): Promise<void> {
+    if (path === '/') {
+      send(request, response, 200, { type: 'text/html; charset=utf-8', policy: contentPolicy(null, null), body: Buffer.from(FRONT) });
+      return;
+    }
+    if (path === '/console') {
+      // Relative: a proxy may have put the API below a path of its own.
+      response.writeHead(308, [...SERVER, ...PAGE_HEADERS, 'Location', 'console/', 'Content-Length', '0']);
+      response.end();
+      return;
+    }
+    const name = path.slice(FOLDER.length);
+    this.#shelf ??= consoleShelf();
+    const file = await this.#shelf.take(name === '' ? PAGE : name);
+    if (file === null) {
+      const body = Buffer.from('The console has no such file.\n');
+      send(request, response, 404, { type: 'text/plain; charset=utf-8', policy: contentPolicy(null, null), body });
+      return;
+    }
+    const { plain: plainPorts, tls: tlsPorts } = this.#ports;
+    const policy = contentPolicy(CONSOLE_IMPORTS, { host: hostOnly(host), plainPorts, tlsPorts });
+    sendFile(request, response, file, policy);
+  }
+}
+
+interface Sendable {
+  readonly type: string;
+  readonly policy: string;
+  readonly body: Buffer;
+  /** Further header names and values, in turn. */
+  readonly more?: readonly string[];
+}
+
+function sendFile(request: IncomingMessage, response: ServerResponse, { type, body, gzip, etag }: PageFile, policy: string): void {
+  const more = ['ETag', etag, ...CACHE, 'Vary', 'Accept-Encoding'];
+  if (request.headers['if-none-match'] === etag) {
+    response.writeHead(304, [...SERVER, ...more]);
+    response.end();
+  } else if (gzip !== null && acceptsGzip(request.headers['accept-encoding'])) {
+    send(request, response, 200, { type, policy, body: gzip, more: [...more, 'Content-Encoding', 'gzip'] });
+  } else send(request, response, 200, { type, policy, body, more });
+}
+
+function send({ method }: IncomingMessage, response: ServerResponse, status: number, { type, policy, body, more = [] }: Sendable): void {
+  const length = ['Content-Length', String(body.length)];
+  response.writeHead(status, [
+    ...SERVER,
+    ...PAGE_HEADERS,
+    ...['Content-Security-Policy', policy],
+    ...['Content-Type', type],
+    ...length,
+    ...more,
+  ]);
+  if (method === 'HEAD') response.end();
+  else response.end(body);
+}

@@ -1,0 +1,63 @@
+/** Where media comes and goes, as far as those who publish and watch have to know: ports by protocol. */
+import type { ServerConfig } from '../config/index.ts';
+import { portsOf } from '../config/server-config.ts';
+import type { MediaPorts } from './console-site.ts';
+
+/** Ports of something that can be had with and without TLS; a port that is not opened is absent. */
+export interface PortPair {
+  readonly port?: number;
+  readonly tlsPort?: number;
+}
+
+/** By protocol and direction; what does not listen is absent. */
+export interface Listeners {
+  readonly providers: {
+    readonly rtmp?: PortPair;
+    readonly srt?: readonly number[];
+    readonly webrtc?: PortPair;
+  };
+  readonly publishers: {
+    readonly llhls?: PortPair;
+    readonly hls?: PortPair;
+    readonly thumbnail?: PortPair;
+    readonly webrtc?: PortPair;
+    readonly srt?: readonly number[];
+  };
+}
+
+/** Of a server that only manages. */
+export const NO_LISTENERS: Listeners = { providers: {}, publishers: {} };
+
+/** What the configuration opens. */
+export function listenersOf({ bind, modules }: ServerConfig): Listeners {
+  const { rtmp, srt: srtIn, webrtc: ingest } = bind.providers;
+  const { llhls, hls, thumbnail, srt: srtOut, webrtc } = bind.publishers;
+  return {
+    providers: {
+      ...(rtmp !== undefined && { rtmp: pairOf(rtmp) }),
+      ...(srtIn !== undefined && { srt: portsOf(srtIn.port) }),
+      ...(ingest?.signalling !== undefined && { webrtc: pairOf(ingest.signalling) }),
+    },
+    publishers: {
+      ...(llhls !== undefined && modules.llhls.enable && { llhls: pairOf(llhls) }),
+      ...(hls !== undefined && { hls: pairOf(hls) }),
+      ...(thumbnail !== undefined && { thumbnail: pairOf(thumbnail) }),
+      ...(webrtc?.signalling !== undefined && { webrtc: pairOf(webrtc.signalling) }),
+      ...(srtOut !== undefined && { srt: portsOf(srtOut.port) }),
+    },
+  };
+}
+
+/** The ports that a page in a browser can use. */
+export function mediaPorts({ providers, publishers }: Listeners): MediaPorts {
+  const pairs = [providers.webrtc, publishers.llhls, publishers.hls, publishers.thumbnail, publishers.webrtc];
+  const known = (port: number | undefined): readonly number[] => (port === undefined ? [] : [port]);
+  return {
+    plain: [...new Set(pairs.flatMap((pair) => known(pair?.port)))],
+    tls: [...new Set(pairs.flatMap((pair) => known(pair?.tlsPort)))],
+  };
+}
+
+function pairOf({ port, tlsPort }: { readonly port?: number | undefined; readonly tlsPort?: number | undefined }): PortPair {
+  return { ...(port !== undefined && { port }), ...(tlsPort !== undefined && { tlsPort }) };
+}

@@ -1,0 +1,39 @@
+import { Type } from '../../util/typebox.ts';
+import { ok } from '../envelope.ts';
+import type { Route } from '../route.ts';
+
+const port = Type.Integer({ description: 'A port', minimum: 0 });
+const Pair = Type.Optional(
+  Type.Object({ port: Type.Optional(port), tlsPort: Type.Optional(port) }, { description: 'Ports without and with TLS' }),
+);
+const Several = Type.Optional(Type.Array(port));
+
+const Server = Type.Object({
+  providers: Type.Object(
+    { rtmp: Pair, srt: Several, webrtc: Pair },
+    { description: 'Where streams are published to; what does not listen is absent' },
+  ),
+  publishers: Type.Object(
+    { hls: Pair, llhls: Pair, srt: Several, thumbnail: Pair, webrtc: Pair },
+    { description: 'Where they are watched; what does not listen is absent' },
+  ),
+  readOnlyVirtualHosts: Type.Array(Type.String(), {
+    description: 'Names of those that a configuration file declares: the API does not change them',
+  }),
+});
+
+/** How the server is reached, for those who make addresses for people. */
+export const serverRoutes: readonly Route[] = [
+  {
+    method: 'GET',
+    path: '/v1/server',
+    level: 'server',
+    summary: 'Ports of media, and the virtual hosts that nobody may change',
+    response: Server,
+    handle: ({ server, control }) =>
+      ok({
+        ...server.listeners,
+        readOnlyVirtualHosts: control.virtualHosts.filter(({ readOnly }) => readOnly).map(({ name }) => name),
+      }),
+  },
+];

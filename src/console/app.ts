@@ -1,0 +1,106 @@
+/** The console: a login, then a frame with the page that the address names. */
+import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
+import { ApiClient, ApiFault } from './api-client.ts';
+import type { Context } from './context.ts';
+import { html, type View } from './html.ts';
+import { type LiveUpdates, PolledUpdates } from './live-updates.ts';
+import { Login } from './login.ts';
+import { Overview } from './overview.ts';
+import { hashOf, type Place, placeOf } from './routes.ts';
+import { Sampler } from './sampler.ts';
+import type { ServerFacts } from './server-facts.ts';
+import { forgetToken, keepToken, storedToken } from './token-store.ts';
+
+const MENU: readonly (readonly [Place, string])[] = [[{ page: 'overview' }, 'Overview']];
+
+/** The whole page. */
+export function App(): View {
+  const [context, setContext] = useState<Context | null>(null);
+  const [message, setMessage] = useState<string | null>(null);
+  const [isReady, setReady] = useState(storedToken() === null);
+  const updates = useMemo(() => new PolledUpdates(), []);
+  const leave = useCallback((why: string | null) => {
+    forgetToken();
+    setContext(null);
+    setMessage(why);
+  }, []);
+  const enter = useCallback(
+    async (token: string, keep: 'session' | 'device' | null): Promise<string | null> => {
+      try {
+        const entered = await contextOf(token, updates, () => leave('The server does not take this token any more.'));
+        if (keep !== null) keepToken(token, keep === 'device');
+        setContext(entered);
+        return null;
+      } catch (error) {
+        if (error instanceof ApiFault && error.status === 401) return 'This is not an access token of this server.';
+        return error instanceof ApiFault ? `It did not work: ${error.message}.` : String(error);
+      }
+    },
+    [updates, leave],
+  );
+  useEffect(() => {
+    const token = storedToken();
+    if (token === null) return;
+    void enter(token, null).then((wrong) => {
+      setMessage(wrong);
+      setReady(true);
+    });
+  }, []);
+  useEffect(() => context?.sampler.start(updates), [context]);
+  if (context !== null) return html`<${Frame} context=${context} onLeave=${() => leave(null)} />`;
+  if (!isReady) return html`<main class="login"><p role="status">Logging in …</p></main>`;
+  return html`<${Login} message=${message} onToken=${(token: string, onDevice: boolean) => enter(token, onDevice ? 'device' : 'session')} />`;
+}
+
+/** The token is good when the server answers; what it says is needed everywhere. */
+async function contextOf(token: string, updates: LiveUpdates, onRefused: () => void): Promise<Context> {
+  let isEntered = false;
+  const client = new ApiClient(token, () => {
+    if (isEntered) onRefused();
+  });
+  const server = await client.get<ServerFacts>('/v1/server');
+  isEntered = true;
+  return { client, updates, sampler: new Sampler(client), server };
+}
+
+function Frame({ context, onLeave }: { readonly context: Context; readonly onLeave: () => void }): View {
+  const place = usePlace();
+  const health = useHealth(context.sampler);
+  const links = MENU.map(
+    ([to, label]) => html`<a key=${label} href=${hashOf(to)} aria-current=${to.page === place.page ? 'page' : undefined}>${label}</a>`,
+  );
+  return html`<header class="top">
+      <a class="brand" href="#/">Millrace</a>
+      <nav aria-label="Pages">${links}</nav>
+      <span class=${`health ${health.level}`} role="status">${health.text}</span>
+      <button type="button" class="plain" onClick=${onLeave}>Log out</button>
+    </header>
+    <main>${pageOf(place, context)}</main>`;
+}
+
+function pageOf(place: Place, context: Context): View {
+  switch (place.page) {
+    default:
+      return html`<${Overview} context=${context} />`;
+  }
+}
+
+function usePlace(): Place {
+  const [place, setPlace] = useState(() => placeOf(location.hash));
+  useEffect(() => {
+    const follow = (): void => setPlace(placeOf(location.hash));
+    addEventListener('hashchange', follow);
+    return () => removeEventListener('hashchange', follow);
+  }, []);
+  return place;
+}
+
+const WORDS: Readonly<Record<string, string>> = { ok: 'Healthy', degraded: 'Degraded', starting: 'Starting', stopping: 'Stopping' };
+
+function useHealth(sampler: Sampler): { readonly text: string; readonly level: 'good' | 'warning' | 'bad' } {
+  const [, setTick] = useState(0);
+  useEffect(() => sampler.follow(() => setTick((tick) => tick + 1)), [sampler]);
+  if (!sampler.isAnswering) return { text: 'No answer', level: 'bad' };
+  const status = sampler.health?.status ?? 'ok';
+  return { text: WORDS[status] ?? status, level: status === 'ok' ? 'good' : 'warning' };
+}

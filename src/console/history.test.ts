@@ -1,0 +1,88 @@
+import { describe, expect, test } from 'vitest';
+import { History } from './history.ts';
+import { readMetrics, sumOf } from './metrics-text.ts';
+import { NoteBook } from './notes.ts';
+import { hashOf, placeOf } from './routes.ts';
+
+describe('a history', () => {
+  test('keeps the newest samples, and no more than it has room for', () => {
+    const history = new History(['in', 'out'], 3);
+    for (let n = 1; n <= 10; n += 1) history.add(n * 1000, { in: n, out: n === 10 ? null : -n });
+    expect([history.size, history.times(), history.column('in'), history.column('out')]).toEqual([
+      3,
+      [8, 9, 10],
+      [8, 9, 10],
+      [-8, -9, null],
+    ]);
+    expect([history.last('in'), history.last('out'), history.knows('out')]).toEqual([10, null, true]);
+  });
+
+  test('knows no figure that was never told', () => {
+    const history = new History(['cpu'], 2);
+    history.add(1, { cpu: null });
+    expect([history.knows('cpu'), history.last('cpu')]).toEqual([false, null]);
+  });
+});
+
+describe('the text of /metrics', () => {
+  test('is read with labels, escapes and infinities', () => {
+    const text = '# HELP a b\n# TYPE a counter\na 1\na{x="1,2",y="a\\"b\\\\n\\n"} 2.5\nb{le="+Inf"} +Inf\nno line\n';
+    expect(readMetrics(text)).toEqual([
+      { name: 'a', labels: {}, value: 1 },
+      { name: 'a', labels: { x: '1,2', y: 'a"b\\n\n' }, value: 2.5 },
+      { name: 'b', labels: { le: '+Inf' }, value: Number.POSITIVE_INFINITY },
+    ]);
+    expect([sumOf(readMetrics(text), 'a'), sumOf(readMetrics(text), 'c')]).toEqual([3.5, null]);
+  });
+});
+
+describe('notes', () => {
+  const refused = (value: number, reason = 'key-wrong') => ({
+    name: 'millrace_access_refused_total',
+    labels: { direction: 'incoming', protocol: 'rtmp', reason },
+    value,
+  });
+
+  test('tell what has grown since the last look, and nothing of the time before', () => {
+    const notes = new NoteBook();
+    notes.take(1, [refused(5)], []);
+    expect(notes.all).toEqual([]);
+    notes.take(2, [refused(7)], []);
+    notes.take(3, [refused(7), refused(1, 'brand-new')], []);
+    expect(notes.all.map(({ at, text }) => [at, text])).toEqual([
+      [3, '1 publisher refused over RTMP: brand-new'],
+      [2, '2 publishers refused over RTMP: the key or token is not one of the application'],
+    ]);
+  });
+
+  test('tell what health says once, and when it is over', () => {
+    const notes = new NoteBook();
+    for (const at of [1, 2, 3]) notes.take(at, [], at < 3 ? ['a disk is full'] : []);
+    expect(notes.all.map(({ at, text }) => [at, text])).toEqual([
+      [3, 'No longer: a disk is full'],
+      [1, 'a disk is full'],
+    ]);
+  });
+
+  test('are bounded', () => {
+    const notes = new NoteBook();
+    for (let n = 0; n < 1000; n += 1) notes.take(n, [refused(n)], []);
+    expect([notes.all.length, notes.all[0]?.at]).toEqual([100, 999]);
+  });
+});
+
+describe('addresses of pages', () => {
+  test('hold any name', () => {
+    for (const stream of ['live', '<img src=x onerror=y>', 'a/b?c#d%2f"', 'é']) {
+      const place = { page: 'stream', vhost: 'default', app: 'app', stream } as const;
+      expect(placeOf(hashOf(place))).toEqual(place);
+    }
+  });
+
+  test('that nobody knows are the overview', () => {
+    for (const hash of ['', '#', '#/nope', '#/streams/a', '#/streams/%ff/b/c/d']) {
+      expect(['overview', 'stream']).toContain(placeOf(hash).page);
+    }
+    expect(placeOf('#/streams/a/b').page).toBe('overview');
+  });
+});

@@ -1,0 +1,79 @@
+/** What went wrong in the last minutes, in sentences: made of counters that grew, and of what the health of the server says. */
+import { counted } from './format.ts';
+import type { Sample } from './metrics-text.ts';
+
+/** One sentence. */
+export interface Note {
+  /** Wall clock, ms. */
+  readonly at: number;
+  readonly text: string;
+  readonly level: 'warning' | 'bad';
+}
+
+const CAPACITY = 100;
+
+const PROTOCOLS: Readonly<Record<string, string>> = {
+  rtmp: 'RTMP',
+  srt: 'SRT',
+  webrtc: 'WebRTC',
+  llhls: 'LL-HLS',
+  hls: 'HLS',
+  thumbnail: 'thumbnails',
+};
+
+/** Reasons of access control, as the server counts them. */
+const REASONS: Readonly<Record<string, string>> = {
+  'key-missing': 'there was no key or token',
+  'key-wrong': 'the key or token is not one of the application',
+  'url-unsigned': 'the address is not signed',
+  'signature-wrong': 'the signature does not fit the address',
+  'address-wrong': 'the address is signed for another client',
+  'policy-wrong': 'the policy cannot be read',
+  'check-failed': 'access could not be checked',
+  'webhook-refused': 'the control server said no',
+  'webhook-failed': 'the control server gave no usable answer',
+  'webhook-busy': 'the control server is asked too much already',
+  'webhook-closed': 'the control server was not asked any more',
+  expired: 'the time of the address or key is over',
+  'too-early': 'the time of the address has not begun',
+};
+
+const REFUSED = 'millrace_access_refused_total';
+const OVERFLOW = 'millrace_newcomers_refused_total';
+
+/** The newest sentences; older ones fall out. */
+export class NoteBook {
+  #notes: readonly Note[] = [];
+  #counters: ReadonlyMap<string, number> | null = null;
+  #reasons: ReadonlySet<string> = new Set();
+
+  /** Newest first. */
+  get all(): readonly Note[] {
+    return this.#notes;
+  }
+
+  /** Compares with what was told last; of the first time only the reasons are new. */
+  take(at: number, samples: readonly Sample[], reasons: readonly string[]): void {
+    const fresh: Note[] = reasons.filter((reason) => !this.#reasons.has(reason)).map((text) => ({ at, text, level: 'bad' }));
+    for (const reason of this.#reasons) if (!reasons.includes(reason)) fresh.push({ at, text: `No longer: ${reason}`, level: 'warning' });
+    this.#reasons = new Set(reasons);
+    const counters = new Map<string, number>();
+    for (const sample of samples) {
+      if (sample.name !== REFUSED && sample.name !== OVERFLOW) continue;
+      const key = `${sample.name} ${JSON.stringify(sample.labels)}`;
+      counters.set(key, sample.value);
+      const more = sample.value - (this.#counters?.get(key) ?? 0);
+      if (this.#counters !== null && more > 0) fresh.push({ at, text: sentenceOf(sample, more), level: 'warning' });
+    }
+    this.#counters = counters;
+    if (fresh.length > 0) this.#notes = [...fresh, ...this.#notes].slice(0, CAPACITY);
+  }
+}
+
+function sentenceOf({ name, labels }: Sample, count: number): string {
+  if (name === OVERFLOW) return `${counted(count, 'newcomer')} turned away: too many wait already`;
+  const who = labels['direction'] === 'incoming' ? 'publisher' : 'viewer';
+  const way = PROTOCOLS[labels['protocol'] ?? ''] ?? labels['protocol'];
+  const code = labels['reason'] ?? '';
+  return `${counted(count, who)} refused over ${way}: ${REASONS[code] ?? code}`;
+}

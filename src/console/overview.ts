@@ -1,0 +1,79 @@
+/** The first page: how the server is, and what runs. */
+import { useEffect, useState } from 'preact/hooks';
+import { Chart, type Line } from './chart.ts';
+import type { Context } from './context.ts';
+import { bitrate, bytes, short, timeOfDay } from './format.ts';
+import { html, type View } from './html.ts';
+import type { Figure, Sampler } from './sampler.ts';
+import { VIEWER_PROTOCOLS } from './server-facts.ts';
+import { StreamTable } from './stream-table.ts';
+
+const THROUGHPUT: readonly Line<Figure>[] = [
+  { figure: 'in', label: 'In', colour: '--first' },
+  { figure: 'out', label: 'Out', colour: '--second' },
+];
+const COLOURS = ['--first', '--second', '--third', '--fourth'];
+const VIEWERS: readonly Line<Figure>[] = Object.entries(VIEWER_PROTOCOLS).map(([figure, label], n) => ({
+  figure: figure as keyof typeof VIEWER_PROTOCOLS,
+  label,
+  colour: COLOURS[n] ?? '--first',
+}));
+const CPU: readonly Line<Figure>[] = [{ figure: 'cpu', label: 'of a core', colour: '--first' }];
+const DELAY: readonly Line<Figure>[] = [{ figure: 'delay', label: 'p99', colour: '--third' }];
+const MEMORY: readonly Line<Figure>[] = [{ figure: 'memory', label: 'resident', colour: '--second' }];
+/** What `/metrics` may tell of the process. */
+const PROCESS = [
+  { title: 'CPU', lines: CPU, format: percent },
+  { title: 'Event loop delay', lines: DELAY, format: milliseconds },
+  { title: 'Memory', lines: MEMORY, format: bytes },
+] as const;
+const NOTES_SHOWN = 8;
+
+/** Charts, notes, streams. */
+export function Overview({ context }: { readonly context: Context }): View {
+  const { sampler } = context;
+  const [tick, setTick] = useState(0);
+  useEffect(() => sampler.follow(() => setTick((before) => before + 1)), [sampler]);
+  // A metric that the server does not have would be an empty chart.
+  const told = PROCESS.filter(({ lines: [line] }) => line !== undefined && sampler.history.knows(line.figure));
+  const untold = sampler.history.size === 0 ? [] : PROCESS.filter((each) => !told.includes(each));
+  const shared = { history: sampler.history, tick };
+  return html`<h1>Overview</h1>
+    <section class="charts" aria-label="The last hour">
+      <${Chart} title="Throughput" lines=${THROUGHPUT} format=${bitrate} ...${shared} />
+      <${Chart} title="Viewers" lines=${VIEWERS} format=${count} ...${shared} />
+      ${told.map(({ title, lines, format }) => html`<${Chart} key=${title} title=${title} lines=${lines} format=${format} ...${shared} />`)}
+      <${Notes} sampler=${sampler} />
+    </section>
+    <p class="quiet small">Figures begin when the console is opened; the server keeps no history.${untoldWords(untold)}</p>
+    <${StreamTable} context=${context} />`;
+}
+
+function Notes({ sampler }: { readonly sampler: Sampler }): View {
+  const { notes } = sampler;
+  const items = notes
+    .slice(0, NOTES_SHOWN)
+    .map(({ at, text, level }, n) => html`<li key=${`${at} ${n}`} class=${level}><time>${timeOfDay(at)}</time> ${text}</li>`);
+  const more = notes.length > NOTES_SHOWN ? html`<li class="quiet">and ${notes.length - NOTES_SHOWN} before</li>` : null;
+  return html`<section class="notes" aria-labelledby="notes-title">
+    <h2 id="notes-title">Refusals and alerts</h2>
+    ${notes.length === 0 ? html`<p class="quiet">None since the console was opened.</p>` : html`<ol role="log" tabindex="0" aria-labelledby="notes-title">${items}${more}</ol>`}
+  </section>`;
+}
+
+function untoldWords(untold: readonly { readonly title: string }[]): string {
+  if (untold.length === 0) return '';
+  return ` Its /metrics does not tell: ${untold.map(({ title }) => title).join(', ')}.`;
+}
+
+function count(value: number): string {
+  return short(value);
+}
+
+function percent(value: number): string {
+  return `${short(value)} %`;
+}
+
+function milliseconds(value: number): string {
+  return `${short(value)} ms`;
+}

@@ -1,0 +1,123 @@
+/** Looks at the whole server for as long as somebody is logged in, whatever page is on show, and keeps the last hour. */
+import type { ApiClient } from './api-client.ts';
+import { History } from './history.ts';
+import type { LiveUpdates } from './live-updates.ts';
+import { readMetrics, type Sample, sumOf } from './metrics-text.ts';
+import { type Note, NoteBook } from './notes.ts';
+import type { Statistics } from './server-facts.ts';
+
+/** What is kept of each moment; rates in bit/s, `cpu` in per cent of a core, `delay` of the event loop in ms, `memory` in bytes. */
+export type Figure = 'in' | 'out' | 'webrtc' | 'llhls' | 'hlsv3' | 'srt' | 'cpu' | 'delay' | 'memory';
+
+const FIGURES: readonly Figure[] = ['in', 'out', 'webrtc', 'llhls', 'hlsv3', 'srt', 'cpu', 'delay', 'memory'];
+/** An hour at a sample every two seconds. */
+const CAPACITY = 1800;
+
+interface Totals {
+  readonly at: number;
+  readonly in: number;
+  readonly out: number;
+  readonly cpu: number | null;
+}
+
+/** What `/health` says. */
+export interface HealthAnswer {
+  readonly status: string;
+  readonly reasons?: readonly string[];
+}
+
+/** One for each login. */
+export class Sampler {
+  readonly history = new History<Figure>(FIGURES, CAPACITY);
+  readonly #client: ApiClient;
+  readonly #notes = new NoteBook();
+  readonly #listeners = new Set<() => void>();
+  #health: HealthAnswer | null = null;
+  #before: Totals | null = null;
+  #isLooking = false;
+  #isAnswering = true;
+
+  constructor(client: ApiClient) {
+    this.#client = client;
+  }
+
+  /** Null before the first answer. */
+  get health(): HealthAnswer | null {
+    return this.#health;
+  }
+
+  /** False: the last try had no answer. */
+  get isAnswering(): boolean {
+    return this.#isAnswering;
+  }
+
+  /** Newest first. */
+  get notes(): readonly Note[] {
+    return this.#notes.all;
+  }
+
+  /** Samples whenever `updates` says so, until the function returned is called. */
+  start(updates: LiveUpdates): () => void {
+    void this.#look();
+    return updates.follow(() => void this.#look());
+  }
+
+  /** Calls `listener` after each sample. */
+  follow(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  async #look(): Promise<void> {
+    if (this.#isLooking) return;
+    this.#isLooking = true;
+    try {
+      const [statistics, metrics, health] = await Promise.all([
+        this.#client.get<Statistics>('/v1/stats/current'),
+        this.#client.text('GET', '/metrics'),
+        this.#client.text('GET', '/health').then((text) => JSON.parse(text) as HealthAnswer),
+      ]);
+      this.#health = health;
+      this.#isAnswering = true;
+      this.#take(Date.now(), statistics, readMetrics(metrics));
+    } catch {
+      this.#isAnswering = false;
+    } finally {
+      this.#isLooking = false;
+      for (const listener of this.#listeners) listener();
+    }
+  }
+
+  #take(at: number, { totalBytesIn, totalBytesOut, connections }: Statistics, samples: readonly Sample[]): void {
+    const before = this.#before;
+    const now: Totals = { at, in: totalBytesIn, out: totalBytesOut, cpu: sumOf(samples, 'process_cpu_seconds_total') };
+    this.#before = now;
+    this.#notes.take(at, samples, this.#health?.reasons ?? []);
+    const seconds = before === null ? 0 : (at - before.at) / 1000;
+    /** Of a counter, which begins anew with the server. */
+    const rate = (of: number | null, since: number | null | undefined): number | null =>
+      of === null || since === null || since === undefined || seconds <= 0 || of < since ? null : (of - since) / seconds;
+    const bits = (of: number | null): number | null => (of === null ? null : of * 8);
+    const percent = rate(now.cpu, before?.cpu);
+    this.history.add(at, {
+      in: bits(rate(now.in, before?.in)),
+      out: bits(rate(now.out, before?.out)),
+      webrtc: connections['webrtc'] ?? 0,
+      llhls: connections['llhls'] ?? 0,
+      hlsv3: connections['hlsv3'] ?? 0,
+      srt: connections['srt'] ?? 0,
+      cpu: percent === null ? null : percent * 100,
+      delay: loopDelay(samples),
+      memory: sumOf(samples, 'process_resident_memory_bytes'),
+    });
+  }
+}
+
+/** The usual names of it; the newest quantile that a server has wins. */
+function loopDelay(samples: readonly Sample[]): number | null {
+  for (const name of ['nodejs_eventloop_lag_p99_seconds', 'nodejs_eventloop_lag_seconds']) {
+    const seconds = sumOf(samples, name);
+    if (seconds !== null) return seconds * 1000;
+  }
+  return null;
+}

@@ -1,0 +1,108 @@
+/** The forms of answers that the console reads, and addresses made of them. */
+
+/** Ports without and with TLS. */
+export interface PortPair {
+  readonly port?: number;
+  readonly tlsPort?: number;
+}
+
+/** `GET /v1/server`. */
+export interface ServerFacts {
+  readonly providers: { readonly rtmp?: PortPair; readonly srt?: readonly number[]; readonly webrtc?: PortPair };
+  readonly publishers: {
+    readonly llhls?: PortPair;
+    readonly hls?: PortPair;
+    readonly thumbnail?: PortPair;
+    readonly webrtc?: PortPair;
+    readonly srt?: readonly number[];
+  };
+  readonly readOnlyVirtualHosts: readonly string[];
+}
+
+/** Statistics of version 1. */
+export interface Statistics {
+  readonly connections: Readonly<Record<string, number>>;
+  readonly createdTime: string;
+  readonly lastRecvTime: string;
+  readonly lastThroughputIn: number;
+  readonly lastThroughputOut: number;
+  readonly totalBytesIn: number;
+  readonly totalBytesOut: number;
+  readonly totalConnections: number;
+  readonly maxTotalConnections: number;
+}
+
+/** A track of a stream. */
+export interface Track {
+  readonly id: number;
+  readonly name: string;
+  readonly type: string;
+  readonly video?: {
+    readonly codec: string;
+    readonly width: number;
+    readonly height: number;
+    readonly bitrateLatest: string;
+    readonly framerateLatest: number;
+    readonly framerateAvg: number;
+    readonly keyFrameIntervalLatest: number;
+    readonly hasBframes: boolean;
+    readonly bypass: boolean;
+  };
+  readonly audio?: {
+    readonly codec: string;
+    readonly samplerate: number;
+    readonly channel: number;
+    readonly bitrateLatest: string;
+    readonly bypass: boolean;
+  };
+}
+
+/** `GET …/streams/{stream}`. */
+export interface StreamInformation {
+  readonly name: string;
+  readonly input: {
+    readonly createdTime: string;
+    readonly sourceType: string;
+    readonly sourceUrl?: string;
+    readonly tracks: readonly Track[];
+  };
+  readonly outputs: readonly {
+    readonly name: string;
+    readonly playlists: readonly {
+      readonly name: string;
+      readonly fileName: string;
+      readonly options: { readonly enableTsPackaging?: boolean };
+    }[];
+    readonly tracks: readonly Track[];
+    readonly warnings?: readonly string[];
+  }[];
+}
+
+/** Protocols of viewers by the words of the statistics, and as people call them. */
+export const VIEWER_PROTOCOLS = {
+  webrtc: 'WebRTC',
+  llhls: 'LL-HLS',
+  hlsv3: 'HLS',
+  srt: 'SRT',
+} as const;
+
+/** Viewers without those whom nobody watches with: files, pushes, edges and images. */
+export function viewersOf({ connections }: Statistics): number {
+  return Object.keys(VIEWER_PROTOCOLS).reduce((sum, kind) => sum + (connections[kind] ?? 0), 0);
+}
+
+/** The host of this page, as an address has it. */
+export function hostOfPage(): string {
+  return location.hostname;
+}
+
+/**
+ * `scheme://host:port`, with TLS where this page came over it, for a page that did may load nothing without; null where nothing listens that
+ * the page can use.
+ */
+export function originOf(pair: PortPair | undefined, [plain, secure]: readonly [string, string] = ['http', 'https']): string | null {
+  const isSecure = location.protocol === 'https:';
+  const port = isSecure ? pair?.tlsPort : pair?.port;
+  if (port !== undefined) return `${isSecure ? secure : plain}://${hostOfPage()}:${port}`;
+  return !isSecure && pair?.tlsPort !== undefined ? `${secure}://${hostOfPage()}:${pair.tlsPort}` : null;
+}

@@ -1,0 +1,76 @@
+/** What streams there are, and figures of those on show only: a server may have thousands. */
+import type { ApiClient } from './api-client.ts';
+import { at } from './api-client.ts';
+import type { Statistics, StreamInformation } from './server-facts.ts';
+
+/** A stream by its names. */
+export interface StreamName {
+  readonly vhost: string;
+  readonly app: string;
+  readonly stream: string;
+}
+
+/** An application with the names of its streams. */
+export interface AppStreams {
+  readonly vhost: string;
+  readonly app: string;
+  readonly streams: readonly string[];
+}
+
+/** A stream with its figures; null where it has gone meanwhile. */
+export interface StreamRow extends StreamName {
+  readonly information: StreamInformation | null;
+  readonly statistics: Statistics | null;
+}
+
+/** Requests under way at once: what an operator looks at must not be felt by viewers. */
+const AT_ONCE = 6;
+
+/** Path of an application. */
+export function appPath(vhost: string, app: string): string {
+  return `/v1/vhosts${at(vhost)}/apps${at(app)}`;
+}
+
+/** Path of a stream. */
+export function streamPath({ vhost, app, stream }: StreamName): string {
+  return `${appPath(vhost, app)}/streams${at(stream)}`;
+}
+
+/** Path of the statistics of a stream. */
+export function statisticsPath({ vhost, app, stream }: StreamName): string {
+  return `/v1/stats/current/vhosts${at(vhost)}/apps${at(app)}/streams${at(stream)}`;
+}
+
+/** All applications with the names of their streams, in the order of the server. */
+export async function listStreams(client: ApiClient): Promise<AppStreams[]> {
+  const vhosts = await client.get<string[]>('/v1/vhosts');
+  const apps = await inTurns(vhosts, async (vhost) =>
+    (await client.get<string[]>(`/v1/vhosts${at(vhost)}/apps`)).map((app) => ({ vhost, app })),
+  );
+  return inTurns(apps.flat(), async ({ vhost, app }) => {
+    const streams = await client.get<string[]>(`${appPath(vhost, app)}/streams`).catch(() => []);
+    return { vhost, app, streams };
+  });
+}
+
+/** The figures of some streams. */
+export function figuresOf(client: ApiClient, names: readonly StreamName[]): Promise<StreamRow[]> {
+  return inTurns(names, async (name) => {
+    const [information, statistics] = await Promise.all([
+      client.get<StreamInformation>(streamPath(name)).catch(() => null),
+      client.get<Statistics>(statisticsPath(name)).catch(() => null),
+    ]);
+    return { ...name, information, statistics };
+  });
+}
+
+/** Results in the order of `items`, a few at a time. */
+export async function inTurns<In, Out>(items: readonly In[], work: (item: In) => Promise<Out>): Promise<Out[]> {
+  const results: Out[] = new Array<Out>(items.length);
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    for (let index = next++; index < items.length; index = next++) results[index] = await work(items[index] as In);
+  };
+  await Promise.all(Array.from({ length: Math.min(AT_ONCE, items.length) }, worker));
+  return results;
+}

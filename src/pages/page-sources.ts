@@ -1,0 +1,57 @@
+/** The files that pages are made of: modules of `console/`, and those of packages. */
+import { readdirSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { PageSource } from './page-shelf.ts';
+
+/** `ts` when run from source, `js` when compiled: that of this file. */
+const ENDING = path.extname(fileURLToPath(import.meta.url)).slice(1);
+const CONSOLE = new URL('../console/', import.meta.url);
+
+/**
+ * By the name that pages use: the package, and the file beside its main module that a browser is sent. Of hls.js and OvenPlayer that is one
+ * file each; hls.js is the whole one, for the small one plays no audio of its own playlist.
+ */
+const VENDOR: Readonly<Record<string, readonly [module: string, file: string]>> = {
+  'preact.mjs': ['preact', 'preact.mjs'],
+  'preact-hooks.mjs': ['preact/hooks', 'hooks.mjs'],
+  'htm.mjs': ['htm', 'htm.mjs'],
+  'uplot.mjs': ['uplot', 'uPlot.esm.js'],
+  'uplot.css': ['uplot', 'uPlot.min.css'],
+  'hls.mjs': ['hls.js', 'hls.min.mjs'],
+  'ovenplayer.js': ['ovenplayer', 'ovenplayer.js'],
+  'uqr.mjs': ['uqr', 'index.mjs'],
+};
+
+/** What modules of ours call packages, for an import map; `folder` is where the page finds them. */
+export function importMap(
+  folder: string,
+  names: readonly string[] = ['preact', 'preact/hooks', 'htm', 'uplot', 'hls.js', 'ovenplayer', 'uqr'],
+): string {
+  const imports = Object.entries(VENDOR)
+    .filter(([name, [module]]) => !name.endsWith('.css') && names.includes(module))
+    .map(([name, [module]]) => [module, `${folder}${name}`]);
+  return JSON.stringify({ imports: Object.fromEntries(imports) });
+}
+
+/** The name under which a module of `console/` is served: with the ending that it has on disk. */
+export function moduleName(name: string): string {
+  return `${name}.${ENDING}`;
+}
+
+/** Every module and style sheet of `console/`. */
+export function consoleSources(): [string, PageSource][] {
+  return readdirSync(CONSOLE)
+    .filter((name) => name.endsWith('.css') || (name.endsWith(`.${ENDING}`) && !/\.(test|d)\.ts$/.test(name)))
+    .map((name) => [name, { file: new URL(name, CONSOLE) }]);
+}
+
+/** Files of packages, by the names that pages use; throws when a package is not installed. */
+export function vendorSources(names: readonly string[] = Object.keys(VENDOR)): [string, PageSource][] {
+  const { resolve } = createRequire(import.meta.url);
+  return names.map((name) => {
+    const [module, file] = VENDOR[name] ?? ['', ''];
+    return [name, { file: path.join(path.dirname(resolve(module)), file) }];
+  });
+}

@@ -1,0 +1,145 @@
+/** The web console in a real browser, with a real encoder: who gets in, and what the first page tells. */
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { ConsoleBrowser, type ConsolePage, type PageOptions } from '../harness/console-browser.ts';
+import { until } from '../harness/poll.ts';
+import { type FfmpegPublisher, publish } from '../harness/publisher.ts';
+import { startServer, type TestServer } from '../harness/server.ts';
+import { ACCESS_TOKEN } from '../harness/server-xml.ts';
+
+const DEADLINE = { deadlineMs: 30_000 };
+
+let server: TestServer;
+let browser: ConsoleBrowser;
+let encoder: FfmpegPublisher;
+
+beforeAll(async () => {
+  [server, browser] = await Promise.all([startServer({ webrtc: {} }), ConsoleBrowser.start()]);
+  encoder = publish({ url: server.rtmp('live'), width: 640, height: 360, fps: 10, gop: 10, videoKbps: 300 });
+  await encoder.sent(10);
+});
+
+afterAll(async () => {
+  await encoder?.stop();
+  await Promise.all([browser?.close(), server?.close()]);
+});
+
+async function open(hash = '#/', options: PageOptions = {}): Promise<ConsolePage> {
+  const opened = await browser.open(`${server.api.base}/console/${hash}`, options);
+  onTestFinished(() => opened.close());
+  return opened;
+}
+
+test('a wrong token is told, the right one opens the overview and is kept for the tab alone', async () => {
+  const { page, complaints } = await open('#/', { token: null });
+  await page.getByLabel('Access token').fill('wrong');
+  await page.getByRole('button', { name: 'Log in' }).click();
+  await expect.poll(() => page.getByRole('alert').textContent()).toBe('This is not an access token of this server.');
+  await page.getByLabel('Access token').fill(ACCESS_TOKEN);
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'Overview' }).waitFor();
+  const kept = () => page.evaluate('[sessionStorage.getItem("millrace.token"), localStorage.length, document.cookie]');
+  expect(await kept()).toEqual([ACCESS_TOKEN, 0, '']);
+  await page.reload();
+  await page.getByRole('heading', { name: 'Overview' }).waitFor();
+  await page.getByRole('button', { name: 'Log out' }).click();
+  await page.getByLabel('Access token').waitFor();
+  expect(await kept()).toEqual([null, 0, '']);
+  expect(page.url()).not.toContain(ACCESS_TOKEN);
+  // The refusal of the wrong token is the only one.
+  expect(complaints.filter((text) => !text.includes('401'))).toEqual([]);
+});
+
+test('whoever asks for it is remembered on the device, and logs out there', async () => {
+  const { page, context } = await open('#/', { token: null });
+  await page.getByLabel('Access token').fill(ACCESS_TOKEN);
+  await page.getByLabel('Remember on this device').check();
+  await page.getByRole('button', { name: 'Log in' }).click();
+  await page.getByRole('heading', { name: 'Overview' }).waitFor();
+  const other = await context.newPage();
+  await other.goto(page.url());
+  await other.getByRole('heading', { name: 'Overview' }).waitFor();
+  await other.getByRole('button', { name: 'Log out' }).click();
+  expect(await other.evaluate('localStorage.length')).toBe(0);
+});
+
+test('a token that is no longer good leads back to the login', async () => {
+  const { page } = await open();
+  await page.getByRole('heading', { name: 'Overview' }).waitFor();
+  await page.route('**/v1/stats/**', (route) => route.fulfill({ status: 401, json: { message: 'no', statusCode: 401 } }));
+  await expect.poll(() => page.getByRole('alert').textContent()).toBe('The server does not take this token any more.');
+  expect(await page.evaluate('sessionStorage.length')).toBe(0);
+});
+
+test('the overview tells what runs, and how much of it', async () => {
+  const { page, complaints } = await open();
+  const row = page.getByRole('row').filter({ has: page.getByRole('link', { name: 'live', exact: true }) });
+  await expect.poll(() => row.textContent()).toMatch(/RtmpH264 640×360 10 fpsAAC 48 kHz[\d.]+ kbit\/s/);
+  expect(await page.getByRole('table').textContent()).toContain('default / app');
+  expect(await page.getByRole('status').first().textContent()).toBe('Healthy');
+  const legend = page.getByRole('figure').filter({ hasText: 'Throughput' }).getByRole('listitem').first();
+  const kilobits = await until(
+    'throughput',
+    async () => Number(/In ([\d.]+) kbit/.exec((await legend.textContent()) ?? '')?.[1] ?? 0) || null,
+    DEADLINE,
+  );
+  expect(kilobits).toBeGreaterThan(100);
+  // Drawn, not only written: the line has its colour on the canvas.
+  const colours = `(() => { const c = document.querySelector('canvas'); const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+    const seen = new Set(); for (let n = 0; n < d.length; n += 4) if (d[n + 3] > 200) seen.add(d[n] + ',' + d[n + 1] + ',' + d[n + 2]); return seen.has('11,107,203'); })()`;
+  await until('a line on the canvas', async () => ((await page.evaluate(colours)) === true ? true : null), DEADLINE);
+  expect(complaints).toEqual([]);
+});
+
+test.each([
+  ['the login', 1280, 'light', null],
+  ['the login', 390, 'dark', null],
+  ['the overview', 1280, 'light', ACCESS_TOKEN],
+  ['the overview', 1280, 'dark', ACCESS_TOKEN],
+  ['the overview', 390, 'light', ACCESS_TOKEN],
+  ['the overview', 390, 'dark', ACCESS_TOKEN],
+] as const)('%s at %i px, %s, has nothing that axe finds wrong, and fits', async (_page, width, scheme, token) => {
+  const opened = await open('#/', { width, scheme, token });
+  if (token === null) await opened.page.getByLabel('Access token').waitFor();
+  else await opened.page.getByRole('link', { name: 'live', exact: true }).waitFor();
+  expect(await opened.violations()).toEqual([]);
+  expect(await opened.overhang()).toBe(0);
+});
+
+test('a name with marks of HTML is a name', async () => {
+  const name = '"><marquee>\'&amp;<script>';
+  const hostile = publish({ url: server.rtmp(name), width: 640, height: 360, fps: 5, gop: 5, videoKbps: 100, withoutAudio: true });
+  onTestFinished(async () => void (await hostile.stop()));
+  await hostile.sent(5);
+  const { page, complaints } = await open();
+  const link = page.getByRole('link', { name, exact: true });
+  await link.waitFor();
+  expect(await link.textContent()).toBe(name);
+  expect(await page.evaluate('document.querySelectorAll("marquee, #console script").length')).toBe(0);
+  expect(complaints.filter((text) => !text.includes('404'))).toEqual([]);
+});
+
+test('a thousand streams are a page of them, and figures are asked for those alone', async () => {
+  const opened = await browser.open('about:blank');
+  onTestFinished(() => opened.close());
+  const { page } = opened;
+  const asked = new Set<string>();
+  await page.route('**/v1/vhosts/default/apps/app/streams', (route) =>
+    route.fulfill({ json: { response: Array.from({ length: 1000 }, (_, n) => `s${String(n).padStart(4, '0')}`), statusCode: 200 } }),
+  );
+  await page.route('**/streams/s*', (route) => {
+    asked.add(new URL(route.request().url()).pathname.split('/').at(-1) ?? '');
+    return route.fulfill({ status: 404, json: { message: 'gone', statusCode: 404 } });
+  });
+  await page.goto(`${server.api.base}/console/`);
+  await page.getByText('1000 streams in 1 application').waitFor();
+  await page.getByText('Page 1 of 40').waitFor();
+  await until('figures of a page', () => (asked.size === 25 ? true : null), DEADLINE);
+  await page.getByRole('button', { name: 'Next' }).click();
+  await page.getByRole('link', { name: 's0025', exact: true }).waitFor();
+  expect(await page.locator('tbody th[scope=row]').count()).toBe(25);
+  await page.getByLabel('Filter streams by name').fill('s0999');
+  await page.getByRole('link', { name: 's0999', exact: true }).waitFor();
+  expect(await page.locator('tbody th[scope=row]').count()).toBe(1);
+  await until('figures of what is on show', () => (asked.has('s0999') ? true : null), DEADLINE);
+  expect(asked.size).toBeLessThanOrEqual(51);
+});

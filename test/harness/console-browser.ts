@@ -1,0 +1,82 @@
+/** Headless Chromium as an operator uses it: pages of the server itself, watched for whatever a browser complains of. */
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { requireProgram } from '../../scripts/ensure-tools.ts';
+import { CHROMIUM_ARGUMENTS } from './page-browser.ts';
+import { ACCESS_TOKEN } from './server-xml.ts';
+
+const SWITCHES = ['--allow-loopback-in-peer-connection', '--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream'];
+
+/** How a page is opened. */
+export interface PageOptions {
+  readonly width?: number;
+  readonly height?: number;
+  readonly scheme?: 'dark' | 'light';
+  /** Default: the token of the test servers; null: nobody is logged in. */
+  readonly token?: string | null;
+}
+
+/** A page with what went wrong in it. */
+export class ConsolePage {
+  readonly page: Page;
+  readonly context: BrowserContext;
+  /** Errors of scripts, refusals of the content policy, and everything that the page itself calls an error. */
+  readonly complaints: string[] = [];
+
+  constructor(context: BrowserContext, page: Page) {
+    this.context = context;
+    this.page = page;
+    page.on('pageerror', (error) => this.complaints.push(String(error)));
+    page.on('console', (message) => {
+      if (message.type() === 'error') this.complaints.push(message.text());
+    });
+  }
+
+  /** What axe-core finds wrong with the page as it is: each with the elements. */
+  async violations(): Promise<string[]> {
+    const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+    await this.page.evaluate(axe);
+    const found: { id: string; nodes: { html: string; failureSummary: string }[] }[] = await this.page.evaluate(
+      "axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations)",
+    );
+    return found.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html} ${failureSummary}`));
+  }
+
+  /** Pixels that the page is wider than its window. */
+  async overhang(): Promise<number> {
+    return await this.page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth');
+  }
+
+  close(): Promise<void> {
+    return this.context.close();
+  }
+}
+
+/** Whoever made it closes it. */
+export class ConsoleBrowser {
+  readonly #browser: Browser;
+
+  private constructor(browser: Browser) {
+    this.#browser = browser;
+  }
+
+  static async start(): Promise<ConsoleBrowser> {
+    const args = [...CHROMIUM_ARGUMENTS, ...SWITCHES];
+    return new ConsoleBrowser(await chromium.launch({ executablePath: requireProgram('chromium'), headless: true, args }));
+  }
+
+  /** Opens an address in a window of its own, with storage of its own. */
+  async open(url: string, { width = 1280, height = 800, scheme = 'light', token = ACCESS_TOKEN }: PageOptions = {}): Promise<ConsolePage> {
+    const context = await this.#browser.newContext({ viewport: { width, height }, colorScheme: scheme });
+    const page = await context.newPage();
+    if (token !== null) await page.addInitScript(`sessionStorage.setItem('millrace.token', ${JSON.stringify(token)})`);
+    const opened = new ConsolePage(context, page);
+    await page.goto(url);
+    return opened;
+  }
+
+  close(): Promise<void> {
+    return this.#browser.close();
+  }
+}
