@@ -6,12 +6,17 @@ import { html, type View } from './html.ts';
 import { type LiveUpdates, PolledUpdates } from './live-updates.ts';
 import { Login } from './login.ts';
 import { Overview } from './overview.ts';
+import { PublishPage } from './publish-page.ts';
 import { hashOf, type Place, placeOf } from './routes.ts';
 import { Sampler } from './sampler.ts';
 import type { ServerFacts } from './server-facts.ts';
+import { StreamPage } from './stream-page.ts';
 import { forgetToken, keepToken, storedToken } from './token-store.ts';
 
-const MENU: readonly (readonly [Place, string])[] = [[{ page: 'overview' }, 'Overview']];
+const MENU: readonly (readonly [Place, string])[] = [
+  [{ page: 'overview' }, 'Overview'],
+  [{ page: 'publish' }, 'Publish'],
+];
 
 /** The whole page. */
 export function App(): View {
@@ -80,6 +85,10 @@ function Frame({ context, onLeave }: { readonly context: Context; readonly onLea
 
 function pageOf(place: Place, context: Context): View {
   switch (place.page) {
+    case 'publish':
+      return html`<${PublishPage} context=${context} />`;
+    case 'stream':
+      return html`<${StreamPage} context=${context} name=${place} />`;
     default:
       return html`<${Overview} context=${context} />`;
   }

@@ -91,8 +91,8 @@ export function viewersOf({ connections }: Statistics): number {
   return Object.keys(VIEWER_PROTOCOLS).reduce((sum, kind) => sum + (connections[kind] ?? 0), 0);
 }
 
-/** The host of this page, as an address has it. */
-export function hostOfPage(): string {
+/** The host of this page, as an address has it: the server is reached by it. */
+export function addressHost(): string {
   return location.hostname;
 }
 
@@ -103,6 +103,6 @@ export function hostOfPage(): string {
 export function originOf(pair: PortPair | undefined, [plain, secure]: readonly [string, string] = ['http', 'https']): string | null {
   const isSecure = location.protocol === 'https:';
   const port = isSecure ? pair?.tlsPort : pair?.port;
-  if (port !== undefined) return `${isSecure ? secure : plain}://${hostOfPage()}:${port}`;
-  return !isSecure && pair?.tlsPort !== undefined ? `${secure}://${hostOfPage()}:${pair.tlsPort}` : null;
+  if (port !== undefined) return `${isSecure ? secure : plain}://${addressHost()}:${port}`;
+  return !isSecure && pair?.tlsPort !== undefined ? `${secure}://${addressHost()}:${pair.tlsPort}` : null;
 }

@@ -6,6 +6,12 @@ export function scriptHash(text: string): string {
   return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 }
 
+/** The style sheet that OvenPlayer 0.10.54 puts into the page, which is empty at first. Another version has another. */
+const OVENPLAYER_STYLES: readonly string[] = [
+  "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='",
+  "'sha256-JB9K9unw3yivuHUUhMLHQxuniT+QclT5Kghvgun19+4='",
+];
+
 /** Where a page may connect to besides its own origin. */
 export interface PageReach {
   /** Name or address of this server, as the client wrote it, without port. */
@@ -23,10 +29,14 @@ export function contentPolicy(inlineScript: string | null, reach: PageReach | nu
   return [
     "default-src 'none'",
     `script-src 'self'${inlineScript === null ? '' : ` ${scriptHash(inlineScript)}`}`,
-    "style-src 'self'",
+    `style-src 'self' ${OVENPLAYER_STYLES.join(' ')}`,
+    // Those of the elements that OvenPlayer makes; nothing else of ours makes markup of text.
+    "style-src-attr 'unsafe-inline'",
     `img-src 'self' data: blob:${media}`,
     `connect-src 'self'${media}`,
     `media-src 'self' blob: mediastream:${media}`,
+    // Of OvenPlayer, in its style sheet.
+    'font-src data:',
     "base-uri 'none'",
     "form-action 'none'",
     "frame-ancestors 'none'",

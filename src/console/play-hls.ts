@@ -1,0 +1,68 @@
+/** Plays LL-HLS with hls.js, or with the browser's own player where there is no Media Source. */
+import type Hls from 'hls.js';
+import type { ErrorData } from 'hls.js';
+import { type PlayerListener, type Playing, videoIn } from './playing.ts';
+
+/** Players may come back by themselves this often before they are given up. */
+const RECOVERIES = 3;
+const RETRY_MS = 2000;
+
+/** `url` is that of a multivariant playlist. The module of hls.js is loaded when it is first needed. */
+export async function playHls(place: HTMLElement, url: string, listener: PlayerListener): Promise<Playing> {
+  const { default: Player } = await import('hls.js');
+  const video = videoIn(place);
+  video.addEventListener('playing', () => listener.playing());
+  if (!Player.isSupported()) return playNatively(video, url, listener);
+  // Without a worker nothing has to be made of a text, which the policy of the page forbids.
+  const hls = new Player({ lowLatencyMode: true, enableWorker: false, maxLiveSyncPlaybackRate: 1.5 });
+  let recoveries = 0;
+  let timer = 0;
+  hls.on(Player.Events.ERROR, (_event, data) => {
+    if (!data.fatal) return;
+    listener.failed(wordsOf(data));
+    if (data.type === Player.ErrorTypes.MEDIA_ERROR && recoveries < RECOVERIES) {
+      recoveries += 1;
+      hls.recoverMediaError();
+    } else if (data.type === Player.ErrorTypes.NETWORK_ERROR) {
+      clearTimeout(timer);
+      timer = setTimeout(() => hls.loadSource(url), RETRY_MS);
+    }
+  });
+  hls.loadSource(url);
+  hls.attachMedia(video);
+  return {
+    delay: async () => delayOf(hls, video),
+    close: () => {
+      clearTimeout(timer);
+      hls.destroy();
+      place.replaceChildren();
+    },
+  };
+}
+
+function playNatively(video: HTMLVideoElement, url: string, listener: PlayerListener): Playing {
+  video.addEventListener('error', () => listener.failed(video.error?.message || 'The browser cannot play it.'));
+  video.src = url;
+  return {
+    delay: async () => null,
+    close: () => {
+      video.removeAttribute('src');
+      video.load();
+      video.remove();
+    },
+  };
+}
+
+function delayOf(hls: Hls, video: HTMLVideoElement): number | null {
+  return video.readyState < HTMLMediaElement.HAVE_CURRENT_DATA || hls.latency === 0 ? null : hls.latency;
+}
+
+/** What the server said is in the body of its answer, which hls.js keeps. */
+function wordsOf({ response, details, error }: ErrorData): string {
+  const body = typeof response?.data === 'string' ? response.data.trim() : '';
+  if (body !== '') return body;
+  if ((response?.code ?? 0) > 0) return `The server answered ${response?.code}.`;
+  return response === undefined
+    ? `${details}: ${error.message}`
+    : 'No answer: nothing listens there, or this page may not ask (CrossDomains).';
+}

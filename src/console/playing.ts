@@ -1,0 +1,28 @@
+/** What a player of the console is, whatever protocol it plays. */
+
+/** Told what happens. */
+export interface PlayerListener {
+  /** The first picture or sound is there. */
+  playing(): void;
+  /** It does not play, and why; it may do so again later by itself. */
+  failed(words: string): void;
+}
+
+/** A running player. Whoever started it closes it. */
+export interface Playing {
+  /** Seconds behind what the server sends; null while that is not known. */
+  delay(): Promise<number | null>;
+  /** Idempotent. */
+  close(): void;
+}
+
+/** A video that begins without a click: silent, as browsers demand. */
+export function videoIn(place: HTMLElement): HTMLVideoElement {
+  const video = document.createElement('video');
+  video.muted = true;
+  video.autoplay = true;
+  video.controls = true;
+  video.playsInline = true;
+  place.replaceChildren(video);
+  return video;
+}

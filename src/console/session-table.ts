@@ -1,0 +1,87 @@
+/** Who watches a stream, with a way to send them off. */
+import { useState } from 'preact/hooks';
+import { Action } from './action.ts';
+import { at } from './api-client.ts';
+import type { Context } from './context.ts';
+import { bitrate, bytes, counted, duration } from './format.ts';
+import { html, type View } from './html.ts';
+import { useLive } from './live-updates.ts';
+import { VIEWER_PROTOCOLS } from './server-facts.ts';
+import { inTurns, type StreamName, statisticsPath, streamPath } from './stream-list.ts';
+
+const SHOWN = 20;
+const BITS = 8;
+
+interface SessionStatistics {
+  readonly createdTime: string;
+  readonly lastThroughputOut: number;
+  readonly totalBytesOut: number;
+}
+
+interface Session {
+  readonly id: string;
+  readonly kind: string;
+}
+
+/** The newest page of them; a stream may have thousands. */
+export function SessionTable({ context, name }: { readonly context: Context; readonly name: StreamName }): View {
+  const { client, updates } = context;
+  const [wanted, setPage] = useState(0);
+  const key = `${name.vhost}/${name.app}/${name.stream}`;
+  const list = useLive(updates, `sessions ${key}`, async () => {
+    const kinds = Object.keys(VIEWER_PROTOCOLS);
+    const ids = await Promise.all(kinds.map((kind) => client.get<string[]>(`${streamPath(name)}/sessions?protocol=${kind}`)));
+    return ids.flatMap((each, n) => each.map((id): Session => ({ id, kind: kinds[n] ?? '' })));
+  });
+  const all = list.data ?? [];
+  const pages = Math.max(1, Math.ceil(all.length / SHOWN));
+  const page = Math.min(wanted, pages - 1);
+  const shown = all.slice(page * SHOWN, (page + 1) * SHOWN);
+  const figures = useLive(updates, `figures ${key} ${shown.map(({ id }) => id).join(' ')}`, async () => {
+    const found = await inTurns(shown, ({ id }) =>
+      client.get<SessionStatistics>(`${statisticsPath(name)}/sessions${at(id)}?protocol=all`).catch(() => null),
+    );
+    return new Map(shown.map(({ id }, n) => [id, found[n] ?? null]));
+  });
+  return html`<section>
+    <div class="bar"><h2 id="sessions-title">Viewers</h2><span class="quiet">${counted(all.length, 'session')}</span></div>
+    ${
+      all.length === 0
+        ? html`<p class="quiet">Nobody watches.</p>`
+        : html`<div class="scroll" tabindex="0" role="region" aria-labelledby="sessions-title"><table>
+        <thead><tr><th scope="col">Session</th><th scope="col">Protocol</th><th scope="col" class="number">Since</th><th scope="col" class="number">Now</th><th scope="col" class="number">Sent</th><th scope="col"><span class="hidden">Actions</span></th></tr></thead>
+        <tbody>${shown.map(
+          (session) => html`<${Row} key=${session.id} session=${session} statistics=${figures.data?.get(session.id) ?? null}
+          kick=${() => client.send('DELETE', `${streamPath(name)}/sessions${at(session.id)}?protocol=all`)} onDone=${list.refresh} />`,
+        )}</tbody>
+      </table></div>`
+    }
+    ${
+      pages === 1
+        ? null
+        : html`<nav class="pager" aria-label="Pages of sessions">
+      <button type="button" disabled=${page === 0} onClick=${() => setPage(page - 1)}>Previous</button>
+      <span role="status">Page ${page + 1} of ${pages}</span>
+      <button type="button" disabled=${page >= pages - 1} onClick=${() => setPage(page + 1)}>Next</button>
+    </nav>`
+    }
+  </section>`;
+}
+
+interface RowOptions {
+  readonly session: Session;
+  readonly statistics: SessionStatistics | null;
+  readonly kick: () => Promise<unknown>;
+  readonly onDone: () => void;
+}
+
+function Row({ session: { id, kind }, statistics, kick, onDone }: RowOptions): View {
+  return html`<tr>
+    <th scope="row"><code>${id}</code></th>
+    <td>${VIEWER_PROTOCOLS[kind as keyof typeof VIEWER_PROTOCOLS]}</td>
+    <td class="number">${statistics === null ? '–' : duration(Date.now() - Date.parse(statistics.createdTime))}</td>
+    <td class="number">${statistics === null ? '–' : bitrate(statistics.lastThroughputOut * BITS)}</td>
+    <td class="number">${statistics === null ? '–' : bytes(statistics.totalBytesOut)}</td>
+    <td class="number"><${Action} label="Kick" about=${id} isDanger run=${kick} onDone=${onDone} /></td>
+  </tr>`;
+}

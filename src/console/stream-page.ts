@@ -1,0 +1,130 @@
+/** Everything about one stream: pictures, tracks, viewers, and what may be done with it. */
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import { Action } from './action.ts';
+import { Chart } from './chart.ts';
+import type { Context } from './context.ts';
+import { bitrate, duration, short } from './format.ts';
+import { History } from './history.ts';
+import { html, type View } from './html.ts';
+import { useLive } from './live-updates.ts';
+import { playHls } from './play-hls.ts';
+import { playWebrtc } from './play-webrtc.ts';
+import { PlayerPanel } from './player-panel.ts';
+import { originOf, type ServerFacts, type Statistics, type StreamInformation, VIEWER_PROTOCOLS } from './server-facts.ts';
+import { SessionTable } from './session-table.ts';
+import { type StreamName, statisticsPath, streamPath } from './stream-list.ts';
+import { TaskPanel } from './task-panel.ts';
+import { TrackTable } from './track-table.ts';
+
+const CAPACITY = 1800;
+const BITS = 8;
+const RATES = [
+  { figure: 'in', label: 'In', colour: '--first' },
+  { figure: 'out', label: 'Out', colour: '--second' },
+] as const;
+const FRAMES = [{ figure: 'frames', label: 'per second', colour: '--third' }] as const;
+const GOP = [{ figure: 'gop', label: 'frames', colour: '--fourth' }] as const;
+type Figure = 'in' | 'out' | 'frames' | 'gop';
+
+/** `name` may stop being there at any time. */
+export function StreamPage({ context, name }: { readonly context: Context; readonly name: StreamName }): View {
+  const { client, updates, server } = context;
+  const key = `${name.vhost}/${name.app}/${name.stream}`;
+  const [isPlaying, setPlaying] = useState(false);
+  const history = useMemo(() => new History<Figure>(['in', 'out', 'frames', 'gop'], CAPACITY), [key]);
+  const { data, fault } = useLive(updates, key, async () => {
+    const [information, statistics] = await Promise.all([
+      client.get<StreamInformation>(streamPath(name)),
+      client.get<Statistics>(statisticsPath(name)),
+    ]);
+    keep(history, information, statistics);
+    return { information, statistics, at: Date.now() };
+  });
+  useEffect(() => setPlaying(false), [key]);
+  const title = html`<h1><span class="quiet">${name.vhost} / ${name.app} / </span>${name.stream}</h1>`;
+  if (data === null) {
+    return html`${title}<p role="status">${fault === null ? 'Loading …' : `The server says: ${fault.message}`}</p><p><a href="#/">All streams</a></p>`;
+  }
+  const { information, statistics, at } = data;
+  const addresses = addressesOf(server, name, information);
+  const charts = { history, tick: at };
+  return html`<div class="bar">${title}
+      <span class="grow"></span>
+      <button type="button" class="main" aria-pressed=${isPlaying} onClick=${() => setPlaying(!isPlaying)}>${isPlaying ? 'Stop players' : 'Play'}</button>
+      <${Action} label="Delete stream" isDanger question="End it for its publisher and all viewers?"
+        run=${() => client.send('DELETE', streamPath(name))} onDone=${() => location.assign('#/')} />
+    </div>
+    ${fault === null ? null : html`<p role="alert" class="bad">${fault.status === 404 ? 'The stream has ended.' : fault.message} What follows is old.</p>`}
+    ${warningsOf(information).map((warning) => html`<p key=${warning} class="warning">${warning}</p>`)}
+    <div class="players">
+      <${PlayerPanel} title="WebRTC" delayOf="of network and buffer" isOn=${isPlaying} play=${playWebrtc} url=${addresses.webrtc} missing="WebRTC does not listen, or the application does not serve it." />
+      <${PlayerPanel} title="LL-HLS" delayOf="behind live" isOn=${isPlaying} play=${playHls} url=${addresses.hls} missing="LL-HLS does not listen, or the application does not serve it." />
+      <section class="panel facts" aria-label="The stream">
+        <h2>Stream</h2>
+        <${Facts} information=${information} statistics=${statistics} />
+        ${addresses.thumbnail === null ? null : html`<${Thumbnail} url=${addresses.thumbnail} tick=${at} />`}
+      </section>
+    </div>
+    <div class="charts">
+      <${Chart} title="Throughput" lines=${RATES} format=${bitrate} ...${charts} />
+      <${Chart} title="Frames" lines=${FRAMES} format=${short} ...${charts} />
+      <${Chart} title="Between keyframes" lines=${GOP} format=${short} ...${charts} />
+    </div>
+    <${TrackTable} information=${information} />
+    <${SessionTable} context=${context} name=${name} />
+    <${TaskPanel} context=${context} name=${name} outputs=${information.outputs.map((output) => output.name)} />`;
+}
+
+function Facts({ information, statistics }: { readonly information: StreamInformation; readonly statistics: Statistics }): View {
+  const { input } = information;
+  const viewers = Object.entries(VIEWER_PROTOCOLS).map(([kind, label]) => `${statistics.connections[kind] ?? 0} ${label}`);
+  const rows: readonly (readonly [string, string])[] = [
+    ['Source', input.sourceType],
+    ['From', input.sourceUrl ?? '–'],
+    ['Since', duration(Date.now() - Date.parse(input.createdTime))],
+    ['In', bitrate(statistics.lastThroughputIn * BITS)],
+    ['Out', bitrate(statistics.lastThroughputOut * BITS)],
+    ['Viewers', viewers.join(', ')],
+    ['Most viewers', String(statistics.maxTotalConnections)],
+  ];
+  return html`<dl>${rows.map(([term, value]) => html`<dt key=${term}>${term}</dt><dd>${value}</dd>`)}</dl>`;
+}
+
+/** Every fifth look, and only where the application makes one. */
+function Thumbnail({ url, tick }: { readonly url: string; readonly tick: number }): View {
+  const [isThere, setThere] = useState(true);
+  const round = Math.floor(tick / 10_000);
+  if (!isThere) return html`<p class="quiet small">No thumbnail: the output profile has no encode named for images.</p>`;
+  return html`<img class="thumbnail" alt="Thumbnail of the stream" src=${`${url}?t=${round}`} onError=${() => setThere(false)} />`;
+}
+
+function keep(history: History<Figure>, { input }: StreamInformation, { lastThroughputIn, lastThroughputOut }: Statistics): void {
+  const video = input.tracks.find((track) => track.video !== undefined)?.video;
+  history.add(Date.now(), {
+    in: lastThroughputIn * BITS,
+    out: lastThroughputOut * BITS,
+    frames: video?.framerateLatest ?? null,
+    gop: video?.keyFrameIntervalLatest ?? null,
+  });
+}
+
+function warningsOf({ outputs }: StreamInformation): string[] {
+  return outputs.flatMap(({ name, warnings = [] }) => warnings.map((warning) => `${name}: ${warning}`));
+}
+
+/** Where the first output is to be had. */
+function addressesOf({ publishers }: ServerFacts, { app }: StreamName, { outputs }: StreamInformation) {
+  const [output] = outputs;
+  const of = (origin: string | null, file: string): string | null =>
+    origin === null || output === undefined ? null : `${origin}/${encodeURIComponent(app)}/${encodeURIComponent(output.name)}${file}`;
+  const playlist = output?.playlists.find(({ options, name }) => options.enableTsPackaging !== true && !name.startsWith('webrtc'));
+  const images = output?.tracks.find(({ video }) => video?.codec === 'JPEG' || video?.codec === 'PNG' || video?.codec === 'WEBP')?.video
+    ?.codec;
+  const ending = images === undefined ? null : images === 'JPEG' ? 'jpg' : images.toLowerCase();
+  const hasWebrtc = output?.playlists.some(({ name }) => name.startsWith('webrtc')) === true;
+  return {
+    webrtc: hasWebrtc ? of(originOf(publishers.webrtc, ['ws', 'wss']), '') : null,
+    hls: playlist === undefined ? null : of(originOf(publishers.llhls), `/${encodeURIComponent(playlist.fileName)}.m3u8`),
+    thumbnail: ending === null ? null : of(originOf(publishers.thumbnail), `/thumb.${ending}`),
+  };
+}

@@ -1,0 +1,97 @@
+/** Publishes what a browser sees and hears, by WHIP (RFC 9725). */
+
+/** A publication under way. Whoever began it ends it. */
+export interface Publication {
+  /** Bits per second since the last call; null at first. */
+  sending(): Promise<number | null>;
+  /** Ends it at the server, too. Idempotent. */
+  stop(): Promise<void>;
+}
+
+/** Told of the connection. */
+export type StateListener = (words: string, isBad: boolean) => void;
+
+const GATHERING_MS = 2000;
+const WORDS: Readonly<Partial<Record<RTCPeerConnectionState, string>>> = {
+  connecting: 'Connecting …',
+  connected: 'On air.',
+  disconnected: 'The connection is gone; it may come back.',
+  failed: 'There is no way to the server for media: its ICE candidates or ports are not reached from here.',
+};
+
+/** Sends the tracks of `media` to `url`. Rejects with what the server said when it does not want them. */
+export async function publishWhip(media: MediaStream, url: string, tell: StateListener): Promise<Publication> {
+  const connection = new RTCPeerConnection();
+  try {
+    for (const track of media.getTracks()) {
+      const { sender } = connection.addTransceiver(track, { direction: 'sendonly', streams: [media] });
+      if (track.kind === 'video') preferH264(connection, sender);
+    }
+    connection.addEventListener('connectionstatechange', () => {
+      const words = WORDS[connection.connectionState];
+      if (words !== undefined) tell(words, connection.connectionState !== 'connected' && connection.connectionState !== 'connecting');
+    });
+    await connection.setLocalDescription();
+    await gathered(connection);
+    const { answer, resource } = await offer(url, connection.localDescription?.sdp ?? '');
+    await connection.setRemoteDescription({ type: 'answer', sdp: answer });
+    return publicationOf(connection, resource);
+  } catch (error) {
+    connection.close();
+    throw error;
+  }
+}
+
+/** H.264 first: every player of ours takes it as it is. */
+function preferH264(connection: RTCPeerConnection, sender: RTCRtpSender): void {
+  const codecs = RTCRtpSender.getCapabilities('video')?.codecs ?? [];
+  const isH264 = ({ mimeType }: { readonly mimeType: string }): boolean => mimeType.toLowerCase() === 'video/h264';
+  const transceiver = connection.getTransceivers().find((each) => each.sender === sender);
+  if (codecs.some(isH264)) transceiver?.setCodecPreferences([...codecs.filter(isH264), ...codecs.filter((codec) => !isH264(codec))]);
+}
+
+async function gathered(connection: RTCPeerConnection): Promise<void> {
+  if (connection.iceGatheringState === 'complete') return;
+  await new Promise<void>((resolve) => {
+    setTimeout(resolve, GATHERING_MS);
+    connection.addEventListener('icegatheringstatechange', () => connection.iceGatheringState === 'complete' && resolve());
+  });
+}
+
+async function offer(url: string, sdp: string): Promise<{ readonly answer: string; readonly resource: string | null }> {
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/sdp' },
+    body: sdp,
+    credentials: 'omit',
+  }).catch(() => null);
+  if (response === null) {
+    throw new Error(
+      'No answer. Nothing listens there, or the WebRTC provider of the application does not let this page in (CrossDomains).',
+    );
+  }
+  const text = await response.text();
+  if (!response.ok) throw new Error(text.trim() || `The server answered ${response.status}.`);
+  const location = response.headers.get('location');
+  return { answer: text, resource: location === null ? null : new URL(location, url).href };
+}
+
+function publicationOf(connection: RTCPeerConnection, resource: string | null): Publication {
+  let before: { readonly at: number; readonly bytes: number } | null = null;
+  return {
+    sending: async () => {
+      let bytes = 0;
+      for (const report of (await connection.getStats()).values()) if (report.type === 'outbound-rtp') bytes += report.bytesSent ?? 0;
+      const now = { at: performance.now(), bytes };
+      const since = before;
+      before = now;
+      return since === null ? null : ((now.bytes - since.bytes) * 8000) / (now.at - since.at);
+    },
+    stop: async () => {
+      if (connection.signalingState === 'closed') return;
+      // Where the answer does not come, the server finds out by itself. First of all: a closed connection has no resource any more.
+      if (resource !== null) await fetch(resource, { method: 'DELETE', credentials: 'omit' }).catch(() => null);
+      connection.close();
+    },
+  };
+}

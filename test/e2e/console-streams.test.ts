@@ -1,0 +1,179 @@
+/** The pages of the console about one stream and about publishing, in a real browser with real media. */
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { apiPath } from '../harness/api-client.ts';
+import { ConsoleBrowser, type ConsolePage, type PageOptions } from '../harness/console-browser.ts';
+import { until } from '../harness/poll.ts';
+import { freePorts } from '../harness/ports.ts';
+import { type FfmpegPublisher, publish } from '../harness/publisher.ts';
+import { startServer, type TestServer } from '../harness/server.ts';
+
+const DEADLINE = { deadlineMs: 40_000 };
+const LIVE = '#/streams/default/app/live';
+
+let server: TestServer;
+let browser: ConsoleBrowser;
+let encoder: FfmpegPublisher;
+
+beforeAll(async () => {
+  const [ingest = 0, egress = 0] = await freePorts(2);
+  const webrtc = { provider: '<CrossDomains><Url>*</Url></CrossDomains>' };
+  [server, browser] = await Promise.all([
+    startServer({ webrtc, srt: { ingest, egress }, push: '', recordRoot: 'recordings' }),
+    ConsoleBrowser.start(),
+  ]);
+  encoder = publish({ url: server.rtmp('live'), width: 640, height: 360, fps: 15, gop: 15, videoKbps: 300 });
+  await encoder.sent(15);
+});
+
+afterAll(async () => {
+  await encoder?.stop();
+  await Promise.all([browser?.close(), server?.close()]);
+});
+
+async function open(hash: string, options: PageOptions = {}): Promise<ConsolePage> {
+  const opened = await browser.open(`${server.api.base}/console/${hash}`, options);
+  onTestFinished(() => opened.close());
+  return opened;
+}
+
+/** Whether the video in a panel has shown another picture since it began. */
+function frames(title: string): string {
+  return `(() => { const v = document.querySelector('[aria-label="${title} player"] video'); return v === null ? 0 : v.getVideoPlaybackQuality().totalVideoFrames; })()`;
+}
+
+test('both players show the stream, with their delays, and are viewers that can be kicked', async () => {
+  const { page, complaints } = await open(LIVE);
+  await page.getByRole('button', { name: 'Play', exact: true }).click();
+  for (const title of ['WebRTC', 'LL-HLS']) {
+    await until(`${title} plays`, async () => (((await page.evaluate(frames(title))) as number) > 20 ? true : null), DEADLINE);
+    const heading = page.getByLabel(`${title} player`).getByRole('heading');
+    const delay = await until('a delay', async () => /([\d.]+) s /.exec((await heading.textContent()) ?? '')?.[1] ?? null, DEADLINE);
+    expect(Number(delay)).toBeGreaterThan(0);
+    expect(Number(delay)).toBeLessThan(20);
+  }
+  const sessions = page.getByRole('region', { name: 'Viewers' });
+  await expect.poll(() => sessions.getByRole('row').allTextContents()).toHaveLength(3);
+  expect(complaints).toEqual([]);
+  const row = sessions.getByRole('row').filter({ hasText: 'WebRTC' });
+  await row.getByRole('button', { name: /^Kick/ }).click();
+  await until(
+    'WebRTC has left',
+    async () => ((await server.api.get<string[]>(`${apiPath.stream('live')}/sessions`)).length === 0 ? true : null),
+    DEADLINE,
+  );
+  await page.getByRole('button', { name: 'Stop players' }).click();
+  expect(await page.locator('video').count()).toBe(0);
+});
+
+test('tells tracks and warnings', async () => {
+  const { page } = await open(LIVE);
+  const tracks = page.getByRole('region', { name: 'Tracks' });
+  await expect
+    .poll(() => tracks.getByRole('row').filter({ hasText: '0 Video' }).textContent())
+    .toMatch(/VideoH264640×360[\d.]+ kbit\/s1\d\.\d15/);
+  expect(await tracks.getByRole('row').filter({ hasText: 'bypass_audio' }).textContent()).toContain('as it comes');
+  expect(await page.getByText('viewers over WebRTC get no audio').textContent()).toMatch(/^live: /);
+});
+
+test('records with one click, and stops; a push and a dump that cannot be are told in the words of the server', async () => {
+  const { page } = await open(LIVE);
+  const records = () =>
+    server.api
+      .call('POST', `${apiPath.app('default', 'app')}:records`)
+      .then(({ body }) => (body as { response: { state: string }[] }).response);
+  await page.getByRole('button', { name: 'Record', exact: true }).click();
+  const tasks = page.getByRole('region', { name: 'Recordings, pushes and dumps' });
+  await expect.poll(() => tasks.getByRole('row').filter({ hasText: 'record-' }).textContent()).toContain('recording');
+  expect((await records()).map(({ state }) => state)).toEqual(['recording']);
+  await tasks.getByRole('button', { name: /^Stop record-/ }).click();
+  await until('no recording', async () => ((await records()).every(({ state }) => state !== 'recording') ? true : null), DEADLINE);
+  await page.getByRole('button', { name: 'Push …' }).click();
+  await page.getByLabel('Address to push to').fill('gopher://nowhere');
+  await page.getByRole('button', { name: 'Push', exact: true }).click();
+  await expect.poll(() => page.locator('.inline [role=alert]').textContent()).toMatch(/url|protocol|gopher/i);
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  await page.getByRole('button', { name: 'Dump …' }).click();
+  await page.getByLabel('Folder to dump to').fill('/proc/dump');
+  await page.getByRole('button', { name: 'Dump', exact: true }).click();
+  await expect.poll(() => page.locator('.inline [role=alert]').textContent()).toMatch(/proc|path|Could not/i);
+});
+
+test('a stream is deleted after a question, and the page says where it has gone', async () => {
+  const second = publish({ url: server.rtmp('second'), width: 640, height: 360, fps: 5, gop: 5, videoKbps: 100, withoutAudio: true });
+  onTestFinished(async () => void (await second.stop()));
+  await second.sent(5);
+  const { page } = await open('#/streams/default/app/second');
+  await page.getByRole('button', { name: 'Delete stream' }).click();
+  await page.getByText('End it for its publisher and all viewers?').waitFor();
+  await page.getByRole('button', { name: 'Keep' }).click();
+  expect(await server.api.get<string[]>(`${apiPath.app('default', 'app')}/streams`)).toContain('second');
+  await page.getByRole('button', { name: 'Delete stream' }).click();
+  await page.getByRole('button', { name: 'Delete stream' }).click();
+  await page.getByRole('heading', { name: 'Overview' }).waitFor();
+  expect(await server.api.get<string[]>(`${apiPath.app('default', 'app')}/streams`)).not.toContain('second');
+});
+
+test('a stream that is not there is told in words', async () => {
+  const { page } = await open('#/streams/default/app/never');
+  await expect.poll(() => page.locator('main').textContent()).toContain('The server says: ');
+});
+
+test('a token that only reads sees the stream, and is told why it changes nothing', async () => {
+  const { page } = await open(LIVE);
+  await page.route('**/*:startRecord', (route) =>
+    route.fulfill({ status: 403, json: { message: 'The token may only read', statusCode: 403 } }),
+  );
+  await page.getByRole('button', { name: 'Record', exact: true }).click();
+  await page.getByText('The token may only read').waitFor();
+});
+
+test('the camera is published by WHIP, and ends with the button', async () => {
+  const { page, complaints } = await open('#/publish');
+  await page.getByLabel('Stream', { exact: true }).fill('from-browser');
+  await page.getByRole('button', { name: 'Camera and microphone' }).click();
+  await page.getByText('On air.').waitFor();
+  const streams = () => server.api.get<string[]>(`${apiPath.app('default', 'app')}/streams`);
+  await until('the stream', async () => ((await streams()).includes('from-browser') ? true : null), DEADLINE);
+  const { input } = await server.api.get<{ input: { sourceType: string; tracks: { video?: { codec: string } }[] } }>(
+    apiPath.stream('from-browser'),
+  );
+  expect([input.sourceType, input.tracks.some(({ video }) => video?.codec === 'H264')]).toEqual(['WebRTC', true]);
+  const [popup] = await Promise.all([page.waitForEvent('popup'), page.getByRole('link', { name: 'Look at the stream' }).click()]);
+  await popup.getByRole('heading', { name: 'from-browser' }).waitFor();
+  await page.getByRole('button', { name: 'Stop' }).click();
+  await until('no stream', async () => ((await streams()).includes('from-browser') ? null : true), DEADLINE);
+  expect(complaints).toEqual([]);
+});
+
+test('addresses have the real host and ports, are copied, and become a code', async () => {
+  const { page, context } = await open('#/publish');
+  await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+  await page.getByLabel('Stream', { exact: true }).fill('a b');
+  const field = (name: string) => page.getByLabel(name, { exact: true }).inputValue();
+  expect(await field('Server (Service: Custom)')).toBe(`rtmp://127.0.0.1:${server.ports.rtmp}/app`);
+  expect(await field('Server (Service: WHIP)')).toBe(`http://127.0.0.1:${server.ports.http}/app/a%20b?direction=whip`);
+  expect(await field('A file, over RTMP')).toContain(`-f flv 'rtmp://127.0.0.1:${server.ports.rtmp}/app/a b'`);
+  expect(await field('Caller, for encoders and phones')).toMatch(/^srt:\/\/127\.0\.0\.1:\d+\?streamid=default%2Fapp%2Fa%20b$/);
+  await page.getByRole('button', { name: 'Copy: Stream key' }).click();
+  await page.getByText('Copied').waitFor();
+  expect(await page.evaluate('navigator.clipboard.readText()')).toBe('a b');
+  await page.getByRole('button', { name: 'QR code: Caller, for encoders and phones' }).click();
+  await page.getByRole('img', { name: /^QR code of srt:/ }).waitFor();
+});
+
+test.each([
+  [LIVE, 1280, 'dark'],
+  [LIVE, 390, 'light'],
+  ['#/publish', 1280, 'light'],
+  ['#/publish', 390, 'dark'],
+] as const)('%s at %i px, %s, has nothing that axe finds wrong, and fits', async (hash, width, scheme) => {
+  const opened = await open(hash, { width, scheme });
+  const { page } = opened;
+  await page.getByRole('heading', { name: hash === LIVE ? 'Tracks' : 'From this browser' }).waitFor();
+  if (hash === LIVE) {
+    await page.getByRole('button', { name: 'Play', exact: true }).click();
+    await until('LL-HLS plays', async () => (((await page.evaluate(frames('LL-HLS'))) as number) > 0 ? true : null), DEADLINE);
+  }
+  expect(await opened.violations()).toEqual([]);
+  expect(await opened.overhang()).toBe(0);
+});
