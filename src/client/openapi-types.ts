@@ -18,6 +18,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/server": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Ports of media, and the virtual hosts that nobody may change */
+        get: operations["getV1Server"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/vhosts": {
         parameters: {
             query?: never;
@@ -817,6 +834,24 @@ export interface paths {
         options?: never;
         head?: never;
         patch?: never;
+        trace?: never;
+    };
+    "/v2/internals/log": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** From which level on the log tells what happens */
+        get: operations["getV2InternalsLog"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Change the level of the log until the next start */
+        patch: operations["patchV2InternalsLog"];
         trace?: never;
     };
     "/v1/events": {
@@ -5438,6 +5473,97 @@ export interface operations {
                             millraceVersion: string;
                             /** @description Release of OvenMediaEngine whose API is spoken: 0.20.0 */
                             version: string;
+                        };
+                    };
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            /** @description What went wrong */
+            default: {
+                headers: {
+                    /** @description Why, where the message does not say so */
+                    "Millrace-Reason"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getV1Server: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The status in words */
+                        message: string;
+                        /** @description Same as the HTTP status */
+                        statusCode: number;
+                        response: {
+                            /** @description Where streams are published to; what does not listen is absent */
+                            providers: {
+                                /** @description Ports without and with TLS */
+                                rtmp?: {
+                                    /** @description A port */
+                                    port?: number;
+                                    /** @description A port */
+                                    tlsPort?: number;
+                                };
+                                srt?: number[];
+                                /** @description Ports without and with TLS */
+                                webrtc?: {
+                                    /** @description A port */
+                                    port?: number;
+                                    /** @description A port */
+                                    tlsPort?: number;
+                                };
+                            };
+                            /** @description Where they are watched; what does not listen is absent */
+                            publishers: {
+                                /** @description Ports without and with TLS */
+                                hls?: {
+                                    /** @description A port */
+                                    port?: number;
+                                    /** @description A port */
+                                    tlsPort?: number;
+                                };
+                                /** @description Ports without and with TLS */
+                                llhls?: {
+                                    /** @description A port */
+                                    port?: number;
+                                    /** @description A port */
+                                    tlsPort?: number;
+                                };
+                                srt?: number[];
+                                /** @description Ports without and with TLS */
+                                thumbnail?: {
+                                    /** @description A port */
+                                    port?: number;
+                                    /** @description A port */
+                                    tlsPort?: number;
+                                };
+                                /** @description Ports without and with TLS */
+                                webrtc?: {
+                                    /** @description A port */
+                                    port?: number;
+                                    /** @description A port */
+                                    tlsPort?: number;
+                                };
+                            };
+                            /** @description Names of those that a configuration file declares: the API does not change them */
+                            readOnlyVirtualHosts: string[];
                         };
                     };
                 };
@@ -10440,6 +10566,95 @@ export interface operations {
                         /** @description Same as the HTTP status */
                         statusCode: number;
                         response: components["schemas"]["CodecModule"][];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            /** @description What went wrong */
+            default: {
+                headers: {
+                    /** @description Why, where the message does not say so */
+                    "Millrace-Reason"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getV2InternalsLog: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The status in words */
+                        message: string;
+                        /** @description Same as the HTTP status */
+                        statusCode: number;
+                        response: {
+                            /** @enum {string} */
+                            level: "debug" | "info" | "warn" | "error" | "silent";
+                        };
+                    };
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            /** @description What went wrong */
+            default: {
+                headers: {
+                    /** @description Why, where the message does not say so */
+                    "Millrace-Reason"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    patchV2InternalsLog: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @enum {string} */
+                    level: "debug" | "info" | "warn" | "error" | "silent";
+                };
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The status in words */
+                        message: string;
+                        /** @description Same as the HTTP status */
+                        statusCode: number;
+                        response: {
+                            /** @enum {string} */
+                            level: "debug" | "info" | "warn" | "error" | "silent";
+                        };
                     };
                 };
             };
