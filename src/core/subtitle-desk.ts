@@ -92,14 +92,14 @@ export class SubtitleDesk {
     return this.#options.router.started;
   }
 
-  /** Puts cues onto the track of `label`, one behind the other from now on. False where there is no such track, or no room for all of them. */
+  /** Puts cues onto the track of `label`, one behind the other from now on. False, and none is shown, where there is no such track, or no room for all of them. */
   send(label: string, cues: readonly SubtitleCue[]): boolean {
     const track = this.#find((candidate) => candidate.publicName === label);
-    if (track === null || !this.hasTime || !this.#options.isOpen()) return this.#refuse(cues.length);
+    if (track === null || !this.hasTime || !this.#options.isOpen() || !this.#admits(cues)) return this.#refuse(cues.length);
     let at = this.#now;
     for (const cue of cues) {
       const start = Math.max(0, at + cue.startOffset);
-      if (!this.#emit(track, start, cue)) return false;
+      this.#emit(track, start, cue);
       at = start + cue.duration;
     }
     this.#options.onSent();
@@ -110,18 +110,32 @@ export class SubtitleDesk {
   carry(language: string, { at, ...cue }: SourceCue): boolean {
     const track = this.#find((candidate) => sameLanguage(candidate.language, language));
     const seconds = this.#options.router.timeOf(at);
-    if (track === null || seconds === null || !this.#options.isOpen()) return this.#refuse(1);
-    return this.#emit(track, Math.max(0, Math.round(seconds * 1000)), cue);
+    if (track === null || seconds === null || !this.#options.isOpen() || !this.#admits([cue])) return this.#refuse(1);
+    this.#emit(track, Math.max(0, Math.round(seconds * 1000)), cue);
+    return true;
   }
 
-  #emit(track: SubtitleTrack, pts: number, { duration, settings, text }: Omit<SubtitleCue, 'startOffset'>): boolean {
-    const fits = text.length <= MAX_CUE_TEXT && settings.length <= MAX_CUE_SETTINGS && duration > 0 && duration <= MAX_CUE_MS;
-    if (!fits || !this.#budget.take(this.#options.clock.monotonic())) return this.#refuse(1);
+  /** All of them can be carried, and are counted then; else none is. */
+  #admits(cues: readonly Omit<SubtitleCue, 'startOffset'>[]): boolean {
+    const fit = cues.every(
+      ({ text, settings, duration }) =>
+        text.length <= MAX_CUE_TEXT && settings.length <= MAX_CUE_SETTINGS && duration > 0 && duration <= MAX_CUE_MS,
+    );
+    if (!fit) return false;
+    const now = this.#options.clock.monotonic();
+    for (let taken = 0; taken < cues.length; taken += 1) {
+      if (this.#budget.take(now)) continue;
+      for (; taken > 0; taken -= 1) this.#budget.giveBack();
+      return false;
+    }
+    return true;
+  }
+
+  #emit(track: SubtitleTrack, pts: number, { duration, settings, text }: Omit<SubtitleCue, 'startOffset'>): void {
     this.counters.carried += 1;
     const data = writeCuePayload({ settings, text });
     const event = { format: EventFormat.SUBTITLE, target: 'all' } as const;
     this.#options.onPacket({ track, pts, dts: this.#now, duration, keyframe: true, data, event });
-    return true;
   }
 
   #find(isWanted: (track: SubtitleTrack) => boolean): SubtitleTrack | null {

@@ -73,6 +73,17 @@ describe('sendSubtitles', () => {
     expect(await send(text)).toEqual(done);
   });
 
+  test('shows nothing of a request that is refused', async () => {
+    const data = ['English', 'Klingon'].map((label) => ({ label, subtitles: [text] }));
+    expect(await post({ format: 'webvtt', data })).toEqual(error(500, 'Could not send WebVTT frame: [default/subs/s]'));
+    expect(desk()?.counters.carried).toBe(0);
+    expect(await send(text)).toEqual(done);
+    expect(await send(...Array.from({ length: 1000 }, () => text))).toEqual(error(500, 'Could not send WebVTT frame: [default/subs/s]'));
+    expect(desk()?.counters.carried).toBe(1);
+    // What it would have taken is still there.
+    expect(await send(...Array.from({ length: 999 }, () => text))).toEqual(done);
+  });
+
   test('says so where there is no media, no rendition or no stream', async () => {
     const request = { streamName: 'silent', provider: 'rtmp', sourceType: 'Rtmp', sourceUrl: 'TCP://127.0.0.1:1' } as const;
     const ingest = api.orchestrator.openIngest({ host: 'x', app: 'subs' }, { ...request, onClose: () => undefined });

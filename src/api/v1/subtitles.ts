@@ -15,10 +15,12 @@ export const subtitleRoutes: readonly Route[] = [
     handle: ({ body, stream, vhost, app }) => {
       const wishes = subtitleWishes(requireObject(body));
       const place = [vhost.name, app.name, stream.name] as const;
-      // A label without a track is told first: a client sees what is wrong with its request before there is media.
+      // Nothing is shown of a request that is refused: whoever sends it again would show it twice. A label without a track is told first: a client
+      // sees what is wrong with its request before there is media.
+      const known = new Set(stream.tracks.flatMap((track) => (track.type === 'subtitle' ? [track.publicName] : [])));
+      if (wishes.some(({ label }) => !known.has(label))) throw new ApiError('SUBTITLES_NOT_SENT', ...place);
+      if (!stream.subtitles.hasTime) throw new ApiError('SUBTITLES_NO_TIME', ...place);
       for (const { label, cues } of wishes) {
-        const isKnown = stream.tracks.some((track) => track.type === 'subtitle' && track.publicName === label);
-        if (isKnown && !stream.subtitles.hasTime) throw new ApiError('SUBTITLES_NO_TIME', ...place);
         if (!stream.subtitles.send(label, cues)) throw new ApiError('SUBTITLES_NOT_SENT', ...place);
       }
       return acknowledge();
