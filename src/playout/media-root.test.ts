@@ -34,6 +34,7 @@ it.each(['file://../secret', 'file://%2e%2e/secret', 'file://day 1/../../secret'
   '%s is refused',
   async (url) => {
     await expect(root.open(url)).rejects.toThrow(PathRefused);
+    await expect(root.pathOf(url)).rejects.toThrow(PathRefused);
   },
 );
 

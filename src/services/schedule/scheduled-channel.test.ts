@@ -211,6 +211,20 @@ describe('a change of the schedule', () => {
     expect(station.aired).toEqual(['a 0-5', 'b+5 5-']);
   });
 
+  test('a change whose lengths come behind those of the next one is none', async () => {
+    const station = new FakeStation(FILES);
+    await station.start(schedule([{ items: ['a'] }]));
+    await station.until(5);
+    const { promise, resolve } = Promise.withResolvers<null>();
+    const look = station.lengths.look.bind(station.lengths);
+    station.lengths.look = (item) => (item.url === 'file://b' ? promise : look(item));
+    await station.update(schedule([{ items: ['b'] }]));
+    await station.update(schedule([{ items: ['long'] }]));
+    resolve(null);
+    await station.until(8);
+    expect(station.aired).toEqual(['a 0-5', 'long+5 5-']);
+  });
+
   test('many changes in the middle of boundaries interrupt nothing that is the same in them, and open nothing twice', async () => {
     const station = new FakeStation(FILES);
     const items = ['a', 'c', 'b'];
