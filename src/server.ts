@@ -49,6 +49,7 @@ import type { ServedHost } from './delivery/thread-protocol.ts';
 import { CertificateStore } from './delivery/tls/certificate-store.ts';
 import { tellFindings } from './findings/findings.ts';
 import { loadUsable } from './findings/usable-config.ts';
+import { startAlerts } from './hooks/alert/alerts.ts';
 import { TranscodeWebhook } from './hooks/transcode-webhook.ts';
 import { ChannelSources } from './playout/channel-sources.ts';
 import { LiveStreams } from './playout/live-source.ts';
@@ -377,7 +378,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
     running.push({ stop: async () => service.finish?.() });
     return service;
   };
-  const { dumps } = started(await startHls(context));
+  const { dumps, segments } = started(await startHls(context));
   const { recordings } = started(await startRecordings(context));
   started(await startWebrtc(context));
   started(startMpegts(context));
@@ -396,6 +397,17 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   running.push({ stop: () => transcoder.close() }, { stop: () => originMaps.close() });
   running.push({ stop: () => orchestrator.close(SHUTDOWN) }, { stop: async () => pulls.close(SHUTDOWN) });
   for (const service of services) running.push({ stop: async () => service.close?.() });
+
+  // Behind the streams, whose ends it tells.
+  const alerts = startAlerts(config, {
+    segments,
+    notices,
+    queues,
+    clock,
+    logger,
+    application: (vhost, app) => orchestrator.application(vhost, app),
+  });
+  running.push({ keeps: true, stop: async () => alerts?.stop() });
 
   // Applications with their streams. Relative paths mean the same whether the file, the API or the state names them.
   for (const { typed, echo, applications } of loaded.virtualHosts) {
@@ -436,6 +448,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
     controlServers: () => [...webhooks.figures, ...delivery.controlServers],
     refusals: access.refusals,
     live,
+    alerts: () => alerts?.figures ?? null,
   });
   if (api !== null) running.push({ keeps: true, stop: () => api.close() });
   // Who follows hears at once that the server stops.

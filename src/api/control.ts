@@ -23,6 +23,8 @@ import type { PullDefinition } from '../core/pull.ts';
 import type { PullRegistry, WaitingStream } from '../core/pull-registry.ts';
 import type { TrafficMeter } from '../core/traffic-meter.ts';
 import type { VirtualHost } from '../core/virtual-host.ts';
+import { alertMetrics } from '../hooks/alert/alert-metrics.ts';
+import type { AlertFigures } from '../hooks/alert/alert-sender.ts';
 import { type NewcomerFigures, newcomerMetrics } from '../monitoring/newcomer-metrics.ts';
 import type { Dumper } from '../services/hls/dump/dumper.ts';
 import type { MultiplexChannels } from '../services/multiplex/multiplex-service.ts';
@@ -75,6 +77,8 @@ export interface ControlPlaneOptions {
   readonly refusals: Pick<RefusalCounts, 'metrics'>;
   /** Who follows the server live. */
   readonly live: LiveFeed;
+  /** Figures of alerts; null or absent: none are sent. */
+  readonly alerts?: () => AlertFigures | null;
 }
 
 /**
@@ -107,6 +111,7 @@ export class ControlPlane {
   readonly #keyUsedAt: NonNullable<ControlPlaneOptions['keyUsedAt']>;
   readonly #controlServers: ControlPlaneOptions['controlServers'];
   readonly #refusals: ControlPlaneOptions['refusals'];
+  readonly #alerts: NonNullable<ControlPlaneOptions['alerts']>;
 
   constructor(options: ControlPlaneOptions) {
     const {
@@ -128,6 +133,7 @@ export class ControlPlane {
       controlServers,
       refusals,
       live,
+      alerts = () => null,
     } = options;
     this.recordings = recordings;
     this.dumps = dumps;
@@ -136,6 +142,7 @@ export class ControlPlane {
     this.multiplex = multiplex;
     this.live = live;
     this.logLevel = logLevel;
+    this.#alerts = alerts;
     this.#orchestrator = orchestrator;
     this.#pulls = pulls;
     this.#reading = reading;
@@ -170,7 +177,7 @@ export class ControlPlane {
   /** Figures for Prometheus, in its text format. */
   metrics(): string {
     const access = this.#refusals.metrics() + admissionMetrics(this.#controlServers());
-    return newcomerMetrics(this.#newcomers) + srtMetrics(this.#srtLinks) + access + liveMetrics(this.live);
+    return newcomerMetrics(this.#newcomers) + srtMetrics(this.#srtLinks) + access + liveMetrics(this.live) + alertMetrics(this.#alerts());
   }
 
   /** Rejects when no transcoder process comes up that could tell. */

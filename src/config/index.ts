@@ -1,5 +1,6 @@
 /** Configuration: from `Server.xml` or the API's JSON to one typed tree. */
 
+export { parseAlertRules } from './alert-rules-file.ts';
 export { type ChangeEffect, changeSentence, configChanges, followed, type SettingChange, sealed } from './changes.ts';
 export { type JsonSchema, jsonSchemaOf } from './json-schema.ts';
 export type { MacroSource } from './macros.ts';
@@ -27,7 +28,7 @@ export {
   MAX_ACCESS_KEYS,
   useKeySalt,
 } from './schema/access-keys.ts';
-export type { AlertConfig } from './schema/alert.ts';
+export type { AlertConfig, AlertRulesConfig } from './schema/alert.ts';
 export { type ApplicationConfig, ApplicationSchema, type StandInConfig, type TranscodeWebhookConfig } from './schema/application.ts';
 export type { BindApiConfig, BindConfig } from './schema/bind.ts';
 export type { CrossDomainsConfig } from './schema/cross-domains.ts';

@@ -8,7 +8,6 @@ import { NO_EFFECT, REFUSED } from './schema/field.ts';
 import { MediaOptionsSchema } from './schema/media-options.ts';
 import { ModulesSchema } from './schema/modules.ts';
 import { LlhlsSchema } from './schema/publishers.ts';
-import { ServerSchema } from './schema/server.ts';
 
 const CLUSTER = new URL('../../test/fixtures/config/cluster-origin.xml', import.meta.url).pathname;
 
@@ -28,7 +27,6 @@ test('what an existing configuration relies on is told, with what happens instea
     'Server: Bind/Providers/SRT/ThreadPerSocket has no effect: threads are shared by all ports',
     'Server: Bind/Publishers/SRT/ThreadPerSocket has no effect: threads are shared by all ports',
     'Server: Managers/API/Storage has no effect: what the API creates is in the state folder',
-    'Server: Alert is not built yet: no alerts are sent',
     'Server: Analytics has no effect: nothing is sent',
     "application 'default/*': PersistentStreams is not built yet: no stream of that name is made; SourceLoss/StandIn keeps a stream on air under its own name",
   ]);
@@ -38,7 +36,7 @@ test('the reference says the same of each element', () => {
   const { p2p, recovery, etag } = ModulesSchema.properties;
   const { transcription } = MediaOptionsSchema.properties.subtitles.properties.rendition.items.properties;
   const refused = [LlhlsSchema.properties.dRM];
-  const idle = [...[ServerSchema.properties.alert, BindSchema.properties.providers.properties.rtsp, p2p, recovery, etag], transcription];
+  const idle = [...[BindSchema.properties.providers.properties.rtsp, p2p, recovery, etag], transcription];
   for (const [elements, said] of [
     [refused, REFUSED],
     [idle, NO_EFFECT],

@@ -2,11 +2,11 @@
 import { ConfigError, type OutputProfilesConfig, readOutputProfiles, type TranscodeWebhookConfig } from '../config/index.ts';
 import { ineffectiveInProfile, sentenceOf } from '../config/ineffective.ts';
 import type { Advice, AdvisedStream, ProfileAdviser } from '../core/profile-advice.ts';
-import { Real } from '../monitoring/real.ts';
 import { tracksInformation } from '../monitoring/stream-info.ts';
 import { ControlServerClient, ControlServerFault } from '../util/control-server-client.ts';
 import type { Logger } from '../util/logger.ts';
 import { formatTimestamp } from '../util/timestamp.ts';
+import { asNumbers } from './as-numbers.ts';
 
 /** Outcomes that the configuration may let pass, and which member says so. */
 const LETS_PASS = {
@@ -76,16 +76,6 @@ function questionOf(stream: AdvisedStream): object {
     source: sourceUrl,
     stream: { application: app, createdTime: formatTimestamp(createdAt), name, sourceType, sourceUrl, tracks, virtualHost: vhost },
   };
-}
-
-/** Answers of the API have bit rates as texts and reals with a fraction; here both are numbers. */
-function asNumbers(value: unknown, key = ''): unknown {
-  if (value instanceof Real) return Number.isFinite(value.value) ? value.value : 0;
-  if (Array.isArray(value)) return value.map((item) => asNumbers(item));
-  if (typeof value === 'object' && value !== null) {
-    return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, asNumbers(member, name)]));
-  }
-  return key.startsWith('bitrate') ? Number(value) : value;
 }
 
 /** Booleans of control servers may be texts. */

@@ -22,7 +22,7 @@ test('every route is documented', () => {
 
 test('every live event is documented, in its group', () => {
   let group = '';
-  const shown = rows('guide/live-updates.md', /^\| (?:`(\w+)`)? ?\| `([\w.]+)` \|/gm).map(([first, type = '']) => {
+  const shown = rows('guide/live-updates.md', /^\| (?:`(\w+)`)? ?\| `(\w+\.\w+)` \|/gm).map(([first, type = '']) => {
     group = first ?? group;
     return [type, group];
   });

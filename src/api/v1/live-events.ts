@@ -36,6 +36,7 @@ export const LiveEventSchema = Type.Object({
   direction: text('`incoming` for who publishes, `outgoing` for who plays'),
   protocol: text('Way of whoever was refused'),
   count: Type.Optional(Count),
+  codes: Type.Optional(Type.Array(Type.String(), { description: 'What is wrong by the rules of `Alert`; `OK`: nothing is any more' })),
   profile: text('Name of the output profile'),
   kind: text('`scheduled` or `multiplex`'),
   missed: Type.Optional(Type.Union([Count, Type.Null()], { description: '`gap`: events that are gone; null: nobody knows how many' })),

@@ -1,6 +1,6 @@
 /** Messages to a control server when something is wrong. */
 import type { Static } from '@sinclair/typebox';
-import { bitrate, integer, NO_EFFECT, object, optional, path, real, text, unbuilt } from './field.ts';
+import { bitrate, integer, object, optional, path, real, text } from './field.ts';
 
 const presence = (description: string, xml?: string) => optional(object(description, {}, xml === undefined ? {} : { xml }));
 const pixels = (what: string) => optional(integer(`${what}, pixels`, { minimum: 0 }));
@@ -30,23 +30,22 @@ const EgressSchema = object('Rules for streams going out', {
   transcodeStatus: presence('A codec fails'),
 });
 
-/** `<Alert>`: read and checked; `not-built.ts` warns of what has no effect. */
-export const AlertSchema = object(
-  `Messages to a control server: ${NO_EFFECT}`,
-  {
-    url: text('URL of the control server', { form: 'url' }),
-    secretKey: text('Key that signs the requests'),
-    timeout: integer('Gives up after this long, ms', { default: 3000, minimum: 1 }),
-    rulesFile: optional(path('File with the rules')),
-    rules: optional(
-      object('What is reported', {
-        ingress: optional(IngressSchema),
-        egress: optional(EgressSchema),
-        internalQueueCongestion: presence('A queue stays full'),
-      }),
-    ),
-  },
-  unbuilt('no alerts are sent'),
-);
+/** `<Rules>`, in the file or in one of its own. */
+export const AlertRulesSchema = object('What is reported', {
+  ingress: optional(IngressSchema),
+  egress: optional(EgressSchema),
+  internalQueueCongestion: presence('A queue is full'),
+});
+/** The typed form of `<Rules>`. */
+export type AlertRulesConfig = Static<typeof AlertRulesSchema>;
+
+/** `<Alert>` of the server. */
+export const AlertSchema = object('Messages to a control server when something happens or is wrong', {
+  url: text('URL of the control server', { form: 'url' }),
+  secretKey: text('Key that signs the requests'),
+  timeout: integer('Gives up after this long, ms', { default: 3000, minimum: 1 }),
+  rulesFile: optional(path('File with the rules, followed while the server runs: `Rules` as its root element. Instead of `Rules`')),
+  rules: optional(AlertRulesSchema),
+});
 /** The typed form of `<Alert>`; `timeout` in ms. */
 export type AlertConfig = Static<typeof AlertSchema>;

@@ -54,7 +54,7 @@ export class PostedNotice {
  */
 export class NoticeBoard implements Notices {
   /** Told by group since the start. */
-  readonly counts: Record<NoticeGroup, number> = { streams: 0, sessions: 0, tasks: 0, refusals: 0, config: 0 };
+  readonly counts: Record<NoticeGroup, number> = { streams: 0, sessions: 0, tasks: 0, refusals: 0, alerts: 0, config: 0 };
   readonly #options: NoticeBoardOptions;
   readonly #ring: (PostedNotice | undefined)[];
   readonly #fold: BurstFold;

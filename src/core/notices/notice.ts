@@ -53,6 +53,13 @@ export type RefusalNotice = Partial<InStream> & {
   readonly detail?: string;
 };
 
+/** What is wrong by the rules of `Alert`, all of it; `OK` when nothing is any more. Without a place: the server. */
+export type AlertNotice = Partial<InStream> & {
+  readonly type: 'alert.changed';
+  readonly codes: readonly string[];
+  readonly detail: string;
+};
+
 /** What the server is configured with, by name: the API has the definitions. */
 export type ConfigNotice =
   | (InVhost & { readonly type: 'vhost.created' | 'vhost.deleted' })
@@ -65,13 +72,13 @@ export type ConfigNotice =
     });
 
 /** Anything that is told. */
-export type Notice = StreamNotice | SessionNotice | TaskNotice | RefusalNotice | ConfigNotice;
+export type Notice = StreamNotice | SessionNotice | TaskNotice | RefusalNotice | AlertNotice | ConfigNotice;
 
 /** Any of the types. */
 export type NoticeType = Notice['type'];
 
 /** Kinds of notices, which followers choose by. */
-export type NoticeGroup = 'streams' | 'sessions' | 'tasks' | 'refusals' | 'config';
+export type NoticeGroup = 'streams' | 'sessions' | 'tasks' | 'refusals' | 'alerts' | 'config';
 
 /** All types there are, with their groups. */
 export const NOTICE_TYPES: Readonly<Record<NoticeType, NoticeGroup>> = {
@@ -85,6 +92,7 @@ export const NOTICE_TYPES: Readonly<Record<NoticeType, NoticeGroup>> = {
   'session.summary': 'sessions',
   'task.changed': 'tasks',
   'refusal.counted': 'refusals',
+  'alert.changed': 'alerts',
   'vhost.created': 'config',
   'vhost.deleted': 'config',
   'app.created': 'config',

@@ -8,14 +8,19 @@
  * Limits: parts of 16 MiB, segments of 128 MiB, 512 MiB of segments an outlet, 20 000 requests that wait in a thread, 1000 dumps a stream.
  * Specifications: RFC 8216, draft-pantos-hls-rfc8216bis, ISO/IEC 23000-19 (CMAF), ISO/IEC 14496-12 and -15, ISO/IEC 13818-1.
  */
+import type { StreamAddress } from '../../core/stream-address.ts';
 import type { Service, ServiceContext } from '../service.ts';
 import { Dumper } from './dump/dumper.ts';
 import { FolderClaims } from './dump/folder-claims.ts';
 import { DvrStorage } from './dvr/dvr-storage.ts';
 import { LlhlsPublisher } from './packager/fmp4/llhls-publisher.ts';
+import type { SegmentSource } from './packager/segment-observer.ts';
 import { HlsPublisher } from './packager/ts/hls-publisher.ts';
 
-/** With the dumps that the API drives. The ports are those of all HTTP. */
+/** How a packaged output stream is found by name. */
+type FindSegments = (address: StreamAddress) => SegmentSource | undefined;
+
+/** With the dumps that the API drives, and what finds packaged streams. The ports are those of all HTTP. */
 export async function startHls({
   config,
   delivery,
@@ -25,7 +30,7 @@ export async function startHls({
   writing,
   conditions,
   notices,
-}: ServiceContext): Promise<Service & { readonly dumps: Dumper }> {
+}: ServiceContext): Promise<Service & { readonly dumps: Dumper; readonly segments: Readonly<Record<'llhls' | 'hls', FindSegments>> }> {
   const files = { clock, logger, stateFolder, allowed: writing, conditions, claims: new FolderClaims() };
   const dvr = new DvrStorage(files);
   const tsDumps = new Dumper({ ...files, notices });
@@ -35,6 +40,7 @@ export async function startHls({
   const lowLatency = config.modules.llhls.enable ? [new LlhlsPublisher(delivery, dumps, dvr)] : [];
   return {
     dumps,
+    segments: { llhls: (address) => dumps.find(address), hls: (address) => tsDumps.find(address) },
     publishers: [...lowLatency, new HlsPublisher(delivery, tsDumps, dvr)],
     started: () => dumps.recover(),
     finish: async () => {

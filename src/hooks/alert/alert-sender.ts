@@ -1,0 +1,132 @@
+/** Brings alerts to their server, one after the other, so that it hears them in order. */
+import type { Clock } from '../../util/clock.ts';
+import { ControlServerClient, ControlServerFault } from '../../util/control-server-client.ts';
+import type { Logger } from '../../util/logger.ts';
+import { RefusalLog } from '../../util/refusal-log.ts';
+
+/** Alerts that may wait; the oldest gives way to a new one. */
+export const MAX_WAITING = 256;
+/** Before each further attempt, ms; there is one for each. */
+const PAUSES_MS: readonly number[] = [500, 1000];
+/** The answer is not used. */
+const MAX_ANSWER_BYTES = 64 * 1024;
+const FAILS = 'the server of alerts fails: it does not hear of them';
+
+/** Figures since the start, and what waits. */
+export interface AlertFigures {
+  /** The server has answered, whatever it said. */
+  readonly delivered: number;
+  /** Of these: with something else than status 200 and a JSON object. */
+  readonly unwelcome: number;
+  /** Given up. */
+  readonly failed: number;
+  /** Gave way because too many waited. */
+  readonly dropped: number;
+  readonly waiting: number;
+}
+
+/** Where alerts go. */
+export interface AlertSenderOptions {
+  readonly url: string;
+  readonly secretKey: string;
+  /** For one attempt, ms. */
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+  readonly logger: Pick<Logger, 'warn'>;
+  /** Default: 500 and 1000 ms. */
+  readonly pausesMs?: readonly number[];
+}
+
+/** Nobody waits for it but whoever calls `stop`. Whoever made it does. */
+export class AlertSender {
+  readonly #options: AlertSenderOptions;
+  readonly #client: ControlServerClient;
+  readonly #log: RefusalLog;
+  readonly #queue: object[] = [];
+  readonly #end = new AbortController();
+  #sending: Promise<void> | null = null;
+  #delivered = 0;
+  #unwelcome = 0;
+  #failed = 0;
+  #dropped = 0;
+
+  /** Throws a TypeError for a URL that is not of HTTP. */
+  constructor(options: AlertSenderOptions) {
+    const { url, secretKey, logger, clock } = options;
+    this.#options = options;
+    this.#client = new ControlServerClient({ url, secretKey, maxConnections: 1, maxAnswerBytes: MAX_ANSWER_BYTES });
+    this.#log = new RefusalLog(logger, clock);
+  }
+
+  get figures(): AlertFigures {
+    return {
+      delivered: this.#delivered,
+      unwelcome: this.#unwelcome,
+      failed: this.#failed,
+      dropped: this.#dropped,
+      waiting: this.#queue.length + Number(this.#sending !== null),
+    };
+  }
+
+  /** Takes what is to be sent as JSON. Never throws, never waits. */
+  push(alert: object): void {
+    if (this.#end.signal.aborted) return;
+    if (this.#queue.length >= MAX_WAITING) {
+      this.#queue.shift();
+      this.#dropped += 1;
+    }
+    this.#queue.push(alert);
+    this.#sending ??= this.#sendAll();
+  }
+
+  /** Takes nothing more; resolves when all is told, after `graceMs` at the latest. What is left then is counted as failed. Idempotent. */
+  async stop(graceMs: number): Promise<void> {
+    const { promise: late, resolve } = Promise.withResolvers<void>();
+    const deadline = setTimeout(resolve, graceMs);
+    await Promise.race([this.#sending, late]);
+    clearTimeout(deadline);
+    this.#end.abort();
+    this.#client.close();
+    await this.#sending;
+    this.#log.close();
+  }
+
+  async #sendAll(): Promise<void> {
+    for (let alert = this.#queue.shift(); alert !== undefined; alert = this.#queue.shift()) {
+      await this.#send(alert);
+    }
+    this.#sending = null;
+  }
+
+  async #send(alert: object): Promise<void> {
+    const { timeoutMs, pausesMs = PAUSES_MS } = this.#options;
+    const { signal } = this.#end;
+    for (let attempt = 0; !signal.aborted; attempt += 1) {
+      try {
+        await this.#client.ask(alert, { timeoutMs, signal });
+        this.#delivered += 1;
+        return;
+      } catch (error) {
+        const fault = error instanceof ControlServerFault ? error : new ControlServerFault('connection', String(error));
+        this.#log.note(FAILS, { detail: fault.message });
+        if (fault.kind === 'answer') {
+          this.#delivered += 1;
+          this.#unwelcome += 1;
+          return;
+        }
+        const pause = pausesMs[attempt];
+        if (pause === undefined || fault.kind === 'closed') break;
+        await rest(pause, signal);
+      }
+    }
+    this.#failed += 1;
+  }
+}
+
+/** Resolves after `ms`, or when `signal` says so. */
+function rest(ms: number, signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  signal.addEventListener('abort', () => resolve(), { once: true });
+  return promise.finally(() => clearTimeout(timer));
+}

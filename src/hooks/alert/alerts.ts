@@ -1,0 +1,189 @@
+/** Tells a server of alerts what happens and what is wrong, by the rules of `Alert`. */
+import { readFile } from 'node:fs/promises';
+import { type AlertConfig, type AlertRulesConfig, parseAlertRules, type ServerConfig } from '../../config/index.ts';
+import type { Application } from '../../core/application.ts';
+import type { Notice } from '../../core/notices/notice.ts';
+import type { NoticeBoard } from '../../core/notices/notice-board.ts';
+import type { QueueRegistry } from '../../core/queue-registry.ts';
+import { internalAppName, type StreamAddress, streamKey } from '../../core/stream-address.ts';
+import { queueStatuses } from '../../monitoring/queues.ts';
+import type { SegmentSource } from '../../services/hls/packager/segment-observer.ts';
+import type { Clock } from '../../util/clock.ts';
+import { FileWatch } from '../../util/file-watch.ts';
+import { guarded } from '../../util/guarded.ts';
+import type { Logger } from '../../util/logger.ts';
+import { maskedJson } from '../../util/masked-json.ts';
+import { messageOf } from '../../util/message-of.ts';
+import { textWithout } from '../../util/private-logger.ts';
+import type { QueueStatus } from '../../util/queue-gauge.ts';
+import { ALL_GOOD, type AlertMessage } from './alert-rules.ts';
+import { type AlertFigures, AlertSender } from './alert-sender.ts';
+import { type SegmentKind, type StreamAlert, WatchedStream } from './watched-stream.ts';
+
+/** How often streams and queues are looked at, ms. */
+const LOOK_MS = 500;
+/** What is not told when the server stops has this long, ms. */
+const STOP_MS = 1000;
+/** Codes that the live events tell by themselves. */
+const STATUS = /_STREAM_(CREATED|PREPARED|DELETED)$|_READY$/;
+
+/** What alerts are about, and where they go. */
+export interface AlertsOptions {
+  readonly config: AlertConfig;
+  readonly notices: NoticeBoard;
+  readonly application: (vhost: string, app: string) => Application | undefined;
+  readonly segments: Readonly<Record<SegmentKind, (address: StreamAddress) => SegmentSource | undefined>>;
+  readonly queues: QueueRegistry;
+  /** What hides addresses in texts, where they are to be hidden. */
+  readonly hide?: (text: string) => string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+function isWebUrl(url: string): boolean {
+  return /^https?:\/\//i.test(url) && URL.canParse(url);
+}
+
+/** The alerts of a server; null where its configuration asks for none. */
+export function startAlerts({ alert, privacyProtection }: ServerConfig, parts: Omit<AlertsOptions, 'config' | 'hide'>): Alerts | null {
+  if (alert === undefined) return null;
+  const logger = parts.logger.child({ part: 'alert' });
+  if (!isWebUrl(alert.url)) {
+    logger.warn({}, 'no alerts are sent: Alert/Url is no URL that begins with http:// or https://');
+    return null;
+  }
+  if (alert.rules === undefined && alert.rulesFile === undefined)
+    logger.warn({}, 'no alerts are sent: Alert has neither Rules nor RulesFile');
+  return new Alerts({ ...parts, config: alert, logger, ...(privacyProtection && { hide: textWithout }) });
+}
+
+/** One for the server, made before its first stream, which calls `stop` behind all streams. */
+export class Alerts {
+  readonly #options: AlertsOptions;
+  readonly #sender: AlertSender;
+  readonly #streams = new Map<string, WatchedStream>();
+  readonly #timer: NodeJS.Timeout;
+  readonly #unwatch: () => void;
+  readonly #file: FileWatch | null;
+  #rules: AlertRulesConfig;
+  /** Names of the queues that were told as full. */
+  #congested = '';
+
+  constructor(options: AlertsOptions) {
+    const { config, notices, clock, logger } = options;
+    const { url, secretKey, timeout, rules = {}, rulesFile } = config;
+    this.#options = options;
+    this.#rules = rulesFile === undefined ? rules : {};
+    this.#sender = new AlertSender({ url, secretKey, timeoutMs: timeout, clock, logger });
+    this.#file = rulesFile === undefined ? null : new FileWatch({ paths: [rulesFile], changed: () => this.#readRules(rulesFile), logger });
+    const hear = guarded(logger, 'an alert', (notice: Notice) => this.#hear(notice));
+    this.#unwatch = notices.watch(({ notice }) => hear(notice));
+    this.#timer = setInterval(
+      guarded(logger, 'the watch for alerts', () => this.look()),
+      LOOK_MS,
+    ).unref();
+  }
+
+  get figures(): AlertFigures {
+    return this.#sender.figures;
+  }
+
+  /** Looks at all streams and queues; happens twice a second by itself. */
+  look(): void {
+    for (const stream of this.#streams.values()) stream.look();
+    if (this.#rules.internalQueueCongestion !== undefined) this.#lookAtQueues();
+  }
+
+  /** Resolves when what has happened is told, or cannot be within a second. Idempotent. */
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#unwatch();
+    this.#file?.close();
+    await this.#sender.stop(STOP_MS);
+  }
+
+  #hear(notice: Notice): void {
+    switch (notice.type) {
+      case 'stream.created':
+        this.#begin(notice);
+        break;
+      case 'stream.ready': {
+        const output = this.#options.application(notice.vhost, notice.app)?.outbound(notice.output);
+        if (output !== undefined) this.#streams.get(streamKey(notice))?.addOutput(output);
+        break;
+      }
+      case 'stream.ended':
+        this.#streams.get(streamKey(notice))?.end();
+        this.#streams.delete(streamKey(notice));
+        break;
+      case 'refusal.counted':
+        if (notice.reason === 'duplicate-name') this.#refused(notice);
+        break;
+      default:
+    }
+  }
+
+  #begin({ vhost, app, stream: name }: StreamAddress): void {
+    const { application, segments, clock } = this.#options;
+    const stream = application(vhost, app)?.stream(name);
+    if (stream === undefined) return;
+    const watched = new WatchedStream({
+      stream,
+      rules: () => this.#rules,
+      segments: (kind, output) => segments[kind]({ vhost, app, stream: output }),
+      hide: (text) => this.#hide(text),
+      now: () => clock.now(),
+      send: (alert) => this.#send(alert, { vhost, app, stream: name }),
+    });
+    this.#streams.set(streamKey({ vhost, app, stream: name }), watched);
+  }
+
+  /** Whoever comes second has no stream, and its name is all there is to tell. */
+  #refused({ vhost, app, stream }: Partial<StreamAddress>): void {
+    if (this.#rules.ingress?.streamStatus === undefined || vhost === undefined || app === undefined || stream === undefined) return;
+    const description = 'The ingress stream could not be created because its name is already in use';
+    this.#sender.push({
+      messages: [{ code: 'INGRESS_STREAM_CREATION_FAILED_DUPLICATE_NAME', description }],
+      sourceUri: `${internalAppName(vhost, app)}/${stream}`,
+      type: 'INGRESS',
+    });
+  }
+
+  #lookAtQueues(): void {
+    const full = this.#options.queues.statuses().filter(({ size, threshold }) => threshold > 0 && size >= threshold);
+    const congested = full.map(({ urn }) => urn).join();
+    if (congested === this.#congested) return;
+    this.#congested = congested;
+    const names = full.map(({ urn }) => urn).join(', ');
+    const message = full.length === 0 ? ALL_GOOD : { code: 'INTERNAL_QUEUE_CONGESTION', description: `Internal queues are full: ${names}` };
+    const internalQueues: QueueStatus[] = queueStatuses(full);
+    this.#sender.push({ internalQueues, messages: [message], type: 'INTERNAL_QUEUE' });
+    this.#tell([message], {});
+  }
+
+  #send(alert: StreamAlert, address: StreamAddress): void {
+    this.#sender.push(alert);
+    if (!alert.messages.some(({ code }) => STATUS.test(code))) this.#tell(alert.messages, address);
+  }
+
+  #tell(messages: readonly AlertMessage[], address: Partial<StreamAddress>): void {
+    const detail = messages.map(({ description }) => description).join('; ');
+    this.#options.notices.post({ type: 'alert.changed', ...address, codes: messages.map(({ code }) => code), detail });
+  }
+
+  #hide(text: string): string {
+    const masked = maskedJson(text);
+    return this.#options.hide?.(masked) ?? masked;
+  }
+
+  /** A file that cannot be read changes nothing. */
+  async #readRules(file: string): Promise<void> {
+    const { logger } = this.#options;
+    try {
+      this.#rules = parseAlertRules(await readFile(file, 'utf8'), file);
+      logger.info({ file }, 'rules of alerts read');
+    } catch (error) {
+      logger.error({ file }, `the rules of alerts stay as they are: ${messageOf(error)}`);
+    }
+  }
+}

@@ -1,0 +1,214 @@
+/** What alerts know of one inbound stream and of what is made of it. */
+import type { AlertRulesConfig } from '../../config/index.ts';
+import type { InboundStream } from '../../core/inbound-stream.ts';
+import type { OutboundStream } from '../../core/outbound-stream.ts';
+import { internalAppName } from '../../core/stream-address.ts';
+import { tracksInformation } from '../../monitoring/stream-info.ts';
+import type { SegmentObserver, SegmentSource } from '../../services/hls/packager/segment-observer.ts';
+import { formatTimestamp } from '../../util/timestamp.ts';
+import { asNumbers } from '../as-numbers.ts';
+import { ALL_GOOD, type AlertMessage, measuredAlerts } from './alert-rules.ts';
+import { RateWindow } from './rate-window.ts';
+
+/** The kinds of HLS, with the segments that a playlist has when it can be played. */
+const READY_SEGMENTS = { llhls: 1, hls: 2 } as const;
+/** Any of them. */
+export type SegmentKind = keyof typeof READY_SEGMENTS;
+
+const READY: Readonly<Record<SegmentKind, AlertMessage>> = {
+  llhls: { code: 'EGRESS_LLHLS_READY', description: 'LLHLS stream is ready to play - initial segment(s) have been generated' },
+  hls: { code: 'EGRESS_HLS_READY', description: 'HLS stream is ready to play - initial segment(s) have been generated' },
+};
+
+/** What is sent of a stream. */
+export type StreamAlert = { readonly type: 'INGRESS' | 'EGRESS'; readonly messages: readonly AlertMessage[] } & Readonly<
+  Record<string, unknown>
+>;
+
+/** Where alerts of a stream go, and what they are made with. */
+export interface WatchedStreamOptions {
+  readonly stream: InboundStream;
+  readonly rules: () => AlertRulesConfig;
+  /** The packaged output stream of that name, once there is one. */
+  readonly segments: (kind: SegmentKind, output: string) => SegmentSource | undefined;
+  /** Takes secrets and, where they are to be hidden, addresses out of a text. */
+  readonly hide: (text: string) => string;
+  readonly now: () => number;
+  readonly send: (alert: StreamAlert) => void;
+}
+
+interface WatchedOutput {
+  readonly output: OutboundStream;
+  readonly createdAt: number;
+  readonly failures: Set<string>;
+  /** Kinds that were looked for and not told yet, with how to end that. */
+  readonly waiting: Map<SegmentKind, (() => void) | null>;
+}
+
+/** Looked at twice a second by its owner, which also tells its events and closes it. */
+export class WatchedStream {
+  readonly stream: InboundStream;
+  readonly #options: WatchedStreamOptions;
+  readonly #outputs = new Map<string, WatchedOutput>();
+  readonly #bitrate = new RateWindow();
+  readonly #framerate = new RateWindow();
+  /** Codes that were told last. */
+  #told = '';
+  #prepared = false;
+
+  constructor(options: WatchedStreamOptions) {
+    this.stream = options.stream;
+    this.#options = options;
+    if (this.#ingress?.streamStatus !== undefined)
+      this.#sendIngress([{ code: 'INGRESS_STREAM_CREATED', description: 'A new ingress stream has been created' }]);
+  }
+
+  /** An output stream has its tracks. */
+  addOutput(output: OutboundStream): void {
+    const watched: WatchedOutput = {
+      ...{ output, createdAt: this.#options.now(), failures: new Set<string>() },
+      waiting: new Map(Object.keys(READY_SEGMENTS).map((kind) => [kind as SegmentKind, null])),
+    };
+    this.#outputs.set(output.name, watched);
+    if (this.#egress?.streamStatus === undefined) return;
+    this.#sendEgress(watched, { code: 'EGRESS_STREAM_CREATED', description: 'A new egress stream has been created' });
+    this.#sendEgress(watched, { code: 'EGRESS_STREAM_PREPARED', description: 'A egress stream has been prepared' });
+  }
+
+  /** The stream has ended. */
+  end(): void {
+    for (const watched of this.#outputs.values()) {
+      for (const endWait of watched.waiting.values()) endWait?.();
+      if (this.#egress?.streamStatus !== undefined)
+        this.#sendEgress(watched, { code: 'EGRESS_STREAM_DELETED', description: 'A egress stream has been deleted' });
+    }
+    this.#outputs.clear();
+    if (this.#ingress?.streamStatus !== undefined)
+      this.#sendIngress([{ code: 'INGRESS_STREAM_DELETED', description: 'A ingress stream has been deleted' }]);
+  }
+
+  /** Judges the stream as it is. */
+  look(): void {
+    this.#prepare();
+    this.#judge();
+    for (const watched of this.#outputs.values()) {
+      this.#lookAtFailures(watched);
+      this.#lookForSegments(watched);
+    }
+  }
+
+  get #ingress(): AlertRulesConfig['ingress'] {
+    return this.#options.rules().ingress;
+  }
+  get #egress(): AlertRulesConfig['egress'] {
+    return this.#options.rules().egress;
+  }
+
+  #prepare(): void {
+    if (this.#prepared || !this.stream.started) return;
+    this.#prepared = true;
+    if (this.#ingress?.streamStatus !== undefined)
+      this.#sendIngress([{ code: 'INGRESS_STREAM_PREPARED', description: 'A ingress stream has been prepared' }]);
+  }
+
+  /** Only while there is a source: what stands in for it is not its fault. */
+  #judge(): void {
+    const { stream } = this;
+    if (!this.#prepared || !stream.hasSource) {
+      this.#bitrate.clear();
+      this.#framerate.clear();
+      return;
+    }
+    const { tracks } = stream;
+    this.#bitrate.add(tracks.reduce((sum, { id }) => sum + stream.figures(id).bitrateLatest, 0));
+    const video = tracks.find(({ type }) => type === 'video');
+    if (video !== undefined) this.#framerate.add(stream.figures(video.id).framerateLatest);
+    const rules = this.#ingress;
+    const found =
+      rules === undefined
+        ? []
+        : measuredAlerts(rules, {
+            tracks,
+            bitrate: this.#bitrate.mean,
+            framerate: this.#framerate.mean,
+            videoFacts: (id) => {
+              const { hasBframes, keyframeAt, keyframeSeconds } = stream.figures(id);
+              // One that does not come is late already.
+              const waited = stream.mediaEnd / 1000 - keyframeAt;
+              return { hasBframes, keyframeSeconds: Math.max(keyframeSeconds || 0, waited || 0) };
+            },
+          });
+    const codes = found.map(({ code }) => code).join();
+    if (codes === this.#told) return;
+    this.#told = codes;
+    this.#sendIngress(found.length === 0 ? [ALL_GOOD] : found);
+  }
+
+  #lookAtFailures(watched: WatchedOutput): void {
+    if (this.#egress?.transcodeStatus === undefined) return;
+    for (const failure of watched.output.failures) {
+      if (watched.failures.has(failure)) continue;
+      watched.failures.add(failure);
+      this.#sendEgress(watched, { code: 'EGRESS_STREAM_CREATION_FAILED_ENCODER', description: failure }, this.#parent());
+    }
+  }
+
+  #lookForSegments(watched: WatchedOutput): void {
+    const wants = { llhls: this.#egress?.llhlsReady !== undefined, hls: this.#egress?.hlsReady !== undefined };
+    for (const [kind, endWait] of watched.waiting) {
+      if (endWait !== null || !wants[kind]) continue;
+      const source = this.#options.segments(kind, watched.output.name);
+      if (source !== undefined) this.#awaitSegments(watched, kind, source);
+    }
+  }
+
+  #awaitSegments(watched: WatchedOutput, kind: SegmentKind, source: SegmentSource): void {
+    const counts = new Map<string, number>();
+    const count = (playlist: string): boolean => {
+      const segments = (counts.get(playlist) ?? 0) + 1;
+      counts.set(playlist, segments);
+      return segments >= READY_SEGMENTS[kind];
+    };
+    const observer: SegmentObserver = {
+      segmentFinished: ({ playlist }) => {
+        if (!count(playlist) || !watched.waiting.delete(kind)) return;
+        source.unobserve(observer);
+        this.#sendEgress(watched, READY[kind]);
+      },
+      streamEnded: () => undefined,
+    };
+    watched.waiting.set(kind, () => source.unobserve(observer));
+    source.observe(observer);
+    for (const segment of source.newestSegments()) if (watched.waiting.has(kind)) observer.segmentFinished(segment);
+  }
+
+  #sendIngress(messages: readonly AlertMessage[]): void {
+    this.#options.send({ messages, ...this.#source(), type: 'INGRESS' });
+  }
+
+  #sendEgress({ output, createdAt }: WatchedOutput, message: AlertMessage, parent: object = {}): void {
+    const sourceInfo = {
+      createdTime: formatTimestamp(createdAt),
+      name: output.name,
+      sourceType: 'Transcoder',
+      sourceUrl: this.#uri(this.stream.name),
+      tracks: asNumbers(tracksInformation(output)),
+    };
+    this.#options.send({ messages: [message], ...parent, sourceInfo, sourceUri: this.#uri(output.name), type: 'EGRESS' });
+  }
+
+  #source(): { readonly sourceInfo: object; readonly sourceUri: string } {
+    const { name, createdAt, sourceType, sourceUrl } = this.stream;
+    const source = { createdTime: formatTimestamp(createdAt), name, sourceType, sourceUrl: this.#options.hide(sourceUrl) };
+    return { sourceInfo: { ...source, tracks: asNumbers(tracksInformation(this.stream)) }, sourceUri: this.#uri(name) };
+  }
+
+  #parent(): object {
+    const { sourceInfo, sourceUri } = this.#source();
+    return { parentSourceInfo: sourceInfo, parentSourceUri: sourceUri };
+  }
+
+  #uri(name: string): string {
+    return `${internalAppName(this.stream.vhost, this.stream.app)}/${name}`;
+  }
+}
