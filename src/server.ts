@@ -51,6 +51,7 @@ import { tellFindings } from './findings/findings.ts';
 import { loadUsable } from './findings/usable-config.ts';
 import { startAlerts } from './hooks/alert/alerts.ts';
 import { TranscodeWebhook } from './hooks/transcode-webhook.ts';
+import { startEventLog } from './monitoring/event-log.ts';
 import { ChannelSources } from './playout/channel-sources.ts';
 import { LiveStreams } from './playout/live-source.ts';
 import { MediaRoot } from './playout/media-root.ts';
@@ -398,7 +399,9 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   running.push({ stop: () => orchestrator.close(SHUTDOWN) }, { stop: async () => pulls.close(SHUTDOWN) });
   for (const service of services) running.push({ stop: async () => service.close?.() });
 
-  // Behind the streams, whose ends it tells.
+  // Behind the streams, whose ends they tell.
+  const eventLog = startEventLog(config, { stateFolder, board: notices, clock, conditions, logger });
+  running.push({ keeps: true, stop: async () => eventLog?.stop() });
   const alerts = startAlerts(config, {
     segments,
     notices,
@@ -449,6 +452,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
     refusals: access.refusals,
     live,
     alerts: () => alerts?.figures ?? null,
+    eventLog: () => eventLog?.figures ?? null,
   });
   if (api !== null) running.push({ keeps: true, stop: () => api.close() });
   // Who follows hears at once that the server stops.

@@ -25,6 +25,7 @@ import type { TrafficMeter } from '../core/traffic-meter.ts';
 import type { VirtualHost } from '../core/virtual-host.ts';
 import { alertMetrics } from '../hooks/alert/alert-metrics.ts';
 import type { AlertFigures } from '../hooks/alert/alert-sender.ts';
+import { type EventLogFigures, eventLogMetrics } from '../monitoring/event-log.ts';
 import { type NewcomerFigures, newcomerMetrics } from '../monitoring/newcomer-metrics.ts';
 import type { Dumper } from '../services/hls/dump/dumper.ts';
 import type { MultiplexChannels } from '../services/multiplex/multiplex-service.ts';
@@ -79,6 +80,8 @@ export interface ControlPlaneOptions {
   readonly live: LiveFeed;
   /** Figures of alerts; null or absent: none are sent. */
   readonly alerts?: () => AlertFigures | null;
+  /** Figures of the event log; null or absent: there is none. */
+  readonly eventLog?: () => EventLogFigures | null;
 }
 
 /**
@@ -112,6 +115,7 @@ export class ControlPlane {
   readonly #controlServers: ControlPlaneOptions['controlServers'];
   readonly #refusals: ControlPlaneOptions['refusals'];
   readonly #alerts: NonNullable<ControlPlaneOptions['alerts']>;
+  readonly #eventLog: NonNullable<ControlPlaneOptions['eventLog']>;
 
   constructor(options: ControlPlaneOptions) {
     const {
@@ -134,6 +138,7 @@ export class ControlPlane {
       refusals,
       live,
       alerts = () => null,
+      eventLog = () => null,
     } = options;
     this.recordings = recordings;
     this.dumps = dumps;
@@ -143,6 +148,7 @@ export class ControlPlane {
     this.live = live;
     this.logLevel = logLevel;
     this.#alerts = alerts;
+    this.#eventLog = eventLog;
     this.#orchestrator = orchestrator;
     this.#pulls = pulls;
     this.#reading = reading;
@@ -177,7 +183,8 @@ export class ControlPlane {
   /** Figures for Prometheus, in its text format. */
   metrics(): string {
     const access = this.#refusals.metrics() + admissionMetrics(this.#controlServers());
-    return newcomerMetrics(this.#newcomers) + srtMetrics(this.#srtLinks) + access + liveMetrics(this.live) + alertMetrics(this.#alerts());
+    const events = liveMetrics(this.live) + alertMetrics(this.#alerts()) + eventLogMetrics(this.#eventLog());
+    return newcomerMetrics(this.#newcomers) + srtMetrics(this.#srtLinks) + access + events;
   }
 
   /** Rejects when no transcoder process comes up that could tell. */

@@ -1,4 +1,5 @@
 /** What happens in the server, as those hear it who follow `GET /v1/events`. */
+import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { LiveEventSchema } from '../../src/api/v1/live-events.ts';
 import { jsonSchemaOf } from '../../src/config/index.ts';
@@ -294,6 +295,36 @@ test('every event is of the form that the OpenAPI document tells', async () => {
   await api.call('POST', '/v1/vhosts', [DYNAMIC]);
   await reader.of('vhost.created');
   expect(reader.events.flatMap(({ data }) => Object.keys(data)).filter((key) => !(key in properties))).toEqual([]);
+});
+
+test('the script of the guide follows, and goes on where it was when the connection breaks', async () => {
+  const page = readFileSync(new URL('../../docs/guide/live-updates.md', import.meta.url), 'utf8');
+  const script = /```js\n([\s\S]*?)\nfollow\(/.exec(page)?.[1] ?? '';
+  const heard: string[] = [];
+  let pauses = 0;
+  let isOver = false;
+  // Its pause is not waited for; the test ends the endless loop by it.
+  const pause = (next: () => void): unknown => {
+    pauses += 1;
+    return isOver ? undefined : setImmediate(next);
+  };
+  const cut = [new AbortController()];
+  const breakable: typeof fetch = (url, init) => fetch(url, { ...init, signal: cut.at(-1)?.signal ?? null });
+  const run = new Function('fetch', 'setTimeout', 'console', `${script}; return follow;`)(breakable, pause, { warn: () => undefined });
+  void run(`http://127.0.0.1:${api.port}/v1/events?types=config`, READER, ({ type, vhost }: { type: string; vhost?: string }) => {
+    heard.push(vhost === undefined ? type : `${type} ${vhost}`);
+  });
+  await api.until(() => heard.length === 1);
+  api.notices.post({ type: 'vhost.created', vhost: 'a' });
+  await api.until(() => heard.length === 2);
+  cut.push(new AbortController());
+  cut[0]?.abort();
+  api.notices.post({ type: 'vhost.created', vhost: 'b' });
+  await api.until(() => heard.length === 3);
+  expect(heard).toEqual(['hello', 'vhost.created a', 'vhost.created b']);
+  expect(pauses).toBeGreaterThan(0);
+  isOver = true;
+  cut.at(-1)?.abort();
 });
 
 test('the end of the server is the end of the answer, told', async () => {

@@ -1,6 +1,6 @@
 /** Those who follow the real server: over HTTP/1.1 and HTTP/2, while real encoders and viewers come and go. */
 
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -40,7 +40,7 @@ const followers = async (server: TestServer): Promise<number> => {
 test('an encoder, a viewer, a recording, somebody who is refused, and the end of the server', async () => {
   const recordRoot = mkdtempSync(path.join(tmpdir(), 'millrace-live-'));
   onTestFinished(() => rmSync(recordRoot, { recursive: true, force: true }));
-  const server = await startServer({ segmentDuration: 1, recordRoot });
+  const server = await startServer({ segmentDuration: 1, recordRoot, head: '<EventLog/>' });
   onTestFinished(() => server.close());
   const reader = await follow(server);
   await deaf(server);
@@ -87,6 +87,13 @@ test('an encoder, a viewer, a recording, somebody who is refused, and the end of
   expect(code).toBe(0);
   // The stop has 3.5 s, of which nobody who follows takes any.
   expect(performance.now() - stopping).toBeLessThan(3400);
+
+  // The log of events has what was told, and what came behind the end of the answer.
+  const kept = readFileSync(path.join(server.state, 'logs/events.log'), 'utf8').trimEnd().split('\n');
+  const lines = kept.map((line) => JSON.parse(line));
+  const told = reader.events.filter(({ event }) => event !== 'hello' && event !== 'end').map(({ data }) => data);
+  expect(told.length).toBeGreaterThan(7);
+  expect(lines.slice(0, told.length)).toEqual(told);
 });
 
 test('over HTTP/2, beside other requests of the same connection', async () => {

@@ -4,7 +4,7 @@ import { LOG_LEVELS } from '../../util/log-levels.js';
 import { AlertSchema } from './alert.ts';
 import { BindSchema } from './bind.ts';
 import { CrossDomainsSchema } from './cross-domains.ts';
-import { address, boolean, choice, finishing, firstDuplicate, integer, list, needless, object, optional, text } from './field.ts';
+import { address, boolean, choice, finishing, firstDuplicate, integer, list, needless, object, optional, path, text } from './field.ts';
 import { LimitsSchema, TrustedProxiesSchema } from './limits.ts';
 import { ManagersSchema } from './managers.ts';
 import { ModulesSchema } from './modules.ts';
@@ -52,6 +52,21 @@ const LogSchema = object(
   { default: {} },
 );
 
+const EventLogSchema = object(
+  'Keeps what happens as lines of JSON in `events.log`, as `GET /v1/events` tells it. Without this nothing is kept. An extension of Millrace',
+  {
+    path: optional(path('Folder; default: `logs` in the state folder')),
+    maxFileMiB: integer(
+      'A file that would be longer is ended, as it is at the end of a day (UTC), and renamed to `events.log.YYYYMMDD`; MiB',
+      {
+        default: 64,
+        minimum: 1,
+      },
+    ),
+    maxFiles: integer('Ended files that are kept; the oldest is removed', { default: 7, minimum: 0 }),
+  },
+);
+
 interface ServerFinish {
   readonly bind: { readonly managers: { readonly api?: { readonly tlsPort?: number } } };
   readonly managers: { readonly host: { readonly tls?: unknown } };
@@ -82,6 +97,7 @@ export const ServerSchema = object(
     bind: BindSchema,
     managers: ManagersSchema,
     alert: optional(AlertSchema),
+    eventLog: optional(EventLogSchema),
     analytics: optional(AnalyticsSchema),
     defaults: object('Settings for all virtual hosts', { crossDomains: optional(CrossDomainsSchema) }, { default: {} }),
     virtualHosts: list('Virtual hosts', VirtualHostSchema, { flatten: 'virtualHost', default: [] }),
