@@ -1,6 +1,7 @@
 /** Calls the management API: `fetch` with names put into paths, envelopes opened and failures thrown. Needs nothing but what browsers have, too. */
 import type { CallArguments, CallMethod, CallResult, CallSettings, PathOf } from './call-types.ts';
-import { isFailure, MillraceError, UnreachableError } from './error.ts';
+import { isFailure, MillraceError, reasonOf, UnreachableError } from './error.ts';
+import { type EventOptions, followEvents, type LiveEvent } from './event-stream.ts';
 import { pathWith } from './path.ts';
 
 const DEFAULT_TIMEOUT_MS = 30_000;
@@ -84,29 +85,43 @@ export class MillraceClient {
    */
   async request(method: string, path: string, { body, signal, timeout = this.#timeout }: RequestOptions = {}): Promise<ServerAnswer> {
     const deadline = AbortSignal.timeout(timeout);
-    const headers: Record<string, string> = { accept: 'application/json' };
-    if (this.#token !== undefined) headers['authorization'] = `Bearer ${this.#token}`;
-    if (body !== undefined) headers['content-type'] = 'application/json';
-    let answer: Response;
-    let text: string;
+    const either = signal === undefined ? deadline : AbortSignal.any([signal, deadline]);
     try {
-      answer = await this.#fetch(this.url + path, {
-        method: method.toUpperCase(),
-        headers,
-        signal: signal === undefined ? deadline : AbortSignal.any([signal, deadline]),
-        ...(body !== undefined && { body: JSON.stringify(body) }),
-      });
-      text = await answer.text();
+      const answer = await this.#send(method, path, { accept: 'application/json' }, either, body);
+      const ineffective = answer.headers.get(INEFFECTIVE_HEADER)?.split(', ') ?? [];
+      return { status: answer.status, body: parsed(await answer.text()), ineffective };
     } catch (error) {
+      if (error instanceof MillraceError) throw error;
       if (signal?.aborted === true) throw signal.reason;
       const why = deadline.aborted ? `within ${timeout} ms` : `(${reasonOf(error)})`;
       throw new UnreachableError(`no answer from ${this.url} ${why}`, { cause: error });
     }
-    const content = parsed(text);
-    if (isFailure(answer.status) || answer.status === 207)
-      throw new MillraceError(answer.status, content, answer.headers.get(REASON_HEADER));
-    const ineffective = answer.headers.get(INEFFECTIVE_HEADER)?.split(', ') ?? [];
-    return { status: answer.status, body: content, ineffective };
+  }
+
+  /**
+   * What happens in the server, as it happens, with `hello` first: ask for the state that you show then, and again after a `gap`. A connection that
+   * breaks is made again. Leave the loop, or abort, to end it. Rejects as `request` does where the first connection fails.
+   */
+  events(options: EventOptions = {}): AsyncGenerator<LiveEvent, never> {
+    const { types, vhost, app, stream } = options;
+    const path = pathWith('/v1/events', {}, { types, vhost, app, stream });
+    return followEvents((headers, signal) => this.#send('GET', path, headers, signal), options, this.url, this.#timeout);
+  }
+
+  /** Resolves with an answer whose status is a success, when it begins; rejects as `fetch` does. */
+  async #send(method: string, path: string, headers: Record<string, string>, signal: AbortSignal, body?: unknown): Promise<Response> {
+    const answer = await this.#fetch(this.url + path, {
+      method: method.toUpperCase(),
+      headers: {
+        ...headers,
+        ...(this.#token !== undefined && { authorization: `Bearer ${this.#token}` }),
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+      },
+      signal,
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    if (!isFailure(answer.status) && answer.status !== 207) return answer;
+    throw new MillraceError(answer.status, parsed(await answer.text()), answer.headers.get(REASON_HEADER));
   }
 
   async #call<M extends CallMethod, P extends PathOf<M>>(method: M, path: P, options: NamedOptions = {}): Promise<CallResult<M, P>> {
@@ -127,10 +142,4 @@ function parsed(text: string): unknown {
   } catch {
     return text;
   }
-}
-
-/** `fetch` hides what happened to the connection in the cause of its error. */
-function reasonOf(error: unknown): string {
-  const { cause, message } = error as { readonly cause?: { readonly code?: string; readonly message?: string }; readonly message?: string };
-  return cause?.code ?? cause?.message ?? message ?? String(error);
 }

@@ -43,3 +43,9 @@ export function isFailure(status: number): boolean {
 function isEnvelope(value: unknown): value is ItemAnswer {
   return typeof value === 'object' && value !== null && 'statusCode' in value && typeof value.statusCode === 'number' && 'message' in value;
 }
+
+/** What happened to a connection in a word: `fetch` hides it in the cause of its error. */
+export function reasonOf(error: unknown): string {
+  const { cause, message } = error as { readonly cause?: { readonly code?: string; readonly message?: string }; readonly message?: string };
+  return cause?.code ?? cause?.message ?? message ?? String(error);
+}

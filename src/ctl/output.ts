@@ -1,5 +1,5 @@
 /** What a command prints: tables for people, JSON for programs. */
-import { plainText } from '../util/plain-text.ts';
+import { plainLine, plainText } from '../util/plain-text.ts';
 import { type Column, textTable, textTree } from './text-table.ts';
 
 /** C1 controls and marks that turn text: JSON may hold them, terminals should not be shown them. */
@@ -38,9 +38,18 @@ export class Output {
     this.#write(text);
   }
 
+  /** One of many that come in time: a line for people, a line of JSON for programs. */
+  line(sentence: string, value: unknown): void {
+    if (this.#json) this.#writeJson(JSON.stringify(value));
+    else this.#write(`${plainLine(sentence)}\n`);
+  }
+
   /** JSON, whatever was asked for. */
   json(value: unknown): void {
-    const text = JSON.stringify(value ?? null, null, 2);
+    this.#writeJson(JSON.stringify(value ?? null, null, 2));
+  }
+
+  #writeJson(text: string): void {
     this.#write(`${text.replace(UNSAFE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)}\n`);
   }
 }

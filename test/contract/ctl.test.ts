@@ -36,7 +36,7 @@ async function ctl(line: string, input = ''): Promise<Ran> {
     },
     input: async () => input,
   });
-  if (code === 0) for (const { name } of commands) if (`${line} `.startsWith(`${name} `)) ran.add(name);
+  if (code === 0 && !args.includes('--help')) for (const { name } of commands) if (`${line} `.startsWith(`${name} `)) ran.add(name);
   return { code, out, err };
 }
 
@@ -322,5 +322,6 @@ describe('help', () => {
 });
 
 test('every command was run', () => {
-  expect(commands.map(({ name }) => name).filter((name) => !ran.has(name))).toEqual([]);
+  // It has no end: test/e2e/ctl.test.ts runs it.
+  expect(commands.map(({ name }) => name).filter((name) => !ran.has(name))).toEqual(['watch']);
 });

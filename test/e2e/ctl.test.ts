@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
+import { Child } from '../harness/child.ts';
 import { COMPILED } from '../harness/compiled-code.ts';
 import { within } from '../harness/poll.ts';
 import { freePorts } from '../harness/ports.ts';
@@ -121,6 +122,28 @@ test('shows a stream that is published and its viewer, and sends the viewer away
   } finally {
     await encoder.stop();
   }
+});
+
+test('watches what happens, across a restart of the server, until it is ended', async () => {
+  const watcher = new Child(process.execPath, [MAIN, 'ctl', 'watch', 'watched', '--types', 'config', ...local()], {
+    cwd: folder,
+    env: { ...process.env, ...COMPILED },
+  });
+  try {
+    await watcher.printed(/^\S+ hello$/m, DEADLINE_MS);
+    await ctl(['create', 'vhost', 'other', '--host', 'other.example', ...local()]);
+    await ctl(['create', 'vhost', 'watched', '--host', 'watched.example', ...local()]);
+    await ctl(['create', 'app', 'watched/a', ...local()]);
+    await watcher.printed(/^\d{4}-\S+ vhost\.created watched\n\d{4}-\S+ app\.created watched\/a$/m, DEADLINE_MS);
+    await server.restart();
+    await watcher.printed(/^\S+ gap missed=null$/m, DEADLINE_MS);
+    await ctl(['delete', 'vhost', 'watched', ...local()]);
+    await watcher.printed(/^\S+ vhost\.deleted watched$/m, DEADLINE_MS);
+    expect(watcher.stderr).toContain('; trying again\n');
+  } finally {
+    await watcher.stop();
+  }
+  expect(watcher.stdout).not.toContain('other');
 });
 
 test('a reader that has seen enough is no failure', async () => {

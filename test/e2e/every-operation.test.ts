@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
-import type { MillraceClient } from '../../src/client/index.ts';
+import type { LiveEvent, MillraceClient } from '../../src/client/index.ts';
 import { JudgedClient } from '../harness/judged-client.ts';
 import { until } from '../harness/poll.ts';
 import { freePorts } from '../harness/ports.ts';
@@ -25,6 +25,8 @@ let server: TestServer;
 let judge: JudgedClient;
 let client: MillraceClient;
 let encoder: FfmpegPublisher | null = null;
+let following: Promise<void>;
+const stop = new AbortController();
 
 beforeAll(async () => {
   folder = mkdtempSync(path.join(tmpdir(), 'millrace-operations-'));
@@ -57,6 +59,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
+  stop.abort();
   await encoder?.stop();
   await server?.close();
   rmSync(folder, { recursive: true, force: true });
@@ -68,7 +71,16 @@ const profile = (name: string, suffix = '') => ({
   encodes: { videos: [{ name: 'video', bypass: true }], audios: [{ name: 'audio', bypass: true }] },
 });
 
+/** What happened while all this was done. */
+const heard: LiveEvent[] = [];
+
 test('the server itself', async () => {
+  // To the end of the file: whatever is told is judged.
+  following = (async () => {
+    for await (const event of client.events({ signal: stop.signal })) heard.push(event);
+  })();
+  await until('the first event', () => heard.length > 0);
+
   expect(await client.get('/v1/version')).toHaveProperty('version');
   expect((await client.get('/health')).status).toBe('ok');
   expect(await client.get('/metrics')).toContain('# TYPE millrace_');
@@ -239,6 +251,16 @@ test('the end of what there is', async () => {
   await client.delete('/v1/vhosts/{vhost}/apps/{app}', app);
   await client.delete('/v1/vhosts/{vhost}', vhost);
   await expect(client.get('/v1/vhosts/{vhost}', vhost)).rejects.toMatchObject({ status: 404 });
+});
+
+test('what happened was told as the document says', async () => {
+  await until('the end of the virtual host', () => heard.some(({ type, vhost: name }) => type === 'vhost.deleted' && name === VHOST));
+  stop.abort(new Error('enough'));
+  await expect(following).rejects.toThrow('enough');
+  for (const event of heard) judge.judgeEvent('/v1/events', event);
+  for (const type of ['hello', 'app.created', 'stream.ready', 'session.ended', 'task.changed', 'channel.deleted']) {
+    expect(heard.map((event) => event.type)).toContain(type);
+  }
 });
 
 test('refusals of every operation are as the document says', async () => {

@@ -16,6 +16,7 @@ interface Document {
 }
 
 const ID = 'openapi';
+const EVENT_STREAM = 'text/event-stream';
 
 /** What calls through `client` showed. */
 export class JudgedClient {
@@ -59,14 +60,23 @@ export class JudgedClient {
     return this.#operations.map(({ name }) => name);
   }
 
+  /** Judges an event of `GET` `path`. */
+  judgeEvent(path: string, event: unknown): void {
+    const found = this.#operations.find(({ name }) => name === `get ${path}`);
+    if (found === undefined) return void this.faults.push(`${path} is no operation of the document`);
+    this.#check(`event of ${path}`, `${found.pointer}/responses/200`, found.operation.responses['200'], EVENT_STREAM, event);
+  }
+
   async #watched(base: string, target: string, init: RequestInit): Promise<Response> {
     const answer = await fetch(target, init);
     const method = (init.method ?? 'GET').toLowerCase();
-    this.#judge(`${method} ${target.slice(base.length).replace(/\?.*$/, '')}`, init, answer, await answer.clone().text());
+    // It does not end: whoever reads it has its events judged one by one.
+    const isStream = answer.headers.get('content-type')?.startsWith(EVENT_STREAM) === true;
+    this.#judge(`${method} ${target.slice(base.length).replace(/\?.*$/, '')}`, init, answer, isStream ? null : await answer.clone().text());
     return answer;
   }
 
-  #judge(asked: string, { body }: RequestInit, { status, ok, headers }: Response, text: string): void {
+  #judge(asked: string, { body }: RequestInit, { status, ok, headers }: Response, text: string | null): void {
     // Where two fit, the one with fewer names is meant: `/v1/vhosts:reloadAllCertificates`.
     const [found] = this.#operations.filter(({ pattern }) => pattern.test(asked)).sort((a, b) => names(a.name) - names(b.name));
     if (found === undefined) return void this.faults.push(`${asked} is no operation of the document`);
@@ -83,6 +93,7 @@ export class JudgedClient {
     const described = $ref === undefined ? operation.responses[key] : this.#document.components.responses[$ref.split('/').at(-1) ?? ''];
     if (described === undefined) return void this.faults.push(`${name} answered ${status}, which the document does not have`);
     if (ok && key === 'default') this.faults.push(`${name} answered ${status}, which is no success of the document`);
+    if (text === null) return;
     const type = (headers.get('content-type') ?? '').replace(/;.*$/, '');
     const content: unknown = type === 'application/json' ? JSON.parse(text) : text;
     this.#check(`${name}, answer ${status}`, $ref ?? `${pointer}/responses/${key}`, described, type, content);

@@ -6,7 +6,7 @@ import type { Route } from '../route.ts';
 
 const GROUPS: readonly NoticeGroup[] = [...new Set(Object.values(NOTICE_TYPES))];
 /** What is said of the connection itself. */
-const OWN_TYPES = ['hello', 'gap'] as const;
+const OWN_TYPES = ['hello', 'gap', 'end'] as const;
 const Count = Type.Integer({ minimum: 0 });
 const text = (description: string) => Type.Optional(Type.String({ description }));
 
@@ -15,7 +15,7 @@ export const LiveEventSchema = Type.Object({
   type: Type.Union(
     ([...OWN_TYPES, ...Object.keys(NOTICE_TYPES)] as (NoticeType | (typeof OWN_TYPES)[number])[]).map((type) => Type.Literal(type)),
   ),
-  id: text('As the `id` of the event; `hello` and `gap` have none here'),
+  id: text('As the `id` of the event; `hello`, `gap` and `end` have none here'),
   time: text('When it happened'),
   vhost: text('Name of the virtual host'),
   app: text('Name of the application'),

@@ -1,0 +1,142 @@
+/** Follows `GET /v1/events`: reads server-sent events and comes back with the last identifier when the connection breaks. */
+
+import { MillraceError, reasonOf, UnreachableError } from './error.ts';
+import type { components } from './openapi-types.ts';
+
+/** What happened in the server; `hello`, `gap` and `end` are about the connection. */
+export type LiveEvent = components['schemas']['LiveEvent'];
+
+/** What to follow. */
+export interface EventOptions {
+  /** Types or groups, such as `streams,session.ended`; default: all. */
+  readonly types?: string;
+  /** Only what is about these. */
+  readonly vhost?: string;
+  readonly app?: string;
+  readonly stream?: string;
+  /** Ends it; the iteration rejects with the reason of the signal. */
+  readonly signal?: AbortSignal;
+  /** Hears why the connection broke, before it is made again. */
+  readonly onLost?: (error: Error) => void;
+}
+
+/** How the client opens the connection: resolves with an answer that is a success. */
+export type OpenEvents = (headers: Readonly<Record<string, string>>, signal: AbortSignal) => Promise<Response>;
+
+/** The server says something every 15 s. */
+const SILENCE_MS = 45_000;
+const DEFAULT_RETRY_MS = 2000;
+const MAX_RETRY_MS = 60_000;
+/** One event of a server that has lost its mind must not fill the memory, characters. */
+const MAX_EVENT = 1_048_576;
+/** As many clients as the server takes are there, or it stops or starts. */
+const UNAVAILABLE = 503;
+
+/** Where a connection has come to; one for all connections of an iteration. */
+interface Place {
+  last: string | null;
+  retry: number;
+}
+
+/**
+ * Events from now on, until the caller leaves the loop or aborts. Rejects when the first connection fails, and when the server refuses a later one; one
+ * that breaks is made again. `url` is for messages; `timeout`: for an answer to begin, ms.
+ */
+export async function* followEvents(
+  open: OpenEvents,
+  { signal, onLost }: EventOptions,
+  url: string,
+  timeout: number,
+): AsyncGenerator<LiveEvent, never> {
+  const place: Place = { last: null, retry: DEFAULT_RETRY_MS };
+  for (let connected = false; ; ) {
+    try {
+      for await (const event of oneConnection((headers, either) => answerOf(open, headers, either, url), place, signal, timeout)) {
+        connected = true;
+        yield event;
+      }
+      throw new UnreachableError('the server ended the connection');
+    } catch (error) {
+      if (signal?.aborted === true) throw signal.reason;
+      const passes = error instanceof UnreachableError || (error instanceof MillraceError && error.status === UNAVAILABLE);
+      if (!connected || !passes) throw error;
+      onLost?.(error);
+    }
+    await pause(place.retry, signal);
+  }
+}
+
+/** A failure to connect is one that passes; a refusal is left as it is. */
+async function answerOf(open: OpenEvents, headers: Readonly<Record<string, string>>, signal: AbortSignal, url: string): Promise<Response> {
+  try {
+    return await open(headers, signal);
+  } catch (error) {
+    if (error instanceof MillraceError) throw error;
+    throw new UnreachableError(`no answer from ${url} (${reasonOf(error)})`, { cause: error });
+  }
+}
+
+async function* oneConnection(open: OpenEvents, place: Place, signal: AbortSignal | undefined, timeout: number): AsyncGenerator<LiveEvent> {
+  const own = new AbortController();
+  let timer = setTimeout(() => own.abort(new Error(`not within ${timeout} ms`)), timeout);
+  try {
+    const headers = { accept: 'text/event-stream', ...(place.last !== null && { 'last-event-id': place.last }) };
+    const { body } = await open(headers, signal === undefined ? own.signal : AbortSignal.any([signal, own.signal]));
+    if (body === null) return;
+    const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+    let text = '';
+    for (;;) {
+      clearTimeout(timer);
+      timer = setTimeout(() => own.abort(), SILENCE_MS);
+      const { done, value } = await reader.read().catch((error: unknown) => {
+        throw new UnreachableError(own.signal.aborted ? `the server was silent for ${SILENCE_MS / 1000} s` : 'the connection broke', {
+          cause: error,
+        });
+      });
+      if (done) return;
+      text += value.replaceAll('\r', '');
+      const blocks = text.split('\n\n');
+      text = blocks.pop() ?? '';
+      if (text.length > MAX_EVENT) throw new UnreachableError(`the server sent an event of more than ${MAX_EVENT} characters`);
+      for (const block of blocks) {
+        const event = eventIn(block, place);
+        if (event !== null) yield event;
+      }
+    }
+  } finally {
+    clearTimeout(timer);
+    own.abort();
+  }
+}
+
+/** The event of a block, if it is one; what the block says of the connection goes to `place`. */
+function eventIn(block: string, place: Place): LiveEvent | null {
+  const data: string[] = [];
+  for (const line of block.split('\n')) {
+    const [, field, value = ''] = /^([a-z]+)(?:: ?(.*))?$/.exec(line) ?? [];
+    if (field === 'id') place.last = value;
+    else if (field === 'retry' && /^\d+$/.test(value)) place.retry = Math.min(Number(value), MAX_RETRY_MS);
+    else if (field === 'data') data.push(value);
+  }
+  if (data.length === 0) return null;
+  try {
+    return JSON.parse(data.join('\n')) as LiveEvent;
+  } catch (error) {
+    throw new UnreachableError('the server sent an event that is no JSON', { cause: error });
+  }
+}
+
+function pause(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stop = (): void => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', stop);
+      resolve();
+    }, milliseconds);
+    if (signal?.aborted === true) stop();
+    else signal?.addEventListener('abort', stop, { once: true });
+  });
+}
