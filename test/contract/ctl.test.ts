@@ -297,10 +297,12 @@ describe('ends', () => {
     expect(await ctl('vhosts -- --help')).toMatchObject({ code: 1, err: expect.stringContaining('[--help]') });
   });
 
-  test('nothing that a stream is called commands the terminal', async () => {
-    await ctl('create vhost v --host v.example');
-    const { err } = await ctl('vhosts \u001b[2J');
-    expect(err).not.toContain('\u001b');
+  test('nothing that somebody has named commands the terminal', async () => {
+    expect((await ctl('streams a//\u001b[2J')).err).toContain("'a//\\u001b[2J' is not");
+    watch('a\u009b2J', 'llhls');
+    expect((await ctl('sessions default/app/live')).out).toContain('a\\u009b2J  llhls');
+    const { out } = await ctl('sessions default/app/live --json');
+    expect([out.includes('\u009b'), JSON.parse(out)]).toEqual([false, [expect.objectContaining({ session: 'a\u009b2J' })]]);
   });
 });
 

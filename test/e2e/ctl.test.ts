@@ -10,7 +10,7 @@ import { COMPILED } from '../harness/compiled-code.ts';
 import { within } from '../harness/poll.ts';
 import { freePorts } from '../harness/ports.ts';
 import { publish } from '../harness/publisher.ts';
-import { MAIN, startServer, type TestServer } from '../harness/server.ts';
+import { MAIN, ROOT, startServer, type TestServer } from '../harness/server.ts';
 import { openSession } from '../harness/viewer.ts';
 
 const DEADLINE_MS = 30_000;
@@ -21,7 +21,11 @@ let server: TestServer;
 beforeAll(async () => {
   folder = mkdtempSync(path.join(tmpdir(), 'millrace-ctl-'));
   // Its token is made by itself and is in the state folder.
-  server = await startServer({ accessToken: '', segmentDuration: 1 });
+  server = await startServer({
+    accessToken: '',
+    segmentDuration: 1,
+    head: '<Storage><AllowedRoots><Path>recordings</Path></AllowedRoots></Storage>',
+  });
 });
 
 afterAll(async () => {
@@ -61,6 +65,7 @@ async function ctl(args: readonly string[], { cwd = folder, env = {}, input = ''
   }
 }
 
+const tokenOfServer = (): string => readFileSync(path.join(server.state, 'access-token'), 'utf8').trim();
 const local = (): string[] => ['--config', server.config, '--state', server.state];
 
 test('finds the server of this machine by its configuration, and the token in its state folder', async () => {
@@ -76,7 +81,7 @@ test('finds the server of this machine by its configuration, and the token in it
 
 test('takes address and token from the environment, and options before it', async () => {
   const { base } = server.api;
-  const env = { MILLRACE_API: base, MILLRACE_TOKEN: readFileSync(path.join(server.state, 'access-token'), 'utf8').trim() };
+  const env = { MILLRACE_API: base, MILLRACE_TOKEN: tokenOfServer() };
   expect((await ctl(['health'], { env: { MILLRACE_API: base } })).stdout).toBe('ok\n');
   expect((await ctl(['vhosts'], { env })).code).toBe(0);
   expect(await ctl(['vhosts', '--token', 'wrong'], { env })).toEqual({
@@ -107,6 +112,19 @@ test('makes what stands in a file or comes in at standard input, under names wit
   const { stdout } = await ctl(['apps', 'größe', '--json', ...local()]);
   expect(JSON.parse(stdout)).toMatchObject([{ vhost: 'größe', name: "a+b@c'd%" }]);
   expect((await ctl(['delete', 'vhost', 'größe', ...local()])).code).toBe(0);
+});
+
+test('does what the guide shows', async () => {
+  const guide = readFileSync(path.join(ROOT, 'docs/guide/ctl.md'), 'utf8');
+  const [block = ''] = guide.match(/(?<=```sh\n)millrace ctl create vhost[^`]+/) ?? [];
+  expect(block.split('\n').filter((line) => line.startsWith('millrace ctl')).length).toBeGreaterThan(4);
+  const script = `set -e; millrace() { "$NODE" "$MAIN" "$@"; }\n${block}`;
+  const env = { NODE: process.execPath, MAIN, MILLRACE_API: server.api.base, MILLRACE_TOKEN: tokenOfServer() };
+  const ran = spawnSync('bash', ['-c', script], { cwd: folder, env: { ...process.env, ...COMPILED, ...env }, encoding: 'utf8' });
+  expect([ran.status, ran.stderr]).toEqual([0, '']);
+  expect(ran.stdout).toMatch(/^made vhost shop\nmade app shop\/tv\nrecording shop\/tv\/evening: ready\npush shop\/tv\/relay: ready\n/);
+  expect(ran.stdout).toMatch(/^shop\/tv\/evening +cam +ready +0 B/m);
+  expect((await ctl(['delete', 'vhost', 'shop', ...local()])).code).toBe(0);
 });
 
 test('shows a stream that is published and its viewer, and sends the viewer away', async () => {
