@@ -1,9 +1,11 @@
 /** Commands that do one thing, or tell one: the server, statistics, viewers sent away, events, certificates. */
-import type { components } from '../client/index.ts';
+import type { components, paths } from '../client/index.ts';
 import { addressed, type Call, type Command, FILE_OPTION, fullAddress, optionalArgument, UsageProblem } from './command.ts';
 import { bodyOf, neededBody } from './json-input.ts';
 import { placeIn } from './lists.ts';
 import { forEachOf, type StreamPlace, unlessMissing } from './walk.ts';
+
+type LogLevel = paths['/v2/internals/log']['patch']['requestBody']['content']['application/json']['level'];
 
 const STREAM = '/v1/vhosts/{vhost}/apps/{app}/streams/{stream}';
 const EVENT_FILE = { file: { value: 'FILE', about: 'JSON as in docs/guide/events.md; - is standard input' } } as const;
@@ -28,6 +30,15 @@ export const actionCommands: readonly Command[] = [
     run: async (call) => {
       nothing(call);
       call.out.tree(await call.client.get('/v1/version'));
+    },
+  },
+  {
+    name: 'server',
+    usage: '',
+    summary: 'Ports of the server, and the virtual hosts that its configuration declares',
+    run: async (call) => {
+      nothing(call);
+      call.out.tree(await call.client.get('/v1/server'));
     },
   },
   {
@@ -75,6 +86,18 @@ export const actionCommands: readonly Command[] = [
         await call.client.get('/v2/internals/codecs'),
         'no codec modules',
       );
+    },
+  },
+  {
+    name: 'log-level',
+    usage: '[LEVEL]',
+    summary: 'From which level on the log tells what happens, or set it until the next start',
+    run: async (call) => {
+      const level = optionalArgument(call, 'a level');
+      const path = '/v2/internals/log';
+      const answer =
+        level === undefined ? await call.client.get(path) : await call.client.patch(path, { body: { level: level as LogLevel } });
+      call.out.done(answer.level, answer);
     },
   },
   {

@@ -100,6 +100,10 @@ describe('lists', () => {
   test('the server', async () => {
     expect(await ctl('health')).toMatchObject({ code: 0, out: expect.stringMatching(/^(ok|degraded)\n/) });
     expect(await json('version')).toHaveProperty('version');
+    expect(await json('server')).toHaveProperty('readOnlyVirtualHosts', ['default']);
+    expect((await ctl('log-level debug')).out).toBe('debug\n');
+    expect(await ctl('log-level')).toEqual({ code: 0, out: 'debug\n', err: '' });
+    expect(await ctl('log-level loud')).toMatchObject({ code: 1, err: expect.stringContaining('level') });
     expect((await ctl('queues')).code).toBe(0);
     expect((await ctl('codecs')).out).toMatch(/^MODULE +MEDIUM /);
     expect((await ctl('call GET /metrics')).out).toContain('# TYPE millrace_');

@@ -90,6 +90,9 @@ test('the server itself', async () => {
   await client.get('/v1/stats/current/internals/queues');
   await client.get('/v2/internals/queues');
   await client.get('/v2/internals/codecs');
+  expect(await client.get('/v1/server')).toMatchObject({ readOnlyVirtualHosts: ['default'] });
+  const { level } = await client.get('/v2/internals/log');
+  expect(await client.patch('/v2/internals/log', { body: { level } })).toEqual({ level });
 });
 
 test('certificates', async () => {
