@@ -1,0 +1,83 @@
+/** The container image, built and run step by step without a container engine. */
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { Container, canContain, Image } from '../harness/image.ts';
+import { until } from '../harness/poll.ts';
+import { freePorts } from '../harness/ports.ts';
+import { probe } from '../harness/probe.ts';
+import { publish } from '../harness/publisher.ts';
+import { serverXml } from '../harness/server-xml.ts';
+
+let image: Image;
+beforeAll(() => {
+  image = new Image();
+}, 180_000);
+afterAll(() => image?.remove());
+
+test('the image has what the server needs to run, and nothing to build it with', () => {
+  const inside = path.join(image.root, 'opt/millrace');
+  expect(readdirSync(inside).sort()).toEqual(['LICENSE', 'conf', 'dist', 'healthcheck.mjs', 'native', 'node_modules', 'package.json']);
+  expect(readdirSync(path.join(inside, 'native'))).toEqual(['build']);
+  expect(readdirSync(path.join(inside, 'native/build')).sort()).toEqual(['millrace-sandbox', 'millrace.node']);
+  const packages = readdirSync(path.join(inside, 'node_modules'));
+  expect(packages).toContain('node-av');
+  expect(packages.filter((name) => ['typescript', 'vitest', 'playwright-core', 'node'].includes(name))).toEqual([]);
+});
+
+test('its program is nobody but itself, and says when it is healthy', () => {
+  const { instructions, image: base } = image.final;
+  expect(base).toMatch(/^node:24-.*-slim$/);
+  expect(image.words('USER')).toEqual(['10001:10001']);
+  expect(image.words('STOPSIGNAL')).toEqual(['SIGTERM']);
+  expect(instructions.find(({ name }) => name === 'HEALTHCHECK')?.flags).toMatchObject({ interval: '10s' });
+  expect(image.words('CMD')[0]).toBe('serve');
+});
+
+test('compose gives it what the image is made for', () => {
+  const compose = readFileSync(new URL('../../deploy/compose.yaml', import.meta.url), 'utf8');
+  for (const line of [
+    'read_only: true',
+    '- no-new-privileges:true',
+    'dockerfile: deploy/Dockerfile',
+    '- state:/var/lib/millrace',
+    '- /tmp',
+  ]) {
+    expect(compose).toContain(line);
+  }
+});
+
+describe.skipIf(!canContain())('as the first process of a container, read-only, without capabilities', () => {
+  test('it becomes healthy, serves a stream, is told to stop and has ended within its time', async () => {
+    const [rtmp = 0, http = 0, api = 0, ice = 0, relay = 0] = await freePorts(5);
+    const folder = mkdtempSync(path.join(tmpdir(), 'millrace-mount-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const config = path.join(folder, 'Server.xml');
+    writeFileSync(config, serverXml({ rtmp, http, api, ice, relay }, { segmentDuration: 1 }));
+    const args = ['serve', '--config', '/etc/millrace/Server.xml', '--state', '/var/lib/millrace', '--log-format', 'json'];
+    const container = new Container(image, { args, mounts: { '/etc/millrace/Server.xml': config } });
+    onTestFinished(() => container.kill());
+    const env = { OME_API_PORT: `${api}` };
+    await until('the health check passes', async () => {
+      if (container.child.exit !== null) throw new Error(container.child.output);
+      return (await container.health(env)) === 0;
+    });
+    const status = readFileSync(`/proc/${await container.pid()}/status`, 'utf8');
+    expect(status).toMatch(/^NSpid:.*\t1$/m);
+    expect(status).toMatch(/^Uid:\t10001\t10001/m);
+    expect(status).toMatch(/^CapBnd:\t0+$/m);
+    expect(status).toMatch(/^NoNewPrivs:\t1$/m);
+    const encoder = publish({ url: `rtmp://127.0.0.1:${rtmp}/app/live`, width: 320, height: 180, videoKbps: 300 });
+    onTestFinished(async () => {
+      await encoder.stop();
+    });
+    await encoder.sent(90);
+    expect((await probe(`http://127.0.0.1:${http}/app/live/llhls.m3u8`)).video).toMatchObject({ codec_name: 'h264', width: 320 });
+    // Nothing that it wished to write was refused, and what it sends by is the addon.
+    expect(container.child.output).not.toMatch(/EROFS|EACCES|read-only|"level":"(warn|error)"/);
+    expect(await container.stop()).toEqual({ code: 0, signal: null });
+    expect(container.child.output).toContain('"msg":"stopped"');
+    expect(await container.health(env)).toBe(1);
+  });
+});
