@@ -145,7 +145,7 @@ function byProgram(socket: string, message: string): Promise<void> {
   return new Promise((resolve, reject) => {
     execFile(
       'systemd-notify',
-      [`--pid=${process.pid}`, ...message.split('\n')],
+      ['--no-block', ...message.split('\n')],
       { env: { ...process.env, NOTIFY_SOCKET: socket }, timeout: 5000 },
       (error) => (error === null ? resolve() : reject(error)),
     );

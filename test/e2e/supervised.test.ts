@@ -1,4 +1,5 @@
 /** The server as systemd runs it: readiness, watchdog, reload and stop over `NOTIFY_SOCKET`. */
+import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
@@ -40,6 +41,16 @@ test.each([{ abstract: false }, { abstract: true }])('readiness is told when eve
   await server.stop();
   await socket.hears('STOPPING=1');
   expect(socket.count('WATCHDOG=1')).toBe(0);
+});
+
+const hasProgram = spawnSync('systemd-notify', ['--version'], { stdio: 'ignore' }).status === 0;
+
+test.skipIf(!hasProgram)('without the addon the program of systemd tells it', async () => {
+  const socket = await manager();
+  const server = closed(await spawnServer({ env: { NOTIFY_SOCKET: socket.name, WATCHDOG_USEC: '2000000', MILLRACE_NATIVE: 'off' } }));
+  expect((await socket.hears('READY=1')).text).toContain('STATUS=running');
+  await socket.hears('WATCHDOG=1');
+  expect(await server.stop()).toEqual({ code: 0, signal: null });
 });
 
 test('a start that fails never tells that it is ready', async () => {
