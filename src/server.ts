@@ -8,6 +8,7 @@ import { AdmissionWebhooks } from './access/admission-webhooks.ts';
 import { secretQueryKeys } from './access/secret-query-keys.ts';
 import { tellDenied, tellFaults, tellRefusals } from './access/tell-denied.ts';
 import { Health } from './api/health.ts';
+import { pagesOf } from './api/listeners.ts';
 import { LiveFeed } from './api/live/live-feed.ts';
 import { startApi } from './api/start-api.ts';
 import { OriginMaps } from './cluster/origin-maps.ts';
@@ -317,6 +318,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
     views: threads === 0 ? (await import('./delivery-views.ts')).VIEWS : {},
     ...{ threads, admission: limits.admission, limits: patientDeliveryLimits(patience), http2: config.modules.http2.enable },
     logConnections: lines.level === 'debug',
+    pages: pagesOf(config),
     // What is there already was announced to the threads before they hear this.
     find: async (wanted) => (await finder.find(wanted)) ?? true,
     judge: (vhost, request) => webhooks.judge(vhost, request),

@@ -1,6 +1,7 @@
 /** Where media comes and goes, as far as those who publish and watch have to know: ports by protocol. */
 import type { ServerConfig } from '../config/index.ts';
 import { portsOf } from '../config/server-config.ts';
+import type { PageSettings } from '../pages/player-page.ts';
 import type { MediaPorts } from './console-site.ts';
 
 /** Ports of something that can be had with and without TLS; a port that is not opened is absent. */
@@ -45,6 +46,18 @@ export function listenersOf({ bind, modules }: ServerConfig): Listeners {
       ...(webrtc?.signalling !== undefined && { webrtc: pairOf(webrtc.signalling) }),
       ...(srtOut !== undefined && { srt: portsOf(srtOut.port) }),
     },
+  };
+}
+
+/** What the pages of media ports tell. */
+export function pagesOf(config: ServerConfig): PageSettings {
+  const { publishers } = listenersOf(config);
+  const { api } = config.bind.managers;
+  return {
+    player: config.modules.playerPage.enable,
+    ...(publishers.webrtc !== undefined && { webrtc: publishers.webrtc }),
+    ...(publishers.llhls !== undefined && { llhls: publishers.llhls }),
+    ...(api !== undefined && { console: pairOf(api) }),
   };
 }
 

@@ -208,6 +208,7 @@ describe('defaults', () => {
     expect(config.modules).toEqual({
       http2: { enable: true },
       llhls: { enable: true },
+      playerPage: { enable: true },
       p2p: { enable: false, maxClientPeersPerHostPeer: 2 },
       recovery: { enable: false, deleteLazyStreamTimeout: 0 },
       dynamicAppRemoval: { enable: false },

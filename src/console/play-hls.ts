@@ -57,9 +57,9 @@ function delayOf(hls: Hls, video: HTMLVideoElement): number | null {
   return video.readyState < HTMLMediaElement.HAVE_CURRENT_DATA || hls.latency === 0 ? null : hls.latency;
 }
 
-/** What the server said is in the body of its answer, which hls.js keeps. */
-function wordsOf({ response, details, error }: ErrorData): string {
-  const body = typeof response?.data === 'string' ? response.data.trim() : '';
+/** What the server said is in the body of its answer. */
+function wordsOf({ response, details, error, networkDetails }: ErrorData): string {
+  const body = networkDetails instanceof XMLHttpRequest && networkDetails.status >= 400 ? networkDetails.responseText.trim() : '';
   if (body !== '') return body;
   if ((response?.code ?? 0) > 0) return `The server answered ${response?.code}.`;
   return response === undefined

@@ -71,5 +71,6 @@ async function figuresOf(connection: RTCPeerConnection): Promise<{ readonly netw
 
 function wordsOf({ message, reason, error }: PlayerError): string {
   const inner = typeof error === 'string' ? error : (error?.reason ?? error?.message);
-  return [message, reason, inner].filter((text) => text !== undefined && text !== '').join(': ') || 'It cannot be played.';
+  // The innermost is what the server said.
+  return [inner, reason, message].find((text) => text !== undefined && text !== '') ?? 'It cannot be played.';
 }

@@ -4,6 +4,7 @@ import type { ControlServerFigures } from '../access/control-server.ts';
 import type { CrossDomainRules } from '../access/cross-domains.ts';
 import type { RefusalCount } from '../access/refusal-counts.ts';
 import type { WantedStream } from '../core/origins.ts';
+import type { PageSettings } from '../pages/player-page.ts';
 import type { Patience } from '../util/patience.ts';
 import type { ThreadAdmission } from './admission.ts';
 import type { HttpCounters } from './http/answer-sink.ts';
@@ -59,6 +60,8 @@ export interface ThreadSettings {
   readonly foreign: string | null;
   /** Log each HTTP connection that opens and ends. */
   readonly logConnections: boolean;
+  /** Pages for browsers; null: there are none. */
+  readonly pages: PageSettings | null;
 }
 
 /** A viewer session as one thread sees it. */

@@ -57,6 +57,7 @@ export const PLAYBACK_DIFFERENCES: Readonly<Record<string, Readonly<Record<numbe
   'not-found-headers': each([586, 589, 593], { headers: NO_STREAM_HEADERS }),
   'not-found-words': each([571, 575, 577, 578, 586, 587, 589, 593, 614], { headers: { 'content-type': 'text/plain' } }),
   'time-limits': {},
+  'player-page': {},
   'wrong-method': {
     592: { status: 405, headers: { ...NO_STREAM_HEADERS, 'content-type': 'text/plain', allow: 'OPTIONS, GET, HEAD' } },
   },

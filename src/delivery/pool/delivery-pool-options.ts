@@ -4,6 +4,7 @@ import type { AdmissionRecord } from '../../access/admission-webhooks.ts';
 import type { RefusalCount } from '../../access/refusal-counts.ts';
 import type { WantedStream } from '../../core/origins.ts';
 import type { QueueRegistry } from '../../core/queue-registry.ts';
+import type { PageSettings } from '../../pages/player-page.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
 import type { AdmissionPlan } from '../admission.ts';
@@ -37,6 +38,8 @@ export interface DeliveryPoolOptions {
   readonly onRefusals?: (counts: readonly RefusalCount[]) => void;
   /** Debug lines for each HTTP connection that opens and ends. */
   readonly logConnections?: boolean;
+  /** Pages for people who open a port in a browser; absent: there are none. */
+  readonly pages?: PageSettings;
   /** Lists what waits for a thread. Absent: nobody looks. */
   readonly queues?: QueueRegistry;
   readonly clock: Clock;

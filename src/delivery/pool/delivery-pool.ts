@@ -320,7 +320,7 @@ export class DeliveryPool implements OutletOpener {
     this.#flush();
     const thread = this.#nextThread;
     this.#nextThread += 1;
-    const { http2 = true, workerEntry = WORKER_ENTRY, views, clock } = this.#options;
+    const { http2 = true, pages = null, workerEntry = WORKER_ENTRY, views, clock } = this.#options;
     const { admission: plan = OPEN_ADMISSION } = this.#options;
     // The first slot of what all count together is the main thread's.
     const admission = { ...plan, threads: this.#slots.length, slot: this.#slots.indexOf(slot) + 1 };
@@ -332,6 +332,7 @@ export class DeliveryPool implements OutletOpener {
       http2,
       foreign: this.#foreign,
       logConnections: this.#logConnections,
+      pages,
     };
     const owner = {
       message: this.#guarded('a message of a delivery thread', (message: FromThread) => this.#receive(slot, thread, message)),

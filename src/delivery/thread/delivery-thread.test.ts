@@ -16,6 +16,7 @@ const SETTINGS: ThreadSettings = {
   admission: { ...OPEN_ADMISSION, threads: 1, slot: 1 },
   http2: false,
   foreign: null,
+  pages: null,
   logConnections: false,
 };
 const HOSTS: ToThread = { type: 'hosts', hosts: [{ name: 'default', hostNames: ['*'], hasOrigins: true }] };

@@ -23,6 +23,7 @@ import { FileShelf } from './file-shelf.ts';
 import { ForeignRelay, MAX_RELAY } from './foreign-relay.ts';
 import { HotFiles } from './hot-files.ts';
 import { OutletRegistry, type ViewFactories } from './outlet-registry.ts';
+import { PageDesk } from './page-desk.ts';
 import { RequestRouter } from './request-router.ts';
 import { TextCoder } from './text-coder.ts';
 import { ThreadSessions } from './thread-sessions.ts';
@@ -123,6 +124,10 @@ export class DeliveryThread {
       demands: this.#demands,
       entrance: this.#entrance,
       foreign: this.#foreign,
+      pages:
+        settings.pages === null
+          ? null
+          : new PageDesk(settings.pages, (error) => this.#log('error', { error: String(error) }, 'a page for browsers cannot be read')),
     });
     this.#date = new DateLine(clock);
     this.#reporter = setInterval(() => {

@@ -11,6 +11,7 @@ import { COMMON_HEADERS, crossDomainBlock, Delivery, type DeliveryServices, Refu
 import type { DemandDesk } from './demand-desk.ts';
 import { beginning, Entered, type Entrance } from './entrance.ts';
 import type { OutletRegistry, ThreadOutlet } from './outlet-registry.ts';
+import type { PageDesk } from './page-desk.ts';
 
 const PREFLIGHT = 'Access-Control-Allow-Private-Network: true\r\n';
 const ALLOW = 'Allow: OPTIONS, GET, HEAD\r\n';
@@ -38,6 +39,8 @@ export interface RouterOptions {
   /** Who may begin to watch. */
   readonly entrance: Entrance;
   readonly foreign: ForeignRequests | null;
+  /** Pages for browsers; null where there are none. */
+  readonly pages: PageDesk | null;
 }
 
 interface Place {
@@ -65,9 +68,10 @@ export class RequestRouter implements RequestHandler {
 
   handle(request: IncomingRequest, sink: AnswerSink): void {
     const { method } = request;
-    const { attention, foreign } = this.#options;
+    const { attention, foreign, pages } = this.#options;
     if (method === 'GET' || method === 'HEAD') {
       if (request.header('upgrade')?.toLowerCase() === 'websocket') this.#foreign(request, sink);
+      else if (pages?.take(request, sink) === true) return;
       else if (attention.current) this.#deliver(request, sink);
       else this.#later(sink, () => this.#deliver(request, sink));
     } else if (method === 'OPTIONS' && request.target === '*') this.#preflight(request, sink, undefined);

@@ -1,0 +1,111 @@
+/** The plain player of a stream: WebRTC first, LL-HLS where that does not play, and words for what is missing. */
+import { playHls } from './play-hls.ts';
+import { playWebrtc } from './play-webrtc.ts';
+import type { Playing } from './playing.ts';
+import { originOf, type PortPair } from './server-facts.ts';
+
+/** For the first picture over WebRTC. */
+const FIRST_MS = 10_000;
+const AGAIN_MS = 5000;
+
+interface Way {
+  readonly label: string;
+  readonly url: string | null;
+  readonly play: typeof playHls;
+}
+
+const main = document.querySelector('main');
+const screen = document.getElementById('screen');
+const bar = document.getElementById('bar');
+const words = document.getElementById('words');
+const { webrtc, llhls } = JSON.parse(main?.dataset['ports'] ?? '{}') as { readonly webrtc?: PortPair; readonly llhls?: PortPair };
+/** `/APP/STREAM`, escaped as it came; what the query proves goes along. */
+const place = location.pathname.split('/').slice(-2).join('/');
+const address = (origin: string | null, file: string): string | null =>
+  origin === null ? null : `${origin}/${place}${file}${location.search}`;
+const ways: readonly Way[] = [
+  { label: 'WebRTC', url: address(originOf(webrtc, ['ws', 'wss']), ''), play: playWebrtc },
+  { label: 'LL-HLS', url: address(originOf(llhls), '/llhls.m3u8'), play: playHls },
+];
+let current: Playing | null = null;
+let turn = 0;
+let timer = 0;
+
+function say(text: string): void {
+  if (words !== null) words.textContent = text;
+}
+
+/** Plays by `way`; when that fails, `onFailed` is told why, once. */
+function start(way: Way, onFailed: (why: string) => void): void {
+  turn += 1;
+  const own = turn;
+  let isOver = false;
+  let hasPlayed = false;
+  const fail = (why: string): void => {
+    if (isOver || own !== turn) return;
+    isOver = true;
+    clearTimeout(timer);
+    onFailed(why);
+  };
+  clearTimeout(timer);
+  current?.close();
+  current = null;
+  for (const button of bar?.querySelectorAll('button') ?? []) button.setAttribute('aria-pressed', String(button.textContent === way.label));
+  if (way.url === null || screen === null) {
+    fail('does not listen.');
+    return;
+  }
+  say(`Connecting over ${way.label} …`);
+  timer = setTimeout(() => !hasPlayed && fail('no picture came in time.'), FIRST_MS);
+  const listener = {
+    playing: () => {
+      if (own !== turn) return;
+      hasPlayed = true;
+      clearTimeout(timer);
+      say(missingOf(way));
+    },
+    failed: fail,
+  };
+  way.play(screen, way.url, listener).then(
+    (playing) => {
+      if (own === turn && !isOver) current = playing;
+      else playing.close();
+    },
+    (error) => fail(String(error)),
+  );
+}
+
+/** Each way in turn, then again after a while. */
+function begin(at = 0, said: readonly string[] = []): void {
+  const way = ways[at];
+  if (way !== undefined) {
+    start(way, (why) => begin(at + 1, [...said, `${way.label}: ${why}`]));
+    return;
+  }
+  current?.close();
+  current = null;
+  say(`${said.join('\n')}\nTrying again …`);
+  timer = setTimeout(() => begin(), AGAIN_MS);
+}
+
+/** A stream of AAC has no sound over WebRTC. */
+function missingOf({ label }: Way): string {
+  const media = screen?.querySelector('video')?.srcObject;
+  if (!(media instanceof MediaStream)) return '';
+  if (media.getAudioTracks().length === 0)
+    return `No sound over ${label}: the stream has none, or none that WebRTC carries (Opus). LL-HLS may have it.`;
+  return media.getVideoTracks().length === 0
+    ? `No picture over ${label}: the stream has none, or none that this browser takes over WebRTC. LL-HLS may have it.`
+    : '';
+}
+
+for (const way of ways) {
+  const button = document.createElement('button');
+  button.type = 'button';
+  button.textContent = way.label;
+  button.disabled = way.url === null;
+  button.addEventListener('click', () => start(way, (why) => say(`${way.label}: ${why}`)));
+  bar?.append(button);
+}
+document.title = decodeURI(place);
+begin();
