@@ -1,6 +1,8 @@
 /** The console: a login, then a frame with the page that the address names. */
 import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
 import { ApiClient, ApiFault } from './api-client.ts';
+import { ChannelsPage } from './channels-page.ts';
+import { ConfigurationPage } from './configuration-page.ts';
 import type { Context } from './context.ts';
 import { html, type View } from './html.ts';
 import { type LiveUpdates, PolledUpdates } from './live-updates.ts';
@@ -16,6 +18,8 @@ import { forgetToken, keepToken, storedToken } from './token-store.ts';
 const MENU: readonly (readonly [Place, string])[] = [
   [{ page: 'overview' }, 'Overview'],
   [{ page: 'publish' }, 'Publish'],
+  [{ page: 'channels' }, 'Channels'],
+  [{ page: 'configuration' }, 'Configuration'],
 ];
 
 /** The whole page. */
@@ -85,11 +89,15 @@ function Frame({ context, onLeave }: { readonly context: Context; readonly onLea
 
 function pageOf(place: Place, context: Context): View {
   switch (place.page) {
+    case 'channels':
+      return html`<${ChannelsPage} context=${context} />`;
+    case 'configuration':
+      return html`<${ConfigurationPage} context=${context} />`;
     case 'publish':
       return html`<${PublishPage} context=${context} />`;
     case 'stream':
       return html`<${StreamPage} context=${context} name=${place} />`;
-    default:
+    case 'overview':
       return html`<${Overview} context=${context} />`;
   }
 }

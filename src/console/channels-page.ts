@@ -1,0 +1,169 @@
+/** Scheduled and multiplex channels of all applications. */
+import { useState } from 'preact/hooks';
+import { Action } from './action.ts';
+import { at } from './api-client.ts';
+import { ChannelTimeline, type ScheduledChannel } from './channel-timeline.ts';
+import type { Context } from './context.ts';
+import { html, type View } from './html.ts';
+import { useLive } from './live-updates.ts';
+import { hashOf } from './routes.ts';
+import { beginningOf, type Json, type JsonObject, type Schema, schemaOf, without } from './schema-document.ts';
+import { SchemaForm } from './schema-form.ts';
+import { appPath, inTurns, listStreams } from './stream-list.ts';
+
+type Kind = 'scheduledChannels' | 'multiplexChannels';
+
+interface MultiplexChannel {
+  readonly outputStream: { readonly name: string };
+  readonly state: string;
+  readonly pullingMessage?: string;
+  readonly sourceStreams: readonly {
+    readonly name: string;
+    readonly url: string;
+    readonly trackMap: readonly { readonly newTrackName: string }[];
+  }[];
+}
+
+interface Place {
+  readonly vhost: string;
+  readonly app: string;
+}
+
+interface Found extends Place {
+  readonly kind: Kind;
+  readonly name: string;
+}
+
+interface Form {
+  readonly title: string;
+  readonly schema: Schema;
+  readonly value: JsonObject;
+  readonly submitLabel: string;
+  readonly onSubmit: (value: JsonObject) => Promise<unknown>;
+}
+
+const SHOWN = 20;
+
+/** A page of them at a time; details are asked for those on show. */
+export function ChannelsPage({ context }: { readonly context: Context }): View {
+  const { client, updates } = context;
+  const [form, setForm] = useState<Form | null>(null);
+  const [fault, setFault] = useState('');
+  const [wanted, setPage] = useState(0);
+  const [choice, setChoice] = useState('');
+  const { data, refresh } = useLive(updates, 'channels', async () => {
+    const apps = (await listStreams(client)).filter(({ app }) => app !== '*');
+    const found = await inTurns(apps, async ({ vhost, app }) => {
+      // Whoever has no channels answers that with an error.
+      const { providers = {} } = await client.get<{ readonly providers?: Readonly<Record<string, unknown>> }>(appPath(vhost, app));
+      const list = async (kind: Kind, provider: string): Promise<Found[]> => {
+        if (providers[provider] === undefined) return [];
+        return (await client.get<string[]>(`${appPath(vhost, app)}/${kind}`)).map((name) => ({ vhost, app, kind, name }));
+      };
+      return [...(await list('scheduledChannels', 'schedule')), ...(await list('multiplexChannels', 'multiplex'))];
+    });
+    return { apps, channels: found.flat() };
+  });
+  const channels = data?.channels ?? [];
+  const apps = data?.apps ?? [];
+  const pages = Math.max(1, Math.ceil(channels.length / SHOWN));
+  const page = Math.min(wanted, pages - 1);
+  const shown = channels.slice(page * SHOWN, (page + 1) * SHOWN);
+  const chosen = apps.find(({ vhost, app }) => `${vhost}/${app}` === choice) ?? apps[0];
+  const details = useLive(updates, shown.map(pathOf).join('\n'), () =>
+    inTurns(shown, (each) => client.get<JsonObject>(pathOf(each)).catch(() => null)),
+  );
+  const show = (schema: string, make: (schema: Schema) => Omit<Form, 'schema'>): void => {
+    setFault('');
+    schemaOf(client, schema).then(
+      (found) => setForm({ ...make(found), schema: found }),
+      (error) => setFault(String(error)),
+    );
+  };
+  const create = (kind: Kind, { vhost, app }: Place): void =>
+    show(kind === 'scheduledChannels' ? 'ScheduledChannelRequest' : 'MultiplexRequest', (schema) => ({
+      title: `New ${kind === 'scheduledChannels' ? 'scheduled' : 'multiplex'} channel in ${vhost} / ${app}`,
+      value: kind === 'scheduledChannels' ? scheduleToBegin(schema) : (beginningOf(schema) as JsonObject),
+      submitLabel: 'Create',
+      onSubmit: (value) => client.send('POST', `${appPath(vhost, app)}/${kind}`, value),
+    }));
+  const change = (channel: Found, definition: JsonObject): void =>
+    show('ScheduledChannelChange', () => ({
+      title: `Change ${channel.name}`,
+      value: editable(definition),
+      submitLabel: 'Change',
+      onSubmit: (value) => client.send('PATCH', pathOf(channel), value),
+    }));
+  const close = (): void => {
+    setForm(null);
+    refresh();
+  };
+  return html`<div class="bar"><h1>Channels</h1>
+      <label>In <select value=${chosen === undefined ? '' : `${chosen.vhost}/${chosen.app}`} onChange=${(event: Event) => setChoice((event.target as HTMLSelectElement).value)}>
+        ${apps.map(({ vhost, app }) => html`<option key=${`${vhost}/${app}`} value=${`${vhost}/${app}`}>${vhost} / ${app}</option>`)}</select></label>
+      <button type="button" disabled=${chosen === undefined} onClick=${() => chosen !== undefined && create('scheduledChannels', chosen)}>New scheduled channel</button>
+      <button type="button" disabled=${chosen === undefined} onClick=${() => chosen !== undefined && create('multiplexChannels', chosen)}>New multiplex channel</button>
+      <span role="alert" class="bad">${fault}</span></div>
+    ${form === null ? null : html`<${SchemaForm} key=${form.title} ...${form} onClose=${close} />`}
+    ${data !== null && channels.length === 0 ? html`<p class="quiet">There are none.</p>` : null}
+    ${shown.map(
+      (channel, n) => html`<${ChannelPanel} key=${pathOf(channel)} channel=${channel} definition=${details.data?.[n] ?? null}
+      onChange=${change} remove=${() => client.send('DELETE', pathOf(channel))} onDone=${refresh} />`,
+    )}
+    ${
+      pages === 1
+        ? null
+        : html`<nav class="pager" aria-label="Pages of channels"><button type="button" disabled=${page === 0} onClick=${() => setPage(page - 1)}>Previous</button>
+      <span role="status">Page ${page + 1} of ${pages}</span><button type="button" disabled=${page >= pages - 1} onClick=${() => setPage(page + 1)}>Next</button></nav>`
+    }`;
+}
+
+interface PanelOptions {
+  readonly channel: Found;
+  /** Null: it is being asked for, or has gone. */
+  readonly definition: JsonObject | null;
+  readonly onChange: (channel: Found, definition: JsonObject) => void;
+  readonly remove: () => Promise<unknown>;
+  readonly onDone: () => void;
+}
+
+function ChannelPanel({ channel, definition, onChange, remove, onDone }: PanelOptions): View {
+  const { kind, vhost, app, name } = channel;
+  const isScheduled = kind === 'scheduledChannels';
+  return html`<section class="panel host" aria-label=${`Channel ${name}`}>
+    <div class="bar"><h2><a href=${hashOf({ page: 'stream', vhost, app, stream: name })}>${name}</a></h2>
+      <span class="quiet">${vhost} / ${app}, ${isScheduled ? 'scheduled' : 'multiplex'}</span><span class="grow"></span>
+      ${isScheduled && definition !== null ? html`<button type="button" aria-label=${`Change ${name}`} onClick=${() => onChange(channel, definition)}>Change</button>` : null}
+      <${Action} label="Delete" about=${name} isDanger question="End the channel?" run=${remove} onDone=${onDone} /></div>
+    ${
+      definition === null
+        ? null
+        : isScheduled
+          ? html`<${ChannelTimeline} channel=${definition as unknown as ScheduledChannel} />`
+          : html`<${Multiplex} channel=${definition as unknown as MultiplexChannel} />`
+    }
+  </section>`;
+}
+
+function Multiplex({ channel: { state, pullingMessage, sourceStreams } }: { readonly channel: MultiplexChannel }): View {
+  return html`<p><b>${state}</b> ${pullingMessage ?? ''}</p>
+    <ul>${sourceStreams.map(({ name, url, trackMap }) => html`<li key=${name}>${name}: ${url} <span class="quiet">as ${trackMap.map(({ newTrackName }) => newTrackName).join(', ')}</span></li>`)}</ul>`;
+}
+
+function pathOf({ vhost, app, kind, name }: Found): string {
+  return `${appPath(vhost, app)}/${kind}${at(name)}`;
+}
+
+/** One program from now on, so that there is something to fill in. */
+function scheduleToBegin(schema: Schema): JsonObject {
+  const items: Json = [{ url: 'file://film.mp4' }];
+  return {
+    ...(beginningOf(schema) as JsonObject),
+    programs: [{ name: 'program', scheduled: new Date().toISOString().replace(/\.\d+Z$/, 'Z'), repeat: true, items }],
+  };
+}
+
+/** What may be changed of it. */
+function editable(definition: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(without(definition, ['currentProgram', 'stream'])).filter(([, value]) => value !== null));
+}

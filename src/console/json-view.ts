@@ -1,0 +1,20 @@
+/** A definition as it is, to be read. */
+import { html, type View } from './html.ts';
+import { isObject, type Json } from './schema-document.ts';
+
+/** Members and items, nested; secrets are what the server shows of them. */
+export function JsonView({ value }: { readonly value: Json }): View {
+  if (Array.isArray(value)) {
+    if (value.every((item: Json) => !isObject(item)))
+      return html`<span>${value.map((item: Json) => textOf(item)).join(', ') || '–'}</span>`;
+    return html`<ol>${value.map((item: Json, n: number) => html`<li key=${n}><${JsonView} value=${item} /></li>`)}</ol>`;
+  }
+  if (!isObject(value)) return html`<span>${textOf(value)}</span>`;
+  const entries = Object.entries(value);
+  if (entries.length === 0) return html`<span class="quiet">on, with what is usual</span>`;
+  return html`<dl class="json">${entries.map(([name, member]) => html`<dt key=${name}>${name}</dt><dd><${JsonView} value=${member} /></dd>`)}</dl>`;
+}
+
+function textOf(value: Json): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
