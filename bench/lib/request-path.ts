@@ -88,7 +88,7 @@ export class RequestPath {
     attention.caughtUp();
     const hosts = new HostTable();
     this.#router = new RequestRouter({
-      ...{ hosts, outlets, attention, entrance, maxWaiting: LIMITS.waiting, foreign: null },
+      ...{ hosts, outlets, attention, entrance, maxWaiting: LIMITS.waiting, foreign: null, pages: null },
       demands: new DemandDesk(() => undefined, LIMITS.waiting),
       services: {
         ...{ blocks: new BlockTable(() => undefined), coder: new TextCoder(), files: new FileShelf(LIMITS.fileBytes), hot: this.#hot },

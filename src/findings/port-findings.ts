@@ -7,8 +7,8 @@ import { readRelayAddresses } from '../services/webrtc/relay-addresses.ts';
 import { listenAddresses } from '../util/listen-addresses.ts';
 
 /** An address and port that something listens on. */
-interface PortUse {
-  readonly protocol: string;
+export interface PortUse {
+  readonly protocol: 'tcp' | 'udp';
   readonly host: string;
   readonly port: number;
   /** Services of one kind share ports. */
@@ -21,7 +21,7 @@ export function portFindings(loaded: LoadedServer): (Place & { readonly message:
   const byPort = new Map<string, PortUse[]>();
   const found: (Place & { readonly message: string })[] = [];
   const told = new Set<string>();
-  for (const use of usesOf(loaded)) {
+  for (const use of portUses(loaded)) {
     const { protocol, port, kind, place } = use;
     const others = byPort.get(`${protocol} ${port}`) ?? [];
     byPort.set(`${protocol} ${port}`, [...others, use]);
@@ -62,7 +62,7 @@ export function unopenedPortFindings({ config, placeOf }: LoadedServer): (Place 
 }
 
 /** `4000, 4002-4004`. */
-function listed(ports: readonly number[]): string {
+export function listed(ports: readonly number[]): string {
   const runs: { first: number; last: number }[] = [];
   for (const port of ports.toSorted((a, b) => a - b)) {
     const run = runs.at(-1);
@@ -79,17 +79,18 @@ function overlaps(one: string, other: string): boolean {
   return [one, other].some((host) => host === '0.0.0.0' || host === '::');
 }
 
-function* usesOf({ config, placeOf }: LoadedServer): Generator<PortUse> {
+/** All ports that the server opens, some of them twice. Throws where `optionFindings` has something to tell. */
+export function* portUses({ config, placeOf }: LoadedServer): Generator<PortUse> {
   const { managers, providers, publishers } = config.bind;
   const hosts = listenAddresses(config.ip);
-  function* uses(protocol: string, kind: string, ports: readonly number[], place: Place, at = hosts): Generator<PortUse> {
+  function* uses(protocol: PortUse['protocol'], kind: string, ports: readonly number[], place: Place, at = hosts): Generator<PortUse> {
     for (const port of ports) for (const host of new Set(at)) yield { protocol, host, port, kind, place };
   }
   function* tcp(kind: string, owner: { readonly port?: number; readonly tlsPort?: number } | undefined, at = hosts): Generator<PortUse> {
     if (owner?.port !== undefined) yield* uses('tcp', kind, [owner.port], placeOf(owner, 'port'), at);
     if (owner?.tlsPort !== undefined) yield* uses('tcp', `${kind} over TLS`, [owner.tlsPort], placeOf(owner, 'tlsPort'), at);
   }
-  function* ranges(protocol: string, kind: string, owner: { readonly port: PortRanges } | undefined): Generator<PortUse> {
+  function* ranges(protocol: PortUse['protocol'], kind: string, owner: { readonly port: PortRanges } | undefined): Generator<PortUse> {
     if (owner !== undefined) yield* uses(protocol, kind, portsOf(owner.port), placeOf(owner, 'port'));
   }
 
@@ -97,7 +98,7 @@ function* usesOf({ config, placeOf }: LoadedServer): Generator<PortUse> {
   yield* tcp('API', api, api === undefined || api.ip.length === 0 ? hosts : listenAddresses(api.ip));
   yield* tcp('RTMP', providers.rtmp);
   yield* ranges('udp', 'SRT ingest', providers.srt);
-  yield* ranges(providers.mpegts?.port.protocol ?? 'udp', 'MPEG-TS', providers.mpegts);
+  yield* ranges(providers.mpegts?.port.protocol === 'tcp' ? 'tcp' : 'udp', 'MPEG-TS', providers.mpegts);
   yield* tcp('OVT', publishers.ovt);
   yield* ranges('udp', 'SRT playback', publishers.srt);
   for (const listener of [
@@ -122,7 +123,7 @@ function* peerUses(
   const place = iceCandidates === undefined ? placeOf(webrtc) : placeOf(iceCandidates);
   const at = (element: string): Place => ({ ...place, path: `${place.path}/${element}` });
   for (const { host, port } of readCandidatePorts(withAnyPublicAddress(iceCandidates?.iceCandidate), ip)) {
-    for (const protocol of ['udp', 'tcp']) yield { protocol, host, port, kind: 'media of WebRTC', place: at('IceCandidate') };
+    for (const protocol of ['udp', 'tcp'] as const) yield { protocol, host, port, kind: 'media of WebRTC', place: at('IceCandidate') };
   }
   for (const { host, port } of readRelayAddresses(withAnyPublicAddress(iceCandidates?.tcpRelay), ip, tcpRelayBind).listen) {
     yield { protocol: 'tcp', host, port, kind: 'relay of WebRTC', place: at('TcpRelay') };

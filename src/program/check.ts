@@ -1,4 +1,4 @@
-import { ConfigErrors, formatConfigProblem, loadServerConfig } from '../config/index.ts';
+import { ConfigErrors, formatConfigProblem, type LoadedServer, loadServerConfig } from '../config/index.ts';
 import { allSentences } from '../config/ineffective.ts';
 import { unprotected } from '../config/not-built.ts';
 import { openWaysIn } from '../config/open-ways.ts';
@@ -8,34 +8,47 @@ import { messageOf } from '../util/message-of.ts';
 import { compareWithRunning } from './check-running.ts';
 import { type CommandLine, ExitCode } from './command-line.js';
 
-/** Reads the configuration, prints everything odd or wrong about it and about what it names, starts nothing. */
-export function check(line: CommandLine): number {
-  const file = findConfigFile(line.config);
+/** What a configuration file comes to. */
+export interface CheckedConfiguration {
+  readonly file: string;
+  /** Null when it cannot be read as one. */
+  readonly loaded: LoadedServer | null;
+  readonly warnings: readonly string[];
+  /** A server does not start with them. */
+  readonly errors: readonly string[];
+  /** All of it in a line. */
+  readonly summary: string;
+}
+
+/** Reads the configuration that `config` names, with everything odd or wrong about it and about what it names. Starts nothing. */
+export function checkConfiguration({ config: given, state }: Pick<CommandLine, 'config' | 'state'>): CheckedConfiguration {
+  const file = findConfigFile(given);
+  const failed = (errors: readonly string[]): string => `${file}: ${errors.length} error(s)`;
   try {
     const loaded = loadServerConfig(file);
     const { config, virtualHosts } = loaded;
-    const findings = findingsOf(loaded, line.state).all;
+    const findings = findingsOf(loaded, state).all;
     const told = (severity: string): string[] => findings.filter((finding) => finding.severity === severity).map(({ text }) => text);
     const warnings = [...loaded.warnings.map(formatConfigProblem), ...told('warn'), ...allSentences(config), ...openWaysIn(config)];
     const errors = [...told('error'), ...config.virtualHosts.flatMap(unprotected)];
-    for (const warning of warnings) process.stdout.write(`warning: ${warning}\n`);
-    for (const error of errors) process.stdout.write(`error: ${error}\n`);
-    if (errors.length > 0) {
-      process.stdout.write(`${file}: ${errors.length} error(s)\n`);
-      return ExitCode.USAGE;
-    }
     const applications = virtualHosts.reduce((sum, vhost) => sum + vhost.applications.length, 0);
-    process.stdout.write(
-      `${file}: good, ${virtualHosts.length} virtual host(s), ${applications} application(s), ${warnings.length} warning(s)\n`,
-    );
-    return line.againstRunning ? tellComparison(file, line.state) : ExitCode.CLEAN;
+    const good = `${file}: good, ${virtualHosts.length} virtual host(s), ${applications} application(s), ${warnings.length} warning(s)`;
+    return { file, loaded, warnings, errors, summary: errors.length > 0 ? failed(errors) : good };
   } catch (error) {
     if (!(error instanceof ConfigErrors)) throw error;
-    for (const warning of error.warnings) process.stdout.write(`warning: ${formatConfigProblem(warning)}\n`);
-    for (const problem of error.errors) process.stdout.write(`error: ${formatConfigProblem(problem)}\n`);
-    process.stdout.write(`${file}: ${error.errors.length} error(s)\n`);
-    return ExitCode.USAGE;
+    const errors = error.errors.map(formatConfigProblem);
+    return { file, loaded: null, warnings: error.warnings.map(formatConfigProblem), errors, summary: failed(errors) };
   }
+}
+
+/** Prints everything that is odd or wrong, and with `--against running` what a reload would change. */
+export function check(line: CommandLine): number {
+  const { file, warnings, errors, summary } = checkConfiguration(line);
+  for (const warning of warnings) process.stdout.write(`warning: ${warning}\n`);
+  for (const error of errors) process.stdout.write(`error: ${error}\n`);
+  process.stdout.write(`${summary}\n`);
+  if (errors.length > 0) return ExitCode.USAGE;
+  return line.againstRunning ? tellComparison(file, line.state) : ExitCode.CLEAN;
 }
 
 function tellComparison(file: string, stateFolder: string): number {

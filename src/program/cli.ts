@@ -9,12 +9,14 @@ import { ProcessSignals } from './process-signals.ts';
 const HELP = `Millrace, a live media streaming server.
 
 Usage: millrace [serve|check] [options]
+       millrace doctor [options]
        millrace sign-url URL --expire TIME [options]
        millrace ctl COMMAND [options]
 
 Commands
   serve              start the server (default)
   check              read the configuration, print every problem, and exit
+  doctor             say what of this machine and of a configuration will work, and exit
   sign-url           print a URL that a virtual host with SignedPolicy lets in
   ctl                run a server through its API: streams, recordings, viewers … (millrace ctl --help)
 
@@ -29,6 +31,10 @@ Options
   --version          print the version and exit
   --help             print this and exit
 
+Options of doctor, beside --config and --state
+  --stun HOST[:PORT] ask this server for the public address (default: StunServer of the configuration, else nobody is asked)
+  --json             the answer as JSON
+
 Options of sign-url; TIME is 90s, 30m, 2h, 7d or 2030-01-31T12:00:00Z
   --expire TIME          until when the URL can be opened
   --activate TIME        from when on
@@ -40,7 +46,7 @@ Options of sign-url; TIME is 90s, 30m, 2h, 7d or 2030-01-31T12:00:00Z
   --secret-file FILE     the key, instead of the configuration's; or in the variable MILLRACE_SECRET_KEY
   --policy-key NAME, --signature-key NAME   query keys with such a key (default: policy, signature)
 
-Exit codes: 0 clean stop, 1 failure, 2 bad configuration or arguments.
+Exit codes: 0 clean stop, 1 failure or a problem that doctor has found, 2 bad configuration or arguments.
 `;
 
 /** Runs `millrace` with `args`; resolves with the exit code when it is over. */
@@ -61,6 +67,10 @@ export async function runCommand(args: readonly string[]): Promise<number> {
   if (args[0] === 'sign-url') {
     const { signUrlCommand } = await import('./sign-url.ts');
     return signUrlCommand(args.slice(1));
+  }
+  if (args[0] === 'doctor') {
+    const { doctorCommand } = await import('./doctor/doctor.ts');
+    return await doctorCommand(args.slice(1));
   }
   let line: CommandLine;
   try {

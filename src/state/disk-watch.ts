@@ -63,16 +63,13 @@ export class DiskWatch {
 
   async #wrongWith(path: string, what: string, disks: Set<number>): Promise<string | null> {
     try {
-      const folder = await deepestThere(resolve(path));
-      await access(folder, constants.W_OK | constants.X_OK);
+      const folder = await writableFolder(path);
       const { dev } = await stat(folder);
       if (disks.has(dev)) return null;
       disks.add(dev);
-      const space = await this.#spaceOf(folder);
-      if (space.free === 0 || space.freeFiles === 0) return `the disk of ${what} is full`;
-      return isLow(space) ? `the disk of ${what} is nearly full` : null;
+      return spaceFault(what, await this.#spaceOf(folder));
     } catch (error) {
-      return `${what} cannot be written to: ${diskFault(error) ?? 'it cannot be looked at'}`;
+      return writeFault(what, error);
     }
   }
 
@@ -91,6 +88,24 @@ export class DiskWatch {
     conditions.raise(key, wrong);
     logger.warn({ folder: path }, wrong);
   }
+}
+
+/** The folder at `path`, or the first above it that is there, which this process can write to; rejects when it cannot. */
+export async function writableFolder(path: string): Promise<string> {
+  const folder = await deepestThere(resolve(path));
+  await access(folder, constants.W_OK | constants.X_OK);
+  return folder;
+}
+
+/** What is wrong with the room on the disk of `what`; null when there is enough. */
+export function spaceFault(what: string, space: DiskSpace): string | null {
+  if (space.free === 0 || space.freeFiles === 0) return `the disk of ${what} is full`;
+  return isLow(space) ? `the disk of ${what} is nearly full` : null;
+}
+
+/** What `error`, with which `writableFolder` rejected, says of `what`. */
+export function writeFault(what: string, error: unknown): string {
+  return `${what} cannot be written to: ${diskFault(error) ?? 'it cannot be looked at'}`;
 }
 
 /** The folder, or the first above it that is there. Rejects with the file system's error for any other trouble. */

@@ -111,11 +111,23 @@ function isBusy(error: unknown): boolean {
 }
 
 function holderOf(file: string): string {
+  const { pid = '', host = '' } = readHolder(file);
+  if (pid === '') return 'another process';
+  return host === hostname() ? `process ${pid}` : `process ${pid} on '${host}'`;
+}
+
+/** Empty when it has just taken the lock, or somebody removed the file. */
+function readHolder(file: string): { readonly pid?: string; readonly host?: string } {
   try {
     const [pid = '', host = ''] = readFileSync(file, 'utf8').trim().split(' ');
-    if (pid !== '') return host === hostname() ? `process ${pid}` : `process ${pid} on '${host}'`;
+    return { pid, host };
   } catch {
-    // It has just taken the lock, or somebody removed the file.
+    return {};
   }
-  return 'another process';
+}
+
+/** The process on this machine that says it has `folder`, or was killed while it had it; null when none does. Takes no lock. */
+export function holderOn(folder: string): number | null {
+  const { pid = '', host } = readHolder(join(folder, HOLDER_FILE));
+  return /^\d+$/.test(pid) && host === hostname() ? Number(pid) : null;
 }

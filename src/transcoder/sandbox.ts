@@ -81,15 +81,23 @@ export function sandboxed(entry: URL, compiled: string | null, memory: number | 
 
 /** Says what transcoder processes are held to on this machine; a warning when that is not everything. */
 export async function tellSandbox(logger: Logger): Promise<void> {
+  const { held, missing, why } = await protection();
+  const fields = { sandbox: held };
+  if (missing.length === 0)
+    logger.info(fields, 'transcoder processes run in a sandbox: no network, no new privileges, no files but their own');
+  else logger.warn(fields, `transcoder processes are not held back from: ${missing.join(', ')} (${why})`);
+}
+
+/** What transcoder processes are held to on this machine, and what they are not, with the reason. */
+export async function protection(): Promise<{
+  readonly held: readonly string[];
+  readonly missing: readonly string[];
+  readonly why: string;
+}> {
   const held = isThere() ? await probe() : [];
   const missing = ['no-new-privileges', 'files', 'network'].filter((what) => !held.includes(what));
-  const fields = { sandbox: held };
-  if (missing.length === 0) {
-    logger.info(fields, 'transcoder processes run in a sandbox: no network, no new privileges, no files but their own');
-    return;
-  }
   const why = process.env[OVERRIDE] === 'off' ? `switched off by ${OVERRIDE}` : 'the addon was not built, or this kernel cannot do it';
-  logger.warn(fields, `transcoder processes are not held back from: ${missing.join(', ')} (${why})`);
+  return { held, missing, why };
 }
 
 function isThere(): boolean {

@@ -98,6 +98,11 @@ export class TranscoderSupervisor implements Transcoder {
     );
   }
 
+  /** That of the codec library, once a process has told it. */
+  get libraryVersion(): string | null {
+    return this.#hello?.version ?? null;
+  }
+
   /**
    * Reads a media file of any container and codec that the codec library knows, in a process of its own that ends when the file is closed.
    * Rejects when there is nothing to play, or no room for another process.

@@ -15,8 +15,8 @@ const TICK_COST = 20;
 const MIN_TICK_INTERVAL = 1000;
 /** An alarm that is later than this, µs, was held up. */
 const STALL = 20_000;
-/** Bursts must not be lost while the event loop is busy. */
-const SOCKET_BUFFER = 4 * 1024 * 1024;
+/** Asked of the system for each socket, bytes: bursts must not be lost while the event loop is busy. */
+export const SOCKET_BUFFER = 4 * 1024 * 1024;
 
 /** The socket to bind, and what its multiplexer needs. */
 export interface UdpPortOptions extends Omit<MultiplexerOptions, 'sender' | 'onDue'> {

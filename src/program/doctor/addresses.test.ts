@@ -1,0 +1,21 @@
+import { expect, test } from 'vitest';
+import { parseServerConfig } from '../../config/index.ts';
+import { ipv6 } from './addresses.ts';
+
+const own = (...addresses: readonly string[]) =>
+  addresses.map((address) => ({ address, internal: address === '::1' || address === '127.0.0.1' }));
+const config = (...ips: readonly string[]) => {
+  const elements = ips.map((ip) => `<IP>${ip}</IP>`).join('');
+  return parseServerConfig(`<Server version="8"><Type>origin</Type>${elements}<Bind></Bind></Server>`, 'S.xml', {}).config;
+};
+
+test.each([
+  ['no IPv6, none wanted', ['*'], ['127.0.0.1', '192.0.2.7'], 'ok', 'none on this machine'],
+  ['no IPv6, but wanted', ['*', '::'], ['127.0.0.1', '192.0.2.7'], 'problem', 'to listen on IPv6'],
+  ['its link only, none wanted', ['*'], ['::1', 'fe80::1'], 'ok', 'for itself and its link only'],
+  ['its link only, but wanted', ['::'], ['::1', 'fe80::1'], 'warning', 'and the server is to listen there'],
+  ['reachable, none wanted', ['*'], ['::1', '2001:db8::7'], 'ok', '2001:db8::7; the server listens on IPv4 only'],
+  ['reachable and wanted', ['*', '::'], ['::1', 'fe80::1', '2001:db8::7'], 'ok', '2001:db8::7; the server listens there'],
+] as const)('%s', (_what, ips, addresses, status, text) => {
+  expect(ipv6(config(...ips), own(...addresses))).toMatchObject({ status, text: expect.stringContaining(text) });
+});

@@ -1,0 +1,58 @@
+/** The addresses by which others reach the machine. */
+import { isIPv6 } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import type { ServerConfig } from '../../config/index.ts';
+import { publicAddress } from '../../services/webrtc/transport/public-address.ts';
+import { listenAddresses } from '../../util/listen-addresses.ts';
+import { messageOf } from '../../util/message-of.ts';
+import { type Diagnosis, diagnosesOf } from './diagnosis.ts';
+
+/** An address of an interface. */
+export interface OwnAddress {
+  readonly address: string;
+  readonly internal: boolean;
+}
+
+/** Those of this machine. */
+export function ownAddresses(): OwnAddress[] {
+  return Object.values(networkInterfaces()).flatMap((list) => (list ?? []).map(({ address, internal }) => ({ address, internal })));
+}
+
+/** Whether there is IPv6, and whether the server listens there. */
+export function ipv6({ ip }: ServerConfig, own = ownAddresses()): Diagnosis {
+  const { ok, warning, problem } = diagnosesOf('ipv6');
+  const listens = listenAddresses(ip).some(isIPv6);
+  const six = own.filter(({ address }) => isIPv6(address));
+  const reachable = six
+    .filter(({ address, internal }) => !internal && !address.toLowerCase().startsWith('fe80'))
+    .map(({ address }) => address);
+  if (six.length === 0) {
+    return listens
+      ? problem('the server is to listen on IPv6, which this machine does not have', 'leave :: out of Server/IP')
+      : ok('none on this machine; the server listens on IPv4');
+  }
+  if (reachable.length === 0) {
+    const text = 'this machine has IPv6 for itself and its link only';
+    return listens ? warning(`${text}, and the server is to listen there`) : ok(text);
+  }
+  return ok(`${reachable.join(', ')}; the server ${listens ? 'listens there' : 'listens on IPv4 only (Server/IP)'}`);
+}
+
+/** What a STUN server sees: that of `--stun`, else that of the configuration. Nobody is asked without one. */
+export async function publicAddressLook({ stunServer }: ServerConfig, asked: string | undefined, own = ownAddresses()): Promise<Diagnosis> {
+  const { ok, warning, problem } = diagnosesOf('public-address');
+  const server = asked ?? stunServer;
+  if (server === undefined) return ok('not asked: neither StunServer nor --stun names a server');
+  let address: string;
+  try {
+    address = await publicAddress(server);
+  } catch (error) {
+    return problem(messageOf(error), 'let UDP out and its answers in, or name another STUN server');
+  }
+  const text = `${address}, says ${server}`;
+  if (own.some((one) => one.address === address)) return ok(`${text}: it is one of this machine`);
+  const forward = `${text}: there is a NAT, which has to forward the ports`;
+  return stunServer === undefined
+    ? warning(`${forward}, and WebRTC does not tell it to peers`, `set StunServer to ${server}, or name ${address} in IceCandidates`)
+    : ok(forward);
+}

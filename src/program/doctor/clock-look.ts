@@ -1,0 +1,52 @@
+/** Whether the clock can be right. */
+import type { Clock } from '../../util/clock.ts';
+import { type Diagnosis, diagnosesOf } from './diagnosis.ts';
+
+/** Nothing of this program is older. */
+const FIRST = Date.UTC(2026, 0, 1);
+const LAST = Date.UTC(2100, 0, 1);
+const LOOK_MS = 300;
+/** A clock that is led to the right time is off by less in so short a time. */
+const STEP_MS = 25;
+const READINGS = 5;
+/** systemd-timesyncd has the folder, and the file once it has reached a server. */
+const TIMESYNC = '/run/systemd/timesync';
+const DAEMONS: readonly (readonly [name: string, file: string])[] = [
+  ['chrony', '/run/chrony/chronyd.pid'],
+  ['ntpd', '/run/ntpd.pid'],
+  ['ntpd', '/run/ntpd/ntpd.pid'],
+  ['ptp4l', '/run/ptp4l'],
+];
+
+/** Nobody outside is asked. `wait` takes its time, and `isThere` knows files. */
+export async function clockLook(
+  clock: Clock,
+  { wait, isThere }: { readonly wait: (ms: number) => Promise<void>; readonly isThere: (path: string) => boolean },
+): Promise<Diagnosis> {
+  const { ok, warning, problem } = diagnosesOf('clock');
+  const now = clock.now();
+  const time = new Date(now).toISOString();
+  const keep = 'let systemd-timesyncd or chrony keep the clock; in a container the clock is that of the host';
+  if (now < FIRST || now > LAST) return problem(`the clock says ${time}: certificates, signed URLs and schedules do not work`, keep);
+  const before = apart(clock);
+  await wait(LOOK_MS);
+  const moved = Math.abs(apart(clock) - before);
+  if (moved > STEP_MS) return warning(`the clock was set while it was looked at, by ${Math.round(moved)} ms`, keep);
+  if (isThere(`${TIMESYNC}/synchronized`)) return ok(`${time}, kept by systemd-timesyncd`);
+  const daemon = DAEMONS.find(([, file]) => isThere(file))?.[0];
+  if (daemon !== undefined) return ok(`${time}; ${daemon} runs`);
+  if (isThere(TIMESYNC)) return warning(`${time}; systemd-timesyncd runs and has reached no time server yet`, keep);
+  return ok(`${time}; who keeps it cannot be seen from here`);
+}
+
+/** How far the wall clock is from the other, ms. Of several readings the closest: between the two of one the process may wait. */
+function apart(clock: Clock): number {
+  let best = { took: Number.POSITIVE_INFINITY, apart: 0 };
+  for (let n = 0; n < READINGS; n += 1) {
+    const start = clock.monotonic();
+    const wall = clock.now();
+    const took = clock.monotonic() - start;
+    if (took < best.took) best = { took, apart: wall - start - took / 2 };
+  }
+  return best.apart;
+}

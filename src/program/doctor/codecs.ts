@@ -1,0 +1,92 @@
+/** What encodes and sends: the addon, FFmpeg, the graphics card. */
+import { QueueRegistry } from '../../core/queue-registry.ts';
+import { loadAddon } from '../../native/addon.ts';
+import type { CodecModuleItem } from '../../transcoder/codec-modules.ts';
+import { protection } from '../../transcoder/sandbox.ts';
+import { TranscoderSupervisor } from '../../transcoder/supervisor.ts';
+import { systemClock } from '../../util/clock.ts';
+import type { Logger } from '../../util/logger.ts';
+import { messageOf } from '../../util/message-of.ts';
+import { type Diagnosis, diagnosesOf } from './diagnosis.ts';
+
+/** The addon, or what goes without it. */
+export function native(): Diagnosis {
+  const { ok, warning, problem } = diagnosesOf('addon');
+  const loaded = loadAddon();
+  if (loaded.addon !== null) return ok('the native addon loads');
+  const text = `the addon is not there: ${loaded.reason}; WebRTC, SRT and HTTP go through Node.js at a multiple of the CPU`;
+  return process.env['MILLRACE_NATIVE'] === 'off'
+    ? warning(text)
+    : problem(text, 'install a C++ compiler and run npm rebuild, or npm run build:native in a checkout');
+}
+
+/** What transcoder processes are held back from. */
+export async function sandbox(): Promise<Diagnosis> {
+  const { ok, warning } = diagnosesOf('sandbox');
+  const { missing, why } = await protection();
+  if (missing.length === 0) return ok('transcoder processes have no network, no new privileges and no files but their own');
+  return warning(
+    `transcoder processes are not held back from: ${missing.join(', ')} (${why})`,
+    'a kernel with Landlock (5.13) and seccomp, and the addon built',
+  );
+}
+
+/** FFmpeg as transcoder processes have it, and what of it is hardware. Starts such a process and ends it. */
+export async function codecs(): Promise<readonly Diagnosis[]> {
+  const said: string[] = [];
+  const transcoder = new TranscoderSupervisor({ clock: systemClock, logger: collecting(said), queues: new QueueRegistry(systemClock) });
+  try {
+    const modules = await transcoder.codecModules();
+    return [ffmpeg(transcoder.libraryVersion ?? '', modules), gpu(modules)];
+  } catch (error) {
+    const why = [messageOf(error), ...said.slice(0, 1)].join(': ');
+    const { problem } = diagnosesOf('ffmpeg');
+    return [
+      problem(
+        `no stream can be encoded and no thumbnail made: ${why}`,
+        'install the packages again, with optional ones (npm ci --include=optional)',
+      ),
+    ];
+  } finally {
+    await transcoder.close();
+  }
+}
+
+function ffmpeg(version: string, modules: readonly CodecModuleItem[]): Diagnosis {
+  const { ok, warning } = diagnosesOf('ffmpeg');
+  const named = (wanted: (item: CodecModuleItem) => boolean): string[] => [
+    ...new Set(modules.filter((item) => !item.isHwAccel && wanted(item)).flatMap(({ supportedCodecs }) => supportedCodecs)),
+  ];
+  const [encodes, decodes] = [named(({ isEncoder }) => isEncoder), named(({ isDecoder }) => isDecoder)];
+  const text = `FFmpeg ${version} of node-av, no ffmpeg program is needed; encodes ${encodes.join(', ')}; decodes ${decodes.join(', ')}`;
+  const missing = ['H264', 'AAC', 'OPUS'].filter((codec) => !encodes.includes(codec));
+  return missing.length === 0 ? ok(text) : warning(`${text}; it cannot encode ${missing.join(', ')}`, 'use the build that node-av brings');
+}
+
+function gpu(modules: readonly CodecModuleItem[]): Diagnosis {
+  const { ok } = diagnosesOf('gpu');
+  const found = modules.filter(({ isHwAccel }) => isHwAccel);
+  if (found.length === 0) return ok('none that FFmpeg can use: everything is encoded by the CPU');
+  const use = ({ displayName, busId, isEncoder, isDecoder, supportedCodecs }: CodecModuleItem): string => {
+    const verbs = [...(isEncoder ? ['encodes'] : []), ...(isDecoder ? ['decodes'] : [])].join(' and ');
+    return `${displayName}${busId === '-' ? '' : ` at ${busId}`} ${verbs} ${supportedCodecs.join(', ')}`;
+  };
+  return ok(found.map(use).join('; '));
+}
+
+/** Keeps what is warned of. */
+function collecting(said: string[]): Logger {
+  const keep = (_fields: object, message: string): void => {
+    said.push(message);
+  };
+  const nothing = (): void => undefined;
+  const logger: Logger = {
+    debug: nothing,
+    info: nothing,
+    warn: keep,
+    error: keep,
+    child: () => logger,
+    limited: null as unknown as Logger,
+  };
+  return Object.assign(logger, { limited: logger });
+}

@@ -1,0 +1,41 @@
+/** What the doctor says of one thing. */
+
+/** `problem`: something that is configured will not work; `warning`: it will, but worse than it could. */
+export type Status = 'ok' | 'warning' | 'problem';
+
+/** A line of the answer. */
+export interface Diagnosis {
+  /** What was looked at, a word of the documentation. */
+  readonly name: string;
+  readonly status: Status;
+  readonly text: string;
+  /** What to do about it. */
+  readonly remedy?: string;
+}
+
+/** Makes the lines of one name. */
+export function diagnosesOf(name: string): {
+  readonly ok: (text: string) => Diagnosis;
+  readonly warning: (text: string, remedy?: string) => Diagnosis;
+  readonly problem: (text: string, remedy?: string) => Diagnosis;
+} {
+  const make =
+    (status: Status) =>
+    (text: string, remedy?: string): Diagnosis => ({ name, status, text, ...(remedy !== undefined && { remedy }) });
+  return { ok: make('ok'), warning: make('warning'), problem: make('problem') };
+}
+
+/** The text of a file of the system; null where there is none that can be read. */
+export type ReadSystem = (path: string) => string | null;
+
+/** `1.5 GiB`, `512 MiB`, `64 KiB`. */
+export function sizeText(bytes: number): string {
+  const [unit = 'KiB', power = 1] =
+    (
+      [
+        ['GiB', 3],
+        ['MiB', 2],
+      ] as const
+    ).find(([, exponent]) => bytes >= 1024 ** exponent) ?? [];
+  return `${Number((bytes / 1024 ** power).toPrecision(3))} ${unit}`;
+}

@@ -1,0 +1,76 @@
+/** Folders that the server writes to, and certificates that it reads. */
+import { resolve } from 'node:path';
+import type { ServerConfig, TlsConfig } from '../../config/index.ts';
+import { watchedFolders } from '../../config/server-config.ts';
+import { CertificateFault, readCertificate } from '../../delivery/tls/certificate-files.ts';
+import { spaceFault, writableFolder, writeFault } from '../../state/disk-watch.ts';
+import { diskSpace } from '../../util/disk-space.ts';
+import { messageOf } from '../../util/message-of.ts';
+import { type Diagnosis, diagnosesOf, sizeText } from './diagnosis.ts';
+
+const DAY_MS = 24 * 3_600_000;
+/** Whoever renews a certificate by itself has done so before. */
+const SOON_DAYS = 14;
+
+/** Every folder of the configuration that is written to, with the room on its disk; `state`: that of the settings. */
+export async function folders(config: ServerConfig, state: string): Promise<readonly Diagnosis[]> {
+  const all = [...watchedFolders(config, state), ...mediaFolders(config, state)];
+  const found: Diagnosis[] = [];
+  for (const { path, what } of new Map(all.toReversed().map((folder) => [folder.path, folder])).values())
+    found.unshift(await folder(path, what));
+  return found;
+}
+
+async function folder(path: string, what: string): Promise<Diagnosis> {
+  const { ok, warning, problem } = diagnosesOf('folders');
+  try {
+    const space = await diskSpace(await writableFolder(path));
+    const room = `${sizeText(space.free)} of ${sizeText(space.size)} are free`;
+    const low = spaceFault(what, space);
+    if (low !== null)
+      return (space.free === 0 ? problem : warning)(`${low}: ${path}, ${room}`, 'make room, or let recordings and dumps go elsewhere');
+    return ok(`${what}, ${path}: can be written to, ${room}`);
+  } catch (error) {
+    return problem(`${writeFault(what, error)}: ${path}`, 'give it to the user that runs the server, or name another folder');
+  }
+}
+
+/** Where DVR and dumps of the configuration go. A folder with macros in it counts up to the first. */
+function mediaFolders({ virtualHosts }: ServerConfig, state: string): { readonly path: string; readonly what: string }[] {
+  const publishers = virtualHosts.flatMap(({ applications }) => applications.flatMap((app) => [app.publishers.llhls, app.publishers.hls]));
+  return publishers.flatMap((publisher) => {
+    const { dVR, dumps } = publisher ?? {};
+    const dvr = dVR?.enable === true && dVR.tempStoragePath !== '' ? [{ path: dVR.tempStoragePath, what: 'the folder of DVR' }] : [];
+    const dumped = (dumps?.dump ?? []).flatMap(({ enable, outputPath }) =>
+      enable ? [{ path: outputPath, what: 'the folder of dumps' }] : [],
+    );
+    return [...dvr, ...dumped].map(({ path, what }) => ({ path: resolve(state, path.replace(/\/[^/]*\$\{.*$/, '/')), what }));
+  });
+}
+
+/** Every certificate of the configuration, with how long it is valid; `now`: wall clock ms. */
+export async function certificates({ virtualHosts, managers, bind }: ServerConfig, now: number): Promise<readonly Diagnosis[]> {
+  const { tls } = managers.host;
+  const all: { readonly of: string; readonly tls: TlsConfig }[] = [
+    ...(tls !== undefined && bind.managers.api?.tlsPort !== undefined ? [{ of: 'the API', tls }] : []),
+    ...virtualHosts.flatMap(({ name, host }) => (host?.tls === undefined ? [] : [{ of: `virtual host '${name}'`, tls: host.tls }])),
+  ];
+  if (all.length === 0) return [diagnosesOf('certificates').ok('none is configured: no port speaks TLS')];
+  return await Promise.all(all.map((one) => certificate(one, now)));
+}
+
+async function certificate({ of, tls }: { readonly of: string; readonly tls: TlsConfig }, now: number): Promise<Diagnosis> {
+  const { ok, warning, problem } = diagnosesOf('certificates');
+  try {
+    const { validTo } = await readCertificate(tls);
+    const days = Math.floor((validTo.getTime() - now) / DAY_MS);
+    const text = `that of ${of}, ${tls.certPath}`;
+    const renew = 'renew it: a running server takes new files by itself';
+    if (validTo.getTime() <= now) return problem(`${text}, has expired: ${validTo.toISOString()}`, renew);
+    const left = `${text}, is valid for ${days} more day(s), until ${validTo.toISOString()}`;
+    return days < SOON_DAYS ? warning(left, renew) : ok(left);
+  } catch (error) {
+    if (!(error instanceof CertificateFault)) throw error;
+    return problem(`that of ${of}: ${messageOf(error)}`, 'correct the files, or who may read them');
+  }
+}
