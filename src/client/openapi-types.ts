@@ -5370,7 +5370,7 @@ export interface components {
             supportedCodecs: string[];
         };
         LiveEvent: {
-            type: "hello" | "gap" | "end" | "stream.created" | "stream.ready" | "stream.sourceLost" | "stream.sourceChanged" | "stream.ended" | "session.started" | "session.ended" | "session.summary" | "task.changed" | "refusal.counted" | "vhost.created" | "vhost.deleted" | "app.created" | "app.changed" | "app.deleted" | "keys.changed" | "outputProfile.created" | "outputProfile.changed" | "outputProfile.deleted" | "channel.created" | "channel.changed" | "channel.deleted";
+            type: "hello" | "gap" | "end" | "stream.created" | "stream.ready" | "stream.sourceLost" | "stream.sourceChanged" | "stream.ended" | "session.started" | "session.ended" | "session.summary" | "task.changed" | "refusal.counted" | "alert.changed" | "vhost.created" | "vhost.deleted" | "app.created" | "app.changed" | "app.deleted" | "keys.changed" | "outputProfile.created" | "outputProfile.changed" | "outputProfile.deleted" | "channel.created" | "channel.changed" | "channel.deleted";
             /** @description As the `id` of the event; `hello`, `gap` and `end` have none here */
             id?: string;
             /** @description When it happened */
@@ -5408,6 +5408,8 @@ export interface components {
             /** @description Way of whoever was refused */
             protocol?: string;
             count?: number;
+            /** @description What is wrong by the rules of `Alert`; `OK`: nothing is any more */
+            codes?: string[];
             /** @description Name of the output profile */
             profile?: string;
             /** @description `scheduled` or `multiplex` */
@@ -10675,7 +10677,7 @@ export interface operations {
     getV1Events: {
         parameters: {
             query?: {
-                /** @description Types or groups (`streams`, `sessions`, `tasks`, `refusals`, `config`) with commas between; default: all */
+                /** @description Types or groups (`streams`, `sessions`, `tasks`, `refusals`, `alerts`, `config`) with commas between; default: all */
                 types?: string;
                 /** @description Only what is about this virtual host */
                 vhost?: string;
