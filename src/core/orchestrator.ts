@@ -16,8 +16,9 @@ import {
   type IngestTarget,
 } from './ingest.ts';
 import type { PublisherKind } from './kinds.ts';
-import { tellProfileChanges } from './notices/config-notices.ts';
+import { definitionsOf, tellProfileChanges, tellRedeclared } from './notices/config-notices.ts';
 import { NO_NOTICES, type Notices } from './notices/notice.ts';
+import { tellRefusedIngest } from './notices/refusal-notices.ts';
 import type { AdviserSource } from './profile-advice.ts';
 import type { Publisher } from './publishing.ts';
 import type { QueueRegistry } from './queue-registry.ts';
@@ -309,6 +310,7 @@ export class Orchestrator implements IngestGate {
    */
   redeclare(declared: readonly Declaration[]): Promise<readonly string[]> {
     return this.#exclusively(async () => {
+      const before = definitionsOf(this.virtualHosts);
       const taken = declared.filter(({ host }) => this.#virtualHosts.get(host.name)?.readOnly === false).map(({ host }) => host.name);
       const wanted = declared.filter(({ host }) => !taken.includes(host.name));
       const gone = this.virtualHosts.filter(({ readOnly, name }) => readOnly && !wanted.some(({ host }) => host.name === name));
@@ -323,6 +325,7 @@ export class Orchestrator implements IngestGate {
       for (const vhost of [...hosts.map((each) => each.vhost), ...made]) this.#virtualHosts.set(vhost.name, vhost);
       this.#hostsChanged();
       for (const application of hosts.flatMap(({ begun }) => begun)) this.#options.onApplication?.(application);
+      tellRedeclared(this.#notices, before, definitionsOf(this.virtualHosts));
       return taken;
     });
   }
@@ -345,20 +348,12 @@ export class Orchestrator implements IngestGate {
     this.#tellingRefusals(target, request, () => this.#applicationFor(target).checkIngest(request));
   }
 
-  /** What a peer calls its stream is told only where it is a name. */
-  #tellingRefusals<T>(target: IngestTarget, { streamName, provider }: IngestName, work: () => T): T {
+  #tellingRefusals<T>(target: IngestTarget, request: IngestName, work: () => T): T {
     try {
       return work();
     } catch (error) {
-      if (error instanceof IngestRefused) {
-        const { code: reason, message: detail } = error;
-        const vhost = this.#virtualHostOf(target)?.name;
-        const place = {
-          ...(vhost !== undefined && { vhost, app: target.app }),
-          ...(isAddressableName(streamName) && { stream: streamName, detail }),
-        };
-        this.#notices.post({ type: 'refusal.counted', direction: 'incoming', protocol: provider, reason, count: 1, ...place });
-      }
+      if (error instanceof IngestRefused)
+        tellRefusedIngest(this.#notices, error, { vhost: this.#virtualHostOf(target)?.name, app: target.app, request });
       throw error;
     }
   }

@@ -73,17 +73,21 @@ test('an encoder, a viewer, a recording, somebody who is refused, and the end of
     reason: 'duplicate-name',
   });
 
+  await fetchText((await openSession(server.http('live', 'llhls.m3u8'))).video);
+  const { data: last } = await reader.of('session.started', ({ session }) => session !== viewer.session);
   await encoder.stop();
+  const { data: over } = await reader.of('session.ended', ({ session }) => session === last.session);
+  expect(over.reason).toBe('the stream ended');
   const { data: ended } = await reader.of('stream.ended');
   expect(ended).toMatchObject({ stream: 'live', reason: 'peer-left' });
   const { data: recorded } = await reader.of('task.changed', ({ task, state }) => task === 'recording' && state === 'ready');
   expect(recorded).toMatchObject({ id: 'r', stream: 'live' });
 
   const stopping = performance.now();
-  const over = server.stop();
+  const stopped = server.stop();
   expect(await reader.ended()).toBe('end');
   expect(reader.types.at(-1)).toBe('end');
-  const { code } = await over;
+  const { code } = await stopped;
   expect(code).toBe(0);
   // The stop has 3.5 s, of which nobody who follows takes any.
   expect(performance.now() - stopping).toBeLessThan(3400);

@@ -31,6 +31,8 @@ export class FakeStream implements PublishableStream {
   /** Sessions open now. */
   readonly sessions: { readonly request: SessionRequest; bytes: number }[] = [];
   readonly keyframeRequests: number[] = [];
+  /** Why sessions have ended. */
+  readonly ends: (string | undefined)[] = [];
   /** How often somebody came who is no session. */
   comings = 0;
   readonly figuresById = new Map<number, Partial<TrackFigures>>();
@@ -61,10 +63,11 @@ export class FakeStream implements PublishableStream {
       countBytes: (bytes) => {
         session.bytes += bytes;
       },
-      close: () => {
+      close: (reason) => {
         const at = this.sessions.indexOf(session);
         if (at < 0) return;
         this.sessions.splice(at, 1);
+        this.ends.push(reason);
         this.viewers -= 1;
       },
     };

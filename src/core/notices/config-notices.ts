@@ -1,10 +1,52 @@
 /** What changes of the configuration are told as. */
 import { isDeepStrictEqual } from 'node:util';
 import type { ApplicationConfig } from '../../config/index.ts';
+import type { Definition } from '../definition.ts';
 import type { ApplicationAddress } from '../stream-address.ts';
 import type { Notices } from './notice.ts';
 
 type Profiles = ReadonlyMap<string, unknown>;
+/** What applications are defined as, by virtual host and name. */
+type Definitions = ReadonlyMap<string, ReadonlyMap<string, Definition<ApplicationConfig>>>;
+
+interface DefinedHost {
+  readonly name: string;
+  readonly applications: ReadonlyMap<string, { readonly definition: Definition<ApplicationConfig> }>;
+}
+
+/** The definitions as they are now, whatever becomes of the virtual hosts. */
+export function definitionsOf(virtualHosts: readonly DefinedHost[]): Definitions {
+  const applications = ({ applications: all }: DefinedHost) =>
+    new Map(Array.from(all, ([app, { definition }]) => [app, definition] as const));
+  return new Map(virtualHosts.map((vhost) => [vhost.name, applications(vhost)]));
+}
+
+/** Tells what another configuration file has made of virtual hosts and applications. One that differs in its keys alone goes on. */
+export function tellRedeclared(notices: Notices, before: Definitions, after: Definitions): void {
+  for (const [vhost, applications] of before) {
+    const now = after.get(vhost);
+    for (const app of applications.keys()) if (now?.has(app) !== true) notices.post({ type: 'app.deleted', vhost, app });
+    if (now === undefined) notices.post({ type: 'vhost.deleted', vhost });
+  }
+  for (const [vhost, applications] of after) {
+    const old = before.get(vhost);
+    if (old === undefined) notices.post({ type: 'vhost.created', vhost });
+    for (const [app, { config }] of applications) {
+      const was = old?.get(app)?.config;
+      if (was === undefined) notices.post({ type: 'app.created', vhost, app });
+      else if (was !== config && isDeepStrictEqual(withoutKeys(was), withoutKeys(config)))
+        notices.post({ type: 'keys.changed', vhost, app });
+      else if (was !== config) {
+        notices.post({ type: 'app.changed', vhost, app });
+        tellProfileChanges(notices, { vhost, app }, was, config);
+      }
+    }
+  }
+}
+
+function withoutKeys(config: ApplicationConfig): object {
+  return { ...config, publishKeys: null, playTokens: null };
+}
 
 /** Tells which output profiles of an application are new, others than before, or gone. */
 export function tellProfileChanges(notices: Notices, place: ApplicationAddress, before: ApplicationConfig, after: ApplicationConfig): void {

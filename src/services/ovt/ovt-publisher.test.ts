@@ -278,7 +278,7 @@ describe('a relayed stream', () => {
     stream.sessions[0]!.request.onTerminate('sent away');
     await one.sink.until(({ reason }) => reason !== null);
     expect(one.sink.reason?.detail).toBe('the origin stopped: sent away');
-    expect([stream.viewers, two.sink.reason]).toEqual([1, null]);
+    expect([stream.viewers, two.sink.reason, stream.ends]).toEqual([1, null, ['sent away']]);
   });
 
   test('is left when the edge closes it, and by an edge that disappears', async () => {

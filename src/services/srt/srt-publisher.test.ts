@@ -215,7 +215,7 @@ describe('viewers', () => {
     expect([one?.bytes, two?.bytes]).toEqual([stream.bytes / 2, stream.bytes / 2]);
     one?.request.onTerminate('the test wants it');
     expect(await first?.closed).toBe('peer-left');
-    expect([stream.viewers, stream.sessions[0]]).toEqual([1, two]);
+    expect([stream.viewers, stream.sessions[0], stream.ends]).toEqual([1, two, ['the test wants it']]);
     const before = stream.bytes;
     feed(served, 1);
     expect(two?.bytes).toBe(before / 2 + stream.bytes - before);

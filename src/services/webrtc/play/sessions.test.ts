@@ -302,7 +302,7 @@ test('a viewer is a session with bytes of its own, and can be sent away', async 
   await until('all came', () => viewer.packets.length === 10 && other.viewer.packets.length === 10, WAIT);
   await until('bytes are counted', () => source.sessions.every(({ bytes }) => bytes > 100), WAIT);
   source.sessions.find(({ request }) => request.id === session.id)?.request.onTerminate('the test wants it');
-  expect([ends, session.ended, source.viewers]).toEqual([['the test wants it'], true, 1]);
+  expect([ends, session.ended, source.viewers, source.ends]).toEqual([['the test wants it'], true, 1, ['the test wants it']]);
   expect([transport.sessions, transport.fanout.counters().viewers]).toEqual([1, 1]);
   stream.onPacket(packet(LOW, 10, false));
   await until('the other plays on', () => other.viewer.packets.length === 11, WAIT);
