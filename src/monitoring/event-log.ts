@@ -54,14 +54,19 @@ export interface EventLogFigures {
   readonly lost: number;
 }
 
+/** Where the event log of a configuration is written; null where there is none. */
+export function eventLogFolder({ eventLog }: ServerConfig, stateFolder: string): string | null {
+  return eventLog === undefined ? null : resolve(eventLog.path ?? join(stateFolder, 'logs'));
+}
+
 /** The event log of a server; null where its configuration asks for none. */
 export function startEventLog(
-  { eventLog }: ServerConfig,
+  config: ServerConfig,
   { stateFolder, logger, ...parts }: Pick<EventLogOptions, 'board' | 'clock' | 'conditions' | 'logger'> & { readonly stateFolder: string },
 ): EventLog | null {
-  if (eventLog === undefined) return null;
-  const { path = join(stateFolder, 'logs'), maxFileMiB, maxFiles } = eventLog;
-  const folder = resolve(path);
+  const folder = eventLogFolder(config, stateFolder);
+  if (config.eventLog === undefined || folder === null) return null;
+  const { maxFileMiB, maxFiles } = config.eventLog;
   return new EventLog({ ...parts, folder, maxFileBytes: maxFileMiB * MIB, maxFiles, logger: logger.child({ part: 'event-log' }) });
 }
 

@@ -150,12 +150,15 @@ test('it tells of a port that this user may not open', async ({ skip }) => {
   expect(of('ports')[0]).toMatchObject({ status: 'problem', text: expect.stringMatching(/^TCP port 99 of 127\.0\.0\.1 .* is privileged/) });
 });
 
-test('it tells of folders that cannot be written to: the state folder, that of recordings, of dumps', async () => {
+test('it tells of folders that cannot be written to: those of settings, recordings, dumps and events', async () => {
   const place = await configured();
-  const [blocked, other] = ['a-file', 'another'].map((name) => path.join(place.folder, name)) as [string, string];
-  for (const file of [blocked, other]) writeFileSync(file, '');
+  const [blocked, other, third] = ['a-file', 'another', 'third'].map((name) => path.join(place.folder, name)) as [string, string, string];
+  for (const file of [blocked, other, third]) writeFileSync(file, '');
   const dump = `<Dumps><Dump><Enable>true</Enable><TargetStreamName>*</TargetStreamName><OutputPath>${other}/\${StreamName}</OutputPath></Dump></Dumps>`;
-  const xml = serverXml(place.ports, { recordRoot: blocked }).replace('<ChunkDuration>', `${dump}<ChunkDuration>`);
+  const xml = serverXml(place.ports, { recordRoot: blocked, head: `<EventLog><Path>${third}</Path></EventLog>` }).replace(
+    '<ChunkDuration>',
+    `${dump}<ChunkDuration>`,
+  );
   writeFileSync(place.config, xml);
   const { code, of } = await answer({ config: place.config, state: path.join(blocked, 'state') });
   expect(code).toBe(1);
@@ -163,6 +166,7 @@ test('it tells of folders that cannot be written to: the state folder, that of r
     ['problem', expect.stringMatching(/^the state folder cannot be written to: .*a-file\/state$/)],
     ['problem', expect.stringMatching(/^a RootPath of recordings cannot be written to: .*a-file$/)],
     ['problem', expect.stringMatching(/^the folder of dumps cannot be written to: .*another$/)],
+    ['problem', expect.stringMatching(/^the folder of the event log cannot be written to: .*third$/)],
   ]);
   const good = await answer(place);
   expect(good.of('folders')[0]).toMatchObject({

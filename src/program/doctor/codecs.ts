@@ -81,12 +81,11 @@ function collecting(said: string[]): Logger {
   };
   const nothing = (): void => undefined;
   const logger: Logger = {
-    debug: nothing,
-    info: nothing,
-    warn: keep,
-    error: keep,
+    ...{ debug: nothing, info: nothing, warn: keep, error: keep },
     child: () => logger,
-    limited: null as unknown as Logger,
+    get limited() {
+      return logger;
+    },
   };
-  return Object.assign(logger, { limited: logger });
+  return logger;
 }

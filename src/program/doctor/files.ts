@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import type { ServerConfig, TlsConfig } from '../../config/index.ts';
 import { watchedFolders } from '../../config/server-config.ts';
 import { CertificateFault, readCertificate } from '../../delivery/tls/certificate-files.ts';
+import { eventLogFolder } from '../../monitoring/event-log.ts';
 import { spaceFault, writableFolder, writeFault } from '../../state/disk-watch.ts';
 import { diskSpace } from '../../util/disk-space.ts';
 import { messageOf } from '../../util/message-of.ts';
@@ -14,7 +15,7 @@ const SOON_DAYS = 14;
 
 /** Every folder of the configuration that is written to, with the room on its disk; `state`: that of the settings. */
 export async function folders(config: ServerConfig, state: string): Promise<readonly Diagnosis[]> {
-  const all = [...watchedFolders(config, state), ...mediaFolders(config, state)];
+  const all = [...watchedFolders(config, state), ...mediaFolders(config, state), ...logFolders(config, state)];
   const found: Diagnosis[] = [];
   for (const { path, what } of new Map(all.toReversed().map((folder) => [folder.path, folder])).values())
     found.unshift(await folder(path, what));
@@ -46,6 +47,12 @@ function mediaFolders({ virtualHosts }: ServerConfig, state: string): { readonly
     );
     return [...dvr, ...dumped].map(({ path, what }) => ({ path: resolve(state, path.replace(/\/[^/]*\$\{.*$/, '/')), what }));
   });
+}
+
+/** The log of the program goes to standard error, that of events into files. */
+function logFolders(config: ServerConfig, state: string): { readonly path: string; readonly what: string }[] {
+  const path = eventLogFolder(config, state);
+  return path === null ? [] : [{ path, what: 'the folder of the event log' }];
 }
 
 /** Every certificate of the configuration, with how long it is valid; `now`: wall clock ms. */
