@@ -60,6 +60,31 @@ describe('the OpenAPI document', () => {
     ]);
   });
 
+  test('says of each operation what it is about, in words that it has', () => {
+    const tags = operations.map(({ path, operation }) => [path, ...(operation as unknown as { tags: string[] }).tags]);
+    expect(tags.filter((tag) => tag.length !== 2)).toEqual([]);
+    expect([...new Set(tags.map(([, tag]) => tag))].sort()).toEqual(document.tags.map(({ name }: { name: string }) => name).sort());
+    const about = new Map(tags.map(([path = '', tag]) => [path.replace('/v1/vhosts/{vhost}/apps/{app}', 'APP'), tag]));
+    const samples = [
+      '/v1/vhosts',
+      'APP',
+      'APP:records',
+      'APP/streams/{stream}',
+      'APP/streams/{stream}:hlsDumps',
+      'APP/playTokens',
+      '/health',
+    ];
+    expect(samples.map((path) => about.get(path))).toEqual([
+      'Virtual hosts',
+      'Applications',
+      'Recordings',
+      'Streams',
+      'Dumps',
+      'Keys',
+      'Server',
+    ]);
+  });
+
   test('tells the statuses of success', () => {
     const statuses = (path: string, method: string) => Object.keys(document.paths[path][method].responses);
     expect(statuses('/v1/version', 'get')).toEqual(['200', '401', 'default']);

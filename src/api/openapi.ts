@@ -3,6 +3,7 @@ import type { TSchema } from '@sinclair/typebox';
 import { ApplicationSchema, type JsonSchema, jsonSchemaOf, OutputProfileSchema } from '../config/index.ts';
 import { INEFFECTIVE_HEADER, REASON_HEADER, reasonPhrase } from './envelope.ts';
 import { HealthSchema } from './health.ts';
+import { TAGS } from './openapi-tags.ts';
 import type { Route } from './route.ts';
 import * as answers from './schemas.ts';
 import { LiveEventSchema } from './v1/live-events.ts';
@@ -55,6 +56,7 @@ export function openApiDocument(routes: readonly Route[], version: string): Json
     info: { title: 'Millrace management API', version, license: { name: 'Apache-2.0', identifier: 'Apache-2.0' } },
     servers: [{ url: '/', description: 'The server that this document is from' }],
     security: Object.keys(SECURITY_SCHEMES).map((scheme) => ({ [scheme]: [] })),
+    tags: TAGS.map(({ name, description }) => ({ name, description })),
     paths,
     components: {
       securitySchemes: SECURITY_SCHEMES,
@@ -73,6 +75,7 @@ function operation(route: Route, used: Map<TSchema, string>): object {
   return {
     operationId: operationId(route),
     summary: route.summary,
+    tags: [TAGS.find(({ path }) => path.test(route.path))?.name],
     ...(route.open === true && { security: [] }),
     ...(parameters.length > 0 && { parameters }),
     ...(route.body !== undefined && {
