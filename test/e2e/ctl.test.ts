@@ -5,9 +5,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
+import { MillraceClient } from '../../src/client/index.ts';
 import { Child } from '../harness/child.ts';
 import { COMPILED } from '../harness/compiled-code.ts';
-import { within } from '../harness/poll.ts';
+import { until, within } from '../harness/poll.ts';
 import { freePorts } from '../harness/ports.ts';
 import { publish } from '../harness/publisher.ts';
 import { MAIN, ROOT, startServer, type TestServer } from '../harness/server.ts';
@@ -128,10 +129,15 @@ test('does what the guide shows', async () => {
 });
 
 test('shows a stream that is published and its viewer, and sends the viewer away', async () => {
+  const api = new MillraceClient({ url: server.api.base, token: tokenOfServer() });
+  const path = { vhost: 'default', app: 'app', stream: 'live' };
   const encoder = publish({ url: server.rtmp('live'), width: 320, height: 180, videoKbps: 200 });
   try {
     await encoder.sent(90);
     await openSession(server.http('live', 'llhls.m3u8'));
+    // Threads tell of their viewers some time later.
+    const counted = () => api.get('/v1/stats/current/vhosts/{vhost}/apps/{app}/streams/{stream}', { path });
+    await until('the viewer to be counted', async () => (await counted()).connections.llhls > 0);
     const { stdout } = await ctl(['streams', ...local()]);
     expect(stdout).toMatch(/^default\/app\/live +Rtmp +H264 320x180 30 fps +AAC 48000 Hz \d ch +\d+ kbit\/s /m);
     expect((await ctl(['sessions', 'default/app/live', ...local()])).stdout).toMatch(/^\S+ +llhls /m);
