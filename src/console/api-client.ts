@@ -60,6 +60,14 @@ export class ApiClient {
     throw new ApiFault(status, wordsOf(parse(text)) ?? `the server answered ${status}`);
   }
 
+  /** The body of `GET /v1/events`, from behind the event `last` on. Rejects with `ApiFault`. */
+  async events(last: string | null, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+    const headers = { authorization: this.#authorization, ...(last !== null && { 'last-event-id': last }) };
+    const { ok, status, body } = await fetch(new URL('v1/events', BASE), { headers, signal, credentials: 'omit', cache: 'no-store' });
+    if (!ok || body === null) throw new ApiFault(status, `the server answered ${status}`);
+    return body;
+  }
+
   async #fetch(method: string, path: string, body: unknown): Promise<{ status: number; text: string }> {
     const headers: Record<string, string> = { authorization: this.#authorization };
     if (body !== undefined) headers['content-type'] = 'application/json';

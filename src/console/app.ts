@@ -5,7 +5,7 @@ import { ChannelsPage } from './channels-page.ts';
 import { ConfigurationPage } from './configuration-page.ts';
 import type { Context } from './context.ts';
 import { html, type View } from './html.ts';
-import { type LiveUpdates, PolledUpdates } from './live-updates.ts';
+import { LiveClock } from './live-updates.ts';
 import { Login } from './login.ts';
 import { Overview } from './overview.ts';
 import { PublishPage } from './publish-page.ts';
@@ -27,7 +27,7 @@ export function App(): View {
   const [context, setContext] = useState<Context | null>(null);
   const [message, setMessage] = useState<string | null>(null);
   const [isReady, setReady] = useState(storedToken() === null);
-  const updates = useMemo(() => new PolledUpdates(), []);
+  const updates = useMemo(() => new LiveClock(), []);
   const leave = useCallback((why: string | null) => {
     forgetToken();
     setContext(null);
@@ -62,7 +62,7 @@ export function App(): View {
 }
 
 /** The token is good when the server answers; what it says is needed everywhere. */
-async function contextOf(token: string, updates: LiveUpdates, onRefused: () => void): Promise<Context> {
+async function contextOf(token: string, updates: LiveClock, onRefused: () => void): Promise<Context> {
   let isEntered = false;
   const client = new ApiClient(token, () => {
     if (isEntered) onRefused();

@@ -5,11 +5,11 @@ import { at } from './api-client.ts';
 import { ChannelTimeline, type ScheduledChannel } from './channel-timeline.ts';
 import type { Context } from './context.ts';
 import { html, type View } from './html.ts';
-import { useLive } from './live-updates.ts';
 import { hashOf } from './routes.ts';
 import { beginningOf, type Json, type JsonObject, type Schema, schemaOf, without } from './schema-document.ts';
 import { SchemaForm } from './schema-form.ts';
 import { appPath, inTurns, listStreams } from './stream-list.ts';
+import { useLive } from './use-live.ts';
 
 type Kind = 'scheduledChannels' | 'multiplexChannels';
 
@@ -51,19 +51,24 @@ export function ChannelsPage({ context }: { readonly context: Context }): View {
   const [fault, setFault] = useState('');
   const [wanted, setPage] = useState(0);
   const [choice, setChoice] = useState('');
-  const { data, refresh } = useLive(updates, 'channels', async () => {
-    const apps = (await listStreams(client)).filter(({ app }) => app !== '*');
-    const found = await inTurns(apps, async ({ vhost, app }) => {
-      // Whoever has no channels answers that with an error.
-      const { providers = {} } = await client.get<{ readonly providers?: Readonly<Record<string, unknown>> }>(appPath(vhost, app));
-      const list = async (kind: Kind, provider: string): Promise<Found[]> => {
-        if (providers[provider] === undefined) return [];
-        return (await client.get<string[]>(`${appPath(vhost, app)}/${kind}`)).map((name) => ({ vhost, app, kind, name }));
-      };
-      return [...(await list('scheduledChannels', 'schedule')), ...(await list('multiplexChannels', 'multiplex'))];
-    });
-    return { apps, channels: found.flat() };
-  });
+  const { data, refresh } = useLive(
+    updates,
+    'channels',
+    async () => {
+      const apps = (await listStreams(client)).filter(({ app }) => app !== '*');
+      const found = await inTurns(apps, async ({ vhost, app }) => {
+        // Whoever has no channels answers that with an error.
+        const { providers = {} } = await client.get<{ readonly providers?: Readonly<Record<string, unknown>> }>(appPath(vhost, app));
+        const list = async (kind: Kind, provider: string): Promise<Found[]> => {
+          if (providers[provider] === undefined) return [];
+          return (await client.get<string[]>(`${appPath(vhost, app)}/${kind}`)).map((name) => ({ vhost, app, kind, name }));
+        };
+        return [...(await list('scheduledChannels', 'schedule')), ...(await list('multiplexChannels', 'multiplex'))];
+      });
+      return { apps, channels: found.flat() };
+    },
+    'names',
+  );
   const channels = data?.channels ?? [];
   const apps = data?.apps ?? [];
   const pages = Math.max(1, Math.ceil(channels.length / SHOWN));

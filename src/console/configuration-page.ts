@@ -5,10 +5,10 @@ import { at } from './api-client.ts';
 import type { Context } from './context.ts';
 import { html, type View } from './html.ts';
 import { JsonView } from './json-view.ts';
-import { useLive } from './live-updates.ts';
 import { beginningOf, type Json, type JsonObject, patchOf, type Schema, schemaOf, schemaWithout, without } from './schema-document.ts';
 import { SchemaForm } from './schema-form.ts';
 import { appPath, inTurns } from './stream-list.ts';
+import { useLive } from './use-live.ts';
 
 /** Has routes of its own, or no way to be changed. */
 const FIXED = ['name', 'dynamic', 'outputProfiles'];
@@ -47,14 +47,19 @@ export function ConfigurationPage({ context }: { readonly context: Context }): V
     data,
     fault: missing,
     refresh,
-  } = useLive(updates, 'configuration', async (): Promise<Host[]> => {
-    const names = await client.get<string[]>('/v1/vhosts');
-    return inTurns(names, async (name) => {
-      const definition = await client.get<JsonObject>(`/v1/vhosts${at(name)}`);
-      const apps = await client.get<string[]>(`/v1/vhosts${at(name)}/apps`);
-      return { name, definition, apps: await inTurns(apps, (app) => client.get<JsonObject>(appPath(name, app))) };
-    });
-  });
+  } = useLive(
+    updates,
+    'configuration',
+    async (): Promise<Host[]> => {
+      const names = await client.get<string[]>('/v1/vhosts');
+      return inTurns(names, async (name) => {
+        const definition = await client.get<JsonObject>(`/v1/vhosts${at(name)}`);
+        const apps = await client.get<string[]>(`/v1/vhosts${at(name)}/apps`);
+        return { name, definition, apps: await inTurns(apps, (app) => client.get<JsonObject>(appPath(name, app))) };
+      });
+    },
+    'names',
+  );
   const show = (schema: string, make: (schema: Schema) => Omit<Form, 'schema'> & Partial<Form>): void => {
     setFault('');
     schemaOf(client, schema).then(

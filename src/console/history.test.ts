@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { History } from './history.ts';
-import { readMetrics, sumOf } from './metrics-text.ts';
+import { bucketsOf, quantileSince, readMetrics, sumOf } from './metrics-text.ts';
 import { NoteBook } from './notes.ts';
 import { hashOf, placeOf } from './routes.ts';
 
@@ -36,6 +36,23 @@ describe('the text of /metrics', () => {
   });
 });
 
+describe('a quantile of a histogram', () => {
+  const text = (counts: readonly number[]) => ['0.01', '0.1', '+Inf'].map((le, n) => `d_bucket{le="${le}"} ${counts[n]}`).join('\n');
+  const at = (counts: readonly number[]) => bucketsOf(readMetrics(text(counts)), 'd');
+
+  test('is of what came since, between the bounds', () => {
+    expect(quantileSince(at([1000, 1000, 1000]), at([900, 900, 900]), 0.99)).toBeCloseTo(0.0099);
+    expect(quantileSince(at([100, 200, 200]), at([100, 100, 100]), 0.5)).toBeCloseTo(0.055);
+    expect(quantileSince(at([0, 0, 5]), at([0, 0, 0]), 0.99)).toBe(0.1);
+  });
+
+  test('is not known without samples', () => {
+    expect(quantileSince(at([5, 5, 5]), at([5, 5, 5]), 0.99)).toBeNull();
+    expect(quantileSince(at([5, 5, 5]), null, 0.99)).toBeNull();
+    expect(quantileSince([], [], 0.99)).toBeNull();
+  });
+});
+
 describe('notes', () => {
   const refused = (value: number, reason = 'key-wrong') => ({
     name: 'millrace_access_refused_total',
@@ -62,6 +79,31 @@ describe('notes', () => {
       [3, 'No longer: a disk is full'],
       [1, 'a disk is full'],
     ]);
+  });
+
+  test('take refusals from events while the server tells them, and not twice', () => {
+    const notes = new NoteBook();
+    notes.take(1, [refused(1)], [], true);
+    notes.take(2, [refused(2)], [], true);
+    expect(notes.all).toEqual([]);
+    const time = '2026-11-23T10:00:00.000+00:00';
+    notes.hear({
+      type: 'refusal.counted',
+      time,
+      direction: 'incoming',
+      protocol: 'rtmp',
+      reason: 'duplicate-name',
+      app: 'app',
+      stream: '<b>',
+      detail: 'taken',
+    });
+    notes.hear({ type: 'session.started', time, stream: 'x' });
+    notes.hear({ type: 'task.changed', time, task: 'recording', id: 'r', state: 'error', stream: 'x', app: 'app', reason: 'disk full' });
+    expect(notes.all.map(({ text }) => text)).toEqual([
+      'recording r of app/x failed: disk full',
+      '1 publisher of app/<b> refused over RTMP: taken',
+    ]);
+    expect(notes.all[0]?.at).toBe(Date.parse(time));
   });
 
   test('are bounded', () => {

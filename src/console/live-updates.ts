@@ -1,22 +1,31 @@
 /** When it is time to look again. What is on show asks for what it needs. */
-import { useEffect, useRef, useState } from 'preact/hooks';
-import { ApiFault } from './api-client.ts';
+
+/** `figures` change all the time; `names` when something comes, goes or is another. */
+export type Topic = 'figures' | 'names';
 
 /** Tells whoever follows that something may have changed. */
 export interface LiveUpdates {
   /** Calls `listener` until the function returned is called. */
-  follow(listener: () => void): () => void;
+  follow(listener: () => void, topic?: Topic): () => void;
 }
 
 const EVERY_MS = 2000;
+/** For what the server tells of, in case that something was missed. */
+const RARELY_MS = 30_000;
+/** What happens at once is looked at once. */
+const GATHER_MS = 250;
 
-/** A clock that stands still while nobody looks at the page. */
-export class PolledUpdates implements LiveUpdates {
-  readonly #listeners = new Set<() => void>();
+/** A clock that stands still while nobody looks at the page. While the server tells of changes, names are looked at when it does. */
+export class LiveClock implements LiveUpdates {
+  readonly #listeners = new Map<() => void, Topic>();
   #timer = 0;
+  #soon = 0;
+  #namesAt = 0;
+  /** The server tells what changes (`GET /v1/events`). */
+  isTold = false;
 
-  follow(listener: () => void): () => void {
-    this.#listeners.add(listener);
+  follow(listener: () => void, topic: Topic = 'figures'): () => void {
+    this.#listeners.set(listener, topic);
     if (this.#timer === 0) this.#timer = setInterval(() => this.#tick(), EVERY_MS);
     return () => {
       this.#listeners.delete(listener);
@@ -26,49 +35,23 @@ export class PolledUpdates implements LiveUpdates {
     };
   }
 
+  /** Something has come, gone or is another. */
+  changed(): void {
+    if (this.#soon !== 0) return;
+    this.#soon = setTimeout(() => {
+      this.#soon = 0;
+      this.#call('names');
+    }, GATHER_MS);
+  }
+
   #tick(): void {
     if (document.hidden) return;
-    for (const listener of this.#listeners) listener();
+    this.#call('figures');
+    if (!this.isTold || performance.now() - this.#namesAt >= RARELY_MS) this.#call('names');
   }
-}
 
-/** What was loaded last, and why the newest try failed. */
-export interface Live<T> {
-  readonly data: T | null;
-  readonly fault: ApiFault | null;
-  /** Looks again now. */
-  readonly refresh: () => void;
-}
-
-/** Loads now, and again whenever `updates` says so, one at a time. Another `key` is another thing: what was loaded is dropped. */
-export function useLive<T>(updates: LiveUpdates, key: string, load: () => Promise<T>): Live<T> {
-  const [state, setState] = useState<{ key: string; data: T | null; fault: ApiFault | null }>({ key, data: null, fault: null });
-  const again = useRef<() => void>(() => {});
-  const newest = useRef(load);
-  newest.current = load;
-  useEffect(() => {
-    let isOver = false;
-    let isLoading = false;
-    const look = async (): Promise<void> => {
-      if (isLoading) return;
-      isLoading = true;
-      try {
-        const data = await newest.current();
-        if (!isOver) setState({ key, data, fault: null });
-      } catch (error) {
-        const fault = error instanceof ApiFault ? error : new ApiFault(0, String(error));
-        if (!isOver) setState((before) => ({ key, data: before.key === key ? before.data : null, fault }));
-      } finally {
-        isLoading = false;
-      }
-    };
-    again.current = () => void look();
-    void look();
-    const leave = updates.follow(() => void look());
-    return () => {
-      isOver = true;
-      leave();
-    };
-  }, [updates, key]);
-  return { data: state.key === key ? state.data : null, fault: state.key === key ? state.fault : null, refresh: () => again.current() };
+  #call(topic: Topic): void {
+    if (topic === 'names') this.#namesAt = performance.now();
+    for (const [listener, wanted] of this.#listeners) if (wanted === topic) listener();
+  }
 }

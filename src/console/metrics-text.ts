@@ -36,6 +36,33 @@ export function sumOf(samples: readonly Sample[], name: string): number | null {
   return found.length === 0 ? null : found.reduce((sum, { value }) => sum + value, 0);
 }
 
+/** A histogram: how many were at most as large as each bound, by growing bounds. Empty: there is none. */
+export type Buckets = readonly (readonly [bound: number, count: number])[];
+
+/** The buckets of a histogram without other labels. */
+export function bucketsOf(samples: readonly Sample[], name: string): Buckets {
+  return samples
+    .filter((sample) => sample.name === `${name}_bucket`)
+    .map(({ labels, value }) => [Number((labels['le'] ?? '').replace(/^\+?Inf$/, 'Infinity')), value] as const)
+    .sort(([a], [b]) => a - b);
+}
+
+/** Below which bound that part of what came since `before` was, by straight lines between bounds; null when nothing came, or nobody counts. */
+export function quantileSince(now: Buckets, before: Buckets | null, part: number): number | null {
+  if (before === null || before.length !== now.length) return null;
+  const fresh = now.map(([bound, count], n) => [bound, count - (before[n]?.[1] ?? 0)] as const);
+  const total = fresh.at(-1)?.[1] ?? 0;
+  if (total <= 0) return null;
+  let below = 0;
+  let lower = 0;
+  for (const [bound, count] of fresh) {
+    if (count >= total * part)
+      return Number.isFinite(bound) ? lower + ((bound - lower) * (total * part - below)) / Math.max(count - below, 1) : lower;
+    [lower, below] = [bound, count];
+  }
+  return lower;
+}
+
 function unescaped(text: string): string {
   return text.replace(/\\(.)/g, (_escape, character: string) => (character === 'n' ? '\n' : character));
 }

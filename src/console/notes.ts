@@ -1,5 +1,6 @@
 /** What went wrong in the last minutes, in sentences: made of counters that grew, and of what the health of the server says. */
 import { counted } from './format.ts';
+import type { LiveEvent } from './live-events.ts';
 import type { Sample } from './metrics-text.ts';
 
 /** One sentence. */
@@ -52,8 +53,14 @@ export class NoteBook {
     return this.#notes;
   }
 
-  /** Compares with what was told last; of the first time only the reasons are new. */
-  take(at: number, samples: readonly Sample[], reasons: readonly string[]): void {
+  /** What an event says in words; nothing of most. */
+  hear(event: LiveEvent): void {
+    const text = eventWords(event);
+    if (text !== null) this.#add([{ at: event.time === undefined ? Date.now() : Date.parse(event.time), text, level: 'warning' }]);
+  }
+
+  /** Compares with what was told last; of the first time only the reasons are new. `isTold`: refusals come as events. */
+  take(at: number, samples: readonly Sample[], reasons: readonly string[], isTold = false): void {
     const fresh: Note[] = reasons.filter((reason) => !this.#reasons.has(reason)).map((text) => ({ at, text, level: 'bad' }));
     for (const reason of this.#reasons) if (!reasons.includes(reason)) fresh.push({ at, text: `No longer: ${reason}`, level: 'warning' });
     this.#reasons = new Set(reasons);
@@ -63,11 +70,40 @@ export class NoteBook {
       const key = `${sample.name} ${JSON.stringify(sample.labels)}`;
       counters.set(key, sample.value);
       const more = sample.value - (this.#counters?.get(key) ?? 0);
-      if (this.#counters !== null && more > 0) fresh.push({ at, text: sentenceOf(sample, more), level: 'warning' });
+      if (this.#counters !== null && more > 0 && !(isTold && sample.name === REFUSED))
+        fresh.push({ at, text: sentenceOf(sample, more), level: 'warning' });
     }
     this.#counters = counters;
+    this.#add(fresh);
+  }
+
+  #add(fresh: readonly Note[]): void {
     if (fresh.length > 0) this.#notes = [...fresh, ...this.#notes].slice(0, CAPACITY);
   }
+}
+
+function eventWords({
+  type,
+  direction,
+  protocol = '',
+  reason = '',
+  detail,
+  count = 1,
+  app,
+  stream,
+  task,
+  id,
+  state,
+}: LiveEvent): string | null {
+  const place = [app, stream].filter((name) => name !== undefined).join('/');
+  if (type === 'refusal.counted') {
+    const who = counted(count, direction === 'incoming' ? 'publisher' : 'viewer');
+    const why = detail ?? REASONS[reason] ?? reason;
+    return `${who}${place === '' ? '' : ` of ${place}`} refused over ${PROTOCOLS[protocol] ?? protocol}: ${why}`;
+  }
+  if (type === 'stream.sourceLost') return `${place} has lost its source: ${detail ?? reason}`;
+  if (type === 'task.changed' && state === 'error') return `${task} ${id} of ${place} failed: ${reason}`;
+  return null;
 }
 
 function sentenceOf({ name, labels }: Sample, count: number): string {

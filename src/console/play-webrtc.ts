@@ -12,33 +12,49 @@ interface Delays {
   readonly emitted: number;
 }
 
-/** `url` is that of the signalling, `ws:` or `wss:`. The module of OvenPlayer is loaded when it is first needed. */
+/** For the first picture or sound; then it begins anew. */
+const FIRST_MS = 15_000;
+const AGAIN_MS = 3000;
+
+/** `url` is that of the signalling, `ws:` or `wss:`. The module of OvenPlayer is loaded when it is first needed. Begins anew after a failure. */
 export async function playWebrtc(place: HTMLElement, url: string, listener: PlayerListener): Promise<Playing> {
   await import('ovenplayer');
-  const holder = document.createElement('div');
-  place.replaceChildren(holder);
   let connection: RTCPeerConnection | null = null;
-  const player = window.OvenPlayer.create(holder, {
-    sources: [{ type: 'webrtc', file: url }],
-    autoStart: true,
-    mute: true,
-    // Those of the browser are enough.
-    controls: false,
-    autoFallback: false,
-    webrtcConfig: { connectionTimeout: 10_000 },
-  });
-  player.on('peerConnectionPrepared', (prepared: RTCPeerConnection) => {
-    connection = prepared;
-  });
-  player.on('error', (error: PlayerError) => listener.failed(wordsOf(error)));
-  player.on('ready', () => {
-    const video = player.getMediaElement();
-    if (video === null) return;
-    video.controls = true;
-    video.addEventListener('playing', () => listener.playing());
-    if (!video.paused && video.readyState >= HTMLMediaElement.HAVE_CURRENT_DATA) listener.playing();
-  });
+  let player: OvenPlayerInstance | null = null;
   let before: Delays | null = null;
+  let timer = 0;
+  let turn = 0;
+  const end = (): void => {
+    clearTimeout(timer);
+    turn += 1;
+    player?.remove();
+    player = null;
+    connection = null;
+    before = null;
+  };
+  const begin = (): void => {
+    end();
+    const own = turn;
+    const fail = (words: string): void => {
+      if (own !== turn) return;
+      clearTimeout(timer);
+      timer = setTimeout(begin, AGAIN_MS);
+      listener.failed(words);
+    };
+    timer = setTimeout(() => fail('No picture came in time.'), FIRST_MS);
+    player = startIn(place, url, {
+      prepared: (prepared) => {
+        connection = prepared;
+      },
+      failed: fail,
+      playing: () => {
+        if (own !== turn) return;
+        clearTimeout(timer);
+        listener.playing();
+      },
+    });
+  };
+  begin();
   return {
     delay: async () => {
       if (connection === null || connection.connectionState !== 'connected') return null;
@@ -49,10 +65,38 @@ export async function playWebrtc(place: HTMLElement, url: string, listener: Play
       return network + (buffer.delay - since.delay) / (buffer.emitted - since.emitted);
     },
     close: () => {
-      player.remove();
+      end();
       place.replaceChildren();
     },
   };
+}
+
+interface Ears extends PlayerListener {
+  prepared(connection: RTCPeerConnection): void;
+}
+
+function startIn(place: HTMLElement, url: string, ears: Ears): OvenPlayerInstance {
+  const holder = document.createElement('div');
+  place.replaceChildren(holder);
+  const player = window.OvenPlayer.create(holder, {
+    sources: [{ type: 'webrtc', file: url }],
+    autoStart: true,
+    mute: true,
+    // Those of the browser are enough.
+    controls: false,
+    autoFallback: false,
+    webrtcConfig: { connectionTimeout: 10_000 },
+  });
+  player.on('peerConnectionPrepared', (prepared: RTCPeerConnection) => ears.prepared(prepared));
+  player.on('error', (error: PlayerError) => ears.failed(wordsOf(error)));
+  player.on('ready', () => {
+    const video = player.getMediaElement();
+    if (video === null) return;
+    video.controls = true;
+    video.addEventListener('playing', () => ears.playing());
+    if (!video.paused && video.readyState >= HTMLMediaElement.HAVE_CURRENT_DATA) ears.playing();
+  });
+  return player;
 }
 
 /** Seconds on the way, and what the jitter buffer of the picture, or of the sound without one, has added up. */

@@ -4,9 +4,9 @@ import { BrowserPublisher } from './browser-publisher.ts';
 import type { Context } from './context.ts';
 import { CopyField } from './copy-field.ts';
 import { html, type View } from './html.ts';
-import { useLive } from './live-updates.ts';
 import { addressHost, originOf, type ServerFacts } from './server-facts.ts';
 import { listStreams } from './stream-list.ts';
+import { useLive } from './use-live.ts';
 
 const RTMP = 1935;
 const LOOPBACK = /^(?:localhost|127\..*|\[::1\])$/;
@@ -22,7 +22,7 @@ export function PublishPage({ context }: { readonly context: Context }): View {
   const { client, updates, server } = context;
   const [stream, setStream] = useState('live');
   const [choice, setChoice] = useState('');
-  const { data } = useLive(updates, 'applications', () => listStreams(client));
+  const { data } = useLive(updates, 'applications', () => listStreams(client), 'names');
   const apps = (data ?? []).filter(({ app }) => app !== '*');
   const chosen = apps.find(({ vhost, app }) => `${vhost}/${app}` === choice) ?? apps[0];
   const target = { vhost: chosen?.vhost ?? 'default', app: chosen?.app ?? 'app', stream: stream.trim() || 'live' };

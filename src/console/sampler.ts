@@ -1,8 +1,9 @@
 /** Looks at the whole server for as long as somebody is logged in, whatever page is on show, and keeps the last hour. */
 import type { ApiClient } from './api-client.ts';
 import { History } from './history.ts';
-import type { LiveUpdates } from './live-updates.ts';
-import { readMetrics, type Sample, sumOf } from './metrics-text.ts';
+import { followEvents, type LiveEvent } from './live-events.ts';
+import type { LiveClock } from './live-updates.ts';
+import { type Buckets, bucketsOf, quantileSince, readMetrics, type Sample, sumOf } from './metrics-text.ts';
 import { type Note, NoteBook } from './notes.ts';
 import type { Statistics } from './server-facts.ts';
 
@@ -12,12 +13,17 @@ export type Figure = 'in' | 'out' | 'webrtc' | 'llhls' | 'hlsv3' | 'srt' | 'cpu'
 const FIGURES: readonly Figure[] = ['in', 'out', 'webrtc', 'llhls', 'hlsv3', 'srt', 'cpu', 'delay', 'memory'];
 /** An hour at a sample every two seconds. */
 const CAPACITY = 1800;
+const LOOP_DELAY = 'millrace_event_loop_delay_seconds';
+const QUANTILE = 0.99;
+/** Sessions that are remembered when they are over. */
+const ENDED = 200;
 
 interface Totals {
   readonly at: number;
   readonly in: number;
   readonly out: number;
   readonly cpu: number | null;
+  readonly delays: Buckets;
 }
 
 /** What `/health` says. */
@@ -36,6 +42,8 @@ export class Sampler {
   #before: Totals | null = null;
   #isLooking = false;
   #isAnswering = true;
+  #isTold = false;
+  #ended: readonly LiveEvent[] = [];
 
   constructor(client: ApiClient) {
     this.#client = client;
@@ -56,10 +64,34 @@ export class Sampler {
     return this.#notes.all;
   }
 
-  /** Samples whenever `updates` says so, until the function returned is called. */
-  start(updates: LiveUpdates): () => void {
+  /** Sessions that have ended while the console was open, newest first. */
+  get ended(): readonly LiveEvent[] {
+    return this.#ended;
+  }
+
+  /** Samples whenever `updates` says so, and tells it what the server tells, until the function returned is called. */
+  start(updates: LiveClock): () => void {
     void this.#look();
-    return updates.follow(() => void this.#look());
+    const leave = updates.follow(() => void this.#look());
+    const stop = followEvents(this.#client, {
+      heard: (event) => {
+        this.#hear(event);
+        updates.changed();
+      },
+      told: (isTold) => {
+        this.#isTold = isTold;
+        updates.isTold = isTold;
+      },
+    });
+    return () => {
+      leave();
+      stop();
+    };
+  }
+
+  #hear(event: LiveEvent): void {
+    this.#notes.hear(event);
+    if (event.type === 'session.ended') this.#ended = [event, ...this.#ended].slice(0, ENDED);
   }
 
   /** Calls `listener` after each sample. */
@@ -90,9 +122,15 @@ export class Sampler {
 
   #take(at: number, { totalBytesIn, totalBytesOut, connections }: Statistics, samples: readonly Sample[]): void {
     const before = this.#before;
-    const now: Totals = { at, in: totalBytesIn, out: totalBytesOut, cpu: sumOf(samples, 'process_cpu_seconds_total') };
+    const now: Totals = {
+      at,
+      in: totalBytesIn,
+      out: totalBytesOut,
+      cpu: sumOf(samples, 'process_cpu_seconds_total'),
+      delays: bucketsOf(samples, LOOP_DELAY),
+    };
     this.#before = now;
-    this.#notes.take(at, samples, this.#health?.reasons ?? []);
+    this.#notes.take(at, samples, this.#health?.reasons ?? [], this.#isTold);
     const seconds = before === null ? 0 : (at - before.at) / 1000;
     /** Of a counter, which begins anew with the server. */
     const rate = (of: number | null, since: number | null | undefined): number | null =>
@@ -107,17 +145,12 @@ export class Sampler {
       hlsv3: connections['hlsv3'] ?? 0,
       srt: connections['srt'] ?? 0,
       cpu: percent === null ? null : percent * 100,
-      delay: loopDelay(samples),
+      delay: milliseconds(quantileSince(now.delays, before?.delays ?? null, QUANTILE)),
       memory: sumOf(samples, 'process_resident_memory_bytes'),
     });
   }
 }
 
-/** The usual names of it; the newest quantile that a server has wins. */
-function loopDelay(samples: readonly Sample[]): number | null {
-  for (const name of ['nodejs_eventloop_lag_p99_seconds', 'nodejs_eventloop_lag_seconds']) {
-    const seconds = sumOf(samples, name);
-    if (seconds !== null) return seconds * 1000;
-  }
-  return null;
+function milliseconds(seconds: number | null): number | null {
+  return seconds === null ? null : seconds * 1000;
 }

@@ -3,11 +3,12 @@ import { useState } from 'preact/hooks';
 import { Action } from './action.ts';
 import { at } from './api-client.ts';
 import type { Context } from './context.ts';
-import { bitrate, bytes, counted, duration } from './format.ts';
+import { bitrate, bytes, counted, duration, timeOfDay } from './format.ts';
 import { html, type View } from './html.ts';
-import { useLive } from './live-updates.ts';
+import type { LiveEvent } from './live-events.ts';
 import { VIEWER_PROTOCOLS } from './server-facts.ts';
 import { inTurns, type StreamName, statisticsPath, streamPath } from './stream-list.ts';
+import { useLive } from './use-live.ts';
 
 const SHOWN = 20;
 const BITS = 8;
@@ -28,11 +29,16 @@ export function SessionTable({ context, name }: { readonly context: Context; rea
   const { client, updates } = context;
   const [wanted, setPage] = useState(0);
   const key = `${name.vhost}/${name.app}/${name.stream}`;
-  const list = useLive(updates, `sessions ${key}`, async () => {
-    const kinds = Object.keys(VIEWER_PROTOCOLS);
-    const ids = await Promise.all(kinds.map((kind) => client.get<string[]>(`${streamPath(name)}/sessions?protocol=${kind}`)));
-    return ids.flatMap((each, n) => each.map((id): Session => ({ id, kind: kinds[n] ?? '' })));
-  });
+  const list = useLive(
+    updates,
+    `sessions ${key}`,
+    async () => {
+      const kinds = Object.keys(VIEWER_PROTOCOLS);
+      const ids = await Promise.all(kinds.map((kind) => client.get<string[]>(`${streamPath(name)}/sessions?protocol=${kind}`)));
+      return ids.flatMap((each, n) => each.map((id): Session => ({ id, kind: kinds[n] ?? '' })));
+    },
+    'names',
+  );
   const all = list.data ?? [];
   const pages = Math.max(1, Math.ceil(all.length / SHOWN));
   const page = Math.min(wanted, pages - 1);
@@ -43,6 +49,7 @@ export function SessionTable({ context, name }: { readonly context: Context; rea
     );
     return new Map(shown.map(({ id }, n) => [id, found[n] ?? null]));
   });
+  const gone = context.sampler.ended.filter(({ vhost, app, stream }) => vhost === name.vhost && app === name.app && stream === name.stream);
   return html`<section>
     <div class="bar"><h2 id="sessions-title">Viewers</h2><span class="quiet">${counted(all.length, 'session')}</span></div>
     ${
@@ -65,7 +72,13 @@ export function SessionTable({ context, name }: { readonly context: Context; rea
       <button type="button" disabled=${page >= pages - 1} onClick=${() => setPage(page + 1)}>Next</button>
     </nav>`
     }
+    ${gone.length === 0 ? null : html`<details><summary>${counted(gone.length, 'session')} ended while the console was open</summary><ul class="gone">${gone.slice(0, SHOWN).map((event) => html`<${Gone} key=${`${event.time} ${event.session}`} event=${event} />`)}</ul></details>`}
   </section>`;
+}
+
+function Gone({ event: { time, session, publisher, reason, detail, seconds = 0, bytes: sent = 0 } }: { readonly event: LiveEvent }): View {
+  const kind = VIEWER_PROTOCOLS[publisher as keyof typeof VIEWER_PROTOCOLS] ?? publisher;
+  return html`<li><time>${time === undefined ? '' : timeOfDay(Date.parse(time))}</time> ${kind} <code>${session}</code>: ${detail ?? reason}, after ${duration(seconds * 1000)} and ${bytes(sent)}</li>`;
 }
 
 interface RowOptions {

@@ -6,7 +6,6 @@ import type { Context } from './context.ts';
 import { bitrate, duration, short } from './format.ts';
 import { History } from './history.ts';
 import { html, type View } from './html.ts';
-import { useLive } from './live-updates.ts';
 import { playHls } from './play-hls.ts';
 import { playWebrtc } from './play-webrtc.ts';
 import { PlayerPanel } from './player-panel.ts';
@@ -15,6 +14,7 @@ import { SessionTable } from './session-table.ts';
 import { type StreamName, statisticsPath, streamPath } from './stream-list.ts';
 import { TaskPanel } from './task-panel.ts';
 import { TrackTable } from './track-table.ts';
+import { useLive } from './use-live.ts';
 
 const CAPACITY = 1800;
 const BITS = 8;

@@ -3,10 +3,10 @@ import { useMemo, useState } from 'preact/hooks';
 import type { Context } from './context.ts';
 import { bitrate, counted, duration } from './format.ts';
 import { html, type View } from './html.ts';
-import { useLive } from './live-updates.ts';
 import { hashOf } from './routes.ts';
 import { type StreamInformation, type Track, viewersOf } from './server-facts.ts';
 import { type AppStreams, figuresOf, listStreams, type StreamName, type StreamRow } from './stream-list.ts';
+import { useLive } from './use-live.ts';
 
 const PAGE_SIZE = 25;
 const NEVER: readonly AppStreams[] = [];
@@ -17,7 +17,7 @@ export function StreamTable({ context }: { readonly context: Context }): View {
   const { client, updates } = context;
   const [filter, setFilter] = useState('');
   const [wanted, setPage] = useState(0);
-  const { data, fault } = useLive(updates, 'streams', () => listStreams(client));
+  const { data, fault } = useLive(updates, 'streams', () => listStreams(client), 'names');
   const apps = data ?? NEVER;
   const all = useMemo(() => matching(apps, filter), [apps, filter]);
   const pages = Math.max(1, Math.ceil(all.length / PAGE_SIZE));

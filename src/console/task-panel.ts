@@ -4,8 +4,8 @@ import { Action, faultWords } from './action.ts';
 import type { Context } from './context.ts';
 import { bytes, duration } from './format.ts';
 import { html, type View } from './html.ts';
-import { useLive } from './live-updates.ts';
 import { appPath, type StreamName, streamPath } from './stream-list.ts';
+import { useLive } from './use-live.ts';
 
 interface RecordTask {
   readonly id: string;

@@ -61,6 +61,9 @@ test('both players show the stream, with their delays, and are viewers that can 
     async () => ((await server.api.get<string[]>(`${apiPath.stream('live')}/sessions`)).length === 0 ? true : null),
     DEADLINE,
   );
+  const gone = page.locator('.gone');
+  await page.locator('summary').filter({ hasText: 'ended while the console was open' }).click();
+  await expect.poll(() => gone.textContent()).toMatch(/WebRTC \w+: .*terminated through the API.*, after \d+ s and [\d.]+ [kM]?B/);
   await page.getByRole('button', { name: 'Stop players' }).click();
   expect(await page.locator('video').count()).toBe(0);
 });

@@ -90,6 +90,21 @@ test('the overview tells what runs, and how much of it', async () => {
   expect(complaints).toEqual([]);
 });
 
+test('who is refused is told in the words of the server, and streams are listed when they come', async () => {
+  const { page } = await open();
+  await page.getByRole('link', { name: 'live', exact: true }).waitFor();
+  const listed = page.waitForRequest((request) => request.url().endsWith('/apps/app/streams'));
+  const coming = publish({ url: server.rtmp('coming'), width: 640, height: 360, fps: 5, gop: 5, videoKbps: 100, withoutAudio: true });
+  onTestFinished(async () => void (await coming.stop()));
+  await page.getByRole('link', { name: 'coming', exact: true }).waitFor();
+  await listed;
+  const refused = publish({ url: server.rtmp('coming', 'nowhere'), width: 640, height: 360, fps: 5, gop: 5, videoKbps: 100 });
+  onTestFinished(async () => void (await refused.stop()));
+  await expect
+    .poll(() => page.getByRole('log').textContent(), { timeout: 30_000 })
+    .toMatch(/1 publisher of nowhere\/coming refused over RTMP: .*no application/);
+});
+
 test.each([
   ['the login', 1280, 'light', null],
   ['the login', 390, 'dark', null],
