@@ -12,7 +12,7 @@ export interface ChannelItem {
 /** `GET …/scheduledChannels/{channel}`, as far as it is on show. */
 export interface ScheduledChannel {
   readonly stream: { readonly name: string };
-  readonly programs: readonly {
+  readonly programs?: readonly {
     readonly name: string;
     readonly scheduled: string;
     readonly repeat: boolean;
@@ -35,9 +35,9 @@ const MAX_PIECES = 60;
 
 /** The items of the current program in their order, with a mark where it is; what is now and what is next in words. */
 export function ChannelTimeline({ channel }: { readonly channel: ScheduledChannel }): View {
-  const { currentProgram } = channel;
+  const { currentProgram, programs = [] } = channel;
   const isOn = currentProgram?.state === 'onair';
-  const program = channel.programs.find(({ name }) => name === currentProgram?.name);
+  const program = programs.find(({ name }) => name === currentProgram?.name);
   const items = program?.items ?? [];
   const current = currentProgram?.currentItem;
   const index = current === undefined ? -1 : items.findIndex(({ url, start }) => url === current.url && start === current.start);
@@ -61,7 +61,7 @@ export function ChannelTimeline({ channel }: { readonly channel: ScheduledChanne
   </div>`;
 }
 
-function nextOf({ programs, currentProgram }: ScheduledChannel, items: readonly ChannelItem[], index: number): string {
+function nextOf({ programs = [], currentProgram }: ScheduledChannel, items: readonly ChannelItem[], index: number): string {
   const following = items[index + 1] ?? (currentProgram?.repeat === true ? items[0] : undefined);
   if (index >= 0 && following !== undefined) return following.url;
   const now = Date.now();

@@ -13,7 +13,8 @@ import { useLive } from './use-live.ts';
 
 type Kind = 'scheduledChannels' | 'multiplexChannels';
 
-interface MultiplexChannel {
+/** `GET …/multiplexChannels/{channel}`, as far as it is on show. */
+export interface MultiplexChannel {
   readonly outputStream: { readonly name: string };
   readonly state: string;
   readonly pullingMessage?: string;

@@ -127,7 +127,8 @@ export function ConfigurationPage({ context }: { readonly context: Context }): V
     <${Codecs} context=${context} />`;
 }
 
-interface CodecModule {
+/** Of `GET /v2/internals/codecs`, as far as it is on show. */
+export interface CodecModule {
   readonly name: string;
   readonly displayName: string;
   readonly mediaType: string;

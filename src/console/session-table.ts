@@ -13,7 +13,8 @@ import { useLive } from './use-live.ts';
 const SHOWN = 20;
 const BITS = 8;
 
-interface SessionStatistics {
+/** Statistics of a session, as far as they are on show. */
+export interface SessionStatistics {
   readonly createdTime: string;
   readonly lastThroughputOut: number;
   readonly totalBytesOut: number;

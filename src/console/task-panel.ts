@@ -7,7 +7,8 @@ import { html, type View } from './html.ts';
 import { appPath, type StreamName, streamPath } from './stream-list.ts';
 import { useLive } from './use-live.ts';
 
-interface RecordTask {
+/** Of `:records`, as far as it is on show. */
+export interface RecordTask {
   readonly id: string;
   readonly state: string;
   readonly reason?: string;
@@ -17,7 +18,8 @@ interface RecordTask {
   readonly stream: { readonly name: string };
 }
 
-interface PushTask {
+/** Of `:pushes`. */
+export interface PushTask {
   readonly id: string;
   readonly state: string;
   readonly reason?: string;
@@ -27,7 +29,8 @@ interface PushTask {
   readonly stream: { readonly name: string };
 }
 
-interface Dump {
+/** Of `:hlsDumps`. */
+export interface Dump {
   readonly id: string;
   readonly outputPath: string;
   readonly enabled: boolean;
