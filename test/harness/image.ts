@@ -23,7 +23,7 @@ import { ROOT } from './server.ts';
 /** What an image of Debian has that the program needs. */
 const SYSTEM = ['bin', 'sbin', 'lib', 'lib64', 'usr/bin', 'usr/sbin', 'usr/lib', 'usr/lib64', 'usr/share'];
 
-type Lock = { readonly packages: Readonly<Record<string, { readonly dev?: boolean }>> };
+type Lock = { readonly packages: Readonly<Record<string, { readonly dev?: boolean; readonly link?: boolean }>> };
 
 /** The image as a folder. Whoever made it calls `remove`. */
 export class Image {
@@ -89,7 +89,7 @@ export class Image {
     } else if (command === 'npm prune --omit=dev --ignore-scripts') {
       const { packages } = JSON.parse(readFileSync(path.join(cwd, 'package-lock.json'), 'utf8')) as Lock;
       rmSync(path.join(cwd, 'node_modules'), { recursive: true });
-      installFromHere(cwd, (name) => packages[name]?.dev !== true && packages[name] !== undefined);
+      installFromHere(cwd, (name) => packages[name] !== undefined && packages[name].dev !== true && packages[name].link !== true);
     } else if (command === 'node native/build.mjs --strict') {
       // As every installation did; to compile it again takes longer than all tests of the image.
       for (const name of ['millrace.node', 'millrace-sandbox'])
