@@ -1,20 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { ManualClock } from '../../test/fakes/manual-clock.ts';
-import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
-import { audioPacket, audioTrack, videoPacket, videoTrack } from '../../test/fakes/source.ts';
-import type { ApplicationConfig } from '../config/index.ts';
-import type { Packet } from '../media/packet.ts';
-import { Application } from './application.ts';
-import { type CloseReason, IngestRefused, type IngestRequest, type IngestStream } from './ingest.ts';
-import { PublisherKind } from './kinds.ts';
-import type { Publisher } from './publishing.ts';
-import { QueueRegistry } from './queue-registry.ts';
-import type { StandIn, StandInStage } from './stand-in.ts';
-import { TrafficMeter } from './traffic-meter.ts';
-
-const LEFT: CloseReason = { code: 'peer-left', detail: 'bye' };
-const URL = 'file:///slate.mp4';
-const ENTRY = { url: URL, mediaRootDir: '/media', streamName: '*', afterMs: 500, keepMs: 0 };
+import { audioPacket, videoPacket } from '../../test/fakes/source.ts';
+import { ENTRY, expectContinuous, LEFT, lost, send, setUp, shown, URL } from '../../test/fakes/stand-in-studio.ts';
+import { IngestRefused } from './ingest.ts';
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'setImmediate', 'clearImmediate'] });
@@ -22,149 +9,6 @@ beforeEach(() => {
 afterEach(() => {
   vi.useRealTimers();
 });
-
-/** Says what it is told, and plays when the test wants it to. */
-class ToldStandIn implements StandIn {
-  readonly told: string[] = [];
-  readonly stage: StandInStage;
-  readonly url: string;
-  since = 0;
-  frames = 0;
-
-  constructor(stage: StandInStage, url: string) {
-    this.stage = stage;
-    this.url = url;
-  }
-
-  prepare(): void {
-    this.told.push('prepare');
-  }
-
-  play(since: number): void {
-    this.told.push('play');
-    this.since = since;
-  }
-
-  rest(): void {
-    this.told.push('rest');
-  }
-
-  attend(): void {
-    this.told.push('attend');
-  }
-
-  close(): void {
-    this.told.push('close');
-  }
-
-  begin(): void {
-    this.stage.setTracks([videoTrack(), audioTrack({ id: 100 })]);
-    this.frames = 0;
-  }
-
-  /** Frames of larger size than those of encoders. */
-  send(frames = 1): void {
-    for (let index = 0; index < frames; index += 1) {
-      this.stage.push(videoPacket(this.frames, { startMs: 5_000_000, size: 999 }));
-      this.frames += 1;
-    }
-  }
-}
-
-interface Options {
-  readonly sourceLoss?: object;
-  readonly entry?: object;
-  readonly rtmp?: object;
-}
-
-function setUp({ sourceLoss = {}, entry = {}, rtmp = {} }: Options = {}) {
-  const clock = new ManualClock();
-  const logger = new RecordingLogger();
-  const packets: Packet[] = [];
-  const ended: CloseReason[] = [];
-  const publisher: Publisher = {
-    kind: PublisherKind.LLHLS,
-    defaultPlaylist: () => null,
-    attach: () => ({ onTracks: () => undefined, onPacket: (packet) => packets.push(packet), close: (reason) => ended.push(reason) }),
-  };
-  const encodes = { videos: [{ name: 'v', bypass: true }], audios: [{ name: 'a', bypass: true }], images: [] };
-  const profile = { name: 'p', outputStreamName: '${OriginStreamName}', playlists: [], encodes };
-  const config = {
-    name: 'app',
-    providers: { rtmp, srt: {}, rtspPull: {} },
-    publishers: { llhls: {} },
-    outputProfiles: { outputProfile: [profile] },
-    sourceLoss: { keepStreamMs: 0, takeOverSilenceMs: 2000, standIn: [{ ...ENTRY, ...entry }], ...sourceLoss },
-  };
-  const meter = new TrafficMeter(clock, null);
-  const made: ToldStandIn[] = [];
-  let lastId = 0;
-  const application = new Application('v', { name: 'app', config: config as unknown as ApplicationConfig, echo: {} }, meter, {
-    ...{ clock, logger, queues: new QueueRegistry(clock), publishers: new Map([[publisher.kind, publisher]]), transcoder: null },
-    nextStreamId: () => (lastId += 1),
-    standIns: ({ url }, stage) => {
-      const standIn = new ToldStandIn(stage, url);
-      made.push(standIn);
-      return standIn;
-    },
-  });
-  const closes: CloseReason[] = [];
-  const request = (more: Partial<IngestRequest> = {}): IngestRequest => ({
-    ...{ streamName: 's', provider: 'rtmp', sourceType: 'Rtmp', sourceUrl: 'TCP://127.0.0.1:1' },
-    onClose: (reason) => closes.push(reason),
-    ...more,
-  });
-  /** Time passes, at most as much at once as timers look. */
-  const pass = async (ms: number): Promise<void> => {
-    for (let left = ms; left > 0; left -= 50) {
-      clock.advance(Math.min(50, left));
-      await vi.advanceTimersByTimeAsync(Math.min(50, left));
-    }
-    await Promise.resolve();
-  };
-  const publish = (more: Partial<IngestRequest> = {}): IngestStream => {
-    const ingest = application.openIngest(request(more));
-    ingest.setTracks([videoTrack(), audioTrack()]);
-    return ingest;
-  };
-  const lines = (text: string) => logger.lines.filter(({ message }) => message.includes(text));
-  return { application, clock, packets, ended, closes, request, meter, made, pass, publish, lines };
-}
-
-type Studio = ReturnType<typeof setUp>;
-
-/** One second of an encoder. */
-async function send(studio: Studio, ingest: IngestStream, { from = 0, startMs = 0 } = {}): Promise<void> {
-  for (let index = from; index < from + 30; index += 1) {
-    ingest.push(videoPacket(index, { startMs }));
-    ingest.push(audioPacket(index * 1.5625, { startMs }));
-    await studio.pass(1000 / 30);
-  }
-}
-
-/** An encoder that has sent for a second and left; the stand-in is on air with ten frames. */
-async function lost(studio: Studio): Promise<ToldStandIn> {
-  const encoder = studio.publish();
-  await send(studio, encoder);
-  encoder.close(LEFT);
-  const [standIn] = studio.made;
-  standIn!.begin();
-  standIn!.send(10);
-  await studio.pass(50);
-  return standIn!;
-}
-
-function expectContinuous(packets: readonly Packet[]): void {
-  const video = packets.filter(({ track }) => track.type === 'video');
-  for (let index = 1; index < video.length; index += 1) {
-    const step = (video[index]!.dts - video[index - 1]!.dts) / 90;
-    expect(step).toBeGreaterThan(0);
-    expect(step).toBeLessThan(100);
-  }
-}
-
-const shown = (packets: readonly Packet[]): number[] =>
-  packets.filter(({ track }) => track.type === 'video').map(({ data }) => data.length);
 
 describe('a stand-in', () => {
   it('is made ready while the encoder is there, and plays when it leaves, from where it left on', async () => {
@@ -263,6 +107,41 @@ describe('a stand-in', () => {
     }
     expect(studio.closes).toMatchObject([{ code: 'timeout' }]);
     expect([stream.hasSource, studio.ended]).toEqual([false, []]);
+  });
+
+  it('is not called for a stall of the server, behind which the encoder is heard again', async () => {
+    const studio = setUp();
+    const encoder = studio.publish();
+    await send(studio, encoder);
+    await studio.pass(200);
+    const [standIn] = studio.made;
+    // Nothing was read meanwhile, and the timer comes before the socket.
+    studio.clock.advance(3000);
+    await vi.advanceTimersByTimeAsync(100);
+    expect(standIn!.told).toEqual(['prepare']);
+    encoder.push(videoPacket(120));
+    await studio.pass(300);
+    expect(standIn!.told).toEqual(['prepare']);
+  });
+
+  it('has its cues shown while it is on air, and neither before nor after', async () => {
+    const rendition = [{ label: 'English', language: 'en', autoSelect: true, forced: false }];
+    const studio = setUp({ mediaOptions: { subtitles: { enable: true, defaultLabel: 'English', rendition } } });
+    const encoder = studio.publish();
+    await send(studio, encoder);
+    const [standIn] = studio.made;
+    const cue = { at: 5000, duration: 1000, settings: '', text: 'please wait' };
+    const cues = () => studio.packets.filter(({ track }) => track.type === 'subtitle').length;
+    expect([standIn!.stage.pushCue('en', cue), cues()]).toEqual([false, 0]);
+    encoder.close(LEFT);
+    standIn!.begin();
+    standIn!.send(10);
+    await studio.pass(50);
+    expect([standIn!.stage.pushCue('en', cue), cues()]).toEqual([true, 1]);
+    const next = studio.publish();
+    next.push(videoPacket(0));
+    await studio.pass(50);
+    expect([standIn!.stage.pushCue('en', cue), cues()]).toEqual([false, 1]);
   });
 
   it('is called back when the encoder is heard before anybody has seen it', async () => {

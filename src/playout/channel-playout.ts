@@ -61,6 +61,8 @@ export interface ChannelPlayoutOptions {
   readonly present?: readonly Track[];
   /** What is cued could go on air now; told once for each item. */
   readonly onReady?: (item: Readiness) => void;
+  /** How much of a cue goes out at once, ms, where items are taken off air without notice; absent: all of it. */
+  readonly cuePieceMs?: number;
   /** Nothing of items is logged: the listener tells what is to be told. */
   readonly quiet?: boolean;
   readonly listener: PlayoutListener;
@@ -117,7 +119,7 @@ export class ChannelPlayout implements Playout {
   constructor(options: ChannelPlayoutOptions) {
     this.#options = options;
     this.#slots = new ChannelSlots(options);
-    this.#output = new SplicedStream(options.stream, this.#slots);
+    this.#output = new SplicedStream(options.stream, this.#slots, options.cuePieceMs);
     this.#later = options.later ?? later;
     this.#look = guarded(options.logger, 'the playout of a channel', () => this.#turn());
   }

@@ -72,6 +72,49 @@ describe('cues of an item', () => {
   });
 });
 
+describe('cues of an item that may be taken off at any time', () => {
+  const END = Number.POSITIVE_INFINITY;
+
+  it('go out piece by piece, each when its time has come, without a hole between', () => {
+    const to = stream();
+    const cues = new ItemCues([{ language: 'en', cues: [cue(500, 2500, 'long'), cue(900, 300, 'short')] }], 0, 1000);
+    for (let until = 0; until <= 1600; until += 100) cues.send(to, { from: 0, until, cut: END });
+    expect(to.shown).toEqual([
+      ['en', 0.5, 1000, 'long'],
+      ['en', 0.9, 300, 'short'],
+      ['en', 1.5, 1000, 'long'],
+    ]);
+    expect(cues.isEmpty).toBe(false);
+    cues.send(to, { from: 0, until: 9000, cut: END });
+    expect(to.shown.slice(3)).toEqual([['en', 2.5, 500, 'long']]);
+    expect(cues.isEmpty).toBe(true);
+  });
+
+  it('end where the item is cut, and are not held up by pieces that nobody takes', () => {
+    const to = stream();
+    const cues = new ItemCues([{ language: 'en', cues: [cue(0, 60_000, 'long')] }], 0, 1000);
+    cues.send(to, { from: 0, until: 500, cut: END });
+    to.state.takes = false;
+    cues.send(to, { from: 0, until: 1500, cut: END });
+    to.state.takes = true;
+    cues.send(to, { from: 0, until: 2500, cut: 2600 });
+    expect(to.shown).toEqual([
+      ['en', 0, 1000, 'long'],
+      ['en', 2, 600, 'long'],
+    ]);
+    expect(cues.isEmpty).toBe(true);
+  });
+
+  it('go out whole where more than a few are on at once', () => {
+    const to = stream();
+    const crowd = Array.from({ length: 40 }, (_, index) => cue(0, 5000, `${index}`));
+    const cues = new ItemCues([{ language: 'en', cues: crowd }], 0, 1000);
+    cues.send(to, { from: 0, until: 1, cut: END });
+    expect(to.shown.filter(([, , duration]) => duration === 1000)).toHaveLength(16);
+    expect(to.shown.filter(([, , duration]) => duration === 5000)).toHaveLength(24);
+  });
+});
+
 describe('files beside a film', () => {
   let folder: string;
   let root: MediaRoot;

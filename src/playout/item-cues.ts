@@ -4,6 +4,14 @@ import type { ItemSubtitles } from './sidecars.ts';
 
 /** A stream without media takes no cue: it is offered so many times, once in each turn. */
 const MAX_OFFERS = 50;
+/** Cues that are on at once and go out piece by piece: the others go out whole. */
+const MAX_OPEN = 16;
+
+interface Span {
+  readonly from: number;
+  readonly until: number;
+  readonly cut: number;
+}
 
 interface WaitingCue {
   readonly language: string;
@@ -17,11 +25,18 @@ interface WaitingCue {
 /** One for each item that goes on air. */
 export class ItemCues {
   readonly #cues: readonly WaitingCue[];
+  readonly #pieceMs: number;
+  /** What is left of those that have begun. */
+  readonly #open: WaitingCue[] = [];
   #next = 0;
   #offers = 0;
 
-  /** `offset` (ms) leads from the time of the item to that of the channel. */
-  constructor(subtitles: readonly ItemSubtitles[], offset: number) {
+  /**
+   * `offset` (ms) leads from the time of the item to that of the channel. `pieceMs`: a cue goes out in pieces of so long, each when its time has
+   * come, so that not much of it is left on the picture of what follows where the end of the item is not known before.
+   */
+  constructor(subtitles: readonly ItemSubtitles[], offset: number, pieceMs = Number.POSITIVE_INFINITY) {
+    this.#pieceMs = pieceMs;
     const cues = subtitles.flatMap(({ language, cues: own }) =>
       own.map(({ start, duration, settings, text }) => ({
         language,
@@ -36,24 +51,40 @@ export class ItemCues {
 
   /** There is nothing left to send. */
   get isEmpty(): boolean {
-    return this.#next >= this.#cues.length;
+    return this.#next >= this.#cues.length && this.#open.length === 0;
   }
 
   /** Sends those that begin before `until`; nothing is shown before `from` or behind `cut`. All in ms of the channel. */
-  send(
-    stream: Pick<IngestStream, 'pushCue'>,
-    { from, until, cut }: { readonly from: number; readonly until: number; readonly cut: number },
-  ): void {
+  send(stream: Pick<IngestStream, 'pushCue'>, span: Span): void {
+    const { from, until, cut } = span;
+    for (const cue of this.#open.splice(0)) this.#goOn(stream, cue, span);
     for (let cue = this.#cues[this.#next]; cue !== undefined && cue.start < Math.min(until, cut); cue = this.#cues[this.#next]) {
       const start = Math.max(cue.start, from);
-      const duration = Math.round(Math.min(cue.end, cut) - start);
-      const { language, settings, text } = cue;
-      const isOver = duration <= 0 || cue.end <= from;
-      if (!isOver && !stream.pushCue(language, { at: start / 1000, duration, settings, text }) && this.#offers < MAX_OFFERS) {
+      const isWhole = this.#open.length >= MAX_OPEN;
+      const end = Math.min(cue.end, cut, isWhole ? cut : start + this.#pieceMs);
+      const isOver = Math.round(end - start) <= 0;
+      if (!isOver && !push(stream, cue, start, end) && this.#offers < MAX_OFFERS) {
         this.#offers += 1;
         return;
       }
       this.#next += 1;
+      if (!isOver) this.#goOn(stream, { ...cue, start: end }, span);
     }
   }
+
+  /** Sends the pieces of a cue that begin before `until`, whether they are taken or not. */
+  #goOn(stream: Pick<IngestStream, 'pushCue'>, cue: WaitingCue, { until, cut }: Span): void {
+    const last = Math.min(cue.end, cut);
+    let { start } = cue;
+    while (start < Math.min(until, last)) {
+      const end = Math.min(last, start + this.#pieceMs);
+      push(stream, cue, start, end);
+      start = end;
+    }
+    if (start < last) this.#open.push({ ...cue, start });
+  }
+}
+
+function push(stream: Pick<IngestStream, 'pushCue'>, { language, settings, text }: WaitingCue, start: number, end: number): boolean {
+  return stream.pushCue(language, { at: start / 1000, duration: Math.round(end - start), settings, text });
 }

@@ -34,13 +34,20 @@ export interface Splice {
 export class SplicedStream {
   readonly #stream: Pick<IngestStream, 'setTracks' | 'push' | 'pushCue' | 'pushEvent' | 'countBytes'>;
   readonly #slots: ChannelSlots;
+  readonly #cuePieceMs: number | undefined;
   #announced: readonly SourceTrack[] = [];
   readonly #silences = new Map<ChannelSlot, SilentFrame | null>();
   #bytes = 0;
 
-  constructor(stream: Pick<IngestStream, 'setTracks' | 'push' | 'pushCue' | 'pushEvent' | 'countBytes'>, slots: ChannelSlots) {
+  /** `cuePieceMs`: how much of a cue goes out at once, ms; absent: all of it. */
+  constructor(
+    stream: Pick<IngestStream, 'setTracks' | 'push' | 'pushCue' | 'pushEvent' | 'countBytes'>,
+    slots: ChannelSlots,
+    cuePieceMs?: number,
+  ) {
     this.#stream = stream;
     this.#slots = slots;
+    this.#cuePieceMs = cuePieceMs;
   }
 
   /** Where what was sent ends, ms of the channel. */
@@ -59,7 +66,7 @@ export class SplicedStream {
     item.offset = begin - (item.joint ?? 0);
     // Players take the time at which the first frame after a splice is decoded for the one at which it is shown.
     const decodeStep = item.frameMs / (Math.ceil(item.lead / item.frameMs) + 2);
-    const cues = new ItemCues(item.subtitles, item.offset);
+    const cues = new ItemCues(item.subtitles, item.offset, this.#cuePieceMs);
     return { item, begin, decodesFrom: follows ? begin : Number.NEGATIVE_INFINITY, decodeStep, starvedSince: null, cues };
   }
 

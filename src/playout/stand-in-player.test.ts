@@ -2,17 +2,21 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Film, type FilmOptions, FilmSources, frameNumber } from '../../test/fakes/film.ts';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
+import { audioTrack, videoTrack } from '../../test/fakes/synthetic-media.ts';
 import type { ApplicationConfig } from '../config/index.ts';
 import { Application } from '../core/application.ts';
-import type { IngestStream } from '../core/ingest.ts';
+import type { IngestStream, SourceCue, SourcePacket, SourceTrack } from '../core/ingest.ts';
 import { PublisherKind } from '../core/kinds.ts';
 import type { Publisher } from '../core/publishing.ts';
 import { QueueRegistry } from '../core/queue-registry.ts';
+import type { StandIn, StandInStage } from '../core/stand-in.ts';
 import { StreamLineage } from '../core/stream-lineage.ts';
 import { TrafficMeter } from '../core/traffic-meter.ts';
+import { Urgency } from '../core/urgency.ts';
 import type { Packet } from '../media/packet.ts';
 import { toMilliseconds } from '../media/timebase.ts';
 import { isMediaTrack, type Track } from '../media/track.ts';
+import type { ItemSources } from './item-source.ts';
 import { LiveStreams } from './live-source.ts';
 import { standInPlayers } from './stand-in-player.ts';
 
@@ -361,5 +365,134 @@ describe('a live stream that stands in', () => {
     studio.leave(encoder);
     await studio.pass(3000);
     expect(studio.of('video', 4200).length).toBeGreaterThan(30);
+  });
+});
+
+/** A stage of which the test is the stream. */
+class Stage implements StandInStage {
+  readonly address = { vhost: 'v', app: 'app', stream: 'tv' };
+  readonly clock = new ManualClock();
+  readonly urgency = Urgency.REAL_TIME;
+  readonly closed = false;
+  readonly announced: (readonly SourceTrack[])[] = [];
+  readonly packets: SourcePacket[] = [];
+  readonly cues: { readonly from: number; readonly to: number; readonly text: string }[] = [];
+  readonly failures: string[] = [];
+  readonly player: StandIn;
+  readonly films: FilmSources;
+  tracks: readonly Track[];
+
+  constructor(tracks: readonly Track[], film: FilmOptions, wrap: (films: FilmSources) => ItemSources = (films) => films) {
+    this.tracks = tracks;
+    this.films = new FilmSources({ slate: film });
+    const options = { sources: () => wrap(this.films), transcoder: null, clock: this.clock, logger: new RecordingLogger() };
+    const settings = { url: 'file://slate', mediaRootDir: '/', streamName: 'tv', afterMs: 500, keepMs: 0 };
+    this.player = standInPlayers(options)(settings as Parameters<ReturnType<typeof standInPlayers>>[0], this);
+    players.push(this.player);
+  }
+
+  setTracks(tracks: readonly SourceTrack[]): void {
+    this.announced.push(tracks);
+  }
+
+  push(packet: SourcePacket): void {
+    this.packets.push(packet);
+  }
+
+  pushCue(_language: string, { at, duration, text }: SourceCue): boolean {
+    this.cues.push({ from: at * 1000, to: at * 1000 + duration, text });
+    return true;
+  }
+
+  onFailed(reason: string): void {
+    this.failures.push(reason);
+  }
+
+  async pass(ms: number): Promise<void> {
+    for (let passed = 0; passed < ms; passed += 5) {
+      this.clock.advance(5);
+      await vi.advanceTimersByTimeAsync(5);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+}
+
+const players: StandIn[] = [];
+afterEach(() => {
+  for (const player of players.splice(0)) player.close();
+});
+
+describe('the player of a slate', () => {
+  const film: FilmOptions = { seconds: 4, fps: 25, gop: 25, sampleRate: 48_000 };
+  const videoIn = (id: number): Track => ({ ...videoTrack(), id });
+
+  it('is made ready anew for other codecs, and not for what else is new', async () => {
+    const stage = new Stage([videoIn(0), audioTrack()], film);
+    for (let round = 0; round < 5; round += 1) {
+      stage.tracks = [{ ...videoTrack(), width: 320 + round }, audioTrack()];
+      stage.player.prepare();
+      await stage.pass(500);
+    }
+    expect(stage.films.opened).toHaveLength(1);
+    stage.tracks = [videoIn(0)];
+    stage.player.prepare();
+    await stage.pass(500);
+    expect(stage.films.opened).toHaveLength(2);
+  });
+
+  it('gives all videos of the stream the same pictures', async () => {
+    const stage = new Stage([videoIn(0), videoIn(1), videoIn(2), audioTrack()], film);
+    stage.player.play(stage.clock.now());
+    await stage.pass(1000);
+    const videos = stage.announced[0]!.filter(({ type }) => type === 'video');
+    expect(videos.map(({ id }) => id)).toEqual([0, 1, 2]);
+    expect(stage.announced[0]!.filter(({ type }) => type === 'audio')).toHaveLength(1);
+    const of = (trackId: number) => stage.packets.filter((packet) => packet.trackId === trackId).map(({ pts, data }) => [pts, data]);
+    expect(of(0).length).toBeGreaterThan(20);
+    expect(of(1)).toEqual(of(0));
+    expect(of(2)).toEqual(of(0));
+  });
+
+  it('makes up for no more than a second and a half of what viewers missed', async () => {
+    const stage = new Stage([videoIn(0), audioTrack()], { ...film, seconds: 60 });
+    stage.player.play(stage.clock.now() - 20_000);
+    await stage.pass(300);
+    expect(stage.films.opened[0]!.position).toBeGreaterThan(1490);
+    expect(stage.films.opened[0]!.position).toBeLessThan(1600);
+  });
+
+  it('takes its cues with it when the encoder is back', async () => {
+    const subtitles = [{ language: 'en', cues: [{ start: 500, duration: 60_000, settings: '', text: 'please wait' }] }];
+    const stage = new Stage([videoIn(0), audioTrack()], { ...film, seconds: 120, subtitles });
+    stage.player.play(stage.clock.now());
+    await stage.pass(5000);
+    stage.player.rest();
+    const end = Math.max(...stage.packets.filter(({ trackId }) => trackId === 0).map(({ pts }) => pts / 90));
+    // Shown all the time, and not for long behind the last frame.
+    expect(stage.cues.slice(1).map(({ from }, index) => Math.abs(from - stage.cues[index]!.to) <= 1)).toEqual([true, true, true, true]);
+    expect(stage.cues.at(-1)!.to).toBeGreaterThan(end);
+    expect(stage.cues.at(-1)!.to - end).toBeLessThanOrEqual(1000);
+    await stage.pass(3000);
+    expect(stage.cues).toHaveLength(5);
+  });
+
+  it('plays on to its end when the next round cannot be opened, and tries again then', async () => {
+    let opened = 0;
+    const stage = new Stage([videoIn(0), audioTrack()], film, (films) => ({
+      open: async (url, opening) => {
+        opened += 1;
+        if (opened === 2) throw new Error('EIO: a disk that is tired');
+        return await films.open(url, opening);
+      },
+    }));
+    stage.player.play(stage.clock.now());
+    await stage.pass(3500);
+    expect([opened, stage.failures]).toEqual([2, []]);
+    await stage.pass(4000);
+    expect(opened).toBeGreaterThan(2);
+    expect(stage.failures).toEqual([]);
+    const frames = stage.packets.filter(({ trackId }) => trackId === 0).map(({ data }) => frameNumber(data));
+    expect(frames.slice(0, 100)).toEqual(Array.from({ length: 100 }, (_, index) => index));
+    expect(frames.filter((number) => number === 0)).toHaveLength(2);
   });
 });

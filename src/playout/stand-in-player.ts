@@ -14,6 +14,8 @@ import type { CuedItem, PlayoutListener } from './playout.ts';
 const TOLERANCE_MS = 1000;
 /** What viewers missed is made up for by no more than this, ms: it goes out at once. */
 const MAX_LATE_MS = 1500;
+/** So much of a cue, ms, may still be on when the encoder is back: nobody knows before when it comes. */
+const CUE_PIECE_MS = 1000;
 /** Never, as wall clock. */
 const FAR = 8.64e15;
 
@@ -144,7 +146,16 @@ class StandInPlayer implements StandIn, PlayoutListener {
         },
       },
       ...{ video: videos > 0, audio: tracks.filter(({ type }) => type === 'audio').map(() => ({})), present: tracks },
-      ...{ sources: this.#sources, transcoder, address, clock, errorToleranceMs: TOLERANCE_MS, listener: this, quiet: true },
+      ...{
+        sources: this.#sources,
+        transcoder,
+        address,
+        clock,
+        errorToleranceMs: TOLERANCE_MS,
+        listener: this,
+        quiet: true,
+        cuePieceMs: CUE_PIECE_MS,
+      },
       ...(later !== undefined && { later }),
       logger: logger.limited.child({ vhost: address.vhost, app: address.app, stream: address.stream }),
       onReady: (item) => this.#onReady(item),

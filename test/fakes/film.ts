@@ -4,6 +4,7 @@ import { AudioCodec, BitstreamFormat, VideoCodec } from '../../src/media/codec.t
 import type { Timebase } from '../../src/media/timebase.ts';
 import type { ItemSource, ItemSources } from '../../src/playout/item-source.ts';
 import type { FileEvent } from '../../src/playout/media-file.ts';
+import type { ItemSubtitles } from '../../src/playout/sidecars.ts';
 import { ASC, AVCC } from '../fixtures/bitstreams.ts';
 import { accessUnit, audioTrack, videoTrack } from './source.ts';
 
@@ -31,6 +32,8 @@ export interface FilmOptions {
   readonly brokenAt?: number;
   /** Second after which reading never answers. */
   readonly hangsAt?: number;
+  /** What lies beside it. */
+  readonly subtitles?: readonly ItemSubtitles[];
 }
 
 const FRAME_SAMPLES = 1024;
@@ -145,11 +148,12 @@ export class FilmSources implements ItemSources {
     this.opened.push({ url, position });
     const film = this.films.get(url);
     if (film === undefined) throw new Error(`ENOENT: no such file, ${url}`);
-    const { start = 0, brokenAt = Number.POSITIVE_INFINITY, hangsAt = Number.POSITIVE_INFINITY } = film.options;
+    const { subtitles, start = 0, brokenAt = Number.POSITIVE_INFINITY, hangsAt = Number.POSITIVE_INFINITY } = film.options;
     const events = film.events(position / 1000);
     return {
       live: false,
       start,
+      ...(subtitles !== undefined && { subtitles }),
       next: async () => {
         const { value } = events.next();
         if (value === undefined) return null;
