@@ -165,3 +165,34 @@ it('counts markers that are none', () => {
   carry({ format: 'scte35', data: Buffer.from('x') });
   expect([desk.counters, packets]).toEqual([{ carried: 0, refused: 0, malformed: 2 }, []]);
 });
+
+it('waits for no keyframe that is more than ten seconds away', () => {
+  keyframes = { keyframeAt: 9.5, keyframeSeconds: 60 };
+  carry(cue('in'));
+  expect(packets[0]?.pts).toBe(20_000);
+  keyframes = { keyframeAt: 9.5, keyframeSeconds: 10 };
+  carry(cue('in'));
+  expect(packets[1]?.pts).toBe(29_500);
+});
+
+it('takes a keyframe that is off by a little for the one that is meant', () => {
+  // 9.5 + 2 is 11.5: the end of the media and a little less or more.
+  keyframes = { keyframeAt: 9.5, keyframeSeconds: 2 };
+  for (const seconds of [11.49, 11.515, 11.53]) {
+    end = seconds;
+    carry(cue('in'));
+  }
+  expect(packets.map(({ pts }) => pts)).toEqual([13_500, 13_500, 15_500]);
+});
+
+it('tells at once that a break goes on', () => {
+  carry(cue('cont'));
+  expect(packets[0]?.pts).toBe(10_000);
+});
+
+it('ends a cue and a splice though one begins behind the other', () => {
+  carry(splice(0, true));
+  carry(cue('out', 5000));
+  reach(60);
+  expect(packets.slice(2).map(({ event }) => event?.format)).toEqual(['scte35', 'cue']);
+});

@@ -29,11 +29,15 @@ afterEach(() => {
 function setUp(options: { delayMs?: number; encodes?: object } = {}) {
   const clock = new ManualClock();
   const packets: Packet[] = [];
+  const turns: string[] = [];
   const transcoder = new FakeTranscoder();
   const publisher = {
     kind: PublisherKind.LLHLS,
     defaultPlaylist: () => null,
-    attach: () => ({ onTracks: () => undefined, onPacket: (packet: Packet) => packets.push(packet), close: () => undefined }),
+    attach: () => ({
+      ...{ onTracks: () => undefined, onPacket: (packet: Packet) => packets.push(packet), close: () => undefined },
+      onDrained: () => turns.push('end of turn'),
+    }),
   };
   const encodes = options.encodes ?? { videos: [{ name: 'v', bypass: true }], audios: [{ name: 'a', bypass: true }], images: [] };
   const config = {
@@ -59,7 +63,7 @@ function setUp(options: { delayMs?: number; encodes?: object } = {}) {
   const ingest = application.openIngest(request);
   ingest.setTracks([videoTrack(), audioTrack()]);
   const stream = application.stream('s') as InboundStream;
-  return { clock, packets, transcoder, ingest, stream };
+  return { clock, packets, turns, transcoder, ingest, stream };
 }
 
 /** Frames of the source from `first` up to `end`, 30 a second with a keyframe each second. */
@@ -82,6 +86,15 @@ it('puts an event behind the packets that wait, and an urgent one before them', 
   await settled();
   expect(order(packets)).toBe('c..i.');
   expect(packets.find(({ event }) => event?.format === 'id3v2')).toMatchObject({ pts: 1100, event: { format: 'id3v2', target: 'video' } });
+});
+
+it('hands an urgent event on at once, though no packet comes behind it', async () => {
+  const { ingest, stream, turns } = setUp();
+  feed(ingest, 0, 31);
+  await settled();
+  const before = turns.length;
+  stream.inject(CUE, true);
+  expect(turns.slice(before)).toEqual(['end of turn']);
 });
 
 it('delays events with the packets, but for urgent ones, which get the time of what viewers have', async () => {

@@ -119,6 +119,58 @@ describe('splices', () => {
     expect(parseSplice(taken.events[0]?.data ?? new Uint8Array(0))).toMatchObject({ id: 9, type: 'out', duration: 90_000 });
   });
 
+  it('keep their bytes when others follow, and those before the tracks are nobody’s', () => {
+    const { feed, stream: taken } = open();
+    const [before, first, second] = [1, 2, 3].map((id) =>
+      buildSpliceInsert({ id, type: 'out', time: 0, duration: 90_000, autoReturn: false }),
+    );
+    const buffer = new TsBuffer();
+    const muxer = new TsMuxer([data, audio]);
+    muxer.writeTables(buffer);
+    const splice = (section: Uint8Array): void =>
+      muxer.writePacket(
+        { track: data, pts: 450_000, dts: 0, duration: 0, keyframe: true, data: section, event: { format: 'scte35', target: 'all' } },
+        buffer,
+      );
+    const frames = audioPackets(audio, 2);
+    splice(before!);
+    for (const packet of frames.slice(0, 40)) muxer.writePacket(packet, buffer);
+    splice(first!);
+    splice(second!);
+    for (const packet of frames.slice(40)) muxer.writePacket(packet, buffer);
+    const bytes = buffer.view().slice();
+    for (let at = 0; at < bytes.length; at += 188) {
+      const piece = bytes.slice(at, at + 188);
+      feed.push(piece);
+      piece.fill(0xff);
+    }
+    expect(taken.events.map(({ data: section }) => parseSplice(section)?.id)).toEqual([2, 3]);
+  });
+
+  it('have the time of the media also where the clock of the source has begun anew', () => {
+    const { feed, stream: taken } = open();
+    const buffer = new TsBuffer();
+    const muxer = new TsMuxer([data, audio]);
+    muxer.writeTables(buffer);
+    const lap = 2 ** 33 / 90_000;
+    const frames = audioPackets(audio, 4).map((packet) => {
+      const moved = Math.round((lap - 3) * 48_000);
+      return { ...packet, pts: packet.pts + moved, dts: packet.dts + moved };
+    });
+    for (const packet of frames) muxer.writePacket(packet, buffer);
+    const section = buildSpliceInsert({ id: 9, type: 'out', time: 0, duration: 90_000, autoReturn: false });
+    const pts = Math.round((lap + 2) * 90_000);
+    muxer.writePacket(
+      { track: data, pts, dts: 0, duration: 0, keyframe: true, data: section, event: { format: 'scte35', target: 'all' } },
+      buffer,
+    );
+    for (const packet of frames.slice(-2)) muxer.writePacket(packet, buffer);
+    feed.push(buffer.view().slice());
+    feed.end();
+    const last = taken.packets.at(-3)!;
+    expect(taken.events[0]!.at! - last.pts / 90_000).toBeCloseTo(1, 0);
+  });
+
   it('that cannot be read cost themselves', () => {
     const { feed, stream: taken } = open();
     const section = buildSpliceInsert({ id: 9, type: 'out', time: 123, duration: 90_000, autoReturn: false });

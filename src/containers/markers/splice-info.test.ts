@@ -43,6 +43,36 @@ describe('parseSplice', () => {
     expect(parseSplice(sealed(encrypted))).toBeNull();
   });
 
+  it('takes the time of the first component that tells one', () => {
+    const command = `4800008f7f8f02${'01fe00000010'}${'02fe00000020'}00000000`;
+    const body = `000000000000fff0${(command.length / 2).toString(16).padStart(2, '0')}05${command}0000`;
+    const length = body.length / 2 + 1 + 4;
+    const section = hex(withCrc(`fc30${length.toString(16).padStart(2, '0')}00${body}`));
+    expect(parseSplice(section)).toEqual({ id: 0x4800008f, type: 'out', time: 0x10, duration: null, autoReturn: false });
+  });
+
+  it('knows nothing of a segmentation that was cancelled, and finds the type of one with components', () => {
+    const signal = (descriptor: string): Uint8Array => {
+      const loop = `02${(descriptor.length / 2).toString(16).padStart(2, '0')}${descriptor}`;
+      const body = `000000000000fff00506fe00000010${(loop.length / 2).toString(16).padStart(4, '0')}${loop}`;
+      return hex(withCrc(`fc30${(body.length / 2 + 1 + 4).toString(16).padStart(2, '0')}00${body}`));
+    };
+    expect(parseSplice(signal('43554549000000077fbf0000340000'))).toMatchObject({ id: 7, type: 'out' });
+    expect(parseSplice(signal('4355454900000007ffbf0000340000'))).toBeNull();
+    // Not of the whole program: one component with its offset before the rest.
+    expect(parseSplice(signal(`43554549000000077f3f01${'01fe00000005'}0000350000`))).toMatchObject({ id: 7, type: 'in' });
+  });
+
+  it('refuses a section that is longer than playlists carry', () => {
+    const long = (length: number): Uint8Array => {
+      const section = new Uint8Array(length - 4);
+      section.set([0xfc, 0x30 | ((length - 3) >> 8), (length - 3) & 0xff]);
+      return sealed(section);
+    };
+    expect(parseSplice(long(512))).toBeNull();
+    expect(() => parseSplice(long(513))).toThrow('section of 513 bytes, at most 512 are carried');
+  });
+
   it('refuses what is cut off, and what its CRC does not fit', () => {
     for (let length = 0; length < INSERT.length; length += 1) expect(() => parseSplice(INSERT.subarray(0, length))).toThrow(ProtocolError);
     const changed = INSERT.slice();

@@ -5,6 +5,7 @@ import { buildSpliceInsert, parseSplice } from '../../../containers/markers/spli
 import type { Packet } from '../../../media/packet.ts';
 import { MILLISECONDS } from '../../../media/timebase.ts';
 import type { EventFormat } from '../../../media/timed-event.ts';
+import { formatLocalTime } from '../../../playlist/media-tags.ts';
 import { BreakMarkers } from './break-markers.ts';
 
 const track = { ...dataTrack(2), timebase: MILLISECONDS };
@@ -18,6 +19,8 @@ const cue = (pts: number, type: 'out' | 'in' | 'cont', duration = 0, elapsed = 0
   marker(pts, 'cue', buildCue({ type, duration, elapsed }));
 const splice = (pts: number, id: number, type: 'out' | 'in', duration: number | null = null): Packet =>
   marker(pts, 'scte35', buildSpliceInsert({ id, type, time: 0, duration, autoReturn: false }));
+
+const startOf = (line: string): string => /START-DATE="[^"]*"/.exec(line)?.[0] ?? '';
 
 describe('BreakMarkers', () => {
   it('has nothing to say without markers', () => {
@@ -96,6 +99,33 @@ describe('BreakMarkers', () => {
         .split('\n')
         .map((line) => line.split(':')[0]),
     ).toEqual(['#EXT-X-DATERANGE', '#EXT-X-CUE-IN', '']);
+  });
+
+  it('believes a source that says how far its break has come', () => {
+    const markers = new BreakMarkers();
+    markers.push(cue(0, 'out', 60_000));
+    markers.take(0, EPOCH);
+    markers.push(cue(2000, 'cont', 60_000, 30_000));
+    markers.push(cue(4000, 'cont'));
+    expect([2000, 4000].map((time) => markers.take(time, EPOCH))).toEqual([
+      '#EXT-X-CUE-OUT-CONT:ElapsedTime=30.000,Duration=60.000\n',
+      '#EXT-X-CUE-OUT-CONT:ElapsedTime=4.000,Duration=60.000\n',
+    ]);
+  });
+
+  it('remembers where the 64 newest splices began, and dates the ends of others by themselves', () => {
+    const markers = new BreakMarkers();
+    const begin = (id: number): string => {
+      markers.push(splice(id * 1000, id, 'out'));
+      return startOf(markers.take(id * 1000, EPOCH + id * 1000));
+    };
+    const end = (id: number): string => {
+      markers.push(splice(900_000, id, 'in'));
+      return startOf(markers.take(900_000, EPOCH + 900_000));
+    };
+    const begun = Array.from({ length: 70 }, (_, id) => begin(id));
+    expect([end(6), end(69)]).toEqual([begun[6], begun[69]]);
+    expect([end(0), end(5)]).toEqual([0, 5].map(() => `START-DATE="${formatLocalTime(EPOCH + 900_000)}"`));
   });
 
   it('drops the oldest of too many, and what is no marker', () => {

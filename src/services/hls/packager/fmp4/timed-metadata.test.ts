@@ -69,3 +69,15 @@ it('forgets a tag that all tracks had time to take', () => {
   metadata.write(new BoxWriter(), VIDEO, { start: 0, end: 11_001, offset: 0, timescale: 1000, leads: true });
   expect(metadata.isEmpty).toBe(true);
 });
+
+it('gives a tag that comes late the beginning of the part that it is in', () => {
+  const times = (tagAt: number): number => {
+    const metadata = new TimedMetadata();
+    metadata.push(tagAt, tag(10), 'leader');
+    const writer = new BoxWriter();
+    metadata.write(writer, VIDEO, { start: 4000, end: 5000, offset: 500, timescale: 1000, leads: true });
+    // Behind the header of a full box and the timescale.
+    return Number(Buffer.from(writer.view()).readBigUInt64BE(16));
+  };
+  expect([times(4700), times(1000)]).toEqual([5200, 4500]);
+});

@@ -1,4 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { dataTrack } from '../../../../../test/fakes/synthetic-media.ts';
+import { buildCue } from '../../../../containers/markers/cue.ts';
+import type { Packet } from '../../../../media/packet.ts';
+import { MILLISECONDS } from '../../../../media/timebase.ts';
 import { SlotSchedule } from './slot-schedule.ts';
 
 const at = (slot: number, start: number, time: number, more: { keyframe?: boolean; leads?: boolean } = {}) => ({
@@ -53,5 +57,29 @@ describe('SlotSchedule', () => {
     const schedule = new SlotSchedule(10);
     for (let slot = 0; slot < 100; slot++) schedule.cutsAt(at(slot, slot * 10, slot * 10 + 10));
     expect(schedule.cutsAt(at(3, 30, 31))).toBe(true);
+  });
+
+  describe('with a break', () => {
+    const marked = (pts: number): Packet => ({
+      ...{ track: { ...dataTrack(2), timebase: MILLISECONDS }, pts, dts: pts, duration: 0, keyframe: true },
+      ...{ data: buildCue({ type: 'out', duration: 0, elapsed: 0 }), event: { format: 'cue', target: 'all' } },
+    });
+
+    it('cuts at a keyframe of the video alone, and tells it before the segment behind', () => {
+      const schedule = new SlotSchedule(6000);
+      schedule.markers.push(marked(2000));
+      expect(schedule.cutsAt(at(0, 0, 2010, { leads: false }))).toBe(false);
+      expect(schedule.cutsAt(at(0, 0, 2500))).toBe(true);
+      expect([schedule.tagsOf(0), schedule.tagsOf(1)]).toEqual(['', '#EXT-X-CUE-OUT\n']);
+      expect(schedule.cutsAt(at(0, 0, 2510, { leads: false }))).toBe(true);
+    });
+
+    it('forgets what it has told with the cut', () => {
+      const schedule = new SlotSchedule(10);
+      schedule.markers.push(marked(0));
+      for (let slot = 0; slot < 100; slot += 1) schedule.cutsAt(at(slot, slot * 10, slot * 10 + 10));
+      expect(schedule.tagsOf(99)).not.toBe('');
+      expect([0, 1, 2, 30].map((slot) => schedule.tagsOf(slot))).toEqual(['', '', '', '']);
+    });
   });
 });
