@@ -163,3 +163,13 @@ it('is not there where it is not enabled', () => {
   expect(stream.tracks.some(({ type }) => type === 'subtitle')).toBe(false);
   expect(stream.subtitles.send('English', [cue('x')])).toBe(false);
 });
+
+it('takes nothing from what it may carry for a request that it refuses', async () => {
+  const { ingest, stream } = setUp();
+  for (let index = 0; index < 60; index += 1) ingest.push(videoPacket(index));
+  await settled();
+  const many = (count: number) => Array.from({ length: count }, () => cue('x'));
+  for (let round = 0; round < 5; round += 1) expect(stream.subtitles.send('English', many(1001))).toBe(false);
+  expect(stream.subtitles.send('English', many(1000))).toBe(true);
+  expect(stream.subtitles.send('English', many(1))).toBe(false);
+});

@@ -6,10 +6,12 @@ import { audioPackets, audioTrack, constantFrames, interleave, videoPackets, vid
 import { captionUnit, FIELD_1, FIELD_2, PACKET_START, type Triplet } from '../../../../test/support/captions.ts';
 import { LlhlsSimulation } from '../../../../test/validator/llhls-simulation.ts';
 import { insertBeforeSlices } from '../../../codecs/nal/sei-writer.ts';
+import { VideoCodec } from '../../../media/codec.ts';
 import type { Packet } from '../../../media/packet.ts';
 import type { VideoTrack } from '../../../media/track.ts';
 import { HlsView } from '../view/ts/hls-view.ts';
 import type { HlsViewSettings } from '../wire/view-settings.ts';
+import { CaptionGroups, CaptionWatch } from './caption-watch.ts';
 import { HlsPublisher } from './ts/hls-publisher.ts';
 
 const video = videoTrack();
@@ -97,4 +99,20 @@ it('captions in HLS over MPEG-TS are declared for the variants that have them', 
   const [version, line, inf, ...more] = captionLines(delivery.get('ts:playlist.m3u8').text);
   expect([version, line, more]).toEqual(['#EXT-X-VERSION:3', media('CC1'), []]);
   expect(inf).toMatch(/,CLOSED-CAPTIONS="cc"$/);
+});
+
+it('captions are looked for in tracks that can have them, and forgotten with their track', () => {
+  const watch = new CaptionWatch();
+  const [first] = frames(1, () => [CC1]);
+  expect(watch.look({ ...first!, track: videoTrack({ codec: VideoCodec.VP9 }) })).toBe(false);
+  expect([watch.look(first!), watch.of(video)]).toEqual([true, ['CC1']]);
+  watch.keep([audio]);
+  expect(watch.of(video)).toEqual([]);
+});
+
+it('variants with the same captions share a group, and others have their own', () => {
+  const groups = new CaptionGroups();
+  const ids = [['CC1'], ['CC1', 'CC3'], ['CC1'], []].map((channels) => groups.idOf(channels));
+  expect(ids).toEqual(['cc', 'cc_2', 'cc', null]);
+  expect(groups.text).toBe([media('CC1'), media('CC1', 'cc_2'), media('CC3', 'cc_2'), ''].join('\n'));
 });

@@ -19,6 +19,8 @@ import { HlsView } from '../../view/ts/hls-view.ts';
 import type { HlsViewSettings } from '../../wire/view-settings.ts';
 import type { ObservedSegment } from '../segment-observer.ts';
 import { HlsPublisher } from './hls-publisher.ts';
+import { SubtitleSegments } from './subtitle-segments.ts';
+import type { VariantSegments } from './variant-segments.ts';
 
 const video = videoTrack();
 const audio = audioTrack();
@@ -137,4 +139,20 @@ describe('subtitles in HLS over MPEG-TS', () => {
     expect(first?.text).toContain('kept');
     expect(hls.plainMultivariants([])[0]?.[1]).toContain('URI="medialist_sub5_hls.m3u8"');
   });
+});
+
+it('subtitle segments have numbers of their own without a hole, and keep no cue that is over', () => {
+  const segments = new SubtitleSegments(english, {} as VariantSegments);
+  const beside = (number: number, start: number): number => {
+    const lead = { number, start, duration: 2, discontinuity: false, discontinuities: 0, tags: '', spans: [] };
+    return segments.beside(lead, () => []).number;
+  };
+  const cue = (start: number) => segments.push(cuePacket(english, [start, start + 100], 'x'.repeat(4096)));
+  // The second one follows another variant, which began later.
+  expect([beside(7, 0), beside(3, 2000), beside(4, 4000)]).toEqual([7, 8, 9]);
+  for (let turn = 3; turn < 40; turn += 1) {
+    cue(turn * 2000 + 100);
+    beside(turn + 2, turn * 2000);
+  }
+  expect(segments.dropped).toBe(0);
 });
