@@ -57,8 +57,9 @@ import { ChannelSources } from './playout/channel-sources.ts';
 import { LiveStreams } from './playout/live-source.ts';
 import { MediaRoot } from './playout/media-root.ts';
 import { standInPlayers } from './playout/stand-in-player.ts';
-import { ConfigReload, type ReloadFollowers, type ReloadOutcome } from './reload/config-reload.ts';
+import { ConfigReload } from './reload/config-reload.ts';
 import { ConfigWatch } from './reload/config-watch.ts';
+import type { ReloadFollowers, ReloadOutcome } from './reload/reload-outcome.ts';
 import { startEvents } from './services/events/event-service.ts';
 import { startFiles } from './services/file/file-service.ts';
 import { startHls } from './services/hls/hls-service.ts';
@@ -92,8 +93,8 @@ import { packageVersion } from './util/package-version.ts';
 import type { Patience } from './util/patience.ts';
 import { hidingAddresses, textWithout } from './util/private-logger.ts';
 
-export { ConfigProblem } from './findings/usable-config.ts';
-export type { ReloadOutcome } from './reload/config-reload.ts';
+export { ConfigProblem } from './findings/config-problem.ts';
+export type { ReloadOutcome } from './reload/reload-outcome.ts';
 
 /** How a process runs its server; everything else is in the configuration file. */
 export interface ServerOptions {
@@ -338,7 +339,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   const setLevel = (level: LogLevel): void => {
     lines.level = level;
     delivery.logConnections(level === 'debug');
-    logger.info({ level }, `the log tells everything from '${level}' on`);
+    logger.info({ level }, `the level of the log is '${level}' now`);
   };
 
   // The services. What their streams leave behind ends after the streams.

@@ -6,24 +6,7 @@ import { type Field, fieldsOf } from './field-plan.ts';
 import { shown } from './problem.ts';
 import { KEY_LISTS } from './schema/access-keys.ts';
 import { type ServerConfig, ServerSchema } from './schema/server.ts';
-
-/**
- * When a change counts. `application`: at once, for which the application starts anew and its streams end. `restart`: when the server starts
- * again, until when the setting before holds. `never`: the setting has no effect.
- */
-export type ChangeEffect = 'now' | 'application' | 'restart' | 'never';
-
-/** One setting that differs. */
-export interface SettingChange {
-  /** `Server/VirtualHosts/VirtualHost[default]/Applications/Application[live]/OutputProfiles/…`. */
-  readonly path: string;
-  readonly kind: 'added' | 'removed' | 'changed' | 'reordered';
-  /** `4000 → 6000`; empty where there is nothing to show, or it is secret. */
-  readonly values: string;
-  readonly effect: ChangeEffect;
-  /** Where the setting is one of an application. */
-  readonly application?: { readonly vhost: string; readonly app: string };
-}
+import type { ChangeEffect, SettingChange } from './setting-change.ts';
 
 /** Settings that a running server can follow, as members from the root on; what stands in none of them needs a restart. */
 const LIVE: readonly (readonly string[])[] = [

@@ -1,7 +1,7 @@
 /** Configuration: from `Server.xml` or the API's JSON to one typed tree. */
 
 export { parseAlertRules } from './alert-rules-file.ts';
-export { type ChangeEffect, changeSentence, configChanges, followed, type SettingChange, sealed } from './changes.ts';
+export { changeSentence, configChanges, followed, sealed } from './changes.ts';
 export { type JsonSchema, jsonSchemaOf } from './json-schema.ts';
 export type { MacroSource } from './macros.ts';
 export { mergePatch } from './merge-patch.ts';
@@ -82,3 +82,4 @@ export {
   VirtualHostSchema,
 } from './schema/virtual-host.ts';
 export { defaultServerFile, defaultServerXml, type LoadedServer, loadServerConfig, parseServerConfig } from './server-file.ts';
+export type { ChangeEffect, SettingChange } from './setting-change.ts';

@@ -19,26 +19,16 @@ import type { Orchestrator } from '../core/orchestrator.ts';
 import { definitionOf } from '../core/restored-state.ts';
 import type { DeliveryPool } from '../delivery/pool/delivery-pool.ts';
 import type { ServerLimits } from '../delivery/server-limits.ts';
-import { ConfigProblem, loadUsable } from '../findings/usable-config.ts';
+import { ConfigProblem } from '../findings/config-problem.ts';
+import { loadUsable } from '../findings/usable-config.ts';
 import type { AllowedFolders } from '../util/allowed-folders.ts';
 import type { LogLevel } from '../util/gated-lines.ts';
 import type { Logger } from '../util/logger.ts';
 import { messageOf } from '../util/message-of.ts';
+import type { ReloadFollowers, ReloadOutcome } from './reload-outcome.ts';
 
 /** Changes told one by one; of more the number is told. */
 const MAX_TOLD = 500;
-
-/** What came of a reload. */
-export type ReloadOutcome =
-  | { readonly kind: 'reloaded'; readonly changes: readonly SettingChange[] }
-  /** Nothing has changed; `reason` says why, one line for each fault. */
-  | { readonly kind: 'refused'; readonly reason: string };
-
-/** Hears of reloads, whoever asked for them. */
-export interface ReloadFollowers {
-  begun(): void;
-  over(outcome: ReloadOutcome): void;
-}
 
 /** The running parts that follow a configuration. All of them are the server's. */
 export interface ReloadParts {

@@ -1,0 +1,14 @@
+/** What reloads come to. Programs that use the server as a library see these types: they need nothing that only the project has. */
+import type { SettingChange } from '../config/setting-change.ts';
+
+/** What came of a reload. */
+export type ReloadOutcome =
+  | { readonly kind: 'reloaded'; readonly changes: readonly SettingChange[] }
+  /** Nothing has changed; `reason` says why, one line for each fault. */
+  | { readonly kind: 'refused'; readonly reason: string };
+
+/** Hears of reloads, whoever asked for them. */
+export interface ReloadFollowers {
+  begun(): void;
+  over(outcome: ReloadOutcome): void;
+}
