@@ -12,7 +12,11 @@ export function JsonView({ value }: { readonly value: Json }): View {
   if (!isObject(value)) return html`<span>${textOf(value)}</span>`;
   const entries = Object.entries(value);
   if (entries.length === 0) return html`<span class="quiet">on, with what is usual</span>`;
-  return html`<dl class="json">${entries.map(([name, member]) => html`<dt key=${name}>${name}</dt><dd><${JsonView} value=${member} /></dd>`)}</dl>`;
+  return html`<dl class="json">${entries.map(([name, member]) => html`<dt key=${name}>${name}</dt><dd class=${isNested(member) ? 'nested' : ''}><${JsonView} value=${member} /></dd>`)}</dl>`;
+}
+
+function isNested(value: Json): boolean {
+  return Array.isArray(value) ? value.some((item: Json) => isObject(item)) : isObject(value) && Object.keys(value).length > 0;
 }
 
 function textOf(value: Json): string {

@@ -12,9 +12,14 @@ describe('what a PATCH has to say', () => {
 });
 
 describe('the field that a refusal is about', () => {
-  const value = { name: '', publishers: { llhls: { segmentDuration: -1 } }, programs: [{ scheduled: 'x', items: [{ url: 'bad' }] }] };
+  const value = {
+    name: '',
+    publishers: { llhls: { segmentDuration: -1 }, hls: { segmentDuration: 0 } },
+    programs: [{ scheduled: 'x', items: [{ url: 'bad' }] }],
+  };
   test.each([
     ['[Config] application.publishers.llhls.segmentDuration must be a number', 'publishers.llhls.segmentDuration'],
+    ['[Config] application.publishers.hls.segmentDuration must be a number', 'publishers.hls.segmentDuration'],
     ['[Config] application.name must not be empty', 'name'],
     ['[HTTP] Failed to parse scheduled attribute: Invalid ISO 8601 string (400)', 'programs[0].scheduled'],
     ['[HTTP] Failed to parse url: bad (400)', 'programs[0].items[0].url'],

@@ -90,6 +90,30 @@ test('the overview tells what runs, and how much of it', async () => {
   expect(complaints).toEqual([]);
 });
 
+test('what /metrics tells of the process has charts, and the rest is named', async () => {
+  const opened = await browser.open('about:blank');
+  onTestFinished(() => opened.close());
+  const { page } = opened;
+  const started = performance.now();
+  await page.route('**/metrics', (route) => {
+    const late = Math.floor(performance.now() - started);
+    const buckets = ['0.01', '0.02', '+Inf'].map((le) => `millrace_event_loop_delay_seconds_bucket{le="${le}"} ${late}`);
+    const cpu = `process_cpu_seconds_total ${(performance.now() - started) / 2000}`;
+    return route.fulfill({ contentType: 'text/plain', body: [cpu, ...buckets, ''].join('\n') });
+  });
+  await page.goto(`${server.api.base}/console/`);
+  const legend = (title: string) => page.getByRole('figure').filter({ hasText: title }).getByRole('listitem').textContent();
+  const percent = await until(
+    'CPU',
+    async () => Number(/of a core ([\d.]+) %/.exec((await legend('CPU')) ?? '')?.[1] ?? 0) || null,
+    DEADLINE,
+  );
+  expect(percent).toBeGreaterThan(10);
+  expect(percent).toBeLessThan(250);
+  await expect.poll(() => legend('Event loop delay')).toBe('p99 9.9 ms');
+  await page.getByText('Its /metrics does not tell: Memory.').waitFor();
+});
+
 test('who is refused is told in the words of the server, and streams are listed when they come', async () => {
   const { page } = await open();
   await page.getByRole('link', { name: 'live', exact: true }).waitFor();
