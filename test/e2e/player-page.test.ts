@@ -122,3 +122,18 @@ test('what access control keeps from players it keeps from the page', async () =
   await expect.poll(() => page.getByRole('status').textContent(), { timeout: 40_000 }).toMatch(/WebRTC: .*LL-HLS: .*(policy|sign)/is);
   expect(await page.evaluate(FRAMES)).toBe(0);
 });
+
+test('a play token in the address lets the page play, over either way', async () => {
+  const application = '<PlayTokens><PlayToken><Name>site</Name><Token>a-token-for-the-site-1</Token></PlayToken></PlayTokens>';
+  const guarded = await startServer({ webrtc: {}, application });
+  onTestFinished(() => guarded.close());
+  const other = publish({ url: guarded.rtmp('live'), width: 640, height: 360, fps: 15, gop: 15, videoKbps: 300 });
+  onTestFinished(async () => void (await other.stop()));
+  await other.sent(15);
+  const { page } = await open('/app/live?token=a-token-for-the-site-1', guarded);
+  for (const way of ['WebRTC', 'LL-HLS']) {
+    await page.getByRole('button', { name: way }).click();
+    await until(`frames over ${way}`, async () => (((await page.evaluate(FRAMES)) as number) > 5 ? true : null), DEADLINE);
+    expect(await page.getByRole('button', { name: way }).getAttribute('aria-pressed')).toBe('true');
+  }
+});
