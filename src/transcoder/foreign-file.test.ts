@@ -3,6 +3,8 @@ import { execFileSync } from 'node:child_process';
 import { closeSync, existsSync, mkdtempSync, openSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { TranscodeLab } from '../../test/fakes/transcode-run.ts';
@@ -10,6 +12,9 @@ import { until } from '../../test/harness/poll.ts';
 import type { SourceTrack } from '../core/ingest.ts';
 import { toSeconds } from '../media/timebase.ts';
 import type { ForeignEvent, ForeignFile } from './foreign-file.ts';
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
 
 const SECONDS = 3;
 const RATE = 25;
@@ -163,6 +168,13 @@ describe('a file in a process', () => {
     );
     const bytesPerSecond = 48_000 * 2;
     expect(last / bytesPerSecond).toBeLessThan(10);
+    // What has been taken is kept no longer, though others wait all the time.
+    const first = new WeakRef((await file.next())!);
+    for (let count = 0; count < 40; count += 1) await file.next();
+    await until('the first packet to be forgotten', () => {
+      collectGarbage();
+      return first.deref() === undefined;
+    });
     for (let count = 0; count < 500; count += 1) await file.next();
     await until('the process to read on', () => place() > last);
     closeSync(descriptor);
@@ -230,6 +242,14 @@ describe('a process that reads a file', () => {
     expect(new Set(files)).toEqual(new Set([join(folder, 'bounded.mkv')]));
   });
 
+  it('that sends more than it may is killed: what is in the file may have taken it over', async () => {
+    const from = lab({ fileEntry: new URL('../../test/fakes/flooding-file-child.ts', import.meta.url) });
+    const { file } = await open(encode('flood.mkv', [...VP9, '-an']), from);
+    expect((await file.next())?.type).toBe('tracks');
+    await until('the process is gone', () => !alive(file.pid));
+    await expect(file.next()).rejects.toThrow('it sent what cannot be read: more packets than may wait');
+  });
+
   it('is not started for a file that is closed', async () => {
     const from = lab();
     const closed = AbortSignal.abort(new Error('too late'));
@@ -259,6 +279,16 @@ describe('a file that means harm', () => {
     const red = ['-f', 'lavfi', '-i', 'color=red:size=15000x15000:rate=25', '-frames:v', '1', '-c:v', 'mjpeg'];
     execFileSync('ffmpeg', ['-v', 'error', '-y', ...red, path]);
     await expect(open(path)).rejects.toThrow(/mjpeg|died|read/);
+  });
+
+  it('with one frame in many days is played as others are', async () => {
+    const path = join(folder, 'slow.avi');
+    execFileSync('ffmpeg', [
+      ...['-v', 'error', '-y', '-f', 'lavfi', '-i', 'testsrc=size=160x90:rate=1/1000000', '-frames:v', '3', '-c:v', 'ffv1', path],
+    ]);
+    const { file } = await open(path);
+    const { packets } = await readAll(file);
+    expect(packets.map((packet) => Math.round(at(packet)))).toEqual([0, 1_000_000, 2_000_000]);
   });
 
   it.each([

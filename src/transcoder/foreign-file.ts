@@ -3,7 +3,7 @@ import type { SourcePacket, SourceTrack } from '../core/ingest.ts';
 import type { Timebase } from '../media/timebase.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
-import { configBytes, type FailedMessage, type FileMessage, type FileTrackMessage } from './messages.ts';
+import { configBytes, type FailedMessage, type FileMessage, type FileTrackMessage, READ_WINDOW } from './messages.ts';
 import { type ProcessOptions, TranscoderProcess } from './transcoder-process.ts';
 import { FrameFlag, type FrameHeader, FrameType } from './wire.ts';
 
@@ -18,9 +18,14 @@ const SILENT_MS = 4000;
 const TAKEN_AT_ONCE = 16;
 
 /** What comes next. `duration` in ticks; 0 when the file does not say. */
-export type ForeignEvent =
-  | { readonly type: 'tracks'; readonly tracks: readonly SourceTrack[] }
-  | { readonly type: 'packet'; readonly packet: SourcePacket; readonly timebase: Timebase; readonly duration: number };
+export type ForeignEvent = { readonly type: 'tracks'; readonly tracks: readonly SourceTrack[] } | ForeignPacket;
+
+interface ForeignPacket {
+  readonly type: 'packet';
+  readonly packet: SourcePacket;
+  readonly timebase: Timebase;
+  readonly duration: number;
+}
 
 /** A file that is open in the server. */
 export interface OpenedFile {
@@ -49,8 +54,10 @@ export class ForeignFile {
   readonly #closed: AbortSignal;
   #file: { readonly message: FileMessage; readonly tracks: ReadonlyMap<number, SourceTrack> } | null = null;
   /** Of the run, in order; at most what the window of the process allows. */
-  #packets: ForeignEvent[] = [];
+  #packets: ForeignPacket[] = [];
   #next = 0;
+  /** Of those that wait. */
+  #bytes = 0;
   #told = false;
   #ended = false;
   /** Number of the run through the file: packets of others come too late. */
@@ -115,7 +122,9 @@ export class ForeignFile {
       if (event !== undefined) {
         this.#next += 1;
         this.#taken += 1;
+        this.#bytes -= event.packet.data.length;
         if (this.#taken >= TAKEN_AT_ONCE) this.#tellTaken();
+        if (this.#next >= TAKEN_AT_ONCE) this.#forgetTaken();
         return event;
       }
       if (this.#ended) return null;
@@ -146,6 +155,7 @@ export class ForeignFile {
   #readFrom(seconds: number): void {
     this.#packets = [];
     this.#next = 0;
+    this.#bytes = 0;
     this.#taken = 0;
     this.#told = false;
     this.#ended = false;
@@ -158,6 +168,7 @@ export class ForeignFile {
     }
   }
 
+  /** Throws for what no process sends that does what it should: what is in the file may have taken it over. It is killed then. */
   #onFrame(header: FrameHeader, payload: Buffer): void {
     const { type, job, id, pts, dts, duration, flags } = header;
     if (type === FrameType.STATUS) return;
@@ -168,11 +179,11 @@ export class ForeignFile {
         const timebase = this.#file?.tracks.get(id)?.timebase;
         if (timebase === undefined) return;
         const packet: SourcePacket = { trackId: id, pts, dts, keyframe: (flags & FrameFlag.KEYFRAME) !== 0, data: payload };
-        if (this.#next === this.#packets.length) {
-          this.#packets = [];
-          this.#next = 0;
-        }
+        const waiting = this.#packets.length - this.#next;
+        if (waiting >= READ_WINDOW.packets || (waiting > 0 && this.#bytes >= READ_WINDOW.bytes))
+          throw new Error('more packets than may wait');
         this.#packets.push({ type: 'packet', packet, timebase, duration });
+        this.#bytes += payload.length;
         this.#patientUntil = 0;
         break;
       }
@@ -194,6 +205,7 @@ export class ForeignFile {
 
   #adopt(message: FileMessage): void {
     const { container, changed, omitted, tracks } = message;
+    if (this.#file !== null) throw new Error('the tracks of a file, for the second time');
     const { logger } = this.#options;
     const encoded = changed.length === 0 ? 'all tracks pass as they are' : `encoded anew: ${changed.join(', ')}`;
     logger.info({ container, tracks: tracks.length, pid: this.pid }, `process ${this.pid} reads a file of ${container}: ${encoded}`);
@@ -207,6 +219,12 @@ export class ForeignFile {
     const header = { type: FrameType.TAKEN, flags: 0, job: this.#run, id: 0, pts: 0, dts: 0, duration: this.#taken };
     this.#taken = 0;
     this.#process.writer.write(header);
+  }
+
+  /** Some are always waiting while a film plays: what was taken would pile up before them. */
+  #forgetTaken(): void {
+    this.#packets.splice(0, this.#next);
+    this.#next = 0;
   }
 
   /** Resolves when something has come; rejects when nothing can come any more, or nothing has for too long. */

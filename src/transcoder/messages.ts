@@ -161,6 +161,9 @@ export type FileTrackMessage =
   | (Omit<SourceVideoTrack, 'config'> & { readonly config: string | null })
   | (Omit<SourceAudioTrack, 'config'> & { readonly config: string | null });
 
+/** What may be on its way from a process that reads a file before the server has taken some of it. */
+export const READ_WINDOW = { packets: 256, bytes: 8 * 1024 * 1024 } as const;
+
 /** FILE: what is in a media file. */
 export interface FileMessage {
   /** By the library's name: `matroska,webm`. */

@@ -67,7 +67,7 @@ export class TranscodeLab {
 
   constructor(
     options: Partial<
-      Pick<SupervisorOptions, 'jobsPerProcess' | 'maxProcesses' | 'entry' | 'silenceDeadlineMs' | 'clock' | 'fileHangMs'>
+      Pick<SupervisorOptions, 'jobsPerProcess' | 'maxProcesses' | 'entry' | 'silenceDeadlineMs' | 'clock' | 'fileEntry' | 'fileHangMs'>
     > = {},
   ) {
     this.supervisor = new TranscoderSupervisor({ clock: systemClock, logger: this.logger, queues: this.queues, ...options });

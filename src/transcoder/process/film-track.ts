@@ -21,8 +21,9 @@ const MAX_GOP = 600;
 /** Of 4K: larger frames are made smaller. */
 const MAX_PIXELS = 4096 * 2160;
 const DEFAULT_FRAMERATE = 25;
-/** More is the timebase of a container and no frame rate. */
+/** More is the timebase of a container and no frame rate; less lasts longer than can be told. */
 const MAX_FRAMERATE = 240;
+const MIN_FRAMERATE = 0.01;
 /** Of x264: hardly to be told from the source. */
 const QUALITY = '20';
 /** Bits for each pixel that a scene with much in it may take, and for small frames at least, per second. */
@@ -80,7 +81,7 @@ export class FilmTrack implements FileTrack {
     this.#id = id;
     this.#options = options;
     const { framerate: announced } = stream;
-    this.#framerate = announced > 0 && announced <= MAX_FRAMERATE ? announced : DEFAULT_FRAMERATE;
+    this.#framerate = announced >= MIN_FRAMERATE && announced <= MAX_FRAMERATE ? announced : DEFAULT_FRAMERATE;
     this.#duration = Math.round(MPEG_90K.den / this.#framerate);
     this.#format = formatOf(stream);
     // There the decoder's delay is still in the times of the frames.

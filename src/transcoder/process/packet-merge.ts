@@ -9,13 +9,15 @@ export interface MergedPacket {
 
 /** A track that brings nothing while the others go on by this much is not waited for, seconds. */
 const MAX_SPREAD_S = 5;
-/** As much as may wait for it, bytes. */
+/** As much as may wait for it, bytes and packets. */
 const MAX_WAITING = 64 * 1024 * 1024;
+const MAX_PACKETS = 32_768;
 
 /** Holds packets until it is clear that none comes before them. */
 export class PacketMerge<Value extends MergedPacket> {
   readonly #queues = new Map<number, Value[]>();
   #bytes = 0;
+  #count = 0;
   #latest = Number.NEGATIVE_INFINITY;
 
   /** `ids` of all tracks. */
@@ -29,6 +31,7 @@ export class PacketMerge<Value extends MergedPacket> {
     if (queue === undefined) return;
     queue.push(packet);
     this.#bytes += packet.data.length;
+    this.#count += 1;
     this.#latest = Math.max(this.#latest, packet.seconds);
   }
 
@@ -43,10 +46,11 @@ export class PacketMerge<Value extends MergedPacket> {
     }
     const head = first?.[0];
     if (first === null || head === undefined) return null;
-    const late = this.#latest - head.seconds > MAX_SPREAD_S || this.#bytes > MAX_WAITING;
+    const late = this.#latest - head.seconds > MAX_SPREAD_S || this.#bytes > MAX_WAITING || this.#count > MAX_PACKETS;
     if (!complete && !late && !ended) return null;
     first.shift();
     this.#bytes -= head.data.length;
+    this.#count -= 1;
     return head;
   }
 
@@ -54,6 +58,7 @@ export class PacketMerge<Value extends MergedPacket> {
   clear(): void {
     for (const queue of this.#queues.values()) queue.length = 0;
     this.#bytes = 0;
+    this.#count = 0;
     this.#latest = Number.NEGATIVE_INFINITY;
   }
 }

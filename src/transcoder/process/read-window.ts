@@ -1,6 +1,5 @@
-/** Packets that may be on their way to the server before it has taken some. */
-const MAX_PACKETS = 256;
-const MAX_BYTES = 8 * 1024 * 1024;
+import { READ_WINDOW } from '../messages.ts';
+
 const MAX_SECONDS = 3;
 
 interface Sent {
@@ -18,7 +17,7 @@ export class ReadWindow {
   get open(): boolean {
     const [first] = this.#sent;
     if (first === undefined) return true;
-    return this.#sent.length < MAX_PACKETS && this.#bytes < MAX_BYTES && this.#latest - first.seconds < MAX_SECONDS;
+    return this.#sent.length < READ_WINDOW.packets && this.#bytes < READ_WINDOW.bytes && this.#latest - first.seconds < MAX_SECONDS;
   }
 
   /** A packet of `bytes`, to be decoded at `seconds`, has left. */
