@@ -191,3 +191,17 @@ function unitsOf(packet: Packet | undefined): Uint8Array[] {
   while (nals.next()) units.push(packet.data.subarray(nals.start, nals.end));
   return units;
 }
+
+it('takes no event for media: what comes in a pause says nothing of the clock of the source', async () => {
+  const { clock, ingest, stream } = setUp();
+  feed(ingest, 0, 31);
+  await settled();
+  const [output] = stream.outputs;
+  const before = output!.startedAt;
+  for (let second = 0; second < 15; second += 1) {
+    clock.advance(1000);
+    expect(stream.inject(ID3, false)).toBe(true);
+    await settled();
+  }
+  expect(output!.startedAt).toBe(before);
+});
