@@ -38,6 +38,7 @@ const TOOLS: readonly Tool[] = [
     check: ['/usr/bin/test', '-e', '/usr/lib/nginx/modules/ngx_rtmp_module.so'],
   },
   { command: 'redis-server', package: 'redis-server', purposes: ['test'] },
+  { command: 'promtool', package: 'prometheus', purposes: ['test'] },
   { command: 'wrk', package: 'wrk', purposes: ['bench'] },
 ];
 

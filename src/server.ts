@@ -4,13 +4,16 @@ import { availableParallelism } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { AccessControls, accessSettingsOf, allChecks } from './access/access-controls.ts';
 import { hostKeysOf } from './access/access-keys.ts';
+import { admissionMetrics } from './access/admission-metrics.ts';
 import { AdmissionWebhooks } from './access/admission-webhooks.ts';
 import { secretQueryKeys } from './access/secret-query-keys.ts';
 import { tellDenied, tellFaults, tellRefusals } from './access/tell-denied.ts';
 import { Health } from './api/health.ts';
 import { pagesOf } from './api/listeners.ts';
 import { LiveFeed } from './api/live/live-feed.ts';
-import { startApi } from './api/start-api.ts';
+import { liveMetrics } from './api/live/live-metrics.ts';
+import { type ApiParts, startApi } from './api/start-api.ts';
+import { startMetrics } from './api/start-metrics.ts';
 import { OriginMaps } from './cluster/origin-maps.ts';
 import { bannerOf } from './config/banner.ts';
 import type { ReadOptions, ServerConfig } from './config/index.ts';
@@ -50,9 +53,15 @@ import type { ServedHost } from './delivery/thread-protocol.ts';
 import { CertificateStore } from './delivery/tls/certificate-store.ts';
 import { tellFindings } from './findings/findings.ts';
 import { loadUsable } from './findings/usable-config.ts';
+import { alertMetrics } from './hooks/alert/alert-metrics.ts';
 import { startAlerts } from './hooks/alert/alerts.ts';
 import { TranscodeWebhook } from './hooks/transcode-webhook.ts';
-import { startEventLog } from './monitoring/event-log.ts';
+import { eventLogMetrics, startEventLog } from './monitoring/event-log.ts';
+import { EventLoopWatch } from './monitoring/event-loop-watch.ts';
+import { MetricsCollector } from './monitoring/metrics-collector.ts';
+import { newcomerMetrics } from './monitoring/newcomer-metrics.ts';
+import { processMetrics } from './monitoring/process-metrics.ts';
+import { streamMetrics } from './monitoring/stream-metrics.ts';
 import { ChannelSources } from './playout/channel-sources.ts';
 import { LiveStreams } from './playout/live-source.ts';
 import { MediaRoot } from './playout/media-root.ts';
@@ -84,11 +93,14 @@ import { problemOf, StateLock } from './state/state-lock.ts';
 import { StateStore } from './state/state-store.ts';
 import { tellSandbox } from './transcoder/sandbox.ts';
 import { TranscoderSupervisor } from './transcoder/supervisor.ts';
+import { srtMetrics } from './transport/srt/srt-metrics.ts';
 import { BudgetedLogger, limitedLines } from './util/budgeted-logger.ts';
 import { systemClock } from './util/clock.ts';
 import { Conditions } from './util/conditions.ts';
 import { GatedLines, type LeveledLines, type LogLevel } from './util/gated-lines.ts';
+import { gitRevision } from './util/git-revision.ts';
 import type { LogLines } from './util/logger.ts';
+import type { MetricSource } from './util/metrics.ts';
 import { packageVersion } from './util/package-version.ts';
 import type { Patience } from './util/patience.ts';
 import { hidingAddresses, textWithout } from './util/private-logger.ts';
@@ -427,8 +439,24 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   if (config.modules.dynamicAppRemoval.enable) running.push(removingUnusedApplications(orchestrator, logger));
 
   const live = new LiveFeed({ board: notices, logger: logger.child({ part: 'api' }) });
+  const eventLoop = new EventLoopWatch(clock);
+  running.push({ stop: async () => eventLoop.stop() });
+  const metricSources: MetricSource[] = [
+    processMetrics({ version, revision: gitRevision(), eventLoop, conditions, logDropped: () => options.logger.dropped ?? 0 }),
+    newcomerMetrics(limits.newcomers),
+    streamMetrics(orchestrator),
+    transcoder.metrics,
+    srtMetrics(services.flatMap(({ srtLinks = [] }) => srtLinks)),
+    ...services.flatMap(({ metrics = [] }) => metrics),
+    access.refusals,
+    admissionMetrics(() => [...webhooks.figures, ...delivery.controlServers]),
+    liveMetrics(live),
+    alertMetrics(() => alerts?.figures ?? null),
+    eventLogMetrics(() => eventLog?.figures ?? null),
+  ];
+
   // The ports: the API's first, which tells that the server starts, and that it stops until all else has.
-  const api = await startApi(config, {
+  const apiParts: ApiParts = {
     ...{
       orchestrator,
       recordings,
@@ -450,14 +478,13 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
     codecModules: () => transcoder.codecModules(),
     logLevel: { get: () => lines.level, set: setLevel },
     keyUsedAt: (grant) => access.keys.usedAt(grant),
-    srtLinks: services.flatMap(({ srtLinks = [] }) => srtLinks),
-    controlServers: () => [...webhooks.figures, ...delivery.controlServers],
-    refusals: access.refusals,
     live,
-    alerts: () => alerts?.figures ?? null,
-    eventLog: () => eventLog?.figures ?? null,
-  });
+    metrics: new MetricsCollector(metricSources, config.managers.metrics.maxStreams),
+  };
+  const api = await startApi(config, apiParts);
   if (api !== null) running.push({ keeps: true, stop: () => api.close() });
+  const metricsPort = await startMetrics(config, apiParts);
+  if (metricsPort !== null) running.push({ keeps: true, stop: () => metricsPort.close() });
   // Who follows hears at once that the server stops.
   running.push({ stop: async () => live.close() });
   await certificates.settled();

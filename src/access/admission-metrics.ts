@@ -1,4 +1,5 @@
-/** Control servers for Prometheus, in its text format (version 0.0.4). */
+/** Control servers for Prometheus. */
+import { labelText, type MetricDefinition, type MetricSource } from '../util/metrics.ts';
 import type { ControlServerFigures } from './control-server.ts';
 
 type Figure = Exclude<keyof ControlServerFigures, 'url'>;
@@ -16,15 +17,24 @@ const METRICS: readonly (readonly [name: string, help: string, figure: Figure])[
   ['closings_waiting', 'Ends of sessions it is still to be told of', 'closingsPending'],
 ];
 
-/** One line for each figure of each control server; '' where there is none. */
-export function admissionMetrics(servers: readonly ControlServerFigures[]): string {
-  if (servers.length === 0) return '';
-  // Two may differ by their keys only, which nobody is shown.
-  const byUrl = Map.groupBy(servers, ({ url }) => url);
-  const lines = METRICS.flatMap(([name, help, figure]) => [
-    `# HELP millrace_admission_${name} ${help}`,
-    `# TYPE millrace_admission_${name} ${name.endsWith('_total') ? 'counter' : 'gauge'}`,
-    ...[...byUrl].map(([url, same]) => `millrace_admission_${name}{server="${url}"} ${same.reduce((sum, one) => sum + one[figure], 0)}`),
-  ]);
-  return `${lines.join('\n')}\n`;
+const DEFINITIONS = METRICS.map(
+  ([name, help]): MetricDefinition => ({ name: `millrace_admission_${name}`, help, type: name.endsWith('_total') ? 'counter' : 'gauge' }),
+);
+
+/** Each figure of each control server. */
+export function admissionMetrics(servers: () => readonly ControlServerFigures[]): MetricSource {
+  return {
+    definitions: DEFINITIONS,
+    collect(page) {
+      // Two may differ by their keys only, which nobody is shown.
+      const byUrl = Map.groupBy(servers(), ({ url }) => url);
+      for (const [url, same] of byUrl) {
+        const labels = labelText({ server: url });
+        METRICS.forEach(([, , figure], n) => {
+          const sum = same.reduce((total, one) => total + one[figure], 0);
+          page.family(DEFINITIONS[n] as MetricDefinition).add(sum, labels);
+        });
+      }
+    },
+  };
 }

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { afterEach, expect, test, vi } from 'vitest';
 import { ControlServer } from '../../test/fakes/control-server.ts';
+import { metricsText } from '../../test/fakes/metrics-text.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { until } from '../../test/harness/poll.ts';
 import { readVirtualHost } from '../config/index.ts';
@@ -235,10 +236,10 @@ test('virtual hosts with the same control server share it', async () => {
   await ask();
   expect(await webhooks.check(other.admissionWebhooks ?? fail()).judge(REQUEST)).toMatchObject({ admitted: true });
   expect(webhooks.figures).toMatchObject([{ requests: 2, admitted: 2 }]);
-  const text = admissionMetrics(webhooks.figures);
+  const text = metricsText(admissionMetrics(() => webhooks.figures));
   expect(text).toMatch(/^millrace_admission_sessions\{server="http:\/\/127\.0\.0\.1:\d+\/admission"\} 2$/m);
   expect(text).toMatch(/^# TYPE millrace_admission_failures_total counter$/m);
-  expect(admissionMetrics([])).toBe('');
+  expect(metricsText(admissionMetrics(() => []))).toBe('');
   expect(await webhooks.judge('w', REQUEST)).toMatchObject({ admitted: true });
   expect(webhooks.figures).toMatchObject([{ requests: 3, admitted: 3 }]);
 });

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { metricsText } from '../../test/fakes/metrics-text.ts';
 import { RefusalCounts } from './refusal-counts.ts';
 
 const RTMP = { direction: 'incoming', protocol: 'rtmp' } as const;
@@ -8,7 +9,7 @@ test('refusals are counted by direction, way and reason', () => {
   const counts = new RefusalCounts();
   for (const code of ['key-wrong', 'key-missing', 'key-wrong']) counts.note(RTMP, { code });
   counts.note(LLHLS, { code: 'key-wrong' });
-  const lines = counts.metrics().split('\n');
+  const lines = metricsText(counts).split('\n');
   expect(lines.filter((line) => !line.startsWith('#'))).toEqual([
     'millrace_access_refused_total{direction="incoming",protocol="rtmp",reason="key-wrong"} 2',
     'millrace_access_refused_total{direction="incoming",protocol="rtmp",reason="key-missing"} 1',
@@ -28,5 +29,5 @@ test('what one has counted is added to those of another, once', () => {
   }
   main.add(thread.take());
   expect([main.total, thread.total]).toEqual([3, 2]);
-  expect(main.metrics()).toContain('reason="key-wrong"} 3\n');
+  expect(metricsText(main)).toContain('reason="key-wrong"} 3\n');
 });

@@ -1,4 +1,5 @@
-/** How often access control has refused somebody, by way and reason, for Prometheus in its text format (version 0.0.4). */
+/** How often access control has refused somebody, by way and reason. */
+import { labelText, type MetricDefinition, type MetricSource, type MetricsPage } from '../util/metrics.ts';
 import type { AccessProtocol, AccessRequest, Denied, Direction } from './access-check.ts';
 
 /** Refusals of one kind. */
@@ -10,10 +11,15 @@ export interface RefusalCount {
   readonly count: number;
 }
 
-const METRIC = 'millrace_access_refused_total';
+const METRIC: MetricDefinition = {
+  name: 'millrace_access_refused_total',
+  help: 'Publishers (incoming) and viewers (outgoing) whom access control refused',
+  type: 'counter',
+};
 
 /** Grows with the kinds of refusal that this server knows, never with who is refused. */
-export class RefusalCounts {
+export class RefusalCounts implements MetricSource {
+  readonly definitions = [METRIC];
   /** By the kind as one text. */
   #counts = new Map<string, RefusalCount>();
   /** Of all kinds, taken ones too. */
@@ -40,12 +46,10 @@ export class RefusalCounts {
     return taken;
   }
 
-  /** One line for each kind that has occurred. */
-  metrics(): string {
-    const lines = Array.from(
-      this.#counts.values(),
-      ({ direction, protocol, code, count }) => `${METRIC}{direction="${direction}",protocol="${protocol}",reason="${code}"} ${count}\n`,
-    );
-    return `# HELP ${METRIC} Publishers (incoming) and viewers (outgoing) whom access control refused\n# TYPE ${METRIC} counter\n${lines.join('')}`;
+  /** A figure for each kind that has occurred. */
+  collect(page: MetricsPage): void {
+    const family = page.family(METRIC);
+    for (const { direction, protocol, code, count } of this.#counts.values())
+      family.add(count, labelText({ direction, protocol, reason: code }));
   }
 }

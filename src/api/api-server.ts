@@ -23,6 +23,7 @@ import { ApiError } from './errors.ts';
 import type { Health } from './health.ts';
 import { HostRule } from './host-rule.ts';
 import { type Listeners, mediaPorts, NO_LISTENERS } from './listeners.ts';
+import type { Route } from './route.ts';
 import { WrongTokenLog } from './wrong-token-log.ts';
 
 /** PEM texts of a certificate. */
@@ -56,6 +57,10 @@ export interface ApiRules {
 /** Where the API listens and whom it lets in. Without `port` and `tls` it opens no socket. */
 export interface ApiServerOptions extends ApiRules {
   readonly control: ControlPlane;
+  /** What can be asked for; default: the whole API. */
+  readonly routes?: readonly Route[];
+  /** For the log; default: `API`. */
+  readonly what?: string;
   /** Of the product, without leading `v`. */
   readonly version: string;
   /** The commit of the code; empty when nobody knows it. */
@@ -135,6 +140,7 @@ export class ApiServer {
       wrongTokens: this.#wrongTokens,
       site: new ConsoleSite(mediaPorts(listeners)),
       bodyTime: this.#times.request,
+      ...(options.routes !== undefined && { routes: options.routes }),
     });
   }
 
@@ -187,7 +193,7 @@ export class ApiServer {
     // One that cannot be accepted is not the end of the others.
     server.on('error', (error) => this.#options.logger.error({ err: error }, 'API listener failed'));
     const bound = addressOf(server);
-    this.#options.logger.info({ address: bound?.address, port: bound?.port }, 'API listening');
+    this.#options.logger.info({ address: bound?.address, port: bound?.port }, `${this.#options.what ?? 'API'} listening`);
   }
 
   readonly #handle: RequestListener = (request, response) => {

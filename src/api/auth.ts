@@ -18,6 +18,8 @@ export interface TokenHolder {
   readonly name: string;
   /** False: what changes nothing, without secrets. */
   readonly mayWrite: boolean;
+  /** The only path that may be asked for; absent: all. */
+  readonly path?: string;
 }
 
 interface Known {
@@ -37,11 +39,11 @@ export class TokenAuth {
 
   /** @throws TypeError for a token that is empty or half a hash */
   constructor(tokens: readonly AccessToken[]) {
-    this.#known = tokens.map(({ name, mayWrite, value }) => {
+    this.#known = tokens.map(({ value, ...holder }) => {
       if (value === '') throw new TypeError('The access token of the API must not be empty');
       const digest = tokenDigest(value);
-      if (digest === null) throw new TypeError(`The access token '${name}' of the API cannot be used`);
-      return { holder: { name, mayWrite }, digest };
+      if (digest === null) throw new TypeError(`The access token '${holder.name}' of the API cannot be used`);
+      return { holder, digest };
     });
   }
 

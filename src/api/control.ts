@@ -1,8 +1,5 @@
 /** Changes of the server's resources as the API makes them: JSON bodies become definitions, definitions go to the core. */
 import { resolve } from 'node:path';
-import { admissionMetrics } from '../access/admission-metrics.ts';
-import type { ControlServerFigures } from '../access/control-server.ts';
-import type { RefusalCounts } from '../access/refusal-counts.ts';
 import {
   type ApplicationConfig,
   ConfigError,
@@ -23,23 +20,18 @@ import type { PullDefinition } from '../core/pull.ts';
 import type { PullRegistry, WaitingStream } from '../core/pull-registry.ts';
 import type { TrafficMeter } from '../core/traffic-meter.ts';
 import type { VirtualHost } from '../core/virtual-host.ts';
-import { alertMetrics } from '../hooks/alert/alert-metrics.ts';
-import type { AlertFigures } from '../hooks/alert/alert-sender.ts';
-import { type EventLogFigures, eventLogMetrics } from '../monitoring/event-log.ts';
-import { type NewcomerFigures, newcomerMetrics } from '../monitoring/newcomer-metrics.ts';
+import type { MetricsCollector } from '../monitoring/metrics-collector.ts';
 import type { Dumper } from '../services/hls/dump/dumper.ts';
 import type { MultiplexChannels } from '../services/multiplex/multiplex-service.ts';
 import type { PushPublisher } from '../services/push/push-publisher.ts';
 import type { FilePublisher } from '../services/record/file-publisher.ts';
 import type { Schedules } from '../services/schedule/schedules.ts';
 import type { CodecModuleItem } from '../transcoder/codec-modules.ts';
-import { type SrtLinks, srtMetrics } from '../transport/srt/srt-metrics.ts';
 import { AllowedFolders, PathRefused } from '../util/allowed-folders.ts';
 import type { LogLevel } from '../util/gated-lines.ts';
 import type { QueueStatus } from '../util/queue-gauge.ts';
 import { ApiError } from './errors.ts';
 import type { LiveFeed } from './live/live-feed.ts';
-import { liveMetrics } from './live/live-metrics.ts';
 
 /** The level of the log while the server runs. */
 export interface LogLevelControl {
@@ -64,24 +56,14 @@ export interface ControlPlaneOptions {
   readonly reloadCertificates: (virtualHosts: readonly VirtualHost[]) => Promise<void>;
   /** What the transcoder can do on this machine, with what is at work. */
   readonly codecModules: () => Promise<CodecModuleItem[]>;
-  /** Whoever has SRT connections. */
-  readonly srtLinks: readonly SrtLinks[];
-  /** Where newcomers wait for their turns. */
-  readonly limits: { readonly newcomers: NewcomerFigures };
   /** What the log tells. */
   readonly logLevel: LogLevelControl;
   /** When the key of a grant was last good, wall clock ms; absent: nobody knows. */
   readonly keyUsedAt?: (grant: string) => number | undefined;
-  /** Figures of the control servers of `AdmissionWebhooks`. */
-  readonly controlServers: () => readonly ControlServerFigures[];
-  /** Whom access control has refused. */
-  readonly refusals: Pick<RefusalCounts, 'metrics'>;
   /** Who follows the server live. */
   readonly live: LiveFeed;
-  /** Figures of alerts; null or absent: none are sent. */
-  readonly alerts?: () => AlertFigures | null;
-  /** Figures of the event log; null or absent: there is none. */
-  readonly eventLog?: () => EventLogFigures | null;
+  /** What `/metrics` answers. */
+  readonly metrics: MetricsCollector;
 }
 
 /**
@@ -103,19 +85,15 @@ export class ControlPlane {
   readonly live: LiveFeed;
   /** What the log tells. */
   readonly logLevel: LogLevelControl;
+  /** What `/metrics` answers. */
+  readonly metrics: MetricsCollector;
   readonly #orchestrator: Orchestrator;
   readonly #pulls: PullRegistry;
   readonly #reading: ReadOptions;
   readonly #writing: AllowedFolders;
   readonly #reloadCertificates: ControlPlaneOptions['reloadCertificates'];
   readonly #codecModules: ControlPlaneOptions['codecModules'];
-  readonly #srtLinks: readonly SrtLinks[];
-  readonly #newcomers: NewcomerFigures;
   readonly #keyUsedAt: NonNullable<ControlPlaneOptions['keyUsedAt']>;
-  readonly #controlServers: ControlPlaneOptions['controlServers'];
-  readonly #refusals: ControlPlaneOptions['refusals'];
-  readonly #alerts: NonNullable<ControlPlaneOptions['alerts']>;
-  readonly #eventLog: NonNullable<ControlPlaneOptions['eventLog']>;
 
   constructor(options: ControlPlaneOptions) {
     const {
@@ -130,15 +108,10 @@ export class ControlPlane {
       writing = new AllowedFolders(null, 'nothing'),
       reloadCertificates,
       codecModules,
-      srtLinks,
-      limits,
       logLevel,
       keyUsedAt = () => undefined,
-      controlServers,
-      refusals,
       live,
-      alerts = () => null,
-      eventLog = () => null,
+      metrics,
     } = options;
     this.recordings = recordings;
     this.dumps = dumps;
@@ -147,19 +120,14 @@ export class ControlPlane {
     this.multiplex = multiplex;
     this.live = live;
     this.logLevel = logLevel;
-    this.#alerts = alerts;
-    this.#eventLog = eventLog;
+    this.metrics = metrics;
     this.#orchestrator = orchestrator;
     this.#pulls = pulls;
     this.#reading = reading;
     this.#writing = writing;
     this.#reloadCertificates = reloadCertificates;
     this.#codecModules = codecModules;
-    this.#srtLinks = srtLinks;
-    this.#newcomers = limits.newcomers;
     this.#keyUsedAt = keyUsedAt;
-    this.#controlServers = controlServers;
-    this.#refusals = refusals;
   }
 
   /** Counters of the whole server. */
@@ -178,13 +146,6 @@ export class ControlPlane {
 
   queueStatuses(): QueueStatus[] {
     return this.#orchestrator.queues.statuses();
-  }
-
-  /** Figures for Prometheus, in its text format. */
-  metrics(): string {
-    const access = this.#refusals.metrics() + admissionMetrics(this.#controlServers());
-    const events = liveMetrics(this.live) + alertMetrics(this.#alerts()) + eventLogMetrics(this.#eventLog());
-    return newcomerMetrics(this.#newcomers) + srtMetrics(this.#srtLinks) + access + events;
   }
 
   /** Rejects when no transcoder process comes up that could tell. */

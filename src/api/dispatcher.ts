@@ -55,17 +55,20 @@ export interface DispatcherOptions extends AdmissionRules {
   readonly logger: Logger;
   /** For the body of a request to arrive, ms. */
   readonly bodyTime: number;
+  /** What can be asked for; default: the whole API. */
+  readonly routes?: readonly Route[];
 }
 
 /** Answers requests of all API ports. Has no sockets of its own. */
 export class Dispatcher {
   #options: DispatcherOptions;
-  readonly #routes = new RouteTable(routes);
+  readonly #routes: RouteTable;
   /** Names of those who ask, for the log. */
   readonly #holders = new WeakMap<IncomingMessage, string>();
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
+    this.#routes = new RouteTable(options.routes ?? routes);
   }
 
   /** Judges requests by other rules from now on. */
@@ -76,7 +79,8 @@ export class Dispatcher {
   /** Answers `request`; `target` is the request target as it came over the wire. Never rejects. */
   handle(request: IncomingMessage, response: ServerResponse, target: string): void {
     const path = rawPath(target);
-    if (path !== null && this.#options.site.wants(request, path)) {
+    // A port that has some of the routes only has no pages.
+    if (path !== null && this.#options.routes === undefined && this.#options.site.wants(request, path)) {
       void this.#showPage(request, response, target, path);
       return;
     }
@@ -110,13 +114,15 @@ export class Dispatcher {
     if (request.method === 'OPTIONS') return NO_CONTENT;
     const method = request.method === 'HEAD' ? 'GET' : (request.method ?? '');
     const match = this.#routes.find(method, path);
-    if (match?.route.open === true) return this.#call(match, target, null);
+    if (match?.route.open === true) return this.#call(match, target, request, null);
     const holder = this.#options.hosts.check(hostOf(request)) ?? this.#admit(request);
     if (holder instanceof ApiError) return failure(holder);
     if (this.#options.server.health.phase === 'stopping') return failure(new ApiError('SERVER_STOPPING'));
+    if (holder.path !== undefined && holder.path !== match?.route.path)
+      return failure(new ApiError('TOKEN_OTHER_PATH', holder.name, holder.path));
     const reads = method === 'GET' || match?.route.reads === true;
     if (!holder.mayWrite && !reads) return failure(new ApiError('TOKEN_READ_ONLY', holder.name, method));
-    if (match === null) return this.#refuseUnknown(method, path, target);
+    if (match === null) return this.#refuseUnknown(method, path, target, request);
     const answer = this.#callMatch(request, match, target);
     if (holder.mayWrite) return answer;
     return answer instanceof Promise ? answer.then(maskedAnswer) : maskedAnswer(answer);
@@ -124,11 +130,11 @@ export class Dispatcher {
 
   #callMatch(request: IncomingMessage, match: RouteMatch, target: string): Answer | Promise<Answer> {
     const url = `${isSecure(request) ? 'https' : 'http'}://${hostOf(request) ?? ''}${target}`;
-    return match.route.body === undefined ? this.#call(match, url, null, lastEventIdOf(request)) : this.#callWithBody(request, match, url);
+    return match.route.body === undefined ? this.#call(match, url, request, null) : this.#callWithBody(request, match, url);
   }
 
   /** Nothing has this method and path. A resource that a file declares says first that nobody may write it, by whatever method. */
-  #refuseUnknown(method: string, path: string, target: string): Answer | Promise<Answer> {
+  #refuseUnknown(method: string, path: string, target: string, request: IncomingMessage): Answer | Promise<Answer> {
     const resource = WRITES.has(method) ? this.#routes.find('GET', path) : null;
     const name = resource?.parameters['vhost'] ?? '';
     if (resource === null || !isDeclarable(resource.route) || this.#options.control.virtualHost(name)?.readOnly !== true) {
@@ -137,7 +143,7 @@ export class Dispatcher {
     const handle = (): never => {
       throw new ApiError('VHOST_READ_ONLY', name);
     };
-    return this.#call({ ...resource, route: { ...resource.route, handle } as Route }, target, null);
+    return this.#call({ ...resource, route: { ...resource.route, handle } as Route }, target, request, null);
   }
 
   /** Whose token the request carries; a wrong one is told of, a missing one is how browsers begin. */
@@ -152,14 +158,27 @@ export class Dispatcher {
   }
 
   async #callWithBody(request: IncomingMessage, match: RouteMatch, url: string): Promise<Answer> {
-    return this.#call(match, url, parseBody(await readBody(request, this.#options.bodyTime)));
+    return this.#call(match, url, request, parseBody(await readBody(request, this.#options.bodyTime)));
   }
 
   /** Looks up what the path names, from the outside in, and calls the handler. */
-  #call({ route, parameters }: RouteMatch, url: string, body: unknown, lastEventId?: string): Answer | Promise<Answer> {
+  #call({ route, parameters }: RouteMatch, url: string, asked: IncomingMessage, body: unknown): Answer | Promise<Answer> {
     const { control, server } = this.#options;
     const parameter = (name: string): string => parameters[name] ?? '';
-    const request = { control, server, url, body, parameter, lastEventId, query: (name: string) => queryValue(url, name) };
+    const header = (name: string): string | undefined => {
+      const value = asked.headers[name];
+      return Array.isArray(value) ? value[0] : value;
+    };
+    const request = {
+      control,
+      server,
+      url,
+      body,
+      parameter,
+      lastEventId: lastEventIdOf(asked),
+      query: (name: string) => queryValue(url, name),
+      header,
+    };
     if (route.level === 'server') return route.handle(request);
 
     const vhost = control.virtualHost(request.parameter('vhost'));

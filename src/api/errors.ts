@@ -30,6 +30,7 @@ export const CATALOGUE = {
   AUTH_SCHEME_UNSUPPORTED: http(401, 'Not supported credential type: {0}'),
   AUTH_CREDENTIAL_FORMAT: http(401, 'Invalid credential format'),
   AUTH_CREDENTIAL_WRONG: http(401, 'Invalid credential'),
+  TOKEN_OTHER_PATH: http(403, 'The access token [{0}] may only be used for {1}'),
   TOKEN_READ_ONLY: http(403, 'The access token [{0}] may only read: {1} is not allowed'),
   HOST_NOT_ALLOWED: http(403, 'The host name is not allowed: [{0}]'),
   VHOST_READ_ONLY: http(403, 'The VirtualHost is read-only: [{0}]'),

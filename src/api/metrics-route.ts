@@ -1,18 +1,29 @@
+import { METRICS_TYPES, type MetricsFormat } from '../util/metrics.ts';
 import { Type } from '../util/typebox.ts';
 import type { Route } from './route.ts';
 
-/** `GET /metrics`, with the same checks of host and token as every other route. */
+const OPENMETRICS = /^application\/openmetrics-text\b/i;
+
+/** `GET /metrics`, with the same checks of host and token as every other route; the token of `Managers/Metrics` may ask for nothing else. */
 export const metricsRoute: Route = {
   method: 'GET',
   path: '/metrics',
   level: 'server',
   summary:
-    'Newcomers that wait or were refused, SRT connections, refusals of access control and control servers, for Prometheus, in its text format, without an envelope',
+    'Figures of the server, its applications and its streams for Prometheus, in its text format or as OpenMetrics, without an envelope',
   plain: { 200: Type.String() },
   type: 'text/plain',
-  handle: ({ control }) => ({
-    status: 200,
-    body: Buffer.from(control.metrics()).toString('latin1'),
-    type: 'text/plain; version=0.0.4; charset=utf-8',
-  }),
+  handle: async ({ control, header }) => {
+    const format = formatFor(header('accept') ?? '');
+    const text = await control.metrics.text(format);
+    return { status: 200, body: Buffer.from(text).toString('latin1'), type: METRICS_TYPES[format] };
+  },
 };
+
+/** OpenMetrics for who prefers it, or likes it as much as anything else. */
+function formatFor(accept: string): MetricsFormat {
+  const wishes = accept.split(',').map((wish) => ({ wish: wish.trim(), weight: Number(/;\s*q=([\d.]+)/i.exec(wish)?.[1] ?? 1) }));
+  const open = wishes.find(({ wish }) => OPENMETRICS.test(wish))?.weight ?? 0;
+  const plain = Math.max(0, ...wishes.filter(({ wish }) => /^(text\/plain|text\/\*)/i.test(wish)).map(({ weight }) => weight));
+  return open > 0 && open >= plain ? 'openmetrics' : 'prometheus';
+}

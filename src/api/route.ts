@@ -39,6 +39,8 @@ export interface Request {
   parameter(name: string): string;
   /** A value of the query string, decoded; undefined when it is not there. */
   query(name: string): string | undefined;
+  /** A header of the request by its name in lower case; of several the first. */
+  header(name: string): string | undefined;
 }
 
 /** Given to handlers below `{vhost}`, `{app}` and `{stream}`: what these names stand for. */

@@ -14,6 +14,7 @@ import { type ApiRules, ApiServer } from './api-server.ts';
 import { ControlPlane, type ControlPlaneOptions } from './control.ts';
 import type { Health } from './health.ts';
 import { listenersOf } from './listeners.ts';
+import { metricsTokens } from './metrics-token.ts';
 
 /** What the API is made of besides its configuration. */
 export interface ApiParts extends ControlPlaneOptions {
@@ -26,12 +27,13 @@ export interface ApiParts extends ControlPlaneOptions {
 }
 
 /** Whom a configuration lets in; `accessToken` is the one that counts, for it may name none. */
-export function apiRules({ managers: { host, api }, defaults }: ServerConfig, accessToken: string): ApiRules {
+export function apiRules(config: ServerConfig, accessToken: string): ApiRules {
+  const { host, api } = config.managers;
+  const { defaults } = config;
+  const further = (api.accessTokens ?? []).filter(({ value }) => value !== '');
   return {
     accessToken,
-    accessTokens: (api.accessTokens ?? [])
-      .filter(({ value }) => value !== '')
-      .map(({ name, value, access }) => ({ name, value, mayWrite: access === 'write' })),
+    accessTokens: [...further.map(({ name, value, access }) => ({ name, value, mayWrite: access === 'write' })), ...metricsTokens(config)],
     hostNames: host.names,
     crossDomains: new CrossDomainPolicy({
       defaults: defaults.crossDomains ?? { urls: [], headers: [] },

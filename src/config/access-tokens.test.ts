@@ -4,14 +4,14 @@ import { ConfigErrors, parseServerConfig } from './index.ts';
 
 const HASH = 'f52fbd32b2b3b86ff88ef6c490628285f482af15ddcb29541f94bcf526a3f6c7';
 
-function tokensOf(api: string) {
-  const xml = `<Server version="8"><Name>t</Name><Type>origin</Type><IP>127.0.0.1</IP><Bind/><Managers><API>${api}</API></Managers></Server>`;
+function tokensOf(api: string, metrics = '') {
+  const xml = `<Server version="8"><Name>t</Name><Type>origin</Type><IP>127.0.0.1</IP><Bind/><Managers><API>${api}</API><Metrics>${metrics}</Metrics></Managers></Server>`;
   return parseServerConfig(xml, '/etc/millrace/Server.xml').config.managers.api.accessTokens;
 }
 
-function faultOf(api: string): string {
+function faultOf(api: string, metrics = ''): string {
   try {
-    tokensOf(api);
+    tokensOf(api, metrics);
   } catch (error) {
     if (error instanceof ConfigErrors) return error.message;
     throw error;
@@ -68,3 +68,20 @@ test('any number of tokens may have no value', () => {
 function sha(text: string): string {
   return createHash('sha256').update(text).digest('hex');
 }
+
+test.each([
+  [
+    'is none of the API',
+    '<AccessToken>one</AccessToken>',
+    'one',
+    /AccessToken of Managers\/Metrics is that of 'Managers\/API\/AccessToken'/,
+  ],
+  ['is no further one of the API', list('<Name>b</Name><Value>two</Value>'), `sha256:${sha('two')}`, /is that of 'b'/],
+  ['is a whole hash', '', 'sha256:12', /AccessToken of Managers\/Metrics must be the token itself, or 'sha256:' and 64/],
+])('the token of metrics %s', (_what, api, value, message) => {
+  expect(faultOf(api, `<AccessToken>${value}</AccessToken>`)).toMatch(message);
+});
+
+test.each(['-1', '10001', 'many'])('%s is no number of streams with labels', (value) => {
+  expect(faultOf('', `<MaxStreams>${value}</MaxStreams>`)).toMatch(/MaxStreams/);
+});

@@ -51,7 +51,7 @@ export function followed(running: ServerConfig, next: ServerConfig): ServerConfi
     defaults: next.defaults,
     limits: { ...running.limits, perApplication: next.limits.perApplication },
     log: next.log,
-    managers: { host: { ...running.managers.host, names: next.managers.host.names }, api: next.managers.api },
+    managers: { ...running.managers, host: { ...running.managers.host, names: next.managers.host.names }, api: next.managers.api },
   };
   return sharing(running, live) as ServerConfig;
 }

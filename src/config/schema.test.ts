@@ -203,7 +203,7 @@ describe('defaults', () => {
 
   test('of the server', () => {
     const config = server('<Bind/>');
-    expect(config.managers).toEqual({ host: { names: ['*'] }, api: { accessToken: '' } });
+    expect(config.managers).toEqual({ host: { names: ['*'] }, api: { accessToken: '' }, metrics: { accessToken: '', maxStreams: 500 } });
     expect(config.bind).toEqual({ managers: {}, providers: {}, publishers: {} });
     expect(config.modules).toEqual({
       http2: { enable: true },

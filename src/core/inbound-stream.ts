@@ -57,6 +57,8 @@ export class InboundStream implements IngestStream, DutyStream {
   readonly #keepMs: number;
   /** How often another source has taken the place of the last one. */
   sourceChanges = 0;
+  /** Packets that the source has brought, those of its stand-in included. */
+  packetsIn = 0;
   readonly #meters = new TrackMeters();
   readonly #outputs: Outputs;
   readonly #taps: StreamTaps;
@@ -204,6 +206,11 @@ export class InboundStream implements IngestStream, DutyStream {
     return this.#router.end * 1000;
   }
 
+  /** What its stand-in does; null: it has none. */
+  get standIn(): Pick<StandInDuty, 'onAir' | 'airings'> | null {
+    return this.#duty;
+  }
+
   /** Since the source sent audio or video, ms. */
   get silence(): number {
     return this.#silence.silence;
@@ -335,6 +342,7 @@ export class InboundStream implements IngestStream, DutyStream {
 
   push(packet: SourcePacket): void {
     if (this.#closed || this.#unusable !== null) return;
+    this.packetsIn += 1;
     this.#lastPacketAt = this.#clock.monotonic();
     this.#silence.heard(packet.trackId, this.#lastPacketAt);
     this.#queue.push(packet, this.#lastPacketAt);
@@ -343,6 +351,7 @@ export class InboundStream implements IngestStream, DutyStream {
   /** As `push`, for a packet that is not the source's. */
   take(packet: SourcePacket): void {
     if (this.#closed || this.#unusable !== null) return;
+    this.packetsIn += 1;
     this.#lastPacketAt = this.#clock.monotonic();
     this.#queue.push(packet, this.#lastPacketAt);
   }

@@ -47,6 +47,8 @@ export class OutboundStream implements PublishableStream {
   readonly #sessions: SessionRegistry;
   readonly #logger: Logger;
   readonly #meters = new TrackMeters();
+  /** Packets handed to publishers. */
+  packetsOut = 0;
   /** Never changed in place: whoever is called may leave while others are. */
   #consumers: readonly Consumer[] = [];
   /** Publishers have packets that they were not told the end of. */
@@ -155,6 +157,7 @@ export class OutboundStream implements PublishableStream {
   /** Hands `packet` to every publisher. They run one after the other: what may wait for a viewer or a disk has a queue of its own. */
   push(packet: Packet): void {
     this.#meters.of(packet.track.id).count(packet);
+    this.packetsOut += 1;
     this.#undrained = true;
     for (const consumer of this.#consumers) {
       if (this.#closed) return;

@@ -5,7 +5,9 @@ import { QueueGauge, type QueueStatus } from '../util/queue-gauge.ts';
 /** Makes the queues of the server and knows the ones that exist, so that `/v2/internals/queues` can list them. */
 export class QueueRegistry {
   readonly #clock: Clock;
-  readonly #queues = new Map<number, QueueGauge>();
+  readonly #queues = new Map<number, { readonly queue: QueueGauge; readonly kind: string }>();
+  /** Dropped by queues that are gone, by kind. */
+  readonly #dropped = new Map<string, number>();
   #nextId = 100;
 
   constructor(clock: Clock) {
@@ -15,7 +17,7 @@ export class QueueRegistry {
   create<T>(options: { urn: string; type: string; threshold: number }): BoundedQueue<T> {
     const queue = new BoundedQueue<T>({ ...options, id: this.#nextId, clock: this.#clock });
     this.#nextId += 1;
-    this.#queues.set(queue.id, queue);
+    this.#queues.set(queue.id, { queue, kind: queueKind(queue.urn) });
     return queue;
   }
 
@@ -23,16 +25,41 @@ export class QueueRegistry {
   gauge(options: { urn: string; type: string; threshold: number; unit?: number }): QueueGauge {
     const gauge = new QueueGauge({ ...options, id: this.#nextId, clock: this.#clock });
     this.#nextId += 1;
-    this.#queues.set(gauge.id, gauge);
+    this.#queues.set(gauge.id, { queue: gauge, kind: queueKind(gauge.urn) });
     return gauge;
   }
 
   remove(queue: { readonly id: number }): void {
+    const gone = this.#queues.get(queue.id);
+    if (gone !== undefined) this.#dropped.set(gone.kind, (this.#dropped.get(gone.kind) ?? 0) + gone.queue.figures.drop);
     this.#queues.delete(queue.id);
+  }
+
+  /** What all queues of a kind hold, and what they and those before them dropped. */
+  get totals(): ReadonlyMap<string, { size: number; drop: number }> {
+    const totals = new Map(Array.from(this.#dropped, ([kind, drop]) => [kind, { size: 0, drop }]));
+    for (const { queue, kind } of this.#queues.values()) {
+      const { figures } = queue;
+      const sum = totals.get(kind);
+      if (sum === undefined) totals.set(kind, { ...figures });
+      else {
+        sum.size += figures.size;
+        sum.drop += figures.drop;
+      }
+    }
+    return totals;
   }
 
   /** Every queue, by id. */
   statuses(): QueueStatus[] {
-    return Array.from(this.#queues.values(), (queue) => queue.status());
+    return Array.from(this.#queues.values(), ({ queue }) => queue.status());
   }
+}
+
+/** Who has the queue, as its name says: `inbound`, `decoder`, `encoder`, `push`, `file`, `egress` and the like. */
+export function queueKind(urn: string): string {
+  // Names of streams have no colon, so what follows the first of these is ours.
+  const [, named, role = 'other'] = /:r=(?:[a-z]+_\[(\w+)\]|([a-z]+))/.exec(urn) ?? [];
+  const kind = named ?? role;
+  return kind === 'indicator' ? 'inbound' : kind;
 }

@@ -83,6 +83,8 @@ export class StandInDuty {
   readonly #timer: NodeJS.Timeout;
   #lookedAt: number;
   #closed = false;
+  /** How often it went on air. */
+  airings = 0;
 
   constructor(options: StandInDutyOptions) {
     this.#options = options;
@@ -213,6 +215,7 @@ export class StandInDuty {
     if (!this.isCalled || this.#closed) return;
     if (!this.onAir) {
       this.#state = 'on air';
+      this.airings += 1;
       this.#againAt = null;
       this.#nothingSince = null;
       this.#told = '';

@@ -3,6 +3,7 @@ import { get } from 'node:http';
 import { get as getSecurely } from 'node:https';
 import { afterEach, describe, expect, test } from 'vitest';
 import { type ControlAnswer, type ControlRequest, ControlServer } from '../../test/fakes/control-server.ts';
+import { metricsText } from '../../test/fakes/metrics-text.ts';
 import { RawClient } from '../../test/fakes/raw-client.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { selfSigned } from '../../test/fakes/self-signed.ts';
@@ -231,7 +232,7 @@ test.each([0, 2])('who is refused in one of %i threads is counted in the main on
   control.says = () => ({ allowed: false });
   for (const path of [PLAYLIST, PLAYLIST, '/app/stream/thumb.jpg']) expect((await ask(path)).status).toBe(401);
   await until('the report', () => refusals.total === 3, DEADLINE);
-  expect(refusals.metrics()).toContain('{direction="outgoing",protocol="llhls",reason="webhook-refused"} 2\n');
+  expect(metricsText(refusals)).toContain('{direction="outgoing",protocol="llhls",reason="webhook-refused"} 2\n');
 });
 
 test('others are served while a control server thinks, and so is it when it has', async () => {

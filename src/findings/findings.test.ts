@@ -75,6 +75,10 @@ describe('one port twice', () => {
       `error: S.xml:5: ${BIND}/Providers/RTMP/Port: TCP port 1935 is that of ${BIND}/Managers/API/Port (line 5) already`,
     ],
     [
+      `<Managers><API><Port>8081</Port></API>\n<Metrics><Port>8081</Port></Metrics></Managers>`,
+      `error: S.xml:6: ${BIND}/Managers/Metrics/Port: TCP port 8081 is that of ${BIND}/Managers/API/Port (line 5) already`,
+    ],
+    [
       '<Providers><SRT><Port>9998</Port></SRT></Providers>\n<Publishers><SRT><Port>9990-9999</Port></SRT></Publishers>',
       `error: S.xml:6: ${BIND}/Publishers/SRT/Port: UDP port 9998 is that of ${BIND}/Providers/SRT/Port (line 5) already`,
     ],

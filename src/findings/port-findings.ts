@@ -94,8 +94,9 @@ export function* portUses({ config, placeOf }: LoadedServer): Generator<PortUse>
     if (owner !== undefined) yield* uses(protocol, kind, portsOf(owner.port), placeOf(owner, 'port'));
   }
 
-  const { api } = managers;
+  const { api, metrics } = managers;
   yield* tcp('API', api, api === undefined || api.ip.length === 0 ? hosts : listenAddresses(api.ip));
+  yield* tcp('metrics', metrics, metrics === undefined || metrics.ip.length === 0 ? hosts : listenAddresses(metrics.ip));
   yield* tcp('RTMP', providers.rtmp);
   yield* ranges('udp', 'SRT ingest', providers.srt);
   yield* ranges(providers.mpegts?.port.protocol === 'tcp' ? 'tcp' : 'udp', 'MPEG-TS', providers.mpegts);

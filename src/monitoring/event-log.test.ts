@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
+import { metricsText } from '../../test/fakes/metrics-text.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { NoticeBoard } from '../core/notices/notice-board.ts';
 import { Conditions } from '../util/conditions.ts';
@@ -57,7 +58,7 @@ test('each event is a line, also behind those of the last run', async () => {
   await log.stop();
   expect(namesIn('events.log')).toEqual(['a', 'b', 'c']);
   expect(log.figures).toEqual({ written: 1, lost: 0 });
-  expect(eventLogMetrics(log.figures)).toContain('\nmillrace_event_log_lines_total 1\n');
+  expect(metricsText(eventLogMetrics(() => log.figures))).toContain('\nmillrace_event_log_lines_total 1\n');
 });
 
 test('a file that is full is put aside, and of those only the newest are kept', async () => {

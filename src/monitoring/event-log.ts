@@ -8,6 +8,7 @@ import type { Conditions } from '../util/conditions.ts';
 import { diskFault } from '../util/disk-fault.ts';
 import type { Logger } from '../util/logger.ts';
 import { messageOf } from '../util/message-of.ts';
+import type { MetricDefinition, MetricSource } from '../util/metrics.ts';
 
 const NAME = 'events.log';
 /** Files of former days, or that were full: `events.log.YYYYMMDD`, and `-2` and so on for more of one day. */
@@ -240,14 +241,20 @@ function dayOf(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10).replaceAll('-', '');
 }
 
-/** For Prometheus, in its text format (version 0.0.4); '' for a server without event log. */
-export function eventLogMetrics(figures: EventLogFigures | null): string {
-  if (figures === null) return '';
-  return `# HELP millrace_event_log_lines_total Lines written to the event log
-# TYPE millrace_event_log_lines_total counter
-millrace_event_log_lines_total ${figures.written}
-# HELP millrace_event_log_lost_total Lines that could not be written
-# TYPE millrace_event_log_lost_total counter
-millrace_event_log_lost_total ${figures.lost}
-`;
+const METRICS = {
+  lines: { name: 'millrace_event_log_lines_total', help: 'Lines written to the event log', type: 'counter' },
+  lost: { name: 'millrace_event_log_lost_total', help: 'Lines that could not be written', type: 'counter' },
+} as const satisfies Record<string, MetricDefinition>;
+
+/** For Prometheus; null: the server has no event log. */
+export function eventLogMetrics(figures: () => EventLogFigures | null): MetricSource {
+  return {
+    definitions: Object.values(METRICS),
+    collect(page) {
+      const told = figures();
+      if (told === null) return;
+      page.family(METRICS.lines).add(told.written);
+      page.family(METRICS.lost).add(told.lost);
+    },
+  };
 }

@@ -24,6 +24,7 @@ import type { AllowedFolders } from '../util/allowed-folders.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Conditions } from '../util/conditions.ts';
 import type { Logger } from '../util/logger.ts';
+import type { MetricSource } from '../util/metrics.ts';
 import type { Patience } from '../util/patience.ts';
 
 /** What every service is given at its start. All of it is the server's: a service closes none of it. */
@@ -74,6 +75,8 @@ export interface Service {
   readonly pullSources?: readonly PullSource[];
   /** Live SRT connections, for `/metrics`. */
   readonly srtLinks?: readonly SrtLinks[];
+  /** Its figures, for `/metrics`. */
+  readonly metrics?: readonly MetricSource[];
   /** An application runs, for the first time or with new settings. Called for each. */
   applicationStarted?(application: Application): void;
   /** Opens the ports that the configuration asks for; the applications of the last run are there. */

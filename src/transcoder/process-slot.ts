@@ -39,6 +39,8 @@ export interface SlotOptions {
   readonly onSuspects: (slot: ProcessSlot, jobs: readonly SupervisedJob[]) => void;
   /** No job and no process any more. */
   readonly onEmpty: (slot: ProcessSlot) => void;
+  /** A process died that was needed. */
+  readonly onDied?: () => void;
 }
 
 /** A place for one transcoder process: starts it, starts it again when it dies, gives it jobs. */
@@ -226,6 +228,7 @@ export class ProcessSlot {
     this.#diedAt = now;
     if (now - this.#startedAt >= HEALTHY_AFTER_MS) this.#failures = 0;
     this.#failures += 1;
+    this.#options.onDied?.();
     logger.warn({ pid, jobs: this.#jobs.size, failures: this.#failures }, `transcoder process ${pid} died: ${reason}`);
     const jobs = [...this.#jobs.values()];
     this.#forJobs(jobs, null, restart);

@@ -9,6 +9,7 @@ import { EncodeOutput } from './encode-output.ts';
 import type { FrameWriter } from './frame-writer.ts';
 import { type ChildQueue, encodeMessages, type FailedMessage, type NoticeMessage, type OpenMessage } from './messages.ts';
 import { DECODER_THRESHOLD, SourceFeed } from './source-feed.ts';
+import type { TranscoderCounts } from './transcoder-metrics.ts';
 import { FrameFlag, type FrameHeader, FrameType } from './wire.ts';
 
 /** What the core opens a job with. */
@@ -32,6 +33,8 @@ export interface SupervisedJobOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly onClose: (job: SupervisedJob) => void;
+  /** Those of the server; absent: nobody counts. */
+  readonly counts?: TranscoderCounts;
 }
 
 /** The encodes of one inbound stream, on the server's side. It outlives the processes that do the work. */
@@ -79,6 +82,7 @@ export class SupervisedJob implements TranscodeSession {
     const feed = this.#feedOf(packet.track);
     if (feed === null) return;
     feed.push(packet);
+    if (this.#options.counts !== undefined) this.#options.counts.received += 1;
     if (feed.queue.dropped > feed.reportedDrops) this.#warnOfDrops(feed);
     if (this.#writer !== null) feed.pump(this.id, this.#writer, this.#options.clock.monotonic());
   }
@@ -121,6 +125,7 @@ export class SupervisedJob implements TranscodeSession {
 
   /** No process can be had: the encodes are given up, as far as anybody waits for them. */
   fail(reason: string): void {
+    this.#countFailures(this.#outputs.size);
     for (const output of this.#outputs.values()) this.#guard(() => output.onFailed(reason));
   }
 
@@ -146,7 +151,9 @@ export class SupervisedJob implements TranscodeSession {
       case FrameType.PACKET: {
         const { pts, dts, duration } = header;
         const keyframe = (header.flags & FrameFlag.KEYFRAME) !== 0;
-        this.#guard(() => this.#outputs.get(header.id)?.onPacket({ encodeId: header.id, pts, dts, duration, keyframe, data: payload }));
+        const output = this.#outputs.get(header.id);
+        if (output !== undefined && this.#options.counts !== undefined) this.#options.counts.encoded[output.request.type] += 1;
+        this.#guard(() => output?.onPacket({ encodeId: header.id, pts, dts, duration, keyframe, data: payload }));
         return;
       }
       case FrameType.TRACK:
@@ -154,6 +161,7 @@ export class SupervisedJob implements TranscodeSession {
         return;
       case FrameType.FAILED: {
         const { reason } = JSON.parse(payload.toString()) as FailedMessage;
+        this.#countFailures(1);
         this.#guard(() => this.#outputs.get(header.id)?.onFailed(reason));
         return;
       }
@@ -180,6 +188,10 @@ export class SupervisedJob implements TranscodeSession {
       }
       queue.mirror(figures);
     });
+  }
+
+  #countFailures(count: number): void {
+    if (this.#options.counts !== undefined) this.#options.counts.failures += count;
   }
 
   #onTrack(encodeId: number, json: string): void {

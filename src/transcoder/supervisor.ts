@@ -4,12 +4,14 @@ import type { QueueRegistry } from '../core/queue-registry.ts';
 import type { TranscodeListener, Transcoder, TranscodeSession } from '../core/transcoding.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
+import type { MetricSource } from '../util/metrics.ts';
 import { busIds } from './bus-ids.ts';
 import { type CodecModuleItem, codecModules } from './codec-modules.ts';
 import { ForeignFile, type OpenedFile } from './foreign-file.ts';
 import type { HelloMessage } from './messages.ts';
 import { ProcessSlot } from './process-slot.ts';
 import { type JobOptions, SupervisedJob } from './supervised-job.ts';
+import { TranscoderCounts, transcoderMetrics } from './transcoder-metrics.ts';
 import { CHILD_ENTRY, FILE_CHILD_ENTRY, SILENCE_DEADLINE_MS } from './transcoder-process.ts';
 
 const DEFAULT_JOBS_PER_PROCESS = 8;
@@ -49,6 +51,13 @@ export class TranscoderSupervisor implements Transcoder {
   #waiting: ((hello: HelloMessage) => void)[] = [];
   #closed = false;
   readonly #maxProcesses: number;
+  readonly #counts = new TranscoderCounts();
+  /** For `/metrics`. */
+  readonly metrics: MetricSource = transcoderMetrics(this.#counts, () => ({
+    processes: this.pids.length,
+    maxProcesses: this.#maxProcesses,
+    jobs: this.#bySession.size,
+  }));
 
   constructor(options: SupervisorOptions) {
     this.#options = options;
@@ -71,6 +80,7 @@ export class TranscoderSupervisor implements Transcoder {
       listener,
       queues,
       clock,
+      counts: this.#counts,
       logger: this.#options.logger.limited.child({ vhost, app, stream }),
       onClose: (closed) => this.#onClose(closed),
     });
@@ -144,6 +154,7 @@ export class TranscoderSupervisor implements Transcoder {
   /** Whoever came first keeps what there is: the encodes of this job fail, and its stream goes on with what is passed through. */
   #refuse(session: SupervisedJob): void {
     const reason = this.#fullReason;
+    this.#counts.refused += 1;
     // Who asked does not have the session yet.
     queueMicrotask(() => {
       session.fail(reason);
@@ -166,6 +177,9 @@ export class TranscoderSupervisor implements Transcoder {
         onHello: (hello) => this.#onHello(hello),
         onSuspects: (from, jobs) => this.#separate(from, jobs),
         onEmpty: (empty) => this.#slots.delete(empty),
+        onDied: () => {
+          this.#counts.deaths += 1;
+        },
       },
       failures,
     );

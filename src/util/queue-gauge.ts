@@ -62,6 +62,8 @@ export class QueueGauge {
   #outputPerSecond = 0;
   #avgWaitingTime = 0;
   #mirrored: QueueFigures | null = null;
+  /** Of queues that this one showed before. */
+  #mirroredDrops = 0;
 
   constructor(options: QueueGaugeOptions) {
     this.id = options.id;
@@ -114,7 +116,14 @@ export class QueueGauge {
 
   /** Shows the figures of a queue in another process from now on; this one holds nothing itself. */
   mirror(figures: QueueFigures): void {
+    if (this.#mirrored !== null && figures.drop < this.#mirrored.drop) this.#mirroredDrops += this.#mirrored.drop;
     this.#mirrored = figures;
+  }
+
+  /** What was dropped since creation and what waits, in the unit of the status; also of queues in processes that are gone. */
+  get figures(): { readonly drop: number; readonly size: number } {
+    const { size, drop } = this.#mirrored ?? { size: Math.ceil(this.#size / this.#unit), drop: Math.ceil(this.#drop / this.#unit) };
+    return { size, drop: this.#mirroredDrops + drop };
   }
 
   status(): QueueStatus {

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type HostKeys, hostKeysOf } from '../../src/access/access-keys.ts';
+import { admissionMetrics } from '../../src/access/admission-metrics.ts';
 import { ALL_METHODS, CrossDomainPolicy } from '../../src/access/cross-domains.ts';
 import { RefusalCounts } from '../../src/access/refusal-counts.ts';
 import { ApiServer, type ApiServerOptions } from '../../src/api/api-server.ts';
@@ -21,6 +22,9 @@ import { PullRegistry } from '../../src/core/pull-registry.ts';
 import { QueueRegistry } from '../../src/core/queue-registry.ts';
 import { StreamLineage } from '../../src/core/stream-lineage.ts';
 import { MILLISECONDS } from '../../src/media/timebase.ts';
+import { MetricsCollector } from '../../src/monitoring/metrics-collector.ts';
+import { newcomerMetrics } from '../../src/monitoring/newcomer-metrics.ts';
+import { streamMetrics } from '../../src/monitoring/stream-metrics.ts';
 import { Dumper } from '../../src/services/hls/dump/dumper.ts';
 import { LlhlsPublisher } from '../../src/services/hls/packager/fmp4/llhls-publisher.ts';
 import { LlhlsView } from '../../src/services/hls/view/fmp4/llhls-view.ts';
@@ -30,6 +34,7 @@ import { PushPublisher } from '../../src/services/push/push-publisher.ts';
 import { FilePublisher } from '../../src/services/record/file-publisher.ts';
 import { codecModules } from '../../src/transcoder/codec-modules.ts';
 import { ENCODERS } from '../../src/transcoder/encoder-catalogue.ts';
+import { srtMetrics } from '../../src/transport/srt/srt-metrics.ts';
 import { AllowedFolders } from '../../src/util/allowed-folders.ts';
 import { Conditions } from '../../src/util/conditions.ts';
 import type { LogLevel } from '../../src/util/gated-lines.ts';
@@ -179,10 +184,16 @@ export async function startApi(
     pulls,
     writing: writing.allowed,
     reloadCertificates: (hosts) => certificates.reload(hosts),
-    limits: { newcomers: { size: 3, refused: 17 } },
-    srtLinks: [{ direction: 'playback', statistics: () => [SRT_LINK] }],
-    controlServers: () => [],
-    refusals: new RefusalCounts(),
+    metrics: new MetricsCollector(
+      [
+        newcomerMetrics({ size: 3, refused: 17 }),
+        streamMetrics(orchestrator),
+        srtMetrics([{ direction: 'playback', statistics: () => [SRT_LINK] }]),
+        admissionMetrics(() => []),
+        new RefusalCounts(),
+      ],
+      500,
+    ),
     codecModules: async () => codecModules(HELLO, []),
     logLevel: {
       get: () => logLevel,

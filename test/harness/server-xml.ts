@@ -22,6 +22,8 @@ export interface ServerSettings {
   readonly apiOrigins?: readonly string[];
   /** `Token` elements of `AccessTokens`. */
   readonly accessTokens?: string;
+  /** Port of its own for `/metrics`, and what is inside `Managers/Metrics`. */
+  readonly metrics?: { readonly port?: number; readonly settings?: string };
   /** Elements of the server itself, e.g. `Limits`. */
   readonly head?: string;
   /** TLS ports of RTMP, of LL-HLS and of the API; a `TLS` element for the virtual host, and one for the API. */
@@ -91,6 +93,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
   const bindSrt = (port: number | undefined): string =>
     port === undefined ? '' : `<SRT><Port>${port}/srt</Port><Options>${srtOptions.join('')}</Options></SRT>`;
   const tlsPort = (port: number | undefined): string => (port === undefined ? '' : `<TLSPort>${port}</TLSPort>`);
+  const metricsPort = settings.metrics?.port === undefined ? '' : `<Metrics><Port>${settings.metrics.port}</Port></Metrics>`;
   const { mpegtsPort } = settings;
   const mpegtsBind = mpegtsPort === undefined ? '' : `<MPEGTS><Port>${mpegtsPort}/udp</Port></MPEGTS>`;
   const mpegts =
@@ -105,7 +108,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
   <PrivacyProtection>${settings.privacyProtection === true}</PrivacyProtection>
   ${settings.head ?? ''}
   <Bind>
-    <Managers><API><Port>${ports.api}</Port>${tlsPort(settings.tls?.api)}</API></Managers>
+    <Managers><API><Port>${ports.api}</Port>${tlsPort(settings.tls?.api)}</API>${metricsPort}</Managers>
     <Providers>
       <RTMP><Port>${ports.rtmp}</Port>${tlsPort(settings.tls?.rtmp)}</RTMP>${mpegtsBind}${bindSrt(srt?.ingest)}
       ${settings.webrtc === undefined ? '' : webrtcBind(ports, settings)}
@@ -121,6 +124,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
   <Managers>
     <Host><Names><Name>*</Name></Names>${settings.tls?.apiHost ?? ''}</Host>
     <API><AccessToken>${settings.accessToken ?? ACCESS_TOKEN}</AccessToken><AccessTokens>${settings.accessTokens ?? ''}</AccessTokens>${crossDomains(settings.apiOrigins)}</API>
+    <Metrics>${settings.metrics?.settings ?? ''}</Metrics>
   </Managers>
   <VirtualHosts>
     <VirtualHost>

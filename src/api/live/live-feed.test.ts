@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { ManualClock } from '../../../test/fakes/manual-clock.ts';
+import { metricsText } from '../../../test/fakes/metrics-text.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { NoticeBoard } from '../../core/notices/notice-board.ts';
 import { type LiveAnswer, LiveFeed } from './live-feed.ts';
@@ -156,8 +157,8 @@ test('no write is longer than its bound, however much there is', async () => {
 test('its figures', async () => {
   follow();
   post('a');
-  expect(liveMetrics(feed)).toContain('millrace_events_total{group="config"} 1\n');
-  expect(liveMetrics(feed)).toContain('\nmillrace_event_followers 1\n');
+  expect(metricsText(liveMetrics(feed))).toContain('millrace_events_total{group="config"} 1\n');
+  expect(metricsText(liveMetrics(feed))).toContain('\nmillrace_event_followers 1\n');
 });
 
 test('who comes after the end is sent away at once', () => {

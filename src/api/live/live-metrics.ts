@@ -1,26 +1,32 @@
-/** Live events for Prometheus, in its text format (version 0.0.4). */
+/** Live events for Prometheus. */
+import { labelText, type MetricDefinition, type MetricSource } from '../../util/metrics.ts';
 import type { LiveFeed } from './live-feed.ts';
 
+const METRICS = {
+  events: { name: 'millrace_events_total', help: 'What has happened, as GET /v1/events tells it', type: 'counter' },
+  folded: { name: 'millrace_events_folded_total', help: 'Sessions and refusals told as part of a sum', type: 'counter' },
+  followers: { name: 'millrace_event_followers', help: 'Clients of GET /v1/events', type: 'gauge' },
+  refused: { name: 'millrace_event_followers_refused_total', help: 'Those that found no room', type: 'counter' },
+  cut: { name: 'millrace_event_followers_cut_total', help: 'Those that took nothing for too long', type: 'counter' },
+  missed: {
+    name: 'millrace_events_missed_total',
+    help: 'Events that followers were told a gap for, because they were behind',
+    type: 'counter',
+  },
+} as const satisfies Record<string, MetricDefinition>;
+
 /** Figures of the feed and of its board. */
-export function liveMetrics({ board, size, refused, cut, missed }: LiveFeed): string {
-  const groups = Object.entries(board.counts).map(([group, count]) => `millrace_events_total{group="${group}"} ${count}`);
-  return `# HELP millrace_events_total What has happened, as GET /v1/events tells it
-# TYPE millrace_events_total counter
-${groups.join('\n')}
-# HELP millrace_events_folded_total Sessions and refusals told as part of a sum
-# TYPE millrace_events_folded_total counter
-millrace_events_folded_total ${board.folded}
-# HELP millrace_event_followers Clients of GET /v1/events
-# TYPE millrace_event_followers gauge
-millrace_event_followers ${size}
-# HELP millrace_event_followers_refused_total Those that found no room
-# TYPE millrace_event_followers_refused_total counter
-millrace_event_followers_refused_total ${refused}
-# HELP millrace_event_followers_cut_total Those that took nothing for too long
-# TYPE millrace_event_followers_cut_total counter
-millrace_event_followers_cut_total ${cut}
-# HELP millrace_events_missed_total Events that followers were told a gap for, because they were behind
-# TYPE millrace_events_missed_total counter
-millrace_events_missed_total ${missed}
-`;
+export function liveMetrics(feed: LiveFeed): MetricSource {
+  return {
+    definitions: Object.values(METRICS),
+    collect(page) {
+      const { board, size, refused, cut, missed } = feed;
+      for (const [group, count] of Object.entries(board.counts)) page.family(METRICS.events).add(count, labelText({ group }));
+      page.family(METRICS.folded).add(board.folded);
+      page.family(METRICS.followers).add(size);
+      page.family(METRICS.refused).add(refused);
+      page.family(METRICS.cut).add(cut);
+      page.family(METRICS.missed).add(missed);
+    },
+  };
 }

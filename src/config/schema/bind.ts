@@ -111,6 +111,12 @@ export const BindApiSchema = object(
   },
   { xml: 'API' },
 );
+/** `<Bind><Managers><Metrics>`. */
+export const BindMetricsSchema = object('A port that answers `GET /metrics` and nothing else. An extension of Millrace', {
+  port: port('Port for HTTP', { protocols: ['tcp'] }),
+  ip: list('Addresses to listen on; without any, those of the server', address('Address, or `*`'), { xml: 'IP', default: [] }),
+});
+
 /** The typed form of `<API>` in `<Bind>`; a port that is undefined is not opened. */
 export type BindApiConfig = Static<typeof BindApiSchema>;
 
@@ -151,7 +157,7 @@ const mpegtsMembers = {
 
 /** `<Bind>`: every listener of the server. What is absent listens nowhere. */
 export const BindSchema = object('Listeners', {
-  managers: object('Management', { api: optional(BindApiSchema) }, { default: {} }),
+  managers: object('Management', { api: optional(BindApiSchema), metrics: optional(BindMetricsSchema) }, { default: {} }),
   providers: object(
     'Ingest',
     {

@@ -2,7 +2,7 @@
 import type { Static } from '@sinclair/typebox';
 import { TOKEN_RULE, tokenDigest } from '../../util/token-digest.ts';
 import { CrossDomainsSchema } from './cross-domains.ts';
-import { as, boolean, choice, type Fail, finishing, list, needless, object, optional, path, text } from './field.ts';
+import { as, boolean, choice, type Fail, finishing, integer, list, needless, object, optional, path, text } from './field.ts';
 import { TlsSchema } from './tls.ts';
 
 interface TokenFinish {
@@ -82,7 +82,42 @@ function keyOf(value: string): string | undefined {
   return tokenDigest(value)?.toString('hex');
 }
 
+/** `<Managers><Metrics>`. */
+const ManagersMetricsSchema = object(
+  'Who may ask for `/metrics`, and how much is told. An extension of Millrace',
+  {
+    accessToken: text(
+      'Credential for `/metrics` and nothing else, there and on the port of Bind/Managers/Metrics, or `sha256:` and its SHA-256 in hexadecimal. Empty: the API wants one of its own, the other port none',
+      { default: '' },
+    ),
+    maxStreams: integer('Streams, and applications, that have labels of their own; all others are summed up under the labels of one', {
+      default: 500,
+      minimum: 0,
+      maximum: 10_000,
+    }),
+  },
+  { default: {} },
+);
+
+interface ManagersFinish {
+  readonly api: ApiFinish;
+  readonly metrics: { readonly accessToken: string };
+}
+
+/** As `distinctTokens`, of the token that is good for less. */
+function distinctMetricsToken({ api, metrics: { accessToken } }: ManagersFinish, fail: Fail): void {
+  if (accessToken === '') return;
+  if (tokenDigest(accessToken) === null) fail(`AccessToken of Managers/Metrics ${TOKEN_RULE}`, 'metrics');
+  const others = [{ name: 'Managers/API/AccessToken', value: api.accessToken }, ...(api.accessTokens ?? [])];
+  const same = others.find(({ value }) => value !== '' && keyOf(value) === keyOf(accessToken));
+  if (same !== undefined) fail(`AccessToken of Managers/Metrics is that of '${same.name}'`, 'metrics');
+}
+
 /** `<Managers>`; the ports are in `<Bind>`. */
-export const ManagersSchema = object('Management API', { host: ManagersHostSchema, api: ManagersApiSchema }, { default: {} });
+export const ManagersSchema = object(
+  'Management API',
+  { host: ManagersHostSchema, api: ManagersApiSchema, metrics: ManagersMetricsSchema },
+  { default: {}, finish: finishing<ManagersFinish>(distinctMetricsToken) },
+);
 /** The typed form of `<Managers>`; it is there, with defaults, also where the file has no such element. */
 export type ManagersConfig = Static<typeof ManagersSchema>;

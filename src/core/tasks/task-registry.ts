@@ -58,6 +58,11 @@ export class TaskRegistry<Request extends TaskRequest, Task extends FollowingTas
     }
   }
 
+  /** Tasks of all applications. */
+  *all(): Iterable<Task> {
+    for (const tasks of this.#tasks.values()) yield* tasks.values();
+  }
+
   /** Tasks of an application. */
   of(owner: ApplicationAddress): Task[] {
     return [...(this.#tasks.get(applicationKey(owner))?.values() ?? [])];

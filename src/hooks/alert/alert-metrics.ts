@@ -1,4 +1,5 @@
-/** Alerts for Prometheus, in its text format (version 0.0.4). */
+/** Alerts for Prometheus. */
+import type { MetricDefinition, MetricSource } from '../../util/metrics.ts';
 import type { AlertFigures } from './alert-sender.ts';
 
 const METRICS: readonly (readonly [name: string, help: string, figure: keyof AlertFigures])[] = [
@@ -8,14 +9,20 @@ const METRICS: readonly (readonly [name: string, help: string, figure: keyof Ale
   ['dropped_total', 'Alerts that gave way to newer ones, because too many waited', 'dropped'],
   ['waiting', 'Alerts it is still to hear', 'waiting'],
 ];
+const DEFINITIONS = METRICS.map(
+  ([name, help]): MetricDefinition => ({ name: `millrace_alerts_${name}`, help, type: name.endsWith('_total') ? 'counter' : 'gauge' }),
+);
 
-/** One line for each figure; '' for a server without alerts. */
-export function alertMetrics(figures: AlertFigures | null): string {
-  if (figures === null) return '';
-  const lines = METRICS.flatMap(([name, help, figure]) => [
-    `# HELP millrace_alerts_${name} ${help}`,
-    `# TYPE millrace_alerts_${name} ${name.endsWith('_total') ? 'counter' : 'gauge'}`,
-    `millrace_alerts_${name} ${figures[figure]}`,
-  ]);
-  return `${lines.join('\n')}\n`;
+/** Null: the server sends none. */
+export function alertMetrics(figures: () => AlertFigures | null): MetricSource {
+  return {
+    definitions: DEFINITIONS,
+    collect(page) {
+      const told = figures();
+      if (told === null) return;
+      METRICS.forEach(([, , figure], n) => {
+        page.family(DEFINITIONS[n] as MetricDefinition).add(told[figure]);
+      });
+    },
+  };
 }

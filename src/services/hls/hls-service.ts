@@ -10,10 +10,12 @@
  */
 import type { StreamAddress } from '../../core/stream-address.ts';
 import type { Service, ServiceContext } from '../service.ts';
+import { DumpCounts, dumpMetrics } from './dump/dump-metrics.ts';
 import { Dumper } from './dump/dumper.ts';
 import { FolderClaims } from './dump/folder-claims.ts';
 import { DvrStorage } from './dvr/dvr-storage.ts';
 import { LlhlsPublisher } from './packager/fmp4/llhls-publisher.ts';
+import { PartTimeliness } from './packager/fmp4/part-timeliness.ts';
 import type { SegmentSource } from './packager/segment-observer.ts';
 import { HlsPublisher } from './packager/ts/hls-publisher.ts';
 
@@ -31,17 +33,21 @@ export async function startHls({
   conditions,
   notices,
 }: ServiceContext): Promise<Service & { readonly dumps: Dumper; readonly segments: Readonly<Record<'llhls' | 'hls', FindSegments>> }> {
-  const files = { clock, logger, stateFolder, allowed: writing, conditions, claims: new FolderClaims() };
+  const counts = new DumpCounts();
+  const timeliness = new PartTimeliness(clock);
+  const files = { clock, logger, stateFolder, allowed: writing, conditions, claims: new FolderClaims(), counts };
   const dvr = new DvrStorage(files);
   const tsDumps = new Dumper({ ...files, notices });
   const dumps = new Dumper({ ...files, notices });
   // Before streams come, which have dumps of their own.
   await dumps.load();
   const lowLatency = config.modules.llhls.enable ? [new LlhlsPublisher(delivery, dumps, dvr)] : [];
+  for (const publisher of lowLatency) publisher.timeliness = timeliness;
   return {
     dumps,
     segments: { llhls: (address) => dumps.find(address), hls: (address) => tsDumps.find(address) },
     publishers: [...lowLatency, new HlsPublisher(delivery, tsDumps, dvr)],
+    metrics: [timeliness, dumpMetrics(counts, () => tsDumps.active + dumps.active)],
     started: () => dumps.recover(),
     finish: async () => {
       await Promise.all([tsDumps.close(), dumps.close()]);

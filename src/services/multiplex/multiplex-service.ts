@@ -19,6 +19,8 @@ import type { Service, ServiceContext } from '../service.ts';
 import { ApplicationChannels } from './application-channels.ts';
 import type { ChannelDefinition } from './channel-definition.ts';
 import { loopOf, type NamedChannel } from './channel-loops.ts';
+import type { MultiplexChannel } from './multiplex-channel.ts';
+import { multiplexMetrics } from './multiplex-metrics.ts';
 
 const LOOK_MS = 500;
 
@@ -43,6 +45,7 @@ export function startMultiplex({
   multiplex.start();
   return {
     multiplex,
+    metrics: [multiplexMetrics(() => multiplex.channels)],
     applicationStarted: (application) => multiplex.follow(application),
     close: () => multiplex.close(),
   };
@@ -88,6 +91,11 @@ export class MultiplexChannels {
       if (this.#applications.application(vhost, name) === application) channels.look();
       else this.#leave(application, channels);
     }
+  }
+
+  /** Those of all applications. */
+  get channels(): MultiplexChannel[] {
+    return [...this.#followed.values()].flatMap(({ channels }) => channels);
   }
 
   /** The channels of an application; null where it has no multiplex provider. */

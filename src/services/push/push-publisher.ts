@@ -16,10 +16,12 @@ import { LinkReporter, type LinkStatistics } from '../../transport/srt/link-repo
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
 import { messageOf } from '../../util/message-of.ts';
+import type { MetricSource } from '../../util/metrics.ts';
 import type { DestinationOptions, OpenDestination, PushTimeouts } from './destination.ts';
 import { openDestination } from './open-destination.ts';
 import { type PushInformation, pushInformation } from './push-information.ts';
 import { parsePushMap, pushRequestsFor } from './push-map.ts';
+import { PushCounts, pushMetrics } from './push-metrics.ts';
 import { type PushRequest, storedPushRequest } from './push-request.ts';
 import { PushStream } from './push-stream.ts';
 import { type PushContext, PushTask } from './push-task.ts';
@@ -50,6 +52,7 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
   readonly #tasks: TaskRegistry<PushRequest, PushTask>;
   readonly #streams = new Map<string, PushStream>();
   readonly #reporter: LinkReporter;
+  readonly #counts = new PushCounts();
 
   constructor(options: PushPublisherOptions) {
     const { stateFolder, clock, queues, notices = NO_NOTICES } = options;
@@ -59,7 +62,7 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
     this.#reporter = new LinkReporter({ clock, logger });
     const open = options.open ?? ((wanted: DestinationOptions) => openDestination(wanted, this.#reporter));
     const context: PushContext = {
-      ...{ clock, logger, queues, notices, open, random: Math.random },
+      ...{ clock, logger, queues, notices, open, random: Math.random, counts: this.#counts },
       onConnectionOver: (task) => void this.#tasks.keepTotals(task),
     };
     this.#tasks = new TaskRegistry({
@@ -77,6 +80,11 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
   start(): Promise<void> {
     this.#reporter.start();
     return this.#tasks.load();
+  }
+
+  /** For `/metrics`. */
+  get metrics(): readonly MetricSource[] {
+    return pushMetrics(this.#counts, () => this.#tasks.all());
   }
 
   /** Figures of every connection by SRT, as they are now: what metrics read. */

@@ -24,6 +24,7 @@ export async function startPushes({
   return {
     pushes,
     publishers: [pushes],
+    metrics: pushes.metrics,
     srtLinks: [{ direction: 'push', statistics: () => pushes.statistics() }],
     finish: () => pushes.stop(),
   };

@@ -11,6 +11,7 @@ import type { BoundedQueue } from '../../util/bounded-queue.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
 import { type OpenDestination, PushFailure, type PushTimeouts } from './destination.ts';
+import type { PushCounts } from './push-metrics.ts';
 import { type PushRequest, receiverOf } from './push-request.ts';
 import { PushSession } from './push-session.ts';
 import { SEND_QUEUE_PACKETS } from './send-queue.ts';
@@ -45,6 +46,8 @@ export interface PushContext {
   readonly open: OpenDestination;
   /** 0 to 1. */
   readonly random: () => number;
+  /** Those of the server; absent: nobody counts. */
+  readonly counts?: PushCounts;
   /** A connection that had sent media is over: totals have changed. */
   readonly onConnectionOver: (task: PushTask) => void;
 }
@@ -233,6 +236,7 @@ export class PushTask extends FollowingTask<PushRequest> {
   #opened(): void {
     const { clock } = this.#context;
     this.#become(PushState.PUSHING);
+    if (this.#context.counts !== undefined) this.#context.counts.connections += 1;
     this.#pushing = true;
     this.#startedAt = clock.now();
     this.#openedAt = clock.monotonic();
@@ -262,6 +266,7 @@ export class PushTask extends FollowingTask<PushRequest> {
   /** The same trouble again and again is told once for each attempt, and attempts are rare. */
   #fault(reason: string): void {
     this.#become(PushState.ERROR, reason);
+    if (this.#context.counts !== undefined) this.#context.counts.failures += 1;
     this.#logger.warn(
       { receiver: receiverOf(this.request.url), failures: this.#failures, reason },
       `push '${this.request.id}' failed: ${reason}`,
@@ -290,7 +295,8 @@ export class PushTask extends FollowingTask<PushRequest> {
   }
 
   #keepFigures({ sentBytes, dropped }: PushSession, lasted: number, why: string): void {
-    const { clock, onConnectionOver } = this.#context;
+    const { clock, onConnectionOver, counts } = this.#context;
+    if (counts !== undefined) counts.dropped += dropped;
     this.#lastBytes = sentBytes;
     this.#lastTime = lasted;
     this.#finishedAt = clock.now();
@@ -308,7 +314,10 @@ export class PushTask extends FollowingTask<PushRequest> {
   /** Adds what was sent since the last time to the counters of the stream. */
   #count(): void {
     const sent = this.#session?.sentBytes ?? 0;
-    if (sent > this.#countedBytes) this.#stream?.meter.countBytes(sent - this.#countedBytes);
+    if (sent > this.#countedBytes) {
+      this.#stream?.meter.countBytes(sent - this.#countedBytes);
+      if (this.#context.counts !== undefined) this.#context.counts.bytes += sent - this.#countedBytes;
+    }
     this.#countedBytes = sent;
   }
 }

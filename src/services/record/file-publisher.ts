@@ -21,10 +21,12 @@ import { Conditions } from '../../util/conditions.ts';
 import { forEachGiven } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
 import { messageOf } from '../../util/message-of.ts';
+import type { MetricSource } from '../../util/metrics.ts';
 import { RecordInfoFiles } from './record-info-file.ts';
 import { type RecordInformation, recordInformation } from './record-information.ts';
 import { type OpenRecording, RecordJournal } from './record-journal.ts';
 import { parseRecordMap, requestsFor } from './record-map.ts';
+import { RecordCounts, recordMetrics } from './record-metrics.ts';
 import { type FileSettings, foldersBelow, RecordPlace } from './record-place.ts';
 import { type RecordRequest, storedRequest } from './record-request.ts';
 import { type RecordContext, RecordTask } from './record-task.ts';
@@ -62,6 +64,7 @@ export class FilePublisher implements Publisher<FileSettings> {
   readonly #options: FilePublisherOptions;
   readonly #logger: Logger;
   readonly #journal: RecordJournal;
+  readonly #counts = new RecordCounts();
   readonly #tasks: TaskRegistry<RecordRequest, RecordTask>;
   readonly #streams = new Map<string, FileStream>();
   /** Of the last run. */
@@ -76,7 +79,7 @@ export class FilePublisher implements Publisher<FileSettings> {
     const notes = new DocumentFolder({ folder: join(stateFolder, 'records/open'), kind: 'open-recording', layout: KEYED, logger });
     const journal = new RecordJournal(notes, new RecordInfoFiles(), logger);
     this.#journal = journal;
-    const shared = { clock, logger, journal, queues, conditions, notices };
+    const shared = { clock, logger, journal, queues, conditions, notices, counts: this.#counts };
     const context: RecordContext = { ...shared, keepTotals: (task) => this.#tasks.keepTotals(task) };
     this.#tasks = new TaskRegistry({
       noun: 'recording',
@@ -86,6 +89,11 @@ export class FilePublisher implements Publisher<FileSettings> {
       make: (origin) => new RecordTask(origin, context),
       onRegistered: (task) => tellTask(notices, 'recording', task),
     });
+  }
+
+  /** For `/metrics`. */
+  get metrics(): readonly MetricSource[] {
+    return recordMetrics(this.#counts, () => this.#tasks.all());
   }
 
   /** Settles when the files of the last run are finished. */

@@ -26,6 +26,7 @@ export async function startRecordings({
   return {
     recordings,
     publishers: [recordings],
+    metrics: recordings.metrics,
     // A start that fails leaves what the last run left as it was.
     started: () => recordings.recover(),
     finish: () => recordings.stop(),

@@ -20,6 +20,7 @@ import { WAITING_BYTES } from './file-sink.ts';
 import type { Attachment, Waiting } from './record-attachment.ts';
 import { presentedAt, presentedAt90k, RecordFile } from './record-file.ts';
 import type { RecordJournal } from './record-journal.ts';
+import type { RecordCounts } from './record-metrics.ts';
 import { containerOf, expandPath, type PathValues, randomName, temporaryPath } from './record-path.ts';
 import type { RecordPlace } from './record-place.ts';
 import { type RecordRequest, SegmentationRule } from './record-request.ts';
@@ -53,6 +54,7 @@ export interface RecordContext {
   /** Is told while a disk refuses what is recorded. */
   readonly conditions: Conditions;
   readonly notices: Notices;
+  readonly counts: RecordCounts;
   /** The totals have changed: resolves when they are on disk, or with false when they cannot be. Never rejects. */
   readonly keepTotals: (task: RecordTask) => Promise<boolean>;
 }
@@ -323,7 +325,10 @@ export class RecordTask extends FollowingTask<RecordRequest> {
         this.#unfinished.delete(file);
         return this.count(key, finished);
       },
-      onBytes: (bytes) => attachment.stream.meter.countBytes(bytes),
+      onBytes: (bytes) => {
+        this.#context.counts.bytes += bytes;
+        attachment.stream.meter.countBytes(bytes);
+      },
       onError: (error) => this.fail(error),
       makeGauge: () => this.#gaugeFor(attachment),
       onWritten: (gauge) => this.#context.queues.remove(gauge),
@@ -382,6 +387,7 @@ export class RecordTask extends FollowingTask<RecordRequest> {
   #finish(file: RecordFile, finishTime: number, isLast: boolean): void {
     const told = file.finish(finishTime, isLast, this.#finishing).then(({ outcome, path, bytes }) => {
       this.#unfinished.delete(file);
+      if (path !== null) this.#context.counts.files += 1;
       if (path !== null && this.#shown?.file === file) this.#outputFile = this.#shown.place.shown(path);
       if (outcome === 'left') this.#left.set(file.key, { bytes: file.bytes, durationMs: file.durationMs });
       this.#logger.info({ file: path, bytes }, path === null ? 'recording held nothing and was removed' : `recorded ${path}`);
@@ -423,6 +429,7 @@ export class RecordTask extends FollowingTask<RecordRequest> {
     const attachment = this.#attachment;
     if (this.#state === RecordState.ERROR || this.#state === RecordState.STOPPED) return;
     this.#reason = messageOf(error);
+    this.#context.counts.failures += 1;
     this.#logger.error({ err: error }, `recording failed: ${this.#reason}`);
     const why = diskFault(error);
     const waits = this.#state !== RecordState.STOPPING && attachment !== null && why !== null;

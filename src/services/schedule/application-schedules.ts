@@ -42,6 +42,8 @@ export class ApplicationSchedules {
   readonly #ready: Promise<void>;
   /** What the folder held at first is nothing new. */
   #isRead = false;
+  /** Of channels that have ended. */
+  #pastTroubles = 0;
 
   constructor(options: ApplicationSchedulesOptions) {
     const { application, scheduleFilesDir, allowed, logger } = options;
@@ -66,6 +68,16 @@ export class ApplicationSchedules {
   /** Resolves when the folder has been read for the first time. */
   ready(): Promise<void> {
     return this.#ready;
+  }
+
+  /** The channels that run. */
+  get channels(): Iterable<ScheduledChannel> {
+    return this.#channels.values();
+  }
+
+  /** Troubles of channels that have ended. */
+  get pastTroubles(): number {
+    return this.#pastTroubles;
   }
 
   /** Names of all channels, in order. */
@@ -167,6 +179,7 @@ export class ApplicationSchedules {
     const channel = this.#channels.get(name);
     if (channel === undefined) return;
     this.#channels.delete(name);
+    this.#pastTroubles += channel.trouble.count;
     channel.close();
     this.#options.logger.info({ stream: name }, `scheduled channel '${name}' ends`);
   }

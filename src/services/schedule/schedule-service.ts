@@ -20,6 +20,7 @@ import type { Service, ServiceContext } from '../service.ts';
 import { ApplicationSchedules } from './application-schedules.ts';
 import { channelPlayouts } from './channel-playouts.ts';
 import { FileLengths } from './file-lengths.ts';
+import { scheduleMetrics } from './schedule-metrics.ts';
 import { Schedules } from './schedules.ts';
 
 /** What of the server it needs. */
@@ -39,6 +40,7 @@ export function startSchedules(context: ScheduleContext): Service & { readonly s
   });
   return {
     schedules,
+    metrics: [scheduleMetrics(schedules)],
     applicationStarted: (application) => schedules.follow(application),
     close: () => schedules.close(),
   };

@@ -66,7 +66,7 @@ interface Cue {
 export class ScheduledChannel {
   readonly #options: ScheduledChannelOptions;
   readonly #settings: ChannelSettings;
-  readonly #trouble: TroubleLog;
+  readonly trouble: TroubleLog;
   #timeline: Timeline;
   #fallback: FallbackProgram;
   /** A definition that is in force as soon as lengths are known. */
@@ -97,7 +97,7 @@ export class ScheduledChannel {
   constructor(options: ScheduledChannelOptions) {
     this.#options = options;
     this.#settings = options.definition.stream;
-    this.#trouble = new TroubleLog(options.clock, options.logger);
+    this.trouble = new TroubleLog(options.clock, options.logger);
     this.#timeline = this.#timelineOf([], options.definition);
     this.#fallback = this.#fallbackOf(options.definition);
     this.#behind = guarded(options.logger, 'a scheduled channel', async (wait, work) => {
@@ -351,11 +351,11 @@ export class ScheduledChannel {
     try {
       playout = this.#options.open(this.#settings, listener, (reason) => this.#do((then) => this.#lost(playout, reason, then)));
     } catch (error) {
-      this.#trouble.tell('', `the stream cannot begin: ${messageOf(error)}`);
+      this.trouble.tell('', `the stream cannot begin: ${messageOf(error)}`);
       return false;
     }
     this.#playout = playout;
-    this.#trouble.over('', 'the stream has begun');
+    this.trouble.over('', 'the stream has begun');
     return true;
   }
 
@@ -419,7 +419,7 @@ export class ScheduledChannel {
     this.#fallback.rewind();
     this.#vain = null;
     this.#failed.delete(cue.slot);
-    this.#trouble.over(cued.url, `${cued.url} is on air again`);
+    this.trouble.over(cued.url, `${cued.url} is on air again`);
     // By the clock of the media it may be a moment early.
     if (cue.slot === this.#next && cue.slot.startsAt - now < LATE_MS) this.#enter(cue.slot);
   }
@@ -450,7 +450,7 @@ export class ScheduledChannel {
       this.#fail(slot, 'the stream has ended', now);
       return;
     }
-    if (Number.isFinite(early)) this.#trouble.tell(slot.item.url, `${slot.item.url} ended ${Math.round(early)} ms early`);
+    if (Number.isFinite(early)) this.trouble.tell(slot.item.url, `${slot.item.url} ended ${Math.round(early)} ms early`);
     slot.length = Math.max(0, now - slot.startsAt);
     this.#next = null;
   }
@@ -470,7 +470,7 @@ export class ScheduledChannel {
     if (item === null || program === null || (slot !== this.#slot && slot !== this.#next)) return;
     const skips = !item.fallbackOnErr || (!this.#fallback.exists && !isLive(item));
     const instead = skips ? 'the next item' : this.#fallback.exists ? 'the fallback program' : 'nothing';
-    this.#trouble.tell(item.url, `${item.url} cannot be played, ${instead} is on instead: ${reason}`);
+    this.trouble.tell(item.url, `${item.url} cannot be played, ${instead} is on instead: ${reason}`);
     if (!skips) {
       this.#failed.set(slot, now + RETRY_MS);
       return;
@@ -490,7 +490,7 @@ export class ScheduledChannel {
   #failFallback(slot: Slot, reason: string, now: number): void {
     const { item, program } = slot;
     if (program === null || program !== this.#fallback.program) return;
-    if (item !== null) this.#trouble.tell(item.url, `${item.url} of the fallback program cannot be played: ${reason}`);
+    if (item !== null) this.trouble.tell(item.url, `${item.url} of the fallback program cannot be played: ${reason}`);
     this.#fallback.failed(slot, now);
   }
 }

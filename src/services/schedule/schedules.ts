@@ -4,6 +4,7 @@ import { type ApplicationAddress, applicationKey } from '../../core/stream-addre
 import { guarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
 import type { ApplicationSchedules } from './application-schedules.ts';
+import type { ScheduledChannel } from './scheduled-channel.ts';
 
 const TICK_MS = 100;
 /** So many ticks later those are looked for whose application is no more. */
@@ -25,6 +26,8 @@ export class Schedules {
   readonly #closing = new Set<Promise<void>>();
   readonly #timer: NodeJS.Timeout;
   #ticks = 0;
+  /** Of applications that have ended. */
+  #pastTroubles = 0;
   #closed = false;
 
   constructor(options: SchedulesOptions) {
@@ -50,6 +53,18 @@ export class Schedules {
   of(application: Application): ApplicationSchedules | null {
     const schedules = this.#running.get(keyOf(application));
     return schedules?.application === application ? schedules : null;
+  }
+
+  /** All channels that run. */
+  get channels(): Iterable<ScheduledChannel> {
+    return [...this.#running.values()].flatMap((schedules) => [...schedules.channels]);
+  }
+
+  /** Troubles of channels that have ended. */
+  get pastTroubles(): number {
+    let troubles = this.#pastTroubles;
+    for (const schedules of this.#running.values()) troubles += schedules.pastTroubles;
+    return troubles;
   }
 
   /** Happens ten times a second by itself. */
@@ -78,6 +93,7 @@ export class Schedules {
   #end(key: string, schedules: ApplicationSchedules): void {
     this.#running.delete(key);
     const closing = schedules.close().finally(() => this.#closing.delete(closing));
+    this.#pastTroubles += schedules.pastTroubles;
     this.#closing.add(closing);
   }
 }

@@ -9,6 +9,8 @@ const MAX_TOLD = 1000;
 export class TroubleLog {
   readonly #clock: Clock;
   readonly #logger: Logger;
+  /** Troubles, those included that the log was spared. */
+  count = 0;
   readonly #told = new Map<string, number>();
 
   constructor(clock: Clock, logger: Logger) {
@@ -18,6 +20,7 @@ export class TroubleLog {
 
   /** Something is wrong with what has this name. */
   tell(name: string, message: string): void {
+    this.count += 1;
     const now = this.#clock.monotonic();
     const told = this.#told.get(name);
     if (told !== undefined && now - told < TELL_EVERY_MS) return;

@@ -13,6 +13,7 @@ import { bracketed } from '../../util/client-address.ts';
 import { systemClock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
 import { messageOf } from '../../util/message-of.ts';
+import type { MetricSource } from '../../util/metrics.ts';
 import type { Patience } from '../../util/patience.ts';
 import { type PortGroup, PUBLIC_IP, readCandidatePorts, wildcardOf, withOutside } from './candidate-ports.ts';
 import { PublishSide } from './ingest/publish-side.ts';
@@ -27,6 +28,7 @@ import { MAX_PEER_SESSIONS, PeerTransport } from './transport/peer-transport.ts'
 import { publicAddress } from './transport/public-address.ts';
 import type { PeerShares } from './transport/session-quota.ts';
 import { RELAY_ACCOUNT, TurnRelay } from './transport/turn-relay.ts';
+import { webrtcMetrics } from './webrtc-metrics.ts';
 
 /** Sender threads at most: more than cores bring nothing, and viewers of one stream are spread over all. */
 const MAX_SENDERS = 8;
@@ -36,6 +38,8 @@ const DEFAULT_CANDIDATES = ['*:10000/udp'];
 export interface WebrtcParts {
   /** Null when `Bind/Publishers/WebRTC` is absent. */
   readonly publisher: WebrtcPublisher | null;
+  /** For `/metrics`. */
+  readonly metrics: MetricSource;
   /** Unix socket that delivery threads hand signalling to. */
   readonly signallingPath: string;
 }
@@ -109,7 +113,9 @@ export async function startPeers(
           ...{ publisher, access: neighbours.access, virtualHostFor: neighbours.virtualHostFor, turns: limits.newcomers },
           ...{ iceServersFor: iceServersOf(egress, relayPlans.play), logger: logger.limited, patience },
         });
-  const publish = ingest === undefined ? null : publishSide(iceServersOf(ingest, relayPlans.publish), transport, neighbours, running);
+  const provider = ingest === undefined ? null : webrtcProvider(transport, neighbours, running);
+  const publish =
+    ingest === undefined || provider === null ? null : publishSide(provider, iceServersOf(ingest, relayPlans.publish), neighbours);
   const { virtualHostFor } = neighbours;
   const signalling = new SignallingServer({
     play: play === null ? null : { side: play, ports: signallingPorts(egress) },
@@ -129,7 +135,12 @@ export async function startPeers(
   await foreign.listen();
   // Nothing waits for that.
   void removeStaleFolders(tmpdir());
-  return { publisher, signallingPath: foreign.path };
+  const metrics = webrtcMetrics({
+    transport: () => ({ ...transport.counters(), sessions: transport.sessions }),
+    viewers: publisher,
+    publishers: provider,
+  });
+  return { publisher, metrics, signallingPath: foreign.path };
 }
 
 /** What one address may have of the media ports. */
@@ -146,12 +157,11 @@ function signallingPorts(bind: WebrtcBind | undefined): ReadonlySet<number> {
   return new Set([port, tlsPort].filter((number) => number !== undefined));
 }
 
-function publishSide(
-  iceServersFor: IceServersFor,
+function webrtcProvider(
   transport: PeerTransport,
-  { gate, access, virtualHostFor, providerSettings, limits, logger: rootLogger, patience }: WebrtcNeighbours,
+  { gate, providerSettings, logger: rootLogger }: WebrtcNeighbours,
   running: { stop(): Promise<void> }[],
-): PublishSide {
+): WebrtcProvider {
   const logger = rootLogger.child({ provider: 'webrtc' });
   const provider = new WebrtcProvider({
     gate,
@@ -164,6 +174,15 @@ function publishSide(
     logger,
   });
   running.push({ stop: async () => provider.stop() });
+  return provider;
+}
+
+function publishSide(
+  provider: WebrtcProvider,
+  iceServersFor: IceServersFor,
+  { access, virtualHostFor, providerSettings, limits, logger: rootLogger, patience }: WebrtcNeighbours,
+): PublishSide {
+  const logger = rootLogger.child({ provider: 'webrtc' });
   const crossDomainsOf = (vhost: string, app: string) => providerSettings(vhost, app)?.crossDomains ?? null;
   return new PublishSide({
     ...{ provider, access, virtualHostFor, crossDomainsOf, iceServersFor, logger: logger.limited, patience },

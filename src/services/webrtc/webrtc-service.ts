@@ -46,6 +46,7 @@ export async function startWebrtc({
   if (peers !== null) delivery.relaySignalling(peers.signallingPath);
   return {
     publishers: peers?.publisher == null ? [] : [peers.publisher],
+    metrics: peers === null ? [] : [peers.metrics],
     finish: () => stopAll(running, logger),
   };
 }

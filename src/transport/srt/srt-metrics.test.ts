@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { metricsText } from '../../../test/fakes/metrics-text.ts';
 import { newReceiverStatistics, newSenderStatistics } from '../../wire/srt/statistics.ts';
 import type { LinkStatistics } from './link-reporter.ts';
 import { srtMetrics } from './srt-metrics.ts';
@@ -12,11 +13,12 @@ function link(stream: string, session: string, rtt: number): LinkStatistics {
 }
 
 test('every connection has its figures, named by who uses it', () => {
-  const text = srtMetrics([
+  const source = srtMetrics([
     { direction: 'ingest', statistics: () => [link('live', '1', 20)] },
     { direction: 'playback', statistics: () => [link('live', '1', 35.5), link('a"b\\c\nd', '2', 1)] },
     { direction: 'push', statistics: () => [] },
   ]);
+  const text = metricsText(source);
   const rtt = text.split('\n').filter((line) => line.includes('millrace_srt_rtt_seconds'));
   expect(rtt).toEqual([
     '# HELP millrace_srt_rtt_seconds Round trip',

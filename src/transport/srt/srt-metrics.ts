@@ -1,9 +1,16 @@
-/** SRT connections for Prometheus, in its text format (version 0.0.4). */
+/** SRT connections for Prometheus. */
+import { streamKey } from '../../core/stream-address.ts';
+import { OTHERS, streamLabels } from '../../core/stream-labels.ts';
+import { LabelSlots } from '../../util/label-slots.ts';
+import { MetricSeries, type SeriesDefinition } from '../../util/metric-series.ts';
+import { labelText, type MetricSource } from '../../util/metrics.ts';
 import type { LinkStatistics } from './link-reporter.ts';
+
+const DIRECTIONS = ['ingest', 'playback', 'push'] as const;
 
 /** Whoever has SRT connections. */
 export interface SrtLinks {
-  readonly direction: 'ingest' | 'playback' | 'push';
+  readonly direction: (typeof DIRECTIONS)[number];
   statistics(): readonly LinkStatistics[];
 }
 
@@ -26,24 +33,43 @@ const METRICS: readonly Metric[] = [
   ['received_undecryptable_packets_total', 'Data packets without a usable key', ({ receiver }) => receiver.packetsUndecryptable],
 ];
 
-/** All connections, one line for each figure of each; those that are gone are not listed any more. */
-export function srtMetrics(sources: readonly SrtLinks[]): string {
-  const links = sources.flatMap((source) => source.statistics().map((link) => ({ labels: labelsOf(source.direction, link), link })));
-  const lines: string[] = [];
-  for (const [name, help, value] of METRICS) {
-    const type = name.endsWith('_total') ? 'counter' : 'gauge';
-    lines.push(`# HELP millrace_srt_${name} ${help}`, `# TYPE millrace_srt_${name} ${type}`);
-    for (const { labels, link } of links) lines.push(`millrace_srt_${name}{${labels}} ${value(link)}`);
-  }
-  return `${lines.join('\n')}\n`;
-}
+/** What the connections share whose streams have no labels of their own. */
+const OTHER_LINKS = { vhost: '', app: '', stream: OTHERS, session: '' };
+/** Connections that have labels of their own: more of one stream would be as many series as viewers like. */
+const MAX_LINKS = 200;
+/** Connections after which other work of the thread may run. */
+const LINKS_AT_ONCE = 100;
 
-function labelsOf(direction: SrtLinks['direction'], { vhost, app, stream, session }: LinkStatistics): string {
-  return Object.entries({ direction, vhost, app, stream, session })
-    .map(([name, value]) => `${name}="${escaped(value)}"`)
-    .join(',');
-}
-
-function escaped(value: string): string {
-  return value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n');
+/** All connections, with figures of its own each as far as there is room for labels; those that are gone are not listed any more. */
+export function srtMetrics(sources: readonly SrtLinks[]): MetricSource {
+  const definitions = METRICS.map(
+    ([name, help, value]): SeriesDefinition<LinkStatistics> => ({
+      ...{ name: `millrace_srt_${name}`, help, value },
+      ...(name.endsWith('_total') ? { type: 'counter' } : { type: 'gauge', others: 'max' }),
+    }),
+  );
+  const others = DIRECTIONS.map((direction) => labelText({ direction, ...OTHER_LINKS }));
+  const series = new Map(DIRECTIONS.map((direction, n) => [direction, new MetricSeries(definitions, others[n] ?? '')]));
+  const slots = new LabelSlots(MAX_LINKS);
+  return {
+    definitions,
+    *collect(page) {
+      slots.begin();
+      for (const each of series.values()) each.begin(page);
+      let count = 0;
+      for (const { direction, statistics } of sources) {
+        for (const link of statistics()) {
+          const { vhost, app, stream, session } = link;
+          const hasRoom = streamLabels(page, link) !== null;
+          const key = `${direction} ${session} ${streamKey(link)}`;
+          const labels = hasRoom ? slots.of(key, () => labelText({ direction, vhost, app, stream, session })) : null;
+          series.get(direction)?.add(link, labels, key);
+          count += 1;
+          if (count % LINKS_AT_ONCE === 0) yield;
+        }
+      }
+      for (const each of series.values()) each.end();
+      slots.end();
+    },
+  };
 }

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { survivesHostileBytes } from '../../../test/support/hostile-bytes.ts';
-import { readViewerFeedback } from './viewer-feedback.ts';
+import { readViewerFeedback, roundTrip } from './viewer-feedback.ts';
 
 const hex = (text: string): Buffer => Buffer.from(text.replaceAll(' ', ''), 'hex');
-const REPORT = hex('81c90007 00000001 00001111 40fffffe 00012345 00000064 00000000 00000000');
+const REPORT = hex('81c90007 00000001 00001111 40fffffe 00012345 00000064 8a3b4000 00018000');
 const PLI = hex('81ce0002 00000001 00001111');
 const FIR = hex('84ce0004 00000001 00000000 00001111 01000000');
 /** 0x20000 × 2⁴ bits per second for one stream. */
@@ -14,11 +14,35 @@ test('reports, keyframe requests and bandwidth are read out of compounds', () =>
   expect(feedback).toEqual({
     keyframeWanted: true,
     remb: 0x20000 * 2 ** 4,
-    reports: [{ ssrc: 0x1111, fractionLost: 0.25, totalLost: -2, jitter: 100 }],
+    reports: [{ ssrc: 0x1111, fractionLost: 0.25, totalLost: -2, jitter: 100, lastReport: 0x8a3b4000, sinceReport: 0x18000 }],
     arrivals: [],
   });
   expect(readViewerFeedback(FIR).keyframeWanted).toBe(true);
   expect(readViewerFeedback(REPORT)).toMatchObject({ keyframeWanted: false, remb: null });
+});
+
+test('the round trip is what passed since our report without the time that the viewer kept it', () => {
+  const report = (lastReport: number, sinceReport: number) => ({
+    ssrc: 1,
+    fractionLost: 0,
+    totalLost: 0,
+    jitter: 0,
+    lastReport,
+    sinceReport,
+  });
+  // 2026-02-01T10:00:00Z is 3 978 928 800 s of NTP, 0x6b20 in 16 bits.
+  const now = Date.UTC(2026, 1, 1, 10);
+  const seconds = (now / 1000 + 2_208_988_800) % 0x1_0000;
+  const sentAt = (seconds - 2) * 0x1_0000;
+  expect(roundTrip(report(sentAt, 1.75 * 0x1_0000), now)).toBe(0.25);
+  // Clocks in ms may be a little behind.
+  expect(roundTrip(report(sentAt, 2.001 * 0x1_0000), now)).toBe(0);
+  expect(roundTrip(report(0, 0), now)).toBeNull();
+  expect(roundTrip(report(sentAt, 4 * 0x1_0000), now)).toBeNull();
+  expect(roundTrip(report((seconds - 70) * 0x1_0000, 0), now)).toBeNull();
+  // The 16 bits of seconds begin anew every 18 hours.
+  const wrapped = now - seconds * 1000;
+  expect(roundTrip(report(2 ** 32 - 0x1_0000, 0.5 * 0x1_0000), wrapped)).toBe(0.5);
 });
 
 const NEVER = Number.NaN;

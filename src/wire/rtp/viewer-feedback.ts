@@ -18,6 +18,10 @@ export interface ReceptionReport {
   readonly totalLost: number;
   /** In units of the RTP clock. */
   readonly jitter: number;
+  /** Middle 32 bits of the NTP time of the last sender report that came; 0: none did. */
+  readonly lastReport: number;
+  /** Since that came, in 1/65536 s. */
+  readonly sinceReport: number;
 }
 
 /** What a compound packet says, all its packets together; `remb` is the last of them. */
@@ -29,6 +33,22 @@ export interface ViewerFeedback {
   readonly reports: readonly ReceptionReport[];
   /** Which packets came when, by transport-wide numbers. */
   readonly arrivals: readonly ArrivalReport[];
+}
+
+/** Seconds from the beginning of NTP to that of Unix. */
+const NTP_OFFSET = 2_208_988_800;
+const NTP_UNITS = 0x1_0000;
+/** What takes longer is no round trip. */
+const MAX_ROUND_TRIP_S = 60;
+
+/** Seconds from our report to the viewer and back, when this one came at `now` (wall clock, ms); null: it does not tell (RFC 3550 section 6.4.1). */
+export function roundTrip({ lastReport, sinceReport }: ReceptionReport, now: number): number | null {
+  if (lastReport === 0) return null;
+  const ntp = Math.floor((now / 1000 + NTP_OFFSET) * NTP_UNITS) % 2 ** 32;
+  const units = (ntp - lastReport - sinceReport) | 0;
+  // Clocks that read in ms may find that it took less than nothing.
+  const seconds = Math.max(0, units / NTP_UNITS);
+  return units < -NTP_UNITS || seconds > MAX_ROUND_TRIP_S ? null : seconds;
 }
 
 /** Reads a compound packet; what is unknown or cut off is skipped. */
@@ -63,6 +83,8 @@ function readReports(view: DataView, start: number, end: number, count: number, 
       fractionLost: view.getUint8(at + 4) / 256,
       totalLost: (view.getInt32(at + 4) << 8) >> 8,
       jitter: view.getUint32(at + 12),
+      lastReport: view.getUint32(at + 16),
+      sinceReport: view.getUint32(at + 20),
     });
   }
 }

@@ -10,6 +10,7 @@ import { messageOf } from '../../../util/message-of.ts';
 import type { ObservedSegment, SegmentObserver, SegmentSource } from '../packager/segment-observer.ts';
 import { DumpFolder } from './dump-folder.ts';
 import { DumpInfo, DumpStatus } from './dump-info.ts';
+import type { DumpCounts } from './dump-metrics.ts';
 import { DumpPlaylist } from './dump-playlist.ts';
 import type { FolderWriter } from './folder-claims.ts';
 
@@ -39,6 +40,8 @@ export interface DumpOptions {
   readonly conditions: Conditions;
   readonly notices: Notices;
   readonly logger: Logger;
+  /** Those of the server; absent: nobody counts. */
+  readonly counts?: DumpCounts;
 }
 
 /** Ends with its stream, by `stop`, or when the disk fails; what it has written stays in every case. */
@@ -148,6 +151,7 @@ export class Dump implements SegmentObserver, FolderWriter {
         await files.replace(name, playlist.text);
         for (const [master, text] of masters) await files.replace(master, text);
         this.#segments += 1;
+        if (this.#options.counts !== undefined) this.#options.counts.segments += 1;
       },
       bytes.length,
       missed,
@@ -210,7 +214,8 @@ export class Dump implements SegmentObserver, FolderWriter {
   async #pause(error: unknown): Promise<void> {
     this.#failure = error;
     this.#become(DumpStatus.ERROR);
-    const { folder, conditions } = this.#options;
+    const { folder, conditions, counts } = this.#options;
+    if (counts !== undefined) counts.failures += 1;
     this.#logger.error({ err: error, folder }, `dump misses segments until the disk takes files again: ${messageOf(error)}`);
     conditions.raise(this.#condition, `a dump misses segments: ${diskFault(error) ?? 'its files cannot be written'}`);
     const { infoPath } = this.#options;
@@ -227,6 +232,7 @@ export class Dump implements SegmentObserver, FolderWriter {
 
   #fail(error: unknown): void {
     const wasOpen = this.#open;
+    if (this.#options.counts !== undefined) this.#options.counts.failures += 1;
     this.#open = false;
     this.#failure = error;
     this.#become(DumpStatus.ERROR);

@@ -13,6 +13,7 @@ import type { StreamFollower } from '../packager/packaging-publisher.ts';
 import type { SegmentSource } from '../packager/segment-observer.ts';
 import type { PackagingSettings } from '../wire/settings.ts';
 import { Dump, type DumpOptions, type DumpRequest } from './dump.ts';
+import type { DumpCounts } from './dump-metrics.ts';
 import { FolderClaims } from './folder-claims.ts';
 import { OpenDumps } from './open-dumps.ts';
 import { type WantedDump, wantedDumps } from './wanted-dumps.ts';
@@ -42,6 +43,8 @@ export interface DumperOptions {
   readonly notices?: Notices;
   /** Shared with other dumpers; default: its own. */
   readonly claims?: FolderClaims;
+  /** Shared with other dumpers; absent: nobody counts. */
+  readonly counts?: DumpCounts;
 }
 
 /** One for each publisher. The server calls `load` before streams come, `recover` when it runs and `close` at its end. */
@@ -74,6 +77,11 @@ export class Dumper implements StreamFollower {
   /** The outbound stream of this name as the publisher has it, or undefined when it has none. */
   find(address: StreamAddress): SegmentSource | undefined {
     return this.#streams.get(streamKey(address));
+  }
+
+  /** Dumps whose files may not be complete yet. */
+  get active(): number {
+    return this.#active.size;
   }
 
   /** Starts the dumps that the configuration wants of the stream. */
@@ -169,9 +177,9 @@ export class Dumper implements StreamFollower {
     throw new DumpRefused(`The stream has ${MAX_DUMPS} dumps`);
   }
 
-  #make(what: Omit<DumpOptions, 'clock' | 'conditions' | 'notices' | 'logger'>, dumps: KnownDumps, note: string | null): Dump {
-    const { clock, conditions = new Conditions(), notices = NO_NOTICES, logger } = this.#options;
-    const dump = new Dump({ ...what, clock, conditions, notices, logger });
+  #make(what: Omit<DumpOptions, 'clock' | 'conditions' | 'notices' | 'logger' | 'counts'>, dumps: KnownDumps, note: string | null): Dump {
+    const { clock, conditions = new Conditions(), notices = NO_NOTICES, logger, counts } = this.#options;
+    const dump = new Dump({ ...what, clock, conditions, notices, logger, ...(counts !== undefined && { counts }) });
     dumps.set(what.request.id, dump);
     const over = dump.over.then(() => this.#forget(dump, note));
     this.#active.set(dump, over);

@@ -1,6 +1,7 @@
 /** One publisher: its inbound stream, its peer, and what it negotiated. */
 import type { CloseReason, IngestGate, IngestStream, IngestTarget } from '../../../core/ingest.ts';
 import { ProviderKind, SourceType } from '../../../core/kinds.ts';
+import type { StreamAddress } from '../../../core/stream-address.ts';
 import type { Clock } from '../../../util/clock.ts';
 import { faultDetail } from '../../../util/fault-detail.ts';
 import type { Logger } from '../../../util/logger.ts';
@@ -11,6 +12,7 @@ import { parseSessionDescription } from '../../../wire/sdp/session-description.t
 import type { StreamTarget } from '../signalling/request-place.ts';
 import { PEER_LEFT, type PeerListener, type PeerSession } from '../transport/peer-session.ts';
 import type { PeerTransport } from '../transport/peer-transport.ts';
+import type { PublisherTotals } from '../webrtc-metrics.ts';
 import { IngestFeed } from './ingest-feed.ts';
 import { answerIngest, type IngestAgreement, offerIngest, readIngestAnswer } from './ingest-negotiation.ts';
 import type { IngestTrack } from './ingest-track.ts';
@@ -75,6 +77,25 @@ export class IngestSession implements PeerListener {
 
   get ended(): boolean {
     return this.#ended;
+  }
+
+  /** What came of the stream and what did not; null while there is none. */
+  get totals(): PublisherTotals | null {
+    if (this.#ended || this.#feed === null) return null;
+    const sums = { received: 0, lost: 0, recovered: 0, requested: 0, keyframeRequests: 0 };
+    for (const { received, counters } of this.#feed.tracks) {
+      sums.received += received.received;
+      sums.lost += received.lost;
+      sums.recovered += received.recovered;
+      sums.requested += received.requested;
+      sums.keyframeRequests += counters.keyframeRequests;
+    }
+    return sums;
+  }
+
+  get address(): StreamAddress {
+    const { vhost, app, stream } = this.#options.target;
+    return { vhost, app, stream };
   }
 
   /** Candidates to tell the publisher beside an offer. */

@@ -1,10 +1,12 @@
 /** The WebRTC provider: opens sessions for publishers and keeps their time. */
 import type { IngestGate } from '../../../core/ingest.ts';
+import { type StreamAddress, streamKey } from '../../../core/stream-address.ts';
 import type { Clock } from '../../../util/clock.ts';
 import { forEachGuarded, guarded } from '../../../util/guarded.ts';
 import type { Logger } from '../../../util/logger.ts';
 import type { StreamTarget } from '../signalling/request-place.ts';
 import type { PeerTransport } from '../transport/peer-transport.ts';
+import type { PublisherTotals } from '../webrtc-metrics.ts';
 import { IngestSession, type WebrtcIngestSettings } from './ingest-session.ts';
 
 /** How often lost packets are asked for and feedback is looked at. */
@@ -58,6 +60,13 @@ export class WebrtcProvider {
     });
     this.#sessions.add(session);
     return session;
+  }
+
+  /** What came of each stream; of two publishers of one, the later. */
+  totals(): Iterable<readonly [StreamAddress, PublisherTotals]> {
+    const byStream = new Map<string, readonly [StreamAddress, PublisherTotals]>();
+    for (const { address, totals } of this.#sessions) if (totals !== null) byStream.set(streamKey(address), [address, totals]);
+    return byStream.values();
   }
 
   /** Ends all publications. Idempotent. */

@@ -6,11 +6,12 @@ import type { Logger } from '../../../util/logger.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';
 import { randomWord } from '../../../wire/ice/ice-credentials.ts';
 import type { ArrivalReport } from '../../../wire/rtp/arrival-report.ts';
-import { readViewerFeedback } from '../../../wire/rtp/viewer-feedback.ts';
+import { type ReceptionReport, readViewerFeedback, roundTrip } from '../../../wire/rtp/viewer-feedback.ts';
 import { type LocalMedia, serializeDescription } from '../../../wire/sdp/local-description.ts';
 import { parseSessionDescription } from '../../../wire/sdp/session-description.ts';
 import type { PeerListener, PeerSession } from '../transport/peer-session.ts';
 import type { PeerTransport } from '../transport/peer-transport.ts';
+import type { ViewerTotals } from '../webrtc-metrics.ts';
 import { AutoRendition } from './auto-rendition.ts';
 import { BandwidthEstimator } from './bandwidth-estimator.ts';
 import type { MediaKind } from './codec-plan.ts';
@@ -66,6 +67,9 @@ export class PlaySession implements PeerListener {
   #keyframeRequests = 0;
   #renditionChanges = 0;
   #estimate: number | null = null;
+  #roundTrip: number | undefined;
+  /** Packets reported lost since the beginning, by source. */
+  readonly #lost = new Map<number, number>();
 
   /** Throws ProtocolError when the playlist has nothing that browsers play. */
   constructor(options: PlaySessionOptions) {
@@ -237,7 +241,8 @@ export class PlaySession implements PeerListener {
   }
 
   rtcp(packet: Buffer): void {
-    const { keyframeWanted, remb, arrivals } = readViewerFeedback(packet);
+    const { keyframeWanted, remb, reports, arrivals } = readViewerFeedback(packet);
+    for (const report of reports) this.#note(report);
     if (keyframeWanted) {
       this.#keyframeRequests += 1;
       const video = this.#rendition?.video ?? null;
@@ -248,6 +253,15 @@ export class PlaySession implements PeerListener {
     if (estimate === null) return;
     this.#estimate = estimate;
     if (this.#auto) this.#adapt(estimate);
+  }
+
+  /** What it came to so far, for metrics. */
+  get totals(): ViewerTotals {
+    const { packets = 0, nacked = 0, resent = 0 } = this.#peer.counters ?? {};
+    let lost = 0;
+    for (const count of this.#lost.values()) lost += count;
+    const { roundTrip, estimate } = { roundTrip: this.#roundTrip, estimate: this.#estimate ?? undefined };
+    return { packets, nacked, resent, lost, keyframeRequests: this.#keyframeRequests, roundTrip, estimate };
   }
 
   closed(reason: string): void {
@@ -280,6 +294,19 @@ export class PlaySession implements PeerListener {
     if (this.#ended) return;
     this.#peer.close();
     this.#end(reason);
+  }
+
+  #note(report: ReceptionReport): void {
+    const { stream, transport } = this.#options;
+    const { ssrc, totalLost, fractionLost } = report;
+    const isOurs = this.#agreement?.plan.slots.some((slot) => slot.ssrc === ssrc) === true;
+    if (!isOurs) return;
+    this.#lost.set(ssrc, Math.max(0, totalLost, this.#lost.get(ssrc) ?? 0));
+    stream.reports?.losses.observe(fractionLost);
+    const seconds = roundTrip(report, transport.wall());
+    if (seconds === null) return;
+    this.#roundTrip = seconds;
+    stream.reports?.roundTrips.observe(seconds);
   }
 
   #begin(agreement: Agreement, asked: readonly MediaKind[]): void {

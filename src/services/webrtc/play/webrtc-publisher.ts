@@ -3,7 +3,7 @@ import { defaultPlaylist } from '../../../core/default-playlist.ts';
 import { PublisherKind } from '../../../core/kinds.ts';
 import type { Playlist } from '../../../core/playlist.ts';
 import { NO_ROOM, type PublishableStream, type Publisher } from '../../../core/publishing.ts';
-import { addressOf, streamKey } from '../../../core/stream-address.ts';
+import { addressOf, type StreamAddress, streamKey } from '../../../core/stream-address.ts';
 import type { StreamFinder } from '../../../core/stream-demand.ts';
 import { VideoCodec } from '../../../media/codec.ts';
 import type { AudioTrack, Track, VideoTrack } from '../../../media/track.ts';
@@ -13,6 +13,7 @@ import type { Logger } from '../../../util/logger.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';
 import type { StreamTarget } from '../signalling/request-place.ts';
 import type { PeerTransport } from '../transport/peer-transport.ts';
+import { ViewerReports, type ViewerTotals } from '../webrtc-metrics.ts';
 import { isPlayable } from './codec-plan.ts';
 import { PlaySession, type PlaySessionOptions } from './play-session.ts';
 import { settingsFor, type WebrtcSettings } from './settings.ts';
@@ -38,6 +39,8 @@ export class WebrtcPublisher implements Publisher<WebrtcSettings> {
   readonly kind = PublisherKind.WEBRTC;
   readonly #options: WebrtcPublisherOptions;
   readonly #streams = new Map<string, WebrtcStream>();
+  /** What viewers report. */
+  readonly reports = new ViewerReports();
   readonly #counter: NodeJS.Timeout;
 
   constructor(options: WebrtcPublisherOptions) {
@@ -82,6 +85,7 @@ export class WebrtcPublisher implements Publisher<WebrtcSettings> {
       transport,
       clock,
       logger: logger.limited,
+      reports: this.reports,
       onClosed: (closed) => {
         if (this.#streams.get(key) === closed) this.#streams.delete(key);
       },
@@ -106,6 +110,11 @@ export class WebrtcPublisher implements Publisher<WebrtcSettings> {
       throw new ProtocolError('WEBRTC_PLAYLIST', `stream '${target.app}/${target.stream}' has no playlist '${name}' for WebRTC`);
     if (!stream.hasRoom) throw new ProtocolError('WEBRTC_FULL', NO_ROOM);
     return new PlaySession({ ...options, stream, playlist, transport, logger });
+  }
+
+  /** What the viewers of each stream came to. */
+  *totals(): Iterable<readonly [StreamAddress, ViewerTotals]> {
+    for (const stream of this.#streams.values()) yield [stream.fields, stream.totals];
   }
 
   /** Ends counting; the transport is closed by its owner. Idempotent. */

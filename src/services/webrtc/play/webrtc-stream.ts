@@ -13,6 +13,7 @@ import type { Logger } from '../../../util/logger.ts';
 import type { ArrivalReport } from '../../../wire/rtp/arrival-report.ts';
 import { SENDS_KEPT } from '../transport/fanout/fanout.ts';
 import type { PeerTransport } from '../transport/peer-transport.ts';
+import type { ViewerReports, ViewerTotals } from '../webrtc-metrics.ts';
 import { isPlayable, type WebrtcTrack } from './codec-plan.ts';
 import { MediaSource } from './media-source.ts';
 import { type MissingMedia, missingMedia, type ViewerTerms } from './missing-media.ts';
@@ -43,6 +44,8 @@ export interface WebrtcStreamOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly onClosed: (stream: WebrtcStream) => void;
+  /** Takes what viewers report; absent: nobody looks. */
+  readonly reports?: ViewerReports;
 }
 
 /** Made by the publisher, closed by the core: that ends its viewers and its sources. A second `close` has no effect. */
@@ -59,6 +62,8 @@ export class WebrtcStream implements PublisherStream {
   /** By what is the same to the operator; those of tracks that are gone, too, so that the log has each once. */
   readonly #toldOf = new Set<string>();
   readonly #warnings = new Map<string, string>();
+  /** Of viewers that have left. */
+  readonly #past = { packets: 0, lost: 0, nacked: 0, resent: 0, keyframeRequests: 0 };
   #closed = false;
 
   constructor(options: WebrtcStreamOptions) {
@@ -69,6 +74,24 @@ export class WebrtcStream implements PublisherStream {
 
   get meter(): EgressMeter {
     return this.#options.stream.meter;
+  }
+
+  get reports(): ViewerReports | undefined {
+    return this.#options.reports;
+  }
+
+  /** What its viewers came to, those that have left included. */
+  get totals(): ViewerTotals {
+    const sums = { ...this.#past };
+    let longest: number | undefined;
+    let least: number | undefined;
+    for (const session of this.#sessions) {
+      const { roundTrip, estimate, ...counters } = session.totals;
+      addCounters(sums, counters);
+      if (roundTrip !== undefined) longest = Math.max(longest ?? 0, roundTrip);
+      if (estimate !== undefined) least = Math.min(least ?? estimate, estimate);
+    }
+    return { ...sums, roundTrip: longest, estimate: least };
   }
 
   get viewers(): number {
@@ -153,7 +176,7 @@ export class WebrtcStream implements PublisherStream {
   }
 
   remove(session: PlaySession): void {
-    this.#sessions.delete(session);
+    if (this.#sessions.delete(session)) addCounters(this.#past, session.totals);
   }
 
   onTracks(tracks: readonly Track[]): void {
@@ -241,4 +264,10 @@ export class WebrtcStream implements PublisherStream {
     this.#toldOf.add(key);
     this.#options.logger.warn(this.fields, text);
   }
+}
+
+type ViewerCounts = { -readonly [Name in Exclude<keyof ViewerTotals, 'roundTrip' | 'estimate'>]: number };
+
+function addCounters(sums: ViewerCounts, counters: Readonly<ViewerCounts>): void {
+  for (const name of ['packets', 'lost', 'nacked', 'resent', 'keyframeRequests'] as const) sums[name] += counters[name];
 }

@@ -169,6 +169,11 @@ export class PeerTransport implements PeerOwner {
     return this.#options.clock.monotonic();
   }
 
+  /** Wall clock, ms. */
+  wall(): number {
+    return this.#options.clock.now();
+  }
+
   /** Throws ProtocolError `WEBRTC_FULL` when there are too many, or too many that never connect. */
   openSession(listener: PeerListener, options: PeerSessionOptions): PeerSession {
     if (this.#sessions.size >= MAX_PEER_SESSIONS)

@@ -6,12 +6,15 @@ import type { LlhlsSettings } from '../../wire/settings.ts';
 import type { PackagedStreamOptions } from '../packaged-stream.ts';
 import { PackagingPublisher } from '../packaging-publisher.ts';
 import { LlhlsStream } from './llhls-stream.ts';
+import type { PartTimeliness } from './part-timeliness.ts';
 import { isServableInFmp4 } from './track-packager.ts';
 
 const ABSOLUTE_PATHS = -1;
 
 /** Its default playlist is `llhls.m3u8`. */
 export class LlhlsPublisher extends PackagingPublisher<LlhlsSettings, LlhlsStream> {
+  /** Who looks at the time of parts. */
+  timeliness: PartTimeliness | null = null;
   override readonly kind = PublisherKind.LLHLS;
   protected override readonly choice: DefaultChoice = {
     canServe: isServableInFmp4,
@@ -26,6 +29,6 @@ export class LlhlsPublisher extends PackagingPublisher<LlhlsSettings, LlhlsStrea
   };
 
   protected override open(options: PackagedStreamOptions<LlhlsSettings>): LlhlsStream {
-    return new LlhlsStream(options);
+    return new LlhlsStream({ ...options, ...(this.timeliness !== null && { timeliness: this.timeliness }) });
   }
 }

@@ -1,6 +1,7 @@
 /** One stream inside the LL-HLS publisher: packages its tracks and keeps the delivery threads informed. */
 import { BoxWriter } from '../../../../containers/isobmff/box-writer.ts';
 import { PublisherKind } from '../../../../core/kinds.ts';
+import { addressOf } from '../../../../core/stream-address.ts';
 import { Urgency } from '../../../../core/urgency.ts';
 import type { Packet } from '../../../../media/packet.ts';
 import { toMilliseconds } from '../../../../media/timebase.ts';
@@ -13,10 +14,11 @@ import { EXTRA_SEGMENTS, HOLD_BACK_PARTS, type LlhlsSettings } from '../../wire/
 import { llhlsViewSettings } from '../../wire/view-settings.ts';
 import { CaptionWatch } from '../caption-watch.ts';
 import { PackagedStream, type PackagedStreamOptions, PLAYLIST_SUFFIX } from '../packaged-stream.ts';
-import type { ObservedSegment } from '../segment-observer.ts';
+import type { ObservedSegment, SegmentSource } from '../segment-observer.ts';
 import { SegmentWindow } from '../segment-window.ts';
 import { CutSchedule } from './cut-schedule.ts';
 import { renderMultivariant } from './multivariant-text.ts';
+import type { PartTimeliness, StreamTimeliness } from './part-timeliness.ts';
 import { isPlayable } from './readiness.ts';
 import { SegmentLimits } from './segment-limits.ts';
 import { fixedStreamKey, randomStreamKey } from './stream-key.ts';
@@ -26,9 +28,15 @@ import { TrackAligner } from './track-aligner.ts';
 import { isServableInFmp4, type PackagingContext, TrackPackager } from './track-packager.ts';
 import { segmentSpans, TrackSegments, type TrackSegmentsContext } from './track-segments.ts';
 
+/** As all packaged streams, and who looks at the time of parts; absent: nobody. */
+export interface LlhlsStreamOptions extends PackagedStreamOptions<LlhlsSettings> {
+  readonly timeliness?: PartTimeliness;
+}
+
 /** One stream inside the LL-HLS publisher. */
 export class LlhlsStream extends PackagedStream<LlhlsSettings> {
   readonly #streamKey: string;
+  readonly #timeliness: StreamTimeliness | null;
   readonly #model = new StreamModel();
   readonly #limits: SegmentLimits;
   readonly #metadata = new TimedMetadata();
@@ -49,11 +57,17 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
   #multivariantStale = false;
   #segmentBegan = false;
 
-  constructor(options: PackagedStreamOptions<LlhlsSettings>) {
-    const { stream, settings } = options;
+  constructor(options: LlhlsStreamOptions) {
+    const { stream, settings, timeliness } = options;
     const streamKey = settings.originMode ? fixedStreamKey(stream.name) : randomStreamKey();
     const view = llhlsViewSettings(settings, streamKey);
-    super(options, { kind: PublisherKind.LLHLS, viewSettings: view, run: streamKey });
+    const timed = timeliness?.open(addressOf(stream)) ?? null;
+    const onClose = (closed: SegmentSource): void => {
+      if (timed !== null) timeliness?.close(timed);
+      options.onClose?.(closed);
+    };
+    super({ ...options, onClose }, { kind: PublisherKind.LLHLS, viewSettings: view, run: streamKey });
+    this.#timeliness = timed;
     this.#streamKey = streamKey;
     // Origins that number by the wall clock must cut alike from the start.
     const first = settings.serverTimeBasedSegmentNumbering ? settings.segmentDuration : HOLD_BACK_PARTS * settings.chunkDuration;
@@ -301,10 +315,19 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
     // A track that began late may be offered now; bit rates of whole segments have become known.
     if (update.type === 'part-target' || update.type === 'segment-close') this.#multivariantStale = true;
     if (update.type === 'segment-open') this.#segmentBegan = true;
+    this.#time(update);
     if (update.type === 'track') this.#openWindow(update.trackId);
     if (update.type === 'segment-close') this.#segmentClosed(update.trackId);
     if (this.#subtitles.size === 0 || !('trackId' in update) || update.trackId !== this.#aligner.leader?.track.id) return;
     for (const packager of this.#subtitles.values()) packager.follow(update);
+  }
+
+  /** Whoever waits for parts counts on the next one. */
+  #time(update: LlhlsUpdate): void {
+    if (update.type === 'part') {
+      const { partTarget = 0 } = this.#model.tracks.get(update.trackId) ?? {};
+      this.#timeliness?.part(update.trackId, partTarget || this.settings.chunkDuration, this.outlet.attended);
+    } else if (update.type === 'track-gone' || (update.type === 'segment-open' && update.gap)) this.#timeliness?.pause(update.trackId);
   }
 
   #segmentClosed(trackId: number): void {

@@ -1,0 +1,22 @@
+/** How metrics name streams and applications. */
+import { labelText, type MetricsPage } from '../util/metrics.ts';
+import { type ApplicationAddress, applicationKey, type StreamAddress, streamKey } from './stream-address.ts';
+
+/** In place of the names of those without labels of their own. No name has a blank. */
+export const OTHERS = 'all others';
+/** What streams share that have no labels of their own. */
+export const OTHER_STREAMS = labelText({ vhost: '', app: '', stream: OTHERS });
+/** What applications share that have none. */
+export const OTHER_APPLICATIONS = labelText({ vhost: '', app: OTHERS });
+
+/** The labels of a stream, whichever metrics are about it; null: there is no room for them. */
+export function streamLabels(page: MetricsPage, address: StreamAddress): string | null {
+  const { vhost, app, stream } = address;
+  return page.streams.of(streamKey(address), () => labelText({ vhost, app, stream }));
+}
+
+/** As `streamLabels`, of an application. */
+export function applicationLabels(page: MetricsPage, address: ApplicationAddress): string | null {
+  const { vhost, app } = address;
+  return page.applications.of(applicationKey(address), () => labelText({ vhost, app }));
+}

@@ -1,0 +1,20 @@
+import { expect, test } from 'vitest';
+import { ManualClock } from '../../test/fakes/manual-clock.ts';
+import { EventLoopWatch } from './event-loop-watch.ts';
+
+test('a halt counts for all that was due while it lasted, a punctual look as none', () => {
+  const clock = new ManualClock();
+  const watch = new EventLoopWatch(clock);
+  watch.start();
+  clock.advance(20);
+  watch.look();
+  expect([watch.delays.count, watch.delays.sum]).toEqual([1, 0]);
+  clock.advance(20 + 50);
+  watch.look();
+  expect(watch.delays.count).toBe(4);
+  expect(watch.delays.sum).toBeCloseTo(0.05 + 0.03 + 0.01);
+  clock.advance(3_600_000);
+  watch.look();
+  expect(watch.delays.count).toBe(4 + 500);
+  watch.stop();
+});

@@ -1,0 +1,75 @@
+/** Makes the answer to `GET /metrics` out of whoever has figures. */
+import { setImmediate } from 'node:timers/promises';
+import { LabelSlots } from '../util/label-slots.ts';
+import { type MetricDefinition, type MetricSource, type MetricsFormat, MetricsPage } from '../util/metrics.ts';
+
+/** How long the thread is held at once, ms: a frame that waits meanwhile is that much later. */
+const TURN_MS = 3;
+
+const LIMITS = {
+  limit: {
+    name: 'millrace_metrics_streams_limit',
+    help: 'Streams, and applications, that may have labels of their own (Managers/Metrics/MaxStreams)',
+    type: 'gauge',
+  },
+  without: {
+    name: 'millrace_metrics_streams_without_labels',
+    help: 'Streams that share the labels of all others now',
+    type: 'gauge',
+  },
+  refused: {
+    name: 'millrace_metrics_labels_refused_total',
+    help: 'Streams that found no room for labels of their own',
+    type: 'counter',
+  },
+} as const satisfies Record<string, MetricDefinition>;
+
+/** Asked by several at once it makes one page for all of them. Holds nothing but who has labels. */
+export class MetricsCollector {
+  readonly #sources: readonly MetricSource[];
+  readonly #streams: LabelSlots;
+  readonly #applications: LabelSlots;
+  #collecting: Promise<MetricsPage> | null = null;
+
+  /** `maxStreams`: streams with labels of their own. */
+  constructor(sources: readonly MetricSource[], maxStreams: number) {
+    this.#sources = sources;
+    this.#streams = new LabelSlots(maxStreams);
+    this.#applications = new LabelSlots(maxStreams);
+  }
+
+  /** All metrics that an answer has, with figures or without. */
+  get definitions(): MetricDefinition[] {
+    return [...this.#sources.flatMap(({ definitions }) => definitions), ...Object.values(LIMITS)];
+  }
+
+  /** The text of the page in that format. */
+  async text(format: MetricsFormat): Promise<string> {
+    this.#collecting ??= this.#collect().finally(() => {
+      this.#collecting = null;
+    });
+    const page = await this.#collecting;
+    return page.text(format);
+  }
+
+  async #collect(): Promise<MetricsPage> {
+    const page = new MetricsPage({ streams: this.#streams, applications: this.#applications });
+    for (const definition of this.definitions) page.family(definition);
+    this.#streams.begin();
+    this.#applications.begin();
+    let until = performance.now() + TURN_MS;
+    for (const source of this.#sources) {
+      for (const _pause of source.collect(page) ?? []) {
+        if (performance.now() < until) continue;
+        await setImmediate();
+        until = performance.now() + TURN_MS;
+      }
+    }
+    page.family(LIMITS.limit).add(this.#streams.limit);
+    page.family(LIMITS.without).add(this.#streams.without);
+    page.family(LIMITS.refused).add(this.#streams.refused);
+    this.#streams.end();
+    this.#applications.end();
+    return page;
+  }
+}

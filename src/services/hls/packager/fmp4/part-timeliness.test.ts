@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest';
+import { ManualClock } from '../../../../../test/fakes/manual-clock.ts';
+import { metricsText } from '../../../../../test/fakes/metrics-text.ts';
+import { PartTimeliness } from './part-timeliness.ts';
+
+const ADDRESS = { vhost: 'default', app: 'app', stream: 'live' };
+const TARGET = 0.5;
+
+function figures(timeliness: PartTimeliness): Record<string, number> {
+  return Object.fromEntries(
+    [...metricsText(timeliness).matchAll(/^millrace_llhls_(\w+(?:\{le="[^"]*"\})?)\S* (\S+)$/gm)].map(([, name, value]) => [
+      name,
+      Number(value),
+    ]),
+  );
+}
+
+test('a part is late by what it comes later than its target after the one before', () => {
+  const clock = new ManualClock();
+  const timeliness = new PartTimeliness(clock);
+  const stream = timeliness.open(ADDRESS);
+  const part = (afterMs: number, isAttended = true): void => {
+    clock.advance(afterMs);
+    stream.part(1, TARGET, isAttended);
+  };
+  part(0);
+  part(500);
+  part(400);
+  part(520);
+  part(800);
+  // Nobody watched, so nobody waited; the first one after that has none before it.
+  part(5000, false);
+  part(5000);
+  stream.pause(1);
+  part(9000);
+  expect(figures(timeliness)).toMatchObject({
+    parts_total: 8,
+    late_parts_total: 1,
+    part_lateness_seconds_count: 4,
+    'part_lateness_seconds_bucket{le="0.005"}': 2,
+    'part_lateness_seconds_bucket{le="0.025"}': 3,
+    'part_lateness_seconds_bucket{le="0.25"}': 3,
+    'part_lateness_seconds_bucket{le="0.5"}': 4,
+  });
+});
+
+test('a stream that has ended is listed no more, one that came back under its name is', () => {
+  const timeliness = new PartTimeliness(new ManualClock());
+  const before = timeliness.open(ADDRESS);
+  before.part(1, TARGET, true);
+  const after = timeliness.open(ADDRESS);
+  timeliness.close(before);
+  expect(metricsText(timeliness)).toContain('millrace_llhls_parts_total{vhost="default",app="app",stream="live"} 0\n');
+  timeliness.close(after);
+  expect(metricsText(timeliness)).not.toContain('stream="live"');
+});

@@ -1,0 +1,27 @@
+/** Pushes, counted for Prometheus. */
+import { counterMetrics, taskMetrics } from '../../core/tasks/task-metrics.ts';
+import type { MetricSource } from '../../util/metrics.ts';
+
+/** Counted from the start on. */
+export class PushCounts {
+  /** Receivers that took media. */
+  connections = 0;
+  bytes = 0;
+  failures = 0;
+  /** Packets that receivers were too slow for, of connections that are over. */
+  dropped = 0;
+}
+
+/** `tasks`: those that are listed. */
+export function pushMetrics(counts: PushCounts, tasks: () => Iterable<{ readonly state: string }>): readonly MetricSource[] {
+  const states = ['ready', 'connecting', 'pushing', 'stopping', 'error'];
+  return [
+    taskMetrics({ name: 'pushes', what: 'Push tasks', states }, tasks),
+    counterMetrics(counts, [
+      ['connections', 'push_connections_total', 'Connections to receivers that took media'],
+      ['bytes', 'push_sent_bytes_total', 'Bytes sent to receivers of pushes'],
+      ['failures', 'push_failures_total', 'How often a push failed: its receiver was not reached, was lost, or cannot take the stream'],
+      ['dropped', 'push_dropped_packets_total', 'Packets that receivers of pushes were too slow for, counted when their connection ends'],
+    ]),
+  ];
+}

@@ -1,0 +1,64 @@
+/** What the transcoder does, counted for Prometheus. */
+import type { MetricDefinition, MetricSource } from '../util/metrics.ts';
+
+/** Counted from the start on. */
+export class TranscoderCounts {
+  /** Packets for decoders. */
+  received = 0;
+  /** Packets that encoders made, by what they are of. */
+  readonly encoded = { video: 0, audio: 0, image: 0 };
+  /** Processes that died. */
+  deaths = 0;
+  /** Encodes that could not be made. */
+  failures = 0;
+  /** Jobs for which there was no process. */
+  refused = 0;
+}
+
+/** What runs now. */
+export interface TranscoderLoad {
+  readonly processes: number;
+  readonly maxProcesses: number;
+  readonly jobs: number;
+}
+
+const METRICS = {
+  processes: {
+    name: 'millrace_transcoder_processes',
+    help: 'Transcoder processes that run, those that read files included',
+    type: 'gauge',
+  },
+  most: { name: 'millrace_transcoder_processes_limit', help: 'Transcoder processes that may run at once', type: 'gauge' },
+  jobs: { name: 'millrace_transcoder_jobs', help: 'Streams of which something is encoded', type: 'gauge' },
+  received: { name: 'millrace_transcoder_received_packets_total', help: 'Packets handed to decoders', type: 'counter' },
+  encoded: {
+    name: 'millrace_transcoder_encoded_packets_total',
+    help: 'Packets that encoders made: video frames, audio frames, images',
+    type: 'counter',
+  },
+  deaths: {
+    name: 'millrace_transcoder_process_deaths_total',
+    help: 'Transcoder processes that died or were killed for hanging',
+    type: 'counter',
+  },
+  failures: { name: 'millrace_transcoder_encode_failures_total', help: 'Encodes that failed, each as often as it did', type: 'counter' },
+  refused: { name: 'millrace_transcoder_jobs_refused_total', help: 'Streams that found no process free', type: 'counter' },
+} as const satisfies Record<string, MetricDefinition>;
+
+/** Figures of the transcoder. What its queues dropped is in `millrace_queue_dropped_total`. */
+export function transcoderMetrics(counts: TranscoderCounts, load: () => TranscoderLoad): MetricSource {
+  return {
+    definitions: Object.values(METRICS),
+    collect(page) {
+      const { processes, maxProcesses, jobs } = load();
+      page.family(METRICS.processes).add(processes);
+      page.family(METRICS.most).add(maxProcesses);
+      page.family(METRICS.jobs).add(jobs);
+      page.family(METRICS.received).add(counts.received);
+      for (const [type, count] of Object.entries(counts.encoded)) page.family(METRICS.encoded).add(count, `type="${type}"`);
+      page.family(METRICS.deaths).add(counts.deaths);
+      page.family(METRICS.failures).add(counts.failures);
+      page.family(METRICS.refused).add(counts.refused);
+    },
+  };
+}

@@ -1,0 +1,64 @@
+/** Keeps the labels of metrics few: so many streams have some of their own, all others share one. */
+
+interface Slot {
+  readonly labels: string;
+  page: number;
+}
+
+/**
+ * Who has a place keeps it for as long as each page asks for it, so that a series does not come and go with what others do. One page at a
+ * time, between `begin` and `end`.
+ */
+export class LabelSlots {
+  readonly limit: number;
+  readonly #slots = new Map<string, Slot>();
+  /** Those without a place, of this page and of the last. */
+  #without = new Set<string>();
+  #withoutBefore: ReadonlySet<string> = new Set();
+  #page = 0;
+  #refused = 0;
+
+  constructor(limit: number) {
+    this.limit = limit;
+  }
+
+  /** Those that found no place, each once while it goes on. */
+  get refused(): number {
+    return this.#refused;
+  }
+
+  /** How many have no place now. */
+  get without(): number {
+    return this.#without.size;
+  }
+
+  begin(): void {
+    this.#page += 1;
+    this.#withoutBefore = this.#without;
+    this.#without = new Set();
+  }
+
+  /** The labels of `key`, which `make` tells when they are new; null: there is no place for them. */
+  of(key: string, make: () => string): string | null {
+    const slot = this.#slots.get(key);
+    if (slot !== undefined) {
+      slot.page = this.#page;
+      return slot.labels;
+    }
+    if (this.#slots.size < this.limit) {
+      const labels = make();
+      this.#slots.set(key, { labels, page: this.#page });
+      return labels;
+    }
+    if (!this.#without.has(key)) {
+      this.#without.add(key);
+      if (!this.#withoutBefore.has(key)) this.#refused += 1;
+    }
+    return null;
+  }
+
+  /** Whoever was not asked for gives up the place. */
+  end(): void {
+    for (const [key, slot] of this.#slots) if (slot.page !== this.#page) this.#slots.delete(key);
+  }
+}

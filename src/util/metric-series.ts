@@ -1,0 +1,81 @@
+/** Several metrics of many things of one kind: a series for each that has labels of its own, a sum for all others. */
+import type { MetricDefinition, MetricFamily, MetricsPage } from './metrics.ts';
+
+/** A metric of things of one kind. */
+export interface SeriesDefinition<T> extends MetricDefinition {
+  readonly type: 'counter' | 'gauge';
+  /** Undefined: this one has no such figure. */
+  readonly value: (item: T) => number | undefined;
+  /** What the others share; default: the sum. */
+  readonly others?: 'sum' | 'max' | 'none';
+}
+
+/**
+ * Writes them page by page. The sum of counters without labels adds what each has grown by since the last page: it never falls when one of
+ * them ends.
+ */
+export class MetricSeries<T> {
+  readonly definitions: readonly SeriesDefinition<T>[];
+  readonly #othersLabels: string;
+  /** Counters of those without labels as they were last, by key. */
+  #last = new Map<unknown, Float64Array>();
+  #now = new Map<unknown, Float64Array>();
+  /** Totals of counters, and gauges of this page. */
+  readonly #others: Float64Array;
+  #isSummed = false;
+  #families: readonly MetricFamily[] = [];
+
+  /** `others`: the labels of the sum. */
+  constructor(definitions: readonly SeriesDefinition<T>[], others: string) {
+    this.definitions = definitions;
+    this.#othersLabels = others;
+    this.#others = new Float64Array(definitions.length);
+  }
+
+  begin(page: MetricsPage): void {
+    this.#families = this.definitions.map((definition) => page.family(definition));
+    this.definitions.forEach(({ type }, n) => {
+      if (type === 'gauge') this.#others[n] = 0;
+    });
+    this.#now = new Map();
+  }
+
+  /** `labels`: its own, or null for what is summed up. `key` is the same on each page. */
+  add(item: T, labels: string | null, key: unknown): void {
+    if (labels === null) {
+      this.#sum(item, key);
+      return;
+    }
+    for (let n = 0; n < this.definitions.length; n += 1) {
+      const value = this.definitions[n]?.value(item);
+      if (value !== undefined) this.#families[n]?.add(value, labels);
+    }
+  }
+
+  end(): void {
+    this.#last = this.#now;
+    if (!this.#isSummed) return;
+    this.definitions.forEach(({ others }, n) => {
+      if (others !== 'none') this.#families[n]?.add(this.#others[n] ?? 0, this.#othersLabels);
+    });
+  }
+
+  #sum(item: T, key: unknown): void {
+    this.#isSummed = true;
+    const before = this.#last.get(key);
+    const now = new Float64Array(this.definitions.length);
+    this.#now.set(key, now);
+    this.definitions.forEach(({ type, value, others = 'sum' }, n) => {
+      const figure = value(item) ?? 0;
+      now[n] = figure;
+      const sum = this.#others[n] ?? 0;
+      if (type === 'counter') this.#others[n] = sum + grown(figure, before?.[n] ?? 0);
+      else this.#others[n] = others === 'max' ? Math.max(sum, figure) : sum + figure;
+    });
+  }
+}
+
+/** A counter that is lower than before has begun anew. */
+function grown(figure: number, before: number): number {
+  return figure >= before ? figure - before : figure;
+}

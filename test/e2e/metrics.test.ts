@@ -1,0 +1,230 @@
+/** `/metrics` of a server with real publishers and viewers: judged by Prometheus' own tool, and by all that our dashboard and rules ask for. */
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { requireProgram } from '../../scripts/ensure-tools.ts';
+import { apiPath } from '../harness/api-client.ts';
+import { Child } from '../harness/child.ts';
+import { until } from '../harness/poll.ts';
+import { freePorts } from '../harness/ports.ts';
+import { type FfmpegPublisher, publish } from '../harness/publisher.ts';
+import { ROOT, startServer, type TestServer } from '../harness/server.ts';
+import { fetchText, openSession } from '../harness/viewer.ts';
+import { openWebrtcBrowser, type WebrtcBrowser } from '../harness/webrtc-browser.ts';
+
+const TOKEN = 'metrics-only';
+const STREAMS = ['live', 'over-srt', 'camera'];
+/** What only control servers, refusals and stand-ins have figures of. */
+const NEEDS_MORE = /^millrace_(admission_|access_refused_|stream_stand_in_)/;
+const REFERENCE = path.join(ROOT, 'docs/reference/metrics.md');
+
+let server: TestServer;
+let metricsPort = 0;
+let srt = { ingest: 0, egress: 0 };
+let browser: WebrtcBrowser;
+const folder = mkdtempSync(path.join(tmpdir(), 'millrace-metrics-'));
+const encoders: FfmpegPublisher[] = [];
+const players: Child[] = [];
+
+interface Asked {
+  readonly port?: number;
+  /** Null: none. */
+  readonly token?: string | null;
+  readonly accept?: string;
+  readonly path?: string;
+}
+
+async function ask({ port = server.ports.api, token = TOKEN, accept, path: wanted = '/metrics' }: Asked = {}): Promise<Response> {
+  const headers = { ...(token !== null && { authorization: `Bearer ${token}` }), ...(accept !== undefined && { accept }) };
+  return await fetch(`http://127.0.0.1:${port}${wanted}`, { headers });
+}
+
+async function page(): Promise<string> {
+  return await (await ask()).text();
+}
+
+/** The sum of a metric over all lines that have these labels; null where there is none. */
+function figure(text: string, name: string, ...labels: readonly string[]): number | null {
+  const lines = [...text.matchAll(/^(\w+)(?:\{(.*)\})? (\S+)$/gm)];
+  const own = lines.filter(([, found, told = '']) => found === name && labels.every((label) => told.includes(label)));
+  return own.length === 0 ? null : own.reduce((sum, [, , , value]) => sum + Number(value), 0);
+}
+
+/** Names of metrics in an expression of PromQL; those of histograms as they are called. */
+function metricsIn(expression: string): string[] {
+  return [...expression.matchAll(/\b(?:millrace|process)_\w+/g)].map(([name]) => name);
+}
+
+/** Everything called `expr` or `definition` in a JSON document. */
+function expressions(value: unknown): string[] {
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([key, member]) => (['expr', 'definition'].includes(key) ? [String(member)] : expressions(member)));
+}
+
+function promtool(args: readonly string[], input = ''): { readonly status: number | null; readonly text: string } {
+  const { status, stdout, stderr } = spawnSync(requireProgram('promtool'), args, { input, encoding: 'utf8' });
+  return { status, text: stdout + stderr };
+}
+
+beforeAll(async () => {
+  const [ingest = 0, egress = 0, own = 0] = await freePorts(3);
+  srt = { ingest, egress };
+  metricsPort = own;
+  const settings = `<AccessToken>${TOKEN}</AccessToken><MaxStreams>${STREAMS.length}</MaxStreams>`;
+  server = await startServer({
+    ...{ segmentDuration: 1, chunkDuration: 0.2, srt, webrtc: {}, push: '', recordRoot: folder },
+    metrics: { port: metricsPort, settings },
+  });
+  browser = await openWebrtcBrowser();
+  encoders.push(publish({ url: server.rtmp('live'), width: 320, height: 180 }));
+  const picture = ['-re', '-f', 'lavfi', '-i', 'testsrc2=size=320x180:rate=30', '-c:v', 'libx264', '-preset', 'ultrafast'];
+  const to = `srt://127.0.0.1:${srt.ingest}?streamid=default/app/over-srt`;
+  players.push(new Child(requireProgram('ffmpeg'), ['-v', 'error', ...picture, '-g', '30', '-pix_fmt', 'yuv420p', '-f', 'mpegts', to]));
+  const publishing = await browser.open();
+  await publishing.whip(`http://127.0.0.1:${server.ports.http}/app/camera?direction=whip`, { audio: false });
+  const names = async (): Promise<boolean> => {
+    const streams = await server.api.get<string[]>(`${apiPath.app('default', 'app')}/streams`);
+    return STREAMS.every((name) => streams.includes(name));
+  };
+  await until('all streams', names, { deadlineMs: 30_000 });
+}, 90_000);
+
+afterAll(async () => {
+  await browser?.close();
+  for (const player of players) await player.kill();
+  for (const encoder of encoders) await encoder.stop();
+  await server?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+test('streams that are watched by every protocol have their figures', { timeout: 120_000 }, async () => {
+  const from = `srt://127.0.0.1:${srt.egress}?streamid=default/app/live`;
+  players.push(new Child(requireProgram('ffmpeg'), ['-v', 'error', '-i', from, '-c', 'copy', '-f', 'null', '-']));
+  const watched = await browser.open();
+  await watched.whep(`http://127.0.0.1:${server.ports.http}/app/live?direction=whep`);
+  const recording = { id: 'r', stream: { name: 'live' }, filePath: '/live.ts' };
+  await server.api.create(`${apiPath.app('default', 'app')}:startRecord`, recording);
+  const { video } = await until('a playlist', () => openSession(server.http('live', 'llhls.m3u8')).catch(() => null), {
+    deadlineMs: 20_000,
+  });
+  const live = ['app="app"', 'stream="live"'];
+  const text = await until(
+    'figures of everybody',
+    async () => {
+      await fetchText(video);
+      const told = await page();
+      const reports = ['webrtc_rtt_seconds_count', 'llhls_part_lateness_seconds_count', 'webrtc_least_bandwidth_estimate_bytes_per_second'];
+      const reported = reports.every((name) => (figure(told, `millrace_${name}`) ?? 0) > 0);
+      const sent = ['llhls', 'webrtc', 'srt'].every(
+        (kind) => figure(told, 'millrace_stream_sessions', ...live, `protocol="${kind}"`) === 1,
+      );
+      return reported && sent && (figure(told, 'millrace_srt_rtt_seconds', 'direction="playback"') ?? 0) > 0 ? told : null;
+    },
+    { deadlineMs: 60_000, everyMs: 500 },
+  );
+  const told = (name: string, ...labels: readonly string[]): number => figure(text, `millrace_${name}`, ...labels) ?? Number.NaN;
+  expect(told('sources', 'protocol="rtmp"')).toBe(1);
+  expect(told('sources', 'protocol="srt"')).toBe(1);
+  expect(told('application_streams', 'app="app"')).toBe(3);
+  expect(told('sources', 'protocol="webrtc"')).toBe(1);
+  expect(told('webrtc_received_packets_total', 'stream="camera"')).toBeGreaterThan(20);
+  expect(told('webrtc_least_bandwidth_estimate_bytes_per_second', ...live)).toBeGreaterThan(1000);
+  expect(told('recordings', 'state="recording"')).toBe(1);
+  expect(told('stream_received_bytes_total', ...live)).toBeGreaterThan(50_000);
+  expect(told('stream_sent_bytes_total', ...live)).toBeGreaterThan(50_000);
+  expect(told('received_bytes_total')).toBeGreaterThanOrEqual(told('stream_received_bytes_total'));
+  expect(told('stream_received_packets_total', ...live)).toBeGreaterThan(60);
+  expect(told('stream_output_packets_total', ...live)).toBeGreaterThan(60);
+  expect(told('stream_source_connected')).toBe(3);
+  expect(told('stream_video_frames_per_second', ...live)).toBeGreaterThan(5);
+  expect(told('stream_keyframe_interval_seconds', ...live)).toBeCloseTo(1, 1);
+  expect(told('webrtc_sent_packets_total', ...live)).toBeGreaterThan(30);
+  expect(told('webrtc_longest_rtt_seconds', ...live)).toBeLessThan(5);
+  expect(told('llhls_parts_total', ...live)).toBeGreaterThan(5);
+  expect(told('srt_received_packets_total', 'direction="ingest"', 'stream="over-srt"')).toBeGreaterThan(50);
+  expect(told('event_loop_delay_seconds_count')).toBeGreaterThan(10);
+  expect(figure(text, 'process_open_fds')).toBeGreaterThan(20);
+  expect(figure(text, 'process_resident_memory_bytes')).toBeGreaterThan(50e6);
+  expect(text).toMatch(/^millrace_build_info\{version="[\d.]+",revision="[0-9a-f]*",node="v\d+/m);
+});
+
+test('the tool of Prometheus finds nothing to say against the answer and the rules', async () => {
+  expect(promtool(['check', 'metrics'], await page())).toEqual({ status: 0, text: '' });
+  const rules = promtool(['check', 'rules', path.join(ROOT, 'docs/monitoring/alert-rules.yml')]);
+  expect([rules.status, rules.text]).toEqual([0, expect.stringMatching(/SUCCESS: \d+ rules found/)]);
+  expect(promtool(['check', 'config', path.join(ROOT, 'docs/monitoring/prometheus.yml')]).status).toBe(0);
+});
+
+test('all that the dashboard and the rules ask for is there', async () => {
+  const text = await page();
+  const dashboard: unknown = JSON.parse(readFileSync(path.join(ROOT, 'docs/monitoring/grafana-dashboard.json'), 'utf8'));
+  const rules = [...readFileSync(path.join(ROOT, 'docs/monitoring/alert-rules.yml'), 'utf8').matchAll(/expr: (.*)$/gm)].map(
+    ([, expr = '']) => expr,
+  );
+  const names = new Set([...expressions(dashboard), ...rules].flatMap(metricsIn));
+  expect(names.size).toBeGreaterThan(50);
+  const known = new Set([...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name));
+  const called = (name: string): string => (known.has(name) ? name : name.replace(/_(bucket|sum|count)$/, ''));
+  expect([...names].filter((name) => !known.has(called(name)))).toEqual([]);
+  expect([...names].filter((name) => !NEEDS_MORE.test(name) && figure(text, name) === null)).toEqual([]);
+});
+
+test('the reference names every metric, with its kind and what it tells', async () => {
+  const text = await page();
+  const told = [...text.matchAll(/^# HELP (\S+) (.*)\n# TYPE \S+ (\w+)$/gm)].map(
+    ([, name, help, type]) => `| \`${name}\` | ${type} | ${help} |`,
+  );
+  const rows = readFileSync(REFERENCE, 'utf8')
+    .split('\n')
+    .filter((line) => /^\| `(millrace|process)_/.test(line));
+  expect(rows.toSorted()).toEqual(told.toSorted());
+});
+
+test('OpenMetrics is for those who ask for it', async () => {
+  const plain = await ask({ accept: 'text/plain' });
+  expect(plain.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
+  // As Prometheus itself asks.
+  const accept =
+    'application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2';
+  const open = await ask({ accept });
+  expect(open.headers.get('content-type')).toBe('application/openmetrics-text; version=1.0.0; charset=utf-8');
+  const text = await open.text();
+  expect(text).toMatch(/^# TYPE millrace_sent_bytes counter\nmillrace_sent_bytes_total \d+$/m);
+  expect(text.endsWith('\n# EOF\n')).toBe(true);
+});
+
+test('the token of metrics is good for them and nothing else, on both ports', async () => {
+  const status = async (asked: Asked): Promise<number> => (await ask(asked)).status;
+  expect(await status({})).toBe(200);
+  expect(await status({ port: metricsPort })).toBe(200);
+  expect(await status({ token: null })).toBe(401);
+  expect(await status({ token: 'wrong', port: metricsPort })).toBe(401);
+  expect(await status({ token: null, port: metricsPort })).toBe(401);
+  const other = await ask({ path: '/v1/vhosts' });
+  expect([other.status, await other.json()]).toMatchObject([403, { message: expect.stringContaining('may only be used for /metrics') }]);
+  expect(await status({ path: '/v1/vhosts', port: metricsPort })).toBe(403);
+  const api = { headers: { authorization: server.api.authorization } };
+  expect((await fetch(`http://127.0.0.1:${metricsPort}/v1/vhosts`, api)).status).toBe(404);
+  expect((await fetch(`http://127.0.0.1:${metricsPort}/metrics`, api)).status).toBe(200);
+});
+
+test('streams beyond the limit are summed up, and told of', { timeout: 60_000 }, async () => {
+  encoders.push(publish({ url: server.rtmp('fourth'), width: 320, height: 180 }));
+  const others = ['stream="all others"'];
+  const text = await until(
+    'figures of the fourth',
+    async () => {
+      const told = await page();
+      return (figure(told, 'millrace_stream_received_bytes_total', ...others) ?? 0) > 10_000 ? told : null;
+    },
+    { deadlineMs: 30_000, everyMs: 300 },
+  );
+  expect(text).not.toContain('stream="fourth"');
+  expect(figure(text, 'millrace_metrics_streams_without_labels')).toBe(1);
+  expect(figure(text, 'millrace_metrics_labels_refused_total')).toBe(1);
+  expect(figure(text, 'millrace_streams')).toBe(4);
+  for (const stream of STREAMS) expect(figure(text, 'millrace_stream_received_bytes_total', `stream="${stream}"`)).toBeGreaterThan(0);
+  expect(promtool(['check', 'metrics'], text)).toEqual({ status: 0, text: '' });
+});

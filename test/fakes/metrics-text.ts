@@ -1,0 +1,15 @@
+/** What a source of metrics tells, as Prometheus reads it. */
+import { LabelSlots } from '../../src/util/label-slots.ts';
+import { type MetricSource, type MetricsFormat, MetricsPage } from '../../src/util/metrics.ts';
+
+/** One page of `source`; `streams`: who has labels of their own, default: everybody. */
+export function metricsText(
+  source: Pick<MetricSource, 'collect'>,
+  { format = 'prometheus', streams = new LabelSlots(1000) }: { readonly format?: MetricsFormat; readonly streams?: LabelSlots } = {},
+): string {
+  const page = new MetricsPage({ streams, applications: new LabelSlots(1000) });
+  streams.begin();
+  for (const _pause of source.collect(page) ?? []);
+  streams.end();
+  return page.text(format);
+}
