@@ -10,6 +10,7 @@ import type { ConsoleSite } from './console-site.ts';
 import type { ControlPlane } from './control.ts';
 import { type Answer, failure, INEFFECTIVE_HEADER, PRODUCT, REASON_HEADER, reasonPhrase } from './envelope.ts';
 import { ApiError, causedBy, type ErrorCode } from './errors.ts';
+import { sendFile } from './file-answer.ts';
 import type { HostRule } from './host-rule.ts';
 import { JsonSyntaxError, readJson } from './json/lenient-json.ts';
 import { maskedAnswer } from './masked-answer.ts';
@@ -115,6 +116,11 @@ export class Dispatcher {
     const method = request.method === 'HEAD' ? 'GET' : (request.method ?? '');
     const match = this.#routes.find(method, path);
     if (match?.route.open === true) return this.#call(match, target, request, null);
+    const refused =
+      match?.route.signed === true && queryValue(target, 'token') !== undefined ? this.#options.hosts.check(hostOf(request)) : undefined;
+    if (refused instanceof ApiError) return failure(refused);
+    if (refused === null && match !== null && this.#options.server.health.phase !== 'stopping')
+      return this.#call(match, target, request, null);
     const holder = this.#options.hosts.check(hostOf(request)) ?? this.#admit(request);
     if (holder instanceof ApiError) return failure(holder);
     if (this.#options.server.health.phase === 'stopping') return failure(new ApiError('SERVER_STOPPING'));
@@ -240,8 +246,9 @@ export class Dispatcher {
     // A page is shown no others.
     if (own.length > 0 && pairs.some(([name]) => name === ALLOW_ORIGIN)) headers.push('Access-Control-Expose-Headers', own.join(', '));
     headers.push('Content-Type', answer.status === 204 ? 'text/html' : (answer.type ?? 'application/json;charset=UTF-8'));
+    for (const [name, value] of answer.headers ?? []) headers.push(name, value);
     if (answer.stream !== undefined) headers.push(...STREAMED);
-    else if (answer.status !== 204) headers.push('Content-Length', String(answer.body.length));
+    else if (answer.status !== 204) headers.push('Content-Length', String(answer.size ?? answer.body.length));
     if (answer.ineffective !== undefined && answer.ineffective.length > 0) headers.push(INEFFECTIVE_HEADER, answer.ineffective.join(', '));
     if (answer.status === 401) headers.push('WWW-Authenticate', CHALLENGE);
     if (answer.reason !== undefined) headers.push(REASON_HEADER, answer.reason.replace(/[^\x20-\x7e]+/g, ' '));
@@ -256,8 +263,11 @@ export class Dispatcher {
     // HTTP/2 has no reason phrases.
     if (request.httpVersionMajor >= 2) response.writeHead(answer.status, headers);
     else response.writeHead(answer.status, reasonPhrase(answer.status), headers);
-    if (request.method === 'HEAD') response.end();
-    else if (answer.stream !== undefined) answer.stream(response);
+    if (answer.file !== undefined && request.method !== 'HEAD') void sendFile(response, answer.file, this.#options.bodyTime);
+    else if (request.method === 'HEAD') {
+      response.end();
+      void answer.file?.file.close().catch(() => undefined);
+    } else if (answer.stream !== undefined) answer.stream(response);
     else response.end(answer.body, 'latin1');
     this.#log(request, target, answer.status);
   }

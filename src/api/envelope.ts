@@ -1,6 +1,7 @@
 /** The envelope around every answer: `{"message":…,"response":…,"statusCode":…}`. */
 import type { ServerResponse } from 'node:http';
 import type { ApiError } from './errors.ts';
+import type { FilePart } from './file-answer.ts';
 import { writeJson } from './json/json-writer.ts';
 
 /** What a route answers. `body` is the JSON text, ASCII only, so that its length is its number of bytes; empty when there is none. */
@@ -11,6 +12,11 @@ export interface Answer {
   readonly ineffective?: readonly string[];
   /** Media type of a body that is not JSON; it may have bytes above 127, one for each character. */
   readonly type?: string;
+  /** Bytes of a file instead of `body`: `size` of them. */
+  readonly file?: FilePart;
+  readonly size?: number;
+  /** Headers of its own. */
+  readonly headers?: readonly (readonly [name: string, value: string])[];
   /** Why it failed, where the contract has a text that does not say so; a header of its own. */
   readonly reason?: string;
   /** Takes the body over: it is written as things happen, has no length, and ends when its writer says so. */
@@ -36,6 +42,7 @@ const REASONS: Readonly<Record<number, string>> = {
   200: 'OK',
   201: 'Created',
   204: 'No Content',
+  206: 'Partial Content',
   207: 'Multi Status',
   400: 'Bad Request',
   401: 'Unauthorized',
@@ -44,6 +51,7 @@ const REASONS: Readonly<Record<number, string>> = {
   408: 'Request Timeout',
   409: 'Conflict',
   413: 'Content Too Large',
+  416: 'Range Not Satisfiable',
   431: 'Request Header Fields Too Large',
   500: 'Internal Server Error',
   501: 'Not Implemented',

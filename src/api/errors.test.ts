@@ -15,7 +15,7 @@ test('what could not be saved says how the disk is to blame, and nothing else', 
 
 test('every entry of the catalogue has a status of its kind', () => {
   for (const [code, { status }] of Object.entries(CATALOGUE))
-    expect(status, code).toBeOneOf([400, 401, 403, 404, 408, 409, 413, 431, 500, 501, 502, 503]);
+    expect(status, code).toBeOneOf([400, 401, 403, 404, 408, 409, 413, 416, 431, 500, 501, 502, 503]);
 });
 
 test('a name that looks like a place in the text is not replaced again', () => {

@@ -35,6 +35,14 @@ export const CATALOGUE = {
   HOST_NOT_ALLOWED: http(403, 'The host name is not allowed: [{0}]'),
   VHOST_READ_ONLY: http(403, 'The VirtualHost is read-only: [{0}]'),
 
+  RECORDING_NOT_FOUND: http(404, 'Could not find the recorded file: [{0}]'),
+  RECORDING_EMPTY: http(404, 'Nothing was recorded in this span, or its files are gone'),
+  RECORDING_TOKEN: http(403, 'The token is not good for this recording, or not any longer'),
+  RECORDING_SPAN: http(400, 'The span cannot be played at once: {0}'),
+  RECORDING_UNPLAYABLE: http(409, 'The recorded file cannot be played in pieces: {0}'),
+  RANGE_OUTSIDE: http(416, 'The file has {0} bytes'),
+  RECORDING_BUSY: http(503, 'Too many recordings are looked at: ask again'),
+
   JSON_SYNTAX: http(400, '[JSON] {0}'),
   BODY_NOT_ARRAY: http(400, 'Request body must be an array'),
   BODY_NOT_OBJECT: http(400, 'Request body must be an object'),

@@ -83,6 +83,8 @@ interface RouteBase {
   readonly reads?: boolean;
   /** Anybody may ask: neither the access token nor the host name is looked at. */
   readonly open?: boolean;
+  /** Who shows a `token` in the query need not authenticate: the handler judges it. */
+  readonly signed?: boolean;
   /** Answers with server-sent events instead of an envelope: what the data of each of them is. */
   readonly events?: TSchema;
   /** Successes, and failures of a route that is open, without an envelope, by status. */

@@ -22,6 +22,7 @@ import { subtitleRoutes } from './v1/subtitles.ts';
 import { versionRoutes } from './v1/version.ts';
 import { vhostRoutes } from './v1/vhosts.ts';
 import { internalsV2Routes } from './v2/internals.ts';
+import { recordedFileRoutes, recordingRoutes } from './v2/recordings.ts';
 import { statsV2Routes } from './v2/stats.ts';
 
 const resources: readonly Route[] = [
@@ -46,8 +47,9 @@ const resources: readonly Route[] = [
   ...statsV2Routes,
   ...internalsV2Routes,
   liveEventsRoute,
+  ...recordingRoutes,
   healthRoute,
 ];
 
 /** Every route of the API; where two fit a path, the earlier wins. */
-export const routes: readonly Route[] = [...resources, metricsRoute, openApiRoute(() => routes)];
+export const routes: readonly Route[] = [...resources, ...recordedFileRoutes, metricsRoute, openApiRoute(() => routes)];

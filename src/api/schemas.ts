@@ -163,6 +163,32 @@ export const RecordRequestSchema = Type.Object({
 /** The name of one task. */
 export const TaskIdSchema = Type.Object({ id: Type.String() });
 
+/** Recorded files of an application. */
+export const RecordedFilesSchema = Type.Object(
+  {
+    expires: Timestamp,
+    more: Type.Boolean({ description: 'There are more than the first thousand: ask from the end of the last one on' }),
+    playlist: Type.Optional(Type.String({ description: 'Path of all of them as HLS, where a stream is named' })),
+    recordings: Type.Array(
+      Type.Object(
+        {
+          bytes: Count,
+          container: Type.Union([Type.Literal('mp4'), Type.Literal('ts')]),
+          durationMs: Count,
+          endTime: Timestamp,
+          file: Type.String({ description: 'Path of the file, with ranges' }),
+          id: Type.String(),
+          playlist: Type.String({ description: 'Path of the file as HLS' }),
+          startTime: Timestamp,
+          stream: Type.String(),
+          task: Type.String({ description: 'Id of the recording task' }),
+        },
+        { additionalProperties: false },
+      ),
+    ),
+  },
+  { additionalProperties: false },
+);
 /** A recording task. */
 export const RecordTaskSchema = Type.Object(
   {

@@ -871,6 +871,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v2/vhosts/{vhost}/apps/{app}/recordings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Recorded files, with URLs to watch them */
+        get: operations["getV2VhostsByVhostAppsByAppRecordings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/health": {
         parameters: {
             query?: never;
@@ -888,6 +905,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v2/vhosts/{vhost}/apps/{app}/recordings/playlist.m3u8": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The recorded files of a stream in a span of time, one behind the other, as HLS */
+        get: operations["getV2VhostsByVhostAppsByAppRecordingsPlaylistM3u8"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v2/vhosts/{vhost}/apps/{app}/recordings/{recording}/{file}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A recorded file: `file.mp4` or `file.ts` with ranges, `playlist.m3u8` as HLS of ranges of it, `init.mp4` what stands before them */
+        get: operations["getV2VhostsByVhostAppsByAppRecordingsByRecordingByFile"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/metrics": {
         parameters: {
             query?: never;
@@ -895,7 +946,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Newcomers that wait or were refused, SRT connections, refusals of access control and control servers, for Prometheus, in its text format, without an envelope */
+        /** Figures of the server, its applications and its streams for Prometheus, in its text format or as OpenMetrics, without an envelope */
         get: operations["getMetrics"];
         put?: never;
         post?: never;
@@ -2480,6 +2531,19 @@ export interface components {
                             enable?: boolean;
                             /** @description The map file */
                             path?: string;
+                        };
+                        /** @description How long recorded files stay; only files that the server has recorded and still knows are removed. An extension of Millrace */
+                        retention?: {
+                            /**
+                             * @description Files are removed when their end is this long ago, seconds; 0 keeps them
+                             * @default 0
+                             */
+                            maxAge?: number;
+                            /**
+                             * @description The oldest are removed while all files of the application are larger than this together, bytes; 0 keeps them
+                             * @default 0
+                             */
+                            maxBytes?: number;
                         };
                         /**
                          * @deprecated
@@ -4101,6 +4165,19 @@ export interface components {
                         /** @description The map file */
                         path?: string;
                     };
+                    /** @description How long recorded files stay; only files that the server has recorded and still knows are removed. An extension of Millrace */
+                    retention?: {
+                        /**
+                         * @description Files are removed when their end is this long ago, seconds; 0 keeps them
+                         * @default 0
+                         */
+                        maxAge?: number;
+                        /**
+                         * @description The oldest are removed while all files of the application are larger than this together, bytes; 0 keeps them
+                         * @default 0
+                         */
+                        maxBytes?: number;
+                    };
                     /**
                      * @deprecated
                      * @description Starts recordings by a file that maps streams
@@ -5416,6 +5493,28 @@ export interface components {
             kind?: string;
             /** @description `gap`: events that are gone; null: nobody knows how many */
             missed?: number | null;
+        };
+        RecordedFiles: {
+            expires: string;
+            /** @description There are more than the first thousand: ask from the end of the last one on */
+            more: boolean;
+            /** @description Path of all of them as HLS, where a stream is named */
+            playlist?: string;
+            recordings: {
+                bytes: number;
+                container: "mp4" | "ts";
+                durationMs: number;
+                endTime: string;
+                /** @description Path of the file, with ranges */
+                file: string;
+                id: string;
+                /** @description Path of the file as HLS */
+                playlist: string;
+                startTime: string;
+                stream: string;
+                /** @description Id of the recording task */
+                task: string;
+            }[];
         };
         Health: {
             status: "ok" | "degraded" | "starting" | "stopping";
@@ -7437,6 +7536,19 @@ export interface operations {
                                 enable?: boolean;
                                 /** @description The map file */
                                 path?: string;
+                            };
+                            /** @description How long recorded files stay; only files that the server has recorded and still knows are removed. An extension of Millrace */
+                            retention?: {
+                                /**
+                                 * @description Files are removed when their end is this long ago, seconds; 0 keeps them
+                                 * @default 0
+                                 */
+                                maxAge?: number;
+                                /**
+                                 * @description The oldest are removed while all files of the application are larger than this together, bytes; 0 keeps them
+                                 * @default 0
+                                 */
+                                maxBytes?: number;
                             };
                             /**
                              * @deprecated
@@ -10715,6 +10827,56 @@ export interface operations {
             };
         };
     };
+    getV2VhostsByVhostAppsByAppRecordings: {
+        parameters: {
+            query?: {
+                /** @description Only what was recorded behind this time, ISO 8601 or ms since the epoch */
+                from?: string;
+                /** @description Only what was recorded before it */
+                to?: string;
+                /** @description Only of this output stream */
+                stream?: string;
+                /** @description For how long the URLs are good, seconds from 60 to 604800; default 14400 */
+                lifetime?: string;
+            };
+            header?: never;
+            path: {
+                vhost: string;
+                app: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The status in words */
+                        message: string;
+                        /** @description Same as the HTTP status */
+                        statusCode: number;
+                        response: components["schemas"]["RecordedFiles"];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            /** @description What went wrong */
+            default: {
+                headers: {
+                    /** @description Why, where the message does not say so */
+                    "Millrace-Reason"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     getHealth: {
         parameters: {
             query?: never;
@@ -10740,6 +10902,99 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Health"];
+                };
+            };
+        };
+    };
+    getV2VhostsByVhostAppsByAppRecordingsPlaylistM3u8: {
+        parameters: {
+            query?: {
+                /** @description Only what was recorded behind this time, ISO 8601 or ms since the epoch */
+                from?: string;
+                /** @description Only what was recorded before it */
+                to?: string;
+                /** @description Only of this output stream */
+                stream?: string;
+                /** @description Instead of authentication */
+                token?: string;
+            };
+            header?: never;
+            path: {
+                vhost: string;
+                app: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/vnd.apple.mpegurl": string;
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            /** @description What went wrong */
+            default: {
+                headers: {
+                    /** @description Why, where the message does not say so */
+                    "Millrace-Reason"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getV2VhostsByVhostAppsByAppRecordingsByRecordingByFile: {
+        parameters: {
+            query?: {
+                /** @description Instead of authentication */
+                token?: string;
+            };
+            header?: never;
+            path: {
+                vhost: string;
+                app: string;
+                recording: string;
+                file: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
+                };
+            };
+            /** @description Partial Content */
+            206: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            /** @description What went wrong */
+            default: {
+                headers: {
+                    /** @description Why, where the message does not say so */
+                    "Millrace-Reason"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
                 };
             };
         };

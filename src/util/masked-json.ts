@@ -12,6 +12,8 @@ const CREDENTIALS = /^("?(?:[a-z\d+.-]+:\/\/)?)[^/?#]*@/i;
 const QUERY = /\?[^"]*/;
 /** A stream key may be part of the URL of an RTMP push. */
 const RTMP_PUSH = /("url":"rtmps?:\/\/[^/"]*\/[^/"?]+)\/(?:[^"\\]|\\.)+/gi;
+/** What lets whoever has the URL watch a recording. */
+const WATCH_TOKEN = /([?&]token=)\d+-[\w-]+/g;
 const MASK = '***';
 
 /** `json` without secrets. It works on the text, so that no member can be forgotten. */
@@ -20,7 +22,8 @@ export function maskedJson(json: string): string {
     .replace(SECRET_MEMBER, `"$1":"${MASK}"`)
     .replace(RTMP_PUSH, `$1/${MASK}`)
     .replace(ORIGIN_URLS, (urls) => urls.replace(TEXT, maskedUrlText))
-    .replace(URL_TEXT, maskedUrlText);
+    .replace(URL_TEXT, maskedUrlText)
+    .replace(WATCH_TOKEN, `$1${MASK}`);
 }
 
 function maskedUrlText(url: string): string {

@@ -46,6 +46,8 @@ export interface ServerSettings {
   readonly withoutHls?: boolean;
   /** Where the FILE publisher writes; without it there is none. */
   readonly recordRoot?: string;
+  /** `Retention` of the FILE publisher. */
+  readonly retention?: string;
   /** More elements of the application's providers. */
   readonly providers?: string;
   /** Inside the FILE provider of the application; without it there is none. */
@@ -87,7 +89,8 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
               <SegmentCount>${settings.hlsSegmentCount ?? 4}</SegmentCount>
               <CrossDomains><Url>*</Url></CrossDomains>
             </HLS>`;
-  const file = settings.recordRoot === undefined ? '' : `<FILE><RootPath>${settings.recordRoot}</RootPath></FILE>`;
+  const file =
+    settings.recordRoot === undefined ? '' : `<FILE><RootPath>${settings.recordRoot}</RootPath>${settings.retention ?? ''}</FILE>`;
   const { srt } = settings;
   const srtOptions = Object.entries(srt?.options ?? {}).map(([key, value]) => `<Option><Key>${key}</Key><Value>${value}</Value></Option>`);
   const bindSrt = (port: number | undefined): string =>

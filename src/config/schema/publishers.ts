@@ -82,6 +82,21 @@ export const FilePublisherSchema = object(
     filePath: optional(text('Path of a recording; macros are replaced', { form: 'written-path' })),
     infoPath: optional(text('Path of the information file; macros are replaced', { form: 'written-path' })),
     streamMap: optional(StreamMapSchema),
+    retention: optional(
+      object(
+        'How long recorded files stay; only files that the server has recorded and still knows are removed. An extension of Millrace',
+        {
+          maxAge: integer('Files are removed when their end is this long ago, seconds; 0 keeps them', { default: 0, minimum: 0 }),
+          maxBytes: integer(
+            'The oldest are removed while all files of the application are larger than this together, bytes; 0 keeps them',
+            {
+              default: 0,
+              minimum: 0,
+            },
+          ),
+        },
+      ),
+    ),
     record: optional(
       object(
         'Starts recordings by a file that maps streams',

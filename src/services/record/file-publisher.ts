@@ -1,5 +1,5 @@
 /** The FILE publisher: keeps recording tasks and brings them together with the streams they wait for. */
-import { readFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { CloseReason } from '../../core/ingest.ts';
 import { PublisherKind } from '../../core/kinds.ts';
@@ -24,12 +24,15 @@ import { messageOf } from '../../util/message-of.ts';
 import type { MetricSource } from '../../util/metrics.ts';
 import { RecordInfoFiles } from './record-info-file.ts';
 import { type RecordInformation, recordInformation } from './record-information.ts';
-import { type OpenRecording, RecordJournal } from './record-journal.ts';
+import { type FinishedRecording, type OpenRecording, RecordJournal } from './record-journal.ts';
 import { parseRecordMap, requestsFor } from './record-map.ts';
 import { RecordCounts, recordMetrics } from './record-metrics.ts';
+import { containerOf } from './record-path.ts';
 import { type FileSettings, foldersBelow, RecordPlace } from './record-place.ts';
 import { type RecordRequest, storedRequest } from './record-request.ts';
 import { type RecordContext, RecordTask } from './record-task.ts';
+import { RecordingIndex } from './recording-index.ts';
+import { RecordingLibrary, type RecordingLibraryOptions } from './recording-library.ts';
 import type { RecordingNote } from './recording-note.ts';
 
 /** How long a stop may take, ms; the server cuts everything short at 3.9 s. */
@@ -53,6 +56,8 @@ export interface FilePublisherOptions {
   readonly conditions?: Conditions;
   /** Is told of tasks. Default: nobody is. */
   readonly notices?: Notices;
+  /** How long the recordings of an application stay. Default: for ever. */
+  readonly retentionOf?: RecordingLibraryOptions['retentionOf'];
 }
 
 /**
@@ -65,6 +70,9 @@ export class FilePublisher implements Publisher<FileSettings> {
   readonly #logger: Logger;
   readonly #journal: RecordJournal;
   readonly #counts = new RecordCounts();
+  readonly #index: RecordingIndex;
+  /** What was recorded, to be watched and to be removed in time. */
+  readonly library: RecordingLibrary;
   readonly #tasks: TaskRegistry<RecordRequest, RecordTask>;
   readonly #streams = new Map<string, FileStream>();
   /** Of the last run. */
@@ -79,6 +87,12 @@ export class FilePublisher implements Publisher<FileSettings> {
     const notes = new DocumentFolder({ folder: join(stateFolder, 'records/open'), kind: 'open-recording', layout: KEYED, logger });
     const journal = new RecordJournal(notes, new RecordInfoFiles(), logger);
     this.#journal = journal;
+    this.#index = new RecordingIndex(join(stateFolder, 'records/finished.jsonl'), logger);
+    this.library = new RecordingLibrary({
+      ...{ index: this.#index, allowed: options.allowed, clock, logger },
+      retentionOf: options.retentionOf ?? (() => null),
+    });
+    journal.list = (key, file, note) => this.#list(key, file, note);
     const shared = { clock, logger, journal, queues, conditions, notices, counts: this.#counts };
     const context: RecordContext = { ...shared, keepTotals: (task) => this.#tasks.keepTotals(task) };
     this.#tasks = new TaskRegistry({
@@ -93,7 +107,7 @@ export class FilePublisher implements Publisher<FileSettings> {
 
   /** For `/metrics`. */
   get metrics(): readonly MetricSource[] {
-    return recordMetrics(this.#counts, () => this.#tasks.all());
+    return recordMetrics(this.#counts, () => this.#tasks.all(), this.library);
   }
 
   /** Settles when the files of the last run are finished. */
@@ -103,6 +117,7 @@ export class FilePublisher implements Publisher<FileSettings> {
 
   /** Brings back the tasks, and what is known of the files of the last run. Call before streams come. */
   async load(): Promise<void> {
+    await this.#index.load();
     await this.#tasks.load();
     this.#left = await this.#journal.load();
     for (const { note } of this.#left) this.#tasks.byKey(note.task)?.skipSequence(note.values.sequence);
@@ -110,6 +125,7 @@ export class FilePublisher implements Publisher<FileSettings> {
 
   /** Begins to finish the files of the last run, behind the scenes. Call once, after `load`. */
   recover(): void {
+    this.library.start();
     const left = this.#left.splice(0);
     const foldersOf = ({ root }: RecordingNote): AllowedFolders => foldersBelow(root ?? null, this.#options.allowed);
     this.#recovering = this.#journal.recover(left, foldersOf, async (key, file, note) => {
@@ -195,6 +211,7 @@ export class FilePublisher implements Publisher<FileSettings> {
     await this.#recovering;
     await this.#tasks.settle();
     await this.#journal.close();
+    await this.library.stop();
   }
 
   #placeOf({ settings }: RecordOwner): RecordPlace {
@@ -203,6 +220,18 @@ export class FilePublisher implements Publisher<FileSettings> {
 
   #register(owner: ApplicationAddress, request: RecordRequest): RecordTask {
     return this.#tasks.register(owner, request, this.#options.clock.now());
+  }
+
+  async #list(key: string, { path, bytes, durationMs }: FinishedRecording, { values, root = null }: RecordingNote): Promise<void> {
+    if (path === null) return;
+    try {
+      const { ino, mtimeMs } = await stat(path, { bigint: true });
+      const { vhost, app, stream, id: task, startTime } = values;
+      const file = { path, root, container: containerOf(path), bytes, inode: String(ino), writtenAt: Number(mtimeMs) };
+      await this.#index.add({ key, vhost, app, stream, task, startTime, durationMs, ...file });
+    } catch (error) {
+      this.#logger.warn({ err: error, file: path }, 'recording is not listed: its file cannot be looked at');
+    }
   }
 
   async #applyMap(path: string, stream: FileStream, owner: RecordOwner): Promise<void> {

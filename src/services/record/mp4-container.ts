@@ -13,6 +13,8 @@ import { MAX_HELD_BACK, type RecordContainer } from './record-container.ts';
 const RUN_BYTES = 1024 * 1024;
 /** The same for packets: those of a clock that stands still may be tiny, and none of them takes time. */
 const RUN_PACKETS = 4096;
+/** A keyframe begins a run when the last that did is so long ago, 90 kHz: pieces are no shorter, and each run costs a write. */
+const JOINT_INTERVAL = 315_000;
 
 /** True when an MP4 file can hold the track. */
 export function mp4CanCarry(track: Track): track is VideoTrack | AudioTrack {
@@ -46,6 +48,10 @@ export class Mp4Container implements RecordContainer {
   readonly #write: (chunks: readonly Uint8Array[]) => void;
   readonly #writer = new BoxWriter();
   #sequence = 0;
+  /** Of the track that decides where the file can be cut; -1 without video. */
+  #leaderId = -1;
+  /** When the last run that begins with a keyframe of it began, 90 kHz. */
+  #jointAt = Number.NaN;
 
   /**
    * `first`: the packet the file begins with; its presentation time becomes `startAt` (90 kHz), and tracks are placed
@@ -67,6 +73,7 @@ export class Mp4Container implements RecordContainer {
     for (const track of tracks) {
       if (!mp4CanCarry(track)) continue;
       const trackId = entries.length + 1;
+      if (track.type === 'video' && this.#leaderId < 0) this.#leaderId = track.id;
       const delay = track.type === 'video' ? rescale(lead, MPEG_90K, track.timebase) : 0;
       this.#runs.set(track.id, new Run(track, trackId, rescale(start, MPEG_90K, track.timebase) - delay));
       const entry = { track, trackId, timescale: track.timebase.den };
@@ -86,6 +93,13 @@ export class Mp4Container implements RecordContainer {
     if (run === undefined || packet.dts < run.origin || !(run.begun || packet.keyframe)) return;
     const { length } = packet.data;
     run.begun = true;
+    if (packet.keyframe && packet.track.id === this.#leaderId) {
+      const at = rescale(packet.dts, run.timebase, MPEG_90K);
+      // Who plays the file in pieces begins each with a keyframe.
+      const isDue = at - this.#jointAt >= JOINT_INTERVAL;
+      if (isDue) this.flush();
+      if (isDue || Number.isNaN(this.#jointAt)) this.#jointAt = at;
+    }
     run.packets.push(packet);
     run.bytes += length;
     const since = run.packets[0]?.dts ?? packet.dts;

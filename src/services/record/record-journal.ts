@@ -71,6 +71,9 @@ export interface OpenRecording {
   readonly note: RecordingNote;
 }
 
+/** Called with a file that has its name, before its note goes, and again with one that was made plain later. Never rejects. */
+export type ListFile = (key: string, file: FinishedRecording, note: RecordingNote) => Promise<void>;
+
 const EMPTY: FinishedRecording = { outcome: 'empty', path: null, bytes: 0, durationMs: 0 };
 
 /** A file that found no room. */
@@ -93,6 +96,8 @@ export class RecordJournal {
   #timer: NodeJS.Timeout | null = null;
   #retrying: Promise<void> | null = null;
   #closed = false;
+  /** Told of each finished file. */
+  list: ListFile = () => Promise.resolve();
 
   /** Whoever made it calls `close`. */
   constructor(documents: DocumentFolder, info: RecordInfoFiles, logger: Logger, firstRetryMs = FIRST_RETRY_MS) {
@@ -309,6 +314,7 @@ export class RecordJournal {
     const { size } = await stat(path);
     const infoPath = fitName(expandPath(note.infoPath, values), '', INFO_SUFFIX_BYTES);
     const file: FinishedRecording = { outcome: 'finished', path, bytes: size, durationMs: recordTime };
+    await this.list(key, file, note);
     // One that was moved has been told of and counted: it only had to be made plain.
     const isTold = note.moved !== null || (await this.#tell(note, end, { path, size, recordTime, infoPath, once: named, folders, logger }));
     const isCounted = note.moved !== null || (await count(key, file, note));

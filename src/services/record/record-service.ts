@@ -8,6 +8,7 @@
  * Limits: 10 000 names in a sequence; a full disk pauses a task until there is room.
  * Specifications: ISO/IEC 14496-12 (fragmented while it grows, with a `moov` at the end), ISO/IEC 13818-1.
  */
+import type { ApplicationAddress } from '../../core/stream-address.ts';
 import type { Service, ServiceContext } from '../service.ts';
 import { FilePublisher } from './file-publisher.ts';
 
@@ -20,8 +21,11 @@ export async function startRecordings({
   queues,
   conditions,
   notices,
+  orchestrator,
 }: ServiceContext): Promise<Service & { readonly recordings: FilePublisher }> {
-  const recordings = new FilePublisher({ clock, logger, queues, stateFolder, allowed: writing, conditions, notices });
+  const retentionOf = ({ vhost, app }: ApplicationAddress) =>
+    orchestrator.application(vhost, app)?.definition.config.publishers.file?.retention ?? null;
+  const recordings = new FilePublisher({ clock, logger, queues, stateFolder, allowed: writing, conditions, notices, retentionOf });
   await recordings.load();
   return {
     recordings,

@@ -1,0 +1,243 @@
+/** Recorded files of an application: which there are, and how they are watched. An extension of Millrace. */
+import type { IndexedRecording } from '../../services/record/recording-index.ts';
+import { LibraryBusy } from '../../services/record/recording-library.ts';
+import { type VodFile, vodPlaylist } from '../../services/record/vod-playlist.ts';
+import { ProtocolError } from '../../util/protocol-error.ts';
+import { formatTimestamp } from '../../util/timestamp.ts';
+import { Type } from '../../util/typebox.ts';
+import { type Answer, failure, ok } from '../envelope.ts';
+import { ApiError } from '../errors.ts';
+import { type FilePart, rangeOf, readRange } from '../file-answer.ts';
+import type { AppRequest, Route } from '../route.ts';
+import { RecordedFilesSchema } from '../schemas.ts';
+
+const ROOT = '/v2/vhosts/{vhost}/apps/{app}/recordings';
+const TYPES = { mp4: 'video/mp4', ts: 'video/mp2t', playlist: 'application/vnd.apple.mpegurl' } as const;
+/** Files that are listed, or played one behind the other, at once. */
+const MAX_LISTED = 1000;
+const MAX_SPAN_FILES = 200;
+/** For how long URLs are good, seconds. */
+const LIFE = { standard: 4 * 3600, least: 60, most: 7 * 24 * 3600 };
+const ISO_TIME = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/;
+
+const SPAN_QUERY = {
+  from: 'Only what was recorded behind this time, ISO 8601 or ms since the epoch',
+  to: 'Only what was recorded before it',
+  stream: 'Only of this output stream',
+};
+
+/** What was recorded; who cannot send headers shows the `token` of the URLs that the list tells. */
+export const recordingRoutes: readonly Route[] = [
+  {
+    method: 'GET',
+    path: ROOT,
+    level: 'app',
+    summary: 'Recorded files, with URLs to watch them',
+    query: {
+      ...SPAN_QUERY,
+      lifetime: `For how long the URLs are good, seconds from ${LIFE.least} to ${LIFE.most}; default ${LIFE.standard}`,
+    },
+    response: RecordedFilesSchema,
+    handle: list,
+  },
+];
+
+/** The files themselves. */
+export const recordedFileRoutes: readonly Route[] = [
+  {
+    method: 'GET',
+    path: `${ROOT}/playlist.m3u8`,
+    level: 'app',
+    signed: true,
+    summary: 'The recorded files of a stream in a span of time, one behind the other, as HLS',
+    query: { ...SPAN_QUERY, token: 'Instead of authentication' },
+    plain: { 200: Type.String() },
+    type: TYPES.playlist,
+    handle: (request) => guarded(() => span(request)),
+  },
+  {
+    method: 'GET',
+    path: `${ROOT}/{recording}/{file}`,
+    level: 'app',
+    signed: true,
+    summary:
+      'A recorded file: `file.mp4` or `file.ts` with ranges, `playlist.m3u8` as HLS of ranges of it, `init.mp4` what stands before them',
+    query: { token: 'Instead of authentication' },
+    plain: { 200: Type.String(), 206: Type.String() },
+    type: 'application/octet-stream',
+    handle: (request) => guarded(() => watch(request)),
+  },
+];
+
+function list(request: AppRequest): Answer {
+  const { control, vhost, app } = request;
+  const wanted = spanOf(request);
+  const found = control.recordings.library.find({ vhost: vhost.name, app: app.name }, wanted);
+  const expires = expiryOf(request);
+  const recordings = found.slice(0, MAX_LISTED).map((entry) => described(request, entry, expires));
+  const playlist = wanted.stream === '' || found.length === 0 ? {} : { playlist: spanUrl(request, wanted, expires) };
+  return ok({ expires: formatTimestamp(expires * 1000), more: found.length > MAX_LISTED, ...playlist, recordings });
+}
+
+function described(request: AppRequest, entry: IndexedRecording, expires: number) {
+  const { key, stream, task, container, bytes, startTime, durationMs } = entry;
+  const token = `?token=${request.control.recordings.library.tokens.sign(scopeOf(entry), expires)}`;
+  const base = `${baseOf(request)}/${key}`;
+  return {
+    bytes,
+    container,
+    durationMs,
+    endTime: formatTimestamp(startTime + durationMs),
+    file: `${base}/file.${container}${token}`,
+    id: key,
+    playlist: `${base}/playlist.m3u8${token}`,
+    startTime: formatTimestamp(startTime),
+    stream,
+    task,
+  };
+}
+
+async function span(request: AppRequest): Promise<Answer> {
+  const { control, vhost, app } = request;
+  const { library } = control.recordings;
+  const wanted = spanOf(request);
+  if (wanted.stream === '') throw new ApiError('MEMBER_INVALID', 'stream', 'the name of an output stream');
+  const expires = admitted(request, spanScope(request, wanted));
+  const found = library.find({ vhost: vhost.name, app: app.name }, wanted);
+  if (found.length > MAX_SPAN_FILES) throw new ApiError('RECORDING_SPAN', `it has ${found.length} files, more than ${MAX_SPAN_FILES}`);
+  if (new Set(found.map(({ container }) => container)).size > 1) throw new ApiError('RECORDING_SPAN', 'it has files of MP4 and of MPEG-TS');
+  const files: VodFile[] = [];
+  for (const entry of found) {
+    const file = await vodFileOf(request, entry, expires);
+    if (file !== null) files.push(file);
+  }
+  return playlistAnswer(vodPlaylist(files, wanted.from, wanted.to));
+}
+
+async function watch(request: AppRequest): Promise<Answer> {
+  const { control, vhost, app } = request;
+  const { library } = control.recordings;
+  const entry = library.get({ vhost: vhost.name, app: app.name }, request.parameter('recording'));
+  const token = request.query('token');
+  // Whoever shows a token is not told which recordings there are.
+  if (entry === null) throw token === undefined ? missing(request) : new ApiError('RECORDING_TOKEN');
+  const expires = admitted(request, scopeOf(entry));
+  const name = request.parameter('file');
+  if (name === 'playlist.m3u8') {
+    const file = await vodFileOf(request, entry, expires);
+    return playlistAnswer(file === null ? null : vodPlaylist([file]));
+  }
+  if (name === 'init.mp4' && entry.container === 'mp4') {
+    const layout = await library.layout(entry);
+    const opened = layout === null ? null : await library.open(entry);
+    if (layout?.init == null || opened === null) throw missing(request);
+    return await fileAnswer(request, { file: opened.file, ranges: layout.init }, TYPES.mp4);
+  }
+  if (name !== `file.${entry.container}`) throw missing(request);
+  const opened = await library.open(entry);
+  if (opened === null) throw missing(request);
+  return await fileAnswer(request, { file: opened.file, ranges: [{ offset: 0, length: opened.size }] }, TYPES[entry.container]);
+}
+
+async function fileAnswer(request: AppRequest, part: FilePart, type: string): Promise<Answer> {
+  const size = part.ranges.reduce((sum, { length }) => sum + length, 0);
+  const range = readRange(request.header('range'), size);
+  const accepts = ['Accept-Ranges', 'bytes'] as const;
+  if (range === 'none') {
+    await part.file.close();
+    const answer = failure(new ApiError('RANGE_OUTSIDE', String(size)));
+    return { ...answer, headers: [accepts, ['Content-Range', `bytes */${size}`]] };
+  }
+  if (range === null) return { status: 200, body: '', type, file: part, size, headers: [accepts] };
+  const { first, last } = range;
+  const told = ['Content-Range', `bytes ${first}-${last}/${size}`] as const;
+  return { status: 206, body: '', type, file: rangeOf(part, range), size: last - first + 1, headers: [accepts, told] };
+}
+
+async function vodFileOf(request: AppRequest, entry: IndexedRecording, expires: number): Promise<VodFile | null> {
+  const { library } = request.control.recordings;
+  const layout = await library.layout(entry);
+  if (layout === null) return null;
+  const token = `?token=${library.tokens.sign(scopeOf(entry), expires)}`;
+  const base = `${baseOf(request)}/${entry.key}`;
+  return { layout, startTime: entry.startTime, uri: `${base}/file.${entry.container}${token}`, initUri: `${base}/init.mp4${token}` };
+}
+
+function playlistAnswer(text: string | null): Answer {
+  if (text === null) throw new ApiError('RECORDING_EMPTY');
+  return { status: 200, body: text, type: TYPES.playlist };
+}
+
+/** Until when the URLs of an answer are good: as long as the token, or a while for who has authenticated. Throws for a bad token. */
+function admitted(request: AppRequest, scope: string): number {
+  const token = request.query('token');
+  if (token === undefined) return expiryOf(request);
+  const expires = request.control.recordings.library.tokens.verify(scope, token, request.control.now());
+  if (expires === null) throw new ApiError('RECORDING_TOKEN');
+  return expires;
+}
+
+function expiryOf(request: AppRequest): number {
+  const text = request.query('lifetime') ?? '';
+  const lifetime = text === '' ? LIFE.standard : Number(text);
+  if (!Number.isInteger(lifetime) || lifetime < LIFE.least || lifetime > LIFE.most)
+    throw new ApiError('MEMBER_INVALID', 'lifetime', `a whole number of seconds from ${LIFE.least} to ${LIFE.most}`);
+  return Math.floor(request.control.now() / 1000) + lifetime;
+}
+
+interface Span {
+  readonly from: number;
+  readonly to: number;
+  readonly stream: string;
+}
+
+function spanOf(request: AppRequest): Span {
+  const from = timeOf(request, 'from', Number.NEGATIVE_INFINITY);
+  const to = timeOf(request, 'to', Number.POSITIVE_INFINITY);
+  if (to <= from) throw new ApiError('MEMBER_INVALID', 'to', 'a time behind that of [from]');
+  return { from, to, stream: request.query('stream') ?? '' };
+}
+
+function timeOf(request: AppRequest, name: string, absent: number): number {
+  const text = request.query(name) ?? '';
+  if (text === '') return absent;
+  const time = /^\d{1,15}$/.test(text) ? Number(text) : ISO_TIME.test(text) ? Date.parse(text) : Number.NaN;
+  if (Number.isNaN(time)) throw new ApiError('MEMBER_INVALID', name, 'a time in ISO 8601, or in ms since the epoch');
+  return time;
+}
+
+function scopeOf({ vhost, app, key }: IndexedRecording): string {
+  return JSON.stringify([vhost, app, key]);
+}
+
+function spanScope({ vhost, app }: AppRequest, { from, to, stream }: Span): string {
+  return JSON.stringify([vhost.name, app.name, stream, String(from), String(to)]);
+}
+
+function spanUrl(request: AppRequest, wanted: Span, expires: number): string {
+  const token = request.control.recordings.library.tokens.sign(spanScope(request, wanted), expires);
+  const query = new URLSearchParams({ stream: wanted.stream });
+  if (Number.isFinite(wanted.from)) query.set('from', String(wanted.from));
+  if (Number.isFinite(wanted.to)) query.set('to', String(wanted.to));
+  query.set('token', token);
+  return `${baseOf(request)}/playlist.m3u8?${query.toString().replaceAll('+', '%20')}`;
+}
+
+/** As the client has written the names. */
+function baseOf(request: AppRequest): string {
+  return `/v2/vhosts/${request.parameter('vhost')}/apps/${request.parameter('app')}/recordings`;
+}
+
+function missing(request: AppRequest): ApiError {
+  return new ApiError('RECORDING_NOT_FOUND', request.parameter('recording'));
+}
+
+async function guarded(work: () => Promise<Answer>): Promise<Answer> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof LibraryBusy) throw new ApiError('RECORDING_BUSY');
+    if (error instanceof ProtocolError) throw new ApiError('RECORDING_UNPLAYABLE', error.message);
+    throw error;
+  }
+}

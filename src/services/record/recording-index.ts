@@ -1,0 +1,153 @@
+/** Which files were recorded: what can be watched later, and what retention may remove. Nothing else is touched by either. */
+import { appendFile, mkdir, readFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { writeFileAtomic } from '../../state/atomic-file.ts';
+import type { Logger } from '../../util/logger.ts';
+import type { RecordContainerName } from './record-container.ts';
+
+/** A finished file. Times are ms since the epoch. */
+export interface IndexedRecording {
+  /** Unguessable. */
+  readonly key: string;
+  readonly vhost: string;
+  readonly app: string;
+  /** Name of the output stream. */
+  readonly stream: string;
+  /** Id of the task. */
+  readonly task: string;
+  /** Absolute. */
+  readonly path: string;
+  /** The `RootPath` that it lies in; null for none. */
+  readonly root: string | null;
+  readonly container: RecordContainerName;
+  readonly bytes: number;
+  readonly startTime: number;
+  /** Media in it, ms. */
+  readonly durationMs: number;
+  /** Of the file, with its bytes: another one under its name is not ours, also where it got the number of ours. */
+  readonly inode: string;
+  /** When it was written last, ms. */
+  readonly writtenAt: number;
+}
+
+/** Files that are known; of more the oldest are forgotten, and stay where they are. */
+export const MAX_INDEXED = 100_000;
+/** Lines that say nothing any more are left out once there are as many as others, and this many. */
+const MIN_STALE = 1000;
+
+/** One for the server: a line for each file in a file of its own, which a crash can only shorten by its last line. `load` comes first. */
+export class RecordingIndex {
+  readonly #file: string;
+  readonly #logger: Logger;
+  readonly #entries = new Map<string, IndexedRecording>();
+  #stale = 0;
+  #writing: Promise<void> = Promise.resolve();
+  /** Forgotten because there were too many. */
+  forgotten = 0;
+
+  constructor(file: string, logger: Logger) {
+    this.#file = file;
+    this.#logger = logger;
+  }
+
+  /** What the last runs left; lines that say nothing are skipped. */
+  async load(): Promise<void> {
+    await mkdir(dirname(this.#file), { recursive: true });
+    let text = '';
+    try {
+      text = await readFile(this.#file, 'utf8');
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') this.#logger.error({ err: error }, 'the index of recordings cannot be read');
+    }
+    let skipped = 0;
+    for (const line of text.split('\n')) {
+      if (line === '') continue;
+      const entry = parsed(line);
+      if (entry === null) skipped += 1;
+      else if ('gone' in entry) this.#entries.delete(entry.gone);
+      else this.#entries.set(entry.key, entry);
+    }
+    if (skipped > 0) this.#logger.warn({ skipped }, `${skipped} lines of the index of recordings cannot be read`);
+    this.#bound();
+    // A line that was cut must not take the next one along.
+    await this.#rewrite();
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  get(key: string): IndexedRecording | undefined {
+    return this.#entries.get(key);
+  }
+
+  /** In no order. */
+  all(): Iterable<IndexedRecording> {
+    return this.#entries.values();
+  }
+
+  /** Resolves when it is written, or the log says why not. The same key again takes the place of the first. */
+  add(entry: IndexedRecording): Promise<void> {
+    if (this.#entries.has(entry.key)) this.#stale += 1;
+    this.#entries.set(entry.key, entry);
+    this.#bound();
+    return this.#append(entry);
+  }
+
+  /** The file is gone, or is none of ours any more. */
+  remove(key: string): Promise<void> {
+    if (!this.#entries.delete(key)) return Promise.resolve();
+    this.#stale += 2;
+    return this.#append({ gone: key });
+  }
+
+  /** Resolves when all is written. */
+  settled(): Promise<void> {
+    return this.#writing;
+  }
+
+  #bound(): void {
+    if (this.#entries.size <= MAX_INDEXED) return;
+    const oldest = [...this.#entries.values()].sort((a, b) => a.startTime - b.startTime).slice(0, this.#entries.size - MAX_INDEXED);
+    for (const { key } of oldest) this.#entries.delete(key);
+    this.forgotten += oldest.length;
+    this.#logger.warn(
+      { forgotten: oldest.length },
+      `more than ${MAX_INDEXED} recorded files: the oldest can no longer be watched, and are never removed`,
+    );
+  }
+
+  #append(line: IndexedRecording | { readonly gone: string }): Promise<void> {
+    const isStale = this.#stale >= MIN_STALE && this.#stale >= this.#entries.size;
+    const write = async (): Promise<void> => {
+      if (isStale) await this.#rewrite();
+      else await appendFile(this.#file, `${JSON.stringify(line)}\n`);
+    };
+    const written = this.#writing.then(write).catch((error: unknown) => {
+      this.#logger.error({ err: error }, 'the index of recordings cannot be written: what was recorded last is not listed after a restart');
+    });
+    this.#writing = written;
+    return written;
+  }
+
+  async #rewrite(): Promise<void> {
+    this.#stale = 0;
+    const text = Array.from(this.#entries.values(), (entry) => `${JSON.stringify(entry)}\n`).join('');
+    await writeFileAtomic(this.#file, text).catch((error: unknown) => {
+      this.#logger.error({ err: error }, 'the index of recordings cannot be written');
+    });
+  }
+}
+
+function parsed(line: string): IndexedRecording | { readonly gone: string } | null {
+  try {
+    const value = JSON.parse(line) as Record<string, unknown>;
+    if (typeof value['gone'] === 'string') return { gone: value['gone'] };
+    const { key, vhost, app, stream, task, path, root, container, bytes, startTime, durationMs, inode, writtenAt } = value;
+    const isText = [key, vhost, app, stream, task, path, root ?? '', inode].every((text) => typeof text === 'string');
+    const isNumber = [bytes, startTime, durationMs, writtenAt].every((number) => Number.isFinite(number));
+    return isText && isNumber && (container === 'mp4' || container === 'ts') ? (value as unknown as IndexedRecording) : null;
+  } catch {
+    return null;
+  }
+}

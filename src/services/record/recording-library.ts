@@ -1,0 +1,257 @@
+/** Recorded files to be watched: listed by time, opened where they may lie, and removed when they are too old or too many. */
+import { type BigIntStats, constants } from 'node:fs';
+import { type FileHandle, lstat, open, unlink } from 'node:fs/promises';
+import type { ApplicationAddress } from '../../core/stream-address.ts';
+import type { AllowedFolders } from '../../util/allowed-folders.ts';
+import { PathRefused } from '../../util/allowed-folders.ts';
+import type { Clock } from '../../util/clock.ts';
+import { guarded } from '../../util/guarded.ts';
+import type { Logger } from '../../util/logger.ts';
+import { messageOf } from '../../util/message-of.ts';
+import { foldersBelow } from './record-place.ts';
+import type { IndexedRecording, RecordingIndex } from './recording-index.ts';
+import { layOut, type VodLayout } from './vod-segments.ts';
+import { WatchTokens } from './watch-token.ts';
+
+/** How long recorded files stay. */
+export interface Retention {
+  /** Seconds; 0: for ever. */
+  readonly maxAge: number;
+  /** Of all files of the application; 0: as many as there are. */
+  readonly maxBytes: number;
+}
+
+/** What of the recordings of an application is asked for. Times are ms since the epoch. */
+export interface RecordingQuery {
+  readonly from: number;
+  readonly to: number;
+  /** Empty: of all streams. */
+  readonly stream: string;
+}
+
+/** A file that is open; whoever opened it closes it. */
+export interface OpenedRecording {
+  readonly file: FileHandle;
+  readonly size: number;
+}
+
+/** More are asked for than can be looked at. */
+export class LibraryBusy extends Error {
+  override readonly name = 'LibraryBusy';
+}
+
+/** What retention did. */
+export interface LibraryCounts {
+  readonly removedForAge: number;
+  readonly removedForSize: number;
+  readonly removalFailures: number;
+}
+
+/** What a library is made of. */
+export interface RecordingLibraryOptions {
+  readonly index: RecordingIndex;
+  /** Where recordings may lie. */
+  readonly allowed: AllowedFolders;
+  /** Of an application as it is now; null: none. */
+  readonly retentionOf: (owner: ApplicationAddress) => Retention | null;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+const SWEEP_MS = 60_000;
+/** File systems keep times in steps of up to so much, ms. */
+const ROUNDING_MS = 2000;
+/** Files removed in one look: the disk has other things to do. */
+const MAX_REMOVED = 200;
+/** Layouts that are kept, and files that are read for theirs at once, and that wait for it. */
+const MAX_LAYOUTS = 64;
+const MAX_READING = 2;
+const MAX_WAITING = 32;
+
+/** One for the server. `start` begins with retention, `stop` ends it. */
+export class RecordingLibrary {
+  readonly tokens = new WatchTokens();
+  readonly #options: RecordingLibraryOptions;
+  /** By key; the oldest go. */
+  readonly #layouts = new Map<string, Promise<VodLayout>>();
+  #reading = 0;
+  readonly #waiting: (() => void)[] = [];
+  readonly #counts = { removedForAge: 0, removedForSize: 0, removalFailures: 0 };
+  #timer: NodeJS.Timeout | null = null;
+  #sweeping: Promise<void> | null = null;
+
+  constructor(options: RecordingLibraryOptions) {
+    this.#options = options;
+  }
+
+  get counts(): LibraryCounts {
+    return this.#counts;
+  }
+
+  /** Files that are known, and their bytes. */
+  get holdings(): { readonly files: number; readonly bytes: number } {
+    let bytes = 0;
+    for (const entry of this.#options.index.all()) bytes += entry.bytes;
+    return { files: this.#options.index.size, bytes };
+  }
+
+  /** Removes what is too old or too much, now and every minute from now on. */
+  start(): void {
+    void this.sweep();
+    const look = guarded(this.#options.logger, 'the retention of recordings', () => void this.sweep());
+    this.#timer ??= setInterval(look, SWEEP_MS).unref();
+  }
+
+  /** Resolves when nothing is removed any more. Idempotent. */
+  async stop(): Promise<void> {
+    if (this.#timer !== null) clearInterval(this.#timer);
+    this.#timer = null;
+    await this.#sweeping;
+    await this.#options.index.settled();
+  }
+
+  /** Those that have something of the time asked for, oldest first. */
+  find({ vhost, app }: ApplicationAddress, { from, to, stream }: RecordingQuery): IndexedRecording[] {
+    const found: IndexedRecording[] = [];
+    for (const entry of this.#options.index.all()) {
+      if (entry.vhost !== vhost || entry.app !== app || (stream !== '' && entry.stream !== stream)) continue;
+      if (entry.startTime < to && entry.startTime + entry.durationMs > from) found.push(entry);
+    }
+    return found.sort((a, b) => a.startTime - b.startTime || (a.key < b.key ? -1 : 1));
+  }
+
+  /** The recording of this key, if it is one of the application. */
+  get({ vhost, app }: ApplicationAddress, key: string): IndexedRecording | null {
+    const entry = this.#options.index.get(key);
+    return entry !== undefined && entry.vhost === vhost && entry.app === app ? entry : null;
+  }
+
+  /** Null when the file is gone, or is another one by now, or lies where none may. Rejects with the error of the disk. */
+  async open(entry: IndexedRecording): Promise<OpenedRecording | null> {
+    let file: FileHandle | null = null;
+    try {
+      await foldersBelow(entry.root, this.#options.allowed).checkLinks(entry.path);
+      file = await open(entry.path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+      const stat = await file.stat({ bigint: true });
+      if (isOurs(stat, entry)) return { file, size: entry.bytes };
+      await file.close();
+      await this.#forget(entry, 'another file has its name');
+      return null;
+    } catch (error) {
+      await file?.close().catch(() => undefined);
+      const { code } = error as NodeJS.ErrnoException;
+      if (code === 'ENOENT' || code === 'ENOTDIR') await this.#forget(entry, 'its file is gone');
+      else if (!(error instanceof PathRefused) && code !== 'ELOOP') throw error;
+      else this.#options.logger.warn({ file: entry.path }, `recording cannot be watched: ${messageOf(error)}`);
+      return null;
+    }
+  }
+
+  /** How the file is played in pieces; null as for `open`. Rejects with `ProtocolError` for one that is not ours, and `LibraryBusy`. */
+  async layout(entry: IndexedRecording): Promise<VodLayout | null> {
+    const key = `${entry.key} ${entry.bytes}`;
+    const known = this.#layouts.get(key);
+    if (known !== undefined) {
+      this.#layouts.delete(key);
+      this.#layouts.set(key, known);
+      return known;
+    }
+    const opened = await this.open(entry);
+    if (opened === null) return null;
+    const made = this.#inTurn(() => layOut(opened.file, entry.container, opened.size)).finally(() => opened.file.close());
+    this.#layouts.set(key, made);
+    made.catch(() => this.#layouts.delete(key));
+    for (const oldest of this.#layouts.keys()) {
+      if (this.#layouts.size <= MAX_LAYOUTS) break;
+      this.#layouts.delete(oldest);
+    }
+    return made;
+  }
+
+  /** Removes what is too old or too much, now. Never rejects. */
+  sweep(): Promise<void> {
+    this.#sweeping ??= this.#sweep()
+      .catch((error: unknown) => this.#options.logger.error({ err: error }, 'the retention of recordings failed'))
+      .finally(() => {
+        this.#sweeping = null;
+      });
+    return this.#sweeping;
+  }
+
+  async #sweep(): Promise<void> {
+    const { index, retentionOf, clock } = this.#options;
+    const byApplication = Map.groupBy(index.all(), ({ vhost, app }) => JSON.stringify([vhost, app]));
+    let removed = 0;
+    for (const entries of byApplication.values()) {
+      const [first] = entries;
+      const retention = first === undefined ? null : retentionOf(first);
+      if (retention === null) continue;
+      const { maxAge, maxBytes } = retention;
+      entries.sort((a, b) => a.startTime - b.startTime);
+      let bytes = entries.reduce((sum, entry) => sum + entry.bytes, 0);
+      for (const entry of entries) {
+        const isOld = maxAge > 0 && entry.startTime + entry.durationMs < clock.now() - maxAge * 1000;
+        const isMuch = maxBytes > 0 && bytes > maxBytes;
+        if (!isOld && !isMuch) break;
+        if (removed >= MAX_REMOVED) return;
+        removed += 1;
+        if (await this.#remove(entry, isOld ? 'age' : 'size')) bytes -= entry.bytes;
+      }
+    }
+  }
+
+  /** True when it is not there any more. */
+  async #remove(entry: IndexedRecording, why: 'age' | 'size'): Promise<boolean> {
+    const { allowed, index, logger } = this.#options;
+    const { path, stream, bytes } = entry;
+    try {
+      await foldersBelow(entry.root, allowed).checkLinks(path);
+      const stat = await lstat(path, { bigint: true });
+      if (!isOurs(stat, entry)) {
+        await this.#forget(entry, 'another file has its name');
+        return true;
+      }
+      await unlink(path);
+      this.#counts[why === 'age' ? 'removedForAge' : 'removedForSize'] += 1;
+      logger.info(
+        { file: path, stream, bytes },
+        `recording removed: ${why === 'age' ? 'it is older than MaxAge' : 'all of them are larger than MaxBytes'}`,
+      );
+      await index.remove(entry.key);
+      return true;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
+        await this.#forget(entry, 'its file is gone');
+        return true;
+      }
+      this.#counts.removalFailures += 1;
+      logger.limited.warn({ err: error, file: path }, `recording cannot be removed: ${messageOf(error)}`);
+      return false;
+    }
+  }
+
+  async #forget(entry: IndexedRecording, why: string): Promise<void> {
+    this.#options.logger.info({ file: entry.path, stream: entry.stream }, `recording is listed no more: ${why}`);
+    await this.#options.index.remove(entry.key);
+  }
+
+  async #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#reading >= MAX_READING) {
+      if (this.#waiting.length >= MAX_WAITING) throw new LibraryBusy('too many recordings are looked at: ask again');
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    } else this.#reading += 1;
+    try {
+      return await work();
+    } finally {
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#reading -= 1;
+      else next();
+    }
+  }
+}
+
+/** Numbers of files are given again; what is written and when tells two of them apart. */
+function isOurs(stat: BigIntStats, { inode, bytes, writtenAt }: IndexedRecording): boolean {
+  const isSame = String(stat.ino) === inode && Number(stat.size) === bytes;
+  return isSame && stat.isFile() && Math.abs(Number(stat.mtimeMs) - writtenAt) <= ROUNDING_MS;
+}

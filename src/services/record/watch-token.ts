@@ -1,0 +1,27 @@
+/** What players show who cannot send headers: a text for one recording, good for a while. */
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+
+const SHAPE = /^(\d{10,12})-([\w-]{43})$/;
+
+/** Tokens of this process: none of an earlier one is good. */
+export class WatchTokens {
+  readonly #key = randomBytes(32);
+
+  /** Good for what `scope` names until `expires`, seconds since the epoch. */
+  sign(scope: string, expires: number): string {
+    return `${expires}-${this.#mac(scope, expires)}`;
+  }
+
+  /** When it expires, seconds; null: it is not good for `scope` at `now`, ms. */
+  verify(scope: string, token: string, now: number): number | null {
+    const match = SHAPE.exec(token);
+    if (match === null) return null;
+    const expires = Number(match[1]);
+    const isGood = timingSafeEqual(Buffer.from(this.#mac(scope, expires)), Buffer.from(match[2] ?? ''));
+    return isGood && now < expires * 1000 ? expires : null;
+  }
+
+  #mac(scope: string, expires: number): string {
+    return createHmac('sha256', this.#key).update(`${expires}\n${scope}`).digest('base64url');
+  }
+}
