@@ -250,6 +250,14 @@ describe('a process that reads a file', () => {
     await expect(file.next()).rejects.toThrow('it sent what cannot be read: more packets than may wait');
   });
 
+  it.skipIf(!sandboxed)('has memory enough for 4K on a machine with many cores', async () => {
+    const path = join(folder, 'large.mov');
+    const source = ['-f', 'lavfi', '-i', 'testsrc2=size=3840x2160:rate=25', '-frames:v', '2'];
+    execFileSync('ffmpeg', ['-v', 'error', '-y', ...source, '-c:v', 'prores', path]);
+    const { file } = await open(path, lab({ fileEntry: new URL('../../test/fakes/many-cores-file-child.ts', import.meta.url) }));
+    expect((await readAll(file)).packets).toHaveLength(2);
+  });
+
   it('is not started for a file that is closed', async () => {
     const from = lab();
     const closed = AbortSignal.abort(new Error('too late'));

@@ -23,6 +23,8 @@ const PROGRESS_INTERVAL_MS = 100;
 /** Tracks that are encoded: a film has one video, and a few languages. */
 const MAX_FILMS = 1;
 const MAX_SOUNDS = 8;
+/** Cores that are made use of: each takes frames of its own, in the decoder and in the encoder, and memory has a limit. */
+const MAX_CPUS = 4;
 /** Tracks at all. */
 const MAX_TRACKS = 16;
 
@@ -44,7 +46,8 @@ export class FileReader {
   #waiting: (() => void) | null = null;
   #progressAt = 0;
 
-  constructor(socket: Duplex, { clock, cpus }: { readonly clock: Clock; readonly cpus: number }) {
+  constructor(socket: Duplex, { clock, cpus: present }: { readonly clock: Clock; readonly cpus: number }) {
+    const cpus = Math.min(present, MAX_CPUS);
     this.#writer = new FrameWriter(socket);
     this.#clock = clock;
     this.#tools = {
