@@ -1,4 +1,4 @@
-/** Holds what the console reads of answers to what the API's document promises: a member that is renamed there does not compile here. */
+/** Holds what the console reads of answers to what the API's document promises: a member that is renamed there does not compile here. Not part of the build. */
 import type { components } from '../client/openapi-types.ts';
 import type { ScheduledChannel } from './channel-timeline.ts';
 import type { MultiplexChannel } from './channels-page.ts';

@@ -139,6 +139,24 @@ test('serves LL-HLS from its threads, and knows the commit that it was built fro
   expect(video).toMatchObject({ codec_name: 'h264', width: 320 });
 });
 
+test('serves the console and the player page as plain JavaScript', async () => {
+  const server = await startServer({ main });
+  onTestFinished(() => server.close());
+  const media = `http://127.0.0.1:${server.ports.http}`;
+  for (const [page, folder] of [
+    [`${server.api.base}/console/`, `${server.api.base}/console/`],
+    [`${media}/app/live`, `${media}/`],
+  ] as const) {
+    const html = await (await fetch(page, { headers: { accept: 'text/html' } })).text();
+    const [, entry = ''] = /<script type="module" src="\.\.?\/([a-z]+\.js)">/.exec(html) ?? [];
+    const module = await fetch(`${folder}${entry}`);
+    expect([page, module.status, module.headers.get('content-type')]).toEqual([page, 200, 'text/javascript; charset=utf-8']);
+    for (const [, imported = ''] of (await module.text()).matchAll(/from '\.\/([\w.-]+)'/g)) {
+      expect([imported, (await fetch(`${folder}${imported}`)).status]).toEqual([expect.stringMatching(/\.js$/), 200]);
+    }
+  }
+});
+
 test('a program that uses it as a library type-checks', () => {
   const program = path.join(project, 'program.mts');
   writeFileSync(
