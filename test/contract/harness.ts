@@ -12,6 +12,7 @@ import { ApiServer, type ApiServerOptions } from '../../src/api/api-server.ts';
 import { ControlPlane } from '../../src/api/control.ts';
 import { Health } from '../../src/api/health.ts';
 import { LiveFeed } from '../../src/api/live/live-feed.ts';
+import { liveMetrics } from '../../src/api/live/live-metrics.ts';
 import { loadServerConfig } from '../../src/config/index.ts';
 import type { CloseReason, IngestStream } from '../../src/core/ingest.ts';
 import { ProviderKind, type PublisherKind, SourceType } from '../../src/core/kinds.ts';
@@ -191,6 +192,7 @@ export async function startApi(
         srtMetrics([{ direction: 'playback', statistics: () => [SRT_LINK] }]),
         admissionMetrics(() => []),
         new RefusalCounts(),
+        liveMetrics(live),
       ],
       500,
     ),
