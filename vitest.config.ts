@@ -48,7 +48,8 @@ export default defineConfig({
           include: ['test/e2e/**/*.test.ts'],
           exclude: [...PLAYING, ...LONG],
           testTimeout: 120_000,
-          maxWorkers: 3,
+          // Most of them wait for media that comes in real time: with three, a third of two cores rests.
+          maxWorkers: 4,
         },
       },
       // Minutes of one thing over and over; not part of `npm test`.

@@ -6,7 +6,17 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { RecordingLogger } from '../test/fakes/recording-logger.ts';
 import { selfSigned } from '../test/fakes/self-signed.ts';
 import { type Conversation, clientHello, type Manner, mannersOf, SlowClient } from '../test/fakes/slow-client.ts';
-import { apiTalk, http2Talk, iceTalk, ovtTalk, rtmpTalk, transportTalk, turnTalk, viewerTalk } from '../test/fakes/slow-talk.ts';
+import {
+  apiTalk,
+  http2Talk,
+  iceTalk,
+  metricsTalk,
+  ovtTalk,
+  rtmpTalk,
+  transportTalk,
+  turnTalk,
+  viewerTalk,
+} from '../test/fakes/slow-talk.ts';
 import { FakeWebrtcPublisher } from '../test/fakes/webrtc-publisher.ts';
 import { until } from '../test/harness/poll.ts';
 import { freePorts } from '../test/harness/ports.ts';
@@ -23,7 +33,7 @@ const TRICKLE_MS = 5000 * PATIENCE;
 /** The longest limit, that of who takes no answer, is 180 s; the rest is for a busy machine. */
 const RID_WITHIN_MS = 40_000;
 const TOKEN = 'slow:token';
-const PORTS = ['api', 'apiTls', 'rtmp', 'rtmps', 'srtIn', 'srtOut', 'mpegts', 'http', 'https', 'ovt', 'ice', 'relay'] as const;
+const PORTS = ['api', 'apiTls', 'metrics', 'rtmp', 'rtmps', 'srtIn', 'srtOut', 'mpegts', 'http', 'https', 'ovt', 'ice', 'relay'] as const;
 type Ports = Record<(typeof PORTS)[number], number>;
 
 function xmlOf(p: Ports): string {
@@ -34,7 +44,7 @@ function xmlOf(p: Ports): string {
   const silence = '<PacketSilenceTimeoutMs>600</PacketSilenceTimeoutMs>';
   return `<Server version="8"><Name>slow</Name><Type>origin</Type><IP>127.0.0.1</IP>
     <Bind>
-      <Managers><API><Port>${p.api}</Port><TLSPort>${p.apiTls}</TLSPort></API></Managers>
+      <Managers><API><Port>${p.api}</Port><TLSPort>${p.apiTls}</TLSPort></API><Metrics><Port>${p.metrics}</Port></Metrics></Managers>
       <Providers><RTSPC/><OVT/><RTSP/>
         <RTMP><Port>${p.rtmp}</Port><TLSPort>${p.rtmps}</TLSPort></RTMP><SRT><Port>${p.srtIn}/srt</Port></SRT>
         <MPEGTS><Port>${p.mpegts}/tcp</Port></MPEGTS>${webrtc}
@@ -135,6 +145,7 @@ async function talks(): Promise<Map<number, () => Conversation[]>> {
   return new Map<number, () => Conversation[]>([
     [ports.api, () => apiTalk(TOKEN)],
     [ports.apiTls, () => [hello, ...inTls(apiTalk(TOKEN), 'http/1.1'), ...inTls(http2Talk('/v1/vhosts', TOKEN), 'h2')]],
+    [ports.metrics, metricsTalk],
     [ports.http, viewerTalk],
     [ports.https, () => [hello, ...inTls(viewerTalk(), 'http/1.1'), ...inTls(http2Talk('/app/h2?direction=whip', TOKEN), 'h2')]],
     [ports.rtmp, () => [rtmp()]],
@@ -175,6 +186,7 @@ test.runIf(process.platform === 'linux')('nobody who asks and does not read outl
     await meet(ports.https, { ...again(viewerTalk()), tls: true }, deaf),
     await meet(ports.api, again(apiTalk(TOKEN)), deaf),
     await meet(ports.apiTls, { ...again(apiTalk(TOKEN)), tls: true }, deaf),
+    await meet(ports.metrics, again(metricsTalk()), deaf),
     await meet(ports.ovt, again([ovtTalk()]), deaf),
     await meet(ports.relay, again([turnTalk()]), deaf),
   ];

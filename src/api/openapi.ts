@@ -142,8 +142,8 @@ function objectOf(properties: Readonly<Record<string, unknown>>): JsonSchema {
   return { type: 'object', properties, required: Object.keys(properties) };
 }
 
-function content(schema: unknown, type = JSON_TYPE): object {
-  return { [type]: { schema } };
+function content(schema: unknown, types: string | readonly string[] = JSON_TYPE): object {
+  return Object.fromEntries([types].flat().map((type) => [type, { schema }]));
 }
 
 /** `GET /v1/vhosts/{vhost}/apps` → `getV1VhostsByVhostApps`. */

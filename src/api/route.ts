@@ -89,8 +89,8 @@ interface RouteBase {
   readonly events?: TSchema;
   /** Successes, and failures of a route that is open, without an envelope, by status. */
   readonly plain?: Readonly<Record<number, TSchema>>;
-  /** Media type of `plain` that is not JSON, without parameters. */
-  readonly type?: string;
+  /** Media types of `plain` that are not JSON, without parameters. */
+  readonly type?: string | readonly string[];
 }
 
 /** A route by the level of its path. */

@@ -10973,7 +10973,9 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/octet-stream": string;
+                    "video/mp4": string;
+                    "video/mp2t": string;
+                    "application/vnd.apple.mpegurl": string;
                 };
             };
             /** @description Partial Content */
@@ -10982,7 +10984,9 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/octet-stream": string;
+                    "video/mp4": string;
+                    "video/mp2t": string;
+                    "application/vnd.apple.mpegurl": string;
                 };
             };
             401: components["responses"]["Unauthorized"];

@@ -65,7 +65,7 @@ test('both players show the stream, with their delays, and are viewers that can 
   await page.locator('summary').filter({ hasText: 'ended while the console was open' }).click();
   await expect.poll(() => gone.textContent()).toMatch(/WebRTC \w+: .*terminated through the API.*, after \d+ s and [\d.]+ [kM]?B/);
   await page.getByRole('button', { name: 'Stop players' }).click();
-  expect(await page.locator('video').count()).toBe(0);
+  await expect.poll(() => page.locator('video').count()).toBe(0);
 });
 
 test('tells tracks and warnings', async () => {

@@ -6,6 +6,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
 import { ApiClient } from '../harness/api-client.ts';
 import { Child } from '../harness/child.ts';
+import { ConsoleBrowser } from '../harness/console-browser.ts';
 import { until } from '../harness/poll.ts';
 import { publish } from '../harness/publisher.ts';
 import { ROOT } from '../harness/server.ts';
@@ -19,6 +20,21 @@ const PLAYED = /\b(?:https?|wss?|srt):\/\/(?:HOST|localhost):(?:3333|9998)[^\s'"
 const SENT_OR_STILL = /direction=(?:whip|send)|thumb\./;
 /** The example of a ladder has a stream of its own. */
 const MASTERS = ['http://HOST:3333/APP/STREAM/master.m3u8', 'http://HOST:3333/APP/STREAM/ts:master.m3u8'];
+/** The address of a stream alone is that of the page that plays it. */
+const PAGE = /^http:\/\/[^/]+\/[^/?]+\/[^/?]+$/;
+/** In that page: its frames so far, and whether there is sound now. */
+const LOOK = `(() => {
+  const video = document.querySelector('video');
+  if (!(video?.srcObject instanceof MediaStream) || video.srcObject.getAudioTracks().length === 0) return { frames: 0, isLoud: false };
+  if (window.analyser === undefined) {
+    const context = new AudioContext();
+    window.analyser = context.createAnalyser();
+    context.createMediaStreamSource(video.srcObject).connect(window.analyser);
+  }
+  const samples = new Uint8Array(window.analyser.fftSize);
+  window.analyser.getByteTimeDomainData(samples);
+  return { frames: video.getVideoPlaybackQuality().totalVideoFrames, isLoud: samples.some((sample) => Math.abs(sample - 128) > 2) };
+})()`;
 const WHEP_MASTER = 'http://HOST:3333/APP/STREAM/master?direction=whep';
 
 /** With `HOST`, `APP` and `STREAM`, each once. */
@@ -94,7 +110,23 @@ async function playedOverWhep(url: string): Promise<Heard> {
   return heard;
 }
 
+/** What a person sees and hears who opens the page there; each look at a sound that is not silence counts as a packet. */
+async function playedByPage(url: string): Promise<Heard> {
+  const browser = await ConsoleBrowser.start();
+  onTestFinished(() => browser.close());
+  const { page } = await browser.open(url, { token: null });
+  let heard: Heard = { video: 0, audio: 0 };
+  const look = async (): Promise<boolean> => {
+    const { frames, isLoud } = (await page.evaluate(LOOK)) as { readonly frames: number; readonly isLoud: boolean };
+    heard = { video: frames, audio: heard.audio + (isLoud ? 1 : 0) };
+    return Math.min(heard.video, heard.audio) >= ENOUGH;
+  };
+  await until(`${url}: video and audio`, look, WAIT);
+  return heard;
+}
+
 async function play(url: string): Promise<Heard> {
+  if (PAGE.test(url)) return await playedByPage(url);
   if (url.startsWith('ws')) return await playedOverSocket(url);
   return await (url.includes('direction=whep') ? playedOverWhep(url) : readByFfmpeg(url));
 }

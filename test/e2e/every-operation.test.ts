@@ -204,9 +204,15 @@ test('recordings and pushes in every state', async () => {
   expect((await client.post(`${at}:startRecord`, { ...app, body: { id: 't0', stream: { name: 'later' } } })).state).toBe('ready');
   await client.post(`${at}:startRecord`, { ...app, body: request });
   await until('the recording', async () => (await client.get(`${at}:records`, app)).some(({ state }) => state === 'recording'));
+  await until('media in its file', async () => (await client.get(`${at}:records`, app)).some(({ recordBytes }) => Number(recordBytes) > 0));
   expect(await client.post(`${at}:records`, { ...app, body: { id: 't1' } })).toHaveLength(1);
   expect(await client.post(`${at}:records`, app)).toHaveLength(2);
   await client.post(`${at}:stopRecord`, { ...app, body: { id: 't1' } });
+  const recordings = '/v2/vhosts/{vhost}/apps/{app}/recordings';
+  const { id, container } = await until('the recorded file', async () => (await client.get(recordings, app)).recordings[0]);
+  expect(await client.get(`${recordings}/playlist.m3u8`, { ...app, query: { stream: 'live' } })).toMatch(/^#EXTM3U/);
+  const recording = { path: { ...app.path, recording: id, file: `file.${container}` } };
+  expect(await client.get(`${recordings}/{recording}/{file}`, recording)).toHaveProperty('length');
 
   const [nobody = 0] = await freePorts(1);
   const destination = { protocol: 'rtmp', url: `rtmp://127.0.0.1:${nobody}/app`, streamKey: 'key' };

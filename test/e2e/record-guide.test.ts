@@ -33,13 +33,14 @@ async function start() {
 test('every command is answered with 200, and the files are where the guide says', { timeout: 60_000 }, async () => {
   const { api, token, client, state } = await start();
   const credentials = Buffer.from(token).toString('base64');
-  const commands = blocks('sh');
-  expect(commands).toHaveLength(2);
+  // A player is given the path of an answer; recorded-playback.test.ts plays them.
+  const commands = blocks('sh').filter((command) => !command.startsWith('ffplay'));
+  expect(commands).toHaveLength(3);
   for (const command of commands) {
     const script = `set -euo pipefail\nAPI=${api}\nAUTH='Authorization: Basic ${credentials}'\n${command.replaceAll('curl ', "curl -sS -w '\\n' ")}`;
     const { stdout } = await promisify(execFile)('bash', ['-c', script]);
     const answers = stdout.trim().split('\n');
-    expect(answers).toHaveLength(3);
+    expect(answers).toHaveLength(command.match(/^curl /gm)?.length ?? 0);
     for (const answer of answers) expect(JSON.parse(answer), answer).toMatchObject({ statusCode: 200 });
   }
   expect(existsSync(path.join(state, 'hls-dumps/d1/info.xml'))).toBe(true);

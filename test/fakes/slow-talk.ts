@@ -48,6 +48,14 @@ export function apiTalk(token: string): Conversation[] {
   ];
 }
 
+/** What the port of the metrics is asked for, and what it has not. */
+export function metricsTalk(): Conversation[] {
+  return [
+    { name: 'metrics', messages: [head('GET /metrics')], filler: CRLF },
+    { name: 'refused POST', messages: [head('POST /metrics', 'Content-Length: 5000')], filler: Buffer.from(' ') },
+  ];
+}
+
 /** HTTP/2: a request whose body never ends, one whose head never ends, and pings. */
 export function http2Talk(path: string, token: string): Conversation[] {
   const preface = Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), http2Frame(4, 0, 0, Buffer.alloc(0))]);

@@ -64,7 +64,7 @@ export const recordedFileRoutes: readonly Route[] = [
       'A recorded file: `file.mp4` or `file.ts` with ranges, `playlist.m3u8` as HLS of ranges of it, `init.mp4` what stands before them',
     query: { token: 'Instead of authentication' },
     plain: { 200: Type.String(), 206: Type.String() },
-    type: 'application/octet-stream',
+    type: Object.values(TYPES),
     handle: (request) => guarded(() => watch(request)),
   },
 ];
