@@ -152,7 +152,8 @@ export class ChannelRecording {
     const pictures = video.map((run) => ({ number: run.number, ...decodePictures(run, this.#folder) }));
     const sounds = audio.map((run) => ({ number: run.number, ...decodeBeeps(run, this.#folder) }));
     const complaints = [...pictures, ...sounds].filter(({ complaints: what }) => what !== '');
-    const problems = complaints.map(({ number, complaints: what }) => `the run from segment ${number} on: ${what}`);
+    const delays = [...this.#video.delays, ...this.#audio.delays];
+    const problems = [...delays, ...complaints.map(({ number, complaints: what }) => `the run from segment ${number} on: ${what}`)];
     const [videoNumbers, audioNumbers] = [pictures, sounds].map((runs) => runs.map(({ number }) => number).join(' '));
     if (videoNumbers !== audioNumbers) problems.push(`discontinuities of video at ${videoNumbers}, of audio at ${audioNumbers}`);
     const shown = pictures.flatMap((run) => run.pictures.map(({ at }) => at));

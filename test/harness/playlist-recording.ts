@@ -6,6 +6,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
 
 const EVERY_MS = 250;
+/** An answer, or a segment, that is so late, ms, is told. */
+const SLOW_MS = 3000;
 const SAMPLE_RATE = 48_000;
 const LOUD = 3000;
 /** Samples of quiet between two beeps. */
@@ -35,6 +37,8 @@ export class PlaylistRecording {
   readonly #maps = new Map<string, Buffer>();
   readonly #done: Promise<void>;
   #stopped = false;
+  /** What took so long that segments may have passed unseen. */
+  readonly delays: string[] = [];
 
   constructor(url: string) {
     this.#url = url;
@@ -59,8 +63,16 @@ export class PlaylistRecording {
   }
 
   async #follow(): Promise<void> {
+    let grownAt = performance.now();
     while (!this.#stopped) {
-      await this.#read(await (await fetch(this.#url)).text());
+      const text = (await this.#fetch(this.#url)).toString();
+      const last = Math.max(-1, ...this.#segments.keys());
+      await this.#read(text);
+      if (Math.max(-1, ...this.#segments.keys()) > last) grownAt = performance.now();
+      else if (performance.now() - grownAt > SLOW_MS) {
+        this.delays.push(`nothing was new behind segment ${last} for ${Math.round(performance.now() - grownAt)} ms`);
+        grownAt = performance.now();
+      }
       await delay(EVERY_MS);
     }
   }
@@ -81,9 +93,13 @@ export class PlaylistRecording {
   }
 
   async #fetch(uri: string): Promise<Buffer> {
+    const askedAt = performance.now();
     const response = await fetch(new URL(uri, this.#url));
     if (!response.ok) throw new Error(`${uri}: ${response.status}`);
-    return Buffer.from(await response.arrayBuffer());
+    const body = Buffer.from(await response.arrayBuffer());
+    const took = performance.now() - askedAt;
+    if (took > SLOW_MS) this.delays.push(`${uri} took ${Math.round(took)} ms`);
+    return body;
   }
 }
 
