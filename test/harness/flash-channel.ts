@@ -146,6 +146,11 @@ export class ChannelRecording {
     this.#folder = folder;
   }
 
+  /** Keeps no more. Decoding holds up the process, and with it what other recordings ask for: all of them are stopped before the first is judged. */
+  async stop(): Promise<void> {
+    await Promise.all([this.#video.stop(), this.#audio.stop()]);
+  }
+
   /** Everything that is wrong with what was kept, decoded map by map; and in how many runs it was. */
   async problems(): Promise<{ readonly problems: string[]; readonly runs: number }> {
     const [video, audio] = await Promise.all([this.#video.stop(), this.#audio.stop()]);
