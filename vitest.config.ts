@@ -4,7 +4,6 @@ import { COMPILED } from './test/harness/compiled-code.ts';
 
 /** Tests in which a player must keep up with a live stream, or a receiver throws away what comes late. */
 const PLAYING = [
-  'test/e2e/llhls-hlsjs.test.ts',
   'test/e2e/ladder-playing.test.ts',
   'test/e2e/webrtc-loss.test.ts',
   'test/e2e/webrtc-bandwidth.test.ts',
@@ -12,7 +11,12 @@ const PLAYING = [
 ];
 
 /** The same for longer than there is room for in `npm test`. */
-const LONG = ['test/e2e/channel-boundaries.test.ts', 'test/e2e/channel-playing.test.ts', 'test/e2e/multiplex-playing.test.ts'];
+const LONG = [
+  'test/e2e/channel-boundaries.test.ts',
+  'test/e2e/channel-playing.test.ts',
+  'test/e2e/llhls-hlsjs.test.ts',
+  'test/e2e/multiplex-playing.test.ts',
+];
 
 // Workers of vitest, delivery threads and transcoder processes that tests start find compiled code, too.
 Object.assign(process.env, COMPILED);
