@@ -32,6 +32,7 @@ import type { PublisherKind } from './core/kinds.ts';
 import { NoticeBoard } from './core/notices/notice-board.ts';
 import { Orchestrator } from './core/orchestrator.ts';
 import { readOverlays } from './core/overlay-files.ts';
+import { hostOriginsOf } from './core/page-origins.ts';
 import { PortOpenings } from './core/port-openings.ts';
 import type { Publisher } from './core/publishing.ts';
 import type { PullSource } from './core/pull.ts';
@@ -513,5 +514,6 @@ function servedHostOf(vhost: VirtualHost): ServedHost {
   const { name, hostNames, definition } = vhost;
   const { origins, originMapStore } = definition.config;
   const hasOrigins = (origins?.origin.length ?? 0) > 0 || originMapStore !== undefined;
-  return { name, hostNames, hasOrigins, access: accessSettingsOf(definition.config), keys: hostKeysOf(vhost) };
+  const pageOrigins = hostOriginsOf(vhost);
+  return { name, hostNames, hasOrigins, pageOrigins, access: accessSettingsOf(definition.config), keys: hostKeysOf(vhost) };
 }

@@ -13,6 +13,7 @@ import { Entrance } from '../../src/delivery/thread/entrance.ts';
 import { FileShelf } from '../../src/delivery/thread/file-shelf.ts';
 import { HotFiles } from '../../src/delivery/thread/hot-files.ts';
 import { OutletRegistry } from '../../src/delivery/thread/outlet-registry.ts';
+import { PageRules } from '../../src/delivery/thread/page-rules.ts';
 import { RequestRouter } from '../../src/delivery/thread/request-router.ts';
 import { TextCoder } from '../../src/delivery/thread/text-coder.ts';
 import { ThreadSessions } from '../../src/delivery/thread/thread-sessions.ts';
@@ -88,7 +89,7 @@ export class RequestPath {
     attention.caughtUp();
     const hosts = new HostTable();
     this.#router = new RequestRouter({
-      ...{ hosts, outlets, attention, entrance, maxWaiting: LIMITS.waiting, foreign: null, pages: null },
+      ...{ hosts, outlets, pageRules: new PageRules(), attention, entrance, maxWaiting: LIMITS.waiting, foreign: null, pages: null },
       demands: new DemandDesk(() => undefined, LIMITS.waiting),
       services: {
         ...{ blocks: new BlockTable(() => undefined), coder: new TextCoder(), files: new FileShelf(LIMITS.fileBytes), hot: this.#hot },

@@ -19,6 +19,7 @@ import type { PublisherKind } from './kinds.ts';
 import { definitionsOf, tellProfileChanges, tellRedeclared } from './notices/config-notices.ts';
 import { NO_NOTICES, type Notices } from './notices/notice.ts';
 import { tellRefusedIngest } from './notices/refusal-notices.ts';
+import { hasOrigins } from './page-origins.ts';
 import type { AdviserSource } from './profile-advice.ts';
 import type { Publisher } from './publishing.ts';
 import type { QueueRegistry } from './queue-registry.ts';
@@ -225,12 +226,12 @@ export class Orchestrator implements IngestGate {
       const application = new Application(vhostName, definition, vhost.meter, this.#context);
       vhost.applications.set(definition.name, application);
       // Who comes while it is being saved needs a key already.
-      this.#keysChanged(definition);
+      this.#rulesChanged(definition);
       try {
         await this.#save(vhost);
       } catch (error) {
         vhost.applications.delete(definition.name);
-        this.#keysChanged(definition);
+        this.#rulesChanged(definition);
         application.close({ code: 'deleted', detail: 'application could not be saved' });
         throw error;
       }
@@ -261,7 +262,7 @@ export class Orchestrator implements IngestGate {
       current.close({ code: 'application-restart', detail: `application '${vhostName}/${appName}' restarts with new settings` });
       const application = new Application(vhostName, definition, vhost.meter, this.#context);
       vhost.applications.set(appName, application);
-      this.#keysChanged(current.definition, definition);
+      this.#rulesChanged(current.definition, definition);
       this.#options.onApplication?.(application);
       this.#notices.post({ type: 'app.changed', vhost: vhostName, app: appName });
       tellProfileChanges(this.#notices, { vhost: vhostName, app: appName }, current.definition.config, definition.config);
@@ -283,7 +284,7 @@ export class Orchestrator implements IngestGate {
       const all = Array.from(vhost.applications.values(), (each) => (each === application ? definition : each.definition).echo);
       await this.#save(vhost, all);
       application.amend(definition);
-      this.#keysChanged(before, definition);
+      this.#rulesChanged(before, definition);
       this.#notices.post({ type: 'keys.changed', vhost: vhostName, app: appName });
       return application;
     });
@@ -297,7 +298,7 @@ export class Orchestrator implements IngestGate {
       await this.#save(vhost, others);
       vhost.applications.delete(appName);
       application.close({ code: 'deleted', detail: `application '${vhostName}/${appName}' was deleted` });
-      this.#keysChanged(application.definition);
+      this.#rulesChanged(application.definition);
       this.#forget(application);
       this.#notices.post({ type: 'app.deleted', vhost: vhostName, app: appName });
     });
@@ -462,9 +463,11 @@ export class Orchestrator implements IngestGate {
     for (const publisher of this.#options.publishers.values()) publisher.forgetApplication?.(vhost, name);
   }
 
-  /** Tells it where one of these definitions has keys. */
-  #keysChanged(...definitions: readonly Definition<ApplicationConfig>[]): void {
-    if (definitions.some(({ config }) => KEY_LISTS.some((list) => config[list] !== undefined))) this.#hostsChanged();
+  /** Tells it where one of these definitions has keys, or rules for pages of other origins. */
+  #rulesChanged(...definitions: readonly Definition<ApplicationConfig>[]): void {
+    const hasRules = ({ config }: Definition<ApplicationConfig>) =>
+      hasOrigins(config) || KEY_LISTS.some((list) => config[list] !== undefined);
+    if (definitions.some(hasRules)) this.#hostsChanged();
   }
 
   #hostsChanged(): void {

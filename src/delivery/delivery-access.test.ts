@@ -221,3 +221,35 @@ test('nobody who is not let in makes the server look for a stream', async () => 
   expect((await ask(signed('/app/wanted/llhls.m3u8'))).status).toBe(404);
   expect(asked).toEqual(['wanted']);
 });
+
+test('pages hear of what is missing or refused by the rules of the application, stream or not', async () => {
+  const { pool } = await start(['llhls']);
+  const rules = (origin: string) => ({ urls: [origin], headers: [] });
+  const applications = new Map([
+    ['app', { llhls: rules('https://fmp4.test'), hls: rules('https://ts.test'), thumbnail: rules('https://image.test') }],
+  ]);
+  const allowed = async (path: string, origin: string, method = 'GET') => {
+    const answer = await fetch(at(path), { method, headers: { origin } });
+    return [answer.status, answer.headers.get('access-control-allow-origin')];
+  };
+  const tell = (found: typeof applications, template = {}) =>
+    pool.setHosts([
+      { name: 'default', hostNames: ['127.0.0.1'], access: policy(['llhls']), pageOrigins: { applications: found, template } },
+    ]);
+  tell(applications);
+  await expect.poll(() => allowed('/app/none/llhls.m3u8', 'https://fmp4.test')).toEqual([401, 'https://fmp4.test']);
+  expect(await allowed('/app/none/llhls.m3u8', 'https://ts.test')).toEqual([401, null]);
+  expect(await allowed('/app/none/ts:playlist.m3u8', 'https://ts.test')).toEqual([404, 'https://ts.test']);
+  expect(await allowed('/app/none/playlist.m3u8?format=ts', 'https://ts.test')).toEqual([404, 'https://ts.test']);
+  expect(await allowed('/app/none/thumb.png', 'https://image.test')).toEqual([404, 'https://image.test']);
+  expect(await allowed('/app/none/part.m4s', 'https://fmp4.test')).toEqual([404, 'https://fmp4.test']);
+  expect(await allowed('/app/none/llhls.m3u8', 'https://fmp4.test', 'OPTIONS')).toEqual([200, 'https://fmp4.test']);
+  expect(await allowed('/other/none/ts:playlist.m3u8', 'https://ts.test')).toEqual([404, null]);
+
+  tell(new Map(), { hls: rules('https://template.test') });
+  await expect.poll(() => allowed('/other/none/ts:playlist.m3u8', 'https://template.test')).toEqual([404, 'https://template.test']);
+  expect(await allowed('/other/none/thumb.png', 'https://template.test')).toEqual([404, null]);
+  pool.setDefaultCrossDomains(rules('https://all.test'));
+  await expect.poll(() => allowed('/other/none/thumb.png', 'https://all.test')).toEqual([404, 'https://all.test']);
+  expect(await allowed('/other/none/ts:playlist.m3u8', 'https://template.test')).toEqual([404, 'https://template.test']);
+});

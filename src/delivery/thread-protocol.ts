@@ -4,6 +4,7 @@ import type { ControlServerFigures } from '../access/control-server.ts';
 import type { CrossDomainRules } from '../access/cross-domains.ts';
 import type { RefusalCount } from '../access/refusal-counts.ts';
 import type { WantedStream } from '../core/origins.ts';
+import type { HostOrigins } from '../core/page-origins.ts';
 import type { PageSettings } from '../pages/player-page.ts';
 import type { Patience } from '../util/patience.ts';
 import type { ThreadAdmission } from './admission.ts';
@@ -89,6 +90,8 @@ export type AdmissionText = string;
 export interface ServedHost extends ControlledHost {
   /** Streams that are not there may be pulled from origins. */
   readonly hasOrigins?: boolean;
+  /** What its applications answer to pages of other origins, also where there is no stream. */
+  readonly pageOrigins?: HostOrigins | undefined;
 }
 
 /** Bytes sent to viewers since they were last told of, position by position. */

@@ -137,6 +137,8 @@ describe('what an application serves and takes is for pages of the origins that 
     const delivery = 'OPTIONS, GET, HEAD';
     await expectList(list, { url: `${base}/live/llhls.m3u8` }, 200, delivery);
     await expectList(list, { url: `${base}/live/llhls.m3u8`, method: 'OPTIONS' }, 200, delivery);
+    await expectList(list, { url: `${base}/none/llhls.m3u8` }, 404, delivery);
+    await expectList(list, { url: `${base}/none/llhls.m3u8`, method: 'OPTIONS' }, 200, delivery);
     await expectList(list, { url: `${base}/live/thumb.jpg` }, 200, 'GET');
     await expectList(list, { url: `${base}/live/thumb.jpg`, method: 'OPTIONS' }, 200, delivery);
     const whip = { url: `${base}/other?direction=whip` };

@@ -24,6 +24,7 @@ import { ForeignRelay, MAX_RELAY } from './foreign-relay.ts';
 import { HotFiles } from './hot-files.ts';
 import { OutletRegistry, type ViewFactories } from './outlet-registry.ts';
 import { PageDesk } from './page-desk.ts';
+import { PageRules } from './page-rules.ts';
 import { RequestRouter } from './request-router.ts';
 import { TextCoder } from './text-coder.ts';
 import { ThreadSessions } from './thread-sessions.ts';
@@ -46,6 +47,7 @@ export class DeliveryThread {
   readonly #blocks: BlockTable;
   readonly #hosts = new HostTable();
   readonly #outlets: OutletRegistry;
+  readonly #pageRules = new PageRules();
   readonly #sessions: ThreadSessions;
   readonly #services: DeliveryServices;
   readonly #admission: Admission;
@@ -118,6 +120,7 @@ export class DeliveryThread {
     this.#router = new RequestRouter({
       hosts: this.#hosts,
       outlets: this.#outlets,
+      pageRules: this.#pageRules,
       services: this.#services,
       attention: this.#attention,
       maxWaiting: limits.waiting,
@@ -156,6 +159,7 @@ export class DeliveryThread {
       case 'hosts':
         this.#hosts.set(message.hosts);
         this.#entrance.setHosts(message.hosts);
+        this.#pageRules.setHosts(message.hosts);
         this.#webhooks.follow(message.hosts);
         this.#demands.setOrigins(new Set(message.hosts.filter(({ hasOrigins }) => hasOrigins).map(({ name }) => name)));
         break;
@@ -167,6 +171,7 @@ export class DeliveryThread {
         break;
       case 'default-cross-domains':
         this.#outlets.setDefaults(message.rules);
+        this.#pageRules.setDefaults(message.rules);
         break;
       case 'log-connections':
         this.#logConnections = message.on;

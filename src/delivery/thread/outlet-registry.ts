@@ -178,7 +178,6 @@ export class OutletRegistry {
   /** Virtual host → `<app>/<stream>` → outlets. */
   readonly #streams = new Map<string, Map<string, ThreadOutlet[]>>();
   #defaults: CrossDomainRules = { urls: [], headers: [] };
-  #fallback = new CrossDomainPolicy({ defaults: this.#defaults, own: null, methods: DELIVERY_METHODS });
 
   constructor(services: RegistryServices) {
     this.#services = services;
@@ -188,14 +187,8 @@ export class OutletRegistry {
     return this.#outlets.size;
   }
 
-  /** The rules where no outlet has a say. */
-  get fallback(): CrossDomainPolicy {
-    return this.#fallback;
-  }
-
   setDefaults(rules: CrossDomainRules): void {
     this.#defaults = rules;
-    this.#fallback = new CrossDomainPolicy({ defaults: rules, own: null, methods: DELIVERY_METHODS });
     for (const { outlet } of this.#outlets.values()) outlet.setDefaults(rules);
   }
 

@@ -1,6 +1,7 @@
 /** Finds the views for a request: Host → virtual host, path → stream, file → view (streaming facts 1.1, 1.2, 3.1). */
 
 import { type AccessProtocol, type Admitted, toldReason, type Verdict, whenJudged } from '../../access/access-check.ts';
+import type { CrossDomainPolicy } from '../../access/cross-domains.ts';
 import { readNewUrl } from '../../access/new-url.ts';
 import type { HostTable } from '../host-table.ts';
 import type { AnswerSink, IncomingRequest, RequestHandler } from '../http/answer-sink.ts';
@@ -12,6 +13,7 @@ import type { DemandDesk } from './demand-desk.ts';
 import { beginning, Entered, type Entrance } from './entrance.ts';
 import type { OutletRegistry, ThreadOutlet } from './outlet-registry.ts';
 import type { PageDesk } from './page-desk.ts';
+import type { PageRules } from './page-rules.ts';
 
 const PREFLIGHT = 'Access-Control-Allow-Private-Network: true\r\n';
 const ALLOW = 'Allow: OPTIONS, GET, HEAD\r\n';
@@ -30,6 +32,7 @@ export interface ForeignRequests {
 export interface RouterOptions {
   readonly hosts: HostTable;
   readonly outlets: OutletRegistry;
+  readonly pageRules: PageRules;
   readonly services: DeliveryServices;
   readonly attention: Attention;
   /** Requests that may wait for media at once. */
@@ -171,12 +174,12 @@ export class RequestRouter implements RequestHandler {
     sink: AnswerSink,
     { place, admission, mayAsk = true }: { readonly place: Place; readonly admission: Admission | null; readonly mayAsk?: boolean },
   ): void {
-    const { services, outlets: registry, maxWaiting } = this.#options;
+    const { services, maxWaiting } = this.#options;
     const first = place.outlets?.[0];
     if (place.outlets === undefined || first === undefined || place.file === '') {
       if (mayAsk && place.outlets === undefined && this.#ask(request, sink, { place, admission })) return;
       admission?.leave();
-      sink.answer(404, COMMON_HEADERS + crossDomainBlock(registry.fallback, request) + TEXT, absenceOf(place), null);
+      sink.answer(404, COMMON_HEADERS + crossDomainBlock(this.#rulesFor(place), request) + TEXT, absenceOf(place), null);
       return;
     }
     const delivery = new Delivery(services, request, sink, { file: place.file, query: place.query, outlet: first, admission });
@@ -210,7 +213,7 @@ export class RequestRouter implements RequestHandler {
       lines = '',
     }: { readonly place: Place; readonly status: number; readonly words: string; readonly lines?: string },
   ): void {
-    const policy = (place.outlets === undefined ? undefined : speaker(place.outlets, place.file))?.policy ?? this.#options.outlets.fallback;
+    const policy = (place.outlets === undefined ? undefined : speaker(place.outlets, place.file))?.policy ?? this.#rulesFor(place);
     // A text is written byte by byte; what a control server says may be of any script.
     const isPlain = /^[\n -~]*$/.test(words);
     const type = isPlain ? TEXT : ANY_TEXT;
@@ -237,7 +240,7 @@ export class RequestRouter implements RequestHandler {
     });
     if (forget === null) {
       admission?.leave();
-      sink.answer(503, `${COMMON_HEADERS}${crossDomainBlock(outlets.fallback, request)}Retry-After: 1\r\n${TEXT}`, Refusal.BUSY, null);
+      sink.answer(503, `${COMMON_HEADERS}${crossDomainBlock(this.#rulesFor(place), request)}Retry-After: 1\r\n${TEXT}`, Refusal.BUSY, null);
       return true;
     }
     sink.wait({
@@ -249,16 +252,21 @@ export class RequestRouter implements RequestHandler {
     return true;
   }
 
+  /** Of a stream that is not there. */
+  #rulesFor({ vhost, key, file, query }: Place): CrossDomainPolicy {
+    return this.#options.pageRules.find(vhost, appOf(key), file, query);
+  }
+
   #preflight(request: IncomingRequest, sink: AnswerSink, place: Place | undefined): void {
     const outlet = place?.outlets === undefined ? undefined : speaker(place.outlets, place.file);
-    const policy = outlet?.preflight ?? this.#options.outlets.fallback;
+    const policy = outlet?.preflight ?? (place === undefined ? this.#options.pageRules.fallback : this.#rulesFor(place));
     sink.answer(200, COMMON_HEADERS + crossDomainBlock(policy, request) + PREFLIGHT + EMPTY, '', null);
   }
 
   #foreign(request: IncomingRequest, sink: AnswerSink): void {
-    const { foreign, outlets } = this.#options;
+    const { foreign, pageRules } = this.#options;
     if (foreign?.take(request, sink) === true) return;
-    const block = COMMON_HEADERS + crossDomainBlock(outlets.fallback, request) + TEXT;
+    const block = COMMON_HEADERS + crossDomainBlock(pageRules.fallback, request) + TEXT;
     if (request.method === 'GET' || request.method === 'HEAD') {
       sink.answer(501, block, 'WebSocket is not served here\n', null);
     } else if (KNOWN_METHODS.has(request.method)) {

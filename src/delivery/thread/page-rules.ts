@@ -1,0 +1,58 @@
+/** What pages of other origins are answered where no outlet has a say: the application's rules, or those of the whole server. */
+import { CrossDomainPolicy, type CrossDomainRules } from '../../access/cross-domains.ts';
+import type { HostOrigins, PageKind } from '../../core/page-origins.ts';
+import { beginning } from './entrance.ts';
+import { DELIVERY_METHODS } from './outlet-registry.ts';
+
+const NONE: CrossDomainRules = { urls: [], headers: [] };
+
+/** One for a thread. Nothing to close. */
+export class PageRules {
+  #defaults = NONE;
+  #hosts = new Map<string, HostOrigins>();
+  /** By rules, which are the same objects until the virtual hosts are told anew. */
+  #policies = new Map<CrossDomainRules, CrossDomainPolicy>();
+  #fallback = this.#policyOf(null);
+
+  /** All virtual hosts as they are now. */
+  setHosts(hosts: readonly { readonly name: string; readonly pageOrigins?: HostOrigins | undefined }[]): void {
+    this.#hosts = new Map(hosts.flatMap(({ name, pageOrigins }) => (pageOrigins === undefined ? [] : [[name, pageOrigins]])));
+    this.#policies.clear();
+  }
+
+  /** The server-wide default rules. */
+  setDefaults(rules: CrossDomainRules): void {
+    this.#defaults = rules;
+    this.#policies.clear();
+    this.#fallback = this.#policyOf(null);
+  }
+
+  /** The rules for a file of an application; those of the server where it is unknown or says nothing. */
+  find(vhost: string | null, app: string, file: string, query: string): CrossDomainPolicy {
+    const host = vhost === null ? undefined : this.#hosts.get(vhost);
+    if (host === undefined) return this.#fallback;
+    const origins = host.applications.get(app) ?? host.template;
+    const rules = origins[kindOf(file, query)] ?? (file.startsWith('thumb.') ? undefined : (origins.llhls ?? origins.hls));
+    if (rules === undefined) return this.#fallback;
+    const known = this.#policies.get(rules);
+    if (known !== undefined) return known;
+    const made = this.#policyOf(rules);
+    this.#policies.set(rules, made);
+    return made;
+  }
+
+  /** The rules of the server alone. */
+  get fallback(): CrossDomainPolicy {
+    return this.#fallback;
+  }
+
+  #policyOf(own: CrossDomainRules | null): CrossDomainPolicy {
+    return new CrossDomainPolicy({ defaults: this.#defaults, own, methods: DELIVERY_METHODS });
+  }
+}
+
+/** Whose file it is, by its name. What is no playlist was named by one, and nobody asks for it without a stream. */
+function kindOf(file: string, query: string): PageKind {
+  const protocol = beginning(file, query);
+  return protocol === 'hls' || protocol === 'thumbnail' ? protocol : 'llhls';
+}
