@@ -1,0 +1,59 @@
+/** A child program that is ended, with all it started, when it takes too long. */
+import { spawn } from 'node:child_process';
+
+/** What a child is run with. */
+export interface GuardOptions {
+  readonly cwd: string;
+  readonly deadlineMs: number;
+  /** What it has between SIGTERM and SIGKILL; 10,000 unless told. */
+  readonly graceMs?: number;
+  /** Added to our environment. */
+  readonly variables?: NodeJS.ProcessEnv;
+}
+
+/**
+ * Runs a program of Node with our output, in a process group of its own. What is left of the group when it ends is ended, too: servers and
+ * encoders of a run that was broken off would take the processor from the next. The same goes for signals that we get meanwhile.
+ * @returns its exit code, -1 when it was ended for being too slow
+ */
+export function runGuarded(args: readonly string[], options: GuardOptions): Promise<number> {
+  const { cwd, deadlineMs, graceMs = 10_000, variables } = options;
+  return new Promise((resolve, reject) => {
+    const env = { ...process.env, ...variables };
+    const child = spawn(process.execPath, args, { cwd, env, stdio: ['ignore', 'inherit', 'inherit'], detached: true });
+    const killGroup = (signal: NodeJS.Signals): void => {
+      try {
+        if (child.pid !== undefined) process.kill(-child.pid, signal);
+      } catch {
+        // Nobody is left.
+      }
+    };
+    let late = false;
+    const soft = setTimeout(() => {
+      late = true;
+      console.log(`not done after ${Math.round(deadlineMs / 1000)} s: ending it`);
+      child.kill('SIGTERM');
+    }, deadlineMs);
+    const hard = setTimeout(() => killGroup('SIGKILL'), deadlineMs + graceMs);
+    const interrupted = (signal: NodeJS.Signals): void => {
+      killGroup(signal);
+      process.exit(1);
+    };
+    process.on('SIGINT', interrupted).on('SIGTERM', interrupted);
+    const stop = (): void => {
+      clearTimeout(soft);
+      clearTimeout(hard);
+      process.off('SIGINT', interrupted).off('SIGTERM', interrupted);
+    };
+    child.once('error', (error) => {
+      stop();
+      reject(error);
+    });
+    // Not `close`: a process that the child left behind may hold our output open.
+    child.once('exit', (code) => {
+      stop();
+      killGroup('SIGKILL');
+      resolve(late ? -1 : (code ?? -1));
+    });
+  });
+}

@@ -1,0 +1,39 @@
+/** How long the steps of `npm test` may take. */
+
+/**
+ * A limit that several steps share, one after another. Each is sure to have its own part, however long those before it took; what they left may
+ * be used by whoever comes next.
+ */
+export class TimeLimit {
+  readonly #now: () => number;
+  readonly #end: number;
+  readonly #sureMs: number[];
+
+  /**
+   * @param limitMs for all steps, from now on
+   * @param sureMs what each step is sure to have, in their order
+   */
+  constructor(limitMs: number, sureMs: readonly number[], now: () => number = () => performance.now()) {
+    this.#now = now;
+    this.#end = now() + limitMs;
+    this.#sureMs = [...sureMs];
+  }
+
+  /** Milliseconds that the next step may take: all that is left, but for what those behind it are sure to have. To be called once for each step. */
+  next(): number {
+    const own = this.#sureMs.shift();
+    if (own === undefined) throw new RangeError('there are more steps than parts');
+    const kept = this.#sureMs.reduce((sum, ms) => sum + ms, 0);
+    return Math.max(own, Math.round(this.#end - this.#now() - kept));
+  }
+}
+
+/** Words behind the totals: how long all took, when that is more than it should. */
+export function timeRemark(tookMs: number, goalMs: number): string {
+  return tookMs > goalMs ? `, took ${clock(tookMs)}, more than the ${goalMs / 60_000} minutes it should` : '';
+}
+
+function clock(milliseconds: number): string {
+  const seconds = Math.round(milliseconds / 1000);
+  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
+}

@@ -1,0 +1,172 @@
+/** The time that `npm test` gives its steps, what it makes of a run that was ended, and the processes that such a run leaves. */
+import { spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, onTestFinished, test } from 'vitest';
+import { runGuarded } from '../../scripts/npm-test/guard.ts';
+import { type Failure, filesToRepeat, outcomeOf, type RecordLine, readRecord } from '../../scripts/npm-test/record.ts';
+import { TimeLimit, timeRemark } from '../../scripts/npm-test/time-limit.ts';
+import { until } from '../harness/poll.ts';
+
+const ROOT = path.dirname(path.dirname(path.dirname(fileURLToPath(import.meta.url))));
+
+test('a step may use what those before it left, and has its own part when they left nothing', () => {
+  let now = 5000;
+  const limit = new TimeLimit(1000, [300, 100, 200], () => now);
+  expect(limit.next()).toBe(700);
+  now += 600;
+  expect(limit.next()).toBe(200);
+  now += 100_000;
+  expect(limit.next()).toBe(200);
+  expect(() => limit.next()).toThrow('there are more steps than parts');
+});
+
+test('a run that took longer than it should says so', () => {
+  expect(timeRemark(940_000, 900_000)).toBe(', took 15:40, more than the 15 minutes it should');
+  expect(timeRemark(959_700, 900_000)).toBe(', took 16:00, more than the 15 minutes it should');
+  expect(timeRemark(900_000, 900_000)).toBe('');
+});
+
+function done(file: string, tests: Record<string, string>): RecordLine {
+  const all = Object.entries(tests).map(([name, state]) => ({
+    name,
+    state,
+    message: state === 'failed' ? `${name} broke\nat a line` : '',
+  }));
+  return { event: 'done', file, milliseconds: 1, tests: all };
+}
+
+function record(...lines: readonly RecordLine[]): string {
+  return lines.map((line) => `${JSON.stringify(line)}\n`).join('');
+}
+
+const planned = (...files: readonly string[]): RecordLine[] => files.map((file) => ({ event: 'planned', file }));
+const ended = (...errors: readonly string[]): RecordLine => ({ event: 'ended', errors });
+
+test('what passed, failed and was skipped is added up', () => {
+  const text = record(
+    ...planned('a', 'b'),
+    done('a', { one: 'passed', two: 'failed' }),
+    done('b', { three: 'skipped', four: 'passed' }),
+    ended(),
+  );
+  const report = readRecord(text, 1);
+  const failures = [{ file: 'a', test: 'two', message: 'two broke' }];
+  expect(outcomeOf(report)).toEqual({ passed: 2, failed: 1, skipped: 1, failures, unstable: [] });
+  expect(filesToRepeat(report, 1)).toEqual(['a']);
+  expect(filesToRepeat(report, 0)).toEqual([]);
+});
+
+test('a run that was ended names the files that were not done, also when the last line is cut', () => {
+  const lines = record(
+    ...planned('a', 'b', 'c'),
+    { event: 'begun', file: 'a' },
+    { event: 'begun', file: 'b' },
+    done('a', { one: 'passed' }),
+  );
+  const report = readRecord(`${lines}${record(done('b', { two: 'passed' })).slice(0, -3)}`, -1);
+  expect(outcomeOf(report)).toMatchObject({ passed: 1, failed: 2 });
+  expect(report.failures).toEqual([
+    { file: 'b', test: '(the file)', message: 'was not done when the run ended' },
+    { file: 'c', test: '(the file)', message: 'had not begun when the run ended' },
+  ]);
+});
+
+test.each([
+  ['', 1, 'the runner', 'ended with 1'],
+  ['', 0, 'the runner', 'ended with 0'],
+  [record(...planned('a'), done('a', { one: 'passed' }), ended()), -1, 'the runner', 'ended with -1'],
+  [record(...planned('a'), done('a', { one: 'passed' })), 0, 'the runner', 'ended with 0'],
+  [record(...planned('a'), done('a', { one: 'passed' }), ended('boom\nat a line')), 1, 'outside any test', 'boom'],
+])('%j with exit code %d is a failure that no repeat mends', (text, code, name, message) => {
+  const report = readRecord(text, code);
+  expect(report.failures).toEqual([{ file: '', test: name, message }]);
+  expect(filesToRepeat(report, 3)).toEqual([]);
+});
+
+test('what passes alone is unstable, what fails again is not, and the second run of a file replaces its first', () => {
+  const first = readRecord(
+    record(...planned('a', 'b'), done('a', { one: 'failed', two: 'failed' }), done('b', { three: 'passed' }), ended()),
+    1,
+  );
+  const again = readRecord(record(...planned('a'), done('a', { one: 'passed', two: 'failed' }), ended()), 1);
+  const [one, two] = first.failures;
+  expect(outcomeOf(first, again)).toEqual({ passed: 2, failed: 1, skipped: 0, failures: [two], unstable: [one] });
+  const hung = readRecord(record(...planned('a'), { event: 'begun', file: 'a' }), -1);
+  expect(outcomeOf(first, hung)).toMatchObject({
+    passed: 1,
+    failed: 1,
+    failures: [{ file: 'a', message: 'was not done when the run ended' }],
+  });
+});
+
+function scratch(): string {
+  const folder = mkdtempSync(path.join(tmpdir(), 'millrace-npm-test-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+test('vitest tells what is done while it runs, and at its end of files that could not be loaded', { timeout: 60_000 }, async () => {
+  const folder = scratch();
+  const write = (name: string, text: string): void => writeFileSync(path.join(folder, name), text);
+  write('a.test.js', "test('one', () => {}); test('two', () => { throw new Error('no\\nwhere') }); test.skip('three', () => {})");
+  write('b.test.js', "throw new Error('does not load')");
+  write('c.test.js', "describe('x', () => { beforeAll(() => { throw new Error('hook') }); test('four', () => {}) })");
+  write('d.test.js', "import { existsSync } from 'node:fs'; test('five', () => vi.waitUntil(() => existsSync('go'), 50_000), 50_000)");
+  const file = path.join(folder, 'record');
+  const args = ['run', '--root', folder, '--globals', '--maxWorkers', '4', '--reporter', path.join(ROOT, 'scripts/npm-test/reporter.ts')];
+  const runner = spawn(process.execPath, [path.join(ROOT, 'node_modules/vitest/vitest.mjs'), ...args], {
+    cwd: folder,
+    env: { ...process.env, TEST_RECORD: file },
+    stdio: 'ignore',
+  });
+  onTestFinished(() => void runner.kill('SIGKILL'));
+  const exited = new Promise<number | null>((resolve) => runner.once('exit', resolve));
+  const told = (event: string): string[] => readFileSync(file, 'utf8').match(new RegExp(`"event":"${event}"`, 'g')) ?? [];
+  await until('two files to be done and one to wait', () => told('done').length === 2 && told('begun').length === 3, {
+    deadlineMs: 50_000,
+  });
+  const before = readRecord(readFileSync(file, 'utf8'), -1);
+  write('go', '');
+  expect(await exited).toBe(1);
+
+  const name = (base: string): string => path.relative(ROOT, path.join(folder, base));
+  const two = { file: name('a.test.js'), test: 'two', message: 'no' };
+  const hook = { file: name('c.test.js'), test: '(the file)', message: 'hook' };
+  expect(sorted(before.failures)).toEqual([
+    two,
+    { file: name('b.test.js'), test: '(the file)', message: 'had not begun when the run ended' },
+    hook,
+    { file: name('d.test.js'), test: '(the file)', message: 'was not done when the run ended' },
+  ]);
+  const after = readRecord(readFileSync(file, 'utf8'), 1);
+  expect(sorted(after.failures)).toEqual([two, { file: name('b.test.js'), test: '(the file)', message: 'does not load' }, hook]);
+  expect(outcomeOf(after)).toMatchObject({ passed: 2, failed: 3, skipped: 2 });
+});
+
+function sorted(failures: readonly Failure[]): Failure[] {
+  return failures.toSorted((one, two) => (one.file < two.file ? -1 : 1));
+}
+
+test('a program that takes too long is ended, also one that does not listen', async () => {
+  const deaf = "process.on('SIGTERM', () => {}); setInterval(() => {}, 1000)";
+  expect(await runGuarded(['-e', deaf], { cwd: ROOT, deadlineMs: 300, graceMs: 300 })).toBe(-1);
+});
+
+test('what a program leaves behind is ended with it; its exit code is told', async () => {
+  const file = path.join(scratch(), 'pid');
+  const leaves = `
+    const child = require('node:child_process').spawn('sleep', ['600'], { stdio: 'inherit' });
+    require('node:fs').writeFileSync(${JSON.stringify(file)}, String(child.pid));
+    process.exit(7);`;
+  expect(await runGuarded(['-e', leaves], { cwd: ROOT, deadlineMs: 50_000 })).toBe(7);
+  const pid = Number(readFileSync(file, 'utf8'));
+  await until('the one left behind to end', () => !isRunning(pid));
+});
+
+/** A process that has ended and that nobody waits for still has its entry. */
+function isRunning(pid: number): boolean {
+  return existsSync(`/proc/${pid}/stat`) && !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+}
