@@ -1,9 +1,20 @@
 /** Where the segments of a stream end whose decoders must be set up anew, and how the discontinuities of its tracks are numbered. */
 import { describe, expect, it } from 'vitest';
-import { audioPackets, audioTrack, constantFrames, videoPackets, videoTrack } from '../../../../../test/fakes/synthetic-media.ts';
+import {
+  audioPackets,
+  audioTrack,
+  constantFrames,
+  type FrameTime,
+  videoPackets,
+  videoTrack,
+} from '../../../../../test/fakes/synthetic-media.ts';
 import { LlhlsSimulation } from '../../../../../test/validator/llhls-simulation.ts';
+import { readBoxes } from '../../../../containers/isobmff/box-reader.ts';
+import { readMovieFragment } from '../../../../containers/isobmff/fragment-reader.ts';
 import type { Packet } from '../../../../media/packet.ts';
 import { toSeconds } from '../../../../media/timebase.ts';
+
+const RATE = 30;
 
 describe('a change of configuration', () => {
   // Some of these lie just before a segment of the video begins.
@@ -53,6 +64,67 @@ describe('a change of configuration', () => {
     expect(((segments[change]?.programDateTime ?? 0) - (segments[0]?.programDateTime ?? 0)) / 1000).toBeCloseTo(from, 2);
   });
 });
+
+// Players place what follows behind the last picture (hls.js from 1.7 on) or where decoding ends (before): both must be where it begins.
+describe.each([
+  { between: 0, ahead: 0 },
+  { between: 1, ahead: 1 },
+  { between: 2, ahead: 1 },
+  { between: 3, ahead: 2 },
+])('$between B-frames that are decoded $ahead frames ahead', ({ between, ahead }) => {
+  it.each([301, 303, 305, 307, 309, 311, 313, 315])('end where another configuration begins: %i of them', (count) => {
+    const before = videoTrack();
+    const after = videoTrack({ width: 640, height: 360, codecString: 'avc1.64001e' });
+    const simulation = new LlhlsSimulation([before], { segmentDuration: 1 });
+    const begins = count / RATE;
+    const follows = constantFrames({ rate: RATE, gop: RATE, seconds: 5, from: begins });
+    simulation.run([...videoPackets(before, reordered(count, between, ahead)), ...videoPackets(after, follows)]);
+    const samples = samplesOf(simulation);
+    const change = samples.findIndex(({ shown }, index) => index > 0 && shown > begins - 0.001);
+    const [earlier, later] = [samples.slice(0, change), samples.slice(change)];
+    expect(earlier).toHaveLength(count);
+    expect(later[0]?.decoded).toBeCloseTo(begins, 4);
+    expect(Math.max(...earlier.map(({ shown, lasts }) => shown + lasts))).toBeCloseTo(begins, 4);
+    for (const { decoded, shown } of samples) expect(decoded).toBeLessThan(shown + 1e-6);
+  });
+});
+
+/** `count` frames with `between` B-frames between two others, decoded `ahead` frames before they are shown at least. */
+function reordered(count: number, between: number, ahead: number): FrameTime[] {
+  const order = [0];
+  for (let at = 1; at < count; at += between + 1) {
+    const reference = Math.min(at + between, count - 1);
+    order.push(reference, ...Array.from({ length: reference - at }, (_, index) => at + index));
+  }
+  return order.map((shown, index) => ({
+    seconds: (index - ahead) / RATE,
+    keyframe: shown % 30 === 0,
+    delay: (shown - index + ahead) / RATE,
+  }));
+}
+
+/** All samples of the first track as they lie in its parts, seconds of the stream. */
+function samplesOf({ watched: [track] }: LlhlsSimulation): { readonly decoded: number; readonly shown: number; readonly lasts: number }[] {
+  const samples: { decoded: number; shown: number; lasts: number }[] = [];
+  for (const bytes of track?.parts.values() ?? []) {
+    const moof = readBoxes(bytes).find(({ type }) => type === 'moof');
+    if (moof === undefined || track === undefined) continue;
+    let at = 0;
+    const { timescale } = track;
+    readMovieFragment(moof.body, {
+      run: (_id, base) => {
+        at = base;
+      },
+      sample: (_size, duration, composition) => {
+        samples.push({ decoded: at / timescale, shown: (at + composition) / timescale, lasts: duration / timescale });
+        at += duration;
+      },
+    });
+  }
+  // What is decoded before time 0 moves everything up.
+  const first = Math.min(...samples.map(({ shown }) => shown));
+  return samples.map(({ decoded, shown, lasts }) => ({ decoded: decoded - first, shown: shown - first, lasts }));
+}
 
 it('lists the parts of the segment behind a frame that was cut short for as long as they last', () => {
   const track = videoTrack();

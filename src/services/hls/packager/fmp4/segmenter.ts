@@ -16,6 +16,8 @@ export interface CutPart {
   readonly samples: readonly TimedSample[];
   /** Where the media of the last sample ends, ticks. */
   readonly end: number;
+  /** Before a change of configuration: when the first sample behind it is shown, ticks. No sample of this part is shown for longer. */
+  readonly shownUntil: number | null;
 }
 
 /** Told of cuts in the order of the media; a segment is open from `segmentOpened` to `segmentClosed`, and gaps are none. */
@@ -169,7 +171,7 @@ export class Segmenter {
    */
   changeTimeline(timescale: number, jitter: number, first: TimedSample): void {
     const isHole = this.#open && this.#holeBefore(first) > MAX_SEAM;
-    if (this.#open) this.#closeSegment(first);
+    if (this.#open) this.#closeSegment(first, first.dts + first.compositionOffset);
     // Tracks that change together, because their source does, share one discontinuity. Where that comes later only the init segment changes
     // here, which is allowed (RFC 8216 §4.3.2.3, a SHOULD), but players must know of a hole.
     if (!this.#schedule.addDiscontinuity(this.#msn + 1) && isHole) this.#alone = 'next';
@@ -384,8 +386,8 @@ export class Segmenter {
     this.#sink.partTargetChosen(this.#target.seconds);
   }
 
-  /** `next` is the dts behind the part when it is known; otherwise the last frame's own duration tells the end. */
-  #closePart(next: number | null): void {
+  /** `next` is the dts behind the part when it is known; otherwise the last frame's own duration tells the end. `shownUntil` as in `CutPart`. */
+  #closePart(next: number | null, shownUntil: number | null = null): void {
     const last = this.#samples.at(-1);
     if (last === undefined) return;
     const expected = last.dts + last.duration;
@@ -404,13 +406,14 @@ export class Segmenter {
       likelyLast: this.#likelyEndsAt(end),
       samples,
       end,
+      shownUntil,
     });
     this.#part += 1;
   }
 
   /** `next` is the first sample behind the segment; null when there is none of this configuration. */
-  #closeSegment(next: TimedSample | null): void {
-    this.#closePart(next?.dts ?? null);
+  #closeSegment(next: TimedSample | null, shownUntil: number | null = null): void {
+    this.#closePart(next?.dts ?? null, shownUntil);
     // By presentation, as date-times are: with B-frames and an uneven frame rate decoding times tell something else.
     this.#endSegment(next === null ? null : (next.time - this.#segmentTime) / 1000);
   }

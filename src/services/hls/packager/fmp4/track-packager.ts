@@ -10,7 +10,7 @@ import { type AudioTrack, isMediaTrack, type Track, type VideoTrack } from '../.
 import type { LlhlsUpdate } from '../../wire/fmp4/update.ts';
 import type { CutSchedule } from './cut-schedule.ts';
 import type { TrackProgress } from './readiness.ts';
-import { createTimeline, type SampleTimeline } from './sample-timeline.ts';
+import { createTimeline, type SampleTimeline, type TimedSample } from './sample-timeline.ts';
 import type { SegmentLimits } from './segment-limits.ts';
 import { type CutPart, Segmenter, type SegmentSink } from './segmenter.ts';
 import type { TimedMetadata } from './timed-metadata.ts';
@@ -253,14 +253,35 @@ export class TrackPackager implements SegmentSink {
  * Extensions, coded frame processing, step 1.6). A frame that comes earlier overlaps, which they do not mind.
  */
 function fragmentSamples(part: CutPart, start: number): FragmentSample[] {
+  const { samples, end, shownUntil } = part;
+  const times = shownUntil === null ? null : lateDecodingTimes(samples, end, shownUntil);
   let at = start;
-  return part.samples.map((sample, index) => {
-    const end = Math.max(part.samples[index + 1]?.dts ?? part.end, at + 1);
-    const { compositionOffset, keyframe, data } = sample;
-    const written = { size: data.length, duration: end - at, compositionOffset: sample.dts + compositionOffset - at, keyframe };
-    at = end;
+  return samples.map((sample, index) => {
+    const { dts, compositionOffset, keyframe, data } = sample;
+    const shown = dts + compositionOffset;
+    const next = times?.[index + 1] ?? samples[index + 1]?.dts ?? end;
+    const duration = Math.max(1, Math.min(next - at, (shownUntil ?? Number.POSITIVE_INFINITY) - shown));
+    const written = { size: data.length, duration, compositionOffset: shown - at, keyframe };
+    at += duration;
     return written;
   });
+}
+
+/**
+ * Decoding times before a change of configuration: the last frames are decoded later than they might be, so that decoding ends at `end` and no
+ * frame is shown beyond `until`. Players place what follows behind both: B-frames would tear a hole of the time by which they are decoded ahead.
+ */
+function lateDecodingTimes(samples: readonly TimedSample[], end: number, until: number): number[] {
+  const times = samples.map(({ dts }) => dts);
+  let next = end;
+  for (let index = samples.length - 1; index >= 0; index -= 1) {
+    const { dts = 0, compositionOffset = 0 } = samples[index] ?? {};
+    const latest = next - (until - dts - compositionOffset);
+    if (latest <= dts) break;
+    times[index] = latest;
+    next = latest;
+  }
+  return times;
 }
 
 function inTimebase(packet: Packet, timebase: Timebase): Packet {
