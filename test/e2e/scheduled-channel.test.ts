@@ -9,7 +9,7 @@ import { apiPath } from '../harness/api-client.ts';
 import { Child } from '../harness/child.ts';
 import { until } from '../harness/poll.ts';
 import { startServer, type TestServer } from '../harness/server.ts';
-import { longestGap, shotsOf, watchColours } from '../harness/watched-colours.ts';
+import { ColourWatch, longestGap, shotsOf, watchColours } from '../harness/watched-colours.ts';
 
 const CHANNELS = `${apiPath.app('default', 'app')}/scheduledChannels`;
 
@@ -65,12 +65,36 @@ async function channel(name: string): Promise<Channel> {
   return await server.api.get<Channel>(`${CHANNELS}/${name}`);
 }
 
-/** Waits until this is on air; the position in it, and the moment of the answer. */
-async function onAir(name: string, item: string): Promise<{ readonly position: number; readonly at: number }> {
-  return await until(`${item} to be on air`, async () => {
+interface Moment {
+  /** In the item, ms. */
+  readonly position: number;
+  /** When the answer was there, wall clock, and how long it took, ms. */
+  readonly at: number;
+  readonly took: number;
+}
+
+/** Waits until this is on air. */
+async function onAir(name: string, item: string): Promise<Moment> {
+  const look = async (): Promise<Moment | null> => {
+    const asked = Date.now();
     const { currentItem } = (await channel(name)).currentProgram;
-    return currentItem?.url === `file://${item}` ? { position: currentItem.currentPosition, at: Date.now() } : null;
-  });
+    const at = Date.now();
+    return currentItem?.url === `file://${item}` ? { position: currentItem.currentPosition, at, took: at - asked } : null;
+  };
+  // Twice round, as an item that is not there in time gives way.
+  return await until(`${item} to be on air`, look, { deadlineMs: 45_000 });
+}
+
+/**
+ * What is seen of a channel in 26 s in which the server has converted a file in time. On a machine that is held up it may not, within the
+ * seconds that it has for that, and says so: what is seen then is looked at again.
+ */
+async function watchedInTime(url: string): ReturnType<typeof watchColours> {
+  for (let looks = 0; ; looks += 1) {
+    const before = server.log.length;
+    const watched = await watchColours(url, 26);
+    if (looks === 2 || !/cannot be played.*nothing of it came for 4000 ms/.test(server.log.slice(before))) return watched;
+  }
 }
 
 async function playable(name: string): Promise<string> {
@@ -83,7 +107,7 @@ function colours(pictures: Parameters<typeof shotsOf>[0]): string[] {
   return shotsOf(pictures).map(({ colour }) => colour);
 }
 
-/** A position may be late by what a busy machine takes to answer, and by the length of a frame. */
+/** A position may be late by what a busy machine takes to begin with an item, and by the length of a frame; the answer is as old as it took. */
 const LATE_MS = 1500;
 
 test.concurrent('a file in the folder is a channel, which goes from item to item without a hole, whatever is changed behind them', async () => {
@@ -91,14 +115,16 @@ test.concurrent('a file in the folder is a channel, which goes from item to item
   const items = '<Item url="file://red.mp4"/><Item url="file://green.mp4"/>';
   const program = `<Program name="day" scheduled="${scheduled}" repeat="true">${items}</Program>`;
   writeFileSync(path.join(files, 'tv.sch'), `<Schedule>${program}</Schedule>`);
-  const { position, at } = await until('the channel to be on air', async () => {
+  const { position, at, took } = await until('the channel to be on air', async () => {
+    const asked = Date.now();
     const { currentItem } = (await channel('tv').catch(() => undefined))?.currentProgram ?? {};
     const before = currentItem?.url === 'file://green.mp4' ? 6000 : 0;
-    return currentItem && { position: before + currentItem.currentPosition, at: Date.now() };
+    const answered = Date.now();
+    return currentItem && { position: before + currentItem.currentPosition, at: answered, took: answered - asked };
   });
   // Where it would be, had it played for an hour.
   const expected = (at - Date.parse(scheduled)) % 11_000;
-  expect((expected - position + 11_000) % 11_000).toBeLessThan(LATE_MS);
+  expect((expected - position + 11_000) % 11_000).toBeLessThan(LATE_MS + took);
   const url = await playable('tv');
   const watching = watchColours(url, 14);
   const later = { name: 'later', scheduled: '2099-01-01T00:00:00[Europe/Berlin]', items: [{ url: 'file://blue.mp4' }] };
@@ -115,7 +141,7 @@ test.concurrent('a file in the folder is a channel, which goes from item to item
   expect(await server.api.get(apiPath.stream('tv'))).toMatchObject({ input: { sourceType: 'Scheduled', sourceUrl: 'tv.sch' } });
 }, 60_000);
 
-test.concurrent('a missing file is replaced by the fallback program, and is on air as soon as it is there', async () => {
+test.concurrent('a missing file is replaced by the fallback program, and is on air as soon as it is there', async ({ onTestFinished }) => {
   const scheduled = new Date().toISOString();
   const body = {
     stream: { name: 'late' },
@@ -125,20 +151,23 @@ test.concurrent('a missing file is replaced by the fallback program, and is on a
   expect((await server.api.call('POST', CHANNELS, body)).status).toBe(201);
   expect((await server.api.call('POST', CHANNELS, body)).status).toBe(409);
   const url = await playable('late');
-  const watching = watchColours(url, 14);
-  await server.child.printed(/file:\/\/late\.mp4 cannot be played, the fallback program is on instead/, 5000);
+  const watch = new ColourWatch(url);
+  onTestFinished(() => watch.kill());
+  await server.child.printed(/file:\/\/late\.mp4 cannot be played, the fallback program is on instead/, 15_000);
   expect((await channel('late')).currentProgram).toMatchObject({ state: 'offair', name: 'p' });
   await until('some seconds of it', () => Date.now() - Date.parse(scheduled) > 6000);
+  await watch.sees(['blue']);
   renameSync(path.join(media, 'white.mp4'), path.join(media, 'late.mp4'));
-  const { position, at } = await onAir('late', 'late.mp4');
-  expect(at - Date.parse(scheduled) - position).toBeLessThan(LATE_MS);
-  const { pictures, errors } = await watching;
-  expect(errors).toBe('');
-  expect(colours(pictures)).toEqual(['blue', 'white']);
-  expect(longestGap(pictures)).toBeLessThan(0.1);
+  const { position, at, took } = await onAir('late', 'late.mp4');
+  expect(at - Date.parse(scheduled) - position).toBeLessThan(LATE_MS + took);
+  await watch.sees(['blue', 'white'], 3);
+  await watch.stop();
+  expect(watch.errors).toBe('');
+  expect(colours(watch.pictures)).toEqual(['blue', 'white']);
+  expect(longestGap(watch.pictures)).toBeLessThan(0.1);
 }, 60_000);
 
-test.concurrent('a live item is left when its encoder goes, and taken again when it is back', async () => {
+test.concurrent('a live item is left when its encoder goes, and taken again when it is back', async ({ onTestFinished }) => {
   const publishing = (): Child => {
     const source = [
       '-f',
@@ -155,48 +184,54 @@ test.concurrent('a live item is left when its encoder goes, and taken again when
   };
   const fallbackProgram = { items: [{ url: 'file://blue.mp4' }] };
   const programs = [{ scheduled: '2026-01-01T00:00:00Z', items: [{ url: 'stream://default/app/cam' }] }];
-  expect((await server.api.call('POST', CHANNELS, { stream: { name: 'live' }, fallbackProgram, programs })).status).toBe(201);
-  const url = await playable('live');
-  const watching = watchColours(url, 20);
+  // An encoder on a busy machine is silent at times: it is away when its connection is.
+  const stream = { name: 'live', errorToleranceDurationMs: 20_000 };
+  expect((await server.api.call('POST', CHANNELS, { stream, fallbackProgram, programs })).status).toBe(201);
+  const watch = new ColourWatch(await playable('live'));
+  onTestFinished(() => watch.kill());
+  await watch.sees(['blue']);
   const live = (state: string) => until(`the camera to be ${state}`, async () => (await channel('live')).currentProgram.state === state);
   let encoder = publishing();
   try {
     await live('onair');
-    await until('some seconds of it', async () => Number((await channel('live')).currentProgram.currentItem?.currentPosition) > 4000);
+    await watch.sees(['blue', 'green'], 4);
     await encoder.kill();
     await live('offair');
+    await watch.sees(['blue', 'green', 'blue']);
     encoder = publishing();
     await live('onair');
-    const { pictures } = await watching;
-    expect(colours(pictures)).toEqual(['blue', 'green', 'blue', 'green']);
-    // The encoder is waited for half a second, and what stands in for it is opened within another one.
-    expect(longestGap(pictures)).toBeLessThan(1.5);
+    await watch.sees(['blue', 'green', 'blue', 'green']);
+    // What stands in for the encoder is opened within a second; longer holes are closed up.
+    expect(longestGap(watch.pictures)).toBeLessThan(1.5);
   } finally {
     await encoder.kill();
   }
 }, 60_000);
 
 test('a file that is neither MP4 nor MPEG-TS plays between two that are, at its time and for its length', async () => {
-  const scheduled = new Date(Date.now() - 3_600_000).toISOString();
-  const items = ['red.mp4', 'blue.mkv', 'green.mp4'].map((name) => ({ url: `file://${name}`, fallbackOnErr: false }));
-  const programs = [{ name: 'kinds', scheduled, repeat: true, items }];
+  // It ends in the middle of a frame, so that those on both sides of the cut are closer together than others.
+  const blue = 4983;
+  const round = 6000 + blue + 5000;
+  const scheduled = new Date(Date.now() - 225 * round).toISOString();
+  const items = [{ url: 'file://red.mp4' }, { url: 'file://blue.mkv', duration: blue }, { url: 'file://green.mp4' }];
+  const programs = [{ name: 'kinds', scheduled, repeat: true, items: items.map((item) => ({ ...item, fallbackOnErr: false })) }];
   expect((await server.api.call('POST', CHANNELS, { stream: { name: 'kinds' }, programs })).status).toBe(201);
   // Opened for the first time while it is on air already, it gives way; from then on it is opened early enough.
   await onAir('kinds', 'green.mp4');
-  const { pictures, errors } = await watchColours(await playable('kinds'), 26);
+  const { pictures, errors } = await watchedInTime(await playable('kinds'));
   expect(errors).toBe('');
   const shots = shotsOf(pictures);
   const after: Readonly<Record<string, string>> = { red: 'blue', blue: 'green', green: 'red' };
   expect(shots.map(({ colour }) => colour).slice(1)).toEqual(shots.slice(0, -1).map(({ colour }) => after[colour]));
-  const seconds: Readonly<Record<string, number>> = { red: 6, blue: 5, green: 5 };
+  const seconds: Readonly<Record<string, number>> = { red: 6, blue: blue / 1000, green: 5 };
   for (const { colour, from, to } of shots.slice(1, -1)) expect(to - from + 1 / 30).toBeCloseTo(seconds[colour] ?? 0, 1);
   expect(longestGap(pictures)).toBeLessThan(0.1);
   expect(shots.length).toBeGreaterThanOrEqual(4);
   // Whoever does not know its length would be somewhere else.
-  const { position, at } = await onAir('kinds', 'blue.mkv');
-  expect((((at - Date.parse(scheduled)) % 16_000) - 6000 - position + 16_000) % 16_000).toBeLessThan(LATE_MS);
+  const { position, at, took } = await onAir('kinds', 'blue.mkv');
+  expect((((at - Date.parse(scheduled)) % round) - 6000 - position + round) % round).toBeLessThan(LATE_MS + took);
   expect((await server.api.call('DELETE', `${CHANNELS}/kinds`)).status).toBe(200);
-}, 90_000);
+}, 150_000);
 
 test('a channel outlives the server, and goes on where it would be', async () => {
   const scheduled = new Date(Date.now() - 600_000).toISOString();
@@ -206,8 +241,8 @@ test('a channel outlives the server, and goes on where it would be', async () =>
   expect((await server.kill()).signal).toBe('SIGKILL');
   await server.restart();
   expect(await server.api.get(CHANNELS)).toContain('again');
-  const { position, at } = await onAir('again', 'red.mp4');
-  expect(((at - Date.parse(scheduled)) % 6000) - position).toBeLessThan(LATE_MS);
+  const { position, at, took } = await onAir('again', 'red.mp4');
+  expect(((at - Date.parse(scheduled)) % 6000) - position).toBeLessThan(LATE_MS + took);
   const { pictures } = await watchColours(await playable('again'), 3);
   expect(colours(pictures)).toEqual(['red']);
   expect((await server.api.call('DELETE', `${CHANNELS}/again`)).status).toBe(200);

@@ -38,12 +38,15 @@ export async function probe(url: string): Promise<Probed> {
   }
 }
 
-/** Keeps ffmpeg from putting frames on the grid of a frame rate: sources with a camera have none. */
-const UNEVEN = ['-fps_mode', 'passthrough', '-enc_time_base:v', '1:90000'];
+/**
+ * Keeps ffmpeg from putting frames on the grid of a frame rate: sources with a camera have none, and at a splice two frames may be closer than
+ * that, which fall on the same number then. What it still says of times is about frames that are really shown at once, or before the last one.
+ */
+export const UNEVEN = ['-fps_mode', 'passthrough', '-enc_time_base:v', '1:90000'];
 
 /**
  * Decodes everything ffmpeg reads from `url` in `seconds` of media; returns frames decoded and error lines. `uneven`: the
- * frames come at no fixed rate.
+ * frames come at no fixed rate, or are spliced.
  */
 export async function decode(url: string, seconds: number, { uneven = false } = {}): Promise<{ frames: number; errors: string }> {
   const output = ['-map', '0:v:0', '-map', '0:a:0?', '-t', `${seconds}`, ...(uneven ? UNEVEN : []), '-f', 'null', '-'];

@@ -1,6 +1,8 @@
 /** What ffmpeg sees of a stream whose pictures have one colour each. */
 import { requireProgram } from '../../scripts/ensure-tools.ts';
 import { Child } from './child.ts';
+import { until } from './poll.ts';
+import { UNEVEN } from './probe.ts';
 
 /** A picture; `at` in seconds of the presentation. */
 export interface WatchedPicture {
@@ -25,33 +27,77 @@ const COLOURS: Readonly<Record<string, readonly [y: number, u: number, v: number
 };
 const DEADLINE_MS = 30_000;
 
-/** Follows `url` for so many seconds of media; the rest of what ffmpeg says is `errors`. */
-export async function watchColours(url: string, seconds: number): Promise<{ pictures: WatchedPicture[]; errors: string }> {
-  const output = ['-map', '0:v:0', '-t', `${seconds}`, '-fps_mode', 'passthrough', '-vf', 'scale=16:16,format=yuvj444p,showinfo'];
-  const child = new Child(requireProgram('ffmpeg'), [
-    '-v',
-    'info',
-    '-nostdin',
-    '-nostats',
-    '-copyts',
-    '-i',
-    url,
-    ...output,
-    '-f',
-    'null',
-    '-',
-  ]);
-  try {
-    const { code } = await child.ended(DEADLINE_MS + seconds * 1000);
-    if (code !== 0) throw new Error(`ffmpeg ${url}: ${child.stderr.slice(-1000)}`);
-    const lines = child.stderr.split('\n');
-    const shown = lines.flatMap((line) => {
+/** ffmpeg that follows a stream. Whoever made it ends it with `stop` or `kill`. */
+export class ColourWatch {
+  readonly #child: Child;
+  readonly #url: string;
+
+  /** Follows `url` for so many seconds of media, or until it is stopped. */
+  constructor(url: string, seconds?: number) {
+    this.#url = url;
+    const length = seconds === undefined ? [] : ['-t', `${seconds}`];
+    const output = ['-map', '0:v:0', ...length, ...UNEVEN, '-vf', 'scale=16:16,format=yuvj444p,showinfo', '-f', 'null', '-'];
+    this.#child = new Child(requireProgram('ffmpeg'), ['-v', 'info', '-nostdin', '-nostats', '-copyts', '-i', url, ...output]);
+  }
+
+  /** What has been seen so far. */
+  get pictures(): WatchedPicture[] {
+    return this.#lines.flatMap((line) => {
       const [, at, mean] = /showinfo.*pts_time:\s*([\d.]+).*mean:\[([\d ]+)\]/.exec(line) ?? [];
       return at === undefined || mean === undefined ? [] : [{ at: Number(at), colour: nearest(mean.trim().split(/\s+/).map(Number)) }];
     });
-    return { pictures: shown, errors: lines.filter((line) => /error|invalid|non-monoton|corrupt/i.test(line)).join('\n') };
+  }
+
+  /** The rest of what ffmpeg has said, as far as it is about faults. */
+  get errors(): string {
+    return this.#lines.filter((line) => /error|invalid|non-monoton|corrupt/i.test(line)).join('\n');
+  }
+
+  /** Waits until these are the shots that have been seen, and of the last one so many seconds. */
+  async sees(colours: readonly string[], seconds = 1): Promise<void> {
+    await until(
+      `${seconds} s of ${colours.at(-1)} in ${this.#url}`,
+      () => {
+        const shots = shotsOf(this.pictures);
+        const last = shots.at(-1);
+        const seen = shots.map(({ colour }) => colour).join();
+        if (this.#child.exit !== null) throw new Error(`ffmpeg ${this.#url}: ${this.#child.stderr.slice(-1000)}`);
+        return last !== undefined && seen === colours.join() && last.to - last.from >= seconds ? true : Promise.reject(new Error(seen));
+      },
+      { deadlineMs: DEADLINE_MS + seconds * 1000, everyMs: 200 },
+    );
+  }
+
+  /** Waits for the end of its seconds. Throws when ffmpeg fails. */
+  async ended(deadlineMs: number): Promise<void> {
+    const { code } = await this.#child.ended(deadlineMs);
+    if (code !== 0) throw new Error(`ffmpeg ${this.#url}: ${this.#child.stderr.slice(-1000)}`);
+  }
+
+  /** Idempotent. */
+  async stop(): Promise<void> {
+    await this.#child.stop('SIGINT');
+  }
+
+  /** Idempotent. */
+  async kill(): Promise<void> {
+    await this.#child.kill();
+  }
+
+  get #lines(): string[] {
+    return this.#child.stderr.split('\n');
+  }
+}
+
+/** Follows `url` for so many seconds of media; the rest of what ffmpeg says is `errors`. */
+export async function watchColours(url: string, seconds: number): Promise<{ pictures: WatchedPicture[]; errors: string }> {
+  const watch = new ColourWatch(url, seconds);
+  try {
+    await watch.ended(DEADLINE_MS + seconds * 1000);
+    const { pictures, errors } = watch;
+    return { pictures, errors };
   } finally {
-    await child.kill();
+    await watch.kill();
   }
 }
 
