@@ -1,5 +1,5 @@
 import type { Packet } from '../media/packet.ts';
-import { MILLISECONDS } from '../media/timebase.ts';
+import { MILLISECONDS, toSeconds } from '../media/timebase.ts';
 import type { DataTrack, SubtitleTrack, Track } from '../media/track.ts';
 import { ProtocolError } from '../util/protocol-error.ts';
 import type { SourcePacket, SourceTrack } from './ingest.ts';
@@ -198,7 +198,7 @@ export class MediaRouter {
     if (!opens) return false;
     this.#started = true;
     const { timebase } = normalizer.position;
-    const { floor } = this.#timeline;
+    const floor = this.#timeline.floorOf(toSeconds(packet.pts - packet.dts, normalizer.source.timebase));
     const at = this.#keepsTime && (floor === 0 || seconds > floor) ? seconds : floor;
     this.#timeline.start(normalizer.position, (seconds * timebase.den) / timebase.num, at);
     return true;
@@ -273,4 +273,5 @@ function inheritPosition(from: TrackNormalizer, to: TrackNormalizer): void {
   to.position.offset = from.position.offset === null ? null : scale(from.position.offset);
   to.position.lastDts = from.position.lastDts === null ? null : scale(from.position.lastDts);
   to.position.nextDts = scale(from.position.nextDts);
+  to.position.shownTo = scale(from.position.shownTo);
 }

@@ -61,6 +61,47 @@ describe('Timeline', () => {
     expect(timeline.jumps).toBe(1);
   });
 
+  describe('of which the last frames are shown long after others were decoded', () => {
+    /** 25 frames that are decoded within a second and shown a fifth of one later. */
+    function reordered() {
+      const timeline = new Timeline();
+      const video = timeline.addTrack(MPEG_90K);
+      for (let frame = 0; frame < 25; frame += 1) timeline.place(video, frame * 3600, 3600, 0, 18_000);
+      return { timeline, video };
+    }
+
+    it('shows the first frame behind a pause, or a jump, after them', () => {
+      for (const dts of [8 * 90_000, -8 * 90_000, 80 * 90_000]) {
+        // One that is shown when it is decoded, one that is shown as late as they were, and one that is shown later than that.
+        for (const [composition, placed] of [
+          [0, 90_000 + 18_000],
+          [18_000, 90_000],
+          [27_000, 90_000],
+        ] as const) {
+          const { timeline, video } = reordered();
+          expect(timeline.place(video, dts, 3600, 0, composition)).toBe(placed);
+        }
+      }
+    });
+
+    it('shows the first frame of the next source after them', () => {
+      const { timeline } = reordered();
+      timeline.changeSource();
+      expect([0, 0.1, 0.2, 0.3].map((composition) => timeline.floorOf(composition).toFixed(3))).toEqual([
+        '1.200',
+        '1.100',
+        '1.000',
+        '1.000',
+      ]);
+    });
+
+    it('waits no more than a second for them, whatever the source tells', () => {
+      const { timeline, video } = reordered();
+      timeline.place(video, 90_000, 3600, 0, 2 ** 40);
+      expect(timeline.place(video, 8 * 90_000, 3600)).toBe(90_000 + 3600 + 90_000);
+    });
+  });
+
   it('keeps pauses where the time of the source is wanted', () => {
     const timeline = new Timeline({ keepsPauses: true });
     const video = timeline.addTrack(MPEG_90K);

@@ -10,6 +10,8 @@ const MAX_FORWARD_S = 10;
  */
 const MIN_PAUSE_S = 1;
 const PAUSE_FRAMES = 3;
+/** Frames are shown no more than this many seconds behind others that are decoded later: what a source tells besides is not believed. */
+const MAX_REORDER_S = 1;
 /** Tracks of one source may be this far from each other, seconds. */
 const SKEW_S = 0.5;
 
@@ -22,6 +24,8 @@ export interface TimelineTrack {
   lastDts: number | null;
   /** Where the next packet is expected, ticks. */
   nextDts: number;
+  /** Where what is shown of it ends, ticks. */
+  shownTo: number;
 }
 
 /** A pause that was closed up, in seconds of the source. */
@@ -45,8 +49,9 @@ export class Timeline {
   #offset: number | null = null;
   /** The last one, until a track shows that it was none. */
   #pause: Pause | null = null;
-  /** Where the present source begins, seconds of the timeline. */
+  /** Where the present source begins, seconds of the timeline, and where what is shown of those before ends. */
   #floor = 0;
+  #shownFloor = 0;
   /** Jumps of the source clock bridged so far. */
   jumps = 0;
 
@@ -60,7 +65,7 @@ export class Timeline {
   }
 
   addTrack(timebase: Timebase): TimelineTrack {
-    const track: TimelineTrack = { timebase, offset: null, lastDts: null, nextDts: 0 };
+    const track: TimelineTrack = { timebase, offset: null, lastDts: null, nextDts: 0, shownTo: 0 };
     this.#tracks.push(track);
     return track;
   }
@@ -80,14 +85,18 @@ export class Timeline {
     return this.#offset === null ? null : seconds + this.#offset;
   }
 
-  /** Where the present source begins, seconds of the timeline: 0, or behind everything of the source before. */
-  get floor(): number {
-    return this.#floor;
+  /**
+   * The earliest time, seconds of the timeline, at which the first packet of the present source may be decoded: it is shown `composition`
+   * seconds later, and behind everything of the source before.
+   */
+  floorOf(composition: number): number {
+    return Math.max(this.#floor, this.#shownFloor - composition);
   }
 
   /** What follows comes from another source, with another clock. `start` must follow. */
   changeSource(): void {
     this.#floor = Math.max(this.#floor, this.#end);
+    this.#shownFloor = Math.max(this.#shownFloor, this.#shown);
     this.#pause = null;
     for (const track of this.#tracks) track.offset = null;
   }
@@ -100,9 +109,10 @@ export class Timeline {
   /**
    * Source ticks to ticks of the timeline, or null for a packet that lies before the start of the source.
    * `duration` is the expected length of the packet, ticks. A packet within `tolerance` ticks of
-   * where it was expected is put exactly there (coarse source timestamps of gapless audio).
+   * where it was expected is put exactly there (coarse source timestamps of gapless audio). It is shown `composition` ticks
+   * after it is decoded.
    */
-  place(track: TimelineTrack, dts: number, duration: number, tolerance = 0): number | null {
+  place(track: TimelineTrack, dts: number, duration: number, tolerance = 0, composition = 0): number | null {
     if (this.#offset === null) this.start(track, dts, 0);
     if (this.#pause !== null) this.#doubtPause(this.#seconds(track, dts));
     const isFirst = track.offset === null;
@@ -116,7 +126,7 @@ export class Timeline {
           track.offset = null;
           return null;
         }
-        placed = this.#jump(track, dts);
+        placed = this.#jump(track, dts, composition);
       }
     } else if (!this.#steady && !this.#fits(track, placed, duration)) {
       const latest = this.#offsetTicks(track);
@@ -124,7 +134,7 @@ export class Timeline {
         track.offset = latest;
         placed = dts + latest;
       } else {
-        placed = this.#plausible(track, placed) ? this.#bridge(track, dts) : this.#jump(track, dts);
+        placed = this.#plausible(track, placed) ? this.#bridge(track, dts, composition) : this.#jump(track, dts, composition);
       }
     }
     if (track.lastDts !== null) {
@@ -133,6 +143,7 @@ export class Timeline {
     }
     track.lastDts = placed;
     track.nextDts = placed + duration;
+    track.shownTo = Math.max(track.shownTo, track.nextDts + Math.min(composition, this.#ticks(track, MAX_REORDER_S)));
     return placed;
   }
 
@@ -153,10 +164,10 @@ export class Timeline {
     return this.#seconds(track, placed) - this.#end > shortest;
   }
 
-  #bridge(track: TimelineTrack, dts: number): number {
+  #bridge(track: TimelineTrack, dts: number, composition: number): number {
     const offset = this.#offset ?? 0;
     const from = this.#end - offset;
-    const placed = this.#jump(track, dts);
+    const placed = this.#jump(track, dts, composition);
     this.#pause = { from, to: this.#seconds(track, dts), offset };
     return placed;
   }
@@ -170,10 +181,11 @@ export class Timeline {
     for (const track of this.#tracks) if (track.offset !== null) track.offset = this.#offsetTicks(track);
   }
 
-  #jump(track: TimelineTrack, dts: number): number {
+  #jump(track: TimelineTrack, dts: number, composition: number): number {
     this.jumps += 1;
     this.#pause = null;
-    this.start(track, dts, this.#end);
+    // Frames of before that are decoded by now may have to be shown yet.
+    this.start(track, dts, Math.max(this.#end, this.#shown - this.#seconds(track, composition)));
     track.offset = this.#offsetTicks(track);
     return dts + track.offset;
   }
@@ -184,8 +196,18 @@ export class Timeline {
     return end;
   }
 
+  get #shown(): number {
+    let end = 0;
+    for (const track of this.#tracks) if (track.lastDts !== null) end = Math.max(end, this.#seconds(track, track.shownTo));
+    return end;
+  }
+
   #offsetTicks(track: TimelineTrack): number {
-    return Math.round(((this.#offset ?? 0) * track.timebase.den) / track.timebase.num);
+    return this.#ticks(track, this.#offset ?? 0);
+  }
+
+  #ticks(track: TimelineTrack, seconds: number): number {
+    return Math.round((seconds * track.timebase.den) / track.timebase.num);
   }
 
   #seconds(track: TimelineTrack, ticks: number): number {

@@ -111,7 +111,7 @@ class VideoNormalizer implements TrackNormalizer {
     const composition = rescale(packet.pts, this.source.timebase, MPEG_90K) - dts;
     this.#learnFrameTicks(dts);
     const duration = Math.max(1, Math.round(this.#frameTicks));
-    const placed = this.#timeline.place(this.position, dts, duration);
+    const placed = this.#timeline.place(this.position, dts, duration, 0, composition);
     if (placed === null) return null;
     return { track: this.track, pts: placed + composition, dts: placed, duration, keyframe, data };
   }
