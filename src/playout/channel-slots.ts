@@ -34,6 +34,8 @@ export class ChannelSlot {
   lastPts = Number.NEGATIVE_INFINITY;
   /** Of the last packet, 1/90000 s. */
   lastDts = Number.NEGATIVE_INFINITY;
+  /** When the latest packet is shown, 1/90000 s: also one that others only refer to. */
+  latestPts = Number.NEGATIVE_INFINITY;
 
   constructor(id: number, type: SourceTrack['type'], label: AudioLabel) {
     this.id = id;

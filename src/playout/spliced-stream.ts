@@ -25,6 +25,8 @@ export interface Splice {
   /** No frame of video is decoded before, ms of the channel, and each one moves this on by a little until it is overtaken. */
   decodesFrom: number;
   readonly decodeStep: number;
+  /** When the last frame behind a cut that others need is shown, and that cut; ms of the channel. */
+  squeezed: { readonly at: number; readonly cut: number } | null;
   /** It has nothing to play and should have, since then; monotonic ms. */
   starvedSince: number | null;
   readonly cues: ItemCues;
@@ -57,17 +59,26 @@ export class SplicedStream {
 
   /** Where an item begins that belongs at `wanted`, ms of the channel: there, or behind what viewers have got. */
   beginOf(wanted: number): number {
-    return wanted > (this.#leader?.lastPts ?? Number.NEGATIVE_INFINITY) + MIN_FRAME_MS ? wanted : Math.max(wanted, this.end);
+    const begin = wanted > (this.#leader?.lastPts ?? Number.NEGATIVE_INFINITY) + MIN_FRAME_MS ? wanted : Math.max(wanted, this.end);
+    return Math.max(begin, this.#behindAll);
   }
 
-  /** `item` begins at `begin`: what is left open before is silent. `follows`: another one goes out until then. */
-  splice(item: PlayedItem, begin: number, { follows }: { readonly follows: boolean }): Splice {
+  /** Behind every frame that viewers have got, also those that are there for others only; ms of the channel. */
+  get #behindAll(): number {
+    return ((this.#leader?.latestPts ?? Number.NEGATIVE_INFINITY) + 1) / TICKS_PER_MS;
+  }
+
+  /** `item` begins at `wanted`, where nothing has been sent: what is left open before is silent. `follows`: another one goes out until then. */
+  splice(item: PlayedItem, wanted: number, { follows }: { readonly follows: boolean }): Splice {
+    // The last frames of what was before may have gone out since.
+    const begin = Math.max(wanted, this.#behindAll);
     for (const slot of this.#slots.audio) this.#fill(slot, begin);
     item.offset = begin - (item.joint ?? 0);
     // Players take the time at which the first frame after a splice is decoded for the one at which it is shown.
     const decodeStep = item.frameMs / (Math.ceil(item.lead / item.frameMs) + 2);
     const cues = new ItemCues(item.subtitles, item.offset, this.#cuePieceMs);
-    return { item, begin, decodesFrom: follows ? begin : Number.NEGATIVE_INFINITY, decodeStep, starvedSince: null, cues };
+    const decodesFrom = follows ? begin : Number.NEGATIVE_INFINITY;
+    return { item, begin, decodesFrom, decodeStep, squeezed: null, starvedSince: null, cues };
   }
 
   /** Tells the tracks of the item where they are others than before. Throws ProtocolError when none of them can be read. */
@@ -115,7 +126,8 @@ export class SplicedStream {
     if (pts >= cut - CUT_TOLERANCE_MS) {
       // Frames that are shown before the cut may refer to it.
       if (!item.isNeededBefore(slot, cut - item.offset)) return;
-      pts = cut - SQUEEZE_MS / (1 + Math.max(0, pts - cut));
+      pts = squeezedTime(splice.squeezed, pts, cut);
+      splice.squeezed = { at: pts, cut };
     } else {
       slot.lastPts = Math.max(slot.lastPts, pts);
       slot.end = Math.max(slot.end, pts + frame.duration);
@@ -186,15 +198,11 @@ export class SplicedStream {
   #push(slot: ChannelSlot, pts: number, dts: number, { keyframe, data }: Pick<ItemFrame, 'keyframe' | 'data'>): void {
     // The first frames of what follows are decoded while the last ones of what was before are shown.
     const decoded = Math.max(Math.round(dts * TICKS_PER_MS), slot.lastDts + 1);
+    const shown = Math.max(decoded, Math.round(pts * TICKS_PER_MS));
     slot.lastDts = decoded;
+    slot.latestPts = Math.max(slot.latestPts, shown);
     this.#bytes += data.length;
-    this.#stream.push({
-      trackId: slot.id,
-      pts: Math.max(decoded, Math.round(pts * TICKS_PER_MS)),
-      dts: decoded,
-      keyframe,
-      data,
-    });
+    this.#stream.push({ trackId: slot.id, pts: shown, dts: decoded, keyframe, data });
   }
 
   /** Everything of this turn has been sent. */
@@ -202,4 +210,15 @@ export class SplicedStream {
     if (this.#bytes > 0) this.#stream.countBytes(this.#bytes);
     this.#bytes = 0;
   }
+}
+
+/**
+ * When a frame behind `cut` that others need is shown, a whole number of ticks, as ms: before what begins in the tick of the cut, and before
+ * the one that was the last of this kind, because the frame that is shown later is decoded earlier.
+ */
+function squeezedTime(last: Splice['squeezed'], pts: number, cut: number): number {
+  const isAlone = last === null || Math.abs(cut - last.cut) > SQUEEZE_MS;
+  const before = isAlone ? Math.floor(cut * TICKS_PER_MS) : Math.round(last.at * TICKS_PER_MS);
+  const wanted = Math.floor((cut - SQUEEZE_MS / (1 + Math.max(0, pts - cut))) * TICKS_PER_MS);
+  return Math.min(wanted, before - 1) / TICKS_PER_MS;
 }
