@@ -23,6 +23,16 @@ function cpuOf(text: string): number {
   return Number(/^millrace_main_thread_cpu_seconds_total (\S+)$/m.exec(text)?.[1]) * 1000;
 }
 
+/** The cost of an answer about `STREAMS` streams, as a figure, and what was answered, in words. */
+export async function metricsAnswer(rounds: number): Promise<{ readonly figure: Figure; readonly note: string }> {
+  const { cost, text } = await measure(rounds);
+  const series = text.split('\n').filter((line) => line !== '' && !line.startsWith('#')).length;
+  return {
+    figure: { name: `/metrics about ${STREAMS} streams`, value: cost, unit: 'ms CPU of the main thread', target: TARGET },
+    note: `/metrics: ${series} series, ${Math.round(text.length / 1024)} KiB; streams have viewers over WebRTC and LL-HLS, 100 SRT`,
+  };
+}
+
 async function measure(rounds: number): Promise<{ readonly cost: number; readonly text: string }> {
   const server = new Child(process.execPath, [path.join(import.meta.dirname, 'lib/metrics-server.ts'), String(STREAMS)], {
     name: 'metrics-server',
@@ -45,14 +55,6 @@ async function measure(rounds: number): Promise<{ readonly cost: number; readonl
 }
 
 export async function run({ rounds }: BenchOptions): Promise<Report> {
-  const { cost, text } = await measure(rounds);
-  const figures: Figure[] = [
-    { name: `an answer about ${STREAMS} streams`, value: cost, unit: 'ms CPU of the main thread', target: TARGET },
-  ];
-  const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#')).length;
-  return {
-    bench: 'metrics-micro',
-    figures,
-    notes: [`${lines} series, ${Math.round(text.length / 1024)} KiB; streams have viewers over WebRTC and LL-HLS, 100 SRT`],
-  };
+  const { figure, note } = await metricsAnswer(rounds);
+  return { bench: 'metrics-micro', figures: [figure], notes: [note] };
 }

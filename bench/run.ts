@@ -12,6 +12,7 @@ const BENCHES: Record<string, () => Promise<{ run(options: BenchOptions): Promis
   channels: () => import('./channels.ts'),
   api: () => import('./api.ts'),
   'api-micro': () => import('./api-micro.ts'),
+  console: () => import('./console.ts'),
   'metrics-micro': () => import('./metrics-micro.ts'),
   latency: () => import('./latency.ts'),
   'webrtc-fanout': () => import('./webrtc-fanout.ts'),

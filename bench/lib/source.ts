@@ -17,19 +17,21 @@ export interface SourceForm {
   readonly width: number;
   readonly height: number;
   readonly kbps: number;
+  /** Default: `SOURCE_FPS`. */
+  readonly fps?: number;
 }
 
 const HD: SourceForm = { width: 1280, height: 720, kbps: 2500 };
 
 /** 30 fps of H.264 (720p at 2.5 Mbit/s unless told) with AAC, as a file of 20 s; noise keeps the encoder at its bitrate. */
-export async function sourceFile({ width, height, kbps }: SourceForm = HD): Promise<string> {
-  const file = path.join(RESULTS_FOLDER, `source-${height}p${SOURCE_FPS}-${kbps}k.flv`);
+export async function sourceFile({ width, height, kbps, fps = SOURCE_FPS }: SourceForm = HD): Promise<string> {
+  const file = path.join(RESULTS_FOLDER, `source-${height}p${fps}-${kbps}k.flv`);
   if (existsSync(file)) return file;
   mkdirSync(RESULTS_FOLDER, { recursive: true });
   const unfinished = `${file}.${process.pid}.part`;
-  const picture = `testsrc2=size=${width}x${height}:rate=${SOURCE_FPS}:duration=${SOURCE_SECONDS},noise=alls=12:allf=t`;
+  const picture = `testsrc2=size=${width}x${height}:rate=${fps}:duration=${SOURCE_SECONDS},noise=alls=12:allf=t`;
   const rate = ['-b:v', `${kbps}k`, '-minrate', `${kbps}k`, '-maxrate', `${kbps}k`, '-bufsize', `${kbps}k`];
-  const gop = `${SOURCE_FPS * SOURCE_GOP_SECONDS}`;
+  const gop = `${fps * SOURCE_GOP_SECONDS}`;
   const child = new Child(requireProgram('ffmpeg'), [
     ...['-v', 'error', '-nostdin', '-y'],
     ...['-f', 'lavfi', '-i', picture, '-f', 'lavfi', '-i', `sine=frequency=440:sample_rate=48000:duration=${SOURCE_SECONDS}`],

@@ -86,6 +86,7 @@ export const CATALOGUE = {
   STREAM_URLS_DIFFER: http(400, 'Urls must have the same scheme'),
   STREAM_NAME_INVALID: http(400, 'Stream name must not be empty or contain / : ? # or white space: [{0}]'),
   STREAM_PATH_REFUSED: http(400, 'Invalid path: {0}'),
+  STREAMS_TOO_MANY: http(400, 'At most {0} streams may be asked for at once, not {1}'),
   STREAM_EXISTS: http(409, 'Stream already exists'),
   STREAM_PULL_FAILED: http(502, 'Could not pull the stream : {0}'),
 

@@ -24,6 +24,7 @@ import { vhostRoutes } from './v1/vhosts.ts';
 import { internalsV2Routes } from './v2/internals.ts';
 import { recordedFileRoutes, recordingRoutes } from './v2/recordings.ts';
 import { statsV2Routes } from './v2/stats.ts';
+import { streamFiguresRoutes } from './v2/streams.ts';
 
 const resources: readonly Route[] = [
   ...versionRoutes,
@@ -46,6 +47,7 @@ const resources: readonly Route[] = [
   ...internalsV1Routes,
   ...statsV2Routes,
   ...internalsV2Routes,
+  ...streamFiguresRoutes,
   liveEventsRoute,
   ...recordingRoutes,
   healthRoute,

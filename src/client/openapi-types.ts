@@ -854,6 +854,23 @@ export interface paths {
         patch: operations["patchV2InternalsLog"];
         trace?: never;
     };
+    "/v2/vhosts/{vhost}/apps/{app}/streams": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Information and statistics of several streams at once */
+        get: operations["getV2VhostsByVhostAppsByAppStreams"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/events": {
         parameters: {
             query?: never;
@@ -10769,6 +10786,198 @@ export interface operations {
                             /** @enum {string} */
                             level: "debug" | "info" | "warn" | "error" | "silent";
                         };
+                    };
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            /** @description What went wrong */
+            default: {
+                headers: {
+                    /** @description Why, where the message does not say so */
+                    "Millrace-Reason"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getV2VhostsByVhostAppsByAppStreams: {
+        parameters: {
+            query?: {
+                /** @description Which ones, at most 50, with a slash between two; default: the first 50. Those that are not there are left out */
+                names?: string;
+            };
+            header?: never;
+            path: {
+                vhost: string;
+                app: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The status in words */
+                        message: string;
+                        /** @description Same as the HTTP status */
+                        statusCode: number;
+                        response: {
+                            information: {
+                                input: {
+                                    createdTime: string;
+                                    sourceType: "WebRTC" | "Ovt" | "Rtmp" | "RtspPull" | "SRT" | "MPEGTS" | "File" | "Scheduled" | "Multiplex";
+                                    sourceUrl?: string;
+                                    tracks: ({
+                                        id: number;
+                                        name: string;
+                                        /** @constant */
+                                        type: "Video";
+                                        video: {
+                                            bitrate: string;
+                                            bitrateAvg: string;
+                                            bitrateConf: string;
+                                            bitrateLatest: string;
+                                            bypass: boolean;
+                                            codec: string;
+                                            deltaFramesSinceLastKeyFrame: number;
+                                            framerate: number;
+                                            framerateAvg: number;
+                                            framerateConf: number;
+                                            framerateLatest: number;
+                                            hasBframes: boolean;
+                                            height: number;
+                                            keyFrameInterval: number;
+                                            keyFrameIntervalAvg: number;
+                                            keyFrameIntervalConf: number;
+                                            keyFrameIntervalLatest: number;
+                                            maxHeight: number;
+                                            maxWidth: number;
+                                            width: number;
+                                        };
+                                    } | {
+                                        audio: {
+                                            bitrate: string;
+                                            bitrateAvg: string;
+                                            bitrateConf: string;
+                                            bitrateLatest: string;
+                                            bypass: boolean;
+                                            channel: number;
+                                            codec: string;
+                                            samplerate: number;
+                                        };
+                                        id: number;
+                                        name: string;
+                                        /** @constant */
+                                        type: "Audio";
+                                    } | {
+                                        id: number;
+                                        name: string;
+                                        type: "Data" | "Subtitle";
+                                    })[];
+                                };
+                                name: string;
+                                outputs: {
+                                    name: string;
+                                    playlists: {
+                                        fileName: string;
+                                        name: string;
+                                        options: {
+                                            enableTsPackaging: boolean;
+                                            hlsChunklistPathDepth: number;
+                                            webrtcAutoAbr: boolean;
+                                        };
+                                        renditions: {
+                                            audioVariantName?: string;
+                                            name: string;
+                                            videoVariantName?: string;
+                                        }[];
+                                    }[];
+                                    tracks: ({
+                                        id: number;
+                                        name: string;
+                                        /** @constant */
+                                        type: "Video";
+                                        video: {
+                                            bitrate: string;
+                                            bitrateAvg: string;
+                                            bitrateConf: string;
+                                            bitrateLatest: string;
+                                            bypass: boolean;
+                                            codec: string;
+                                            deltaFramesSinceLastKeyFrame: number;
+                                            framerate: number;
+                                            framerateAvg: number;
+                                            framerateConf: number;
+                                            framerateLatest: number;
+                                            hasBframes: boolean;
+                                            height: number;
+                                            keyFrameInterval: number;
+                                            keyFrameIntervalAvg: number;
+                                            keyFrameIntervalConf: number;
+                                            keyFrameIntervalLatest: number;
+                                            maxHeight: number;
+                                            maxWidth: number;
+                                            width: number;
+                                        };
+                                    } | {
+                                        audio: {
+                                            bitrate: string;
+                                            bitrateAvg: string;
+                                            bitrateConf: string;
+                                            bitrateLatest: string;
+                                            bypass: boolean;
+                                            channel: number;
+                                            codec: string;
+                                            samplerate: number;
+                                        };
+                                        id: number;
+                                        name: string;
+                                        /** @constant */
+                                        type: "Audio";
+                                    } | {
+                                        id: number;
+                                        name: string;
+                                        type: "Data" | "Subtitle";
+                                    })[];
+                                    warnings?: string[];
+                                }[];
+                            };
+                            statistics?: {
+                                avgThroughputIn: number;
+                                avgThroughputOut: number;
+                                connections: {
+                                    file: number;
+                                    hlsv3: number;
+                                    llhls: number;
+                                    ovt: number;
+                                    push: number;
+                                    srt: number;
+                                    thumbnail: number;
+                                    webrtc: number;
+                                };
+                                createdTime: string;
+                                lastRecvTime: string;
+                                lastSentTime: string;
+                                lastThroughputIn: number;
+                                lastThroughputOut: number;
+                                lastUpdatedTime: string;
+                                maxThroughputIn: number;
+                                maxThroughputOut: number;
+                                maxTotalConnectionTime: string;
+                                maxTotalConnections: number;
+                                totalBytesIn: number;
+                                totalBytesOut: number;
+                                totalConnections: number;
+                            };
+                        }[];
                     };
                 };
             };

@@ -41,6 +41,21 @@ describe('streams', () => {
     expect(await call('GET', path)).toEqual({ status: 404, json: either });
   });
 
+  test('are told of together with their figures, in the order asked for, without those that are not there', async () => {
+    for (const name of ['z', 'a', 'm']) await api.publish('default', 'app', name);
+    const many = '/v2/vhosts/default/apps/app/streams';
+    const names = async (query: string): Promise<string[]> =>
+      (await call('GET', `${many}${query}`)).json.response.map(({ information }: Answer) => information.name);
+    expect(await names('?names=m/nope/z')).toEqual(['m', 'z']);
+    expect(await names('')).toEqual(['z', 'a', 'm']);
+    expect(await names('?names=')).toEqual([]);
+    const { json } = await call('GET', `${many}?names=a`);
+    const [alone, figures] = [await call('GET', `${STREAMS}/a`), await call('GET', '/v1/stats/current/vhosts/default/apps/app/streams/a')];
+    expect(json.response).toEqual([{ information: alone.json.response, statistics: figures.json.response }]);
+    const tooMany = Array.from({ length: 51 }, (_, n) => `s${n}`).join('/');
+    expect(await call('GET', `${many}?names=${tooMany}`)).toEqual(error(400, 'At most 50 streams may be asked for at once, not 51'));
+  });
+
   test('are terminated: the publisher is disconnected', async () => {
     const closed = await api.publish('default', 'app', 's');
     expect(await call('DELETE', `${STREAMS}/s`)).toEqual(done);
@@ -250,6 +265,9 @@ describe('streams', () => {
       input: { createdTime: expect.any(String), sourceType: 'RtspPull', sourceUrl: 'rtsp://camera/x', tracks: [] },
       outputs: [],
     });
+    // Where several are told of at once, one that waits has no statistics.
+    const together = await call('GET', `${APP.replace('/v1', '/v2')}/streams?names=one`);
+    expect(together.json.response).toEqual([{ information: json.response }]);
     expect((await call('POST', `${APP}/streams`, { name: 'one', urls: [PLAYS] })).status).toBe(409);
     expect(await call('DELETE', `${APP}/streams/one`)).toEqual(done);
     expect([...api.pullStore.documents.keys()]).toEqual(['two']);

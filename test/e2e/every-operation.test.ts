@@ -191,6 +191,9 @@ test('streams, with what can be done to them', async () => {
   ]);
   await client.post(`${streams}/{stream}:stopHlsDump`, { ...stream, body: { outputStreamName: 'live', id: 'd1' } });
 
+  const many = await client.get('/v2/vhosts/{vhost}/apps/{app}/streams', { ...app, query: { names: 'live' } });
+  expect(many.map(({ information, statistics }) => [information.name, Number(statistics?.totalBytesIn) > 0])).toEqual([['live', true]]);
+
   for (const version of ['/v1/stats', '/v2/stats'] as const) {
     await client.get(`${version}/current/vhosts/{vhost}`, vhost);
     await client.get(`${version}/current/vhosts/{vhost}/apps/{app}`, app);
