@@ -10,13 +10,14 @@ import { secretQueryKeys } from './access/secret-query-keys.ts';
 import { tellDenied, tellFaults, tellRefusals } from './access/tell-denied.ts';
 import { Health } from './api/health.ts';
 import { pagesOf } from './api/listeners.ts';
+import type { EventFeed, LogFeed } from './api/live/event-feed.ts';
 import { LiveFeed } from './api/live/live-feed.ts';
 import { liveMetrics } from './api/live/live-metrics.ts';
 import { type ApiParts, startApi } from './api/start-api.ts';
 import { startMetrics } from './api/start-metrics.ts';
 import { OriginMaps } from './cluster/origin-maps.ts';
 import { bannerOf } from './config/banner.ts';
-import type { ReadOptions, ServerConfig } from './config/index.ts';
+import { type ReadOptions, type ServerConfig, secretsOf } from './config/index.ts';
 import { applicationSentences, serverSentences, virtualHostSentences } from './config/ineffective.ts';
 import { openWays } from './config/open-ways.ts';
 import {
@@ -100,6 +101,7 @@ import { systemClock } from './util/clock.ts';
 import { Conditions } from './util/conditions.ts';
 import { GatedLines, type LeveledLines, type LogLevel } from './util/gated-lines.ts';
 import { gitRevision } from './util/git-revision.ts';
+import { LogTail, TailedLines } from './util/log-tail.ts';
 import type { LogLines } from './util/logger.ts';
 import type { MetricSource } from './util/metrics.ts';
 import { packageVersion } from './util/package-version.ts';
@@ -127,6 +129,9 @@ export interface ServerOptions {
   /** With peers; default: 1. */
   readonly patience?: Patience;
 }
+
+/** Each may ask for a thousand lines at once. */
+const MAX_LOG_FOLLOWERS = 8;
 
 const SHUTDOWN: CloseReason = { code: 'shutdown', detail: 'the server stops' };
 
@@ -214,9 +219,11 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   const clock = systemClock;
   const lines = 'level' in options.logger ? options.logger : new GatedLines(options.logger, 'debug');
   if (options.keepLogLevel !== true && 'level' in options.logger) lines.level = config.log.level;
-  const budget = limitedLines(clock, lines);
+  const tail = new LogTail({ clock });
+  const tailed = new TailedLines(lines, tail);
+  const budget = limitedLines(clock, tailed);
   running.push({ keeps: true, stop: async () => budget.close() });
-  const wholeLogger = new BudgetedLogger(() => lines, budget);
+  const wholeLogger = new BudgetedLogger(() => tailed, budget);
   const logger = config.privacyProtection ? hidingAddresses(wholeLogger) : wholeLogger;
   const notices = new NoticeBoard({ clock, ...(config.privacyProtection && { hide: textWithout }) });
   running.push({ stop: async () => notices.close() });
@@ -439,7 +446,9 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   keyUses.start();
   if (config.modules.dynamicAppRemoval.enable) running.push(removingUnusedApplications(orchestrator, logger));
 
-  const live = new LiveFeed({ board: notices, logger: logger.child({ part: 'api' }) });
+  tail.secrets = [...secretsOf(config), apiAccess.token];
+  const live: EventFeed = new LiveFeed({ board: notices, logger: logger.child({ part: 'api' }) });
+  const logs: LogFeed = new LiveFeed({ board: tail, logger: logger.child({ part: 'api' }), maxFollowers: MAX_LOG_FOLLOWERS });
   const eventLoop = new EventLoopWatch(clock);
   running.push({ stop: async () => eventLoop.stop() });
   const metricSources: MetricSource[] = [
@@ -480,6 +489,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
     logLevel: { get: () => lines.level, set: setLevel },
     keyUsedAt: (grant) => access.keys.usedAt(grant),
     live,
+    logs,
     metrics: new MetricsCollector(metricSources, config.managers.metrics.maxStreams),
   };
   const api = await startApi(config, apiParts);
@@ -488,6 +498,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   if (metricsPort !== null) running.push({ keeps: true, stop: () => metricsPort.close() });
   // Who follows hears at once that the server stops.
   running.push({ stop: async () => live.close() });
+  running.push({ stop: async () => logs.close() });
   await certificates.settled();
   await threadsStarted;
   await openDeliveryPorts(config, context);
@@ -495,7 +506,10 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   openings.check();
   await apiState.forget();
   for (const service of services) service.started?.();
-  const keep = (running: ServerConfig): Promise<void> => keepRunningConfig(stateFolder, configFile, running);
+  const keep = (running: ServerConfig): Promise<void> => {
+    tail.secrets = [...secretsOf(running), apiAccess.token];
+    return keepRunningConfig(stateFolder, configFile, running);
+  };
   await keep(config).catch((error: unknown) => logger.warn({ err: error }, 'the running configuration could not be kept'));
   const reload = new ConfigReload(loaded, {
     ...{ file: configFile, stateFolder, orchestrator, delivery, limits, api, reading: readable, definitions: context.definitions },

@@ -31,7 +31,7 @@ import { AllowedFolders, PathRefused } from '../util/allowed-folders.ts';
 import type { LogLevel } from '../util/gated-lines.ts';
 import type { QueueStatus } from '../util/queue-gauge.ts';
 import { ApiError } from './errors.ts';
-import type { LiveFeed } from './live/live-feed.ts';
+import type { EventFeed, LogFeed } from './live/event-feed.ts';
 
 /** The level of the log while the server runs. */
 export interface LogLevelControl {
@@ -61,7 +61,9 @@ export interface ControlPlaneOptions {
   /** When the key of a grant was last good, wall clock ms; absent: nobody knows. */
   readonly keyUsedAt?: (grant: string) => number | undefined;
   /** Who follows the server live. */
-  readonly live: LiveFeed;
+  readonly live: EventFeed;
+  /** Who follows its log. */
+  readonly logs: LogFeed;
   /** What `/metrics` answers. */
   readonly metrics: MetricsCollector;
 }
@@ -82,7 +84,9 @@ export class ControlPlane {
   /** The multiplex channels of all applications. */
   readonly multiplex: MultiplexChannels;
   /** Who follows the server live. */
-  readonly live: LiveFeed;
+  readonly live: EventFeed;
+  /** Who follows its log. */
+  readonly logs: LogFeed;
   /** What the log tells. */
   readonly logLevel: LogLevelControl;
   /** What `/metrics` answers. */
@@ -111,6 +115,7 @@ export class ControlPlane {
       logLevel,
       keyUsedAt = () => undefined,
       live,
+      logs,
       metrics,
     } = options;
     this.recordings = recordings;
@@ -119,6 +124,7 @@ export class ControlPlane {
     this.schedules = schedules;
     this.multiplex = multiplex;
     this.live = live;
+    this.logs = logs;
     this.logLevel = logLevel;
     this.metrics = metrics;
     this.#orchestrator = orchestrator;

@@ -64,8 +64,8 @@ export interface DispatcherOptions extends AdmissionRules {
 export class Dispatcher {
   #options: DispatcherOptions;
   readonly #routes: RouteTable;
-  /** Names of those who ask, for the log. */
-  readonly #holders = new WeakMap<IncomingMessage, string>();
+  /** Those who ask. */
+  readonly #holders = new WeakMap<IncomingMessage, TokenHolder>();
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
@@ -126,8 +126,9 @@ export class Dispatcher {
     if (this.#options.server.health.phase === 'stopping') return failure(new ApiError('SERVER_STOPPING'));
     if (holder.path !== undefined && holder.path !== match?.route.path)
       return failure(new ApiError('TOKEN_OTHER_PATH', holder.name, holder.path));
-    const reads = method === 'GET' || match?.route.reads === true;
-    if (!holder.mayWrite && !reads) return failure(new ApiError('TOKEN_READ_ONLY', holder.name, method));
+    const reads = (method === 'GET' || match?.route.reads === true) && match?.route.needsWrite !== true;
+    const what = match?.route.needsWrite === true ? `${method} ${match.route.path}` : method;
+    if (!holder.mayWrite && !reads) return failure(new ApiError('TOKEN_READ_ONLY', holder.name, what));
     if (match === null) return this.#refuseUnknown(method, path, target, request);
     const answer = this.#callMatch(request, match, target);
     if (holder.mayWrite) return answer;
@@ -156,7 +157,7 @@ export class Dispatcher {
   #admit(request: IncomingMessage): TokenHolder | ApiError {
     const { auth, wrongTokens } = this.#options;
     const holder = auth.check(request.headers.authorization);
-    if (!(holder instanceof ApiError)) this.#holders.set(request, holder.name);
+    if (!(holder instanceof ApiError)) this.#holders.set(request, holder);
     else if (holder.code !== 'AUTH_HEADER_REQUIRED') {
       wrongTokens.note(request.socket.remoteAddress ?? '', { peer: this.#peerOf(request), detail: holder.message });
     }
@@ -180,6 +181,7 @@ export class Dispatcher {
       server,
       url,
       body,
+      mayWrite: this.#holders.get(asked)?.mayWrite === true,
       parameter,
       lastEventId: lastEventIdOf(asked),
       query: (name: string) => queryValue(url, name),
@@ -278,7 +280,7 @@ export class Dispatcher {
     if (method === 'GET' || method === 'HEAD' || method === 'OPTIONS') return;
     // Whoever has no token may ask as often as they like.
     const logger = status === 401 ? this.#options.logger.limited : this.#options.logger;
-    logger.info({ method, target, status, peer: this.#peerOf(request), token: this.#holders.get(request) }, 'API request answered');
+    logger.info({ method, target, status, peer: this.#peerOf(request), token: this.#holders.get(request)?.name }, 'API request answered');
   }
 
   #peerOf({ socket }: IncomingMessage): string | undefined {

@@ -176,6 +176,7 @@ export const CATALOGUE = {
   METHOD_UNKNOWN: http(501, 'Not implemented: unknown method'),
   NOT_IMPLEMENTED: http(501, 'Not implemented yet: {0}'),
   EVENT_FOLLOWERS_FULL: http(503, 'Too many clients follow the events of the server'),
+  LOG_FOLLOWERS_FULL: http(503, 'Too many clients follow the log of the server'),
   SERVER_STOPPING: http(503, 'The server is stopping'),
   INTERNAL: http(500, INTERNAL_ERROR),
 } as const satisfies Record<string, CatalogueEntry>;

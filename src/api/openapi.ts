@@ -7,6 +7,7 @@ import { TAGS } from './openapi-tags.ts';
 import type { Route } from './route.ts';
 import * as answers from './schemas.ts';
 import { LiveEventSchema } from './v1/live-events.ts';
+import { LogEventSchema } from './v2/logs.ts';
 
 const STATUS_CODE = { type: 'integer', description: 'Same as the HTTP status' };
 const MESSAGE = { type: 'string', description: 'The status in words' };
@@ -29,6 +30,7 @@ const NAMES: ReadonlyMap<TSchema, string> = new Map([
   [OutputProfileSchema, 'OutputProfileDefinition'],
   [HealthSchema, 'Health'],
   [LiveEventSchema, 'LiveEvent'],
+  [LogEventSchema, 'LogEvent'],
   ...Object.entries(answers).map(([name, schema]) => [schema as TSchema, name.replace(/Schema$/, '')] as const),
 ]);
 

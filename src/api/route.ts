@@ -33,6 +33,8 @@ export interface Request {
   readonly url: string;
   /** Null for a request without a body. */
   readonly body: unknown;
+  /** Who asks may change things; what is open to anybody is asked for by nobody in particular. */
+  readonly mayWrite: boolean;
   /** Where a client that follows events left off (`Last-Event-ID`). */
   readonly lastEventId?: string | undefined;
   /** A parameter of the pattern, as the path has it. */
@@ -81,6 +83,8 @@ interface RouteBase {
   readonly missing?: ErrorCode;
   /** A POST that changes nothing: tokens that may only read may ask. */
   readonly reads?: boolean;
+  /** Tokens that may only read may not ask, although it changes nothing. */
+  readonly needsWrite?: boolean;
   /** Anybody may ask: neither the access token nor the host name is looked at. */
   readonly open?: boolean;
   /** Who shows a `token` in the query need not authenticate: the handler judges it. */

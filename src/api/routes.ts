@@ -22,6 +22,7 @@ import { subtitleRoutes } from './v1/subtitles.ts';
 import { versionRoutes } from './v1/version.ts';
 import { vhostRoutes } from './v1/vhosts.ts';
 import { internalsV2Routes } from './v2/internals.ts';
+import { logsRoute } from './v2/logs.ts';
 import { recordedFileRoutes, recordingRoutes } from './v2/recordings.ts';
 import { statsV2Routes } from './v2/stats.ts';
 import { streamFiguresRoutes } from './v2/streams.ts';
@@ -49,6 +50,7 @@ const resources: readonly Route[] = [
   ...internalsV2Routes,
   ...streamFiguresRoutes,
   liveEventsRoute,
+  logsRoute,
   ...recordingRoutes,
   healthRoute,
 ];

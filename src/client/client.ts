@@ -1,7 +1,7 @@
 /** Calls the management API: `fetch` with names put into paths, envelopes opened and failures thrown. Needs nothing but what browsers have, too. */
 import type { CallArguments, CallMethod, CallResult, CallSettings, PathOf } from './call-types.ts';
 import { isFailure, MillraceError, reasonOf, UnreachableError } from './error.ts';
-import { type EventOptions, followEvents, type LiveEvent } from './event-stream.ts';
+import { type EventOptions, followEvents, type LiveEvent, type LogEvent, type LogOptions } from './event-stream.ts';
 import { pathWith } from './path.ts';
 
 const DEFAULT_TIMEOUT_MS = 30_000;
@@ -105,6 +105,16 @@ export class MillraceClient {
   events(options: EventOptions = {}): AsyncGenerator<LiveEvent, never> {
     const { types, vhost, app, stream } = options;
     const path = pathWith('/v1/events', {}, { types, vhost, app, stream });
+    return followEvents((headers, signal) => this.#send('GET', path, headers, signal), options, this.url, this.#timeout);
+  }
+
+  /**
+   * Lines of the log: some that were written before, `hello` first, and each as it is written. The token must be one that may write. Otherwise as
+   * `events`.
+   */
+  logs(options: LogOptions = {}): AsyncGenerator<LogEvent, never> {
+    const { level, lines } = options;
+    const path = pathWith('/v2/logs', {}, { level, lines: lines === undefined ? undefined : String(lines) });
     return followEvents((headers, signal) => this.#send('GET', path, headers, signal), options, this.url, this.#timeout);
   }
 

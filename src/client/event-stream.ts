@@ -1,4 +1,4 @@
-/** Follows `GET /v1/events`: reads server-sent events and comes back with the last identifier when the connection breaks. */
+/** Follows `GET /v1/events` and `GET /v2/logs`: reads server-sent events and comes back with the last identifier when the connection breaks. */
 
 import { MillraceError, reasonOf, UnreachableError } from './error.ts';
 import type { components } from './openapi-types.ts';
@@ -6,18 +6,33 @@ import type { components } from './openapi-types.ts';
 /** What happened in the server; `hello`, `gap` and `end` are about the connection. */
 export type LiveEvent = components['schemas']['LiveEvent'];
 
-/** What to follow. */
-export interface EventOptions {
+/** A line of the log; `hello`, `gap` and `end` are about the connection. */
+export type LogEvent = components['schemas']['LogEvent'];
+
+/** How to follow. */
+export interface FollowOptions {
+  /** Ends it; the iteration rejects with the reason of the signal. */
+  readonly signal?: AbortSignal;
+  /** Hears why the connection broke, before it is made again. */
+  readonly onLost?: (error: Error) => void;
+}
+
+/** Which lines of the log to follow. */
+export interface LogOptions extends FollowOptions {
+  /** The least level: `debug`, `info`, `warn` or `error`; default `info`. */
+  readonly level?: string;
+  /** Lines that come first, of those that were written before; default 100. */
+  readonly lines?: number;
+}
+
+/** Which events to follow. */
+export interface EventOptions extends FollowOptions {
   /** Types or groups, such as `streams,session.ended`; default: all. */
   readonly types?: string;
   /** Only what is about these. */
   readonly vhost?: string;
   readonly app?: string;
   readonly stream?: string;
-  /** Ends it; the iteration rejects with the reason of the signal. */
-  readonly signal?: AbortSignal;
-  /** Hears why the connection broke, before it is made again. */
-  readonly onLost?: (error: Error) => void;
 }
 
 /** How the client opens the connection: resolves with an answer that is a success. */
@@ -42,16 +57,16 @@ interface Place {
  * Events from now on, until the caller leaves the loop or aborts. Rejects when the first connection fails, and when the server refuses a later one; one
  * that breaks is made again. `url` is for messages; `timeout`: for an answer to begin, ms.
  */
-export async function* followEvents(
+export async function* followEvents<E extends LiveEvent | LogEvent>(
   open: OpenEvents,
-  { signal, onLost }: EventOptions,
+  { signal, onLost }: FollowOptions,
   url: string,
   timeout: number,
-): AsyncGenerator<LiveEvent, never> {
+): AsyncGenerator<E, never> {
   const place: Place = { last: null, retry: DEFAULT_RETRY_MS };
   for (let connected = false; ; ) {
     try {
-      for await (const event of oneConnection((headers, either) => answerOf(open, headers, either, url), place, signal, timeout)) {
+      for await (const event of oneConnection<E>((headers, either) => answerOf(open, headers, either, url), place, signal, timeout)) {
         connected = true;
         yield event;
       }
@@ -76,7 +91,7 @@ async function answerOf(open: OpenEvents, headers: Readonly<Record<string, strin
   }
 }
 
-async function* oneConnection(open: OpenEvents, place: Place, signal: AbortSignal | undefined, timeout: number): AsyncGenerator<LiveEvent> {
+async function* oneConnection<E>(open: OpenEvents, place: Place, signal: AbortSignal | undefined, timeout: number): AsyncGenerator<E> {
   const own = new AbortController();
   let timer = setTimeout(() => own.abort(new Error(`not within ${timeout} ms`)), timeout);
   try {
@@ -99,7 +114,7 @@ async function* oneConnection(open: OpenEvents, place: Place, signal: AbortSigna
       text = blocks.pop() ?? '';
       if (text.length > MAX_EVENT) throw new UnreachableError(`the server sent an event of more than ${MAX_EVENT} characters`);
       for (const block of blocks) {
-        const event = eventIn(block, place);
+        const event = eventIn<E>(block, place);
         if (event !== null) yield event;
       }
     }
@@ -110,7 +125,7 @@ async function* oneConnection(open: OpenEvents, place: Place, signal: AbortSigna
 }
 
 /** The event of a block, if it is one; what the block says of the connection goes to `place`. */
-function eventIn(block: string, place: Place): LiveEvent | null {
+function eventIn<E>(block: string, place: Place): E | null {
   const data: string[] = [];
   for (const line of block.split('\n')) {
     const [, field, value = ''] = /^([a-z]+)(?:: ?(.*))?$/.exec(line) ?? [];
@@ -120,7 +135,7 @@ function eventIn(block: string, place: Place): LiveEvent | null {
   }
   if (data.length === 0) return null;
   try {
-    return JSON.parse(data.join('\n')) as LiveEvent;
+    return JSON.parse(data.join('\n')) as E;
   } catch (error) {
     throw new UnreachableError('the server sent an event that is no JSON', { cause: error });
   }

@@ -2,5 +2,5 @@
 export type { CallArguments, CallMethod, CallOptions, CallResult, CallSettings, PathOf } from './call-types.ts';
 export { type ClientOptions, MillraceClient, type RequestOptions, type ServerAnswer } from './client.ts';
 export { type ItemAnswer, isFailure, MillraceError, UnreachableError } from './error.ts';
-export type { EventOptions, LiveEvent } from './event-stream.ts';
+export type { EventOptions, FollowOptions, LiveEvent, LogEvent, LogOptions } from './event-stream.ts';
 export type { components, operations, paths } from './openapi-types.ts';

@@ -888,6 +888,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v2/logs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lines of the log as they are written: server-sent events, without an envelope, for tokens that may write */
+        get: operations["getV2Logs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v2/vhosts/{vhost}/apps/{app}/recordings": {
         parameters: {
             query?: never;
@@ -5511,6 +5528,21 @@ export interface components {
             /** @description `gap`: events that are gone; null: nobody knows how many */
             missed?: number | null;
         };
+        LogEvent: {
+            type: "hello" | "gap" | "end" | "log";
+            /** @description As the `id` of the event */
+            id?: string;
+            /** @description When the line was written */
+            time?: string;
+            level?: "debug" | "info" | "warn" | "error";
+            message?: string;
+            /** @description What the line is about: `part`, `vhost`, `app`, `stream`, `peer` and others */
+            fields?: {
+                [key: string]: string | number | boolean | null;
+            };
+            /** @description `gap`: lines that are gone; null: nobody knows how many */
+            missed?: number | null;
+        };
         RecordedFiles: {
             expires: string;
             /** @description There are more than the first thousand: ask from the end of the last one on */
@@ -5680,6 +5712,8 @@ export interface operations {
                                     tlsPort?: number;
                                 };
                             };
+                            /** @description Whether the access token of this request may change things */
+                            mayWrite: boolean;
                             /** @description Names of those that a configuration file declares: the API does not change them */
                             readOnlyVirtualHosts: string[];
                         };
@@ -11020,6 +11054,43 @@ export interface operations {
                 };
                 content: {
                     "text/event-stream": components["schemas"]["LiveEvent"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            /** @description What went wrong */
+            default: {
+                headers: {
+                    /** @description Why, where the message does not say so */
+                    "Millrace-Reason"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getV2Logs: {
+        parameters: {
+            query?: {
+                /** @description The least level: `debug`, `info`, `warn`, `error`; default `info`, whatever the level of the log is */
+                level?: string;
+                /** @description Lines that were written before and come first, from 0 to 1000; default 100 */
+                lines?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Server-sent events, each with an `id`, its type as `event` and `data` of this form */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": components["schemas"]["LogEvent"];
                 };
             };
             401: components["responses"]["Unauthorized"];

@@ -80,6 +80,16 @@ export function sealed(config: ServerConfig, seal: (secret: string) => string): 
   return walk(config, '') as ServerConfig;
 }
 
+/** Every secret in `config` that is a text, whatever it is for. */
+export function secretsOf(config: ServerConfig): string[] {
+  const found: string[] = [];
+  sealed(config, (secret) => {
+    found.push(secret);
+    return '';
+  });
+  return found;
+}
+
 /** The same value, made of the parts of `known` that are equal to it. */
 function sharing(known: unknown, value: unknown): unknown {
   if (isDeepStrictEqual(known, value)) return known;

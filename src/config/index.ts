@@ -1,7 +1,7 @@
 /** Configuration: from `Server.xml` or the API's JSON to one typed tree. */
 
 export { parseAlertRules } from './alert-rules-file.ts';
-export { changeSentence, configChanges, followed, sealed } from './changes.ts';
+export { changeSentence, configChanges, followed, sealed, secretsOf } from './changes.ts';
 export { type JsonSchema, jsonSchemaOf } from './json-schema.ts';
 export type { MacroSource } from './macros.ts';
 export { mergePatch } from './merge-patch.ts';

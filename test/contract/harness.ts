@@ -11,6 +11,7 @@ import { RefusalCounts } from '../../src/access/refusal-counts.ts';
 import { ApiServer, type ApiServerOptions } from '../../src/api/api-server.ts';
 import { ControlPlane } from '../../src/api/control.ts';
 import { Health } from '../../src/api/health.ts';
+import type { EventFeed, LogFeed } from '../../src/api/live/event-feed.ts';
 import { LiveFeed } from '../../src/api/live/live-feed.ts';
 import { liveMetrics } from '../../src/api/live/live-metrics.ts';
 import { loadServerConfig } from '../../src/config/index.ts';
@@ -39,6 +40,7 @@ import { srtMetrics } from '../../src/transport/srt/srt-metrics.ts';
 import { AllowedFolders } from '../../src/util/allowed-folders.ts';
 import { Conditions } from '../../src/util/conditions.ts';
 import type { LogLevel } from '../../src/util/gated-lines.ts';
+import { LogTail } from '../../src/util/log-tail.ts';
 import { newReceiverStatistics, newSenderStatistics } from '../../src/wire/srt/statistics.ts';
 import { FakeDelivery } from '../fakes/fake-delivery.ts';
 import { openFakeDestination } from '../fakes/fake-destination.ts';
@@ -103,7 +105,9 @@ export async function startApi(
   const logger = new RecordingLogger();
   const folder = mkdtempSync(join(tmpdir(), 'millrace-contract-'));
   const notices = new NoticeBoard({ clock });
-  const live = new LiveFeed({ board: notices, logger });
+  const live: EventFeed = new LiveFeed({ board: notices, logger });
+  const tail = new LogTail({ clock });
+  const logs: LogFeed = new LiveFeed({ board: tail, logger, maxFollowers: 2 });
   const writing = {
     clock,
     logger,
@@ -205,6 +209,7 @@ export async function startApi(
     },
     keyUsedAt: (grant) => keyUses.usedAt(grant),
     live,
+    logs,
   });
   const health = new Health(new Conditions());
   health.phase = 'running';
@@ -225,7 +230,7 @@ export async function startApi(
   await server.listen();
   return new ApiHarness({
     ...{ server, orchestrator, recordings, dumps, pushes, scheduled, multiplex, folder, pulls, pullStore, rtsp },
-    ...{ store, certificates, clock, logger, health, hostChanges, keyUses, notices, live },
+    ...{ store, certificates, clock, logger, health, hostChanges, keyUses, notices, live, tail },
   });
 }
 
@@ -280,7 +285,8 @@ export class ApiHarness {
   /** Answers when a key was last good. */
   readonly keyUses: { usedAt: (grant: string) => number | undefined };
   readonly notices: NoticeBoard;
-  readonly live: LiveFeed;
+  readonly live: EventFeed;
+  readonly tail: LogTail;
 
   readonly #ingests = new Map<string, { readonly ingest: IngestStream; frames: number }>();
 
@@ -307,6 +313,7 @@ export class ApiHarness {
       | 'keyUses'
       | 'notices'
       | 'live'
+      | 'tail'
     >,
   ) {
     this.server = parts.server;
@@ -323,6 +330,7 @@ export class ApiHarness {
     this.store = parts.store;
     this.notices = parts.notices;
     this.live = parts.live;
+    this.tail = parts.tail;
     this.certificates = parts.certificates;
     this.clock = parts.clock;
     this.logger = parts.logger;

@@ -92,6 +92,10 @@ test('the server itself', async () => {
   await client.get('/v2/internals/codecs');
   expect(await client.get('/v1/server')).toMatchObject({ readOnlyVirtualHosts: ['default'] });
   const { level } = await client.get('/v2/internals/log');
+  for await (const line of client.logs({ lines: 1 })) {
+    judge.judgeEvent('/v2/logs', line);
+    if (line.type === 'log') break;
+  }
   expect(await client.patch('/v2/internals/log', { body: { level } })).toEqual({ level });
 });
 

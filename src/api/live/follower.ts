@@ -1,6 +1,5 @@
 /** Somebody who follows the server live: one answer that does not end, as server-sent events. */
-import type { NoticeBoard } from '../../core/notices/notice-board.ts';
-import type { NoticeFilter } from './notice-filter.ts';
+import type { FollowedBoard } from './followed-board.ts';
 
 /** Text of one write, characters: so much may wait in the server for a follower that does not read. */
 const MAX_WRITE = 65_536;
@@ -16,12 +15,15 @@ export interface FollowerSink {
 }
 
 /** What a follower is made of. `onMissed` hears of notices that were gone before it was ready for them. */
-export interface FollowerOptions {
-  readonly board: NoticeBoard;
+export interface FollowerOptions<N extends { readonly type: string }> {
+  readonly board: FollowedBoard<N>;
   readonly sink: FollowerSink;
-  readonly wants: NoticeFilter;
+  /** True for what is to be told. */
+  readonly wants: (notice: N) => boolean;
   /** `Last-Event-ID`; undefined: from now on. */
   readonly after: string | undefined;
+  /** Of what is kept and wanted, so many come first, where `after` is undefined; default: none. */
+  readonly back?: number;
   readonly onMissed: (count: number) => void;
 }
 
@@ -29,8 +31,8 @@ export interface FollowerOptions {
  * Has a place on the board and at most one write under way. While that does not end the place stays, and what the board lets go of meanwhile
  * is told as a gap. The feed calls it; nothing to close.
  */
-export class Follower {
-  readonly #options: FollowerOptions;
+export class Follower<N extends { readonly type: string }> {
+  readonly #options: FollowerOptions<N>;
   /** Number of the next notice. */
   #next: number;
   #text: string;
@@ -40,13 +42,16 @@ export class Follower {
   #closed = false;
 
   /** `now`: monotonic, ms. */
-  constructor(options: FollowerOptions, now: number) {
+  constructor(options: FollowerOptions<N>, now: number) {
     this.#options = options;
     this.#wroteAt = now;
-    const { board, after } = options;
+    const { board, after, back = 0 } = options;
     this.#next = board.newest + 1;
     this.#text = `retry: ${RETRY_MS}\n${frame('hello', board.idOf(board.newest), board.textOf({ type: 'hello' }))}`;
-    if (after === undefined) return;
+    if (after === undefined) {
+      for (let left = back; left > 0 && this.#next > board.oldest; this.#next -= 1) if (this.#isWanted(this.#next - 1)) left -= 1;
+      return;
+    }
     const last = board.numberOf(after);
     if (last !== null) this.#next = last + 1;
     // Of another run: nobody knows what has happened since.
@@ -100,6 +105,11 @@ export class Follower {
       this.#isWriting = false;
       this.pump(now);
     });
+  }
+
+  #isWanted(number: number): boolean {
+    const posted = this.#options.board.at(number);
+    return posted !== undefined && this.#options.wants(posted.notice);
   }
 
   /** The next notices as text. */

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { ManualClock } from '../../../test/fakes/manual-clock.ts';
 import { metricsText } from '../../../test/fakes/metrics-text.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
+import type { Notice } from '../../core/notices/notice.ts';
 import { NoticeBoard } from '../../core/notices/notice-board.ts';
 import { type LiveAnswer, LiveFeed } from './live-feed.ts';
 import { liveMetrics } from './live-metrics.ts';
@@ -57,7 +58,7 @@ class Answer implements LiveAnswer {
 let clock: ManualClock;
 let board: NoticeBoard;
 let logger: RecordingLogger;
-let feed: LiveFeed;
+let feed: LiveFeed<Notice, NoticeBoard>;
 const wants = () => true;
 
 beforeEach(() => {

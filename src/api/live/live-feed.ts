@@ -1,7 +1,7 @@
 /** All who follow the server live. */
-import type { NoticeBoard } from '../../core/notices/notice-board.ts';
 import { guarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
+import type { FollowedBoard } from './followed-board.ts';
 import { Follower, type FollowerOptions, type FollowerSink } from './follower.ts';
 
 /** At once. */
@@ -19,8 +19,8 @@ const TIMES = {
 };
 
 /** What a feed works with. */
-export interface LiveFeedOptions {
-  readonly board: NoticeBoard;
+export interface LiveFeedOptions<B> {
+  readonly board: B;
   readonly logger: Logger;
   /** Default: 64. */
   readonly maxFollowers?: number;
@@ -37,27 +37,27 @@ export interface LiveAnswer extends FollowerSink {
  * Wakes its followers at most once in 50 ms, whatever happens meanwhile, and does nothing at all without any. One that takes nothing for
  * half a minute is cut off. One for the server, which closes it.
  */
-export class LiveFeed {
+export class LiveFeed<N extends { readonly type: string }, B extends FollowedBoard<N> = FollowedBoard<N>> {
   /** Who found no room. */
   refused = 0;
   /** Who was cut off. */
   cut = 0;
   /** Notices that followers have not got, because they were behind. */
   missed = 0;
-  readonly #options: LiveFeedOptions;
+  readonly #options: LiveFeedOptions<B>;
   readonly #times: typeof TIMES;
-  readonly #followers = new Set<Follower>();
+  readonly #followers = new Set<Follower<N>>();
   #unwatch: (() => void) | null = null;
   #sweeper: NodeJS.Timeout | null = null;
   #waking: NodeJS.Timeout | null = null;
   #closed = false;
 
-  constructor(options: LiveFeedOptions) {
+  constructor(options: LiveFeedOptions<B>) {
     this.#options = options;
     this.#times = { ...TIMES, ...options.times };
   }
 
-  get board(): NoticeBoard {
+  get board(): B {
     return this.#options.board;
   }
 
@@ -73,15 +73,22 @@ export class LiveFeed {
     return isFull;
   }
 
-  /** Tells `answer` what happens, until it closes. */
-  follow(answer: LiveAnswer, { wants, after }: Pick<FollowerOptions, 'wants' | 'after'>): void {
+  /** Tells `answer` what happens, until it closes, which `onGone` hears. */
+  follow(
+    answer: LiveAnswer,
+    { wants, after, back, onGone }: Pick<FollowerOptions<N>, 'wants' | 'after' | 'back'> & { readonly onGone?: () => void },
+  ): void {
     const { board } = this.#options;
     const onMissed = (count: number): void => {
       this.missed += count;
     };
-    const follower = new Follower({ board, sink: answer, wants, after, onMissed }, performance.now());
+    const follower = new Follower<N>(
+      { board, sink: answer, wants, after, ...(back !== undefined && { back }), onMissed },
+      performance.now(),
+    );
     if (this.#closed) {
       follower.end();
+      onGone?.();
       return;
     }
     this.#followers.add(follower);
@@ -90,6 +97,7 @@ export class LiveFeed {
     answer.once('close', () => {
       follower.gone();
       this.#followers.delete(follower);
+      onGone?.();
       if (this.#followers.size === 0) this.#rest();
     });
     this.#watch();

@@ -1,6 +1,6 @@
 /** Live events for Prometheus. */
 import { labelText, type MetricDefinition, type MetricSource } from '../../util/metrics.ts';
-import type { LiveFeed } from './live-feed.ts';
+import type { EventFeed } from './event-feed.ts';
 
 const METRICS = {
   events: { name: 'millrace_events_total', help: 'What has happened, as GET /v1/events tells it', type: 'counter' },
@@ -16,7 +16,7 @@ const METRICS = {
 } as const satisfies Record<string, MetricDefinition>;
 
 /** Figures of the feed and of its board. */
-export function liveMetrics(feed: LiveFeed): MetricSource {
+export function liveMetrics(feed: EventFeed): MetricSource {
   return {
     definitions: Object.values(METRICS),
     collect(page) {

@@ -17,6 +17,7 @@ const Server = Type.Object({
     { hls: Pair, llhls: Pair, srt: Several, thumbnail: Pair, webrtc: Pair },
     { description: 'Where they are watched; what does not listen is absent' },
   ),
+  mayWrite: Type.Boolean({ description: 'Whether the access token of this request may change things' }),
   readOnlyVirtualHosts: Type.Array(Type.String(), {
     description: 'Names of those that a configuration file declares: the API does not change them',
   }),
@@ -30,9 +31,10 @@ export const serverRoutes: readonly Route[] = [
     level: 'server',
     summary: 'Ports of media, and the virtual hosts that nobody may change',
     response: Server,
-    handle: ({ server, control }) =>
+    handle: ({ server, control, mayWrite }) =>
       ok({
         ...server.listeners,
+        mayWrite,
         readOnlyVirtualHosts: control.virtualHosts.filter(({ readOnly }) => readOnly).map(({ name }) => name),
       }),
   },

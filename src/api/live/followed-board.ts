@@ -1,0 +1,26 @@
+/** What can be followed live: the newest of something, numbered, of which older ones are let go. */
+
+/** One of them. */
+export interface Posted<N> {
+  readonly id: string;
+  readonly notice: N;
+  /** One line, without secrets. */
+  readonly json: string;
+}
+
+/** Whoever follows has a place in it, and nothing of its own. */
+export interface FollowedBoard<N> {
+  /** Number of the newest; 0 before the first. */
+  readonly newest: number;
+  /** Number of the oldest that is kept; `newest + 1` when none is. */
+  readonly oldest: number;
+  at(number: number): Posted<N> | undefined;
+  /** Unique among all runs of the server. */
+  idOf(number: number): string;
+  /** The number behind an id of this run; null for all others. */
+  numberOf(id: string): number | null;
+  /** `value` as one line, without secrets. */
+  textOf(value: object): string;
+  /** `watcher` is called whenever something was added, and must neither throw nor wait. Returns what ends that. */
+  watch(watcher: () => void): () => void;
+}

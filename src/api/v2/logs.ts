@@ -1,0 +1,66 @@
+import { isAtLeast, type LineLevel } from '../../util/log-tail.ts';
+import { Type } from '../../util/typebox.ts';
+import { ApiError } from '../errors.ts';
+import type { Route } from '../route.ts';
+
+const LEVELS: readonly LineLevel[] = ['debug', 'info', 'warn', 'error'];
+/** Lines that are told first: so many without a wish, and at most. */
+const BACK = { usual: 100, most: 1000 };
+
+/** The data of one event. */
+export const LogEventSchema = Type.Object({
+  type: Type.Union((['hello', 'gap', 'end', 'log'] as const).map((type) => Type.Literal(type))),
+  id: Type.Optional(Type.String({ description: 'As the `id` of the event' })),
+  time: Type.Optional(Type.String({ description: 'When the line was written' })),
+  level: Type.Optional(Type.Union(LEVELS.map((level) => Type.Literal(level)))),
+  message: Type.Optional(Type.String()),
+  fields: Type.Optional(
+    Type.Unsafe<Readonly<Record<string, string | number | boolean | null>>>({
+      type: 'object',
+      additionalProperties: { type: ['string', 'number', 'boolean', 'null'] },
+      description: 'What the line is about: `part`, `vhost`, `app`, `stream`, `peer` and others',
+    }),
+  ),
+  missed: Type.Optional(
+    Type.Union([Type.Integer({ minimum: 0 }), Type.Null()], { description: '`gap`: lines that are gone; null: nobody knows how many' }),
+  ),
+});
+
+/** The log, as it is written: for those who may change the server, since it tells of everybody. An extension of Millrace. */
+export const logsRoute: Route = {
+  method: 'GET',
+  path: '/v2/logs',
+  level: 'server',
+  needsWrite: true,
+  summary: 'Lines of the log as they are written: server-sent events, without an envelope, for tokens that may write',
+  query: {
+    level: `The least level: ${LEVELS.map((level) => `\`${level}\``).join(', ')}; default \`info\`, whatever the level of the log is`,
+    lines: `Lines that were written before and come first, from 0 to ${BACK.most}; default ${BACK.usual}`,
+  },
+  events: LogEventSchema,
+  handle: ({ control: { logs }, query, lastEventId }) => {
+    const asked = query('level') ?? '';
+    const least = asked === '' ? 'info' : LEVELS.find((level) => level === asked);
+    if (least === undefined) throw new ApiError('MEMBER_INVALID', 'level', `one of ${LEVELS.join(', ')}`);
+    const back = backOf(query('lines') ?? '');
+    if (logs.isFull) throw new ApiError('LOG_FOLLOWERS_FULL');
+    return {
+      status: 200,
+      body: '',
+      type: 'text/event-stream; charset=utf-8',
+      stream: (response) =>
+        logs.follow(response, {
+          wants: ({ level }) => isAtLeast(level, least),
+          after: lastEventId,
+          back,
+          ...(least === 'debug' && { onGone: logs.board.wantDebug() }),
+        }),
+    };
+  },
+};
+
+function backOf(text: string): number {
+  const lines = text === '' ? BACK.usual : Number(text);
+  if (Number.isInteger(lines) && lines >= 0 && lines <= BACK.most && /^\d*$/.test(text)) return lines;
+  throw new ApiError('MEMBER_INVALID', 'lines', `a whole number from 0 to ${BACK.most}`);
+}
