@@ -433,7 +433,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
     logger,
     application: (vhost, app) => orchestrator.application(vhost, app),
   });
-  running.push({ keeps: true, stop: async () => alerts?.stop() });
+  running.push({ keeps: true, stop: async () => alerts.stop() });
 
   // Applications with their streams. Relative paths mean the same whether the file, the API or the state names them.
   for (const { typed, echo, applications } of loaded.virtualHosts) {
@@ -461,7 +461,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
     access.refusals,
     admissionMetrics(() => [...webhooks.figures, ...delivery.controlServers]),
     liveMetrics(live),
-    alertMetrics(() => alerts?.figures ?? null),
+    alertMetrics(() => alerts.figures),
     eventLogMetrics(() => eventLog?.figures ?? null),
   ];
 
@@ -514,7 +514,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   const reload = new ConfigReload(loaded, {
     ...{ file: configFile, stateFolder, orchestrator, delivery, limits, api, reading: readable, definitions: context.definitions },
     ownToken: async () => (await loadOrCreateAccessToken(stateFolder, logger)).token,
-    ...{ setLevel, keep, logger, followers: options.reloads },
+    ...{ setLevel, alerts, keep, logger, followers: options.reloads },
   });
   if (options.watchConfig === true) {
     const watch = new ConfigWatch({ reload, logger });

@@ -14,6 +14,7 @@ const LIVE: readonly (readonly string[])[] = [
   ['defaults'],
   ['limits', 'perApplication'],
   ['log'],
+  ['alert'],
   ['managers', 'api'],
   ['managers', 'host', 'names'],
 ];
@@ -45,8 +46,10 @@ export function configChanges(before: ServerConfig, after: ServerConfig): Settin
  * works by after `configChanges`.
  */
 export function followed(running: ServerConfig, next: ServerConfig): ServerConfig {
+  const { alert: _before, ...others } = running;
   const live: ServerConfig = {
-    ...running,
+    ...others,
+    ...(next.alert !== undefined && { alert: next.alert }),
     virtualHosts: next.virtualHosts,
     defaults: next.defaults,
     limits: { ...running.limits, perApplication: next.limits.perApplication },

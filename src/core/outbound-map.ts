@@ -7,7 +7,7 @@ import type { OutboundStream } from './outbound-stream.ts';
 import type { PlannedEncode, PlannedTrack } from './output-profile.ts';
 import { PacketHold } from './packet-hold.ts';
 import { SeiInsertion } from './sei-insertion.ts';
-import type { EncodedPacket } from './transcoding.ts';
+import type { EncodedPacket, EncodeFault } from './transcoding.ts';
 
 /** Held packets handed on in one turn of the event loop. */
 const PACKETS_PER_TURN = 256;
@@ -20,7 +20,7 @@ interface Slot {
   /** Null until the transcoder has told the parameters. */
   track: Track | null;
   /** Why there is none, for good; null: it is there or may come. */
-  failure: string | null;
+  failure: { readonly reason: string; readonly fault: EncodeFault } | null;
 }
 
 /**
@@ -90,7 +90,7 @@ export class OutboundMap {
   /** Begins when all tracks are known; afterwards tells publishers what has changed. */
   settle(): void {
     this.stream.failures = [...this.#slots.values()].flatMap(({ planned, failure }) =>
-      failure === null ? [] : [`the encode '${planned.variantName}' is left out: ${failure}`],
+      failure === null ? [] : [{ sentence: `the encode '${planned.variantName}' is left out: ${failure.reason}`, fault: failure.fault }],
     );
     const slots = [...this.#slots.values()].filter((slot) => slot.failure === null);
     if (this.#announced === null && slots.some((slot) => slot.track === null) && !this.#hold.full) return;
@@ -152,10 +152,10 @@ export class OutboundMap {
   }
 
   /** An encode cannot be made, for a `reason`: the stream goes on without its track, and its information says why. */
-  fail(key: string, reason: string): void {
+  fail(key: string, reason: string, fault: EncodeFault): void {
     const slot = this.#slots.get(key);
     if (slot === undefined || slot.planned.kind === 'bypass') return;
-    slot.failure = reason;
+    slot.failure = { reason, fault };
     slot.track = null;
     this.settle();
   }

@@ -8,6 +8,7 @@ import type { PublishableStream, Publisher, PublisherStream, SessionHandle, Sess
 import type { SessionRegistry } from './session-registry.ts';
 import { type TrackMeter, TrackMeters } from './track-meter.ts';
 import type { TrafficMeter } from './traffic-meter.ts';
+import type { EncodeFault } from './transcoding.ts';
 import { Urgency } from './urgency.ts';
 
 /** A publisher with its part of the application's configuration. */
@@ -22,6 +23,12 @@ interface Consumer {
   /** Null for a tap. */
   readonly kind: PublisherKind | null;
   readonly stream: PublisherStream;
+}
+
+/** A track that viewers should have and have not. */
+export interface LeftOut {
+  readonly sentence: string;
+  readonly fault: EncodeFault;
 }
 
 /** What an output profile makes of an inbound stream: the tracks that publishers serve. */
@@ -39,7 +46,7 @@ export class OutboundStream implements PublishableStream {
   /** `startedAt` as well as it is known now, for whoever brings several streams together. */
   estimatedStart: () => number = () => this.startedAt;
   /** Why tracks are left out that viewers should have, as sentences. */
-  failures: readonly string[] = [];
+  failures: readonly LeftOut[] = [];
   readonly requestKeyframe: (trackId: number) => void;
   readonly attend: () => void;
   readonly hasRoom: (kind: PublisherKind) => boolean;
@@ -97,7 +104,7 @@ export class OutboundStream implements PublishableStream {
 
   /** What the operator should know of it: what is left out, and what publishers have to tell about their viewers. */
   get warnings(): readonly string[] {
-    return [...this.failures, ...this.#consumers.flatMap(({ stream }) => stream.warnings ?? [])];
+    return [...this.failures.map(({ sentence }) => sentence), ...this.#consumers.flatMap(({ stream }) => stream.warnings ?? [])];
   }
 
   /** How soon its publishers need packets. */

@@ -158,7 +158,7 @@ export class TranscodeJob {
     } catch (error) {
       this.#options.logger.error({ err: error }, 'transcoder could not be started: the stream goes on with its bypassed tracks');
       for (const { targets } of encodes.values())
-        for (const { map, key } of targets) map.fail(key, `the transcoder could not be started: ${messageOf(error)}`);
+        for (const { map, key } of targets) map.fail(key, `the transcoder could not be started: ${messageOf(error)}`, 'encoder');
     }
   }
 
@@ -175,11 +175,11 @@ export class TranscodeJob {
         for (const { map, key } of targets) map.pushEncoded(key, packet);
         if (targets !== NONE) this.#options.onOutput();
       },
-      onEncodeFailed: (encodeId, reason) => {
+      onEncodeFailed: (encodeId, reason, fault) => {
         const targets = targetsOf(encodeId);
         const names = targets.map(({ map, key }) => `${map.profile.name}/${map.variantName(key)}`);
         if (names.length > 0) this.#options.logger.error({ encodes: names, reason }, `encode ${names.join(', ')} failed: ${reason}`);
-        for (const { map, key } of targets) map.fail(key, reason);
+        for (const { map, key } of targets) map.fail(key, reason, fault);
       },
     };
   }

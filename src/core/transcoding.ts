@@ -63,6 +63,9 @@ export interface EncodedPacket {
   readonly data: Uint8Array;
 }
 
+/** What of an encode fails: it cannot be begun (`decoder` …), or it was under way (`decoding` …). */
+export type EncodeFault = 'decoder' | 'filter' | 'encoder' | 'decoding' | 'filtering' | 'encoding';
+
 /** Told what becomes of the encodes of a job, until its session is closed. */
 export interface TranscodeListener {
   /**
@@ -72,8 +75,8 @@ export interface TranscodeListener {
    */
   onTrack(encodeId: number, track: Track): void;
   onPacket(packet: EncodedPacket): void;
-  /** An encode cannot be made at all (no encoder, parameters refused); the others go on. `reason` is for the log. */
-  onEncodeFailed(encodeId: number, reason: string): void;
+  /** An encode cannot be made at all (no encoder, parameters refused); the others go on. `reason` is for the log, `fault` for programs. */
+  onEncodeFailed(encodeId: number, reason: string, fault: EncodeFault): void;
 }
 
 /** The encodes of one inbound stream, wherever they run. */

@@ -23,6 +23,7 @@ interface Parts {
   readonly publishers?: string;
   readonly profiles?: string;
   readonly sourceLoss?: string;
+  readonly head?: string;
 }
 
 /** Every part on a line of its own: 3 ip, 4 storage, 5 bind, 6 managers, 9 host, 11 providers, 12 publishers, 13 output profiles. */
@@ -36,11 +37,12 @@ function load({
   publishers = '',
   profiles = '',
   sourceLoss = '',
+  head = '',
 }: Parts) {
   const xml = `<Server version="8">
 <Type>origin</Type>
 ${ip}
-${storage}
+${storage}${head}
 <Bind>${bind}</Bind>
 <Managers><Host><Names><Name>*</Name></Names>${managers}</Host></Managers>
 <VirtualHosts><VirtualHost>
@@ -259,4 +261,17 @@ test('the log of a start tells the same, with places', () => {
   expect(logger.lines).toMatchObject([
     { level: 'error', message: expect.stringContaining('TCP port 1935'), fields: { path: `${BIND}/Providers/RTMP/Port`, line: 5 } },
   ]);
+});
+
+test('a file with rules of alerts that cannot be used is named, with what is wrong in it', () => {
+  const alert = '<Alert><Url>http://a.test</Url><SecretKey>s</SecretKey><RulesFile>rules.xml</RulesFile></Alert>';
+  const at = 'warn: S.xml:4: Server/Alert/RulesFile: no alert is sent by these rules:';
+  expect(found({ head: alert })).toEqual([`${at} the file cannot be read: ENOENT: no such file or directory, open '/rules.xml'`]);
+  writeFileSync(join(folder, 'rules.xml'), '<Rules>\n<Ingres/>\n<Ingress><MinBitrate>much</MinBitrate></Ingress></Rules>');
+  expect(found({ head: alert })).toEqual([
+    expect.stringMatching(/S\.xml:4: .*rules\.xml:3: Rules\/Ingress\/MinBitrate/),
+    expect.stringMatching(/S\.xml:4: .*rules\.xml:2: Unknown element: Rules\/Ingres/),
+  ]);
+  writeFileSync(join(folder, 'rules.xml'), '<Rules><InternalQueueCongestion/></Rules>');
+  expect(found({ head: alert })).toEqual([]);
 });

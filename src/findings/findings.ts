@@ -1,6 +1,7 @@
 /** What can be said of a configuration beyond its form, before anything starts. */
 import { formatConfigProblem, type LoadedServer, type Place } from '../config/index.ts';
 import type { Logger } from '../util/logger.ts';
+import { alertFindings } from './alert-findings.ts';
 import { idleOptionFindings, optionFindings } from './option-findings.ts';
 import { apiCertificateFindings, hostCertificateFindings, pathFindings } from './path-findings.ts';
 import { portFindings, unopenedPortFindings } from './port-findings.ts';
@@ -15,7 +16,7 @@ export interface Finding {
   readonly text: string;
 }
 
-/** Logs what is found at the start, but for certificates: whoever reads them tells of them. */
+/** Logs what is found at the start, but for certificates and rules of alerts: whoever reads them tells of them. */
 export function tellFindings(loaded: LoadedServer, stateFolder: string, logger: Logger): void {
   for (const { severity, path, line, text } of findingsOf(loaded, stateFolder).atStart) logger[severity]({ path, line }, text);
 }
@@ -30,5 +31,6 @@ export function findingsOf(loaded: LoadedServer, stateFolder: string): { readonl
   const idle = options.length > 0 ? [] : idleOptionFindings(loaded);
   const others = make('warn', [...idle, ...unopenedPortFindings(loaded), ...pathFindings(loaded, stateFolder)]);
   const certificates = [...make('error', apiCertificateFindings(loaded)), ...make('warn', hostCertificateFindings(loaded))];
-  return { all: [...ports, ...certificates, ...others], atStart: [...ports, ...others] };
+  const alerts = make('warn', alertFindings(loaded));
+  return { all: [...ports, ...certificates, ...others, ...alerts], atStart: [...ports, ...others] };
 }

@@ -20,13 +20,14 @@ let logger: RecordingLogger;
 let orchestrator: Orchestrator;
 let rules: ApiRules[];
 let kept: number;
+let alerted: (string | undefined)[];
 
 beforeEach(() => {
   folder = mkdtempSync(path.join(tmpdir(), 'millrace-reload-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   file = path.join(folder, 'Server.xml');
   logger = new RecordingLogger();
-  [rules, kept] = [[], 0];
+  [rules, kept, alerted] = [[], 0, []];
   const clock = new ManualClock();
   orchestrator = new Orchestrator({
     ...{ clock, logger, queues: new QueueRegistry(clock), publishers: new Map(), onHostsChanged: () => undefined },
@@ -65,6 +66,7 @@ function start(parts: Partial<ReloadParts> = {}): ConfigReload {
     definitions: new AllowedFolders(null, 'x'),
     ownToken: async () => 'own',
     setLevel: () => undefined,
+    alerts: { amend: (config) => alerted.push(config?.url) },
     keep: async () => {
       kept += 1;
     },
@@ -95,6 +97,18 @@ test('a port that an application of the API has refuses the whole file', async (
   write(app('one') + app('two', mpegts(4001)));
   expect(await reload.reload()).toMatchObject({ kind: 'reloaded' });
   expect(names()).toEqual(['one', 'two']);
+});
+
+test('settings of alerts are followed: when they come, change and go', async () => {
+  const alert = (url: string) => `<Alert><Url>${url}</Url><SecretKey>s</SecretKey><Rules><InternalQueueCongestion/></Rules></Alert>`;
+  write(app('one'));
+  const reload = start();
+  for (const head of [alert('http://a.test'), alert('http://b.test'), '']) {
+    write(app('one'), { head });
+    const outcome = await reload.reload();
+    expect(outcome.kind === 'reloaded' && outcome.changes.map(({ effect }) => effect)).toEqual(['now']);
+  }
+  expect([alerted, reload.running.alert]).toEqual([['http://a.test', 'http://b.test', undefined], undefined]);
 });
 
 test('a token that cannot be had changes nothing, and the next reload is made as if nothing had been', async () => {

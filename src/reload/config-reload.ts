@@ -2,6 +2,7 @@
 import type { ApiRules } from '../api/api-server.ts';
 import { apiRules } from '../api/start-api.ts';
 import {
+  type AlertConfig,
   ConfigErrors,
   changeSentence,
   configChanges,
@@ -44,6 +45,7 @@ export interface ReloadParts {
   /** The token that counts when the configuration names none. */
   readonly ownToken: () => Promise<string>;
   readonly setLevel: (level: LogLevel) => void;
+  readonly alerts: { amend(config: AlertConfig | undefined): void };
   /** Keeps what runs now for others to see. */
   readonly keep: (config: ServerConfig) => Promise<void>;
   readonly followers?: ReloadFollowers | undefined;
@@ -130,6 +132,7 @@ export class ConfigReload {
     if (next.log.level !== this.#running.log.level) setLevel(next.log.level);
     delivery.setDefaultCrossDomains(next.defaults.crossDomains ?? { urls: [], headers: [] });
     limits.amend(next.limits);
+    this.#parts.alerts.amend(next.alert);
     orchestrator.limitStreams(next.limits.perApplication.streams);
     // Applications name folders of their own.
     reading.become(readingFolders(next, stateFolder));

@@ -1,7 +1,10 @@
-import type { EncodedPacket, EncodeRequest, TranscodeListener } from '../core/transcoding.ts';
+import type { EncodedPacket, EncodeFault, EncodeRequest, TranscodeListener } from '../core/transcoding.ts';
 import { MPEG_90K } from '../media/timebase.ts';
 import type { Track } from '../media/track.ts';
-import { configBytes, type TrackMessage } from './messages.ts';
+import { configBytes, type EncodePart, type TrackMessage } from './messages.ts';
+
+/** What fails of an encode that has made something. */
+const UNDER_WAY = { decoder: 'decoding', filter: 'filtering', encoder: 'encoding' } as const satisfies Record<EncodePart, EncodeFault>;
 
 /** One encode of a job, on the server's side: what its encoder tells, without what a restarted one repeats. Needs no closing. */
 export class EncodeOutput {
@@ -34,11 +37,12 @@ export class EncodeOutput {
     this.#listener.onPacket(packet);
   }
 
-  /** Says once that the encode cannot be made. */
-  onFailed(reason: string): void {
+  /** Says once that the encode cannot be made, or not any more. */
+  onFailed(reason: string, part: EncodePart): void {
     if (this.#failed) return;
     this.#failed = true;
-    this.#listener.onEncodeFailed(this.request.id, reason);
+    const hasMade = this.#lastDts > Number.NEGATIVE_INFINITY;
+    this.#listener.onEncodeFailed(this.request.id, reason, hasMade ? UNDER_WAY[part] : part);
   }
 }
 

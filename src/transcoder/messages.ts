@@ -85,9 +85,14 @@ export interface HelloMessage {
   readonly decoders: readonly string[];
 }
 
+/** The parts of an encode. */
+export type EncodePart = 'decoder' | 'filter' | 'encoder';
+
 /** FAILED: why the encode cannot be made, for the log. */
 export interface FailedMessage {
   readonly reason: string;
+  /** Which part of an encode it is. */
+  readonly part: EncodePart;
 }
 
 /** NOTICE: a line for the log of the server. */

@@ -126,7 +126,7 @@ export class SupervisedJob implements TranscodeSession {
   /** No process can be had: the encodes are given up, as far as anybody waits for them. */
   fail(reason: string): void {
     this.#countFailures(this.#outputs.size);
-    for (const output of this.#outputs.values()) this.#guard(() => output.onFailed(reason));
+    for (const output of this.#outputs.values()) this.#guard(() => output.onFailed(reason, 'encoder'));
   }
 
   /** For how long the process has been stuck with a packet of this job, ms. */
@@ -160,9 +160,9 @@ export class SupervisedJob implements TranscodeSession {
         this.#onTrack(header.id, payload.toString());
         return;
       case FrameType.FAILED: {
-        const { reason } = JSON.parse(payload.toString()) as FailedMessage;
+        const { reason, part } = JSON.parse(payload.toString()) as FailedMessage;
         this.#countFailures(1);
-        this.#guard(() => this.#outputs.get(header.id)?.onFailed(reason));
+        this.#guard(() => this.#outputs.get(header.id)?.onFailed(reason, part));
         return;
       }
       case FrameType.NOTICE: {

@@ -1,5 +1,5 @@
 /** A transcoder that re-emits what it is given, or waits for the test to say what it makes. */
-import type { EncodeRequest, TranscodeListener, Transcoder, TranscodeSession } from '../../src/core/transcoding.ts';
+import type { EncodeFault, EncodeRequest, TranscodeListener, Transcoder, TranscodeSession } from '../../src/core/transcoding.ts';
 import type { Packet } from '../../src/media/packet.ts';
 import type { Track } from '../../src/media/track.ts';
 
@@ -69,8 +69,8 @@ export class FakeTranscodeSession implements TranscodeSession {
     this.#listener.onPacket({ encodeId, pts, dts, duration, keyframe, data });
   }
 
-  fail(encodeId: number, reason: string): void {
-    this.#listener.onEncodeFailed(encodeId, reason);
+  fail(encodeId: number, reason: string, fault: EncodeFault = 'encoder'): void {
+    this.#listener.onEncodeFailed(encodeId, reason, fault);
   }
 }
 

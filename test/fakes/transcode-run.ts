@@ -4,7 +4,7 @@ import { BoxWriter } from '../../src/containers/isobmff/box-writer.ts';
 import { writeFragmentHeader } from '../../src/containers/isobmff/fragment.ts';
 import { buildInitSegment } from '../../src/containers/isobmff/init-segment.ts';
 import { QueueRegistry } from '../../src/core/queue-registry.ts';
-import type { EncodedPacket, EncodeRequest, TranscodeListener, TranscodeSession } from '../../src/core/transcoding.ts';
+import type { EncodedPacket, EncodeFault, EncodeRequest, TranscodeListener, TranscodeSession } from '../../src/core/transcoding.ts';
 import type { Packet } from '../../src/media/packet.ts';
 import { toSeconds } from '../../src/media/timebase.ts';
 import type { AudioTrack, Track, VideoTrack } from '../../src/media/track.ts';
@@ -46,6 +46,7 @@ export interface Made {
   readonly tracks: Track[];
   readonly packets: EncodedPacket[];
   failed: string | null;
+  fault: EncodeFault | null;
 }
 
 /** Packets of a track that may wait while tests feed it. */
@@ -98,7 +99,7 @@ export class TranscodeRun implements TranscodeListener {
   ) {
     this.#lab = lab;
     this.stream = stream;
-    for (const { id } of encodes) this.#made.set(id, { tracks: [], packets: [], failed: null });
+    for (const { id } of encodes) this.#made.set(id, { tracks: [], packets: [], failed: null, fault: null });
     const job = { vhost: 'default', app: 'app', stream, encodes, decoderThreads: 2, onlyKeyframes, bypassedSources, hardwareDecoding };
     this.session = lab.supervisor.open(job, this);
     this.session.setTracks(tracks);
@@ -125,8 +126,10 @@ export class TranscodeRun implements TranscodeListener {
     packets.push(packet);
   }
 
-  onEncodeFailed(encodeId: number, reason: string): void {
-    this.made(encodeId).failed = reason;
+  onEncodeFailed(encodeId: number, reason: string, fault: EncodeFault): void {
+    const made = this.made(encodeId);
+    made.failed = reason;
+    made.fault = fault;
   }
 
   /**

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { AlertReceiver } from '../../../test/fakes/alert-receiver.ts';
 import { ManualClock } from '../../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
@@ -7,6 +7,7 @@ import type { AlertConfig, ServerConfig } from '../../config/index.ts';
 import type { Application } from '../../core/application.ts';
 import type { Notice } from '../../core/notices/notice.ts';
 import { NoticeBoard } from '../../core/notices/notice-board.ts';
+import type { LeftOut } from '../../core/outbound-stream.ts';
 import { QueueRegistry } from '../../core/queue-registry.ts';
 import { TrackMeter } from '../../core/track-meter.ts';
 import { type Alerts, startAlerts } from './alerts.ts';
@@ -27,7 +28,7 @@ const stream = {
   ...{ vhost: 'default', app: 'app', name: 'live', createdAt: 0, sourceType: 'RtspPull', started: true, hasSource: true, mediaEnd: 0 },
   ...{ sourceUrl: 'rtsp://me:SECRET@198.51.100.7:554/x', tracks: [videoTrack()], figures: () => meter },
 };
-const output = { name: 'out', tracks: [videoTrack()], failures: [] as string[], figures: () => meter };
+const output = { name: 'out', tracks: [videoTrack()], failures: [] as LeftOut[], figures: () => meter };
 
 beforeEach(async () => {
   receiver = await AlertReceiver.start();
@@ -77,14 +78,21 @@ test('queues that are full are told by name, and once more when none is', async 
   ]);
 });
 
-test('an encode that is left out is told once, with the stream that it was to be made of', async () => {
+test.each([
+  ['decoder', 'EGRESS_STREAM_CREATION_FAILED_DECODER'],
+  ['encoder', 'EGRESS_STREAM_CREATION_FAILED_ENCODER'],
+  ['filter', 'EGRESS_STREAM_CREATION_FAILED_FILTER'],
+  ['decoding', 'EGRESS_TRANSCODE_FAILED_DECODING'],
+  ['encoding', 'EGRESS_TRANSCODE_FAILED_ENCODING'],
+  ['filtering', 'EGRESS_TRANSCODE_FAILED_FILTERING'],
+] as const)('an encode that is left out for its %s is told once, with the stream that it was to be made of', async (fault, code) => {
   start({ egress: { transcodeStatus: {} } });
   begin();
   notices.post({ type: 'stream.ready', ...PLACE, output: 'out' });
   alerts?.look();
-  output.failures = ["the encode 'hd' is left out: no encoder"];
+  output.failures = [{ sentence: "the encode 'hd' is left out: no encoder", fault }];
   for (let n = 0; n < 3; n += 1) alerts?.look();
-  const failed = await receiver.withCode('EGRESS_STREAM_CREATION_FAILED_ENCODER');
+  const failed = await receiver.withCode(code);
   expect(failed).toMatchObject({
     ...{ type: 'EGRESS', sourceUri: '#default#app/out', parentSourceUri: '#default#app/live', parentSourceInfo: { name: 'live' } },
     messages: [{ description: "the encode 'hd' is left out: no encoder" }],
@@ -113,12 +121,39 @@ test('only what the rules name is told', async () => {
 });
 
 test('a URL that is none, and rules that are not there, are told in the log', () => {
-  expect(start({}, false, '')).toBeNull();
-  expect(start({}, false, 'ftp://x')).toBeNull();
-  expect(start(undefined)).not.toBeNull();
+  expect(start({}, false, '')?.figures).toBeNull();
+  expect(start({}, false, 'ftp://x')?.figures).toBeNull();
+  expect(start(undefined)?.figures).not.toBeNull();
   expect(logger.lines.map(({ message }) => message)).toEqual([
     'no alerts are sent: Alert/Url is no URL that begins with http:// or https://',
     'no alerts are sent: Alert/Url is no URL that begins with http:// or https://',
     'no alerts are sent: Alert has neither Rules nor RulesFile',
   ]);
+});
+
+test('other settings are followed, with the streams that are there', async () => {
+  const other = await AlertReceiver.start();
+  onTestFinished(() => other.close());
+  const config = (url: string, rules: NonNullable<AlertConfig['rules']>): AlertConfig => ({
+    url,
+    secretKey: receiver.secretKey,
+    timeout: 5000,
+    rules,
+  });
+  start(undefined);
+  alerts?.amend(undefined);
+  begin();
+  expect(alerts?.figures).toBeNull();
+  alerts?.amend(config(receiver.url, { ingress: { minWidth: 10_000, streamStatus: {} } }));
+  alerts?.look();
+  await receiver.withCode('INGRESS_WIDTH_SMALL');
+  alerts?.amend(config(receiver.url, { ingress: { streamStatus: {} } }));
+  alerts?.look();
+  // By the new rules nothing is wrong any more.
+  await receiver.withCode('OK');
+  alerts?.amend(config(other.url, { ingress: { streamStatus: {} } }));
+  notices.post({ type: 'stream.ended', ...PLACE, reason: 'deleted', detail: 'enough' });
+  await other.withCode('INGRESS_STREAM_DELETED');
+  // That it had been there before was no news.
+  expect([receiver.codes, other.codes]).toEqual([['INGRESS_WIDTH_SMALL', 'OK'], ['INGRESS_STREAM_DELETED']]);
 });

@@ -1,5 +1,6 @@
 /** Tells a server of alerts what happens and what is wrong, by the rules of `Alert`. */
 import { readFile } from 'node:fs/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { type AlertConfig, type AlertRulesConfig, parseAlertRules, type ServerConfig } from '../../config/index.ts';
 import type { Application } from '../../core/application.ts';
 import type { Notice } from '../../core/notices/notice.ts';
@@ -29,7 +30,8 @@ const STATUS = /_STREAM_(CREATED|PREPARED|DELETED)$|_READY$/;
 
 /** What alerts are about, and where they go. */
 export interface AlertsOptions {
-  readonly config: AlertConfig;
+  /** Undefined: none are sent. */
+  readonly config: AlertConfig | undefined;
   readonly notices: NoticeBoard;
   readonly application: (vhost: string, app: string) => Application | undefined;
   readonly segments: Readonly<Record<SegmentKind, (address: StreamAddress) => SegmentSource | undefined>>;
@@ -44,48 +46,79 @@ function isWebUrl(url: string): boolean {
   return /^https?:\/\//i.test(url) && URL.canParse(url);
 }
 
-/** The alerts of a server; null where its configuration asks for none. */
-export function startAlerts({ alert, privacyProtection }: ServerConfig, parts: Omit<AlertsOptions, 'config' | 'hide'>): Alerts | null {
-  if (alert === undefined) return null;
-  const logger = parts.logger.child({ part: 'alert' });
-  if (!isWebUrl(alert.url)) {
+/** Settings by which alerts can be sent; undefined where they cannot, which the log tells. */
+function usableOf(config: AlertConfig | undefined, logger: Logger): AlertConfig | undefined {
+  if (config === undefined) return undefined;
+  if (!isWebUrl(config.url)) {
     logger.warn({}, 'no alerts are sent: Alert/Url is no URL that begins with http:// or https://');
-    return null;
+    return undefined;
   }
-  if (alert.rules === undefined && alert.rulesFile === undefined)
+  if (config.rules === undefined && config.rulesFile === undefined)
     logger.warn({}, 'no alerts are sent: Alert has neither Rules nor RulesFile');
+  return config;
+}
+
+/** The alerts of a server, which sends none while its configuration asks for none. */
+export function startAlerts({ alert, privacyProtection }: ServerConfig, parts: Omit<AlertsOptions, 'config' | 'hide'>): Alerts {
+  const logger = parts.logger.child({ part: 'alert' });
   return new Alerts({ ...parts, config: alert, logger, ...(privacyProtection && { hide: textWithout }) });
 }
 
 /** One for the server, made before its first stream, which calls `stop` behind all streams. */
 export class Alerts {
   readonly #options: AlertsOptions;
-  readonly #sender: AlertSender;
+  /** Null: none are sent. */
+  #sender: AlertSender | null = null;
+  #config: AlertConfig | undefined;
   readonly #streams = new Map<string, WatchedStream>();
-  readonly #timer: NodeJS.Timeout;
+  #timer: NodeJS.Timeout | null = null;
   readonly #unwatch: () => void;
-  readonly #file: FileWatch | null;
-  #rules: AlertRulesConfig;
+  #file: FileWatch | null = null;
+  #rules: AlertRulesConfig = {};
   /** Names of the queues that were told as full. */
   #congested = '';
 
   constructor(options: AlertsOptions) {
-    const { config, notices, clock, logger } = options;
-    const { url, secretKey, timeout, rules = {}, rulesFile } = config;
+    const { config, notices, logger } = options;
     this.#options = options;
-    this.#rules = rulesFile === undefined ? rules : {};
-    this.#sender = new AlertSender({ url, secretKey, timeoutMs: timeout, clock, logger });
-    this.#file = rulesFile === undefined ? null : new FileWatch({ paths: [rulesFile], changed: () => this.#readRules(rulesFile), logger });
     const hear = guarded(logger, 'an alert', (notice: Notice) => this.#hear(notice));
     this.#unwatch = notices.watch(({ notice }) => hear(notice));
-    this.#timer = setInterval(
+    this.amend(config);
+  }
+
+  /** Null: none are sent. */
+  get figures(): AlertFigures | null {
+    return this.#sender?.figures ?? null;
+  }
+
+  /** Goes on by other settings. What waits for another server is told there, or given up after a second. */
+  amend(config: AlertConfig | undefined): void {
+    const { clock, logger } = this.#options;
+    const before = this.#config;
+    if (isDeepStrictEqual(before, config) && this.#sender !== null) return;
+    const usable = usableOf(config, logger);
+    this.#config = usable;
+    this.#file?.close();
+    this.#file = null;
+    const { url, secretKey, timeout, rules = {}, rulesFile } = usable ?? {};
+    // Rules of a file hold until the next one is read.
+    if (rulesFile === undefined || rulesFile !== before?.rulesFile) this.#rules = rulesFile === undefined ? rules : {};
+    const isSame = before?.url === url && before?.secretKey === secretKey && before?.timeout === timeout;
+    if (!isSame) void this.#sender?.stop(STOP_MS);
+    if (url === undefined || secretKey === undefined || timeout === undefined) {
+      this.#sender = null;
+      if (this.#timer !== null) clearInterval(this.#timer);
+      this.#timer = null;
+      return;
+    }
+    // What has been there before is no news.
+    if (this.#sender === null) for (const stream of this.#streams.values()) stream.adopt();
+    if (!isSame || this.#sender === null) this.#sender = new AlertSender({ url, secretKey, timeoutMs: timeout, clock, logger });
+    this.#timer ??= setInterval(
       guarded(logger, 'the watch for alerts', () => this.look()),
       LOOK_MS,
     ).unref();
-  }
-
-  get figures(): AlertFigures {
-    return this.#sender.figures;
+    if (rulesFile !== undefined) this.#file = new FileWatch({ paths: [rulesFile], changed: () => this.#readRules(rulesFile), logger });
   }
 
   /** Looks at all streams and queues; happens twice a second by itself. */
@@ -96,10 +129,10 @@ export class Alerts {
 
   /** Resolves when what has happened is told, or cannot be within a second. Idempotent. */
   async stop(): Promise<void> {
-    clearInterval(this.#timer);
+    if (this.#timer !== null) clearInterval(this.#timer);
     this.#unwatch();
     this.#file?.close();
-    await this.#sender.stop(STOP_MS);
+    await this.#sender?.stop(STOP_MS);
   }
 
   #hear(notice: Notice): void {
@@ -142,7 +175,7 @@ export class Alerts {
   #refused({ vhost, app, stream }: Partial<StreamAddress>): void {
     if (this.#rules.ingress?.streamStatus === undefined || vhost === undefined || app === undefined || stream === undefined) return;
     const description = 'The ingress stream could not be created because its name is already in use';
-    this.#sender.push({
+    this.#sender?.push({
       messages: [{ code: 'INGRESS_STREAM_CREATION_FAILED_DUPLICATE_NAME', description }],
       sourceUri: `${internalAppName(vhost, app)}/${stream}`,
       type: 'INGRESS',
@@ -157,12 +190,12 @@ export class Alerts {
     const names = full.map(({ urn }) => urn).join(', ');
     const message = full.length === 0 ? ALL_GOOD : { code: 'INTERNAL_QUEUE_CONGESTION', description: `Internal queues are full: ${names}` };
     const internalQueues: QueueStatus[] = queueStatuses(full);
-    this.#sender.push({ internalQueues, messages: [message], type: 'INTERNAL_QUEUE' });
+    this.#sender?.push({ internalQueues, messages: [message], type: 'INTERNAL_QUEUE' });
     this.#tell([message], {});
   }
 
   #send(alert: StreamAlert, address: StreamAddress): void {
-    this.#sender.push(alert);
+    this.#sender?.push(alert);
     if (!alert.messages.some(({ code }) => STATUS.test(code))) this.#tell(alert.messages, address);
   }
 

@@ -3,6 +3,7 @@ import type { AlertRulesConfig } from '../../config/index.ts';
 import type { InboundStream } from '../../core/inbound-stream.ts';
 import type { OutboundStream } from '../../core/outbound-stream.ts';
 import { internalAppName } from '../../core/stream-address.ts';
+import type { EncodeFault } from '../../core/transcoding.ts';
 import { tracksInformation } from '../../monitoring/stream-info.ts';
 import type { SegmentObserver, SegmentSource } from '../../services/hls/packager/segment-observer.ts';
 import { formatTimestamp } from '../../util/timestamp.ts';
@@ -18,6 +19,16 @@ export type SegmentKind = keyof typeof READY_SEGMENTS;
 const READY: Readonly<Record<SegmentKind, AlertMessage>> = {
   llhls: { code: 'EGRESS_LLHLS_READY', description: 'LLHLS stream is ready to play - initial segment(s) have been generated' },
   hls: { code: 'EGRESS_HLS_READY', description: 'HLS stream is ready to play - initial segment(s) have been generated' },
+};
+
+/** Which code tells of what fails. */
+const FAULT_CODES: Readonly<Record<EncodeFault, string>> = {
+  decoder: 'EGRESS_STREAM_CREATION_FAILED_DECODER',
+  encoder: 'EGRESS_STREAM_CREATION_FAILED_ENCODER',
+  filter: 'EGRESS_STREAM_CREATION_FAILED_FILTER',
+  decoding: 'EGRESS_TRANSCODE_FAILED_DECODING',
+  encoding: 'EGRESS_TRANSCODE_FAILED_ENCODING',
+  filtering: 'EGRESS_TRANSCODE_FAILED_FILTERING',
 };
 
 /** What is sent of a stream. */
@@ -87,6 +98,11 @@ export class WatchedStream {
       this.#sendIngress([{ code: 'INGRESS_STREAM_DELETED', description: 'A ingress stream has been deleted' }]);
   }
 
+  /** It has been there before anybody was to be told. */
+  adopt(): void {
+    this.#prepared = this.stream.started;
+  }
+
   /** Judges the stream as it is. */
   look(): void {
     this.#prepare();
@@ -146,10 +162,10 @@ export class WatchedStream {
 
   #lookAtFailures(watched: WatchedOutput): void {
     if (this.#egress?.transcodeStatus === undefined) return;
-    for (const failure of watched.output.failures) {
-      if (watched.failures.has(failure)) continue;
-      watched.failures.add(failure);
-      this.#sendEgress(watched, { code: 'EGRESS_STREAM_CREATION_FAILED_ENCODER', description: failure }, this.#parent());
+    for (const { sentence, fault } of watched.output.failures) {
+      if (watched.failures.has(sentence)) continue;
+      watched.failures.add(sentence);
+      this.#sendEgress(watched, { code: FAULT_CODES[fault], description: sentence }, this.#parent());
     }
   }
 

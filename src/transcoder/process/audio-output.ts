@@ -1,6 +1,7 @@
 import type { EncodeAudioConfig } from '../../config/index.ts';
 import type { AudioCodec } from '../../media/codec.ts';
 import { messageOf } from '../../util/message-of.ts';
+import type { EncodePart } from '../messages.ts';
 import { audioTrackMessage } from './encoded-track.ts';
 import { closeEncoder, type OpenEncoder, openEncoder } from './encoder-opening.ts';
 import { tuneAudio } from './encoder-tuning.ts';
@@ -40,6 +41,8 @@ export class AudioOutput {
   #expected = Number.NaN;
   #failures = 0;
   #failed = false;
+  /** What is at work. */
+  #part: EncodePart = 'encoder';
   readonly #blocks: RawFrame[] = [];
 
   constructor({ id, encode }: AudioEncode, tools: PipelineTools) {
@@ -56,13 +59,14 @@ export class AudioOutput {
       const pts = Number(frame.pts);
       this.#follow(format, pts);
       this.#expected = pts + frame.nbSamples;
+      this.#part = 'filter';
       await this.#chain?.run(frame, (block) => this.#blocks.push(block));
       await this.#encodeBlocks();
       this.#failures = 0;
     } catch (error) {
       this.#failures += 1;
       this.#reset();
-      if (this.#failures >= MAX_FAILURES) this.fail(error);
+      if (this.#failures >= MAX_FAILURES) this.fail(error, this.#part);
     } finally {
       for (const block of this.#blocks) this.#tools.pool.give(block);
       this.#blocks.length = 0;
@@ -73,11 +77,12 @@ export class AudioOutput {
   async finish(): Promise<void> {
     if (this.#failed) return;
     try {
+      this.#part = 'filter';
       await this.#chain?.drain((block) => this.#blocks.push(block));
       await this.#encodeBlocks();
       await this.#open?.encoder.encode(null, this.#emit);
     } catch (error) {
-      this.fail(error);
+      this.fail(error, this.#part);
     } finally {
       for (const block of this.#blocks) this.#tools.pool.give(block);
       this.#blocks.length = 0;
@@ -86,11 +91,11 @@ export class AudioOutput {
   }
 
   /** Why the track cannot be encoded; the sink is told once. */
-  fail(error: unknown): void {
+  fail(error: unknown, part: EncodePart): void {
     if (this.#failed) return;
     this.#failed = true;
     this.close();
-    this.#tools.sink.onFailed(this.#id, messageOf(error));
+    this.#tools.sink.onFailed(this.#id, messageOf(error), part);
   }
 
   /** Idempotent. */
@@ -101,6 +106,7 @@ export class AudioOutput {
   }
 
   async #encodeBlocks(): Promise<void> {
+    this.#part = 'encoder';
     for (const block of this.#blocks) {
       stampFrame(block, this.#next, false);
       this.#next += block.nbSamples;
@@ -118,7 +124,9 @@ export class AudioOutput {
       this.#format.sampleFormat === format.sampleFormat;
     if (this.#chain !== null && same && jump <= MAX_SILENCE_S) return;
     this.#reset();
+    this.#part = 'encoder';
     const open = this.#openEncoder(format);
+    this.#part = 'filter';
     const channels = this.#channels(format);
     this.#chain = FilterChain.forSamples(
       format,

@@ -139,7 +139,7 @@ export class AudioPipeline implements Pipeline {
       );
       this.#tools.census.decoder(this.#decoder.name, 1);
     } catch (error) {
-      for (const output of this.#outputs) output.fail(error);
+      for (const output of this.#outputs) output.fail(error, 'decoder');
     }
   }
 

@@ -101,7 +101,10 @@ export class FileReader {
       }
     } catch (error) {
       if (!(error instanceof EngineError)) throw error;
-      this.#writer.writeJson({ type: FrameType.FAILED, job: this.#run }, { reason: messageOf(error) } satisfies FailedMessage);
+      this.#writer.writeJson({ type: FrameType.FAILED, job: this.#run }, {
+        reason: messageOf(error),
+        part: 'decoder',
+      } satisfies FailedMessage);
     }
   }
 

@@ -1,6 +1,6 @@
 import type { OverlayRequest } from '../../core/transcoding.ts';
 import { messageOf } from '../../util/message-of.ts';
-import type { TrackMessage } from '../messages.ts';
+import type { EncodePart, TrackMessage } from '../messages.ts';
 import { closeEncoder, type OpenEncoder } from './encoder-opening.ts';
 import type { EncodedData } from './engine/encoder.ts';
 import { FilterChain } from './engine/filter-chain.ts';
@@ -136,10 +136,10 @@ export class PictureOutput {
     this.#last = pool.share(picture);
   }
 
-  fail(error: unknown): void {
+  fail(error: unknown, part: EncodePart): void {
     if (this.#failed) return;
     this.#failed = true;
-    this.#tools.sink.onFailed(this.encode.id, messageOf(error));
+    this.#tools.sink.onFailed(this.encode.id, messageOf(error), part);
   }
 
   /** Resolves when the encoder is gone. Idempotent. */
@@ -191,6 +191,7 @@ export class PictureOutput {
   async #encode({ frame, pts, duration, keyframe }: Waiting): Promise<void> {
     let converted: RawFrame | null = null;
     let covered: RawFrame | null = null;
+    let part: EncodePart = 'encoder';
     try {
       const format = pictureFormat(frame);
       // The pixel format is the choice of the encoder, not a change of the source.
@@ -200,8 +201,10 @@ export class PictureOutput {
         this.#openEncoder(format);
       }
       this.#duration = duration;
+      part = 'filter';
       if (!hasPixelFormat(frame, this.#pixelFormat)) converted = await this.#convert(frame, format);
       covered = await this.#cover(converted ?? frame, pts, fresh);
+      part = 'encoder';
       const picture = covered ?? converted ?? frame;
       stampFrame(picture, pts, keyframe || fresh || this.#schedule === null);
       await this.#opened?.encoder.encode(picture, this.#emit);
@@ -209,7 +212,7 @@ export class PictureOutput {
     } catch (error) {
       this.#closeEncoder();
       this.#failures += 1;
-      if (this.#failures >= MAX_FAILURES) this.fail(error);
+      if (this.#failures >= MAX_FAILURES) this.fail(error, part);
     } finally {
       if (converted !== null) this.#tools.pool.give(converted);
       if (covered !== null) this.#tools.pool.give(covered);

@@ -150,7 +150,7 @@ export class VideoPipeline implements Pipeline {
       this.#decoder = this.#openDecoder(source);
       this.#tools.census.decoder(this.#decoder.name, 1);
     } catch (error) {
-      for (const output of this.#outputs) output.fail(error);
+      for (const output of this.#outputs) output.fail(error, 'decoder');
     }
   }
 
@@ -228,7 +228,7 @@ export class VideoPipeline implements Pipeline {
       this.#failures = 0;
     } catch (error) {
       this.#failures += 1;
-      if (this.#failures >= MAX_FAILURES) for (const { output } of chosen) output.fail(error);
+      if (this.#failures >= MAX_FAILURES) for (const { output } of chosen) output.fail(error, 'filter');
     }
     this.#scaler.release();
   }

@@ -1,0 +1,22 @@
+/** The file with the rules of alerts, as the server would read it. */
+import { readFileSync } from 'node:fs';
+import { ConfigError, ConfigErrors, formatConfigProblem, type LoadedServer, type Place, parseAlertRules } from '../config/index.ts';
+import { messageOf } from '../util/message-of.ts';
+
+/** What is wrong with `Alert/RulesFile`, which keeps alerts from being sent: the server starts, and says so when it reads the file. */
+export function alertFindings({ config: { alert }, placeOf }: LoadedServer): (Place & { readonly message: string })[] {
+  const file = alert?.rulesFile;
+  if (alert === undefined || file === undefined) return [];
+  const faults = faultsOf(file);
+  return faults.map((fault) => ({ ...placeOf(alert, 'rulesFile'), message: `no alert is sent by these rules: ${fault}` }));
+}
+
+function faultsOf(file: string): string[] {
+  try {
+    parseAlertRules(readFileSync(file, 'utf8'), file);
+    return [];
+  } catch (error) {
+    if (error instanceof ConfigErrors) return error.errors.map(formatConfigProblem);
+    return [error instanceof ConfigError ? formatConfigProblem(error) : `the file cannot be read: ${messageOf(error)}`];
+  }
+}
