@@ -27,7 +27,17 @@ export interface AccessRequest {
    * secrets: not for logs.
    */
   readonly url: string;
+  /** `url` cut in two, where the parts are at hand: who has seen it before finds it by them, without putting it together. */
+  readonly parts?: UrlParts | undefined;
   readonly client: AccessClient;
+}
+
+/** Of a URL, which is one behind the other. */
+export interface UrlParts {
+  /** Up to the path. */
+  readonly base: string;
+  /** From the path on. */
+  readonly tail: string;
 }
 
 /** Where it is: the virtual host of that very name, else the one that serves `host`. */

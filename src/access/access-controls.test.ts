@@ -75,6 +75,19 @@ describe('AccessControls', () => {
     expect([access.refusals.total, told]).toEqual([3, Array.from({ length: 3 }, () => ['signed', 'url-unsigned'])]);
   });
 
+  it('forgets which URLs were genuine when the key changes, and when it comes back', () => {
+    const { access } = controls();
+    const url = signUrl(REQUEST.url, { url_expire: Date.UTC(2030, 0) }, KEYS);
+    const ask = () => access.admit({ host: 'signed.test' }, { ...REQUEST, url });
+    const keyed = (secretKey: string) =>
+      accessSettingsOf(readVirtualHost({ name: 'signed', signedPolicy: { ...KEYS, secretKey, enables: { providers: 'rtmp' } } }).typed);
+    for (let n = 0; n < 4; n += 1) expect(ask()).toMatchObject({ admitted: true });
+    access.follow([{ name: 'signed', hostNames: ['signed.test'], access: keyed('another') }]);
+    for (let n = 0; n < 4; n += 1) expect(ask()).toMatchObject({ admitted: false, code: 'signature-wrong' });
+    access.follow([{ name: 'signed', hostNames: ['signed.test'], access: keyed('k') }]);
+    expect(ask()).toMatchObject({ admitted: true });
+  });
+
   it('goes by the settings of the moment', () => {
     const { access } = controls();
     expect(access.covers('signed', 'incoming', 'rtmp')).toBe(true);

@@ -1,12 +1,6 @@
-/** Signed URLs that many viewers come with: what their signature has to be, and what their policy says. Whether it holds is judged each time. */
+/** Signed URLs that many viewers come with: that they are genuine, and what their policy says. Whether it holds is judged each time. */
+import type { UrlParts } from './access-check.ts';
 import type { Policy } from './signed-url.ts';
-
-/** Of a URL. */
-export interface KnownUrl {
-  /** What its signature is compared with. A secret. */
-  readonly digest: string;
-  readonly policy: Policy;
-}
 
 /** Most that are kept; all are forgotten together. */
 const MAX_URLS = 256;
@@ -17,26 +11,40 @@ const SEEN = 1024;
 const BYTE_BITS = 8;
 
 /**
- * By all of the URL but its signature. One is kept when it comes for the second time, so that URLs of which each viewer has another push out
- * none that are shared. Whoever has the key makes one of these for each key. Nothing to close.
+ * By the complete URL with its signature: a URL that differs in one character is another one and has to prove itself. One is kept when it comes
+ * for the second time, so that URLs of which each viewer has another push out none that are shared. Only who has the key makes one of these: whoever
+ * was given a URL can write it in many ways that are all genuine (the signature in another place, escaped, twice), of which one is kept.
+ * Whoever has the key makes one of these for each key. Nothing to close.
  */
 export class KnownUrls {
-  readonly #urls = new Map<string, KnownUrl>();
+  /** Forgotten because there were more than are kept, since the beginning. */
+  forgotten = 0;
+  /** By the tail, which has the signature: with another base it is that of another URL. */
+  readonly #urls = new Map<string, { readonly base: string; readonly policy: Policy }>();
+  /** Of the URLs that are kept. */
+  readonly #digests = new Set<string>();
   readonly #seen = new Uint16Array(SEEN);
 
   get size(): number {
     return this.#urls.size;
   }
 
-  find(text: string): KnownUrl | undefined {
-    return this.#urls.size === 0 ? undefined : this.#urls.get(text);
+  /** The policy of a URL whose signature was right. */
+  find({ base, tail }: UrlParts): Policy | undefined {
+    const known = this.#urls.size === 0 ? undefined : this.#urls.get(tail);
+    return known?.base === base ? known.policy : undefined;
   }
 
-  /** The URL was genuine, and its policy can be read. */
-  note(text: string, url: KnownUrl): void {
-    if (text.length > MAX_LENGTH || !this.#isSecond(url.digest)) return;
-    if (this.#urls.size >= MAX_URLS) this.#urls.clear();
-    this.#urls.set(text, url);
+  /** The URL was genuine, and its policy can be read; `digest`: what its signature had to be. */
+  note({ base, tail }: UrlParts, digest: string, policy: Policy): void {
+    if (base.length + tail.length > MAX_LENGTH || !this.#isSecond(digest) || this.#digests.has(digest)) return;
+    if (this.#urls.size >= MAX_URLS) {
+      this.forgotten += this.#urls.size;
+      this.#urls.clear();
+      this.#digests.clear();
+    }
+    this.#urls.set(tail, { base, policy });
+    this.#digests.add(digest);
   }
 
   /** By 26 bits of the digest: another URL is taken for the same one time in 65,536, which costs a place. */

@@ -165,7 +165,8 @@ describe('SignedPolicyCheck', () => {
     expect(judge(signed({ ...GOOD, allow_ip: '192.0.2.0/24' }), mapped)).toMatchObject({ admitted: true });
   });
 
-  describe('of a URL that comes again and again', () => {
+  /** As protocols ask who have no parts of the URL at hand, and as HTTP does. */
+  describe.each(['in one piece', 'in parts'])('of a URL that comes again and again, %s', (form) => {
     const time = new ManualClock();
     const start = time.now();
     const policy = {
@@ -181,7 +182,9 @@ describe('SignedPolicyCheck', () => {
     function known(config = CONFIG): (url: string, request?: Partial<AccessRequest>) => unknown {
       const made = new SignedPolicyCheck(config, time);
       const ask = (asked: string, request: Partial<AccessRequest> = {}) => {
-        const said = made.judge({ direction: 'incoming', protocol: 'rtmp', url: asked, client: CLIENT, ...request });
+        const cut = asked.indexOf('/', 'rtmp://'.length);
+        const parts = form === 'in parts' ? { base: asked.slice(0, cut), tail: asked.slice(cut) } : undefined;
+        const said = made.judge({ direction: 'incoming', protocol: 'rtmp', url: asked, parts, client: CLIENT, ...request });
         return said.admitted ? 'in' : said.code;
       };
       time.advance(start + 20 - time.now());
@@ -215,6 +218,42 @@ describe('SignedPolicyCheck', () => {
       expect(ask(`${url}&more=1`)).toBe('signature-wrong');
       expect(ask(url.replace('/app/', '/App/'))).toBe('signature-wrong');
       expect(ask(url)).toBe('in');
+    });
+
+    it('knows it at its own host, port and scheme only', () => {
+      const ask = known();
+      for (const [from, to] of [
+        ['rtmp:', 'rtmps:'],
+        [':1935', ':1936'],
+        ['example', 'Example'],
+      ] as const) {
+        for (let n = 0; n < 3; n += 1) expect(ask(url.replace(from, to))).toBe('signature-wrong');
+      }
+      expect(ask(url)).toBe('in');
+    });
+
+    it('finds out each character of its policy that was changed', () => {
+      const ask = known();
+      const start = url.indexOf('policy=') + 'policy='.length;
+      for (let at = start; at < url.indexOf('&signature='); at += 1) {
+        const other = url[at] === 'A' ? 'Q' : 'A';
+        expect(ask(`${url.slice(0, at)}${other}${url.slice(at + 1)}`)).toBe('signature-wrong');
+      }
+      expect(ask(url)).toBe('in');
+    });
+
+    it('judges every way in which it can be written', () => {
+      const ask = known();
+      const [text = '', signature = ''] = url.split('&signature=');
+      const ways = [
+        text.replace('?', `?signature=${signature}&`),
+        `${text}&signature=${signature}&SIGNATURE=x`,
+        `${text}&signature=${signature.replace(/^./, (first) => `%${first.charCodeAt(0).toString(16)}`)}`,
+        `${text}&signature=${signature}=`,
+      ];
+      for (const way of ways) for (let n = 0; n < 3; n += 1) expect(ask(way)).toBe('in');
+      time.advance(start + 1000 - time.now());
+      for (const way of [url, ...ways]) expect(ask(way)).toBe('url-expired');
     });
 
     it('knows nothing of another key', () => {

@@ -55,17 +55,17 @@ export class SignedPolicyCheck implements AccessCheck {
     return isEnabledFor(this.#config, direction, protocol);
   }
 
-  judge({ direction, url, client }: AccessRequest): Passed | Denied {
+  judge({ direction, url, parts = { base: '', tail: url }, client }: AccessRequest): Passed | Denied {
+    const known = this.#known.find(parts);
+    if (known !== undefined) return this.#judgePolicy(known, direction, client);
     const signed = readSignedUrl(url, this.#config);
     if (signed.policy === '' || signed.signature === '') return deny('url-unsigned');
-    const known = this.#known.find(signed.text);
-    const digest = known?.digest ?? this.#hash.digest(signed.text);
+    const digest = this.#hash.digest(signed.text);
     if (!isGenuine(signed, this.#hash, digest)) return deny('signature-wrong');
-    if (known !== undefined) return this.#judgePolicy(known.policy, direction, client);
     const value = readPolicy(signed.policy);
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return deny('policy-unreadable');
     if (!isPolicy(value)) return deny('policy-invalid');
-    this.#known.note(signed.text, { digest, policy: value });
+    this.#known.note(parts, digest, value);
     return this.#judgePolicy(value, direction, client);
   }
 

@@ -15,8 +15,9 @@ export class Stay implements Admitted {
   #ticket: number | undefined;
   readonly #clock: Clock;
   readonly #onFault: (error: unknown, what: string) => void;
-  readonly #onClosed: (() => void)[] = [];
-  readonly #watches: NonNullable<Passed['watch']>[] = [];
+  /** Null until there is one: most have none. */
+  #onClosed: (() => void)[] | null = null;
+  #watches: NonNullable<Passed['watch']>[] | null = null;
   #grant: string | undefined;
   #ended = false;
   #timer: NodeJS.Timeout | null = null;
@@ -46,8 +47,11 @@ export class Stay implements Admitted {
 
   /** What one more check has said: the smallest limit counts, and the last of what is told once. */
   limit({ expiresAt, expiry = OVER, newUrl, ticket, closed, grant, watch }: Passed): void {
-    if (closed !== undefined) this.#onClosed.push(closed);
-    if (watch !== undefined) this.#watches.push(watch);
+    if (closed !== undefined) this.#whenClosed(closed);
+    if (watch !== undefined) {
+      this.#watches ??= [];
+      this.#watches.push(watch);
+    }
     this.#grant ??= grant;
     this.#newUrl = newUrl ?? this.#newUrl;
     this.#ticket = ticket ?? this.#ticket;
@@ -63,7 +67,7 @@ export class Stay implements Admitted {
       this.#ended = true;
       this.#guarded('the end of a session whose time is over', () => onExpired(reason));
     };
-    for (const watch of this.#watches) this.#onClosed.push(watch(end));
+    for (const watch of this.#watches ?? []) this.#whenClosed(watch(end));
     if (this.#expiresAt === Number.POSITIVE_INFINITY) return;
     const look = (): void => {
       this.#timer = null;
@@ -80,7 +84,13 @@ export class Stay implements Admitted {
     this.#closed = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
+    if (this.#onClosed === null) return;
     for (const closed of this.#onClosed) this.#guarded('the end of an admission', closed);
+  }
+
+  #whenClosed(closed: () => void): void {
+    this.#onClosed ??= [];
+    this.#onClosed.push(closed);
   }
 
   /** Others go on. */

@@ -42,6 +42,16 @@ async function ask(url: string, headers: Record<string, string> = {}): Promise<{
   return { status: response.status, text: await response.text() };
 }
 
+/** The answer to a request with these headers, of which `fetch` allows no `Host`. */
+function statusAt(url: string, headers: Record<string, string>): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    get(url, { headers, agent: false }, (response) => {
+      response.resume();
+      resolve(response.statusCode);
+    }).on('error', reject);
+  });
+}
+
 /** What viewers begin with, by the word that protects it. */
 const BEGINNINGS = [
   ['llhls', 'llhls', '/app/stream/new-session.m3u8'],
@@ -83,6 +93,27 @@ describe.each(BEGINNINGS)('%s of %s at %s', (word, kind, path) => {
     // Nobody who is not trusted says who it is.
     const forged = { 'x-real-ip': '192.0.2.1', 'x-forwarded-for': '192.0.2.1' };
     expect((await ask(signed(path, { real_ip: '192.0.2.0/24' }), forged)).status).toBe(401);
+  });
+
+  test('is judged each time when the URL comes again and again', async () => {
+    await serve();
+    const url = signed(path, { allow_ip: '127.0.0.1' });
+    for (let n = 0; n < 4; n += 1) expect((await ask(url)).status).toBe(200);
+    const [text = '', signature = ''] = url.split('&signature=');
+    const tampered = [
+      url.replace('policy=e', 'policy=f'),
+      url.replace('/app/', '/App/'),
+      `${text}&signature=${signature.replace(/^./, (first) => (first === 'A' ? 'B' : 'A'))}`,
+      `${url}&more=1`,
+      text,
+    ];
+    for (const wrong of tampered) expect((await ask(wrong)).status).not.toBe(200);
+    // By another name of the server, at another port.
+    for (const host of ['localhost', `127.0.0.1:${port + 1}`]) expect(await statusAt(url, { host })).not.toBe(200);
+    started?.pool.setHosts([{ name: 'default', hostNames: ['127.0.0.1'], access: policy([word], 'another') }]);
+    expect((await ask(url)).status).toBe(401);
+    started?.pool.setHosts([{ name: 'default', hostNames: ['127.0.0.1'], access: policy([word]) }]);
+    expect((await ask(url)).status).toBe(200);
   });
 
   test('has one line in the log for each reason, without secrets, however often it is refused', async () => {

@@ -86,10 +86,13 @@ export function completeUrl(
   { path, query, authority }: RequestTarget,
   { host, port }: { readonly host: string; readonly port: number },
 ): string {
-  const place = authority ?? host;
+  return `${urlBase(scheme, authority ?? host, port)}${path}${query === '' ? '' : `?${query}`}`;
+}
+
+/** The complete URL up to its path; `place`: authority or `Host` header. Throws as `completeUrl` does. */
+export function urlBase(scheme: string, place: string, port: number): string {
   checkHostName(place);
-  const withPort = hasPort(place) ? place : `${place}:${port}`;
-  return `${scheme}://${withPort}${path}${query === '' ? '' : `?${query}`}`;
+  return hasPort(place) ? `${scheme}://${place}` : `${scheme}://${place}:${port}`;
 }
 
 /** Of a name that `checkHostName` takes: behind a colon that is not in brackets are digits, if anything. */

@@ -9,7 +9,7 @@ import type { KeyRing } from '../../access/key-ring.ts';
 import { PublisherKind } from '../../core/kinds.ts';
 import { proxyHeaders, type TrustedProxies } from '../../util/trusted-proxies.ts';
 import type { AnswerSink, IncomingRequest } from '../http/answer-sink.ts';
-import { completeUrl, queryValue, type RequestTarget } from '../http/request-target.ts';
+import { queryValue, type RequestTarget, urlBase } from '../http/request-target.ts';
 import type { Admission } from '../outlet/view.ts';
 
 /** Decides, and knows where there is something to decide. */
@@ -41,6 +41,7 @@ const PROTOCOLS: Partial<Record<PublisherKind, AccessProtocol>> = {
   [PublisherKind.HLS]: 'hls',
   [PublisherKind.THUMBNAIL]: 'thumbnail',
 };
+const MEDIA = 'chunklist_';
 const MEDIA_PLAYLIST = /^chunklist_\d+_[a-z]+_[^_]*_llhls\.m3u8$/;
 const MARK_DIGITS = 16;
 /** The mark of an application with play tokens: which of them is in the session. */
@@ -54,8 +55,13 @@ export function protocolOf(kind: PublisherKind): AccessProtocol | undefined {
 /** What somebody who asks for this file begins to watch; null for files that others name. */
 export function beginning(file: string, query: string): AccessProtocol | null {
   if (file.startsWith('thumb.')) return 'thumbnail';
-  if (!file.endsWith('.m3u8') || file.endsWith('_hls.m3u8') || MEDIA_PLAYLIST.test(file)) return null;
+  if (!file.endsWith('.m3u8') || file.endsWith('_hls.m3u8') || isMediaPlaylist(file)) return null;
   return file.startsWith('ts:') || queryValue(query, 'format') === 'ts' ? 'hls' : 'llhls';
+}
+
+/** The expression costs as much as all else that is looked at. */
+function isMediaPlaylist(file: string): boolean {
+  return file.startsWith(MEDIA) && MEDIA_PLAYLIST.test(file);
 }
 
 /** Somebody who was let in, from the verdict to the end of the request, or of the session that comes of it. */
@@ -103,6 +109,8 @@ export class Entrance {
   /** By virtual host and protocol: what tells its sessions from those of other settings. */
   #marks = new Map<string, Partial<Record<AccessProtocol, string>>>();
   #version = 0;
+  /** The last one: most come to one name. */
+  #base = { scheme: '', place: '', port: 0, text: '' };
 
   constructor(access: EntranceGatekeeper, proxies: TrustedProxies) {
     this.#access = access;
@@ -168,11 +176,25 @@ export class Entrance {
       end = this.#proxies.askedAt(address, headers, end);
       realIp = this.#proxies.realIpOf(address, headers);
     }
+    const { path, query, authority } = target;
+    const base = this.#baseOf(end.secure ? 'https' : 'http', authority ?? host, end.port);
+    // Both are the beginning of it, so the length tells whether they are all of it.
+    const isAll = authority === undefined && query !== '' && request.target.length === path.length + 1 + query.length;
+    const tail = isAll ? request.target : `${path}${query === '' ? '' : `?${query}`}`;
     return {
       direction: 'outgoing',
       protocol,
-      url: completeUrl(end.secure ? 'https' : 'http', target, { host, port: end.port }),
+      url: base + tail,
+      parts: isAll ? { base, tail } : undefined,
       client: { address, port, realIp, userAgent: request.header('user-agent'), authorization: request.header('authorization') },
     };
+  }
+
+  #baseOf(scheme: string, place: string, port: number): string {
+    const last = this.#base;
+    if (last.port !== port || last.scheme !== scheme || last.place !== place) {
+      this.#base = { scheme, place, port, text: urlBase(scheme, place, port) };
+    }
+    return this.#base.text;
   }
 }

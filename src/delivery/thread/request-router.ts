@@ -105,35 +105,45 @@ export class RequestRouter implements RequestHandler {
       this.#refuse(request, sink, { place, status: 503, words: Refusal.BUSY, lines: 'Retry-After: 1\r\n' });
       return;
     }
-    let isLater = false;
-    const judged = (verdict: Verdict): void => {
-      if (isLater) this.#judging -= 1;
-      if (!verdict.admitted) {
-        const lines = verdict.challenge === undefined ? '' : `WWW-Authenticate: ${verdict.challenge}\r\n`;
-        this.#refuse(request, sink, { place, status: 401, words: `${toldReason(verdict)}\n`, lines });
-        return;
-      }
-      this.#enter(request, sink, { verdict, protocol, place: isLater ? this.#find(request) : place });
-    };
+    const judgement = entrance.judge(
+      { vhost, app, stream: place.key.slice(app.length + 1) },
+      { protocol, target: place.target, host: place.host },
+      request,
+      sink,
+    );
+    // Most verdicts are there at once: then nothing is kept for later.
+    if (!(judgement instanceof Promise)) {
+      this.#judged(request, sink, { verdict: judgement, protocol, place });
+      return;
+    }
     const cancel = whenJudged(
-      entrance.judge(
-        { vhost, app, stream: place.key.slice(app.length + 1) },
-        { protocol, target: place.target, host: place.host },
-        request,
-        sink,
-      ),
-      judged,
+      judgement,
+      (verdict) => {
+        this.#judging -= 1;
+        this.#judged(request, sink, { verdict, protocol, place: verdict.admitted ? this.#find(request) : place });
+      },
       (error) => sink.fail(error),
     );
-    if (cancel === null) return;
-    isLater = true;
     this.#judging += 1;
     sink.wait({
       aborted: () => {
         this.#judging -= 1;
-        cancel();
+        cancel?.();
       },
     });
+  }
+
+  #judged(
+    request: IncomingRequest,
+    sink: AnswerSink,
+    { verdict, protocol, place }: { readonly verdict: Verdict; readonly protocol: AccessProtocol; readonly place: Place },
+  ): void {
+    if (verdict.admitted) {
+      this.#enter(request, sink, { verdict, protocol, place });
+      return;
+    }
+    const lines = verdict.challenge === undefined ? '' : `WWW-Authenticate: ${verdict.challenge}\r\n`;
+    this.#refuse(request, sink, { place, status: 401, words: `${toldReason(verdict)}\n`, lines });
   }
 
   /** Serves somebody who was let in, at the place that a control server names, if any. */

@@ -65,7 +65,8 @@ export class WebhookDesk {
   recordOf(ticket: number): AdmissionText | undefined {
     const entry = this.#entries.get(ticket);
     if (entry === undefined) return undefined;
-    const { vhost, settings, request, newUrl } = entry;
+    const { vhost, settings, newUrl } = entry;
+    const { parts: _, ...request } = entry.request;
     const { controlServerUrl, secretKey } = settings;
     return JSON.stringify({ vhost, settings: { controlServerUrl, secretKey }, request, newUrl } satisfies AdmissionRecord);
   }
