@@ -69,13 +69,15 @@ export const recordedFileRoutes: readonly Route[] = [
   },
 ];
 
-function list(request: AppRequest): Answer {
+async function list(request: AppRequest): Promise<Answer> {
   const { control, vhost, app } = request;
+  const { library } = control.recordings;
   const wanted = spanOf(request);
-  const found = control.recordings.library.find({ vhost: vhost.name, app: app.name }, wanted);
+  const found = library.find({ vhost: vhost.name, app: app.name }, wanted);
   const expires = expiryOf(request);
-  const recordings = found.slice(0, MAX_LISTED).map((entry) => described(request, entry, expires));
-  const playlist = wanted.stream === '' || found.length === 0 ? {} : { playlist: spanUrl(request, wanted, expires) };
+  const there = await library.present(found.slice(0, MAX_LISTED));
+  const recordings = there.map((entry) => described(request, entry, expires));
+  const playlist = wanted.stream === '' || there.length === 0 ? {} : { playlist: spanUrl(request, wanted, expires) };
   return ok({ expires: formatTimestamp(expires * 1000), more: found.length > MAX_LISTED, ...playlist, recordings });
 }
 
@@ -103,8 +105,9 @@ async function span(request: AppRequest): Promise<Answer> {
   const wanted = spanOf(request);
   if (wanted.stream === '') throw new ApiError('MEMBER_INVALID', 'stream', 'the name of an output stream');
   const expires = admitted(request, spanScope(request, wanted));
-  const found = library.find({ vhost: vhost.name, app: app.name }, wanted);
-  if (found.length > MAX_SPAN_FILES) throw new ApiError('RECORDING_SPAN', `it has ${found.length} files, more than ${MAX_SPAN_FILES}`);
+  const known = library.find({ vhost: vhost.name, app: app.name }, wanted);
+  if (known.length > MAX_SPAN_FILES) throw new ApiError('RECORDING_SPAN', `it has ${known.length} files, more than ${MAX_SPAN_FILES}`);
+  const found = await library.present(known);
   if (new Set(found.map(({ container }) => container)).size > 1) throw new ApiError('RECORDING_SPAN', 'it has files of MP4 and of MPEG-TS');
   const files: VodFile[] = [];
   for (const entry of found) {

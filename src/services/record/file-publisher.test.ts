@@ -68,6 +68,20 @@ describe('a recording', () => {
     expect([...info.matchAll(/<lastSequence>(\w+)</g)].map(([, last]) => last)).toEqual(['false', 'false', 'true']);
   });
 
+  it.each(['mp4', 'ts'])('that is split into %s is listed at the times of its frames, however late they come', async (extension) => {
+    await bench.record('s', { filePath: `/\${Id}-\${Sequence}.${extension}`, interval: 2000 });
+    const { attached, stream } = bench.stream(sample.tracks);
+    stream.startedAt = bench.clock.now() - 60_000;
+    // All of it in one moment, as behind an encoder that begins late.
+    bench.send(attached, sample.packets);
+    await bench.stopRecord('s');
+    await bench.publisher.stop();
+    const all = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY, stream: '' };
+    const begins = bench.publisher.library.find(bench.owner, all).map(({ startTime }) => startTime - stream.startedAt);
+    const first = sample.packets.find(({ track }) => track.type === 'video')?.pts ?? Number.NaN;
+    expect(begins.map((ms) => ms - first / 90)).toEqual([0, 2000, 4000]);
+  });
+
   it('that is split has the end of the old file on disk while audio for it is still awaited', async () => {
     await bench.record('s', { interval: 2000 });
     const { attached } = bench.stream(sample.tracks);

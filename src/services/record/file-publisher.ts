@@ -222,11 +222,16 @@ export class FilePublisher implements Publisher<FileSettings> {
     return this.#tasks.register(owner, request, this.#options.clock.now());
   }
 
-  async #list(key: string, { path, bytes, durationMs }: FinishedRecording, { values, root = null }: RecordingNote): Promise<void> {
+  async #list(
+    key: string,
+    { path, bytes, durationMs }: FinishedRecording,
+    { values, mediaStart, root = null }: RecordingNote,
+  ): Promise<void> {
     if (path === null) return;
     try {
       const { ino, mtimeMs } = await stat(path, { bigint: true });
-      const { vhost, app, stream, id: task, startTime } = values;
+      const { vhost, app, stream, id: task } = values;
+      const startTime = mediaStart ?? values.startTime;
       const file = { path, root, container: containerOf(path), bytes, inode: String(ino), writtenAt: Number(mtimeMs) };
       await this.#index.add({ key, vhost, app, stream, task, startTime, durationMs, ...file });
     } catch (error) {

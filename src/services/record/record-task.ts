@@ -315,6 +315,7 @@ export class RecordTask extends FollowingTask<RecordRequest> {
       key: randomName(KEY_LENGTH),
       note: {
         ...{ task: this.key, temporary, root: place.root, filePath: paths.file, infoPath: paths.info, values, moved: null },
+        mediaStart: attachment.stream.startedAt + presentedAt(first),
         ...{ metadata: this.request.metadata, createdTime: this.createdAt },
       },
       journal: this.#context.journal,

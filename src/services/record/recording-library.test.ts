@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { appendFile, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -87,6 +87,42 @@ test('the oldest go until the rest is small enough', async () => {
   retention = { maxAge: 0, maxBytes: 10 };
   await library.sweep();
   expect([names(), library.counts.removedForSize]).toEqual([[], 3]);
+});
+
+test('a short file that is too old goes, also behind a long one that began before it', async () => {
+  const long = await recorded('long', 6);
+  await index.add({ ...long, durationMs: 5.5 * HOUR });
+  await recorded('short', 4);
+  retention = { maxAge: 2 * 3600, maxBytes: 0 };
+  await library.sweep();
+  expect([names(), isThere('long'), isThere('short')]).toEqual([['long'], true, false]);
+});
+
+test('nothing goes for the room of files that somebody else has taken away', async () => {
+  await recorded('old', 3, { bytes: 40 });
+  const moved = await recorded('moved', 2, { bytes: 40 });
+  await recorded('new', 1, { bytes: 40 });
+  rmSync(moved.path);
+  retention = { maxAge: 0, maxBytes: 100 };
+  await library.sweep();
+  expect([names(), isThere('old'), isThere('new')]).toEqual([['old', 'new'], true, true]);
+  expect(library.counts.removedForSize).toBe(0);
+});
+
+test('what is not there is not present, and is known again when its whole folder comes back', async () => {
+  const [root, elsewhere] = [path.join(folder, 'root'), path.join(folder, 'elsewhere')];
+  const all = [await recorded('one', 3), await recorded('two', 2), await recorded('three', 1)];
+  const present = async (): Promise<string[]> => (await library.present(all)).map(({ key }) => key);
+  renameSync(root, elsewhere);
+  expect([await present(), await library.open(all[0] as IndexedRecording)]).toEqual([[], null]);
+  renameSync(elsewhere, root);
+  expect([await present(), names()]).toEqual([
+    ['one', 'two', 'three'],
+    ['one', 'two', 'three'],
+  ]);
+  rmSync(path.join(root, 'one'));
+  writeFileSync(path.join(root, 'two'), 'somebody else');
+  expect([await present(), names()]).toEqual([['three'], ['three']]);
 });
 
 test('a file that took the place of ours is forgotten, never removed', async () => {

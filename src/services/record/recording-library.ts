@@ -1,6 +1,7 @@
 /** Recorded files to be watched: listed by time, opened where they may lie, and removed when they are too old or too many. */
 import { type BigIntStats, constants } from 'node:fs';
-import { type FileHandle, lstat, open, unlink } from 'node:fs/promises';
+import { access, type FileHandle, lstat, open, unlink } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import type { ApplicationAddress } from '../../core/stream-address.ts';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
 import { PathRefused } from '../../util/allowed-folders.ts';
@@ -67,6 +68,8 @@ const MAX_REMOVED = 200;
 const MAX_LAYOUTS = 64;
 const MAX_READING = 2;
 const MAX_WAITING = 32;
+/** Files that are looked for at once. */
+const LOOKED_FOR = 32;
 
 /** One for the server. `start` begins with retention, `stop` ends it. */
 export class RecordingLibrary {
@@ -126,6 +129,17 @@ export class RecordingLibrary {
     return entry !== undefined && entry.vhost === vhost && entry.app === app ? entry : null;
   }
 
+  /** Those of `entries` whose files are there and are still ours; the others are forgotten as by `open`. */
+  async present(entries: readonly IndexedRecording[]): Promise<IndexedRecording[]> {
+    const there: IndexedRecording[] = [];
+    for (let n = 0; n < entries.length; n += LOOKED_FOR) {
+      const some = entries.slice(n, n + LOOKED_FOR);
+      const found = await Promise.all(some.map((entry) => this.#isPresent(entry)));
+      there.push(...some.filter((_, at) => found[at]));
+    }
+    return there;
+  }
+
   /** Null when the file is gone, or is another one by now, or lies where none may. Rejects with the error of the disk. */
   async open(entry: IndexedRecording): Promise<OpenedRecording | null> {
     let file: FileHandle | null = null;
@@ -139,9 +153,8 @@ export class RecordingLibrary {
       return null;
     } catch (error) {
       await file?.close().catch(() => undefined);
-      const { code } = error as NodeJS.ErrnoException;
-      if (code === 'ENOENT' || code === 'ENOTDIR') await this.#forget(entry, 'its file is gone');
-      else if (!(error instanceof PathRefused) && code !== 'ELOOP') throw error;
+      if (isMissing(error)) await this.#forgetMissing(entry);
+      else if (!(error instanceof PathRefused) && (error as NodeJS.ErrnoException).code !== 'ELOOP') throw error;
       else this.#options.logger.warn({ file: entry.path }, `recording cannot be watched: ${messageOf(error)}`);
       return null;
     }
@@ -187,12 +200,16 @@ export class RecordingLibrary {
       const retention = first === undefined ? null : retentionOf(first);
       if (retention === null) continue;
       const { maxAge, maxBytes } = retention;
-      entries.sort((a, b) => a.startTime - b.startTime);
-      let bytes = entries.reduce((sum, entry) => sum + entry.bytes, 0);
-      for (const entry of entries) {
+      const isTooMuch = maxBytes > 0 && bytesOf(entries) > maxBytes;
+      // What somebody took away needs no room: nothing else may go for it.
+      const there = isTooMuch ? await this.present(entries) : entries;
+      there.sort((a, b) => a.startTime - b.startTime);
+      let bytes = bytesOf(there);
+      for (const entry of there) {
         const isOld = maxAge > 0 && entry.startTime + entry.durationMs < clock.now() - maxAge * 1000;
         const isMuch = maxBytes > 0 && bytes > maxBytes;
-        if (!isOld && !isMuch) break;
+        // A long file that began before others may end behind them.
+        if (!isOld && !isMuch) continue;
         if (removed >= MAX_REMOVED) return;
         removed += 1;
         if (await this.#remove(entry, isOld ? 'age' : 'size')) bytes -= entry.bytes;
@@ -220,14 +237,35 @@ export class RecordingLibrary {
       await index.remove(entry.key);
       return true;
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
-        await this.#forget(entry, 'its file is gone');
+      if (isMissing(error)) {
+        await this.#forgetMissing(entry);
         return true;
       }
       this.#counts.removalFailures += 1;
       logger.limited.warn({ err: error, file: path }, `recording cannot be removed: ${messageOf(error)}`);
       return false;
     }
+  }
+
+  async #isPresent(entry: IndexedRecording): Promise<boolean> {
+    try {
+      if (isOurs(await lstat(entry.path, { bigint: true }), entry)) return true;
+      await this.#forget(entry, 'another file has its name');
+      return false;
+    } catch (error) {
+      if (!isMissing(error)) return true;
+      await this.#forgetMissing(entry);
+      return false;
+    }
+  }
+
+  /** A disk that is not mounted takes whole folders along, and brings them back. */
+  async #forgetMissing(entry: IndexedRecording): Promise<void> {
+    const hasFolder = await access(dirname(entry.path)).then(
+      () => true,
+      () => false,
+    );
+    if (hasFolder) await this.#forget(entry, 'its file is gone');
   }
 
   async #forget(entry: IndexedRecording, why: string): Promise<void> {
@@ -248,6 +286,15 @@ export class RecordingLibrary {
       else next();
     }
   }
+}
+
+function bytesOf(entries: readonly IndexedRecording[]): number {
+  return entries.reduce((sum, { bytes }) => sum + bytes, 0);
+}
+
+function isMissing(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException;
+  return code === 'ENOENT' || code === 'ENOTDIR';
 }
 
 /** Numbers of files are given again; what is written and when tells two of them apart. */

@@ -11,6 +11,8 @@ export interface RecordingNote {
   readonly root?: string | null;
   readonly filePath: string;
   readonly infoPath: string;
+  /** Wall clock of its first frame, ms since the epoch: `values` have when it was made, later by what waited. Missing in earlier notes. */
+  readonly mediaStart?: number;
   readonly values: Omit<PathValues, 'endTime'>;
   readonly metadata: string;
   /** ms since the epoch. */
@@ -28,13 +30,17 @@ export function parseRecordingNote(value: unknown): RecordingNote | null {
 
 function isNote(value: unknown): value is Omit<RecordingNote, 'task'> & { readonly task?: string } {
   if (typeof value !== 'object' || value === null) return false;
-  const { task, temporary, root, inode, filePath, infoPath, values, metadata, createdTime, moved } = value as Record<string, unknown>;
+  const { task, temporary, root, inode, filePath, infoPath, values, metadata, createdTime, moved, mediaStart } = value as Record<
+    string,
+    unknown
+  >;
   const texts = [task ?? '', root ?? '', inode ?? '', temporary, filePath, infoPath, metadata].every((text) => typeof text === 'string');
   return (
     texts &&
     typeof values === 'object' &&
     values !== null &&
     typeof createdTime === 'number' &&
+    (mediaStart === undefined || typeof mediaStart === 'number') &&
     (moved === null || typeof moved === 'string')
   );
 }

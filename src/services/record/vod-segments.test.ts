@@ -3,7 +3,10 @@ import { open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { videoTrack } from '../../../test/fakes/synthetic-media.ts';
+import type { Packet } from '../../media/packet.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
+import { Mp4Container } from './mp4-container.ts';
 import { vodPlaylist } from './vod-playlist.ts';
 import { layOut } from './vod-segments.ts';
 
@@ -49,6 +52,22 @@ test.each([
   ['a packet out of step', Buffer.concat([Buffer.alloc(188, 0x47), Buffer.alloc(188)])],
 ])('%s is no recording in MPEG-TS', async (_what, bytes) => {
   await expect(laidOut('ts', bytes)).rejects.toThrow(ProtocolError);
+});
+
+test('pieces of four seconds are not joined where the clock of the encoder rounds', async () => {
+  const track = videoTrack();
+  const frames = Array.from({ length: 24 }, (_, second): Packet => {
+    // Every fourth second a keyframe is a millisecond late.
+    const pts = second * 90_000 + (second % 8 === 4 ? 90 : 0);
+    return { track, pts, dts: pts, duration: 90_000, keyframe: true, data: Buffer.alloc(100) };
+  });
+  const chunks: Buffer[] = [];
+  const write = (some: readonly Uint8Array[]): void => void chunks.push(Buffer.concat(some));
+  const container = new Mp4Container({ tracks: [track], first: frames[0] as Packet, startAt: 0, write });
+  for (const frame of frames) container.push(frame);
+  container.flush();
+  const { segments } = await laidOut('mp4', Buffer.concat(chunks));
+  expect(segments.map(({ duration }) => Math.round(duration))).toEqual([4, 4, 4, 4, 4, 4]);
 });
 
 const layout = {

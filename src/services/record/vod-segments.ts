@@ -28,8 +28,8 @@ interface Joint {
   readonly at: number;
 }
 
-/** Pieces last so long or longer, seconds. */
-const TARGET_S = 4;
+/** Pieces last so long or longer, seconds. Runs of MP4 that begin with a keyframe are so far apart (`Mp4Container`): more would join two. */
+const TARGET_S = 3.5;
 const MAX_JOINTS = 1_000_000;
 const BOX_HEADER = 8;
 const LARGE_HEADER = 16;
