@@ -157,6 +157,7 @@ export const actionCommands: readonly Command[] = [
   },
   {
     name: 'call',
+    any: true,
     usage: 'METHOD PATH',
     summary: 'Any request, such as: call GET /v1/stats/current/internals',
     details: 'Prints the body of the answer as it is. The path is sent as it is, too.',

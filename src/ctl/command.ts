@@ -56,6 +56,8 @@ export interface Command {
   readonly details?: string;
   /** Needs no token. */
   readonly open?: boolean;
+  /** Takes answers of any form, not JSON alone. */
+  readonly any?: boolean;
   readonly run: (call: Call) => Promise<void>;
 }
 

@@ -2,11 +2,15 @@ import { actionCommands } from './actions.ts';
 import type { Command } from './command.ts';
 import { definitionCommands } from './definitions.ts';
 import { listCommands } from './lists.ts';
+import { recordedCommand } from './recorded.ts';
 import { taskCommands } from './tasks.ts';
 import { watchCommand } from './watch.ts';
 
 /** Every command of `millrace ctl` that asks a server. */
-export const commands: readonly Command[] = [...listCommands, ...taskCommands, ...definitionCommands, ...actionCommands, watchCommand];
+export const commands: readonly Command[] = [
+  ...[...listCommands, ...taskCommands, recordedCommand],
+  ...[...definitionCommands, ...actionCommands, watchCommand],
+];
 
 /** The command whose words `args` begin with; undefined when they begin with those of none. */
 export function commandNamed(args: readonly string[]): Command | undefined {

@@ -2,8 +2,27 @@
 import { commands } from './commands.ts';
 import { CONNECTION_OPTIONS } from './connection.ts';
 
-/** Commands of `millrace` itself. */
-const PROGRAM_WORDS = ['serve', 'check', 'sign-url', 'ctl'];
+/** Commands of `millrace` itself, with their options; those that a value follows end with `=`. */
+const PROGRAM: Readonly<Record<string, readonly string[]>> = {
+  serve: ['config=', 'state=', 'forget-api-state', 'log-format=', 'log-level=', 'watch-config'],
+  check: ['config=', 'state=', 'against=', 'log-format=', 'log-level='],
+  doctor: ['config=', 'state=', 'stun=', 'json'],
+  'sign-url': [
+    ...[
+      'expire=',
+      'activate=',
+      'stream-expire=',
+      'allow-ip=',
+      'real-ip=',
+      'for=',
+      'vhost=',
+      'secret-file=',
+      'policy-key=',
+      'signature-key=',
+    ],
+    'config=',
+  ],
+};
 
 /** Shells that have a script. */
 export const SHELLS = ['bash', 'zsh'] as const;
@@ -103,17 +122,25 @@ function cases(): Next[] {
     ...groups,
     { pattern: '"ctl completion "', words: SHELLS },
     { pattern: '"ctl "', words: [...firsts, 'completion', 'help', ...common, '--help'] },
-    { pattern: "''", words: PROGRAM_WORDS },
+    ...Object.entries(PROGRAM).map(([name, options]) => ({
+      pattern: `"${name} "*`,
+      words: [...options.map((option) => `--${option.replace('=', '')}`), '--help'],
+    })),
+    { pattern: "''", words: [...Object.keys(PROGRAM), 'ctl', '--help', '--version'] },
   ];
 }
 
 /** Options that a value follows. */
 function valued(): string[] {
+  const program = Object.values(PROGRAM).flatMap((options) =>
+    options.filter((option) => option.endsWith('=')).map((option) => option.slice(0, -1)),
+  );
   const all = [CONNECTION_OPTIONS, ...commands.map(({ options = {} }) => options)].flatMap((options) => Object.entries(options));
-  return ['-f', ...new Set(all.flatMap(([name, { value }]) => (value === undefined ? [] : [`--${name}`])))];
+  const names = [...all.flatMap(([name, { value }]) => (value === undefined ? [] : [name])), ...program];
+  return ['-f', ...new Set(names.map((name) => `--${name}`))];
 }
 
 /** Those whose value is a file or folder of this machine. */
 function files(): string[] {
-  return ['-f', '--file', '--token-file', '--config', '--state'];
+  return ['-f', '--file', '--token-file', '--config', '--state', '--secret-file'];
 }

@@ -30,7 +30,7 @@ function keptToken(text: string): void {
 }
 
 function connected(options: Readonly<Record<string, string>>, env: NodeJS.ProcessEnv = {}) {
-  return connect((name) => options[name], env);
+  return connect((name) => options[name], env).client;
 }
 
 /** What the client sends as `Authorization` to a server that it is pointed at. */
@@ -38,7 +38,7 @@ async function sentBy(options: Readonly<Record<string, string>>, env: NodeJS.Pro
   let sent: string | undefined;
   const server: Server = createServer((request, response) => {
     sent = request.headers.authorization;
-    response.end('{"message":"OK","statusCode":200}');
+    response.setHeader('content-type', 'application/json').end('{"message":"OK","statusCode":200}');
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;

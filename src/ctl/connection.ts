@@ -23,25 +23,38 @@ export const CONNECTION_OPTIONS: Readonly<Record<string, Option>> = {
 const DEFAULT_STATE = './state';
 const DEFAULT_TIMEOUT_S = 30;
 const MAX_TIMEOUT_S = 86_400;
+const NO_TOKEN: Partial<FoundToken> = {};
 
 type Given = (name: string) => string | undefined;
 
+/** A client, and where its token came from in words; null: it has none. */
+export interface Connection {
+  readonly client: MillraceClient;
+  readonly tokenFrom: string | null;
+}
+
+interface FoundToken {
+  readonly token: string;
+  readonly from: string;
+}
+
 /**
  * A client for what the options and the environment name. Throws `UsageProblem` when there is nothing to go by. The token of this machine is
- * never sent to an address that was given, unless its place was given, too. `open`: no token is needed.
+ * never sent to an address that was given, unless its place was given, too. `open`: no token is needed. `any`: answers need not be JSON.
  */
-export function connect(option: Given, env: NodeJS.ProcessEnv, { open = false } = {}): MillraceClient {
+export function connect(option: Given, env: NodeJS.ProcessEnv, { open = false, any = false } = {}): Connection {
   const given = option('api') ?? nonEmpty(env['MILLRACE_API']);
   const local = given === undefined || option('config') !== undefined || option('state') !== undefined;
   const config = local ? localConfig(option('config'), given === undefined) : null;
   const url = given ?? addressIn(config);
   const found = givenToken(option, env);
-  const token = found ?? (local && !open ? localToken(config, option('state') ?? DEFAULT_STATE) : undefined);
+  const { token, from = null } = found ?? (local && !open ? localToken(config, option('state') ?? DEFAULT_STATE) : NO_TOKEN);
   if (token === undefined && !open) throw new UsageProblem(`${url} needs its access token: --token, --token-file or MILLRACE_TOKEN`);
   if (token !== undefined && !/^[\x21-\x7e]+$/.test(token))
     throw new UsageProblem('the access token has characters that no header can carry');
   try {
-    return new MillraceClient({ url, ...(token !== undefined && { token }), timeout: timeoutOf(option('timeout')) });
+    const settings = { url, timeout: timeoutOf(option('timeout')), ...(!any && { fetch: fetchJson }) };
+    return { client: new MillraceClient({ ...settings, ...(token !== undefined && { token }) }), tokenFrom: from };
   } catch (error) {
     if (error instanceof TypeError) throw new UsageProblem(`'${url}' is no address of an API, such as http://127.0.0.1:8081`);
     throw error;
@@ -52,11 +65,22 @@ function nonEmpty(text: string | undefined): string | undefined {
   return text === '' ? undefined : text;
 }
 
-function givenToken(option: Given, env: NodeJS.ProcessEnv): string | undefined {
+/** What answers with a page of its own is no API of ours: a proxy, or another port. */
+async function fetchJson(url: string, init: RequestInit): Promise<Response> {
+  const answer = await fetch(url, init);
+  const type = answer.headers.get('content-type') ?? 'nothing';
+  if (!answer.ok || /^(application\/json|text\/event-stream)\b/.test(type)) return answer;
+  await answer.body?.cancel();
+  throw new Error(`what answers there is not the API: ${type} instead of JSON`);
+}
+
+function givenToken(option: Given, env: NodeJS.ProcessEnv): FoundToken | undefined {
   const file = option('token-file');
   if (option('token') !== undefined && file !== undefined) throw new UsageProblem('give --token or --token-file, not both');
-  if (file !== undefined) return tokenIn(file);
-  return nonEmpty(option('token')) ?? nonEmpty(env['MILLRACE_TOKEN']);
+  if (file !== undefined) return { token: tokenIn(file), from: file };
+  const [given, kept] = [nonEmpty(option('token')), nonEmpty(env['MILLRACE_TOKEN'])];
+  if (given !== undefined) return { token: given, from: '--token' };
+  return kept === undefined ? undefined : { token: kept, from: 'MILLRACE_TOKEN' };
 }
 
 function tokenIn(file: string): string {
@@ -98,15 +122,15 @@ function addressIn(config: ServerConfig | null): string {
 }
 
 /** That of the configuration, else the one that the server made. A hash in the configuration is no token. */
-function localToken(config: ServerConfig | null, state: string): string {
+function localToken(config: ServerConfig | null, state: string): FoundToken {
   const configured = config?.managers.api.accessToken ?? '';
   if (configured.startsWith('sha256:')) {
     throw new UsageProblem('the configuration has only a hash of the access token: give it with --token-file or MILLRACE_TOKEN');
   }
-  if (configured !== '') return configured;
+  if (configured !== '') return { token: configured, from: 'the configuration (Managers/API/AccessToken)' };
   const file = path.join(state, ACCESS_TOKEN_FILE);
   try {
-    return tokenIn(file);
+    return { token: tokenIn(file), from: file };
   } catch (error) {
     if (!(error instanceof UsageProblem)) throw error;
     throw new UsageProblem(`${error.message}. Give the token with --token-file or MILLRACE_TOKEN, or the state folder with --state`);

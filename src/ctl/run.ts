@@ -1,21 +1,23 @@
 /** `millrace ctl`: finds the command, runs it, and says what became of it. */
 import { parseArgs } from 'node:util';
-import { isFailure, MillraceError, UnreachableError } from '../client/index.ts';
-import { plainText } from '../util/plain-text.ts';
-import { type Call, type Command, CtlExit, type CtlProcess, NotThere, type Option, UsageProblem } from './command.ts';
+import { packageVersion } from '../util/package-version.ts';
+import { type Call, type Command, CtlExit, type CtlProcess, type Option, UsageProblem } from './command.ts';
 import { commandNamed, commandsUnder } from './commands.ts';
 import { completionScript, SHELLS } from './completion.ts';
 import { CONNECTION_OPTIONS, connect } from './connection.ts';
+import { type Attempt, failureOf } from './failure.ts';
 import { commandHelp, groupHelp, overview } from './help.ts';
 import { Output } from './output.ts';
 
-/** What is answered to a name that is taken, at times without a word more. */
-const CONFLICT = 409;
-
 /** Runs `millrace ctl` with the arguments behind its name; resolves with the exit code. */
 export async function runCtl(args: readonly string[], process: CtlProcess): Promise<number> {
+  const attempt: Attempt = {};
   try {
     const { leading, rest } = split(args);
+    if (rest.length === 0 && leading.includes('--version')) {
+      process.out(`${packageVersion()}\n`);
+      return CtlExit.DONE;
+    }
     if (isHelp(leading) || rest[0] === 'help' || args.length === 0) {
       (args.length === 0 ? process.err : process.out)(overview());
       return args.length === 0 ? CtlExit.USAGE : CtlExit.DONE;
@@ -23,15 +25,18 @@ export async function runCtl(args: readonly string[], process: CtlProcess): Prom
     if (rest[0] === 'completion') return completion(rest.slice(1), process);
     const command = commandNamed(rest);
     if (command === undefined) return unknown(rest, process);
+    attempt.command = command.name;
     const own = rest.slice(command.name.split(' ').length);
     if (isHelp(own)) {
       process.out(commandHelp(command));
       return CtlExit.DONE;
     }
-    await run(command, [...leading, ...own], process);
+    await run(command, [...leading, ...own], process, attempt);
     return CtlExit.DONE;
   } catch (error) {
-    return failed(error, process);
+    const { text, code } = failureOf(error, attempt);
+    process.err(text);
+    return code;
   }
 }
 
@@ -69,12 +74,16 @@ function completion(args: readonly string[], process: CtlProcess): number {
   return CtlExit.DONE;
 }
 
-async function run(command: Command, args: readonly string[], process: CtlProcess): Promise<void> {
+/** `attempt` is told what is found out on the way. */
+async function run(command: Command, args: readonly string[], process: CtlProcess, attempt: Attempt): Promise<void> {
   const { values, positionals } = parsed(args, { ...CONNECTION_OPTIONS, ...command.options });
   const options = (name: string): readonly string[] => [values[name] ?? []].flat().filter((value) => typeof value === 'string');
   const option = (name: string): string | undefined => options(name).at(-1);
+  attempt.args = positionals;
+  const { client, tokenFrom } = connect(option, process.env, { open: command.open === true, any: command.any === true });
+  if (tokenFrom !== null) attempt.tokenFrom = tokenFrom;
   const call: Call = {
-    client: connect(option, process.env, { open: command.open === true }),
+    client,
     args: positionals,
     out: new Output(process.out, values['json'] === true),
     process,
@@ -95,39 +104,11 @@ function parsed(args: readonly string[], known: Readonly<Record<string, Option>>
   try {
     return parseArgs({ args: [...args], allowPositionals: true, options });
   } catch (error) {
-    throw new UsageProblem((error as Error).message, { cause: error });
+    // What follows the first sentence is for those who write programs.
+    const [sentence = ''] = (error as Error).message.split(/\. To specify|\n/);
+    throw new UsageProblem(
+      sentence.replace(/^[A-Z]/, (letter) => letter.toLowerCase()),
+      { cause: error },
+    );
   }
-}
-
-/** Says what went wrong, in the words of the server where it had some. What nobody expects is thrown on. */
-function failed(error: unknown, { err }: CtlProcess): number {
-  const say = (text: string): void => err(`millrace ctl: ${plainText(text)}\n`);
-  if (error instanceof MillraceError) {
-    for (const sentence of refusals(error)) say(sentence);
-    return CtlExit.REFUSED;
-  }
-  if (error instanceof NotThere) {
-    say(error.message);
-    return CtlExit.REFUSED;
-  }
-  if (error instanceof UnreachableError) {
-    say(error.message);
-    return CtlExit.UNREACHABLE;
-  }
-  // The client throws the latter for a name that no path can hold.
-  if (error instanceof UsageProblem || (error instanceof TypeError && error.message.startsWith('No path of the API'))) {
-    say(`${error.message}\nTry 'millrace ctl --help'.`);
-    return CtlExit.USAGE;
-  }
-  throw error;
-}
-
-/** A batch of more than one says of each item that failed which it was. */
-function refusals({ status, message, reason, items }: MillraceError): string[] {
-  const words = (text: string, code: number): string =>
-    code === CONFLICT && text === 'Conflict' ? `${text}: there is one of this name already` : text;
-  if (items.length < 2) return [reason === null ? words(message, status) : `${message} (${reason})`];
-  return items.flatMap((item, n) =>
-    isFailure(item.statusCode) ? [`item ${n + 1} of ${items.length}: ${words(item.message, item.statusCode)}`] : [],
-  );
 }

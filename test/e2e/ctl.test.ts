@@ -1,6 +1,9 @@
 /** `millrace ctl` as a program: what it finds by itself, its exit codes, its streams, and its completion in real shells. */
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -11,7 +14,7 @@ import { COMPILED } from '../harness/compiled-code.ts';
 import { until, within } from '../harness/poll.ts';
 import { freePorts } from '../harness/ports.ts';
 import { publish } from '../harness/publisher.ts';
-import { MAIN, ROOT, startServer, type TestServer } from '../harness/server.ts';
+import { MAIN, ROOT, runCommand, startServer, type TestServer } from '../harness/server.ts';
 import { openSession } from '../harness/viewer.ts';
 
 const DEADLINE_MS = 30_000;
@@ -88,7 +91,7 @@ test('takes address and token from the environment, and options before it', asyn
   expect(await ctl(['vhosts', '--token', 'wrong'], { env })).toEqual({
     code: 1,
     stdout: '',
-    stderr: 'millrace ctl: [HTTP] Invalid credential (401)\n',
+    stderr: 'millrace ctl: [HTTP] Invalid credential (401): the token is that of --token\n',
   });
 });
 
@@ -99,8 +102,50 @@ test('ends with 0, 1, 2 and 3', async () => {
   expect(await ctl(['conquer'])).toMatchObject({ code: 2, stderr: expect.stringContaining("unknown command 'conquer'") });
   expect(await ctl(['vhosts'])).toMatchObject({ code: 2, stderr: expect.stringContaining('access-token cannot be read') });
   const gone = await ctl(['health', '--api', `http://127.0.0.1:${nobody}`]);
-  expect(gone).toMatchObject({ code: 3, stderr: `millrace ctl: no answer from http://127.0.0.1:${nobody} (ECONNREFUSED)\n` });
+  expect(gone).toMatchObject({
+    code: 3,
+    stderr: expect.stringMatching(
+      new RegExp(`^millrace ctl: no answer from http://127\\.0\\.0\\.1:${nobody} \\(ECONNREFUSED\\)\\nNobody listens there: .*\\n$`),
+    ),
+  });
   expect(await ctl(['--help'])).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining('record start') });
+});
+
+test('says in words what an operator can do about it, and never shows its own code', async () => {
+  const page = createServer((_request, response) => response.setHeader('content-type', 'text/html').end('<p>the proxy'));
+  const [key, cert] = [path.join(folder, 'own.key'), path.join(folder, 'own.pem')];
+  const options = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-subj', '/CN=media.example', '-days', '2'];
+  spawnSync('openssl', ['req', '-x509', ...options, '-keyout', key, '-out', cert], { stdio: 'ignore' });
+  const secure = createSecureServer({ key: readFileSync(key), cert: readFileSync(cert) });
+  const ports = await Promise.all(
+    [page, secure].map(
+      (one) => new Promise<number>((resolve) => one.listen(0, '127.0.0.1', () => resolve((one.address() as AddressInfo).port))),
+    ),
+  );
+  const at = (scheme: string, port = 0): string[] => ['vhosts', '--token', 'x', '--api', `${scheme}://127.0.0.1:${port}`];
+  const cases: readonly (readonly [args: readonly string[], code: number, said: RegExp])[] = [
+    [at('http', ports[0]), 3, /^millrace ctl: no answer from \S+ \(what answers there is not the API: text\/html instead of JSON\)\n$/],
+    [at('https', ports[0]), 3, /\(ERR_SSL_WRONG_VERSION_NUMBER\)\nNothing speaks TLS there: .*\n$/],
+    [at('https', ports[1]), 3, /\(DEPTH_ZERO_SELF_SIGNED_CERT\)\nIts certificate is not one that is trusted here: .*NODE_EXTRA_CA_CERTS/],
+    [at('http', ports[1]), 3, /\nWhat listens there speaks no HTTP, or TLS only/],
+    [at('http', server.ports.http), 1, /^millrace ctl: HTTP status 404, and no word of the API: /],
+    [['streams', '--jsn'], 2, /^millrace ctl: unknown option '--jsn'\nTry 'millrace ctl streams --help'\.\n$/],
+    [
+      ['record', 'start', 'a/b/c', '--interval', 'x', ...local()],
+      2,
+      /number of milliseconds.*\nTry 'millrace ctl record start --help'\.\n$/,
+    ],
+  ];
+  try {
+    for (const [args, code, said] of cases)
+      expect([args, await ctl(args)]).toEqual([args, { code, stdout: '', stderr: expect.stringMatching(said) }]);
+    const trusted = await ctl(at('https', ports[1]), { env: { NODE_EXTRA_CA_CERTS: cert } });
+    expect(trusted.stderr).toMatch(/ERR_TLS_CERT_ALTNAME_INVALID\)\nIts certificate is for another name/);
+    expect((await ctl(['--version'])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+  } finally {
+    page.close();
+    secure.close();
+  }
 });
 
 test('makes what stands in a file or comes in at standard input, under names with odd characters', async () => {
@@ -180,7 +225,11 @@ test('a reader that has seen enough is no failure', async () => {
 describe('completion', () => {
   const typed: readonly (readonly [line: string, words: readonly string[]])[] = [
     ['millrace c', ['check', 'ctl']],
-    ['millrace ctl rec', ['record', 'recordings']],
+    ['millrace do', ['doctor']],
+    ['millrace doctor --s', ['--state', '--stun']],
+    ['millrace check --config x --ag', ['--against']],
+    ['millrace sign-url rtmp://a/b --exp', ['--expire']],
+    ['millrace ctl rec', ['record', 'recorded', 'recordings']],
     ['millrace ctl record ', ['start', 'stop']],
     ['millrace ctl record sta', ['start']],
     ['millrace ctl --json --api http://127.0.0.1:8081 create pl', ['play-token']],
@@ -220,6 +269,33 @@ describe('completion', () => {
 
   test.each(typed)('bash: %s', (line, words) => expect(inBash(line).sort()).toEqual([...words].sort()));
   test.each(typed)('zsh: %s', (line, words) => expect(inZsh(line).sort()).toEqual([...words].sort()));
+
+  test('every option of the program is offered behind one of its commands', async () => {
+    const help = await within('the help', DEADLINE_MS, runCommand(['--help']));
+    const named = new Set([...help.stdout.matchAll(/--[a-z][a-z-]+/g)].map(([option]) => option));
+    expect(named.size).toBeGreaterThan(20);
+    const offered = new Set(['', 'serve ', 'check ', 'doctor ', 'sign-url ', 'ctl '].flatMap((words) => inBash(`millrace ${words}-`)));
+    expect([...named].filter((option) => !offered.has(option))).toEqual([]);
+  });
+
+  test('bash takes it at its prompt', async () => {
+    // `script` gives it a terminal.
+    const shell = spawn(requireProgram('script'), ['-qec', 'bash --norc --noprofile -i', '/dev/null'], { cwd: folder });
+    let shown = '';
+    shell.stdout.setEncoding('utf8').on('data', (text: string) => {
+      shown += text;
+    });
+    const ended = new Promise((resolve) => shell.once('close', resolve));
+    try {
+      shell.stdin.write("PS1='go''> '; source ./completion.bash\n");
+      await until('the prompt', () => shown.includes('go> '), { deadlineMs: DEADLINE_MS });
+      shell.stdin.write('millrace ctl send-sub\t');
+      await until('the rest of the word', () => shown.includes('millrace ctl send-subtitles'), { deadlineMs: DEADLINE_MS });
+    } finally {
+      shell.stdin.end('\u0015exit\n');
+      await within('the shell ends', DEADLINE_MS, ended).finally(() => shell.kill('SIGKILL'));
+    }
+  });
 
   test('files are offered where one is needed', () => {
     expect(inBash('millrace ctl create app --file ctl-')).toEqual(['ctl-file.json']);

@@ -1,6 +1,17 @@
 /** Recordings watched over HTTP: files with ranges and as HLS, by ffprobe and by hand; who may, and what is never given or removed. */
 import { execFile } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -10,7 +21,7 @@ import { apiPath } from '../harness/api-client.ts';
 import { openBrowser, type PlayerBrowser } from '../harness/browser.ts';
 import { until } from '../harness/poll.ts';
 import { type FfmpegPublisher, publish } from '../harness/publisher.ts';
-import { startServer, type TestServer } from '../harness/server.ts';
+import { runCommand, startServer, type TestServer } from '../harness/server.ts';
 
 const APP = apiPath.app('default', 'app');
 const RECORDINGS = '/v2/vhosts/default/apps/app/recordings';
@@ -86,7 +97,13 @@ beforeAll(async () => {
   await encoder.sent(SECONDS * FPS, 60_000);
   await start('running', { filePath: '/running.mp4' });
   for (const id of ['movie', 'transport', 'split']) await server.api.create(`${APP}:stopRecord`, { id });
-  await until('all files', async () => (await list()).recordings.length >= 5, { deadlineMs: 20_000 });
+  const listed = async (): Promise<boolean> => {
+    const names = readdirSync(path.join(folder, 'root')).filter((name) => /\.(mp4|ts)$/.test(name));
+    const { recordings } = await list();
+    // One is still recorded.
+    return names.length > 5 && recordings.length === names.length - 1 && names.filter((name) => name.startsWith('tmp_')).length === 1;
+  };
+  await until('all files', listed, { deadlineMs: 20_000 });
 }, 120_000);
 
 afterAll(async () => {
@@ -181,6 +198,26 @@ test.each(['movie', 'transport', 'split'])('%s plays in hls.js', { timeout: 60_0
   await player.page.close();
 });
 
+test('the shell lists what was recorded, with URLs that play by themselves', async () => {
+  const recorded = (...args: string[]) => {
+    const place = ['--config', server.config, '--state', server.state];
+    return runCommand(['ctl', 'recorded', ...args, ...place]);
+  };
+  const told = await recorded('default/app/second', '--json');
+  expect([told.code, told.stderr]).toEqual([0, '']);
+  const rows = JSON.parse(told.stdout) as (Listed & { vhost: string; app: string })[];
+  expect(rows.map(({ id }) => id)).toEqual((await list('?stream=second')).recordings.map(({ id }) => id));
+  expect(rows[0]).toMatchObject({ vhost: 'default', app: 'app', stream: 'second', task: 'split' });
+  expect((await fetch(rows[0]?.file ?? '', { headers: { range: 'bytes=0-9' } })).status).toBe(206);
+  const one = await recorded('default/app/second', '--url', '--to', rows[1]?.startTime ?? '');
+  expect(await (await fetch(one.stdout.trim())).text()).toContain('#EXT-X-ENDLIST');
+  expect(await recorded('default/app/second', '--url', '--to', '2026-01-01')).toMatchObject({
+    ...{ code: 1, stdout: '', stderr: 'millrace ctl: nothing was recorded then\n' },
+  });
+  expect((await recorded('default')).stdout).toMatch(/^default\/app\/live +movie +\d{4}-\S+ +\d+\.\d +\d.* http:\S+$/m);
+  expect((await recorded('default/app', '--url')).code).toBe(2);
+});
+
 test('ranges are those of the file', async () => {
   const { file, bytes } = await one('movie');
   const whole = Buffer.from(await (await get(file)).arrayBuffer());
@@ -264,6 +301,18 @@ test('a file that was replaced is not given away, and not listed any more', asyn
   expect((await get(file)).status).toBe(404);
   expect((await list()).recordings.map(({ task }) => task)).not.toContain('transport');
   expect(readFileSync(transport, 'utf8')).toBe('somebody else');
+});
+
+test('a file that was moved is in no list and no playlist, before anybody asks for it', async () => {
+  const { recordings } = await list('?stream=second');
+  const paths = recordings.map((_, n) => path.join(folder, `root/split-${n}.mp4`));
+  expect(paths.filter((name) => existsSync(name))).toEqual(paths);
+  renameSync(paths[1] ?? '', path.join(folder, 'moved.mp4'));
+  const kept = recordings.filter((_, n) => n !== 1).map(({ id }) => id);
+  const { playlist = '' } = await list('?stream=second');
+  const inPlaylist = [...(await (await get(playlist)).text()).matchAll(/^\/.*\/recordings\/([^/]+)\/file/gm)].map(([, id]) => id);
+  expect([...new Set(inPlaylist)]).toEqual(kept);
+  expect((await list('?stream=second')).recordings.map(({ id }) => id)).toEqual(kept);
 });
 
 test('statistics name what is kept', async () => {
