@@ -27,6 +27,7 @@ const TOOLS: readonly Tool[] = [
     purposes: ['test'],
     check: ['/usr/bin/python3', '-c', 'import gi; gi.require_version("GstRtspServer", "1.0"); from gi.repository import GstRtspServer'],
   },
+  { command: 'gst-launch-1.0', package: 'gstreamer1.0-tools gstreamer1.0-libav', purposes: ['test'] },
   { command: 'curl', package: 'curl', purposes: ['test'] },
   { command: 'zsh', package: 'zsh', purposes: ['test'] },
   { command: 'openssl', package: 'openssl', purposes: ['test'] },

@@ -2,6 +2,7 @@
 import { counted } from './format.ts';
 import type { LiveEvent } from './live-events.ts';
 import type { Sample } from './metrics-text.ts';
+import { REASONS } from './refusal-words.ts';
 
 /** One sentence. */
 export interface Note {
@@ -20,23 +21,6 @@ const PROTOCOLS: Readonly<Record<string, string>> = {
   llhls: 'LL-HLS',
   hls: 'HLS',
   thumbnail: 'thumbnails',
-};
-
-/** Reasons of access control, as the server counts them. */
-const REASONS: Readonly<Record<string, string>> = {
-  'key-missing': 'there was no key or token',
-  'key-wrong': 'the key or token is not one of the application',
-  'url-unsigned': 'the address is not signed',
-  'signature-wrong': 'the signature does not fit the address',
-  'address-wrong': 'the address is signed for another client',
-  'policy-wrong': 'the policy cannot be read',
-  'check-failed': 'access could not be checked',
-  'webhook-refused': 'the control server said no',
-  'webhook-failed': 'the control server gave no usable answer',
-  'webhook-busy': 'the control server is asked too much already',
-  'webhook-closed': 'the control server was not asked any more',
-  expired: 'the time of the address or key is over',
-  'too-early': 'the time of the address has not begun',
 };
 
 const REFUSED = 'millrace_access_refused_total';

@@ -1,5 +1,5 @@
 /** The pages of the API name what is built, and nothing else. */
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { CATALOGUE } from '../../src/api/errors.ts';
 import { routes } from '../../src/api/routes.ts';
@@ -18,6 +18,14 @@ test('every error is documented with its status and text', () => {
 test('every route is documented', () => {
   const expected = routes.map(({ method, path, summary }) => [method, path, summary]);
   expect(rows('reference/api.md', /^\| ([A-Z]+) \| `(.*?)` \| (.*) \|$/gm)).toEqual(expected);
+});
+
+test('every metric that a guide names is there', () => {
+  const known = new Set(rows('reference/metrics.md', /^\| `(\w+)` \|/gm).flat());
+  const guides = readdirSync(new URL('../../docs/guide/', import.meta.url));
+  const named = guides.flatMap((name) => rows(`guide/${name}`, /`(millrace_[a-z_]+[a-z]|process_[a-z_]+[a-z])(?:\{[^}]*\})?`/g).flat());
+  expect(named.length).toBeGreaterThan(20);
+  expect([...new Set(named)].filter((name) => !known.has(name))).toEqual([]);
 });
 
 test('every live event is documented, in its group', () => {

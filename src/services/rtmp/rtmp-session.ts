@@ -81,7 +81,7 @@ export interface SessionRefusal {
 }
 
 /** What a client is told, which may be anybody: nothing about others. */
-const REFUSALS: Readonly<Record<IngestRefused['code'], readonly [RefusalStatus, (target: PublishTarget) => string]>> = {
+export const RTMP_REFUSALS: Readonly<Record<IngestRefused['code'], readonly [RefusalStatus, (target: PublishTarget) => string]>> = {
   'no-virtual-host': ['NetConnection.Connect.Rejected', ({ host }) => `There is no virtual host for '${host}'.`],
   'no-application': ['NetConnection.Connect.InvalidApp', ({ app }) => `There is no application '${app}'.`],
   'provider-disabled': ['NetConnection.Connect.InvalidApp', ({ app }) => `Application '${app}' takes no RTMP.`],
@@ -380,7 +380,7 @@ export class RtmpSession {
     } catch (error) {
       if (!(error instanceof IngestRefused)) throw error;
       const where = `${target.host}/${target.app}/${target.stream}`;
-      const [status, description] = REFUSALS[error.code];
+      const [status, description] = RTMP_REFUSALS[error.code];
       const { app, stream } = target;
       this.#link.onRefused({ who: 'publisher', code: error.code, reason: error.message, app, stream });
       this.#link.send(refused(status, description(target)));

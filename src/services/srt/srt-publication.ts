@@ -55,7 +55,8 @@ export interface Refusal {
 /** Who calls without a word for what it wants is taken for a publisher. */
 const FOR_PLAYERS = 'to play it, call the port of Bind/Publishers/SRT';
 
-const REFUSALS: Readonly<Record<IngestRefused['code'], RejectionCode>> = {
+/** What a caller is told whom the core takes no stream of. */
+export const SRT_REFUSALS: Readonly<Record<IngestRefused['code'], RejectionCode>> = {
   'no-virtual-host': RejectionCode.NOT_FOUND,
   'no-application': RejectionCode.NOT_FOUND,
   'provider-disabled': RejectionCode.FORBIDDEN,
@@ -144,7 +145,7 @@ export class SrtPublication implements LimitedSession, WatchedLink {
       if (!(error instanceof IngestRefused)) throw error;
       const mayPlay = error.code === 'duplicate-name' ? `; ${FOR_PLAYERS}` : '';
       return {
-        code: REFUSALS[error.code],
+        code: SRT_REFUSALS[error.code],
         kind: error.code,
         reason: `${error.message}${mayPlay}`,
         detail: `${target.host}/${target.app}/${target.stream} refused, ${error.code}: ${error.message}`,

@@ -22,7 +22,7 @@ const MAX_POLICIES = 256;
 const ALL_ORIGINS: CrossDomainRules = { urls: ['*'], headers: [] };
 
 /** How refusals are answered; texts as the reference server has them where it has any. */
-const REFUSALS: Readonly<Record<IngestRefused['code'], { readonly status: number; readonly text: string | null }>> = {
+export const WHIP_REFUSALS: Readonly<Record<IngestRefused['code'], { readonly status: number; readonly text: string | null }>> = {
   'no-virtual-host': { status: 404, text: 'Could not find application' },
   'no-application': { status: 404, text: 'Could not find application' },
   'provider-disabled': { status: 404, text: 'Could not find application' },
@@ -108,6 +108,6 @@ function isRefusal(error: unknown): error is Refusal {
 
 function refusalOf(error: unknown): ExchangeRefused | null {
   if (!(error instanceof IngestRefused)) return null;
-  const { status, text } = REFUSALS[error.code];
+  const { status, text } = WHIP_REFUSALS[error.code];
   return new ExchangeRefused(status, text ?? error.message);
 }

@@ -1,0 +1,129 @@
+/** What docs/guide/encoders.md and players.md tell to type, with the configuration that comes along: it publishes, and it plays. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { requireProgram } from '../../scripts/ensure-tools.ts';
+import { ApiClient } from '../harness/api-client.ts';
+import { Child } from '../harness/child.ts';
+import { PageBrowser } from '../harness/page-browser.ts';
+import { until } from '../harness/poll.ts';
+import { publish } from '../harness/publisher.ts';
+import { ROOT } from '../harness/server.ts';
+import { type ShippedServer, startShippedServer } from '../harness/shipped-server.ts';
+
+const WAIT = { deadlineMs: 60_000, everyMs: 200 };
+const STREAMS = '/v1/vhosts/default/apps/app/streams';
+const FRAMES = 30;
+/** What the machine of the tests does not have, or would have to work hard for. */
+const STAND_INS: readonly (readonly [string | RegExp, string])[] = [
+  ['-f v4l2 -framerate 30 -video_size 1280x720 -i /dev/video0', '-re -f lavfi -i testsrc2=size=320x180:rate=30'],
+  ['-f alsa -i default', '-f lavfi -i sine=frequency=440'],
+  ['width=1280,height=720', 'width=320,height=180'],
+];
+/** Without a screen. */
+const FFPLAY = 'SDL_VIDEODRIVER=dummy SDL_AUDIODRIVER=dummy ffplay';
+/** ffplay shows picture and sound, so far apart. */
+const PLAYING = /\d A-V: *-?\d/;
+
+function blocks(guide: string, language: string): string[] {
+  const text = readFileSync(path.join(ROOT, 'docs/guide', guide), 'utf8');
+  return [...text.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'gms'))].map(([, block = '']) => block);
+}
+
+/** For the server under test, and a stream of its own. */
+function adapted(text: string, { ports }: ShippedServer, stream: string): string {
+  const port = { 1935: ports.RTMP_PROV, 3333: ports.WEBRTC_SIGNALLING, 9998: ports.SRT_PUB, 9999: ports.SRT_PROV };
+  return Object.entries(port)
+    .reduce((done, [documented, ours]) => done.replaceAll(`HOST:${documented}`, `127.0.0.1:${ours}`), text)
+    .replaceAll('app/live', `app/${stream}`);
+}
+
+function temporaryFolder(): string {
+  const folder = mkdtempSync(path.join(tmpdir(), 'millrace-guide-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** A command line of the guide. */
+function typed(command: string, cwd: string): Child {
+  const child = new Child('bash', ['-c', `exec ${command}`], { cwd, ownGroup: true });
+  onTestFinished(async () => {
+    child.signalGroup('SIGKILL');
+    await child.exited;
+  });
+  return child;
+}
+
+/** The codecs of what comes in. */
+async function codecsOf(api: ApiClient, stream: string): Promise<(string | undefined)[]> {
+  const { status, body } = await api.call('GET', `${STREAMS}/${stream}`);
+  if (status !== 200) return [];
+  const { tracks } = (body as { response: { input: { tracks: { video?: { codec: string }; audio?: { codec: string } }[] } } }).response
+    .input;
+  return tracks.map(({ video, audio }) => (video ?? audio)?.codec).filter((codec) => codec !== undefined);
+}
+
+test('every command of encoders.md publishes H.264 and AAC', { timeout: 120_000 }, async () => {
+  const folder = temporaryFolder();
+  const made = ['-f', 'lavfi', '-i', 'testsrc2=size=320x180:rate=30', '-f', 'lavfi', '-i', 'sine', '-t', '4'];
+  const codecs = ['-c:v', 'libx264', '-preset', 'ultrafast', '-pix_fmt', 'yuv420p', '-g', '30', '-bf', '0', '-c:a', 'aac'];
+  const film = new Child(requireProgram('ffmpeg'), ['-v', 'error', ...made, ...codecs, path.join(folder, 'film.mp4')]);
+  expect((await film.ended(60_000)).code, film.stderr).toBe(0);
+  const server = await startShippedServer();
+  const api = new ApiClient(`http://127.0.0.1:${server.ports.API}`, server.token);
+  const commands = blocks('encoders.md', 'sh');
+  expect(commands.map((command) => command.split(' ')[0])).toEqual(['ffmpeg', 'ffmpeg', 'ffmpeg', 'gst-launch-1.0', 'gst-launch-1.0']);
+  await Promise.all(
+    commands.map(async (command, n) => {
+      const line = STAND_INS.reduce((done, [what, by]) => done.replaceAll(what, by), command);
+      const child = typed(adapted(line, server, `s${n}`), folder);
+      const ended = child.exited.then(({ code }) =>
+        Promise.reject(new Error(`${command} ended with ${code}: ${child.stderr.slice(-1000)}`)),
+      );
+      const codecsSeen = until(
+        `the stream of ${command}`,
+        async () => ((await codecsOf(api, `s${n}`)).length >= 2 ? codecsOf(api, `s${n}`) : null),
+        WAIT,
+      );
+      expect((await Promise.race([codecsSeen, ended])).sort(), command).toEqual(['AAC', 'H264']);
+      ended.catch(() => undefined);
+    }),
+  );
+});
+
+test('every command and page of players.md plays picture and sound', { timeout: 120_000 }, async () => {
+  const folder = temporaryFolder();
+  const server = await startShippedServer();
+  const encoder = publish({ url: `rtmp://127.0.0.1:${server.ports.RTMP_PROV}/app/live`, width: 320, height: 180, videoKbps: 300 });
+  onTestFinished(async () => void (await encoder.stop()));
+  const playlist = adapted('http://HOST:3333/app/live/llhls.m3u8', server, 'live');
+  await until('the stream', async () => (await fetch(playlist)).status === 200, WAIT);
+
+  const commands = blocks('players.md', 'sh');
+  expect(commands.map((command) => command.split(' ')[0])).toEqual(['ffplay', 'ffplay', 'ffprobe']);
+  const pages = blocks('players.md', 'html');
+  expect(pages).toHaveLength(2);
+  const typing = commands.map(async (command) => {
+    const line = adapted(command, server, 'live').replace(/^ffplay/, `env ${FFPLAY}`);
+    const child = typed(line, folder);
+    if (line.startsWith('env')) await child.printed(PLAYING, WAIT.deadlineMs);
+    else expect((await child.ended(WAIT.deadlineMs)).code, `${line}\n${child.output}`).toBe(0);
+    for (const codec of ['h264', 'aac']) expect(child.output, line).toContain(codec);
+  });
+  const opening = pages.map(async (page, n) => {
+    const file = path.join(folder, `${n}.html`);
+    writeFileSync(file, adapted(page, server, 'live'));
+    const browser = await PageBrowser.start({
+      page: path.relative(path.join(ROOT, 'test/harness'), file),
+      scripts: { '/ovenplayer.js': 'ovenplayer/dist/ovenplayer.js', '/hls.min.js': 'hls.js/dist/hls.min.js' },
+      switches: ['--allow-loopback-in-peer-connection'],
+    });
+    onTestFinished(() => browser.close());
+    const shown = await browser.open({ width: 640, height: 360 });
+    const frames = async (): Promise<number> =>
+      Number(await shown.evaluate("document.querySelector('video')?.getVideoPlaybackQuality().totalVideoFrames ?? 0"));
+    await until(`frames of ${page}`, async () => (await frames()) >= FRAMES, WAIT);
+  });
+  await Promise.all([...typing, ...opening]);
+});
