@@ -7,10 +7,12 @@ import { type ApplicationConfig, readApplication } from '../config/index.ts';
 import type { Packet } from '../media/packet.ts';
 import { Application } from './application.ts';
 import { DelayBuffer } from './delay-buffer.ts';
+import { DelayedOutputs } from './delayed-outputs.ts';
 import type { CloseReason } from './ingest.ts';
 import { PublisherKind } from './kinds.ts';
 import type { PublishableStream, Publisher } from './publishing.ts';
 import { QueueRegistry } from './queue-registry.ts';
+import type { Outputs } from './stream-outputs.ts';
 import { TrafficMeter } from './traffic-meter.ts';
 
 const VIDEO = video({ id: 0 });
@@ -255,6 +257,17 @@ describe('an application with DelayBufferTimeMs', () => {
 
   type Started = ReturnType<typeof start>;
   const immediate = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+  test('needs any packet: what completes something has come a while ago', () => {
+    const outputs = { neededAt: 5 } as unknown as Outputs;
+    const delayed = new DelayedOutputs(outputs, {
+      delayMs: 1000,
+      clock: new ManualClock(),
+      logger: new RecordingLogger(),
+      onFault: () => undefined,
+    });
+    expect(delayed.neededAt).toBe(Number.NEGATIVE_INFINITY);
+  });
 
   /** One keyframe and one frame of audio. */
   async function send({ ingest }: Started): Promise<void> {

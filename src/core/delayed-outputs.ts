@@ -43,6 +43,11 @@ export class DelayedOutputs implements Outputs {
     return this.#outputs.urgency;
   }
 
+  /** What completes something now came a while ago. */
+  get neededAt(): number {
+    return Number.NEGATIVE_INFINITY;
+  }
+
   get passesVideo(): boolean {
     return this.#outputs.passesVideo;
   }

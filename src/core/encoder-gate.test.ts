@@ -10,7 +10,7 @@ function setUp() {
   const pushed: SourcePacket[] = [];
   const calls = { setTracks: vi.fn(), heard: vi.fn(), heardTracks: vi.fn(), dismiss: vi.fn(), askKeyframe: vi.fn() };
   const stream: GatedStream = {
-    ...{ vhost: 'v', name: 's', closed: false, urgency: Urgency.NONE, countBytes: () => undefined },
+    ...{ vhost: 'v', name: 's', closed: false, urgency: Urgency.NONE, neededAt: 5, countBytes: () => undefined },
     push: (packet) => pushed.push(packet),
     pushEvent: () => true,
     pushCue: () => true,
@@ -35,6 +35,15 @@ it('passes neither packets nor events nor cues while it is shut, and tells that 
   expect([calls.setTracks.mock.calls.length, calls.heardTracks.mock.calls, calls.heard.mock.calls.length]).toEqual([1, [[tracks]], 1]);
   gate.open();
   expect([gate.pushEvent(EVENT), gate.pushCue('en', CUE), calls.setTracks.mock.calls.length]).toEqual([true, true, 2]);
+});
+
+it('needs packets when the stream does, and any of them while it is shut', () => {
+  const { gate } = setUp();
+  expect(gate.neededAt).toBe(5);
+  gate.shut();
+  expect(gate.neededAt).toBe(Number.NEGATIVE_INFINITY);
+  gate.open();
+  expect(gate.neededAt).toBe(5);
 });
 
 it('keeps some seconds of sound, and a burst behind a keyframe, and nothing of what is more', () => {

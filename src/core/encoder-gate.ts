@@ -62,6 +62,11 @@ export class EncoderGate implements Omit<IngestStream, 'close'> {
     return this.#stream.urgency;
   }
 
+  /** What it looks for behind the gate may come any time. */
+  get neededAt(): number {
+    return this.#probe === null ? this.#stream.neededAt : Number.NEGATIVE_INFINITY;
+  }
+
   /** Nothing passes. */
   get isShut(): boolean {
     return this.#probe !== null;

@@ -225,6 +225,10 @@ export class InboundStream implements IngestStream, DutyStream {
     return mostUrgent(this.#outputs.urgency, this.#taps.urgency);
   }
 
+  get neededAt(): number {
+    return Math.min(this.#outputs.neededAt, this.#taps.neededAt);
+  }
+
   /** Tells `tap` the tracks and packets of the stream from now on; returns what ends that, which may be called twice. */
   tap(tap: StreamTap): () => void {
     this.attend();

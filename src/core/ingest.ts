@@ -150,6 +150,11 @@ export interface IngestStream {
   /** How soon packets are needed: a provider may bring them in bundles accordingly, and asks again for each bundle. */
   readonly urgency: Urgency;
   /**
+   * With `LOW_LATENCY`: the wall clock, ms, before which packets complete nothing that somebody waits for, when they come as they came in the last
+   * seconds. Valid until the next packet; it lies in the past where that is not known.
+   */
+  readonly neededAt: number;
+  /**
    * Announces all tracks. The first call starts the stream; a later call changes it mid-stream
    * (new parameters for the same ids, or tracks added). `playlists` are those of the source; streams that pass as
    * they are keep them. A track whose parameters cannot be read is left out; throws ProtocolError when that is all of them.

@@ -145,6 +145,18 @@ describe('OutboundStream', () => {
     expect(lonely.urgency).toBe(Urgency.LOW_LATENCY);
   });
 
+  it('needs packets when the first of its publishers does that cannot wait for a bundle', () => {
+    const { stream } = setUp([AUDIO], Urgency.NONE);
+    expect(stream.neededAt).toBe(Number.POSITIVE_INFINITY);
+    const silent = { onTracks: () => undefined, onPacket: () => undefined, close: () => undefined };
+    attach(stream, { ...silent, urgency: Urgency.NONE, neededAt: 1000 });
+    attach(stream, { ...silent, urgency: Urgency.LOW_LATENCY, neededAt: 3000 });
+    attach(stream, { ...silent, urgency: Urgency.LOW_LATENCY, neededAt: 2000 });
+    expect(stream.neededAt).toBe(2000);
+    attach(stream, { ...silent, urgency: Urgency.LOW_LATENCY });
+    expect(stream.neededAt).toBe(Number.NEGATIVE_INFINITY);
+  });
+
   it('hands over what was pushed before it tells that tracks have changed', () => {
     const { stream, events } = setUp([HIGH]);
     const [packet] = videoPackets(HIGH, frames(30, 30, 1));

@@ -117,6 +117,16 @@ export class OutboundStream implements PublishableStream {
     return most;
   }
 
+  /** When those of its publishers that are in a hurry need packets, as the wall clock says it, ms: see `PublisherStream`. */
+  get neededAt(): number {
+    let first = Number.POSITIVE_INFINITY;
+    for (const { stream } of this.#consumers) {
+      const { urgency = Urgency.REAL_TIME } = stream;
+      if (urgency !== Urgency.NONE) first = Math.min(first, stream.neededAt ?? Number.NEGATIVE_INFINITY);
+    }
+    return first;
+  }
+
   /** Other streams of this server are made of it. */
   get tapped(): boolean {
     return this.#consumers.some(({ kind }) => kind === null);

@@ -68,6 +68,8 @@ export interface PublishableStream {
   readonly playlists: readonly Playlist[];
   /** Wall clock of media time 0, ms since the epoch; moves when the clock of the source pauses or jumps. */
   readonly startedAt: number;
+  /** As `startedAt`, as close as the packets of the last seconds tell it. */
+  estimatedStart(): number;
   readonly meter: EgressMeter;
   /** Another viewer may begin, as far as `MaxConnection` of the application's publisher goes. */
   hasRoom(kind: PublisherKind): boolean;
@@ -87,6 +89,8 @@ export interface PublishableStream {
 export interface PublisherStream {
   /** How soon it needs packets: those that can wait come in bundles. Default: `REAL_TIME`. */
   readonly urgency?: Urgency;
+  /** With `LOW_LATENCY`: the wall clock, ms, before which no packet completes anything that somebody waits for. Default: any packet may. */
+  readonly neededAt?: number;
   /** What viewers do not get, or not well, and what helps: a few sentences, each told to the log as well. Default: none. */
   readonly warnings?: readonly string[];
   /** Tracks are known, or changed mid-stream; called before the first packet that needs them. */

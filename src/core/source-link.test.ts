@@ -33,6 +33,12 @@ it('counts what comes by it, and how long nothing has', () => {
   expect([link.packets, link.silence]).toEqual([1, 0]);
 });
 
+it('needs packets when the stream does', () => {
+  const { link, stream } = setUp();
+  stream.neededAt = 1234;
+  expect(link.neededAt).toBe(1234);
+});
+
 it.each([
   ['was cut', (link: SourceLink) => link.cut(), 0],
   ['has closed', (link: SourceLink) => link.close(LEFT), 1],

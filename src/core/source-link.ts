@@ -53,6 +53,10 @@ export class SourceLink implements IngestStream, PullSink {
     return this.#cut ? Urgency.NONE : this.#stream.urgency;
   }
 
+  get neededAt(): number {
+    return this.#stream.neededAt;
+  }
+
   /** When media came last, monotonic ms; null: none has come. */
   get heardAt(): number | null {
     return this.#hasMedia ? this.#heardAt : null;

@@ -40,7 +40,7 @@ export type StandIns = (settings: StandInConfig, stage: StandInStage) => StandIn
 /** The stream behind a gate. */
 export type GatedStream = Pick<
   IngestStream,
-  'vhost' | 'name' | 'closed' | 'urgency' | 'countBytes' | 'setTracks' | 'push' | 'pushEvent' | 'pushCue'
+  'vhost' | 'name' | 'closed' | 'urgency' | 'neededAt' | 'countBytes' | 'setTracks' | 'push' | 'pushEvent' | 'pushCue'
 > & {
   /** The encoder has sent a packet that does not go out. */
   heard(packet: SourcePacket): void;

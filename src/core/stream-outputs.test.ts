@@ -45,6 +45,7 @@ class Viewer {
   closed: CloseReason | null = null;
   stream: PublishableStream | null = null;
   urgency: Urgency = Urgency.REAL_TIME;
+  neededAt = 5000;
 
   defaultPlaylist() {
     return null;
@@ -53,7 +54,11 @@ class Viewer {
   attach(stream: PublishableStream) {
     this.stream = stream;
     const urgency = (): Urgency => this.urgency;
+    const neededAt = (): number => this.neededAt;
     return {
+      get neededAt() {
+        return neededAt();
+      },
       get urgency() {
         return urgency();
       },
@@ -354,6 +359,22 @@ describe('StreamOutputs', () => {
     expect(ladder.outputs.urgency).toBe(Urgency.LOW_LATENCY);
     ladder.viewer().urgency = Urgency.REAL_TIME;
     expect(ladder.outputs.urgency).toBe(Urgency.REAL_TIME);
+  });
+
+  it('needs packets when its publishers do, and any of them until it plays and while it is encoded', () => {
+    const bypass = { name: 'source', outputStreamName: 's', encodes: { videos: [{ name: 'source', bypass: true }] } };
+    const { outputs, viewer, push } = setUp([bypass]);
+    outputs.setTracks([VIDEO], true);
+    viewer().urgency = Urgency.LOW_LATENCY;
+    expect(outputs.neededAt).toBe(Number.NEGATIVE_INFINITY);
+    push(media(0, 1).filter(({ track }) => track === VIDEO));
+    expect(outputs.neededAt).toBe(5000);
+
+    const ladder = setUp();
+    ladder.outputs.setTracks([VIDEO, AUDIO], true);
+    ladder.viewer().urgency = Urgency.LOW_LATENCY;
+    ladder.push(media());
+    expect(ladder.outputs.neededAt).toBe(Number.NEGATIVE_INFINITY);
   });
 
   it('makes equal encodes of different profiles once, under the names of each', async () => {

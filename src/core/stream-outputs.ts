@@ -56,7 +56,7 @@ export interface StreamOutputsOptions extends StreamAddress, OutputPlan {
 /** What becomes of an inbound stream, as that sees it. */
 export type Outputs = Pick<
   StreamOutputs,
-  'streams' | 'urgency' | 'passesVideo' | 'setTracks' | 'renewPlaylists' | 'push' | 'pushAhead' | 'drain' | 'settle' | 'close'
+  'streams' | 'urgency' | 'neededAt' | 'passesVideo' | 'setTracks' | 'renewPlaylists' | 'push' | 'pushAhead' | 'drain' | 'settle' | 'close'
 >;
 
 /** All outbound streams of one inbound stream: one for each output profile. */
@@ -112,6 +112,14 @@ export class StreamOutputs {
       if (urgency > most) most = urgency;
     }
     return most;
+  }
+
+  /** When publishers and the transcoder need packets, as the wall clock says it, ms: see `IngestStream`. */
+  get neededAt(): number {
+    let first = Number.POSITIVE_INFINITY;
+    if (!this.#planned || !this.#playing || this.#job?.active === true) first = Number.NEGATIVE_INFINITY;
+    for (const { stream } of this.#maps) first = Math.min(first, stream.neededAt);
+    return first;
   }
 
   /** Frames of the source reach viewers as they are. */

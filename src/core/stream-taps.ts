@@ -33,6 +33,11 @@ export class StreamTaps {
     return this.#taps.size > 0 ? Urgency.LOW_LATENCY : Urgency.NONE;
   }
 
+  /** Any packet may be the one that is waited for. */
+  get neededAt(): number {
+    return this.#taps.size > 0 ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
+  }
+
   /** Returns what ends it, which may be called twice. */
   add(tap: StreamTap, tracks: readonly Track[]): () => void {
     this.#taps.add(tap);

@@ -2,7 +2,10 @@
 export const Urgency = {
   /** Nobody waits: a bundle ten times a second will do. */
   NONE: 0,
-  /** Low latency: somebody waits for what is made of many packets, as parts of LL-HLS are, and a hundredth of a second does not matter. */
+  /**
+   * Low latency: somebody waits for what is made of many packets, as parts of LL-HLS are, and a hundredth of a second does not matter. Who
+   * knows which packet completes it says when that is due (`neededAt`); those before can come with it.
+   */
   LOW_LATENCY: 1,
   /** Each packet is wanted as soon as it comes. */
   REAL_TIME: 2,

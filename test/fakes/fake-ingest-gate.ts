@@ -24,6 +24,7 @@ export class FakeIngestStream implements IngestStream {
   readonly cues: (SourceCue & { readonly language: string })[] = [];
   bytes = 0;
   urgency: Urgency = Urgency.REAL_TIME;
+  neededAt = Number.NEGATIVE_INFINITY;
   closeReason: CloseReason | null = null;
   /** What `setTracks` throws. */
   fault: Error | null = null;

@@ -26,6 +26,7 @@ export class FakeStream implements PublishableStream {
   tracks: readonly Track[] = [];
   playlists: readonly Playlist[] = [];
   startedAt = Date.UTC(2026, 0, 2, 3, 4, 5);
+  readonly estimatedStart = (): number => this.startedAt;
   bytes = 0;
   viewers = 0;
   /** Sessions open now. */

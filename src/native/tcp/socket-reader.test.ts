@@ -36,6 +36,10 @@ describe.each([
   let server: net.Server;
   /** What is answered for every read. */
   let rest: Rest = Rest.NONE;
+  /** For how long, ms, nothing that comes will be needed, in a short rest. */
+  let slack = 0;
+  /** How often that was asked. */
+  let asked = 0;
   /** How long each read takes, ms. */
   let work = 0;
 
@@ -45,12 +49,16 @@ describe.each([
     server.once('connection', (accepted: net.Socket) => {
       let bytes = Buffer.alloc(0);
       const reads: number[] = [];
-      const socket = reader.adopt(accepted, (data, length) => {
+      const onRead = (data: Buffer, length: number): Rest => {
         bytes = Buffer.concat([bytes, data.subarray(0, length)]);
         reads.push(length);
         const from = performance.now();
         while (performance.now() - from < work);
         return rest;
+      };
+      const socket = reader.adopt(accepted, onRead, () => {
+        asked += 1;
+        return slack;
       });
       taken.resolve({ accepted, socket, bytes: () => bytes, reads });
     });
@@ -77,6 +85,7 @@ describe.each([
 
   afterEach(async () => {
     rest = Rest.NONE;
+    slack = 0;
     for (const client of clients.splice(0)) client.destroy();
     server.close();
     if (server.listening) await once(server, 'close');
@@ -426,6 +435,62 @@ describe.each([
         all.map(() => ['close']),
       );
       expect(vi.getTimerCount()).toBe(0);
+    });
+
+    it.skipIf(addon === null)(
+      'leaves what is not needed yet to the next wake, asks once behind each read, and sweeps on from then',
+      async () => {
+        const all = await connected(5);
+        slack = Number.POSITIVE_INFINITY;
+        const say = (word: string): void => {
+          for (const { client } of all) client.write(word);
+        };
+        // They were asked before.
+        sweep();
+        say('1');
+        await others();
+        sweep();
+        await seen(() => texts(all), five('1'));
+        asked = 0;
+        say('2');
+        await others();
+        for (let n = 0; n < 3; n += 1) sweep();
+        expect([texts(all), asked]).toEqual([five('1'), 5]);
+        slack = 0;
+        sweep();
+        expect([texts(all), asked]).toEqual([five('1'), 5]);
+        reader.wake();
+        await seen(() => texts(all), five('12'));
+        say('3');
+        await others();
+        expect(texts(all)).toEqual(five('12'));
+        sweep();
+        await seen(() => texts(all), five('123'));
+      },
+    );
+
+    it.skipIf(addon === null)('sweeps what is needed later from then on', async () => {
+      const all = await connected(5);
+      slack = 60_000;
+      const now = vi.spyOn(performance, 'now');
+      const from = performance.now();
+      now.mockImplementation(() => from);
+      sweep();
+      for (const { client } of all) client.write('1');
+      await others();
+      sweep();
+      await seen(() => texts(all), five('1'));
+      for (const { client } of all) client.write('2');
+      await others();
+      for (const passed of [0, 59_999]) {
+        now.mockImplementation(() => from + passed);
+        sweep();
+        expect(texts(all)).toEqual(five('1'));
+      }
+      now.mockImplementation(() => from + 60_000);
+      sweep();
+      await seen(() => texts(all), five('12'));
+      now.mockRestore();
     });
 
     it.skipIf(addon === null)('reads them at once when it was roused', async () => {

@@ -18,7 +18,7 @@ const MIN_DOZING = 5;
 /** How long what a socket brings next can wait. */
 export const Rest = {
   NONE: 0,
-  /** For a hundredth of a second. */
+  /** For a hundredth of a second, and longer where nothing of it is needed yet: until then, or the next `wake`. */
   SHORT: 1,
   /** Until the next `wake`. */
   LONG: 2,
@@ -38,6 +38,10 @@ interface Sleeper {
   readonly onRead: OnRead;
   /** What it said last. */
   wanted: Rest;
+  /** How long, ms, nothing of what comes will be needed. */
+  readonly slack: () => number;
+  /** When what comes is needed, by `performance.now()`; null: to be asked for. */
+  neededAt: number | null;
   /** Something has come since the last `wake`. */
   heard: boolean;
 }
@@ -69,10 +73,11 @@ export class SocketReader {
   /**
    * Calls `onRead` for what arrives on `accepted`, a fresh socket of a server with `pauseOnConnect`, and returns the socket to
    * work with from now on. When `onRead` answers that what comes next can wait, the socket rests: to wake for every write of a peer
-   * costs more than to work it off. TLS sockets are returned as they are, read in Node's way, and never rest; so
+   * costs more than to work it off. `slack` is asked once in each short rest, behind what the read has led to: for how many ms nothing that
+   * comes will be needed, where that is known; it must not throw. TLS sockets are returned as they are, read in Node's way, and never rest; so
    * are those that somebody has read from.
    */
-  adopt(accepted: net.Socket, onRead: OnRead): net.Socket {
+  adopt(accepted: net.Socket, onRead: OnRead, slack: () => number = () => 0): net.Socket {
     const inside = accepted as unknown as Inside;
     const handle = inside._handle;
     // On Windows a read that waits holds its buffer. One that was read before, for a PROXY header, goes on as it began.
@@ -87,7 +92,7 @@ export class SocketReader {
     }
     inside._handle = null;
     const buffer = this.#buffer;
-    const sleeper: Sleeper = { onRead, wanted: Rest.NONE, heard: true };
+    const sleeper: Sleeper = { onRead, slack, wanted: Rest.NONE, neededAt: null, heard: true };
     const options = {
       handle,
       onread: {
@@ -111,7 +116,7 @@ export class SocketReader {
   }
 
   /**
-   * Has all sockets read that rest for long, and calls `done` when that is under way for the last of them: many take several turns of the
+   * Has all sockets read that rest, and calls `done` when that is under way for the last of them: many take several turns of the
    * event loop. Must be called regularly: the end of a connection is not seen either while it rests.
    */
   wake(done?: () => void): void {
@@ -124,7 +129,7 @@ export class SocketReader {
     // The call before is still at it.
     if (this.#waking) return;
     this.#waking = true;
-    this.#visitFrom([...this.#resting.keys()], 0, () => {
+    this.#visitFrom([...this.#resting.keys(), ...this.#dozing.keys()], 0, () => {
       this.#waking = false;
       done?.();
     });
@@ -145,7 +150,13 @@ export class SocketReader {
     // The one before is still at it.
     if (this.#sweeping) return;
     this.#sweeping = true;
-    this.#visitFrom([...this.#dozing.keys()], 0, () => {
+    const now = performance.now();
+    const needed: net.Socket[] = [];
+    for (const [socket, sleeper] of this.#dozing) {
+      sleeper.neededAt ??= now + sleeper.slack();
+      if (sleeper.neededAt <= now) needed.push(socket);
+    }
+    this.#visitFrom(needed, 0, () => {
       this.#sweeping = false;
     });
   };
@@ -196,6 +207,7 @@ export class SocketReader {
   /** Hands over what was read. Returns how long the socket may rest. */
   #restAfter(sleeper: Sleeper, length: number): Rest {
     sleeper.heard = true;
+    sleeper.neededAt = null;
     this.#want(sleeper, sleeper.onRead(this.#buffer, length));
     if (length > MAX_CALM_READ || this.#roused > 0) return Rest.NONE;
     return sleeper.wanted === Rest.SHORT && (this.#addon === null || this.#drowsy < MIN_DOZING) ? Rest.NONE : sleeper.wanted;

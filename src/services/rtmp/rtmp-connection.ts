@@ -108,8 +108,12 @@ export class RtmpConnection {
     const { limits } = options;
     this.#turns = options.turns;
     this.#client = options.client.address;
-    this.#socket = options.reader.adopt(options.socket, (data, length) => this.#onData(data, length));
     this.#clock = options.clock;
+    this.#socket = options.reader.adopt(
+      options.socket,
+      (data, length) => this.#onData(data, length),
+      () => this.#slack(),
+    );
     this.#limits = limits;
     this.#timeouts = options.timeouts;
     this.#openedAt = this.#clock.monotonic();
@@ -308,6 +312,16 @@ export class RtmpConnection {
     // A peer that waits for acknowledgements sends no more meanwhile.
     if (this.#control.window < MIN_CALM_WINDOW || this.#acknowledging) return Rest.NONE;
     return RESTS[this.#session.urgency];
+  }
+
+  /** For how many ms nothing that comes will be needed. */
+  #slack(): number {
+    try {
+      return this.#session.neededAt - this.#clock.now();
+    } catch (error) {
+      this.#closeOnError(error);
+      return 0;
+    }
   }
 
   /**

@@ -133,6 +133,33 @@ describe('a stream that nobody attends to', () => {
     shortSweep();
     await allCome();
 
+    // Nothing of it is needed for now, and then everything again.
+    for (const stream of streams) stream.neededAt = Number.POSITIVE_INFINITY;
+    const toNextSweep = (): void => {
+      vi.advanceTimersByTime(100 - (elapsed % 100));
+      elapsed += 100 - (elapsed % 100);
+    };
+    send();
+    await settle();
+    toNextSweep();
+    await allCome();
+    send();
+    for (let round = 0; round < 3; round += 1) {
+      await settle();
+      shortSweep();
+    }
+    await settle();
+    expect(come()).toEqual(none);
+    // It is asked behind each read.
+    for (const stream of streams) stream.neededAt = 0;
+    toNextSweep();
+    await allCome();
+    send();
+    await settle();
+    expect(come()).toEqual(none);
+    shortSweep();
+    await allCome();
+
     // A viewer by WebRTC comes to the first.
     const [watched] = streams;
     assert.ok(watched);

@@ -198,6 +198,11 @@ export class RtmpSession {
     return publication?.feed.started === true ? publication.ingest.urgency : Urgency.REAL_TIME;
   }
 
+  /** When what comes is needed at the latest, where it is not needed at once: see `IngestStream`. */
+  get neededAt(): number {
+    return this.#publication?.ingest.neededAt ?? Number.NEGATIVE_INFINITY;
+  }
+
   /** Counts received bytes for the stream they belong to; those before `publish` count for the next one. */
   countBytes(bytes: number): void {
     if (this.#publication === null) this.#uncountedBytes += bytes;

@@ -82,6 +82,12 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
     return this.outlet.attended ? Urgency.LOW_LATENCY : super.urgency;
   }
 
+  /** When the last frame of the next part of any track comes; a dump takes whatever there is. */
+  get neededAt(): number {
+    const next = this.isObserved || !this.#model.playable ? Number.NEGATIVE_INFINITY : this.#aligner.nextListed;
+    return Number.isFinite(next) ? this.stream.estimatedStart() + next : Number.NEGATIVE_INFINITY;
+  }
+
   /** What is being served: for statistics and tests. */
   get model(): StreamModel {
     return this.#model;

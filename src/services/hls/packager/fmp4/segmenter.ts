@@ -55,6 +55,10 @@ const MAX_PART_BYTES = 16 * 1024 * 1024;
 const MAX_PART_SAMPLES = 4096;
 /** Ten seconds of 100 Mbit/s: beyond it a segment ends at the next frame, keyframe or not. */
 const MAX_SEGMENT_BYTES = 128 * 1024 * 1024;
+/** Keyframes come at an even pace when so many intervals in a row were the same. */
+const EVEN_GOPS = 3;
+/** It is looked ahead for the end of a part by so many frames at most. */
+const MAX_LOOKAHEAD = 128;
 
 /** Tells its sink within `push`, `passPause` and `flush`; it has no timer and needs no closing. */
 export class Segmenter {
@@ -81,6 +85,8 @@ export class Segmenter {
   #mediaEnd = 0;
   #lastKey: number | null = null;
   #gop: number | null = null;
+  /** Keyframe intervals in a row that differ by less than half a frame. */
+  #evenGops = 0;
   #frame = 0;
   /** End of the gaps that were listed because the track is away, ms of presentation; null while it is not. */
   #awayUntil: number | null = null;
@@ -116,6 +122,12 @@ export class Segmenter {
     const max = this.#gop === null ? 0 : this.#limits.leaderMaxFor(this.#gop);
     const reach = this.#gop !== null && this.#gop <= max ? Math.min(segmentDuration, max - this.#gop) : segmentDuration;
     return Math.min(this.#segmentTime + (reach - this.#frame / this.#timescale) * 1000, this.#schedule.markers.next);
+  }
+
+  /** The decoding time, ms, before which no frame closes a part or a segment, if frames come at the pace of the last one. */
+  get nextClose(): number {
+    if (!this.#open || !this.#target.known || this.#frame <= 0) return Number.NEGATIVE_INFINITY;
+    return (Math.min(this.#fillsAt, this.#cutsFrom) / this.#timescale) * 1000;
   }
 
   /** Takes the next sample in decoding order. */
@@ -187,7 +199,11 @@ export class Segmenter {
   }
 
   #measureGop(dts: number, paused: boolean): void {
-    if (this.#lastKey !== null && !paused) this.#gop = (dts - this.#lastKey) / this.#timescale;
+    if (this.#lastKey !== null && !paused) {
+      const gop = (dts - this.#lastKey) / this.#timescale;
+      this.#evenGops = Math.abs(gop - (this.#gop ?? 0)) < this.#halfFrame ? this.#evenGops + 1 : 1;
+      this.#gop = gop;
+    }
     this.#lastKey = dts;
   }
 
@@ -349,11 +365,35 @@ export class Segmenter {
     this.#schedule.expect(this.#msn + 1, this.#segmentTime + seconds * 1000);
   }
 
-  #isPartFull(end: number, next: number): boolean {
+  /** Where the frame lies, ticks, that fills the part which is open or begins next. */
+  get #fillsAt(): number {
+    const start = this.#samples.length > 0 ? this.#partStart : this.#mediaEnd;
+    let last = this.#mediaEnd;
+    for (let n = 0; n < MAX_LOOKAHEAD && !this.#isPartFull(last + this.#frame, this.#frame, start); n += 1) last += this.#frame;
+    return last;
+  }
+
+  /** The presentation time, ms, from which on a keyframe may end the segment that this track leads. */
+  get #leaderCut(): number {
+    const expected = this.#evenGops < EVEN_GOPS ? null : this.#schedule.expected(this.#msn + 1);
+    if (expected === null) return this.earliestCut;
+    return Math.min(expected - this.#halfFrame * 1000, this.#schedule.markers.next);
+  }
+
+  /** Where a frame lies at the earliest, ticks, that ends the segment. */
+  get #cutsFrom(): number {
+    const cut = this.#schedule.cut(this.#msn + 1)?.time;
+    if (cut === undefined && !this.leads) return Number.POSITIVE_INFINITY;
+    const time = cut === undefined ? this.#leaderCut : cut - this.#halfFrame * 1000;
+    return this.#segmentStart + ((time - this.#segmentTime) / 1000) * this.#timescale;
+  }
+
+  /** `start`: where the part begins, if that is not known yet. */
+  #isPartFull(end: number, next: number, start = this.#partStart): boolean {
     const expected = this.#schedule.expected(this.#msn + 1);
     const segment = expected === null ? null : ((expected - this.#segmentTime) / 1000) * this.#timescale;
-    const remaining = segment === null ? null : segment - (this.#partStart - this.#segmentStart);
-    return this.#target.isFull(end - this.#partStart, next, remaining);
+    const remaining = segment === null ? null : segment - (start - this.#segmentStart);
+    return this.#target.isFull(end - start, next, remaining);
   }
 
   #append(sample: TimedSample): void {

@@ -58,6 +58,13 @@ export class TrackAligner {
     return this.#lanes.get(trackId)?.packager ?? null;
   }
 
+  /** Decoding time (ms) before which no packet of any track makes anything new to list. */
+  get nextListed(): number {
+    let first = Number.POSITIVE_INFINITY;
+    for (const { packager } of this.#lanes.values()) first = Math.min(first, packager.nextListed);
+    return first;
+  }
+
   packagers(): TrackPackager[] {
     return [...this.#lanes.values()].map((lane) => lane.packager);
   }

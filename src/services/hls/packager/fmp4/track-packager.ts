@@ -132,6 +132,11 @@ export class TrackPackager implements SegmentSink {
     return this.started && this.#context.schedule.cut(this.#segmenter.msn + 1) !== null;
   }
 
+  /** Decoding time (ms) before which no packet makes anything new to list: see `Segmenter.nextClose`. */
+  get nextListed(): number {
+    return this.#segmenter.nextClose - this.#context.offset;
+  }
+
   /** Takes the next packet of the track; its track object may be a newer one. */
   push(packet: Packet): void {
     if (packet.track !== this.#track && isMediaTrack(packet.track)) this.#follow(packet.track, packet);
