@@ -38,7 +38,8 @@ beforeAll(async () => {
   const source = ['-f', 'lavfi', '-i', 'color=red:size=426x240:rate=25', '-f', 'lavfi', '-i', 'sine=frequency=880:sample_rate=44100'];
   const encode = ['-c:v', 'libx264', '-preset', 'veryfast', '-g', '25', '-pix_fmt', 'yuv420p', '-c:a', 'aac', '-threads', '1'];
   execFileSync(requireProgram('ffmpeg'), ['-v', 'error', ...source, '-t', '5', ...encode, path.join(folder, 'slate.mp4')]);
-  const standIn = `<StandIn><Url>file:///slate.mp4</Url><MediaRootDir>${folder}</MediaRootDir></StandIn>`;
+  // An encoder on a busy machine is silent at times, and viewers rightly see the slate then: here it is away when it is gone.
+  const standIn = `<StandIn><Url>file:///slate.mp4</Url><MediaRootDir>${folder}</MediaRootDir><AfterMs>0</AfterMs></StandIn>`;
   server = await startServer({
     ...{ segmentDuration: 1, ovtPort, recordRoot: records, push: '' },
     application: `<SourceLoss>${standIn}</SourceLoss>`,
@@ -71,7 +72,7 @@ function started(args: readonly string[]): Child {
 /** ffmpeg that writes down what the edge has. */
 function tape(stream: string): { readonly child: Child; readonly file: string } {
   const file = path.join(folder, `${stream}.ts`);
-  const url = `srt://127.0.0.1:${egress}?streamid=${encodeURIComponent(`default/app/${stream}`)}&latency=200000`;
+  const url = `srt://127.0.0.1:${egress}?streamid=${encodeURIComponent(`default/app/${stream}`)}&latency=2000000`;
   return {
     child: started(['-copyts', '-i', url, '-map', '0:v:0', '-map', '0:a:0', '-c', 'copy', '-flush_packets', '1', '-f', 'mpegts', file]),
     file,
