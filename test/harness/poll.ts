@@ -1,7 +1,7 @@
 /** Waiting with a deadline. */
 import { setTimeout as delay } from 'node:timers/promises';
 
-const DEFAULT_DEADLINE_MS = 15_000;
+const DEFAULT_DEADLINE_MS = 30_000;
 const DEFAULT_EVERY_MS = 50;
 
 export interface PollOptions {

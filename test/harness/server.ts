@@ -14,7 +14,7 @@ export const MAIN = path.join(ROOT, 'scripts/start.mjs');
 
 /** The server prints this when every port listens. */
 const READY = /\bready\b/i;
-const READY_DEADLINE_MS = 15_000;
+const READY_DEADLINE_MS = 45_000;
 
 export interface StartOptions extends ServerSettings {
   /** Ports to use instead of free ones. */
