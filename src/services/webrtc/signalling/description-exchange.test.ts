@@ -27,7 +27,8 @@ async function exchange(options: Partial<ExchangeOptions> = {}): Promise<{ port:
   });
   const target = { vhost: 'default', app: 'app', stream: 'live', file: '' };
   const server = createServer((request, response) => {
-    const place = { target, app: 'app', stream: 'live', file: '', direction: 'whip', transport: null };
+    const [, app, stream, file = ''] = request.url?.split('?', 1)[0]?.split('/') ?? [];
+    const place = { target, app, stream, file, direction: 'whip', transport: null };
     whip.handle(request, response, place as unknown as Parameters<DescriptionExchange['handle']>[2], '192.0.2.1');
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -156,4 +157,32 @@ test('one whom a control server refuses hears its reason', async () => {
   said = 'не оплачено';
   const foreign = await post(port);
   expect([foreign.headers.get('content-type'), await foreign.text()]).toEqual(['text/plain; charset=utf-8', `${said}\n`]);
+});
+
+test('a session is ended by its own resource only, and its word is none at another stream', async () => {
+  const close = vi.fn();
+  const announced = vi.fn();
+  const { port } = await exchange({ open: () => ({ accept: (offer: string) => offer, announced, close }) });
+  const path = (await post(port)).headers.get('location') ?? '';
+  const word = path.split(/[/?]/)[3] ?? '';
+  expect(word).toMatch(/^\w{16}$/);
+  const ask = async (method: string, at: string): Promise<number> => {
+    const body = method === 'PATCH' ? { body: 'a=ice-ufrag:x' } : {};
+    return (await fetch(`http://127.0.0.1:${port}${at}`, { method, ...body })).status;
+  };
+  const others = [
+    `/app/other/${word}`,
+    `/other/live/${word}`,
+    `/live/app/${word}`,
+    `/app/live/${word}x`,
+    `/app/live/__proto__`,
+    '/app/live',
+  ];
+  for (const at of others) expect([at, await ask('DELETE', at)]).toEqual([at, 404]);
+  for (const at of others) expect([at, await ask('PATCH', at)]).toEqual([at, at === '/app/live' ? 400 : 404]);
+  expect([close.mock.calls, announced.mock.calls]).toEqual([[], []]);
+  expect(await ask('PATCH', path)).toBe(204);
+  expect(await ask('DELETE', path)).toBe(200);
+  expect([close.mock.calls.length, announced.mock.calls.length]).toEqual([1, 1]);
+  expect(await ask('DELETE', path)).toBe(404);
 });

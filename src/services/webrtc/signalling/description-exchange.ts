@@ -80,6 +80,7 @@ export interface ExchangeOptions {
 /** One for WHIP, one for WHEP. Remembers sessions by the URL it gave them, until they end. */
 export class DescriptionExchange {
   readonly #options: ExchangeOptions;
+  /** By the paths of their resources. */
   readonly #sessions = new Map<string, { readonly session: ExchangeSession; readonly stay: Admitted }>();
 
   constructor(options: ExchangeOptions) {
@@ -186,16 +187,16 @@ export class DescriptionExchange {
     }: { place: RequestPlace; offer: string; client: string; capabilities: string; stay: Admitted },
   ): void {
     const { name, peer, logger } = this.#options;
-    const key = randomWord(KEY_LENGTH);
+    const resource = resourceOf({ ...place, file: randomWord(KEY_LENGTH) });
     let session: ExchangeSession | null = null;
     try {
       if (place.target === null) throw new ExchangeRefused(404, noSuchStream().message);
-      session = this.#options.open({ target: place.target, place, client, capabilities, onEnded: () => this.#forget(key) });
+      session = this.#options.open({ target: place.target, place, client, capabilities, onEnded: () => this.#forget(resource) });
       const description = session.accept(offer);
-      this.#keep(key, session, stay);
+      this.#keep(resource, session, stay);
       response.setHeader('Content-Type', 'application/sdp');
       response.setHeader('ETag', randomWord(ETAG_LENGTH));
-      response.setHeader('Location', `/${place.app}/${place.stream}/${key}?direction=${name.toLowerCase()}`);
+      response.setHeader('Location', `${resource}?direction=${name.toLowerCase()}`);
       const links = relayLinks(this.#options.iceServersFor(place) ?? []);
       if (links.length > 0) response.setHeader('Link', links);
       response.statusCode = 201;
@@ -211,22 +212,22 @@ export class DescriptionExchange {
     }
   }
 
-  #keep(key: string, session: ExchangeSession, stay: Admitted): void {
-    this.#sessions.set(key, { session, stay });
+  #keep(resource: string, session: ExchangeSession, stay: Admitted): void {
+    this.#sessions.set(resource, { session, stay });
     stay.begin((reason) => {
-      this.#forget(key);
+      this.#forget(resource);
       session.close(reason, 'expired');
     });
   }
 
-  #forget(key: string): void {
-    this.#sessions.get(key)?.stay.close();
-    this.#sessions.delete(key);
+  #forget(resource: string): void {
+    this.#sessions.get(resource)?.stay.close();
+    this.#sessions.delete(resource);
   }
 
   /** Peers reach us: their candidates are only of use to the log. */
   #trickle(response: ServerResponse, place: RequestPlace, fragment: string): void {
-    const session = this.#sessions.get(place.file)?.session;
+    const session = this.#sessions.get(resourceOf(place))?.session;
     if (place.file === '') answer(response, 400, 'the path names no session');
     else if (session === undefined) answer(response, 404, 'there is no such session');
     else if (!/^a=(?:ice-ufrag|candidate|end-of-candidates|mid|ice-pwd)/m.test(fragment))
@@ -240,8 +241,9 @@ export class DescriptionExchange {
   }
 
   #delete(response: ServerResponse, place: RequestPlace): void {
-    const session = this.#sessions.get(place.file)?.session;
-    this.#forget(place.file);
+    const resource = resourceOf(place);
+    const session = this.#sessions.get(resource)?.session;
+    this.#forget(resource);
     session?.close('the peer left');
     answer(response, session === undefined ? 404 : 200, session === undefined ? 'there is no such session' : '');
   }
@@ -281,6 +283,11 @@ export class DescriptionExchange {
       else if (!response.writableEnded) response.destroy();
     }
   }
+}
+
+/** The path of a session: that of the stream it was asked for at, and a word that nobody guesses. At another stream the word is none. */
+function resourceOf({ app, stream, file }: RequestPlace): string {
+  return `/${app}/${stream}/${file}`;
 }
 
 /** Null: nothing the peer can help. */
