@@ -111,4 +111,19 @@ describe('cross-domain rules', () => {
     for (let n = 0; n < 300; n += 1) policy.headers(`http://${n}.example`, undefined);
     expect(policy.headers('http://a.example', undefined)).not.toBe(first);
   });
+
+  test('an origin that is longer than any real one is answered and not remembered', () => {
+    const policy = new CrossDomainPolicy({ defaults: NOTHING, own: { urls: ['https://*'], headers: [] }, methods: 'GET' });
+    const host = `${'a'.repeat(63)}.`.repeat(4).slice(0, 253);
+    const real = `https://${host}:65535`;
+    expect(policy.headers(real, undefined)).toBe(policy.headers(real, undefined));
+    const long = `https://${'a.'.repeat(300)}example`;
+    expect(policy.headers(long, undefined)).toEqual(policy.headers(long, undefined));
+    expect(policy.headers(long, undefined).block).toContain(`Access-Control-Allow-Origin: ${long}\r\n`);
+    expect(policy.headers(long, undefined)).not.toBe(policy.headers(long, undefined));
+    // It pushes out nothing.
+    const first = policy.headers('https://a.example', undefined);
+    for (let n = 0; n < 300; n += 1) policy.headers(`https://${n}.${'x'.repeat(400)}`, undefined);
+    expect(policy.headers('https://a.example', undefined)).toBe(first);
+  });
 });

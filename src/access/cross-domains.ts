@@ -30,6 +30,8 @@ const CORS_NAMES = [ALLOW_ORIGIN, ALLOW_CREDENTIALS, ALLOW_METHODS, ALLOW_HEADER
 
 /** Different origins remembered per policy; the oldest is forgotten first. */
 const MAX_CACHE = 256;
+/** A scheme, a host name of 253 characters and a port are shorter. Headers of requests can be a hundred times as long, and each stream has a policy. */
+const MAX_KEPT_ORIGIN = 300;
 
 /** One `CrossDomains` element, compiled. */
 class Pass {
@@ -99,8 +101,8 @@ export class CrossDomainPolicy {
 
   /** Headers for a request with this `Origin` and `Access-Control-Request-Headers` (undefined: not sent). */
   headers(origin: string | undefined, requestHeaders: string | undefined): CrossDomainHeaders {
-    if (requestHeaders !== undefined) return this.#make(origin ?? '', requestHeaders);
     const key = origin ?? '';
+    if (requestHeaders !== undefined || key.length > MAX_KEPT_ORIGIN) return this.#make(key, requestHeaders);
     const known = this.#cache.get(key);
     if (known !== undefined) return known;
     const made = this.#make(key, undefined);
