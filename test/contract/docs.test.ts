@@ -28,6 +28,16 @@ test('every metric that a guide names is there', () => {
   expect([...new Set(named)].filter((name) => !known.has(name))).toEqual([]);
 });
 
+test('who comes from OvenMediaEngine is told of every difference', () => {
+  const listed = rows('guide/migrate.md', /^\| .*? \| \[(api|playback)\].*? \| (.*) \|$/gm);
+  for (const page of ['api', 'playback']) {
+    const ids = rows(`reference/${page}-differences.md`, /^\| `([a-z0-9-]+)` \|/gm).flat();
+    const told = listed.flatMap(([of, names = '']) => (of === page ? [...names.matchAll(/`([a-z0-9-]+)`/g)].map(([, id]) => id) : []));
+    expect(ids.length).toBeGreaterThan(20);
+    expect(told.sort()).toEqual([...new Set(ids)].sort());
+  }
+});
+
 test('every live event is documented, in its group', () => {
   let group = '';
   const shown = rows('guide/live-updates.md', /^\| (?:`(\w+)`)? ?\| `(\w+\.\w+)` \|/gm).map(([first, type = '']) => {

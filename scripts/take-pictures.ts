@@ -1,0 +1,92 @@
+/** Makes the pictures of the console in docs/pictures anew: `node scripts/take-pictures.ts`. A real server with real streams, looked at in Chromium. */
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Page } from 'playwright-core';
+import { ConsoleBrowser, type PageOptions } from '../test/harness/console-browser.ts';
+import { until } from '../test/harness/poll.ts';
+import { type FfmpegPublisher, publish } from '../test/harness/publisher.ts';
+import { startServer, type TestServer } from '../test/harness/server.ts';
+import { requireProgram } from './ensure-tools.ts';
+
+const FOLDER = path.resolve(import.meta.dirname, '../docs/pictures');
+const STREAMS = ['stage', 'camera-2', 'radio'];
+/** For the charts to have something to show. */
+const WATCH_MS = 60_000;
+const PLAY_MS = 15_000;
+const COLOURS = 64;
+
+interface Picture {
+  readonly name: string;
+  readonly hash: string;
+  readonly options: PageOptions;
+  /** What is done before it is taken. */
+  prepare(page: Page): Promise<void>;
+}
+
+const PICTURES: readonly Picture[] = [
+  {
+    name: 'console-overview.png',
+    hash: '#/',
+    options: { width: 1200, height: 760 },
+    prepare: async (page) => {
+      await page.getByRole('link', { name: 'stage', exact: true }).waitFor();
+      await delay(WATCH_MS);
+    },
+  },
+  {
+    name: 'console-stream.png',
+    hash: '#/streams/default/app/stage',
+    options: { width: 1200, height: 900, scheme: 'dark' },
+    prepare: async (page) => {
+      await page.getByRole('button', { name: 'Play', exact: true }).click();
+      const shown =
+        "Array.from(document.querySelectorAll('video')).filter((v) => v.getVideoPlaybackQuality().totalVideoFrames > 30).length";
+      await until('both players', async () => Number(await page.evaluate(shown)) >= 2, { deadlineMs: 60_000 });
+      await delay(PLAY_MS);
+    },
+  },
+];
+
+/** As few bytes as a palette needs. */
+function compress(from: string, to: string): void {
+  const palette = `split[a][b];[a]palettegen=max_colors=${COLOURS}:stats_mode=single[p];[b][p]paletteuse=dither=none`;
+  const args = ['-v', 'error', '-y', '-i', from, '-filter_complex', palette, '-compression_level', '100', '-pred', 'mixed', to];
+  const { status, stderr } = spawnSync(requireProgram('ffmpeg'), args, { encoding: 'utf8' });
+  if (status !== 0) throw new Error(`ffmpeg could not write ${to}: ${stderr}`);
+  console.log(`${path.basename(to)}: ${Math.round(statSync(to).size / 1024)} KiB`);
+}
+
+async function take(browser: ConsoleBrowser, server: TestServer, folder: string, { name, hash, options, prepare }: Picture): Promise<void> {
+  const opened = await browser.open(`${server.api.base}/console/${hash}`, options);
+  try {
+    await prepare(opened.page);
+    const raw = path.join(folder, name);
+    await opened.page.screenshot({ path: raw });
+    compress(raw, path.join(FOLDER, name));
+  } finally {
+    await opened.close();
+  }
+}
+
+async function main(): Promise<void> {
+  mkdirSync(FOLDER, { recursive: true });
+  const folder = mkdtempSync(path.join(tmpdir(), 'millrace-pictures-'));
+  const server = await startServer({ webrtc: {}, segmentDuration: 2, segmentCount: 4 });
+  let browser: ConsoleBrowser | null = null;
+  const encoders: FfmpegPublisher[] = [];
+  try {
+    for (const stream of STREAMS) encoders.push(publish({ url: server.rtmp(stream) }));
+    browser = await ConsoleBrowser.start();
+    for (const picture of PICTURES) await take(browser, server, folder, picture);
+  } finally {
+    await browser?.close();
+    await Promise.all(encoders.map((encoder) => encoder.stop()));
+    await server.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+await main();
