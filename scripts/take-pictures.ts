@@ -42,9 +42,10 @@ const PICTURES: readonly Picture[] = [
     options: { width: 1200, height: 900, scheme: 'dark' },
     prepare: async (page) => {
       await page.getByRole('button', { name: 'Play', exact: true }).click();
+      await page.getByRole('heading', { name: 'WebRTC' }).waitFor();
       const shown =
         "Array.from(document.querySelectorAll('video')).filter((v) => v.getVideoPlaybackQuality().totalVideoFrames > 30).length";
-      await until('both players', async () => Number(await page.evaluate(shown)) >= 2, { deadlineMs: 60_000 });
+      await until('both players', async () => Number(await page.evaluate(shown)) >= 2, { deadlineMs: 120_000 });
       await delay(PLAY_MS);
     },
   },
@@ -78,7 +79,7 @@ async function main(): Promise<void> {
   let browser: ConsoleBrowser | null = null;
   const encoders: FfmpegPublisher[] = [];
   try {
-    for (const stream of STREAMS) encoders.push(publish({ url: server.rtmp(stream) }));
+    for (const stream of STREAMS) encoders.push(publish({ url: server.rtmp(stream), fps: 15, gop: 15 }));
     browser = await ConsoleBrowser.start();
     for (const picture of PICTURES) await take(browser, server, folder, picture);
   } finally {
