@@ -8,9 +8,10 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const FROM = path.join(ROOT, 'src/console');
 
 /** The folder of the compiled code. */
-const folder = path.join(process.argv[2] ?? path.join(ROOT, 'dist'), 'console');
+const compiled = process.argv[2] ?? path.join(ROOT, 'dist');
+const folder = path.join(compiled, 'console');
 const compiler = path.join(ROOT, 'node_modules/typescript/bin/tsc');
-const { status } = spawnSync(process.execPath, [compiler, '-p', path.join(FROM, 'tsconfig.build.json'), '--outDir', folder], {
+const { status } = spawnSync(process.execPath, [compiler, '-p', path.join(FROM, 'tsconfig.build.json'), '--outDir', compiled], {
   stdio: 'inherit',
 });
 if (status === 0) {

@@ -278,6 +278,7 @@ export class Dispatcher {
   #log(request: IncomingMessage, target: string, status: number): void {
     const { method } = request;
     if (method === 'GET' || method === 'HEAD' || method === 'OPTIONS') return;
+    if (status < 400 && this.#routes.find(method ?? '', rawPath(target) ?? '')?.route.reads === true) return;
     // Whoever has no token may ask as often as they like.
     const logger = status === 401 ? this.#options.logger.limited : this.#options.logger;
     logger.info({ method, target, status, peer: this.#peerOf(request), token: this.#holders.get(request)?.name }, 'API request answered');

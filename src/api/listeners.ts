@@ -66,7 +66,8 @@ export function mediaPorts({ providers, publishers }: Listeners): MediaPorts {
   const pairs = [providers.webrtc, publishers.llhls, publishers.hls, publishers.thumbnail, publishers.webrtc];
   const known = (port: number | undefined): readonly number[] => (port === undefined ? [] : [port]);
   return {
-    plain: [...new Set(pairs.flatMap((pair) => known(pair?.port)))],
+    // That of RTMP is asked whether it can be reached.
+    plain: [...new Set([...pairs, providers.rtmp].flatMap((pair) => known(pair?.port)))],
     tls: [...new Set(pairs.flatMap((pair) => known(pair?.tlsPort)))],
   };
 }

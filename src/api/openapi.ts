@@ -1,6 +1,6 @@
 /** The API as an OpenAPI 3.1 document, made of the routes and of the schemas they name. */
 import type { TSchema } from '@sinclair/typebox';
-import { ApplicationSchema, type JsonSchema, jsonSchemaOf, OutputProfileSchema } from '../config/index.ts';
+import { AccessKeySchema, ApplicationSchema, type JsonSchema, jsonSchemaOf, OutputProfileSchema } from '../config/index.ts';
 import { INEFFECTIVE_HEADER, REASON_HEADER, reasonPhrase } from './envelope.ts';
 import { HealthSchema } from './health.ts';
 import { TAGS } from './openapi-tags.ts';
@@ -28,6 +28,7 @@ const JSON_TYPE = 'application/json';
 const NAMES: ReadonlyMap<TSchema, string> = new Map([
   [ApplicationSchema, 'ApplicationDefinition'],
   [OutputProfileSchema, 'OutputProfileDefinition'],
+  [AccessKeySchema, 'AccessKeyRequest'],
   [HealthSchema, 'Health'],
   [LiveEventSchema, 'LiveEvent'],
   [LogEventSchema, 'LogEvent'],

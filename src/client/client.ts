@@ -103,8 +103,8 @@ export class MillraceClient {
    * breaks is made again. Leave the loop, or abort, to end it. Rejects as `request` does where the first connection fails.
    */
   events(options: EventOptions = {}): AsyncGenerator<LiveEvent, never> {
-    const { types, vhost, app, stream } = options;
-    const path = pathWith('/v1/events', {}, { types, vhost, app, stream });
+    const { types, vhost, app, stream, back } = options;
+    const path = pathWith('/v1/events', {}, { types, vhost, app, stream, back: back === undefined ? undefined : String(back) });
     return followEvents((headers, signal) => this.#send('GET', path, headers, signal), options, this.url, this.#timeout);
   }
 

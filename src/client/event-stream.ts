@@ -33,6 +33,8 @@ export interface EventOptions extends FollowOptions {
   readonly vhost?: string;
   readonly app?: string;
   readonly stream?: string;
+  /** Events that come first, of those that happened before; default 0. */
+  readonly back?: number;
 }
 
 /** How the client opens the connection: resolves with an answer that is a success. */

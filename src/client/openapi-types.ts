@@ -4940,6 +4940,21 @@ export interface components {
             /** @description Absent: not since the server started */
             lastUsed?: string;
         };
+        /** @description A key */
+        AccessKeyRequest: {
+            /** @description What it is called; unique in its list */
+            name: string;
+            /** @description The key itself, 16 to 256 letters, digits and _ . ~ -. Only its hash is kept, and nobody is shown it */
+            key?: string;
+            /** @description Instead of the key: `sha256:SALT:DIGEST`, the SHA-256 of `SALT:KEY` in base64url. Never shown */
+            hash?: string;
+            /** @description When it was made; the API sets it */
+            created?: string;
+            /** @description It lets nobody in from then on, and who came with it is sent away, e.g. `2026-01-31T18:00:00Z` */
+            expires?: string;
+            /** @description Name of the streams it is for; `*` and `?` match. Absent: all */
+            streams?: string;
+        };
         PullRequest: {
             name: string;
             urls: string[];
@@ -8610,20 +8625,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    /** @description What it is called; unique in its list */
-                    name: string;
-                    /** @description The key itself, 16 to 256 letters, digits and _ . ~ -. Only its hash is kept, and nobody is shown it */
-                    key?: string;
-                    /** @description Instead of the key: `sha256:SALT:DIGEST`, the SHA-256 of `SALT:KEY` in base64url. Never shown */
-                    hash?: string;
-                    /** @description When it was made; the API sets it */
-                    created?: string;
-                    /** @description It lets nobody in from then on, and who came with it is sent away, e.g. `2026-01-31T18:00:00Z` */
-                    expires?: string;
-                    /** @description Name of the streams it is for; `*` and `?` match. Absent: all */
-                    streams?: string;
-                };
+                "application/json": components["schemas"]["AccessKeyRequest"];
             };
         };
         responses: {
@@ -8761,20 +8763,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    /** @description What it is called; unique in its list */
-                    name: string;
-                    /** @description The key itself, 16 to 256 letters, digits and _ . ~ -. Only its hash is kept, and nobody is shown it */
-                    key?: string;
-                    /** @description Instead of the key: `sha256:SALT:DIGEST`, the SHA-256 of `SALT:KEY` in base64url. Never shown */
-                    hash?: string;
-                    /** @description When it was made; the API sets it */
-                    created?: string;
-                    /** @description It lets nobody in from then on, and who came with it is sent away, e.g. `2026-01-31T18:00:00Z` */
-                    expires?: string;
-                    /** @description Name of the streams it is for; `*` and `?` match. Absent: all */
-                    streams?: string;
-                };
+                "application/json": components["schemas"]["AccessKeyRequest"];
             };
         };
         responses: {
@@ -11040,6 +11029,8 @@ export interface operations {
                 app?: string;
                 /** @description Only what is about a stream of this name */
                 stream?: string;
+                /** @description Events that happened before and come first, from 0 to 4096; default 0 */
+                back?: string;
             };
             header?: never;
             path?: never;

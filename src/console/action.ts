@@ -1,7 +1,8 @@
 /** Buttons that change something, with what the server answers. */
-import { useState } from 'preact/hooks';
-import { ApiFault } from './api-client.ts';
+import { useContext, useState } from 'preact/hooks';
+import { faultOf } from './api-client.ts';
 import { html, type View } from './html.ts';
+import { MayWrite } from './permission.ts';
 
 /** A button. */
 export interface ActionOptions {
@@ -17,11 +18,12 @@ export interface ActionOptions {
   readonly onDone?: () => void;
 }
 
-/** Runs once at a time; what fails is told beside it. */
+/** Runs once at a time; what fails is told beside it. Not shown to who may only read. */
 export function Action({ label, run, question, isDanger, isDisabled = false, about, onDone }: ActionOptions): View {
   const [isBusy, setBusy] = useState(false);
   const [isAsking, setAsking] = useState(false);
   const [fault, setFault] = useState('');
+  const mayWrite = useContext(MayWrite);
   const go = async (): Promise<void> => {
     setAsking(false);
     setBusy(true);
@@ -34,6 +36,7 @@ export function Action({ label, run, question, isDanger, isDisabled = false, abo
     }
     setBusy(false);
   };
+  if (!mayWrite) return null;
   if (isAsking) {
     return html`<span class="asking" role="group" aria-label=${question}>${question}
       <button type="button" class="danger" onClick=${() => void go()}>${label}</button>
@@ -47,5 +50,5 @@ export function Action({ label, run, question, isDanger, isDisabled = false, abo
 
 /** What the server said, or what else went wrong. */
 export function faultWords(error: unknown): string {
-  return error instanceof ApiFault || error instanceof Error ? error.message : String(error);
+  return faultOf(error).message;
 }

@@ -1,17 +1,18 @@
 /** The console: a login, then a frame with the page that the address names. */
 import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
-import { ApiClient, ApiFault } from './api-client.ts';
+import { apiClient, faultOf } from './api-client.ts';
 import { ChannelsPage } from './channels-page.ts';
 import { ConfigurationPage } from './configuration-page.ts';
 import type { Context } from './context.ts';
 import { html, type View } from './html.ts';
 import { LiveClock } from './live-updates.ts';
+import { LogPage } from './log-page.ts';
 import { Login } from './login.ts';
 import { Overview } from './overview.ts';
+import { MayWrite } from './permission.ts';
 import { PublishPage } from './publish-page.ts';
 import { hashOf, type Place, placeOf } from './routes.ts';
 import { Sampler } from './sampler.ts';
-import type { ServerFacts } from './server-facts.ts';
 import { StreamPage } from './stream-page.ts';
 import { forgetToken, keepToken, storedToken } from './token-store.ts';
 
@@ -20,6 +21,7 @@ const MENU: readonly (readonly [Place, string])[] = [
   [{ page: 'publish' }, 'Publish'],
   [{ page: 'channels' }, 'Channels'],
   [{ page: 'configuration' }, 'Configuration'],
+  [{ page: 'log' }, 'Log'],
 ];
 
 /** The whole page. */
@@ -41,8 +43,8 @@ export function App(): View {
         setContext(entered);
         return null;
       } catch (error) {
-        if (error instanceof ApiFault && error.status === 401) return 'This is not an access token of this server.';
-        return error instanceof ApiFault ? `It did not work: ${error.message}.` : String(error);
+        const { status, message } = faultOf(error);
+        return status === 401 ? 'This is not an access token of this server.' : `It did not work: ${message}.`;
       }
     },
     [updates, leave],
@@ -64,10 +66,10 @@ export function App(): View {
 /** The token is good when the server answers; what it says is needed everywhere. */
 async function contextOf(token: string, updates: LiveClock, onRefused: () => void): Promise<Context> {
   let isEntered = false;
-  const client = new ApiClient(token, () => {
+  const client = apiClient(token, () => {
     if (isEntered) onRefused();
   });
-  const server = await client.get<ServerFacts>('/v1/server');
+  const server = await client.get('/v1/server');
   isEntered = true;
   return { client, updates, sampler: new Sampler(client), server };
 }
@@ -78,13 +80,14 @@ function Frame({ context, onLeave }: { readonly context: Context; readonly onLea
   const links = MENU.map(
     ([to, label]) => html`<a key=${label} href=${hashOf(to)} aria-current=${to.page === place.page ? 'page' : undefined}>${label}</a>`,
   );
-  return html`<header class="top">
+  return html`<${MayWrite.Provider} value=${context.server.mayWrite}><header class="top">
       <a class="brand" href="#/">Millrace</a>
       <nav aria-label="Pages">${links}</nav>
+      ${context.server.mayWrite ? null : html`<span class="badge" title="Buttons that change something are left out">This token may only read</span>`}
       <span class=${`health ${health.level}`} role="status">${health.text}</span>
       <button type="button" class="plain" onClick=${onLeave}>Log out</button>
     </header>
-    <main>${pageOf(place, context)}</main>`;
+    <main>${pageOf(place, context)}</main></${MayWrite.Provider}>`;
 }
 
 function pageOf(place: Place, context: Context): View {
@@ -93,6 +96,8 @@ function pageOf(place: Place, context: Context): View {
       return html`<${ChannelsPage} context=${context} />`;
     case 'configuration':
       return html`<${ConfigurationPage} context=${context} />`;
+    case 'log':
+      return html`<${LogPage} context=${context} />`;
     case 'publish':
       return html`<${PublishPage} context=${context} />`;
     case 'stream':

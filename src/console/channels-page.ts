@@ -1,14 +1,16 @@
 /** Scheduled and multiplex channels of all applications. */
 import { useState } from 'preact/hooks';
+import type { MillraceClient } from '../client/index.ts';
+import { pathWith } from '../client/path.ts';
 import { Action } from './action.ts';
-import { at } from './api-client.ts';
 import { ChannelTimeline, type ScheduledChannel } from './channel-timeline.ts';
 import type { Context } from './context.ts';
 import { html, type View } from './html.ts';
+import { WriteButton } from './permission.ts';
 import { hashOf } from './routes.ts';
 import { beginningOf, type Json, type JsonObject, type Schema, schemaOf, without } from './schema-document.ts';
 import { SchemaForm } from './schema-form.ts';
-import { appPath, inTurns, listStreams } from './stream-list.ts';
+import { inTurns, listStreams } from './stream-list.ts';
 import { useLive } from './use-live.ts';
 
 type Kind = 'scheduledChannels' | 'multiplexChannels';
@@ -44,6 +46,7 @@ interface Form {
 }
 
 const SHOWN = 20;
+const APP = '/v1/vhosts/{vhost}/apps/{app}';
 
 /** A page of them at a time; details are asked for those on show. */
 export function ChannelsPage({ context }: { readonly context: Context }): View {
@@ -59,10 +62,13 @@ export function ChannelsPage({ context }: { readonly context: Context }): View {
       const apps = (await listStreams(client)).filter(({ app }) => app !== '*');
       const found = await inTurns(apps, async ({ vhost, app }) => {
         // Whoever has no channels answers that with an error.
-        const { providers = {} } = await client.get<{ readonly providers?: Readonly<Record<string, unknown>> }>(appPath(vhost, app));
+        const { providers = {} }: { readonly providers?: object } = await client.get('/v1/vhosts/{vhost}/apps/{app}', {
+          path: { vhost, app },
+        });
         const list = async (kind: Kind, provider: string): Promise<Found[]> => {
-          if (providers[provider] === undefined) return [];
-          return (await client.get<string[]>(`${appPath(vhost, app)}/${kind}`)).map((name) => ({ vhost, app, kind, name }));
+          if (!(provider in providers)) return [];
+          const names = await client.get(`${APP}/${kind}`, { path: { vhost, app } });
+          return names.map((name) => ({ vhost, app, kind, name }));
         };
         return [...(await list('scheduledChannels', 'schedule')), ...(await list('multiplexChannels', 'multiplex'))];
       });
@@ -77,7 +83,7 @@ export function ChannelsPage({ context }: { readonly context: Context }): View {
   const shown = channels.slice(page * SHOWN, (page + 1) * SHOWN);
   const chosen = apps.find(({ vhost, app }) => `${vhost}/${app}` === choice) ?? apps[0];
   const details = useLive(updates, shown.map(pathOf).join('\n'), () =>
-    inTurns(shown, (each) => client.get<JsonObject>(pathOf(each)).catch(() => null)),
+    inTurns(shown, (each) => definitionOf(client, each).catch(() => null)),
   );
   const show = (schema: string, make: (schema: Schema) => Omit<Form, 'schema'>): void => {
     setFault('');
@@ -91,14 +97,14 @@ export function ChannelsPage({ context }: { readonly context: Context }): View {
       title: `New ${kind === 'scheduledChannels' ? 'scheduled' : 'multiplex'} channel in ${vhost} / ${app}`,
       value: kind === 'scheduledChannels' ? scheduleToBegin(schema) : (beginningOf(schema) as JsonObject),
       submitLabel: 'Create',
-      onSubmit: (value) => client.send('POST', `${appPath(vhost, app)}/${kind}`, value),
+      onSubmit: (value) => client.request('POST', pathWith(`${APP}/${kind}`, { vhost, app }), { body: value }),
     }));
   const change = (channel: Found, definition: JsonObject): void =>
     show('ScheduledChannelChange', () => ({
       title: `Change ${channel.name}`,
       value: editable(definition),
       submitLabel: 'Change',
-      onSubmit: (value) => client.send('PATCH', pathOf(channel), value),
+      onSubmit: (value) => client.request('PATCH', pathOf(channel), { body: value }),
     }));
   const close = (): void => {
     setForm(null);
@@ -107,14 +113,14 @@ export function ChannelsPage({ context }: { readonly context: Context }): View {
   return html`<div class="bar"><h1>Channels</h1>
       <label>In <select value=${chosen === undefined ? '' : `${chosen.vhost}/${chosen.app}`} onChange=${(event: Event) => setChoice((event.target as HTMLSelectElement).value)}>
         ${apps.map(({ vhost, app }) => html`<option key=${`${vhost}/${app}`} value=${`${vhost}/${app}`}>${vhost} / ${app}</option>`)}</select></label>
-      <button type="button" disabled=${chosen === undefined} onClick=${() => chosen !== undefined && create('scheduledChannels', chosen)}>New scheduled channel</button>
-      <button type="button" disabled=${chosen === undefined} onClick=${() => chosen !== undefined && create('multiplexChannels', chosen)}>New multiplex channel</button>
+      <${WriteButton} label="New scheduled channel" isDisabled=${chosen === undefined} onClick=${() => chosen !== undefined && create('scheduledChannels', chosen)} />
+      <${WriteButton} label="New multiplex channel" isDisabled=${chosen === undefined} onClick=${() => chosen !== undefined && create('multiplexChannels', chosen)} />
       <span role="alert" class="bad">${fault}</span></div>
     ${form === null ? null : html`<${SchemaForm} key=${form.title} ...${form} onClose=${close} />`}
     ${data !== null && channels.length === 0 ? html`<p class="quiet">There are none.</p>` : null}
     ${shown.map(
       (channel, n) => html`<${ChannelPanel} key=${pathOf(channel)} channel=${channel} definition=${details.data?.[n] ?? null}
-      onChange=${change} remove=${() => client.send('DELETE', pathOf(channel))} onDone=${refresh} />`,
+      onChange=${change} remove=${() => client.request('DELETE', pathOf(channel))} onDone=${refresh} />`,
     )}
     ${
       pages === 1
@@ -139,7 +145,7 @@ function ChannelPanel({ channel, definition, onChange, remove, onDone }: PanelOp
   return html`<section class="panel host" aria-label=${`Channel ${name}`}>
     <div class="bar"><h2><a href=${hashOf({ page: 'stream', vhost, app, stream: name })}>${name}</a></h2>
       <span class="quiet">${vhost} / ${app}, ${isScheduled ? 'scheduled' : 'multiplex'}</span><span class="grow"></span>
-      ${isScheduled && definition !== null ? html`<button type="button" aria-label=${`Change ${name}`} onClick=${() => onChange(channel, definition)}>Change</button>` : null}
+      ${isScheduled && definition !== null ? html`<${WriteButton} label="Change" about=${name} onClick=${() => onChange(channel, definition)} />` : null}
       <${Action} label="Delete" about=${name} isDanger question="End the channel?" run=${remove} onDone=${onDone} /></div>
     ${
       definition === null
@@ -157,7 +163,17 @@ function Multiplex({ channel: { state, pullingMessage, sourceStreams } }: { read
 }
 
 function pathOf({ vhost, app, kind, name }: Found): string {
-  return `${appPath(vhost, app)}/${kind}${at(name)}`;
+  return pathWith(`${APP}/${kind}/{name}`, { vhost, app, name });
+}
+
+/** As the form of its kind has it. */
+async function definitionOf(client: MillraceClient, { vhost, app, kind, name }: Found): Promise<JsonObject> {
+  const path = { vhost, app, channel: name };
+  const found =
+    kind === 'scheduledChannels'
+      ? client.get(`${APP}/scheduledChannels/{channel}`, { path })
+      : client.get(`${APP}/multiplexChannels/{channel}`, { path });
+  return (await found) as JsonObject;
 }
 
 /** One program from now on, so that there is something to fill in. */

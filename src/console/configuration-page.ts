@@ -1,17 +1,18 @@
 /** Virtual hosts and applications as they are defined, with what may be changed. */
 import { useState } from 'preact/hooks';
-import { Action } from './action.ts';
-import { at } from './api-client.ts';
+import { pathWith } from '../client/path.ts';
+import { Action, faultWords } from './action.ts';
+import { APP, ApplicationPanel, type OpenForm, type Secret, type ShowForm } from './application-panel.ts';
 import type { Context } from './context.ts';
+import { CopyField } from './copy-field.ts';
 import { html, type View } from './html.ts';
 import { JsonView } from './json-view.ts';
-import { beginningOf, type Json, type JsonObject, patchOf, type Schema, schemaOf, schemaWithout, without } from './schema-document.ts';
+import { WriteButton } from './permission.ts';
+import { beginningOf, type Json, type JsonObject, schemaOf } from './schema-document.ts';
 import { SchemaForm } from './schema-form.ts';
-import { appPath, inTurns } from './stream-list.ts';
+import { inTurns } from './stream-list.ts';
 import { useLive } from './use-live.ts';
 
-/** Has routes of its own, or no way to be changed. */
-const FIXED = ['name', 'dynamic', 'outputProfiles'];
 /** A pass-through profile, without which an application serves nothing. */
 const PROFILE: Json = {
   outputProfile: [
@@ -29,19 +30,11 @@ interface Host {
   readonly apps: readonly JsonObject[];
 }
 
-interface Form {
-  readonly title: string;
-  readonly schema: Schema;
-  readonly value: JsonObject;
-  readonly warning?: string;
-  readonly submitLabel: string;
-  readonly onSubmit: (value: JsonObject) => Promise<unknown>;
-}
-
 /** One part for each virtual host; a form at a time. */
 export function ConfigurationPage({ context }: { readonly context: Context }): View {
   const { client, updates, server } = context;
-  const [form, setForm] = useState<Form | null>(null);
+  const [form, setForm] = useState<OpenForm | null>(null);
+  const [secret, setSecret] = useState<Secret | null>(null);
   const [fault, setFault] = useState('');
   const {
     data,
@@ -51,20 +44,22 @@ export function ConfigurationPage({ context }: { readonly context: Context }): V
     updates,
     'configuration',
     async (): Promise<Host[]> => {
-      const names = await client.get<string[]>('/v1/vhosts');
-      return inTurns(names, async (name) => {
-        const definition = await client.get<JsonObject>(`/v1/vhosts${at(name)}`);
-        const apps = await client.get<string[]>(`/v1/vhosts${at(name)}/apps`);
-        return { name, definition, apps: await inTurns(apps, (app) => client.get<JsonObject>(appPath(name, app))) };
+      const names = await client.get('/v1/vhosts');
+      return inTurns(names, async (vhost) => {
+        const definition = (await client.get('/v1/vhosts/{vhost}', { path: { vhost } })) as JsonObject;
+        const apps = await client.get('/v1/vhosts/{vhost}/apps', { path: { vhost } });
+        const described = await inTurns(apps, (app) => client.get(APP, { path: { vhost, app } }) as Promise<JsonObject>);
+        return { name: vhost, definition, apps: described };
       });
     },
     'names',
   );
-  const show = (schema: string, make: (schema: Schema) => Omit<Form, 'schema'> & Partial<Form>): void => {
+  const show: ShowForm = (schema, make) => {
     setFault('');
+    setSecret(null);
     schemaOf(client, schema).then(
       (found) => setForm({ schema: found, ...make(found) }),
-      (error) => setFault(String(error)),
+      (error) => setFault(faultWords(error)),
     );
   };
   const newHost = (): void =>
@@ -72,56 +67,35 @@ export function ConfigurationPage({ context }: { readonly context: Context }): V
       title: 'New virtual host',
       value: { ...(beginningOf(schema) as JsonObject), host: { names: ['media.example.com'] } },
       submitLabel: 'Create',
-      onSubmit: (value) => client.send('POST', '/v1/vhosts', [value]),
+      onSubmit: (value) => client.request('POST', '/v1/vhosts', { body: [value] }),
     }));
   const newApp = (vhost: string): void =>
     show('ApplicationDefinition', () => ({
       title: `New application of ${vhost}`,
       value: { name: '', type: 'live', providers: { rtmp: {} }, publishers: { llhls: {}, webrtc: {} }, outputProfiles: PROFILE },
       submitLabel: 'Create',
-      onSubmit: (value) => client.send('POST', `/v1/vhosts${at(vhost)}/apps`, [value]),
-    }));
-  const change = (vhost: string, app: JsonObject): void =>
-    show('ApplicationDefinition', (schema) => ({
-      title: `Change ${vhost} / ${String(app['name'])}`,
-      schema: schemaWithout(schema, FIXED),
-      value: without(app, FIXED),
-      warning: 'The application restarts: its streams end, and viewers have to come back.',
-      submitLabel: 'Change and restart',
-      onSubmit: async (value) => {
-        const patch = patchOf(without(app, FIXED), value);
-        if (patch !== undefined) await client.send('PATCH', appPath(vhost, String(app['name'])), patch);
-      },
+      onSubmit: (value) => client.request('POST', pathWith('/v1/vhosts/{vhost}/apps', { vhost }), { body: [value] }),
     }));
   const close = (): void => {
     setForm(null);
     refresh();
   };
-  return html`<div class="bar"><h1>Configuration</h1><button type="button" onClick=${newHost}>New virtual host</button><span role="alert" class="bad">${fault}</span></div>
+  return html`<div class="bar"><h1>Configuration</h1><${WriteButton} label="New virtual host" onClick=${newHost} /><span role="alert" class="bad">${fault}</span></div>
     ${missing === null ? null : html`<p role="alert" class="bad">${missing.message}</p>`}
     ${form === null ? null : html`<${SchemaForm} key=${form.title} ...${form} onClose=${close} />`}
+    ${secret === null ? null : html`<section class="panel" aria-label="The new key"><p role="status">${secret.about} This is shown once: the server keeps a hash of it.</p><${CopyField} label=${secret.label} text=${secret.text} hasCode /></section>`}
     ${(data ?? []).map(({ name, definition, apps }) => {
       const isReadOnly = server.readOnlyVirtualHosts.includes(name);
       return html`<section key=${name} class="panel host" aria-label=${`Virtual host ${name}`}>
         <div class="bar"><h2>${name}</h2>
           ${
             isReadOnly
-              ? html`<span class="badge" title="A configuration file declares it: change the file and restart">read-only</span>`
-              : html`<button type="button" onClick=${() => newApp(name)}>New application</button>
-            <${Action} label="Delete" about=${name} isDanger question="Delete it with everything in it?" run=${() => client.send('DELETE', `/v1/vhosts${at(name)}`)} onDone=${refresh} />`
+              ? html`<span class="badge" title="A configuration file declares it: change the file and reload">read-only</span>`
+              : html`<${WriteButton} label="New application" onClick=${() => newApp(name)} />
+            <${Action} label="Delete" about=${name} isDanger question="Delete it with everything in it?" run=${() => client.delete('/v1/vhosts/{vhost}', { path: { vhost: name } })} onDone=${refresh} />`
           }</div>
         <details><summary>Definition</summary><${JsonView} value=${definition} /></details>
-        ${apps.map(
-          (app) => html`<details key=${String(app['name'])}><summary>${String(app['name'])} <span class="quiet">application</span></summary>
-            ${
-              isReadOnly
-                ? null
-                : html`<div class="bar"><button type="button" onClick=${() => change(name, app)}>Change</button>
-              <${Action} label="Delete" about=${`${name}/${String(app['name'])}`} isDanger question="Delete it? Its streams end." run=${() => client.send('DELETE', appPath(name, String(app['name'])))} onDone=${refresh} /></div>`
-            }
-            <${JsonView} value=${app} />
-          </details>`,
-        )}
+        ${apps.map((app) => html`<${ApplicationPanel} key=${String(app['name'])} context=${context} vhost=${name} definition=${app} isReadOnly=${isReadOnly} show=${show} onSecret=${setSecret} onDone=${refresh} />`)}
       </section>`;
     })}
     <${Codecs} context=${context} />`;
@@ -144,7 +118,7 @@ function Codecs({ context: { client } }: { readonly context: Context }): View {
   const [modules, setModules] = useState<readonly CodecModule[] | string | null>(null);
   const open = (): void => {
     if (modules !== null) return;
-    client.get<CodecModule[]>('/v2/internals/codecs').then(setModules, (error) => setModules(String(error)));
+    client.get('/v2/internals/codecs').then(setModules, (error) => setModules(String(error)));
   };
   return html`<details class="panel host" onToggle=${open}><summary>Codecs of this machine</summary>
     ${

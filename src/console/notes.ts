@@ -1,6 +1,7 @@
 /** What went wrong in the last minutes, in sentences: made of counters that grew, and of what the health of the server says. */
+
+import type { LiveEvent } from '../client/index.ts';
 import { counted } from './format.ts';
-import type { LiveEvent } from './live-events.ts';
 import type { Sample } from './metrics-text.ts';
 import { REASONS } from './refusal-words.ts';
 

@@ -8,13 +8,13 @@ const RECOVERIES = 3;
 const RETRY_MS = 2000;
 
 /** `url` is that of a multivariant playlist. The module of hls.js is loaded when it is first needed. */
-export async function playHls(place: HTMLElement, url: string, listener: PlayerListener): Promise<Playing> {
+export async function playHls(place: HTMLElement, url: string, listener: PlayerListener, { isLive = true } = {}): Promise<Playing> {
   const { default: Player } = await import('hls.js');
   const video = videoIn(place);
   video.addEventListener('playing', () => listener.playing());
   if (!Player.isSupported()) return playNatively(video, url, listener);
   // Without a worker nothing has to be made of a text, which the policy of the page forbids.
-  const hls = new Player({ lowLatencyMode: true, enableWorker: false, maxLiveSyncPlaybackRate: 1.5 });
+  const hls = new Player({ lowLatencyMode: isLive, enableWorker: false, maxLiveSyncPlaybackRate: 1.5 });
   let recoveries = 0;
   let timer = 0;
   hls.on(Player.Events.ERROR, (_event, data) => {

@@ -1,8 +1,9 @@
 /** How to send a stream: from this browser, or with the addresses that programs take. */
-import { useState } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import { BrowserPublisher } from './browser-publisher.ts';
 import type { Context } from './context.ts';
 import { CopyField } from './copy-field.ts';
+import { Doctor } from './doctor.ts';
 import { html, type View } from './html.ts';
 import { addressHost, originOf, type ServerFacts } from './server-facts.ts';
 import { listStreams } from './stream-list.ts';
@@ -27,6 +28,10 @@ export function PublishPage({ context }: { readonly context: Context }): View {
   const chosen = apps.find(({ vhost, app }) => `${vhost}/${app}` === choice) ?? apps[0];
   const target = { vhost: chosen?.vhost ?? 'default', app: chosen?.app ?? 'app', stream: stream.trim() || 'live' };
   const whip = whipAddress(server, target);
+  const trial = useMemo(
+    () => whipAddress(server, { ...target, stream: `trial-${crypto.getRandomValues(new Uint32Array(1))[0]}` }),
+    [server, target.app],
+  );
   return html`<h1>Publish</h1>
     <div class="bar">
       <label>Application <select value=${`${target.vhost}/${target.app}`} onChange=${(event: Event) => setChoice((event.target as HTMLSelectElement).value)}>
@@ -36,7 +41,7 @@ export function PublishPage({ context }: { readonly context: Context }): View {
     </div>
     ${LOOPBACK.test(location.hostname) ? html`<p class="warning">These addresses are for programs on this machine: the console was opened as ${location.hostname}. Open it by the name of the server to get those for others.</p>` : null}
     <div class="columns">
-      <${BrowserPublisher} address=${whip} place=${target} />
+      <div class="stack"><${BrowserPublisher} address=${whip} place=${target} /><${Doctor} server=${server} whip=${trial} /></div>
       <${Programs} server=${server} target=${target} whip=${whip} />
     </div>`;
 }
@@ -63,7 +68,7 @@ function Programs({ server, target, whip }: { readonly server: ServerFacts; read
     <h2>SRT</h2>
     ${caller === null ? html`<p class="quiet">SRT does not listen.</p>` : html`<${CopyField} label="Caller, for encoders and phones" text=${caller} hasCode />`}
     ${folder === null ? null : html`<h2>Phones over RTMP</h2><${CopyField} label="Address with the stream key" text=${`${folder}/${stream}`} hasCode />`}
-    <p class="quiet small">With publish keys, signed addresses or SRT passphrases, append what they demand. Whether these ports are reached from elsewhere is not tried here.</p>
+    <p class="quiet small">With publish keys, signed addresses or SRT passphrases, append what they demand.</p>
   </section>`;
 }
 

@@ -6,14 +6,15 @@ export type Place =
   | { readonly page: 'stream'; readonly vhost: string; readonly app: string; readonly stream: string }
   | { readonly page: 'publish' }
   | { readonly page: 'channels' }
-  | { readonly page: 'configuration' };
+  | { readonly page: 'configuration' }
+  | { readonly page: 'log' };
 
 /** The page of an address; an unknown one is the overview. */
 export function placeOf(hash: string): Place {
   const [page = '', ...names] = hash.replace(/^#\/?/, '').split('/').map(decoded);
   const [vhost, app, stream] = names;
   if (page === 'streams' && vhost !== undefined && app !== undefined && stream !== undefined) return { page: 'stream', vhost, app, stream };
-  if (page === 'publish' || page === 'channels' || page === 'configuration') return { page };
+  if (page === 'publish' || page === 'channels' || page === 'configuration' || page === 'log') return { page };
   return { page: 'overview' };
 }
 

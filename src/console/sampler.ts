@@ -1,7 +1,7 @@
 /** Looks at the whole server for as long as somebody is logged in, whatever page is on show, and keeps the last hour. */
-import type { ApiClient } from './api-client.ts';
+import type { LiveEvent, MillraceClient } from '../client/index.ts';
 import { History } from './history.ts';
-import { followEvents, type LiveEvent } from './live-events.ts';
+import { followEvents } from './live-events.ts';
 import type { LiveClock } from './live-updates.ts';
 import { type Buckets, bucketsOf, quantileSince, readMetrics, type Sample, sumOf } from './metrics-text.ts';
 import { type Note, NoteBook } from './notes.ts';
@@ -35,7 +35,7 @@ export interface HealthAnswer {
 /** One for each login. */
 export class Sampler {
   readonly history = new History<Figure>(FIGURES, CAPACITY);
-  readonly #client: ApiClient;
+  readonly #client: MillraceClient;
   readonly #notes = new NoteBook();
   readonly #listeners = new Set<() => void>();
   #health: HealthAnswer | null = null;
@@ -45,7 +45,7 @@ export class Sampler {
   #isTold = false;
   #ended: readonly LiveEvent[] = [];
 
-  constructor(client: ApiClient) {
+  constructor(client: MillraceClient) {
     this.#client = client;
   }
 
@@ -105,9 +105,9 @@ export class Sampler {
     this.#isLooking = true;
     try {
       const [statistics, metrics, health] = await Promise.all([
-        this.#client.get<Statistics>('/v1/stats/current'),
-        this.#client.text('GET', '/metrics'),
-        this.#client.text('GET', '/health').then((text) => JSON.parse(text) as HealthAnswer),
+        this.#client.get('/v1/stats/current'),
+        this.#client.get('/metrics'),
+        this.#client.get('/health'),
       ]);
       this.#health = health;
       this.#isAnswering = true;

@@ -1,5 +1,5 @@
 /** Reads the schemas of `GET /openapi.json`, as far as forms need them. */
-import type { ApiClient } from './api-client.ts';
+import type { MillraceClient } from '../client/index.ts';
 
 /** A JSON Schema, as our document writes them. */
 export interface Schema {
@@ -26,13 +26,13 @@ interface Document {
   readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
 }
 
-const loaded = new WeakMap<ApiClient, Promise<Document>>();
+const loaded = new WeakMap<MillraceClient, Promise<Document>>();
 
-/** The schema of that name; asked for once. Rejects with `ApiFault`, or when there is none. */
-export async function schemaOf(client: ApiClient, name: string): Promise<Schema> {
+/** The schema of that name; asked for once. Rejects as the client does, or when there is none. */
+export async function schemaOf(client: MillraceClient, name: string): Promise<Schema> {
   let document = loaded.get(client);
   if (document === undefined) {
-    document = client.text('GET', '/openapi.json').then((text) => JSON.parse(text) as Document);
+    document = client.get('/openapi.json').then((answer) => answer as unknown as Document);
     loaded.set(client, document);
     document.catch(() => loaded.delete(client));
   }

@@ -16,6 +16,8 @@ export interface ServerFacts {
     readonly webrtc?: PortPair;
     readonly srt?: readonly number[];
   };
+  /** Whether the token may change things. */
+  readonly mayWrite: boolean;
   readonly readOnlyVirtualHosts: readonly string[];
 }
 

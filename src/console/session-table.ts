@@ -1,13 +1,12 @@
 /** Who watches a stream, with a way to send them off. */
 import { useState } from 'preact/hooks';
+import type { LiveEvent } from '../client/index.ts';
 import { Action } from './action.ts';
-import { at } from './api-client.ts';
 import type { Context } from './context.ts';
 import { bitrate, bytes, counted, duration, timeOfDay } from './format.ts';
 import { html, type View } from './html.ts';
-import type { LiveEvent } from './live-events.ts';
 import { VIEWER_PROTOCOLS } from './server-facts.ts';
-import { inTurns, type StreamName, statisticsPath, streamPath } from './stream-list.ts';
+import { inTurns, of, STATISTICS, STREAM, type StreamName } from './stream-list.ts';
 import { useLive } from './use-live.ts';
 
 const SHOWN = 20;
@@ -35,7 +34,7 @@ export function SessionTable({ context, name }: { readonly context: Context; rea
     `sessions ${key}`,
     async () => {
       const kinds = Object.keys(VIEWER_PROTOCOLS);
-      const ids = await Promise.all(kinds.map((kind) => client.get<string[]>(`${streamPath(name)}/sessions?protocol=${kind}`)));
+      const ids = await Promise.all(kinds.map((kind) => client.get(`${STREAM}/sessions`, { ...of(name), query: { protocol: kind } })));
       return ids.flatMap((each, n) => each.map((id): Session => ({ id, kind: kinds[n] ?? '' })));
     },
     'names',
@@ -46,7 +45,7 @@ export function SessionTable({ context, name }: { readonly context: Context; rea
   const shown = all.slice(page * SHOWN, (page + 1) * SHOWN);
   const figures = useLive(updates, `figures ${key} ${shown.map(({ id }) => id).join(' ')}`, async () => {
     const found = await inTurns(shown, ({ id }) =>
-      client.get<SessionStatistics>(`${statisticsPath(name)}/sessions${at(id)}?protocol=all`).catch(() => null),
+      client.get(`${STATISTICS}/sessions/{session}`, { path: { ...name, session: id }, query: { protocol: 'all' } }).catch(() => null),
     );
     return new Map(shown.map(({ id }, n) => [id, found[n] ?? null]));
   });
@@ -60,7 +59,7 @@ export function SessionTable({ context, name }: { readonly context: Context; rea
         <thead><tr><th scope="col">Session</th><th scope="col">Protocol</th><th scope="col" class="number">Since</th><th scope="col" class="number">Now</th><th scope="col" class="number">Sent</th><th scope="col"><span class="hidden">Actions</span></th></tr></thead>
         <tbody>${shown.map(
           (session) => html`<${Row} key=${session.id} session=${session} statistics=${figures.data?.get(session.id) ?? null}
-          kick=${() => client.send('DELETE', `${streamPath(name)}/sessions${at(session.id)}?protocol=all`)} onDone=${list.refresh} />`,
+          kick=${() => client.delete(`${STREAM}/sessions/{session}`, { path: { ...name, session: session.id }, query: { protocol: 'all' } })} onDone=${list.refresh} />`,
         )}</tbody>
       </table></div>`
     }
@@ -73,7 +72,7 @@ export function SessionTable({ context, name }: { readonly context: Context; rea
       <button type="button" disabled=${page >= pages - 1} onClick=${() => setPage(page + 1)}>Next</button>
     </nav>`
     }
-    ${gone.length === 0 ? null : html`<details><summary>${counted(gone.length, 'session')} ended while the console was open</summary><ul class="gone">${gone.slice(0, SHOWN).map((event) => html`<${Gone} key=${`${event.time} ${event.session}`} event=${event} />`)}</ul></details>`}
+    ${gone.length === 0 ? null : html`<details><summary>${counted(gone.length, 'session')} ended, with the reason</summary><ul class="gone">${gone.slice(0, SHOWN).map((event) => html`<${Gone} key=${`${event.time} ${event.session}`} event=${event} />`)}</ul></details>`}
   </section>`;
 }
 

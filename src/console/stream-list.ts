@@ -1,6 +1,5 @@
 /** What streams there are, and figures of those on show only: a server may have thousands. */
-import type { ApiClient } from './api-client.ts';
-import { at } from './api-client.ts';
+import type { MillraceClient } from '../client/index.ts';
 import type { Statistics, StreamInformation } from './server-facts.ts';
 
 /** A stream by its names. */
@@ -35,40 +34,42 @@ const MAX_NAMES_LENGTH = 6000;
 /** Requests under way at once: what an operator looks at must not be felt by viewers. */
 const AT_ONCE = 6;
 
-/** Path of an application. */
-export function appPath(vhost: string, app: string): string {
-  return `/v1/vhosts${at(vhost)}/apps${at(app)}`;
-}
-
 /** Path of a stream. */
-export function streamPath({ vhost, app, stream }: StreamName): string {
-  return `${appPath(vhost, app)}/streams${at(stream)}`;
+export const STREAM = '/v1/vhosts/{vhost}/apps/{app}/streams/{stream}';
+/** Path of the statistics of a stream. */
+export const STATISTICS = '/v1/stats/current/vhosts/{vhost}/apps/{app}/streams/{stream}';
+
+/** The names of a path, as the client takes them. */
+export function of({ vhost, app, stream }: StreamName): { readonly path: StreamName } {
+  return { path: { vhost, app, stream } };
 }
 
-/** Path of the statistics of a stream. */
-export function statisticsPath({ vhost, app, stream }: StreamName): string {
-  return `/v1/stats/current/vhosts${at(vhost)}/apps${at(app)}/streams${at(stream)}`;
+/** The names of the application of a stream. */
+export function appOf({ vhost, app }: Pick<StreamName, 'vhost' | 'app'>): {
+  readonly path: { readonly vhost: string; readonly app: string };
+} {
+  return { path: { vhost, app } };
 }
 
 /** All applications with the names of their streams, in the order of the server. */
-export async function listStreams(client: ApiClient): Promise<AppStreams[]> {
-  const vhosts = await client.get<string[]>('/v1/vhosts');
+export async function listStreams(client: MillraceClient): Promise<AppStreams[]> {
+  const vhosts = await client.get('/v1/vhosts');
   const apps = await inTurns(vhosts, async (vhost) =>
-    (await client.get<string[]>(`/v1/vhosts${at(vhost)}/apps`)).map((app) => ({ vhost, app })),
+    (await client.get('/v1/vhosts/{vhost}/apps', { path: { vhost } })).map((app) => ({ vhost, app })),
   );
   return inTurns(apps.flat(), async ({ vhost, app }) => {
-    const streams = await client.get<string[]>(`${appPath(vhost, app)}/streams`).catch(() => []);
+    const streams = await client.get('/v1/vhosts/{vhost}/apps/{app}/streams', { path: { vhost, app } }).catch(() => []);
     return { vhost, app, streams };
   });
 }
 
 /** The figures of some streams: those of one application are asked for together. */
-export async function figuresOf(client: ApiClient, names: readonly StreamName[]): Promise<StreamRow[]> {
+export async function figuresOf(client: MillraceClient, names: readonly StreamName[]): Promise<StreamRow[]> {
   const known = new Map<string, Figures>();
   await inTurns(requestsOf(names), async (asked) => {
     const [{ vhost, app }] = asked;
-    const list = asked.map(({ stream }) => encodeURIComponent(stream)).join('/');
-    const found = await client.get<Figures[]>(`/v2${appPath(vhost, app).slice('/v1'.length)}/streams?names=${list}`).catch(() => []);
+    const query = { names: asked.map(({ stream }) => stream).join('/') };
+    const found = await client.get('/v2/vhosts/{vhost}/apps/{app}/streams', { path: { vhost, app }, query }).catch(() => []);
     for (const figures of found) known.set(keyOf({ vhost, app, stream: figures.information.name }), figures);
   });
   return names.map((name) => {

@@ -9,9 +9,11 @@ import { html, type View } from './html.ts';
 import { playHls } from './play-hls.ts';
 import { playWebrtc } from './play-webrtc.ts';
 import { PlayerPanel } from './player-panel.ts';
+import { QueueTable } from './queue-table.ts';
+import { RecordingsPanel } from './recordings-panel.ts';
 import { originOf, type ServerFacts, type Statistics, type StreamInformation, VIEWER_PROTOCOLS } from './server-facts.ts';
 import { SessionTable } from './session-table.ts';
-import { type StreamName, statisticsPath, streamPath } from './stream-list.ts';
+import { of, STATISTICS, STREAM, type StreamName } from './stream-list.ts';
 import { TaskPanel } from './task-panel.ts';
 import { TrackTable } from './track-table.ts';
 import { useLive } from './use-live.ts';
@@ -33,10 +35,7 @@ export function StreamPage({ context, name }: { readonly context: Context; reado
   const [isPlaying, setPlaying] = useState(false);
   const history = useMemo(() => new History<Figure>(['in', 'out', 'frames', 'gop'], CAPACITY), [key]);
   const { data, fault } = useLive(updates, key, async () => {
-    const [information, statistics] = await Promise.all([
-      client.get<StreamInformation>(streamPath(name)),
-      client.get<Statistics>(statisticsPath(name)),
-    ]);
+    const [information, statistics] = await Promise.all([client.get(STREAM, of(name)), client.get(STATISTICS, of(name))]);
     keep(history, information, statistics);
     return { information, statistics, at: Date.now() };
   });
@@ -48,11 +47,12 @@ export function StreamPage({ context, name }: { readonly context: Context; reado
   const { information, statistics, at } = data;
   const addresses = addressesOf(server, name, information);
   const charts = { history, tick: at };
+  const outputs = information.outputs.map((output) => output.name);
   return html`<div class="bar">${title}
       <span class="grow"></span>
       <button type="button" class="main" aria-pressed=${isPlaying} onClick=${() => setPlaying(!isPlaying)}>${isPlaying ? 'Stop players' : 'Play'}</button>
       <${Action} label="Delete stream" isDanger question="End it for its publisher and all viewers?"
-        run=${() => client.send('DELETE', streamPath(name))} onDone=${() => location.assign('#/')} />
+        run=${() => client.delete(STREAM, of(name))} onDone=${() => location.assign('#/')} />
     </div>
     ${fault === null ? null : html`<p role="alert" class="bad">${fault.status === 404 ? 'The stream has ended.' : fault.message} What follows is old.</p>`}
     ${warningsOf(information).map((warning) => html`<p key=${warning} class="warning">${warning}</p>`)}
@@ -72,7 +72,9 @@ export function StreamPage({ context, name }: { readonly context: Context; reado
     </div>
     <${TrackTable} information=${information} />
     <${SessionTable} context=${context} name=${name} />
-    <${TaskPanel} context=${context} name=${name} outputs=${information.outputs.map((output) => output.name)} />`;
+    <${TaskPanel} context=${context} name=${name} outputs=${outputs} />
+    <${RecordingsPanel} context=${context} name=${name} outputs=${outputs} />
+    <${QueueTable} context=${context} name=${name} outputs=${outputs} />`;
 }
 
 function Facts({ information, statistics }: { readonly information: StreamInformation; readonly statistics: Statistics }): View {

@@ -4,37 +4,9 @@ import { Action, faultWords } from './action.ts';
 import type { Context } from './context.ts';
 import { bytes, duration } from './format.ts';
 import { html, type View } from './html.ts';
-import { appPath, type StreamName, streamPath } from './stream-list.ts';
+import { WriteButton } from './permission.ts';
+import { appOf, of, STREAM, type StreamName } from './stream-list.ts';
 import { useLive } from './use-live.ts';
-
-/** Of `:records`, as far as it is on show. */
-export interface RecordTask {
-  readonly id: string;
-  readonly state: string;
-  readonly reason?: string;
-  readonly outputFilePath?: string;
-  readonly totalRecordBytes?: number;
-  readonly totalRecordTime?: number;
-  readonly stream: { readonly name: string };
-}
-
-/** Of `:pushes`. */
-export interface PushTask {
-  readonly id: string;
-  readonly state: string;
-  readonly reason?: string;
-  readonly url: string;
-  readonly totalsentBytes: number;
-  readonly totalsentTime: number;
-  readonly stream: { readonly name: string };
-}
-
-/** Of `:hlsDumps`. */
-export interface Dump {
-  readonly id: string;
-  readonly outputPath: string;
-  readonly enabled: boolean;
-}
 
 /** What is on show of a task, whatever kind it is. */
 interface Line {
@@ -57,15 +29,15 @@ export function TaskPanel({
   readonly outputs: readonly string[];
 }): View {
   const { client, updates } = context;
-  const app = appPath(name.vhost, name.app);
+  const app = appOf(name);
   const key = `tasks ${name.vhost}/${name.app}/${name.stream} ${outputs.join(' ')}`;
   const { data, refresh } = useLive(updates, key, async (): Promise<Line[]> => {
     const own = (task: { readonly stream: { readonly name: string } }): boolean => outputs.includes(task.stream.name);
     const [records, pushes, dumps] = await Promise.all([
-      client.get<RecordTask[]>(`${app}:records`).catch(() => []),
-      client.get<PushTask[]>(`${app}:pushes`).catch(() => []),
+      client.get('/v1/vhosts/{vhost}/apps/{app}:records', app).catch(() => []),
+      client.get('/v1/vhosts/{vhost}/apps/{app}:pushes', app).catch(() => []),
       Promise.all(
-        outputs.map((output) => client.send('POST', `${streamPath(name)}:hlsDumps`, { outputStreamName: output }).catch(() => [])),
+        outputs.map((output) => client.post(`${STREAM}:hlsDumps`, { ...of(name), body: { outputStreamName: output } }).catch(() => [])),
       ),
     ]);
     return [
@@ -76,7 +48,7 @@ export function TaskPanel({
           state: task.reason === undefined ? task.state : `${task.state}: ${task.reason}`,
           where: task.outputFilePath ?? '',
           amount: `${bytes(task.totalRecordBytes ?? 0)}, ${duration(task.totalRecordTime ?? 0)}`,
-          stop: () => client.send('POST', `${app}:stopRecord`, { id: task.id }),
+          stop: () => client.post('/v1/vhosts/{vhost}/apps/{app}:stopRecord', { ...app, body: { id: task.id } }),
         }),
       ),
       ...pushes.filter(own).map(
@@ -86,18 +58,18 @@ export function TaskPanel({
           state: task.reason === undefined ? task.state : `${task.state}: ${task.reason}`,
           where: task.url,
           amount: `${bytes(task.totalsentBytes)}, ${duration(task.totalsentTime)}`,
-          stop: () => client.send('POST', `${app}:stopPush`, { id: task.id }),
+          stop: () => client.post('/v1/vhosts/{vhost}/apps/{app}:stopPush', { ...app, body: { id: task.id } }),
         }),
       ),
-      ...dumps.flatMap((of, n) =>
-        (of as Dump[]).map(
+      ...dumps.flatMap((found, n) =>
+        found.map(
           (dump): Line => ({
             kind: 'Dump',
             id: dump.id,
             state: dump.enabled ? 'running' : 'ended',
             where: dump.outputPath,
             amount: '',
-            stop: () => client.send('POST', `${streamPath(name)}:stopHlsDump`, { outputStreamName: outputs[n], id: dump.id }),
+            stop: () => client.post(`${STREAM}:stopHlsDump`, { ...of(name), body: { outputStreamName: outputs[n] ?? '', id: dump.id } }),
           }),
         ),
       ),
@@ -106,9 +78,9 @@ export function TaskPanel({
   const [output = name.stream] = outputs;
   return html`<section>
     <div class="bar"><h2 id="tasks-title">Recordings, pushes and dumps</h2>
-      <${Action} label="Record" run=${() => client.send('POST', `${app}:startRecord`, { id: newId('record'), stream: { name: output } })} onDone=${refresh} />
-      <${Target} label="Push" noun="Address" placeholder="rtmp://host/app/key, srt://host:port" start=${(target: string) => client.send('POST', `${app}:startPush`, pushOf(output, target))} onDone=${refresh} />
-      <${Target} label="Dump" noun="Folder" placeholder="/folder/of/the/server" start=${(target: string) => client.send('POST', `${streamPath(name)}:startHlsDump`, { id: newId('dump'), outputStreamName: output, outputPath: target })} onDone=${refresh} />
+      <${Action} label="Record" run=${() => client.post('/v1/vhosts/{vhost}/apps/{app}:startRecord', { ...app, body: { id: newId('record'), stream: { name: output } } })} onDone=${refresh} />
+      <${Target} label="Push" noun="Address" placeholder="rtmp://host/app/key, srt://host:port" start=${(target: string) => client.post('/v1/vhosts/{vhost}/apps/{app}:startPush', { ...app, body: pushOf(output, target) })} onDone=${refresh} />
+      <${Target} label="Dump" noun="Folder" placeholder="/folder/of/the/server" start=${(target: string) => client.post(`${STREAM}:startHlsDump`, { ...of(name), body: { id: newId('dump'), outputStreamName: output, outputPath: target } })} onDone=${refresh} />
     </div>
     ${
       (data ?? []).length === 0
@@ -138,7 +110,7 @@ function Target({ label, noun, placeholder, start, onDone }: TargetOptions): Vie
   const [isOpen, setOpen] = useState(false);
   const [target, setTarget] = useState('');
   const [fault, setFault] = useState('');
-  if (!isOpen) return html`<button type="button" onClick=${() => setOpen(true)}>${label} …</button>`;
+  if (!isOpen) return html`<${WriteButton} label=${`${label} …`} onClick=${() => setOpen(true)} />`;
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
     try {
@@ -158,7 +130,7 @@ function Target({ label, noun, placeholder, start, onDone }: TargetOptions): Vie
 }
 
 /** The last part of an RTMP address is the stream key, which the API has apart. */
-function pushOf(output: string, target: string): object {
+function pushOf(output: string, target: string) {
   const common = { id: newId('push'), stream: { name: output } };
   if (!/^rtmps?:/i.test(target)) return { ...common, protocol: /^srt:/i.test(target) ? 'srt' : 'mpegts', url: target };
   const cut = target.lastIndexOf('/');

@@ -1,19 +1,19 @@
 /** What a page loads again and again. */
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { ApiFault } from './api-client.ts';
+import { type Fault, faultOf } from './api-client.ts';
 import type { LiveUpdates, Topic } from './live-updates.ts';
 
 /** What was loaded last, and why the newest try failed. */
 export interface Live<T> {
   readonly data: T | null;
-  readonly fault: ApiFault | null;
+  readonly fault: Fault | null;
   /** Looks again now. */
   readonly refresh: () => void;
 }
 
 /** Loads now, and again whenever `updates` says so, one at a time. Another `key` is another thing: what was loaded is dropped. */
 export function useLive<T>(updates: LiveUpdates, key: string, load: () => Promise<T>, topic: Topic = 'figures'): Live<T> {
-  const [state, setState] = useState<{ key: string; data: T | null; fault: ApiFault | null }>({ key, data: null, fault: null });
+  const [state, setState] = useState<{ key: string; data: T | null; fault: Fault | null }>({ key, data: null, fault: null });
   const again = useRef<() => void>(() => {});
   const newest = useRef(load);
   newest.current = load;
@@ -30,7 +30,7 @@ export function useLive<T>(updates: LiveUpdates, key: string, load: () => Promis
         const data = await newest.current();
         if (!isOver) setState({ key, data, fault: null });
       } catch (error) {
-        const fault = error instanceof ApiFault ? error : new ApiFault(0, String(error));
+        const fault = faultOf(error);
         if (!isOver) setState((before) => ({ key, data: before.key === key ? before.data : null, fault }));
       } finally {
         isLoading = false;

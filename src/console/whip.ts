@@ -33,7 +33,7 @@ export async function publishWhip(media: MediaStream, url: string, tell: StateLi
     });
     await connection.setLocalDescription();
     await gathered(connection);
-    const { answer, resource } = await offer(url, connection.localDescription?.sdp ?? '');
+    const { answer, resource } = await offerWhip(url, connection.localDescription?.sdp ?? '');
     await connection.setRemoteDescription({ type: 'answer', sdp: answer });
     return publicationOf(connection, resource);
   } catch (error) {
@@ -50,7 +50,8 @@ function preferH264(connection: RTCPeerConnection, sender: RTCRtpSender): void {
   if (codecs.some(isH264)) transceiver?.setCodecPreferences([...codecs.filter(isH264), ...codecs.filter((codec) => !isH264(codec))]);
 }
 
-async function gathered(connection: RTCPeerConnection): Promise<void> {
+/** Resolves when all candidates are known, or as many as there are in two seconds. */
+export async function gathered(connection: RTCPeerConnection): Promise<void> {
   if (connection.iceGatheringState === 'complete') return;
   await new Promise<void>((resolve) => {
     setTimeout(resolve, GATHERING_MS);
@@ -58,7 +59,17 @@ async function gathered(connection: RTCPeerConnection): Promise<void> {
   });
 }
 
-async function offer(url: string, sdp: string): Promise<{ readonly answer: string; readonly resource: string | null }> {
+/** What a server answers to an offer. */
+export interface WhipAnswer {
+  readonly answer: string;
+  /** Where the publication is ended. */
+  readonly resource: string | null;
+  /** The `Link` header, which names relays. */
+  readonly link: string;
+}
+
+/** Sends an offer; rejects with what the server says. */
+export async function offerWhip(url: string, sdp: string): Promise<WhipAnswer> {
   const response = await fetch(url, {
     method: 'POST',
     headers: { 'content-type': 'application/sdp' },
@@ -73,7 +84,7 @@ async function offer(url: string, sdp: string): Promise<{ readonly answer: strin
   const text = await response.text();
   if (!response.ok) throw new Error(text.trim() || `The server answered ${response.status}.`);
   const location = response.headers.get('location');
-  return { answer: text, resource: location === null ? null : new URL(location, url).href };
+  return { answer: text, resource: location === null ? null : new URL(location, url).href, link: response.headers.get('link') ?? '' };
 }
 
 function publicationOf(connection: RTCPeerConnection, resource: string | null): Publication {

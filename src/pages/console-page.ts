@@ -1,9 +1,9 @@
 /** The web console as a browser gets it: one page, its modules and the packages they import. */
 import { PageShelf } from './page-shelf.ts';
-import { consoleSources, importMap, moduleName, vendorSources } from './page-sources.ts';
+import { clientSources, consoleImports, consoleSources, moduleName, vendorSources } from './page-sources.ts';
 
 /** The import map that stands in the page. */
-export const CONSOLE_IMPORTS = importMap('./');
+export const CONSOLE_IMPORTS = consoleImports();
 
 const PAGE = `<!doctype html>
 <html lang="en">
@@ -30,5 +30,11 @@ const ICON =
 
 /** Everything below `/console/`, by its name there; the page itself is `index.html`. Throws when a package is not installed. */
 export function consoleShelf(): PageShelf {
-  return new PageShelf([['index.html', { text: PAGE }], ['icon.svg', { text: ICON }], ...consoleSources(), ...vendorSources()]);
+  return new PageShelf([
+    ['index.html', { text: PAGE }],
+    ['icon.svg', { text: ICON }],
+    ...consoleSources(),
+    ...clientSources(),
+    ...vendorSources(),
+  ]);
 }

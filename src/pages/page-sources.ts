@@ -8,6 +8,9 @@ import type { PageSource } from './page-shelf.ts';
 /** `ts` when run from source, `js` when compiled: that of this file. */
 const ENDING = path.extname(fileURLToPath(import.meta.url)).slice(1);
 const CONSOLE = new URL('../console/', import.meta.url);
+const CLIENT = new URL('../client/', import.meta.url);
+/** Modules of the client that are nothing but types. */
+const TYPES_ONLY = /^(?:openapi-types|call-types)\./;
 
 /**
  * By the name that pages use: the package, and the file beside its main module that a browser is sent. Of hls.js and OvenPlayer that is one
@@ -28,12 +31,16 @@ const VENDOR: Readonly<Record<string, readonly [module: string, file: string]>> 
 export function importMap(
   folder: string,
   names: readonly string[] = ['preact', 'preact/hooks', 'htm', 'uplot', 'hls.js', 'ovenplayer', 'uqr'],
+  more: readonly (readonly [string, string])[] = [],
 ): string {
   const imports = Object.entries(VENDOR)
     .filter(([name, [module]]) => !name.endsWith('.css') && names.includes(module))
     .map(([name, [module]]) => [module, `${folder}${name}`]);
-  return JSON.stringify({ imports: Object.fromEntries(imports) });
+  return JSON.stringify({ imports: Object.fromEntries([...imports, ...more]) });
 }
+
+/** Where modules of the console find those of the client: beside them on disk, below them in the page. */
+const CLIENT_FOLDER = 'client/';
 
 /** The name under which a module of `console/` is served: with the ending that it has on disk. */
 export function moduleName(name: string): string {
@@ -45,6 +52,18 @@ export function consoleSources(): [string, PageSource][] {
   return readdirSync(CONSOLE)
     .filter((name) => name.endsWith('.css') || (name.endsWith(`.${ENDING}`) && !/\.(test|d)\.ts$/.test(name)))
     .map((name) => [name, { file: new URL(name, CONSOLE) }]);
+}
+
+/** The import map of the console: `../client/` is no place that a browser could ask for. */
+export function consoleImports(): string {
+  return importMap('./', undefined, [[`../${CLIENT_FOLDER}`, `./${CLIENT_FOLDER}`]]);
+}
+
+/** The modules of the client, by the names that the console uses. */
+export function clientSources(): [string, PageSource][] {
+  return readdirSync(CLIENT)
+    .filter((name) => name.endsWith(`.${ENDING}`) && !/\.(test|d)\.ts$/.test(name) && !TYPES_ONLY.test(name))
+    .map((name) => [`${CLIENT_FOLDER}${name}`, { file: new URL(name, CLIENT) }]);
 }
 
 /** Files of packages, by the names that pages use; throws when a package is not installed. */

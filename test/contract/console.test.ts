@@ -45,7 +45,8 @@ describe('the console', () => {
     ]);
     expect(policy.get('connect-src')).toEqual([
       "'self'",
-      ...['http://media.example:3333', 'ws://media.example:3333', 'https://media.example:3334', 'wss://media.example:3334'],
+      ...['http://media.example:3333', 'ws://media.example:3333', 'http://media.example:1935', 'ws://media.example:1935'],
+      ...['https://media.example:3334', 'wss://media.example:3334'],
     ]);
     for (const name of ['default-src', 'base-uri', 'form-action', 'frame-ancestors']) expect(policy.get(name)).toEqual(["'none'"]);
     expect(Object.fromEntries(headers)).toMatchObject({

@@ -334,3 +334,17 @@ test('the end of the server is the end of the answer, told', async () => {
   expect(await reader.ended()).toBe('end');
   expect(reader.types).toEqual(['hello', 'end']);
 });
+
+test('what happened before comes first where it is asked for: the newest that are wanted', async () => {
+  for (let n = 0; n < 5; n += 1) {
+    api.notices.post({ type: 'vhost.created', vhost: `v${n}` });
+    api.notices.post({ type: 'vhost.deleted', vhost: `v${n}` });
+  }
+  const reader = await follow('?types=vhost.deleted&back=2');
+  await reader.of('vhost.deleted', ({ vhost }) => vhost === 'v4');
+  expect(reader.events.map(({ data }) => data.vhost)).toEqual([undefined, 'v3', 'v4']);
+  for (const back of ['4097', '-1', 'x']) {
+    const { status, body } = await api.send({ path: `/v1/events?back=${back}`, headers: { Authorization: AUTHORIZATION } });
+    expect([status, JSON.parse(body).message]).toEqual([400, expect.stringContaining('back')]);
+  }
+});

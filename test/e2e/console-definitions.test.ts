@@ -141,6 +141,43 @@ test('a virtual host and an application are made with forms, changed by what dif
   await until('the end', async () => ((await server.api.get<string[]>('/v1/vhosts')).includes('mine') ? null : true), DEADLINE);
 });
 
+test('output profiles, keys and streams by URL of an application that is there have forms, with the words of the server at the field', async () => {
+  const names = { name: 'forms', host: { names: ['forms.test'] } };
+  await server.api.create('/v1/vhosts', [names]);
+  onTestFinished(async () => void (await server.api.call('DELETE', '/v1/vhosts/forms')));
+  await server.api.create('/v1/vhosts/forms/apps', {
+    name: 'a',
+    type: 'live',
+    providers: { rtmp: {}, rtspPull: {} },
+    publishers: { llhls: {} },
+  });
+  const { page } = await open('#/configuration');
+  const host = page.getByLabel('Virtual host forms');
+  await host.locator('summary').filter({ hasText: 'application' }).click();
+  await host.getByRole('button', { name: 'New output profile' }).click();
+  const form = page.getByRole('form');
+  await form.getByRole('button', { name: 'Create' }).click();
+  await expect.poll(() => form.getByRole('alert').textContent()).toMatch(/name/);
+  expect(await form.locator('[aria-invalid=true]').inputValue()).toBe('');
+  await form.getByLabel('name', { exact: true }).first().fill('second');
+  await form.getByRole('button', { name: 'Create' }).click();
+  await host.getByText('second').first().waitFor();
+  await host.getByRole('button', { name: 'New publish key' }).click();
+  await form.getByLabel('name', { exact: true }).fill('studio');
+  await form.getByRole('button', { name: 'Create' }).click();
+  const key = await page.getByLabel('publish key', { exact: true }).inputValue();
+  expect(key.length).toBeGreaterThan(15);
+  await host.getByText('studio').waitFor();
+  expect(JSON.stringify(await server.api.get('/v1/vhosts/forms/apps/a'))).toContain('"studio"');
+  await host.getByRole('button', { name: 'Remove publish key studio' }).click();
+  await host.getByRole('button', { name: 'Remove', exact: true }).click();
+  await host.getByText('None: anybody may publish, as far as keys go.').waitFor();
+  await host.getByRole('button', { name: 'Pull a stream' }).click();
+  await form.getByLabel('name', { exact: true }).fill('a/b');
+  await form.getByRole('button', { name: 'Pull', exact: true }).click();
+  await expect.poll(() => form.locator('[aria-invalid=true]').inputValue()).toBe('a/b');
+});
+
 test.each([
   ['#/channels', 1280, 'light'],
   ['#/channels', 390, 'dark'],

@@ -9,6 +9,7 @@ import { startServer, type TestServer } from '../harness/server.ts';
 
 const DEADLINE = { deadlineMs: 40_000 };
 const LIVE = '#/streams/default/app/live';
+const READER = 'a-token-that-only-reads';
 
 let server: TestServer;
 let browser: ConsoleBrowser;
@@ -16,9 +17,10 @@ let encoder: FfmpegPublisher;
 
 beforeAll(async () => {
   const [ingest = 0, egress = 0] = await freePorts(2);
+  const accessTokens = `<Token><Name>dashboard</Name><Value>${READER}</Value><Access>read</Access></Token>`;
   const webrtc = { provider: '<CrossDomains><Url>*</Url></CrossDomains>' };
   [server, browser] = await Promise.all([
-    startServer({ webrtc, srt: { ingest, egress }, push: '', recordRoot: 'recordings' }),
+    startServer({ webrtc, srt: { ingest, egress }, push: '', recordRoot: 'recordings', accessTokens }),
     ConsoleBrowser.start(),
   ]);
   encoder = publish({ url: server.rtmp('live'), width: 640, height: 360, fps: 15, gop: 15, videoKbps: 300 });
@@ -62,8 +64,12 @@ test('both players show the stream, with their delays, and are viewers that can 
     DEADLINE,
   );
   const gone = page.locator('.gone');
-  await page.locator('summary').filter({ hasText: 'ended while the console was open' }).click();
+  await page.locator('summary').filter({ hasText: 'ended, with the reason' }).click();
   await expect.poll(() => gone.textContent()).toMatch(/WebRTC \w+: .*terminated through the API.*, after \d+ s and [\d.]+ [kM]?B/);
+  // Whoever looks later is told, too.
+  const later = await open(LIVE);
+  await later.page.locator('summary').filter({ hasText: 'ended, with the reason' }).click();
+  await expect.poll(() => later.page.locator('.gone').textContent()).toContain('terminated through the API');
   await page.getByRole('button', { name: 'Stop players' }).click();
   await expect.poll(() => page.locator('video').count()).toBe(0);
 });
@@ -121,13 +127,84 @@ test('a stream that is not there is told in words', async () => {
   await expect.poll(() => page.locator('main').textContent()).toContain('The server says: ');
 });
 
-test('a token that only reads sees the stream, and is told why it changes nothing', async () => {
-  const { page } = await open(LIVE);
-  await page.route('**/*:startRecord', (route) =>
-    route.fulfill({ status: 403, json: { message: 'The token may only read', statusCode: 403 } }),
+test('a token that only reads is shown everything but the buttons that it could not use, and why', async () => {
+  const { page, complaints } = await open(LIVE, { token: READER });
+  await page.getByText('This token may only read').waitFor();
+  await page.getByRole('region', { name: 'Tracks' }).getByText('bypass_audio').waitFor();
+  const buttons = () => page.getByRole('main').getByRole('button').allTextContents();
+  expect((await buttons()).filter((name) => !/^Play/.test(name))).toEqual([]);
+  // The server would say so, too.
+  const body = { id: 'x', stream: { name: 'live' } };
+  const answer = await fetch(`${server.api.base}${apiPath.app('default', 'app')}:startRecord`, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${READER}` },
+    body: JSON.stringify(body),
+  });
+  expect([answer.status, ((await answer.json()) as { message: string }).message]).toEqual([
+    403,
+    expect.stringContaining('The access token [dashboard] may only read'),
+  ]);
+  for (const [link, heading] of [
+    ['Channels', 'Channels'],
+    ['Configuration', 'Configuration'],
+  ] as const) {
+    await page.getByRole('link', { name: link }).click();
+    await page.getByRole('heading', { name: heading, exact: true }).waitFor();
+    expect(await buttons()).toEqual([]);
+  }
+  await page.getByRole('link', { name: 'Log' }).click();
+  await page.getByText('Only a token that may write is shown it; this one may only read.').waitFor();
+  expect(complaints).toEqual([]);
+});
+
+test('what waits is told, and what was recorded is played from the bar of time', async () => {
+  const app = apiPath.app('default', 'app');
+  const task = { id: 'timeline', stream: { name: 'live' } };
+  expect((await server.api.call('POST', `${app}:startRecord`, task)).status).toBe(200);
+  const tasks = () =>
+    server.api
+      .call('POST', `${app}:records`, { id: task.id })
+      .then(({ body }) => (body as { response: { totalRecordTime?: number }[] }).response);
+  await until('two seconds on disk', async () => (((await tasks())[0]?.totalRecordTime ?? 0) > 2000 ? true : null), DEADLINE);
+  const { page, complaints } = await open(LIVE);
+  const queue = page.getByRole('region', { name: 'Queues' }).getByRole('row').filter({ hasText: 'Source to router' });
+  await expect.poll(() => queue.textContent()).toMatch(/indicator/);
+  await server.api.call('POST', `${app}:stopRecord`, { id: task.id });
+  const recorded = page.getByRole('region', { name: 'Recorded' });
+  await recorded
+    .getByRole('row')
+    .filter({ hasText: 'timeline' })
+    .getByRole('button', { name: /^Play / })
+    .click();
+  const position = `document.querySelector('[aria-label="Recording player"] video')?.currentTime ?? 0`;
+  await until('it plays', async () => (((await page.evaluate(position)) as number) > 0.5 ? true : null), DEADLINE);
+  await page.getByRole('button', { name: 'Play span' }).click();
+  await page.getByRole('heading', { name: 'From the beginning to the end' }).waitFor();
+  await until('the span plays', async () => (((await page.evaluate(position)) as number) > 0.5 ? true : null), DEADLINE);
+  expect(complaints).toEqual([]);
+});
+
+test('says whether the ports of publishers are reached from here', async () => {
+  const { page, complaints } = await open('#/publish');
+  await page.getByRole('button', { name: 'Try it' }).click();
+  const found = page.locator('.findings');
+  await expect.poll(() => found.textContent(), { timeout: DEADLINE.deadlineMs }).toMatch(/SRT, UDP port \d+/);
+  const told = await found.locator('li').allTextContents();
+  expect(told.slice(0, 3)).toEqual([
+    `OK RTMP, TCP port ${server.ports.rtmp} Reached from here.`,
+    'OK WebRTC over UDP Reached from here.',
+    'OK WebRTC over TCP Reached from here.',
+  ]);
+  expect(complaints).toEqual([]);
+  // Nothing of it is left, and a port that nobody listens on is told.
+  expect((await server.api.get<string[]>(`${apiPath.app('default', 'app')}/streams`)).filter((name) => name.startsWith('trial'))).toEqual(
+    [],
   );
-  await page.getByRole('button', { name: 'Record', exact: true }).click();
-  await page.getByText('The token may only read').waitFor();
+  await page.route(`http://127.0.0.1:${server.ports.rtmp}/**`, (route) => route.abort('connectionrefused'));
+  await page.getByRole('button', { name: 'Try it' }).click();
+  await expect
+    .poll(() => found.textContent(), { timeout: DEADLINE.deadlineMs })
+    .toContain('Not reached from here: the connection is refused or cut.');
 });
 
 test('the camera is published by WHIP, and ends with the button', async () => {

@@ -127,6 +127,28 @@ test('who is refused is told in the words of the server, and streams are listed 
   await expect
     .poll(() => page.getByRole('log').textContent(), { timeout: 30_000 })
     .toMatch(/1 publisher of nowhere\/coming refused over RTMP: .*no application/);
+  // With it on show, and to whoever comes later.
+  const later = await open();
+  await expect.poll(() => later.page.getByRole('log').textContent()).toContain('nowhere/coming');
+  expect(await later.violations()).toEqual([]);
+});
+
+test('the log is followed, from a level on, by words, and held', async () => {
+  const opened = await open('#/log', { width: 390, scheme: 'dark' });
+  const { page, complaints } = opened;
+  const log = page.getByRole('log');
+  await expect.poll(() => log.textContent()).toContain('RTMP stream published');
+  await server.api.call('POST', '/v1/vhosts:reloadAllCertificates');
+  const newest = log.getByRole('listitem').first();
+  await expect.poll(() => newest.textContent()).toMatch(/info api API request answered.*target=\/v1\/vhosts:reloadAllCertificates/);
+  expect(await log.textContent()).not.toContain(ACCESS_TOKEN);
+  expect(await opened.violations()).toEqual([]);
+  expect(await opened.overhang()).toBe(0);
+  await page.getByLabel('Filter lines').fill('reloadAll');
+  await expect.poll(() => log.getByRole('listitem').count()).toBe(1);
+  await page.getByLabel('From level').selectOption('error');
+  await page.getByText('No line has these words.').waitFor();
+  expect(complaints).toEqual([]);
 });
 
 test.each([

@@ -1,12 +1,15 @@
 import { NOTICE_TYPES, type NoticeGroup, type NoticeType } from '../../core/notices/notice.ts';
 import { Type } from '../../util/typebox.ts';
 import { ApiError } from '../errors.ts';
+import { countIn } from '../live/count-in.ts';
 import { noticeFilter } from '../live/notice-filter.ts';
 import type { Route } from '../route.ts';
 
 const GROUPS: readonly NoticeGroup[] = [...new Set(Object.values(NOTICE_TYPES))];
 /** What is said of the connection itself. */
 const OWN_TYPES = ['hello', 'gap', 'end'] as const;
+/** As many as are kept. */
+const MAX_BACK = 4096;
 const Count = Type.Integer({ minimum: 0 });
 const text = (description: string) => Type.Optional(Type.String({ description }));
 
@@ -53,16 +56,18 @@ export const liveEventsRoute: Route = {
     vhost: 'Only what is about this virtual host',
     app: 'Only what is about an application of this name',
     stream: 'Only what is about a stream of this name',
+    back: `Events that happened before and come first, from 0 to ${MAX_BACK}; default 0`,
   },
   events: LiveEventSchema,
   handle: ({ control: { live }, query, lastEventId }) => {
     const wants = noticeFilter(query);
+    const back = countIn(query('back') ?? '', 'back', { usual: 0, most: MAX_BACK });
     if (live.isFull) throw new ApiError('EVENT_FOLLOWERS_FULL');
     return {
       status: 200,
       body: '',
       type: 'text/event-stream; charset=utf-8',
-      stream: (response) => live.follow(response, { wants, after: lastEventId }),
+      stream: (response) => live.follow(response, { wants, after: lastEventId, back }),
     };
   },
 };

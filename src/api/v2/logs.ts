@@ -1,6 +1,7 @@
 import { isAtLeast, type LineLevel } from '../../util/log-tail.ts';
 import { Type } from '../../util/typebox.ts';
 import { ApiError } from '../errors.ts';
+import { countIn } from '../live/count-in.ts';
 import type { Route } from '../route.ts';
 
 const LEVELS: readonly LineLevel[] = ['debug', 'info', 'warn', 'error'];
@@ -42,7 +43,7 @@ export const logsRoute: Route = {
     const asked = query('level') ?? '';
     const least = asked === '' ? 'info' : LEVELS.find((level) => level === asked);
     if (least === undefined) throw new ApiError('MEMBER_INVALID', 'level', `one of ${LEVELS.join(', ')}`);
-    const back = backOf(query('lines') ?? '');
+    const back = countIn(query('lines') ?? '', 'lines', BACK);
     if (logs.isFull) throw new ApiError('LOG_FOLLOWERS_FULL');
     return {
       status: 200,
@@ -58,9 +59,3 @@ export const logsRoute: Route = {
     };
   },
 };
-
-function backOf(text: string): number {
-  const lines = text === '' ? BACK.usual : Number(text);
-  if (Number.isInteger(lines) && lines >= 0 && lines <= BACK.most && /^\d*$/.test(text)) return lines;
-  throw new ApiError('MEMBER_INVALID', 'lines', `a whole number from 0 to ${BACK.most}`);
-}

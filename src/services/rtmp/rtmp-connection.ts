@@ -19,6 +19,7 @@ import { ConnectionControl } from '../../wire/rtmp/connection-control.ts';
 import { ServerHandshake } from '../../wire/rtmp/handshake.ts';
 import type { RtmpMessage } from '../../wire/rtmp/message.ts';
 import { formatEndpoint, plainAddress } from './endpoint.ts';
+import { httpAnswer } from './http-answer.ts';
 import type { FeedCounters } from './publish-feed.ts';
 import { ENHANCED } from './publish-feed.ts';
 import type { PublishTarget } from './publish-target.ts';
@@ -302,8 +303,14 @@ export class RtmpConnection {
     try {
       this.#control.countBytes(length);
       this.#session.countBytes(length);
-      const consumed = this.#handshake.done ? 0 : this.#shakeHands(data.subarray(0, length));
-      this.#reader.push(data, consumed, length);
+      const answer = this.bytesIn === length ? httpAnswer(data.subarray(0, length)) : null;
+      if (answer === null) {
+        const consumed = this.#handshake.done ? 0 : this.#shakeHands(data.subarray(0, length));
+        this.#reader.push(data, consumed, length);
+      } else {
+        this.#write(answer);
+        this.#closeAfterFlush({ code: 'peer-error', detail: 'the peer speaks HTTP, not RTMP' });
+      }
     } catch (error) {
       this.#closeOnError(error);
     }

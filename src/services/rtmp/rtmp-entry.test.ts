@@ -56,6 +56,13 @@ function silent(
   return { socket, closed: new Promise((done) => socket.once('close', done)) };
 }
 
+test('a browser that asks the port for a page is told what it is', async () => {
+  const { provider, logger } = await start({});
+  const answer = await fetch(`http://127.0.0.1:${provider.port}/`);
+  expect([answer.status, await answer.text()]).toEqual([200, 'This port speaks RTMP: encoders publish to it, and there is no page.\n']);
+  expect(logger.lines.at(-1)).toMatchObject({ message: 'RTMP connection closed', fields: { detail: 'the peer speaks HTTP, not RTMP' } });
+});
+
 async function publish(port: number, options: Parameters<typeof RtmpPublisher.publish>[1]): Promise<RtmpPublisher> {
   const publisher = await RtmpPublisher.publish(port, options);
   cleanups.push(() => publisher.close());

@@ -1,0 +1,27 @@
+/** Tells whether publishers get through to the server from where this browser is. */
+import { useContext, useEffect, useState } from 'preact/hooks';
+import { html, type View } from './html.ts';
+import { MayWrite } from './permission.ts';
+import { type Finding, tryAll } from './reach.ts';
+import type { ServerFacts } from './server-facts.ts';
+
+const MARKS: Readonly<Record<Finding['level'], string>> = { good: 'OK', warning: '–', bad: 'No' };
+
+/** Nothing is tried before somebody asks: WebRTC has to begin a publication for it. */
+export function Doctor({ server, whip }: { readonly server: ServerFacts; readonly whip: string | null }): View {
+  const [findings, setFindings] = useState<readonly Finding[] | null>(null);
+  const [isBusy, setBusy] = useState(false);
+  const mayWrite = useContext(MayWrite);
+  useEffect(() => setFindings(null), [whip]);
+  const run = async (): Promise<void> => {
+    setBusy(true);
+    setFindings([]);
+    await tryAll(server, mayWrite ? whip : null, setFindings);
+    setBusy(false);
+  };
+  return html`<section class="panel" aria-labelledby="doctor-title">
+    <div class="bar"><h2 id="doctor-title">Is the server reached from here?</h2><button type="button" disabled=${isBusy} onClick=${() => void run()}>${isBusy ? 'Trying …' : 'Try it'}</button></div>
+    ${findings === null ? html`<p class="quiet">Tries the ports of RTMP, WebRTC over UDP and over TCP from this browser.</p>` : null}
+    <div role="status"><ul class="findings">${(findings ?? []).map(({ what, level, words }) => html`<li key=${what}><b class=${level}>${MARKS[level]}</b> <b>${what}</b> ${words}</li>`)}</ul></div>
+  </section>`;
+}

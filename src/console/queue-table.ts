@@ -1,0 +1,52 @@
+/** What waits inside of the server for one stream. */
+import type { Context } from './context.ts';
+import { short } from './format.ts';
+import { html, type View } from './html.ts';
+import type { StreamName } from './stream-list.ts';
+import { useLive } from './use-live.ts';
+
+/** Roles of queues in words; by the beginning of what the server calls them. */
+const ROLES: readonly (readonly [RegExp, string])[] = [
+  [/p=imr/, 'Source to router'],
+  [/streamworker_\[push\]_/, 'Push'],
+  [/streamworker_\[file\]_/, 'Recording'],
+  [/p=trs:r=decoder/, 'Decoder'],
+  [/p=trs:r=filter/, 'Filter'],
+  [/p=trs:r=encoder/, 'Encoder'],
+];
+
+/** `outputs`: names of the output streams, whose queues are those of the stream, too. */
+export function QueueTable({
+  context,
+  name,
+  outputs,
+}: {
+  readonly context: Context;
+  readonly name: StreamName;
+  readonly outputs: readonly string[];
+}): View {
+  const { client, updates } = context;
+  const key = `queues ${name.vhost}/${name.app}/${name.stream}`;
+  const { data } = useLive(updates, key, () => client.get('/v2/internals/queues'));
+  const starts = [name.stream, ...outputs].map((stream) => `v=${name.vhost}#${name.app}:s=/${stream}:`);
+  const own = (data ?? []).filter(({ urn }) => starts.some((start) => urn.includes(start)));
+  if (data === null || own.length === 0) return null;
+  return html`<section>
+    <div class="bar"><h2 id="queues-title">Queues</h2><span class="quiet">what waits inside of the server; a full one drops or slows its source</span></div>
+    <div class="scroll" tabindex="0" role="region" aria-labelledby="queues-title"><table>
+      <thead><tr><th scope="col">Queue</th><th scope="col" class="number">Waiting</th><th scope="col" class="number">Peak</th><th scope="col" class="number">Limit</th>
+        <th scope="col" class="number">Wait</th><th scope="col" class="number">In/s</th><th scope="col" class="number">Out/s</th><th scope="col" class="number">Dropped</th></tr></thead>
+      <tbody>${own.map(
+        (queue) => html`<tr key=${queue.urn}><th scope="row" title=${queue.urn}>${roleOf(queue.urn)}</th>
+        <td class=${`number ${queue.threshold > 0 && queue.size >= queue.threshold ? 'bad' : ''}`}>${queue.size}</td><td class="number">${queue.peak}</td><td class="number">${queue.threshold === 0 ? '–' : queue.threshold}</td>
+        <td class="number">${short(Number(queue.avgWaitingTime))} ms</td><td class="number">${short(Number(queue.inputPerSecond))}</td><td class="number">${short(Number(queue.outputPerSecond))}</td>
+        <td class=${`number ${queue.drop > 0 ? 'warning' : ''}`}>${queue.drop}</td></tr>`,
+      )}</tbody></table></div>
+  </section>`;
+}
+
+function roleOf(urn: string): string {
+  const words = ROLES.find(([pattern]) => pattern.test(urn))?.[1];
+  const tail = urn.slice(urn.lastIndexOf('r=') + 2);
+  return words === undefined ? tail : `${words} (${tail})`;
+}

@@ -1,0 +1,103 @@
+/** Whether the ports of the server are reached from this browser: tried, and told in words. */
+import { addressHost, type ServerFacts } from './server-facts.ts';
+import { gathered, offerWhip, type WhipAnswer } from './whip.ts';
+
+/** What came of one try. */
+export interface Finding {
+  readonly what: string;
+  readonly level: 'good' | 'warning' | 'bad';
+  readonly words: string;
+}
+
+const RTMP_MS = 5000;
+const MEDIA_MS = 8000;
+const RELAY = /<(turns?:[^>]+)>;[^,]*?username="([^"]*)";[^,]*?credential="([^"]*)"/g;
+
+/** Tries everything, one after the other; `whip`: where this browser would publish. Never rejects. */
+export async function tryAll({ providers }: ServerFacts, whip: string | null, tell: (found: readonly Finding[]) => void): Promise<void> {
+  const found: Finding[] = [];
+  const add = (what: string, level: Finding['level'], words: string): void => {
+    found.push({ what, level, words });
+    tell([...found]);
+  };
+  const rtmp = providers.rtmp?.port;
+  if (rtmp === undefined) add('RTMP', 'warning', 'The server does not listen for it.');
+  else add(`RTMP, TCP port ${rtmp}`, ...(await tryRtmp(rtmp)));
+  const udp = whip === null ? null : await tryWebrtc(whip, null);
+  if (udp === null) add('WebRTC', 'warning', 'The server does not listen for it.');
+  else {
+    add('WebRTC over UDP', udp.level, udp.words);
+    const relays = relaysIn(udp.link);
+    if (udp.link === null) add('WebRTC over TCP', 'warning', 'Not tried: the server has refused already.');
+    else if (relays.length === 0) add('WebRTC over TCP', 'warning', 'The server has no relay for it (IceCandidates/TcpRelay).');
+    else {
+      const tcp = await tryWebrtc(`${whip}&transport=tcp`, relays);
+      add('WebRTC over TCP', tcp.level, tcp.words);
+    }
+  }
+  const srt = providers.srt?.[0];
+  if (srt === undefined) add('SRT', 'warning', 'The server does not listen for it.');
+  else {
+    const hint = udp?.level === 'good' ? ' UDP from here to this server passes: WebRTC came through.' : '';
+    add(
+      `SRT, UDP port ${srt}`,
+      'warning',
+      `The server listens. A browser cannot speak SRT, so whether a firewall lets this port through only an encoder can try.${hint}`,
+    );
+  }
+}
+
+/** The port answers a request for a page with what it is; a browser is not shown that, but that there was an answer. */
+async function tryRtmp(port: number): Promise<[Finding['level'], string]> {
+  if (location.protocol === 'https:') return ['warning', 'Not tried: a page that came over HTTPS may ask no port without TLS.'];
+  const signal = AbortSignal.timeout(RTMP_MS);
+  try {
+    await fetch(`http://${addressHost()}:${port}/`, { mode: 'no-cors', credentials: 'omit', cache: 'no-store', signal });
+    return ['good', 'Reached from here.'];
+  } catch {
+    if (signal.aborted) return ['bad', `No answer within ${RTMP_MS / 1000} s: a firewall or router between here and the server drops it.`];
+    return [
+      'bad',
+      'Not reached from here: the connection is refused or cut. A firewall, a port that is not forwarded, or an address that the server does not listen on.',
+    ];
+  }
+}
+
+/** Publishes nothing, by the way that media would take. `relays`: by those alone. `link` null: refused before media was tried. */
+async function tryWebrtc(
+  url: string,
+  relays: RTCIceServer[] | null,
+): Promise<Pick<Finding, 'level' | 'words'> & { readonly link: string | null }> {
+  const connection = new RTCPeerConnection(relays === null ? {} : { iceServers: relays, iceTransportPolicy: 'relay' });
+  let answered: WhipAnswer | null = null;
+  try {
+    connection.addTransceiver('video', { direction: 'sendonly' });
+    const settled = new Promise<boolean>((resolve) => {
+      setTimeout(() => resolve(false), MEDIA_MS);
+      connection.addEventListener('connectionstatechange', () => {
+        if (connection.connectionState === 'connected') resolve(true);
+        else if (connection.connectionState === 'failed') resolve(false);
+      });
+    });
+    await connection.setLocalDescription();
+    await gathered(connection);
+    answered = await offerWhip(url, connection.localDescription?.sdp ?? '');
+    await connection.setRemoteDescription({ type: 'answer', sdp: answered.answer });
+    if (await settled) return { level: 'good', words: 'Reached from here.', link: answered.link };
+    const where =
+      relays === null
+        ? 'its UDP ports, or the addresses that it tells (IceCandidates), are not reached from here'
+        : `its relay (${String(relays[0]?.urls)}) is not reached from here`;
+    return { level: 'bad', words: `The server answers, but ${where}.`, link: answered.link };
+  } catch (error) {
+    return { level: 'bad', words: error instanceof Error ? error.message : String(error), link: answered?.link ?? null };
+  } finally {
+    const resource = answered?.resource ?? null;
+    if (resource !== null) await fetch(resource, { method: 'DELETE', credentials: 'omit' }).catch(() => null);
+    connection.close();
+  }
+}
+
+function relaysIn(link: string | null): RTCIceServer[] {
+  return [...(link ?? '').matchAll(RELAY)].map(([, urls = '', username = '', credential = '']) => ({ urls, username, credential }));
+}
