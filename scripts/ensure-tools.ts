@@ -40,6 +40,7 @@ const TOOLS: readonly Tool[] = [
   },
   { command: 'redis-server', package: 'redis-server', purposes: ['test'] },
   { command: 'promtool', package: 'prometheus', purposes: ['test'] },
+  { command: 'prometheus', package: 'prometheus', purposes: ['test'] },
   { command: 'wrk', package: 'wrk', purposes: ['bench'] },
 ];
 

@@ -7,8 +7,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
 import { apiPath } from '../harness/api-client.ts';
 import { Child } from '../harness/child.ts';
+import { figure } from '../harness/metrics-page.ts';
 import { until } from '../harness/poll.ts';
 import { freePorts } from '../harness/ports.ts';
+import { Prometheus } from '../harness/prometheus.ts';
 import { type FfmpegPublisher, publish } from '../harness/publisher.ts';
 import { ROOT, startServer, type TestServer } from '../harness/server.ts';
 import { fetchText, openSession } from '../harness/viewer.ts';
@@ -45,13 +47,6 @@ async function page(): Promise<string> {
   return await (await ask()).text();
 }
 
-/** The sum of a metric over all lines that have these labels; null where there is none. */
-function figure(text: string, name: string, ...labels: readonly string[]): number | null {
-  const lines = [...text.matchAll(/^(\w+)(?:\{(.*)\})? (\S+)$/gm)];
-  const own = lines.filter(([, found, told = '']) => found === name && labels.every((label) => told.includes(label)));
-  return own.length === 0 ? null : own.reduce((sum, [, , , value]) => sum + Number(value), 0);
-}
-
 /** Names of metrics in an expression of PromQL; those of histograms as they are called. */
 function metricsIn(expression: string): string[] {
   return [...expression.matchAll(/\b(?:millrace|process)_\w+/g)].map(([name]) => name);
@@ -61,6 +56,14 @@ function metricsIn(expression: string): string[] {
 function expressions(value: unknown): string[] {
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([key, member]) => (['expr', 'definition'].includes(key) ? [String(member)] : expressions(member)));
+}
+
+/** The curves of a dashboard. */
+function targets(value: unknown): { readonly expr: string; readonly legendFormat: string }[] {
+  if (typeof value !== 'object' || value === null) return [];
+  const { expr, legendFormat = '' } = value as { readonly expr?: unknown; readonly legendFormat?: unknown };
+  if (typeof expr === 'string') return [{ expr, legendFormat: String(legendFormat) }];
+  return Object.values(value).flatMap(targets);
 }
 
 function promtool(args: readonly string[], input = ''): { readonly status: number | null; readonly text: string } {
@@ -169,6 +172,50 @@ test('all that the dashboard and the rules ask for is there', async () => {
   const called = (name: string): string => (known.has(name) ? name : name.replace(/_(bucket|sum|count)$/, ''));
   expect([...names].filter((name) => !known.has(called(name)))).toEqual([]);
   expect([...names].filter((name) => !NEEDS_MORE.test(name) && figure(text, name) === null)).toEqual([]);
+});
+
+test('Prometheus takes it: every expression of the dashboard gives figures, and every rule can be judged', {
+  timeout: 90_000,
+}, async () => {
+  const prometheus = await Prometheus.start(`127.0.0.1:${server.ports.api}`, TOKEN);
+  try {
+    const dashboard: unknown = JSON.parse(readFileSync(path.join(ROOT, 'docs/monitoring/grafana-dashboard.json'), 'utf8'));
+    const asked = targets(dashboard);
+    expect(asked.length).toBeGreaterThan(50);
+    const silent: string[] = [];
+    const nameless: string[] = [];
+    for (const { expr: expression, legendFormat } of asked) {
+      // As Grafana does it.
+      const filled = expression.replaceAll('$__rate_interval', '20s').replaceAll(/\$(instance|app|stream)\b/g, '.*');
+      expect(filled).not.toContain('$');
+      const answer = await prometheus.query(filled);
+      if (answer.length === 0) silent.push(expression);
+      // What curves are summed and called by must be labels that they have.
+      const grouped = /\bby \(([^)]*)\)/.exec(expression)?.[1]?.split(', ') ?? [];
+      const called = [...legendFormat.matchAll(/\{\{(\w+)\}\}/g)].map(([, label = '']) => label);
+      for (const label of [...grouped, ...called]) {
+        if (label !== 'le' && answer.some(({ metric }) => !(label in metric))) nameless.push(`${label} of ${expression}`);
+      }
+    }
+    expect(nameless).toEqual([]);
+    expect(silent.filter((expression) => !metricsIn(expression).every((name) => NEEDS_MORE.test(name)))).toEqual([]);
+    // Variables of the dashboard name a metric and a label that it has.
+    for (const [, selector = '', label = ''] of expressions(dashboard)
+      .join('\n')
+      .matchAll(/label_values\((.*), (\w+)\)$/gm)) {
+      const series = await prometheus.query(selector.replaceAll(/\$(instance|app)\b/g, '.*'));
+      expect([selector, series.length > 0 && series.every(({ metric }) => label in metric)]).toEqual([selector, true]);
+    }
+    const rules = await until('all rules are judged', async () => {
+      const loaded = await prometheus.rules();
+      return loaded.every(({ health }) => health !== 'unknown') ? loaded : null;
+    });
+    expect(rules.length).toBeGreaterThan(20);
+    expect(rules.filter(({ health }) => health !== 'ok')).toEqual([]);
+    expect(rules.filter(({ state, name }) => state === 'firing' && name !== 'MillraceStreamsUnlabelled')).toEqual([]);
+  } finally {
+    await prometheus.close();
+  }
 });
 
 test('the reference names every metric, with its kind and what it tells', async () => {

@@ -77,12 +77,24 @@ test('what ffmpeg publishes encrypted over a bad link plays without an error ove
   const told = await until('figures of both connections', async () => {
     const [received, sent] = [await figures('ingest', 'lossy'), await figures('playback', 'lossy')];
     const isLossy = (received['received_lost_packets_total'] ?? 0) > 0 && (sent['sent_retransmitted_packets_total'] ?? 0) > 0;
-    return isLossy ? [received['rtt_seconds'], sent['rtt_seconds']] : null;
+    const isMadeGood = (received['received_retransmitted_packets_total'] ?? 0) > 0 && (sent['sent_lost_packets_total'] ?? 0) > 0;
+    return isLossy && isMadeGood ? [received['rtt_seconds'], sent['rtt_seconds']] : null;
   });
   for (const rtt of told) expect(rtt).toBeGreaterThan(0.03);
   const { frames, errors } = await watching;
   expect(errors).toBe('');
   expect(frames).toBeGreaterThan(4.5 * FRAME_RATE);
+});
+
+test('packets that come too late are told of, where the latency is shorter than the way', async () => {
+  const url = srtUrl(await badLink(ingest, 3), 'default/app/hasty').replace(`latency=${LATENCY_MICROS}`, 'latency=20000');
+  await streamNamed('hasty', encode(url));
+  // The server wants 120 ms, and a packet that is asked for again takes up to 240.
+  const told = await until('packets that came too late', async () => {
+    const now = await figures('ingest', 'hasty');
+    return (now['received_late_packets_total'] ?? 0) > 0 ? now : null;
+  });
+  expect(told['received_late_packets_total']).toBeLessThanOrEqual(told['received_lost_packets_total'] ?? 0);
 });
 
 test('a stream published over SRT is served over HTTP, and one published over RTMP is served over SRT', async () => {

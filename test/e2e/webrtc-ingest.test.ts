@@ -7,6 +7,7 @@ import { selfSigned } from '../fakes/self-signed.ts';
 import { FakeWebrtcPublisher } from '../fakes/webrtc-publisher.ts';
 import { WebrtcViewer } from '../fakes/webrtc-viewer.ts';
 import { LossyRelay } from '../harness/lossy-relay.ts';
+import { figure, metricsPage } from '../harness/metrics-page.ts';
 import { until } from '../harness/poll.ts';
 import { freePorts } from '../harness/ports.ts';
 import { decode, probe } from '../harness/probe.ts';
@@ -283,6 +284,14 @@ test('lost and overtaken packets are asked for again', async () => {
     expect(relay.dropped).toBeGreaterThan(10);
     expect(sender?.nackCount ?? 0).toBeGreaterThan(0);
     expect(sender?.retransmittedPacketsSent ?? 0).toBeGreaterThan(0);
+    const text = await metricsPage(server);
+    const told = (name: string): number => figure(text, `millrace_webrtc_${name}`, 'stream="lossy"') ?? Number.NaN;
+    expect(told('received_recovered_packets_total')).toBeGreaterThan(5);
+    // One that was lost again is asked for again.
+    expect(told('requested_packets_total')).toBeGreaterThanOrEqual(told('received_recovered_packets_total'));
+    expect(told('received_packets_total')).toBeGreaterThan(relay.dropped);
+    // Sound is not asked for again.
+    expect(told('received_lost_packets_total')).toBeGreaterThan(0);
     await viewer.page.close();
     await fetch(resource(location), { method: 'DELETE' });
     await until('the server tells of it', () => /"stream":"lossy".*WebRTC publication closed/.test(server.log), { deadlineMs: 5000 });

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { apiPath } from '../harness/api-client.ts';
 import { LossyRelay, type LossyRelayOptions } from '../harness/lossy-relay.ts';
+import { figure, metricsPage } from '../harness/metrics-page.ts';
 import { until } from '../harness/poll.ts';
 import { type FfmpegPublisher, PUBLISH_DEFAULTS, publish } from '../harness/publisher.ts';
 import { startServer, type TestServer } from '../harness/server.ts';
@@ -45,6 +46,10 @@ describe.each([
   test.each(cases.slice(0, kinds))('$name is made good', async ({ path, freezes }) => {
     const relay = await LossyRelay.open({ server: server.ports.ice, ...path });
     const page = await browser.open();
+    // Of the viewers before, too.
+    const before = await metricsPage(server);
+    const risen = (text: string, name: string): number =>
+      (figure(text, `millrace_webrtc_${name}`) ?? 0) - (figure(before, `millrace_webrtc_${name}`) ?? 0);
     try {
       const url = `http://127.0.0.1:${server.ports.http}/app/live?direction=whep`;
       await page.whep(url, ['video'], relay.port);
@@ -70,6 +75,23 @@ describe.each([
         { deadlineMs: 15_000 },
       );
       expect(recovered).toBeGreaterThan(0);
+      // The server tells what the player tells: reports and requests of losses pass the relay whole.
+      const { video: told } = await page.stats();
+      const text = await until(
+        'the figures of the server',
+        async () => {
+          const now = await metricsPage(server);
+          return risen(now, 'nacks_total') >= (told?.nackCount ?? Number.NaN) && risen(now, 'lost_packets_total') > 0 ? now : null;
+        },
+        { deadlineMs: 15_000, everyMs: 300 },
+      );
+      expect(risen(text, 'resent_packets_total')).toBeGreaterThanOrEqual(recovered);
+      expect(risen(text, 'nacked_packets_total')).toBeGreaterThanOrEqual(recovered);
+      expect(risen(text, 'sent_packets_total')).toBeGreaterThan(270);
+      expect(risen(text, 'loss_ratio_sum')).toBeGreaterThan(0);
+      expect(risen(text, 'rtt_seconds_count')).toBeGreaterThan(0);
+      expect(risen(text, 'rtt_seconds_sum')).toBeGreaterThan(0);
+      expect(figure(text, 'millrace_webrtc_longest_rtt_seconds', 'stream="live"')).toBeGreaterThan(0);
       expect((await page.stats()).video?.freezeCount ?? 0).toBeLessThanOrEqual(freezes * patience);
     } finally {
       await page.page.close();
