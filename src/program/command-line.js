@@ -18,6 +18,9 @@ import { LOG_LEVELS } from '../util/log-levels.js';
 
 const COMMANDS = /** @type {const} */ (['serve', 'check']);
 
+/** Commands that read their arguments themselves; they come first. */
+const OTHERS = ['doctor', 'sign-url', 'ctl'];
+
 const OPTIONS = /** @type {const} */ ({
   config: { type: 'string' },
   state: { type: 'string', default: './state' },
@@ -36,7 +39,7 @@ const OPTIONS = /** @type {const} */ ({
 export function parseCommandLine(args) {
   const { values, positionals } = parseArgs({ args: [...args], allowPositionals: true, options: OPTIONS });
   const command = COMMANDS.find((name) => name === (positionals[0] ?? 'serve'));
-  if (command === undefined) throw new Error(`unknown command '${positionals[0]}'; known are ${COMMANDS.join(' and ')}`);
+  if (command === undefined) throw new Error(`unknown command '${positionals[0]}'; known are ${[...COMMANDS, ...OTHERS].join(', ')}`);
   if (positionals.length > 1) throw new Error(`unexpected argument '${positionals[1]}'`);
   const logFormat = values['log-format'] ?? (process.stderr.isTTY === true ? 'text' : 'json');
   if (logFormat !== 'text' && logFormat !== 'json') throw new Error(`--log-format is text or json, not '${logFormat}'`);

@@ -36,7 +36,7 @@ test('serves by default, with settings below the working directory', () => {
 const REFUSED: readonly (readonly [RegExp, readonly string[]])[] = [
   [/--log-level is one of debug, .*, not 'loud'/, ['--log-level', 'loud']],
   [/--log-format is text or json, not 'xml'/, ['--log-format', 'xml']],
-  [/unknown command 'conquer'/, ['conquer']],
+  [/unknown command 'conquer'; known are serve, check, doctor, sign-url, ctl$/, ['conquer']],
   [/unexpected argument 'twice'/, ['serve', 'twice']],
   [/colour/, ['--colour', 'blue']],
   [/--state is empty/, ['--state', '']],

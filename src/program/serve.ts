@@ -43,6 +43,7 @@ export async function serve(line: CommandLine, signals: ProcessSignals): Promise
   const over = Promise.withResolvers<number>();
   let server: MillraceServer | null = null;
   let stopping = false;
+  let hungUp = false;
   let exitCode: number = ExitCode.CLEAN;
 
   const stop = async (why: string): Promise<void> => {
@@ -68,7 +69,11 @@ export async function serve(line: CommandLine, signals: ProcessSignals): Promise
       logger.close();
       killAtOnce();
     },
-    reload: () => void server?.reload(),
+    reload: () => {
+      // The start may have read the file before it changed.
+      if (server === null) hungUp = true;
+      else void server.reload();
+    },
     say: (sentence) => logger.info({}, sentence),
   });
   process.on('uncaughtException', (error) => {
@@ -103,6 +108,7 @@ export async function serve(line: CommandLine, signals: ProcessSignals): Promise
   else {
     process.stdout.write(server.banner);
     manager.ready('running');
+    if (hungUp) void server.reload();
   }
   const code = await over.promise;
   await logger.flush();

@@ -7,7 +7,7 @@ import { until, within } from '../harness/poll.ts';
 import { freePorts } from '../harness/ports.ts';
 import { probe } from '../harness/probe.ts';
 import { type FfmpegPublisher, publish } from '../harness/publisher.ts';
-import { runCommand, type StartOptions, startServer, type TestServer } from '../harness/server.ts';
+import { runCommand, type StartOptions, spawnServer, startServer, type TestServer } from '../harness/server.ts';
 import { fetchText, openSession, readMediaPlaylist } from '../harness/viewer.ts';
 
 const APPS = /<Application>[\s\S]*<\/Application>/;
@@ -233,9 +233,24 @@ test('the level of the log changes through the API until the next start, and by 
 test('with --watch-config the file is read again when it is written', async () => {
   const server = await start();
   await server.restart('--watch-config');
+  edit(server, (xml) => applications(xml, 'app', 'half').replace('</Server>', ''));
+  await server.child.printed(/cannot be used: nothing was changed/, 30_000);
+  expect(await server.api.get<string[]>(`${apiPath.vhost('default')}/apps`)).toEqual(['app']);
+  edit(server, (xml) => `${xml}</Server>`.replace('<Name>half</Name>', '<Name>whole</Name>'));
+  await server.child.printed(/Application\[whole\] added/, 30_000);
   edit(server, (xml) => applications(xml, 'app', 'news'));
   await server.child.printed(/Application\[news\] added/, 30_000);
   await until('the application is there', async () => (await server.api.call('GET', apiPath.app('default', 'news'))).status === 200);
+});
+
+test('a hang-up while the server starts is not lost', async () => {
+  const server = await spawnServer();
+  onTestFinished(() => server.close());
+  // By now it has read the file.
+  await server.child.printed(/API listening/, 30_000);
+  edit(server, (xml) => applications(xml, 'app', 'news'));
+  server.child.signal('SIGHUP');
+  await server.child.printed(/Application\[news\] added/, 30_000);
 });
 
 test('without a server that runs there is nothing to compare with', async () => {

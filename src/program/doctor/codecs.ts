@@ -31,10 +31,17 @@ export async function sandbox(): Promise<Diagnosis> {
   );
 }
 
+/** Who knows what FFmpeg can do; `libraryVersion` is known behind `codecModules`. */
+export type CodecSource = Pick<TranscoderSupervisor, 'codecModules' | 'libraryVersion' | 'close'>;
+
+function supervised(logger: Logger): CodecSource {
+  return new TranscoderSupervisor({ clock: systemClock, logger, queues: new QueueRegistry(systemClock) });
+}
+
 /** FFmpeg as transcoder processes have it, and what of it is hardware. Starts such a process and ends it. */
-export async function codecs(): Promise<readonly Diagnosis[]> {
+export async function codecs(open: (logger: Logger) => CodecSource = supervised): Promise<readonly Diagnosis[]> {
   const said: string[] = [];
-  const transcoder = new TranscoderSupervisor({ clock: systemClock, logger: collecting(said), queues: new QueueRegistry(systemClock) });
+  const transcoder = open(collecting(said));
   try {
     const modules = await transcoder.codecModules();
     return [ffmpeg(transcoder.libraryVersion ?? '', modules), gpu(modules)];
