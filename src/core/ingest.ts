@@ -62,6 +62,8 @@ export interface SourcePacket {
   readonly dts: number;
   /** Null when the wire does not tell: the router looks into the bitstream. */
   readonly keyframe: boolean | null;
+  /** Of a frame: for how long it is shown, in the track's timebase, where the source knows what follows. Else the router learns it from times. */
+  readonly duration?: number | undefined;
   readonly data: Uint8Array;
 }
 

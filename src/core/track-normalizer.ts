@@ -110,7 +110,8 @@ class VideoNormalizer implements TrackNormalizer {
     const dts = rescale(packet.dts, this.source.timebase, MPEG_90K);
     const composition = rescale(packet.pts, this.source.timebase, MPEG_90K) - dts;
     this.#learnFrameTicks(dts);
-    const duration = Math.max(1, Math.round(this.#frameTicks));
+    const told = packet.duration === undefined ? this.#frameTicks : rescale(packet.duration, this.source.timebase, MPEG_90K);
+    const duration = Math.max(1, Math.round(told));
     const placed = this.#timeline.place(this.position, dts, duration, 0, composition);
     if (placed === null) return null;
     return { track: this.track, pts: placed + composition, dts: placed, duration, keyframe, data };

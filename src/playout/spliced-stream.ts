@@ -137,7 +137,7 @@ export class SplicedStream {
       dts = Math.min(splice.decodesFrom, pts);
       splice.decodesFrom += splice.decodeStep;
     }
-    this.#push(slot, pts, dts, frame);
+    this.#push(slot, pts, dts, frame, Math.min(frame.duration, cut - pts));
   }
 
   #sendAudio(splice: Splice, frame: ItemFrame, cut: number): void {
@@ -195,14 +195,16 @@ export class SplicedStream {
     return silence;
   }
 
-  #push(slot: ChannelSlot, pts: number, dts: number, { keyframe, data }: Pick<ItemFrame, 'keyframe' | 'data'>): void {
+  /** `shownMs`: of a frame of video, for how long it is shown. */
+  #push(slot: ChannelSlot, pts: number, dts: number, { keyframe, data }: Pick<ItemFrame, 'keyframe' | 'data'>, shownMs?: number): void {
     // The first frames of what follows are decoded while the last ones of what was before are shown.
     const decoded = Math.max(Math.round(dts * TICKS_PER_MS), slot.lastDts + 1);
     const shown = Math.max(decoded, Math.round(pts * TICKS_PER_MS));
     slot.lastDts = decoded;
     slot.latestPts = Math.max(slot.latestPts, shown);
     this.#bytes += data.length;
-    this.#stream.push({ trackId: slot.id, pts: shown, dts: decoded, keyframe, data });
+    const duration = shownMs === undefined ? undefined : Math.max(1, Math.round(shownMs * TICKS_PER_MS));
+    this.#stream.push({ trackId: slot.id, pts: shown, dts: decoded, keyframe, duration, data });
   }
 
   /** Everything of this turn has been sent. */

@@ -24,6 +24,8 @@ export interface FilmOptions {
   readonly silentFilm?: boolean;
   readonly videoCodec?: VideoCodec;
   readonly audioCodec?: AudioCodec;
+  /** Of H.264; default: one of 320x180. */
+  readonly config?: Uint8Array;
   /** Time of the first frame, seconds. */
   readonly start?: number;
   /** Sound begins so much later than the first frame, seconds. */
@@ -65,7 +67,7 @@ export class Film {
               id: VIDEO_ID,
               timebase: this.#video,
               codec: videoCodec,
-              config: videoCodec === VideoCodec.H264 ? AVCC.baseline180 : null,
+              config: videoCodec === VideoCodec.H264 ? (options.config ?? AVCC.baseline180) : null,
             }),
           ]),
       ...Array.from({ length: sampleRate === 0 ? 0 : audioTracks }, (_, index) => audioTrack({ id: 1 + index, ...sound, format })),
@@ -194,9 +196,10 @@ function inDecodingOrder(first: number, frames: number, gop: number, bframes: nu
 /** The same, with each reference before the B-frames that are shown before it. */
 function inOpenOrder(first: number, frames: number, bframes: number): number[] {
   const order: number[] = [];
-  for (let reference = first; reference < frames; reference += bframes + 1) {
+  for (let at = first; at - bframes < frames; at += bframes + 1) {
+    const reference = Math.min(at, frames - 1);
     order.push(reference);
-    for (let between = Math.max(0, reference - bframes); between < reference; between += 1) order.push(between);
+    for (let between = Math.max(0, at - bframes); between < reference; between += 1) order.push(between);
   }
   return order;
 }
