@@ -99,6 +99,8 @@ export interface Transcoder {
       /** `outputProfiles.decodes`; 0 lets the decoder choose. */
       readonly decoderThreads: number;
       readonly onlyKeyframes: boolean;
+      /** Whoever pushes reads a file and waits for what comes out of it: no packet is dropped for its age. Default: false. */
+      readonly readAhead?: boolean;
       /**
        * Inbound video tracks that viewers also get as they are: their encodes have keyframes wherever the source has one, so that
        * viewers can be switched between all of them. None when absent.

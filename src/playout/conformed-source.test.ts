@@ -143,6 +143,8 @@ it('fails with its encoder, and reads no further than the encoder follows', asyn
     await new Promise((resolve) => setImmediate(resolve));
   }
   expect(pushed).toBeLessThan(60);
+  // It is not late however long the encoder takes: a busy machine would lose frames of the film, and its end.
+  expect(transcoder.session.job.readAhead).toBe(true);
   transcoder.session.fail(transcoder.session.job.encodes[0]!.id, 'there is no such encoder');
   await expect(first).rejects.toThrow('it cannot be converted: there is no such encoder');
   expect(transcoder.session.closed).toBe(true);

@@ -163,7 +163,7 @@ export class ConformedSource implements ItemSource {
     }
     for (const { id } of tracks) this.#queues.set(id, []);
     this.#session = transcoder.open(
-      { ...address, encodes: wanted, decoderThreads: 2, onlyKeyframes: false },
+      { ...address, encodes: wanted, decoderThreads: 2, onlyKeyframes: false, readAhead: !this.live },
       {
         onTrack: (id, track) => this.#onTrack(id, track),
         onPacket: (packet) => this.#onEncoded(packet),

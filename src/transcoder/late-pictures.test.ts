@@ -9,9 +9,9 @@ const FPS = 25;
 const GOP = 50;
 const packets = videoPackets(videoTrack(), constantFrames({ rate: FPS, gop: GOP, seconds: 20 }));
 
-function feed(clock: ManualClock): SourceFeed {
+function feed(clock: ManualClock, keepsLate = false): SourceFeed {
   const queue = new BoundedQueue<Packet>({ id: 1, urn: '', type: 'Packet', threshold: DECODER_THRESHOLD.video, clock });
-  return new SourceFeed({ id: 0, video: true, queue, onlyKeyframes: false });
+  return new SourceFeed({ id: 0, video: true, queue, onlyKeyframes: false, keepsLate });
 }
 
 describe('a source feed', () => {
@@ -27,6 +27,17 @@ describe('a source feed', () => {
     expect(longest).toBeLessThanOrEqual(LATE_MS + (GOP / FPS) * 1000);
     expect(late.queue.shift()?.keyframe).toBe(true);
     expect(late.queue.dropped + late.queue.size + 1).toBe(packets.length);
+  });
+
+  it('keeps what was read ahead of its time, however long it waits', () => {
+    const clock = new ManualClock();
+    const ahead = feed(clock, true);
+    const few = packets.slice(0, 2 * GOP + 1);
+    for (const packet of few) {
+      ahead.push(packet);
+      clock.advance(LATE_MS);
+    }
+    expect([ahead.queue.size, ahead.queue.dropped]).toEqual([few.length, 0]);
   });
 
   it('keeps a burst, however much media it is', () => {

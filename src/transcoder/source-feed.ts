@@ -25,6 +25,7 @@ export class SourceFeed {
   readonly #video: boolean;
   readonly #window: number;
   readonly #onlyKeyframes: boolean;
+  readonly #keepsLate: boolean;
   /** Drops that were logged. */
   reportedDrops = 0;
   /** Of the packets in the queue. */
@@ -36,7 +37,8 @@ export class SourceFeed {
   #discontinuity = false;
   #sent: Track | null = null;
 
-  constructor(options: { id: number; video: boolean; queue: BoundedQueue<Packet>; onlyKeyframes: boolean }) {
+  /** `keepsLate`: what has waited for long is no worse than what comes, because nobody sees it before its time; default: false. */
+  constructor(options: { id: number; video: boolean; queue: BoundedQueue<Packet>; onlyKeyframes: boolean; keepsLate?: boolean }) {
     this.id = options.id;
     this.queue = options.queue;
     this.#video = options.video;
@@ -44,6 +46,7 @@ export class SourceFeed {
     this.#skipping = options.video;
     this.#window = options.video ? VIDEO_WINDOW : AUDIO_WINDOW;
     this.#onlyKeyframes = options.onlyKeyframes && options.video;
+    this.#keepsLate = options.keepsLate ?? false;
   }
 
   /** Queues a packet, or drops it by the rule above. */
@@ -54,7 +57,7 @@ export class SourceFeed {
       return;
     }
     this.#skipping = false;
-    if (this.#video && packet.keyframe && this.queue.oldestWait > LATE_MS) this.#dropAll();
+    if (this.#video && packet.keyframe && !this.#keepsLate && this.queue.oldestWait > LATE_MS) this.#dropAll();
     if (this.#enqueue(packet)) return;
     this.#dropAll();
     if (packet.keyframe && this.#video) {

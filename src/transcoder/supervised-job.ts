@@ -222,7 +222,8 @@ export class SupervisedJob implements TranscodeSession {
       type: 'Packet',
       threshold: video ? DECODER_THRESHOLD.video : DECODER_THRESHOLD.audio,
     });
-    const feed = new SourceFeed({ id: track.id, video, queue, onlyKeyframes: this.#options.job.onlyKeyframes });
+    const { onlyKeyframes, readAhead = false } = this.#options.job;
+    const feed = new SourceFeed({ id: track.id, video, queue, onlyKeyframes, keepsLate: readAhead });
     this.#feeds.set(track.id, feed);
     return feed;
   }
