@@ -8,12 +8,19 @@ const SIZE = { width: 640, height: 360 };
 const BUSY_MS = 60;
 const BUSY_BEFORE_MS = 2500;
 const BRIGHT = 128;
+/** So many frames before and behind one tell when it is due. */
+const AROUND = 10;
+const NOTED_MS = 3000;
+const RTP_RATE = 90_000;
+const RTP_ROUND = 2 ** 32;
 /** Between two beeps at least, ms. */
 const QUIET_MS = 300;
 
 interface ShownFrame {
-  /** Seconds. */
+  /** Seconds. Of a live connection it is when the frame was to be shown, which moves with the buffer for jitter. */
   readonly mediaTime: number;
+  /** What RTP says, 1/90000 s; null where the frame came by other ways. */
+  readonly rtp: number | null;
   /** By the clock of the page, ms. */
   readonly shownAt: number;
   /** Frames shown so far. */
@@ -23,11 +30,18 @@ interface ShownFrame {
   readonly colour: readonly number[];
 }
 
+interface Told {
+  /** By the clock of the page, ms. */
+  readonly at: number;
+  readonly what: string;
+}
+
 interface Seen {
   readonly frames: ShownFrame[];
   readonly sound: { readonly at: number; readonly loud: boolean }[];
-  readonly stalls: { readonly at: number; readonly time: number }[];
-  readonly errors: { readonly at: number; readonly what: string }[];
+  readonly stalls: Told[];
+  readonly errors: Told[];
+  readonly notes: Told[];
   readonly late: { readonly at: number; readonly ms: number }[];
 }
 
@@ -40,15 +54,23 @@ export interface Boundary {
   /** From one frame that was shown to the next, around it: the most, ms, of the clock and of the media. */
   readonly shownGap: number;
   readonly mediaGap: number;
+  /** Of the media, seconds: the last frame of the one and the first of the other that were seen. */
+  readonly between: readonly [number, number];
   /** How much later beeps are heard than flashes are seen behind it, ms, the middle of three; null: too few were. With what the output of the machine adds. */
   readonly offset: number | null;
   /** The machine was busy with something else. */
   readonly busy: boolean;
 }
 
+interface FlashOffset {
+  /** When the flash was shown. */
+  readonly at: number;
+  readonly ms: number;
+}
+
 /** Everything that one player has shown. */
 export class Watched {
-  readonly #seen: Seen = { frames: [], sound: [], stalls: [], errors: [], late: [] };
+  readonly #seen: Seen = { frames: [], sound: [], stalls: [], errors: [], late: [], notes: [] };
 
   add(seen: Seen): void {
     this.#seen.frames.push(...seen.frames);
@@ -56,6 +78,7 @@ export class Watched {
     this.#seen.stalls.push(...seen.stalls);
     this.#seen.errors.push(...seen.errors);
     this.#seen.late.push(...seen.late);
+    this.#seen.notes.push(...seen.notes);
   }
 
   /** Joining a live stream is no part of what is judged. */
@@ -68,56 +91,79 @@ export class Watched {
   }
 
   /** What players complained of while the machine was not busy with something else. */
-  get errors(): string[] {
-    return this.#seen.errors.filter(({ at }) => !this.#isBusy(at)).map(({ what }) => what);
+  get errors(): readonly Told[] {
+    return this.#seen.errors.filter(({ at }) => !this.#isBusy(at));
   }
 
-  /** Times it ran dry, media seconds, while the machine was not busy with something else. */
-  get stalls(): number[] {
-    return this.#seen.stalls.filter(({ at }) => !this.#isBusy(at)).map(({ time }) => time);
+  /** Where it ran dry while the machine was not busy with something else. */
+  get stalls(): readonly Told[] {
+    return this.#seen.stalls.filter(({ at }) => !this.#isBusy(at));
+  }
+
+  /** What the player said of itself in the seconds before a moment of its page, ms. */
+  notesBefore(moment: number): string[] {
+    const { notes } = this.#seen;
+    return notes
+      .filter(({ at }) => at <= moment && moment - at < NOTED_MS)
+      .map(({ at, what }) => `${((at - moment) / 1000).toFixed(2)} s: ${what}`);
   }
 
   get boundaries(): Boundary[] {
     const { frames } = this.#seen;
+    const offsets = this.#offsets;
     return frames.flatMap((frame, index) => {
       const before = frames[index - 1];
       if (before === undefined || colourOf(before) === colourOf(frame)) return [];
-      return this.#boundary(colourOf(before), colourOf(frame), frame.shownAt);
+      return this.#boundary(before, frame, offsets);
     });
   }
 
-  #boundary(from: FilmColour, to: FilmColour, at: number): Boundary {
+  #boundary(last: ShownFrame, first: ShownFrame, offsets: readonly FlashOffset[]): Boundary {
     const { frames } = this.#seen;
+    const { shownAt: at } = first;
+    const [from, to, between] = [colourOf(last), colourOf(first), [timeOf(last), timeOf(first)] as const];
     const around = frames.filter(({ shownAt }) => Math.abs(shownAt - at) < 500);
     const gaps = around.slice(1).map((frame, index) => {
       const before = around[index] ?? frame;
       // Callbacks are left out where the page is slow, frames are not: how many were shown is known.
       const shown = Math.max(1, frame.count - before.count);
-      return { clock: (frame.shownAt - before.shownAt) / shown, media: ((frame.mediaTime - before.mediaTime) * 1000) / shown };
+      return { clock: (frame.shownAt - before.shownAt) / shown, media: (secondsBetween(before, frame) * 1000) / shown };
     });
-    const behind = this.#offsets.filter((offset) => offset.at > at && offset.at < at + 3500).map(({ ms }) => ms);
+    const behind = offsets.filter((offset) => offset.at > at && offset.at < at + 3500).map(({ ms }) => ms);
     return {
       ...{ from, to, at, busy: this.#isBusy(at), offset: behind.length < 3 ? null : middle(behind.slice(0, 3)) },
       // Times are told in fractions that are none of milliseconds.
       ...{ shownGap: Math.round(Math.max(0, ...gaps.map(({ clock }) => clock))) },
-      ...{ mediaGap: Math.round(Math.max(0, ...gaps.map(({ media }) => media))) },
+      ...{ mediaGap: Math.round(Math.max(0, ...gaps.map(({ media }) => media))), between },
     };
   }
 
-  /** Of every flash to its beep. */
-  get #offsets(): { readonly at: number; readonly ms: number }[] {
+  /** Of every flash to its beep. When the flash is due is told by the frames around it: a single one may be shown late. */
+  get #offsets(): FlashOffset[] {
     const { frames, sound } = this.#seen;
     const beeps = sound.filter(({ at, loud }, index) => loud && at - (sound[index - 1]?.at ?? 0) > QUIET_MS);
-    const flashes = frames.filter(({ light }, index) => light > BRIGHT && (frames[index - 1]?.light ?? light) <= BRIGHT);
-    return flashes.flatMap(({ shownAt }) => {
-      const [nearest] = beeps.map(({ at }) => at - shownAt).sort((a, b) => Math.abs(a) - Math.abs(b));
-      return nearest === undefined ? [] : [{ at: shownAt, ms: nearest }];
+    return frames.flatMap((flash, index) => {
+      if (flash.light <= BRIGHT || (frames[index - 1]?.light ?? flash.light) > BRIGHT) return [];
+      const around = frames.slice(Math.max(0, index - AROUND), index + AROUND + 1);
+      const due = flash.mediaTime * 1000 + middle(around.map(({ mediaTime, shownAt }) => shownAt - mediaTime * 1000));
+      const [nearest] = beeps.map(({ at }) => at - due).sort((a, b) => Math.abs(a) - Math.abs(b));
+      return nearest === undefined ? [] : [{ at: flash.shownAt, ms: nearest }];
     });
   }
 
   #isBusy(moment: number): boolean {
     return this.#seen.late.some(({ at, ms }) => ms > BUSY_MS && moment - at < BUSY_BEFORE_MS && at - moment < 500);
   }
+}
+
+/** Of the media. */
+function secondsBetween(before: ShownFrame, frame: ShownFrame): number {
+  if (before.rtp === null || frame.rtp === null) return frame.mediaTime - before.mediaTime;
+  return ((frame.rtp - before.rtp + RTP_ROUND) % RTP_ROUND) / RTP_RATE;
+}
+
+function timeOf({ rtp, mediaTime }: ShownFrame): number {
+  return rtp === null ? mediaTime : rtp / RTP_RATE;
 }
 
 function middle(numbers: readonly number[]): number {

@@ -1,0 +1,52 @@
+/** The thread of `PartTimes`: asks for each part before it is there, and tells all of them when it is stopped. */
+import { parentPort, workerData } from 'node:worker_threads';
+import { parseMediaPlaylist } from '../support/playlist/media-playlist.ts';
+
+/** A part; seconds since the epoch by the date-times of the playlist, `at` in ms by the clock. */
+export interface TimedPart {
+  readonly msn: number;
+  readonly part: number;
+  readonly discontinuity: boolean;
+  readonly start: number;
+  readonly end: number;
+  readonly duration: number;
+  readonly at: number;
+}
+
+const parts: TimedPart[] = [];
+let stopped = false;
+parentPort?.once('message', () => {
+  stopped = true;
+});
+
+async function follow(url: string): Promise<void> {
+  let wanted: { msn: number; part: number } | null = null;
+  while (!stopped) {
+    const asked: URL = new URL(url);
+    if (wanted !== null) {
+      asked.searchParams.set('_HLS_msn', `${wanted.msn}`);
+      asked.searchParams.set('_HLS_part', `${wanted.part}`);
+    }
+    const response = await fetch(asked);
+    const text = await response.text();
+    const at = Date.now();
+    if (!response.ok) throw new Error(`${asked.pathname}: ${response.status}`);
+    for (const segment of parseMediaPlaylist(text).segments) {
+      let start = (segment.programDateTime ?? 0) / 1000;
+      for (const [part, { duration }] of segment.parts.entries()) {
+        const { msn, discontinuity } = segment;
+        const isNew = wanted === null || msn > wanted.msn || (msn === wanted.msn && part >= wanted.part);
+        if (isNew) {
+          // What was there before the first answer came at a time that nobody knows.
+          if (wanted !== null) parts.push({ msn, part, discontinuity, start, end: start + duration, duration, at });
+        }
+        start += duration;
+      }
+    }
+    const last: { msn: number; parts: readonly unknown[]; duration: number | null } | undefined = parseMediaPlaylist(text).segments.at(-1);
+    if (last !== undefined) wanted = last.duration === null ? { msn: last.msn, part: last.parts.length } : { msn: last.msn + 1, part: 0 };
+  }
+  parentPort?.postMessage(parts);
+}
+
+void follow(String(workerData));

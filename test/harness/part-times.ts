@@ -1,0 +1,53 @@
+/** When each part of a media playlist was there, by a plain client on a thread of its own: what a busy test does meanwhile makes no part late. */
+import { Worker } from 'node:worker_threads';
+import type { TimedPart } from './part-times-thread.ts';
+
+/** A player that holds back three parts waits for one that is so much later than its media, s. */
+const LATE_S = 0.5;
+/** What belongs to a boundary, s. */
+const AROUND_S = 2;
+
+/** Follows one media playlist until `stop`. */
+export class PartTimes {
+  readonly #worker: Worker;
+  readonly #name: string;
+  readonly #parts = Promise.withResolvers<readonly TimedPart[]>();
+
+  constructor(name: string, url: string) {
+    this.#name = name;
+    this.#worker = new Worker(new URL('./part-times-thread.ts', import.meta.url), { workerData: url });
+    this.#worker.once('message', (parts) => this.#parts.resolve(parts));
+    this.#worker.once('error', (error) => this.#parts.reject(error));
+    // For `stop`, which may never be called when a test has failed.
+    this.#parts.promise.catch(() => undefined);
+  }
+
+  /** No more is asked for. One line for each discontinuity and for every late part elsewhere, for people who look for what a player complained of. May be called twice. */
+  async stop(): Promise<string[]> {
+    this.#worker.postMessage('stop');
+    const parts = await this.#parts.promise;
+    // The first one is there when it is looked for.
+    const timed = parts.slice(1).map((part) => ({ ...part, late: part.at / 1000 - part.end }));
+    const splices = timed.filter(({ discontinuity, part }) => discontinuity && part === 0);
+    const lines = splices.map(({ msn, start, at }) => {
+      const around = timed.filter((part) => Math.abs(part.start - start) < AROUND_S);
+      const told = around.map((part) => `${part.msn}.${part.part} ${part.duration.toFixed(3)} s ${ms(part.late)} late`);
+      return `${this.#name}: segment ${msn} begins at ${timeOf(start)}, listed at ${timeOf(at / 1000)}: ${told.join(', ')}`;
+    });
+    const isNear = (start: number): boolean => splices.some((splice) => Math.abs(splice.start - start) < AROUND_S);
+    const late = timed.filter((part) => part.late > LATE_S && !isNear(part.start));
+    return [
+      ...lines,
+      ...late.map((part) => `${this.#name}: part ${part.msn}.${part.part} of ${timeOf(part.start)} was ${ms(part.late)} late`),
+      `${this.#name}: ${timed.length} parts, ${ms(Math.max(0, ...timed.map((part) => part.late)))} late at most`,
+    ];
+  }
+}
+
+function ms(seconds: number): string {
+  return `${Math.round(seconds * 1000)} ms`;
+}
+
+function timeOf(seconds: number): string {
+  return new Date(seconds * 1000).toISOString().slice(14, 23);
+}
