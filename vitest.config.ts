@@ -1,6 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
 import { COMPILED } from './test/harness/compiled-code.ts';
+import { LongestFirst } from './test/harness/longest-first.ts';
 
 /** Tests in which a player must keep up with a live stream, or a receiver throws away what comes late. */
 const PLAYING = [
@@ -38,6 +39,7 @@ export default defineConfig({
     hookTimeout: 60_000,
     // A condition that is waited for may take its time on a loaded machine; one that holds ends the wait at once.
     expect: { poll: { timeout: 15_000 } },
+    sequence: { sequencer: LongestFirst },
     projects: [
       {
         extends: true,
@@ -67,8 +69,8 @@ export default defineConfig({
           fileParallelism: false,
         },
       },
-      // These look at the clock of a peer, so nothing else runs beside them.
-      { extends: true, test: { name: 'playing', globalSetup: WARM_UP, include: PLAYING, testTimeout: 120_000, fileParallelism: false } },
+      // These look at the clock of a peer. One leaves four fifths of two cores to rest, two leave more than half.
+      { extends: true, test: { name: 'playing', globalSetup: WARM_UP, include: PLAYING, testTimeout: 120_000, maxWorkers: 2 } },
     ],
   },
 });
