@@ -24,14 +24,17 @@ import type { WrongTokenLog } from './wrong-token-log.ts';
 const CHALLENGE = `Basic realm="${PRODUCT}"`;
 /** What changes something; `PUT` is a method of no route. */
 const WRITES: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
-/** The contract has a text that does not say why; whoever may reload certificates may know which file is to blame. */
+/** The contract has a text that does not say why; whoever may reload certificates may know which file is to blame, and whoever pulls what came of it. */
 const TELLS_REASON: ReadonlySet<string> = new Set<ErrorCode>([
   'CERTIFICATE_RELOAD_FAILED',
   'API_CERTIFICATE_FAILED',
   'SCHEDULE_PATCH_INVALID',
+  'STREAM_PULL_FAILED',
 ]);
 /** From here on the fault is ours. */
 const SERVER_FAULT = 500;
+/** A source that does not deliver: that is told where it happened. */
+const BAD_GATEWAY = 502;
 /** Of an answer that goes on: nobody between may keep it, or gather it. */
 const STREAMED = ['Cache-Control', 'no-store', 'X-Accel-Buffering', 'no'];
 const NO_CONTENT: Answer = { status: 204, body: '' };
@@ -216,7 +219,7 @@ export class Dispatcher {
   #failed(request: IncomingMessage, target: string, error: unknown): Settled {
     if (error instanceof BodyAborted) return null;
     const refused = error instanceof ApiError ? error : causedBy(new ApiError('INTERNAL'), error);
-    if (refused.cause !== undefined && refused.status >= SERVER_FAULT) {
+    if (refused.cause !== undefined && refused.status >= SERVER_FAULT && refused.status !== BAD_GATEWAY) {
       const { method } = request;
       this.#options.logger.error({ err: refused.cause, method, target, peer: this.#peerOf(request) }, 'API request failed');
     }

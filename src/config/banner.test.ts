@@ -20,10 +20,12 @@ test('what the shipped configuration opens is what its application takes and ser
     'Publish  rtmp://localhost/app/<stream>   (RTMP: server .../app, stream key <stream>)',
     'srt://localhost:9999?streamid=default/app/<stream>   (SRT)',
     'http://localhost:3333/app/<stream>?direction=whip   (WebRTC: WHIP)',
-    'Watch    http://localhost:3333/app/<stream>/llhls.m3u8   (LL-HLS)',
+    'Watch    http://localhost:3333/app/<stream>   (in a browser)',
+    'http://localhost:3333/app/<stream>/llhls.m3u8   (LL-HLS)',
     'http://localhost:3333/app/<stream>/ts:playlist.m3u8   (HLS)',
     'ws://localhost:3333/app/<stream>   (WebRTC: OvenPlayer, or WHEP)',
     'srt://localhost:9998?streamid=default/app/<stream>   (SRT)',
+    'Console  http://127.0.0.1:8081/console/   (log in with the token)',
     'API      http://127.0.0.1:8081/v1   (Authorization: Bearer <token>, or Basic)',
     'token: secret   (kept in state/access-token)',
     '',
@@ -50,7 +52,9 @@ test('where there are TLS ports only, they are what is told', () => {
   );
   expect(banner).toContain('API      https://127.0.0.1:8082/v1   (Authorization: Bearer <token>, or Basic)');
   expect(banner).toContain('token: secret');
-  expect(banner).toContain('Watch    https://localhost/app/<stream>/llhls.m3u8   (LL-HLS)');
+  expect(banner).toContain('Console  https://127.0.0.1:8082/console/');
+  expect(banner).toContain('Watch    https://localhost/app/<stream>   (in a browser)');
+  expect(banner).toContain('https://localhost/app/<stream>/llhls.m3u8   (LL-HLS)');
   expect(banner).toContain('wss://localhost/app/<stream>   (WebRTC: OvenPlayer, or WHEP)');
   expect(banner).toContain('https://localhost/app/<stream>?direction=whip   (WebRTC: WHIP)');
 });

@@ -29,6 +29,8 @@ export function bannerOf(config: ServerConfig, facts: { version: string; accessT
   if (whip !== null && takes('webrtc')) publish.push([whip, 'WebRTC: WHIP']);
   const watch: [string, string][] = [];
   const [lowLatency, plain] = [http(llhls, '/llhls.m3u8'), http(hls, '/ts:playlist.m3u8')];
+  const page = http(serves('webrtc') ? (webrtc?.signalling ?? llhls) : llhls, '');
+  if (page !== null && (serves('webrtc') || serves('llhls')) && config.modules.playerPage.enable) watch.push([page, 'in a browser']);
   if (lowLatency !== null && serves('llhls') && config.modules.llhls.enable) watch.push([lowLatency, 'LL-HLS']);
   if (plain !== null && serves('hls')) watch.push([plain, 'HLS']);
   const signalling = http(webrtc?.signalling, '', ['ws', 'wss']);
@@ -41,6 +43,7 @@ export function bannerOf(config: ServerConfig, facts: { version: string; accessT
   const address = api?.ip[0] ?? host;
   const control = webUrl(['http', 'https'], address === '*' || address === '::' ? 'localhost' : address, api, '/v1');
   if (control !== null) {
+    lines.push(row('Console', control.replace(/v1$/, 'console/'), 'log in with the token'));
     lines.push(row('API', control, 'Authorization: Bearer <token>, or Basic'));
     lines.push(
       facts.tokenFile === null ? row('', 'token: as configured', '') : row('', `token: ${facts.accessToken}`, `kept in ${facts.tokenFile}`),

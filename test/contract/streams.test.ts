@@ -140,6 +140,11 @@ describe('streams', () => {
     expect(JSON.stringify(api.logger.lines)).not.toContain('secret');
     expect(await call('GET', STREAMS)).toEqual(found(['p']));
     expect(api.rtsp.asked).toEqual(['rtsp://h/a', PLAYS, 'rtsp://h/a', 'rtsp://h/b']);
+    const why = async (url: string): Promise<string | undefined> =>
+      (await api.send({ method: 'POST', path: STREAMS, body: JSON.stringify({ name: 'q', urls: [url] }) })).headers.get('millrace-reason');
+    expect(await why('rtsp://u:secret@h/a')).toBe('refused by the test');
+    expect(await why('srt://u:secret@h/a')).toBe("scheme 'srt' cannot be pulled");
+    expect(api.logger.lines.filter(({ level }) => level === 'error')).toEqual([]);
   });
 
   test('are not pulled where the provider is off, and the log tells that', async () => {
@@ -346,7 +351,9 @@ describe('streams', () => {
   test('need their provider in the application', async () => {
     await call('POST', '/v1/vhosts', [{ name: 'made', host: { names: ['made.test'] } }]);
     await call('POST', '/v1/vhosts/made/apps', [{ name: 'app', type: 'live', providers: { rtmp: {} } }]);
-    expect((await call('POST', '/v1/vhosts/made/apps/app/streams', { name: 'p', urls: [PLAYS] })).status).toBe(502);
+    const path = '/v1/vhosts/made/apps/app/streams';
+    const { status, headers } = await api.send({ method: 'POST', path, body: JSON.stringify({ name: 'p', urls: [PLAYS] }) });
+    expect([status, headers.get('millrace-reason')]).toEqual([502, "provider 'rtsppull' is not enabled in application 'app'"]);
     expect(api.rtsp.asked).toEqual([]);
   });
 

@@ -7,7 +7,7 @@ import { PathRefused } from '../../util/allowed-folders.ts';
 import { showHidden } from '../../util/hidden-characters.ts';
 import { Type } from '../../util/typebox.ts';
 import { type Answer, acknowledge, ok } from '../envelope.ts';
-import { ApiError, type ErrorCode } from '../errors.ts';
+import { ApiError, causedBy, type ErrorCode } from '../errors.ts';
 import { isJsonObject, memberOf } from '../json/json-value.ts';
 import { refuseMembers } from '../json/member-check.ts';
 import { requireObject } from '../refusals.ts';
@@ -93,12 +93,14 @@ function pullFailure(error: PullFailed, url: string): ApiError {
   for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
     if (cause instanceof PathRefused) return new ApiError('STREAM_PATH_REFUSED', cause.message);
   }
-  return new ApiError('STREAM_PULL_FAILED', url);
+  return causedBy(new ApiError('STREAM_PULL_FAILED', url), error);
 }
 
-function refused({ code }: IngestRefused, { vhost, app, url }: { vhost: string; app: string; url: string }): ApiError {
-  if (code === 'duplicate-name') return new ApiError('STREAM_EXISTS');
-  return code === 'no-application' ? new ApiError('APP_NOT_FOUND', vhost, app) : new ApiError('STREAM_PULL_FAILED', url);
+function refused(error: IngestRefused, { vhost, app, url }: { vhost: string; app: string; url: string }): ApiError {
+  if (error.code === 'duplicate-name') return new ApiError('STREAM_EXISTS');
+  return error.code === 'no-application'
+    ? new ApiError('APP_NOT_FOUND', vhost, app)
+    : causedBy(new ApiError('STREAM_PULL_FAILED', url), error);
 }
 
 /** What virtual hosts say about pulled streams. */
