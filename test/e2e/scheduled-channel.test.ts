@@ -86,13 +86,13 @@ async function onAir(name: string, item: string): Promise<Moment> {
 }
 
 /**
- * What is seen of a channel in 26 s in which the server has converted a file in time. On a machine that is held up it may not, within the
+ * What is seen of a channel in more than a round in which the server has converted a file in time. On a machine that is held up it may not, within the
  * seconds that it has for that, and says so: what is seen then is looked at again.
  */
 async function watchedInTime(url: string): ReturnType<typeof watchColours> {
   for (let looks = 0; ; looks += 1) {
     const before = server.log.length;
-    const watched = await watchColours(url, 26);
+    const watched = await watchColours(url, 19);
     if (looks === 2 || !/cannot be played.*nothing of it came for 4000 ms/.test(server.log.slice(before))) return watched;
   }
 }
@@ -115,18 +115,22 @@ test.concurrent('a file in the folder is a channel, which goes from item to item
   const items = '<Item url="file://red.mp4"/><Item url="file://green.mp4"/>';
   const program = `<Program name="day" scheduled="${scheduled}" repeat="true">${items}</Program>`;
   writeFileSync(path.join(files, 'tv.sch'), `<Schedule>${program}</Schedule>`);
-  const { position, at, took } = await until('the channel to be on air', async () => {
+  const late = await until('the channel to be on air', async () => {
     const asked = Date.now();
     const { currentItem } = (await channel('tv').catch(() => undefined))?.currentProgram ?? {};
-    const before = currentItem?.url === 'file://green.mp4' ? 6000 : 0;
-    const answered = Date.now();
-    return currentItem && { position: before + currentItem.currentPosition, at: answered, took: answered - asked };
+    const at = Date.now();
+    if (currentItem === undefined) return null;
+    const position = (currentItem.url === 'file://green.mp4' ? 6000 : 0) + currentItem.currentPosition;
+    // Where it would be, had it played for an hour.
+    const expected = (at - Date.parse(scheduled)) % 11_000;
+    const ms = ((expected - position + 11_000) % 11_000) - (at - asked);
+    // A busy machine may not open the first one in time, and says so: the next round is right.
+    const missed = ms >= LATE_MS && /\.mp4 cannot be played, the next item is on instead: nothing of it came/.test(server.log);
+    return missed ? null : { ms };
   });
-  // Where it would be, had it played for an hour.
-  const expected = (at - Date.parse(scheduled)) % 11_000;
-  expect((expected - position + 11_000) % 11_000).toBeLessThan(LATE_MS + took);
+  expect(late.ms).toBeLessThan(LATE_MS);
   const url = await playable('tv');
-  const watching = watchColours(url, 14);
+  const watching = watchColours(url, 12);
   const later = { name: 'later', scheduled: '2099-01-01T00:00:00[Europe/Berlin]', items: [{ url: 'file://blue.mp4' }] };
   const day = { name: 'day', scheduled, repeat: true, items: [{ url: 'file://red.mp4' }, { url: 'file://green.mp4' }] };
   expect((await server.api.call('PATCH', `${CHANNELS}/tv`, { programs: [day, later] })).status).toBe(200);

@@ -32,11 +32,10 @@ export class ColourWatch {
   readonly #child: Child;
   readonly #url: string;
 
-  /** Follows `url` for so many seconds of media, or until it is stopped. */
-  constructor(url: string, seconds?: number) {
+  /** Follows `url` to its end, or until it is stopped. */
+  constructor(url: string) {
     this.#url = url;
-    const length = seconds === undefined ? [] : ['-t', `${seconds}`];
-    const output = ['-map', '0:v:0', ...length, ...UNEVEN, '-vf', 'scale=16:16,format=yuvj444p,showinfo', '-f', 'null', '-'];
+    const output = ['-map', '0:v:0', ...UNEVEN, '-vf', 'scale=16:16,format=yuvj444p,showinfo', '-f', 'null', '-'];
     this.#child = new Child(requireProgram('ffmpeg'), ['-v', 'info', '-nostdin', '-nostats', '-copyts', '-i', url, ...output]);
   }
 
@@ -68,10 +67,18 @@ export class ColourWatch {
     );
   }
 
-  /** Waits for the end of its seconds. Throws when ffmpeg fails. */
-  async ended(deadlineMs: number): Promise<void> {
-    const { code } = await this.#child.ended(deadlineMs);
-    if (code !== 0) throw new Error(`ffmpeg ${this.#url}: ${this.#child.stderr.slice(-1000)}`);
+  /** Waits for the end, or for so many seconds from the first picture on. Throws when ffmpeg fails. */
+  async has(seconds: number): Promise<void> {
+    const [ended] = await until(
+      `${seconds} s of ${this.#url}`,
+      () => {
+        const { pictures } = this;
+        const span = (pictures.at(-1)?.at ?? 0) - (pictures[0]?.at ?? 0);
+        return this.#child.exit !== null || span >= seconds ? ([this.#child.exit] as const) : null;
+      },
+      { deadlineMs: DEADLINE_MS + seconds * 1000, everyMs: 200 },
+    );
+    if (ended !== null && ended.code !== 0) throw new Error(`ffmpeg ${this.#url}: ${this.#child.stderr.slice(-1000)}`);
   }
 
   /** Idempotent. */
@@ -89,11 +96,11 @@ export class ColourWatch {
   }
 }
 
-/** Follows `url` for so many seconds of media; the rest of what ffmpeg says is `errors`. */
+/** Follows `url` for so many seconds of media from the first picture on, or to its end; the rest of what ffmpeg says is `errors`. */
 export async function watchColours(url: string, seconds: number): Promise<{ pictures: WatchedPicture[]; errors: string }> {
-  const watch = new ColourWatch(url, seconds);
+  const watch = new ColourWatch(url);
   try {
-    await watch.ended(DEADLINE_MS + seconds * 1000);
+    await watch.has(seconds);
     const { pictures, errors } = watch;
     return { pictures, errors };
   } finally {
