@@ -66,18 +66,23 @@ describe('the console', () => {
   test('has its modules without types, and the packages that they import', async () => {
     const page = await api.send({ path: '/console/', headers: OPEN });
     const { imports } = JSON.parse(/importmap">(.*?)<\/script>/.exec(page.body)?.[1] ?? '') as { imports: Record<string, string> };
-    const own = readdirSync(new URL('../../src/console/', import.meta.url)).filter(
-      (name) => name.endsWith('.ts') && !/\.(test|d)\.ts$/.test(name),
-    );
-    expect(own).toContain('main.ts');
-    for (const name of [...own, ...Object.values(imports).map((path) => path.slice(2))]) {
+    const modulesOf = (folder: string): string[] =>
+      readdirSync(new URL(`../../src/${folder}`, import.meta.url)).filter((name) => name.endsWith('.ts') && !/\.(test|d)\.ts$/.test(name));
+    // The typed client is below the page, where the import map has it; what is nothing but types is not served.
+    const client = modulesOf('client/').filter((name) => name !== 'openapi-types.ts' && name !== 'call-types.ts');
+    const own = [...modulesOf('console/'), ...client.map((name) => `client/${name}`)];
+    expect(own).toEqual(expect.arrayContaining(['main.ts', 'client/client.ts']));
+    expect(imports['../client/']).toBe('./client/');
+    const files = Object.values(imports).filter((path) => !path.endsWith('/'));
+    for (const name of [...own, ...files.map((path) => path.slice(2))]) {
       const { status, headers, body } = await api.send({ path: `/console/${name}`, headers: OPEN });
       expect([name, status, headers.get('content-type')]).toEqual([name, 200, 'text/javascript; charset=utf-8']);
       // What it imports is served as well.
       if (!own.includes(name)) continue;
       expect(body).not.toMatch(/^(?:export )?(?:interface|type) /m);
       for (const [, module = ''] of body.matchAll(/\bfrom '([^']+)'|^import '([^']+)'/gm)) {
-        expect([name, module.startsWith('./') ? own.includes(module.slice(2)) : module in imports]).toEqual([name, true]);
+        const place = new URL(module.replace(/^\.\.\/client\//, './client/'), `http://x/${name}`).pathname.slice(1);
+        expect([name, module, module.startsWith('.') ? own.includes(place) : module in imports]).toEqual([name, module, true]);
       }
     }
   });
@@ -144,7 +149,7 @@ describe('the root', () => {
 test('GET /v1/server tells the ports of media, and which virtual hosts are of a file', async () => {
   const { status, body } = await api.send({ path: '/v1/server' });
   const { response } = JSON.parse(body) as { response: { readOnlyVirtualHosts: string[] } };
-  expect([status, response]).toEqual([200, { ...LISTENERS, readOnlyVirtualHosts: expect.any(Array) }]);
+  expect([status, response]).toEqual([200, { ...LISTENERS, mayWrite: true, readOnlyVirtualHosts: expect.any(Array) }]);
   expect(response.readOnlyVirtualHosts).toEqual(api.orchestrator.virtualHosts.filter(({ readOnly }) => readOnly).map(({ name }) => name));
   expect((await api.send({ path: '/v1/server', headers: OPEN })).status).toBe(401);
 });

@@ -145,12 +145,9 @@ test('output profiles, keys and streams by URL of an application that is there h
   const names = { name: 'forms', host: { names: ['forms.test'] } };
   await server.api.create('/v1/vhosts', [names]);
   onTestFinished(async () => void (await server.api.call('DELETE', '/v1/vhosts/forms')));
-  await server.api.create('/v1/vhosts/forms/apps', {
-    name: 'a',
-    type: 'live',
-    providers: { rtmp: {}, rtspPull: {} },
-    publishers: { llhls: {} },
-  });
+  await server.api.create('/v1/vhosts/forms/apps', [
+    { name: 'a', type: 'live', providers: { rtmp: {}, rtspPull: {} }, publishers: { llhls: {} } },
+  ]);
   const { page } = await open('#/configuration');
   const host = page.getByLabel('Virtual host forms');
   await host.locator('summary').filter({ hasText: 'application' }).click();
@@ -159,9 +156,10 @@ test('output profiles, keys and streams by URL of an application that is there h
   await form.getByRole('button', { name: 'Create' }).click();
   await expect.poll(() => form.getByRole('alert').textContent()).toMatch(/name/);
   expect(await form.locator('[aria-invalid=true]').inputValue()).toBe('');
-  await form.getByLabel('name', { exact: true }).first().fill('second');
+  await form.locator('[aria-invalid=true]').fill('second');
   await form.getByRole('button', { name: 'Create' }).click();
-  await host.getByText('second').first().waitFor();
+  await form.waitFor({ state: 'detached' });
+  await host.getByText('makes ${OriginStreamName}_new').waitFor();
   await host.getByRole('button', { name: 'New publish key' }).click();
   await form.getByLabel('name', { exact: true }).fill('studio');
   await form.getByRole('button', { name: 'Create' }).click();
