@@ -11,6 +11,8 @@ export interface Finding {
 
 const RTMP_MS = 5000;
 const MEDIA_MS = 8000;
+/** What is tried over UDP may not come through by TCP. */
+const TCP_CANDIDATES = /^a=candidate:\S+ \d+ tcp .*\r?\n/gim;
 const RELAY = /<(turns?:[^>]+)>;[^,]*?username="([^"]*)";[^,]*?credential="([^"]*)"/g;
 
 /** Tries everything, one after the other; `whip`: where this browser would publish. Never rejects. */
@@ -23,7 +25,8 @@ export async function tryAll({ providers }: ServerFacts, whip: string | null, te
   const rtmp = providers.rtmp?.port;
   if (rtmp === undefined) add('RTMP', 'warning', 'The server does not listen for it.');
   else add(`RTMP, TCP port ${rtmp}`, ...(await tryRtmp(rtmp)));
-  const udp = whip === null ? null : await tryWebrtc(whip, null);
+  // Who asks for TCP is told the relays, and may come over UDP all the same.
+  const udp = whip === null ? null : await tryWebrtc(`${whip}&transport=tcp`, null);
   if (udp === null) add('WebRTC', 'warning', 'The server does not listen for it.');
   else {
     add('WebRTC over UDP', udp.level, udp.words);
@@ -82,7 +85,8 @@ async function tryWebrtc(
     await connection.setLocalDescription();
     await gathered(connection);
     answered = await offerWhip(url, connection.localDescription?.sdp ?? '');
-    await connection.setRemoteDescription({ type: 'answer', sdp: answered.answer });
+    const sdp = relays === null ? answered.answer.replace(TCP_CANDIDATES, '') : answered.answer;
+    await connection.setRemoteDescription({ type: 'answer', sdp });
     if (await settled) return { level: 'good', words: 'Reached from here.', link: answered.link };
     const where =
       relays === null
