@@ -12,21 +12,15 @@ import { until } from '../harness/poll.ts';
 import { freePorts } from '../harness/ports.ts';
 import { startServer, type TestServer } from '../harness/server.ts';
 import { longestGap, shotsOf, watchColours } from '../harness/watched-colours.ts';
-import { coloursOf, framesOf, longestFrame, longestHole, longestWait, type WatchedFrame, watchFrames } from '../harness/watched-frames.ts';
+import { coloursOf, framesOf, longestFrame, longestHole, longestWait, watchFrames } from '../harness/watched-frames.ts';
 import { openWebrtcBrowser, type WebrtcBrowser } from '../harness/webrtc-browser.ts';
 
 /** What viewers may miss, seconds. */
 const HOLE = 0.1;
-/**
- * Between two frames on the screen of a busy machine, which leaves some out, seconds: more is a player that has stopped, where it is also more
- * than twice what there is away from splices, because a machine that holds up frames does so anywhere.
- */
+/** Between two frames on the screen of a busy machine, which leaves some out, seconds: more is a player that has stopped. */
 const BUSY = 1.5;
-const SLATE = 5;
 /** Of SRT: what a busy machine sends or takes later than that is left out, which is no hole of the stream. */
 const LATENCY_MICROS = 2_000_000;
-/** hls.js stays so far behind live, seconds, that a moment in which nothing is sent is none in which nothing is shown. */
-const BEHIND = 4;
 /** An encoder on a busy machine is silent for longer than a stand-in waits by default, and viewers rightly see that: here it is away when it is gone. */
 const AFTER_MS = 0;
 
@@ -44,7 +38,7 @@ beforeAll(async () => {
   // Of another size, frame rate and sampling rate than the encoders have; without B-frames, because of the viewers over WebRTC.
   const source = ['-f', 'lavfi', '-i', 'color=red:size=426x240:rate=25', '-f', 'lavfi', '-i', 'sine=frequency=880:sample_rate=44100'];
   const encode = ['-c:v', 'libx264', '-preset', 'veryfast', '-bf', '0', '-g', '50', '-pix_fmt', 'yuv420p', '-c:a', 'aac', '-threads', '1'];
-  ffmpeg([...source, '-t', `${SLATE}`, ...encode, path.join(folder, 'slate.mp4')]);
+  ffmpeg([...source, '-t', '5', ...encode, path.join(folder, 'slate.mp4')]);
   const standIn = `<StandIn><Url>file:///slate.mp4</Url><MediaRootDir>${folder}</MediaRootDir><AfterMs>${AFTER_MS}</AfterMs></StandIn>`;
   server = await startServer({
     segmentDuration: 1,
@@ -91,15 +85,6 @@ function size(file: string): number {
 
 async function input(): Promise<StreamInformation['input']> {
   return (await server.api.get<StreamInformation>(apiPath.stream('live'))).input;
-}
-
-/** No splice is seen on a page: neither where the colour changes, nor where the slate begins anew. */
-function expectSteady(frames: readonly WatchedFrame[]): void {
-  const changes = frames.flatMap((frame, index) => (index > 0 && coloursOf(frames.slice(index - 1, index + 1)).length > 1 ? [frame] : []));
-  const splices = changes.flatMap((frame) => (coloursOf([frame])[0] === 'red' ? [frame.at, frame.at + SLATE] : [frame.at]));
-  for (const { near, elsewhere } of [longestFrame(frames, splices), longestWait(frames, splices)]) {
-    expect(near).toBeLessThan(Math.max(BUSY, 2 * elsewhere));
-  }
 }
 
 /** Largest distance between packets of each kind, seconds. */
@@ -177,7 +162,7 @@ test('hls.js, OvenPlayer and ffmpeg over SRT go on from a killed encoder to the 
   const first = publish('0x008000', ['-f', 'flv', server.rtmp('live')]);
   const url = server.http('live', 'llhls.m3u8');
   await until('the stream to be playable', async () => (await fetch(url)).ok);
-  const hls = await browser.play(url, 1.5, BEHIND);
+  const hls = await browser.play(url);
   await hls.played(3, 30_000);
   const oven = await webrtc.open();
   await oven.ovenPlayer(`ws://127.0.0.1:${server.ports.http}/app/live`);
@@ -217,15 +202,17 @@ test('hls.js, OvenPlayer and ffmpeg over SRT go on from a killed encoder to the 
   expect([after.restarts, after.errors.filter((error) => error.includes('fatal'))]).toEqual([0, []]);
   const shown = await framesOf(hls.page);
   expect(coloursOf(shown)).toEqual(['green', 'red', 'blue']);
-  expectSteady(shown);
-  // What it has got has no hole anywhere, however slow it shows it, where it got all playlists that it asked for in its time.
-  if (!after.errors.some((error) => error.includes('LoadTimeOut'))) expect(await longestHole(hls.page)).toBeLessThan(HOLE);
+  expect(longestFrame(shown)).toBeLessThan(BUSY);
+  expect(longestWait(shown)).toBeLessThan(BUSY);
+  // What it has got has no hole anywhere, however slow it shows it.
+  expect(await longestHole(hls.page)).toBeLessThan(HOLE);
 
   const peer = await oven.stats();
   expect([peer.connection, peer.errors, await oven.page.evaluate('state.connections.length')]).toEqual(['connected', [], 1]);
   const live = await framesOf(oven.page);
   expect(coloursOf(live)).toEqual(['green', 'red', 'blue']);
-  expectSteady(live);
+  expect(longestFrame(live)).toBeLessThan(BUSY);
+  expect(longestWait(live)).toBeLessThan(BUSY);
 
   expect(viewer.exit).toBeNull();
   await viewer.stop('SIGINT');

@@ -82,11 +82,10 @@ export class PlayerBrowser {
 
   /**
    * Opens a page that plays `url` with hls.js in low-latency mode. `catchUpRate` is how fast it may play while it is
-   * too far behind live; 1, hls.js's own setting, never catches up. `behind` is how far behind live it stays, seconds; 0: as near as the
-   * playlist says.
+   * too far behind live; 1, hls.js's own setting, never catches up.
    */
-  async play(url: string, catchUpRate = 1.5, behind = 0): Promise<HlsPlayer> {
-    const query = { src: url, cells: `${CLOCK_BITS}`, cell: `${CLOCK_CELL}`, rate: `${catchUpRate}`, behind: `${behind}` };
+  async play(url: string, catchUpRate = 1.5): Promise<HlsPlayer> {
+    const query = { src: url, cells: `${CLOCK_BITS}`, cell: `${CLOCK_CELL}`, rate: `${catchUpRate}` };
     return new HlsPlayer(await this.#browser.open(SIZE, query));
   }
 

@@ -39,42 +39,18 @@ export async function framesOf(page: Page): Promise<readonly WatchedFrame[]> {
   return await page.evaluate('window.watched');
 }
 
-/** Frames this near to a splice, seconds of the media, may be late because of it. */
-const NEAR = 1.5;
-
-/** The longest of something, seconds: near splices, and elsewhere. */
-export interface Longest {
-  readonly near: number;
-  readonly elsewhere: number;
-}
-
-function longest(
-  frames: readonly WatchedFrame[],
-  splices: readonly number[],
-  measure: (frame: WatchedFrame, before: WatchedFrame) => number,
-): Longest {
-  let [near, elsewhere] = [0, 0];
-  frames.forEach((frame, index) => {
-    const before = frames[index - 1];
-    if (before === undefined) return;
-    const isNear = splices.some((at) => frame.at > at - NEAR && before.at < at + NEAR);
-    if (isNear) near = Math.max(near, measure(frame, before));
-    else elsewhere = Math.max(elsewhere, measure(frame, before));
+/** The longest time that one frame was to be shown, seconds; frames that the browser did not tell of one by one share theirs. */
+export function longestFrame(frames: readonly WatchedFrame[]): number {
+  const steps = frames.slice(1).map(({ at, count }, index) => {
+    const before = frames[index];
+    return before === undefined ? 0 : Math.abs(at - before.at) / Math.max(1, count - before.count);
   });
-  return { near, elsewhere };
+  return Math.max(...steps);
 }
 
-/**
- * The longest time that one frame was to be shown; frames that the browser did not tell of one by one share theirs. `splices`: seconds of the
- * media.
- */
-export function longestFrame(frames: readonly WatchedFrame[], splices: readonly number[]): Longest {
-  return longest(frames, splices, (frame, before) => Math.abs(frame.at - before.at) / Math.max(1, frame.count - before.count));
-}
-
-/** The longest time between two frames on the screen. `splices`: seconds of the media. */
-export function longestWait(frames: readonly WatchedFrame[], splices: readonly number[]): Longest {
-  return longest(frames, splices, (frame, before) => frame.seen - before.seen);
+/** The longest time between two frames on the screen, seconds. */
+export function longestWait(frames: readonly WatchedFrame[]): number {
+  return Math.max(...frames.slice(1).map(({ seen }, index) => seen - (frames[index]?.seen ?? seen)));
 }
 
 /** The longest time without media between two times that the buffer of a page with hls.js has, seconds. */
