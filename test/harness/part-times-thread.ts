@@ -1,6 +1,9 @@
 /** The thread of `PartTimes`: asks for each part before it is there, and tells all of them when it is stopped. */
+import { setTimeout as delay } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
 import { parseMediaPlaylist } from '../support/playlist/media-playlist.ts';
+
+const RETRY_MS = 250;
 
 /** A part; seconds since the epoch by the date-times of the playlist, `at` in ms by the clock. */
 export interface TimedPart {
@@ -30,7 +33,11 @@ async function follow(url: string): Promise<void> {
     const response = await fetch(asked);
     const text = await response.text();
     const at = Date.now();
-    if (!response.ok) throw new Error(`${asked.pathname}: ${response.status}`);
+    // A part that does not come for so long that the server gives up will be late, which is told.
+    if (!response.ok) {
+      await delay(RETRY_MS);
+      continue;
+    }
     for (const segment of parseMediaPlaylist(text).segments) {
       let start = (segment.programDateTime ?? 0) / 1000;
       for (const [part, { duration }] of segment.parts.entries()) {
@@ -46,7 +53,9 @@ async function follow(url: string): Promise<void> {
     const last: { msn: number; parts: readonly unknown[]; duration: number | null } | undefined = parseMediaPlaylist(text).segments.at(-1);
     if (last !== undefined) wanted = last.duration === null ? { msn: last.msn, part: last.parts.length } : { msn: last.msn + 1, part: 0 };
   }
-  parentPort?.postMessage(parts);
 }
 
-void follow(String(workerData));
+// What was seen until it failed is told, too.
+void follow(String(workerData))
+  .catch(() => undefined)
+  .then(() => parentPort?.postMessage(parts));

@@ -26,8 +26,9 @@ export class PartTimes {
   async stop(): Promise<string[]> {
     this.#worker.postMessage('stop');
     const parts = await this.#parts.promise;
-    // The first one is there when it is looked for.
-    const timed = parts.slice(1).map((part) => ({ ...part, late: part.at / 1000 - part.end }));
+    // How far the date-times lie from the clock is the same for all parts.
+    const least = Math.min(...parts.map(({ at, end }) => at / 1000 - end));
+    const timed = parts.map((part) => ({ ...part, late: part.at / 1000 - part.end - least }));
     const splices = timed.filter(({ discontinuity, part }) => discontinuity && part === 0);
     const lines = splices.map(({ msn, start, at }) => {
       const around = timed.filter((part) => Math.abs(part.start - start) < AROUND_S);
