@@ -117,6 +117,9 @@ async function urlsOf(multivariant: string): Promise<Readonly<Record<string, str
   );
 }
 
+/** Measures what a request costs in each virtual host. */
+type Turn = Readonly<Record<'open' | 'signed', () => Promise<number>>>;
+
 let viewers = 0;
 
 /** What viewers ask for who have a URL each, which nobody has had before. */
@@ -151,31 +154,30 @@ async function costs({ seconds, rounds }: BenchOptions): Promise<Figure[]> {
       });
       return (cpuMs * 1000) / result.requests;
     };
-    // Who begins alternates: sessions of one turn are ended in the next ones.
-    const compare = async (name: string, ask: Record<'open' | 'signed', () => Promise<number>>, isFirst: boolean): Promise<void> => {
+    // Who begins alternates: sessions of one turn are ended in the next ones. `turnOf` says what the two of a turn ask for: parts leave the window.
+    const compare = async (name: string, turnOf: () => Promise<Turn>, isFirst: boolean): Promise<void> => {
       const measured = samples.get(name) ?? { open: [], signed: [] };
       samples.set(name, measured);
       // The compiler of the JavaScript engine does its work meanwhile.
-      if (isFirst) for (const warm of [ask.open, ask.signed]) await warm();
+      if (isFirst) for (const warm of Object.values(await turnOf())) await warm();
       for (let turn = 0; turn * SLICE_SECONDS < seconds; turn += 1) {
+        const ask = await turnOf();
         const order = turn % 2 === 0 ? (['open', 'signed'] as const) : (['signed', 'open'] as const);
         for (const kind of order) measured[kind].push(await ask[kind]());
       }
     };
+    const turnOf = async (name: string): Promise<Turn> => {
+      const [openUrl = '', signedUrl = ''] = [(await urlsOf(open))[name], (await urlsOf(signed))[name]];
+      return { open: () => cost(openUrl), signed: () => cost(signedUrl) };
+    };
+    const ofEach = async (): Promise<Turn> => ({
+      open: () => cost(open, viewersOf(open)),
+      signed: () => cost(signed, viewersOf(server.http('live', 'llhls.m3u8', 'app', HOST), KEYS)),
+    });
+    const names = Object.keys(await urlsOf(open));
     for (let round = 0; round < rounds; round += 1) {
-      const urls = { open: await urlsOf(open), signed: await urlsOf(signed) };
-      for (const name of Object.keys(urls.open)) {
-        const [openUrl = '', signedUrl = ''] = [urls.open[name], urls.signed[name]];
-        await compare(name, { open: () => cost(openUrl), signed: () => cost(signedUrl) }, round === 0);
-      }
-      await compare(
-        OF_EACH,
-        {
-          open: () => cost(open, viewersOf(open)),
-          signed: () => cost(signed, viewersOf(server.http('live', 'llhls.m3u8', 'app', HOST), KEYS)),
-        },
-        round === 0,
-      );
+      for (const name of names) await compare(name, () => turnOf(name), round === 0);
+      await compare(OF_EACH, ofEach, round === 0);
     }
     return [...samples].map(([name, { open: unsigned, signed: withKey }]) => ({
       ...{ name: `${name}, signed`, value: median(withKey), unit: 'us CPU/request', baseline: median(unsigned) },
