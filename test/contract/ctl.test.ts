@@ -75,6 +75,13 @@ describe('lists', () => {
     expect(await json('streams default/app/live')).toMatchObject({ name: 'live' });
   });
 
+  test('recorded files', async () => {
+    expect(await ctl('recorded')).toEqual({ code: 0, out: 'nothing was recorded\n', err: '' });
+    expect(await json('recorded default/app/live')).toEqual([]);
+    expect(await ctl('recorded default/app --url')).toMatchObject({ code: 2, err: expect.stringContaining('give VHOST/APP/STREAM') });
+    expect((await ctl('recorded default/app --from yesterday')).err).toContain('from');
+  });
+
   test('viewers with their protocols', async () => {
     expect(await ctl('sessions default/app/live')).toEqual({ code: 0, out: 'no viewers\n', err: '' });
     watch('a', 'webrtc');
@@ -281,8 +288,8 @@ describe('ends', () => {
     ['vhosts --token wrong', 1, '[HTTP] Invalid credential (401)'],
     ['streams default/app/..', 2, "No path of the API can hold '..' as {stream}"],
     ['streams default//live', 2, "'default//live' is not VHOST[/APP[/STREAM]]"],
-    ['streams --colour', 2, "Unknown option '--colour'"],
-    ['streams --api', 2, "Option '--api <value>' argument missing"],
+    ['streams --colour', 2, "unknown option '--colour'"],
+    ['streams --api', 2, "option '--api <value>' argument missing"],
     ['sessions', 2, 'give VHOST/APP/STREAM[/SESSION]'],
     ['health now', 2, "unexpected argument 'now'"],
     ['conquer', 2, "unknown command 'conquer'"],
