@@ -11,7 +11,7 @@ export type ApplicationOrigins = { readonly [kind in PageKind]?: CrossDomainsCon
 
 /** The rules of a virtual host. */
 export interface HostOrigins {
-  /** Of all applications that are declared and have any, by name. */
+  /** Of all applications that are declared, by name. */
   readonly applications: ReadonlyMap<string, ApplicationOrigins>;
   /** Of applications that are made on demand. */
   readonly template: ApplicationOrigins;
