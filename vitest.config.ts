@@ -5,6 +5,7 @@ import { LongestFirst } from './test/harness/longest-first.ts';
 
 /** Tests in which a player must keep up with a live stream, or a receiver throws away what comes late. */
 const PLAYING = [
+  'test/e2e/playback.test.ts',
   'test/e2e/ladder-playing.test.ts',
   'test/e2e/webrtc-loss.test.ts',
   'test/e2e/webrtc-bandwidth.test.ts',
