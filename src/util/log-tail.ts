@@ -3,13 +3,10 @@ import type { Clock } from './clock.ts';
 import { LOG_LEVELS } from './log-levels.js';
 import type { LogLines } from './logger.ts';
 import { maskedJson } from './masked-json.ts';
-import { maskedUrl } from './masked-url.ts';
-import { formatTimestamp } from './timestamp.ts';
+import { type Numbered, NumberedRing, toldText } from './numbered-ring.ts';
 
 /** Lines that are kept. */
 const KEPT = 1000;
-/** Of each text in a line, characters. */
-const MAX_TEXT = 1024;
 /** Fields of a line that are kept. */
 const MAX_FIELDS = 24;
 /** A secret that is shorter is a word that lines may have, too. */
@@ -28,30 +25,8 @@ export interface LogLine {
   readonly fields: Readonly<Record<string, string | number | boolean | null>>;
 }
 
-/** A line that is kept. Its text is made when the first follower wants it, once for all. */
-export class KeptLine {
-  readonly number: number;
-  readonly notice: LogLine;
-  readonly #tail: LogTail;
-  readonly #time: number;
-  #json: string | null = null;
-
-  constructor(tail: LogTail, notice: LogLine, { number, time }: { readonly number: number; readonly time: number }) {
-    this.#tail = tail;
-    this.notice = notice;
-    this.number = number;
-    this.#time = time;
-  }
-
-  get id(): string {
-    return this.#tail.idOf(this.number);
-  }
-
-  get json(): string {
-    this.#json ??= this.#tail.textOf({ id: this.id, time: formatTimestamp(this.#time), ...this.notice });
-    return this.#json;
-  }
-}
+/** A line that is kept. */
+export type KeptLine = Numbered<LogLine>;
 
 /** What a tail works with. */
 export interface LogTailOptions {
@@ -64,28 +39,13 @@ export interface LogTailOptions {
  * A ring of lines from `info` on, whatever the level of the log is, and of those of `debug` while somebody wants them. Every text is cut, so that
  * the ring is bounded in bytes. Nothing to close.
  */
-export class LogTail {
+export class LogTail extends NumberedRing<LogLine> {
   /** Texts that nobody is shown. Those in URLs and in the members of definitions are left out without it. */
   secrets: readonly string[] = [];
-  readonly #clock: Clock;
-  readonly #ring: (KeptLine | undefined)[];
-  readonly #run: string;
-  #newest = 0;
   #wantDebug = 0;
-  #watchers: readonly (() => void)[] = [];
 
   constructor({ clock, kept = KEPT }: LogTailOptions) {
-    this.#clock = clock;
-    this.#ring = new Array<KeptLine | undefined>(kept).fill(undefined);
-    this.#run = clock.now().toString(36);
-  }
-
-  get newest(): number {
-    return this.#newest;
-  }
-
-  get oldest(): number {
-    return Math.max(1, this.#newest - this.#ring.length + 1);
+    super(clock, kept);
   }
 
   /** Lines of `debug` are kept from now on, until the function returned is called by the last who wants them. */
@@ -98,31 +58,10 @@ export class LogTail {
     };
   }
 
-  /** Keeps a line; `fields` is not held. Never throws. */
-  add(level: LineLevel, fields: object, message: string): void {
+  /** Keeps a line with the fields of both objects, neither of which is held; those of `inherited` come first. Never throws. */
+  add(level: LineLevel, fields: object, message: string, inherited: object = {}): void {
     if (level === 'debug' && this.#wantDebug === 0) return;
-    this.#newest += 1;
-    const notice: LogLine = { type: 'log', level, message: cut(message), fields: plainFields(fields) };
-    const place = { number: this.#newest, time: this.#clock.now() };
-    this.#ring[this.#newest % this.#ring.length] = new KeptLine(this, notice, place);
-    for (const watcher of this.#watchers) watcher();
-  }
-
-  /** The line of that number, while it is kept. */
-  at(number: number): KeptLine | undefined {
-    const kept = this.#ring[number % this.#ring.length];
-    return kept?.number === number ? kept : undefined;
-  }
-
-  idOf(number: number): string {
-    return `${this.#run}-${number}`;
-  }
-
-  numberOf(id: string): number | null {
-    const [run, digits = ''] = id.split('-', 2);
-    if (run !== this.#run || !/^\d{1,15}$/.test(digits)) return null;
-    const number = Number(digits);
-    return number <= this.#newest ? number : null;
+    this.append({ type: 'log', level, message: toldText(message), fields: plainFields({ ...inherited, ...fields }) });
   }
 
   textOf(value: object): string {
@@ -130,13 +69,6 @@ export class LogTail {
     return this.secrets
       .filter(({ length }) => length >= MIN_SECRET)
       .reduce((text, secret) => text.replaceAll(JSON.stringify(secret).slice(1, -1), MASK), json);
-  }
-
-  watch(watcher: () => void): () => void {
-    this.#watchers = [...this.#watchers, watcher];
-    return () => {
-      this.#watchers = this.#watchers.filter((other) => other !== watcher);
-    };
   }
 }
 
@@ -155,22 +87,22 @@ export class TailedLines implements LogLines {
 
   debug(fields: object, message: string): void {
     this.#lines.debug(fields, message);
-    this.#tail.add('debug', { ...this.#fields, ...fields }, message);
+    this.#tail.add('debug', fields, message, this.#fields);
   }
 
   info(fields: object, message: string): void {
     this.#lines.info(fields, message);
-    this.#tail.add('info', { ...this.#fields, ...fields }, message);
+    this.#tail.add('info', fields, message, this.#fields);
   }
 
   warn(fields: object, message: string): void {
     this.#lines.warn(fields, message);
-    this.#tail.add('warn', { ...this.#fields, ...fields }, message);
+    this.#tail.add('warn', fields, message, this.#fields);
   }
 
   error(fields: object, message: string): void {
     this.#lines.error(fields, message);
-    this.#tail.add('error', { ...this.#fields, ...fields }, message);
+    this.#tail.add('error', fields, message, this.#fields);
   }
 
   child(fields: object): LogLines {
@@ -183,10 +115,6 @@ export function isAtLeast(level: LineLevel, least: LineLevel): boolean {
   return LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(least);
 }
 
-function cut(text: string): string {
-  return maskedUrl(text.length <= MAX_TEXT ? text : `${text.slice(0, MAX_TEXT)}…`);
-}
-
 /** What a field holds may be anything, and change later. */
 function plainFields(fields: object): LogLine['fields'] {
   const known = Object.entries(fields).filter(([, value]) => value !== undefined);
@@ -195,10 +123,10 @@ function plainFields(fields: object): LogLine['fields'] {
 
 function plainValue(value: unknown): string | number | boolean | null {
   if (value === null || typeof value === 'number' || typeof value === 'boolean') return value;
-  if (value instanceof Error) return cut(value.stack ?? value.message);
-  if (typeof value === 'string') return cut(value);
+  if (value instanceof Error) return toldText(value.stack ?? value.message);
+  if (typeof value === 'string') return toldText(value);
   try {
-    return cut(maskedJson(JSON.stringify(value) ?? String(value)));
+    return toldText(maskedJson(JSON.stringify(value) ?? String(value)));
   } catch {
     return '?';
   }

@@ -1,0 +1,102 @@
+/** The newest of what is told, numbered, for all who follow it: notices of the server, and lines of its log. */
+import type { Clock } from './clock.ts';
+import { maskedUrl } from './masked-url.ts';
+import { formatTimestamp } from './timestamp.ts';
+
+/** Names, reasons and messages are shorter; what a peer wrote is cut there, characters. */
+const MAX_TEXT = 1024;
+
+/** What is told, in its place. Its text is made when the first follower wants it, once for all. */
+export class Numbered<Told extends object> {
+  /** From 1 on, without holes. */
+  readonly number: number;
+  readonly notice: Told;
+  readonly #ring: NumberedRing<Told>;
+  readonly #time: number;
+  #json: string | null = null;
+
+  constructor(ring: NumberedRing<Told>, notice: Told, { number, time }: { readonly number: number; readonly time: number }) {
+    this.#ring = ring;
+    this.notice = notice;
+    this.number = number;
+    this.#time = time;
+  }
+
+  /** Unique among all runs of the server. */
+  get id(): string {
+    return this.#ring.idOf(this.number);
+  }
+
+  /** One line of JSON, without secrets. */
+  get json(): string {
+    this.#json ??= this.#ring.textOf({ id: this.id, time: formatTimestamp(this.#time), ...this.notice });
+    return this.#json;
+  }
+}
+
+/** Whoever follows has a place in it, and nothing of its own: followers cost no memory, and a slow one misses the oldest. */
+export abstract class NumberedRing<Told extends object> {
+  readonly #clock: Clock;
+  readonly #ring: (Numbered<Told> | undefined)[];
+  /** By which ids of other runs are known. */
+  readonly #run: string;
+  #newest = 0;
+  #watchers: readonly ((told: Numbered<Told>) => void)[] = [];
+
+  constructor(clock: Clock, kept: number) {
+    this.#clock = clock;
+    this.#ring = new Array<Numbered<Told> | undefined>(kept).fill(undefined);
+    this.#run = clock.now().toString(36);
+  }
+
+  /** Number of the newest one; 0 before the first. */
+  get newest(): number {
+    return this.#newest;
+  }
+
+  /** Number of the oldest one that is kept; `newest + 1` when none is. */
+  get oldest(): number {
+    return Math.max(1, this.#newest - this.#ring.length + 1);
+  }
+
+  /** The one of that number, while it is kept. */
+  at(number: number): Numbered<Told> | undefined {
+    const told = this.#ring[number % this.#ring.length];
+    return told?.number === number ? told : undefined;
+  }
+
+  /** `watcher` is called for each one from now on, and must neither throw nor wait. Returns what ends that. */
+  watch(watcher: (told: Numbered<Told>) => void): () => void {
+    this.#watchers = [...this.#watchers, watcher];
+    return () => {
+      this.#watchers = this.#watchers.filter((other) => other !== watcher);
+    };
+  }
+
+  idOf(number: number): string {
+    return `${this.#run}-${number}`;
+  }
+
+  /** The number behind an id of this run; null for all others. */
+  numberOf(id: string): number | null {
+    const [run, digits = ''] = id.split('-', 2);
+    if (run !== this.#run || !/^\d{1,15}$/.test(digits)) return null;
+    const number = Number(digits);
+    return number <= this.#newest ? number : null;
+  }
+
+  /** `value` as one line, without secrets. */
+  abstract textOf(value: object): string;
+
+  protected append(notice: Told): void {
+    this.#newest += 1;
+    const told = new Numbered(this, notice, { number: this.#newest, time: this.#clock.now() });
+    this.#ring[this.#newest % this.#ring.length] = told;
+    for (const watcher of this.#watchers) watcher(told);
+  }
+}
+
+/** A text as followers may see it: cut, and without the secrets of URLs. */
+export function toldText(text: string): string {
+  return maskedUrl(text.length <= MAX_TEXT ? text : `${text.slice(0, MAX_TEXT)}…`);
+}
