@@ -40,6 +40,7 @@ export const PLAYBACK_DIFFERENCES: Readonly<Record<string, Readonly<Record<numbe
   'waiting-limits': {},
   'segment-lengths': {},
   'part-lengths': {},
+  'short-rests': {},
   gaps: {},
   captions: {},
   'ts-subtitles': {},

@@ -213,8 +213,10 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
   }
 
   #removeLostPackagers(): void {
-    for (const { track } of this.#aligner.packagers()) {
+    for (const packager of this.#aligner.packagers()) {
+      const { track } = packager;
       if (this.#has(track.id)) continue;
+      packager.listRest();
       this.#aligner.remove(track.id);
       this.#forget(track.id);
     }

@@ -13,6 +13,8 @@ export interface CutPart {
   readonly duration: number;
   readonly independent: boolean;
   readonly likelyLast: boolean;
+  /** The segment ends with it: known when what follows is there already. */
+  readonly last: boolean;
   readonly samples: readonly TimedSample[];
   /** Where the media of the last sample ends, ticks. */
   readonly end: number;
@@ -426,12 +428,12 @@ export class Segmenter {
     this.#sink.partTargetChosen(this.#target.seconds);
   }
 
-  /** `next` is the dts behind the part when it is known; otherwise the last frame's own duration tells the end. `shownUntil` as in `CutPart`. */
-  #closePart(next: number | null, shownUntil: number | null = null): void {
-    const last = this.#samples.at(-1);
-    if (last === undefined) return;
-    const expected = last.dts + last.duration;
-    const end = next !== null && next > last.dts && next - this.#partStart <= this.#target.limit ? next : expected;
+  /** `next` is the dts behind the part when it is known; otherwise the last frame's own duration tells the end. The others as in `CutPart`. */
+  #closePart(next: number | null, { shownUntil = null, last = false }: Partial<Pick<CutPart, 'shownUntil' | 'last'>> = {}): void {
+    const final = this.#samples.at(-1);
+    if (final === undefined) return;
+    const expected = final.dts + final.duration;
+    const end = next !== null && next > final.dts && next - this.#partStart <= this.#target.limit ? next : expected;
     // A frame that lasts longer than a part may is listed as if it did not: what is listed must obey PART-TARGET.
     const ticks = Math.max(1, Math.min(end - this.#partStart, this.#target.known ? this.#target.limit : end));
     const samples = this.#samples;
@@ -444,6 +446,7 @@ export class Segmenter {
       duration: ticks / this.#timescale,
       independent: samples.some((sample) => sample.keyframe),
       likelyLast: this.#likelyEndsAt(end),
+      last,
       samples,
       end,
       shownUntil,
@@ -453,7 +456,7 @@ export class Segmenter {
 
   /** `next` is the first sample behind the segment; null when there is none of this configuration. */
   #closeSegment(next: TimedSample | null, shownUntil: number | null = null): void {
-    this.#closePart(next?.dts ?? null, shownUntil);
+    this.#closePart(next?.dts ?? null, { shownUntil, last: true });
     // By presentation, as date-times are: with B-frames and an uneven frame rate decoding times tell something else.
     this.#endSegment(next === null ? null : (next.time - this.#segmentTime) / 1000);
   }

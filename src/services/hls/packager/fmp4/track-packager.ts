@@ -13,6 +13,7 @@ import type { TrackProgress } from './readiness.ts';
 import { createTimeline, type SampleTimeline, type TimedSample } from './sample-timeline.ts';
 import type { SegmentLimits } from './segment-limits.ts';
 import { type CutPart, Segmenter, type SegmentSink } from './segmenter.ts';
+import { ShortRest } from './short-rest.ts';
 import type { TimedMetadata } from './timed-metadata.ts';
 
 /** Every file holds one track: its number inside the file can be the same everywhere. */
@@ -43,6 +44,7 @@ export interface PackagingContext {
 export class TrackPackager implements SegmentSink {
   readonly #context: PackagingContext;
   readonly #segmenter: Segmenter;
+  readonly #rest: ShortRest;
   #track: VideoTrack | AudioTrack;
   #timeline: SampleTimeline;
   #generation = 0;
@@ -73,7 +75,8 @@ export class TrackPackager implements SegmentSink {
       limits: context.limits,
       sink: this,
     });
-    context.emit({ type: 'track', trackId: track.id, mediaType: track.type });
+    this.#rest = new ShortRest((update) => this.#list(update));
+    this.#rest.push({ type: 'track', trackId: track.id, mediaType: track.type });
     this.#emitInit();
   }
 
@@ -134,7 +137,7 @@ export class TrackPackager implements SegmentSink {
 
   /** Decoding time (ms) before which no packet makes anything new to list: see `Segmenter.nextClose`. */
   get nextListed(): number {
-    return this.#segmenter.nextClose - this.#context.offset;
+    return Math.min(this.#segmenter.nextClose - this.#context.offset, this.#rest.heldUntil);
   }
 
   /** Takes the next packet of the track; its track object may be a newer one. */
@@ -147,8 +150,9 @@ export class TrackPackager implements SegmentSink {
     }
     if (!this.started) this.#startTime = sample.time;
     const { timebase } = packet.track;
-    this.#decodedUntil = toMilliseconds(packet.dts + packet.duration, timebase);
+    if (toMilliseconds(packet.dts, timebase) >= this.#rest.heldUntil) this.#rest.release();
     this.#segmenter.push(sample);
+    this.#decodedUntil = toMilliseconds(packet.dts + packet.duration, timebase);
   }
 
   /** Other tracks have begun a segment: see `Segmenter.passPause`. */
@@ -159,6 +163,12 @@ export class TrackPackager implements SegmentSink {
   /** Closes what is open. */
   flush(): void {
     this.#segmenter.flush();
+    this.listRest();
+  }
+
+  /** Lists what is kept back: its memory is that of the window. */
+  listRest(): void {
+    this.#rest.release();
   }
 
   segmentOpened(segment: { msn: number; time: number; discontinuity: boolean; independent: boolean }): void {
@@ -169,12 +179,13 @@ export class TrackPackager implements SegmentSink {
   gapPassed({ msn, time, duration, discontinuity }: { msn: number; time: number; duration: number; discontinuity: boolean }): void {
     // Players decode what follows from its own time on: nothing leads up to it.
     this.#writtenEnd = null;
+    this.#rest.release();
     this.#open({ msn, time, discontinuity }, true);
-    this.#context.emit({ type: 'segment-close', trackId: this.#track.id, duration });
+    this.#rest.push({ type: 'segment-close', trackId: this.#track.id, duration });
   }
 
   partTargetChosen(seconds: number): void {
-    this.#context.emit({ type: 'part-target', trackId: this.#track.id, seconds });
+    this.#rest.push({ type: 'part-target', trackId: this.#track.id, seconds });
   }
 
   partClosed(part: CutPart): void {
@@ -190,19 +201,28 @@ export class TrackPackager implements SegmentSink {
     chunks.unshift(writer.view());
     const spans = this.#context.store(chunks);
     this.#segmentBytes += writer.length + payload;
-    this.#parts += 1;
-    this.#duration += part.duration;
-    const { msn, duration, independent, likelyLast } = part;
-    this.#context.emit({ type: 'part', trackId: this.#track.id, msn, part: part.part, duration, independent, likelyLast, spans });
+    const { msn, duration, independent, likelyLast, last } = part;
+    // Of the first segment nobody can load anything before it is complete.
+    if (last && part.part > 0 && this.#segments > 0) this.#rest.hold(duration, this.#decodedUntil, this.#context.chunkDuration);
+    else this.#rest.release();
+    this.#rest.push({ type: 'part', trackId: this.#track.id, msn, part: part.part, duration, independent, likelyLast, spans });
   }
 
   segmentClosed(duration: number): void {
-    this.#segments += 1;
     this.#longestSegment = Math.max(this.#longestSegment, duration);
     // BANDWIDTH is a peak over at least half a target duration (rfc8216bis §4.1).
     if (duration >= this.#context.limits.segmentDuration / 2)
       this.#peakBitrate = Math.max(this.#peakBitrate, (this.#segmentBytes * 8) / duration);
-    this.#context.emit({ type: 'segment-close', trackId: this.#track.id, duration });
+    this.#rest.push({ type: 'segment-close', trackId: this.#track.id, duration });
+  }
+
+  #list(update: LlhlsUpdate): void {
+    if (update.type === 'segment-close') this.#segments += 1;
+    else if (update.type === 'part') {
+      this.#parts += 1;
+      this.#duration += update.duration;
+    }
+    this.#context.emit(update);
   }
 
   #open({ msn, time, discontinuity }: { msn: number; time: number; discontinuity: boolean }, gap: boolean): void {
@@ -211,7 +231,7 @@ export class TrackPackager implements SegmentSink {
     const { epoch = 0, tags = '' } = this.#context.schedule.cut(msn) ?? {};
     const { id: trackId } = this.#track;
     const described = { msn, startTime: epoch + time, generation: this.#generation, discontinuity, gap, tags };
-    this.#context.emit({ type: 'segment-open', trackId, ...described });
+    this.#rest.push({ type: 'segment-open', trackId, ...described });
   }
 
   #writeHeader(writer: BoxWriter, part: CutPart): void {
@@ -246,7 +266,7 @@ export class TrackPackager implements SegmentSink {
 
   #emitInit(): void {
     const bytes = buildInitSegment(this.#track, { timescale: this.#timeline.timescale, trackId: FILE_TRACK_ID });
-    this.#context.emit({ type: 'init', trackId: this.#track.id, generation: this.#generation, bytes });
+    this.#rest.push({ type: 'init', trackId: this.#track.id, generation: this.#generation, bytes });
   }
 }
 

@@ -1,0 +1,48 @@
+/**
+ * Keeps a part back that is short because its segment ends. Where it is listed at once it reaches players while they still load the part before:
+ * hls.js then takes the segment for loaded, and where it believes audio to begin later than it does (it aligns tracks at discontinuities) it never
+ * asks for the rest nor for anything behind it. No viewer waits for it: it is listed before a whole part would be.
+ */
+import type { LlhlsUpdate } from '../../wire/fmp4/update.ts';
+
+/** Media, seconds, between the listing of the part before and that of the rest: longer than it takes to load a part. */
+const LEAST_PAUSE = 0.25;
+/** Of short parts so much of one. */
+const LEAST_SHARE = 0.5;
+
+/** One for each track. What is held is bounded by the media of `LEAST_PAUSE`: no more than a part, the end of its segment and the beginning of the next. */
+export class ShortRest {
+  readonly #list: (update: LlhlsUpdate) => void;
+  #held: LlhlsUpdate[] = [];
+  #heldUntil = Number.POSITIVE_INFINITY;
+
+  /** `list` takes updates in their order. */
+  constructor(list: (update: LlhlsUpdate) => void) {
+    this.#list = list;
+  }
+
+  /** Decoding time, ms, of the packet before which what is held must be released; infinite while nothing is. */
+  get heldUntil(): number {
+    return this.#heldUntil;
+  }
+
+  /** The last part of a segment, of `duration` seconds, ends at the decoding time `end`, ms: if it is short, updates are held from now on. */
+  hold(duration: number, end: number, chunkDuration: number): void {
+    this.release();
+    const pause = Math.min(LEAST_PAUSE, LEAST_SHARE * chunkDuration);
+    if (duration < pause) this.#heldUntil = end + (pause - duration) * 1000;
+  }
+
+  push(update: LlhlsUpdate): void {
+    if (this.#heldUntil === Number.POSITIVE_INFINITY) this.#list(update);
+    else this.#held.push(update);
+  }
+
+  release(): void {
+    this.#heldUntil = Number.POSITIVE_INFINITY;
+    const held = this.#held;
+    if (held.length === 0) return;
+    this.#held = [];
+    for (const update of held) this.#list(update);
+  }
+}
