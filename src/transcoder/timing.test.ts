@@ -147,6 +147,40 @@ describe('encoded audio', () => {
     expect(Math.abs(onset(run.file(10)) - onset(fileOf(media.audio!, media.packets)))).toBeLessThan(0.015);
   });
 
+  it('has no hole and stays on time where the source changes its form', async () => {
+    const seconds = 1.97;
+    const first = tone({ seconds: 3, silence: 1, rate: 44_100, channels: 1 });
+    const second = tone({ seconds: 3, silence: 1, rate: 48_000 });
+    // Items one behind the other, as a channel plays them; beeps begin one second into each.
+    const begins: number[] = [];
+    const packets: Packet[] = [];
+    for (let item = 0; item < 6; item += 1) {
+      const media = item % 2 === 0 ? first : second;
+      const { den: rate } = media.audio!.timebase;
+      const start = Math.round(item * seconds * rate);
+      begins.push(item * seconds + onset(fileOf(media.audio!, media.packets)));
+      for (const packet of media.packets) {
+        if (packet.pts < 0 || packet.pts + packet.duration > seconds * rate) continue;
+        packets.push({ ...packet, pts: packet.pts + start, dts: packet.dts + start });
+      }
+    }
+    const run = open([encode({ samplerate: 48_000, channel: 2 })], [first.audio!]);
+    await run.feed(packets);
+    await run.reaches(6 * seconds - 0.3);
+    expectGapless(run);
+    const { packets: made } = run.made(10);
+    for (const [item, at] of begins.entries()) {
+      const tail = made.filter(({ pts }) => pts >= (item * seconds + 0.4) * RATE);
+      const moved = tail.map((packet) => ({
+        ...packet,
+        track: run.track<AudioTrack>(10),
+        pts: packet.pts - tail[0]!.pts,
+        dts: packet.dts - tail[0]!.pts,
+      }));
+      expect(Math.abs(onset(fileOf(run.track<AudioTrack>(10), moved)) + tail[0]!.pts / RATE - at), `item ${item}`).toBeLessThan(0.03);
+    }
+  });
+
   it('goes on at the new time after a jump that is too long to fill', async () => {
     const media = tone({ seconds: 2, silence: 0, rate: 48_000 });
     const jump = 60 * RATE;

@@ -135,12 +135,23 @@ export class AudioOutput {
         channels,
         sampleFormat: sampleFormatOf(open.encoder.name),
         frameSize: open.encoder.frameSize > 0 ? open.encoder.frameSize : DEFAULT_BLOCK,
+        firstPts: this.#begin(format, pts),
       },
       this.#tools.pool,
     );
     this.#format = format;
+  }
+
+  /**
+   * Where the chain begins, in the source's samples; null: with its first sample. Behind another chain it goes on where that one ended: players count
+   * samples, and every hole between two chains would move all that follows away from the video.
+   */
+  #begin(format: SampleFormat, pts: number): number | null {
     const start = Math.round((pts * this.#sampleRate) / format.sampleRate);
+    if (Math.abs(start - this.#next) <= MAX_SILENCE_S * this.#sampleRate)
+      return Math.round((this.#next * format.sampleRate) / this.#sampleRate);
     this.#next = Number.isNaN(this.#next) ? start : Math.max(this.#next, start);
+    return null;
   }
 
   #reset(): void {

@@ -69,11 +69,12 @@ export class FilterChain {
 
   /**
    * Samples in `from` become blocks of `frameSize` in the format of this name. Holes in the timestamps become silence, overlaps are
-   * cut, and a slow drift is followed by stretching, so that what comes out is exactly as long as what came in.
+   * cut, and a slow drift is followed by stretching, so that what comes out is exactly as long as what came in. It begins at `firstPts`, in samples
+   * of `from`: silence is put before what begins later, and what is earlier is cut; null: with the first sample.
    */
   static forSamples(
     from: SampleFormat,
-    to: { sampleRate: number; channels: number; sampleFormat: string; frameSize: number },
+    to: { sampleRate: number; channels: number; sampleFormat: string; frameSize: number; firstPts: number | null },
     pool: FramePool,
   ): FilterChain {
     const input = [
@@ -84,7 +85,7 @@ export class FilterChain {
     ].join(':');
     const layout = avChannelLayoutDescribe(avChannelLayoutDefault(to.channels)) ?? 'stereo';
     const steps = [
-      'aresample=min_comp=0.001:min_hard_comp=0.01:comp_duration=1:max_soft_comp=0.02',
+      `aresample=min_comp=0.001:min_hard_comp=0.01:comp_duration=1:max_soft_comp=0.02${to.firstPts === null ? '' : `:first_pts=${to.firstPts}`}`,
       `aformat=sample_rates=${to.sampleRate}:sample_fmts=${to.sampleFormat}:channel_layouts=${layout}`,
       `asetnsamples=n=${to.frameSize}:p=0`,
     ].join(',');
