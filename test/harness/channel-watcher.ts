@@ -8,8 +8,6 @@ const SIZE = { width: 640, height: 360 };
 const BUSY_MS = 60;
 const BUSY_BEFORE_MS = 2500;
 const BRIGHT = 128;
-/** So many frames before and behind one tell when it is due. */
-const AROUND = 10;
 const NOTED_MS = 3000;
 const RTP_RATE = 90_000;
 const RTP_ROUND = 2 ** 32;
@@ -38,7 +36,8 @@ interface Told {
 
 interface Seen {
   readonly frames: ShownFrame[];
-  readonly sound: { readonly at: number; readonly loud: boolean }[];
+  /** `at` by the clock of the page, ms; `heardAt` by that of its audio, seconds. */
+  readonly sound: { readonly at: number; readonly heardAt: number; readonly loud: boolean }[];
   readonly stalls: Told[];
   readonly errors: Told[];
   readonly notes: Told[];
@@ -56,12 +55,15 @@ export interface Boundary {
   readonly mediaGap: number;
   /** Of the media, seconds: the last frame of the one and the first of the other that were seen. */
   readonly between: readonly [number, number];
-  /** How much later beeps are heard than flashes are seen behind it, ms, the middle of three; null: too few were. With what the output of the machine adds. */
+  /** How much later beeps are than flashes behind it, ms, the middle of three; null: too few were. With what is the same for all of one `run`. */
   readonly offset: number | null;
+  /** How often playback had run dry before: what `offset` is beside what the media says changes with that. */
+  readonly run: number;
   /** The machine was busy with something else. */
   readonly busy: boolean;
 }
 
+/** From the media time of a flash to the time of the audio's clock at which its beep is heard. */
 interface FlashOffset {
   /** When the flash was shown. */
   readonly at: number;
@@ -131,23 +133,25 @@ export class Watched {
     });
     const behind = offsets.filter((offset) => offset.at > at && offset.at < at + 3500).map(({ ms }) => ms);
     return {
-      ...{ from, to, at, busy: this.#isBusy(at), offset: behind.length < 3 ? null : middle(behind.slice(0, 3)) },
+      ...{ from, to, at, busy: this.#isBusy(at), run: this.#seen.stalls.filter((stall) => stall.at < at).length },
+      ...{ offset: behind.length < 3 ? null : middle(behind.slice(0, 3)) },
       // Times are told in fractions that are none of milliseconds.
       ...{ shownGap: Math.round(Math.max(0, ...gaps.map(({ clock }) => clock))) },
       ...{ mediaGap: Math.round(Math.max(0, ...gaps.map(({ media }) => media))), between },
     };
   }
 
-  /** Of every flash to its beep. When the flash is due is told by the frames around it: a single one may be shown late. */
+  /**
+   * Of every flash to its beep, as the element lets it hear. The clock of its audio is the one that media time follows: when a frame is on the screen
+   * depends on the refresh of that, when samples are in the air on what the machine plays them with, and both change by tens of ms while all is well.
+   */
   get #offsets(): FlashOffset[] {
     const { frames, sound } = this.#seen;
     const beeps = sound.filter(({ at, loud }, index) => loud && at - (sound[index - 1]?.at ?? 0) > QUIET_MS);
     return frames.flatMap((flash, index) => {
       if (flash.light <= BRIGHT || (frames[index - 1]?.light ?? flash.light) > BRIGHT) return [];
-      const around = frames.slice(Math.max(0, index - AROUND), index + AROUND + 1);
-      const due = flash.mediaTime * 1000 + middle(around.map(({ mediaTime, shownAt }) => shownAt - mediaTime * 1000));
-      const [nearest] = beeps.map(({ at }) => at - due).sort((a, b) => Math.abs(a) - Math.abs(b));
-      return nearest === undefined ? [] : [{ at: flash.shownAt, ms: nearest }];
+      const [nearest] = [...beeps].sort((a, b) => Math.abs(a.at - flash.shownAt) - Math.abs(b.at - flash.shownAt));
+      return nearest === undefined ? [] : [{ at: flash.shownAt, ms: (nearest.heardAt - flash.mediaTime) * 1000 }];
     });
   }
 

@@ -38,6 +38,8 @@ const PATIENCE_ROUNDS = 2;
 /** What viewers may notice of a boundary, ms. */
 const MAX_GAP_MS = 100;
 const MAX_OFFSET_MS = 40;
+/** From one round to another the frames of audio lie anew: by one of 21 ms. What is more adds up. */
+const MAX_DRIFT_MS = 30;
 
 const PROFILE = {
   name: 'made',
@@ -225,7 +227,7 @@ export class BoundaryJudge {
     return this.#page.watched.boundaries.filter(({ busy, offset }) => !busy && offset !== null);
   }
 
-  /** `hears`: beeps of the page are looked at. They come later by what its output takes, which nobody knows and is the same for all items. */
+  /** `hears`: beeps of the page are looked at. */
   problems({ hears }: { readonly hears: boolean }): string[] {
     const { watched } = this.#page;
     const told = (what: string, at: number): string => [what, ...watched.notesBefore(at)].join('\n    ');
@@ -233,18 +235,16 @@ export class BoundaryJudge {
       ...watched.errors.map(({ at, what }) => told(what, at)),
       ...watched.stalls.map(({ at, what }) => told(`it ran dry ${what}`, at)),
     ];
-    const offsets = this.judged.map(({ offset }) => offset ?? 0);
-    const output = (Math.min(...offsets) + Math.max(...offsets)) / 2;
     const seen = new Set(watched.boundaries.map(({ to }) => to));
     const unseen = [...FILMS, CAMERA].map(({ colour }) => colour).filter((colour) => !seen.has(colour));
     if (unseen.length > 0) problems.push(`nobody saw the boundary to ${unseen.join(', ')}`);
-    for (const { from, to, between, shownGap, mediaGap, offset } of this.judged) {
-      const name = `${from} to ${to}, from the frame at ${between.map((time) => time.toFixed(3)).join(' to that at ')} s`;
-      if (shownGap > MAX_GAP_MS) problems.push(`${name}: nothing new for ${shownGap.toFixed(0)} ms`);
-      if (mediaGap > MAX_GAP_MS) problems.push(`${name}: ${mediaGap.toFixed(0)} ms of media are missing`);
-      const off = (offset ?? 0) - output;
-      if (hears && Math.abs(off) > MAX_OFFSET_MS) problems.push(`${name}: beeps ${off.toFixed(0)} ms off`);
+    for (const boundary of this.judged) {
+      const { shownGap, mediaGap } = boundary;
+      if (shownGap > MAX_GAP_MS) problems.push(`${nameOf(boundary)}: nothing new for ${shownGap.toFixed(0)} ms`);
+      if (mediaGap > MAX_GAP_MS) problems.push(`${nameOf(boundary)}: ${mediaGap.toFixed(0)} ms of media are missing`);
     }
+    if (!hears) return problems;
+    for (const run of new Set(this.judged.map((boundary) => boundary.run))) problems.push(...offProblems(this.judged, run));
     return problems;
   }
 
@@ -252,4 +252,25 @@ export class BoundaryJudge {
     await this.#page.look();
     return this.#page.watched.frames;
   }
+}
+
+function nameOf({ from, to, between }: Boundary): string {
+  return `${from} to ${to}, from the frame at ${between.map((time) => time.toFixed(3)).join(' to that at ')} s`;
+}
+
+/** What is wrong with the beeps of one run. They come later than their flashes by what nobody knows and is the same for all items of it. */
+function offProblems(judged: readonly Boundary[], run: number): string[] {
+  const boundaries = judged.filter((boundary) => boundary.run === run);
+  const offsets = boundaries.map(({ offset }) => offset ?? 0);
+  const common = (Math.min(...offsets) + Math.max(...offsets)) / 2;
+  return boundaries.flatMap((boundary, index) => {
+    const problems: string[] = [];
+    const off = (boundary.offset ?? 0) - common;
+    if (Math.abs(off) > MAX_OFFSET_MS) problems.push(`${nameOf(boundary)}: beeps ${off.toFixed(0)} ms off`);
+    const earlier = boundaries.slice(0, index).find(({ to }) => to === boundary.to);
+    const drift = (boundary.offset ?? 0) - (earlier?.offset ?? boundary.offset ?? 0);
+    if (Math.abs(drift) > MAX_DRIFT_MS)
+      problems.push(`${nameOf(boundary)}: beeps ${drift.toFixed(0)} ms from where they were in a round before`);
+    return problems;
+  });
 }
