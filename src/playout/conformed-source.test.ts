@@ -152,3 +152,35 @@ it('fails with its encoder, and reads no further than the encoder follows', asyn
   film.conformed.close();
   expect(await film.conformed.next()).toBe(null);
 });
+
+it('reads no further than some thousand packets where the times of what passes stand still', async () => {
+  const transcoder = new FakeTranscoder();
+  transcoder.echo = false;
+  const source = await films({ seconds: 100, videoCodec: VideoCodec.VP8 });
+  const sound = new Set<number>();
+  let read = 0;
+  const still: ItemSource = {
+    ...source,
+    next: async () => {
+      const event = await source.next();
+      if (event?.type === 'tracks') for (const { id, type } of event.tracks) if (type === 'audio') sound.add(id);
+      if (event?.type !== 'packet') return event;
+      // Sound without end behind the first frame.
+      read += 1;
+      if (read === 1) return event;
+      if (read > 50_000) throw new Error('it is read without end');
+      const [trackId = 0] = sound;
+      return { ...event, packet: { ...event.packet, trackId, pts: 1, dts: 1 }, timebase: { num: 1, den: 1000 } };
+    },
+  };
+  const film = conformed(still, AAC_AND_H264, transcoder);
+  const first = film.conformed.next();
+  for (let before = -1; before !== read; ) {
+    before = read;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  expect(read).toBeGreaterThan(100);
+  expect(read).toBeLessThan(4100);
+  film.conformed.close();
+  expect(await first).toBe(null);
+});

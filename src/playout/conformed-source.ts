@@ -16,6 +16,8 @@ import { isOfSource, sourceTrackOf } from './source-track.ts';
 /** Media that may be on its way through decoder and encoder: seconds, and packets of one track, which is less than the queue to the decoder holds. */
 const MAX_AHEAD_S = 2;
 const MAX_UNDER_WAY = 100;
+/** Packets of one track that may wait for those of others: times that stand still end nothing. */
+const MAX_WAITING = 4000;
 /** Packets that are repeated behind the end, so that decoder and encoder give out what they hold back. */
 const FLUSHING = 40;
 const USUAL_STEP_S = 0.04;
@@ -254,6 +256,7 @@ export class ConformedSource implements ItemSource {
       oldest = Math.min(oldest, Number.isFinite(made) ? made : this.#first);
     }
     for (const queue of this.#queues.values()) {
+      if (queue.length >= MAX_WAITING) return true;
       const [event] = queue;
       if (event !== undefined) oldest = Math.min(oldest, toSeconds(event.packet.dts, event.timebase));
     }

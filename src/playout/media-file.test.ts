@@ -145,6 +145,58 @@ describe('a media file', () => {
     expect(turns).toBeGreaterThan(0);
   });
 
+  /** Samples of one byte without number, all at one time and place. */
+  const endless = (): Buffer => {
+    const bytes = readFileSync(encode('endless.mp4', [...H264, '-an']));
+    const put = (type: string, values: readonly (readonly [at: number, value: number])[]): void => {
+      for (const [at, value] of values) bytes.writeUInt32BE(value, bytes.indexOf(type) + at);
+    };
+    put('stsz', [
+      [8, 1],
+      [12, 0xff_ff_ff_ff],
+    ]);
+    put('stts', [
+      [12, 0xff_ff_ff_ff],
+      [16, 0],
+    ]);
+    // The first is shown when it is decoded, all others very much later.
+    expect(bytes.indexOf('ctts')).toBeGreaterThan(0);
+    put('ctts', [
+      [12, 1],
+      [16, 0],
+      [20, 0xff_ff_ff_ff],
+      [24, 0x10_00_00_00],
+    ]);
+    put('stsc', [[16, 0xff_ff_ff_ff]]);
+    // Each is one to begin with.
+    bytes.write('free', bytes.indexOf('stss'), 'latin1');
+    return bytes;
+  };
+
+  it('lets others have their turn while a few bytes are read as frames without number', async () => {
+    const file = await openMediaFile(inMemory(endless()), new RecordingLogger());
+    let turns = 0;
+    const others = setInterval(() => {
+      turns += 1;
+    });
+    for (let read = 0; turns < 3; read += 1) {
+      expect(read).toBeLessThan(5_000_000);
+      if ((await file.next()) === null) throw new Error('it has ended');
+    }
+    clearInterval(others);
+  });
+
+  it('is not searched for a keyframe without end, nor while all others wait', async () => {
+    const file = await openMediaFile(inMemory(endless()), new RecordingLogger());
+    let turns = 0;
+    const others = setInterval(() => {
+      turns += 1;
+    });
+    await expect(file.seek(1)).rejects.toThrow('1000 keyframes that are shown later');
+    clearInterval(others);
+    expect(turns).toBeGreaterThan(0);
+  });
+
   it('ends when fragments pile up that never get later', async () => {
     const options = [...H264, '-movflags', 'frag_keyframe+empty_moov+separate_moof+default_base_moof'];
     const bytes = readFileSync(encode('piled.mp4', options));

@@ -23,8 +23,10 @@ const MAX_AHEAD_S = 10;
 const MAX_WAITING = 100_000;
 /** Samples in a row that are not played: hours of audio that an edit list cuts off. */
 const MAX_SKIPPED = 1_000_000;
-/** The server gets its turn after so many of them. */
-const SKIPPED_AT_ONCE = 1000;
+/** The server gets its turn after so many samples, whether they are played or not: what lies in memory already is read without a wait. */
+const SAMPLES_AT_ONCE = 1000;
+/** Keyframes that are tried from a place backwards: frames that are shown so much later than they are decoded are in no film. */
+const MAX_KEYFRAMES_BACK = 1000;
 /** Positions are told in whole milliseconds, keyframes in ticks: one that is this much later, seconds, is meant. */
 const ROUNDING_S = 0.001;
 const BOX_HEADER = 8;
@@ -72,11 +74,16 @@ class TrackReader {
     return this.track.description.type === 'video';
   }
 
-  /** The next sample is the last keyframe that is shown at second `target` or before; the second at which it is. */
-  seekKeyframe(target: number): number {
+  /** The next sample is the last keyframe that is shown at second `target` or before; the second at which it is. Rejects where none is near. */
+  async seekKeyframe(target: number): Promise<number> {
     const { tables } = this.track;
     const ticks = target * this.track.timescale - this.track.shift;
-    for (let sample = sampleAt(tables, ticks); ; ) {
+    for (let sample = sampleAt(tables, ticks), tried = 1; ; tried += 1) {
+      // Each costs a walk through the tables.
+      if (tried > 1) await nextTurn();
+      if (tried > MAX_KEYFRAMES_BACK) {
+        throw new ProtocolError('ISOBMFF_SAMPLE', `${MAX_KEYFRAMES_BACK} keyframes that are shown later than what is decoded behind them`);
+      }
       const key = syncSampleBefore(tables, sample);
       this.seekSample(key);
       const found = this.peek();
@@ -131,6 +138,8 @@ export class MovieFile implements MediaFile {
   #at = 0;
   #told = false;
   #startsAt: number | null = null;
+  /** Samples so far, those of earlier rounds included. */
+  #taken = 0;
 
   private constructor(bytes: FileBytes, movie: FileMovie, tracks: readonly FileTrack[], start: number) {
     this.#bytes = bytes;
@@ -170,7 +179,8 @@ export class MovieFile implements MediaFile {
     for (let skipped = 0; ; skipped += 1) {
       // A few bytes of tables can stand for thousands of millions of samples.
       if (skipped > MAX_SKIPPED) throw new ProtocolError('ISOBMFF_SAMPLE', `more than ${MAX_SKIPPED} samples without anything to play`);
-      if (skipped % SKIPPED_AT_ONCE === SKIPPED_AT_ONCE - 1) await nextTurn();
+      this.#taken += 1;
+      if (this.#taken % SAMPLES_AT_ONCE === 0) await nextTurn();
       const reader = await this.#earliest();
       const sample = reader?.peek();
       if (reader === null || sample === null || sample === undefined) return null;
@@ -194,7 +204,7 @@ export class MovieFile implements MediaFile {
     const target = (await this.start()) + position + ROUNDING_S;
     this.rewind();
     if (this.#movie.fragmented) await this.#seekFragments(target);
-    else this.#seekTables(target);
+    else await this.#seekTables(target);
   }
 
   async length(): Promise<number | null> {
@@ -219,16 +229,16 @@ export class MovieFile implements MediaFile {
       if (sample === null || skipped > MAX_SKIPPED) break;
       if (!leader.isPriming(sample)) return leader.seconds(sample.dts + sample.compositionOffset);
       leader.take();
-      if (skipped % SKIPPED_AT_ONCE === SKIPPED_AT_ONCE - 1) await nextTurn();
+      if (skipped % SAMPLES_AT_ONCE === SAMPLES_AT_ONCE - 1) await nextTurn();
       await this.#earliest();
     }
     return 0;
   }
 
-  #seekTables(target: number): void {
+  async #seekTables(target: number): Promise<void> {
     const leader = this.#leader;
     if (leader === undefined) return;
-    const from = leader.isVideo ? leader.seekKeyframe(target) : target;
+    const from = leader.isVideo ? await leader.seekKeyframe(target) : target;
     for (const reader of this.#readers) if (reader !== leader || !leader.isVideo) reader.seekTime(from);
   }
 
@@ -268,7 +278,7 @@ export class MovieFile implements MediaFile {
   /** Passes samples in their order as long as `passes` says so; the server gets its turns. */
   async #walk(passes: (reader: TrackReader, sample: FileSample) => boolean): Promise<void> {
     for (let walked = 1; ; walked += 1) {
-      if (walked % SKIPPED_AT_ONCE === 0) await nextTurn();
+      if (walked % SAMPLES_AT_ONCE === 0) await nextTurn();
       const reader = await this.#earliest();
       const sample = reader?.peek();
       if (reader === null || sample === null || sample === undefined || !passes(reader, sample)) return;

@@ -19,6 +19,8 @@ const READ_AGAIN_MS = 1800;
 /** What may wait besides. A frame may be larger than the rest of it. */
 const MAX_WAITING_BYTES = 67_108_864;
 const MAX_WAITING_FRAMES = 4000;
+/** Packets in a row of which nothing can be played: minutes of a film. */
+const MAX_USELESS = 100_000;
 /** Sound that lies this much behind the first frame, ms, is not waited for. */
 const READY_MS = 300;
 /** Of a transport stream, before two frames have told it. */
@@ -89,6 +91,8 @@ export class PlayedItem {
   #chapters: Chapter[] = [];
   #bytes = 0;
   #frames = 0;
+  /** Packets since the last one that can be played. */
+  #useless = 0;
   /** Decoding time of the newest frame that was read, and of the newest that was taken, ms. */
   #newest = Number.NEGATIVE_INFINITY;
   #taken = Number.NEGATIVE_INFINITY;
@@ -251,6 +255,8 @@ export class PlayedItem {
       this.#follow(event.tracks);
       return;
     }
+    this.#useless += 1;
+    if (this.#useless > MAX_USELESS) throw new Error(`of ${MAX_USELESS} packets in a row none can be played`);
     const reading = this.#readings.get(event.packet.trackId);
     const slots = this.#chapters.at(-1)?.arrangement.routes.get(event.packet.trackId);
     if (reading === undefined || slots === undefined) return;
@@ -329,6 +335,7 @@ export class PlayedItem {
     }
     const wasEmpty = this.#frames === 0;
     const wasReady = this.ready;
+    this.#useless = 0;
     const queues = this.#chapters.at(-1)?.queues;
     for (const slot of slots) {
       queues?.get(slot)?.push({ slot, ...frame });

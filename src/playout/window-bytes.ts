@@ -2,17 +2,25 @@ import type { FileBytes } from './file-bytes.ts';
 
 /** Read at once: a second or two of most films, a system call instead of some hundred. */
 const WINDOW_BYTES = 262_144;
-/** Places of a file that are read at the same time: audio and video may lie far apart. */
-const WINDOWS = 2;
+/** Of a place of which nothing is known yet: whoever keeps a frame keeps all that was read with it. */
+const FIRST_BYTES = 16_384;
+/** Places of a file that are read at the same time: its tracks may lie far apart. */
+const WINDOWS = 4;
+/** What begins so soon behind a piece goes on with it. */
+const NEAR_BYTES = 65_536;
+/** A piece of which this share was wanted is followed by one of twice its size. */
+const WANTED_SHARE = 1 / 4;
 
 interface Window {
   readonly from: number;
   readonly bytes: Uint8Array;
+  /** Bytes that were handed out. */
+  used: number;
 }
 
 /**
- * Reads ahead in large pieces, for those who read small ones one behind the other. What it hands out shares memory with its piece, which
- * nobody may write to. Needs no closing.
+ * Reads ahead for those who read small pieces one behind the other, and the further the more of what it reads is wanted. What it hands out
+ * shares memory with what was read with it, which nobody may write to. Needs no closing.
  */
 export class WindowBytes implements FileBytes {
   readonly #bytes: FileBytes;
@@ -31,10 +39,20 @@ export class WindowBytes implements FileBytes {
     const known = this.#find(offset, length);
     if (known !== undefined) return known;
     if (length >= WINDOW_BYTES || offset + length > this.size) return await this.#bytes.read(offset, length);
-    const bytes = await this.#bytes.read(offset, Math.min(WINDOW_BYTES, this.size - offset));
-    if (this.#windows.length >= WINDOWS) this.#windows.shift();
-    this.#windows.push({ from: offset, bytes });
+    const before = this.#windows.findLast(({ from, bytes }) => offset > from && offset <= from + bytes.length + NEAR_BYTES);
+    const grown = before !== undefined && before.used >= before.bytes.length * WANTED_SHARE ? 2 * before.bytes.length : 0;
+    const wanted = Math.min(WINDOW_BYTES, Math.max(FIRST_BYTES, length, grown), this.size - offset);
+    const bytes = await this.#bytes.read(offset, wanted);
+    this.#keep({ from: offset, bytes, used: length }, before);
     return bytes.subarray(0, length);
+  }
+
+  /** A place has one piece: the one before it is read no more. */
+  #keep(window: Window, before: Window | undefined): void {
+    const index = before === undefined ? -1 : this.#windows.indexOf(before);
+    if (index >= 0) this.#windows.splice(index, 1);
+    else if (this.#windows.length >= WINDOWS) this.#windows.shift();
+    this.#windows.push(window);
   }
 
   #find(offset: number, length: number): Uint8Array | undefined {
@@ -45,6 +63,7 @@ export class WindowBytes implements FileBytes {
       this.#windows.splice(index, 1);
       this.#windows.push(window);
     }
+    window.used += length;
     return window.bytes.subarray(offset - window.from, offset - window.from + length);
   }
 }
