@@ -207,11 +207,51 @@ describe('an item', () => {
     channel.playout.endAt(channel.startedAt + 9000);
     await channel.timers.pass(30_000);
     const [, ending, ended] = channel.told;
-    expect(ending).toEqual(['ending', 'file://a', expect.any(Number), 9000]);
+    expect(ending).toEqual(['ending', 'file://a', expect.any(Number), 9000, null]);
     expect(ending![2]).toBeGreaterThan(6000);
     expect(ending![2]).toBeLessThan(8000);
     expect(ended![0]).toBe('ended');
     expect(Math.abs(ended![2] - 9000)).toBeLessThan(300);
+  });
+
+  it('is where it belongs, and ends there, whenever the process is held up between its looks at the clocks', async () => {
+    const begins: number[] = [];
+    const endings: number[] = [];
+    for (let each = 20; each < 60; each += 1) {
+      const channel = new FakeChannel(films);
+      const { clock } = channel;
+      const now = clock.now.bind(clock);
+      let readings = 0;
+      clock.now = () => {
+        // Another process has the core.
+        readings += 1;
+        const isHeldUp = readings % each === 0;
+        if (isHeldUp) clock.advance(200);
+        const wall = now();
+        if (isHeldUp) clock.advance(200);
+        return wall;
+      };
+      channel.playout.cue(channel.item('a', { at: 3000 }));
+      await channel.timers.pass(24_000);
+      clock.now = now;
+      const zero = clock.monotonic() - channel.now;
+      begins.push((channel.stream.packets[0]?.pts ?? 0) / TICKS - zero);
+      for (const [what, , , endsAt] of channel.told) if (what === 'ending') endings.push(Number(endsAt));
+    }
+    for (const begin of begins) expect(begin).toBeCloseTo(3000, -1);
+    expect(endings.length).toBeGreaterThan(20);
+    for (const endsAt of endings) expect(endsAt).toBeCloseTo(23_000, -1);
+  });
+
+  it('tells where its media ends in the file, wherever the wall clock is set to', async () => {
+    const channel = new FakeChannel(films);
+    channel.playout.cue(channel.item('a', { from: 4000 }));
+    await channel.timers.pass(1000);
+    channel.clock.setOn(-3000);
+    await channel.timers.pass(20_000);
+    const [, , , endsAt, mediaEnd] = channel.told.find(([what]) => what === 'ending')!;
+    expect(Number(endsAt)).toBeCloseTo(13_000, -1);
+    expect(mediaEnd).toBeCloseTo(20_000, -1);
   });
 
   it('without sound is silent, one with less of it is heard twice, and what is more is left out', async () => {

@@ -33,6 +33,8 @@ const KEYFRAME_MS = 10_000;
 const NOTICE_MS = 2500;
 /** The wall clock moves on against the monotonic one, it is corrected: less than this, ms, is how it counts. */
 const CLOCK_STEP_MS = 2;
+/** Both clocks are read again when the process was held up between, so many times at the most. */
+const CLOCK_READINGS = 5;
 /** Turns of what happens within one look, against a loop of items that all end at once. */
 const MAX_TURNS = 32;
 
@@ -201,9 +203,14 @@ export class ChannelPlayout implements Playout {
   /** What lies between the clocks, ms: the wall clock counts in whole ones, and is followed when it has really moved. */
   get #wallBase(): number {
     const { clock } = this.#options;
-    const base = clock.now() - clock.monotonic();
-    if (!(Math.abs(base - this.#base) <= CLOCK_STEP_MS)) this.#base = base;
-    return this.#base;
+    for (let readings = 1; ; readings += 1) {
+      const before = clock.monotonic();
+      const base = clock.now() - before;
+      // What is between the readings would put an item so much late, or end it so much early.
+      if (clock.monotonic() - before > CLOCK_STEP_MS && readings < CLOCK_READINGS) continue;
+      if (!(Math.abs(base - this.#base) <= CLOCK_STEP_MS)) this.#base = base;
+      return this.#base;
+    }
   }
 
   #open(cued: CuedItem): PlayedItem {
@@ -370,12 +377,13 @@ export class ChannelPlayout implements Playout {
       listener.onAir(item.cued);
       return true;
     }
-    const ends = Math.min(this.#mediaEnd(item), this.#ofWall(air.until));
+    const cut = this.#ofWall(air.until);
+    const ends = Math.min(this.#mediaEnd(item), cut);
     if (!Number.isFinite(ends) || ends - this.#now > NOTICE_MS) return false;
     const wall = this.#toWall(ends);
     if (air.toldEnd !== null && Math.abs(wall - air.toldEnd) < 1) return false;
     air.toldEnd = wall;
-    listener.onEnding(item.cued, wall);
+    listener.onEnding(item.cued, wall, this.#mediaEnd(item) <= cut ? item.end : null);
     return true;
   }
 

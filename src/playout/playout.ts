@@ -16,8 +16,11 @@ export interface CuedItem {
 export interface PlayoutListener {
   /** The first packet of it has gone out. */
   onAir(item: CuedItem): void;
-  /** Its media is known to end at `endsAt` (wall clock, ms), at least a second before it does where the source can tell: the moment to cue what follows. */
-  onEnding(item: CuedItem, endsAt: number): void;
+  /**
+   * It is known to end at `endsAt` (wall clock, ms), at least a second before it does where the source can tell: the moment to cue what follows.
+   * `mediaEnd`: it ends with its media, at this position in the source, ms; null: it is cut before.
+   */
+  onEnding(item: CuedItem, endsAt: number, mediaEnd: number | null): void;
   /** Its last packet has gone out and nothing was cued behind it. */
   onEnded(item: CuedItem): void;
   /** It cannot be opened, read or decoded, lacks a track, or its live packets stayed away for too long. `reason` is for people. Nothing of it follows. */

@@ -11,7 +11,7 @@ import { RecordingLogger } from './recording-logger.ts';
 
 export const TICKS = 90;
 
-export type Told = readonly [what: string, url: string, at: number, detail?: number | string];
+export type Told = readonly [what: string, url: string, at: number, detail?: number | string, mediaEnd?: number | null];
 
 export class FakeChannel implements PlayoutListener {
   readonly clock = new ManualClock();
@@ -84,8 +84,8 @@ export class FakeChannel implements PlayoutListener {
     this.told.push(['on air', item.url, this.now]);
   }
 
-  onEnding(item: CuedItem, endsAt: number): void {
-    this.told.push(['ending', item.url, this.now, endsAt - this.startedAt]);
+  onEnding(item: CuedItem, endsAt: number, mediaEnd: number | null): void {
+    this.told.push(['ending', item.url, this.now, endsAt - this.startedAt, mediaEnd]);
     this.onEndingHook(item, endsAt);
   }
 

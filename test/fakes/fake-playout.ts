@@ -10,6 +10,8 @@ export interface FakeMedia {
   says?: number;
   /** So long before it is shown its first frame goes out, ms. */
   early?: number;
+  /** So much earlier its media ends on the wall clock, ms, which was set. */
+  hurries?: number;
   /** How long it takes to open, ms; default: 0. */
   opens?: number;
   /** Position at which it cannot be read any further, ms. */
@@ -136,10 +138,11 @@ export class FakePlayout implements Playout {
       this.#listener.onFailed(cued, 'it cannot be read any further');
       return;
     }
-    const ends = Math.min(air.until, aired.from + (media.length ?? Number.POSITIVE_INFINITY) - aired.position);
+    const mediaEnds = aired.from + (media.length ?? Number.POSITIVE_INFINITY) - aired.position - (media.hurries ?? 0);
+    const ends = Math.min(air.until, mediaEnds);
     if (!air.told && ends - now <= 2500) {
       air.told = true;
-      this.#listener.onEnding(cued, ends);
+      this.#listener.onEnding(cued, ends, mediaEnds <= air.until ? (media.length ?? null) : null);
     }
     if (now < ends) return;
     aired.to = ends;

@@ -98,6 +98,23 @@ describe('what fails', () => {
     expect(station.playout.onAir?.url).toBe('file://a');
   });
 
+  test('what could not be played for a while is where the clock says when it can be again', async () => {
+    const station = new FakeStation({ a: 10, b: 20 });
+    // Their lengths are known: a disk that hangs, or a machine that is too busy.
+    for (const media of station.media.values()) media.breaksAt = 0;
+    await station.start(schedule([{ items: ['a', 'b'] }]), 303);
+    await station.until(306.5);
+    expect(station.aired).toEqual([]);
+    for (const media of station.media.values()) delete media.breaksAt;
+    await station.until(345);
+    const [first, ...others] = station.aired;
+    expect(first).toMatch(/^a\+\d/);
+    const { from, position } = station.playout.aired[0]!;
+    expect(from - position).toBeCloseTo(MIDNIGHT + 300_000, -2);
+    expect(from).toBeLessThan(MIDNIGHT + 309_000);
+    expect(others).toEqual(['b 310-330', 'a 330-340', 'b 340-']);
+  });
+
   test('an item of the fallback program that fails gives way to its next one', async () => {
     const station = new FakeStation({ c: 5 });
     await station.start(schedule([], ['missing', 'c']));

@@ -120,6 +120,17 @@ describe('a file whose length turns out otherwise', () => {
     expect(station.aired).toEqual(['a 0-6', 'b 6-26', 'a 26-32', 'b 32-']);
   });
 
+  test('is none where the wall clock was set back while it played', async () => {
+    const station = new FakeStation(FILES);
+    await station.start(schedule([{ items: ['a', 'b'] }]));
+    station.media.set('file://a', { length: 10_000, hurries: 3000 });
+    await station.until(8);
+    station.media.set('file://a', { length: 10_000 });
+    expect(station.lengths.of({ url: 'file://a' })).toBe(10_000);
+    await station.until(50);
+    expect(station.aired).toEqual(['a 0-7', 'b 7-27', 'a 27-37', 'b 37-']);
+  });
+
   test('is looked at again before it plays again', async () => {
     const station = new FakeStation(FILES);
     await station.start(schedule([{ items: ['a', 'b', 'c'] }]));

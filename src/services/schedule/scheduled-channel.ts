@@ -260,7 +260,9 @@ export class ScheduledChannel {
   }
 
   #upcoming(slot: Slot): Slot {
-    this.#next ??= this.#timeline.after(slot, this.#timeline.endOf(slot));
+    // Where nothing at all could be played it goes on by the clock, not by what was skipped.
+    const isAnew = this.#failed.get(slot) === Number.POSITIVE_INFINITY && (slot.program?.items.length ?? 0) <= MOST_SKIPPED;
+    this.#next ??= isAnew ? this.#timeline.at(this.#timeline.endOf(slot)) : this.#timeline.after(slot, this.#timeline.endOf(slot));
     return this.#next;
   }
 
@@ -344,7 +346,7 @@ export class ScheduledChannel {
     let playout: Playout | null = null;
     const listener: PlayoutListener = {
       onAir: (cued) => this.#do((then) => this.#went(cued, then)),
-      onEnding: (cued, endsAt) => this.#do(() => this.#learn(cued, endsAt)),
+      onEnding: (cued, endsAt, mediaEnd) => this.#do(() => this.#learn(cued, endsAt, mediaEnd)),
       onEnded: (cued) => this.#do((then) => this.#ended(cued, then)),
       onFailed: (cued, reason) => this.#do((then) => this.#gaveUp(cued, reason, then)),
     };
@@ -425,14 +427,15 @@ export class ScheduledChannel {
   }
 
   /** What is on air ends with its media. */
-  #learn(cued: CuedItem, endsAt: number): void {
+  #learn(cued: CuedItem, endsAt: number, mediaEnd: number | null): void {
     const air = this.#air;
     if (air?.cued !== cued) return;
     const { slot } = air;
     const timeline = air.kind === 'program' ? this.#timeline : this.#fallback;
     if (timeline.endOf(slot) - endsAt < PUNCTUAL_MS) return;
     slot.length = Math.max(0, endsAt - slot.startsAt);
-    if (slot.item !== null && !isLive(slot.item)) this.#options.lengths.learn(slot.item, cued.from + endsAt - cued.at);
+    // Not by the wall clock: one that was set would make the file shorter for good.
+    if (mediaEnd !== null && slot.item !== null && !isLive(slot.item)) this.#options.lengths.learn(slot.item, mediaEnd);
     if (air.kind === 'fallback') this.#endAt(air, endsAt);
     else if (slot === this.#slot) this.#next = null;
   }
