@@ -16,6 +16,8 @@ export class OpenFile implements FileBytes {
   /** Another one when the file may have been written since. */
   readonly identity: string;
   readonly #handle: FileHandle;
+  /** So far, whatever for. */
+  bytesRead = 0;
   readonly #closing = new AbortController();
 
   private constructor(handle: FileHandle, { dev, ino, size, mtimeNs }: BigIntStats) {
@@ -58,6 +60,7 @@ export class OpenFile implements FileBytes {
       const { bytesRead } = await this.#handle.read(buffer, done, length - done, offset + done);
       if (bytesRead === 0) throw new Error(`the file ends at byte ${offset + done}, ${length - done} more were expected`);
       done += bytesRead;
+      this.bytesRead += bytesRead;
     }
     return buffer;
   }

@@ -106,3 +106,25 @@ it('a file that nobody waited for counts as not tried', async () => {
   await expect(opening).rejects.toThrow();
   expect(vain.reasonOf('1')).toBeNull();
 });
+
+it('a file of which much was read when nobody waited any more is left alone for a while', async () => {
+  const clock = new ManualClock();
+  const vain = new VainAttempts(clock);
+  const nobody = new AbortController();
+  const bytes = new EmptyPackets();
+  const read = bytes.read.bind(bytes);
+  bytes.read = (offset, length) => {
+    if (bytes.bytesRead > 8 * MIB) nobody.abort();
+    return read(offset, length);
+  };
+  const root = { open: async () => bytes } as unknown as Root;
+  const options = { root, foreign: null, logger: new RecordingLogger(), vain, position: 0, onSlow: () => undefined };
+  await expect(FileSource.open('file://a.ts', { ...options, signal: nobody.signal })).rejects.toThrow();
+  expect(bytes.bytesRead).toBeLessThan(9 * MIB);
+  const again = new EmptyPackets();
+  const opening = { ...options, root: { open: async () => again } as unknown as Root, signal: new AbortController().signal };
+  await expect(FileSource.open('file://a.ts', opening)).rejects.toThrow('it takes too long to find where it is to be joined');
+  expect(again.bytesRead).toBe(0);
+  clock.advance(2000);
+  expect(vain.reasonOf('1')).toBeNull();
+});

@@ -9,6 +9,11 @@ import type { MediaRoot } from './media-root.ts';
 import { type ItemSubtitles, readSidecars } from './sidecars.ts';
 import { WindowBytes } from './window-bytes.ts';
 
+/** Who has read so much of a file, and has not come to where it is to be joined when nobody waits any more, has tried in vain. */
+const MUCH_BYTES = 8_388_608;
+
+const TOO_LONG = 'it takes too long to find where it is to be joined';
+
 /** How files are found and read. */
 export interface FileSourceOptions extends ItemOpening {
   readonly root: MediaRoot;
@@ -62,6 +67,8 @@ export class FileSource implements ItemSource {
     } catch (error) {
       close();
       if (!signal.aborted && !(error instanceof KnownFault)) vain?.failed(bytes.identity, messageOf(error));
+      // Not a disk that hung, which may answer soon: the next try would read all of that again.
+      else if (bytes.bytesRead >= MUCH_BYTES) vain?.failed(bytes.identity, TOO_LONG);
       throw error;
     }
   }
