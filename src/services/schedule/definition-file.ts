@@ -1,9 +1,9 @@
 /** Scheduled channels as `.sch` files. */
 import { parseXml, type XmlElement } from '../../config/xml.ts';
 import { escapeXml } from '../../util/xml-text.ts';
-import { definitionFromJson } from './definition-json.ts';
+import { definitionFromJson, itemFrom, programFrom } from './definition-json.ts';
 import type { ScheduleDefinition, ScheduleItem } from './schedule-definition.ts';
-import { FILE_LIMITS, refuseManyZones, ScheduleProblem, withinLimits } from './schedule-definition.ts';
+import { FILE_LIMITS, inOrder, refuseManyZones, ScheduleProblem, withinLimits } from './schedule-definition.ts';
 
 /** The ending of the files, with its dot. */
 export const SCHEDULE_FILE = '.sch';
@@ -16,26 +16,18 @@ export function parseScheduleFile(text: string, name: string, file: string): Sch
   const fallback = childOf(root, 'FallbackProgram');
   const programs = childrenOf(root, 'Program');
   // Bit by bit, so that what is wrong has its line.
-  const described = (element: XmlElement, body: object): ScheduleDefinition =>
-    checked(element, () => definitionFromJson({ stream: { name }, ...body }));
-  const checked = (element: XmlElement, read: () => ScheduleDefinition): ScheduleDefinition => {
-    try {
-      return read();
-    } catch (error) {
-      if (!(error instanceof ScheduleProblem)) throw error;
-      throw fault(element, error.message.replace(/\[(?:fallbackProgram\.items\[0\]|programs\[0\]|stream)\./, '['));
-    }
-  };
+  const described = stream ?? root;
+  const settings = { ...(stream !== undefined && settingsOf(stream)), name };
   refuseManyZones(programs.map(({ attributes }) => attributes.get('scheduled')));
   const definition = {
-    stream: stream === undefined ? described(root, {}).stream : described(stream, { stream: { ...settingsOf(stream), name } }).stream,
-    fallback: fallback === undefined ? [] : itemsOf(fallback, described),
-    programs: programs
-      .flatMap((program) => {
-        const [read] = described(program, { programs: [attributesOf(program, ['name', 'scheduled'], [], ['repeat'])] }).programs;
-        return read === undefined ? [] : [{ ...read, items: itemsOf(program, described) }];
-      })
-      .toSorted((a, b) => a.startsAt - b.startsAt),
+    stream: checked(described, () => definitionFromJson({ stream: settings }).stream),
+    fallback: fallback === undefined ? [] : itemsOf(fallback),
+    programs: inOrder(
+      programs.map((program) => {
+        const read = checked(program, () => programFrom(attributesOf(program, ['name', 'scheduled'], [], ['repeat']), ''));
+        return { ...read, items: itemsOf(program) };
+      }),
+    ),
   };
   return checked(root, () => withinLimits(definition));
 }
@@ -100,21 +92,29 @@ function settingsOf(stream: XmlElement): object {
   };
 }
 
-function itemsOf(owner: XmlElement, described: (element: XmlElement, body: object) => ScheduleDefinition): ScheduleItem[] {
-  return childrenOf(owner, 'Item').flatMap((item) => {
-    const body = attributesOf(item, ['url'], ['start', 'duration'], ['fallbackOnErr']);
-    return described(item, { fallbackProgram: { items: [body] } }).fallback;
-  });
+function itemsOf(owner: XmlElement): ScheduleItem[] {
+  return childrenOf(owner, 'Item').map((item) =>
+    checked(item, () => itemFrom(attributesOf(item, ['url'], ['start', 'duration'], ['fallbackOnErr']), '')),
+  );
+}
+
+/** What is wrong with an element has its line. */
+function checked<T>(element: XmlElement, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof ScheduleProblem)) throw error;
+    throw fault(element, error.message.replace('[stream.', '['));
+  }
 }
 
 function attributesOf(element: XmlElement, texts: readonly string[], numbers: readonly string[], flags: readonly string[]): object {
   const { attributes } = element;
-  return Object.assign(
-    {},
-    ...texts.map((name) => (attributes.has(name) ? { [name]: attributes.get(name) } : {})),
-    ...numbers.map((name) => number(name, attributes.get(name))),
-    ...flags.map((name) => flag(name, attributes.get(name))),
-  ) as object;
+  const found: Record<string, unknown> = {};
+  for (const name of texts) if (attributes.has(name)) found[name] = attributes.get(name);
+  for (const name of numbers) Object.assign(found, number(name, attributes.get(name)));
+  for (const name of flags) Object.assign(found, flag(name, attributes.get(name)));
+  return found;
 }
 
 /** Words as in `Server.xml`; what is neither is left to whoever knows what it should be. */

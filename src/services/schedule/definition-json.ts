@@ -69,7 +69,7 @@ function changesFrom(body: Members): Pick<ScheduleDefinition, 'fallback' | 'prog
   refuseManyZones((programs ?? []).map((program) => (isObject(program) ? memberOf(program, 'scheduled') : undefined)));
   return {
     fallback: fallback === undefined ? [] : itemsFrom(fallback, 'fallbackProgram.'),
-    programs: inOrder((programs ?? []).map(programFrom)),
+    programs: inOrder((programs ?? []).map((program, index) => programFrom(program, `programs[${index}].`))),
   };
 }
 
@@ -102,8 +102,8 @@ function audioFrom(audio: unknown, index: number): AudioMapItem {
   };
 }
 
-function programFrom(program: unknown, index: number): Program {
-  const path = `programs[${index}].`;
+/** One program. `path` is what the names of its members begin with where one is at fault. Throws `ScheduleProblem`. */
+export function programFrom(program: unknown, path: string): Program {
   if (!isObject(program)) throw invalid(path.slice(0, -1), 'an object');
   refuseMisspelt(program, ['name', 'scheduled', 'repeat', 'items'], path);
   const scheduled = memberOf(program, 'scheduled');
@@ -123,7 +123,8 @@ function itemsFrom(owner: Members, path: string): ScheduleItem[] {
   return items.map((item, index) => itemFrom(item, `${path}items[${index}].`));
 }
 
-function itemFrom(item: unknown, path: string): ScheduleItem {
+/** One item, as `programFrom`. */
+export function itemFrom(item: unknown, path: string): ScheduleItem {
   if (!isObject(item)) throw invalid(path.slice(0, -1), 'an object');
   refuseMisspelt(item, ['url', 'start', 'duration', 'fallbackOnErr'], path);
   const url = memberOf(item, 'url');
@@ -169,8 +170,9 @@ function invalid(name: string, what: string): ScheduleProblem {
 /** A typing error must not start something else. */
 function refuseMisspelt(owner: Members, known: readonly string[], path: string): void {
   for (const name of Object.keys(owner)) {
+    if (known.includes(name)) continue;
     const meant = known.find((candidate) => candidate.toLowerCase() === name.toLowerCase());
-    if (meant !== undefined && meant !== name) {
+    if (meant !== undefined) {
       throw new ScheduleProblem(`Unknown parameter [${path}${name}]: did you mean [${path}${meant}]?`);
     }
   }
