@@ -208,6 +208,19 @@ describe('what fails', () => {
     expect(station.aired).toEqual([expect.stringMatching(/^late\+2[4-6]/)]);
   });
 
+  test('a fallback program that fails once, as on a busy machine, is on a second later beside what takes long to open', async () => {
+    const station = new FakeStation({ c: 10 });
+    station.media.set('file://broken', { length: 60_000, opens: 60_000 });
+    station.media.get('file://c')!.missing = true;
+    await station.start(schedule([{ items: [{ url: 'broken', duration: 60_000 }] }], ['c']), 20);
+    await station.until(21.2);
+    expect(station.lines('warn').at(-1)).toMatch(/c of the fallback program cannot be played/);
+    delete station.media.get('file://c')!.missing;
+    await station.until(30);
+    expect(station.playout.aired[0]?.url).toBe('file://c');
+    expect(station.playout.aired[0]?.from).toBeLessThan(MIDNIGHT + 22_500);
+  });
+
   test('a playout that throws is told, and costs nothing else', async () => {
     const station = new FakeStation({ a: 10, c: 5 });
     await station.start(schedule([{ items: ['a'] }]));

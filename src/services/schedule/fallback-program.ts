@@ -27,9 +27,9 @@ export class FallbackProgram {
     return this.program?.items ?? [];
   }
 
-  /** The item that was tried last could not be played. */
+  /** None of its items could be played, and the first of them not again: once may be a machine that was busy. */
   get fails(): boolean {
-    return this.#failures > 0;
+    return this.#failures > this.items.length;
   }
 
   /** Whether it is worth a try. */
