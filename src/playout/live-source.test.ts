@@ -133,6 +133,37 @@ it('follows a file without a hole, and a file follows it', async () => {
   for (const { pts, number } of live) expect(Math.abs(pts - 5200 - ((number * 1024) / 44.1 - 4500))).toBeLessThan(40);
 });
 
+it('is cut with the frames that those before the cut refer to, though nothing of it is read ahead', async () => {
+  for (const until of [8005, 8040, 8070, 8105]) {
+    const studio = new Studio({ a: { seconds: 4.51 }, b: { seconds: 5 } });
+    const { channel } = studio;
+    studio.film({ fps: 30, gop: 45, bframes: 2 });
+    channel.playout.cue(channel.item('a'));
+    await channel.timers.pass(2700);
+    // With a keyframe that has just come.
+    channel.playout.cue(item(studio, 4510, until));
+    await channel.timers.pass(4000);
+    channel.playout.cue(channel.item('b', { at: until }));
+    await channel.timers.pass(2500);
+    const video = channel.track(0);
+    const begin = video.findIndex(({ number, pts }) => number === 135 && pts > 4000);
+    const end = video.findIndex(({ pts, number }, index) => index > begin && number === 0 && pts > until - 1);
+    const numbers = video.slice(begin, end).map(({ number }) => number);
+    expect(numbers.length).toBeGreaterThan(90);
+    // Keyframe 135, then each third frame, decoded before the two that are shown before it.
+    const missing = numbers
+      .filter((number) => (number - 135) % 45 !== 0)
+      .flatMap((number) => {
+        const behind = (number - 135) % 45;
+        const reference = number + ((3 - (behind % 3)) % 3);
+        return numbers.includes(reference) ? [] : [number];
+      });
+    expect(missing).toEqual([]);
+    expect(isMonotonic(video.map(({ dts }) => dts))).toBe(true);
+    expect(Math.max(...video.slice(begin, end).map(({ pts }) => pts))).toBeLessThan(until);
+  }
+});
+
 it('counts as one who needs packets, and leaves when it is over', async () => {
   const studio = new Studio();
   const { channel } = studio;

@@ -187,7 +187,7 @@ export class PlayedItem {
     if (this.#room !== null && !this.#full && this.#newest - this.#taken < READ_AGAIN_MS) this.#room();
   }
 
-  /** A frame that was read behind the next one of its track is shown before `pts`, ms. */
+  /** A frame behind the next one of its track is shown before `pts`, ms, or may be: of live streams nothing is read ahead. */
   isNeededBefore(slot: ChannelSlot, pts: number): boolean {
     const queue = this.#chapters[0]?.queues.get(slot) ?? [];
     for (let index = 1; index < queue.length; index += 1) {
@@ -195,7 +195,7 @@ export class PlayedItem {
       if (frame === undefined || frame.dts >= pts) return false;
       if (frame.pts < pts) return true;
     }
-    return false;
+    return !this.ended && this.failure === null && this.#chapters.length === 1;
   }
 
   /** Idempotent. */
