@@ -105,6 +105,22 @@ test('an application may not have its channels outside of the folders that are a
   }
 });
 
+test('channels of files are there for whoever asks first, as soon as their application is', async () => {
+  const folder = join(api.folder, 'early');
+  mkdirSync(folder);
+  const tracks = '<TrackMap><Track><SourceTrackName>a</SourceTrackName><NewTrackName>b</NewTrackName></Track></TrackMap>';
+  const source = `<SourceStream><Name>in</Name><Url>stream://default/app/nobody</Url>${tracks}</SourceStream>`;
+  const text = `<Multiplex><OutputStream><Name>old</Name></OutputStream><SourceStreams>${source}</SourceStreams></Multiplex>`;
+  writeFileSync(join(folder, 'old.mux'), text);
+  const application = { name: 'early', type: 'live', providers: { multiplex: { muxFilesDir: folder } } };
+  expect((await call('POST', '/v1/vhosts/v/apps', [application])).status).toBe(200);
+  const channels = '/v1/vhosts/v/apps/early/multiplexChannels';
+  const answers = await Promise.all([call('GET', channels), call('GET', `${channels}/old`), call('DELETE', `${channels}/old`)]);
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+  expect(answers[0].json.response).toEqual(['old']);
+  expect(await call('GET', channels)).toEqual(found([]));
+});
+
 test('a disk that refuses changes nothing', async () => {
   const folder = join(api.folder, 'mux');
   expect(await call('POST', CHANNELS, definition('kept'))).toEqual(MADE);

@@ -22,7 +22,7 @@ export const multiplexRoutes: readonly Route[] = [
     level: 'app',
     summary: 'Names of all multiplex channels',
     response: Type.Array(Type.String()),
-    handle: (request) => ok(channelsOf(request, 'MUX_APP_NOT_FOUND').channels.map(({ name }) => name)),
+    handle: async (request) => ok((await channelsOf(request, 'MUX_APP_NOT_FOUND')).channels.map(({ name }) => name)),
   },
   {
     method: 'POST',
@@ -40,8 +40,8 @@ export const multiplexRoutes: readonly Route[] = [
     summary: 'Information about a multiplex channel',
     missing: 'APP_OR_STREAM_NOT_FOUND',
     response: MultiplexChannelSchema,
-    handle: (request) => {
-      const { channel } = channelOf(request, { disabled: 'MUX_APP_NOT_FOUND', missing: 'APP_OR_STREAM_NOT_FOUND' });
+    handle: async (request) => {
+      const { channel } = await channelOf(request, { disabled: 'MUX_APP_NOT_FOUND', missing: 'APP_OR_STREAM_NOT_FOUND' });
       return ok(channelInformation(channel));
     },
   },
@@ -50,7 +50,7 @@ export const multiplexRoutes: readonly Route[] = [
 
 async function create(request: AppRequest): Promise<Answer> {
   const { control, app, body } = request;
-  const channels = channelsOf(request, 'MUX_DISABLED');
+  const channels = await channelsOf(request, 'MUX_DISABLED');
   const definition = definitionIn(body);
   const { name } = definition.outputStream;
   if (app.stream(name) !== undefined) throw new ApiError('MUX_EXISTS', name);
@@ -61,7 +61,7 @@ async function create(request: AppRequest): Promise<Answer> {
 }
 
 async function remove(request: AppRequest): Promise<Answer> {
-  const { channels, channel } = channelOf(request, { disabled: 'MUX_DISABLED', missing: 'MUX_NOT_FOUND' });
+  const { channels, channel } = await channelOf(request, { disabled: 'MUX_DISABLED', missing: 'MUX_NOT_FOUND' });
   await durable(channels.remove(channel.name), 'MUX_NOT_DELETED');
   return acknowledge();
 }
@@ -77,19 +77,20 @@ function definitionIn(body: unknown) {
   }
 }
 
-/** Throws `missing` for an application that has no multiplex channels. */
-function channelsOf({ control, app }: AppRequest, missing: ErrorCode): ApplicationChannels {
+/** With those of its files. Throws `missing` for an application that has no multiplex channels. */
+async function channelsOf({ control, app }: AppRequest, missing: ErrorCode): Promise<ApplicationChannels> {
   const channels = control.multiplex.of(app);
   if (channels === null) throw new ApiError(missing);
+  await channels.ready();
   return channels;
 }
 
 /** Throws `disabled` for an application that has no multiplex channels, and `missing` where it has none of this name. */
-function channelOf(
+async function channelOf(
   request: AppRequest,
   { disabled, missing }: { readonly disabled: ErrorCode; readonly missing: ErrorCode },
-): { readonly channels: ApplicationChannels; readonly channel: MultiplexChannel } {
-  const channels = channelsOf(request, disabled);
+): Promise<{ readonly channels: ApplicationChannels; readonly channel: MultiplexChannel }> {
+  const channels = await channelsOf(request, disabled);
   const name = request.parameter('channel');
   if (name === '') throw new ApiError('MUX_NAME_EMPTY');
   const channel = channels.get(name);

@@ -38,6 +38,7 @@ export class ApplicationChannels {
   readonly #doubles = new Set<string>();
   /** What the folder held at first is nothing new. */
   #isRead = false;
+  #ready: Promise<void> = Promise.resolve();
   #closed = false;
 
   constructor(options: ApplicationChannelsOptions) {
@@ -61,9 +62,15 @@ export class ApplicationChannels {
 
   /** Reads the folder and follows it. Never rejects. */
   start(): Promise<void> {
-    return this.#folder.start().then(() => {
+    this.#ready = this.#folder.start().then(() => {
       this.#isRead = true;
     });
+    return this.#ready;
+  }
+
+  /** Resolves when the folder has been read for the first time since `start`. */
+  ready(): Promise<void> {
+    return this.#ready;
   }
 
   /** Those that wait for their sources as well, sorted by name. */
