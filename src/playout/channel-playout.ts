@@ -166,7 +166,7 @@ export class ChannelPlayout implements Playout {
     if (air === null) return;
     // Frames that are shown before others that have gone out already.
     this.#air = null;
-    if (this.#send(air, Number.POSITIVE_INFINITY, this.#output.end)) air.item.close();
+    if (this.#send(air, Number.POSITIVE_INFINITY, this.#output.end)) this.#retire(air);
     this.#output.drain();
     this.attend();
   }
@@ -337,7 +337,7 @@ export class ChannelPlayout implements Playout {
     const before = this.#air;
     this.#cued = null;
     this.#air = null;
-    if (before !== null && this.#send(before, Number.POSITIVE_INFINITY, Math.min(begin, this.#ofWall(before.until)))) before.item.close();
+    if (before !== null && this.#send(before, Number.POSITIVE_INFINITY, Math.min(begin, this.#ofWall(before.until)))) this.#retire(before);
     const splice = this.#output.splice(item, begin, { follows: before !== null || this.#options.present !== undefined });
     const air = { item, splice, until: item.cued.until, told: false, toldEnd: null };
     this.#air = air;
@@ -364,7 +364,14 @@ export class ChannelPlayout implements Playout {
   #lose(air: Airing, error: unknown): void {
     if (!(error instanceof ProtocolError)) throw error;
     if (this.#air === air) this.#air = null;
+    this.#retire(air);
     this.#fail(air.item, messageOf(error));
+  }
+
+  /** It is off air. */
+  #retire({ splice, item }: Airing): void {
+    this.#output.leave(splice);
+    item.close();
   }
 
   /** Tells what there is to tell of the item on air; true when something was. */
@@ -396,12 +403,13 @@ export class ChannelPlayout implements Playout {
       const reason = item.failure ?? this.#starvation(air);
       if (reason === null) return false;
       this.#air = null;
+      this.#retire(air);
       this.#fail(item, reason);
       return true;
     }
     if (this.#cued !== null) return false;
     this.#air = null;
-    item.close();
+    this.#retire(air);
     this.#options.listener.onEnded(item.cued);
     return true;
   }

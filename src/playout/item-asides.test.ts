@@ -1,15 +1,23 @@
 import { expect, it } from 'vitest';
 import { FakeIngestStream } from '../../test/fakes/fake-ingest-gate.ts';
+import { buildCue, parseCue } from '../containers/markers/cue.ts';
+import { buildSpliceInsert, parseSplice } from '../containers/markers/splice-info.ts';
 import { ProviderKind, SourceType } from '../core/kinds.ts';
+import type { StreamAside } from '../core/stream-aside.ts';
 import { EventFormat } from '../media/timed-event.ts';
-import { type ItemAside, ItemAsides } from './item-asides.ts';
+import { ItemAsides } from './item-asides.ts';
 
 const stream = () =>
   new FakeIngestStream(
     { host: 'localhost', app: 'app' },
     { streamName: 'tv', provider: ProviderKind.SCHEDULED, sourceType: SourceType.SCHEDULED, sourceUrl: '', onClose: () => undefined },
   );
-const event = (at: number): ItemAside => ({ type: 'event', at, event: { format: EventFormat.ID3, target: 'all' }, data: new Uint8Array() });
+const event = (at: number): StreamAside => ({
+  type: 'event',
+  at,
+  event: { format: EventFormat.ID3, target: 'all' },
+  data: new Uint8Array(),
+});
 
 it('sends each once, when its time has come, and none that lies outside of the time of the item', () => {
   const asides = new ItemAsides();
@@ -39,4 +47,65 @@ it('keeps the last hundred', () => {
   for (let at = 0; at < 250; at += 1) asides.add(event(at));
   asides.send(to, { offset: 0, from: 0, until: 1000, cut: 1000 });
   expect(to.events.map(({ at }) => (at ?? 0) * 1000)).toEqual(Array.from({ length: 100 }, (_, index) => 150 + index));
+});
+
+const cue = (at: number, type: 'out' | 'in' | 'cont'): StreamAside => ({
+  ...{ type: 'event', at, event: { format: EventFormat.CUE, target: 'all' }, data: buildCue({ type, duration: 5000, elapsed: 0 }) },
+});
+const splice = (at: number, id: number, type: 'out' | 'in'): StreamAside => ({
+  ...{ type: 'event', at, event: { format: EventFormat.SCTE35, target: 'all' } },
+  data: buildSpliceInsert({ id, type, time: 0, duration: null, autoReturn: false }),
+});
+const told = (to: FakeIngestStream) =>
+  to.events.splice(0).map(({ format, data, at, settled }) => {
+    expect(settled).toBe(true);
+    return [format === EventFormat.CUE ? parseCue(data).type : `${parseSplice(data)?.type} ${parseSplice(data)?.id}`, at];
+  });
+
+it('sends markers before their time, and the end of a break where it has begun here', () => {
+  const asides = new ItemAsides();
+  const to = stream();
+  const send = (cut: number) => {
+    asides.send(to, { offset: 0, from: 1000, until: 1000, cut });
+    return told(to);
+  };
+  for (const aside of [cue(900, 'out'), cue(1500, 'in'), splice(1000, 7, 'in'), cue(2000, 'out'), splice(2000, 7, 'out')])
+    asides.add(aside);
+  expect(send(9000)).toEqual([
+    ['out', 2],
+    ['out 7', 2],
+  ]);
+  for (const aside of [splice(2500, 8, 'in'), splice(3000, 7, 'in'), cue(4000, 'in')]) asides.add(aside);
+  // The item is shortened, and goes on.
+  expect(send(4000)).toEqual([['in 7', 3]]);
+  expect(send(4001)).toEqual([['in', 4]]);
+  asides.leave(to, 4001);
+  expect(to.events).toEqual([]);
+});
+
+it('ends the breaks of an item that leaves the air in the middle of them, once', () => {
+  const asides = new ItemAsides();
+  const to = stream();
+  for (const aside of [cue(1000, 'cont'), splice(1000, 7, 'out'), splice(1000, 8, 'out'), splice(1500, 8, 'in'), splice(3500, 9, 'out')]) {
+    asides.add(aside);
+  }
+  asides.send(to, { offset: 0, from: 1000, until: 2000, cut: 3000 });
+  expect(to.events.splice(0)).toHaveLength(4);
+  asides.leave(to, 3000);
+  expect(told(to)).toEqual([
+    ['in', 3],
+    ['in 7', 3],
+  ]);
+  asides.leave(to, 3000);
+  expect(to.events).toEqual([]);
+});
+
+it('begins no more than sixteen breaks, and none of bytes that are no marker', () => {
+  const asides = new ItemAsides();
+  const to = stream();
+  for (let id = 0; id < 20; id += 1) asides.add(splice(1000, id, 'out'));
+  asides.add(splice(1000, 3, 'out'));
+  asides.add({ type: 'event', at: 1000, event: { format: EventFormat.SCTE35, target: 'all' }, data: Uint8Array.of(1) });
+  asides.send(to, { offset: 0, from: 0, until: 0, cut: 9000 });
+  expect(to.events).toHaveLength(17);
 });

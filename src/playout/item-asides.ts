@@ -1,56 +1,40 @@
 /** What a live item brings beside its media, on its way to the stream of its channel. */
-import { readCuePayload } from '../containers/webvtt/cue-payload.ts';
 import type { IngestStream } from '../core/ingest.ts';
-import type { Packet } from '../media/packet.ts';
-import { toMilliseconds } from '../media/timebase.ts';
-import { EventFormat, isMarker, type TimedEvent } from '../media/timed-event.ts';
+import { SourceBreaks } from '../core/source-breaks.ts';
+import type { StreamAside } from '../core/stream-aside.ts';
+import { isMarker } from '../media/timed-event.ts';
 
 /** What waits of one item: the oldest gives way. */
 const MAX_WAITING = 100;
 
-/** An event, or a cue of a subtitle track; times in ms of the item. */
-export type ItemAside =
-  | { readonly type: 'event'; readonly at: number; readonly event: TimedEvent; readonly data: Uint8Array }
-  | {
-      readonly type: 'cue';
-      readonly at: number;
-      readonly language: string;
-      readonly duration: number;
-      readonly settings: string;
-      readonly text: string;
-    };
+type Beside = Pick<IngestStream, 'pushCue' | 'pushEvent'>;
 
-/**
- * What `packet`, which has an `event`, is for a channel. Null for what is of its own stream alone: the end of its live playlists, and breaks, whose
- * ends would be missed where the item is cut.
- */
-export function asideOf({ track, pts, duration, data, event }: Packet): ItemAside | null {
-  const at = toMilliseconds(pts, track.timebase);
-  if (event === undefined || event.format === EventFormat.CONCLUSION || isMarker(event)) return null;
-  if (event.format !== EventFormat.SUBTITLE) return { type: 'event', at, event, data };
-  return { type: 'cue', at, language: track.language, duration: toMilliseconds(duration, track.timebase), ...readCuePayload(data) };
-}
-
-/** Those that wait for their time, in the order in which they came. */
+/** Those of one item that wait for their time, in the order in which they came, and the breaks that it has begun. */
 export class ItemAsides {
-  #waiting: ItemAside[] = [];
+  readonly #breaks = new SourceBreaks();
+  #waiting: StreamAside[] = [];
 
-  add(aside: ItemAside): void {
+  add(aside: StreamAside): void {
     if (this.#waiting.length >= MAX_WAITING) this.#waiting.shift();
     this.#waiting.push(aside);
   }
 
-  /** Sends those whose time has come by `until`; what lies before `from` or behind `cut` is left out. `offset` leads to these, all ms of the channel. */
+  /**
+   * Sends those whose time has come by `until`; what lies before `from` or behind `cut` is left out. `offset` leads to these, all ms of the channel.
+   * Markers go at once: whoever is to cut there has to know before.
+   */
   send(
-    stream: Pick<IngestStream, 'pushCue' | 'pushEvent'>,
+    stream: Beside,
     { offset, from, until, cut }: { readonly offset: number; readonly from: number; readonly until: number; readonly cut: number },
   ): void {
     if (this.#waiting.length === 0) return;
     this.#waiting = this.#waiting.filter((aside) => {
       const at = offset + aside.at;
-      if (at > until && at < cut) return true;
+      const isOfBreak = aside.type === 'event' && isMarker(aside.event);
+      // The cut may still move.
+      if (isOfBreak ? at >= cut : at > until && at < cut) return true;
       if (at < from || at >= cut) return false;
-      if (aside.type === 'event') stream.pushEvent({ ...aside.event, data: aside.data, at: at / 1000 });
+      if (aside.type === 'event') this.#sendEvent(stream, aside, at / 1000);
       else {
         const { language, duration, settings, text } = aside;
         const shown = Math.round(Math.min(duration, cut - at));
@@ -58,5 +42,16 @@ export class ItemAsides {
       }
       return false;
     });
+  }
+
+  /** The item is off air at `at`, ms of the channel: its breaks end there. Idempotent. */
+  leave(stream: Beside, at: number): void {
+    for (const end of this.#breaks.end(at / 1000)) stream.pushEvent(end);
+  }
+
+  #sendEvent(stream: Beside, { event, data }: Extract<StreamAside, { type: 'event' }>, at: number): void {
+    if (!isMarker(event)) stream.pushEvent({ ...event, data, at });
+    // Its stream ends the breaks that it begins.
+    else if (this.#breaks.admits({ ...event, data })) stream.pushEvent({ ...event, data, at, settled: true });
   }
 }

@@ -4,7 +4,7 @@ import { Film, type FilmOptions, FilmSources, frameNumber } from '../../test/fak
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { AVCC } from '../../test/fixtures/bitstreams.ts';
 import type { ApplicationConfig } from '../config/index.ts';
-import { buildCue } from '../containers/markers/cue.ts';
+import { buildCue, parseCue } from '../containers/markers/cue.ts';
 import { Application } from '../core/application.ts';
 import type { IngestStream, SourceTrack } from '../core/ingest.ts';
 import { ProviderKind, SourceType } from '../core/kinds.ts';
@@ -217,7 +217,7 @@ it('goes on when its parameters change', async () => {
   expect(channel.told.map(([what]) => what)).toEqual(['on air']);
 });
 
-it('brings events and cues of its stream at their times, and neither breaks nor the end of its playlists', async () => {
+it('brings events and cues of its stream at their times, and not the end of its playlists', async () => {
   const studio = new Studio();
   const { channel } = studio;
   studio.film({ gop: 25 });
@@ -231,7 +231,6 @@ it('brings events and cues of its stream at their times, and neither breaks nor 
   await channel.timers.pass(2000);
   expect([channel.stream.events, channel.stream.cues]).toEqual([[], []]);
   for (const format of [EventFormat.ID3, EventFormat.CONCLUSION, EventFormat.AMF]) send(format);
-  stream.inject({ format: EventFormat.CUE, target: 'all', data: buildCue({ type: 'out', duration: 1000, elapsed: 0 }), at: null }, true);
   stream.subtitles.send('English', [{ startOffset: 200, duration: 900, settings: 'line:0', text: 'Hello' }]);
   await channel.timers.pass(100);
   expect(channel.stream.events.map(({ format, target }) => [format, target])).toEqual([
@@ -248,6 +247,58 @@ it('brings events and cues of its stream at their times, and neither breaks nor 
   const shown = channel.stream.packets.filter(({ trackId }) => trackId === 0).map(({ pts }) => pts / 90_000);
   expect(shown.filter((pts) => pts > (event?.at ?? 0)).length).toBeGreaterThan(10);
   expect(shown.filter((pts) => pts < (event?.at ?? 0)).length).toBeGreaterThan(20);
+});
+
+it('brings the breaks of its stream ahead of their times, which end with it at the latest', async () => {
+  const studio = new Studio({ b: { seconds: 5 } });
+  const { channel } = studio;
+  studio.film({ gop: 25 });
+  await channel.timers.pass(1000);
+  const stream = studio.application.stream('camera')!;
+  channel.playout.cue(item(studio, 1000, 9000));
+  await channel.timers.pass(2000);
+  const begin = (duration: number): void => {
+    stream.inject({ format: EventFormat.CUE, target: 'all', data: buildCue({ type: 'out', duration, elapsed: 0 }), at: null }, true);
+  };
+  const told = () => channel.stream.events.map(({ data, at, settled }) => [parseCue(data).type, at, settled]);
+  const shown = () => Math.max(...channel.stream.packets.filter(({ trackId }) => trackId === 0).map(({ pts }) => pts / 90_000));
+  begin(1000);
+  await channel.timers.pass(200);
+  const [[type, out = 0, settled] = []] = told() as [string, number, boolean][];
+  expect([type, settled]).toEqual(['out', true]);
+  // A keyframe interval ahead, and told before that.
+  expect(out - shown()).toBeGreaterThan(0.5);
+  await channel.timers.pass(3000);
+  expect(told().slice(1)).toEqual([['in', expect.closeTo(out + 1, 2), true]]);
+  begin(60_000);
+  await channel.timers.pass(1500);
+  channel.playout.cue(channel.item('b', { at: 9000 }));
+  await channel.timers.pass(3000);
+  expect(told().slice(2)).toEqual([
+    ['out', expect.any(Number), true],
+    ['in', expect.closeTo(9, 1), true],
+  ]);
+  await channel.timers.pass(1000);
+  expect(channel.stream.events).toHaveLength(4);
+});
+
+it.each(['its stream ends', 'nothing follows', 'it is stopped'])('ends its break when %s', async (what) => {
+  const studio = new Studio();
+  const { channel } = studio;
+  studio.film({ gop: 25 });
+  await channel.timers.pass(1000);
+  channel.playout.cue(item(studio, 1000, what === 'nothing follows' ? 6000 : undefined));
+  await channel.timers.pass(2000);
+  const data = buildCue({ type: 'out', duration: 60_000, elapsed: 0 });
+  studio.application.stream('camera')!.inject({ format: EventFormat.CUE, target: 'all', data, at: null }, true);
+  await channel.timers.pass(2000);
+  expect(channel.stream.events).toHaveLength(1);
+  if (what === 'its stream ends') studio.camera.close({ code: 'peer-left', detail: 'it has left' });
+  if (what === 'it is stopped') channel.playout.stop();
+  await channel.timers.pass(3000);
+  const ends = channel.stream.events.slice(1).map((event) => [parseCue(event.data).type, event.at]);
+  const last = Math.max(...channel.stream.packets.filter(({ trackId }) => trackId === 0).map(({ pts }) => pts / 90_000));
+  expect(ends).toEqual([['in', expect.closeTo(last + 0.04, 1)]]);
 });
 
 it('is refused when there is none, when it is no address, and when it leads to the channel itself', async () => {

@@ -2,10 +2,11 @@
 import type { CloseReason } from '../core/ingest.ts';
 import type { StreamAddress } from '../core/stream-address.ts';
 import { streamOfUrl, streamText } from '../core/stream-address.ts';
+import { asideOf } from '../core/stream-aside.ts';
 import type { StreamLineage } from '../core/stream-lineage.ts';
 import type { StreamTap } from '../core/stream-taps.ts';
 import type { Packet } from '../media/packet.ts';
-import { asideOf, ItemAsides } from './item-asides.ts';
+import { ItemAsides } from './item-asides.ts';
 import type { ItemSource } from './item-source.ts';
 import type { FileEvent } from './media-file.ts';
 import { isOfSource, sourceTrackOf } from './source-track.ts';

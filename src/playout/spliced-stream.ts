@@ -115,6 +115,11 @@ export class SplicedStream {
     if (!splice.cues.isEmpty) splice.cues.send(this.#stream, { from: splice.begin, until: Math.min(until, this.end), cut });
   }
 
+  /** The item is off air: what it has begun beside its media ends where that does. */
+  leave({ item }: Splice): void {
+    item.asides?.leave(this.#stream, this.end);
+  }
+
   get #leader(): ChannelSlot | undefined {
     return this.#slots.video ?? this.#slots.audio[0];
   }

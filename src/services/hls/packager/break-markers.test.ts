@@ -20,6 +20,9 @@ const cue = (pts: number, type: 'out' | 'in' | 'cont', duration = 0, elapsed = 0
 const splice = (pts: number, id: number, type: 'out' | 'in', duration: number | null = null): Packet =>
   marker(pts, 'scte35', buildSpliceInsert({ id, type, time: 0, duration, autoReturn: false }));
 
+/** A time_signal whose descriptor identifies content: it neither begins nor ends anything. */
+const IDENTIFICATION = Buffer.from('fc302700000000000000fff00506fe000000100011020f43554549000000077fbf000001000072484fca', 'hex');
+
 const startOf = (line: string): string => /START-DATE="[^"]*"/.exec(line)?.[0] ?? '';
 
 describe('BreakMarkers', () => {
@@ -41,6 +44,17 @@ describe('BreakMarkers', () => {
       '#EXT-X-CUE-IN\n',
       '',
     ]);
+  });
+
+  it('tells a splice that is none of a break, whose time is that of its segment, and cuts for it', () => {
+    const markers = new BreakMarkers();
+    markers.push(marker(2000, 'scte35', IDENTIFICATION));
+    expect(markers.next).toBeLessThanOrEqual(2000);
+    const line = markers.take(2000, EPOCH + 2000);
+    expect(line).toMatch(/^#EXT-X-DATERANGE:ID="7",START-DATE="[^"]+",SCTE35-CMD=0x[0-9A-F]+\n$/);
+    const section = Buffer.from(/0x([0-9A-F]+)/.exec(line)?.[1] ?? '', 'hex');
+    expect(parseSplice(section)).toMatchObject({ id: 7, type: 'other', time: 180_000 });
+    expect(markers.take(4000, EPOCH + 4000)).toBe('');
   });
 
   it('ends a break whose end got lost, and no break without a duration', () => {

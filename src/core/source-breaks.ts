@@ -1,0 +1,39 @@
+import { ProtocolError } from '../util/protocol-error.ts';
+import { type BreakMarker, readMarker, returnOf } from './break-marker.ts';
+import type { SourceEvent } from './ingest.ts';
+
+/** Breaks that are on at once; more of them do not begin. */
+const MAX_OPEN = 16;
+
+/**
+ * The breaks that a source has begun on a stream which it may leave at any time, and come to at any time: none of them outlives it, and none ends
+ * that has not begun there. Needs no closing.
+ */
+export class SourceBreaks {
+  readonly #open = new Map<string, BreakMarker>();
+
+  /** Whether a marker of the source is one of the stream, too: not the end of a break that began before. */
+  admits({ format, data }: Pick<SourceEvent, 'format' | 'data'>): boolean {
+    let marker: BreakMarker | null;
+    try {
+      marker = readMarker(format, data);
+    } catch (error) {
+      if (error instanceof ProtocolError) return false;
+      throw error;
+    }
+    if (marker === null) return false;
+    const key = `${marker.format} ${marker.id}`;
+    if (marker.type === 'other') return true;
+    if (marker.type === 'in') return this.#open.delete(key);
+    if (this.#open.size >= MAX_OPEN && !this.#open.has(key)) return false;
+    this.#open.set(key, marker);
+    return true;
+  }
+
+  /** The source leaves at `at`, in its own time, seconds: what ends that it has begun. */
+  end(at: number): SourceEvent[] {
+    const open = [...this.#open.values()];
+    this.#open.clear();
+    return open.map((marker) => ({ format: marker.format, target: 'all', data: returnOf(marker), at, settled: true }));
+  }
+}

@@ -1,0 +1,25 @@
+/** What a stream carries beside its media, on its way to another stream of this server that is made of it. */
+import { readCuePayload } from '../containers/webvtt/cue-payload.ts';
+import type { Packet } from '../media/packet.ts';
+import { toMilliseconds } from '../media/timebase.ts';
+import { EventFormat, type TimedEvent } from '../media/timed-event.ts';
+
+/** An event, or a cue of a subtitle track; times in ms of the stream that it comes from. */
+export type StreamAside =
+  | { readonly type: 'event'; readonly at: number; readonly event: TimedEvent; readonly data: Uint8Array }
+  | {
+      readonly type: 'cue';
+      readonly at: number;
+      readonly language: string;
+      readonly duration: number;
+      readonly settings: string;
+      readonly text: string;
+    };
+
+/** What `packet`, which has an `event`, is for another stream; null for the end of live playlists, which are its own stream's alone. */
+export function asideOf({ track, pts, duration, data, event }: Packet): StreamAside | null {
+  const at = toMilliseconds(pts, track.timebase);
+  if (event === undefined || event.format === EventFormat.CONCLUSION) return null;
+  if (event.format !== EventFormat.SUBTITLE) return { type: 'event', at, event, data };
+  return { type: 'cue', at, language: track.language, duration: toMilliseconds(duration, track.timebase), ...readCuePayload(data) };
+}
