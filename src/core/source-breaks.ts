@@ -30,8 +30,8 @@ export class SourceBreaks {
     return true;
   }
 
-  /** The source leaves at `at`, in its own time, seconds: what ends that it has begun. */
-  end(at: number): SourceEvent[] {
+  /** The source leaves at `at`, seconds, or null for now: what ends that it has begun. */
+  end(at: number | null): SourceEvent[] {
     const open = [...this.#open.values()];
     this.#open.clear();
     return open.map((marker) => ({ format: marker.format, target: 'all', data: returnOf(marker), at, settled: true }));

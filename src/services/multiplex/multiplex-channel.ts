@@ -3,9 +3,12 @@ import { type CloseReason, IngestRefused, type IngestStream, type SourcePacket, 
 import { ProviderKind, SourceType } from '../../core/kinds.ts';
 import type { OutboundStream } from '../../core/outbound-stream.ts';
 import type { Playlist } from '../../core/playlist.ts';
+import { SourceBreaks } from '../../core/source-breaks.ts';
 import { addressOf, internalAppName, type StreamAddress, streamOfUrl } from '../../core/stream-address.ts';
+import type { StreamAside } from '../../core/stream-aside.ts';
 import type { StreamLineage } from '../../core/stream-lineage.ts';
 import { Urgency } from '../../core/urgency.ts';
+import { isMarker } from '../../media/timed-event.ts';
 import type { Logger } from '../../util/logger.ts';
 import { messageOf } from '../../util/message-of.ts';
 import type { ChannelDefinition, ChannelPlaylist, ChannelSource } from './channel-definition.ts';
@@ -66,6 +69,9 @@ export class MultiplexChannel {
   #time = new ChannelTime();
   #ids = new Map<string, number>();
   #lastAt = new Map<number, number>();
+  /** The source whose events and subtitles are those of the channel; null without any. */
+  #speaker: Place | null = null;
+  readonly #breaks = new SourceBreaks();
   /** Taps are being opened: tracks are told together. */
   #opening = false;
 
@@ -141,6 +147,7 @@ export class MultiplexChannel {
       tap.open(`multiplex channel '${this.#address}'`);
     }
     this.#opening = false;
+    this.#chooseSpeaker();
     if (this.#places.every(({ tap }) => tap !== null)) this.#play();
     if (this.#ingest !== null) this.#tellTracks(this.#ingest);
   }
@@ -157,6 +164,7 @@ export class MultiplexChannel {
         },
         onTracks: (tracks) => this.#onTracks(place, tracks),
         onPacket: (packet) => this.#onPacket(packet),
+        onAside: (aside) => this.#onAside(place, aside),
         onEnd: (reason) => this.#onEnd(place, reason),
       },
     });
@@ -203,6 +211,29 @@ export class MultiplexChannel {
     if (ingest === null) return;
     ingest.countBytes(packet.data.length);
     ingest.push(packet);
+  }
+
+  /** The first of the sources that are there: they are often renditions of one programme, and each would say the same. */
+  #chooseSpeaker(): void {
+    const speaker = this.#places.find(({ tap }) => tap !== null) ?? null;
+    if (speaker === this.#speaker) return;
+    this.#speaker = speaker;
+    for (const end of this.#breaks.end(null)) this.#ingest?.pushEvent(end);
+  }
+
+  #onAside(place: Place, aside: StreamAside): void {
+    const ingest = this.#ingest;
+    if (ingest === null || place !== this.#speaker) return;
+    const at = aside.at / 1000;
+    if (aside.type === 'cue') {
+      const { language, duration, settings, text } = aside;
+      ingest.pushCue(language, { at, duration, settings, text });
+      return;
+    }
+    const event = { ...aside.event, data: aside.data, at };
+    if (!isMarker(event)) ingest.pushEvent(event);
+    // Its stream ends the breaks that it begins.
+    else if (this.#breaks.admits(event)) ingest.pushEvent({ ...event, settled: true });
   }
 
   #begin(): IngestStream | null {
@@ -254,6 +285,7 @@ export class MultiplexChannel {
     place.tap = null;
     if (this.state === 'Stopped') return;
     const others = this.#places.filter(({ tap }) => tap !== null).length;
+    this.#chooseSpeaker();
     this.#wait(this.#waitingFor(place), reason.detail);
     if (others > 0 && this.onAir) return;
     this.#end({ code: 'peer-left', detail: `the last source of the multiplex channel has ended: ${reason.detail}` });
@@ -279,6 +311,8 @@ export class MultiplexChannel {
     this.#time = new ChannelTime();
     this.#ids = new Map();
     this.#lastAt = new Map();
+    this.#speaker = null;
+    this.#breaks.end(null);
     ingest?.close(reason);
   }
 

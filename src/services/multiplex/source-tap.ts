@@ -1,12 +1,15 @@
-/** What a channel takes from one of its sources: the mapped tracks of an output stream, in the time of the channel. */
+/** What a channel takes from one of its sources: the mapped tracks of an output stream, and what comes beside them, in the time of the channel. */
+import { isId3 } from '../../containers/mpegts/id3-units.ts';
 import type { CloseReason, SourcePacket, SourceTrack } from '../../core/ingest.ts';
 import type { OutboundStream } from '../../core/outbound-stream.ts';
 import type { PublisherStream } from '../../core/publishing.ts';
 import type { StreamAddress } from '../../core/stream-address.ts';
+import { asideOf, type StreamAside } from '../../core/stream-aside.ts';
 import type { StreamLineage } from '../../core/stream-lineage.ts';
 import type { Urgency } from '../../core/urgency.ts';
 import type { Packet } from '../../media/packet.ts';
-import { toMilliseconds } from '../../media/timebase.ts';
+import { MILLISECONDS, toMilliseconds } from '../../media/timebase.ts';
+import { EventFormat } from '../../media/timed-event.ts';
 import type { Track } from '../../media/track.ts';
 import type { ChannelSource, MappedTrack } from './channel-definition.ts';
 import type { ChannelTime, SourceTime } from './channel-time.ts';
@@ -19,6 +22,8 @@ export interface TapListener {
   /** The mapped tracks, whenever they have changed. */
   onTracks(tracks: readonly SourceTrack[]): void;
   onPacket(packet: SourcePacket): void;
+  /** An event or a cue; times in ms of the channel. */
+  onAside(aside: StreamAside): void;
   /** The source has ended; not called after `close` of the tap. */
   onEnd(reason: CloseReason): void;
 }
@@ -52,6 +57,8 @@ export class SourceTap {
   /** By outbound track. */
   readonly #lanes = new Map<number, readonly Lane[]>();
   #tracks: readonly SourceTrack[] = [];
+  /** The channel has got media of it: its time is known. */
+  #delivers = false;
   readonly #unlink: () => void;
   #untap: (() => void) | null = null;
   #closed = false;
@@ -142,6 +149,11 @@ export class SourceTap {
 
   #onPacket(packet: Packet): void {
     if (this.#closed) return;
+    const { type } = packet.track;
+    if (type === 'data' || type === 'subtitle') {
+      this.#takeAside(packet);
+      return;
+    }
     const lanes = this.#lanes.get(packet.track.id);
     if (lanes === undefined) return;
     const offset = this.#time.offset(packet.track.timebase);
@@ -155,11 +167,25 @@ export class SourceTap {
         continue;
       }
       lane.waits = false;
+      this.#delivers = true;
       lane.lastAt = at;
       this.#last.set(lane.id, at);
       this.#listener.onPacket({ trackId: lane.id, pts: packet.pts + offset, dts, keyframe: packet.keyframe, data: packet.data });
       if (this.#closed) return;
     }
+  }
+
+  #takeAside(packet: Packet): void {
+    if (!this.#delivers) return;
+    const aside = packet.event === undefined ? this.#tagOf(packet) : asideOf(packet);
+    if (aside !== null) this.#listener.onAside({ ...aside, at: aside.at + this.#time.offset(MILLISECONDS) });
+  }
+
+  /** The ID3 tag of a source that has a track for them; it goes where the packagers put such tags: into the track that leads. */
+  #tagOf({ track, pts, data }: Packet): StreamAside | null {
+    if (!isId3(data)) return null;
+    const target = this.#tracks.some(({ type }) => type === 'video') ? 'video' : 'audio';
+    return { type: 'event', at: toMilliseconds(pts, track.timebase), event: { format: EventFormat.ID3, target }, data };
   }
 
   #onEnd(reason: CloseReason): void {
