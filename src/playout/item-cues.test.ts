@@ -160,4 +160,21 @@ describe('files beside a film', () => {
       `subtitles cannot be shown: the file has more than ${MAX_SUBTITLE_FILE} bytes`,
     ]);
   });
+
+  it('hold up nobody while a large one is read', async () => {
+    const bytes = Buffer.from(`${'\n'.repeat(1_000_000)}${subtitle('late')}`);
+    // A disk that takes no time.
+    const disk = { open: async () => ({ size: bytes.length, read: async () => bytes, close: async () => undefined }) };
+    let turns = 0;
+    let isOver = false;
+    const count = (): void => {
+      turns += 1;
+      if (!isOver) setImmediate(count);
+    };
+    setImmediate(count);
+    const found = await readSidecars(disk, 'file://film.mp4', { languages: ['ko'], logger });
+    isOver = true;
+    expect(found.map(({ cues }) => cues.map(({ text }) => text))).toEqual([['late']]);
+    expect(turns).toBeGreaterThan(50);
+  });
 });

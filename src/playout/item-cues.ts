@@ -22,13 +22,18 @@ interface WaitingCue {
   readonly text: string;
 }
 
+/** The cues of one language, and which of them is next. */
+interface Lane extends ItemSubtitles {
+  next: number;
+}
+
 /** One for each item that goes on air. */
 export class ItemCues {
-  readonly #cues: readonly WaitingCue[];
+  readonly #lanes: readonly Lane[];
+  readonly #offset: number;
   readonly #pieceMs: number;
   /** What is left of those that have begun. */
   readonly #open: WaitingCue[] = [];
-  #next = 0;
   #offers = 0;
 
   /**
@@ -37,28 +42,29 @@ export class ItemCues {
    */
   constructor(subtitles: readonly ItemSubtitles[], offset: number, pieceMs = Number.POSITIVE_INFINITY) {
     this.#pieceMs = pieceMs;
-    const cues = subtitles.flatMap(({ language, cues: own }) =>
-      own.map(({ start, duration, settings, text }) => ({
-        language,
-        start: offset + start,
-        end: offset + start + duration,
-        settings,
-        text,
-      })),
-    );
-    this.#cues = cues.sort((a, b) => a.start - b.start);
+    this.#offset = offset;
+    this.#lanes = subtitles.map((each) => ({ ...each, next: 0 }));
   }
 
   /** There is nothing left to send. */
   get isEmpty(): boolean {
-    return this.#next >= this.#cues.length && this.#open.length === 0;
+    return this.#first === null && this.#open.length === 0;
+  }
+
+  /** Of the languages that have cues left the one whose next begins first. */
+  get #first(): Lane | null {
+    let first: Lane | null = null;
+    for (const lane of this.#lanes) if (startOf(lane) < (first === null ? Number.POSITIVE_INFINITY : startOf(first))) first = lane;
+    return first;
   }
 
   /** Sends those that begin before `until`; nothing is shown before `from` or behind `cut`. All in ms of the channel. */
   send(stream: Pick<IngestStream, 'pushCue'>, span: Span): void {
     const { from, until, cut } = span;
     for (const cue of this.#open.splice(0)) this.#goOn(stream, cue, span);
-    for (let cue = this.#cues[this.#next]; cue !== undefined && cue.start < Math.min(until, cut); cue = this.#cues[this.#next]) {
+    const last = Math.min(until, cut);
+    for (let lane = this.#first; lane !== null && this.#offset + startOf(lane) < last; lane = this.#first) {
+      const cue = nextOf(lane, this.#offset);
       const start = Math.max(cue.start, from);
       const isWhole = this.#open.length >= MAX_OPEN;
       const end = Math.min(cue.end, cut, isWhole ? cut : start + this.#pieceMs);
@@ -67,7 +73,7 @@ export class ItemCues {
         this.#offers += 1;
         return;
       }
-      this.#next += 1;
+      lane.next += 1;
       if (!isOver) this.#goOn(stream, { ...cue, start: end }, span);
     }
   }
@@ -83,6 +89,16 @@ export class ItemCues {
     }
     if (start < last) this.#open.push({ ...cue, start });
   }
+}
+
+function startOf({ cues, next }: Lane): number {
+  return cues[next]?.start ?? Number.POSITIVE_INFINITY;
+}
+
+/** `offset` leads to ms of the channel. */
+function nextOf({ language, cues, next }: Lane, offset: number): WaitingCue {
+  const { start = 0, duration = 0, settings = '', text = '' } = cues[next] ?? {};
+  return { language, start: offset + start, end: offset + start + duration, settings, text };
 }
 
 function push(stream: Pick<IngestStream, 'pushCue'>, { language, settings, text }: WaitingCue, start: number, end: number): boolean {

@@ -1,5 +1,6 @@
 /** Subtitle files beside a film: `film.en.vtt`, `film.en.srt`, or `film.vtt` and `film.srt` for the first language. */
-import { type FileCue, MAX_SUBTITLE_FILE, readSubtitleFile } from '../containers/webvtt/subtitle-file.ts';
+import { setImmediate as turn } from 'node:timers/promises';
+import { type FileCue, MAX_SUBTITLE_FILE, SubtitleFile } from '../containers/webvtt/subtitle-file.ts';
 import type { Logger } from '../util/logger.ts';
 import { messageOf } from '../util/message-of.ts';
 import type { OpenFile } from './file-bytes.ts';
@@ -12,13 +13,15 @@ export interface ItemSubtitles {
   readonly cues: readonly FileCue[];
 }
 
+type ReadableFile = Pick<OpenFile, 'size' | 'read' | 'close'>;
+
 const EXTENSIONS = ['vtt', 'srt'];
 /** What may stand in a file name. */
 const LANGUAGE = /^[A-Za-z0-9]{1,8}(?:-[A-Za-z0-9]{1,8}){0,4}$/;
 
 /** Reads what there is beside the film at `url` for `languages`, the first of which is the one of files that name none. Never rejects. */
 export async function readSidecars(
-  root: { open(url: string): Promise<OpenFile> },
+  root: { open(url: string): Promise<ReadableFile> },
   url: string,
   { languages, logger }: { readonly languages: readonly string[]; readonly logger: Logger },
 ): Promise<ItemSubtitles[]> {
@@ -38,12 +41,15 @@ export async function readSidecars(
 }
 
 /** Null where there is no such file. */
-async function cuesOf(root: { open(url: string): Promise<OpenFile> }, url: string, logger: Logger): Promise<FileCue[] | null> {
+async function cuesOf(root: { open(url: string): Promise<ReadableFile> }, url: string, logger: Logger): Promise<readonly FileCue[] | null> {
   try {
     const file = await root.open(url);
     try {
       if (file.size > MAX_SUBTITLE_FILE) throw new Error(`the file has more than ${MAX_SUBTITLE_FILE} bytes`);
-      const cues = readSubtitleFile(await file.read(0, file.size));
+      const subtitles = new SubtitleFile(await file.read(0, file.size));
+      // Other streams go on meanwhile.
+      while (subtitles.readOn()) await turn();
+      const { cues } = subtitles;
       if (cues.length === 0) throw new Error('the file has no subtitles');
       return cues;
     } finally {

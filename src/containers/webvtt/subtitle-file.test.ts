@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { MAX_SUBTITLE_FILE, readSubtitleFile } from './subtitle-file.ts';
+import { MAX_SUBTITLE_FILE, readSubtitleFile, SubtitleFile } from './subtitle-file.ts';
 
 const read = (text: string) =>
   readSubtitleFile(Buffer.from(text)).map(({ start, duration, settings, text: shown }) => [start, duration, settings, shown]);
@@ -40,6 +40,23 @@ describe('subtitle files', () => {
     const many = Array.from({ length: 30_000 }, (_, index) => `00:00:0${index % 10},000 --> 00:01:00,000\nx\n`).join('\n');
     expect(readSubtitleFile(Buffer.from(many))).toHaveLength(20_000);
     expect(read(`00:00:01,000 --> 00:00:02,000\n${'x'.repeat(10_000)}`)[0]?.[3]).toHaveLength(4096);
+  });
+
+  test.each(['\n', '\r\n', '\r'])('are read in small pieces, whatever is in them, and none is lost where a piece ends: %j', (lineEnd) => {
+    const texts = Array.from({ length: 5000 }, (_, index) => `cue ${index}${lineEnd}${'x'.repeat(index % 97)}y`);
+    const blocks = texts.map((text, index) =>
+      [`${index}`, `00:00:00,${String(index % 1000).padStart(3, '0')} --> 01:00:00,000`, text, ''].join(lineEnd),
+    );
+    const film = `${blocks.join(lineEnd)}${lineEnd}`;
+    for (const text of [film, lineEnd.repeat(100_000), `x${lineEnd}${lineEnd}`.repeat(50_000)]) {
+      const file = new SubtitleFile(Buffer.from(text));
+      let pieces = 1;
+      while (file.readOn()) pieces += 1;
+      expect(pieces).toBeGreaterThanOrEqual(Math.floor(text.length / 20_000));
+      expect(file.cues.map((cue) => cue.text).toSorted()).toEqual(
+        text === film ? texts.map((each) => each.replace(lineEnd, '\n')).toSorted() : [],
+      );
+    }
   });
 
   test('of another encoding than UTF-8 lose letters, not cues', () => {

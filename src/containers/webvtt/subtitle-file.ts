@@ -9,6 +9,12 @@ const MAX_CUES = 20_000;
 const MAX_TEXT = 4096;
 /** ms. */
 const MAX_DURATION = 3_600_000;
+/** UTF-16 units that are read at once: some milliseconds. */
+const PIECE = 16_384;
+/** Lines of a block of which one has the times. */
+const TIMING_LINES = 2;
+const LF = 0x0a;
+const CR = 0x0d;
 /** Hours of WebVTT have two digits or more. */
 const TIMING =
   /^[ \t]*(?:(\d{1,5}):)?([0-5]?\d):([0-5]?\d)[.,](\d{1,3})[ \t]*-->[ \t]*(?:(\d{1,5}):)?([0-5]?\d):([0-5]?\d)[.,](\d{1,3})(?:[ \t]+(.*))?$/;
@@ -26,32 +32,76 @@ export interface FileCue {
 }
 
 /** The cues of a file in UTF-8, in order of their times. What cannot be read is left out: hostile files have none. */
-export function readSubtitleFile(bytes: Uint8Array): FileCue[] {
-  if (bytes.length > MAX_SUBTITLE_FILE) return [];
-  // The decoder takes the byte order mark off.
-  const lines = new TextDecoder('utf-8').decode(bytes).split(/\r\n|\r|\n/);
-  const isVtt = /^WEBVTT(?:[ \t]|$)/.test(lines[0] ?? '');
-  const cues: FileCue[] = [];
-  for (let at = 0; at < lines.length && cues.length < MAX_CUES; ) {
-    const end = blockEnd(lines, at);
-    const cue = cueOf(lines.slice(at, end), isVtt);
-    if (cue !== null) cues.push(cue);
-    at = end + 1;
+export function readSubtitleFile(bytes: Uint8Array): readonly FileCue[] {
+  const file = new SubtitleFile(bytes);
+  while (file.readOn()) {
+    // All of it at once.
   }
-  return cues.sort((a, b) => a.start - b.start);
+  return file.cues;
 }
 
-/** Where the lines from `at` on are interrupted by a blank one. */
-function blockEnd(lines: readonly string[], at: number): number {
-  let end = at;
-  while (end < lines.length && lines[end]?.trim() !== '') end += 1;
-  return end;
+/** The same piece by piece: a large file takes a while to read, and whoever reads it has others to serve. */
+export class SubtitleFile {
+  readonly #text: string;
+  readonly #isVtt: boolean;
+  readonly #cues: FileCue[] = [];
+  #at = 0;
+
+  constructor(bytes: Uint8Array) {
+    // The decoder takes the byte order mark off.
+    this.#text = bytes.length > MAX_SUBTITLE_FILE ? '' : new TextDecoder('utf-8').decode(bytes);
+    this.#isVtt = /^WEBVTT(?:[ \t\r\n]|$)/.test(this.#text);
+  }
+
+  /** What has been read, in order of their times. */
+  get cues(): readonly FileCue[] {
+    return this.#cues.toSorted((a, b) => a.start - b.start);
+  }
+
+  /** Reads a piece; false when there is nothing left. */
+  readOn(): boolean {
+    const end = this.#at + PIECE;
+    while (this.#at < end && this.#at < this.#text.length) {
+      const block = this.#nextBlock(end);
+      const cue = block.length === 0 ? null : cueOf(block, this.#isVtt);
+      if (cue !== null && this.#cues.push(cue) >= MAX_CUES) this.#at = this.#text.length;
+    }
+    return this.#at < this.#text.length;
+  }
+
+  /** Lines up to a blank one, as much of them as a cue can have; none where only blank ones came before `limit`. */
+  #nextBlock(limit: number): string[] {
+    const block: string[] = [];
+    let length = 0;
+    while (this.#at < this.#text.length) {
+      const line = this.#nextLine();
+      if (line.trim() === '') {
+        if (block.length > 0 || this.#at >= limit) break;
+      } else if (block.length < TIMING_LINES || length < MAX_TEXT) {
+        if (block.length >= TIMING_LINES) length += line.length;
+        block.push(line);
+      }
+    }
+    return block;
+  }
+
+  #nextLine(): string {
+    const from = this.#at;
+    let end = from;
+    while (end < this.#text.length && !isLineEnd(this.#text.charCodeAt(end))) end += 1;
+    this.#at = end + (this.#text.charCodeAt(end) === CR && this.#text.charCodeAt(end + 1) === LF ? 2 : 1);
+    return this.#text.slice(from, end);
+  }
+}
+
+function isLineEnd(code: number): boolean {
+  return code === LF || code === CR;
 }
 
 /** Its identifier, or number, may stand before its times. */
 function cueOf(block: readonly string[], isVtt: boolean): FileCue | null {
   if (isVtt && BLOCKS_WITHOUT_CUES.test(block[0] ?? '')) return null;
-  const index = block.findIndex((line, number) => number < 2 && line.includes('-->'));
+  const index = block.slice(0, TIMING_LINES).findIndex((line) => line.includes('-->'));
   const times = index < 0 ? null : TIMING.exec(block[index] ?? '');
   if (times === null) return null;
   const start = milliseconds(times, 1);
