@@ -82,8 +82,8 @@ it('puts cues one behind the other from where the media is, each label by itself
   const { ingest, stream, cues } = setUp();
   for (let index = 0; index < 60; index += 1) ingest.push(videoPacket(index));
   await settled();
-  expect(stream.subtitles.send('English', [cue('a'), cue('b', 500, 2000), cue('c', -3500)])).toBe(true);
-  expect(stream.subtitles.send('Korean', [cue('d', -5000)])).toBe(true);
+  expect(stream.subtitles.send([{ label: 'English', cues: [cue('a'), cue('b', 500, 2000), cue('c', -3500)] }])).toBe(true);
+  expect(stream.subtitles.send([{ label: 'Korean', cues: [cue('d', -5000)] }])).toBe(true);
   expect(cues()).toEqual([
     ['English', 2000, 1000, 'a'],
     ['English', 3500, 2000, 'b'],
@@ -125,7 +125,7 @@ it('keeps its tracks when another source takes over', async () => {
   for (let index = 0; index < 30; index += 1) next.push(videoPacket(index));
   await settled();
   expect(stream.tracks.filter(({ type }) => type === 'subtitle')).toEqual(before);
-  stream.subtitles.send('English', [cue('on')]);
+  stream.subtitles.send([{ label: 'English', cues: [cue('on')] }]);
   expect(cues()).toHaveLength(1);
 });
 
@@ -133,7 +133,7 @@ it('lets cues wait with the media that is delayed', async () => {
   const { clock, ingest, stream, cues } = setUp({ delayMs: 2000 });
   for (let index = 0; index < 30; index += 1) ingest.push(videoPacket(index));
   await settled();
-  stream.subtitles.send('English', [cue('later')]);
+  stream.subtitles.send([{ label: 'English', cues: [cue('later')] }]);
   expect(cues()).toEqual([]);
   clock.advance(2100);
   vi.advanceTimersByTime(2100);
@@ -161,7 +161,7 @@ it('takes cues of the source by their language, in its own time', async () => {
 it('is not there where it is not enabled', () => {
   const { stream } = setUp({ subtitles: { ...SUBTITLES, enable: false } });
   expect(stream.tracks.some(({ type }) => type === 'subtitle')).toBe(false);
-  expect(stream.subtitles.send('English', [cue('x')])).toBe(false);
+  expect(stream.subtitles.send([{ label: 'English', cues: [cue('x')] }])).toBe(false);
 });
 
 it('takes nothing from what it may carry for a request that it refuses', async () => {
@@ -169,7 +169,7 @@ it('takes nothing from what it may carry for a request that it refuses', async (
   for (let index = 0; index < 60; index += 1) ingest.push(videoPacket(index));
   await settled();
   const many = (count: number) => Array.from({ length: count }, () => cue('x'));
-  for (let round = 0; round < 5; round += 1) expect(stream.subtitles.send('English', many(1001))).toBe(false);
-  expect(stream.subtitles.send('English', many(1000))).toBe(true);
-  expect(stream.subtitles.send('English', many(1))).toBe(false);
+  for (let round = 0; round < 5; round += 1) expect(stream.subtitles.send([{ label: 'English', cues: many(1001) }])).toBe(false);
+  expect(stream.subtitles.send([{ label: 'English', cues: many(1000) }])).toBe(true);
+  expect(stream.subtitles.send([{ label: 'English', cues: many(1) }])).toBe(false);
 });

@@ -30,6 +30,12 @@ export interface SubtitleCue {
   readonly text: string;
 }
 
+/** Cues for the track of one label, one behind the other. */
+export interface SubtitleWish {
+  readonly label: string;
+  readonly cues: readonly SubtitleCue[];
+}
+
 /** What became of the cues of a stream. */
 export interface CueCounters {
   carried: number;
@@ -92,15 +98,19 @@ export class SubtitleDesk {
     return this.#options.router.started;
   }
 
-  /** Puts cues onto the track of `label`, one behind the other from now on. False, and none is shown, where there is no such track, or no room for all of them. */
-  send(label: string, cues: readonly SubtitleCue[]): boolean {
-    const track = this.#find((candidate) => candidate.publicName === label);
-    if (track === null || !this.hasTime || !this.#options.isOpen() || !this.#admits(cues)) return this.#refuse(cues.length);
-    let at = this.#now;
-    for (const cue of cues) {
-      const start = Math.max(0, at + cue.startOffset);
-      this.#emit(track, start, cue);
-      at = start + cue.duration;
+  /** Puts cues onto the tracks of their labels, each list from now on. False, and none is shown, where one has no such track, or there is no room for all of them. */
+  send(wishes: readonly SubtitleWish[]): boolean {
+    const lists = wishes.map(({ label, cues }) => ({ track: this.#find(({ publicName }) => publicName === label), cues }));
+    const all = wishes.flatMap(({ cues }) => cues);
+    const isKnown = lists.every(({ track }) => track !== null);
+    if (!isKnown || !this.hasTime || !this.#options.isOpen() || !this.#admits(all)) return this.#refuse(all.length);
+    for (const { track, cues } of lists) {
+      let at = this.#now;
+      for (const cue of cues) {
+        const start = Math.max(0, at + cue.startOffset);
+        if (track !== null) this.#emit(track, start, cue);
+        at = start + cue.duration;
+      }
     }
     this.#options.onSent();
     return true;

@@ -231,7 +231,7 @@ it('brings events and cues of its stream at their times, and not the end of its 
   await channel.timers.pass(2000);
   expect([channel.stream.events, channel.stream.cues]).toEqual([[], []]);
   for (const format of [EventFormat.ID3, EventFormat.CONCLUSION, EventFormat.AMF]) send(format);
-  stream.subtitles.send('English', [{ startOffset: 200, duration: 900, settings: 'line:0', text: 'Hello' }]);
+  stream.subtitles.send([{ label: 'English', cues: [{ startOffset: 200, duration: 900, settings: 'line:0', text: 'Hello' }] }]);
   await channel.timers.pass(100);
   expect(channel.stream.events.map(({ format, target }) => [format, target])).toEqual([
     [EventFormat.ID3, 'all'],

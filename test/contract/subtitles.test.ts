@@ -84,6 +84,13 @@ describe('sendSubtitles', () => {
     expect(await send(...Array.from({ length: 999 }, () => text))).toEqual(done);
   });
 
+  test('shows nothing of a request whose last language finds no room', async () => {
+    const data = ['English', 'Korean'].map((label) => ({ label, subtitles: Array.from({ length: 500 }, () => text) }));
+    expect(await send(text)).toEqual(done);
+    expect(await post({ format: 'webvtt', data })).toEqual(error(500, 'Could not send WebVTT frame: [default/subs/s]'));
+    expect(desk()?.counters.carried).toBe(1);
+  });
+
   test('says so where there is no media, no rendition or no stream', async () => {
     const request = { streamName: 'silent', provider: 'rtmp', sourceType: 'Rtmp', sourceUrl: 'TCP://127.0.0.1:1' } as const;
     const ingest = api.orchestrator.openIngest({ host: 'x', app: 'subs' }, { ...request, onClose: () => undefined });

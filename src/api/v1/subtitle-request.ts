@@ -1,16 +1,10 @@
 /** What a client sends to show subtitles. */
 import { areCueSettings } from '../../containers/webvtt/cue-payload.ts';
-import { MAX_CUE_MS, MAX_CUE_SETTINGS, MAX_CUE_TEXT, type SubtitleCue } from '../../core/subtitle-desk.ts';
+import { MAX_CUE_MS, MAX_CUE_SETTINGS, MAX_CUE_TEXT, type SubtitleCue, type SubtitleWish } from '../../core/subtitle-desk.ts';
 import { Type } from '../../util/typebox.ts';
 import { ApiError } from '../errors.ts';
 import { memberOf } from '../json/json-value.ts';
 import { refuseMembers } from '../json/member-check.ts';
-
-/** Cues for the track of one label, one behind the other. */
-export interface SubtitleWish {
-  readonly label: string;
-  readonly cues: readonly SubtitleCue[];
-}
 
 const FORMAT = 'webvtt';
 const DEFAULT_DURATION_MS = 1000;

@@ -20,9 +20,7 @@ export const subtitleRoutes: readonly Route[] = [
       const known = new Set(stream.tracks.flatMap((track) => (track.type === 'subtitle' ? [track.publicName] : [])));
       if (wishes.some(({ label }) => !known.has(label))) throw new ApiError('SUBTITLES_NOT_SENT', ...place);
       if (!stream.subtitles.hasTime) throw new ApiError('SUBTITLES_NO_TIME', ...place);
-      for (const { label, cues } of wishes) {
-        if (!stream.subtitles.send(label, cues)) throw new ApiError('SUBTITLES_NOT_SENT', ...place);
-      }
+      if (!stream.subtitles.send(wishes)) throw new ApiError('SUBTITLES_NOT_SENT', ...place);
       return acknowledge();
     },
   },

@@ -116,8 +116,8 @@ it('knows nothing of the breaks of the stream before', async () => {
 
 it('brings cues to the rendition of their language', async () => {
   const { app, one, two, events, served } = await onAir({ more: SUBTITLES });
-  app.stream('two')?.subtitles.send('English', [{ text: 'two', startOffset: 0, duration: 900, settings: '' }]);
-  app.stream('one')?.subtitles.send('English', [{ text: 'one', startOffset: 200, duration: 900, settings: 'line:0' }]);
+  app.stream('two')?.subtitles.send([{ label: 'English', cues: [{ text: 'two', startOffset: 0, duration: 900, settings: '' }] }]);
+  app.stream('one')?.subtitles.send([{ label: 'English', cues: [{ text: 'one', startOffset: 200, duration: 900, settings: 'line:0' }] }]);
   await one.run(1, [two]);
   expect(events()).toMatchObject([{ duration: 900, track: { type: 'subtitle', publicName: 'English' }, event: { format: 'webvtt' } }]);
   expect(readCuePayload(events()[0]?.data ?? Buffer.of())).toEqual({ settings: 'line:0', text: 'one' });
