@@ -6,7 +6,7 @@ import { serializeAmf0 } from '../../src/wire/rtmp/amf0.ts';
 import { ChunkReader } from '../../src/wire/rtmp/chunk-reader.ts';
 import { ChunkWriter } from '../../src/wire/rtmp/chunk-writer.ts';
 import { parseCommand, type RtmpCommand } from '../../src/wire/rtmp/command.ts';
-import { controlMessage } from '../../src/wire/rtmp/control.ts';
+import { controlMessage, parseControlValue } from '../../src/wire/rtmp/control.ts';
 import { ClientHandshake } from '../../src/wire/rtmp/handshake.ts';
 import { MessageType, type RtmpMessage } from '../../src/wire/rtmp/message.ts';
 import { Changes } from './changes.ts';
@@ -29,7 +29,7 @@ export class RtmpPublisher {
   readonly closed: Promise<void>;
   readonly #handshake = new ClientHandshake({ variant: 'simple' });
   readonly #writer = new ChunkWriter();
-  readonly #reader = new ChunkReader({ onMessage: (message) => this.messages.push(message) });
+  readonly #reader: ChunkReader = new ChunkReader({ onMessage: (message) => this.#onMessage(message) });
   readonly #changes = new Changes();
 
   private constructor(port: number, { from, prelude, serverName }: Origin) {
@@ -120,6 +120,11 @@ export class RtmpPublisher {
 
   close(): void {
     this.socket.destroy();
+  }
+
+  #onMessage(message: RtmpMessage): void {
+    if (message.typeId === MessageType.SET_CHUNK_SIZE) this.#reader.setChunkSize(parseControlValue(message));
+    this.messages.push(message);
   }
 
   #onData(data: Buffer): void {

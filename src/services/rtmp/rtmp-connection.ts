@@ -16,8 +16,9 @@ import type { ClientEnd } from '../../wire/proxy/proxy-header.ts';
 import { ChunkReader, type ChunkReaderLimits } from '../../wire/rtmp/chunk-reader.ts';
 import { ChunkWriter } from '../../wire/rtmp/chunk-writer.ts';
 import { ConnectionControl } from '../../wire/rtmp/connection-control.ts';
+import { controlMessage } from '../../wire/rtmp/control.ts';
 import { ServerHandshake } from '../../wire/rtmp/handshake.ts';
-import type { RtmpMessage } from '../../wire/rtmp/message.ts';
+import { MessageType, type RtmpMessage } from '../../wire/rtmp/message.ts';
 import { formatEndpoint, plainAddress } from './endpoint.ts';
 import { httpAnswer } from './http-answer.ts';
 import type { FeedCounters } from './publish-feed.ts';
@@ -244,6 +245,10 @@ export class RtmpConnection {
       sourceUrl: `TCP://${end.peer}`,
       client: end.client,
       send: (message) => this.#send(message),
+      setChunkSize: (size) => {
+        this.#send(controlMessage(MessageType.SET_CHUNK_SIZE, size));
+        this.#writer.setChunkSize(size);
+      },
       onPublishing: (vhost, target) => this.#onPublishing(vhost, target),
       onStarted: (tracks) => this.#logger.info({ tracks: tracks.map(trackLabel) }, 'RTMP stream started'),
       onUnpublished: (counters) => this.#onUnpublished(counters),

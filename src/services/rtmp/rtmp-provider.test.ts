@@ -38,6 +38,7 @@ describe('the conversation', () => {
       [MessageType.SET_PEER_BANDWIDTH, 0, '002625a002'],
       [MessageType.USER_CONTROL, 0, '000000000000'],
       [MessageType.COMMAND_AMF0, 0, ''],
+      [MessageType.SET_CHUNK_SIZE, 0, '0000ea60'],
       [MessageType.COMMAND_AMF0, 0, ''],
       [MessageType.COMMAND_AMF0, 0, ''],
       [MessageType.USER_CONTROL, 0, '000000000001'],

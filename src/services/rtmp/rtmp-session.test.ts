@@ -21,6 +21,7 @@ function connected(access: FakeGatekeeper, gate = new FakeIngestGate()) {
     sourceUrl: 'TCP://192.0.2.1:1',
     client: { address: '192.0.2.1', port: 1 },
     send: () => undefined,
+    setChunkSize: () => undefined,
     onPublishing: () => undefined,
     onStarted: () => undefined,
     onUnpublished: () => undefined,

@@ -46,6 +46,8 @@ export interface SessionLink {
   /** Where the peer is. */
   readonly client: ClientEnd;
   send(message: RtmpMessage): void;
+  /** Tells the peer how long chunks are from now on, and writes such. */
+  setChunkSize(size: number): void;
   /** The publication is open: media messages may be as long as their limit. */
   onPublishing(vhost: string, target: PublishTarget): void;
   /** The core knows the tracks. */
@@ -95,6 +97,8 @@ const SENT_AWAY: Readonly<Partial<Record<CloseReason['code'], string>>> = {
   denied: 'The stream is not allowed here.',
   'no-room': 'Too many streams are beginning at once: try again.',
 };
+/** Long enough for most keyframes. Some encoders, ffmpeg among them, write chunks as long as they are told the server's are. */
+const OWN_CHUNK_SIZE = 60_000;
 const NO_STREAM_KEY = 'There is no stream key: publish to rtmp://HOST/APP/KEY, or fill in the stream key of your encoder.';
 const NO_APPLICATION = 'The URL names no application: it must be rtmp://HOST/APP/KEY.';
 const NOT_PLAYED = 'RTMP is for publishing only: play this stream by LL-HLS, WebRTC or SRT.';
@@ -286,6 +290,7 @@ export class RtmpSession {
           this.#enhanced && ['fourCcList', 'videoFourCcInfoMap', 'audioFourCcInfoMap', 'capsEx'].some((name) => fields.fields.has(name)),
       }),
     );
+    this.#link.setChunkSize(OWN_CHUNK_SIZE);
   }
 
   #publish(streamKey: string): void {

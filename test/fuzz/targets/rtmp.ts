@@ -116,6 +116,7 @@ function publish(input: Buffer): number {
       sourceUrl: 'TCP://127.0.0.1:1',
       client: { address: '127.0.0.1', port: 1 },
       send,
+      setChunkSize: send,
       onPublishing: () => undefined,
       onStarted: () => undefined,
       onUnpublished: () => undefined,
