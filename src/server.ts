@@ -1,9 +1,7 @@
 /** Puts the server together: load, core, services, applications, ports. What stops it is in the same order, backwards. */
-import { mkdir } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import { AccessControls, accessSettingsOf, allChecks } from './access/access-controls.ts';
-import { hostKeysOf } from './access/access-keys.ts';
+import { AccessControls, allChecks } from './access/access-controls.ts';
 import { admissionMetrics } from './access/admission-metrics.ts';
 import { AdmissionWebhooks } from './access/admission-webhooks.ts';
 import { secretQueryKeys } from './access/secret-query-keys.ts';
@@ -18,8 +16,7 @@ import { startMetrics } from './api/start-metrics.ts';
 import { OriginMaps } from './cluster/origin-maps.ts';
 import { bannerOf } from './config/banner.ts';
 import { type ReadOptions, type ServerConfig, secretsOf } from './config/index.ts';
-import { applicationSentences, serverSentences, virtualHostSentences } from './config/ineffective.ts';
-import { openWays } from './config/open-ways.ts';
+import { serverSentences } from './config/ineffective.ts';
 import {
   definitionFolders,
   deliveryThreads,
@@ -30,10 +27,8 @@ import {
 } from './config/server-config.ts';
 import type { CloseReason } from './core/ingest.ts';
 import type { PublisherKind } from './core/kinds.ts';
-import { NoticeBoard } from './core/notices/notice-board.ts';
 import { Orchestrator } from './core/orchestrator.ts';
 import { readOverlays } from './core/overlay-files.ts';
-import { hostOriginsOf } from './core/page-origins.ts';
 import { PortOpenings } from './core/port-openings.ts';
 import type { Publisher } from './core/publishing.ts';
 import type { PullSource } from './core/pull.ts';
@@ -46,13 +41,13 @@ import { type Running, stopAll } from './core/running.ts';
 import { StreamDemand } from './core/stream-demand.ts';
 import { StreamLineage } from './core/stream-lineage.ts';
 import { removingUnusedApplications } from './core/unused-applications.ts';
-import type { VirtualHost } from './core/virtual-host.ts';
 import { openDeliveryPorts } from './delivery/delivery-ports.ts';
 import { patientDeliveryLimits } from './delivery/pool/delivery-limits.ts';
 import { DeliveryPool } from './delivery/pool/delivery-pool.ts';
+import { servedHostOf } from './delivery/served-host.ts';
 import { ServerLimits } from './delivery/server-limits.ts';
-import type { ServedHost } from './delivery/thread-protocol.ts';
 import { CertificateStore } from './delivery/tls/certificate-store.ts';
+import { DefinitionFindings } from './findings/definition-findings.ts';
 import { tellFindings } from './findings/findings.ts';
 import { loadUsable } from './findings/usable-config.ts';
 import { alertMetrics } from './hooks/alert/alert-metrics.ts';
@@ -63,6 +58,7 @@ import { EventLoopWatch } from './monitoring/event-loop-watch.ts';
 import { MetricsCollector } from './monitoring/metrics-collector.ts';
 import { newcomerMetrics } from './monitoring/newcomer-metrics.ts';
 import { processMetrics } from './monitoring/process-metrics.ts';
+import { serverLog } from './monitoring/server-log.ts';
 import { streamMetrics } from './monitoring/stream-metrics.ts';
 import { ChannelSources } from './playout/channel-sources.ts';
 import { LiveStreams } from './playout/live-source.ts';
@@ -91,22 +87,19 @@ import { ApiState } from './state/api-state.ts';
 import { DiskWatch } from './state/disk-watch.ts';
 import { KeyUses } from './state/key-uses.ts';
 import { keepRunningConfig } from './state/running-config.ts';
-import { problemOf, StateLock } from './state/state-lock.ts';
+import { StateLock } from './state/state-lock.ts';
 import { StateStore } from './state/state-store.ts';
 import { tellSandbox } from './transcoder/sandbox.ts';
 import { TranscoderSupervisor } from './transcoder/supervisor.ts';
 import { srtMetrics } from './transport/srt/srt-metrics.ts';
-import { BudgetedLogger, limitedLines } from './util/budgeted-logger.ts';
 import { systemClock } from './util/clock.ts';
 import { Conditions } from './util/conditions.ts';
-import { GatedLines, type LeveledLines, type LogLevel } from './util/gated-lines.ts';
+import type { LeveledLines, LogLevel } from './util/gated-lines.ts';
 import { gitRevision } from './util/git-revision.ts';
-import { LogTail, TailedLines } from './util/log-tail.ts';
 import type { LogLines } from './util/logger.ts';
 import type { MetricSource } from './util/metrics.ts';
 import { packageVersion } from './util/package-version.ts';
 import type { Patience } from './util/patience.ts';
-import { hidingAddresses, textWithout } from './util/private-logger.ts';
 
 export { ConfigProblem } from './findings/config-problem.ts';
 export type { ReloadOutcome } from './reload/reload-outcome.ts';
@@ -198,15 +191,6 @@ interface Started {
   readonly reload: ConfigReload;
 }
 
-/** Nothing of the folder may be read before nobody else writes it. */
-async function lockState(folder: string, running: Running[]): Promise<void> {
-  await mkdir(folder, { recursive: true }).catch((error: unknown) => {
-    throw problemOf(folder, error);
-  });
-  const lock = StateLock.take(folder);
-  running.push({ keeps: true, stop: async () => lock.release() });
-}
-
 /**
  * Makes the core, starts the services with it, then the applications, then the ports. What was started is in
  * `running`: last started is told first to stop.
@@ -217,23 +201,17 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   const loaded = loadUsable(configFile, options.logger);
   const { config } = loaded;
   const clock = systemClock;
-  const lines = 'level' in options.logger ? options.logger : new GatedLines(options.logger, 'debug');
-  if (options.keepLogLevel !== true && 'level' in options.logger) lines.level = config.log.level;
-  const tail = new LogTail({ clock });
-  const tailed = new TailedLines(lines, tail);
-  const budget = limitedLines(clock, tailed);
-  running.push({ keeps: true, stop: async () => budget.close() });
-  const wholeLogger = new BudgetedLogger(() => tailed, budget);
-  const logger = config.privacyProtection ? hidingAddresses(wholeLogger) : wholeLogger;
-  const notices = new NoticeBoard({ clock, ...(config.privacyProtection && { hide: textWithout }) });
-  running.push({ stop: async () => notices.close() });
+  const { lines, logger, tail, notices, secrets } = serverLog(config, {
+    ...{ written: options.logger, keepLevel: options.keepLogLevel === true, clock, running },
+  });
   const version = packageVersion();
   logger.info({ config: configFile, state: stateFolder, version }, `millrace ${version} starts with ${configFile}`);
   for (const sentence of serverSentences(config)) logger.warn({}, sentence);
   tellFindings(loaded, stateFolder, logger);
 
   // The state folder, which may be read when nobody else writes it.
-  await lockState(stateFolder, running);
+  const lock = await StateLock.open(stateFolder);
+  running.push({ keeps: true, stop: async () => lock.release() });
   const apiState = new ApiState(stateFolder, logger);
   apiState.takeBack();
   if (options.forgetApiState === true) {
@@ -247,6 +225,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   await disks.start();
   const token = config.managers.api.accessToken;
   const apiAccess = token === '' ? await loadOrCreateAccessToken(stateFolder, logger) : { token, file: null };
+  secrets.configure([...secretsOf(config), apiAccess.token]);
   const store = new StateStore(join(stateFolder, 'vhosts'), logger);
   const pullStore = new PullDocumentStore(join(stateFolder, 'pulls'), logger);
   running.push({ keeps: true, stop: () => store.settle() }, { keeps: true, stop: () => pullStore.settle() });
@@ -275,12 +254,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   });
   const keyUses = new KeyUses({ stateFolder, logger, times: () => access.keys.uses });
   running.push({ keeps: true, stop: () => keyUses.stop() });
-  const told = new WeakSet<object>();
-  const tellIneffective = ({ name: vhost, definition }: VirtualHost): void => {
-    if (told.has(definition.config)) return;
-    told.add(definition.config);
-    for (const sentence of virtualHostSentences(definition.config)) logger.warn({ vhost }, sentence);
-  };
+  const findings = new DefinitionFindings({ bind: config.bind, logger, secrets });
   const readable = readingFolders(config, stateFolder);
   const lineage = new StreamLineage();
   const liveStreams = new LiveStreams(({ vhost, app, stream }) => {
@@ -311,18 +285,15 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
       delivery.setHosts(hosts);
       originMaps.follow(virtualHosts);
       certificates.follow(virtualHosts);
-      virtualHosts.forEach(tellIneffective);
+      findings.tellHosts(virtualHosts);
     },
     onApplication: (application) => {
-      const { vhost, name: app, definition } = application;
-      for (const sentence of applicationSentences(vhost, definition.config)) logger.warn({ vhost, app }, sentence);
-      const host = orchestrator.virtualHost(vhost)?.definition.config;
-      if (host !== undefined) for (const sentence of openWays(config.bind, host, definition.config)) logger.warn({ vhost, app }, sentence);
+      findings.tellApplication(application, orchestrator.virtualHost(application.vhost));
       for (const service of services) service.applicationStarted?.(application);
     },
   });
   const pulls = new PullRegistry({
-    ...{ sources, store: pullStore, clock, logger },
+    ...{ sources, store: pullStore, clock, logger, secrets },
     application: (vhost, app) => orchestrator.application(vhost, app),
   });
   const finder = new StreamDemand({
@@ -376,6 +347,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
       patience,
       conditions,
       notices,
+      secrets,
       openings,
     },
     definitions: definitionFolders(config, stateFolder),
@@ -446,7 +418,6 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   keyUses.start();
   if (config.modules.dynamicAppRemoval.enable) running.push(removingUnusedApplications(orchestrator, logger));
 
-  tail.secrets = [...secretsOf(config), apiAccess.token];
   const live: EventFeed = new LiveFeed({ board: notices, logger: logger.child({ part: 'api' }) });
   const logs: LogFeed = new LiveFeed({ board: tail, logger: logger.child({ part: 'api' }), maxFollowers: MAX_LOG_FOLLOWERS });
   const eventLoop = new EventLoopWatch(clock);
@@ -507,7 +478,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   await apiState.forget();
   for (const service of services) service.started?.();
   const keep = (running: ServerConfig): Promise<void> => {
-    tail.secrets = [...secretsOf(running), apiAccess.token];
+    secrets.configure([...secretsOf(running), apiAccess.token]);
     return keepRunningConfig(stateFolder, configFile, running);
   };
   await keep(config).catch((error: unknown) => logger.warn({ err: error }, 'the running configuration could not be kept'));
@@ -521,13 +492,4 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
     running.push({ stop: async () => watch.close() });
   }
   return { banner: bannerOf(config, { version, accessToken: apiAccess.token, tokenFile: apiAccess.file }), reload };
-}
-
-/** What delivery threads know of a virtual host. */
-function servedHostOf(vhost: VirtualHost): ServedHost {
-  const { name, hostNames, definition } = vhost;
-  const { origins, originMapStore } = definition.config;
-  const hasOrigins = (origins?.origin.length ?? 0) > 0 || originMapStore !== undefined;
-  const pageOrigins = hostOriginsOf(vhost);
-  return { name, hostNames, hasOrigins, pageOrigins, access: accessSettingsOf(definition.config), keys: hostKeysOf(vhost) };
 }

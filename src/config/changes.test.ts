@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { changeSentence, configChanges, followed, sealed } from './changes.ts';
+import { changeSentence, configChanges, followed } from './changes.ts';
+import { sealed } from './secrets.ts';
 import { defaultServerFile, parseServerConfig } from './server-file.ts';
 
 interface Parts {

@@ -1,11 +1,11 @@
 /** What differs between two configurations, by the path of each setting, and when a running server can follow. */
 import { isDeepStrictEqual } from 'node:util';
 import type { TSchema } from '@sinclair/typebox';
-import { maskedUrl } from '../util/masked-url.ts';
 import { type Field, fieldsOf } from './field-plan.ts';
 import { shown } from './problem.ts';
 import { KEY_LISTS } from './schema/access-keys.ts';
 import { type ServerConfig, ServerSchema } from './schema/server.ts';
+import { isSecret } from './secrets.ts';
 import type { ChangeEffect, SettingChange } from './setting-change.ts';
 
 /** Settings that a running server can follow, as members from the root on; what stands in none of them needs a restart. */
@@ -18,13 +18,6 @@ const LIVE: readonly (readonly string[])[] = [
   ['managers', 'api'],
   ['managers', 'host', 'names'],
 ];
-
-/** Members that nobody is shown, wherever they stand. */
-const SECRET: ReadonlySet<string> = new Set([
-  ...['accessToken', 'auth', 'credential', 'hash', 'key', 'passphrase', 'secretKey', 'streamKey', 'userKey', 'value'],
-]);
-/** Prefix of what stands in the place of a secret (`sealed`). */
-const SEAL = 'sealed:';
 
 /** Members of a member of a list are found by its name, all others by their place. */
 type Named = Readonly<Record<string, unknown>> & { readonly name: string };
@@ -69,28 +62,6 @@ export function changeSentence({ path, kind, values, effect, application }: Sett
     never: ' (has no effect)',
   }[effect];
   return `${path} ${what}${consequence}`;
-}
-
-/** A copy of `config` in which `seal` stands for every secret, for a file. Equal secrets give equal seals. */
-export function sealed(config: ServerConfig, seal: (secret: string) => string): ServerConfig {
-  const walk = (value: unknown, key: string): unknown => {
-    if (Array.isArray(value)) return value.map((item) => walk(item, key));
-    if (typeof value === 'object' && value !== null) {
-      return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, walk(member, name)]));
-    }
-    return typeof value === 'string' && value !== '' && isSecret(key, value) ? `${SEAL}${seal(value)}` : value;
-  };
-  return walk(config, '') as ServerConfig;
-}
-
-/** Every secret in `config` that is a text, whatever it is for. */
-export function secretsOf(config: ServerConfig): string[] {
-  const found: string[] = [];
-  sealed(config, (secret) => {
-    found.push(secret);
-    return '';
-  });
-  return found;
 }
 
 /** The same value, made of the parts of `known` that are equal to it. */
@@ -169,11 +140,6 @@ function changeOf(kind: SettingChange['kind'], values: string, { path, keys, idl
   else if (idle) effect = 'never';
   else if (!isLive) effect = 'restart';
   return { path, kind, values, effect, ...(ofApplication && { application: { vhost, app } }) };
-}
-
-/** Texts that let somebody in, and URLs that hold such a text. */
-function isSecret(key: string, text: string): boolean {
-  return SECRET.has(key) || text.startsWith(SEAL) || text.includes('@') || text.includes('?') || maskedUrl(text) !== text;
 }
 
 function isNamed(item: unknown): item is Named {

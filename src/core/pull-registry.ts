@@ -1,5 +1,7 @@
+import { secretsOf } from '../config/index.ts';
 import type { Clock } from '../util/clock.ts';
 import { guarded } from '../util/guarded.ts';
+import type { KnownSecrets } from '../util/known-secrets.ts';
 import type { Logger } from '../util/logger.ts';
 import type { Application } from './application.ts';
 import { ControlError } from './definition.ts';
@@ -25,6 +27,8 @@ export interface PullRegistryOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly application: (vhost: string, app: string) => Application | undefined;
+  /** Learns what lets somebody in at the sources; absent: nobody does. */
+  readonly secrets?: KnownSecrets;
 }
 
 /** How often it is looked whether streams can return that had to end. */
@@ -174,8 +178,10 @@ export class PullRegistry {
   }
 
   #open(document: PullDocument): Entry {
-    const { clock, logger, application } = this.#options;
+    const { clock, logger, application, secrets } = this.#options;
     const { vhost, app, name } = document;
+    // What viewers ask for is made of a definition that is known, and could push others out.
+    if (document.configured !== true) secrets?.learn(secretsOf(document));
     const source = this.#sourceOf(document);
     const key = keyOf(document);
     const pull: PulledStream = new PulledStream({

@@ -23,6 +23,7 @@ import type { SrtLinks } from '../transport/srt/srt-metrics.ts';
 import type { AllowedFolders } from '../util/allowed-folders.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Conditions } from '../util/conditions.ts';
+import type { KnownSecrets } from '../util/known-secrets.ts';
 import type { Logger } from '../util/logger.ts';
 import type { MetricSource } from '../util/metrics.ts';
 import type { Patience } from '../util/patience.ts';
@@ -50,6 +51,8 @@ export interface ServiceContext {
   readonly conditions: Conditions;
   /** Is told what happens. */
   readonly notices: Notices;
+  /** Learns what nobody who follows the server may be shown. */
+  readonly secrets: KnownSecrets;
   readonly openings: PortOpenings;
   readonly limits: ServerLimits;
   readonly certificates: CertificateStore;

@@ -1,5 +1,6 @@
 /** One server for one state folder. */
 import { accessSync, constants, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -51,6 +52,14 @@ export class StateLock {
       throw problemOf(folder, error);
     }
     return new StateLock(database, holderFile);
+  }
+
+  /** Makes `folder`, where it is not there, and takes its lock. Rejects with `StateFolderProblem`. */
+  static async open(folder: string): Promise<StateLock> {
+    await mkdir(folder, { recursive: true }).catch((error: unknown) => {
+      throw problemOf(folder, error);
+    });
+    return StateLock.take(folder);
   }
 
   /** Who has the lock of `folder`; null: nobody. Throws `StateFolderProblem` when that cannot be told. */

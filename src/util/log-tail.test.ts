@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
 import { GatedLines } from './gated-lines.ts';
+import { KnownSecrets } from './known-secrets.ts';
 import { LogTail, TailedLines } from './log-tail.ts';
 import type { LogLines } from './logger.ts';
 
@@ -25,4 +26,21 @@ test('lines are kept with the fields of their logger, whatever the level of the 
   loop['loop'] = loop;
   lines.warn({ loop }, 'odd');
   expect([tail.newest, tail.at(1)?.notice.fields, tail.at(2)?.notice.fields]).toEqual([2, { part: 'rtmp', list: '["a"]' }, { loop: '?' }]);
+});
+
+test.each([
+  ['a password in a URL', 'rtsp://me:SECRET-SECRET-SECRET@cam.test/x', []],
+  ['a parameter of a path', '/app/x?token=SECRET-SECRET-SECRET', []],
+  ['one that is known', 'SECRET-SECRET-SECRET is no key', ['SECRET-SECRET-SECRET']],
+  ['one in an object', { streamKey: 'SECRET-SECRET-SECRET' }, []],
+])('a secret that lies across the cut does not show its beginning: %s', (_what, told, known) => {
+  const secrets = new KnownSecrets();
+  secrets.learn(known);
+  const tail = new LogTail({ clock: new ManualClock(), secrets });
+  for (let before = 990; before <= 1024; before += 1) {
+    const [padding, text] = ['x '.repeat(before / 2), typeof told === 'string' ? told : JSON.stringify(told)];
+    tail.add('info', { text: padding + text, object: { padding, told } }, padding + text);
+    const { json = '' } = tail.at(tail.newest) ?? {};
+    expect([before, /S?ECR/.exec(json)?.[0], json.length < 4096]).toEqual([before, undefined, true]);
+  }
 });

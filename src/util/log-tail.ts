@@ -1,5 +1,6 @@
 /** The newest lines of the log, for those who follow it through the API. */
 import type { Clock } from './clock.ts';
+import { KnownSecrets } from './known-secrets.ts';
 import { LOG_LEVELS } from './log-levels.js';
 import type { LogLines } from './logger.ts';
 import { maskedJson } from './masked-json.ts';
@@ -9,9 +10,6 @@ import { type Numbered, NumberedRing, toldText } from './numbered-ring.ts';
 const KEPT = 1000;
 /** Fields of a line that are kept. */
 const MAX_FIELDS = 24;
-/** A secret that is shorter is a word that lines may have, too. */
-const MIN_SECRET = 6;
-const MASK = '***';
 
 /** Levels that lines have. */
 export type LineLevel = Exclude<(typeof LOG_LEVELS)[number], 'silent'>;
@@ -31,21 +29,23 @@ export type KeptLine = Numbered<LogLine>;
 /** What a tail works with. */
 export interface LogTailOptions {
   readonly clock: Clock;
+  /** Texts that nobody is shown. Those in URLs and in the members of definitions are left out without it. */
+  readonly secrets?: KnownSecrets;
   /** Default: 1000. */
   readonly kept?: number;
 }
 
 /**
- * A ring of lines from `info` on, whatever the level of the log is, and of those of `debug` while somebody wants them. Every text is cut, so that
- * the ring is bounded in bytes. Nothing to close.
+ * A ring of lines from `info` on, whatever the level of the log is, and of those of `debug` while somebody wants them. Every text is without
+ * secrets from the beginning, and cut, so that the ring is bounded in bytes. Nothing to close.
  */
 export class LogTail extends NumberedRing<LogLine> {
-  /** Texts that nobody is shown. Those in URLs and in the members of definitions are left out without it. */
-  secrets: readonly string[] = [];
+  readonly #secrets: KnownSecrets;
   #wantDebug = 0;
 
-  constructor({ clock, kept = KEPT }: LogTailOptions) {
+  constructor({ clock, secrets = new KnownSecrets(), kept = KEPT }: LogTailOptions) {
     super(clock, kept);
+    this.#secrets = secrets;
   }
 
   /** Lines of `debug` are kept from now on, until the function returned is called by the last who wants them. */
@@ -61,14 +61,12 @@ export class LogTail extends NumberedRing<LogLine> {
   /** Keeps a line with the fields of both objects, neither of which is held; those of `inherited` come first. Never throws. */
   add(level: LineLevel, fields: object, message: string, inherited: object = {}): void {
     if (level === 'debug' && this.#wantDebug === 0) return;
-    this.append({ type: 'log', level, message: toldText(message), fields: plainFields({ ...inherited, ...fields }) });
+    const secrets = this.#secrets;
+    this.append({ type: 'log', level, message: toldText(message, secrets), fields: plainFields({ ...inherited, ...fields }, secrets) });
   }
 
   textOf(value: object): string {
-    const json = maskedJson(JSON.stringify(value));
-    return this.secrets
-      .filter(({ length }) => length >= MIN_SECRET)
-      .reduce((text, secret) => text.replaceAll(JSON.stringify(secret).slice(1, -1), MASK), json);
+    return maskedJson(JSON.stringify(value));
   }
 }
 
@@ -116,17 +114,17 @@ export function isAtLeast(level: LineLevel, least: LineLevel): boolean {
 }
 
 /** What a field holds may be anything, and change later. */
-function plainFields(fields: object): LogLine['fields'] {
+function plainFields(fields: object, secrets: KnownSecrets): LogLine['fields'] {
   const known = Object.entries(fields).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(known.slice(0, MAX_FIELDS).map(([name, value]) => [name, plainValue(value)]));
+  return Object.fromEntries(known.slice(0, MAX_FIELDS).map(([name, value]) => [name, plainValue(value, secrets)]));
 }
 
-function plainValue(value: unknown): string | number | boolean | null {
+function plainValue(value: unknown, secrets: KnownSecrets): string | number | boolean | null {
   if (value === null || typeof value === 'number' || typeof value === 'boolean') return value;
-  if (value instanceof Error) return toldText(value.stack ?? value.message);
-  if (typeof value === 'string') return toldText(value);
+  if (value instanceof Error) return toldText(value.stack ?? value.message, secrets);
+  if (typeof value === 'string') return toldText(value, secrets);
   try {
-    return toldText(maskedJson(JSON.stringify(value) ?? String(value)));
+    return toldText(JSON.stringify(value) ?? String(value), secrets);
   } catch {
     return '?';
   }

@@ -1,5 +1,7 @@
 /** The newest of what is told, numbered, for all who follow it: notices of the server, and lines of its log. */
 import type { Clock } from './clock.ts';
+import type { KnownSecrets } from './known-secrets.ts';
+import { maskedJson } from './masked-json.ts';
 import { maskedUrl } from './masked-url.ts';
 import { formatTimestamp } from './timestamp.ts';
 
@@ -96,7 +98,8 @@ export abstract class NumberedRing<Told extends object> {
   }
 }
 
-/** A text as followers may see it: cut, and without the secrets of URLs. */
-export function toldText(text: string): string {
-  return maskedUrl(text.length <= MAX_TEXT ? text : `${text.slice(0, MAX_TEXT)}…`);
+/** A text as followers may see it: without secrets, then cut, so that none of them lies across the cut and shows its beginning. */
+export function toldText(text: string, secrets: KnownSecrets): string {
+  const told = secrets.masked(maskedUrl(maskedJson(text)));
+  return told.length <= MAX_TEXT ? told : `${told.slice(0, MAX_TEXT)}…`;
 }

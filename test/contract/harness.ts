@@ -40,6 +40,7 @@ import { srtMetrics } from '../../src/transport/srt/srt-metrics.ts';
 import { AllowedFolders } from '../../src/util/allowed-folders.ts';
 import { Conditions } from '../../src/util/conditions.ts';
 import type { LogLevel } from '../../src/util/gated-lines.ts';
+import { KnownSecrets } from '../../src/util/known-secrets.ts';
 import { LogTail } from '../../src/util/log-tail.ts';
 import { newReceiverStatistics, newSenderStatistics } from '../../src/wire/srt/statistics.ts';
 import { FakeDelivery } from '../fakes/fake-delivery.ts';
@@ -104,9 +105,10 @@ export async function startApi(
   const store = new MemoryStore();
   const logger = new RecordingLogger();
   const folder = mkdtempSync(join(tmpdir(), 'millrace-contract-'));
-  const notices = new NoticeBoard({ clock });
+  const secrets = new KnownSecrets();
+  const notices = new NoticeBoard({ clock, secrets });
   const live: EventFeed = new LiveFeed({ board: notices, logger });
-  const tail = new LogTail({ clock });
+  const tail = new LogTail({ clock, secrets });
   const logs: LogFeed = new LiveFeed({ board: tail, logger, maxFollowers: 2 });
   const writing = {
     clock,
@@ -230,7 +232,7 @@ export async function startApi(
   await server.listen();
   return new ApiHarness({
     ...{ server, orchestrator, recordings, dumps, pushes, scheduled, multiplex, folder, pulls, pullStore, rtsp },
-    ...{ store, certificates, clock, logger, health, hostChanges, keyUses, notices, live, tail },
+    ...{ store, certificates, clock, logger, health, hostChanges, keyUses, notices, live, tail, secrets },
   });
 }
 
@@ -287,6 +289,7 @@ export class ApiHarness {
   readonly notices: NoticeBoard;
   readonly live: EventFeed;
   readonly tail: LogTail;
+  readonly secrets: KnownSecrets;
 
   readonly #ingests = new Map<string, { readonly ingest: IngestStream; frames: number }>();
 
@@ -314,6 +317,7 @@ export class ApiHarness {
       | 'notices'
       | 'live'
       | 'tail'
+      | 'secrets'
     >,
   ) {
     this.server = parts.server;
@@ -331,6 +335,7 @@ export class ApiHarness {
     this.notices = parts.notices;
     this.live = parts.live;
     this.tail = parts.tail;
+    this.secrets = parts.secrets;
     this.certificates = parts.certificates;
     this.clock = parts.clock;
     this.logger = parts.logger;

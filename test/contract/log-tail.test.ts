@@ -65,7 +65,7 @@ test('who comes back goes on where it was', async () => {
 });
 
 test('no line has a secret, whatever wrote it', async () => {
-  api.tail.secrets = ['S3CRET-"quoted', 'short'];
+  api.secrets.learn(['S3CRET-"quoted', 'short']);
   const lines = [
     [{ target: '/v2/x?token=12-S3CRET' }, 'asked for /app/s?key=S3CRET&x=1 by S3CRET-"quoted'],
     [{ url: 'rtsp://me:S3CRET@cam.test/x?pin=S3CRET' }, 'pulls rtsp://me:S3CRET@cam.test/x and is not shortened'],

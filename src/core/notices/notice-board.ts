@@ -1,5 +1,6 @@
 /** Keeps the newest notices, numbered, for all who follow the server live. */
 import type { Clock } from '../../util/clock.ts';
+import { KnownSecrets } from '../../util/known-secrets.ts';
 import { maskedJson } from '../../util/masked-json.ts';
 import { type Numbered, NumberedRing, toldText } from '../../util/numbered-ring.ts';
 import { BurstFold } from './burst-fold.ts';
@@ -13,6 +14,8 @@ export interface NoticeBoardOptions {
   readonly clock: Clock;
   /** Of the texts, before anybody sees them; default: nothing is taken out but secrets. */
   readonly hide?: (text: string) => string;
+  /** Texts that nobody is shown, besides those in URLs and in the members of definitions. */
+  readonly secrets?: KnownSecrets;
   /** Default: 4096. */
   readonly kept?: number;
 }
@@ -28,11 +31,13 @@ export class NoticeBoard extends NumberedRing<Notice> implements Notices {
   /** Told by group since the start. */
   readonly counts: Record<NoticeGroup, number> = { streams: 0, sessions: 0, tasks: 0, refusals: 0, alerts: 0, config: 0 };
   readonly #hide: (text: string) => string;
+  readonly #secrets: KnownSecrets;
   readonly #fold: BurstFold;
 
-  constructor({ clock, hide = (text) => text, kept = KEPT }: NoticeBoardOptions) {
+  constructor({ clock, hide = (text) => text, secrets = new KnownSecrets(), kept = KEPT }: NoticeBoardOptions) {
     super(clock, kept);
     this.#hide = hide;
+    this.#secrets = secrets;
     this.#fold = new BurstFold(clock, (notice) => this.append(notice));
   }
 
@@ -46,9 +51,8 @@ export class NoticeBoard extends NumberedRing<Notice> implements Notices {
   }
 
   textOf(value: object): string {
-    return this.#hide(
-      maskedJson(JSON.stringify(value, (_key, member: unknown) => (typeof member === 'string' ? toldText(member) : member))),
-    );
+    const told = (_key: string, member: unknown): unknown => (typeof member === 'string' ? toldText(member, this.#secrets) : member);
+    return this.#hide(maskedJson(JSON.stringify(value, told)));
   }
 
   /** What waits to be told as a sum is told now; nothing follows. Idempotent. */

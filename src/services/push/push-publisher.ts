@@ -14,6 +14,7 @@ import { DocumentFolder } from '../../state/document-folder.ts';
 import { KEYED } from '../../state/document-layout.ts';
 import { LinkReporter, type LinkStatistics } from '../../transport/srt/link-reporter.ts';
 import type { Clock } from '../../util/clock.ts';
+import { KnownSecrets } from '../../util/known-secrets.ts';
 import type { Logger } from '../../util/logger.ts';
 import { messageOf } from '../../util/message-of.ts';
 import type { MetricSource } from '../../util/metrics.ts';
@@ -22,7 +23,7 @@ import { openDestination } from './open-destination.ts';
 import { type PushInformation, pushInformation } from './push-information.ts';
 import { parsePushMap, pushRequestsFor } from './push-map.ts';
 import { PushCounts, pushMetrics } from './push-metrics.ts';
-import { type PushRequest, storedPushRequest } from './push-request.ts';
+import { type PushRequest, secretsOfPush, storedPushRequest } from './push-request.ts';
 import { PushStream } from './push-stream.ts';
 import { type PushContext, PushTask } from './push-task.ts';
 
@@ -37,6 +38,8 @@ export interface PushPublisherOptions {
   readonly stateFolder: string;
   /** Is told of tasks. Default: nobody is. */
   readonly notices?: Notices;
+  /** Learns what lets somebody in at the receivers. Default: nobody does. */
+  readonly secrets?: KnownSecrets;
   /** Default: real connections. */
   readonly open?: OpenDestination;
 }
@@ -55,14 +58,14 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
   readonly #counts = new PushCounts();
 
   constructor(options: PushPublisherOptions) {
-    const { stateFolder, clock, queues, notices = NO_NOTICES } = options;
+    const { stateFolder, clock, queues, secrets = new KnownSecrets(), notices = NO_NOTICES } = options;
     const logger = options.logger.child({ publisher: PublisherKind.PUSH });
     this.#options = options;
     this.#logger = logger;
     this.#reporter = new LinkReporter({ clock, logger });
     const open = options.open ?? ((wanted: DestinationOptions) => openDestination(wanted, this.#reporter));
     const context: PushContext = {
-      ...{ clock, logger, queues, notices, open, random: Math.random, counts: this.#counts },
+      ...{ clock, logger, queues, notices, secrets, open, random: Math.random, counts: this.#counts },
       onConnectionOver: (task) => void this.#tasks.keepTotals(task),
     };
     this.#tasks = new TaskRegistry({
@@ -70,7 +73,10 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
       documents: new DocumentFolder({ folder: join(stateFolder, 'pushes'), kind: 'push-task', layout: KEYED, logger }),
       logger,
       parse: storedPushRequest,
-      make: (origin) => new PushTask(origin, context),
+      make: (origin) => {
+        secrets.learn(secretsOfPush(origin.request));
+        return new PushTask(origin, context);
+      },
       onRegistered: (task) => tellTask(notices, 'push', task),
       onDropped: (task) => this.#streams.get(streamKey({ vhost: task.vhost, app: task.app, stream: task.request.streamName }))?.leave(task),
     });

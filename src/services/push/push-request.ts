@@ -1,7 +1,9 @@
 /** What a push task is asked to do, as the API, a map file or the state folder say it. */
 
+import { secretsOf } from '../../config/index.ts';
 import { storedTaskRequest, type TaskRequest } from '../../core/tasks/task-request.ts';
 import { hasHiddenCharacter } from '../../util/hidden-characters.ts';
+import { parsePublishUrl } from '../../wire/rtmp/publish-url.ts';
 import { DEFAULT_PORTS } from './host-url.ts';
 
 /** The words of the API; `mpegts` is a transport stream over UDP or TCP, as the URL says. */
@@ -23,6 +25,8 @@ export type UrlFault = 'malformed' | 'scheme' | 'port' | 'mode' | 'listen';
 
 /** Characters; far above any that is given out, and below what a text of AMF0 and a URL of SRT hold. */
 const MAX_STREAM_KEY = 4096;
+/** The last part of an RTMP URL is a name where it is shorter, and a stream key otherwise. */
+const MIN_KEY_IN_URL = 12;
 const RTMP_PORT = 1935;
 const MAX_PORT = 65_535;
 const SCHEMES: Readonly<Record<PushProtocol, readonly string[]>> = { rtmp: ['rtmp', 'rtmps'], srt: ['srt'], mpegts: ['udp', 'tcp'] };
@@ -43,6 +47,12 @@ export function trimUrl(url: string): string {
 /** The part of a URL that logs may hold: paths and queries have stream keys and passphrases. */
 export function receiverOf(url: string): string {
   return /^[a-z]+:\/\/[^/?]*/i.exec(url)?.[0] ?? '';
+}
+
+/** What would let somebody else send to the receiver. */
+export function secretsOfPush({ url, streamKey }: Pick<PushRequest, 'url' | 'streamKey'>): string[] {
+  const last = parsePublishUrl(url, streamKey)?.stream ?? '';
+  return [...secretsOf({ url, streamKey }), ...(last.length >= MIN_KEY_IN_URL ? [last] : [])];
 }
 
 /** Null when `url` fits the protocol. */

@@ -18,8 +18,9 @@ export async function startPushes({
   queues,
   stateFolder,
   notices,
+  secrets,
 }: ServiceContext): Promise<Service & { readonly pushes: PushPublisher }> {
-  const pushes = new PushPublisher({ clock, logger, queues, stateFolder, notices });
+  const pushes = new PushPublisher({ clock, logger, queues, stateFolder, notices, secrets });
   await pushes.start();
   return {
     pushes,

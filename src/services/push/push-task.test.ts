@@ -7,8 +7,9 @@ import { NO_NOTICES } from '../../core/notices/notice.ts';
 import { QueueRegistry } from '../../core/queue-registry.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
+import { KnownSecrets } from '../../util/known-secrets.ts';
 import { type Destination, type DestinationOptions, PushFailure } from './destination.ts';
-import type { PushRequest } from './push-request.ts';
+import { type PushRequest, secretsOfPush } from './push-request.ts';
 import { PushTask, retryDelay } from './push-task.ts';
 import { SEND_QUEUE_PACKETS } from './send-queue.ts';
 
@@ -83,12 +84,14 @@ function task(request: Partial<PushRequest> = {}): PushTask {
     receivers.push(receiver);
     return receiver;
   };
+  const secrets = new KnownSecrets();
+  secrets.learn(secretsOfPush({ ...all, ...request }));
   const onConnectionOver = (): void => {
     over += 1;
   };
   return new PushTask(
     { key: 'key', vhost: 'default', app: 'app', request: { ...all, ...request }, createdAt: 0 },
-    { clock, logger, queues, notices: NO_NOTICES, open, random: () => 0.5, onConnectionOver },
+    { clock, logger, queues, notices: NO_NOTICES, secrets, open, random: () => 0.5, onConnectionOver },
   );
 }
 
@@ -180,6 +183,23 @@ describe('a push task', () => {
     expect(receiver.packets).toHaveLength(2);
     expect(push.totals.bytes).toBe(200);
     expect(stream.bytes).toBe(200);
+  });
+
+  test('what a receiver echoes of the stream key is told to nobody', () => {
+    const requests: Partial<PushRequest>[] = [
+      { url: 'rtmp://h/app', streamKey: 'abcd-efgh' },
+      { url: 'rtmp://h/app/abcd-efgh-ijkl', streamKey: '' },
+      { protocol: 'srt', url: 'srt://h:1?passphrase=abcd-efgh-ijkl', streamKey: '' },
+    ];
+    for (const request of requests) {
+      const push = task(request);
+      push.begin(stream, TIMEOUTS);
+      push.setTracks([VIDEO, AUDIO]);
+      receivers.at(-1)?.options.events.onFailed(new PushFailure('refused', 'no such key: abcd-efgh-ijkl'));
+      expect(push.reason).toMatch(/^no such key: \*\*\*(-ijkl)?$/);
+      expect(JSON.stringify(logger.lines)).not.toContain('abcd-efgh');
+      push.streamEnded();
+    }
   });
 
   test('calls again after a loss, ever more rarely, and begins anew when it went well for a while', () => {

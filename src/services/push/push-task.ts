@@ -9,6 +9,7 @@ import type { Packet } from '../../media/packet.ts';
 import { isMediaTrack, isVideoTrack, type Track } from '../../media/track.ts';
 import type { BoundedQueue } from '../../util/bounded-queue.ts';
 import type { Clock } from '../../util/clock.ts';
+import type { KnownSecrets } from '../../util/known-secrets.ts';
 import type { Logger } from '../../util/logger.ts';
 import { type OpenDestination, PushFailure, type PushTimeouts } from './destination.ts';
 import type { PushCounts } from './push-metrics.ts';
@@ -43,6 +44,8 @@ export interface PushContext {
   readonly logger: Logger;
   readonly queues: QueueRegistry;
   readonly notices: Notices;
+  /** What receivers echo of it is told to nobody. */
+  readonly secrets: KnownSecrets;
   readonly open: OpenDestination;
   /** 0 to 1. */
   readonly random: () => number;
@@ -248,10 +251,11 @@ export class PushTask extends FollowingTask<PushRequest> {
   #failed(failure: PushFailure): void {
     const { clock, random } = this.#context;
     if (this.#pushing && clock.monotonic() - this.#openedAt >= STABLE_MS) this.#failures = 0;
-    this.#end(failure.message);
+    const why = this.#context.secrets.masked(failure.message);
+    this.#end(why);
     this.#failures += 1;
     if (failure.code === 'internal') this.#logger.error({ err: failure.cause }, 'push failed inside the server');
-    this.#fault(failure.message);
+    this.#fault(why);
     const delay = retryDelay(this.#failures, random());
     this.#retry = setTimeout(() => {
       this.#retry = null;

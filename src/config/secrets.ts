@@ -1,0 +1,55 @@
+/** What nobody is shown of configurations, definitions and tasks: found by the names of members, and in URLs. */
+import { maskedUrl } from '../util/masked-url.ts';
+
+/** Members that nobody is shown, wherever they stand. */
+const SECRET: ReadonlySet<string> = new Set([
+  ...['accessToken', 'auth', 'credential', 'hash', 'key', 'passphrase', 'secretKey', 'streamKey', 'userKey', 'value'],
+]);
+/** Parameters of URLs whose values let somebody in. */
+const SECRET_PARAMETER = /auth|key|pass|pin$|policy|secret|sign|streamid|token/i;
+/** Prefix of what stands in the place of a secret (`sealed`). */
+const SEAL = 'sealed:';
+
+/** A copy of `value` in which `seal` stands for every secret, for a file. Equal secrets give equal seals. */
+export function sealed<Value>(value: Value, seal: (secret: string) => string): Value {
+  const walk = (part: unknown, key: string): unknown => {
+    if (Array.isArray(part)) return part.map((item) => walk(item, key));
+    if (typeof part === 'object' && part !== null) {
+      return Object.fromEntries(Object.entries(part).map(([name, member]) => [name, walk(member, name)]));
+    }
+    return typeof part === 'string' && part !== '' && isSecret(key, part) ? `${SEAL}${seal(part)}` : part;
+  };
+  return walk(value, '') as Value;
+}
+
+/** Every secret in `value` that is a text, whatever it is for: members, URLs that hold some, and those by themselves. */
+export function secretsOf(value: object): string[] {
+  const found: string[] = [];
+  sealed(value, (secret) => {
+    found.push(secret, ...secretsOfUrl(secret));
+    return '';
+  });
+  return found;
+}
+
+/** Texts that let somebody in, and URLs that hold such a text. */
+export function isSecret(key: string, text: string): boolean {
+  return SECRET.has(key) || text.startsWith(SEAL) || text.includes('@') || text.includes('?') || maskedUrl(text) !== text;
+}
+
+/** The password of a URL, with its user as servers echo both, and what its parameters hold. Origins have no scheme of their own. */
+function secretsOfUrl(text: string): string[] {
+  const full = text.includes('://') ? text : `http://${text}`;
+  if (!URL.canParse(full)) return [];
+  const { username, password, searchParams } = new URL(full);
+  const values = [...searchParams].flatMap(([name, value]) => (SECRET_PARAMETER.test(name) ? [value] : []));
+  return [...(password === '' ? [] : [password, decoded(password), decoded(`${username}:${password}`)]), ...values];
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

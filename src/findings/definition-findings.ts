@@ -1,0 +1,39 @@
+/** What is to be said of virtual hosts and applications once they are there, wherever they come from. */
+import { type ServerConfig, secretsOf } from '../config/index.ts';
+import { applicationSentences, virtualHostSentences } from '../config/ineffective.ts';
+import { openWays } from '../config/open-ways.ts';
+import type { Application } from '../core/application.ts';
+import type { VirtualHost } from '../core/virtual-host.ts';
+import type { KnownSecrets } from '../util/known-secrets.ts';
+import type { Logger } from '../util/logger.ts';
+
+/** What is known of definitions is told in the log, and their secrets to whoever keeps them out of it. */
+export class DefinitionFindings {
+  readonly #bind: ServerConfig['bind'];
+  readonly #logger: Logger;
+  readonly #secrets: KnownSecrets;
+  readonly #told = new WeakSet<object>();
+
+  constructor({ bind, logger, secrets }: { bind: ServerConfig['bind']; logger: Logger; secrets: KnownSecrets }) {
+    this.#bind = bind;
+    this.#logger = logger;
+    this.#secrets = secrets;
+  }
+
+  /** Virtual hosts have changed: each definition is told once. */
+  tellHosts(virtualHosts: readonly VirtualHost[]): void {
+    for (const { name: vhost, definition } of virtualHosts) {
+      if (this.#told.has(definition.config)) continue;
+      this.#told.add(definition.config);
+      this.#secrets.learn(secretsOf(definition.config));
+      for (const sentence of virtualHostSentences(definition.config)) this.#logger.warn({ vhost }, sentence);
+    }
+  }
+
+  /** An application runs, for the first time or with new settings. */
+  tellApplication({ vhost, name: app, definition }: Application, host: VirtualHost | undefined): void {
+    this.#secrets.learn(secretsOf(definition.config));
+    const ways = host === undefined ? [] : openWays(this.#bind, host.definition.config, definition.config);
+    for (const sentence of [...applicationSentences(vhost, definition.config), ...ways]) this.#logger.warn({ vhost, app }, sentence);
+  }
+}

@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest';
+import { KnownSecrets } from './known-secrets.ts';
+
+test('whatever is known is left out, the longest first, in all the ways that texts write it', () => {
+  const secrets = new KnownSecrets();
+  secrets.configure(['tiger-1234', 'short']);
+  secrets.learn(['tiger-1234-and-more', 'with "quotes" & spaces']);
+  for (const [text, told] of [
+    ['tiger-1234-and-more, tiger-1234-and, tiger-123, short', '***, ***-and, tiger-123, short'],
+    ['with "quotes" & spaces', '***'],
+    [JSON.stringify({ key: 'with "quotes" & spaces' }), '{"key":"***"}'],
+    [`rtmp://to.test/app/${encodeURIComponent('with "quotes" & spaces')}?x`, 'rtmp://to.test/app/***?x'],
+    ['', ''],
+    ['tiger-1234tiger-1234', '******'],
+  ]) {
+    expect(secrets.masked(text ?? '')).toBe(told);
+  }
+});
+
+test('a configuration is known until another one comes, what is learned stays, and what is learned is bounded', () => {
+  const secrets = new KnownSecrets();
+  secrets.configure(['configured-1']);
+  secrets.learn(['learned-1']);
+  secrets.configure(['configured-2', 'learned-1']);
+  secrets.configure(['configured-2']);
+  expect(secrets.masked('configured-1 configured-2 learned-1')).toBe('configured-1 *** ***');
+  secrets.learn(Array.from({ length: 20_000 }, (_, n) => `later-${n}`));
+  expect(secrets.masked('configured-2 learned-1 later-0, later-19999')).toBe('*** learned-1 ***, ***');
+});

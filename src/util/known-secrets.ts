@@ -1,0 +1,90 @@
+/** Texts that let somebody in, wherever they were told to the server, so that nobody who follows it is shown them. */
+
+/** A secret that is shorter is a word that other texts may have, too. */
+const MIN_LENGTH = 6;
+/** What is longer is no secret that somebody would echo. */
+const MAX_LENGTH = 4096;
+/** Learned ones that are known at once; of more the oldest are forgotten. */
+const MAX_LEARNED = 20_000;
+const MASK = '***';
+
+/**
+ * Those of the configuration hold until it is replaced; those that come through the API, and with what the state folder holds, are learned and
+ * stay known when what they were for is gone, because older lines may have them. Found by their first characters, so that what it costs to
+ * look through a text does not grow with their number. Nothing to close.
+ */
+export class KnownSecrets {
+  /** How long those are that begin so, the longest first. */
+  readonly #byBeginning = new Map<string, { readonly length: number; count: number }[]>();
+  /** In the order of learning. */
+  readonly #learned = new Set<string>();
+  #configured: ReadonlySet<string> = new Set();
+
+  /** The secrets of the configuration, in the place of those before. */
+  configure(secrets: Iterable<string>): void {
+    const now = new Set(variantsOf(secrets));
+    for (const text of now) this.#count(text, 1);
+    for (const text of this.#configured) this.#count(text, -1);
+    this.#configured = now;
+  }
+
+  /** Knows these as well from now on. */
+  learn(secrets: Iterable<string>): void {
+    for (const text of variantsOf(secrets)) {
+      // The one that was told last is forgotten last.
+      if (!this.#learned.delete(text)) this.#count(text, 1);
+      this.#learned.add(text);
+      const [oldest] = this.#learned;
+      if (this.#learned.size <= MAX_LEARNED || oldest === undefined) continue;
+      this.#learned.delete(oldest);
+      this.#count(oldest, -1);
+    }
+  }
+
+  /** `text` with `***` for each of them. */
+  masked(text: string): string {
+    let shown = '';
+    let from = 0;
+    for (let at = 0; at + MIN_LENGTH <= text.length; ) {
+      const found = this.#at(text, at);
+      if (found === undefined) at += 1;
+      else {
+        shown += text.slice(from, at) + MASK;
+        at += found.length;
+        from = at;
+      }
+    }
+    return shown + text.slice(from);
+  }
+
+  #isKnown(text: string): boolean {
+    return this.#configured.has(text) || this.#learned.has(text);
+  }
+
+  #at(text: string, at: number): string | undefined {
+    for (const { length } of this.#byBeginning.get(text.slice(at, at + MIN_LENGTH)) ?? []) {
+      const found = text.slice(at, at + length);
+      if (this.#isKnown(found)) return found;
+    }
+    return undefined;
+  }
+
+  #count(text: string, by: 1 | -1): void {
+    const beginning = text.slice(0, MIN_LENGTH);
+    const lengths = this.#byBeginning.get(beginning) ?? [];
+    const same = lengths.find(({ length }) => length === text.length);
+    if (same !== undefined) same.count += by;
+    else lengths.push({ length: text.length, count: 1 });
+    const left = lengths.filter(({ count }) => count > 0).sort((a, b) => b.length - a.length);
+    if (left.length === 0) this.#byBeginning.delete(beginning);
+    else this.#byBeginning.set(beginning, left);
+  }
+}
+
+/** As texts, JSON and URLs have them. */
+function* variantsOf(secrets: Iterable<string>): Iterable<string> {
+  for (const secret of secrets) {
+    if (secret.length < MIN_LENGTH || secret.length > MAX_LENGTH) continue;
+    yield* new Set([secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret.toWellFormed())]);
+  }
+}
