@@ -6,7 +6,7 @@ import type { Logger } from '../util/logger.ts';
 import { DelayBuffer } from './delay-buffer.ts';
 import type { CloseReason } from './ingest.ts';
 import type { OutboundStream } from './outbound-stream.ts';
-import type { Outputs } from './stream-outputs.ts';
+import type { LeftOutProfile, Outputs } from './stream-outputs.ts';
 import type { Urgency } from './urgency.ts';
 
 /** Ends after which nobody shall see what is still delayed. After all others it is handed on, so that recordings are whole. */
@@ -37,6 +37,10 @@ export class DelayedOutputs implements Outputs {
 
   get streams(): readonly OutboundStream[] {
     return this.#outputs.streams;
+  }
+
+  get leftOut(): readonly LeftOutProfile[] {
+    return this.#outputs.leftOut;
   }
 
   get urgency(): Urgency {

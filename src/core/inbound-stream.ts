@@ -28,7 +28,7 @@ import { SourceLink } from './source-link.ts';
 import { SourceWatch } from './source-watch.ts';
 import { type DutyStream, StandInDuty } from './stand-in-duty.ts';
 import { endFacts } from './stream-end.ts';
-import type { Outputs } from './stream-outputs.ts';
+import type { LeftOutProfile, Outputs } from './stream-outputs.ts';
 import { type StreamTap, StreamTaps } from './stream-taps.ts';
 import { SubtitleDesk } from './subtitle-desk.ts';
 import { TrackLines } from './track-lines.ts';
@@ -313,6 +313,11 @@ export class InboundStream implements IngestStream, DutyStream {
 
   get outputs(): readonly OutboundStream[] {
     return this.#outputs.streams;
+  }
+
+  /** Output profiles that make no stream of it. */
+  get leftOut(): readonly LeftOutProfile[] {
+    return this.#outputs.leftOut;
   }
 
   figures(trackId: number): TrackMeter {

@@ -3,14 +3,21 @@ import type { Packet } from '../media/packet.ts';
 import { EventFormat } from '../media/timed-event.ts';
 import type { Track, VideoTrack } from '../media/track.ts';
 import type { Logger } from '../util/logger.ts';
-import type { OutboundStream } from './outbound-stream.ts';
+import type { LeftOut, OutboundStream } from './outbound-stream.ts';
 import type { PlannedEncode, PlannedTrack } from './output-profile.ts';
 import { PacketHold } from './packet-hold.ts';
 import { SeiInsertion } from './sei-insertion.ts';
-import type { EncodedPacket, EncodeFault } from './transcoding.ts';
+import type { EncodedPacket, EncodeFault, EncodeFaultFacts } from './transcoding.ts';
 
 /** Held packets handed on in one turn of the event loop. */
 const PACKETS_PER_TURN = 256;
+
+/** Why an encode cannot be made, or not any more. */
+interface EncodeFailure {
+  readonly reason: string;
+  readonly fault: EncodeFault;
+  readonly facts?: EncodeFaultFacts | undefined;
+}
 
 /** One track of an outbound stream. */
 interface Slot {
@@ -20,7 +27,7 @@ interface Slot {
   /** Null until the transcoder has told the parameters. */
   track: Track | null;
   /** Why there is none, for good; null: it is there or may come. */
-  failure: { readonly reason: string; readonly fault: EncodeFault } | null;
+  failure: EncodeFailure | null;
 }
 
 /**
@@ -89,9 +96,7 @@ export class OutboundMap {
 
   /** Begins when all tracks are known; afterwards tells publishers what has changed. */
   settle(): void {
-    this.stream.failures = [...this.#slots.values()].flatMap(({ planned, failure }) =>
-      failure === null ? [] : [{ sentence: `the encode '${planned.variantName}' is left out: ${failure.reason}`, fault: failure.fault }],
-    );
+    this.stream.failures = [...this.#slots.values()].flatMap((slot) => this.#leftOut(slot));
     const slots = [...this.#slots.values()].filter((slot) => slot.failure === null);
     if (this.#announced === null && slots.some((slot) => slot.track === null) && !this.#hold.full) return;
     const tracks = slots.flatMap((slot) => slot.track ?? []);
@@ -151,11 +156,11 @@ export class OutboundMap {
     this.#push({ track, pts, dts, duration, keyframe, data });
   }
 
-  /** An encode cannot be made, for a `reason`: the stream goes on without its track, and its information says why. */
-  fail(key: string, reason: string, fault: EncodeFault): void {
+  /** An encode cannot be made: the stream goes on without its track, and its information says why. */
+  fail(key: string, failure: EncodeFailure): void {
     const slot = this.#slots.get(key);
     if (slot === undefined || slot.planned.kind === 'bypass') return;
-    slot.failure = { reason, fault };
+    slot.failure = failure;
     slot.track = null;
     this.settle();
   }
@@ -182,6 +187,13 @@ export class OutboundMap {
     this.#closed = true;
     if (this.begun) this.#release(Number.POSITIVE_INFINITY);
     this.#hold.clear();
+  }
+
+  #leftOut({ id, planned, failure }: Slot): LeftOut[] {
+    if (failure === null) return [];
+    const { reason, fault, facts = {} } = failure;
+    const sentence = `the encode '${planned.variantName}' is left out: ${reason}`;
+    return [{ sentence, fault, facts, trackId: id, sourceTrackId: planned.source.id, profile: this.profile, kind: planned.kind }];
   }
 
   #slotFor(planned: PlannedTrack, before: Slot | undefined): Slot {

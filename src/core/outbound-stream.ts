@@ -1,14 +1,16 @@
+import type { OutputProfileConfig } from '../config/index.ts';
 import type { Packet } from '../media/packet.ts';
 import type { Track } from '../media/track.ts';
 import type { Logger } from '../util/logger.ts';
 import type { CloseReason } from './ingest.ts';
 import type { PublisherKind } from './kinds.ts';
+import type { PlannedTrack } from './output-profile.ts';
 import type { Playlist } from './playlist.ts';
 import type { PublishableStream, Publisher, PublisherStream, SessionHandle, SessionRequest } from './publishing.ts';
 import type { SessionRegistry } from './session-registry.ts';
 import { type TrackMeter, TrackMeters } from './track-meter.ts';
 import type { TrafficMeter } from './traffic-meter.ts';
-import type { EncodeFault } from './transcoding.ts';
+import type { EncodeFault, EncodeFaultFacts } from './transcoding.ts';
 import { Urgency } from './urgency.ts';
 
 /** A publisher with its part of the application's configuration. */
@@ -29,6 +31,12 @@ interface Consumer {
 export interface LeftOut {
   readonly sentence: string;
   readonly fault: EncodeFault;
+  readonly facts: EncodeFaultFacts;
+  readonly trackId: number;
+  /** Of the inbound stream. */
+  readonly sourceTrackId: number;
+  readonly profile: OutputProfileConfig;
+  readonly kind: PlannedTrack['kind'];
 }
 
 /** What an output profile makes of an inbound stream: the tracks that publishers serve. */

@@ -106,6 +106,7 @@ function setUp(
     turns,
     newcomer: { client: '192.0.2.1', failed: () => undefined, refused: () => undefined },
     createOutput: (name, requestKeyframe) => {
+      if (viewers.has(name)) return null;
       const meter = new TrafficMeter(clock, null);
       const stream = new OutboundStream({
         id: viewers.size,
@@ -150,6 +151,14 @@ const names = (tracks: readonly Track[] | undefined) => tracks?.map(({ id, varia
 const seconds = ({ pts, track }: Packet) => toSeconds(pts, track.timebase);
 
 describe('StreamOutputs', () => {
+  it('tells of profiles whose streams cannot be made', () => {
+    const { outputs } = setUp([LADDER, { ...LADDER, name: 'again' }]);
+    outputs.setTracks([VIDEO, AUDIO], true);
+    expect(outputs.streams).toHaveLength(1);
+    const sentence = "the output profile 'again' makes no stream: there is one of the name 's' already";
+    expect(outputs.leftOut).toMatchObject([{ output: 's', profile: { name: 'again' }, sentence }]);
+  });
+
   it('makes encoded and bypassed tracks of one stream, numbered in the order of the profile', async () => {
     const { outputs, viewer, push, transcoder } = setUp();
     outputs.setTracks([VIDEO, AUDIO], true);
@@ -283,7 +292,8 @@ describe('StreamOutputs', () => {
     const { session } = transcoder;
     session.announce(session.encode('opus').id);
     session.announce(session.encode('picture').id);
-    session.fail(session.encode('small').id, 'no encoder for H264');
+    const facts = { module: 'nv', errors: { count: 3, withinMs: 20 } };
+    session.fail(session.encode('small').id, 'no encoder for H264', 'encoder', facts);
     await turn();
     expect(names(viewer().announcements[0])).toEqual(['0 source', '2 aac', '3 opus', '4 picture']);
     expect(logger.lines).toContainEqual(
@@ -294,6 +304,15 @@ describe('StreamOutputs', () => {
     // Where the API shows it.
     const failures = ["the encode 'small' is left out: no encoder for H264", "the encode 'opus' is left out: crashed too often"];
     expect((viewer().stream as OutboundStream).warnings).toEqual(failures);
+    const [first] = (viewer().stream as OutboundStream).failures;
+    expect(first).toMatchObject({
+      fault: 'encoder',
+      facts,
+      trackId: 1,
+      sourceTrackId: VIDEO.id,
+      profile: { name: LADDER.name },
+      kind: 'video',
+    });
     session.announce(session.encode('small').id);
     expect((viewer().stream as OutboundStream).warnings).toEqual(failures.slice(1));
   });

@@ -53,16 +53,36 @@ export interface StreamOutputsOptions extends StreamAddress, OutputPlan {
   readonly newcomer: Omit<Newcomer, 'enter'>;
 }
 
+/** An output profile that makes no stream. */
+export interface LeftOutProfile {
+  /** Name of the stream that it would have made. */
+  readonly output: string;
+  readonly profile: OutputProfileConfig;
+  readonly sentence: string;
+}
+
 /** What becomes of an inbound stream, as that sees it. */
 export type Outputs = Pick<
   StreamOutputs,
-  'streams' | 'urgency' | 'neededAt' | 'passesVideo' | 'setTracks' | 'renewPlaylists' | 'push' | 'pushAhead' | 'drain' | 'settle' | 'close'
+  | 'streams'
+  | 'leftOut'
+  | 'urgency'
+  | 'neededAt'
+  | 'passesVideo'
+  | 'setTracks'
+  | 'renewPlaylists'
+  | 'push'
+  | 'pushAhead'
+  | 'drain'
+  | 'settle'
+  | 'close'
 >;
 
 /** All outbound streams of one inbound stream: one for each output profile. */
 export class StreamOutputs {
   readonly #options: StreamOutputsOptions;
   readonly #maps: OutboundMap[] = [];
+  readonly #leftOut: LeftOutProfile[] = [];
   #job: TranscodeJob | null = null;
   #plans: OutputPlan;
   /** Packets from before the plans, or of the first turn. */
@@ -101,6 +121,11 @@ export class StreamOutputs {
   /** In order of the profiles. */
   get streams(): readonly OutboundStream[] {
     return this.#maps.map((map) => map.stream);
+  }
+
+  /** Profiles that have made no stream. */
+  get leftOut(): readonly LeftOutProfile[] {
+    return this.#leftOut;
   }
 
   /** How soon publishers and the transcoder need packets. The wall clock of media time 0 needs the first ones at once, which tell it. */
@@ -308,7 +333,11 @@ export class StreamOutputs {
     const { stream: inbound, createOutput, playlists } = this.#options;
     const name = profile.outputStreamName.replaceAll('${OriginStreamName}', inbound);
     const stream = createOutput(name, (trackId) => this.#requestKeyframe(profile, trackId));
-    if (stream === null) return null;
+    if (stream === null) {
+      const sentence = `the output profile '${profile.name}' makes no stream: there is one of the name '${name}' already`;
+      this.#leftOut.push({ output: name, profile, sentence });
+      return null;
+    }
     if (this.#playing) stream.startedAt = this.#epoch.value;
     stream.estimatedStart = () => this.#epoch.estimate;
     const announce = (tracks: readonly Track[]): void => stream.setTracks(tracks, playlists(stream, profile, tracks));

@@ -158,7 +158,8 @@ export class TranscodeJob {
     } catch (error) {
       this.#options.logger.error({ err: error }, 'transcoder could not be started: the stream goes on with its bypassed tracks');
       for (const { targets } of encodes.values())
-        for (const { map, key } of targets) map.fail(key, `the transcoder could not be started: ${messageOf(error)}`, 'encoder');
+        for (const { map, key } of targets)
+          map.fail(key, { reason: `the transcoder could not be started: ${messageOf(error)}`, fault: 'encoder' });
     }
   }
 
@@ -175,11 +176,11 @@ export class TranscodeJob {
         for (const { map, key } of targets) map.pushEncoded(key, packet);
         if (targets !== NONE) this.#options.onOutput();
       },
-      onEncodeFailed: (encodeId, reason, fault) => {
+      onEncodeFailed: (encodeId, reason, fault, facts) => {
         const targets = targetsOf(encodeId);
         const names = targets.map(({ map, key }) => `${map.profile.name}/${map.variantName(key)}`);
         if (names.length > 0) this.#options.logger.error({ encodes: names, reason }, `encode ${names.join(', ')} failed: ${reason}`);
-        for (const { map, key } of targets) map.fail(key, reason, fault);
+        for (const { map, key } of targets) map.fail(key, { reason, fault, facts });
       },
     };
   }

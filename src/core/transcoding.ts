@@ -66,6 +66,20 @@ export interface EncodedPacket {
 /** What of an encode fails: it cannot be begun (`decoder` …), or it was under way (`decoding` …). */
 export type EncodeFault = 'decoder' | 'filter' | 'encoder' | 'decoding' | 'filtering' | 'encoding';
 
+/** Errors in a row, and the time from the first to the last of them. */
+export interface EncodeErrors {
+  readonly count: number;
+  readonly withinMs: number;
+}
+
+/** What is known of a fault, for programs. */
+export interface EncodeFaultFacts {
+  /** The codec module that was at work, or was tried last, by the name that profiles have for it; absent where none was. */
+  readonly module?: string;
+  /** Absent where nothing was counted. */
+  readonly errors?: EncodeErrors;
+}
+
 /** Told what becomes of the encodes of a job, until its session is closed. */
 export interface TranscodeListener {
   /**
@@ -76,7 +90,7 @@ export interface TranscodeListener {
   onTrack(encodeId: number, track: Track): void;
   onPacket(packet: EncodedPacket): void;
   /** An encode cannot be made at all (no encoder, parameters refused); the others go on. `reason` is for the log, `fault` for programs. */
-  onEncodeFailed(encodeId: number, reason: string, fault: EncodeFault): void;
+  onEncodeFailed(encodeId: number, reason: string, fault: EncodeFault, facts?: EncodeFaultFacts): void;
 }
 
 /** The encodes of one inbound stream, wherever they run. */

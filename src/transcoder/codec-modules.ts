@@ -50,6 +50,20 @@ const DECODERS: readonly (readonly [VideoCodec | AudioCodec, readonly string[]])
 
 const HARDWARE: ReadonlySet<CodecModule> = new Set([CodecModule.NV, CodecModule.QSV, CodecModule.VAAPI, CodecModule.AMF]);
 
+/** A module by itself, with the names that the list has for it. */
+export function codecModuleOf(
+  module: string,
+  mediaType: CodecModuleItem['mediaType'],
+): Pick<CodecModuleItem, 'displayName' | 'isHwAccel' | 'mediaType' | 'module'> {
+  const known = Object.values(CodecModule).find((name) => name === module);
+  const displayName = known === undefined ? module : displayNameOf(known, mediaType);
+  return { displayName, isHwAccel: known !== undefined && HARDWARE.has(known), mediaType, module };
+}
+
+function displayNameOf(module: CodecModule, mediaType: CodecModuleItem['mediaType']): string {
+  return `${DISPLAY_NAMES[module]} ${mediaType.toLowerCase()}`;
+}
+
 function decodersOf(module: CodecModule): readonly (readonly [VideoCodec | AudioCodec, readonly string[]])[] {
   if (module === CodecModule.DEFAULT) return DECODERS;
   return HARDWARE_DECODERS.filter((entry) => entry.module === module).map(({ codec, name }) => [codec, [name]] as const);
@@ -75,7 +89,7 @@ export function codecModules(
       const codecs = new Set([...decoders.map(([codec]) => codec), ...encoders.map(({ codec }) => codec)]);
       items.push({
         busId: buses.get(module) ?? '-',
-        displayName: `${DISPLAY_NAMES[module]} ${mediaType.toLowerCase()}`,
+        displayName: displayNameOf(module, mediaType),
         id: 0,
         isDecoder: decoders.length > 0,
         isDefault: encoders.some((entry) => isDefault(entry, working)) || (decoders.length > 0 && module === CodecModule.DEFAULT),

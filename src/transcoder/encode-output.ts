@@ -1,4 +1,4 @@
-import type { EncodedPacket, EncodeFault, EncodeRequest, TranscodeListener } from '../core/transcoding.ts';
+import type { EncodedPacket, EncodeFault, EncodeFaultFacts, EncodeRequest, TranscodeListener } from '../core/transcoding.ts';
 import { MPEG_90K } from '../media/timebase.ts';
 import type { Track } from '../media/track.ts';
 import { configBytes, type EncodePart, type TrackMessage } from './messages.ts';
@@ -38,11 +38,11 @@ export class EncodeOutput {
   }
 
   /** Says once that the encode cannot be made, or not any more. */
-  onFailed(reason: string, part: EncodePart): void {
+  onFailed(reason: string, part: EncodePart, facts: EncodeFaultFacts = {}): void {
     if (this.#failed) return;
     this.#failed = true;
     const hasMade = this.#lastDts > Number.NEGATIVE_INFINITY;
-    this.#listener.onEncodeFailed(this.request.id, reason, hasMade ? UNDER_WAY[part] : part);
+    this.#listener.onEncodeFailed(this.request.id, reason, hasMade ? UNDER_WAY[part] : part, facts);
   }
 }
 

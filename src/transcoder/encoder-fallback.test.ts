@@ -1,9 +1,11 @@
 /** Encoders that seemed to work and refuse to open when the first frame comes: here those of hardware that is not there. */
+
 import { createHash } from 'node:crypto';
 import { beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
 import { videoConfig } from '../../test/fakes/transcode-run.ts';
 import { until } from '../../test/harness/poll.ts';
 import { type EncodedMedia, encodeMedia } from '../../test/support/encoded-media.ts';
+import type { EncodeFaultFacts } from '../core/transcoding.ts';
 import { systemClock } from '../util/clock.ts';
 import { sourceMessage, type TrackMessage } from './messages.ts';
 import { CodecCensus } from './process/codec-census.ts';
@@ -42,6 +44,7 @@ class Run {
   readonly tracks: TrackMessage[] = [];
   readonly notices: string[] = [];
   readonly failures: string[] = [];
+  readonly facts: (EncodeFaultFacts | undefined)[] = [];
   readonly census = new CodecCensus();
   readonly #pipeline: VideoPipeline;
 
@@ -53,7 +56,10 @@ class Run {
       sink: {
         onTrack: (_id, track) => this.tracks.push(track),
         onPacket: (_id, packet) => this.packets.push(packet),
-        onFailed: (_id, reason) => this.failures.push(reason),
+        onFailed: (_id, reason, _part, facts) => {
+          this.failures.push(reason);
+          this.facts.push(facts);
+        },
         onTaken: () => undefined,
         notice: (_level, message) => this.notices.push(message),
         congestion: () => null,
@@ -77,13 +83,18 @@ class Run {
 
   /** Encodes the frames from `from` up to `to`. */
   async feed(from: number, to: number): Promise<void> {
+    await this.try(from, to);
+    expect(this.failures).toEqual([]);
+  }
+
+  /** The same, until it fails. */
+  async try(from: number, to: number): Promise<void> {
     for (const packet of media.packets.slice(from, to)) {
       const { data, pts, dts, duration } = packet;
       const input = { packet: { data, pts, dts, duration, discontinuity: false } };
       await until('the pipeline takes a packet', () => this.#pipeline.push(input), { everyMs: 2 });
     }
     await until(`${to} frames come out`, () => this.packets.length >= to || this.failures.length > 0);
-    expect(this.failures).toEqual([]);
   }
 }
 
@@ -110,4 +121,13 @@ it.for(['nvenc', 'qsv', 'vaapi', 'amf'])('software makes the same where %s does 
   expect(fallen.tracks.length).toBe(1);
   expect(fallen.notices).toEqual([expect.stringContaining("encode 'video' falls back to libx264: ")]);
   expect(fallen.census.figures.encoders).toEqual({ libx264: 1 });
+});
+
+it('an encoder that nothing falls back from is told by its module, with the errors that it was given up for', async ({ skip }) => {
+  skip(encoderWorks('h264_nvenc', { pixelFormat: 'nv12', uploads: false }), 'there is such hardware');
+  const alone = new Run('h264_nvenc', ['h264_nvenc']);
+  await alone.try(0, 10);
+  expect(alone.failures).toHaveLength(1);
+  expect(alone.facts).toEqual([{ module: 'nv', errors: { count: 3, withinMs: expect.any(Number) } }]);
+  expect(alone.facts[0]?.errors?.withinMs).toBeLessThan(30_000);
 });

@@ -1,6 +1,6 @@
 /** The rare messages between the server and a transcoder process: JSON, where packets are binary. */
 import type { SourceAudioTrack, SourceVideoTrack } from '../core/ingest.ts';
-import type { EncodeRequest, OverlayRequest } from '../core/transcoding.ts';
+import type { EncodeFaultFacts, EncodeRequest, OverlayRequest } from '../core/transcoding.ts';
 import type { AudioCodec, VideoCodec } from '../media/codec.ts';
 import type { Timebase } from '../media/timebase.ts';
 import type { AudioTrack, VideoTrack } from '../media/track.ts';
@@ -89,7 +89,7 @@ export interface HelloMessage {
 export type EncodePart = 'decoder' | 'filter' | 'encoder';
 
 /** FAILED: why the encode cannot be made, for the log. */
-export interface FailedMessage {
+export interface FailedMessage extends EncodeFaultFacts {
   readonly reason: string;
   /** Which part of an encode it is. */
   readonly part: EncodePart;

@@ -160,9 +160,9 @@ export class SupervisedJob implements TranscodeSession {
         this.#onTrack(header.id, payload.toString());
         return;
       case FrameType.FAILED: {
-        const { reason, part } = JSON.parse(payload.toString()) as FailedMessage;
+        const { reason, part, ...facts } = JSON.parse(payload.toString()) as FailedMessage;
         this.#countFailures(1);
-        this.#guard(() => this.#outputs.get(header.id)?.onFailed(reason, part));
+        this.#guard(() => this.#outputs.get(header.id)?.onFailed(reason, part, facts));
         return;
       }
       case FrameType.NOTICE: {

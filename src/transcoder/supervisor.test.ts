@@ -244,7 +244,7 @@ describe('encodes', () => {
     const run = open([video(10, { height: 90 }), video(11, { codec: 'theora' })], tracks());
     await run.feed(media.packets);
     await run.makes(10, SECONDS * 30);
-    expect(run.made(11)).toMatchObject({ failed: expect.stringMatching(/theora/), fault: 'encoder' });
+    expect(run.made(11)).toMatchObject({ failed: expect.stringMatching(/theora/), fault: 'encoder', facts: { errors: { count: 3 } } });
     expect(run.made(10).packets.length).toBe(SECONDS * 30);
   });
 

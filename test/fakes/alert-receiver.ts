@@ -11,6 +11,7 @@ export interface HeardAlert {
   readonly messages: readonly { readonly code: string; readonly description: string }[];
   // biome-ignore lint/suspicious/noExplicitAny: a stream as JSON, of which a test asserts what it looks at
   readonly sourceInfo?: any;
+  readonly extraInfo?: Readonly<Record<string, unknown>>;
 }
 
 export class AlertReceiver {

@@ -1,5 +1,12 @@
 /** A transcoder that re-emits what it is given, or waits for the test to say what it makes. */
-import type { EncodeFault, EncodeRequest, TranscodeListener, Transcoder, TranscodeSession } from '../../src/core/transcoding.ts';
+import type {
+  EncodeFault,
+  EncodeFaultFacts,
+  EncodeRequest,
+  TranscodeListener,
+  Transcoder,
+  TranscodeSession,
+} from '../../src/core/transcoding.ts';
 import type { Packet } from '../../src/media/packet.ts';
 import type { Track } from '../../src/media/track.ts';
 
@@ -69,8 +76,8 @@ export class FakeTranscodeSession implements TranscodeSession {
     this.#listener.onPacket({ encodeId, pts, dts, duration, keyframe, data });
   }
 
-  fail(encodeId: number, reason: string, fault: EncodeFault = 'encoder'): void {
-    this.#listener.onEncodeFailed(encodeId, reason, fault);
+  fail(encodeId: number, reason: string, fault: EncodeFault = 'encoder', facts: EncodeFaultFacts = {}): void {
+    this.#listener.onEncodeFailed(encodeId, reason, fault, facts);
   }
 }
 

@@ -4,7 +4,14 @@ import { BoxWriter } from '../../src/containers/isobmff/box-writer.ts';
 import { writeFragmentHeader } from '../../src/containers/isobmff/fragment.ts';
 import { buildInitSegment } from '../../src/containers/isobmff/init-segment.ts';
 import { QueueRegistry } from '../../src/core/queue-registry.ts';
-import type { EncodedPacket, EncodeFault, EncodeRequest, TranscodeListener, TranscodeSession } from '../../src/core/transcoding.ts';
+import type {
+  EncodedPacket,
+  EncodeFault,
+  EncodeFaultFacts,
+  EncodeRequest,
+  TranscodeListener,
+  TranscodeSession,
+} from '../../src/core/transcoding.ts';
 import type { Packet } from '../../src/media/packet.ts';
 import { toSeconds } from '../../src/media/timebase.ts';
 import type { AudioTrack, Track, VideoTrack } from '../../src/media/track.ts';
@@ -47,6 +54,7 @@ export interface Made {
   readonly packets: EncodedPacket[];
   failed: string | null;
   fault: EncodeFault | null;
+  facts: EncodeFaultFacts | undefined;
 }
 
 /** Packets of a track that may wait while tests feed it. */
@@ -99,7 +107,7 @@ export class TranscodeRun implements TranscodeListener {
   ) {
     this.#lab = lab;
     this.stream = stream;
-    for (const { id } of encodes) this.#made.set(id, { tracks: [], packets: [], failed: null, fault: null });
+    for (const { id } of encodes) this.#made.set(id, { tracks: [], packets: [], failed: null, fault: null, facts: undefined });
     const job = { vhost: 'default', app: 'app', stream, encodes, decoderThreads: 2, onlyKeyframes, bypassedSources, hardwareDecoding };
     this.session = lab.supervisor.open(job, this);
     this.session.setTracks(tracks);
@@ -126,10 +134,11 @@ export class TranscodeRun implements TranscodeListener {
     packets.push(packet);
   }
 
-  onEncodeFailed(encodeId: number, reason: string, fault: EncodeFault): void {
+  onEncodeFailed(encodeId: number, reason: string, fault: EncodeFault, facts?: EncodeFaultFacts): void {
     const made = this.made(encodeId);
     made.failed = reason;
     made.fault = fault;
+    made.facts = facts;
   }
 
   /**

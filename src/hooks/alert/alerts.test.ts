@@ -3,15 +3,17 @@ import { AlertReceiver } from '../../../test/fakes/alert-receiver.ts';
 import { ManualClock } from '../../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { videoTrack } from '../../../test/fakes/synthetic-media.ts';
-import type { AlertConfig, ServerConfig } from '../../config/index.ts';
+import { type AlertConfig, readOutputProfile, type ServerConfig } from '../../config/index.ts';
 import type { Application } from '../../core/application.ts';
 import type { Notice } from '../../core/notices/notice.ts';
 import { NoticeBoard } from '../../core/notices/notice-board.ts';
 import type { LeftOut } from '../../core/outbound-stream.ts';
 import { QueueRegistry } from '../../core/queue-registry.ts';
+import type { LeftOutProfile } from '../../core/stream-outputs.ts';
 import { TrackMeter } from '../../core/track-meter.ts';
 import { type Alerts, startAlerts } from './alerts.ts';
 
+const PROFILE = readOutputProfile({ name: 'p', outputStreamName: 'out' }).typed;
 const PLACE = { vhost: 'default', app: 'app', stream: 'live' };
 
 let receiver: AlertReceiver;
@@ -27,6 +29,7 @@ const meter = new TrackMeter();
 const stream = {
   ...{ vhost: 'default', app: 'app', name: 'live', createdAt: 0, sourceType: 'RtspPull', started: true, hasSource: true, mediaEnd: 0 },
   ...{ sourceUrl: 'rtsp://me:SECRET@198.51.100.7:554/x', tracks: [videoTrack()], figures: () => meter },
+  leftOut: [] as LeftOutProfile[],
 };
 const output = { name: 'out', tracks: [videoTrack()], failures: [] as LeftOut[], figures: () => meter };
 
@@ -39,6 +42,7 @@ beforeEach(async () => {
   told = [];
   alerts = null;
   output.failures = [];
+  stream.leftOut = [];
   notices.watch(({ notice }) => told.push(notice));
 });
 afterEach(async () => {
@@ -90,12 +94,43 @@ test.each([
   begin();
   notices.post({ type: 'stream.ready', ...PLACE, output: 'out' });
   alerts?.look();
-  output.failures = [{ sentence: "the encode 'hd' is left out: no encoder", fault }];
+  const facts = { module: 'x264', errors: { count: 3, withinMs: 40 } };
+  const sentence = "the encode 'hd' is left out: no encoder";
+  output.failures = [{ sentence, fault, facts, trackId: 1, sourceTrackId: 0, profile: PROFILE, kind: 'video' }];
   for (let n = 0; n < 3; n += 1) alerts?.look();
   const failed = await receiver.withCode(code);
   expect(failed).toMatchObject({
     ...{ type: 'EGRESS', sourceUri: '#default#app/out', parentSourceUri: '#default#app/live', parentSourceInfo: { name: 'live' } },
-    messages: [{ description: "the encode 'hd' is left out: no encoder" }],
+    messages: [{ description: sentence }],
+  });
+  const isDecoder = fault.startsWith('decod');
+  expect(failed.extraInfo).toEqual({
+    codecModule: { displayName: 'x264 video', isDecoder, isEncoder: !isDecoder, isHwAccel: false, mediaType: 'Video', module: 'x264' },
+    ...{ errorCount: 3, errorEvaluationInterval: 40, outputProfile: PROFILE, parentSourceTrackId: 0, sourceTrackId: 1 },
+  });
+  expect(receiver.codes).toHaveLength(1);
+});
+
+test('what is not known of a fault is left out', async () => {
+  start({ egress: { transcodeStatus: {} } });
+  begin();
+  notices.post({ type: 'stream.ready', ...PLACE, output: 'out' });
+  output.failures = [{ sentence: 'x', fault: 'encoder', facts: {}, trackId: 1, sourceTrackId: 0, profile: PROFILE, kind: 'audio' }];
+  alerts?.look();
+  const { extraInfo } = await receiver.withCode('EGRESS_STREAM_CREATION_FAILED_ENCODER');
+  expect(Object.keys(extraInfo ?? {})).toEqual(['outputProfile', 'parentSourceTrackId', 'sourceTrackId']);
+});
+
+test('an output profile that makes no stream is told once', async () => {
+  start({ egress: { transcodeStatus: {} } });
+  begin();
+  alerts?.look();
+  stream.leftOut = [{ output: 'live', profile: PROFILE, sentence: "the output profile 'p' makes no stream" }];
+  for (let n = 0; n < 3; n += 1) alerts?.look();
+  expect(await receiver.withCode('EGRESS_STREAM_CREATION_FAILED_OUTPUT_PROFILE')).toMatchObject({
+    ...{ type: 'EGRESS', sourceUri: '#default#app/live', sourceInfo: { name: 'live', sourceType: 'Transcoder', tracks: [] } },
+    ...{ parentSourceUri: '#default#app/live', parentSourceInfo: { name: 'live', sourceType: 'RtspPull' } },
+    ...{ extraInfo: { outputProfile: PROFILE }, messages: [{ description: "the output profile 'p' makes no stream" }] },
   });
   expect(receiver.codes).toHaveLength(1);
 });

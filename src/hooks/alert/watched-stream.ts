@@ -9,6 +9,7 @@ import type { SegmentObserver, SegmentSource } from '../../services/hls/packager
 import { formatTimestamp } from '../../util/timestamp.ts';
 import { asNumbers } from '../as-numbers.ts';
 import { ALL_GOOD, type AlertMessage, measuredAlerts } from './alert-rules.ts';
+import { extraInfoOf } from './extra-info.ts';
 import { RateWindow } from './rate-window.ts';
 
 /** The kinds of HLS, with the segments that a playlist has when it can be played. */
@@ -66,6 +67,8 @@ export class WatchedStream {
   /** Codes that were told last. */
   #told = '';
   #prepared = false;
+  /** Profiles that were told as left out. */
+  #toldProfiles = 0;
 
   constructor(options: WatchedStreamOptions) {
     this.stream = options.stream;
@@ -101,12 +104,14 @@ export class WatchedStream {
   /** It has been there before anybody was to be told. */
   adopt(): void {
     this.#prepared = this.stream.started;
+    this.#toldProfiles = this.stream.leftOut.length;
   }
 
   /** Judges the stream as it is. */
   look(): void {
     this.#prepare();
     this.#judge();
+    this.#lookAtProfiles();
     for (const watched of this.#outputs.values()) {
       this.#lookAtFailures(watched);
       this.#lookForSegments(watched);
@@ -162,11 +167,28 @@ export class WatchedStream {
 
   #lookAtFailures(watched: WatchedOutput): void {
     if (this.#egress?.transcodeStatus === undefined) return;
-    for (const { sentence, fault } of watched.output.failures) {
+    for (const failure of watched.output.failures) {
+      const { sentence, fault } = failure;
       if (watched.failures.has(sentence)) continue;
       watched.failures.add(sentence);
-      this.#sendEgress(watched, { code: FAULT_CODES[fault], description: sentence }, this.#parent());
+      this.#sendEgress(
+        watched,
+        { code: FAULT_CODES[fault], description: sentence },
+        { ...this.#parent(), extraInfo: extraInfoOf(failure) },
+      );
     }
+  }
+
+  /** Profiles that make no stream are known from its beginning on. */
+  #lookAtProfiles(): void {
+    if (this.#egress?.transcodeStatus === undefined) return;
+    const { leftOut } = this.stream;
+    for (const { output, profile, sentence } of leftOut.slice(this.#toldProfiles)) {
+      const message = { code: 'EGRESS_STREAM_CREATION_FAILED_OUTPUT_PROFILE', description: sentence };
+      const source = { sourceInfo: this.#outputInfo(output, this.#options.now(), []), sourceUri: this.#uri(output) };
+      this.#options.send({ messages: [message], ...this.#parent(), ...source, extraInfo: { outputProfile: profile }, type: 'EGRESS' });
+    }
+    this.#toldProfiles = leftOut.length;
   }
 
   #lookForSegments(watched: WatchedOutput): void {
@@ -203,13 +225,7 @@ export class WatchedStream {
   }
 
   #sendEgress({ output, createdAt }: WatchedOutput, message: AlertMessage, parent: object = {}): void {
-    const sourceInfo = {
-      createdTime: formatTimestamp(createdAt),
-      name: output.name,
-      sourceType: 'Transcoder',
-      sourceUrl: this.#uri(this.stream.name),
-      tracks: asNumbers(tracksInformation(output)),
-    };
+    const sourceInfo = this.#outputInfo(output.name, createdAt, asNumbers(tracksInformation(output)));
     this.#options.send({ messages: [message], ...parent, sourceInfo, sourceUri: this.#uri(output.name), type: 'EGRESS' });
   }
 
@@ -217,6 +233,10 @@ export class WatchedStream {
     const { name, createdAt, sourceType, sourceUrl } = this.stream;
     const source = { createdTime: formatTimestamp(createdAt), name, sourceType, sourceUrl: this.#options.hide(sourceUrl) };
     return { sourceInfo: { ...source, tracks: asNumbers(tracksInformation(this.stream)) }, sourceUri: this.#uri(name) };
+  }
+
+  #outputInfo(name: string, createdAt: number, tracks: unknown): object {
+    return { createdTime: formatTimestamp(createdAt), name, sourceType: 'Transcoder', sourceUrl: this.#uri(this.stream.name), tracks };
   }
 
   #parent(): object {

@@ -1,6 +1,7 @@
 import type { EncodeAudioConfig } from '../../config/index.ts';
 import type { AudioCodec } from '../../media/codec.ts';
 import { messageOf } from '../../util/message-of.ts';
+import type { CodecModule } from '../encoder-catalogue.ts';
 import type { EncodePart } from '../messages.ts';
 import { audioTrackMessage } from './encoded-track.ts';
 import { closeEncoder, type OpenEncoder, openEncoder } from './encoder-opening.ts';
@@ -9,6 +10,7 @@ import { type EncodedData, Encoder, sampleFormatOf, sampleRatesOf } from './engi
 import { FilterChain } from './engine/filter-chain.ts';
 import { type SampleFormat, sampleFormat, stampFrame } from './engine/frame-properties.ts';
 import type { RawFrame } from './engine/library.ts';
+import { ErrorRun, faultFacts } from './error-run.ts';
 import type { PipelineTools } from './pipeline.ts';
 
 /** A hole longer than this, seconds, is left open instead of filled with silence. */
@@ -39,7 +41,9 @@ export class AudioOutput {
   #next = Number.NaN;
   /** Where the next decoded sample is expected, in the source's samples. */
   #expected = Number.NaN;
-  #failures = 0;
+  readonly #errors: ErrorRun;
+  /** Of the encoder that opened last. */
+  #module: CodecModule | null = null;
   #failed = false;
   /** What is at work. */
   #part: EncodePart = 'encoder';
@@ -49,6 +53,7 @@ export class AudioOutput {
     this.#id = id;
     this.#config = encode;
     this.#tools = tools;
+    this.#errors = new ErrorRun(tools.clock);
   }
 
   /** `frame` stays the caller's; its `pts` is in samples. */
@@ -62,11 +67,10 @@ export class AudioOutput {
       this.#part = 'filter';
       await this.#chain?.run(frame, (block) => this.#blocks.push(block));
       await this.#encodeBlocks();
-      this.#failures = 0;
+      this.#errors.clear();
     } catch (error) {
-      this.#failures += 1;
       this.#reset();
-      if (this.#failures >= MAX_FAILURES) this.fail(error, this.#part);
+      if (this.#errors.add() >= MAX_FAILURES) this.fail(error, this.#part);
     } finally {
       for (const block of this.#blocks) this.#tools.pool.give(block);
       this.#blocks.length = 0;
@@ -90,12 +94,12 @@ export class AudioOutput {
     }
   }
 
-  /** Why the track cannot be encoded; the sink is told once. */
-  fail(error: unknown, part: EncodePart): void {
+  /** Why the track cannot be encoded; the sink is told once. `facts`: of what is at fault; default: of the encoder. */
+  fail(error: unknown, part: EncodePart, facts = faultFacts(error, part, { module: this.#module, errors: this.#errors })): void {
     if (this.#failed) return;
     this.#failed = true;
     this.close();
-    this.#tools.sink.onFailed(this.#id, messageOf(error), part);
+    this.#tools.sink.onFailed(this.#id, messageOf(error), part, facts);
   }
 
   /** Idempotent. */
@@ -182,6 +186,7 @@ export class AudioOutput {
       }),
     );
     this.#open = open;
+    this.#module = open.entry.module;
     const rate = rateFor(open.encoder.name);
     if (this.#sampleRate !== 0 && rate !== this.#sampleRate) this.#next = Math.ceil((this.#next * rate) / this.#sampleRate);
     this.#sampleRate = rate;

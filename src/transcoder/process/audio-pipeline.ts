@@ -1,5 +1,6 @@
 /** One inbound audio track: decoded once, then resampled and encoded for each encode. */
 import { rescale, type Timebase } from '../../media/timebase.ts';
+import { CodecModule } from '../encoder-catalogue.ts';
 import { configBytes, type SourceMessage } from '../messages.ts';
 import { type AudioEncode, AudioOutput } from './audio-output.ts';
 import { Decoder } from './engine/decoder.ts';
@@ -139,7 +140,7 @@ export class AudioPipeline implements Pipeline {
       );
       this.#tools.census.decoder(this.#decoder.name, 1);
     } catch (error) {
-      for (const output of this.#outputs) output.fail(error, 'decoder');
+      for (const output of this.#outputs) output.fail(error, 'decoder', { module: CodecModule.DEFAULT });
     }
   }
 

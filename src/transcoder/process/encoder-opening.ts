@@ -1,5 +1,12 @@
 import type { AudioCodec, VideoCodec } from '../../media/codec.ts';
-import { chooseEncoders, type EncoderCandidate, type EncoderChoice, type EncoderEntry, encodeCodec } from '../encoder-catalogue.ts';
+import {
+  type CodecModule,
+  chooseEncoders,
+  type EncoderCandidate,
+  type EncoderChoice,
+  type EncoderEntry,
+  encodeCodec,
+} from '../encoder-catalogue.ts';
 import type { Encoder } from './engine/encoder.ts';
 import { EngineError } from './engine/library.ts';
 import type { PipelineTools } from './pipeline.ts';
@@ -8,6 +15,17 @@ import type { PipelineTools } from './pipeline.ts';
 export interface OpenEncoder {
   readonly encoder: Encoder;
   readonly entry: EncoderEntry;
+}
+
+/** No encoder could be opened. */
+export class NoEncoder extends EngineError {
+  /** Module of the one that was tried last; null: there is none for the codec. */
+  readonly module: CodecModule | null;
+
+  constructor(message: string, module: CodecModule | null) {
+    super(message);
+    this.module = module;
+  }
 }
 
 /** What an encode says about its encoder. */
@@ -30,11 +48,11 @@ export function wantedEncoders(
 
 /**
  * Opens the first encoder that takes the parameters, counted in the census. Named modules that are missing and encoders that fail
- * are reported once each. Throws EngineError when none is left.
+ * are reported once each. Throws NoEncoder when none is left.
  */
 export function openEncoder(tools: PipelineTools, encode: EncoderWish, open: (entry: EncoderCandidate) => Encoder): OpenEncoder {
   const wanted = wantedEncoders(tools, encode);
-  if (wanted === null) throw new EngineError(`unknown codec '${encode.codec ?? ''}'`);
+  if (wanted === null) throw new NoEncoder(`unknown codec '${encode.codec ?? ''}'`, null);
   const { candidates, unavailable } = wanted;
   const reasons: string[] = [];
   for (const entry of candidates) {
@@ -51,7 +69,7 @@ export function openEncoder(tools: PipelineTools, encode: EncoderWish, open: (en
       reasons.push(error.message);
     }
   }
-  throw new EngineError(reasons.length > 0 ? reasons.join('; ') : `no encoder for ${wanted.codec}`);
+  throw new NoEncoder(reasons.length > 0 ? reasons.join('; ') : `no encoder for ${wanted.codec}`, candidates.at(-1)?.module ?? null);
 }
 
 /** Closes what `openEncoder` opened and takes it out of the census. Call it once. */

@@ -1,5 +1,6 @@
 import type { OverlayRequest } from '../../core/transcoding.ts';
 import { messageOf } from '../../util/message-of.ts';
+import type { CodecModule } from '../encoder-catalogue.ts';
 import type { EncodePart, TrackMessage } from '../messages.ts';
 import { closeEncoder, type OpenEncoder } from './encoder-opening.ts';
 import type { EncodedData } from './engine/encoder.ts';
@@ -7,6 +8,7 @@ import { FilterChain } from './engine/filter-chain.ts';
 import { hasPixelFormat, type PictureFormat, pictureFormat, samePictureFormat, stampFrame } from './engine/frame-properties.ts';
 import { EngineError, type RawFrame } from './engine/library.ts';
 import type { OverlayChain } from './engine/overlay-chain.ts';
+import { ErrorRun, faultFacts } from './error-run.ts';
 import { FrameQueue } from './frame-queue.ts';
 import { FrameSelector } from './frame-selector.ts';
 import type { KeyframePlan } from './keyframe-schedule.ts';
@@ -76,13 +78,16 @@ export class PictureOutput {
   #pixelFormat: string;
   #duration = 0;
   #lastDts = Number.NEGATIVE_INFINITY;
-  #failures = 0;
+  readonly #errors: ErrorRun;
+  /** Of the encoder that opened last. */
+  #module: CodecModule | null = null;
   #failed = false;
 
   constructor(encode: PictureEncode, tools: PipelineTools) {
     this.encode = encode;
     this.#pixelFormat = encode.pixelFormat;
     this.#tools = tools;
+    this.#errors = new ErrorRun(tools.clock);
     this.#selector = new FrameSelector(encode);
     this.queue = new FrameQueue({ role: encode.role, type: 'Frame', threshold: ENCODER_THRESHOLD, clock: tools.clock });
     this.#running = this.#encodeLoop();
@@ -136,10 +141,11 @@ export class PictureOutput {
     this.#last = pool.share(picture);
   }
 
-  fail(error: unknown, part: EncodePart): void {
+  /** `facts`: of what is at fault; default: of the encoder. */
+  fail(error: unknown, part: EncodePart, facts = faultFacts(error, part, { module: this.#module, errors: this.#errors })): void {
     if (this.#failed) return;
     this.#failed = true;
-    this.#tools.sink.onFailed(this.encode.id, messageOf(error), part);
+    this.#tools.sink.onFailed(this.encode.id, messageOf(error), part, facts);
   }
 
   /** Resolves when the encoder is gone. Idempotent. */
@@ -208,11 +214,10 @@ export class PictureOutput {
       const picture = covered ?? converted ?? frame;
       stampFrame(picture, pts, keyframe || fresh || this.#schedule === null);
       await this.#opened?.encoder.encode(picture, this.#emit);
-      this.#failures = 0;
+      this.#errors.clear();
     } catch (error) {
       this.#closeEncoder();
-      this.#failures += 1;
-      if (this.#failures >= MAX_FAILURES) this.fail(error, part);
+      if (this.#errors.add() >= MAX_FAILURES) this.fail(error, part);
     } finally {
       if (converted !== null) this.#tools.pool.give(converted);
       if (covered !== null) this.#tools.pool.give(covered);
@@ -252,6 +257,7 @@ export class PictureOutput {
     this.#closeEncoder();
     const { opened, track } = this.encode.open(format, this.#framerate);
     this.#opened = opened;
+    this.#module = opened.entry.module;
     this.#format = format;
     this.#pixelFormat = opened.entry.pixelFormat;
     this.#tools.sink.onTrack(this.encode.id, track);

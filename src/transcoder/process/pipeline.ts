@@ -1,4 +1,5 @@
 /** What the pipelines of a transcoder process share. */
+import type { EncodeFaultFacts } from '../../core/transcoding.ts';
 import type { BoundedQueue } from '../../util/bounded-queue.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { EncodePart, HardwareChoice, NoticeMessage, SourceMessage, TrackMessage } from '../messages.ts';
@@ -10,7 +11,7 @@ export interface PipelineSink {
   onTrack(encodeId: number, track: TrackMessage): void;
   /** `data` belongs to the sink. Times are ticks of the encode's track. */
   onPacket(encodeId: number, packet: OutputPacket): void;
-  onFailed(encodeId: number, reason: string, part: EncodePart): void;
+  onFailed(encodeId: number, reason: string, part: EncodePart, facts?: EncodeFaultFacts): void;
   /** A packet of the inbound track has left the queue in front of the decoder. */
   onTaken(sourceId: number): void;
   notice(level: NoticeMessage['level'], message: string): void;

@@ -109,7 +109,8 @@ export class TranscoderChild {
       onTrack: (id, track: TrackMessage) => writer.writeJson({ type: FrameType.TRACK, job, id }, track),
       onPacket: (id, { pts, dts, duration, keyframe, data }: OutputPacket) =>
         writer.write({ type: FrameType.PACKET, flags: keyframe ? FrameFlag.KEYFRAME : 0, job, id, pts, dts, duration }, data),
-      onFailed: (id, reason, part) => writer.writeJson({ type: FrameType.FAILED, job, id }, { reason, part } satisfies FailedMessage),
+      onFailed: (id, reason, part, facts) =>
+        writer.writeJson({ type: FrameType.FAILED, job, id }, { reason, part, ...facts } satisfies FailedMessage),
       onTaken: (id) => writer.write({ type: FrameType.TAKEN, flags: 0, job, id, pts: 0, dts: 0, duration: 1 }),
       notice: (level, message) => writer.writeJson({ type: FrameType.NOTICE, job }, { level, message } satisfies NoticeMessage),
       congestion: () => (writer.congested ? writer.drained() : null),

@@ -8,6 +8,7 @@ import { deviceOptions } from './device-options.ts';
 import { Decoder } from './engine/decoder.ts';
 import { type PictureFormat, pictureFormat, rotationOf, samePictureFormat, startsGroup } from './engine/frame-properties.ts';
 import { EngineError, type RawFrame } from './engine/library.ts';
+import { ErrorRun } from './error-run.ts';
 import { FrameQueue } from './frame-queue.ts';
 import { type PictureEncode, PictureOutput } from './picture-output.ts';
 import { type PictureNode, PictureScaler } from './picture-scaler.ts';
@@ -55,7 +56,7 @@ export class VideoPipeline implements Pipeline {
   #format: PictureFormat | null = null;
   #sourceRate = 0;
   #rotation = 0;
-  #failures = 0;
+  readonly #errors: ErrorRun;
   #source: VideoSource | null = null;
   /** Names of hardware decoders that have made nothing. */
   readonly #fruitless = new Set<string>();
@@ -66,6 +67,7 @@ export class VideoPipeline implements Pipeline {
     this.#sourceId = sourceId;
     this.#tools = tools;
     const { clock } = tools;
+    this.#errors = new ErrorRun(clock);
     this.#input = new FrameQueue({ role: '', type: 'Packet', threshold: VIDEO_WINDOW * 2, clock });
     this.#decoded = new FrameQueue({ role: 'filter_video', type: 'Frame', threshold: FILTER_THRESHOLD, clock });
     this.#outputs = encodes.map((encode) => new PictureOutput(encode, tools));
@@ -150,7 +152,7 @@ export class VideoPipeline implements Pipeline {
       this.#decoder = this.#openDecoder(source);
       this.#tools.census.decoder(this.#decoder.name, 1);
     } catch (error) {
-      for (const output of this.#outputs) output.fail(error, 'decoder');
+      for (const output of this.#outputs) output.fail(error, 'decoder', { module: CodecModule.DEFAULT });
     }
   }
 
@@ -225,10 +227,11 @@ export class VideoPipeline implements Pipeline {
     try {
       await this.#scaler.scale(frame, wanted);
       for (const { output, times } of chosen) await output.put(times, picture.duration);
-      this.#failures = 0;
+      this.#errors.clear();
     } catch (error) {
-      this.#failures += 1;
-      if (this.#failures >= MAX_FAILURES) for (const { output } of chosen) output.fail(error, 'filter');
+      const isOver = this.#errors.add() >= MAX_FAILURES;
+      const { errors } = this.#errors;
+      if (isOver) for (const { output } of chosen) output.fail(error, 'filter', { errors });
     }
     this.#scaler.release();
   }

@@ -1,0 +1,43 @@
+/** What is known of the faults of an encode, for those who are told that it has failed. */
+import type { EncodeErrors, EncodeFaultFacts } from '../../core/transcoding.ts';
+import type { Clock } from '../../util/clock.ts';
+import type { CodecModule } from '../encoder-catalogue.ts';
+import type { EncodePart } from '../messages.ts';
+import { NoEncoder } from './encoder-opening.ts';
+
+/** Errors in a row of one part of an encode. Nothing to close. */
+export class ErrorRun {
+  readonly #clock: Pick<Clock, 'monotonic'>;
+  #count = 0;
+  #since = 0;
+
+  constructor(clock: Pick<Clock, 'monotonic'>) {
+    this.#clock = clock;
+  }
+
+  /** One more; gives back how many they are. */
+  add(): number {
+    if (this.#count === 0) this.#since = this.#clock.monotonic();
+    this.#count += 1;
+    return this.#count;
+  }
+
+  /** It went well. */
+  clear(): void {
+    this.#count = 0;
+  }
+
+  get errors(): EncodeErrors {
+    return { count: this.#count, withinMs: this.#count === 0 ? 0 : Math.round(this.#clock.monotonic() - this.#since) };
+  }
+}
+
+/** What is known of an encode that fails: the module of its encoder, where that is at fault, and the errors that were counted. */
+export function faultFacts(
+  error: unknown,
+  part: EncodePart,
+  { module, errors: { errors } }: { readonly module: CodecModule | null; readonly errors: ErrorRun },
+): EncodeFaultFacts {
+  const tried = error instanceof NoEncoder ? error.module : module;
+  return { ...(part === 'encoder' && tried !== null && { module: tried }), ...(errors.count > 0 && { errors }) };
+}
