@@ -16,12 +16,12 @@ export function Doctor({ server, whip }: { readonly server: ServerFacts; readonl
   const run = async (): Promise<void> => {
     setBusy(true);
     setFindings([]);
-    await tryAll(server, mayWrite ? whip : null, setFindings);
+    await tryAll(server, { whip, mayPublish: mayWrite }, setFindings);
     setBusy(false);
   };
   return html`<section class="panel" aria-labelledby="doctor-title">
     <div class="bar"><h2 id="doctor-title">Is the server reached from here?</h2><button type="button" disabled=${isBusy} onClick=${() => void run()}>${isBusy ? 'Trying …' : 'Try it'}</button></div>
-    ${findings === null ? html`<p class="quiet">Tries the ports of RTMP, WebRTC over UDP and over TCP from this browser.</p>` : null}
+    ${findings === null ? html`<p class="quiet">Tries the ports of RTMP${mayWrite ? ', WebRTC over UDP and over TCP' : ''} from this browser.</p>` : null}
     <div role="status"><ul class="findings">${(findings ?? []).map(({ what, level, words }) => html`<li key=${what}><b class=${level}>${MARKS[level]}</b> <b>${what}</b> ${words}</li>`)}</ul></div>
   </section>`;
 }

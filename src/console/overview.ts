@@ -4,6 +4,7 @@ import { Chart, type Line } from './chart.ts';
 import type { Context } from './context.ts';
 import { bitrate, bytes, short, timeOfDay } from './format.ts';
 import { html, type View } from './html.ts';
+import { useNarrow } from './narrow.ts';
 import type { Figure, Sampler } from './sampler.ts';
 import { VIEWER_PROTOCOLS } from './server-facts.ts';
 import { StreamTable } from './stream-table.ts';
@@ -38,15 +39,20 @@ export function Overview({ context }: { readonly context: Context }): View {
   const told = PROCESS.filter(({ lines: [line] }) => line !== undefined && sampler.history.knows(line.figure));
   const untold = sampler.history.size === 0 ? [] : PROCESS.filter((each) => !told.includes(each));
   const shared = { history: sampler.history, tick };
+  const isNarrow = useNarrow();
+  const notes = html`<${Notes} key="notes" sampler=${sampler} />`;
+  const streams = html`<${StreamTable} key="streams" context=${context} />`;
   return html`<h1>Overview</h1>
+    ${isNarrow ? streams : null}
     <section class="charts" aria-label="The last hour">
+      ${isNarrow ? notes : null}
       <${Chart} title="Throughput" lines=${THROUGHPUT} format=${bitrate} ...${shared} />
       <${Chart} title="Viewers" lines=${VIEWERS} format=${count} ...${shared} />
       ${told.map(({ title, lines, format }) => html`<${Chart} key=${title} title=${title} lines=${lines} format=${format} ...${shared} />`)}
-      <${Notes} sampler=${sampler} />
+      ${isNarrow ? null : notes}
     </section>
     <p class="quiet small">Figures begin when the console is opened; the server keeps no history.${untoldWords(untold)}</p>
-    <${StreamTable} context=${context} />`;
+    ${isNarrow ? null : streams}`;
 }
 
 function Notes({ sampler }: { readonly sampler: Sampler }): View {

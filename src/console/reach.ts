@@ -15,8 +15,18 @@ const MEDIA_MS = 8000;
 const TCP_CANDIDATES = /^a=candidate:\S+ \d+ tcp .*\r?\n/gim;
 const RELAY = /<(turns?:[^>]+)>;[^,]*?username="([^"]*)";[^,]*?credential="([^"]*)"/g;
 
-/** Tries everything, one after the other; `whip`: where this browser would publish. Never rejects. */
-export async function tryAll({ providers }: ServerFacts, whip: string | null, tell: (found: readonly Finding[]) => void): Promise<void> {
+/** Where this browser would publish, null where the server does not listen for it; and whether it may try that. */
+export interface Trial {
+  readonly whip: string | null;
+  readonly mayPublish: boolean;
+}
+
+/** Tries everything, one after the other. Never rejects. */
+export async function tryAll(
+  { providers }: ServerFacts,
+  { whip, mayPublish }: Trial,
+  tell: (found: readonly Finding[]) => void,
+): Promise<void> {
   const found: Finding[] = [];
   const add = (what: string, level: Finding['level'], words: string): void => {
     found.push({ what, level, words });
@@ -26,8 +36,9 @@ export async function tryAll({ providers }: ServerFacts, whip: string | null, te
   if (rtmp === undefined) add('RTMP', 'warning', 'The server does not listen for it.');
   else add(`RTMP, TCP port ${rtmp}`, ...(await tryRtmp(rtmp)));
   // Who asks for TCP is told the relays, and may come over UDP all the same.
-  const udp = whip === null ? null : await tryWebrtc(`${whip}&transport=tcp`, null);
-  if (udp === null) add('WebRTC', 'warning', 'The server does not listen for it.');
+  const udp = whip === null || !mayPublish ? null : await tryWebrtc(`${whip}&transport=tcp`, null);
+  if (whip === null) add('WebRTC', 'warning', 'The server does not listen for it.');
+  else if (udp === null) add('WebRTC', 'warning', 'Not tried: it begins a publication for a moment, and this token may only read.');
   else {
     add('WebRTC over UDP', udp.level, udp.words);
     const relays = relaysIn(udp.link);

@@ -166,6 +166,20 @@ test.each([
   expect(await opened.overhang()).toBe(0);
 });
 
+test('what runs comes first on a phone, for eyes and keys alike, and behind the charts where there is room for both', async () => {
+  const { page } = await open('#/', { width: 390 });
+  await page.getByRole('link', { name: 'live', exact: true }).waitFor();
+  const parts = () =>
+    page.evaluate(`[...document.querySelectorAll('#streams-title, #notes-title, [aria-label="The last hour"] figure:first-of-type')]
+      .map((each) => [each.id || 'chart', each.getBoundingClientRect().top]).sort(([, a], [, b]) => a - b).map(([id]) => id)`);
+  const inDocument = () =>
+    page.evaluate(`[...document.querySelectorAll('#streams-title, #notes-title, [aria-label="The last hour"] figure:first-of-type')]
+      .map((each) => each.id || 'chart')`);
+  for (const order of [parts, inDocument]) expect(await order()).toEqual(['streams-title', 'notes-title', 'chart']);
+  await page.setViewportSize({ width: 1280, height: 800 });
+  await expect.poll(inDocument).toEqual(['chart', 'notes-title', 'streams-title']);
+});
+
 test('a name with marks of HTML is a name', async () => {
   const name = '"><marquee>\'&amp;<script>';
   const hostile = publish({ url: server.rtmp(name), width: 640, height: 360, fps: 5, gop: 5, videoKbps: 100, withoutAudio: true });
