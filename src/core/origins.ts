@@ -41,14 +41,22 @@ export function originPull(
   };
 }
 
-/** What to pull for `wanted` from the server that the origin map names; the settings of all origins hold for it, too. */
-export function mappedPull(origins: Partial<OriginsConfig> | undefined, { stream }: WantedStream, url: string): PullDefinition {
+/**
+ * What to pull for `wanted` from the server that the origin map names; the settings of all origins hold for it, too. `successor` asks the map
+ * again when that server is lost.
+ */
+export function mappedPull(
+  origins: Partial<OriginsConfig> | undefined,
+  { stream }: WantedStream,
+  { url, successor }: { readonly url: string; readonly successor: () => Promise<string | null> },
+): PullDefinition {
   return {
     name: stream,
     urls: [url],
     properties: { persistent: false, ...commonProperties(origins), ignoreRtcpSRTimestamp: false, relay: schemeOf(url) === 'ovt' },
     configured: true,
     fromOriginMap: true,
+    successor,
   };
 }
 

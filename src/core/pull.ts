@@ -71,6 +71,8 @@ export interface PullDefinition {
   readonly configured?: boolean;
   /** The origin map named the source. */
   readonly fromOriginMap?: boolean;
+  /** Who has the stream now, asked when its source was lost; null: nobody is known to. Absent: `urls` are all there is. Never rejects. */
+  readonly successor?: () => Promise<string | null>;
 }
 
 /** No URL could be pulled; `message` tells the last reason. */

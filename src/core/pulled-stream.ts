@@ -5,8 +5,9 @@ import type { Logger } from '../util/logger.ts';
 import { messageOf } from '../util/message-of.ts';
 import type { InboundStream } from './inbound-stream.ts';
 import { type CloseReason, IngestRefused, type IngestRequest } from './ingest.ts';
-import { type PullDefinition, PullFailed, type PullSession, type PullSink, type PullSource, shownUrl } from './pull.ts';
+import { type PullDefinition, PullFailed, type PullSession, type PullSink, type PullSource, schemeOf, shownUrl } from './pull.ts';
 import { pullPause } from './pull-pause.ts';
+import { Succession } from './pull-succession.ts';
 import { SourceLink } from './source-link.ts';
 
 /** How often it is looked whether a time is over: of silence, disuse, failback. What a source does is an event. */
@@ -65,6 +66,9 @@ export class PulledStream {
   #opening: Connection | null = null;
   /** Settles when the stream is registered anew, or cannot be, after its application took it away. */
   #returning: Promise<void> | null = null;
+  /** In the order of failover. */
+  #urls: readonly string[];
+  readonly #succession: Succession | null;
   #url = 0;
   /** Tries in a row that brought no packet. */
   #failures = 0;
@@ -82,6 +86,9 @@ export class PulledStream {
     this.definition = options.definition;
     this.#options = options;
     this.#logger = options.logger;
+    const { urls, successor } = options.definition;
+    this.#urls = urls;
+    this.#succession = successor === undefined ? null : new Succession(successor, options.clock);
     this.#inputAt = options.clock.monotonic();
   }
 
@@ -94,7 +101,7 @@ export class PulledStream {
     this.#register();
     const deadline = this.#options.clock.monotonic() + FIRST_ROUND_MS;
     let last: unknown = null;
-    for (let index = 0; index < this.definition.urls.length && !this.closed; index += 1) {
+    for (let index = 0; index < this.#urls.length && !this.closed; index += 1) {
       const left = deadline - this.#options.clock.monotonic();
       if (left <= 0) break;
       this.#url = index;
@@ -185,7 +192,7 @@ export class PulledStream {
   }
 
   get #currentUrl(): string {
-    return this.definition.urls[this.#url] ?? '';
+    return this.#urls[this.#url] ?? '';
   }
 
   async #connect(limitMs = Number.POSITIVE_INFINITY): Promise<void> {
@@ -325,7 +332,7 @@ export class PulledStream {
 
   /** What ends a stream that is not kept: nobody watches, or nothing comes although every URL had its turn. */
   #checkLimits(): void {
-    const { properties, urls, configured = false } = this.definition;
+    const { properties, configured = false } = this.definition;
     const { persistent, noInputFailoverTimeoutMs, unusedStreamDeletionTimeoutMs } = properties;
     if (this.closed || persistent) return;
     const stream = this.#stream;
@@ -336,7 +343,7 @@ export class PulledStream {
     }
     this.#noteInput();
     // Of what the configuration asks for, the rounds are counted.
-    if (configured || this.#turns < urls.length) return;
+    if (configured || this.#turns < this.#urls.length) return;
     if (this.#options.clock.monotonic() - this.#inputAt <= noInputFailoverTimeoutMs) return;
     this.end({ code: 'timeout', detail: `no input for ${noInputFailoverTimeoutMs} ms` });
   }
@@ -370,7 +377,7 @@ export class PulledStream {
     if (failbackMs === undefined || this.#url === 0 || this.#probing || now - this.#leftFirstAt < failbackMs) return;
     this.#probing = true;
     const connection = this.#connection;
-    const [url = ''] = this.definition.urls;
+    const [url = ''] = this.#urls;
     const probe = new Probe();
     if (connection !== null) connection.probe = probe;
     try {
@@ -402,12 +409,14 @@ export class PulledStream {
   }
 
   async #reconnect(): Promise<void> {
-    const { urls, properties } = this.definition;
-    const kind = { urls: urls.length, persistent: properties.persistent };
+    const kind = { urls: this.#urls.length, persistent: this.definition.properties.persistent };
     const least = MIN_CONNECTION_MS - (this.#options.clock.monotonic() - this.#askedAt);
     const wait = Math.max(least, this.#failures > 0 ? pullPause(this.#failures, kind, Math.random()) : 0);
     if (wait > 0) await pause(wait, this.#closing.signal);
     if (this.closed) return;
+    const heir = await this.#succession?.find(schemeOf(this.#currentUrl));
+    if (this.closed) return;
+    if (heir !== undefined && heir !== null) this.#urls = [heir];
     try {
       await this.#connect();
     } catch (error) {
@@ -418,12 +427,13 @@ export class PulledStream {
 
   #nextUrl(): void {
     if (this.#url === 0) this.#leftFirstAt = this.#options.clock.monotonic();
-    this.#url = (this.#url + 1) % this.definition.urls.length;
+    this.#url = (this.#url + 1) % this.#urls.length;
   }
 
   #giveUpIfVain(why: string): void {
-    const { urls, properties } = this.definition;
-    if (this.closed || properties.persistent || this.#failures <= urls.length * properties.retryCount) return;
+    const { persistent, retryCount } = this.definition.properties;
+    if (this.closed || persistent || this.#failures <= this.#urls.length * retryCount) return;
+    if (this.#succession !== null && !this.#succession.isOver(this.#inputAt)) return;
     this.end({ code: 'peer-error', detail: `given up after ${this.#failures} failures, the last one: ${why}` });
   }
 }

@@ -111,7 +111,8 @@ export class StreamDemand implements StreamFinder {
     const { vhost, app, stream } = wanted;
     const isThere = (): boolean => this.#options.application(vhost, app)?.hasStream(stream) === true;
     const url = isThere() ? null : await map.locate(app, stream);
-    const definition = url === null ? null : mappedPull(this.#options.origins(vhost), wanted, url);
+    const successor = (): Promise<string | null> => map.locate(app, stream);
+    const definition = url === null ? null : mappedPull(this.#options.origins(vhost), wanted, { url, successor });
     // It may have come meanwhile.
     const pull = definition === null && !isThere() ? null : this.#pull(wanted, definition, key);
     if (pull !== null) return await pull;

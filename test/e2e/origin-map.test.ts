@@ -54,21 +54,29 @@ test('an edge finds a stream at the origin that has it, and at another one when 
   };
   await publishTo(first!);
   await until('the stream to be in Redis', async () => (await redis.value('app/live')) === address(0));
-  expect((await watch()).input).toMatchObject({ sourceType: 'Ovt', sourceUrl: address(0) });
+  const firstLook = await watch();
+  expect(firstLook.input).toMatchObject({ sourceType: 'Ovt', sourceUrl: address(0) });
+  const began = firstLook.input.createdTime;
+  expect(began).toMatch(/^\d{4}-/);
 
   await publishTo(second!);
   await until('the second origin to wait', () => second!.log.includes('ours waits'));
   await first!.kill();
+  const sourceUrl = async () => (await edge.api.get<StreamInformation>(apiPath.stream('live'))).input.sourceUrl;
   // It would go by itself after ten seconds.
   await redis.ask('PEXPIRE', 'app/live', '100');
   await until('the second origin to be in Redis', async () => (await redis.value('app/live')) === address(1));
-  await until('the edge to give the first origin up', async () => !(await edge.api.get<string[]>(STREAMS)).includes('live'), {
-    deadlineMs: 20_000,
-  });
+  await until('the edge to go over to the second origin', async () => (await sourceUrl()) === address(1), { deadlineMs: 20_000 });
+  // Viewers keep their stream.
+  expect((await edge.api.get<StreamInformation>(apiPath.stream('live'))).input.createdTime).toBe(began);
   expect((await watch()).input).toMatchObject({ sourceUrl: address(1) });
   // What comes from the map is not the edge's to register.
   expect(edge.log).not.toContain('is in the origin map as');
 
   await second!.stop();
   await until('the stream to be gone from Redis', async () => (await redis.value('app/live')) === null);
+  // Nobody is to be expected any more.
+  await until('the edge to give the stream up', async () => !(await edge.api.get<string[]>(STREAMS)).includes('live'), {
+    deadlineMs: 30_000,
+  });
 });

@@ -57,7 +57,12 @@ export const apiPath = {
 
 /** The parts of a stream information answer that tests read. */
 export interface StreamInformation {
-  readonly input: { readonly sourceType: string; readonly sourceUrl: string; readonly tracks: readonly TrackInformation[] };
+  readonly input: {
+    readonly createdTime: string;
+    readonly sourceType: string;
+    readonly sourceUrl: string;
+    readonly tracks: readonly TrackInformation[];
+  };
   readonly outputs: readonly { readonly name: string; readonly tracks: readonly TrackInformation[] }[];
 }
 

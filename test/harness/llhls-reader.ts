@@ -1,0 +1,138 @@
+/** A plain client of LL-HLS: blocking reloads of one media playlist, and the parts it lists, from one server or from several in turns. */
+import { createHash } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type ListedSegment, type MediaPlaylist, parseMediaPlaylist } from '../support/playlist/media-playlist.ts';
+import { fetchText, openSession } from './viewer.ts';
+
+const DEADLINE_MS = 20_000;
+const RETRY_MS = 100;
+
+/** Reads until `stop`. What servers say is held against what they, or others, said before: `faults` has what does not agree. */
+export class LlhlsReader {
+  /** By number, as it was listed last. */
+  readonly segments = new Map<number, ListedSegment>();
+  readonly faults: string[] = [];
+  /** The last playlist. */
+  playlist: MediaPlaylist | null = null;
+  reloads = 0;
+  /** The longest wait for a reload, ms. */
+  slowest = 0;
+  readonly #servers: readonly string[];
+  readonly #every: number;
+  readonly #path: string;
+  /** Hashes of what was fetched, by URI. */
+  readonly #fetched = new Map<string, string>();
+  readonly #done: Promise<void>;
+  #requests = 0;
+  #stopped = false;
+
+  private constructor(servers: readonly string[], every: number, path: string) {
+    this.#servers = servers;
+    this.#every = every;
+    this.#path = path;
+    this.#done = this.#follow();
+    // For `stop`, which may never be called when a test has failed.
+    this.#done.catch(() => {});
+  }
+
+  /** `urls`: the same multivariant playlist at each server; each serves `every` requests in a row. Reads the video, or the `audio`. */
+  static async open(urls: readonly string[], { every = 1, audio = false } = {}): Promise<LlhlsReader> {
+    const playlists = await openSession(urls[0] ?? '');
+    const { pathname, search } = new URL(audio ? (playlists.audio ?? '') : playlists.video);
+    return new LlhlsReader(
+      urls.map((url) => new URL(url).origin),
+      every,
+      pathname + search,
+    );
+  }
+
+  /** Number of the newest complete segment. */
+  get newest(): number {
+    return Math.max(-1, ...[...this.segments.values()].filter(({ duration }) => duration !== null).map(({ msn }) => msn));
+  }
+
+  /** Rejects when reading failed. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await this.#done;
+  }
+
+  async #follow(): Promise<void> {
+    let next = '';
+    while (!this.#stopped) {
+      const began = performance.now();
+      const text = await this.#text(next);
+      if (text === null) continue;
+      this.reloads += 1;
+      if (next !== '') this.slowest = Math.max(this.slowest, performance.now() - began);
+      const playlist = parseMediaPlaylist(text);
+      this.playlist = playlist;
+      for (const segment of playlist.segments) this.#take(segment);
+      const last = playlist.segments.at(-1);
+      if (last === undefined) continue;
+      const [msn, part] = last.uri === null ? [last.msn, last.parts.length] : [last.msn + 1, 0];
+      next = `&_HLS_msn=${msn}&_HLS_part=${part}`;
+      const newest = last.parts.at(-1)?.uri;
+      if (newest !== undefined) await this.#fetch(newest);
+    }
+  }
+
+  /** Null where the server has no answer. */
+  async #text(query: string): Promise<string | null> {
+    const url = this.#url(this.#path + (this.#path.includes('?') ? query : query.replace('&', '?')));
+    try {
+      return await fetchText(url);
+    } catch (error) {
+      this.faults.push(String(error));
+      await delay(RETRY_MS);
+      return null;
+    }
+  }
+
+  #url(path: string): string {
+    const server = this.#servers[Math.floor(this.#requests / this.#every) % this.#servers.length] ?? '';
+    this.#requests += 1;
+    return server + path;
+  }
+
+  async #fetch(uri: string): Promise<void> {
+    const folder = this.#path.slice(0, this.#path.lastIndexOf('/') + 1);
+    const answer = await fetch(this.#url(folder + uri), { signal: AbortSignal.timeout(DEADLINE_MS) });
+    const hash = createHash('sha256')
+      .update(Buffer.from(await answer.arrayBuffer()))
+      .digest('hex');
+    const name = uri.split('?', 1)[0] ?? uri;
+    if (answer.status !== 200) this.faults.push(`${name} was answered with ${answer.status}`);
+    else if ((this.#fetched.get(name) ?? hash) !== hash) this.faults.push(`${name} has other bytes`);
+    this.#fetched.set(name, hash);
+  }
+
+  #take(segment: ListedSegment): void {
+    const before = this.segments.get(segment.msn);
+    this.segments.set(segment.msn, segment);
+    if (before === undefined) {
+      if (this.segments.size > 1 && !this.segments.has(segment.msn - 1)) this.faults.push(`segment ${segment.msn} follows none`);
+      return;
+    }
+    const fault = contradiction(before, segment);
+    if (fault !== null) this.faults.push(`segment ${segment.msn}: ${fault}`);
+  }
+}
+
+/** What two listings of one segment say differently; null: nothing. One of them may be older, and playlists leave parts of old segments out. */
+function contradiction(a: ListedSegment, b: ListedSegment): string | null {
+  const differs = (what: string, left: unknown, right: unknown): string | null =>
+    left === right ? null : `${what} ${String(left)}, then ${String(right)}`;
+  const name = (uri: string | null): string | null => uri?.split('?', 1)[0] ?? null;
+  const parts = Math.min(a.parts.length, b.parts.length);
+  const told = ({ parts: listed }: ListedSegment): string =>
+    JSON.stringify(listed.slice(0, parts).map((part) => [name(part.uri), part.duration, part.independent]));
+  return (
+    (a.duration !== null && b.duration !== null ? differs('duration', a.duration, b.duration) : null) ??
+    differs('parts', told(a), told(b)) ??
+    (a.programDateTime !== null && b.programDateTime !== null ? differs('date', a.programDateTime, b.programDateTime) : null) ??
+    differs('discontinuity', a.discontinuity, b.discontinuity) ??
+    differs('map', name(a.map), name(b.map)) ??
+    (a.uri !== null && b.uri !== null ? differs('name', name(a.uri), name(b.uri)) : null)
+  );
+}
