@@ -9,6 +9,8 @@ export interface WantedStream extends StreamAddress {
   readonly query: string;
   /** Address of who asks; absent: the server itself. */
   readonly client?: string;
+  /** Ids of the servers that ask for it, whoever asked first first; absent: it is no server that asks. */
+  readonly via?: readonly string[];
 }
 
 /** Keys of queries whose values are for this server alone, in lower case. */
@@ -38,6 +40,7 @@ export function originPull(
       ...(origin.failback && { failbackMs }),
     },
     configured: true,
+    ...(wanted.via !== undefined && { via: wanted.via }),
   };
 }
 
@@ -47,7 +50,7 @@ export function originPull(
  */
 export function mappedPull(
   origins: Partial<OriginsConfig> | undefined,
-  { stream }: WantedStream,
+  { stream, via }: WantedStream,
   { url, successor }: { readonly url: string; readonly successor: () => Promise<string | null> },
 ): PullDefinition {
   return {
@@ -57,6 +60,7 @@ export function mappedPull(
     configured: true,
     fromOriginMap: true,
     successor,
+    ...(via !== undefined && { via }),
   };
 }
 

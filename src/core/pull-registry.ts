@@ -186,6 +186,7 @@ export class PullRegistry {
     const key = keyOf(document);
     const pull: PulledStream = new PulledStream({
       definition: document,
+      address: { vhost, app, stream: name },
       source,
       clock,
       logger: logger.limited.child({ vhost, app, stream: name }),

@@ -3,6 +3,7 @@ import type { Logger } from '../util/logger.ts';
 import { maskedUrl } from '../util/masked-url.ts';
 import type { CloseReason, IngestStream } from './ingest.ts';
 import type { ProviderKind, SourceType } from './kinds.ts';
+import type { StreamAddress } from './stream-address.ts';
 
 /** Takes what a source delivers. After `close`, and after the session was closed, everything else is ignored. */
 export interface PullSink extends Pick<IngestStream, 'setTracks' | 'push' | 'pushEvent' | 'countBytes'> {
@@ -23,6 +24,10 @@ export interface PullTarget {
   /** Gives the opening up; of no effect once `open` has resolved. */
   readonly signal: AbortSignal;
   readonly logger: Logger;
+  /** What the stream is called here; absent: it is only tried whether the source works. */
+  readonly stream?: StreamAddress;
+  /** Ids of the servers for which the stream is pulled, whoever asked first first; absent: none. */
+  readonly via?: readonly string[];
 }
 
 /** A source that delivers. */
@@ -71,6 +76,8 @@ export interface PullDefinition {
   readonly configured?: boolean;
   /** The origin map named the source. */
   readonly fromOriginMap?: boolean;
+  /** Ids of the servers that asked for it, whoever asked first first. */
+  readonly via?: readonly string[];
   /** Who has the stream now, asked when its source was lost; null: nobody is known to. Absent: `urls` are all there is. Never rejects. */
   readonly successor?: () => Promise<string | null>;
 }

@@ -9,6 +9,7 @@ import { type PullDefinition, PullFailed, type PullSession, type PullSink, type 
 import { pullPause } from './pull-pause.ts';
 import { Succession } from './pull-succession.ts';
 import { SourceLink } from './source-link.ts';
+import type { StreamAddress } from './stream-address.ts';
 
 /** How often it is looked whether a time is over: of silence, disuse, failback. What a source does is an event. */
 const SUPERVISION_MS = 100;
@@ -24,6 +25,7 @@ const FIRST_ROUND_MS = 10_000;
 /** What one pulled stream is made of and tells its owner. */
 export interface PulledStreamOptions {
   readonly definition: PullDefinition;
+  readonly address: StreamAddress;
   readonly source: PullSource;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -69,6 +71,8 @@ export class PulledStream {
   /** In the order of failover. */
   #urls: readonly string[];
   readonly #succession: Succession | null;
+  /** Who waits for the stream, until it is there. */
+  #via: readonly string[] | undefined;
   #url = 0;
   /** Tries in a row that brought no packet. */
   #failures = 0;
@@ -86,8 +90,9 @@ export class PulledStream {
     this.definition = options.definition;
     this.#options = options;
     this.#logger = options.logger;
-    const { urls, successor } = options.definition;
+    const { urls, successor, via } = options.definition;
     this.#urls = urls;
+    this.#via = via;
     this.#succession = successor === undefined ? null : new Succession(successor, options.clock);
     this.#inputAt = options.clock.monotonic();
   }
@@ -110,6 +115,7 @@ export class PulledStream {
         this.#leftFirstAt = this.#options.clock.monotonic();
         this.#inputAt = this.#leftFirstAt;
         this.#turns = 0;
+        this.#via = undefined;
         this.#stream?.show();
         void this.#supervise();
         return;
@@ -250,7 +256,7 @@ export class PulledStream {
 
   /** Rejects when the limit is over or the stream ends, whatever the source does; a session that comes later is closed. */
   #open(url: string, sink: PullSink, limitMs: number): Promise<PullSession> {
-    const { source, definition, settings } = this.#options;
+    const { source, definition, settings, address } = this.#options;
     const { ignoreRtcpSRTimestamp: ignoreSenderReports } = definition.properties;
     // Not AbortSignal.any: each of those leaves something behind in a signal that lives for months.
     const attempt = new AbortController();
@@ -269,7 +275,12 @@ export class PulledStream {
         closing.removeEventListener('abort', end);
       };
       closing.addEventListener('abort', end, { once: true });
-      const target = { url, ignoreSenderReports, settings: settings(), sink, signal: attempt.signal, logger: this.#logger };
+      const target = {
+        ...{ url, ignoreSenderReports, settings: settings(), sink, signal: attempt.signal, logger: this.#logger },
+        // What comes through a probe goes nowhere.
+        ...(!(sink instanceof Probe) && { stream: address }),
+        ...(this.#via !== undefined && { via: this.#via }),
+      };
       source
         .open(target)
         .finally(settled)

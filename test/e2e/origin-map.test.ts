@@ -13,6 +13,8 @@ const STREAMS = `${apiPath.app('default', 'app')}/streams`;
 let redis: RedisServer;
 const origins: TestServer[] = [];
 let edge: TestServer;
+/** Where the edge has a stream that it asks an origin for. */
+let circle = '';
 let ports: readonly number[];
 const encoders: FfmpegPublisher[] = [];
 
@@ -23,7 +25,10 @@ beforeAll(async () => {
   const store = (inside: string) =>
     `<OriginMapStore>${inside}<RedisServer><Host>${redis.address}</Host><Auth>secret</Auth></RedisServer></OriginMapStore>`;
   const own = '<OriginHostName>127.0.0.1</OriginHostName>';
-  edge = await startServer({ segmentDuration: 1, origins: store(''), ovtPort: edgePort });
+  circle = `ovt://127.0.0.1:${edgePort}/app/circle`;
+  const back = `<Origins><Origin><Location>/app/circle</Location>
+    <Pass><Scheme>ovt</Scheme><Urls><Url>127.0.0.1:${ports[0]}/app/circle</Url></Urls></Pass></Origin></Origins>`;
+  edge = await startServer({ segmentDuration: 1, origins: back + store(''), ovtPort: edgePort });
   for (const ovtPort of ports) origins.push(await startServer({ ovtPort, origins: store(own), withoutHls: true }));
 });
 
@@ -43,6 +48,17 @@ async function watch(): Promise<StreamInformation> {
   expect(probed.video).toMatchObject({ codec_name: 'h264', width: 640, height: 360 });
   return await edge.api.get<StreamInformation>(apiPath.stream('live'));
 }
+
+test('what goes from server to server in a circle is nowhere, at once, and the log says so', async () => {
+  await redis.ask('SET', 'app/circle', circle);
+  const began = performance.now();
+  expect((await fetch(edge.http('circle', 'llhls.m3u8'))).status).toBe(404);
+  // An origin that does not answer has four seconds.
+  expect(performance.now() - began).toBeLessThan(4000);
+  await until('the log to say so', () => /cannot pull from .*: The stream would go in a circle/.test(edge.log));
+  await until('the origin to say so', () => /cannot pull from .*: The stream would go in a circle/.test(origins[0]!.log));
+  expect(edge.log).toContain('an OVT edge was refused: The stream would go in a circle');
+});
 
 test('an edge finds a stream at the origin that has it, and at another one when that dies', async () => {
   expect((await fetch(edge.http('live', 'llhls.m3u8'))).status).toBe(404);

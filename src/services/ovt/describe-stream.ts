@@ -5,6 +5,7 @@ import { internalAppName } from '../../core/stream-address.ts';
 import type { SubtitleTrack, Track } from '../../media/track.ts';
 import type { OvtDescription, OvtPlaylistDescription, OvtTrackDescription } from '../../wire/ovt/description.ts';
 import { codecIdOf, layoutOf, OvtMediaType, UNCOMMON_CODEC_IDS } from '../../wire/ovt/wire-numbers.ts';
+import type { RelayPaths } from './relay-paths.ts';
 
 /** Floating point, a plane for each channel: what decoders of all codecs here put out. */
 const SAMPLE_FORMAT = 8;
@@ -21,14 +22,15 @@ export function isTold(track: Track, uncommon: readonly number[]): track is Excl
   return id !== undefined && (uncommon.includes(id) || !UNCOMMON_CODEC_IDS.includes(id));
 }
 
-/** `serverId`: unique among all servers, the same while this one runs. `uncommon`: see `isTold`. */
-export function describeStream(stream: PublishableStream, serverId: string, uncommon: readonly number[]): OvtDescription {
+/** `uncommon`: see `isTold`. */
+export function describeStream(stream: PublishableStream, paths: RelayPaths, uncommon: readonly number[]): OvtDescription {
   const tracks = stream.tracks.filter((track) => isTold(track, uncommon));
   const appName = internalAppName(stream.vhost, stream.app);
   return {
     appName,
     streamName: stream.name,
-    originStreamUuid: `Millrace_${serverId}/${stream.vhost}/${appName}/${stream.name}`,
+    originStreamUuid: `Millrace_${paths.id}/${stream.vhost}/${appName}/${stream.name}`,
+    path: paths.pathOf({ vhost: stream.vhost, app: stream.app, stream: stream.sourceName }),
     // An edge's publishers make their defaults of what they can serve, which may be less than ours can.
     playlists: stream.playlists
       .filter(({ publisherDefault }) => publisherDefault !== true)

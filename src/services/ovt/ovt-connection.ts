@@ -43,7 +43,9 @@ export interface OvtConnectionOptions {
   /** The stream that a URL names; null when there is none. */
   readonly find: (url: OvtUrl) => OvtStream | null;
   /** Looks for a stream that is not there: null when that is of no use, else resolves when it is known. Never rejects. */
-  readonly fetch: (url: OvtUrl) => Promise<unknown> | null;
+  readonly fetch: (url: OvtUrl, via: readonly string[]) => Promise<unknown> | null;
+  /** Why the servers `askers` may not have a stream; null: they may. */
+  readonly circleOf: (url: OvtUrl, askers: readonly string[]) => string | null;
   /** What a command is told whose stream is not there. */
   readonly absence: (url: OvtUrl, command: string) => string;
   /** How long a stream may take to start before the edge is told to come again, ms. */
@@ -184,11 +186,12 @@ export class OvtConnection implements OvtLink {
   }
 
   async #answer(request: OvtRequest): Promise<void> {
-    const { command, target } = request;
+    const { command, target, path = [] } = request;
     const url = parseOvtUrl(target);
+    if (url !== null && command !== OvtCommand.STOP && this.#refuseCircle(request, this.#options.circleOf(url, path))) return;
     let stream = url === null ? null : this.#options.find(url);
     if (url !== null && stream === null && command === OvtCommand.DESCRIBE) {
-      await this.#options.fetch(url);
+      await this.#options.fetch(url, path);
       if (this.#closed) return;
       stream = this.#options.find(url);
     }
@@ -205,8 +208,16 @@ export class OvtConnection implements OvtLink {
     if (!stream.started) await this.#started(stream);
     if (this.#closed) return;
     if (!stream.started) this.#respond(request, OvtStatus.NOT_STARTED, `The stream has not started (${request.target})`);
+    else if (this.#refuseCircle(request, stream.circleOf(request.path ?? []))) return;
     else if (request.command === OvtCommand.PLAY) this.#play(request, stream);
     else this.#respond(request, OvtStatus.OK, 'ok', describeContents(stream.description(request.codecs ?? [])));
+  }
+
+  #refuseCircle(request: OvtRequest, why: string | null): boolean {
+    if (why === null) return false;
+    this.#logger.warn({ target: request.target }, `an OVT edge was refused: ${why}`);
+    this.#respond(request, OvtStatus.NOT_FOUND, why);
+    return true;
   }
 
   #play(request: OvtRequest, stream: OvtStream): void {

@@ -1,5 +1,4 @@
 /** Serves outbound streams to edges: other servers that pull them over OVT. */
-import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import net from 'node:net';
 import { PublisherKind } from '../../core/kinds.ts';
@@ -16,6 +15,7 @@ import type { Patience } from '../../util/patience.ts';
 import { OvtCommand } from '../../wire/ovt/message.ts';
 import { OvtConnection } from './ovt-connection.ts';
 import { OvtStream } from './ovt-stream.ts';
+import { CIRCLE, RelayPaths } from './relay-paths.ts';
 
 /** Edges of one port at once, unless told otherwise. */
 export const MAX_EDGES = 1000;
@@ -60,7 +60,7 @@ export class OvtPublisher implements Publisher {
   readonly #clock: Clock;
   readonly #finder: StreamFinder | null;
   readonly #directory: EdgeDirectory | null;
-  readonly #serverId = randomUUID();
+  readonly #paths: RelayPaths;
   /** By virtual host, application and stream. */
   readonly #streams = new Map<string, OvtStream>();
   readonly #listeners: Listener[] = [];
@@ -72,11 +72,14 @@ export class OvtPublisher implements Publisher {
     readonly clock: Clock;
     readonly finder?: StreamFinder;
     readonly directory?: EdgeDirectory;
+    /** Default: those of a server that pulls nothing. */
+    readonly paths?: RelayPaths;
   }) {
     this.#logger = options.logger;
     this.#clock = options.clock;
     this.#finder = options.finder ?? null;
     this.#directory = options.directory ?? null;
+    this.#paths = options.paths ?? new RelayPaths();
   }
 
   /** Ports listened on. */
@@ -99,7 +102,7 @@ export class OvtPublisher implements Publisher {
     const directory = stream.fromOriginMap ? null : this.#directory;
     const served: OvtStream = new OvtStream({
       stream,
-      serverId: this.#serverId,
+      paths: this.#paths,
       onStarted: () => directory?.add(stream),
       onClosed: (wasStarted) => {
         if (wasStarted) directory?.remove(stream);
@@ -171,16 +174,17 @@ export class OvtPublisher implements Publisher {
         const vhost = virtualHostFor(host);
         return vhost === null ? null : (this.#streams.get(streamKey({ vhost, app, stream })) ?? null);
       },
-      fetch: ({ host, app, stream }) => {
+      fetch: ({ host, app, stream }, via) => {
         const vhost = virtualHostFor(host);
-        return vhost === null
-          ? null
-          : (this.#finder?.find({ vhost, app, stream, query: '', client: plainAddress(socket.remoteAddress ?? '') }) ?? null);
+        const client = plainAddress(socket.remoteAddress ?? '');
+        return vhost === null ? null : (this.#finder?.find({ vhost, app, stream, query: '', client, via }) ?? null);
       },
+      circleOf: ({ host, app, stream }, askers) => this.#paths.circleOf({ vhost: virtualHostFor(host) ?? '', app, stream }, askers),
       absence: ({ host, app, stream }, command) => {
         const vhost = virtualHostFor(host);
         // In the words of the reference, which edges log.
         const name = `#${vhost ?? host}#${app}`;
+        if (vhost !== null && this.#paths.takeCircle({ vhost, app, stream })) return `${CIRCLE} (${name}/${stream})`;
         const isThere = command !== OvtCommand.PLAY || (vhost !== null && hasApplication(vhost, app));
         return isThere ? `There is no such stream (${name}/${stream})` : `There is no such app (${name})`;
       },

@@ -12,6 +12,7 @@ import { OvtPayloadType } from '../../wire/ovt/packet.ts';
 import { OvtReader } from '../../wire/ovt/reader.ts';
 import { UNCOMMON_CODEC_IDS } from '../../wire/ovt/wire-numbers.ts';
 import { MediaFeed } from './media-feed.ts';
+import { CIRCLE, type RelayPaths } from './relay-paths.ts';
 import { relayedSource } from './source-tracks.ts';
 
 const CONNECT_TIMEOUT_MS = 1500;
@@ -22,6 +23,12 @@ const READER_LIMITS = { message: 1024 * 1024, media: 32 * 1024 * 1024 };
 const KEEP_ALIVE_MS = 5000;
 /** For the last request to leave before the connection is cut. */
 const LINGER_MS = 500;
+
+/** What all sessions of this server share. */
+export interface PullContext {
+  readonly clock: Clock;
+  readonly paths: RelayPaths;
+}
 
 interface Awaited {
   readonly id: number;
@@ -34,18 +41,19 @@ interface Awaited {
 export class OvtPullSession implements PullSession {
   readonly #socket: net.Socket;
   readonly #target: PullTarget;
-  readonly #clock: Clock;
+  readonly #context: PullContext;
   readonly #reader = new OvtReader(READER_LIMITS);
   #feed: MediaFeed | null = null;
   #awaited: Awaited | null = null;
   #lastRequest = 0;
   #playing = false;
+  #forgetPath: (() => void) | null = null;
   #closed = false;
 
-  private constructor(socket: net.Socket, target: PullTarget, clock: Clock) {
+  private constructor(socket: net.Socket, target: PullTarget, context: PullContext) {
     this.#socket = socket;
     this.#target = target;
-    this.#clock = clock;
+    this.#context = context;
     socket.setNoDelay(true);
     socket.setKeepAlive(true, KEEP_ALIVE_MS);
     socket.on('data', (chunk) => this.#read(chunk));
@@ -54,8 +62,8 @@ export class OvtPullSession implements PullSession {
   }
 
   /** Opens a session that plays. Rejects with the reason why the origin cannot be used. */
-  static async open(url: OvtUrl, target: PullTarget, clock: Clock): Promise<OvtPullSession> {
-    const session = new OvtPullSession(await connect(url, target.signal), target, clock);
+  static async open(url: OvtUrl, target: PullTarget, context: PullContext): Promise<OvtPullSession> {
+    const session = new OvtPullSession(await connect(url, target.signal), target, context);
     const abort = (): void => session.#end('timeout', 'the origin did not answer in time');
     target.signal.addEventListener('abort', abort, { once: true });
     try {
@@ -86,7 +94,11 @@ export class OvtPullSession implements PullSession {
 
   async #play(): Promise<void> {
     const { contents } = await this.#request(OvtCommand.DESCRIBE);
-    const { tracks, playlists, left } = relayedSource(parseContents(contents));
+    const { stream } = this.#target;
+    const description = parseContents(contents);
+    this.#refuseCircle(this.#context.paths.circleIn(description.path));
+    if (stream !== undefined) this.#forgetPath = this.#context.paths.pulledThrough(stream, description.path);
+    const { tracks, playlists, left } = relayedSource(description);
     if (left.length > 0) this.#target.logger.warn({ unsupported: left }, `tracks left out: ${left.join(', ')}; ${TAKEN}`);
     if (tracks.every(({ type }) => type === 'data')) throw new Error('the stream has no track of a supported codec');
     this.#feed = new MediaFeed(this.#target.sink, tracks);
@@ -96,12 +108,21 @@ export class OvtPullSession implements PullSession {
     this.#playing = true;
   }
 
+  /** Throws where the stream goes in a circle. */
+  #refuseCircle(why: string | null): void {
+    if (why === null) return;
+    const { stream } = this.#target;
+    if (stream !== undefined) this.#context.paths.noteCircle(stream);
+    throw new Error(why);
+  }
+
   /** Resolves with the answer of status 200. Rejects for any other, and when the connection ends. */
   async #request(command: string): Promise<OvtResponse> {
     if (this.#closed) throw new Error('the connection has ended');
     const response = await new Promise<OvtResponse>((resolve, reject) => {
       this.#awaited = { id: this.#send(command), command, resolve, reject };
     });
+    if (response.message.startsWith(CIRCLE)) this.#refuseCircle(response.message);
     if (response.code !== OvtStatus.OK) throw new Error(`${command} was answered with ${response.code} ${response.message}`);
     return response;
   }
@@ -115,8 +136,9 @@ export class OvtPullSession implements PullSession {
       target: withoutCredentials(this.#target.url),
       codecs: UNCOMMON_CODEC_IDS,
       events: true,
+      path: [...(this.#target.via ?? []), this.#context.paths.id],
     };
-    this.#socket.write(serializeRequest(request, this.#clock.now()));
+    this.#socket.write(serializeRequest(request, this.#context.clock.now()));
     return this.#lastRequest;
   }
 
@@ -155,6 +177,7 @@ export class OvtPullSession implements PullSession {
 
   #hangUp(detail: string): void {
     this.#closed = true;
+    this.#forgetPath?.();
     this.#awaited?.reject(new Error(detail));
     this.#awaited = null;
     const unusable = this.#feed?.unusable ?? 0;

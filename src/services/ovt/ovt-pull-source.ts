@@ -4,20 +4,24 @@ import type { PullSession, PullSource, PullTarget } from '../../core/pull.ts';
 import type { Clock } from '../../util/clock.ts';
 import { parseOvtUrl } from '../../wire/ovt/ovt-url.ts';
 import { OvtPullSession } from './ovt-pull-session.ts';
+import { RelayPaths } from './relay-paths.ts';
 
 export class OvtPullSource implements PullSource {
   readonly schemes = ['ovt'];
   readonly provider = ProviderKind.OVT;
   readonly sourceType = SourceType.OVT;
   readonly #clock: Clock;
+  readonly #paths: RelayPaths;
 
-  constructor(clock: Clock) {
+  /** `paths`: shared with what serves edges; default: those of a server that serves none. */
+  constructor(clock: Clock, paths: RelayPaths = new RelayPaths()) {
     this.#clock = clock;
+    this.#paths = paths;
   }
 
   async open(target: PullTarget): Promise<PullSession> {
     const url = parseOvtUrl(target.url);
     if (url === null) throw new Error('no OVT URL: ovt://host[:port]/app/stream expected');
-    return await OvtPullSession.open(url, target, this.#clock);
+    return await OvtPullSession.open(url, target, { clock: this.#clock, paths: this.#paths });
   }
 }

@@ -13,16 +13,18 @@ import { listenAddresses } from '../../util/listen-addresses.ts';
 import type { Service, ServiceContext } from '../service.ts';
 import { MAX_EDGES, OvtPublisher } from './ovt-publisher.ts';
 import { OvtPullSource } from './ovt-pull-source.ts';
+import { RelayPaths } from './relay-paths.ts';
 
 /** Pulls work without a port of our own. */
 export function startOvt({ config, orchestrator, openings, limits, finder, originMaps, clock, logger, patience }: ServiceContext): Service {
   const { ovt } = config.bind.publishers;
-  const publisher = new OvtPublisher({ logger: logger.child({ publisher: 'ovt' }), clock, finder, directory: originMaps });
+  const paths = new RelayPaths();
+  const publisher = new OvtPublisher({ logger: logger.child({ publisher: 'ovt' }), clock, finder, directory: originMaps, paths });
   const virtualHostFor = (name: string): string | null => orchestrator.nameForHost(name) ?? null;
   const hasApplication = (vhost: string, app: string): boolean => orchestrator.application(vhost, app) !== undefined;
   return {
     publishers: [publisher],
-    pullSources: [new OvtPullSource(clock)],
+    pullSources: [new OvtPullSource(clock, paths)],
     listen: async () => {
       if (ovt === undefined) return;
       for (const host of listenAddresses(config.ip)) {

@@ -10,11 +10,12 @@ import type { OvtDescription } from '../../wire/ovt/description.ts';
 import { canRelay, MediaPacketizer } from '../../wire/ovt/media-packetizer.ts';
 import { describeStream } from './describe-stream.ts';
 import type { OvtSession } from './ovt-session.ts';
+import type { RelayPaths } from './relay-paths.ts';
 
 /** What the publisher makes a stream with. */
 export interface OvtStreamOptions {
   readonly stream: PublishableStream;
-  readonly serverId: string;
+  readonly paths: RelayPaths;
   /** There is something to fetch. */
   readonly onStarted: () => void;
   readonly onClosed: (wasStarted: boolean) => void;
@@ -58,7 +59,13 @@ export class OvtStream implements PublisherStream {
 
   /** `uncommon`: which of `UNCOMMON_CODEC_IDS` the edge takes. */
   description(uncommon: readonly number[]): OvtDescription {
-    return describeStream(this.#options.stream, this.#options.serverId, uncommon);
+    return describeStream(this.#options.stream, this.#options.paths, uncommon);
+  }
+
+  /** Why the servers `askers` may not have it; null: they may. */
+  circleOf(askers: readonly string[]): string | null {
+    const { vhost, app, sourceName } = this.#options.stream;
+    return this.#options.paths.circleOf({ vhost, app, stream: sourceName }, askers);
   }
 
   /** Calls back once, when the stream has started or ended. Returns how to call that off. */

@@ -1,6 +1,6 @@
 /** The answer to `describe`: the tracks and playlists of a stream. */
 import { ProtocolError } from '../../util/protocol-error.ts';
-import { isMembers, type JsonMembers } from './message.ts';
+import { isMembers, type JsonMembers, pathOf } from './message.ts';
 
 /** What the reference calls the version of its signalling. */
 const VERSION = 0x12;
@@ -63,18 +63,21 @@ export interface OvtDescription {
   readonly streamName: string;
   /** Unique among all streams of all servers. */
   readonly originStreamUuid: string;
+  /** Ids of the servers that the stream comes through, the nearest first; empty where the server does not tell. */
+  readonly path: readonly string[];
   readonly playlists: readonly OvtPlaylistDescription[];
   readonly tracks: readonly OvtTrackDescription[];
 }
 
 /** The `contents` of a response. */
-export function describeContents({ appName, streamName, originStreamUuid, playlists, tracks }: OvtDescription): object {
+export function describeContents({ appName, streamName, originStreamUuid, path, playlists, tracks }: OvtDescription): object {
   return {
     version: VERSION,
     stream: {
       appName,
       streamName,
       originStreamUUID: originStreamUuid,
+      path,
       playlists: playlists.map(({ name, fileName, renditions, ...options }) => ({ name, fileName, options, renditions })),
       tracks: tracks.map(trackContents),
     },
@@ -111,6 +114,7 @@ export function parseContents(contents: unknown): OvtDescription {
     appName: textOf(stream, 'appName'),
     streamName: textOf(stream, 'streamName'),
     originStreamUuid: optionalText(stream, 'originStreamUUID'),
+    path: pathOf(stream['path']),
     playlists: listOf(stream, 'playlists', MAX_PLAYLISTS).map(parsePlaylist),
     tracks: uniqueTracks(listOf(stream, 'tracks', MAX_TRACKS).map(parseTrack)),
   };

@@ -18,6 +18,8 @@ export interface OvtRequest {
   readonly codecs?: readonly number[];
   /** The client takes events: packets of data tracks. Absent: it does not; what the reference makes of them nobody knows. */
   readonly events?: boolean;
+  /** Ids of the servers that ask, whoever asked first first and the client last. Absent: the client does not tell. */
+  readonly path?: readonly string[];
 }
 
 /** From the server, one for each request. */
@@ -35,9 +37,13 @@ export interface OvtResponse {
 /** Codes of responses, which resemble those of HTTP. `NOT_STARTED`: the stream is there, come again. */
 export const OvtStatus = { OK: 200, NOT_STARTED: 202, NOT_FOUND: 404, INTERNAL: 500 } as const;
 
+/** Servers in a path, and characters of the id of one. */
+const MAX_PATH = 32;
+const MAX_ID = 64;
+
 /** A request as packets. `now`: wall clock, ms. */
-export function serializeRequest({ id, command, target, codecs, events }: OvtRequest, now: number): Buffer {
-  return serializeMessage(OvtPayloadType.REQUEST, { id, application: command, target, codecs, events }, now);
+export function serializeRequest({ id, command, target, codecs, events, path }: OvtRequest, now: number): Buffer {
+  return serializeMessage(OvtPayloadType.REQUEST, { id, application: command, target, codecs, events, path }, now);
 }
 
 /** A response as packets. `now`: wall clock, ms. */
@@ -57,6 +63,7 @@ export function parseRequest(payload: Uint8Array): OvtRequest {
     target: textOf(json, 'target'),
     ...(Array.isArray(codecs) && { codecs: UNCOMMON_CODEC_IDS.filter((codec) => codecs.includes(codec)) }),
     ...(json['events'] === true && { events: true }),
+    ...(json['path'] !== undefined && { path: pathOf(json['path']) }),
   };
 }
 
@@ -99,6 +106,12 @@ function parseJson(payload: Uint8Array): JsonMembers {
   }
   if (!isMembers(value)) throw new ProtocolError('OVT_MESSAGE', 'a message is no JSON object');
   return value;
+}
+
+/** Ids of servers; what is none is left out, and more than anybody accepts are not read. */
+export function pathOf(value: unknown): readonly string[] {
+  if (!Array.isArray(value)) return [];
+  return value.slice(0, MAX_PATH).filter((id): id is string => typeof id === 'string' && id.length <= MAX_ID);
 }
 
 function idOf({ id }: JsonMembers): number {
