@@ -1170,12 +1170,22 @@ export interface components {
             originMapStore?: {
                 /** @description Name under which this origin registers itself; origins only */
                 originHostName?: string;
-                /** @description The Redis server */
+                /** @description The Redis server, a Sentinel set or a cluster */
                 redisServer: {
-                    /** @description `host:port` */
-                    host: string;
+                    /** @description `host:port` of one server; or `Url` */
+                    host?: string;
+                    /** @description In place of `Host`: `redis://host:port/database`, `redis+sentinel://host:port,host:port/master/database` or `redis+cluster://host:port,host:port`; `rediss` with TLS */
+                    url?: string;
+                    /** @description User of Redis 6 and later; needs `Auth` */
+                    username?: string;
                     /** @description Password */
                     auth?: string;
+                    /** @description User of the Sentinels; needs `SentinelAuth` */
+                    sentinelUsername?: string;
+                    /** @description Password of the Sentinels */
+                    sentinelAuth?: string;
+                    /** @description Certificates, PEM, that the server is judged by with TLS; default: those of the system */
+                    caPath?: string;
                 };
             };
             /**

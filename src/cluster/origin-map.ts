@@ -3,6 +3,7 @@ import type { OriginMapStoreConfig } from '../config/index.ts';
 import { shownUrl } from '../core/pull.ts';
 import type { Logger } from '../util/logger.ts';
 import { messageOf } from '../util/message-of.ts';
+import { redisTarget } from './redis-client.ts';
 import { RedisLink } from './redis-link.ts';
 
 /** An address goes by itself after this long, s; so does that of a server that died. */
@@ -64,8 +65,7 @@ export class OriginMap {
     this.#prefix = originHostName === undefined || ovtPort === null ? null : `ovt://${originHostName}:${ovtPort}/`;
     if (originHostName !== undefined && ovtPort === null)
       logger.warn({}, 'OriginMapStore/OriginHostName has no effect: edges are not served, Bind/Publishers names no OVT port');
-    const password = redisServer.auth === undefined || redisServer.auth === '' ? null : redisServer.auth;
-    this.#link = new RedisLink({ address: redisServer.host, password, logger, onUp: () => this.#work(this.#refresh()) });
+    this.#link = new RedisLink({ target: redisTarget(redisServer), logger, onUp: () => this.#work(this.#refresh()) });
     this.#timer = setInterval(() => this.#work(this.#refresh()), refreshMs);
   }
 

@@ -1,6 +1,7 @@
 import net from 'node:net';
 import { afterEach, expect, it } from 'vitest';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
+import { redisTarget } from './redis-client.ts';
 import { RedisLink } from './redis-link.ts';
 
 const stops: (() => void)[] = [];
@@ -26,7 +27,7 @@ it('tells once of a server that answers PING and nothing else, and leaves it alo
   const address = `127.0.0.1:${(server.address() as net.AddressInfo).port}`;
   const logger = new RecordingLogger();
   const onUp = () => void link.get('key').catch(() => undefined);
-  const link = new RedisLink({ address, password: null, logger, steadyMs: 2000, onUp });
+  const link = new RedisLink({ target: redisTarget({ host: address }), logger, steadyMs: 2000, onUp });
   stops.push(() => link.close());
   const said = () => logger.lines.map(({ level, message }) => `${level} ${message}`);
   await expect.poll(() => cameAt.length).toBe(5);

@@ -1,14 +1,17 @@
 /** One connection to a Redis server on which nobody waits for long. */
-import { createRequire } from 'node:module';
-import type { Redis } from 'ioredis';
 import type { Logger } from '../util/logger.ts';
+import {
+  ANSWER_MS,
+  greet,
+  isMisplaced,
+  isTimeout,
+  openClient,
+  type RedisClient,
+  type RedisTarget,
+  reasonOf,
+  sentinelFault,
+} from './redis-client.ts';
 
-/** Sixty modules, for the few who have such a server. */
-const loadClient = (): typeof import('ioredis') => createRequire(import.meta.url)('ioredis');
-
-/** A command that is not answered in this time fails, and the connection is made anew. */
-const ANSWER_MS = 1000;
-const CONNECT_MS = 2000;
 const FIRST_PAUSE_MS = 250;
 const MAX_PAUSE_MS = 5000;
 /** Doublings after which the limit is reached anyway. */
@@ -23,15 +26,14 @@ const MAX_REASONS = 8;
 
 /** Which server, and who hears that it answers. A link tries again by itself until it is closed. */
 export interface RedisLinkOptions {
-  /** `host:port`, or `[address]:port` for IPv6. */
-  readonly address: string;
-  /** Sent with AUTH; null: none is. */
-  readonly password: string | null;
+  readonly target: RedisTarget;
   readonly logger: Logger;
   /** Default: 10 s. */
   readonly steadyMs?: number;
   /** It can be used, for the first time or again. */
   readonly onUp: () => void;
+  /** It was lost, or cannot be used. */
+  readonly onDown?: () => void;
 }
 
 /**
@@ -42,7 +44,7 @@ export interface RedisLinkOptions {
 export class RedisLink {
   /** Commands that were not sent because too many had no answer. */
   refused = 0;
-  readonly #redis: Redis;
+  readonly #redis: RedisClient;
   readonly #options: RedisLinkOptions;
   readonly #told = new Set<string>();
   #up = false;
@@ -60,23 +62,16 @@ export class RedisLink {
 
   constructor(options: RedisLinkOptions) {
     this.#options = options;
-    const [, host = '', port = ''] = /^\[?(.*?)\]?:(\d+)$/.exec(options.address) ?? [];
-    const client = loadClient();
-    this.#redis = new client.Redis({
-      host,
-      port: Number(port),
-      protocol: 2,
-      disableClientInfo: true,
-      enableReadyCheck: false,
-      enableOfflineQueue: false,
-      autoResendUnfulfilledCommands: false,
-      maxRetriesPerRequest: 0,
-      connectTimeout: CONNECT_MS,
-      commandTimeout: ANSWER_MS,
-      retryStrategy: () => this.#pause(),
-    });
+    this.#redis = openClient(options.target, () => this.#pause());
     this.#redis.on('error', (error: Error) => {
-      this.#fault = reasonOf(error);
+      const fault = sentinelFault(error);
+      // Nothing is closed then.
+      if (fault !== null) this.#down(fault);
+      else if (!/^All sentinels are/.test(error.message)) this.#fault = reasonOf(error);
+    });
+    // Of a cluster: what is wrong with one of its members.
+    this.#redis.on('node error', (error: Error) => {
+      this.#fault ??= reasonOf(error);
     });
     this.#redis.on('close', () => this.#ended());
     this.#redis.on('ready', () => void this.#greet());
@@ -119,10 +114,10 @@ export class RedisLink {
   }
 
   async #command<T>(send: () => Promise<T>): Promise<T> {
-    if (!this.#up) throw new Error(`Redis at ${this.#options.address} is not there`);
+    if (!this.#up) throw new Error(`Redis at ${this.#options.target.text} is not there`);
     if (this.#inFlight >= MAX_IN_FLIGHT) {
       this.refused += 1;
-      throw new Error(`Redis at ${this.#options.address} has ${MAX_IN_FLIGHT} commands to answer`);
+      throw new Error(`Redis at ${this.#options.target.text} has ${MAX_IN_FLIGHT} commands to answer`);
     }
     this.#inFlight += 1;
     try {
@@ -137,17 +132,19 @@ export class RedisLink {
 
   /** A server that hangs is left at once: whoever comes next shall not wait as well. */
   #failed(error: unknown): void {
-    if (!isTimeout(error) || this.#closed || !this.#up) return;
-    this.#fault = SILENT;
-    this.#down(SILENT);
+    if (this.#closed || !this.#up) return;
+    const misplaced = isMisplaced(error);
+    if (!misplaced && !isTimeout(error)) return;
+    const reason = misplaced ? reasonOf(error) : SILENT;
+    this.#fault = reason;
+    this.#down(reason);
     this.#redis.disconnect(true);
   }
 
   async #greet(): Promise<void> {
-    const { password, onUp, steadyMs = STEADY_MS } = this.#options;
+    const { target, onUp, steadyMs = STEADY_MS } = this.#options;
     try {
-      if (password !== null) await this.#redis.auth(password);
-      if ((await this.#redis.ping()) !== 'PONG') throw new Error('that is no Redis server');
+      await greet(this.#redis, target);
     } catch (error) {
       this.#fault ??= isTimeout(error) ? SILENT : reasonOf(error);
       if (!this.#closed && this.#redis.status === 'ready') this.#redis.disconnect(true);
@@ -172,7 +169,8 @@ export class RedisLink {
 
   #tellUp(): void {
     this.#told.clear();
-    const { address, logger } = this.#options;
+    const { target, logger } = this.#options;
+    const address = target.text;
     logger.info({ redis: address }, this.#ups > 1 ? `Redis at ${address} is back` : `connected to Redis at ${address}`);
   }
 
@@ -188,9 +186,11 @@ export class RedisLink {
     const isBrief = this.#steady !== undefined;
     clearTimeout(this.#steady);
     this.#steady = undefined;
+    if (!this.#closed) this.#options.onDown?.();
     if (this.#closed || this.#told.has(reason) || this.#told.size >= MAX_REASONS) return;
     this.#told.add(reason);
-    const { address, logger, steadyMs = STEADY_MS } = this.#options;
+    const { target, logger, steadyMs = STEADY_MS } = this.#options;
+    const address = target.text;
     this.#wavers ||= isBrief && this.#ups > 1;
     const lost = this.#wavers ? `comes and goes, the next is told when it has stayed for ${steadyMs} ms` : 'was lost';
     logger.warn({ redis: address }, `Redis at ${address} ${wasUp ? lost : 'cannot be used'}: ${reason}`);
@@ -202,15 +202,4 @@ export class RedisLink {
     this.#attempts += 1;
     return Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** doublings) * (0.8 + 0.2 * Math.random());
   }
-}
-
-function isTimeout(error: unknown): boolean {
-  return error instanceof Error && error.message === 'Command timed out';
-}
-
-/** A host of several addresses fails with an error without words. */
-function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const { code } = error as NodeJS.ErrnoException;
-  return error.message || code || error.name;
 }

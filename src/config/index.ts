@@ -44,6 +44,7 @@ export type { CacheControlConfig, DvrConfig, HlsDumpConfig } from './schema/hls.
 export type { ManagersConfig } from './schema/managers.ts';
 export type { MediaOptionsConfig, SubtitlesConfig } from './schema/media-options.ts';
 export type { ModulesConfig } from './schema/modules.ts';
+export type { OriginMapStoreConfig, RedisServerConfig } from './schema/origin-map-store.ts';
 export { type OutputProfileConfig, OutputProfileSchema, type OutputProfilesConfig } from './schema/output-profile.ts';
 export {
   type AudioTemplateConfig,
@@ -76,7 +77,6 @@ export type { TlsConfig } from './schema/tls.ts';
 export {
   type HostConfig,
   type OriginConfig,
-  type OriginMapStoreConfig,
   type OriginsConfig,
   type VirtualHostConfig,
   VirtualHostSchema,

@@ -393,6 +393,35 @@ describe('refusals', () => {
     ['Invalid host format h > it must be host:port', () => virtualHost({ originMapStore: { redisServer: { host: 'h' } } })],
     ['Invalid host format h:65536 > it must be host:port', () => virtualHost({ originMapStore: { redisServer: { host: 'h:65536' } } })],
     ['Invalid host format h:0 > it must be host:port', () => virtualHost({ originMapStore: { redisServer: { host: 'h:0' } } })],
+    ['originMapStore.redisServer needs host or url', () => virtualHost({ originMapStore: { redisServer: {} } })],
+    [
+      'originMapStore.redisServer takes host or url, not both',
+      () => virtualHost({ originMapStore: { redisServer: { host: 'h:1', url: 'redis://h' } } }),
+    ],
+    [
+      "originMapStore.redisServer.url must name servers as host:port, but has 'h:0'",
+      () => virtualHost({ originMapStore: { redisServer: { url: 'redis://h:0' } } }),
+    ],
+    [
+      'accepted',
+      () => virtualHost({ originMapStore: { redisServer: { url: 'rediss+sentinel://h/m', caPath: '/ca', sentinelAuth: 'x' } } }),
+    ],
+    [
+      'originMapStore.redisServer.username needs auth',
+      () => virtualHost({ originMapStore: { redisServer: { host: 'h:1', username: 'u' } } }),
+    ],
+    [
+      'originMapStore.redisServer.caPath needs a url that begins with rediss',
+      () => virtualHost({ originMapStore: { redisServer: { url: 'redis://h', caPath: '/ca' } } }),
+    ],
+    [
+      'originMapStore.redisServer.sentinelAuth needs a url that begins with redis+sentinel or rediss+sentinel',
+      () => virtualHost({ originMapStore: { redisServer: { host: 'h:1', sentinelAuth: 'x' } } }),
+    ],
+    [
+      'originMapStore.redisServer.sentinelUsername needs sentinelAuth',
+      () => virtualHost({ originMapStore: { redisServer: { url: 'redis+sentinel://h/m', sentinelUsername: 'x' } } }),
+    ],
     [
       'Unknown scheme: http (expected: ovt, rtsp)',
       () => virtualHost({ origins: { origin: [{ location: '/', pass: { scheme: 'http', urls: { url: [] } } }] } }),

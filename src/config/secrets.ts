@@ -3,7 +3,7 @@ import { maskedUrl } from '../util/masked-url.ts';
 
 /** Members that nobody is shown, wherever they stand. */
 const SECRET: ReadonlySet<string> = new Set([
-  ...['accessToken', 'auth', 'credential', 'hash', 'key', 'passphrase', 'secretKey', 'streamKey', 'userKey', 'value'],
+  ...['accessToken', 'auth', 'credential', 'hash', 'key', 'passphrase', 'secretKey', 'sentinelAuth', 'streamKey', 'userKey', 'value'],
 ]);
 /** Parameters of URLs whose values let somebody in. */
 const SECRET_PARAMETER = /auth|key|pass|pin$|policy|secret|sign|streamid|token/i;

@@ -1,7 +1,8 @@
 /** Files and folders of the configuration that are not there, cannot be used or are not allowed. */
+import { X509Certificate } from 'node:crypto';
 import { readFileSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import type { ApplicationConfig, LoadedServer, Place, TlsConfig } from '../config/index.ts';
+import type { ApplicationConfig, LoadedServer, Place, RedisServerConfig, TlsConfig } from '../config/index.ts';
 import { readingFolders, writingFolders } from '../config/server-config.ts';
 import { overlayPath } from '../core/overlay-files.ts';
 import { parseOverlayMap } from '../core/overlay-map.ts';
@@ -19,7 +20,8 @@ export function pathFindings({ config, placeOf }: LoadedServer, stateFolder: str
   const writing = writingFolders(config, stateFolder);
   const reading = readingFolders(config, stateFolder);
   const found: Found[] = [];
-  for (const { applications } of config.virtualHosts) {
+  for (const { applications, originMapStore } of config.virtualHosts) {
+    if (originMapStore !== undefined) found.push(...redisFindings(originMapStore.redisServer, placeOf));
     for (const application of applications) {
       const { publishers, providers } = application;
       const refuse = (owner: object, key: string, check: () => unknown): void => {
@@ -107,6 +109,18 @@ function scheduleFindings(schedule: NonNullable<ApplicationConfig['providers']['
     ...(isThere ? [] : [{ ...placeOf(schedule, 'mediaRootDir'), message: `${media} is no folder: no file of a schedule can be played` }]),
     ...folderFindings(schedule, 'scheduleFilesDir', placeOf),
   ];
+}
+
+/** Without it no server would be trusted. */
+function redisFindings(redisServer: RedisServerConfig, placeOf: PlaceOf): Found[] {
+  const { caPath = '' } = redisServer;
+  if (caPath === '') return [];
+  try {
+    new X509Certificate(readFileSync(caPath));
+    return [];
+  } catch (error) {
+    return [{ ...placeOf(redisServer, 'caPath'), message: `the certificates cannot be read: ${messageOf(error)}` }];
+  }
 }
 
 /** A folder that is not there yet is made. */

@@ -1,7 +1,7 @@
 /** JSON for those who may only read: what would let them publish, play or sign is `***` in it. */
 
 /** Members of definitions and tasks that are secrets, however they are spelt; an empty one says that there is none. */
-const SECRET_MEMBER = /"(secretKey|streamKey|auth)":(?:"(?:[^"\\]|\\.)+"|[^",{}[\]]+)/gi;
+const SECRET_MEMBER = /"(secretKey|streamKey|auth|sentinelAuth)":(?:"(?:[^"\\]|\\.)+"|[^",{}[\]]+)/gi;
 /** The bound of the scheme keeps long texts cheap. */
 const URL_TEXT = /[a-z][a-z\d+.-]{0,15}:\/\/(?:[^\s"\\]|\\.)+/gi;
 /** URLs of origins have no scheme of their own. */

@@ -10,7 +10,10 @@ const VHOST = {
   signedPolicy: { policyQueryKeyName: 'policy', signatureQueryKeyName: 'signature', secretKey: 'SECRET-"1\\é', enables: ENABLES },
   admissionWebhooks: { controlServerUrl: 'https://me:SECRET-2@hooks.test/ask?pin=SECRET-3', secretKey: 'SECRET-4', enables: ENABLES },
   origins: { origin: [{ location: '/a', pass: { scheme: 'rtsp', urls: { url: ['me:SECRET@5@cam.test/x?p=SECRET-6', 'b.test/y'] } } }] },
-  originMapStore: { originHostName: 'o', redisServer: { host: 'redis.test:1', auth: 'SECRET-7' } },
+  originMapStore: {
+    originHostName: 'o',
+    redisServer: { url: 'redis+sentinel://redis.test:1/m', auth: 'SECRET-7', sentinelAuth: 'SECRET-71' },
+  },
 };
 const APP = {
   name: 'a',
@@ -42,7 +45,13 @@ const bodyFor = async (token: string, path: string): Promise<string> => {
 test.each([
   [
     '/v1/vhosts/v',
-    ['"secretKey":"***"', '"https://***@hooks.test/ask?***"', '"auth":"***"', '["***@cam.test/x?***","b.test/y"]', '"redis.test:1"'],
+    [
+      '"secretKey":"***"',
+      '"https://***@hooks.test/ask?***"',
+      '"auth":"***"',
+      '["***@cam.test/x?***","b.test/y"]',
+      '"redis+sentinel://redis.test:1/m"',
+    ],
   ],
   ['/v1/vhosts/v/apps/a', ['"secretKey":"***"', '"http://t.test"', '"opus"']],
   ['/v1/vhosts/v/apps/a:pushes', ['"streamKey":"***"', '"rtmp://to.test/live/***"', '"srt://to.test:1?***"', '"name":"s"']],

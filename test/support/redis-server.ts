@@ -9,17 +9,20 @@ import { freePorts } from '../harness/ports.ts';
 export class RedisServer {
   readonly port: number;
   readonly #password: string | null;
+  readonly #more: readonly string[];
   #child: ChildProcess;
 
-  private constructor(port: number, password: string | null) {
+  private constructor(port: number, password: string | null, more: readonly string[]) {
     this.port = port;
     this.#password = password;
+    this.#more = more;
     this.#child = this.#spawn();
   }
 
-  static async start(password: string | null = null): Promise<RedisServer> {
-    const [port = 0] = await freePorts(1);
-    const server = new RedisServer(port, password);
+  /** `more`: further arguments of the program; `--sentinel` needs the file of its configuration as the first. */
+  static async start(password: string | null = null, more: readonly string[] = [], ownPort?: number): Promise<RedisServer> {
+    const port = ownPort ?? (await freePorts(1))[0] ?? 0;
+    const server = new RedisServer(port, password, more);
     await server.#listens();
     return server;
   }
@@ -71,9 +74,17 @@ export class RedisServer {
   }
 
   #spawn(): ChildProcess {
-    const options = ['--port', `${this.port}`, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
+    const isSentinel = this.#more.includes('--sentinel');
+    const own = ['--port', `${this.port}`, '--bind', '127.0.0.1'];
+    const options = isSentinel ? own : [...own, '--save', '', '--appendonly', 'no'];
     const password = this.#password === null ? [] : ['--requirepass', this.#password];
-    return spawn(requireProgram('redis-server'), [...options, ...password], { stdio: 'ignore', cwd: '/tmp' });
+    const [file = '', ...others] = this.#more;
+    const all = file.startsWith('-') ? [...options, ...password, ...this.#more] : [file, ...options, ...password, ...others];
+    return spawn(
+      requireProgram('redis-server'),
+      all.filter((word, index) => index > 0 || word !== ''),
+      { stdio: 'ignore', cwd: '/tmp' },
+    );
   }
 
   async #listens(): Promise<void> {

@@ -4,6 +4,7 @@ import { AdmissionWebhooksSchema, SignedPolicySchema } from './access.ts';
 import { ApplicationSchema } from './application.ts';
 import { CrossDomainsSchema } from './cross-domains.ts';
 import { as, boolean, finishing, firstDuplicate, integer, list, name, needless, object, optional, text } from './field.ts';
+import { OriginMapStoreSchema } from './origin-map-store.ts';
 import { TlsSchema } from './tls.ts';
 
 /** `<Names>`: one name in each `<Name>`. */
@@ -68,24 +69,6 @@ const OriginsSchema = object('Streams pulled when a viewer asks for them', {
 });
 /** The typed form of `<Origins>`; the first origin whose location matches is taken. */
 export type OriginsConfig = Static<typeof OriginsSchema>;
-
-const MAX_PORT = 65_535;
-
-const OriginMapStoreSchema = object('Shares the addresses of streams between origins and edges', {
-  originHostName: optional(text('Name under which this origin registers itself; origins only', { form: 'host-name' })),
-  redisServer: object(
-    'The Redis server',
-    { host: text('`host:port`'), auth: optional(text('Password')) },
-    {
-      finish: finishing<{ host: string }>((value, fail) => {
-        const port = Number(/^.+:(\d{1,5})$/.exec(value.host)?.[1] ?? 0);
-        if (port < 1 || port > MAX_PORT) fail(`Invalid host format ${value.host} > it must be host:port`, 'host');
-      }),
-    },
-  ),
-});
-/** The typed form of `<OriginMapStore>`; without `originHostName` this server only looks up. */
-export type OriginMapStoreConfig = Static<typeof OriginMapStoreSchema>;
 
 /** `<VirtualHost>`, also the body of the API's routes for virtual hosts. Application names are unique in it. */
 export const VirtualHostSchema = object(

@@ -1,0 +1,75 @@
+/** The origin map of a virtual host, and the Redis that keeps it. */
+import type { Static } from '@sinclair/typebox';
+import { messageOf } from '../../util/message-of.ts';
+import { redisPlace } from '../../util/redis-url.ts';
+import { finishing, object, optional, path, text } from './field.ts';
+
+const MAX_PORT = 65_535;
+
+interface RedisFinish {
+  readonly host?: string;
+  readonly url?: string;
+  readonly auth?: string;
+  readonly username?: string;
+  readonly caPath?: string;
+  readonly sentinelAuth?: string;
+  readonly sentinelUsername?: string;
+}
+
+const RedisServerSchema = object(
+  'The Redis server, a Sentinel set or a cluster',
+  {
+    host: optional(text('`host:port` of one server; or `Url`')),
+    url: optional(
+      text(
+        'In place of `Host`: `redis://host:port/database`, `redis+sentinel://host:port,host:port/master/database` or `redis+cluster://host:port,host:port`; `rediss` with TLS',
+      ),
+    ),
+    username: optional(text('User of Redis 6 and later; needs `Auth`')),
+    auth: optional(text('Password')),
+    sentinelUsername: optional(text('User of the Sentinels; needs `SentinelAuth`')),
+    sentinelAuth: optional(text('Password of the Sentinels')),
+    caPath: optional(path('Certificates, PEM, that the server is judged by with TLS; default: those of the system')),
+  },
+  { finish: finishing<RedisFinish>(judgeRedisServer) },
+);
+
+/** Everything that members say of each other. */
+function judgeRedisServer(value: RedisFinish, fail: (message: string, key?: string) => void): void {
+  const { host, url, auth = '', username = '', caPath = '', sentinelAuth = '', sentinelUsername = '' } = value;
+  if (host === undefined && url === undefined) fail('originMapStore.redisServer needs host or url', 'host');
+  if (host !== undefined && url !== undefined) fail('originMapStore.redisServer takes host or url, not both', 'url');
+  if (host !== undefined) {
+    const port = Number(/^.+:(\d{1,5})$/.exec(host)?.[1] ?? 0);
+    if (port < 1 || port > MAX_PORT) fail(`Invalid host format ${host} > it must be host:port`, 'host');
+  }
+  if (username !== '' && auth === '') fail('originMapStore.redisServer.username needs auth', 'username');
+  if (sentinelUsername !== '' && sentinelAuth === '')
+    fail('originMapStore.redisServer.sentinelUsername needs sentinelAuth', 'sentinelUsername');
+  const place = url === undefined ? null : placeOf(url, fail);
+  if (url !== undefined && place === null) return;
+  if (caPath !== '' && place?.tls !== true) fail('originMapStore.redisServer.caPath needs a url that begins with rediss', 'caPath');
+  const key = sentinelAuth === '' ? 'sentinelUsername' : 'sentinelAuth';
+  if (sentinelAuth + sentinelUsername !== '' && place?.kind !== 'sentinel') {
+    fail(`originMapStore.redisServer.${key} needs a url that begins with redis+sentinel or rediss+sentinel`, key);
+  }
+}
+
+function placeOf(url: string, fail: (message: string, key?: string) => void): ReturnType<typeof redisPlace> | null {
+  try {
+    return redisPlace(url);
+  } catch (error) {
+    fail(`originMapStore.redisServer.url ${messageOf(error)}`, 'url');
+    return null;
+  }
+}
+
+/** `<OriginMapStore>` of a virtual host. */
+export const OriginMapStoreSchema = object('Shares the addresses of streams between origins and edges', {
+  originHostName: optional(text('Name under which this origin registers itself; origins only', { form: 'host-name' })),
+  redisServer: RedisServerSchema,
+});
+/** The typed form of `<OriginMapStore>`; without `originHostName` this server only looks up. */
+export type OriginMapStoreConfig = Static<typeof OriginMapStoreSchema>;
+/** The typed form of `<RedisServer>`: it has a host or a URL that can be read. */
+export type RedisServerConfig = OriginMapStoreConfig['redisServer'];

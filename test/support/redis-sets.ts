@@ -1,0 +1,121 @@
+/** Sets of real Redis servers: with Sentinels, as a cluster, with TLS. */
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { freePorts } from '../harness/ports.ts';
+import { RedisServer } from './redis-server.ts';
+
+const SLOTS = 16_384;
+
+/** Ends what it started. */
+export interface RedisSet {
+  /** As `RedisServer/Url`. */
+  readonly url: string;
+  readonly servers: readonly RedisServer[];
+  close(): Promise<void>;
+}
+
+function ownFolder(): { readonly folder: string; readonly remove: () => void } {
+  const folder = mkdtempSync(path.join(tmpdir(), 'redis-set-'));
+  return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) };
+}
+
+/** The one of `servers` that is the master, and writes; undefined while there is none. */
+export async function masterOf(servers: readonly RedisServer[]): Promise<RedisServer | undefined> {
+  for (const server of servers) {
+    const role = await server.ask('ROLE').catch(() => '');
+    if (role.includes('\nmaster\n')) return server;
+  }
+  return undefined;
+}
+
+/** A master named `shared`, a replica and three Sentinels, which wait half a second before they judge the master. */
+export async function startSentinels(password: string): Promise<RedisSet> {
+  const { folder, remove } = ownFolder();
+  const auth = ['--masterauth', password];
+  const master = await RedisServer.start(password, auth);
+  const replica = await RedisServer.start(password, [...auth, '--replicaof', '127.0.0.1', `${master.port}`]);
+  const sentinels: RedisServer[] = [];
+  for (let index = 0; index < 3; index += 1) {
+    const file = path.join(folder, `sentinel-${index}.conf`);
+    const lines = [
+      `sentinel monitor shared 127.0.0.1 ${master.port} 2`,
+      `sentinel auth-pass shared ${password}`,
+      'sentinel down-after-milliseconds shared 500',
+      'sentinel failover-timeout shared 3000',
+    ];
+    writeFileSync(file, `${lines.join('\n')}\n`);
+    sentinels.push(await RedisServer.start(null, [file, '--sentinel']));
+  }
+  // A failover needs Sentinels that know of each other and of the replica.
+  for (const sentinel of sentinels) {
+    for (;;) {
+      const text = await sentinel.ask('SENTINEL', 'MASTER', 'shared');
+      if (/num-slaves\n\$1\n1\n/.test(text) && /num-other-sentinels\n\$1\n2\n/.test(text)) break;
+      await delay(50);
+    }
+  }
+  const servers = [master, replica];
+  return {
+    url: `redis+sentinel://${sentinels.map(({ address }) => address).join(',')}/shared`,
+    servers,
+    close: async () => {
+      await Promise.all([...sentinels, ...servers].map(async (server) => await server.stop()));
+      remove();
+    },
+  };
+}
+
+/** Three masters, without replicas, with a third of the slots each. */
+export async function startCluster(password: string): Promise<RedisSet> {
+  const { folder, remove } = ownFolder();
+  const servers: RedisServer[] = [];
+  const ports = await freePorts(6);
+  for (let index = 0; index < 3; index += 1) {
+    const bus = `${ports[index + 3]}`;
+    const options = ['--cluster-enabled', 'yes', '--cluster-config-file', path.join(folder, `${index}.conf`), '--cluster-port', bus];
+    servers.push(await RedisServer.start(password, [...options, '--masterauth', password], ports[index]));
+  }
+  const [first] = servers;
+  const share = Math.ceil(SLOTS / servers.length);
+  for (const [index, server] of servers.entries()) {
+    await server.ask('CLUSTER', 'ADDSLOTSRANGE', `${index * share}`, `${Math.min(SLOTS, (index + 1) * share) - 1}`);
+    if (server !== first) await server.ask('CLUSTER', 'MEET', '127.0.0.1', `${first?.port}`, `${ports[3]}`);
+  }
+  for (const server of servers) {
+    while (!(await server.ask('CLUSTER', 'INFO')).includes('cluster_state:ok')) await delay(50);
+  }
+  return {
+    url: `redis+cluster://${servers.map(({ address }) => address).join(',')}`,
+    servers,
+    close: async () => {
+      await Promise.all(servers.map(async (server) => await server.stop()));
+      remove();
+    },
+  };
+}
+
+/** One server with a certificate of its own making for 127.0.0.1, which is also its authority. Plain on `servers[0].port`. */
+export async function startTls(password: string): Promise<RedisSet & { readonly caPath: string }> {
+  const { folder, remove } = ownFolder();
+  const key = path.join(folder, 'key.pem');
+  const caPath = path.join(folder, 'cert.pem');
+  const subject = ['-subj', '/CN=redis.test', '-addext', 'subjectAltName=IP:127.0.0.1', '-days', '2'];
+  execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', key, '-out', caPath, ...subject], {
+    stdio: 'ignore',
+  });
+  const [tlsPort = 0] = await freePorts(1);
+  const files = ['--tls-cert-file', caPath, '--tls-key-file', key, '--tls-ca-cert-file', caPath, '--tls-auth-clients', 'no'];
+  const server = await RedisServer.start(password, ['--tls-port', `${tlsPort}`, ...files]);
+  return {
+    url: `rediss://127.0.0.1:${tlsPort}/3`,
+    caPath,
+    servers: [server],
+    close: async () => {
+      await server.stop();
+      remove();
+    },
+  };
+}
