@@ -13,6 +13,7 @@ import { LiveFeed } from './api/live/live-feed.ts';
 import { liveMetrics } from './api/live/live-metrics.ts';
 import { type ApiParts, startApi } from './api/start-api.ts';
 import { startMetrics } from './api/start-metrics.ts';
+import { originMapMetrics } from './cluster/origin-map-metrics.ts';
 import { OriginMaps } from './cluster/origin-maps.ts';
 import { bannerOf } from './config/banner.ts';
 import { type ReadOptions, type ServerConfig, secretsOf } from './config/index.ts';
@@ -237,7 +238,11 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   running.push(limits);
   const certificates = new CertificateStore(logger, { conditions });
   running.push({ stop: async () => certificates.close() });
-  const originMaps = new OriginMaps({ ovtPort: config.bind.publishers.ovt?.port ?? null, logger: logger.child({ part: 'origin-map' }) });
+  const originMaps = new OriginMaps({
+    ovtPort: config.bind.publishers.ovt?.port ?? null,
+    conditions,
+    logger: logger.child({ part: 'origin-map' }),
+  });
   const queues = new QueueRegistry(clock);
   const transcoderLogger = logger.child({ part: 'transcoder' });
   const transcoder = new TranscoderSupervisor({ clock, logger: transcoderLogger, queues, ...config.modules.transcoder });
@@ -312,7 +317,10 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
     logConnections: lines.level === 'debug',
     pages: pagesOf(config),
     // What is there already was announced to the threads before they hear this.
-    find: async (wanted) => (await finder.find(wanted)) ?? true,
+    find: async (wanted) => {
+      const found = (await finder.find(wanted)) ?? !finder.isUnknown(wanted);
+      return found || (finder.isUnknown(wanted) ? 'unknown' : false);
+    },
     judge: (vhost, request) => webhooks.judge(vhost, request),
     adopt: (record) => webhooks.adopt(record),
     onAttended: () => restingSources.rouse(),
@@ -425,6 +433,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   const metricSources: MetricSource[] = [
     processMetrics({ version, revision: gitRevision(), eventLoop, conditions, logDropped: () => options.logger.dropped ?? 0 }),
     newcomerMetrics(limits.newcomers),
+    originMapMetrics(() => originMaps.figures),
     streamMetrics(orchestrator),
     transcoder.metrics,
     srtMetrics(services.flatMap(({ srtLinks = [] }) => srtLinks)),

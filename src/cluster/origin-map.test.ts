@@ -41,6 +41,8 @@ describe('the origin map', () => {
     await expect.poll(() => edge.map.locate('app', 's')).toBe(OF_A);
     expect(await redis.value('app/s')).toBe(OF_A);
     expect(await edge.map.locate('app', 'other')).toBeNull();
+    expect(edge.map.figures.absent).toBeGreaterThan(0);
+    expect([edge.map.figures.found, origin.map.figures.registered, origin.map.figures.waiting]).toEqual([1, 1, 0]);
     // Longer than an address lives without being renewed.
     await new Promise((resolve) => setTimeout(resolve, EXPIRY_S * 1000 + 500));
     expect(await edge.map.locate('app', 's')).toBe(OF_A);
@@ -222,6 +224,7 @@ describe('Redis', () => {
     expect(new Set(answers)).toEqual(new Set([null]));
     await said(`Redis at ${redis.address} was lost: no answer in 1000 ms`);
     // Known to hang, it is not waited for at all.
+    expect([map.reachable, map.figures.failed]).toEqual([false, 1500]);
     expect(await Promise.race([map.locate('app', 's'), new Promise((resolve) => setTimeout(resolve, 0, 'late'))])).toBeNull();
     redis.wakeUp();
     await said(`Redis at ${redis.address} is back`);

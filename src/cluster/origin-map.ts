@@ -24,6 +24,18 @@ export interface OriginMapOptions {
   /** Of tests; default: those of the reference server. */
   readonly expiryS?: number;
   readonly refreshMs?: number;
+  /** Redis can be used, or not any more. */
+  readonly onReachable?: (reachable: boolean) => void;
+}
+
+/** Counters, but for the streams that want to be found here: `registered`, and `waiting` for Redis or for another server's to go. */
+export interface OriginMapFigures {
+  readonly found: number;
+  readonly absent: number;
+  readonly failed: number;
+  readonly refused: number;
+  readonly registered: number;
+  readonly waiting: number;
 }
 
 /** A stream of ours. */
@@ -54,24 +66,45 @@ export class OriginMap {
   readonly #entries = new Map<string, Entry>();
   readonly #working = new Set<Promise<void>>();
   readonly #timer: NodeJS.Timeout;
+  readonly #lookUps = { found: 0, absent: 0, failed: 0 };
   #refreshing = false;
   /** Why Redis refused to look something up, the last time. */
   #fault = '';
 
-  constructor({ config, ovtPort, logger, expiryS = EXPIRY_S, refreshMs = REFRESH_MS }: OriginMapOptions) {
+  constructor({ config, ovtPort, logger, expiryS = EXPIRY_S, refreshMs = REFRESH_MS, onReachable }: OriginMapOptions) {
     const { originHostName, redisServer } = config;
     this.#logger = logger;
     this.#expiryS = expiryS;
     this.#prefix = originHostName === undefined || ovtPort === null ? null : `ovt://${originHostName}:${ovtPort}/`;
     if (originHostName !== undefined && ovtPort === null)
       logger.warn({}, 'OriginMapStore/OriginHostName has no effect: edges are not served, Bind/Publishers names no OVT port');
-    this.#link = new RedisLink({ target: redisTarget(redisServer), logger, onUp: () => this.#work(this.#refresh()) });
+    this.#link = new RedisLink({
+      target: redisTarget(redisServer),
+      logger,
+      onUp: () => {
+        onReachable?.(true);
+        this.#work(this.#refresh());
+      },
+      onDown: () => onReachable?.(false),
+    });
     this.#timer = setInterval(() => this.#work(this.#refresh()), refreshMs);
   }
 
   /** Streams that this server wants to be found here. */
   get size(): number {
     return this.#entries.size;
+  }
+
+  /** Redis answers; otherwise `locate` knows nothing. */
+  get reachable(): boolean {
+    return this.#link.up;
+  }
+
+  /** What it came to since it was opened; `refused`: commands that were not sent because too many had no answer. */
+  get figures(): OriginMapFigures {
+    let registered = 0;
+    for (const { holds } of this.#entries.values()) if (holds) registered += 1;
+    return { ...this.#lookUps, refused: this.#link.refused, registered, waiting: this.#entries.size - registered };
   }
 
   /** Edges can fetch a stream from here. Does nothing where this server is only an edge. */
@@ -96,6 +129,11 @@ export class OriginMap {
   async locate(app: string, stream: string): Promise<string | null> {
     const key = `${app}/${stream}`;
     const address = await this.#lookUp(key);
+    if (address === undefined) {
+      this.#lookUps.failed += 1;
+      return null;
+    }
+    this.#lookUps[address === null ? 'absent' : 'found'] += 1;
     // What this server had before it was started again is not here any more.
     if (address === null || (this.#prefix !== null && address === this.#prefix + key)) return null;
     if (address.length <= MAX_ADDRESS && FETCHED.test(address)) return address;
@@ -103,14 +141,15 @@ export class OriginMap {
     return null;
   }
 
-  async #lookUp(key: string): Promise<string | null> {
+  /** Undefined: Redis does not tell. */
+  async #lookUp(key: string): Promise<string | null | undefined> {
     try {
       const address = await this.#link.get(key);
       this.#fault = '';
       return address;
     } catch (error) {
       this.#fault = this.#tell(error, { key, what: 'looked up in', told: this.#fault });
-      return null;
+      return undefined;
     }
   }
 

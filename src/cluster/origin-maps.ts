@@ -2,8 +2,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { OriginMapStoreConfig } from '../config/index.ts';
 import type { VirtualHost } from '../core/virtual-host.ts';
+import type { Conditions } from '../util/conditions.ts';
 import type { Logger } from '../util/logger.ts';
-import { OriginMap } from './origin-map.ts';
+import { OriginMap, type OriginMapFigures } from './origin-map.ts';
 
 /** A stream that edges can fetch. */
 interface NamedStream {
@@ -12,23 +13,41 @@ interface NamedStream {
   readonly name: string;
 }
 
+const NOTHING: OriginMapFigures = { found: 0, absent: 0, failed: 0, refused: 0, registered: 0, waiting: 0 };
+
+function sumOf(figures: readonly OriginMapFigures[]): OriginMapFigures {
+  const sum: { -readonly [key in keyof OriginMapFigures]: number } = { ...NOTHING };
+  for (const one of figures) for (const key of Object.keys(sum) as (keyof OriginMapFigures)[]) sum[key] += one[key];
+  return sum;
+}
+
 /**
  * Owns a map for each virtual host that configures one; the server calls `follow` whenever virtual hosts change, and `close` at its end.
  */
 export class OriginMaps {
   readonly #ovtPort: number | null;
+  readonly #conditions: Conditions;
   readonly #logger: Logger;
   /** By virtual host, which is another object when it was deleted and made again. */
   readonly #maps = new Map<VirtualHost, OriginMap>();
   /** What each was made by: a virtual host may be given other settings. */
   readonly #settings = new WeakMap<OriginMap, OriginMapStoreConfig>();
   readonly #byName = new Map<string, OriginMap>();
+  #ended: OriginMapFigures = NOTHING;
   readonly #closing = new Set<Promise<void>>();
 
   /** `ovtPort`: where edges fetch streams from this server; null: nowhere. */
-  constructor(options: { readonly ovtPort: number | null; readonly logger: Logger }) {
+  constructor(options: { readonly ovtPort: number | null; readonly conditions: Conditions; readonly logger: Logger }) {
     this.#ovtPort = options.ovtPort;
+    this.#conditions = options.conditions;
     this.#logger = options.logger;
+  }
+
+  /** Of all maps together, those that are gone included. */
+  get figures(): OriginMapFigures & { readonly reachable: number; readonly unreachable: number } {
+    const maps = [...this.#maps.values()];
+    const reachable = maps.filter((map) => map.reachable).length;
+    return { ...sumOf([this.#ended, ...maps.map(({ figures }) => figures)]), reachable, unreachable: maps.length - reachable };
   }
 
   /** Opens the maps of new virtual hosts and closes those of virtual hosts that are gone. */
@@ -40,7 +59,10 @@ export class OriginMaps {
     for (const vhost of virtualHosts) {
       const { originMapStore } = vhost.definition.config;
       if (originMapStore === undefined || this.#maps.has(vhost)) continue;
-      const map = new OriginMap({ config: originMapStore, ovtPort: this.#ovtPort, logger: this.#logger.child({ vhost: vhost.name }) });
+      const map: OriginMap = new OriginMap({
+        ...{ config: originMapStore, ovtPort: this.#ovtPort, logger: this.#logger.child({ vhost: vhost.name }) },
+        onReachable: (reachable) => this.#tell(vhost, reachable),
+      });
       this.#maps.set(vhost, map);
       this.#settings.set(map, originMapStore);
       this.#byName.set(vhost.name, map);
@@ -67,8 +89,17 @@ export class OriginMaps {
     await Promise.all(this.#closing);
   }
 
+  /** Strangers read the reason. */
+  #tell(vhost: VirtualHost, reachable: boolean): void {
+    const key = `origin-map ${vhost.name}`;
+    if (reachable) this.#conditions.clear(key);
+    else this.#conditions.raise(key, 'an origin map cannot be asked or told of streams: its Redis cannot be used');
+  }
+
   #close(vhost: VirtualHost, map: OriginMap): void {
     this.#maps.delete(vhost);
+    this.#tell(vhost, true);
+    this.#ended = sumOf([this.#ended, { ...map.figures, registered: 0, waiting: 0 }]);
     if (this.#byName.get(vhost.name) === map) this.#byName.delete(vhost.name);
     const closed = map.close().finally(() => this.#closing.delete(closed));
     this.#closing.add(closed);

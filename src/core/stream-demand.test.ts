@@ -15,7 +15,7 @@ const wanted = (stream: string) => ({ vhost: 'v', app: 'app', stream, query: 'q=
 
 function setUp(
   pull: (streams: Set<string>, definition: PullDefinition) => Promise<void>,
-  map?: { origins: OriginsConfig; locate: (app: string, stream: string) => Promise<string | null> },
+  map?: { origins: OriginsConfig; locate: (app: string, stream: string) => Promise<string | null>; reachable?: boolean },
 ) {
   const streams = new Set<string>();
   const playable = new Set<string>();
@@ -31,7 +31,7 @@ function setUp(
     application: (_vhost, app) => (app === 'app' ? application : undefined),
     applicationOnDemand: (_vhost, app) => (app === 'made' ? application : undefined),
     origins: () => map?.origins ?? ORIGINS,
-    originMap: (vhost) => (vhost === 'v' ? map : undefined),
+    originMap: (vhost) => (vhost === 'v' && map !== undefined ? { reachable: true, ...map } : undefined),
     pull: async (_application, definition) => {
       pulled.push(definition);
       await pull(streams, definition);
@@ -187,6 +187,24 @@ describe('a stream that no origin matches', () => {
       setTimeout(() => becomes('t'), 30);
     };
     expect([await demand.find(wanted('t')), asked, pulled.length]).toEqual([true, 1, 0]);
+  });
+
+  it('is unknown while the map cannot be asked, and asked for again as soon as it can', async () => {
+    const map = { origins: NONE, locate: async (): Promise<string | null> => null, reachable: false };
+    const { demand, streams, becomes, pulled } = setUp(register, map);
+    expect([await demand.find(wanted('s')), demand.isUnknown(wanted('s'))]).toEqual([false, true]);
+    streams.add('coming');
+    expect([demand.isUnknown(wanted('coming')), demand.isUnknown({ ...wanted('s'), vhost: 'other' })]).toEqual([false, false]);
+    map.reachable = true;
+    map.locate = async () => 'ovt://a/app/s';
+    const found = demand.find(wanted('s'));
+    becomes('s');
+    expect([await found, demand.isUnknown(wanted('s')), pulled.length]).toEqual([true, false, 1]);
+  });
+
+  it('is known to be nowhere when an origin of the file is to have it, whatever the map does', async () => {
+    const { demand } = setUp(register, { origins: ORIGINS, locate: async () => null, reachable: false });
+    expect(demand.isUnknown(wanted('s'))).toBe(false);
   });
 
   it('is asked for in vain by more than a few hundred at once while Redis does not answer', async () => {

@@ -25,10 +25,14 @@ const NO_SEAT: Seat = { leave: () => undefined };
 export interface StreamFinder {
   /** Null when no origin has the stream, or it is there already; else resolves with whether it is there now. Never rejects. */
   find(wanted: WantedStream): Promise<boolean> | null;
+  /** A stream that is not there might be at another server, and nobody can be asked at present. Absent: that is never so. */
+  isUnknown?(wanted: Omit<WantedStream, 'query'>): boolean;
 }
 
 /** Knows which server has a stream. */
 export interface OriginLocator {
+  /** It can be asked; otherwise null says nothing. */
+  readonly reachable: boolean;
   /** Resolves with its URL; null when nobody is known to have it. Never rejects. */
   locate(app: string, stream: string): Promise<string | null>;
 }
@@ -102,6 +106,14 @@ export class StreamDemand implements StreamFinder {
     return settled;
   }
 
+  isUnknown(wanted: Omit<WantedStream, 'query'>): boolean {
+    const { vhost, app, stream } = wanted;
+    const existing = this.#options.application(vhost, app);
+    if (existing?.isPlayable(stream) === true || existing?.hasStream(stream) === true) return false;
+    if (this.#options.originMap(vhost)?.reachable !== false) return false;
+    return originPull(this.#options.origins(vhost), { ...wanted, query: '' }) === null;
+  }
+
   #seatOf({ client }: WantedStream): Seat | null {
     return client === undefined ? NO_SEAT : this.#shares.enter(client);
   }
@@ -116,7 +128,7 @@ export class StreamDemand implements StreamFinder {
     // It may have come meanwhile.
     const pull = definition === null && !isThere() ? null : this.#pull(wanted, definition, key);
     if (pull !== null) return await pull;
-    this.#remember(key);
+    if (map.reachable) this.#remember(key);
     return false;
   }
 

@@ -5,6 +5,7 @@ import type { CrossDomainRules } from '../access/cross-domains.ts';
 import type { RefusalCount } from '../access/refusal-counts.ts';
 import type { WantedStream } from '../core/origins.ts';
 import type { HostOrigins } from '../core/page-origins.ts';
+import type { Found } from '../core/unknown-stream.ts';
 import type { PageSettings } from '../pages/player-page.ts';
 import type { Patience } from '../util/patience.ts';
 import type { ThreadAdmission } from './admission.ts';
@@ -105,7 +106,7 @@ export type ToThread =
   | OutletMessage
   | { readonly type: 'hosts'; readonly hosts: readonly ServedHost[] }
   /** The stream of a `demand` can be served now, or will not come. */
-  | { readonly type: 'demand-answer'; readonly question: number; readonly found: boolean }
+  | { readonly type: 'demand-answer'; readonly question: number; readonly found: Found }
   /** The sessions of these tickets (`SessionEvent`) are over in all threads. */
   | { readonly type: 'admissions-over'; readonly tickets: readonly number[] }
   | { readonly type: 'default-cross-domains'; readonly rules: CrossDomainRules }

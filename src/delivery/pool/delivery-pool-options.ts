@@ -4,6 +4,7 @@ import type { AdmissionRecord } from '../../access/admission-webhooks.ts';
 import type { RefusalCount } from '../../access/refusal-counts.ts';
 import type { WantedStream } from '../../core/origins.ts';
 import type { QueueRegistry } from '../../core/queue-registry.ts';
+import type { Found } from '../../core/unknown-stream.ts';
 import type { PageSettings } from '../../pages/player-page.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
@@ -25,7 +26,7 @@ export interface DeliveryPoolOptions {
   /** HTTP/2 on TLS ports (`Modules/HTTP2`). */
   readonly http2?: boolean;
   /** Finds streams that are not there; resolves with whether they are now. Never rejects. Absent: nothing is looked for. */
-  readonly find?: (wanted: WantedStream) => Promise<boolean>;
+  readonly find?: (wanted: WantedStream) => Promise<Found>;
   /** What the control server of `vhost` says of a viewer who comes back. Never rejects. Absent: it is sent away. */
   readonly judge?: (vhost: string, request: AccessRequest) => Promise<Passed | Denied>;
   /** Takes over from a thread that is gone; what is returned tells the control server the end. Absent: it is not told. */

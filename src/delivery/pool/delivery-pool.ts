@@ -4,6 +4,7 @@ import type { ControlServerFigures } from '../../access/control-server.ts';
 import type { CrossDomainRules } from '../../access/cross-domains.ts';
 import type { WantedStream } from '../../core/origins.ts';
 import type { SessionHandle } from '../../core/publishing.ts';
+import type { Found } from '../../core/unknown-stream.ts';
 import { guarded } from '../../util/guarded.ts';
 import type { QueueGauge } from '../../util/queue-gauge.ts';
 import { OPEN_ADMISSION } from '../admission.ts';
@@ -403,7 +404,7 @@ export class DeliveryPool implements OutletOpener {
   }
 
   async #find(thread: number, question: number, wanted: WantedStream): Promise<void> {
-    let found = false;
+    let found: Found = false;
     try {
       found = (await this.#options.find?.(wanted)) ?? false;
     } catch (error) {

@@ -6,6 +6,7 @@ import { OPEN_ADMISSION } from '../admission.ts';
 import type { DeliveryExchange, OutletView, ViewContext } from '../outlet/view.ts';
 import { DEFAULT_DELIVERY_LIMITS } from '../pool/delivery-limits.ts';
 import type { FromThread, ThreadSettings, ToThread } from '../thread-protocol.ts';
+import { Refusal } from './delivery.ts';
 import { DeliveryThread } from './delivery-thread.ts';
 
 const WAIT = { deadlineMs: 10_000, everyMs: 5 };
@@ -70,6 +71,17 @@ it('answers all who wait for a stream when its view fails on one of them', async
   await until('both', () => told('report').at(-1)?.waiting === 2, WAIT);
   thread.receive([openOutlet(1), { type: 'demand-answer', question: 1, found: true }]);
   expect([(await bad).status, (await good).status]).toEqual([500, 200]);
+});
+
+it('says 503 of a stream of which nobody knows whether another server has it', async () => {
+  const { thread, told } = start(() => ({ handle: () => false }));
+  thread.receive([listen(1)]);
+  await until('the port', () => told('listening').length > 0, WAIT);
+  const asked = fetch(`http://127.0.0.1:${told('listening')[0]?.port}/app/stream1/list.m3u8`);
+  await until('the question', () => told('demand').length > 0, WAIT);
+  thread.receive([{ type: 'demand-answer', question: 1, found: 'unknown' }]);
+  const response = await asked;
+  expect([response.status, response.headers.get('retry-after'), await response.text()]).toEqual([503, '1', Refusal.NO_MAP]);
 });
 
 it('closes all streams and stops when a view fails at its end', async () => {

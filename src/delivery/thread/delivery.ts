@@ -1,5 +1,7 @@
 /** One request to a stream, as its views see it. */
+
 import type { CrossDomainPolicy } from '../../access/cross-domains.ts';
+import { UNKNOWN_STREAM } from '../../core/unknown-stream.ts';
 import type { TrustedProxies } from '../../util/trusted-proxies.ts';
 import { acceptsGzip } from '../http/accept-encoding.ts';
 import { type AbortListener, type AnswerSink, bodyLength, type IncomingRequest, type SentListener } from '../http/answer-sink.ts';
@@ -27,6 +29,7 @@ export const Refusal = {
   NO_HOST: 'no virtual host serves this host name\n',
   NO_PATH: 'there is nothing at this path: streams are at /APP/STREAM/FILE\n',
   NO_STREAM: 'there is no such stream: its application is not there, or nobody publishes it\n',
+  NO_MAP: `${UNKNOWN_STREAM}\n`,
   NO_FILE: 'the stream has no such file\n',
   NO_SESSION: 'this is for viewer sessions: begin with the playlist of the stream\n',
   FILE_GONE: 'this piece of the stream is not there any more\n',

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import type { Found } from '../../core/unknown-stream.ts';
 import type { FromThread } from '../thread-protocol.ts';
 import { DemandDesk } from './demand-desk.ts';
 
@@ -7,7 +8,7 @@ const wanted = (stream: string) => ({ vhost: 'v', app: 'a', stream, query: '' })
 function setUp(limit = 10) {
   const posted: FromThread[] = [];
   const desk = new DemandDesk((message) => posted.push(message), limit);
-  const told: [string, boolean][] = [];
+  const told: [string, Found][] = [];
   const ask = (name: string, stream = 's') => desk.ask(wanted(stream), (found) => told.push([name, found]));
   return { desk, posted, told, ask };
 }

@@ -1,10 +1,11 @@
 /** Requests for streams that are not there, held while the main thread finds out whether an origin has them. */
 import type { WantedStream } from '../../core/origins.ts';
 import { streamKey } from '../../core/stream-address.ts';
+import type { Found } from '../../core/unknown-stream.ts';
 import type { FromThread } from '../thread-protocol.ts';
 
 /** Told how it ended, once. */
-export type DemandListener = (found: boolean) => void;
+export type DemandListener = (found: Found) => void;
 
 /** One for each thread. `close` tells all listeners that nothing was found; it may be called twice. */
 export class DemandDesk {
@@ -50,7 +51,7 @@ export class DemandDesk {
   }
 
   /** The main thread has answered; what it found was announced before. */
-  answered(question: number, found: boolean): void {
+  answered(question: number, found: Found): void {
     const asked = this.#questions.get(question);
     if (asked === undefined) return;
     this.#questions.delete(question);

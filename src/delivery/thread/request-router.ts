@@ -244,8 +244,13 @@ export class RequestRouter implements RequestHandler {
     // What other files name is for sessions, and nobody has one of a stream that is not there.
     if (admission === null && beginning(file, query) === null && entrance.guards(vhost, app)) return false;
     const client = services.proxies.clientOf(sink.remoteAddress, request.header('x-forwarded-for'));
-    const forget = demands.ask({ vhost, app, stream, query, client }, () => {
+    const forget = demands.ask({ vhost, app, stream, query, client }, (found) => {
       const current = { ...place, outlets: outlets.find(vhost, key) };
+      if (found === 'unknown' && current.outlets === undefined) {
+        admission?.leave();
+        this.#refuse(request, sink, { place, status: 503, words: Refusal.NO_MAP, lines: 'Retry-After: 1\r\n' });
+        return;
+      }
       answerGuarded(sink, () => this.#serve(request, sink, { place: current, admission, mayAsk: false }));
     });
     if (forget === null) {

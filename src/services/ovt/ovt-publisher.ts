@@ -5,6 +5,7 @@ import { PublisherKind } from '../../core/kinds.ts';
 import type { PublishableStream, Publisher } from '../../core/publishing.ts';
 import { addressOf, streamKey } from '../../core/stream-address.ts';
 import type { StreamFinder } from '../../core/stream-demand.ts';
+import { UNKNOWN_STREAM } from '../../core/unknown-stream.ts';
 import { plainAddress } from '../../util/client-address.ts';
 import type { Clock } from '../../util/clock.ts';
 import { type Doorkeeper, openDoor } from '../../util/doorkeeper.ts';
@@ -182,6 +183,9 @@ export class OvtPublisher implements Publisher {
       circleOf: ({ host, app, stream }, askers) => this.#paths.circleOf({ vhost: virtualHostFor(host) ?? '', app, stream }, askers),
       absence: ({ host, app, stream }, command) => {
         const vhost = virtualHostFor(host);
+        if (vhost !== null && command === OvtCommand.DESCRIBE && this.#finder?.isUnknown?.({ vhost, app, stream }) === true) {
+          return `There is no such stream here, and ${UNKNOWN_STREAM} (#${vhost}#${app}/${stream})`;
+        }
         // In the words of the reference, which edges log.
         const name = `#${vhost ?? host}#${app}`;
         if (vhost !== null && this.#paths.takeCircle({ vhost, app, stream })) return `${CIRCLE} (${name}/${stream})`;

@@ -44,7 +44,8 @@ async function provide(access: FakeGatekeeper) {
 async function serve(access: FakeGatekeeper) {
   const logger = new RecordingLogger();
   const find = vi.fn(() => null);
-  const publisher = new SrtPublisher({ logger, clock: systemClock, access, finder: { find } });
+  const isUnknown = vi.fn(() => false);
+  const publisher = new SrtPublisher({ logger, clock: systemClock, access, finder: { find, isUnknown } });
   const stream = new FakeStream();
   const served = publisher.attach(stream);
   stream.tracks = [videoTrack()];
@@ -53,7 +54,7 @@ async function serve(access: FakeGatekeeper) {
   await publisher.listen(LISTENING);
   closings.push(() => publisher.stop());
   const streamId = `${stream.vhost}/${stream.app}/${stream.name}?policy=p`;
-  return { logger, find, served, publisher, streamId, port: publisher.ports[0] ?? 0 };
+  return { logger, find, isUnknown, served, publisher, streamId, port: publisher.ports[0] ?? 0 };
 }
 
 async function call(port: number, streamId: string) {
@@ -253,6 +254,14 @@ describe('what a caller sends before its verdict', () => {
 });
 
 describe('players', () => {
+  test('are told when nobody knows whether another server has the stream', async () => {
+    const { isUnknown, port, publisher } = await serve(new FakeGatekeeper(() => new FakeStay()));
+    await expect(call(port, 'default/app/other')).rejects.toMatchObject({ code: RejectionCode.NOT_FOUND });
+    isUnknown.mockReturnValue(true);
+    await expect(call(port, 'default/app/other')).rejects.toMatchObject({ code: RejectionCode.UNAVAILABLE });
+    expect(publisher.refused).toBe(2);
+  });
+
   test('are refused in the handshake, and cause no pull', async () => {
     const access = new FakeGatekeeper(() => DENIED);
     const { publisher, find, port } = await serve(access);

@@ -3,10 +3,12 @@ import { type Gatekeeper, OPEN_GATE } from '../../access/access-check.ts';
 import { canCarry } from '../../containers/mpegts/stream-type.ts';
 import { defaultPlaylist } from '../../core/default-playlist.ts';
 import { PublisherKind } from '../../core/kinds.ts';
+import type { WantedStream } from '../../core/origins.ts';
 import type { Playlist } from '../../core/playlist.ts';
 import { NO_ROOM, type PublishableStream, type Publisher } from '../../core/publishing.ts';
 import { addressOf, streamKey } from '../../core/stream-address.ts';
 import type { StreamFinder } from '../../core/stream-demand.ts';
+import { UNKNOWN_STREAM } from '../../core/unknown-stream.ts';
 import { AudioCodec } from '../../media/codec.ts';
 import type { Track } from '../../media/track.ts';
 import { LinkReporter, type LinkStatistics } from '../../transport/srt/link-reporter.ts';
@@ -150,6 +152,10 @@ export class SrtPublisher implements Publisher {
         ? null
         : { vhost, app: target.app, stream: target.stream, query: queryOf(target.url), client: plainAddress(call.peer.address) };
     const fetched = wanted === null || stream !== undefined ? null : (this.#finder?.find(wanted) ?? null);
+    if (wanted !== null && stream === undefined && fetched === null && this.#finder?.isUnknown?.(wanted) === true) {
+      this.#refuse(call.peer, 'map-away', UNKNOWN_STREAM, { app: target.app, stream: target.stream });
+      return RejectionCode.UNAVAILABLE;
+    }
     if (vhost === null || (fetched === null && stream?.serves(fileName) !== true)) {
       const name = `${target.host}/${target.app}/${target.stream}`;
       const isServed = vhost !== null && stream !== undefined;
@@ -177,7 +183,7 @@ export class SrtPublisher implements Publisher {
         if (fetched === null) stream?.join(fileName, viewer);
         else {
           const join = guarded(this.#logger, 'the beginning of an SRT viewer', () => {
-            if (!hasLeft) this.#joinFetched(key, fileName, viewer);
+            if (!hasLeft && wanted !== null) this.#joinFetched(wanted, fileName, viewer);
           });
           fetched.then(join, join);
         }
@@ -191,9 +197,10 @@ export class SrtPublisher implements Publisher {
   }
 
   /** The handshake could not wait for the origin; a viewer of a stream that does not come is sent away now. */
-  #joinFetched(key: string, fileName: string, viewer: SrtViewer): void {
-    const stream = this.#streams.get(key);
+  #joinFetched(wanted: WantedStream, fileName: string, viewer: SrtViewer): void {
+    const stream = this.#streams.get(streamKey(wanted));
     if (stream?.serves(fileName) === true) stream.join(fileName, viewer);
+    else if (stream === undefined && this.#finder?.isUnknown?.(wanted) === true) viewer.close(UNKNOWN_STREAM);
     else viewer.close(`no origin has the stream, or it has no playlist '${fileName}' that can be played over SRT`);
   }
 

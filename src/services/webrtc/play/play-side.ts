@@ -52,7 +52,7 @@ export class PlaySide implements SignallingSide {
           return publisher.openSession(target, { client, onEnded });
         } catch (error) {
           if (!(error instanceof ProtocolError)) throw error;
-          throw new ExchangeRefused(error.code === 'WEBRTC_FULL' ? 503 : 404, error.message);
+          throw new ExchangeRefused(['WEBRTC_FULL', 'WEBRTC_MAP'].includes(error.code) ? 503 : 404, error.message);
         }
       },
     });

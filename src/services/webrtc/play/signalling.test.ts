@@ -78,12 +78,14 @@ let attached: WebrtcStream;
 let logger: RecordingLogger;
 /** What origins are asked for. */
 let found: Promise<boolean> | null;
+let unknown = false;
 /** Null: everybody enters at once. */
 let held: HeldTurns | null;
 
 beforeEach(async () => {
   logger = new RecordingLogger();
   found = null;
+  unknown = false;
   held = null;
   const ports = [{ host: '127.0.0.1', port: 0, addresses: ['127.0.0.1', '203.0.113.5'] }];
   // The number of a free UDP port may be taken for TCP.
@@ -92,7 +94,7 @@ beforeEach(async () => {
     if (transport.candidates().length === 4) break;
     await transport.close();
   }
-  publisher = new WebrtcPublisher({ transport, clock: systemClock, logger, finder: { find: () => found } });
+  publisher = new WebrtcPublisher({ transport, clock: systemClock, logger, finder: { find: () => found, isUnknown: () => unknown } });
   const virtualHostFor = (host: string): string | undefined => (host === '127.0.0.1' ? 'default' : undefined);
   const iceServers = [{ urls: ['turn:192.0.2.9:3478?transport=tcp'], username: 'me', credential: 'secret' }];
   const play = new PlaySide({
@@ -437,6 +439,16 @@ test('what viewers do not get is told once for the stream, in the log and in its
 });
 
 describe('WHEP', () => {
+  test('says 503 of a stream of which nobody knows whether another server has it', async () => {
+    const ask = async (): Promise<[number, string]> => {
+      const response = await fetch(url('/app/other?direction=whep'), { method: 'POST', body: offer('H264') });
+      return [response.status, await response.text()];
+    };
+    expect((await ask())[0]).toBe(404);
+    unknown = true;
+    expect(await ask()).toEqual([503, expect.stringContaining('the origin map does not answer')]);
+  });
+
   const url = (path: string): string => `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`;
   const offer = (codec: string, mode = 1): string =>
     [

@@ -5,6 +5,7 @@ import type { Playlist } from '../../../core/playlist.ts';
 import { NO_ROOM, type PublishableStream, type Publisher } from '../../../core/publishing.ts';
 import { addressOf, type StreamAddress, streamKey } from '../../../core/stream-address.ts';
 import type { StreamFinder } from '../../../core/stream-demand.ts';
+import { UNKNOWN_STREAM } from '../../../core/unknown-stream.ts';
 import { VideoCodec } from '../../../media/codec.ts';
 import type { AudioTrack, Track, VideoTrack } from '../../../media/track.ts';
 import type { Clock } from '../../../util/clock.ts';
@@ -99,10 +100,11 @@ export class WebrtcPublisher implements Publisher<WebrtcSettings> {
     return this.#streams.has(streamKey(target)) ? null : (this.#options.finder?.find({ query: '', ...target, client }) ?? null);
   }
 
-  /** Opens a session for a viewer. Throws ProtocolError: no such stream or playlist, or nothing in it to play. */
+  /** Opens a session for a viewer. Throws ProtocolError: no such stream or playlist, nobody knows of one, or nothing in it to play. */
   openSession(target: StreamTarget, options: Pick<PlaySessionOptions, 'client' | 'onEnded' | 'onRendition'>): PlaySession {
     const { transport, logger } = this.#options;
     const stream = this.#streams.get(streamKey(target));
+    if (stream === undefined && this.#options.finder?.isUnknown?.(target) === true) throw new ProtocolError('WEBRTC_MAP', UNKNOWN_STREAM);
     if (stream === undefined) throw new ProtocolError('WEBRTC_STREAM', `there is no stream '${target.app}/${target.stream}'`);
     const name = target.playlist === '' ? DEFAULT_PLAYLIST : target.playlist;
     const playlist = stream.playlist(name);

@@ -1,0 +1,43 @@
+/** The origin maps of the server, counted for Prometheus. */
+import type { MetricDefinition, MetricSource } from '../util/metrics.ts';
+import type { OriginMaps } from './origin-maps.ts';
+
+const MAPS: MetricDefinition = {
+  name: 'millrace_origin_maps',
+  help: 'Origin maps, by whether their Redis can be used',
+  type: 'gauge',
+};
+const STREAMS: MetricDefinition = {
+  name: 'millrace_origin_map_streams',
+  help: 'Streams that edges are to find here: registered, or waiting for Redis or for the entry of another server to go',
+  type: 'gauge',
+};
+const LOOK_UPS: MetricDefinition = {
+  name: 'millrace_origin_map_lookups_total',
+  help: 'Streams looked up in origin maps, by result',
+  type: 'counter',
+};
+const REFUSED: MetricDefinition = {
+  name: 'millrace_origin_map_refused_total',
+  help: 'Commands that were not sent because too many had no answer',
+  type: 'counter',
+};
+
+/** `figures`: of all maps together. */
+export function originMapMetrics(figures: () => OriginMaps['figures']): MetricSource {
+  return {
+    definitions: [MAPS, STREAMS, LOOK_UPS, REFUSED],
+    collect(page) {
+      const { reachable, unreachable, registered, waiting, found, absent, failed, refused } = figures();
+      const maps = page.family(MAPS);
+      maps.add(reachable, 'reachable="yes"');
+      maps.add(unreachable, 'reachable="no"');
+      const streams = page.family(STREAMS);
+      streams.add(registered, 'state="registered"');
+      streams.add(waiting, 'state="waiting"');
+      const lookUps = page.family(LOOK_UPS);
+      for (const [result, count] of Object.entries({ found, absent, failed })) lookUps.add(count, `result="${result}"`);
+      page.family(REFUSED).add(refused);
+    },
+  };
+}

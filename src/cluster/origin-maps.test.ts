@@ -1,0 +1,47 @@
+import { afterEach, expect, it } from 'vitest';
+import { metricsText } from '../../test/fakes/metrics-text.ts';
+import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
+import { RedisServer } from '../../test/support/redis-server.ts';
+import type { VirtualHost } from '../core/virtual-host.ts';
+import { Conditions } from '../util/conditions.ts';
+import { originMapMetrics } from './origin-map-metrics.ts';
+import { OriginMaps } from './origin-maps.ts';
+
+const stops: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const stop of stops.splice(0).reverse()) await stop();
+});
+
+const hostWith = (host: string): VirtualHost =>
+  ({
+    name: 'default',
+    definition: { config: { originMapStore: { originHostName: 'a', redisServer: { host } } } },
+  }) as unknown as VirtualHost;
+
+it('tell by the health of the server and by metrics when Redis is away, and no more when it is back or not wanted', async () => {
+  const redis = await RedisServer.start();
+  stops.push(async () => await redis.stop());
+  const conditions = new Conditions();
+  const maps = new OriginMaps({ ovtPort: 9000, conditions, logger: new RecordingLogger() });
+  stops.push(async () => await maps.close());
+  const page = (): string => metricsText(originMapMetrics(() => maps.figures));
+  maps.follow([hostWith(redis.address)]);
+  maps.add({ vhost: 'default', app: 'app', name: 's' });
+  await expect.poll(() => redis.value('app/s')).toBe('ovt://a:9000/app/s');
+  await expect.poll(() => maps.figures.registered).toBe(1);
+  expect(conditions.reasons).toEqual([]);
+  expect(page()).toContain('millrace_origin_map_streams{state="registered"} 1');
+  await redis.stop();
+  const reason = 'an origin map cannot be asked or told of streams: its Redis cannot be used';
+  await expect.poll(() => conditions.reasons).toEqual([reason]);
+  expect(await maps.of('default')?.locate('app', 'x')).toBeNull();
+  expect(page()).toContain('millrace_origin_maps{reachable="no"} 1');
+  expect(page()).toContain('millrace_origin_map_lookups_total{result="failed"} 1');
+  await redis.restart();
+  await expect.poll(() => redis.value('app/s'), { timeout: 10_000 }).toBe('ovt://a:9000/app/s');
+  expect(conditions.reasons).toEqual([]);
+  await redis.stop();
+  await expect.poll(() => conditions.reasons).toEqual([reason]);
+  maps.follow([]);
+  expect([conditions.reasons, maps.figures.unreachable, maps.figures.failed]).toEqual([[], 0, 1]);
+});

@@ -1,0 +1,7 @@
+/** A stream of which nobody knows at present whether another server has it. */
+
+/** Whether a stream is there by now; `unknown`: whoever could tell cannot be asked. */
+export type Found = boolean | 'unknown';
+
+/** What viewers hear of it, over every protocol. */
+export const UNKNOWN_STREAM = 'it cannot be told whether another server has the stream: the origin map does not answer';
