@@ -7,8 +7,10 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { RecordingLogger } from '../test/fakes/recording-logger.ts';
 import { freePorts } from '../test/harness/ports.ts';
-import { serverXml } from '../test/harness/server-xml.ts';
+import { ACCESS_TOKEN, serverXml } from '../test/harness/server-xml.ts';
 import { MillraceServer } from './server.ts';
+
+const AUTHORIZATION = `Basic ${Buffer.from(ACCESS_TOKEN).toString('base64')}`;
 
 /** Starts a server in this process; the promise is of the whole start. */
 async function begin(features: Parameters<typeof serverXml>[1], logger = new RecordingLogger()) {
@@ -38,6 +40,27 @@ async function connected(port: number): Promise<Socket> {
   await new Promise((resolve, reject) => socket.once('connect', resolve).once('error', reject));
   return socket;
 }
+
+test('a server that is drained says so, sends others away, and takes them again', { timeout: 30_000 }, async () => {
+  const { started, api, ports } = await begin({});
+  const server = await started;
+  const base = `http://127.0.0.1:${api}`;
+  const drain = async (action: string): Promise<unknown> => {
+    const answer = await fetch(`${base}/v1/server:${action}`, { method: 'POST', headers: { Authorization: AUTHORIZATION } });
+    return ((await answer.json()) as { response: unknown }).response;
+  };
+  expect(await drain('drain')).toEqual({ draining: true, publishers: 0, sessions: 0 });
+  const health = await fetch(`${base}/health`);
+  const reasons = ['the server is being drained: it takes no new sessions and publishers'];
+  expect([health.status, await health.json()]).toEqual([503, { status: 'draining', reasons }]);
+  const viewer = async (): Promise<number> => (await fetch(`http://127.0.0.1:${ports[1]}/app/stream/llhls.m3u8`)).status;
+  expect(await viewer()).toBe(503);
+  expect(await drain('resume')).toMatchObject({ draining: false });
+  expect([(await fetch(`${base}/health`)).status, await viewer()]).toEqual([200, 404]);
+  // Nobody is there who would have to leave.
+  await server.empty(new Promise(() => undefined));
+  expect((await fetch(`${base}/health`)).status).toBe(503);
+});
 
 test('the server is starting until every port listens, and stopping until nothing does', { timeout: 30_000 }, async () => {
   const { started, api, ports } = await begin({});

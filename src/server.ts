@@ -26,11 +26,13 @@ import {
   watchedFolders,
   writingFolders,
 } from './config/server-config.ts';
+import { Drain } from './core/drain.ts';
 import type { CloseReason } from './core/ingest.ts';
 import type { PublisherKind } from './core/kinds.ts';
 import { Orchestrator } from './core/orchestrator.ts';
 import { readOverlays } from './core/overlay-files.ts';
 import { PortOpenings } from './core/port-openings.ts';
+import { emptied, type Presence, presenceIn } from './core/presence.ts';
 import type { Publisher } from './core/publishing.ts';
 import type { PullSource } from './core/pull.ts';
 import { PullRegistry } from './core/pull-registry.ts';
@@ -133,6 +135,10 @@ const SHUTDOWN: CloseReason = { code: 'shutdown', detail: 'the server stops' };
 export class MillraceServer {
   /** What to tell the person who started it: where to publish, to watch, and where the API is. */
   readonly banner: string;
+  /** How long whoever stops the server is to let it be emptied; 0: not at all. */
+  readonly gracePeriodMs: number;
+  readonly #drain: Drain;
+  readonly #presence: () => Presence;
   readonly #running: Running[];
   readonly #logger: LogLines;
   readonly #health: Health;
@@ -140,10 +146,13 @@ export class MillraceServer {
   #stopping: Promise<void> | null = null;
 
   private constructor(
-    { banner, reload }: Started,
+    { banner, reload, presence, gracePeriodMs }: Started,
     running: Running[],
-    { health, logger }: { readonly health: Health; readonly logger: LogLines },
+    { health, drain, logger }: { readonly health: Health; readonly drain: Drain; readonly logger: LogLines },
   ) {
+    this.#drain = drain;
+    this.#presence = presence;
+    this.gracePeriodMs = gracePeriodMs;
     this.banner = banner;
     this.#reload = reload;
     this.#running = running;
@@ -158,11 +167,12 @@ export class MillraceServer {
    */
   static async start(options: ServerOptions): Promise<MillraceServer> {
     const running: Running[] = [];
-    const health = new Health(new Conditions());
+    const drain = new Drain();
+    const health = new Health(new Conditions(), drain);
     health.conditions.ask(() => ((options.logger.dropped ?? 0) > 0 ? 'lines of the log are dropped: it cannot be written' : null));
     try {
       const { logger } = options;
-      return new MillraceServer(await startAll(options, running, health), running, { health, logger });
+      return new MillraceServer(await startAll(options, running, { health, drain }), running, { health, drain, logger });
     } catch (error) {
       health.phase = 'stopping';
       await stopAll(running, options.logger);
@@ -179,6 +189,11 @@ export class MillraceServer {
     return this.#reload.reload();
   }
 
+  /** Takes nobody new from now on. Resolves when all publishers and viewers have left, or with `ended`. */
+  empty(ended: Promise<void>): Promise<void> {
+    return emptied(this.#drain, this.#presence, ended);
+  }
+
   /** Stops everything, within 3.5 s. Idempotent. */
   stop(): Promise<void> {
     this.#health.phase = 'stopping';
@@ -189,6 +204,8 @@ export class MillraceServer {
 
 interface Started {
   readonly banner: string;
+  readonly presence: () => Presence;
+  readonly gracePeriodMs: number;
   readonly reload: ConfigReload;
 }
 
@@ -196,7 +213,11 @@ interface Started {
  * Makes the core, starts the services with it, then the applications, then the ports. What was started is in
  * `running`: last started is told first to stop.
  */
-async function startAll(options: ServerOptions, running: Running[], health: Health): Promise<Started> {
+async function startAll(
+  options: ServerOptions,
+  running: Running[],
+  { health, drain }: { readonly health: Health; readonly drain: Drain },
+): Promise<Started> {
   const { stateFolder, patience = 1 } = options;
   const configFile = findConfigFile(options.configFile);
   const loaded = loadUsable(configFile, options.logger);
@@ -267,7 +288,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
     return found?.started === true ? found : undefined;
   }, lineage);
   const orchestrator = new Orchestrator({
-    ...{ clock, logger, queues, notices, store, publishers, transcoder },
+    ...{ clock, logger, queues, notices, store, publishers, transcoder, drain },
     ...limits.perApplication,
     adviserOf: (webhook) => new TranscodeWebhook(webhook, logger),
     readOverlays: (map, streamLogger) => readOverlays(map, readable, streamLogger),
@@ -308,7 +329,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
     secrets: (vhost, app) => secretQueryKeys(orchestrator.virtualHost(vhost), app),
     originMap: (vhost) => originMaps.of(vhost),
     pull: (application, definition) => pulls.create(application, definition),
-    ...{ clock, logger: logger.limited },
+    ...{ drain, clock, logger: logger.limited },
   });
   const restingSources = new RestingSources();
   const delivery = new DeliveryPool({
@@ -334,6 +355,14 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   certificates.tell((all) => delivery.setCertificates(all));
   delivery.setDefaultCrossDomains(config.defaults.crossDomains ?? { urls: [], headers: [] });
   running.push(delivery);
+  drain.follow((active) => {
+    logger.info(
+      {},
+      active ? 'the server is being drained: it takes no new sessions and publishers' : 'the server takes sessions and publishers again',
+    );
+    delivery.setDraining(active);
+    originMaps.withdraw(active);
+  });
 
   const setLevel = (level: LogLevel): void => {
     lines.level = level;
@@ -460,6 +489,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
       limits,
       openings,
       health,
+      drain,
       logger,
       patience,
     },
@@ -500,5 +530,10 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
     const watch = new ConfigWatch({ reload, logger });
     running.push({ stop: async () => watch.close() });
   }
-  return { banner: bannerOf(config, { version, accessToken: apiAccess.token, tokenFile: apiAccess.file }), reload };
+  return {
+    banner: bannerOf(config, { version, accessToken: apiAccess.token, tokenFile: apiAccess.file }),
+    reload,
+    presence: () => presenceIn(orchestrator),
+    gracePeriodMs: config.drain.gracePeriod,
+  };
 }

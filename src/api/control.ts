@@ -13,9 +13,11 @@ import {
 import { unprotected, unprotectedApplication } from '../config/not-built.ts';
 import type { Application } from '../core/application.ts';
 import type { Definition, JsonObject } from '../core/definition.ts';
+import { Drain } from '../core/drain.ts';
 import type { InboundStream } from '../core/inbound-stream.ts';
 import type { CloseReason } from '../core/ingest.ts';
 import type { Orchestrator } from '../core/orchestrator.ts';
+import { type Presence, presenceIn } from '../core/presence.ts';
 import type { PullDefinition } from '../core/pull.ts';
 import type { PullRegistry, WaitingStream } from '../core/pull-registry.ts';
 import type { TrafficMeter } from '../core/traffic-meter.ts';
@@ -56,6 +58,8 @@ export interface ControlPlaneOptions {
   readonly reloadCertificates: (virtualHosts: readonly VirtualHost[]) => Promise<void>;
   /** What the transcoder can do on this machine, with what is at work. */
   readonly codecModules: () => Promise<CodecModuleItem[]>;
+  /** Whether anybody new is taken; default: always. */
+  readonly drain?: Drain;
   /** What the log tells. */
   readonly logLevel: LogLevelControl;
   /** When the key of a grant was last good, wall clock ms; absent: nobody knows. */
@@ -89,6 +93,8 @@ export class ControlPlane {
   readonly logs: LogFeed;
   /** What the log tells. */
   readonly logLevel: LogLevelControl;
+  /** Whether anybody new is taken. */
+  readonly drain: Drain;
   /** What `/metrics` answers. */
   readonly metrics: MetricsCollector;
   readonly #orchestrator: Orchestrator;
@@ -113,6 +119,7 @@ export class ControlPlane {
       reloadCertificates,
       codecModules,
       logLevel,
+      drain = new Drain(),
       keyUsedAt = () => undefined,
       live,
       logs,
@@ -126,6 +133,7 @@ export class ControlPlane {
     this.live = live;
     this.logs = logs;
     this.logLevel = logLevel;
+    this.drain = drain;
     this.metrics = metrics;
     this.#orchestrator = orchestrator;
     this.#pulls = pulls;
@@ -134,6 +142,11 @@ export class ControlPlane {
     this.#reloadCertificates = reloadCertificates;
     this.#codecModules = codecModules;
     this.#keyUsedAt = keyUsedAt;
+  }
+
+  /** Who comes from outside: streams that are sent to the server, and viewers. */
+  get presence(): Presence {
+    return presenceIn(this.#orchestrator);
   }
 
   /** Counters of the whole server. */

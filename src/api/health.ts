@@ -1,4 +1,5 @@
 /** Whether the server can be used, for load balancers and containers. */
+import { Drain } from '../core/drain.ts';
 import type { Conditions } from '../util/conditions.ts';
 import { Type } from '../util/typebox.ts';
 import type { Answer } from './envelope.ts';
@@ -11,19 +12,28 @@ const MAX_REASONS = 20;
 /** How far the server is. */
 export type Phase = 'starting' | 'running' | 'stopping';
 
+/** Why a server that is drained is not to be given anybody. */
+const DRAINED = 'the server is being drained: it takes no new sessions and publishers';
+
 /** What `/health` tells. One for the whole server; its owner turns the phase. */
 export class Health {
   readonly conditions: Conditions;
   phase: Phase = 'starting';
+  readonly #drain: Pick<Drain, 'active'>;
 
-  constructor(conditions: Conditions) {
+  /** `drain`: default: never. */
+  constructor(conditions: Conditions, drain: Pick<Drain, 'active'> = new Drain()) {
     this.conditions = conditions;
+    this.#drain = drain;
   }
 
-  /** 503 as long as the server starts or stops; 200 otherwise, also when something is wrong: it serves what it can. */
+  /** 503 as long as the server starts, stops or is drained; 200 otherwise, also when something is wrong: it serves what it can. */
   answer(): Answer {
     if (this.phase !== 'running') return { status: 503, body: writeJson({ status: this.phase }) };
     const { reasons } = this.conditions;
+    if (this.#drain.active) {
+      return { status: 503, body: writeJson({ status: 'draining', reasons: [DRAINED, ...reasons].slice(0, MAX_REASONS) }) };
+    }
     if (reasons.length === 0) return { status: 200, body: '{"status":"ok"}' };
     return { status: 200, body: writeJson({ status: 'degraded', reasons: reasons.slice(0, MAX_REASONS) }) };
   }
@@ -32,8 +42,14 @@ export class Health {
 /** The answer to `GET /health`. */
 export const HealthSchema = Type.Object(
   {
-    status: Type.Union([Type.Literal('ok'), Type.Literal('degraded'), Type.Literal('starting'), Type.Literal('stopping')]),
-    reasons: Type.Optional(Type.Array(Type.String({ description: 'What is wrong, when the status is degraded' }))),
+    status: Type.Union([
+      Type.Literal('ok'),
+      Type.Literal('degraded'),
+      Type.Literal('draining'),
+      Type.Literal('starting'),
+      Type.Literal('stopping'),
+    ]),
+    reasons: Type.Optional(Type.Array(Type.String({ description: 'What is wrong, when the status is degraded or draining' }))),
   },
   { additionalProperties: false },
 );

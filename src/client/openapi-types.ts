@@ -35,6 +35,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/server:drain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Take no new sessions and publishers from now on; those who are there stay */
+        post: operations["postV1ServerDrain"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/server:resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Take sessions and publishers again */
+        post: operations["postV1ServerResume"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/vhosts": {
         parameters: {
             query?: never;
@@ -5591,7 +5625,7 @@ export interface components {
             }[];
         };
         Health: {
-            status: "ok" | "degraded" | "starting" | "stopping";
+            status: "ok" | "degraded" | "draining" | "starting" | "stopping";
             reasons?: string[];
         };
         Error: {
@@ -5737,10 +5771,102 @@ export interface operations {
                                     tlsPort?: number;
                                 };
                             };
+                            /** @description Whether the server takes no new sessions and publishers */
+                            draining: boolean;
                             /** @description Whether the access token of this request may change things */
                             mayWrite: boolean;
                             /** @description Names of those that a configuration file declares: the API does not change them */
                             readOnlyVirtualHosts: string[];
+                        };
+                    };
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            /** @description What went wrong */
+            default: {
+                headers: {
+                    /** @description Why, where the message does not say so */
+                    "Millrace-Reason"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postV1ServerDrain: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The status in words */
+                        message: string;
+                        /** @description Same as the HTTP status */
+                        statusCode: number;
+                        response: {
+                            /** @description Whether the server takes no new sessions and publishers */
+                            draining: boolean;
+                            /** @description Streams that somebody sends */
+                            publishers: number;
+                            /** @description Viewers */
+                            sessions: number;
+                        };
+                    };
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            /** @description What went wrong */
+            default: {
+                headers: {
+                    /** @description Why, where the message does not say so */
+                    "Millrace-Reason"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postV1ServerResume: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The status in words */
+                        message: string;
+                        /** @description Same as the HTTP status */
+                        statusCode: number;
+                        response: {
+                            /** @description Whether the server takes no new sessions and publishers */
+                            draining: boolean;
+                            /** @description Streams that somebody sends */
+                            publishers: number;
+                            /** @description Viewers */
+                            sessions: number;
                         };
                     };
                 };

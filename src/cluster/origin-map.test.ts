@@ -117,6 +117,26 @@ describe('the origin map', () => {
     expect(await redis.value('app/s')).toBeNull();
   });
 
+  it('forgets the streams of a server that is drained until it is not, and gives them to whoever waits', async () => {
+    const redis = await startRedis();
+    const first = open(redis.address, { name: 'a' });
+    first.map.add('app', 's');
+    await first.said(`'app/s' is in the origin map as ${OF_A}`);
+    const second = open(redis.address, { name: 'b' });
+    second.map.add('app', 's');
+    await second.said(`'app/s' is in the origin map as ${OF_A}: ours waits`);
+    first.map.withdraw(true);
+    first.map.add('app', 'later');
+    await second.said(`'app/s' is in the origin map as ${OF_B}`);
+    // Several times as long as it takes to register.
+    await new Promise((resolve) => setTimeout(resolve, 4 * REFRESH_MS));
+    expect([await redis.value('app/s'), await redis.value('app/later'), first.map.size]).toEqual([OF_B, null, 2]);
+    first.map.withdraw(false);
+    await expect.poll(() => redis.value('app/later')).toBe('ovt://a:9000/app/later');
+    second.map.remove('app', 's');
+    await expect.poll(() => redis.value('app/s')).toBe(OF_A);
+  });
+
   it('is only read by a server without a name, and by one that serves no edges', async () => {
     const redis = await startRedis();
     const edge = open(redis.address);

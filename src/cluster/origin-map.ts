@@ -67,6 +67,7 @@ export class OriginMap {
   readonly #working = new Set<Promise<void>>();
   readonly #timer: NodeJS.Timeout;
   readonly #lookUps = { found: 0, absent: 0, failed: 0 };
+  #withdrawn = false;
   #refreshing = false;
   /** Why Redis refused to look something up, the last time. */
   #fault = '';
@@ -105,6 +106,13 @@ export class OriginMap {
     let registered = 0;
     for (const { holds } of this.#entries.values()) if (holds) registered += 1;
     return { ...this.#lookUps, refused: this.#link.refused, registered, waiting: this.#entries.size - registered };
+  }
+
+  /** Takes every stream off the map, or puts all back: what is here meanwhile is told when it is over. */
+  withdraw(withdrawn: boolean): void {
+    this.#withdrawn = withdrawn;
+    if (!withdrawn) this.#work(this.#refresh());
+    else for (const entry of this.#entries.values()) if (!entry.busy) this.#work(this.#release(entry));
   }
 
   /** Edges can fetch a stream from here. Does nothing where this server is only an edge. */
@@ -194,7 +202,7 @@ export class OriginMap {
 
   /** Registers a stream, or renews its address, unless another server has the name. Never rejects. */
   async #claim(entry: Entry): Promise<void> {
-    if (entry.busy || entry.removed) return;
+    if (entry.busy || entry.removed || this.#withdrawn) return;
     entry.busy = true;
     try {
       await this.#register(entry);
@@ -203,7 +211,7 @@ export class OriginMap {
       entry.fault = this.#tell(error, { key: entry.key, what: 'put into', told: entry.fault });
     }
     entry.busy = false;
-    if (entry.removed) await this.#release(entry);
+    if (entry.removed || this.#withdrawn) await this.#release(entry);
   }
 
   async #register(entry: Entry): Promise<void> {
@@ -234,12 +242,14 @@ export class OriginMap {
   }
 
   /** Takes the address off the map if it is ours. Never rejects. */
-  async #release({ key, address, holds }: Entry): Promise<void> {
-    if (!holds) return;
+  async #release(entry: Entry): Promise<void> {
+    const { key, address } = entry;
+    if (!entry.holds) return;
+    entry.holds = false;
     try {
       const present = await this.#link.get(key);
       // Another one of this name may have begun here meanwhile.
-      if (present === address && !this.#entries.has(key)) await this.#link.delete(key);
+      if (present === address && (this.#withdrawn || !this.#entries.has(key))) await this.#link.delete(key);
     } catch {
       // It goes by itself.
     }

@@ -33,6 +33,7 @@ export class OriginMaps {
   /** What each was made by: a virtual host may be given other settings. */
   readonly #settings = new WeakMap<OriginMap, OriginMapStoreConfig>();
   readonly #byName = new Map<string, OriginMap>();
+  #withdrawn = false;
   #ended: OriginMapFigures = NOTHING;
   readonly #closing = new Set<Promise<void>>();
 
@@ -50,6 +51,12 @@ export class OriginMaps {
     return { ...sumOf([this.#ended, ...maps.map(({ figures }) => figures)]), reachable, unreachable: maps.length - reachable };
   }
 
+  /** Whether streams that are here are told to nobody. */
+  withdraw(withdrawn: boolean): void {
+    this.#withdrawn = withdrawn;
+    for (const map of this.#maps.values()) map.withdraw(withdrawn);
+  }
+
   /** Opens the maps of new virtual hosts and closes those of virtual hosts that are gone. */
   follow(virtualHosts: readonly VirtualHost[]): void {
     for (const [vhost, map] of this.#maps) {
@@ -63,6 +70,7 @@ export class OriginMaps {
         ...{ config: originMapStore, ovtPort: this.#ovtPort, logger: this.#logger.child({ vhost: vhost.name }) },
         onReachable: (reachable) => this.#tell(vhost, reachable),
       });
+      if (this.#withdrawn) map.withdraw(true);
       this.#maps.set(vhost, map);
       this.#settings.set(map, originMapStore);
       this.#byName.set(vhost.name, map);

@@ -7,10 +7,11 @@ import { NO_TURNS, type Turns } from '../util/newcomer-turns.ts';
 import { compileWildcard } from '../util/wildcard.ts';
 import type { Definition } from './definition.ts';
 import { DelayedOutputs } from './delayed-outputs.ts';
+import { DRAINING, type Drain } from './drain.ts';
 import type { InboundStreamOptions } from './inbound-options.ts';
 import { InboundStream } from './inbound-stream.ts';
 import { type CloseReason, type IngestName, IngestRefused, type IngestRequest, type IngestStream } from './ingest.ts';
-import type { ProviderKind, PublisherKind } from './kinds.ts';
+import { ProviderKind, type PublisherKind } from './kinds.ts';
 import { PROVIDER_KEYS, type ProviderSettings, PUBLISHER_KEYS } from './module-settings.ts';
 import { NO_NOTICES, type Notices } from './notices/notice.ts';
 import { StreamNotices } from './notices/stream-notices.ts';
@@ -44,6 +45,8 @@ export interface ApplicationContext {
   readonly transcoder: Transcoder | null;
   /** Absent: every stream begins at once. */
   readonly turns?: Turns;
+  /** No publisher is taken meanwhile; absent: never. */
+  readonly drain?: Pick<Drain, 'active'>;
   /** Streams published to one application at once; 0 or absent: no limit. */
   readonly maxStreams?: number;
   /** Somebody was refused because of it. */
@@ -153,6 +156,7 @@ export class Application {
    * Check and registration are one synchronous step.
    */
   openIngest(request: IngestRequest): IngestStream {
+    this.#requireOpen(request);
     const settings = this.#settingsFor(request);
     const existing = this.#streams.get(request.streamName);
     if (existing !== undefined && this.#takesOver(existing, request)) {
@@ -164,6 +168,7 @@ export class Application {
 
   /** Throws IngestRefused when `openIngest` would now; changes nothing. */
   checkIngest(request: IngestName): void {
+    this.#requireOpen(request);
     const settings = this.#settingsFor(request);
     const existing = this.#streams.get(request.streamName);
     if (existing === undefined) this.#requireRoom();
@@ -196,6 +201,11 @@ export class Application {
     if (published < maxStreams) return;
     onFull?.(this);
     throw new IngestRefused('full', `application '${this.name}' has ${maxStreams} streams, which is all it may have`);
+  }
+
+  /** Channels are the server's own: whoever has them ends them. */
+  #requireOpen({ provider }: IngestName): void {
+    if (this.#context.drain?.active === true && provider !== ProviderKind.MULTIPLEX) throw new IngestRefused('shutting-down', DRAINING);
   }
 
   /** The settings of the provider that asks; throws IngestRefused when there is no stream for it. */

@@ -7,9 +7,11 @@ import type { ApplicationConfig, VirtualHostConfig } from '../config/index.ts';
 import type { Packet } from '../media/packet.ts';
 import { ProtocolError } from '../util/protocol-error.ts';
 import type { Definition } from './definition.ts';
+import { Drain } from './drain.ts';
 import type { CloseReason, IngestRequest } from './ingest.ts';
 import { PublisherKind } from './kinds.ts';
 import { Orchestrator, type VirtualHostStore } from './orchestrator.ts';
+import { emptied, presenceIn } from './presence.ts';
 import type { Publisher } from './publishing.ts';
 import { QueueRegistry } from './queue-registry.ts';
 
@@ -75,7 +77,9 @@ function setUp(options: { store?: Partial<VirtualHostStore>; maxStreams?: number
   const saved: { name: string; applications: readonly unknown[] }[] = [];
   const publisher = new FakePublisher();
   const logger = new RecordingLogger();
+  const drain = new Drain();
   const orchestrator = new Orchestrator({
+    drain,
     clock,
     logger,
     queues: new QueueRegistry(clock),
@@ -91,7 +95,7 @@ function setUp(options: { store?: Partial<VirtualHostStore>; maxStreams?: number
     onFull: ({ name }) => full.push(name),
     onHostsChanged: () => undefined,
   });
-  return { orchestrator, publisher, saved, logger, clock, full };
+  return { orchestrator, drain, publisher, saved, logger, clock, full };
 }
 
 function request(streamName: string, closes: CloseReason[] = []): IngestRequest {
@@ -135,6 +139,35 @@ describe('Orchestrator', () => {
     orchestrator.openIngest({ host: 'x', app: 'other' }, request('c'));
     first.close({ code: 'peer-left', detail: 'bye' });
     orchestrator.openIngest(target, request('c'));
+  });
+
+  it('takes no publisher while it is drained, keeps those who are there, and counts them', async () => {
+    const { orchestrator, drain } = setUp();
+    await orchestrator.createVirtualHost(vhostDefinition('v', ['*']), [
+      appDefinition('app', { providers: { rtmp: {}, ovt: {}, multiplex: {} } }),
+    ]);
+    const target = { host: 'x', app: 'app' };
+    const first = orchestrator.openIngest(target, request('a'));
+    first.setTracks([audioTrack()]);
+    const app = orchestrator.application('v', 'app');
+    app?.openPulled({ ...request('pulled'), provider: 'ovt' });
+    drain.set(true);
+    const refusal = expect.objectContaining({ code: 'shutting-down' }) as Error;
+    expect(() => orchestrator.checkIngest(target, request('b'))).toThrow(refusal);
+    expect(() => orchestrator.openIngest(target, request('b'))).toThrow(refusal);
+    app?.openIngest({ ...request('channel'), provider: 'multiplex' }).setTracks([audioTrack()]);
+    orchestrator.meter.connect('llhls', 3);
+    orchestrator.meter.connect('push', 1);
+    expect([app?.streams.map(({ name }) => name), presenceIn(orchestrator)]).toEqual([['a', 'channel'], { publishers: 1, sessions: 3 }]);
+    const emptiedAt = emptied(drain, () => presenceIn(orchestrator), new Promise(() => undefined));
+    first.close({ code: 'peer-left', detail: 'bye' });
+    orchestrator.meter.disconnect('llhls', 3);
+    await emptiedAt;
+    drain.set(false);
+    orchestrator.openIngest(target, request('b')).setTracks([audioTrack()]);
+    // Whoever will not wait any longer.
+    await emptied(drain, () => presenceIn(orchestrator), Promise.resolve());
+    expect([drain.active, presenceIn(orchestrator).publishers]).toEqual([true, 1]);
   });
 
   it('holds a provider to its own limit, whoever else publishes, and lets a stream be replaced', async () => {

@@ -5,6 +5,7 @@ import type { Turns } from '../util/newcomer-turns.ts';
 import { Application, type ApplicationContext } from './application.ts';
 import { type Declaration, redeclared } from './declared-applications.ts';
 import { ControlError, type Definition, type JsonObject } from './definition.ts';
+import type { Drain } from './drain.ts';
 import { HostTable } from './host-table.ts';
 import {
   type CloseReason,
@@ -62,6 +63,8 @@ export interface OrchestratorOptions {
   readonly notices?: Notices;
   /** Streams begin when it is their turn; absent: at once. */
   readonly turns?: Turns;
+  /** No publisher is taken meanwhile; absent: never. */
+  readonly drain?: Pick<Drain, 'active'>;
   /** Streams published to one application at once; 0 or absent: no limit. */
   readonly maxStreams?: number;
   /** A publisher was refused because of it. */
@@ -107,6 +110,7 @@ export class Orchestrator implements IngestGate {
       ...(options.readOverlays !== undefined && { readOverlays: options.readOverlays }),
       ...(options.standIns !== undefined && { standIns: options.standIns }),
       ...(options.turns !== undefined && { turns: options.turns }),
+      ...(options.drain !== undefined && { drain: options.drain }),
       maxStreams: options.maxStreams ?? 0,
       onFull: options.onFull ?? (() => undefined),
       nextStreamId: () => {

@@ -4,6 +4,7 @@ import { AddressShares, type Seat } from '../util/address-shares.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
 import type { Application } from './application.ts';
+import type { Drain } from './drain.ts';
 import { IngestRefused } from './ingest.ts';
 import { mappedPull, originPull, type SecretKeys, type WantedStream } from './origins.ts';
 import { type PullDefinition, PullFailed } from './pull.ts';
@@ -25,6 +26,8 @@ const NO_SEAT: Seat = { leave: () => undefined };
 export interface StreamFinder {
   /** Null when no origin has the stream, or it is there already; else resolves with whether it is there now. Never rejects. */
   find(wanted: WantedStream): Promise<boolean> | null;
+  /** Nobody may begin to watch: the server is being drained. Absent: that is never so. */
+  readonly draining?: boolean;
   /** A stream that is not there might be at another server, and nobody can be asked at present. Absent: that is never so. */
   isUnknown?(wanted: Omit<WantedStream, 'query'>): boolean;
 }
@@ -49,6 +52,8 @@ export interface StreamDemandOptions {
   readonly originMap: (vhost: string) => OriginLocator | undefined;
   /** Rejects with `IngestRefused` or `PullFailed`. */
   readonly pull: (application: Application, definition: PullDefinition) => Promise<void>;
+  /** Nothing is pulled meanwhile; absent: never. */
+  readonly drain?: Pick<Drain, 'active'>;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -76,7 +81,12 @@ export class StreamDemand implements StreamFinder {
     return this.#pending.size;
   }
 
+  get draining(): boolean {
+    return this.#options.drain?.active === true;
+  }
+
   find(wanted: WantedStream): Promise<boolean> | null {
+    if (this.draining) return null;
     const { vhost, app, stream } = wanted;
     const existing = this.#options.application(vhost, app);
     if (existing?.isPlayable(stream) === true) return null;

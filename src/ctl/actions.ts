@@ -42,6 +42,24 @@ export const actionCommands: readonly Command[] = [
     },
   },
   {
+    name: 'drain',
+    usage: '',
+    summary: 'Take no new sessions and publishers from now on; those who are there stay',
+    run: async (call) => {
+      nothing(call);
+      call.out.tree(await call.client.post('/v1/server:drain'));
+    },
+  },
+  {
+    name: 'resume',
+    usage: '',
+    summary: 'Take sessions and publishers again after a drain',
+    run: async (call) => {
+      nothing(call);
+      call.out.tree(await call.client.post('/v1/server:resume'));
+    },
+  },
+  {
     name: 'stats',
     usage: '[VHOST[/APP[/STREAM]]]',
     summary: 'Statistics of the server, or of what is named',

@@ -109,6 +109,8 @@ export type ToThread =
   | { readonly type: 'demand-answer'; readonly question: number; readonly found: Found }
   /** The sessions of these tickets (`SessionEvent`) are over in all threads. */
   | { readonly type: 'admissions-over'; readonly tickets: readonly number[] }
+  /** Whether those who begin to watch are sent elsewhere. */
+  | { readonly type: 'draining'; readonly on: boolean }
   | { readonly type: 'default-cross-domains'; readonly rules: CrossDomainRules }
   /** Whether connections that open and end are lines of the log. */
   | { readonly type: 'log-connections'; readonly on: boolean }

@@ -43,6 +43,7 @@ export async function serve(line: CommandLine, signals: ProcessSignals): Promise
   const over = Promise.withResolvers<number>();
   let server: MillraceServer | null = null;
   let stopping = false;
+  let grace: PromiseWithResolvers<void> | null = null;
   let hungUp = false;
   let exitCode: number = ExitCode.CLEAN;
 
@@ -61,11 +62,27 @@ export async function serve(line: CommandLine, signals: ProcessSignals): Promise
     logger.info({}, 'stopped');
     over.resolve(exitCode);
   };
+  /** Lets those who are there go, as long as the configuration says; another signal ends that. */
+  const empty = async (): Promise<void> => {
+    const limit = server?.gracePeriodMs ?? 0;
+    if (server === null || limit === 0) return;
+    grace = Promise.withResolvers<void>();
+    const timer = setTimeout(grace.resolve, limit);
+    manager.status('draining');
+    logger.info({ graceMs: limit }, `SIGTERM: the server stops when everybody has left, after ${limit} ms at the latest`);
+    await server.empty(grace.promise);
+    clearTimeout(timer);
+    grace = null;
+  };
   signals.follow({
     stop: (signal) => {
-      if (!stopping) void stop(signal);
+      if (!stopping) void (signal === 'SIGTERM' ? empty() : Promise.resolve()).then(() => stop(signal));
     },
     force: () => {
+      if (grace !== null) {
+        grace.resolve();
+        return;
+      }
       logger.close();
       killAtOnce();
     },

@@ -149,7 +149,7 @@ describe('the root', () => {
 test('GET /v1/server tells the ports of media, and which virtual hosts are of a file', async () => {
   const { status, body } = await api.send({ path: '/v1/server' });
   const { response } = JSON.parse(body) as { response: { readOnlyVirtualHosts: string[] } };
-  expect([status, response]).toEqual([200, { ...LISTENERS, mayWrite: true, readOnlyVirtualHosts: expect.any(Array) }]);
+  expect([status, response]).toEqual([200, { ...LISTENERS, draining: false, mayWrite: true, readOnlyVirtualHosts: expect.any(Array) }]);
   expect(response.readOnlyVirtualHosts).toEqual(api.orchestrator.virtualHosts.filter(({ readOnly }) => readOnly).map(({ name }) => name));
   expect((await api.send({ path: '/v1/server', headers: OPEN })).status).toBe(401);
 });

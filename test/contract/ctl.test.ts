@@ -108,6 +108,9 @@ describe('lists', () => {
     expect(await ctl('health')).toMatchObject({ code: 0, out: expect.stringMatching(/^(ok|degraded)\n/) });
     expect(await json('version')).toHaveProperty('version');
     expect(await json('server')).toHaveProperty('readOnlyVirtualHosts', ['default']);
+    expect(await json('drain')).toEqual({ draining: true, publishers: expect.any(Number), sessions: expect.any(Number) });
+    expect((await ctl('drain now')).code).toBe(2);
+    expect(await json('resume')).toHaveProperty('draining', false);
     expect((await ctl('log-level debug')).out).toBe('debug\n');
     expect(await ctl('log-level')).toEqual({ code: 0, out: 'debug\n', err: '' });
     expect(await ctl('log-level loud')).toMatchObject({ code: 1, err: expect.stringContaining('level') });

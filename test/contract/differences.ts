@@ -29,6 +29,7 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
   health: {},
   console: {},
   'server-facts': {},
+  drain: {},
   'access-keys': {},
   openapi: {},
   'non-ascii-paths': { 190: { status: 200, message: /^OK$/ }, 191: { status: 400, message: /^\[HTTP\] Malformed request/ } },

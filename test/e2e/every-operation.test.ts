@@ -91,6 +91,8 @@ test('the server itself', async () => {
   await client.get('/v2/internals/queues');
   await client.get('/v2/internals/codecs');
   expect(await client.get('/v1/server')).toMatchObject({ readOnlyVirtualHosts: ['default'] });
+  expect(await client.post('/v1/server:drain')).toEqual({ draining: true, publishers: 0, sessions: 0 });
+  expect(await client.post('/v1/server:resume')).toMatchObject({ draining: false });
   const { level } = await client.get('/v2/internals/log');
   for await (const line of client.logs({ lines: 1 })) {
     judge.judgeEvent('/v2/logs', line);

@@ -17,11 +17,33 @@ const Server = Type.Object({
     { hls: Pair, llhls: Pair, srt: Several, thumbnail: Pair, webrtc: Pair },
     { description: 'Where they are watched; what does not listen is absent' },
   ),
+  draining: Type.Boolean({ description: 'Whether the server takes no new sessions and publishers' }),
   mayWrite: Type.Boolean({ description: 'Whether the access token of this request may change things' }),
   readOnlyVirtualHosts: Type.Array(Type.String(), {
     description: 'Names of those that a configuration file declares: the API does not change them',
   }),
 });
+
+const Draining = Type.Object({
+  draining: Type.Boolean({ description: 'Whether the server takes no new sessions and publishers' }),
+  publishers: Type.Integer({ description: 'Streams that somebody sends', minimum: 0 }),
+  sessions: Type.Integer({ description: 'Viewers', minimum: 0 }),
+});
+
+/** Both may be asked for at any time, and tell who is still there. */
+function drainRoute(action: 'drain' | 'resume', active: boolean, summary: string): Route {
+  return {
+    method: 'POST',
+    path: `/v1/server:${action}`,
+    level: 'server',
+    summary,
+    response: Draining,
+    handle: ({ control }) => {
+      control.drain.set(active);
+      return ok({ draining: control.drain.active, ...control.presence });
+    },
+  };
+}
 
 /** How the server is reached, for those who make addresses for people. */
 export const serverRoutes: readonly Route[] = [
@@ -34,8 +56,11 @@ export const serverRoutes: readonly Route[] = [
     handle: ({ server, control, mayWrite }) =>
       ok({
         ...server.listeners,
+        draining: control.drain.active,
         mayWrite,
         readOnlyVirtualHosts: control.virtualHosts.filter(({ readOnly }) => readOnly).map(({ name }) => name),
       }),
   },
+  drainRoute('drain', true, 'Take no new sessions and publishers from now on; those who are there stay'),
+  drainRoute('resume', false, 'Take sessions and publishers again'),
 ];

@@ -52,6 +52,17 @@ const LogSchema = object(
   { default: {} },
 );
 
+const DrainSchema = object(
+  'How the server is emptied before it stops. An extension of Millrace',
+  {
+    gracePeriod: integer(
+      'On SIGTERM nobody new is taken, and the server stops when all publishers and viewers have left, after this long at the latest, ms. 0: at once',
+      { default: 0, minimum: 0, maximum: 86_400_000 },
+    ),
+  },
+  { default: {} },
+);
+
 const EventLogSchema = object(
   'Keeps what happens as lines of JSON in `events.log`, as `GET /v1/events` tells it. Without this nothing is kept. An extension of Millrace',
   {
@@ -89,6 +100,7 @@ export const ServerSchema = object(
     ),
     privacyProtection: boolean('Hides the addresses of clients in logs and answers', { default: false }),
     stunServer: optional(text('STUN server that tells the public address, as `host:port`, an IPv6 address in brackets')),
+    drain: DrainSchema,
     log: LogSchema,
     modules: ModulesSchema,
     storage: StorageSchema,

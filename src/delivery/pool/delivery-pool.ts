@@ -77,6 +77,7 @@ export class DeliveryPool implements OutletOpener {
   #hosts: readonly ServedHost[] = [];
   #crossDomains: CrossDomainRules = { urls: [], headers: [] };
   #certificates: readonly Certificate[] = [];
+  #draining = false;
   #logConnections: boolean;
   #batch: ToThread[] = [];
   #late: ToThread[] = [];
@@ -172,6 +173,12 @@ export class DeliveryPool implements OutletOpener {
   setDefaultCrossDomains(rules: CrossDomainRules): void {
     this.#crossDomains = rules;
     this.#post({ type: 'default-cross-domains', rules });
+  }
+
+  /** Whether those who begin to watch are sent elsewhere. */
+  setDraining(on: boolean): void {
+    this.#draining = on;
+    this.#post({ type: 'draining', on });
   }
 
   /** Whether HTTP connections that open and end from now on are debug lines. */
@@ -352,6 +359,7 @@ export class DeliveryPool implements OutletOpener {
   *#replay(): Iterable<ToThread> {
     yield { type: 'hosts', hosts: this.#hosts };
     yield { type: 'default-cross-domains', rules: this.#crossDomains };
+    if (this.#draining) yield { type: 'draining', on: true };
     yield { type: 'certificates', certificates: this.#certificates, handover: 0 };
     if (this.#revoked.size > 0) yield { type: 'revoke', sessions: [...this.#revoked] };
     yield* this.#arena.replay();

@@ -84,6 +84,27 @@ it('says 503 of a stream of which nobody knows whether another server has it', a
   expect([response.status, response.headers.get('retry-after'), await response.text()]).toEqual([503, '1', Refusal.NO_MAP]);
 });
 
+it('sends those away who begin to watch while the server is drained, and nobody else', async () => {
+  const { thread, told } = start(() => ({
+    handle: (exchange) => {
+      exchange.respond(200, [], []);
+      return true;
+    },
+  }));
+  thread.receive([listen(1), openOutlet(1), { type: 'draining', on: true }]);
+  await until('the port', () => told('listening').length > 0, WAIT);
+  const get = async (file: string): Promise<number> =>
+    (await fetch(`http://127.0.0.1:${told('listening')[0]?.port}/app/stream1/${file}`)).status;
+  expect([
+    await get('llhls.m3u8'),
+    await get('llhls.m3u8?session=1'),
+    await get('chunklist_0_video_key_llhls.m3u8'),
+    await get('seg.m4s'),
+  ]).toEqual([503, 200, 200, 200]);
+  thread.receive([{ type: 'draining', on: false }]);
+  expect(await get('llhls.m3u8')).toBe(200);
+});
+
 it('closes all streams and stops when a view fails at its end', async () => {
   const closed: unknown[] = [];
   const { thread, told } = start((outlet, context) => ({

@@ -169,6 +169,9 @@ export class DeliveryThread {
       case 'admissions-over':
         for (const ticket of message.tickets) this.#webhooks.over(ticket);
         break;
+      case 'draining':
+        this.#router.draining = message.on;
+        break;
       case 'default-cross-domains':
         this.#outlets.setDefaults(message.rules);
         this.#pageRules.setDefaults(message.rules);

@@ -1,6 +1,7 @@
 /** One request to a stream, as its views see it. */
 
 import type { CrossDomainPolicy } from '../../access/cross-domains.ts';
+import { DRAINING } from '../../core/drain.ts';
 import { UNKNOWN_STREAM } from '../../core/unknown-stream.ts';
 import type { TrustedProxies } from '../../util/trusted-proxies.ts';
 import { acceptsGzip } from '../http/accept-encoding.ts';
@@ -34,6 +35,7 @@ export const Refusal = {
   NO_SESSION: 'this is for viewer sessions: begin with the playlist of the stream\n',
   FILE_GONE: 'this piece of the stream is not there any more\n',
   BUSY: 'the server has too much to do: come again\n',
+  DRAINING: `${DRAINING}\n`,
   STOPPING: 'the server stops\n',
 } as const;
 

@@ -61,6 +61,8 @@ interface Place {
 
 /** Answers every request, or hands it to a view that will. One for each thread; it owns no connection. */
 export class RequestRouter implements RequestHandler {
+  /** Those who begin to watch are sent elsewhere. */
+  draining = false;
   readonly #options: RouterOptions;
   /** Requests whose verdict is awaited. */
   #judging = 0;
@@ -95,6 +97,10 @@ export class RequestRouter implements RequestHandler {
     const { entrance, maxWaiting } = this.#options;
     const place = this.#find(request);
     const { vhost, file, query } = place;
+    if (this.draining && vhost !== null && beginning(file, query) !== null && beginsToWatch(file, query)) {
+      this.#refuse(request, sink, { place, status: 503, words: Refusal.DRAINING, lines: 'Retry-After: 1\r\n' });
+      return;
+    }
     const protocol = vhost === null || !entrance.active ? null : beginning(file, query);
     const app = appOf(place.key);
     if (vhost === null || protocol === null || entrance.markOf(vhost, app, protocol) === undefined) {

@@ -45,7 +45,8 @@ async function serve(access: FakeGatekeeper) {
   const logger = new RecordingLogger();
   const find = vi.fn(() => null);
   const isUnknown = vi.fn(() => false);
-  const publisher = new SrtPublisher({ logger, clock: systemClock, access, finder: { find, isUnknown } });
+  const finder = { find, isUnknown, draining: false };
+  const publisher = new SrtPublisher({ logger, clock: systemClock, access, finder });
   const stream = new FakeStream();
   const served = publisher.attach(stream);
   stream.tracks = [videoTrack()];
@@ -54,7 +55,7 @@ async function serve(access: FakeGatekeeper) {
   await publisher.listen(LISTENING);
   closings.push(() => publisher.stop());
   const streamId = `${stream.vhost}/${stream.app}/${stream.name}?policy=p`;
-  return { logger, find, isUnknown, served, publisher, streamId, port: publisher.ports[0] ?? 0 };
+  return { logger, find, finder, isUnknown, served, publisher, streamId, port: publisher.ports[0] ?? 0 };
 }
 
 async function call(port: number, streamId: string) {
@@ -254,6 +255,14 @@ describe('what a caller sends before its verdict', () => {
 });
 
 describe('players', () => {
+  test('are sent away while the server is drained', async () => {
+    const { finder, port, streamId } = await serve(new FakeGatekeeper(() => new FakeStay()));
+    finder.draining = true;
+    await expect(call(port, streamId)).rejects.toMatchObject({ code: RejectionCode.UNAVAILABLE });
+    finder.draining = false;
+    (await call(port, streamId)).leave();
+  });
+
   test('are told when nobody knows whether another server has the stream', async () => {
     const { isUnknown, port, publisher } = await serve(new FakeGatekeeper(() => new FakeStay()));
     await expect(call(port, 'default/app/other')).rejects.toMatchObject({ code: RejectionCode.NOT_FOUND });

@@ -2,6 +2,7 @@
 import { type Gatekeeper, OPEN_GATE } from '../../access/access-check.ts';
 import { canCarry } from '../../containers/mpegts/stream-type.ts';
 import { defaultPlaylist } from '../../core/default-playlist.ts';
+import { DRAINING } from '../../core/drain.ts';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { WantedStream } from '../../core/origins.ts';
 import type { Playlist } from '../../core/playlist.ts';
@@ -143,6 +144,10 @@ export class SrtPublisher implements Publisher {
 
   #open(request: SrtPlayRequest): SrtViewer | RejectionCode {
     const { call, target, port, virtualHostFor } = request;
+    if (this.#finder?.draining === true) {
+      this.#refuse(call.peer, 'draining', DRAINING, { app: target.app, stream: target.stream });
+      return RejectionCode.UNAVAILABLE;
+    }
     const vhost = virtualHostFor(target.host);
     const fileName = target.playlist ?? DEFAULT_PLAYLIST_FILE;
     const key = streamKey({ vhost: vhost ?? '', app: target.app, stream: target.stream });

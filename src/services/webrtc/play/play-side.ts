@@ -14,6 +14,9 @@ import type { SignallingSide } from '../signalling/signalling-server.ts';
 import { servePlayer } from './play-signalling.ts';
 import type { WebrtcPublisher } from './webrtc-publisher.ts';
 
+/** What may be over soon. */
+const PASSING: ReadonlySet<string> = new Set(['WEBRTC_FULL', 'WEBRTC_MAP', 'WEBRTC_DRAINING']);
+
 /** The publisher is the server's, which stops it. */
 export interface PlaySideOptions {
   readonly publisher: WebrtcPublisher;
@@ -52,7 +55,7 @@ export class PlaySide implements SignallingSide {
           return publisher.openSession(target, { client, onEnded });
         } catch (error) {
           if (!(error instanceof ProtocolError)) throw error;
-          throw new ExchangeRefused(['WEBRTC_FULL', 'WEBRTC_MAP'].includes(error.code) ? 503 : 404, error.message);
+          throw new ExchangeRefused(PASSING.has(error.code) ? 503 : 404, error.message);
         }
       },
     });

@@ -79,6 +79,7 @@ let logger: RecordingLogger;
 /** What origins are asked for. */
 let found: Promise<boolean> | null;
 let unknown = false;
+const finder = { draining: false, find: () => found, isUnknown: () => unknown };
 /** Null: everybody enters at once. */
 let held: HeldTurns | null;
 
@@ -86,6 +87,7 @@ beforeEach(async () => {
   logger = new RecordingLogger();
   found = null;
   unknown = false;
+  finder.draining = false;
   held = null;
   const ports = [{ host: '127.0.0.1', port: 0, addresses: ['127.0.0.1', '203.0.113.5'] }];
   // The number of a free UDP port may be taken for TCP.
@@ -94,7 +96,7 @@ beforeEach(async () => {
     if (transport.candidates().length === 4) break;
     await transport.close();
   }
-  publisher = new WebrtcPublisher({ transport, clock: systemClock, logger, finder: { find: () => found, isUnknown: () => unknown } });
+  publisher = new WebrtcPublisher({ transport, clock: systemClock, logger, finder });
   const virtualHostFor = (host: string): string | undefined => (host === '127.0.0.1' ? 'default' : undefined);
   const iceServers = [{ urls: ['turn:192.0.2.9:3478?transport=tcp'], username: 'me', credential: 'secret' }];
   const play = new PlaySide({
@@ -439,12 +441,15 @@ test('what viewers do not get is told once for the stream, in the log and in its
 });
 
 describe('WHEP', () => {
-  test('says 503 of a stream of which nobody knows whether another server has it', async () => {
+  test('says 503 of a stream of which nobody knows whether another server has it, and while the server is drained', async () => {
     const ask = async (): Promise<[number, string]> => {
       const response = await fetch(url('/app/other?direction=whep'), { method: 'POST', body: offer('H264') });
       return [response.status, await response.text()];
     };
     expect((await ask())[0]).toBe(404);
+    finder.draining = true;
+    expect(await ask()).toEqual([503, expect.stringContaining('is being drained')]);
+    finder.draining = false;
     unknown = true;
     expect(await ask()).toEqual([503, expect.stringContaining('the origin map does not answer')]);
   });

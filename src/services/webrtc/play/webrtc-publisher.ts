@@ -1,5 +1,6 @@
 /** The WebRTC publisher: knows which streams can be played and opens sessions for viewers. */
 import { defaultPlaylist } from '../../../core/default-playlist.ts';
+import { DRAINING } from '../../../core/drain.ts';
 import { PublisherKind } from '../../../core/kinds.ts';
 import type { Playlist } from '../../../core/playlist.ts';
 import { NO_ROOM, type PublishableStream, type Publisher } from '../../../core/publishing.ts';
@@ -103,6 +104,7 @@ export class WebrtcPublisher implements Publisher<WebrtcSettings> {
   /** Opens a session for a viewer. Throws ProtocolError: no such stream or playlist, nobody knows of one, or nothing in it to play. */
   openSession(target: StreamTarget, options: Pick<PlaySessionOptions, 'client' | 'onEnded' | 'onRendition'>): PlaySession {
     const { transport, logger } = this.#options;
+    if (this.#options.finder?.draining === true) throw new ProtocolError('WEBRTC_DRAINING', DRAINING);
     const stream = this.#streams.get(streamKey(target));
     if (stream === undefined && this.#options.finder?.isUnknown?.(target) === true) throw new ProtocolError('WEBRTC_MAP', UNKNOWN_STREAM);
     if (stream === undefined) throw new ProtocolError('WEBRTC_STREAM', `there is no stream '${target.app}/${target.stream}'`);

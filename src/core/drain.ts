@@ -1,0 +1,27 @@
+/** Whether the server takes anybody new: one that is to be stopped lets those who are there go on, and sends others elsewhere. */
+
+/** What encoders and viewers hear who come meanwhile. */
+export const DRAINING = 'the server is being drained: go to another one';
+
+/** One for the whole server. */
+export class Drain {
+  readonly #followers: ((active: boolean) => void)[] = [];
+  #active = false;
+
+  /** Nobody new is taken. */
+  get active(): boolean {
+    return this.#active;
+  }
+
+  /** From now on, or no more. Does nothing when it is so already. */
+  set(active: boolean): void {
+    if (this.#active === active) return;
+    this.#active = active;
+    for (const follower of this.#followers) follower(active);
+  }
+
+  /** `follower` hears of every change; it never throws. */
+  follow(follower: (active: boolean) => void): void {
+    this.#followers.push(follower);
+  }
+}

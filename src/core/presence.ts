@@ -1,0 +1,46 @@
+/** Who comes from outside and keeps a server from being empty. */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Drain } from './drain.ts';
+import { ProviderKind, PublisherKind } from './kinds.ts';
+import type { Orchestrator } from './orchestrator.ts';
+
+/** How often it is looked whether anybody is left, ms. */
+const LOOK_MS = 200;
+/** What the server makes or fetches by itself. */
+const OWN_PROVIDERS: ReadonlySet<string> = new Set([
+  ...[ProviderKind.FILE, ProviderKind.MULTIPLEX, ProviderKind.OVT, ProviderKind.RTSP_PULL, ProviderKind.SCHEDULED],
+]);
+
+/** How many they are. */
+export interface Presence {
+  /** Streams that somebody sends. */
+  readonly publishers: number;
+  /** Viewers, edges among them. */
+  readonly sessions: number;
+}
+
+/** Recordings and pushes are nobody who has to leave. */
+export function presenceIn({ virtualHosts, meter }: Pick<Orchestrator, 'virtualHosts' | 'meter'>): Presence {
+  let publishers = 0;
+  for (const { applications } of virtualHosts) {
+    for (const application of applications.values()) {
+      for (const stream of application.streams) if (stream.hasSource && !OWN_PROVIDERS.has(stream.provider)) publishers += 1;
+    }
+  }
+  const counts = Object.entries(meter.sessions).filter(([kind]) => kind !== PublisherKind.PUSH && kind !== PublisherKind.FILE);
+  return { publishers, sessions: counts.reduce((sum, [, count]) => sum + count, 0) };
+}
+
+/** Takes nobody new from now on. Resolves when all have left, or with `ended`. */
+export async function emptied(drain: Drain, presence: () => Presence, ended: Promise<void>): Promise<void> {
+  drain.set(true);
+  let over = false;
+  void ended.then(() => {
+    over = true;
+  });
+  while (!over) {
+    const { publishers, sessions } = presence();
+    if (publishers + sessions === 0) return;
+    await Promise.race([ended, delay(LOOK_MS, undefined, { ref: false })]);
+  }
+}
