@@ -1,11 +1,11 @@
 /**
- * `npm start`: runs `src/main.ts` with the compiled code of earlier starts. Plain JavaScript, because the first TypeScript file that is not
- * found there loads the compiler of Node.js, which takes as long as a tenth of the server.
+ * `npm start`: runs `src/main.ts` with a bundle of the modules behind it, and with the compiled code of earlier starts. Plain JavaScript, because the
+ * first TypeScript file that is not found there loads the compiler of Node.js, which takes as long as a tenth of the server.
  */
 import { refuseOldNode } from '../src/program/node-version.js';
 
 refuseOldNode();
-const { keepCompiledCode } = await import('../src/program/code-cache.js');
+const { folderOfBundle, keepCompiledCode } = await import('../src/program/code-cache.js');
 const { parseCommandLine } = await import('../src/program/command-line.js');
 
 /** The folder of settings of `serve`; null for other commands, and for arguments that are refused. */
@@ -19,5 +19,13 @@ function stateFolder() {
 }
 
 const state = stateFolder();
-if (state !== null) keepCompiledCode(state);
+if (state !== null) {
+  keepCompiledCode(state);
+  const folder = folderOfBundle();
+  if (folder !== null) {
+    const { hasBundleOfSources } = await import('./program-bundle/find.mjs');
+    const { useProgramBundle } = await import('../src/program/program-bundle.js');
+    if (hasBundleOfSources(folder)) useProgramBundle(folder);
+  }
+}
 await import('../src/main.ts');

@@ -5,6 +5,7 @@ import { packageVersion } from '../util/package-version.ts';
 import { forgetCompiledCode, keepCompiledCode } from './code-cache.js';
 import { type CommandLine, ExitCode, parseCommandLine } from './command-line.js';
 import { ProcessSignals } from './process-signals.ts';
+import { importServe } from './program-bundle.js';
 
 const HELP = `Millrace, a live media streaming server.
 
@@ -87,7 +88,7 @@ export async function runCommand(args: readonly string[]): Promise<number> {
   // Node writes it when the process ends: the second that takes would hold up whoever comes to a server that has just started.
   keepCompiledCode(line.state);
   const signals = new ProcessSignals(systemClock);
-  const { serve } = await import('./serve.ts');
+  const { serve } = await importServe();
   const code = await serve(line, signals);
   if (code === ExitCode.USAGE) forgetCompiledCode();
   return code;

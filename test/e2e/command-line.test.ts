@@ -1,6 +1,6 @@
 /** Arguments, exit codes, signals, and where the server writes. */
 import { once } from 'node:events';
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -9,7 +9,7 @@ import { Child } from '../harness/child.ts';
 import { until } from '../harness/poll.ts';
 import { freePorts } from '../harness/ports.ts';
 import { publish } from '../harness/publisher.ts';
-import { ROOT, runCommand, spawnServer, startServer, type TestServer } from '../harness/server.ts';
+import { MAIN, ROOT, runCommand, spawnServer, startServer, type TestServer } from '../harness/server.ts';
 import { serverXml } from '../harness/server-xml.ts';
 
 const GOOD = serverXml({ rtmp: 1935, http: 3333, api: 8081, ice: 10000, relay: 3478 });
@@ -174,6 +174,31 @@ test('npm start hands a signal on and waits until the server has stopped', async
   npm.signal('SIGTERM');
   expect((await npm.ended(STOP_DEADLINE_MS)).signal).toBe(null);
   expect(npm.stderr).toContain('"msg":"stopped"');
+});
+
+test('every start from the sources runs them as one file, and one that is refused leaves none', async () => {
+  const told = 'module by module';
+  const hook = `import { registerHooks } from 'node:module';
+    registerHooks({ load(url, context, next) { if (url.endsWith('/src/server.ts')) console.error('${told}'); return next(url, context); } });`;
+  const server = await startServer({
+    compileCache: true,
+    env: { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(hook)}` },
+  });
+  onTestFinished(() => server.close());
+  expect(server.log).not.toContain(told);
+  const bundle = path.join(server.state, 'code-cache/program');
+  expect(readdirSync(bundle).sort()).toEqual(['delivery-worker.js', 'inputs.json', 'serve.js']);
+  const { mtimeMs } = statSync(path.join(bundle, 'inputs.json'));
+  await server.restart();
+  expect(server.log).not.toContain(told);
+  expect(statSync(path.join(bundle, 'inputs.json')).mtimeMs).toBe(mtimeMs);
+
+  const state = path.join(folder, 'refused/state');
+  const child = new Child(process.execPath, [MAIN, 'serve', '--config', configFile('<Server>'), '--state', state], {
+    env: { ...process.env, NODE_COMPILE_CACHE: undefined },
+  });
+  expect((await child.ended(30_000)).code).toBe(2);
+  expect(existsSync(path.dirname(state))).toBe(false);
 });
 
 test('a second signal ends the server at once', async () => {

@@ -1,6 +1,17 @@
 /** The package as it is published: compiled, and run without the sources beside it. */
 import { spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
@@ -39,6 +50,7 @@ beforeAll(() => {
   const folder = path.join(modules, 'millrace');
   node(TSC, '-p', path.join(ROOT, 'tsconfig.build.json'), '--outDir', path.join(folder, 'dist'));
   node(path.join(ROOT, 'scripts/build-console.ts'), path.join(folder, 'dist'));
+  node(path.join(ROOT, 'scripts/program-bundle/make.mjs'), path.join(folder, 'dist'));
   node(path.join(ROOT, 'scripts/keep-revision.ts'), path.join(folder, 'dist'));
   for (const name of ['package.json', 'conf']) cpSync(path.join(ROOT, name), path.join(folder, name), { recursive: true });
   mkdirSync(path.join(folder, 'node_modules'));
@@ -137,6 +149,27 @@ test('serves LL-HLS from its threads, and knows the commit that it was built fro
   await encoder.sent(90);
   const { video } = await probe(server.http('live', 'llhls.m3u8'));
   expect(video).toMatchObject({ codec_name: 'h264', width: 320 });
+});
+
+test('runs from two files, and from its modules when those are damaged', async () => {
+  const dist = path.dirname(main);
+  const serves = async () => {
+    const server = await startServer({ main });
+    const { status } = await fetch(`http://127.0.0.1:${server.ports.http}/app/live`, { headers: { accept: 'text/html' } });
+    await server.close();
+    return status;
+  };
+  for (const hidden of ['server.js', 'delivery-worker.js']) {
+    renameSync(path.join(dist, hidden), path.join(dist, `${hidden}.hidden`));
+    onTestFinished(() => renameSync(path.join(dist, `${hidden}.hidden`), path.join(dist, hidden)));
+  }
+  expect(await serves()).toBe(200);
+  for (const hidden of ['server.js', 'delivery-worker.js']) cpSync(path.join(dist, `${hidden}.hidden`), path.join(dist, hidden));
+  const bundle = path.join(dist, 'bundle/serve.js');
+  const whole = readFileSync(bundle);
+  onTestFinished(() => writeFileSync(bundle, whole));
+  writeFileSync(bundle, whole.subarray(0, whole.length - 100));
+  expect(await serves()).toBe(200);
 });
 
 test('serves the console and the player page as plain JavaScript', async () => {

@@ -22,8 +22,9 @@ import { type OutletOwner, type OutletRequest, PoolOutlet } from './pool-outlet.
 import { PortBook } from './port-book.ts';
 import { SessionLedger } from './session-ledger.ts';
 import { SharedArena } from './shared-arena.ts';
-import { startWorker, WORKER_ENTRY } from './thread-link.ts';
+import { startWorker } from './thread-link.ts';
 import { ViewerAdmissions } from './viewer-admissions.ts';
+import { workerEntry } from './worker-entry.ts';
 
 const MAX_FREE_BYTES = 16 * 1024 * 1024;
 const FIRST_RESTART_DELAY = 100;
@@ -328,7 +329,7 @@ export class DeliveryPool implements OutletOpener {
     this.#flush();
     const thread = this.#nextThread;
     this.#nextThread += 1;
-    const { http2 = true, pages = null, workerEntry = WORKER_ENTRY, views, clock } = this.#options;
+    const { http2 = true, pages = null, workerEntry: entry = workerEntry(), views, clock } = this.#options;
     const { admission: plan = OPEN_ADMISSION } = this.#options;
     // The first slot of what all count together is the main thread's.
     const admission = { ...plan, threads: this.#slots.length, slot: this.#slots.indexOf(slot) + 1 };
@@ -350,7 +351,7 @@ export class DeliveryPool implements OutletOpener {
     slot.startedAt = clock.monotonic();
     slot.restart = null;
     slot.gauge = this.#gaugeOf(slot);
-    const link = this.#startLocal?.(views, clock, settings, owner) ?? startWorker(workerEntry, settings, owner);
+    const link = this.#startLocal?.(views, clock, settings, owner) ?? startWorker(entry, settings, owner);
     slot.link = new PatientLink(link, slot.gauge);
     slot.link.post([...this.#replay()]);
     this.#ports.threadStarted(thread);

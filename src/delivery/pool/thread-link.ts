@@ -18,12 +18,6 @@ export interface ThreadLinkOwner {
   exited(reason: string): void;
 }
 
-/** The file workers start with, also after a build. */
-export const WORKER_ENTRY = new URL(
-  import.meta.url.endsWith('.ts') ? '../../delivery-worker.ts' : '../../delivery-worker.js',
-  import.meta.url,
-);
-
 /** Starts a thread from the file `entry`. That it could not start, or has ended, comes as `exited`. */
 export function startWorker(entry: URL, settings: ThreadSettings, owner: ThreadLinkOwner): ThreadLink {
   const compiled = getCompileCacheDir();

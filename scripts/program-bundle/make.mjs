@@ -1,0 +1,123 @@
+/**
+ * Puts the modules of the server into two files, one for the main thread and one for delivery threads: Node.js takes longer to find and link a
+ * thousand modules than to run them. Part of the build: `node scripts/program-bundle/make.mjs dist`. A start from the sources
+ * runs it, too: `make.mjs src OUT LIST`, with a file that tells what was bundled. The code is that of the modules, unchanged, and in their order.
+ */
+import { randomUUID } from 'node:crypto';
+import { closeSync, fstatSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { rolldown } from 'rolldown';
+
+/** The module that says which file delivery threads start with. */
+const WORKER_ENTRY = /[/\\]delivery[/\\]pool[/\\]worker-entry\.[jt]s$/;
+const ENTRIES = { serve: 'program/serve', 'delivery-worker': 'delivery-worker' };
+const TYPES = /** @type {const} */ ({ '.ts': 'ts', '.js': 'js' });
+
+const [sources = '', to, list = null] = process.argv.slice(2);
+const root = path.resolve(sources);
+const out = path.resolve(to ?? path.join(root, 'bundle'));
+/**
+ * Path, size and times of each file that went in, as they were when it was read.
+ * @type {Map<string, readonly [size: number, modified: number, changed: number]>}
+ */
+const inputs = new Map();
+
+/**
+ * @param {string} file
+ * @returns {string} Its text; what it is like is noted first.
+ */
+function read(file) {
+  const descriptor = openSync(file, 'r');
+  try {
+    const { size, mtimeMs, ctimeMs } = fstatSync(descriptor);
+    inputs.set(file, [size, mtimeMs, ctimeMs]);
+    return readFileSync(descriptor, 'utf8');
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/**
+ * Modules find files beside them by their own URL: a build can be moved as a whole, sources are where they are.
+ * @param {string} file
+ */
+function urlOf(file) {
+  if (list !== null) return JSON.stringify(pathToFileURL(file).href);
+  const relative = path.relative(out, file).split(path.sep).join('/');
+  return `new URL(${JSON.stringify(relative)}, import.meta.url).href`;
+}
+
+/** @type {import('rolldown').Plugin} */
+const modules = {
+  name: 'modules',
+  // Packages stay what was published and tested. A bundle that is kept elsewhere has none around it.
+  resolveId(id) {
+    if (/^[./]/.test(id) || path.isAbsolute(id)) return null;
+    return { id: list === null || id.startsWith('node:') ? id : import.meta.resolve(id), external: 'absolute' };
+  },
+  load(file) {
+    const type = path.extname(file);
+    if (!file.startsWith(root + path.sep) || (type !== '.ts' && type !== '.js')) return null;
+    const text = read(file);
+    const code = WORKER_ENTRY.test(file) ? bundledEntry(file) : text.replaceAll('import.meta.url', urlOf(file));
+    return { code, moduleType: TYPES[type] };
+  },
+};
+
+/**
+ * Threads that start long after the bundle was made may find it gone.
+ * @param {string} file
+ */
+function bundledEntry(file) {
+  const own = path.join(root, `delivery-worker${path.extname(file)}`);
+  return `import { existsSync } from 'node:fs';
+    const bundled = new URL('./delivery-worker.js', import.meta.url);
+    export const workerEntry = () => existsSync(bundled) ? bundled : new URL(${urlOf(own)});`;
+}
+
+/**
+ * The text of one file with all that its entry needs, dynamic imports included. Characters beyond ASCII are escaped: V8 keeps such a text in half the memory.
+ * @param {string} entry
+ */
+async function bundle(entry) {
+  const build = await rolldown({
+    input: path.join(root, entry),
+    platform: 'node',
+    tsconfig: false,
+    treeshake: false,
+    plugins: [modules],
+    onLog: () => {},
+  });
+  const { output } = await build.generate({ format: 'esm', codeSplitting: false, comments: false });
+  await build.close();
+  const [{ code }, ...more] = output;
+  if (more.length > 0) throw new Error(`${entry} became ${output.length} files`);
+  return code.replace(/[^\0-\x7e]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+/**
+ * A program that starts meanwhile finds the old file or the new one.
+ * @param {string} file
+ * @param {string} text
+ */
+function replace(file, text) {
+  const fresh = `${file}.${process.pid}`;
+  writeFileSync(fresh, text);
+  renameSync(fresh, file);
+}
+
+const extension = list === null ? '.js' : '.ts';
+const texts = await Promise.all(Object.entries(ENTRIES).map(async ([name, entry]) => ({ name, text: await bundle(entry + extension) })));
+const id = randomUUID();
+const sizes = [];
+mkdirSync(out, { recursive: true });
+for (const { name, text } of texts) {
+  const whole = `// ${id}\n${text}`;
+  sizes.push(whole.length);
+  replace(path.join(out, `${name}.js`), whole);
+}
+if (list !== null) {
+  for (const file of [fileURLToPath(import.meta.url), fileURLToPath(import.meta.resolve('rolldown/package.json'))]) read(file);
+  replace(path.resolve(list), JSON.stringify({ id, root, sizes, inputs: [...inputs] }));
+}

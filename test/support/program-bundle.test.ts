@@ -1,0 +1,119 @@
+/** A made-up program whose modules a start puts together, with the scripts that do it. */
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { beforeEach, expect, onTestFinished, test } from 'vitest';
+
+const SCRIPTS = path.resolve(import.meta.dirname, '../../scripts/program-bundle');
+const MODULES = path.resolve(import.meta.dirname, '../../node_modules');
+
+const PROGRAM = {
+  'src/program/serve.ts': `import { WebSocketServer } from 'ws';
+    import { createRequire } from 'node:module';
+    import { number } from './number.ts';
+    import { workerEntry } from '../delivery/pool/worker-entry.ts';
+    export const serve = async () => ({
+      number, place: import.meta.url, worker: workerEntry().href, later: (await import('./later.ts')).later,
+      packages: [typeof WebSocketServer, typeof createRequire(import.meta.url)('ws').WebSocketServer],
+    });`,
+  'src/program/number.ts': 'export const number: number = 1;',
+  'src/program/later.ts': `export const later: string = 'naïve – “ok” 🎬';`,
+  'src/delivery/pool/worker-entry.ts': `export const workerEntry = (): URL => new URL('../../delivery-worker.ts', import.meta.url);`,
+  'src/delivery-worker.ts': 'export const thread: boolean = true;',
+};
+
+let root: string;
+let folder: string;
+let hasBundle: (folder: string) => boolean;
+
+beforeEach(async () => {
+  root = mkdtempSync(path.join(tmpdir(), 'millrace-bundle-'));
+  onTestFinished(() => rmSync(root, { recursive: true, force: true }));
+  cpSync(SCRIPTS, path.join(root, 'scripts/program-bundle'), { recursive: true });
+  symlinkSync(MODULES, path.join(root, 'node_modules'));
+  for (const [file, text] of Object.entries(PROGRAM)) write(file, text);
+  mkdirSync(path.join(root, 'state'));
+  folder = path.join(root, 'state/program');
+  const { hasBundleOfSources } = (await import(path.join(root, 'scripts/program-bundle/find.mjs'))) as {
+    hasBundleOfSources: typeof hasBundle;
+  };
+  hasBundle = hasBundleOfSources;
+});
+
+function write(file: string, text: string): void {
+  mkdirSync(path.dirname(path.join(root, file)), { recursive: true });
+  writeFileSync(path.join(root, file), text);
+}
+
+/** What the bundle says now. */
+async function run(from = folder): Promise<unknown> {
+  const module = `${pathToFileURL(path.join(from, 'serve.js')).href}?${Math.random()}`;
+  const { serve } = (await import(/* @vite-ignore */ module)) as { serve: () => Promise<unknown> };
+  return await serve();
+}
+
+test('the bundle does what the modules do, and finds files, packages and threads where they are', async () => {
+  expect(hasBundle(folder)).toBe(true);
+  const said = {
+    number: 1,
+    place: pathToFileURL(path.join(root, 'src/program/serve.ts')).href,
+    later: 'naïve – “ok” 🎬',
+    packages: ['function', 'function'],
+  };
+  const worker = path.join(folder, 'delivery-worker.js');
+  expect(await run()).toEqual({ ...said, worker: pathToFileURL(worker).href });
+  expect(readFileSync(path.join(folder, 'serve.js'), 'latin1')).not.toMatch(/[^\0-\x7e]/);
+  expect(await import(pathToFileURL(worker).href)).toMatchObject({ thread: true });
+  // A thread that starts after somebody has cleared the folder.
+  const { serve } = (await import(pathToFileURL(path.join(folder, 'serve.js')).href)) as { serve: () => Promise<unknown> };
+  rmSync(folder, { recursive: true });
+  expect(await serve()).toEqual({ ...said, worker: pathToFileURL(path.join(root, 'src/delivery-worker.ts')).href });
+});
+
+test('it is made once, and anew when a source has changed or it is not whole', async () => {
+  const made = () => readFileSync(path.join(folder, 'inputs.json'), 'utf8');
+  expect(hasBundle(folder)).toBe(true);
+  const first = made();
+  expect(hasBundle(folder)).toBe(true);
+  expect(made()).toBe(first);
+
+  // Neither its size nor its time tell, as in archives whose files all have one time.
+  const changed = path.join(root, 'src/program/number.ts');
+  const { atime, mtime } = statSync(changed);
+  write('src/program/number.ts', 'export const number: number = 2;');
+  utimesSync(changed, atime, mtime);
+  expect(hasBundle(folder)).toBe(true);
+  expect(await run()).toMatchObject({ number: 2 });
+
+  const whole = readFileSync(path.join(folder, 'serve.js'), 'utf8');
+  for (const damaged of [whole.slice(0, -20), `// another maker's\n${whole.slice(whole.indexOf('\n') + 1)}`]) {
+    writeFileSync(path.join(folder, 'serve.js'), damaged);
+    expect(hasBundle(folder)).toBe(true);
+    expect(await run()).toMatchObject({ number: 2 });
+  }
+  writeFileSync(path.join(folder, 'inputs.json'), '{"id":');
+  expect(hasBundle(folder)).toBe(true);
+});
+
+test('there is none of sources that cannot be read, in no folder, and without the bundler', () => {
+  const text = PROGRAM['src/program/number.ts'];
+  write('src/program/number.ts', 'export const number = ;');
+  expect(hasBundle(folder)).toBe(false);
+  write('src/program/number.ts', text);
+  expect(hasBundle(path.join(root, 'none/program'))).toBe(false);
+  expect(existsSync(path.join(root, 'none'))).toBe(false);
+  rmSync(path.join(root, 'node_modules'));
+  expect(hasBundle(folder)).toBe(false);
+});
