@@ -29,6 +29,7 @@ const TOOLS: readonly Tool[] = [
   },
   { command: 'gst-launch-1.0', package: 'gstreamer1.0-tools gstreamer1.0-libav', purposes: ['test'] },
   { command: 'curl', package: 'curl', purposes: ['test'] },
+  { command: 'jq', package: 'jq', purposes: ['test'] },
   { command: 'zsh', package: 'zsh', purposes: ['test'] },
   { command: 'openssl', package: 'openssl', purposes: ['test'] },
   { command: 'nginx', package: 'nginx-light', purposes: ['test', 'bench'] },

@@ -3,6 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import path from 'node:path';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
+import { blocksIn } from '../support/page-blocks.ts';
 import { Child } from './child.ts';
 import { until } from './poll.ts';
 import { freePorts } from './ports.ts';
@@ -20,6 +21,9 @@ export async function startNginxProxy(folder: string, upstream: number): Promise
   const config = path.join(prefix, 'nginx.conf');
   const user = process.getuid?.() === 0 ? 'user root;' : '';
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((kind) => `${kind}_temp_path ${prefix}/${kind};`).join(' ');
+  // What the guide tells to write.
+  const [block] = blocksIn('docs/guide/limits.md', 'nginx');
+  const location = block?.text.replace('http://127.0.0.1:3333', `http://127.0.0.1:${upstream}`) ?? '';
   writeFileSync(
     config,
     `daemon off; master_process off; ${user} worker_processes 1; pid ${prefix}/pid; error_log ${prefix}/error.log info;
@@ -29,17 +33,7 @@ http {
   map $http_upgrade $connection_upgrade { default upgrade; '' ''; }
   server {
     listen 127.0.0.1:${port};
-    location / {
-      proxy_pass http://127.0.0.1:${upstream};
-      proxy_http_version 1.1;
-      proxy_set_header Host $host;
-      proxy_set_header Upgrade $http_upgrade;
-      proxy_set_header Connection $connection_upgrade;
-      proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
-      proxy_set_header X-Forwarded-Proto $scheme;
-      proxy_set_header X-Forwarded-Port $server_port;
-      proxy_buffering off;
-    }
+    ${location}
   }
 }
 `,

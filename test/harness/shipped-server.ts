@@ -20,10 +20,12 @@ export interface ShippedServer {
   readonly ports: Readonly<Record<(typeof NAMES)[number], number>>;
   readonly token: string;
   readonly state: string;
+  /** The file that it runs on. */
+  readonly config: string;
 }
 
-/** Ends with the test. */
-export async function startShippedServer(): Promise<ShippedServer> {
+/** Ends with the test. `edited` changes the configuration before it is used. */
+export async function startShippedServer(edited: (xml: string) => string = (xml) => xml): Promise<ShippedServer> {
   const token = 'token';
   const free = await freePorts(NAMES.length);
   const ports = Object.fromEntries(NAMES.map((name, at) => [name, free[at] ?? 0])) as Record<(typeof NAMES)[number], number>;
@@ -33,7 +35,7 @@ export async function startShippedServer(): Promise<ShippedServer> {
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-shipped-'));
   const configFile = path.join(folder, 'Server.xml');
   const onLoopback = defaultServerXml().replace('<IP>*</IP>', HOSTS.map((host) => `<IP>${host}</IP>`).join(''));
-  writeFileSync(configFile, onLoopback.replace('>9998<', `>${ports.SRT_PUB}<`));
+  writeFileSync(configFile, edited(onLoopback.replace('>9998<', `>${ports.SRT_PUB}<`)));
   const state = path.join(folder, 'state');
   const server = await MillraceServer.start({ configFile, stateFolder: state, logger: new RecordingLogger() });
   onTestFinished(async () => {
@@ -41,5 +43,5 @@ export async function startShippedServer(): Promise<ShippedServer> {
     vi.unstubAllEnvs();
     rmSync(folder, { recursive: true, force: true });
   });
-  return { ports, token, state };
+  return { ports, token, state, config: configFile };
 }
