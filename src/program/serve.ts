@@ -35,7 +35,6 @@ function statusOf(outcome: ReloadOutcome): string {
 
 /** Starts the server and resolves with the exit code when it has stopped. */
 export async function serve(line: CommandLine, signals: ProcessSignals): Promise<number> {
-  for (const flag of HEAP_FLAGS) setFlagsFromString(flag);
   // The banner has no reader, or a full disk.
   process.stdout.on('error', () => {});
   const logger = await createLogger({ format: line.logFormat, level: line.logLevel ?? 'info' });
@@ -121,6 +120,8 @@ export async function serve(line: CommandLine, signals: ProcessSignals): Promise
     logger.error(isKnown ? {} : { err: error }, message);
     return ExitCode.FAILURE;
   }
+  // Before this Node.js has compiled code of its modules, which counts under the flags that it was built with.
+  for (const flag of HEAP_FLAGS) setFlagsFromString(flag);
   if (stopping) await server.stop();
   else {
     process.stdout.write(server.banner);

@@ -192,6 +192,8 @@ test('every start from the sources runs them as one file, and one that is refuse
   await server.restart();
   expect(server.log).not.toContain(told);
   expect(statSync(path.join(bundle, 'inputs.json')).mtimeMs).toBe(mtimeMs);
+  // Threads start under the flags of the first one, so that what is compiled already counts for them, too.
+  expect(readdirSync(path.dirname(bundle)).sort()).toEqual(['program', expect.stringContaining(process.version)]);
 
   const state = path.join(folder, 'refused/state');
   const child = new Child(process.execPath, [MAIN, 'serve', '--config', configFile('<Server>'), '--state', state], {
