@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const SOURCES = path.join(ROOT, 'src');
-const FILES = ['serve.js', 'delivery-worker.js'];
+const FILES = ['serve.cjs', 'delivery-worker.cjs'];
 /** It takes half a second. */
 const MAKE_DEADLINE_MS = 20_000;
 

@@ -1,10 +1,12 @@
 /**
  * Puts the modules of the server into two files, one for the main thread and one for delivery threads: Node.js takes longer to find and link a
  * thousand modules than to run them. Part of the build: `node scripts/program-bundle/make.mjs dist`. A start from the sources
- * runs it, too: `make.mjs src OUT LIST`, with a file that tells what was bundled. The code is that of the modules, unchanged, and in their order.
+ * runs it, too: `make.mjs src OUT LIST`, with a file that tells what was bundled. The code is that of the modules, unchanged, and in their order. They are
+ * CommonJS: an ES import of a module of Node.js reads all its exports, whose getters load a lot that nobody asked for.
  */
 import { randomUUID } from 'node:crypto';
 import { closeSync, fstatSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { rolldown } from 'rolldown';
@@ -14,6 +16,7 @@ const WORKER_ENTRY = /[/\\]delivery[/\\]pool[/\\]worker-entry\.[jt]s$/;
 const ENTRIES = { serve: 'program/serve', 'delivery-worker': 'delivery-worker' };
 const TYPES = /** @type {const} */ ({ '.ts': 'ts', '.js': 'js' });
 
+const { resolve } = createRequire(import.meta.url);
 const [sources = '', to, list = null] = process.argv.slice(2);
 const root = path.resolve(sources);
 const out = path.resolve(to ?? path.join(root, 'bundle'));
@@ -54,7 +57,7 @@ const modules = {
   // Packages stay what was published and tested. A bundle that is kept elsewhere has none around it.
   resolveId(id) {
     if (/^[./]/.test(id) || path.isAbsolute(id)) return null;
-    return { id: list === null || id.startsWith('node:') ? id : import.meta.resolve(id), external: 'absolute' };
+    return { id: list === null || id.startsWith('node:') ? id : resolve(id), external: 'absolute' };
   },
   load(file) {
     const type = path.extname(file);
@@ -72,7 +75,7 @@ const modules = {
 function bundledEntry(file) {
   const own = path.join(root, `delivery-worker${path.extname(file)}`);
   return `import { existsSync } from 'node:fs';
-    const bundled = new URL('./delivery-worker.js', import.meta.url);
+    const bundled = new URL('./delivery-worker.cjs', import.meta.url);
     export const workerEntry = () => existsSync(bundled) ? bundled : new URL(${urlOf(own)});`;
 }
 
@@ -89,7 +92,7 @@ async function bundle(entry) {
     plugins: [modules],
     onLog: () => {},
   });
-  const { output } = await build.generate({ format: 'esm', codeSplitting: false, comments: false });
+  const { output } = await build.generate({ format: 'cjs', strict: true, codeSplitting: false, comments: false });
   await build.close();
   const [{ code }, ...more] = output;
   if (more.length > 0) throw new Error(`${entry} became ${output.length} files`);
@@ -115,9 +118,9 @@ mkdirSync(out, { recursive: true });
 for (const { name, text } of texts) {
   const whole = `// ${id}\n${text}`;
   sizes.push(whole.length);
-  replace(path.join(out, `${name}.js`), whole);
+  replace(path.join(out, `${name}.cjs`), whole);
 }
 if (list !== null) {
-  for (const file of [fileURLToPath(import.meta.url), fileURLToPath(import.meta.resolve('rolldown/package.json'))]) read(file);
+  for (const file of [fileURLToPath(import.meta.url), resolve('rolldown/package.json')]) read(file);
   replace(path.resolve(list), JSON.stringify({ id, root, sizes, inputs: [...inputs] }));
 }

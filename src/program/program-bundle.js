@@ -3,10 +3,11 @@
  * `scripts/start.mjs` says. Plain JavaScript, as `command-line.js` is.
  */
 import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import path from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 
-const SHIPPED = new URL('../bundle/serve.js', import.meta.url);
+const SHIPPED = new URL('../bundle/serve.cjs', import.meta.url);
 
 /** @type {URL | null} */
 let told = null;
@@ -16,7 +17,7 @@ let told = null;
  * @param {string} folder
  */
 export function useProgramBundle(folder) {
-  told = pathToFileURL(path.join(folder, 'serve.js'));
+  told = pathToFileURL(path.join(folder, 'serve.cjs'));
 }
 
 /**
@@ -27,7 +28,7 @@ export async function importServe() {
   const bundle = told ?? (existsSync(SHIPPED) ? SHIPPED : null);
   if (bundle === null) return await import('./serve.ts');
   try {
-    return await import(bundle.href);
+    return createRequire(import.meta.url)(fileURLToPath(bundle));
   } catch {
     // It was damaged; what is wrong with the program itself will be told.
     return await import('./serve.ts');

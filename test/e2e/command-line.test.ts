@@ -196,7 +196,7 @@ test('every start from the sources runs them as one file, and one that is refuse
   onTestFinished(() => server.close());
   expect(server.log).not.toContain(told);
   const bundle = path.join(server.state, 'code-cache/program');
-  expect(readdirSync(bundle).sort()).toEqual(['delivery-worker.js', 'inputs.json', 'serve.js']);
+  expect(readdirSync(bundle).sort()).toEqual(['delivery-worker.cjs', 'inputs.json', 'serve.cjs']);
   const { mtimeMs } = statSync(path.join(bundle, 'inputs.json'));
   await server.restart();
   expect(server.log).not.toContain(told);

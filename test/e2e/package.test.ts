@@ -165,7 +165,7 @@ test('runs from two files, and from its modules when those are damaged', async (
   }
   expect(await serves()).toBe(200);
   for (const hidden of ['server.js', 'delivery-worker.js']) cpSync(path.join(dist, `${hidden}.hidden`), path.join(dist, hidden));
-  const bundle = path.join(dist, 'bundle/serve.js');
+  const bundle = path.join(dist, 'bundle/serve.cjs');
   const whole = readFileSync(bundle);
   onTestFinished(() => writeFileSync(bundle, whole));
   writeFileSync(bundle, whole.subarray(0, whole.length - 100));

@@ -1,11 +1,13 @@
 /** A made-up program whose modules a start puts together, with the scripts that do it. */
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
 
 const SCRIPTS = path.resolve(import.meta.dirname, '../../scripts/program-bundle');
+const require = createRequire(import.meta.url);
 const MODULES = path.resolve(import.meta.dirname, '../../node_modules');
 
 const PROGRAM = {
@@ -13,7 +15,8 @@ const PROGRAM = {
     import { createRequire } from 'node:module';
     import { number } from './number.ts';
     import { workerEntry } from '../delivery/pool/worker-entry.ts';
-    export const serve = async () => ({
+    export const serve = async (): Promise<object> => ({
+      strict: (function (this: unknown) { return this === undefined; })(),
       number, place: import.meta.url, worker: workerEntry().href, later: (await import('./later.ts')).later,
       packages: [typeof WebSocketServer, typeof createRequire(import.meta.url)('ws').WebSocketServer],
     });`,
@@ -46,27 +49,28 @@ function write(file: string, text: string): void {
   writeFileSync(path.join(root, file), text);
 }
 
-/** What the bundle says now. */
-async function run(from = folder): Promise<unknown> {
-  const module = `${pathToFileURL(path.join(from, 'serve.js')).href}?${Math.random()}`;
-  const { serve } = (await import(/* @vite-ignore */ module)) as { serve: () => Promise<unknown> };
-  return await serve();
+/** A file of the bundle, as it is now. */
+function load(name: string): { serve(): Promise<unknown> } {
+  const file = path.join(folder, name);
+  delete require.cache[file];
+  return require(file) as { serve(): Promise<unknown> };
 }
 
 test('the bundle does what the modules do, and finds files, packages and threads where they are', async () => {
   expect(hasBundle(folder)).toBe(true);
   const said = {
+    strict: true,
     number: 1,
     place: pathToFileURL(path.join(root, 'src/program/serve.ts')).href,
     later: 'naïve – “ok” 🎬',
     packages: ['function', 'function'],
   };
-  const worker = path.join(folder, 'delivery-worker.js');
-  expect(await run()).toEqual({ ...said, worker: pathToFileURL(worker).href });
-  expect(readFileSync(path.join(folder, 'serve.js'), 'latin1')).not.toMatch(/[^\0-\x7e]/);
-  expect(await import(pathToFileURL(worker).href)).toMatchObject({ thread: true });
+  const worker = path.join(folder, 'delivery-worker.cjs');
+  expect(await load('serve.cjs').serve()).toEqual({ ...said, worker: pathToFileURL(worker).href });
+  expect(readFileSync(path.join(folder, 'serve.cjs'), 'latin1')).not.toMatch(/[^\0-\x7e]/);
+  expect(load('delivery-worker.cjs')).toMatchObject({ thread: true });
   // A thread that starts after somebody has cleared the folder.
-  const { serve } = (await import(pathToFileURL(path.join(folder, 'serve.js')).href)) as { serve: () => Promise<unknown> };
+  const { serve } = load('serve.cjs');
   rmSync(folder, { recursive: true });
   expect(await serve()).toEqual({ ...said, worker: pathToFileURL(path.join(root, 'src/delivery-worker.ts')).href });
 });
@@ -84,13 +88,13 @@ test('it is made once, and anew when a source has changed or it is not whole', a
   write('src/program/number.ts', 'export const number: number = 2;');
   utimesSync(changed, 1, 1);
   expect(hasBundle(folder)).toBe(true);
-  expect(await run()).toMatchObject({ number: 2 });
+  expect(await load('serve.cjs').serve()).toMatchObject({ number: 2 });
 
-  const whole = readFileSync(path.join(folder, 'serve.js'), 'utf8');
+  const whole = readFileSync(path.join(folder, 'serve.cjs'), 'utf8');
   for (const damaged of [whole.slice(0, -20), `// another maker's\n${whole.slice(whole.indexOf('\n') + 1)}`]) {
-    writeFileSync(path.join(folder, 'serve.js'), damaged);
+    writeFileSync(path.join(folder, 'serve.cjs'), damaged);
     expect(hasBundle(folder)).toBe(true);
-    expect(await run()).toMatchObject({ number: 2 });
+    expect(await load('serve.cjs').serve()).toMatchObject({ number: 2 });
   }
   writeFileSync(path.join(folder, 'inputs.json'), '{"id":');
   expect(hasBundle(folder)).toBe(true);
