@@ -106,3 +106,15 @@ test('no more than two are measured at once', async () => {
   await Promise.all(items.map((item) => lengths.look(item)));
   expect(most).toBe(2);
 });
+
+test('what is about to play is measured though a long list is waited for, also where it is part of that', async () => {
+  for (let index = 0; index < 5; index += 1) writeFileSync(join(folder, `${index}`), '');
+  let hangs = true;
+  says = () => (hangs ? new Promise<number>(() => undefined) : 7);
+  const list = Array.from({ length: 5 }, (_, index) => lengths.look({ url: `file://${index}` }));
+  while (measured.length < 2) await new Promise((resolve) => setImmediate(resolve));
+  hangs = false;
+  expect(await lengths.look({ url: 'file://4' }, true)).toBe(7);
+  expect(measured).toEqual(['0', '1', '4']);
+  expect(list.length).toBe(5);
+});

@@ -19,8 +19,8 @@ export interface FileMeter {
 export interface Lengths {
   /** What is known of the file of an item, ms; null: nothing. */
   of(item: Pick<ScheduleItem, 'url'>): number | null;
-  /** Looks at the file of an item now; null where its length cannot be told, for a live stream too. Never rejects. */
-  look(item: Pick<ScheduleItem, 'url'>): Promise<number | null>;
+  /** Looks at the file of an item; `soon`: before those of long lists. Null where its length cannot be told, for a live stream too. Never rejects. */
+  look(item: Pick<ScheduleItem, 'url'>, soon?: boolean): Promise<number | null>;
   /** What turned out while a file was played: it ends there, ms, whatever it says. */
   learn(item: Pick<ScheduleItem, 'url'>, length: number): void;
 }
@@ -33,15 +33,22 @@ interface Measured {
 }
 
 const MAX_URLS = 20_000;
-/** The readers of media files share the threads of the file system with everything else. */
+/** The readers of media files share the threads of the file system with everything else: those of lists, and what is about to play. */
 const MOST_AT_ONCE = 2;
+const MOST_SOON = 1;
+
+/** Files that are looked at, by their URLs, and who waits for that. */
+interface Lane {
+  readonly turns: Turns;
+  readonly looking: Map<string, Promise<number | null>>;
+}
 
 /** Remembers lengths by URL; a file that was changed is measured again when somebody looks, one that tells none now and then. Holds no files open. */
 export class FileLengths implements Lengths {
   readonly #meter: FileMeter;
   readonly #measured = new Map<string, Measured>();
-  readonly #looking = new Map<string, Promise<number | null>>();
-  readonly #turns = new Turns(MOST_AT_ONCE);
+  readonly #listed: Lane = { turns: new Turns(MOST_AT_ONCE), looking: new Map() };
+  readonly #soon: Lane = { turns: new Turns(MOST_SOON), looking: new Map() };
   /** Files without a length, by their identities: some are read to their ends for it. */
   readonly #vain: VainAttempts;
 
@@ -54,11 +61,12 @@ export class FileLengths implements Lengths {
     return this.#measured.get(url)?.length ?? null;
   }
 
-  look(item: Pick<ScheduleItem, 'url'>): Promise<number | null> {
+  look(item: Pick<ScheduleItem, 'url'>, soon = false): Promise<number | null> {
     if (isLive(item)) return Promise.resolve(null);
     const { url } = item;
-    const looking = this.#looking.get(url) ?? this.#turns.take(() => this.#look(url)).finally(() => this.#looking.delete(url));
-    this.#looking.set(url, looking);
+    const lane = soon ? this.#soon : this.#listed;
+    const looking = lane.looking.get(url) ?? lane.turns.take(() => this.#look(url)).finally(() => lane.looking.delete(url));
+    lane.looking.set(url, looking);
     return looking;
   }
 

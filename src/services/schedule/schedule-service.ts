@@ -6,7 +6,7 @@
  * clock alone (`Timeline`), and by what its playout tells of items that end or fail. Media are the playout's (`playout/`).
  *
  * Threads: the main one; a timer ten times a second for all channels.
- * Limits: those of `DefinitionFolder`; two files at once whose lengths are looked up.
+ * Limits: those of `DefinitionFolder`; three files at once whose lengths are looked up, one of them about to play.
  */
 import type { Application } from '../../core/application.ts';
 import type { InboundStream } from '../../core/inbound-stream.ts';

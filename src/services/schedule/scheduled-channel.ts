@@ -220,7 +220,7 @@ export class ScheduledChannel {
   }
 
   async #look(items: readonly ScheduleItem[]): Promise<void> {
-    await Promise.all(items.map((item) => this.#options.lengths.look(item)));
+    await Promise.all(items.map((item) => this.#options.lengths.look(item, items.length === 1)));
     const slot = this.#slot;
     const next = this.#next;
     if (slot?.item != null && slot.length === null) slot.length = this.#timeline.lengthOf(slot.item);
