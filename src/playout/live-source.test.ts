@@ -10,8 +10,10 @@ import type { IngestStream, SourceTrack } from '../core/ingest.ts';
 import { ProviderKind, SourceType } from '../core/kinds.ts';
 import { QueueRegistry } from '../core/queue-registry.ts';
 import { StreamLineage } from '../core/stream-lineage.ts';
+import type { StreamTap } from '../core/stream-taps.ts';
 import { TrafficMeter } from '../core/traffic-meter.ts';
 import { Urgency } from '../core/urgency.ts';
+import type { Packet } from '../media/packet.ts';
 import { EventFormat } from '../media/timed-event.ts';
 import { systemClock } from '../util/clock.ts';
 import type { ItemSources } from './item-source.ts';
@@ -162,6 +164,61 @@ it('is cut with the frames that those before the cut refer to, though nothing of
     expect(isMonotonic(video.map(({ dts }) => dts))).toBe(true);
     expect(Math.max(...video.slice(begin, end).map(({ pts }) => pts))).toBeLessThan(until);
   }
+});
+
+it('is given up where its packets come and no keyframe does, and where its keyframes are too far apart to wait with one', async () => {
+  const studio = new Studio();
+  const { channel } = studio;
+  studio.film({ gop: 100_000 });
+  await channel.timers.pass(100);
+  channel.playout.cue(item(studio, 100));
+  await channel.timers.pass(9500);
+  expect(channel.told).toEqual([]);
+  await channel.timers.pass(1500);
+  expect(channel.told).toEqual([['failed', LIVE, expect.any(Number), 'no keyframe of it came for 10000 ms']]);
+  studio.halt();
+  const late = new Studio();
+  late.channel.playout.cue(item(late, 0));
+  // Tapped before the only keyframe, which waits for its time.
+  late.channel.playout.cue(null);
+  void late.camera;
+  late.film({ gop: 100_000 });
+  late.channel.playout.cue(item(late, 3_600_000));
+  await late.channel.timers.pass(50_000);
+  expect(late.channel.told).toEqual([]);
+  await late.channel.timers.pass(20_000);
+  const reason = expect.stringMatching(/keyframes are too far apart/);
+  expect(late.channel.told).toEqual([['failed', LIVE, expect.any(Number), reason]]);
+});
+
+it('keeps some thousand packets that nobody takes, and no more', async () => {
+  let tap: StreamTap | null = null;
+  let taps = 0;
+  const stream = {
+    tap: (listener: StreamTap) => {
+      tap = listener;
+      taps += 1;
+      return () => {
+        taps -= 1;
+      };
+    },
+  };
+  const source = new LiveStreams(() => stream, new StreamLineage()).open(LIVE, CHANNEL);
+  const packet = {
+    track: { id: 0, timebase: { num: 1, den: 1000 } },
+    pts: 0,
+    dts: 0,
+    duration: 40,
+    keyframe: true,
+    data: new Uint8Array(1),
+  };
+  const push = (): void => tap?.onPacket(packet as unknown as Packet);
+  for (let index = 0; index < 5000; index += 1) push();
+  expect([taps, (await source.next())?.type]).toEqual([1, 'packet']);
+  for (let index = 0; index < 2; index += 1) push();
+  await expect(source.next()).rejects.toThrow('its packets come faster than they can be taken');
+  expect(taps).toBe(0);
+  source.close();
 });
 
 it('counts as one who needs packets, and leaves when it is over', async () => {

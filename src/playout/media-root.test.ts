@@ -50,6 +50,13 @@ it('is asked again when a file is open, because links may have been turned meanw
   await expect(OpenFile.open(join(folder, 'secret'), inside)).rejects.toThrow(PathRefused);
 });
 
+it('opens nothing that a link leads to which was turned behind the look at it', async () => {
+  const turned = new MediaRoot(join(folder, 'media'), none);
+  // What was looked at was a file of it.
+  turned.pathOf = async () => join(folder, 'media/link');
+  await expect(turned.open('file://a.mp4')).rejects.toThrow(PathRefused);
+});
+
 it('lies in the folders that the server may read', async () => {
   const elsewhere = new MediaRoot(join(folder, 'media'), new AllowedFolders([join(folder, 'media/day 1')], 'AllowedRoots'));
   await expect(elsewhere.open('file://a.mp4')).rejects.toThrow(/AllowedRoots/);

@@ -43,3 +43,28 @@ it.each([
   expect([item.ready, item.peek() !== null]).toEqual([ready, ready]);
   item.close();
 });
+
+it('an item that has sound and no keyframe is given up, and no more of it is kept than may wait', async () => {
+  const slots = new ChannelSlots({ video: true, audio: [{}] });
+  const films = new FilmSources({ film: { seconds: 600, gop: 100_000 } });
+  let read = 0;
+  const item = new PlayedItem({
+    cued: { url: 'file://film', from: 0, at: 0, until: Number.POSITIVE_INFINITY },
+    now: () => 0,
+    arrange: (tracks) => slots.arrange(tracks),
+    onChange: () => undefined,
+    open: async () => {
+      const film = await films.open('file://film', { position: 0 });
+      const next = async (): Promise<FileEvent | null> => {
+        const event = await film.next();
+        read += 1;
+        return event?.type === 'packet' && event.packet.trackId === 0 && event.packet.keyframe === true ? await next() : event;
+      };
+      return { ...film, next };
+    },
+  });
+  while (item.failure === null && !item.ended) await nextTurn();
+  expect(item.failure).toBe('no keyframe came that it could be joined at');
+  expect(read).toBeLessThan(7000);
+  item.close();
+});

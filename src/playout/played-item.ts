@@ -225,6 +225,8 @@ export class PlayedItem {
       this.#source = source;
       this.#live = source.live;
       for (;;) {
+        // What waits is sound: nobody takes it before there is a picture.
+        if (this.#full && this.#joint === null) throw new Error('no keyframe came that it could be joined at');
         if (this.#full) await this.#untilRoom();
         if (signal.aborted) return;
         const event = await source.next();
@@ -330,9 +332,6 @@ export class PlayedItem {
   }
 
   #add(slots: readonly ChannelSlot[], frame: Omit<ItemFrame, 'slot'>): void {
-    if (this.#joint === null && !this.#live && frame.data.length > 0 && this.#frames > MAX_WAITING_FRAMES) {
-      throw new Error('no keyframe came that it could be joined at');
-    }
     const wasEmpty = this.#frames === 0;
     const wasReady = this.ready;
     this.#useless = 0;

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -83,6 +84,36 @@ test('each file of the folder is a stream of the application, whether anything p
   await service.close?.();
   expect(application('a').stream('tv')).toBeUndefined();
 });
+
+test('what a file says of the tracks of its channel is what viewers are told', async () => {
+  const sound = ['-f', 'lavfi', '-i', 'sine=sample_rate=48000'];
+  const film = ['-f', 'lavfi', '-i', 'testsrc2=size=160x90:rate=25', ...sound, ...sound, '-map', '0', '-map', '1', '-map', '2', '-t', '4'];
+  const codecs = ['-c:v', 'libx264', '-preset', 'ultrafast', '-pix_fmt', 'yuv420p', '-c:a', 'aac'];
+  execFileSync('ffmpeg', ['-v', 'error', ...film, ...codecs, join(folder, 'media', 'film.mp4')]);
+  const english = '<Item><Name>English</Name><Language>en-GB</Language><Characteristics>public.easy-to-read</Characteristics></Item>';
+  const program = '<Program scheduled="2026-01-01T00:00:00Z" repeat="true"><Item url="file://film.mp4"/></Program>';
+  const stream = (more: string) => `<Schedule><Stream>${more}</Stream>${program}</Schedule>`;
+  const map = `<AudioMap>${english}<Item><Name>Deutsch</Name><Language>de</Language></Item></AudioMap>`;
+  mkdirSync(join(folder, 'files'), { recursive: true });
+  writeFileSync(join(folder, 'files', 'map.sch'), stream(`<BypassTranscoder>true</BypassTranscoder>${map}`));
+  writeFileSync(join(folder, 'files', 'radio.sch'), stream('<VideoTrack>false</VideoTrack>'));
+  writeFileSync(join(folder, 'files', 'mute.sch'), stream('<AudioTrack>false</AudioTrack>'));
+  declare('a');
+  const told = async (name: string) => {
+    await until(`the tracks of ${name}`, () => application('a').stream(name)?.started === true);
+    const { passthrough, tracks } = application('a').stream(name)!;
+    return [passthrough, ...tracks.map(({ type, publicName, language, characteristics }) => [type, publicName, language, characteristics])];
+  };
+  expect(await told('map')).toEqual([
+    true,
+    ['video', 'Video_0', '', ''],
+    ['audio', 'English', 'en-GB', 'public.easy-to-read'],
+    ['audio', 'Deutsch', 'de', ''],
+    ['data', 'Data_200', '', ''],
+  ]);
+  expect(await told('radio')).toEqual([false, ['audio', 'Audio_100', '', ''], ['data', 'Data_200', '', '']]);
+  expect(await told('mute')).toEqual([false, ['video', 'Video_0', '', ''], ['data', 'Data_200', '', '']]);
+}, 60_000);
 
 test('a name that somebody else has is waited for', async () => {
   declare('a');
