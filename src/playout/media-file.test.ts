@@ -197,6 +197,18 @@ describe('a media file', () => {
     expect(turns).toBeGreaterThan(0);
   });
 
+  it('ends at a frame of a size that none has, and behind thousands of boxes without any', async () => {
+    const large = readFileSync(encode('large.mp4', [...H264, '-an']));
+    large.writeUInt32BE(17_000_000, large.indexOf('stsz') + 16);
+    const roomy = { size: 100_000_000, read: async (offset: number, length: number) => large.subarray(offset, offset + length) };
+    await expect(readAll(await openMediaFile(roomy, new RecordingLogger()))).rejects.toThrow(/^a sample of 17000000 bytes(?! lies)/);
+    const fragmented = readFileSync(encode('boxes.mp4', [...H264, '-movflags', 'frag_keyframe+empty_moov']));
+    const head = fragmented.subarray(0, fragmented.indexOf('moof') - 4);
+    const free = Buffer.from('\0\0\0\x08free', 'latin1');
+    const empty = Buffer.concat([head, ...new Array<Buffer>(10_100).fill(free), fragmented.subarray(head.length)]);
+    await expect(readAll(await openMediaFile(inMemory(empty), new RecordingLogger()))).rejects.toThrow('10001 boxes without a sample');
+  });
+
   it('ends when fragments pile up that never get later', async () => {
     const options = [...H264, '-movflags', 'frag_keyframe+empty_moov+separate_moof+default_base_moof'];
     const bytes = readFileSync(encode('piled.mp4', options));
