@@ -1,5 +1,5 @@
 /** A stream published with ffmpeg over RTMP, played in Chromium over WebRTC. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -18,6 +18,11 @@ const MIN_VARIANCE = 500;
 /** After which a viewer who has left without a word is gone. */
 const TIMEOUT_MS = 10_000;
 
+/** SEI twice a second, in a stream of their own. */
+const RULES = `<EventInfo><Event><Enable>true</Enable><SourceStreamName>told</SourceStreamName><Interval>500</Interval>
+  <EventFormat>sei</EventFormat><Values><Data>made at \${EpochTime}</Data></Values></Event></EventInfo>`;
+
+let folder: string;
 let server: TestServer;
 let encoder: FfmpegPublisher;
 let browser: WebrtcBrowser;
@@ -33,7 +38,13 @@ async function createSecond(name: string, encodes: object, webrtc: object = {}):
 }
 
 beforeAll(async () => {
-  server = await startServer({ webrtc: { publisher: `<Timeout>${TIMEOUT_MS}</Timeout><Rtx>true</Rtx>` } });
+  folder = mkdtempSync(path.join(tmpdir(), 'millrace-webrtc-'));
+  const rules = path.join(folder, 'rules.xml');
+  writeFileSync(rules, RULES);
+  server = await startServer({
+    webrtc: { publisher: `<Timeout>${TIMEOUT_MS}</Timeout><Rtx>true</Rtx>` },
+    application: `<EventGenerator><Enable>true</Enable><Path>${rules}</Path></EventGenerator>`,
+  });
   // Its applications have output profiles.
   await server.api.create('/v1/vhosts', [{ name: 'second', host: { names: ['localhost'] } }]);
   encoder = publish({ url: server.rtmp('live') });
@@ -45,6 +56,7 @@ afterAll(async () => {
   await browser?.close();
   await encoder?.stop();
   await server?.close();
+  rmSync(folder, { recursive: true, force: true });
 });
 
 async function expectPicture(page: WebrtcPage): Promise<void> {
@@ -112,6 +124,38 @@ test('OvenPlayer plays over the TCP relay when it asks for TCP', async () => {
     iceServers: [{ urls, username: 'ome', credential: 'airen' }],
   });
   await page.page.close();
+});
+
+test('OvenPlayer reads the SEI that a generator makes', async () => {
+  const told = publish({ url: server.rtmp('told') });
+  const page = await browser.open();
+  try {
+    await told.sent(2 * PUBLISH_DEFAULTS.fps);
+    await page.ovenPlayer(socketUrl('told'), true);
+    const { errors } = await page.decoded(60);
+    expect(errors).toEqual([]);
+    // Those of the encoder are told, too.
+    const ours = await until(
+      'three messages',
+      async () => {
+        const found = (await page.metadata()).filter(({ registered }) => registered === true);
+        return found.length >= 3 ? found : null;
+      },
+      { deadlineMs: 20_000 },
+    );
+    for (const { type, timecode, userdata } of ours) {
+      expect(type).toBe('sei');
+      const text = Buffer.from(Object.values(userdata as Record<string, number>)).toString();
+      expect(text).toBe(`made at ${timecode}`);
+      expect(Math.abs(Date.now() - Number(timecode))).toBeLessThan(60_000);
+    }
+    const times = ours.map(({ timecode }) => Number(timecode));
+    expect(times).toEqual(times.toSorted((a, b) => a - b));
+    expect(new Set(times).size).toBe(times.length);
+  } finally {
+    await page.page.close();
+    await told.stop();
+  }
 });
 
 test('audio in Opus is heard', async () => {

@@ -103,8 +103,14 @@ export class WebrtcPage {
     return await this.page.evaluate('sent()');
   }
 
-  async ovenPlayer(url: string): Promise<void> {
-    await this.page.evaluate(`playOven(${JSON.stringify(url)})`);
+  /** `parseStream`: it reads the SEI in the frames, for `metadata`. */
+  async ovenPlayer(url: string, parseStream = false): Promise<void> {
+    await this.page.evaluate(`playOven(${JSON.stringify(url)}, ${parseStream})`);
+  }
+
+  /** What OvenPlayer has told of the SEI in the frames so far. */
+  async metadata(): Promise<Record<string, unknown>[]> {
+    return await this.page.evaluate('state.metadata');
   }
 
   async stats(): Promise<PeerState> {
