@@ -174,6 +174,35 @@ it('ends breaks of the API, and none of the source before, when another source g
   expect(told.map((splice) => `${splice?.id} ${splice?.type}`)).toEqual(['1 out', '2 out', '2 in']);
 });
 
+it('takes no event of a source that has brought no media, so that none goes round in a ring of pulls', async () => {
+  const { ingest, stream } = setUp();
+  feed(ingest, 0, 31);
+  await settled();
+  let passes = 0;
+  // Servers that pull the stream from each other bring it its own events, and no media.
+  stream.tap({
+    onTracks: () => undefined,
+    onPacket: ({ event, data }) => {
+      if (event === undefined) return;
+      passes += 1;
+      ingest.pushEvent({ ...event, data, at: null });
+    },
+    onEnd: () => undefined,
+  });
+  stream.changeSource();
+  ingest.setTracks([videoTrack(), audioTrack()]);
+  expect([stream.inject(ID3, false), ingest.pushEvent(ID3)]).toEqual([false, false]);
+  await settled();
+  expect(passes).toBe(0);
+  feed(ingest, 0, 1);
+  await settled();
+  // Where there is media a ring takes what a stream may carry and no more: its clock stands.
+  expect(stream.inject(ID3, false)).toBe(true);
+  for (let turn = 0; turn < 300; turn += 1) await settled();
+  expect(passes).toBeGreaterThan(50);
+  expect(passes).toBeLessThanOrEqual(100);
+});
+
 it('takes no event before there is media, and none when it has ended', async () => {
   const { ingest, stream } = setUp();
   expect(stream.inject(ID3, false)).toBe(false);

@@ -33,12 +33,16 @@ function setUp({ delayMs = 0, subtitles = SUBTITLES, keepStreamMs = 0 } = {}) {
   const clock = new ManualClock();
   const packets: Packet[] = [];
   const tracks: (readonly Track[])[] = [];
+  let drains = 0;
   const publisher = {
     kind: PublisherKind.LLHLS,
     defaultPlaylist: () => null,
     attach: () => ({
       onTracks: (now: readonly Track[]) => tracks.push(now),
       onPacket: (packet: Packet) => packets.push(packet),
+      onDrained: () => {
+        drains += 1;
+      },
       close: () => undefined,
     }),
   };
@@ -72,7 +76,7 @@ function setUp({ delayMs = 0, subtitles = SUBTITLES, keepStreamMs = 0 } = {}) {
     packets
       .filter(({ track }) => track.type === 'subtitle')
       .map(({ track, pts, duration, data }) => [track.publicName, pts, duration, readCuePayload(data).text]);
-  return { clock, tracks, ingest, open, stream, cues };
+  return { clock, tracks, ingest, open, stream, cues, drained: () => drains };
 }
 
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -172,4 +176,27 @@ it('takes nothing from what it may carry for a request that it refuses', async (
   for (let round = 0; round < 5; round += 1) expect(stream.subtitles.send([{ label: 'English', cues: many(1001) }])).toBe(false);
   expect(stream.subtitles.send([{ label: 'English', cues: many(1000) }])).toBe(true);
   expect(stream.subtitles.send([{ label: 'English', cues: many(1) }])).toBe(false);
+});
+
+it('shows nothing of several labels where one has no track, and nothing on a stream that has ended', async () => {
+  const { ingest, stream, cues } = setUp();
+  for (let index = 0; index < 5; index += 1) ingest.push(videoPacket(index));
+  await settled();
+  const english = { label: 'English', cues: [cue('x'), cue('y')] };
+  expect(stream.subtitles.send([english, { label: 'Klingon', cues: [cue('z')] }])).toBe(false);
+  expect(cues()).toEqual([]);
+  expect(stream.subtitles.counters).toEqual({ carried: 0, refused: 3 });
+  stream.close({ code: 'deleted', detail: 'the test ends it' });
+  expect(stream.subtitles.send([english])).toBe(false);
+  expect(stream.subtitles.carry('en', { ...cue('x'), at: 0 })).toBe(false);
+  expect(cues()).toEqual([]);
+});
+
+it('tells publishers at once that a client has sent all', async () => {
+  const { ingest, stream, drained } = setUp();
+  for (let index = 0; index < 5; index += 1) ingest.push(videoPacket(index));
+  await settled();
+  const before = drained();
+  stream.subtitles.send([{ label: 'English', cues: [cue('x')] }]);
+  expect(drained()).toBe(before + 1);
 });
