@@ -28,6 +28,7 @@ const TOOLS: readonly Tool[] = [
     check: ['/usr/bin/python3', '-c', 'import gi; gi.require_version("GstRtspServer", "1.0"); from gi.repository import GstRtspServer'],
   },
   { command: 'gst-launch-1.0', package: 'gstreamer1.0-tools gstreamer1.0-libav', purposes: ['test'] },
+  { command: 'vlc', package: 'vlc-bin vlc-plugin-base vlc-plugin-access-extra', purposes: ['test'] },
   { command: 'curl', package: 'curl', purposes: ['test'] },
   { command: 'jq', package: 'jq', purposes: ['test'] },
   { command: 'zsh', package: 'zsh', purposes: ['test'] },
