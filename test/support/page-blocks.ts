@@ -33,6 +33,7 @@ export const NOT_RUN: readonly NotRun[] = [
   { page: 'docs/design.md', begins: 'interface IngestGate', why: 'signatures cut short, not code to run' },
   { page: 'docs/guide/ctl.md', begins: 'millrace ctl create', why: 'test/e2e/ctl.test.ts runs it, and looks at what it prints' },
   { page: 'docs/guide/ctl.md', begins: 'source <(', why: 'for two shells; test/e2e/ctl.test.ts completes in both' },
+  { page: 'docs/guide/install.md', begins: 'cp -r', why: 'test/e2e/container.test.ts takes these steps, as the Dockerfile has them' },
   { page: 'docs/guide/install.md', begins: 'npm ci --omit=dev', why: 'test/e2e/package.test.ts takes these steps without the network' },
   {
     page: 'docs/guide/install.md',
