@@ -52,6 +52,11 @@ describe('an overlay map', () => {
     expect(overlaysFor(entries, stream, variantName).length).toBe(count);
   });
 
+  it('gives an encode the first sixteen of all entries together', () => {
+    const nine = `${NAME}${`<Overlay>${LOGO}</Overlay>`.repeat(9)}`;
+    expect(overlaysFor(parseOverlayMap(map(nine, nine), 'm'), STREAM, 'high').length).toBe(16);
+  });
+
   it.each([
     [map('<Enable>true</Enable>'), 'm:2: OverlayInfo/OutputStreamName is missing'],
     [map(`${NAME}<Overlay></Overlay>`), 'm:2: OverlayInfo/Overlay/Url is missing'],
@@ -115,6 +120,18 @@ describe('the images of a map', () => {
     const logger = new RecordingLogger();
     expect(await readOverlays(join(folder, 'maps/pipe.xml'), new AllowedFolders(null, ''), logger)).toEqual([]);
     expect(logger.lines.map(({ message }) => message)).toEqual([expect.stringContaining('is no file')]);
+  });
+
+  it('have 16 MiB in all, each counted once', async () => {
+    const large = Buffer.concat([PNG, Buffer.alloc(7 * 1024 * 1024)]);
+    for (const name of ['one.png', 'two.png', 'three.png']) writeFileSync(join(folder, 'maps', name), large);
+    const path = join(folder, 'maps/heavy.xml');
+    const overlays = ['one.png', 'one.png', 'two.png', 'three.png', 'logo.png'].map((name) => `<Overlay><Url>${name}</Url></Overlay>`);
+    writeFileSync(path, map(`${NAME}${overlays.join('')}`));
+    const logger = new RecordingLogger();
+    const [rule] = await readOverlays(path, new AllowedFolders(null, ''), logger);
+    expect(rule?.overlays.map(({ url }) => url)).toEqual(['one.png', 'one.png', 'two.png', 'logo.png']);
+    expect(logger.lines.map(({ message }) => message)).toEqual([expect.stringMatching(/^the overlay 'three.png' .* are taken$/)]);
   });
 
   it('lie in folders that may be read from', async () => {
