@@ -31,3 +31,11 @@ it('keeps no more than the 32 newest for a track whose frames do not come', () =
   for (let count = 0; count < 100; count += 1) insertion.add(event(0), [video]);
   expect(insertion.apply(frame(1000)).data.length - plain).toBe(32 * one);
 });
+
+it('leaves frames alone that have no place for a message', () => {
+  const insertion = new SeiInsertion();
+  insertion.add(event(0), [videoTrack({ codec: 'VP8' }), videoTrack({ id: 1, codec: 'AV1' })]);
+  expect(insertion.size).toBe(0);
+  insertion.add(event(0), [videoTrack({ id: 1, codec: 'VP8' }), video]);
+  expect(insertion.size).toBe(1);
+});

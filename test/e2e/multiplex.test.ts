@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { apiPath, type StreamInformation } from '../harness/api-client.ts';
+import { marked, mediaPlaylists } from '../harness/event-viewer.ts';
 import { until } from '../harness/poll.ts';
 import { decode, probe } from '../harness/probe.ts';
 import { type FfmpegPublisher, publish } from '../harness/publisher.ts';
@@ -27,7 +28,8 @@ const encoders = new Map<string, FfmpegPublisher>();
 
 beforeAll(async () => {
   folder = mkdtempSync(path.join(tmpdir(), 'millrace-mux-'));
-  const providers = `<Multiplex><MuxFilesDir>${folder}</MuxFilesDir></Multiplex>`;
+  const schedule = `<Schedule><MediaRootDir>${folder}</MediaRootDir><ScheduleFilesDir>${folder}</ScheduleFilesDir></Schedule>`;
+  const providers = `<Multiplex><MuxFilesDir>${folder}</MuxFilesDir></Multiplex>${schedule}`;
   server = await startServer({ providers, webrtc: {}, segmentDuration: 1, segmentCount: 10 });
   browser = await openWebrtcBrowser();
   await encode('high');
@@ -140,6 +142,37 @@ test('the output profiles of another application are made of a channel', async (
   });
   const url = server.http('small', 'llhls.m3u8', 'made', 'localhost');
   expect((await until('the encoded copy', () => probe(url), { deadlineMs: 60_000 })).video?.width).toBe(320);
+});
+
+test('a break of a stream is in the playlists of a channel that is made of it, and of one that plays it', async () => {
+  const app = apiPath.app('default', 'app');
+  await server.api.create(CHANNELS, { outputStream: { name: 'made' }, sourceStreams: [source('high', 'video')] });
+  const programs = [{ name: 'day', scheduled: new Date(Date.now() - 60_000).toISOString(), items: [{ url: 'stream://default/app/high' }] }];
+  await server.api.create(`${app}/scheduledChannels`, { stream: { name: 'played' }, programs });
+  const lists = async () => {
+    const all = await Promise.all(
+      ['high', 'made', 'played'].map((name) => mediaPlaylists(server.http(name, 'llhls.m3u8')).catch(() => [])),
+    );
+    return all.map(([video = '']) => video);
+  };
+  const wait = { deadlineMs: 40_000 };
+  await until('all playlists', async () => (await lists()).every((text) => text.includes('#EXTINF')) || null, wait);
+  await server.api.create(`${apiPath.stream('high')}:sendEvent`, { eventFormat: 'cue', events: [{ cueType: 'out', duration: 2000 }] });
+  const ended = await until(
+    'the end of the break',
+    async () => {
+      const all = (await lists()).map((text) => marked(text).filter(({ line }) => !line.includes('CONT')));
+      return all.every((each) => each.length === 2) ? all : null;
+    },
+    wait,
+  );
+  for (const [out, back] of ended) {
+    expect([out?.line, back?.line]).toEqual(['#EXT-X-CUE-OUT:DURATION=2.000', '#EXT-X-CUE-IN']);
+    // The keyframes of the encoder are a second apart.
+    expect(Math.abs(Date.parse(back?.date ?? '') - Date.parse(out?.date ?? '') - 2000)).toBeLessThan(100);
+  }
+  await server.api.call('DELETE', `${app}/scheduledChannels/played`);
+  await server.api.call('DELETE', `${CHANNELS}/made`);
 });
 
 test('a file that is dropped makes a channel, and one that is removed ends it', async () => {
