@@ -26,6 +26,7 @@ const PARENTS: Readonly<Record<string, string>> = {
   API: 'Server/Managers',
   VirtualHost: 'Server/VirtualHosts',
   Application: `${HOST}/Applications`,
+  OriginMapStore: HOST,
   OutputProfiles: APPLICATION,
   Providers: APPLICATION,
   SourceLoss: APPLICATION,

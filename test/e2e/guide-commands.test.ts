@@ -166,6 +166,11 @@ test('every command of README and the guides is answered as they say', { timeout
     if (isDoctor) expect(child.stdout).toMatch(/^ok +ports /m);
   };
 
+  const stateOf = async (channel: string): Promise<string | undefined> => {
+    const { body } = await api.call('GET', `/v1/vhosts/default/apps/app/multiplexChannels/${channel}`);
+    return (body as { readonly response?: { readonly state?: string } }).response?.state;
+  };
+
   const [own] = blocksIn('README.md', 'sh').filter(({ text }) => text.includes('"name": "mine"'));
   const pages = ['README.md', ...PAGES.filter((page) => page !== 'README.md' && !OTHERS.test(page))];
   let count = 0;
@@ -174,11 +179,16 @@ test('every command of README and the guides is answered as they say', { timeout
       expect((await api.call('POST', '/v1/vhosts', [{ name: 'show', host: { names: ['show.example'] } }])).status).toBe(200);
       expect((await api.call('POST', '/v1/vhosts/show/apps', [{ name: 'app', type: 'live' }])).status).toBe(200);
     }
+    if (page.endsWith('/channels.md')) {
+      const sources = ['hd', 'sd'].map((name) => `rtmp://127.0.0.1:${server.ports.RTMP_PROV}/app/${name}`);
+      for (const source of sources) typed(`ffmpeg -v error -re -stream_loop -1 -i film.mp4 -c copy -f flv ${source}`);
+    }
     // The virtual host of README, which removes it again.
     if (page.endsWith('/publish.md') && own !== undefined) await ran({ ...own, text: own.text.replace(/^.*-X DELETE.*$/m, '') });
     for (const block of blocksIn(page, 'sh')) {
       await ran(block);
       count += 1;
+      if (block.text.includes('/multiplexChannels')) await until('the ladder', async () => (await stateOf('both')) === 'Playing', WAIT);
       if (block.text.includes('/scheduledChannels')) await api.call('DELETE', '/v1/vhosts/default/apps/app/scheduledChannels/tv');
     }
   }
