@@ -81,6 +81,7 @@ export class RequestPath {
       sessions: this.#sessions,
       clock: systemClock,
       views: VIEWS,
+      attend: () => undefined,
       onFault: (error) => console.error(error),
     });
     this.#admission = admission;

@@ -167,5 +167,7 @@ export type FromThread =
   | { readonly type: 'demand'; readonly question: number; readonly wanted: WantedStream }
   /** The thread has somebody to serve and must hear of everything at once; or nobody, and bundles will do. */
   | { readonly type: 'attention'; readonly wanted: boolean }
+  /** Somebody is served of this outlet, or nobody any more. A thread that wants no attention serves nobody of any. */
+  | { readonly type: 'outlet-attention'; readonly outlet: number; readonly wanted: boolean }
   | { readonly type: 'log'; readonly level: 'debug' | 'info' | 'warn' | 'error'; readonly fields: object; readonly message: string }
   | { readonly type: 'stopped' };

@@ -16,6 +16,8 @@ export class Shelf {
   /** Viewers now, with the bytes they were sent. */
   readonly viewers = new Map<string, { bytes: number; readonly terminate: () => void }>();
   bytes = 0;
+  /** How often somebody came after nobody was served. */
+  comings = 0;
   readonly #items = new Map<string, ShelfUpdate & { put: string }>();
 
   constructor(
@@ -39,6 +41,9 @@ export class Shelf {
           },
           close: () => this.viewers.delete(id),
         };
+      },
+      onAttended: () => {
+        this.comings += 1;
       },
       onBytesSent: (bytes) => {
         this.bytes += bytes;

@@ -37,7 +37,7 @@ export type OutletMessage =
 /** Main-thread side of one outlet. */
 export interface Outlet {
   readonly id: number;
-  /** A thread hears of updates at once: somebody may wait for them. */
+  /** Somebody is served of it, and may wait for updates. */
   readonly attended: boolean;
   /** Sends `payload` to every delivery thread, in order. Structured-clonable, small. */
   update(payload: unknown): void;
@@ -66,6 +66,8 @@ export interface OutletOpener {
     readonly snapshot: () => readonly unknown[];
     /** Called for each viewer the threads tell of; null where requests make no viewer. */
     readonly openSession: ((request: Omit<SessionRequest, 'kind'>) => SessionHandle) | null;
+    /** Somebody is served of it, after nobody was. */
+    readonly onAttended?: () => void;
     /** Bytes of all answers, as reported by the threads. */
     readonly onBytesSent: (bytes: number) => void;
   }): Outlet;

@@ -22,10 +22,10 @@ describe('a worker that crashes', () => {
     const { port } = await pool.listen({ host: '127.0.0.1', port: 0, tls: false });
     const get = (file: string): Promise<Response> => fetch(`http://127.0.0.1:${port}/app/stream/${file}`);
     const token = await (await get('new-session')).text();
-    await expect.poll(() => shelf.sessions).toBe(1);
+    await expect.poll(() => [shelf.sessions, shelf.outlet.attended]).toEqual([1, true]);
     shelf.outlet.update({ crash: true });
     await expect.poll(() => pool.status().restarts).toBe(1);
-    expect(shelf.sessions).toBe(0);
+    expect([shelf.sessions, shelf.outlet.attended]).toEqual([0, false]);
     shelf.putText('later', 'said while it was away');
     await expect.poll(async () => (await get('list').catch(() => null))?.status, { timeout: 5000 }).toBe(200);
     expect(await (await get('seg')).text()).toBe('s'.repeat(200_000));

@@ -62,8 +62,7 @@ describe.each([
     const shelf = new Shelf(pool, 'stream');
     shelf.putText('gone.m3u8', 'old');
     const resting = (): boolean[] => pool.status().threads.map((thread) => thread.resting);
-    const told = (): void => expect(shelf.outlet.attended).toBe(!resting().every(Boolean));
-    told();
+    expect(shelf.outlet.attended).toBe(false);
     for (let round = 0; round < 3; round += 1) {
       await expect.poll(() => resting().every(Boolean), { timeout: 5000 }).toBe(true);
       expect(shelf.outlet.attended).toBe(false);
@@ -80,7 +79,8 @@ describe.each([
       expect(list).toMatch(new RegExp(`\\r\\n\\r\\nround ${round}$`));
       expect(segment.endsWith(media.toString('latin1'))).toBe(true);
       expect(gone).toMatch(/^HTTP\/1.1 404 /);
-      told();
+      await expect.poll(() => shelf.outlet.attended).toBe(true);
+      expect(resting().every(Boolean)).toBe(false);
     }
   });
 
@@ -99,9 +99,38 @@ describe.each([
       expect([shelf.outlet.attended, comings()]).toEqual([false, round]);
       // The thread of who stays does not rest: others who come are no news.
       const clients = [await ask(), ...(await Promise.all([ask(), ask(), ask()]))];
-      expect([shelf.outlet.attended, comings()]).toEqual([true, round + 1]);
+      await expect.poll(() => [shelf.outlet.attended, comings()]).toEqual([true, round + 1]);
       for (const client of clients.reverse()) client.destroy();
     }
+  });
+
+  test('attends to the streams that somebody is served of, and tells their packagers once, until nobody is there', async () => {
+    const { pool } = await start();
+    const shelves = ['watched', 'other'].map((stream) => new Shelf(pool, stream));
+    for (const shelf of shelves) shelf.putText('list.m3u8', 'here');
+    const attended = (): unknown => shelves.map(({ outlet, comings }) => [outlet.attended, comings]);
+    const client = await RawClient.open(port);
+    const ask = async (target: string, answers: number): Promise<void> => {
+      client.send(`GET ${target} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`);
+      await client.until((text) => text.split('HTTP/1.1 ').length > answers);
+    };
+    await ask('/app/watched/list.m3u8', 1);
+    await expect.poll(attended).toEqual([
+      [true, 1],
+      [false, 0],
+    ]);
+    await ask('/app/watched/list.m3u8', 2);
+    await ask('/app/other/none.m3u8', 3);
+    await ask('/app/other/list.m3u8', 4);
+    await expect.poll(attended).toEqual([
+      [true, 1],
+      [true, 1],
+    ]);
+    client.destroy();
+    await expect.poll(attended, { timeout: 5000 }).toEqual([
+      [false, 1],
+      [false, 1],
+    ]);
   });
 
   test('answers after nobody asked for a while also who has closed his side', async () => {

@@ -123,11 +123,7 @@ export class DeliveryPool implements OutletOpener {
       threads: () => this.#threads(),
       maxFreeBytes: MAX_FREE_BYTES,
     });
-    const someoneThere = (): boolean => this.#slots.some(({ link }) => link?.resting === false);
     this.#outletOwner = {
-      get attended() {
-        return someoneThere();
-      },
       post: (message) => this.#post(message),
       outletClosed: (closed) => this.#outletClosed(closed),
     };
@@ -392,6 +388,9 @@ export class DeliveryPool implements OutletOpener {
         this.#flush();
         this.#attend(slot, message.wanted);
         break;
+      case 'outlet-attention':
+        this.#outlets.get(message.outlet)?.attend(thread, message.wanted);
+        break;
       case 'log':
         logger[message.level]({ thread, ...message.fields }, message.message);
         break;
@@ -406,10 +405,16 @@ export class DeliveryPool implements OutletOpener {
   }
 
   #attend(slot: Slot, wanted: boolean): void {
-    const before = this.#outletOwner.attended;
+    const before = this.#slots.some(({ link }) => link?.resting === false);
     if (wanted) slot.link?.attend();
     else slot.link?.rest();
-    if (wanted && !before) this.#options.onAttended?.();
+    if (!wanted) this.#leave(slot.thread);
+    else if (!before) this.#options.onAttended?.();
+  }
+
+  /** The thread serves nobody. */
+  #leave(thread: number): void {
+    for (const outlet of this.#outlets.values()) outlet.attend(thread, false);
   }
 
   async #find(thread: number, question: number, wanted: WantedStream): Promise<void> {
@@ -453,6 +458,7 @@ export class DeliveryPool implements OutletOpener {
     slot.link?.close();
     slot.link = null;
     slot.report = null;
+    this.#leave(thread);
     // Sessions that end with it are over for those who have taken over.
     this.#admissions.threadGone(thread);
     this.#ledger.threadGone(thread);

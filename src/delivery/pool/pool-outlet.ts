@@ -8,8 +8,6 @@ export type OutletRequest = Parameters<OutletOpener['openOutlet']>[0];
 
 /** What an outlet needs of the pool. */
 export interface OutletOwner {
-  /** A thread hears of updates at once. */
-  readonly attended: boolean;
   post(message: ToThread): void;
   outletClosed(outlet: PoolOutlet): void;
 }
@@ -20,6 +18,8 @@ export class PoolOutlet implements Outlet {
   readonly request: OutletRequest;
   readonly #writer: ArenaWriter;
   readonly #owner: OutletOwner;
+  /** Threads that serve somebody of it. */
+  readonly #attendants = new Set<number>();
   #closed = false;
 
   constructor(id: number, request: OutletRequest, writer: ArenaWriter, owner: OutletOwner) {
@@ -31,7 +31,15 @@ export class PoolOutlet implements Outlet {
   }
 
   get attended(): boolean {
-    return this.#owner.attended;
+    return this.#attendants.size > 0;
+  }
+
+  /** A thread serves somebody of it, or nobody any more. */
+  attend(thread: number, wanted: boolean): void {
+    const before = this.attended;
+    if (wanted) this.#attendants.add(thread);
+    else this.#attendants.delete(thread);
+    if (!before && wanted && !this.#closed) this.request.onAttended?.();
   }
 
   /** Tells a thread that starts everything it must know. */

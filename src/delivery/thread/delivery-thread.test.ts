@@ -1,4 +1,4 @@
-import { afterEach, expect, it } from 'vitest';
+import { afterEach, expect, it, vi } from 'vitest';
 import { until } from '../../../test/harness/poll.ts';
 import type { Denied, Passed } from '../../access/access-check.ts';
 import type { ChecksOf } from '../../access/access-controls.ts';
@@ -26,6 +26,7 @@ const clock = { now: () => 7_000_000, monotonic: () => 10 };
 const opened: DeliveryThread[] = [];
 afterEach(() => {
   for (const thread of opened.splice(0)) thread.receive([{ type: 'stop' }]);
+  vi.useRealTimers();
 });
 
 function start(view: (outlet: unknown, context: ViewContext) => Partial<OutletView>, checksOf?: ChecksOf) {
@@ -126,6 +127,35 @@ it('closes all streams and stops when a view fails at its end', async () => {
   expect(closed).toEqual([1, 2]);
   expect(told('log').map(({ message }) => message)).toEqual(Array(2).fill('the view of a stream failed'));
   expect(told('report').flatMap(({ sessionEvents }) => sessionEvents.map(({ ended }) => ended))).toEqual([null, 'the stream ended']);
+});
+
+it('tells of which streams somebody is served, and when nobody has asked for one for a while', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  const reports = (count: number): unknown => vi.advanceTimersByTime(count * SETTINGS.limits.reportInterval);
+  const { thread, told } = start(() => ({
+    handle: (exchange) => {
+      if (exchange.file !== 'list') return false;
+      exchange.respond(200, [], []);
+      return true;
+    },
+  }));
+  thread.receive([listen(1), openOutlet(1), openOutlet(2)]);
+  await until('the port', () => told('listening').length > 0, WAIT);
+  const ask = async (path: string): Promise<number> => (await fetch(`http://127.0.0.1:${told('listening')[0]?.port}/app/${path}`)).status;
+  const news = (): string =>
+    told('outlet-attention')
+      .map(({ outlet, wanted }) => `${outlet}${wanted ? '+' : '-'}`)
+      .join(' ');
+  expect([await ask('stream1/list'), await ask('stream2/none'), await ask('stream1/list')]).toEqual([200, 404, 200]);
+  expect(news()).toBe('1+');
+  reports(59);
+  await ask('stream2/list');
+  expect(news()).toBe('1+ 2+');
+  reports(1);
+  expect(news()).toBe('1+ 2+ 1-');
+  await ask('stream1/list');
+  reports(59);
+  expect(news()).toBe('1+ 2+ 1- 1+ 2-');
 });
 
 it('closes a port that is given up while it opens', async () => {

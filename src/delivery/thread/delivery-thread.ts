@@ -70,7 +70,10 @@ export class DeliveryThread {
     const { limits } = settings;
     this.#options = options;
     this.#logConnections = settings.logConnections;
-    this.#attention = new Attention((wanted) => post({ type: 'attention', wanted }));
+    this.#attention = new Attention((wanted) => {
+      post({ type: 'attention', wanted });
+      if (!wanted) this.#outlets.rest();
+    });
     this.#blocks = new BlockTable((block) => post({ type: 'block-idle', block }));
     this.#admission = new Admission(settings.admission, {
       connections: limits.http.connections,
@@ -106,6 +109,7 @@ export class DeliveryThread {
       clock,
       views,
       onFault: (error) => this.#log('error', { error: String(error) }, 'the view of a stream failed'),
+      attend: (outlet, wanted) => post({ type: 'outlet-attention', outlet, wanted }),
     });
     this.#services = {
       blocks: this.#blocks,
@@ -311,6 +315,7 @@ export class DeliveryThread {
       controlServers: this.#webhooks.figures,
     };
     this.#options.post(report);
+    this.#outlets.look();
     this.#attention.look(connections, this.#counters.opened);
   }
 

@@ -20,6 +20,8 @@ export type ViewFactories = Partial<Record<PublisherKind, ViewFactory>>;
 /** Methods told to other origins. */
 export const DELIVERY_METHODS = 'OPTIONS, GET, HEAD';
 const THUMBNAIL_METHODS = 'GET';
+/** Reports without a request after which nobody is served of an outlet: players ask in this time whatever they wait for. */
+const QUIET_REPORTS = 60;
 
 /** One outlet, with what its view may ask of the thread. */
 export class ThreadOutlet implements DeliveryOutlet, SessionPlace, ViewContext {
@@ -31,6 +33,8 @@ export class ThreadOutlet implements DeliveryOutlet, SessionPlace, ViewContext {
   /** For OPTIONS, which every outlet answers alike. */
   preflight: CrossDomainPolicy;
   bytesSent = 0;
+  /** Reports since somebody was served; infinite: nobody is. */
+  #quiet = Number.POSITIVE_INFINITY;
   readonly #vhost: string;
   readonly #app: string;
   readonly #key: string;
@@ -59,6 +63,25 @@ export class ThreadOutlet implements DeliveryOutlet, SessionPlace, ViewContext {
     this.preflight = new CrossDomainPolicy({ defaults, own: this.#own, methods: DELIVERY_METHODS });
     this.policy = this.#policyFor(defaults);
     this.view = factory(message.settings, this);
+  }
+
+  /** Somebody is served of it, or waits for it. */
+  asked(): void {
+    if (this.#quiet === Number.POSITIVE_INFINITY) this.#services.attend(this.outlet, true);
+    this.#quiet = 0;
+  }
+
+  /** A report has passed. */
+  look(): void {
+    this.#quiet += 1;
+    if (this.#quiet !== QUIET_REPORTS) return;
+    this.forget();
+    this.#services.attend(this.outlet, false);
+  }
+
+  /** Nobody is served of it, as the main thread knows. */
+  forget(): void {
+    this.#quiet = Number.POSITIVE_INFINITY;
   }
 
   /** The server-wide default rules have changed. */
@@ -160,6 +183,8 @@ export class ThreadOutlet implements DeliveryOutlet, SessionPlace, ViewContext {
 export interface RegistryServices {
   /** A view failed on a timer of its own, after which it goes on with the next, or at the end of its thread. */
   readonly onFault: (error: unknown) => void;
+  /** Somebody is served of an outlet, or nobody any more. */
+  readonly attend: (outlet: number, wanted: boolean) => void;
   readonly sessions: ThreadSessions;
   readonly entrance: Entrance;
   readonly clock: Clock;
@@ -202,6 +227,16 @@ export class OutletRegistry {
   /** Outlets of a stream; undefined when there is no such stream. `key` is `<app>/<stream>`. */
   find(vhost: string, key: string): readonly ThreadOutlet[] | undefined {
     return this.#streams.get(vhost)?.get(key);
+  }
+
+  /** A report has passed. */
+  look(): void {
+    for (const { outlet } of this.#outlets.values()) outlet.look();
+  }
+
+  /** The thread serves nobody, as the main thread knows. */
+  rest(): void {
+    for (const { outlet } of this.#outlets.values()) outlet.forget();
   }
 
   /** Calls `visit` with the bytes sent by each outlet since the last call. */

@@ -208,6 +208,7 @@ export class RequestRouter implements RequestHandler {
         continue;
       }
       if (!outlet.view.handle(delivery)) continue;
+      outlet.asked();
       if (delivery.done) return;
       delivery.hold();
       if (services.waiting.size > maxWaiting) delivery.withdraw(503, Refusal.BUSY, 'Retry-After: 1\r\n');

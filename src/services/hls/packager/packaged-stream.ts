@@ -72,6 +72,7 @@ export abstract class PackagedStream<Settings extends PackagingSettings> impleme
       bytesPerSecond: stream.tracks.reduce((sum, { bitrateConf }) => sum + bitrateConf, 0) / 8,
       snapshot: () => this.snapshot(),
       openSession: (request) => stream.openSession({ ...request, kind }),
+      onAttended: () => stream.attend(),
       onBytesSent: (bytes) => stream.meter.countBytes(bytes),
     });
     this.#budget = new MemoryBudget(this.outlet, options.memoryBytes);
