@@ -58,6 +58,7 @@ import { startAlerts } from './hooks/alert/alerts.ts';
 import { TranscodeWebhook } from './hooks/transcode-webhook.ts';
 import { eventLogMetrics, startEventLog } from './monitoring/event-log.ts';
 import { EventLoopWatch } from './monitoring/event-loop-watch.ts';
+import { FigureHistory } from './monitoring/figure-history.ts';
 import { MetricsCollector } from './monitoring/metrics-collector.ts';
 import { newcomerMetrics } from './monitoring/newcomer-metrics.ts';
 import { processMetrics } from './monitoring/process-metrics.ts';
@@ -458,7 +459,9 @@ async function startAll(
   const live: EventFeed = new LiveFeed({ board: notices, logger: logger.child({ part: 'api' }) });
   const logs: LogFeed = new LiveFeed({ board: tail, logger: logger.child({ part: 'api' }), maxFollowers: MAX_LOG_FOLLOWERS });
   const eventLoop = new EventLoopWatch(clock);
-  running.push({ stop: async () => eventLoop.stop() });
+  const history = new FigureHistory(clock, orchestrator.meter);
+  history.start();
+  running.push({ stop: async () => eventLoop.stop() }, { stop: async () => history.stop() });
   const metricSources: MetricSource[] = [
     processMetrics({ version, revision: gitRevision(), eventLoop, conditions, logDropped: () => options.logger.dropped ?? 0 }),
     newcomerMetrics(limits.newcomers),
@@ -498,8 +501,7 @@ async function startAll(
     codecModules: () => transcoder.codecModules(),
     logLevel: { get: () => lines.level, set: setLevel },
     keyUsedAt: (grant) => access.keys.usedAt(grant),
-    live,
-    logs,
+    ...{ live, logs, history },
     metrics: new MetricsCollector(metricSources, config.managers.metrics.maxStreams),
   };
   const api = await startApi(config, apiParts);

@@ -22,6 +22,7 @@ import type { PullDefinition } from '../core/pull.ts';
 import type { PullRegistry, WaitingStream } from '../core/pull-registry.ts';
 import type { TrafficMeter } from '../core/traffic-meter.ts';
 import type { VirtualHost } from '../core/virtual-host.ts';
+import type { FigureHistory } from '../monitoring/figure-history.ts';
 import type { MetricsCollector } from '../monitoring/metrics-collector.ts';
 import type { Dumper } from '../services/hls/dump/dumper.ts';
 import type { MultiplexChannels } from '../services/multiplex/multiplex-service.ts';
@@ -68,6 +69,8 @@ export interface ControlPlaneOptions {
   readonly live: EventFeed;
   /** Who follows its log. */
   readonly logs: LogFeed;
+  /** Figures of the last hour. */
+  readonly history: FigureHistory;
   /** What `/metrics` answers. */
   readonly metrics: MetricsCollector;
 }
@@ -91,6 +94,8 @@ export class ControlPlane {
   readonly live: EventFeed;
   /** Who follows its log. */
   readonly logs: LogFeed;
+  /** Figures of the last hour. */
+  readonly history: FigureHistory;
   /** What the log tells. */
   readonly logLevel: LogLevelControl;
   /** Whether anybody new is taken. */
@@ -123,6 +128,7 @@ export class ControlPlane {
       keyUsedAt = () => undefined,
       live,
       logs,
+      history,
       metrics,
     } = options;
     this.recordings = recordings;
@@ -132,6 +138,7 @@ export class ControlPlane {
     this.multiplex = multiplex;
     this.live = live;
     this.logs = logs;
+    this.history = history;
     this.logLevel = logLevel;
     this.drain = drain;
     this.metrics = metrics;

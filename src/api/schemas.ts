@@ -5,7 +5,8 @@ import { VirtualHostSchema } from '../config/index.ts';
 import { ProviderKind, PublisherKind, SourceType } from '../core/kinds.ts';
 import { Type } from '../util/typebox.ts';
 
-const Timestamp = Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}[+-]\\d\\d:\\d\\d$' });
+/** A wall clock as all answers write it. */
+export const Timestamp = Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}[+-]\\d\\d:\\d\\d$' });
 const Count = Type.Integer({ minimum: 0 });
 const closed = { additionalProperties: false };
 

@@ -870,6 +870,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v2/internals/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Throughput, connections, CPU and memory of the last hour */
+        get: operations["getV2InternalsHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v2/internals/log": {
         parameters: {
             query?: never;
@@ -10856,6 +10873,64 @@ export interface operations {
                         /** @description Same as the HTTP status */
                         statusCode: number;
                         response: components["schemas"]["CodecModule"][];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            /** @description What went wrong */
+            default: {
+                headers: {
+                    /** @description Why, where the message does not say so */
+                    "Millrace-Reason"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getV2InternalsHistory: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The status in words */
+                        message: string;
+                        /** @description Same as the HTTP status */
+                        statusCode: number;
+                        /** @description Figures of the last hour */
+                        response: {
+                            /** @description Between two samples */
+                            intervalMs: number;
+                            /** @description Oldest first */
+                            samples: {
+                                time: string;
+                                /** @description Bytes per second since the sample before */
+                                throughputIn: number;
+                                /** @description The same, of what was sent */
+                                throughputOut: number;
+                                /** @description Viewers, pushes and recordings by publisher; none where there is nobody */
+                                connections: {
+                                    [key: string]: number;
+                                };
+                                /** @description Cores in use by the server, without transcoder processes */
+                                cpu: number;
+                                /** @description Resident, bytes */
+                                memory: number;
+                            }[];
+                        };
                     };
                 };
             };

@@ -17,6 +17,19 @@ describe('a history', () => {
     expect([history.last('in'), history.last('out'), history.knows('out')]).toEqual([10, null, true]);
   });
 
+  test('takes what was before, as far as it has room and it is older', () => {
+    const history = new History(['in', 'cpu'], 4);
+    history.add(9000, { in: 9, cpu: 1 });
+    history.prepend([5000, 6000, 7000, 8000, 9000, 10_000].map((at) => ({ at, values: { in: at / 1000 } })));
+    expect([history.times(), history.column('in'), history.column('cpu')]).toEqual([
+      [6, 7, 8, 9],
+      [6, 7, 8, 9],
+      [null, null, null, 1],
+    ]);
+    history.add(10_000, { in: 10, cpu: 2 });
+    expect([history.times(), history.last('in')]).toEqual([[7, 8, 9, 10], 10]);
+  });
+
   test('knows no figure that was never told', () => {
     const history = new History(['cpu'], 2);
     history.add(1, { cpu: null });
@@ -108,7 +121,7 @@ describe('notes', () => {
 
   test('are bounded', () => {
     const notes = new NoteBook();
-    for (let n = 0; n < 1000; n += 1) notes.take(n, [refused(n)], []);
+    for (let n = 0; n < 1000; n += 1) notes.take(n, [refused((n * (n + 1)) / 2)], []);
     expect([notes.all.length, notes.all[0]?.at]).toEqual([100, 999]);
   });
 });

@@ -29,6 +29,14 @@ export class History<Name extends string> {
     for (const column of this.#columns.values()) column.shift();
   }
 
+  /** Samples from before the first one that there is, oldest first; what is not older is left out. */
+  prepend(samples: readonly { readonly at: number; readonly values: Partial<Values<Name>> }[]): void {
+    const first = this.#times[0] ?? Number.POSITIVE_INFINITY;
+    const older = samples.filter(({ at }) => at < first).slice(-Math.max(0, this.#capacity - this.#times.length));
+    this.#times.unshift(...older.map(({ at }) => at));
+    for (const [name, column] of this.#columns) column.unshift(...older.map(({ values }) => values[name] ?? null));
+  }
+
   /** Whether a figure has been known in any sample that is kept. */
   knows(name: Name): boolean {
     return this.#columns.get(name)?.some((value) => value !== null) === true;

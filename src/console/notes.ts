@@ -11,6 +11,8 @@ export interface Note {
   readonly at: number;
   readonly text: string;
   readonly level: 'warning' | 'bad';
+  /** How often it was said, the last time at `at`; absent: once. */
+  readonly times?: number;
 }
 
 const CAPACITY = 100;
@@ -27,7 +29,7 @@ const PROTOCOLS: Readonly<Record<string, string>> = {
 const REFUSED = 'millrace_access_refused_total';
 const OVERFLOW = 'millrace_newcomers_refused_total';
 
-/** The newest sentences; older ones fall out. */
+/** The newest sentences, each once, so that what is said again and again hides nothing else; older ones fall out. */
 export class NoteBook {
   #notes: readonly Note[] = [];
   #counters: ReadonlyMap<string, number> | null = null;
@@ -63,7 +65,11 @@ export class NoteBook {
   }
 
   #add(fresh: readonly Note[]): void {
-    if (fresh.length > 0) this.#notes = [...fresh, ...this.#notes].slice(0, CAPACITY);
+    for (const note of fresh.toReversed()) {
+      const said = this.#notes.find(({ text }) => text === note.text);
+      const again = said === undefined ? note : { ...note, times: (said.times ?? 1) + 1 };
+      this.#notes = [again, ...this.#notes.filter((other) => other !== said)].slice(0, CAPACITY);
+    }
   }
 }
 

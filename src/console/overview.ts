@@ -51,7 +51,7 @@ export function Overview({ context }: { readonly context: Context }): View {
       ${told.map(({ title, lines, format }) => html`<${Chart} key=${title} title=${title} lines=${lines} format=${format} ...${shared} />`)}
       ${isNarrow ? null : notes}
     </section>
-    <p class="quiet small">Figures begin when the console is opened; the server keeps no history.${untoldWords(untold)}</p>
+    <p class="quiet small">The delay of the event loop is measured while somebody looks; everything else is of the last hour.${untoldWords(untold)}</p>
     ${isNarrow ? null : streams}`;
 }
 
@@ -59,7 +59,10 @@ function Notes({ sampler }: { readonly sampler: Sampler }): View {
   const { notes } = sampler;
   const items = notes
     .slice(0, NOTES_SHOWN)
-    .map(({ at, text, level }, n) => html`<li key=${`${at} ${n}`} class=${level}><time>${timeOfDay(at)}</time> ${text}</li>`);
+    .map(
+      ({ at, text, level, times = 1 }, n) =>
+        html`<li key=${`${at} ${n}`} class=${level}><time>${timeOfDay(at)}</time> ${text}${times === 1 ? '' : ` (${times} times)`}</li>`,
+    );
   const more = notes.length > NOTES_SHOWN ? html`<li class="quiet">and ${notes.length - NOTES_SHOWN} before</li>` : null;
   return html`<section class="notes" aria-labelledby="notes-title">
     <h2 id="notes-title">Refusals and alerts</h2>

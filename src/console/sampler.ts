@@ -13,6 +13,8 @@ export type Figure = 'in' | 'out' | 'webrtc' | 'llhls' | 'hlsv3' | 'srt' | 'cpu'
 const FIGURES: readonly Figure[] = ['in', 'out', 'webrtc', 'llhls', 'hlsv3', 'srt', 'cpu', 'delay', 'memory'];
 /** An hour at a sample every two seconds. */
 const CAPACITY = 1800;
+const VIEWERS = ['webrtc', 'llhls', 'hlsv3', 'srt'] as const;
+const BITS = 8;
 const LOOP_DELAY = 'millrace_event_loop_delay_seconds';
 const QUANTILE = 0.99;
 /** Sessions that are remembered when they are over. */
@@ -71,6 +73,7 @@ export class Sampler {
 
   /** Samples whenever `updates` says so, and tells it what the server tells, until the function returned is called. */
   start(updates: LiveClock): () => void {
+    void this.#recall();
     void this.#look();
     const leave = updates.follow(() => void this.#look());
     const stop = followEvents(this.#client, {
@@ -87,6 +90,22 @@ export class Sampler {
       leave();
       stop();
     };
+  }
+
+  /** What was before the console was opened. A server that does not tell it is one whose charts begin now. */
+  async #recall(): Promise<void> {
+    const past = await this.#client.get('/v2/internals/history').catch(() => null);
+    if (past === null) return;
+    this.history.prepend(
+      past.samples.map(({ time, throughputIn, throughputOut, connections, cpu, memory }) => ({
+        at: Date.parse(time),
+        values: {
+          ...{ in: throughputIn * BITS, out: throughputOut * BITS, cpu: cpu * 100, memory },
+          ...Object.fromEntries(VIEWERS.map((kind) => [kind, connections[kind] ?? 0])),
+        },
+      })),
+    );
+    for (const listener of this.#listeners) listener();
   }
 
   #hear(event: LiveEvent): void {

@@ -24,6 +24,7 @@ import { PullRegistry } from '../../src/core/pull-registry.ts';
 import { QueueRegistry } from '../../src/core/queue-registry.ts';
 import { StreamLineage } from '../../src/core/stream-lineage.ts';
 import { MILLISECONDS } from '../../src/media/timebase.ts';
+import { FigureHistory } from '../../src/monitoring/figure-history.ts';
 import { MetricsCollector } from '../../src/monitoring/metrics-collector.ts';
 import { newcomerMetrics } from '../../src/monitoring/newcomer-metrics.ts';
 import { streamMetrics } from '../../src/monitoring/stream-metrics.ts';
@@ -202,6 +203,7 @@ export async function startApi(
       ],
       500,
     ),
+    history: new FigureHistory(clock, orchestrator.meter),
     codecModules: async () => codecModules(HELLO, []),
     logLevel: {
       get: () => logLevel,

@@ -95,6 +95,8 @@ test('what /metrics tells of the process has charts, and the rest is named', asy
   onTestFinished(() => opened.close());
   const { page } = opened;
   const started = performance.now();
+  const nothing = { statusCode: 200, message: 'OK', response: { intervalMs: 10_000, samples: [] } };
+  await page.route('**/v2/internals/history', (route) => route.fulfill({ json: nothing }));
   await page.route('**/metrics', (route) => {
     const late = Math.floor(performance.now() - started);
     const buckets = ['0.01', '0.02', '+Inf'].map((le) => `millrace_event_loop_delay_seconds_bucket{le="${le}"} ${late}`);
@@ -178,6 +180,21 @@ test('what runs comes first on a phone, for eyes and keys alike, and behind the 
   for (const order of [parts, inDocument]) expect(await order()).toEqual(['streams-title', 'notes-title', 'chart']);
   await page.setViewportSize({ width: 1280, height: 800 });
   await expect.poll(inDocument).toEqual(['chart', 'notes-title', 'streams-title']);
+});
+
+test('the charts begin before the console was opened', async () => {
+  const kept = () => server.api.get<{ samples: { throughputIn: number; memory: number }[] }>('/v2/internals/history');
+  const sample = await until(
+    'a sample',
+    async () => (await kept()).samples.find(({ throughputIn }) => throughputIn > 1000) ?? null,
+    DEADLINE,
+  );
+  expect(sample.memory).toBeGreaterThan(50e6);
+  const opened = await browser.open('about:blank');
+  onTestFinished(() => opened.close());
+  const asked = opened.page.waitForResponse((response) => response.url().endsWith('/v2/internals/history'));
+  await opened.page.goto(`${server.api.base}/console/`);
+  expect((await asked).status()).toBe(200);
 });
 
 test('a name with marks of HTML is a name', async () => {

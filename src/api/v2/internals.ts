@@ -1,15 +1,39 @@
+import { SAMPLE_MS } from '../../monitoring/figure-history.ts';
 import { queueStatuses } from '../../monitoring/queues.ts';
 import type { LogLevel } from '../../util/gated-lines.ts';
 import { LOG_LEVELS } from '../../util/log-levels.js';
+import { formatTimestamp } from '../../util/timestamp.ts';
 import { Type } from '../../util/typebox.ts';
 import { ok } from '../envelope.ts';
 import { ApiError } from '../errors.ts';
 import { memberOf } from '../json/json-value.ts';
 import { requireObject } from '../refusals.ts';
 import type { Route } from '../route.ts';
-import { CodecModuleSchema, QueueStatusSchema } from '../schemas.ts';
+import { CodecModuleSchema, QueueStatusSchema, Timestamp } from '../schemas.ts';
 
 const LogSchema = Type.Object({ level: Type.Unsafe<LogLevel>({ type: 'string', enum: [...LOG_LEVELS] }) }, { additionalProperties: false });
+
+const HistorySchema = Type.Object(
+  {
+    intervalMs: Type.Integer({ description: 'Between two samples' }),
+    samples: Type.Array(
+      Type.Object({
+        time: Timestamp,
+        throughputIn: Type.Integer({ description: 'Bytes per second since the sample before', minimum: 0 }),
+        throughputOut: Type.Integer({ description: 'The same, of what was sent', minimum: 0 }),
+        connections: Type.Unsafe<Readonly<Record<string, number>>>({
+          type: 'object',
+          additionalProperties: { type: 'integer', minimum: 1 },
+          description: 'Viewers, pushes and recordings by publisher; none where there is nobody',
+        }),
+        cpu: Type.Number({ description: 'Cores in use by the server, without transcoder processes', minimum: 0 }),
+        memory: Type.Integer({ description: 'Resident, bytes', minimum: 0 }),
+      }),
+      { description: 'Oldest first' },
+    ),
+  },
+  { description: 'Figures of the last hour' },
+);
 
 /** What the server looks like inside: queues and codecs, for those who look for the cause of a delay. */
 export const internalsV2Routes: readonly Route[] = [
@@ -28,6 +52,18 @@ export const internalsV2Routes: readonly Route[] = [
     summary: 'Codec modules of this machine and the codecs at work',
     response: Type.Array(CodecModuleSchema),
     handle: async ({ control }) => ok(await control.codecModules()),
+  },
+  {
+    method: 'GET',
+    path: '/v2/internals/history',
+    level: 'server',
+    summary: 'Throughput, connections, CPU and memory of the last hour',
+    response: HistorySchema,
+    handle: ({ control }) =>
+      ok({
+        intervalMs: SAMPLE_MS,
+        samples: control.history.samples.map(({ at, ...figures }) => ({ time: formatTimestamp(at), ...figures })),
+      }),
   },
   {
     method: 'GET',

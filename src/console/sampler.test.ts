@@ -1,0 +1,53 @@
+import { expect, test } from 'vitest';
+import type { MillraceClient } from '../client/index.ts';
+import type { LiveClock } from './live-updates.ts';
+import { Sampler } from './sampler.ts';
+
+const PAST = [
+  { time: '2026-11-21T09:00:00.000+00:00', throughputIn: 1000, throughputOut: 0, connections: { webrtc: 2, push: 9 }, cpu: 0.5, memory: 7 },
+  { time: '2026-11-21T09:00:10.000+00:00', throughputIn: 2000, throughputOut: 5, connections: {}, cpu: 0.25, memory: 8 },
+];
+
+/** What the server answers; null: 404. */
+function clientOf(answers: Readonly<Record<string, unknown>>): MillraceClient {
+  const get = async (path: string): Promise<unknown> => {
+    if (answers[path] === undefined) throw new Error('404');
+    return answers[path];
+  };
+  return { get, events: () => [] } as unknown as MillraceClient;
+}
+
+const NEVER = { follow: () => () => undefined, changed: () => undefined, isTold: false } as unknown as LiveClock;
+
+test('what was before the console was opened is in its charts', async () => {
+  const sampler = new Sampler(clientOf({ '/v2/internals/history': { intervalMs: 10_000, samples: PAST } }));
+  const stop = sampler.start(NEVER);
+  await expect.poll(() => sampler.history.size).toBe(2);
+  stop();
+  const { history } = sampler;
+  expect(history.times()).toEqual(PAST.map(({ time }) => Date.parse(time) / 1000));
+  expect(['in', 'out', 'webrtc', 'llhls', 'cpu', 'memory', 'delay'].map((name) => history.column(name as 'in'))).toEqual([
+    ...[
+      [8000, 16_000],
+      [0, 40],
+      [2, 0],
+      [0, 0],
+      [50, 25],
+      [7, 8],
+    ],
+    [null, null],
+  ]);
+});
+
+test('a server that does not tell it is one whose charts begin now', async () => {
+  const answers = {
+    '/v1/stats/current': { totalBytesIn: 1, totalBytesOut: 2, connections: {} },
+    '/metrics': '',
+    '/health': { status: 'ok' },
+  };
+  const sampler = new Sampler(clientOf(answers));
+  const stop = sampler.start(NEVER);
+  await expect.poll(() => sampler.history.size).toBe(1);
+  stop();
+  expect([sampler.isAnswering, sampler.history.knows('memory')]).toEqual([true, false]);
+});

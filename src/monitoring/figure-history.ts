@@ -1,0 +1,97 @@
+/** The figures of the last hour, so that whoever comes sees what was before. */
+import type { TrafficMeter } from '../core/traffic-meter.ts';
+import type { Clock } from '../util/clock.ts';
+
+/** Between two samples, ms. */
+export const SAMPLE_MS = 10_000;
+/** An hour. */
+const KEPT = 360;
+const US_PER_MS = 1000;
+
+/** Of one moment. Rates are means since the sample before. */
+export interface FigureSample {
+  /** Wall clock, ms. */
+  readonly at: number;
+  /** Bytes per second. */
+  readonly throughputIn: number;
+  readonly throughputOut: number;
+  /** Sessions by publisher; none where there is nobody. */
+  readonly connections: Readonly<Record<string, number>>;
+  /** Cores in use by the server, without transcoder processes. */
+  readonly cpu: number;
+  /** Resident, bytes. */
+  readonly memory: number;
+}
+
+/** What the process uses. */
+export interface ProcessUse {
+  /** CPU time since its start, us. */
+  readonly cpu: number;
+  readonly memory: number;
+}
+
+function useOfProcess(): ProcessUse {
+  const { user, system } = process.cpuUsage();
+  return { cpu: user + system, memory: process.memoryUsage.rss() };
+}
+
+interface Totals {
+  readonly at: number;
+  readonly in: number;
+  readonly out: number;
+  readonly cpu: number;
+}
+
+/** A ring of samples, one each ten seconds from `start` on. Whoever starts it stops it. */
+export class FigureHistory {
+  readonly #clock: Clock;
+  readonly #meter: TrafficMeter;
+  readonly #use: () => ProcessUse;
+  readonly #samples: FigureSample[] = [];
+  #before: Totals;
+  #timer: NodeJS.Timeout | null = null;
+
+  /** `meter`: that of the server. `use` is for tests. */
+  constructor(clock: Clock, meter: TrafficMeter, use = useOfProcess) {
+    this.#clock = clock;
+    this.#meter = meter;
+    this.#use = use;
+    this.#before = this.#totals(use());
+  }
+
+  /** Oldest first. */
+  get samples(): readonly FigureSample[] {
+    return this.#samples;
+  }
+
+  /** Idempotent. */
+  start(): void {
+    this.#timer ??= setInterval(() => this.take(), SAMPLE_MS).unref();
+  }
+
+  /** Takes a sample; happens by itself. */
+  take(): void {
+    const use = this.#use();
+    const [before, now] = [this.#before, this.#totals(use)];
+    const ms = now.at - before.at;
+    if (ms <= 0) return;
+    this.#before = now;
+    const connections = Object.fromEntries(Object.entries(this.#meter.sessions).filter(([, count]) => count > 0));
+    const perSecond = (bytes: number): number => Math.round((bytes * 1000) / ms);
+    this.#samples.push({
+      ...{ at: this.#clock.now(), throughputIn: perSecond(now.in - before.in), throughputOut: perSecond(now.out - before.out) },
+      ...{ connections, cpu: (now.cpu - before.cpu) / US_PER_MS / ms, memory: use.memory },
+    });
+    if (this.#samples.length > KEPT) this.#samples.shift();
+  }
+
+  /** Idempotent. */
+  stop(): void {
+    if (this.#timer !== null) clearInterval(this.#timer);
+    this.#timer = null;
+  }
+
+  #totals({ cpu }: ProcessUse): Totals {
+    return { at: this.#clock.monotonic(), in: this.#meter.in.total, out: this.#meter.out.total, cpu };
+  }
+}
