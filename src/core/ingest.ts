@@ -1,5 +1,6 @@
 /** What a provider sees of the core: it asks an application for an inbound stream and feeds it. */
 import type { AudioCodec, BitstreamFormat, VideoCodec } from '../media/codec.ts';
+import type { SegmentMark } from '../media/segment-mark.ts';
 import type { Timebase } from '../media/timebase.ts';
 import type { TimedEvent } from '../media/timed-event.ts';
 import type { ProviderKind, SourceType } from './kinds.ts';
@@ -65,6 +66,8 @@ export interface SourcePacket {
   /** Of a frame: for how long it is shown, in the track's timebase, where the source knows what follows. Else the router learns it from times. */
   readonly duration?: number | undefined;
   readonly data: Uint8Array;
+  /** See `Packet.mark`; the times of such a source are kept. */
+  readonly mark?: SegmentMark | undefined;
 }
 
 /** Something that happens at a time of the stream. It goes out on the data track, whether the source has one or not. */

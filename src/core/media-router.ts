@@ -44,6 +44,9 @@ export class MediaRouter {
   #firstSeconds = Number.NaN;
 
   readonly #keepSourceTime: boolean;
+  readonly #steadyTime: boolean;
+  /** Whose numbers the present source brings; null: it brings none. */
+  #run: string | null = null;
   /** As configured; their ids are theirs until a track of the source needs one. */
   #subtitles: readonly SubtitleTrack[];
   /** Times of the present source are to be kept. */
@@ -56,8 +59,9 @@ export class MediaRouter {
     this.#output = output;
     this.#subtitles = options.subtitles ?? [];
     this.#keepSourceTime = options.keepSourceTime ?? false;
+    this.#steadyTime = options.steadyTime ?? false;
     this.#keepsTime = this.#keepSourceTime;
-    this.#timeline = new Timeline({ keepsPauses: this.#keepSourceTime, steady: options.steadyTime ?? false });
+    this.#timeline = new Timeline({ keepsPauses: this.#keepSourceTime, steady: this.#steadyTime });
   }
 
   get tracks(): readonly Track[] {
@@ -171,7 +175,7 @@ export class MediaRouter {
       return;
     }
     if (normalizer.track !== before) this.#announce();
-    this.#output.onPacket(packet);
+    this.#output.onPacket(source.mark === undefined ? packet : { ...packet, mark: source.mark });
   }
 
   #tryNormalizer(source: SourceTrack): TrackNormalizer | ProtocolError {
@@ -196,10 +200,16 @@ export class MediaRouter {
     const opens =
       normalizer.source.type === 'video' ? normalizer.isKeyframe(packet) : !waitsForKeyframe && normalizer.source.type === 'audio';
     if (!opens) return false;
-    this.#started = true;
+    const { mark } = packet;
     const { timebase } = normalizer.position;
     const floor = this.#timeline.floorOf(toSeconds(packet.pts - packet.dts, normalizer.source.timebase));
-    const at = this.#keepsTime && (floor === 0 || seconds > floor) ? seconds : floor;
+    const isLater = floor === 0 || seconds > floor;
+    // What has come before the connection was lost does not come again.
+    if (mark !== undefined && mark.run === this.#run && !isLater) return false;
+    this.#started = true;
+    this.#run = mark?.run ?? null;
+    this.#timeline.steady = this.#steadyTime || mark !== undefined;
+    const at = (this.#keepsTime || mark !== undefined) && isLater ? seconds : floor;
     this.#timeline.start(normalizer.position, (seconds * timebase.den) / timebase.num, at);
     return true;
   }

@@ -127,11 +127,11 @@ export class OutboundMap {
     }
     for (const { track } of routes) {
       if (track === null) continue;
-      const { pts, dts, duration, keyframe, data, event } = packet;
-      // Media has no such member, so that all of its packets look alike to the engine.
-      this.#push(
-        event === undefined ? { track, pts, dts, duration, keyframe, data } : { track, pts, dts, duration, keyframe, data, event },
-      );
+      const { pts, dts, duration, keyframe, data, event, mark } = packet;
+      const routed = { track, pts, dts, duration, keyframe, data };
+      // Media has no such members, or seldom, so that its packets look alike to the engine.
+      if (event === undefined && mark === undefined) this.#push(routed);
+      else this.#push({ ...routed, ...(event !== undefined && { event }), ...(mark !== undefined && { mark }) });
     }
   }
 

@@ -7,6 +7,7 @@ import type { PublisherKind } from './kinds.ts';
 import type { PlannedTrack } from './output-profile.ts';
 import type { Playlist } from './playlist.ts';
 import type { PublishableStream, Publisher, PublisherStream, SessionHandle, SessionRequest } from './publishing.ts';
+import { SegmentMarks } from './segment-marks.ts';
 import type { SessionRegistry } from './session-registry.ts';
 import { type TrackMeter, TrackMeters } from './track-meter.ts';
 import type { TrafficMeter } from './traffic-meter.ts';
@@ -47,6 +48,7 @@ export class OutboundStream implements PublishableStream {
   readonly name: string;
   readonly sourceName: string;
   readonly fromOriginMap: boolean;
+  readonly marks = new SegmentMarks();
   readonly meter: TrafficMeter;
   tracks: readonly Track[] = [];
   playlists: readonly Playlist[] = [];

@@ -4,6 +4,7 @@ import type { Track } from '../media/track.ts';
 import type { CloseReason } from './ingest.ts';
 import type { PublisherKind } from './kinds.ts';
 import type { Playlist } from './playlist.ts';
+import type { SegmentMarks } from './segment-marks.ts';
 import type { Urgency } from './urgency.ts';
 
 /** Why a viewer is refused where `PublishableStream.hasRoom` says no. */
@@ -70,6 +71,8 @@ export interface PublishableStream {
   readonly startedAt: number;
   /** As `startedAt`, as close as the packets of the last seconds tell it. */
   estimatedStart(): number;
+  /** Where segments begin; told by the publisher that numbers them. */
+  readonly marks: SegmentMarks;
   readonly meter: EgressMeter;
   /** Another viewer may begin, as far as `MaxConnection` of the application's publisher goes. */
   hasRoom(kind: PublisherKind): boolean;

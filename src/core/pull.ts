@@ -26,6 +26,8 @@ export interface PullTarget {
   readonly logger: Logger;
   /** What the stream is called here; absent: it is only tried whether the source works. */
   readonly stream?: StreamAddress;
+  /** The stream is served as it is. */
+  readonly relay?: boolean;
   /** Ids of the servers for which the stream is pulled, whoever asked first first; absent: none. */
   readonly via?: readonly string[];
 }

@@ -277,6 +277,7 @@ export class PulledStream {
       closing.addEventListener('abort', end, { once: true });
       const target = {
         ...{ url, ignoreSenderReports, settings: settings(), sink, signal: attempt.signal, logger: this.#logger },
+        relay: definition.properties.relay,
         // What comes through a probe goes nowhere.
         ...(!(sink instanceof Probe) && { stream: address }),
         ...(this.#via !== undefined && { via: this.#via }),

@@ -44,7 +44,7 @@ interface Pause {
 export class Timeline {
   readonly #tracks: TimelineTrack[] = [];
   readonly #keepsPauses: boolean;
-  readonly #steady: boolean;
+  #steady: boolean;
   /** Seconds to add to source time; null before the first packet. */
   #offset: number | null = null;
   /** The last one, until a track shows that it was none. */
@@ -61,6 +61,11 @@ export class Timeline {
    */
   constructor({ keepsPauses = false, steady = false }: { keepsPauses?: boolean; steady?: boolean } = {}) {
     this.#keepsPauses = keepsPauses;
+    this.#steady = steady;
+  }
+
+  /** The clock of the present source never jumps, or may. */
+  set steady(steady: boolean) {
     this.#steady = steady;
   }
 

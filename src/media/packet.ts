@@ -1,3 +1,4 @@
+import type { SegmentMark } from './segment-mark.ts';
 import type { TimedEvent } from './timed-event.ts';
 import type { Track } from './track.ts';
 
@@ -16,4 +17,6 @@ export interface Packet {
   readonly data: Uint8Array;
   /** What the bytes of an event on a data track are. Absent on all media, and on ID3 tags that the source itself brought. */
   readonly event?: TimedEvent;
+  /** A segment begins with it at the server that it comes from, which numbers the stream. Mostly absent. */
+  readonly mark?: SegmentMark;
 }

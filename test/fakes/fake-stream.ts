@@ -1,6 +1,7 @@
 /** A stream as publishers see it, with figures that stand still. */
 import type { Playlist } from '../../src/core/playlist.ts';
 import type { PublishableStream, SessionHandle, SessionRequest, TrackFigures } from '../../src/core/publishing.ts';
+import { SegmentMarks } from '../../src/core/segment-marks.ts';
 import type { Track } from '../../src/media/track.ts';
 
 const FIGURES: TrackFigures = {
@@ -27,6 +28,7 @@ export class FakeStream implements PublishableStream {
   playlists: readonly Playlist[] = [];
   startedAt = Date.UTC(2026, 0, 2, 3, 4, 5);
   readonly estimatedStart = (): number => this.startedAt;
+  readonly marks = new SegmentMarks();
   bytes = 0;
   viewers = 0;
   /** Sessions open now. */

@@ -13,6 +13,7 @@ export const EARLY: readonly string[] = [
   'test/e2e/full-disk.test.ts',
   'test/e2e/webrtc-loss.test.ts',
   'test/e2e/webrtc-bandwidth.test.ts',
+  'test/e2e/edge-switching.test.ts',
 ];
 
 /** What vitest itself would do, but for the files of `EARLY`. */

@@ -33,6 +33,8 @@ export interface ServerSettings {
   readonly chunkDuration?: number;
   readonly segmentDuration?: number;
   readonly segmentCount?: number;
+  /** LL-HLS without viewer sessions. */
+  readonly originMode?: boolean;
   /** Segments of plain HLS. */
   readonly hlsSegmentDuration?: number;
   readonly hlsSegmentCount?: number;
@@ -82,6 +84,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
               <PartHoldBack>${chunk * 3}</PartHoldBack>
               <SegmentDuration>${settings.segmentDuration ?? 2}</SegmentDuration>
               <SegmentCount>${settings.segmentCount ?? 5}</SegmentCount>
+              <OriginMode>${settings.originMode === true}</OriginMode>
               <CrossDomains><Url>*</Url></CrossDomains>
             </LLHLS>`;
   const hls = `<HLS>

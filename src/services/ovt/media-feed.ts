@@ -2,8 +2,10 @@
 import { parseAdtsHeader } from '../../codecs/aac/adts.ts';
 import type { SourceTrack } from '../../core/ingest.ts';
 import type { PullSink } from '../../core/pull.ts';
+import type { SegmentMark } from '../../media/segment-mark.ts';
 import { type Timebase, toSeconds } from '../../media/timebase.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
+import type { PlacedMark } from '../../wire/ovt/mark.ts';
 import type { OvtMediaPacket } from '../../wire/ovt/media-packet.ts';
 import { eventOf, OvtFlag, OvtFormat } from '../../wire/ovt/wire-numbers.ts';
 
@@ -22,6 +24,12 @@ export class MediaFeed {
   /** Packets of tracks that were not described, or in a layout that is not understood. */
   unusable = 0;
   readonly #sink: PullSink;
+  /** Of a packet that is to come. */
+  #mark: PlacedMark | null = null;
+  /** The origin tells where segments begin. */
+  #marked = false;
+  /** A packet that may come first has come. */
+  #begun = true;
   readonly #tracks: ReadonlyMap<number, FeedTrack>;
   /** By id. */
   readonly #events: ReadonlyMap<number, Timebase>;
@@ -35,6 +43,17 @@ export class MediaFeed {
     );
   }
 
+  /** The origin will tell where segments begin: media begins with a segment. Call it before media comes. */
+  expectMarks(): void {
+    this.#marked = true;
+    this.#begun = false;
+  }
+
+  /** A segment begins with a packet that comes next. */
+  mark(mark: PlacedMark): void {
+    this.#mark = mark;
+  }
+
   push(packet: OvtMediaPacket): void {
     const track = this.#tracks.get(packet.trackId);
     const events = this.#events.get(packet.trackId);
@@ -44,6 +63,10 @@ export class MediaFeed {
     }
     if (track?.formats.includes(packet.format) !== true) {
       this.unusable += 1;
+      return;
+    }
+    if (!this.#begun && !this.#begins(packet)) {
+      this.#sink.heard();
       return;
     }
     if (track.source.type === 'video') this.#pushVideo(track, packet);
@@ -59,13 +82,29 @@ export class MediaFeed {
     else this.unusable += 1;
   }
 
+  /** Decoders can begin with the packet, and a segment does. */
+  #begins({ trackId, dts, flag }: OvtMediaPacket): boolean {
+    const placed = this.#mark;
+    this.#begun = placed !== null && placed.trackId === trackId && placed.dts === dts && flag !== OvtFlag.NONE;
+    return this.#begun;
+  }
+
+  #takeMark(trackId: number, dts: number): SegmentMark | undefined {
+    const placed = this.#mark;
+    if (placed === null || placed.trackId !== trackId || placed.dts > dts) return undefined;
+    this.#mark = null;
+    return placed.dts === dts ? placed.mark : undefined;
+  }
+
   /** Sessions begin anywhere. */
   #pushVideo(track: FeedTrack, packet: OvtMediaPacket): void {
     if (packet.flag !== OvtFlag.NONE) track.waits = false;
     if (track.waits) return;
     // What the origin does not tell, the router looks up.
     const keyframe = packet.flag === OvtFlag.UNKNOWN ? null : packet.flag === OvtFlag.KEYFRAME;
-    this.#sink.push({ trackId: packet.trackId, pts: packet.pts, dts: packet.dts, keyframe, data: packet.data });
+    const { trackId, pts, dts, data } = packet;
+    if (this.#marked) this.#sink.push({ trackId, pts, dts, keyframe, duration: packet.duration, data, mark: this.#takeMark(trackId, dts) });
+    else this.#sink.push({ trackId, pts, dts, keyframe, data });
   }
 
   #pushAdts(timebase: Timebase, { trackId, pts, data }: OvtMediaPacket): void {
@@ -84,7 +123,8 @@ export class MediaFeed {
   }
 
   #pushAudio(trackId: number, pts: number, data: Uint8Array): void {
-    this.#sink.push({ trackId, pts, dts: pts, keyframe: true, data });
+    if (this.#marked) this.#sink.push({ trackId, pts, dts: pts, keyframe: true, data, mark: this.#takeMark(trackId, pts) });
+    else this.#sink.push({ trackId, pts, dts: pts, keyframe: true, data });
   }
 }
 

@@ -10,6 +10,7 @@ import { type Patience, withPatience } from '../../util/patience.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { StallGuard } from '../../util/stall-guard.ts';
 import { describeContents } from '../../wire/ovt/description.ts';
+import { markContents, type PlacedMark } from '../../wire/ovt/mark.ts';
 import { OvtCommand, type OvtRequest, OvtStatus, parseRequest, serializeResponse } from '../../wire/ovt/message.ts';
 import { type OvtUrl, parseOvtUrl } from '../../wire/ovt/ovt-url.ts';
 import { OvtPayloadType } from '../../wire/ovt/packet.ts';
@@ -103,6 +104,10 @@ export class OvtConnection implements OvtLink {
       process.nextTick(this.#uncork);
     }
     this.#socket.write(bytes);
+  }
+
+  tellMark(mark: PlacedMark): void {
+    this.#respond({ id: 0, command: OvtCommand.SEGMENT }, OvtStatus.OK, 'ok', markContents(mark));
   }
 
   streamEnded(session: OvtSession, detail: string): void {
@@ -229,13 +234,15 @@ export class OvtConnection implements OvtLink {
       this.#respond(request, OvtStatus.NOT_FOUND, NO_ROOM);
       return;
     }
-    this.#respond(request, OvtStatus.OK, 'ok');
+    const marked = request.marks === true && stream.numbered;
+    this.#respond(request, OvtStatus.OK, 'ok', marked ? { marks: true } : undefined);
     const { tracks } = stream;
     const uncommon = request.codecs ?? [];
     const session = new OvtSession({
       link: this,
       tracks: tracks.filter((track) => isTold(track, uncommon)),
       events: request.events === true,
+      marked,
       now: () => this.#clock.monotonic(),
     });
     this.#sessions.set(stream, session);

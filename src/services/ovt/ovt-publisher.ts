@@ -62,6 +62,7 @@ export class OvtPublisher implements Publisher {
   readonly #finder: StreamFinder | null;
   readonly #directory: EdgeDirectory | null;
   readonly #paths: RelayPaths;
+  readonly #passesMarks: boolean;
   /** By virtual host, application and stream. */
   readonly #streams = new Map<string, OvtStream>();
   readonly #listeners: Listener[] = [];
@@ -75,12 +76,15 @@ export class OvtPublisher implements Publisher {
     readonly directory?: EdgeDirectory;
     /** Default: those of a server that pulls nothing. */
     readonly paths?: RelayPaths;
+    /** Edges are told where segments begin, which takes memory; default: they are not. */
+    readonly passesMarks?: boolean;
   }) {
     this.#logger = options.logger;
     this.#clock = options.clock;
     this.#finder = options.finder ?? null;
     this.#directory = options.directory ?? null;
     this.#paths = options.paths ?? new RelayPaths();
+    this.#passesMarks = options.passesMarks ?? false;
   }
 
   /** Ports listened on. */
@@ -104,6 +108,7 @@ export class OvtPublisher implements Publisher {
     const served: OvtStream = new OvtStream({
       stream,
       paths: this.#paths,
+      marks: this.#passesMarks,
       onStarted: () => directory?.add(stream),
       onClosed: (wasStarted) => {
         if (wasStarted) directory?.remove(stream);

@@ -5,8 +5,9 @@ import type { Clock } from '../../util/clock.ts';
 import { endAndCut } from '../../util/end-and-cut.ts';
 import { faultDetail } from '../../util/fault-detail.ts';
 import { parseContents } from '../../wire/ovt/description.ts';
+import { parseMark } from '../../wire/ovt/mark.ts';
 import { parseMediaPacket } from '../../wire/ovt/media-packet.ts';
-import { OvtCommand, type OvtResponse, OvtStatus, parseResponse, serializeRequest } from '../../wire/ovt/message.ts';
+import { isMembers, OvtCommand, type OvtResponse, OvtStatus, parseResponse, serializeRequest } from '../../wire/ovt/message.ts';
 import type { OvtUrl } from '../../wire/ovt/ovt-url.ts';
 import { OvtPayloadType } from '../../wire/ovt/packet.ts';
 import { OvtReader } from '../../wire/ovt/reader.ts';
@@ -136,6 +137,8 @@ export class OvtPullSession implements PullSession {
       target: withoutCredentials(this.#target.url),
       codecs: UNCOMMON_CODEC_IDS,
       events: true,
+      // A probe takes whatever comes.
+      ...(this.#target.relay === true && this.#target.stream !== undefined && { marks: true }),
       path: [...(this.#target.via ?? []), this.#context.paths.id],
     };
     this.#socket.write(serializeRequest(request, this.#context.clock.now()));
@@ -162,10 +165,13 @@ export class OvtPullSession implements PullSession {
     const awaited = this.#awaited;
     if (awaited !== null && response.id === awaited.id && response.command === awaited.command) {
       this.#awaited = null;
+      // Before media can come.
+      if (response.command === OvtCommand.PLAY && isMarked(response.contents)) this.#feed?.expectMarks();
       awaited.resolve(response);
       return;
     }
-    if (response.command === OvtCommand.STOP) this.#end('peer-left', `the origin stopped: ${response.message}`);
+    if (response.command === OvtCommand.SEGMENT) this.#feed?.mark(parseMark(response.contents));
+    else if (response.command === OvtCommand.STOP) this.#end('peer-left', `the origin stopped: ${response.message}`);
     else this.#end('peer-error', `unexpected message '${response.command}' ${response.code} ${response.message}`);
   }
 
@@ -184,6 +190,11 @@ export class OvtPullSession implements PullSession {
     if (unusable > 0) this.#target.logger.warn({ unusable }, `${unusable} packets of the origin could not be used`);
     endAndCut(this.#socket, null, LINGER_MS);
   }
+}
+
+/** The origin tells where segments begin. */
+function isMarked(contents: unknown): boolean {
+  return isMembers(contents) && contents['marks'] === true;
 }
 
 /** Rejects when the origin cannot be reached in time or `signal` is aborted. */

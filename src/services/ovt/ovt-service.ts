@@ -19,7 +19,14 @@ import { RelayPaths } from './relay-paths.ts';
 export function startOvt({ config, orchestrator, openings, limits, finder, originMaps, clock, logger, patience }: ServiceContext): Service {
   const { ovt } = config.bind.publishers;
   const paths = new RelayPaths();
-  const publisher = new OvtPublisher({ logger: logger.child({ publisher: 'ovt' }), clock, finder, directory: originMaps, paths });
+  const publisher = new OvtPublisher({
+    logger: logger.child({ publisher: 'ovt' }),
+    clock,
+    finder,
+    directory: originMaps,
+    paths,
+    passesMarks: ovt !== undefined,
+  });
   const virtualHostFor = (name: string): string | null => orchestrator.nameForHost(name) ?? null;
   const hasApplication = (vhost: string, app: string): boolean => orchestrator.application(vhost, app) !== undefined;
   return {

@@ -2,7 +2,9 @@
 import { randomUUID } from 'node:crypto';
 import { KeyframeGate } from '../../media/keyframe-gate.ts';
 import type { Packet } from '../../media/packet.ts';
+import type { SegmentMark } from '../../media/segment-mark.ts';
 import type { Track } from '../../media/track.ts';
+import type { PlacedMark } from '../../wire/ovt/mark.ts';
 
 /** Bytes that may wait in a connection: seconds of a large stream. */
 export const MAX_WAITING_BYTES = 16 * 1024 * 1024;
@@ -15,6 +17,8 @@ export interface OvtLink {
   readonly waiting: number;
   /** Sends bytes; what is sent in one turn leaves together. */
   send(bytes: Buffer): void;
+  /** Tells where a segment begins. */
+  tellMark(mark: PlacedMark): void;
   /** The stream that `session` plays has ended. */
   streamEnded(session: OvtSession, detail: string): void;
   /** Gives the edge up. */
@@ -33,6 +37,8 @@ export class OvtSession {
   /** Ids of the tracks that the edge knows of. */
   readonly #told: ReadonlySet<number>;
   readonly #events: boolean;
+  /** The edge is told where segments begin. */
+  readonly marked: boolean;
   readonly #gate: KeyframeGate;
   /** Since when the edge has not kept up; null when it does. */
   #stalledSince: number | null = null;
@@ -42,11 +48,13 @@ export class OvtSession {
     readonly link: OvtLink;
     readonly tracks: readonly Track[];
     readonly events: boolean;
+    readonly marked: boolean;
     readonly now: () => number;
   }) {
     this.#link = options.link;
     this.#now = options.now;
     this.#events = options.events;
+    this.marked = options.marked;
     this.#told = new Set(options.tracks.map(({ id }) => id));
     this.#gate = new KeyframeGate(options.tracks);
   }
@@ -66,6 +74,11 @@ export class OvtSession {
     this.#link.send(bytes);
     this.bytes += bytes.length;
     return true;
+  }
+
+  /** Tells where a segment begins, before the packet that it begins with. */
+  mark(mark: SegmentMark, { track, dts }: Packet): void {
+    if (this.#told.has(track.id)) this.#link.tellMark({ trackId: track.id, dts, mark });
   }
 
   /** The stream is over for this edge, which may ask for it anew. */

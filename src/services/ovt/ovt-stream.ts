@@ -4,11 +4,13 @@ import { PublisherKind } from '../../core/kinds.ts';
 import type { PublishableStream, PublisherStream, SessionHandle } from '../../core/publishing.ts';
 import { Urgency } from '../../core/urgency.ts';
 import type { Packet } from '../../media/packet.ts';
+import type { SegmentMark } from '../../media/segment-mark.ts';
 import { isMediaTrack, type Track } from '../../media/track.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import type { OvtDescription } from '../../wire/ovt/description.ts';
 import { canRelay, MediaPacketizer } from '../../wire/ovt/media-packetizer.ts';
 import { describeStream } from './describe-stream.ts';
+import { MarkBacklog } from './mark-backlog.ts';
 import type { OvtSession } from './ovt-session.ts';
 import type { RelayPaths } from './relay-paths.ts';
 
@@ -16,6 +18,8 @@ import type { RelayPaths } from './relay-paths.ts';
 export interface OvtStreamOptions {
   readonly stream: PublishableStream;
   readonly paths: RelayPaths;
+  /** Edges may ask where segments begin, and for what has come since. */
+  readonly marks: boolean;
   /** There is something to fetch. */
   readonly onStarted: () => void;
   readonly onClosed: (wasStarted: boolean) => void;
@@ -28,6 +32,9 @@ export class OvtStream implements PublisherStream {
   readonly #options: OvtStreamOptions;
   readonly #packetizer: MediaPacketizer;
   readonly #sessions = new Map<OvtSession, SessionHandle>();
+  readonly #backlog = new MarkBacklog();
+  /** The newest mark. */
+  #mark: SegmentMark | null = null;
   readonly #waiting = new Set<() => void>();
   /** Empty until the stream has started. */
   #tracks: readonly Track[] = [];
@@ -37,6 +44,7 @@ export class OvtStream implements PublisherStream {
     this.#options = options;
     // Sessions of one stream share its number, so that the same bytes serve all; a connection plays a stream once.
     this.#packetizer = new MediaPacketizer(options.stream.id);
+    if (options.marks) options.stream.marks.listen((mark, packet) => this.#takeMark(mark, packet));
   }
 
   /** Edges that play it now. */
@@ -50,6 +58,11 @@ export class OvtStream implements PublisherStream {
 
   get tracks(): readonly Track[] {
     return this.#tracks;
+  }
+
+  /** It is told where segments begin. */
+  get numbered(): boolean {
+    return this.#mark !== null;
   }
 
   /** There is something to describe. */
@@ -86,6 +99,7 @@ export class OvtStream implements PublisherStream {
       id: session.id,
       onTerminate: (reason) => session.end(reason),
     });
+    if (session.marked) this.#sendBacklog(session, handle);
     this.#sessions.set(session, handle);
   }
 
@@ -107,15 +121,9 @@ export class OvtStream implements PublisherStream {
 
   onPacket(packet: Packet): void {
     const isEvent = packet.track.type === 'data';
+    if (this.#mark !== null && !isEvent && canRelay(packet.track)) this.#backlog.push(packet);
     if (this.#sessions.size === 0 || !(isEvent || canRelay(packet.track))) return;
-    let bytes: Buffer | null;
-    try {
-      bytes = isEvent ? this.#packetizer.packetizeEvent(packet) : this.#packetizer.packetize(packet);
-    } catch (error) {
-      if (!(error instanceof ProtocolError)) throw error;
-      this.malformed += 1;
-      return;
-    }
+    const bytes = this.#layOut(() => (isEvent ? this.#packetizer.packetizeEvent(packet) : this.#packetizer.packetize(packet)));
     if (bytes === null) return;
     let sent = 0;
     for (const [session, handle] of this.#sessions) {
@@ -129,9 +137,46 @@ export class OvtStream implements PublisherStream {
   close(reason: CloseReason): void {
     if (this.#closed) return;
     this.#closed = true;
+    this.#options.stream.marks.listen(null);
+    this.#backlog.clear();
     this.#endSessions(`the stream has ended: ${reason.detail}`);
     this.#settle();
     this.#options.onClosed(this.#tracks.length > 0);
+  }
+
+  /** Edges are told before they get the packet. */
+  #takeMark(mark: SegmentMark, packet: Packet): void {
+    this.#mark = mark;
+    this.#backlog.begin(mark, packet);
+    for (const session of this.#sessions.keys()) if (session.marked) session.mark(mark, packet);
+  }
+
+  /** With what is known of the stream now: it may not have been when the segments began. */
+  #sendBacklog(session: OvtSession, handle: SessionHandle): void {
+    const facts = this.#mark?.facts;
+    if (facts === undefined) return;
+    // Numbers of packets go on for those who have been there.
+    const packetizer = new MediaPacketizer(this.#options.stream.id);
+    let sent = 0;
+    for (const { packet, mark } of this.#backlog.packets) {
+      if (mark !== null) session.mark({ ...mark, facts }, packet);
+      const bytes = this.#layOut(() => packetizer.packetize(packet));
+      if (bytes !== null && session.send(packet, bytes)) sent += bytes.length;
+    }
+    if (sent === 0) return;
+    handle.countBytes(sent);
+    this.#options.stream.meter.countBytes(sent);
+  }
+
+  /** Null for what breaks its format, which is counted. */
+  #layOut(write: () => Buffer | null): Buffer | null {
+    try {
+      return write();
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      this.malformed += 1;
+      return null;
+    }
   }
 
   #endSessions(detail: string): void {

@@ -22,6 +22,7 @@ export interface OvtMediaPacket {
   readonly trackId: number;
   readonly pts: number;
   readonly dts: number;
+  readonly duration: number;
   /** The numbers of `wire-numbers.ts`. */
   readonly flag: number;
   readonly format: number;
@@ -43,6 +44,7 @@ export function parseMediaPacket(payload: Uint8Array): OvtMediaPacket {
     trackId: view.getUint32(MEDIA_FIELD.TRACK_ID),
     pts: readInt64(view, MEDIA_FIELD.PTS),
     dts: readInt64(view, MEDIA_FIELD.DTS),
+    duration: readInt64(view, MEDIA_FIELD.DURATION),
     flag: view.getUint8(MEDIA_FIELD.FLAG),
     format: view.getUint8(MEDIA_FIELD.FORMAT),
     packetType: view.getUint8(MEDIA_FIELD.PACKET_TYPE),

@@ -50,6 +50,7 @@ describe('media packets', () => {
         trackId: 0,
         pts: 3000,
         dts: -90,
+        duration: 3000,
         flag: OvtFlag.NONE,
         format: OvtFormat.H264_ANNEXB,
         packetType: OvtPacketType.NALU,

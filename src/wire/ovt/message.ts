@@ -3,8 +3,11 @@ import { ProtocolError } from '../../util/protocol-error.ts';
 import { OvtPayloadType, PacketWriter } from './packet.ts';
 import { UNCOMMON_CODEC_IDS } from './wire-numbers.ts';
 
-/** What a client asks for; upper and lower case are the same on the wire. */
-export const OvtCommand = { DESCRIBE: 'describe', PLAY: 'play', STOP: 'stop' } as const;
+/** What a client asks for, and `segment`, which servers tell those that asked for marks. Upper and lower case are the same on the wire. */
+export const OvtCommand = { DESCRIBE: 'describe', PLAY: 'play', STOP: 'stop', SEGMENT: 'segment' } as const;
+
+/** Commands of clients. */
+const REQUESTS = [OvtCommand.DESCRIBE, OvtCommand.PLAY, OvtCommand.STOP] as const;
 
 /** From the client. On the wire `command` is the member `application`. */
 export interface OvtRequest {
@@ -20,6 +23,8 @@ export interface OvtRequest {
   readonly events?: boolean;
   /** Ids of the servers that ask, whoever asked first first and the client last. Absent: the client does not tell. */
   readonly path?: readonly string[];
+  /** The client takes marks: it is told where segments begin, and what has come since the one before the present. Absent: it does not. */
+  readonly marks?: boolean;
 }
 
 /** From the server, one for each request. */
@@ -42,8 +47,8 @@ const MAX_PATH = 32;
 const MAX_ID = 64;
 
 /** A request as packets. `now`: wall clock, ms. */
-export function serializeRequest({ id, command, target, codecs, events, path }: OvtRequest, now: number): Buffer {
-  return serializeMessage(OvtPayloadType.REQUEST, { id, application: command, target, codecs, events, path }, now);
+export function serializeRequest({ id, command, target, codecs, events, path, marks }: OvtRequest, now: number): Buffer {
+  return serializeMessage(OvtPayloadType.REQUEST, { id, application: command, target, codecs, events, path, marks }, now);
 }
 
 /** A response as packets. `now`: wall clock, ms. */
@@ -59,10 +64,11 @@ export function parseRequest(payload: Uint8Array): OvtRequest {
   const written = textOf(json, 'application');
   return {
     id: idOf(json),
-    command: Object.values(OvtCommand).find((command) => command === written.toLowerCase()) ?? written,
+    command: REQUESTS.find((command) => command === written.toLowerCase()) ?? written,
     target: textOf(json, 'target'),
     ...(Array.isArray(codecs) && { codecs: UNCOMMON_CODEC_IDS.filter((codec) => codecs.includes(codec)) }),
     ...(json['events'] === true && { events: true }),
+    ...(json['marks'] === true && { marks: true }),
     ...(json['path'] !== undefined && { path: pathOf(json['path']) }),
   };
 }

@@ -6,6 +6,7 @@ import { mediaFormat } from '../../../src/services/rtsp/media-track.ts';
 import { RtpFeed } from '../../../src/services/rtsp/rtp-feed.ts';
 import { RtspPullSource } from '../../../src/services/rtsp/rtsp-pull-source.ts';
 import { parseContents } from '../../../src/wire/ovt/description.ts';
+import { markContents, parseMark } from '../../../src/wire/ovt/mark.ts';
 import { parseMediaPacket } from '../../../src/wire/ovt/media-packet.ts';
 import { parseRequest, parseResponse, serializeRequest, serializeResponse } from '../../../src/wire/ovt/message.ts';
 import { parseOvtUrl } from '../../../src/wire/ovt/ovt-url.ts';
@@ -53,6 +54,19 @@ const CHALLENGES = [
 ];
 const RTP = hex('24 00 0010 80e0 0001 00000000 00000001 65888400');
 const RTCP = hex('24 01 001c 80c80006 00000001 e0000001 80000000 00015f90 0000000a 00000100');
+
+const PLACED_MARK = {
+  trackId: 0,
+  dts: 90_000,
+  mark: {
+    ...{ run: 'run', msn: 3, time: 1000, startTime: 2000, discontinuity: false, discontinuities: 0, tags: '#EXT-X-X\n' },
+    ...{ expected: 3000, earliest: 2500 },
+    facts: {
+      ...{ segmentDuration: 2, chunkDuration: 0.5, targetDuration: 2, partHoldBack: 1.5, offset: 0 },
+      tracks: [{ id: 0, partTicks: 45_000, generation: 0 }],
+    },
+  },
+};
 
 /** `{}` stands for the number of the request that is answered, `[]` for the channels that it names. */
 function answer(headers: readonly string[], body = ''): Buffer {
@@ -289,7 +303,11 @@ export const RELAY_TARGETS: readonly FuzzTarget[] = [
   },
   {
     name: 'ovt-packets',
-    seeds: () => [Buffer.concat(ovtAnswers()), Buffer.from(serializeRequest({ id: 1, command: 'play', target: 'ovt://h/a/s' }, 0))],
+    seeds: () => [
+      Buffer.concat(ovtAnswers()),
+      Buffer.from(serializeResponse({ id: 0, command: 'segment', code: 200, message: 'ok', contents: markContents(PLACED_MARK) }, 0)),
+      Buffer.from(serializeRequest({ id: 1, command: 'play', target: 'ovt://h/a/s' }, 0)),
+    ],
     run: (input) => {
       const reader = new OvtReader({ message: 100_000, media: 100_000, anyType: input.length % 2 === 0 });
       let bytes = 0;
@@ -299,7 +317,10 @@ export const RELAY_TARGETS: readonly FuzzTarget[] = [
           if (type === OvtPayloadType.MEDIA) parseMediaPacket(payload);
           else if (type === OvtPayloadType.REQUEST) parseRequest(payload);
           // The answer to `play` has none, and media comes behind it.
-          else tolerate(() => parseContents(parseResponse(payload).contents));
+          else {
+            tolerate(() => parseContents(parseResponse(payload).contents));
+            tolerate(() => parseMark(parseResponse(payload).contents));
+          }
         });
       }
       return bytes;

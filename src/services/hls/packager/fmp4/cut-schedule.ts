@@ -3,6 +3,7 @@
  * so that one media sequence number means the same media time in every playlist.
  */
 
+import type { SegmentMark } from '../../../../media/segment-mark.ts';
 import { BreakMarkers } from '../break-markers.ts';
 
 /** The beginning of a segment. */
@@ -18,6 +19,8 @@ export interface Cut {
   readonly discontinuity: boolean;
 }
 
+/** Segments of another server that may be missed; who has missed more counts on from where it was. */
+const MAX_MISSED = 100;
 /** Cuts older than this many segments are of no use to any track. */
 const MAX_CUTS = 512;
 
@@ -31,6 +34,8 @@ export class CutSchedule {
   #expected: { readonly msn: number; readonly time: number } | null = null;
   /** The next segment to begin comes behind a discontinuity. */
   #discontinuous = false;
+  /** Whose marks are followed, and how far their numbers are from those here. */
+  #guide: { readonly run: string; readonly shift: number } | null = null;
 
   /** `epoch` tells the wall clock of media time 0; it may change. */
   constructor(epoch: () => number) {
@@ -54,7 +59,8 @@ export class CutSchedule {
       const cut = this.#cuts[i];
       if (cut !== undefined && cut.time <= time) return cut.msn;
     }
-    return this.firstMsn;
+    // A frame belongs to the segment that begins in its first half.
+    return this.#cuts[0]?.msn ?? this.firstMsn;
   }
 
   /** The newest beginning of a segment; null before the first. */
@@ -78,12 +84,34 @@ export class CutSchedule {
     return this.cut(msn)?.time ?? (this.#expected?.msn === msn ? this.#expected.time : null);
   }
 
-  /** Segment `msn` begins at `time`. Ignored when it has a beginning already. */
-  add(msn: number, time: number): void {
+  /** Another server says where segments begin. */
+  get guided(): boolean {
+    return this.#guide !== null;
+  }
+
+  /** It says so no longer. */
+  leaveGuide(): void {
+    this.#guide = null;
+  }
+
+  /** The number, `next` or behind that, of the segment that begins with `mark`; `next` is null for the first. */
+  follow({ run, msn }: SegmentMark, next: number | null): number {
+    const known = this.#guide?.run === run ? msn + this.#guide.shift : null;
+    const follows = next === null ? msn : (known ?? next);
+    const isNear = next === null || (follows >= next && follows - next <= MAX_MISSED);
+    const number = isNear ? follows : next;
+    this.#guide = { run, shift: number - msn };
+    return number;
+  }
+
+  /** Segment `msn` begins at `time`, with `mark` where another server says so. Ignored when it has a beginning already. */
+  add(msn: number, time: number, mark?: SegmentMark): void {
     const last = this.#cuts.at(-1);
     if (last !== undefined && msn !== last.msn + 1) return;
-    const epoch = this.#epoch();
-    this.#cuts.push({ msn, time, epoch, tags: this.markers.take(time, epoch + time), discontinuity: this.#discontinuous });
+    const epoch = mark === undefined ? this.#epoch() : mark.startTime - time;
+    const own = this.markers.take(time, epoch + time);
+    const discontinuity = this.#discontinuous || mark?.discontinuity === true;
+    this.#cuts.push({ msn, time, epoch, tags: mark?.tags ?? own, discontinuity });
     this.#discontinuous = false;
     if (this.#cuts.length > MAX_CUTS) this.#cuts.shift();
   }

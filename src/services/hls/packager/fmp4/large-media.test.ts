@@ -39,7 +39,15 @@ function cut(count: number, size: number): { parts: number[]; samples: number[];
   });
   segmenter.leads = true;
   for (let index = 0; index < count; index += 1) {
-    const sample: TimedSample = { dts: index, duration: 1, compositionOffset: 0, keyframe: index === 0, data, time: index / 90 };
+    const sample: TimedSample = {
+      dts: index,
+      duration: 1,
+      compositionOffset: 0,
+      keyframe: index === 0,
+      data,
+      mark: undefined,
+      time: index / 90,
+    };
     segmenter.push(sample);
   }
   return { parts, samples, segments, left: count * size - parts.reduce((sum, bytes) => sum + bytes, 0) };

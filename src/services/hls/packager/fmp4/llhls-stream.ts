@@ -4,6 +4,7 @@ import { PublisherKind } from '../../../../core/kinds.ts';
 import { addressOf } from '../../../../core/stream-address.ts';
 import { Urgency } from '../../../../core/urgency.ts';
 import type { Packet } from '../../../../media/packet.ts';
+import type { SegmentFacts, SegmentMark } from '../../../../media/segment-mark.ts';
 import { toMilliseconds } from '../../../../media/timebase.ts';
 import { EventFormat, isMarker } from '../../../../media/timed-event.ts';
 import type { Track } from '../../../../media/track.ts';
@@ -21,6 +22,7 @@ import { renderMultivariant } from './multivariant-text.ts';
 import type { PartTimeliness, StreamTimeliness } from './part-timeliness.ts';
 import { isPlayable } from './readiness.ts';
 import { SegmentLimits } from './segment-limits.ts';
+import { SegmentNumbering } from './segment-numbering.ts';
 import { fixedStreamKey, randomStreamKey } from './stream-key.ts';
 import { SubtitlePackager } from './subtitle-packager.ts';
 import { TimedMetadata } from './timed-metadata.ts';
@@ -38,7 +40,7 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
   readonly #streamKey: string;
   readonly #timeliness: StreamTimeliness | null;
   readonly #model = new StreamModel();
-  readonly #limits: SegmentLimits;
+  #limits: SegmentLimits;
   readonly #metadata = new TimedMetadata();
   readonly #schedule: CutSchedule;
   readonly #aligner = new TrackAligner();
@@ -56,6 +58,9 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
   #independentSegments = true;
   #multivariantStale = false;
   #segmentBegan = false;
+  /** What another server has decided that numbers the stream; null: this one does. */
+  #facts: SegmentFacts | null = null;
+  readonly #numbering: SegmentNumbering;
 
   constructor(options: LlhlsStreamOptions) {
     const { stream, settings, timeliness } = options;
@@ -73,6 +78,7 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
     const first = settings.serverTimeBasedSegmentNumbering ? settings.segmentDuration : HOLD_BACK_PARTS * settings.chunkDuration;
     this.#limits = new SegmentLimits(settings.segmentDuration, first);
     this.#schedule = new CutSchedule(() => stream.startedAt);
+    this.#numbering = new SegmentNumbering(this.#schedule);
     this.#listedCount = view.segmentCount + EXTRA_SEGMENTS - 1;
     this.#segmentsContext = { ...this.memory, emit: (update) => this.#emit(update), flush: () => this.#send() };
   }
@@ -143,11 +149,39 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
       return;
     }
     if (!isServableInFmp4(packet.track)) return;
+    if (packet.mark !== undefined) this.#follow(packet.mark);
     this.#context ??= this.#createContext(packet);
     if (this.#aligner.get(packet.track.id) === null) this.#addMissingPackagers();
     if (this.#captions.look(packet)) this.#multivariantStale = true;
     this.#aligner.push(packet);
     this.#afterPackets();
+    this.#tellMark(packet);
+  }
+
+  /** Another server numbers the stream. */
+  #follow({ discontinuities, facts }: SegmentMark): void {
+    this.#facts = facts;
+    if (this.#context !== null) return;
+    this.#limits = new SegmentLimits(facts.segmentDuration, facts.segmentDuration);
+    this.#numbering.discontinuities = discontinuities;
+  }
+
+  /** Others may number as this server does. */
+  #tellMark(packet: Packet): void {
+    const { leader } = this.#aligner;
+    if (leader === null || leader.track.id !== packet.track.id) return;
+    const begun = this.#numbering.takeBegun();
+    if (begun === null || !this.stream.marks.wanted) return;
+    const { targetDuration, partHoldBack } = this.#model;
+    this.stream.marks.tell(
+      this.#numbering.markOf(begun, leader.earliestCut, {
+        segmentDuration: this.#limits.segmentDuration,
+        chunkDuration: this.#facts?.chunkDuration ?? this.settings.chunkDuration,
+        ...{ targetDuration, partHoldBack, offset: this.#context?.offset ?? 0 },
+        tracks: this.#aligner.packagers().map(({ decisions }) => decisions),
+      }),
+      packet,
+    );
   }
 
   #takeEvent(packet: Packet): void {
@@ -193,18 +227,24 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
 
   #createContext(first: Packet): PackagingContext {
     const { segmentDuration, serverTimeBasedSegmentNumbering, chunkDuration } = this.settings;
+    const facts = this.#facts;
     if (serverTimeBasedSegmentNumbering) this.#schedule.firstMsn = Math.floor(this.stream.startedAt / 1000 / segmentDuration);
     // B-frames may begin below zero, which tfdt cannot say: everything moves up by whole seconds.
     const earliest = Math.min(0, toMilliseconds(first.dts, first.track.timebase));
     return {
-      chunkDuration,
+      chunkDuration: facts?.chunkDuration ?? chunkDuration,
+      decided: (trackId) => this.#facts?.tracks.find(({ id }) => id === trackId),
+      discontinuities: () => (facts === null ? 0 : this.#numbering.discontinuities),
       schedule: this.#schedule,
       limits: this.#limits,
       metadata: this.#metadata,
-      offset: Math.ceil(-earliest / 1000) * 1000,
+      offset: facts?.offset ?? Math.ceil(-earliest / 1000) * 1000,
       writer: new BoxWriter(),
       store: (chunks) => this.store(chunks),
       emit: (update) => this.#emit(update),
+      began: (trackId, segment) => {
+        if (trackId === this.#aligner.leader?.track.id) this.#numbering.began(segment);
+      },
       dependentSegment: () => {
         if (this.#independentSegments) this.#multivariantStale = true;
         this.#independentSegments = false;
@@ -266,7 +306,12 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
   }
 
   #afterPackets(): void {
-    if (!this.#model.playable && isPlayable(this.#aligner.packagers().map((packager) => packager.progress))) this.#startPlayback();
+    if (
+      !this.#model.playable &&
+      this.#facts?.targetDuration !== 0 &&
+      isPlayable(this.#aligner.packagers().map((packager) => packager.progress))
+    )
+      this.#startPlayback();
     if (this.#pending.length === 0) return;
     if (this.#segmentBegan) this.#aligner.passPauses();
     this.#segmentBegan = false;
@@ -278,9 +323,11 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
     if (this.#model.playable) return;
     const packagers = this.#aligner.packagers();
     const longest = Math.max(0, ...packagers.map((packager) => packager.longestSegment));
-    const targetDuration = this.#limits.decide(this.#aligner.leader?.gop ?? null, longest);
+    const decided = this.#facts?.targetDuration ?? 0;
+    const targetDuration = decided > 0 ? this.#limits.take(decided) : this.#limits.decide(this.#aligner.leader?.gop ?? null, longest);
     const partTarget = Math.max(0, ...[...this.#model.tracks.values()].map((track) => track.partTarget));
-    const partHoldBack = Math.max(this.settings.partHoldBack, HOLD_BACK_PARTS * partTarget);
+    const own = Math.max(this.settings.partHoldBack, HOLD_BACK_PARTS * partTarget);
+    const partHoldBack = this.#facts?.partHoldBack || own;
     this.#emit({ type: 'playable', targetDuration, partHoldBack });
     this.#refreshMultivariants();
   }

@@ -78,6 +78,16 @@ export class PartTarget {
     }
   }
 
+  /** Ticks; 0 before it is known. */
+  get ticks(): number {
+    return this.#ticks;
+  }
+
+  /** Another server has chosen it. */
+  take(ticks: number): void {
+    this.#ticks = ticks;
+  }
+
   /** Learns from the first full part: a whole number of frames when their rate is constant. */
   learn(partTicks: number, frameDurations: readonly number[]): void {
     if (this.known) return;

@@ -1,6 +1,7 @@
 /** Puts packets on the integer timeline of their fMP4 track. */
 import { AudioCodec } from '../../../../media/codec.ts';
 import type { Packet } from '../../../../media/packet.ts';
+import type { SegmentMark } from '../../../../media/segment-mark.ts';
 import { rescale, type Timebase, toMilliseconds, toSeconds } from '../../../../media/timebase.ts';
 import type { AudioTrack, VideoTrack } from '../../../../media/track.ts';
 
@@ -14,6 +15,8 @@ export interface TimedSample {
   readonly data: Uint8Array;
   /** Presentation time in ms on the timeline of the stream. */
   readonly time: number;
+  /** As that of the packet. */
+  readonly mark: SegmentMark | undefined;
 }
 
 /** `place` wants the packets of one track in decoding order; `timescale` counts ticks per second. */
@@ -31,6 +34,14 @@ const COARSE_TICKS_PER_SECOND = 10_000;
 /** Makes the timeline for `track`. `offset` (ms) is added to every time, so that none is negative. */
 export function createTimeline(track: VideoTrack | AudioTrack, offset: number): SampleTimeline {
   return track.type === 'video' ? new VideoTimeline(track, offset) : new AudioTimeline(track, offset);
+}
+
+/** How long each sample lasts, ticks: until the next one, the last by its own word. */
+export function frameDurations(samples: readonly TimedSample[]): number[] {
+  return samples.map((sample, index) => {
+    const next = samples[index + 1];
+    return next === undefined ? sample.duration : next.dts - sample.dts;
+  });
 }
 
 /** Video keeps the clock of its source: nothing is known about its frame rate that the timestamps do not say. */
@@ -60,6 +71,7 @@ class VideoTimeline implements SampleTimeline {
       keyframe: packet.keyframe,
       data: packet.data,
       time: toMilliseconds(packet.pts, this.#timebase),
+      mark: packet.mark,
     };
   }
 }
@@ -111,6 +123,7 @@ class AudioTimeline implements SampleTimeline {
       keyframe: true,
       data: packet.data,
       time: (dts / this.timescale - this.#offset) * 1000,
+      mark: packet.mark,
     };
   }
 

@@ -41,6 +41,12 @@ export class SegmentLimits {
     return this.#base + FOLLOWER_ROOM;
   }
 
+  /** Another server has announced it. */
+  take(targetDuration: number): number {
+    this.#targetDuration = targetDuration;
+    return targetDuration;
+  }
+
   /** Fixes TARGETDURATION; `gop` is the keyframe interval in seconds, null when it is still unknown. */
   decide(gop: number | null, longestSegment: number): number {
     this.#targetDuration = this.#wanted(gop, longestSegment);

@@ -2,7 +2,8 @@
 
 import type { Cut, CutSchedule } from './cut-schedule.ts';
 import { PartTarget } from './part-target.ts';
-import type { TimedSample } from './sample-timeline.ts';
+import { frameDurations, type TimedSample } from './sample-timeline.ts';
+import { SegmentGuide } from './segment-guide.ts';
 import type { SegmentLimits } from './segment-limits.ts';
 
 /** A finished part; its samples still hold their packets' bytes. */
@@ -42,6 +43,8 @@ export interface SegmenterOptions {
   readonly schedule: CutSchedule;
   readonly limits: SegmentLimits;
   readonly sink: SegmentSink;
+  /** The longest part, ticks, that another server has chosen; 0 or absent: none has. */
+  readonly partTicks?: number;
 }
 
 /** A frame that lasts longer than this, seconds, is a pause of the source and says nothing about its frame rate. */
@@ -92,6 +95,7 @@ export class Segmenter {
   #frame = 0;
   /** End of the gaps that were listed because the track is away, ms of presentation; null while it is not. */
   #awayUntil: number | null = null;
+  readonly #guide: SegmentGuide;
   /** This track lists a discontinuity at its next segment, or has done so: the one that the other tracks list after it is not its own. */
   #alone: 'next' | 'was' | null = null;
   /** This track proposes cuts. */
@@ -104,8 +108,11 @@ export class Segmenter {
     this.#schedule = options.schedule;
     this.#limits = options.limits;
     this.#sink = options.sink;
+    this.#guide = new SegmentGuide(options.schedule);
     this.#timescale = options.timescale;
     this.#target = new PartTarget({ ...options, segmentDuration: options.limits.segmentDuration });
+    this.#target.take(options.partTicks ?? 0);
+    if (this.#target.known) this.#sink.partTargetChosen(this.#target.seconds);
   }
 
   /** Number of the current segment, -1 before the first. */
@@ -118,8 +125,14 @@ export class Segmenter {
     return this.#gop;
   }
 
+  /** The longest that a part may be, ticks; 0 before that is known. */
+  get partTicks(): number {
+    return this.#target.ticks;
+  }
+
   /** The earliest presentation time (ms) at which this track may begin its next segment. */
   get earliestCut(): number {
+    if (this.#guide.earliest !== null) return this.#guide.earliest;
     const segmentDuration = this.#wantedDuration;
     const max = this.#gop === null ? 0 : this.#limits.leaderMaxFor(this.#gop);
     const reach = this.#gop !== null && this.#gop <= max ? Math.min(segmentDuration, max - this.#gop) : segmentDuration;
@@ -217,8 +230,11 @@ export class Segmenter {
   #cutsBefore(sample: TimedSample): boolean {
     if (this.#segmentBytes + sample.data.length > MAX_SEGMENT_BYTES) return true;
     const seconds = (sample.dts - this.#segmentStart) / this.#timescale;
+    const end = seconds + sample.duration / this.#timescale;
+    const guided = this.leads ? this.#guide.cutsBefore(sample, end, this.#limits.leaderMax) : null;
+    if (guided !== null) return guided;
     const max = this.leads ? this.#limits.leaderMax : this.#limits.followerMax;
-    if (seconds + sample.duration / this.#timescale > max) return true;
+    if (end > max) return true;
     if (!sample.keyframe) return false;
     const cut = this.#schedule.cut(this.#msn + 1);
     if (cut !== null) return sample.time >= cut.time - this.#halfFrame * 1000;
@@ -281,7 +297,9 @@ export class Segmenter {
     this.#closePart(null);
     this.#endSegment((end - this.#segmentTime) / 1000);
     this.#listedEnd = null;
-    this.#passGapsUntil(end, sample.time);
+    const missed = this.leads ? this.#guide.missedBefore(sample.mark, this.#msn) : null;
+    if (missed === null) this.#passGapsUntil(end, sample.time);
+    else this.#passGaps(end, sample.time, missed);
   }
 
   #passGapsUntil(from: number, to: number): void {
@@ -342,8 +360,10 @@ export class Segmenter {
   }
 
   #openSegment(sample: TimedSample): void {
-    this.#msn = this.#msn < 0 ? this.#schedule.msnAt(sample.time) : this.#msn + 1;
-    this.#schedule.add(this.#msn, sample.time);
+    const mark = this.leads ? sample.mark : undefined;
+    if (mark === undefined) this.#msn = this.#msn < 0 ? this.#schedule.msnAt(sample.time) : this.#msn + 1;
+    else this.#msn = this.#guide.number(mark, this.#msn);
+    this.#schedule.add(this.#msn, sample.time, mark);
     this.#open = true;
     this.#segments += 1;
     this.#segmentStart = sample.dts;
@@ -352,8 +372,9 @@ export class Segmenter {
     // What was listed before it for too long or too short is no matter of this segment: players add up its parts.
     this.#listedEnd = null;
     this.#part = 0;
-    if (this.leads) this.#expectEnd();
-    const discontinuity = this.#segments > 1 && this.#takeDiscontinuity();
+    if (mark !== undefined) this.#guide.take(mark, this.#msn, sample.time);
+    else if (this.leads) this.#expectEnd();
+    const discontinuity = (this.#segments > 1 || this.#schedule.guided) && this.#takeDiscontinuity();
     this.#sink.segmentOpened({ msn: this.#msn, time: sample.time, discontinuity, independent: sample.keyframe });
   }
 
@@ -475,11 +496,4 @@ export class Segmenter {
     const seconds = (end - this.#segmentStart) / this.#timescale;
     return Math.abs((expected - this.#segmentTime) / 1000 - seconds) <= this.#halfFrame;
   }
-}
-
-function frameDurations(samples: readonly TimedSample[]): number[] {
-  return samples.map((sample, index) => {
-    const next = samples[index + 1];
-    return next === undefined ? sample.duration : next.dts - sample.dts;
-  });
 }

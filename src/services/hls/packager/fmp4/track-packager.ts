@@ -5,6 +5,7 @@ import { buildInitSegment } from '../../../../containers/isobmff/init-segment.ts
 import { hasSampleEntry } from '../../../../containers/isobmff/sample-entry.ts';
 import type { Span } from '../../../../delivery/outlet/messages.ts';
 import type { Packet } from '../../../../media/packet.ts';
+import type { SegmentedTrack } from '../../../../media/segment-mark.ts';
 import { rescale, type Timebase, toMilliseconds } from '../../../../media/timebase.ts';
 import { type AudioTrack, isMediaTrack, type Track, type VideoTrack } from '../../../../media/track.ts';
 import type { LlhlsUpdate } from '../../wire/fmp4/update.ts';
@@ -12,12 +13,16 @@ import type { CutSchedule } from './cut-schedule.ts';
 import type { TrackProgress } from './readiness.ts';
 import { createTimeline, type SampleTimeline, type TimedSample } from './sample-timeline.ts';
 import type { SegmentLimits } from './segment-limits.ts';
+import type { BegunSegment } from './segment-numbering.ts';
 import { type CutPart, Segmenter, type SegmentSink } from './segmenter.ts';
 import { ShortRest } from './short-rest.ts';
 import type { TimedMetadata } from './timed-metadata.ts';
 
 /** Every file holds one track: its number inside the file can be the same everywhere. */
 const FILE_TRACK_ID = 1;
+
+/** Sequence numbers of fragments that a segment has. */
+const PARTS_PER_SEGMENT = 4096;
 
 /** The track can be packaged: its codec has a sample entry and its configuration is known. */
 export function isServableInFmp4(track: Track): track is VideoTrack | AudioTrack {
@@ -30,12 +35,18 @@ export interface PackagingContext {
   readonly schedule: CutSchedule;
   readonly limits: SegmentLimits;
   readonly metadata: TimedMetadata;
+  /** What another server has decided for the track; undefined: it has not. */
+  readonly decided: (trackId: number) => SegmentedTrack | undefined;
+  /** Discontinuities before the first segment. */
+  readonly discontinuities: () => number;
   /** ms added to all times in fragments, so that none is negative. */
   readonly offset: number;
   /** Scratch memory for fragment headers, shared by the tracks. */
   readonly writer: BoxWriter;
   store(chunks: readonly Uint8Array[]): readonly Span[];
   emit(update: LlhlsUpdate): void;
+  /** A segment begins, which may be listed later. */
+  began(trackId: number, segment: BegunSegment): void;
   /** A video segment began without a keyframe. */
   dependentSegment(): void;
 }
@@ -48,7 +59,6 @@ export class TrackPackager implements SegmentSink {
   #track: VideoTrack | AudioTrack;
   #timeline: SampleTimeline;
   #generation = 0;
-  #sequence = 1;
   #parts = 0;
   #duration = 0;
   #segments = 0;
@@ -66,6 +76,12 @@ export class TrackPackager implements SegmentSink {
     this.#track = track;
     this.#context = context;
     this.#timeline = createTimeline(track, context.offset);
+    const { partTicks = 0, generation = 0 } = context.decided(track.id) ?? {};
+    this.#generation = generation;
+    this.#rest = new ShortRest((update) => this.#list(update));
+    this.#rest.push({ type: 'track', trackId: track.id, mediaType: track.type });
+    const discontinuities = context.discontinuities();
+    if (discontinuities > 0) this.#rest.push({ type: 'discontinuities', trackId: track.id, count: discontinuities });
     this.#segmenter = new Segmenter({
       video: track.type === 'video',
       chunkDuration: context.chunkDuration,
@@ -74,9 +90,8 @@ export class TrackPackager implements SegmentSink {
       schedule: context.schedule,
       limits: context.limits,
       sink: this,
+      partTicks,
     });
-    this.#rest = new ShortRest((update) => this.#list(update));
-    this.#rest.push({ type: 'track', trackId: track.id, mediaType: track.type });
     this.#emitInit();
   }
 
@@ -98,6 +113,11 @@ export class TrackPackager implements SegmentSink {
 
   get progress(): TrackProgress {
     return { leads: this.leads, parts: this.#parts, segments: this.#segments, duration: this.#duration };
+  }
+
+  /** Of the part target and the configuration, as other servers are told. */
+  get decisions(): SegmentedTrack {
+    return { id: this.#track.id, partTicks: this.#segmenter.partTicks, generation: this.#generation };
   }
 
   /** Last keyframe interval in seconds; null when unknown, 0 for audio. */
@@ -231,6 +251,7 @@ export class TrackPackager implements SegmentSink {
     const { epoch = 0, tags = '' } = this.#context.schedule.cut(msn) ?? {};
     const { id: trackId } = this.#track;
     const described = { msn, startTime: epoch + time, generation: this.#generation, discontinuity, gap, tags };
+    this.#context.began(trackId, described);
     this.#rest.push({ type: 'segment-open', trackId, ...described });
   }
 
@@ -247,8 +268,9 @@ export class TrackPackager implements SegmentSink {
     const baseDecodeTime = video ? Math.min(this.#writtenEnd ?? first.dts, first.dts) : first.dts;
     const samples = fragmentSamples(part, baseDecodeTime);
     this.#writtenEnd = samples.reduce((end, sample) => end + sample.duration, baseDecodeTime);
-    writeFragmentHeader(writer, { trackId: FILE_TRACK_ID, sequence: this.#sequence, baseDecodeTime, video, samples });
-    this.#sequence += 1;
+    // The same at all servers that number alike.
+    const sequence = (part.msn * PARTS_PER_SEGMENT + part.part + 1) >>> 0;
+    writeFragmentHeader(writer, { trackId: FILE_TRACK_ID, sequence, baseDecodeTime, video, samples });
   }
 
   /** The track object changed: only what decoders must know makes a new init segment. */

@@ -1,0 +1,26 @@
+/** Between who numbers the segments of an outbound stream and who passes the numbers on. */
+import type { Packet } from '../media/packet.ts';
+import type { SegmentMark } from '../media/segment-mark.ts';
+
+/** Told within the call that brings the packet to whoever numbers, before later publishers get it. */
+export type MarkListener = (mark: SegmentMark, packet: Packet) => void;
+
+/** One for each outbound stream. Needs no closing. */
+export class SegmentMarks {
+  #listener: MarkListener | null = null;
+
+  /** A segment begins with `packet`. */
+  tell(mark: SegmentMark, packet: Packet): void {
+    this.#listener?.(mark, packet);
+  }
+
+  /** Somebody passes the numbers on. */
+  get wanted(): boolean {
+    return this.#listener !== null;
+  }
+
+  /** One listener at a time: the last one counts; null: nobody passes them on. */
+  listen(listener: MarkListener | null): void {
+    this.#listener = listener;
+  }
+}

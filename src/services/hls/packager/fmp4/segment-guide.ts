@@ -1,0 +1,56 @@
+/** How a track follows another server that says where segments begin. */
+import type { SegmentMark } from '../../../../media/segment-mark.ts';
+import type { CutSchedule } from './cut-schedule.ts';
+import type { TimedSample } from './sample-timeline.ts';
+
+/** Who says where segments begin may be late by so many seconds. */
+const PATIENCE = 1;
+
+/** Of the track that leads. Needs no closing. */
+export class SegmentGuide {
+  readonly #schedule: CutSchedule;
+  #earliest: number | null = null;
+  /** Number of the segment that begins behind a hole. */
+  #numbered: number | null = null;
+
+  constructor(schedule: CutSchedule) {
+    this.#schedule = schedule;
+  }
+
+  /** The presentation time, ms, before which no segment begins; null where nobody says. */
+  get earliest(): number | null {
+    return this.#earliest;
+  }
+
+  /** Whether a segment begins with `sample`, which ends the open one at `end` of at most `max` seconds; null: nobody says. */
+  cutsBefore({ mark }: TimedSample, end: number, max: number): boolean | null {
+    if (mark !== undefined) return true;
+    if (this.#schedule.guided && end > max + PATIENCE) {
+      // It has fallen silent: the track goes on by itself.
+      this.#schedule.leaveGuide();
+      this.#earliest = null;
+    }
+    return this.#schedule.guided ? false : null;
+  }
+
+  /** Media is missing before `mark` that the other server had: so are as many segments. Null: nobody says how many. */
+  missedBefore(mark: SegmentMark | undefined, msn: number): number | null {
+    if (mark === undefined) return null;
+    this.#numbered = this.#schedule.follow(mark, msn + 1);
+    return this.#numbered - msn - 1;
+  }
+
+  /** Number of the segment that begins with `mark`, behind segment `msn`; that is negative before the first. */
+  number(mark: SegmentMark, msn: number): number {
+    const followed = this.#numbered ?? this.#schedule.follow(mark, msn < 0 ? null : msn + 1);
+    this.#numbered = null;
+    // Without a hole there is nothing to be missing.
+    return msn < 0 ? followed : msn + 1;
+  }
+
+  /** Segment `msn` has begun with `mark` at `time`, ms. */
+  take({ time, expected, earliest }: SegmentMark, msn: number, at: number): void {
+    this.#earliest = earliest + at - time;
+    if (expected !== null) this.#schedule.expect(msn + 1, expected + at - time);
+  }
+}
