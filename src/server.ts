@@ -320,7 +320,7 @@ async function startAll(
     },
   });
   const pulls = new PullRegistry({
-    ...{ sources, store: pullStore, clock, logger, secrets },
+    ...{ sources, store: pullStore, work: originMaps, clock, logger, secrets },
     application: (vhost, app) => orchestrator.application(vhost, app),
   });
   const finder = new StreamDemand({

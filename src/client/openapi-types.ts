@@ -1238,6 +1238,24 @@ export interface components {
                     /** @description Certificates, PEM, that the server is judged by with TLS; default: those of the system */
                     caPath?: string;
                 };
+                /** @description Several nodes know the same persistent pulls, channels and pushes of this virtual host, and one of them does each. An extension of Millrace */
+                sharedWork?: {
+                    /**
+                     * @description Nodes of one group share their work; letters, digits, `.`, `_` and `-`
+                     * @default default
+                     */
+                    group?: string;
+                    /**
+                     * @description Another node takes over what a dead one did after this long, ms
+                     * @default 10000
+                     */
+                    leaseTime?: number;
+                    /**
+                     * @description What a node does it goes on with while Redis is away, though another one may have begun it; otherwise it stops when its lease ends
+                     * @default false
+                     */
+                    keepWithoutRedis?: boolean;
+                };
             };
             /**
              * @deprecated

@@ -22,13 +22,23 @@ const REFUSED: MetricDefinition = {
   help: 'Commands that were not sent because too many had no answer',
   type: 'counter',
 };
+const LEASES: MetricDefinition = {
+  name: 'millrace_shared_work_leases',
+  help: 'Pulls, channels and pushes that several nodes know and this one does',
+  type: 'gauge',
+};
+const LOST: MetricDefinition = {
+  name: 'millrace_shared_work_lost_total',
+  help: 'Those that another node has taken over from this one',
+  type: 'counter',
+};
 
 /** `figures`: of all maps together. */
 export function originMapMetrics(figures: () => OriginMaps['figures']): MetricSource {
   return {
-    definitions: [MAPS, STREAMS, LOOK_UPS, REFUSED],
+    definitions: [MAPS, STREAMS, LOOK_UPS, REFUSED, LEASES, LOST],
     collect(page) {
-      const { reachable, unreachable, registered, waiting, found, absent, failed, refused } = figures();
+      const { reachable, unreachable, registered, waiting, found, absent, failed, refused, leases, lost } = figures();
       const maps = page.family(MAPS);
       maps.add(reachable, 'reachable="yes"');
       maps.add(unreachable, 'reachable="no"');
@@ -38,6 +48,8 @@ export function originMapMetrics(figures: () => OriginMaps['figures']): MetricSo
       const lookUps = page.family(LOOK_UPS);
       for (const [result, count] of Object.entries({ found, absent, failed })) lookUps.add(count, `result="${result}"`);
       page.family(REFUSED).add(refused);
+      page.family(LEASES).add(leases);
+      page.family(LOST).add(lost);
     },
   };
 }

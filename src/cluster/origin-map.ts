@@ -1,8 +1,11 @@
 /** The origin map of a virtual host: Redis tells edges which server has a stream. */
+import { randomUUID } from 'node:crypto';
 import type { OriginMapStoreConfig } from '../config/index.ts';
 import { shownUrl } from '../core/pull.ts';
+import { systemClock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
 import { messageOf } from '../util/message-of.ts';
+import { LeaseBook } from './lease-book.ts';
 import { redisTarget } from './redis-client.ts';
 import { RedisLink } from './redis-link.ts';
 
@@ -26,15 +29,20 @@ export interface OriginMapOptions {
   readonly refreshMs?: number;
   /** Redis can be used, or not any more. */
   readonly onReachable?: (reachable: boolean) => void;
+  /** Unique among all processes; default: made up. */
+  readonly node?: string;
 }
 
-/** Counters, but for the streams that want to be found here: `registered`, and `waiting` for Redis or for another server's to go. */
+/** Counters, but for leases and the streams that want to be found here: `registered`, and `waiting` for Redis or for another server's to go. */
 export interface OriginMapFigures {
   readonly found: number;
   readonly absent: number;
   readonly failed: number;
   readonly refused: number;
   readonly registered: number;
+  /** Leases of shared work that are ours now, and how many were lost to another node. */
+  readonly leases: number;
+  readonly lost: number;
   readonly waiting: number;
 }
 
@@ -67,12 +75,14 @@ export class OriginMap {
   readonly #working = new Set<Promise<void>>();
   readonly #timer: NodeJS.Timeout;
   readonly #lookUps = { found: 0, absent: 0, failed: 0 };
+  /** Null: this server shares no work. */
+  #leases: LeaseBook | null = null;
   #withdrawn = false;
   #refreshing = false;
   /** Why Redis refused to look something up, the last time. */
   #fault = '';
 
-  constructor({ config, ovtPort, logger, expiryS = EXPIRY_S, refreshMs = REFRESH_MS, onReachable }: OriginMapOptions) {
+  constructor({ config, ovtPort, logger, expiryS = EXPIRY_S, refreshMs = REFRESH_MS, onReachable, node = randomUUID() }: OriginMapOptions) {
     const { originHostName, redisServer } = config;
     this.#logger = logger;
     this.#expiryS = expiryS;
@@ -84,16 +94,26 @@ export class OriginMap {
       logger,
       onUp: () => {
         onReachable?.(true);
+        this.#leases?.up();
         this.#work(this.#refresh());
       },
       onDown: () => onReachable?.(false),
     });
+    if (config.sharedWork !== undefined) {
+      const { group, leaseTime: leaseMs, keepWithoutRedis } = config.sharedWork;
+      this.#leases = new LeaseBook({ link: this.#link, group, node, leaseMs, keepWithoutRedis, clock: systemClock, logger });
+    }
     this.#timer = setInterval(() => this.#work(this.#refresh()), refreshMs);
   }
 
   /** Streams that this server wants to be found here. */
   get size(): number {
     return this.#entries.size;
+  }
+
+  /** Leases of shared work; null: this server shares none. */
+  get leases(): LeaseBook | null {
+    return this.#leases;
   }
 
   /** Redis answers; otherwise `locate` knows nothing. */
@@ -105,12 +125,14 @@ export class OriginMap {
   get figures(): OriginMapFigures {
     let registered = 0;
     for (const { holds } of this.#entries.values()) if (holds) registered += 1;
-    return { ...this.#lookUps, refused: this.#link.refused, registered, waiting: this.#entries.size - registered };
+    const leases = { leases: this.#leases?.held ?? 0, lost: this.#leases?.lost ?? 0 };
+    return { ...this.#lookUps, ...leases, refused: this.#link.refused, registered, waiting: this.#entries.size - registered };
   }
 
   /** Takes every stream off the map, or puts all back: what is here meanwhile is told when it is over. */
   withdraw(withdrawn: boolean): void {
     this.#withdrawn = withdrawn;
+    this.#leases?.yield(withdrawn);
     if (!withdrawn) this.#work(this.#refresh());
     else for (const entry of this.#entries.values()) if (!entry.busy) this.#work(this.#release(entry));
   }
@@ -172,6 +194,7 @@ export class OriginMap {
   /** Resolves when streams that have ended are off the map, or Redis does not answer. Call it after the last stream has ended. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
+    await this.#leases?.close();
     while (this.#working.size > 0) await Promise.all(this.#working);
     this.#link.close();
   }

@@ -18,6 +18,30 @@ const hostWith = (host: string): VirtualHost =>
     definition: { config: { originMapStore: { originHostName: 'a', redisServer: { host } } } },
   }) as unknown as VirtualHost;
 
+it('share the work of those virtual hosts that want it, until they are drained', async () => {
+  const redis = await RedisServer.start();
+  stops.push(async () => await redis.stop());
+  const open = () => {
+    const maps = new OriginMaps({ ovtPort: 9000, conditions: new Conditions(), logger: new RecordingLogger() });
+    stops.push(async () => await maps.close());
+    const sharedWork = { group: 'g', leaseTime: 3000, keepWithoutRedis: false };
+    const shared = { name: 'default', definition: { config: { originMapStore: { redisServer: { host: redis.address }, sharedWork } } } };
+    maps.follow([shared as unknown as VirtualHost]);
+    return { maps, ask: (vhost = 'default') => maps.stateOf({ kind: 'pull', vhost, app: 'app', name: 's' }) };
+  };
+  const first = open();
+  expect(first.ask('other')).toBe('ours');
+  await expect.poll(() => first.ask()).toBe('ours');
+  const second = open();
+  await expect.poll(() => second.ask()).toBe('others');
+  expect(await redis.value('millrace:{g}:lease:pull/default/app/s')).toMatch(/^\S+ \d+$/);
+  expect(metricsText(originMapMetrics(() => first.maps.figures))).toContain('millrace_shared_work_leases 1');
+  first.maps.withdraw(true);
+  expect(first.ask()).toBe('others');
+  await expect.poll(() => second.ask(), { timeout: 10_000 }).toBe('ours');
+  expect([first.maps.figures.leases, second.maps.figures.leases]).toEqual([0, 1]);
+});
+
 it('tell by the health of the server and by metrics when Redis is away, and no more when it is back or not wanted', async () => {
   const redis = await RedisServer.start();
   stops.push(async () => await redis.stop());

@@ -1,6 +1,7 @@
 /** The origin maps of all virtual hosts that have one (`OriginMapStore`). */
 import { isDeepStrictEqual } from 'node:util';
 import type { OriginMapStoreConfig } from '../config/index.ts';
+import type { SharedWork, Work, WorkState } from '../core/shared-work.ts';
 import type { VirtualHost } from '../core/virtual-host.ts';
 import type { Conditions } from '../util/conditions.ts';
 import type { Logger } from '../util/logger.ts';
@@ -13,7 +14,7 @@ interface NamedStream {
   readonly name: string;
 }
 
-const NOTHING: OriginMapFigures = { found: 0, absent: 0, failed: 0, refused: 0, registered: 0, waiting: 0 };
+const NOTHING: OriginMapFigures = { found: 0, absent: 0, failed: 0, refused: 0, registered: 0, waiting: 0, leases: 0, lost: 0 };
 
 function sumOf(figures: readonly OriginMapFigures[]): OriginMapFigures {
   const sum: { -readonly [key in keyof OriginMapFigures]: number } = { ...NOTHING };
@@ -24,7 +25,7 @@ function sumOf(figures: readonly OriginMapFigures[]): OriginMapFigures {
 /**
  * Owns a map for each virtual host that configures one; the server calls `follow` whenever virtual hosts change, and `close` at its end.
  */
-export class OriginMaps {
+export class OriginMaps implements SharedWork {
   readonly #ovtPort: number | null;
   readonly #conditions: Conditions;
   readonly #logger: Logger;
@@ -49,6 +50,11 @@ export class OriginMaps {
     const maps = [...this.#maps.values()];
     const reachable = maps.filter((map) => map.reachable).length;
     return { ...sumOf([this.#ended, ...maps.map(({ figures }) => figures)]), reachable, unreachable: maps.length - reachable };
+  }
+
+  /** Whose a work is that several nodes could do; ours, where its virtual host shares none. */
+  stateOf({ kind, vhost, app, name }: Work): WorkState {
+    return this.of(vhost)?.leases?.stateOf(`${kind}/${vhost}/${app}/${name}`) ?? 'ours';
   }
 
   /** Whether streams that are here are told to nobody. */
@@ -107,7 +113,7 @@ export class OriginMaps {
   #close(vhost: VirtualHost, map: OriginMap): void {
     this.#maps.delete(vhost);
     this.#tell(vhost, true);
-    this.#ended = sumOf([this.#ended, { ...map.figures, registered: 0, waiting: 0 }]);
+    this.#ended = sumOf([this.#ended, { ...map.figures, registered: 0, waiting: 0, leases: 0 }]);
     if (this.#byName.get(vhost.name) === map) this.#byName.delete(vhost.name);
     const closed = map.close().finally(() => this.#closing.delete(closed));
     this.#closing.add(closed);

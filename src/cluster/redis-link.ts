@@ -101,6 +101,11 @@ export class RedisLink {
     await this.#command(() => this.#redis.del(key));
   }
 
+  /** Runs a script; resolves with what it returns. */
+  evaluate(script: string, keys: readonly string[], values: readonly string[]): Promise<unknown> {
+    return this.#command(() => this.#redis.eval(script, keys.length, ...keys, ...values));
+  }
+
   async ping(): Promise<void> {
     await this.#command(() => this.#redis.ping());
   }

@@ -393,6 +393,14 @@ describe('refusals', () => {
     ['Invalid host format h > it must be host:port', () => virtualHost({ originMapStore: { redisServer: { host: 'h' } } })],
     ['Invalid host format h:65536 > it must be host:port', () => virtualHost({ originMapStore: { redisServer: { host: 'h:65536' } } })],
     ['Invalid host format h:0 > it must be host:port', () => virtualHost({ originMapStore: { redisServer: { host: 'h:0' } } })],
+    [
+      'originMapStore.sharedWork.group must be 1 to 64 letters, digits, ., _ or -',
+      () => virtualHost({ originMapStore: { redisServer: { host: 'h:1' }, sharedWork: { group: '{a}' } } }),
+    ],
+    [
+      'virtualHost.originMapStore.sharedWork.leaseTime must be a whole number from 3000 to 600000, but got 10',
+      () => virtualHost({ originMapStore: { redisServer: { host: 'h:1' }, sharedWork: { leaseTime: 10 } } }),
+    ],
     ['originMapStore.redisServer needs host or url', () => virtualHost({ originMapStore: { redisServer: {} } })],
     [
       'originMapStore.redisServer takes host or url, not both',

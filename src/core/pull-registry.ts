@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { secretsOf } from '../config/index.ts';
 import type { Clock } from '../util/clock.ts';
 import { guarded } from '../util/guarded.ts';
@@ -9,6 +10,7 @@ import { type CloseReason, IngestRefused } from './ingest.ts';
 import type { SourceType } from './kinds.ts';
 import { type PullDefinition, PullFailed, type PullSource, schemeOf, shownUrl } from './pull.ts';
 import { PulledStream } from './pulled-stream.ts';
+import { OWN_WORK, type SharedWork, type WorkState } from './shared-work.ts';
 import { type ApplicationAddress, addressOf, streamKey, streamText } from './stream-address.ts';
 
 /** A persistent stream as it is kept on disk. */
@@ -29,10 +31,15 @@ export interface PullRegistryOptions {
   readonly application: (vhost: string, app: string) => Application | undefined;
   /** Learns what lets somebody in at the sources; absent: nobody does. */
   readonly secrets?: KnownSecrets;
+  /** Whose persistent streams are; default: ours. */
+  readonly work?: SharedWork;
 }
 
 /** How often it is looked whether streams can return that had to end. */
 const RETURN_EVERY_MS = 1000;
+/** Whose a new persistent stream is, is told within this time or later, ms. */
+const TOLD_MS = 1500;
+const TOLD_EVERY_MS = 20;
 
 interface Entry {
   readonly pull: PulledStream;
@@ -104,11 +111,17 @@ export class PullRegistry {
   }
 
   /**
-   * Pulls a stream; resolves when it plays and, if it is persistent, is on disk. Rejects with `IngestRefused` (name taken
+   * Pulls a stream; resolves when it plays and, if it is persistent, is on disk. One that another node pulls is only kept, and waits. Rejects with `IngestRefused` (name taken
    * or not addressable, provider not enabled), `PullFailed`, or the error of the disk; then there is no stream.
    */
   async create(application: Application, definition: PullDefinition): Promise<void> {
     const document = { vhost: application.vhost, app: application.name, ...definition };
+    if (isDurable(document) && this.#stateOf(document) !== 'ours' && (await this.#isOthers(document))) {
+      await this.#options.store.save(document);
+      this.#stored.set(keyOf(document), document);
+      this.#lull(document);
+      return;
+    }
     if (application.hasStream(definition.name)) {
       throw new IngestRefused('duplicate-name', `stream '${definition.name}' exists already in application '${application.name}'`);
     }
@@ -132,6 +145,7 @@ export class PullRegistry {
       throw error;
     }
     // It ended while it was being written.
+    this.#watch();
     if (entry.ended?.code === 'deleted') await this.#remove(document);
     else if (entry.ended !== null && !this.#shutDown) this.#lull(document);
   }
@@ -143,6 +157,10 @@ export class PullRegistry {
   restore(document: PullDocument): void {
     const isKept = isDurable(document);
     if (isKept) this.#stored.set(keyOf(document), document);
+    if (isKept && this.#stateOf(document) !== 'ours') {
+      this.#lull(document);
+      return;
+    }
     try {
       this.#resume(document);
     } catch (error) {
@@ -171,9 +189,22 @@ export class PullRegistry {
     for (const { pull } of [...this.#entries.values()]) pull.end(reason);
   }
 
+  #stateOf({ vhost, app, name }: PullDocument): WorkState {
+    return (this.#options.work ?? OWN_WORK).stateOf({ kind: 'pull', vhost, app, name });
+  }
+
+  /** Waits a moment to be told. Who is told nothing pulls, until he is. */
+  async #isOthers(document: PullDocument): Promise<boolean> {
+    const { clock } = this.#options;
+    const until = clock.monotonic() + TOLD_MS;
+    while (this.#stateOf(document) === 'unknown' && clock.monotonic() < until) await delay(TOLD_EVERY_MS);
+    return this.#stateOf(document) === 'others';
+  }
+
   #resume(document: PullDocument): void {
     const entry = this.#open(document);
     entry.saved = true;
+    if (isDurable(document)) this.#watch();
     entry.pull.resume();
   }
 
@@ -249,13 +280,30 @@ export class PullRegistry {
     const sourceUrl = shownUrl(urls[0] ?? '');
     const waiting = { vhost, app, name, createdAt: this.#options.clock.now(), sourceType: this.#sourceOf(document).sourceType, sourceUrl };
     this.#dormant.set(keyOf(document), { document, waiting });
-    const look = guarded(this.#options.logger, 'the return of persistent streams', () => this.#return());
+    this.#watch();
+  }
+
+  /** Looks at what waits, and at what another node may have begun. */
+  #watch(): void {
+    if (this.#shutDown) return;
+    const look = guarded(this.#options.logger, 'the return of persistent streams', () => {
+      this.#yield();
+      this.#return();
+    });
     this.#returning ??= setInterval(look, RETURN_EVERY_MS);
+  }
+
+  /** Ends what is another node's by now; it waits then, like all that cannot run. */
+  #yield(): void {
+    for (const { pull, document, saved } of [...this.#entries.values()]) {
+      if (saved && isDurable(document) && this.#stateOf(document) === 'others')
+        pull.end({ code: 'replaced', detail: 'another node pulls it' });
+    }
   }
 
   #wake(key: string): void {
     this.#dormant.delete(key);
-    if (this.#dormant.size > 0) return;
+    if (this.#dormant.size > 0 || this.#stored.size > 0) return;
     clearInterval(this.#returning);
     this.#returning = undefined;
   }
@@ -263,6 +311,7 @@ export class PullRegistry {
   #return(): void {
     for (const [key, { document }] of this.#dormant) {
       const { vhost, app, name } = document;
+      if (this.#stateOf(document) !== 'ours') continue;
       // Asking is cheap, and refusals are not for the log each time.
       if (this.#options.application(vhost, app)?.hasStream(name) !== false) continue;
       try {

@@ -9,6 +9,7 @@ import { ProviderKind, PublisherKind, SourceType } from '../../src/core/kinds.ts
 import { Orchestrator } from '../../src/core/orchestrator.ts';
 import type { Publisher } from '../../src/core/publishing.ts';
 import { QueueRegistry } from '../../src/core/queue-registry.ts';
+import type { SharedWork } from '../../src/core/shared-work.ts';
 import { StreamLineage } from '../../src/core/stream-lineage.ts';
 import { Urgency } from '../../src/core/urgency.ts';
 import type { Packet } from '../../src/media/packet.ts';
@@ -50,7 +51,9 @@ export function told(logger: RecordingLogger): string {
 }
 
 /** Two virtual hosts with an application each; `providers` are further members of the multiplex provider. */
-export async function setUp(options: { readonly providers?: object; readonly more?: object; readonly allowed?: AllowedFolders } = {}) {
+export async function setUp(
+  options: { readonly providers?: object; readonly more?: object; readonly allowed?: AllowedFolders; readonly work?: SharedWork } = {},
+) {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-mux-'));
   ends.push(() => rmSync(folder, { recursive: true, force: true }));
   const clock = new ManualClock();
@@ -99,7 +102,13 @@ export async function setUp(options: { readonly providers?: object; readonly mor
   }
   const allowed = options.allowed ?? new AllowedFolders([folder], 'the test');
   const lineage = new StreamLineage();
-  const channels = new MultiplexChannels({ applications: orchestrator, allowed, lineage, logger });
+  const channels = new MultiplexChannels({
+    applications: orchestrator,
+    allowed,
+    lineage,
+    logger,
+    ...(options.work !== undefined && { work: options.work }),
+  });
   ends.push(() => channels.close());
   const app = orchestrator.application('default', 'app') as Application;
   const second = orchestrator.application('other', 'second') as Application;

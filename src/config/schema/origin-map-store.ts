@@ -2,7 +2,7 @@
 import type { Static } from '@sinclair/typebox';
 import { messageOf } from '../../util/message-of.ts';
 import { redisPlace } from '../../util/redis-url.ts';
-import { finishing, object, optional, path, text } from './field.ts';
+import { boolean, finishing, integer, object, optional, path, text } from './field.ts';
 
 const MAX_PORT = 65_535;
 
@@ -64,10 +64,34 @@ function placeOf(url: string, fail: (message: string, key?: string) => void): Re
   }
 }
 
+const GROUP = /^[\w.-]{1,64}$/;
+
+const SharedWorkSchema = object(
+  'Several nodes know the same persistent pulls, channels and pushes of this virtual host, and one of them does each. An extension of Millrace',
+  {
+    group: text('Nodes of one group share their work; letters, digits, `.`, `_` and `-`', { default: 'default' }),
+    leaseTime: integer('Another node takes over what a dead one did after this long, ms', {
+      default: 10_000,
+      minimum: 3000,
+      maximum: 600_000,
+    }),
+    keepWithoutRedis: boolean(
+      'What a node does it goes on with while Redis is away, though another one may have begun it; otherwise it stops when its lease ends',
+      { default: false },
+    ),
+  },
+  {
+    finish: finishing<{ readonly group: string }>(({ group }, fail) => {
+      if (!GROUP.test(group)) fail('originMapStore.sharedWork.group must be 1 to 64 letters, digits, ., _ or -', 'group');
+    }),
+  },
+);
+
 /** `<OriginMapStore>` of a virtual host. */
 export const OriginMapStoreSchema = object('Shares the addresses of streams between origins and edges', {
   originHostName: optional(text('Name under which this origin registers itself; origins only', { form: 'host-name' })),
   redisServer: RedisServerSchema,
+  sharedWork: optional(SharedWorkSchema),
 });
 /** The typed form of `<OriginMapStore>`; without `originHostName` this server only looks up. */
 export type OriginMapStoreConfig = Static<typeof OriginMapStoreSchema>;

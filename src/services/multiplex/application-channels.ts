@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Application } from '../../core/application.ts';
 import type { CloseReason } from '../../core/ingest.ts';
+import { OWN_WORK, type SharedWork } from '../../core/shared-work.ts';
 import { DefinitionFolder } from '../../state/definition-folder.ts';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
 import { hasHiddenCharacter } from '../../util/hidden-characters.ts';
@@ -22,6 +23,8 @@ export interface ApplicationChannelsOptions {
   /** What tells how a channel would be made of itself; null: it is not. */
   readonly loopFinder: (definition: ChannelDefinition) => () => string | null;
   readonly lineage: MultiplexChannelOptions['lineage'];
+  /** Whose channels are; default: ours. */
+  readonly work?: SharedWork;
   /** Channels are others now. */
   readonly onChanged: () => void;
   readonly logger: Logger;
@@ -178,9 +181,12 @@ export class ApplicationChannels {
   }
 
   #make(definition: ChannelDefinition): MultiplexChannel {
-    const { application, find, loopFinder, lineage, logger } = this.#options;
+    const { application, find, loopFinder, lineage, work = OWN_WORK, logger } = this.#options;
+    const { vhost, name: app } = application;
+    const { name } = definition.outputStream;
     return new MultiplexChannel({
       ...{ definition, application, find, loop: loopFinder(definition), lineage },
+      isOthers: () => work.stateOf({ kind: 'multiplex', vhost, app, name }) !== 'ours',
       logger: logger.child({ channel: definition.outputStream.name }),
     });
   }

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import { FakeWork } from '../../../test/fakes/fake-work.ts';
 import { LEFT, ladder, named, seconds, setUp, source, tearDown, told } from '../../../test/fakes/multiplex-core.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { audioPacket, audioTrack, videoTrack } from '../../../test/fakes/source.ts';
@@ -32,6 +33,24 @@ describe('multiplex channels', () => {
     await of(app).remove('ch');
     expect([ch.state, app.stream('ch'), of(app).get('ch')]).toEqual(['Stopped', undefined, undefined]);
     expect(stream('app/high').closed).toBe(false);
+  });
+
+  it('wait while another node makes them, and stop when another one does', async () => {
+    const work = new FakeWork('others');
+    const { app, of, channel, encoder } = await setUp({ work });
+    const high = encoder('high');
+    await high.frame();
+    await of(app).save(ladder('ch', 'high'));
+    const ch = channel('ch');
+    const elsewhere = ['Pulling', 'Multiplex Channel : #default#app/ch: another node makes it'];
+    expect([[ch.state, ch.pullingMessage], [...work.asked]]).toEqual([elsewhere, ['multiplex/default/app/ch']]);
+    work.state = 'ours';
+    of(app).look();
+    await high.frame();
+    expect([ch.onAir, app.stream('ch')?.name]).toEqual([true, 'ch']);
+    work.state = 'others';
+    of(app).look();
+    expect([ch.onAir, [ch.state, ch.pullingMessage], app.stream('ch')]).toEqual([false, elsewhere, undefined]);
   });
 
   it('are None before anybody has looked', async () => {

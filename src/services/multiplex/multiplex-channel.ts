@@ -22,6 +22,8 @@ export type ChannelState = 'None' | 'Pulling' | 'Playing' | 'Stopped';
 /** Numbers that the reference server tells behind `Failed to mirror stream`. */
 const FAULT = { noStreamUrl: 400, noTrack: 404, loop: 508 } as const;
 
+const ELSEWHERE = 'another node makes it';
+
 /** Its application and what finds its sources. */
 export interface MultiplexChannelOptions {
   readonly definition: ChannelDefinition;
@@ -32,6 +34,8 @@ export interface MultiplexChannelOptions {
   readonly loop: () => string | null;
   /** Of the server: what its sources are made of now. */
   readonly lineage: StreamLineage;
+  /** Another node makes the channel, or may do so. */
+  readonly isOthers?: () => boolean;
   readonly logger: Logger;
 }
 
@@ -61,6 +65,7 @@ export class MultiplexChannel {
   readonly #find: MultiplexChannelOptions['find'];
   readonly #loop: MultiplexChannelOptions['loop'];
   readonly #lineage: StreamLineage;
+  readonly #isOthers: () => boolean;
   readonly #logger: Logger;
   readonly #places: readonly Place[];
   readonly #playlists: readonly Playlist[];
@@ -75,7 +80,8 @@ export class MultiplexChannel {
   /** Taps are being opened: tracks are told together. */
   #opening = false;
 
-  constructor({ definition, application, find, loop, lineage, logger }: MultiplexChannelOptions) {
+  constructor({ definition, application, find, loop, lineage, isOthers = () => false, logger }: MultiplexChannelOptions) {
+    this.#isOthers = isOthers;
     this.definition = definition;
     this.#application = application;
     this.#find = find;
@@ -98,6 +104,11 @@ export class MultiplexChannel {
   /** Looks for sources that are not there; to be called about twice a second. */
   look(): void {
     if (this.state === 'Stopped') return;
+    if (this.#isOthers()) {
+      this.#end({ code: 'deleted', detail: ELSEWHERE });
+      this.#wait(`Multiplex Channel : ${this.#address}: ${ELSEWHERE}`);
+      return;
+    }
     const missing = this.#places.filter(({ tap }) => tap === null);
     if (missing.length === 0) return;
     const fault = this.#fault();

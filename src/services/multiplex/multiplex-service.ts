@@ -10,6 +10,7 @@
 import { resolve } from 'node:path';
 import type { Application } from '../../core/application.ts';
 import type { OutboundStream } from '../../core/outbound-stream.ts';
+import { OWN_WORK, type SharedWork } from '../../core/shared-work.ts';
 import { type StreamAddress, streamKey } from '../../core/stream-address.ts';
 import type { StreamLineage } from '../../core/stream-lineage.ts';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
@@ -34,12 +35,14 @@ export function startMultiplex({
   orchestrator,
   definitions,
   lineage,
+  originMaps,
   logger,
 }: ServiceContext): Service & { readonly multiplex: MultiplexChannels } {
   const multiplex = new MultiplexChannels({
     applications: orchestrator,
     allowed: definitions,
     lineage,
+    work: originMaps,
     logger: logger.child({ part: 'multiplex' }),
   });
   multiplex.start();
@@ -56,6 +59,7 @@ export class MultiplexChannels {
   readonly #applications: Applications;
   readonly #allowed: AllowedFolders;
   readonly #lineage: StreamLineage;
+  readonly #work: SharedWork;
   readonly #logger: Logger;
   readonly #followed = new Map<Application, ApplicationChannels>();
   /** Counts changes of definitions, by which loops come and go. */
@@ -68,8 +72,11 @@ export class MultiplexChannels {
     readonly applications: Applications;
     readonly allowed: AllowedFolders;
     readonly lineage: StreamLineage;
+    /** Whose channels are; default: ours. */
+    readonly work?: SharedWork;
     readonly logger: Logger;
   }) {
+    this.#work = options.work ?? OWN_WORK;
     this.#applications = options.applications;
     this.#allowed = options.allowed;
     this.#lineage = options.lineage;
@@ -114,6 +121,7 @@ export class MultiplexChannels {
       find: (address) => this.#find(address),
       loopFinder: (definition) => this.#loopFinder(application, definition),
       lineage: this.#lineage,
+      work: this.#work,
       onChanged: () => {
         this.#version += 1;
       },

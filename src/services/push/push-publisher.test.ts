@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { openFakeDestination } from '../../../test/fakes/fake-destination.ts';
 import { FakeIngestGate } from '../../../test/fakes/fake-ingest-gate.ts';
 import { FakeStream } from '../../../test/fakes/fake-stream.ts';
+import { FakeWork } from '../../../test/fakes/fake-work.ts';
 import { ManualClock } from '../../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { videoPackets, videoTrack } from '../../../test/fakes/synthetic-media.ts';
@@ -38,9 +39,10 @@ afterEach(async () => {
 });
 
 /** A publisher on the state folder, as a process would start it. */
-async function start(): Promise<PushPublisher> {
+async function start(work?: FakeWork): Promise<PushPublisher> {
   const clock = new ManualClock();
-  const made = new PushPublisher({ clock, logger, queues: new QueueRegistry(clock), stateFolder: folder, open: openFakeDestination });
+  const options = { clock, logger, queues: new QueueRegistry(clock), stateFolder: folder, open: openFakeDestination };
+  const made = new PushPublisher({ ...options, ...(work !== undefined && { work }) });
   await made.start();
   return made;
 }
@@ -62,6 +64,24 @@ function wish(id: string, more: Partial<PushRequest> = {}): PushRequest {
 }
 
 const states = (): string[] => publisher.pushes(OWNER).map(({ id, state }) => `${id} ${state}`);
+
+test('a task that another node pushes waits for its turn', async () => {
+  const work = new FakeWork('others');
+  await publisher.stop();
+  publisher = await start(work);
+  const attached = publisher.attach(new FakeStream(), SETTINGS);
+  attached.onTracks([VIDEO]);
+  await publisher.startPush(OWNER, wish('p'));
+  publisher.look();
+  expect([states(), [...work.asked]]).toEqual([['p ready'], ['push/default/app/p']]);
+  work.state = 'ours';
+  publisher.look();
+  await expect.poll(states).toEqual(['p pushing']);
+  work.state = 'others';
+  await expect.poll(states).toEqual(['p ready']);
+  work.state = 'ours';
+  await expect.poll(states).toEqual(['p pushing']);
+});
 
 test('tasks begin with their stream and wait again when it ends, whichever was first', async () => {
   await publisher.startPush(OWNER, wish('before'));

@@ -8,12 +8,14 @@ import { NO_NOTICES, type Notices } from '../../core/notices/notice.ts';
 import { tellTask } from '../../core/notices/task-notices.ts';
 import type { PublishableStream, Publisher, PublisherStream } from '../../core/publishing.ts';
 import type { QueueRegistry } from '../../core/queue-registry.ts';
+import { OWN_WORK, type SharedWork } from '../../core/shared-work.ts';
 import { type ApplicationAddress, addressOf, streamKey } from '../../core/stream-address.ts';
 import { TaskRegistry } from '../../core/tasks/task-registry.ts';
 import { DocumentFolder } from '../../state/document-folder.ts';
 import { KEYED } from '../../state/document-layout.ts';
 import { LinkReporter, type LinkStatistics } from '../../transport/srt/link-reporter.ts';
 import type { Clock } from '../../util/clock.ts';
+import { guarded } from '../../util/guarded.ts';
 import { KnownSecrets } from '../../util/known-secrets.ts';
 import type { Logger } from '../../util/logger.ts';
 import { messageOf } from '../../util/message-of.ts';
@@ -27,6 +29,8 @@ import { type PushRequest, secretsOfPush, storedPushRequest } from './push-reque
 import { PushStream } from './push-stream.ts';
 import { type PushContext, PushTask } from './push-task.ts';
 
+/** How often it is looked whose tasks are, ms. */
+const LOOK_MS = 500;
 const CONFIG_ID_BYTES = 3;
 const DEFAULT_TIMEOUTS: PushTimeouts = { connection: 5000, send: 2000 };
 
@@ -40,6 +44,8 @@ export interface PushPublisherOptions {
   readonly notices?: Notices;
   /** Learns what lets somebody in at the receivers. Default: nobody does. */
   readonly secrets?: KnownSecrets;
+  /** Whose tasks are; default: ours. */
+  readonly work?: SharedWork;
   /** Default: real connections. */
   readonly open?: OpenDestination;
 }
@@ -56,6 +62,7 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
   readonly #streams = new Map<string, PushStream>();
   readonly #reporter: LinkReporter;
   readonly #counts = new PushCounts();
+  #looking: NodeJS.Timeout | undefined;
 
   constructor(options: PushPublisherOptions) {
     const { stateFolder, clock, queues, secrets = new KnownSecrets(), notices = NO_NOTICES } = options;
@@ -82,8 +89,21 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
     });
   }
 
+  /** Begins tasks that are ours by now, and ends what is another node's; call it at least once a second where work is shared. */
+  look(): void {
+    for (const stream of this.#streams.values()) {
+      for (const task of this.#tasks.following(stream.source)) {
+        if (task.request.isConfig) continue;
+        if (this.#isOurs(task)) stream.begin(task);
+        else stream.rest(task);
+      }
+    }
+  }
+
   /** Brings back the tasks of the last run. Call before streams come. */
   start(): Promise<void> {
+    const look = guarded(this.#logger, 'the watch over shared pushes', () => this.look());
+    if (this.#options.work !== undefined) this.#looking ??= setInterval(look, LOOK_MS).unref();
     this.#reporter.start();
     return this.#tasks.load();
   }
@@ -110,7 +130,7 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
       for (const task of this.#tasks.following(stream)) if (task.request.isConfig) this.#tasks.drop(task);
     });
     this.#streams.set(name, attached);
-    for (const task of this.#tasks.following(stream)) attached.begin(task);
+    for (const task of this.#tasks.following(stream)) if (this.#isOurs(task)) attached.begin(task);
     const { streamMap } = settings;
     if (streamMap?.enable === true && streamMap.path !== undefined) void this.#applyMap(streamMap.path, attached);
     return attached;
@@ -128,7 +148,7 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
       throw error;
     }
     // It may have been stopped meanwhile.
-    if (this.#tasks.has(task))
+    if (this.#tasks.has(task) && this.#isOurs(task))
       this.#streams.get(streamKey({ vhost: owner.vhost, app: owner.app, stream: request.streamName }))?.begin(task);
     return information;
   }
@@ -153,8 +173,15 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
 
   /** Resolves when every connection has ended and every total is saved. Call after the streams are closed. */
   stop(): Promise<void> {
+    clearInterval(this.#looking);
     this.#reporter.stop();
     return this.#tasks.settle();
+  }
+
+  /** Those of a map file follow their stream wherever it is. */
+  #isOurs({ vhost, app, request }: PushTask): boolean {
+    const { work = OWN_WORK } = this.#options;
+    return request.isConfig || work.stateOf({ kind: 'push', vhost, app, name: request.id }) === 'ours';
   }
 
   #register(owner: ApplicationAddress, request: PushRequest): PushTask {

@@ -19,8 +19,9 @@ export async function startPushes({
   stateFolder,
   notices,
   secrets,
+  originMaps,
 }: ServiceContext): Promise<Service & { readonly pushes: PushPublisher }> {
-  const pushes = new PushPublisher({ clock, logger, queues, stateFolder, notices, secrets });
+  const pushes = new PushPublisher({ clock, logger, queues, stateFolder, notices, secrets, work: originMaps });
   await pushes.start();
   return {
     pushes,

@@ -70,6 +70,13 @@ export class PushStream implements PublisherStream {
     return this.#hold.release();
   }
 
+  /** The task is not to push for now; it waits as it does for a stream. */
+  rest(task: PushTask): void {
+    if (!this.#tasks.includes(task)) return;
+    this.leave(task);
+    forEachGiven([task], null, end, failed);
+  }
+
   /** The task has been stopped. */
   leave(task: PushTask): void {
     const index = this.#tasks.indexOf(task);

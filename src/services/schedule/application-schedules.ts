@@ -1,5 +1,6 @@
 /** The scheduled channels of one application: what its folder defines, each with what plays it. */
 import type { Application } from '../../core/application.ts';
+import { OWN_WORK, type SharedWork } from '../../core/shared-work.ts';
 import { isAddressableName } from '../../core/stream-address.ts';
 import { DefinitionFolder, DefinitionTooLarge } from '../../state/definition-folder.ts';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
@@ -29,6 +30,8 @@ export interface ApplicationSchedulesOptions {
   readonly lengths: Lengths;
   /** Whether the stream of a live item is there. */
   readonly isRunning: (url: string) => boolean;
+  /** Whose channels are; default: ours. */
+  readonly work?: SharedWork;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -38,6 +41,8 @@ export class ApplicationSchedules {
   readonly application: Application;
   readonly #options: ApplicationSchedulesOptions;
   readonly #folder: DefinitionFolder<ScheduleDefinition>;
+  /** Names of channels that were told of, whoever plays them. */
+  readonly #known = new Set<string>();
   readonly #channels = new Map<string, ScheduledChannel>();
   readonly #ready: Promise<void>;
   /** What the folder held at first is nothing new. */
@@ -54,9 +59,14 @@ export class ApplicationSchedules {
       isName: isAddressableName,
       parse: parseScheduleFile,
       format: formatScheduleFile,
-      changed: (name, definition) => this.#play(name, definition),
+      changed: (name, definition) => {
+        this.#tell(this.#known.has(name) ? 'channel.changed' : 'channel.created', name);
+        this.#known.add(name);
+        if (this.#isOurs(name)) this.#play(name, definition);
+      },
       removed: (name) => {
         this.#end(name);
+        this.#known.delete(name);
         this.#tell('channel.deleted', name);
       },
     });
@@ -141,6 +151,10 @@ export class ApplicationSchedules {
 
   /** To be called ten times a second. */
   tick(): void {
+    for (const [name, definition] of this.#folder.definitions) {
+      if (!this.#isOurs(name)) this.#end(name);
+      else if (!this.#channels.has(name)) this.#play(name, definition);
+    }
     const failed = (channel: ScheduledChannel, error: unknown): void => {
       const stream = channel.settings.name;
       this.#options.logger.limited.error({ stream, err: error }, `scheduled channel '${stream}' failed inside the server`);
@@ -165,9 +179,13 @@ export class ApplicationSchedules {
     const existing = this.#channels.get(name);
     const logger = this.#options.logger.child({ stream: name });
     logger.info({ programs: definition.programs.length }, `scheduled channel '${name}' ${existing === undefined ? 'begins' : 'changes'}`);
-    this.#tell(existing === undefined ? 'channel.created' : 'channel.changed', name);
     if (existing !== undefined) existing.update(definition);
     else this.#channels.set(name, new ScheduledChannel({ definition, open, lengths, isRunning, clock, logger }));
+  }
+
+  #isOurs(name: string): boolean {
+    const { vhost, name: app } = this.application;
+    return (this.#options.work ?? OWN_WORK).stateOf({ kind: 'scheduled', vhost, app, name }) === 'ours';
   }
 
   #tell(type: 'channel.created' | 'channel.changed' | 'channel.deleted', stream: string): void {

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { FakeTranscoder } from '../../../test/fakes/fake-transcoder.ts';
+import { FakeWork } from '../../../test/fakes/fake-work.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { until } from '../../../test/harness/poll.ts';
 import type { ApplicationConfig, VirtualHostConfig } from '../../config/index.ts';
@@ -24,6 +25,7 @@ const STOPPED = { code: 'shutdown', detail: 'the test is over' } as const;
 
 let folder: string;
 let orchestrator: Orchestrator;
+let work: FakeWork;
 let service: ReturnType<typeof startSchedules>;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'millrace-schedules-'));
@@ -34,7 +36,9 @@ beforeEach(() => {
     onApplication: (application) => service.applicationStarted?.(application),
   });
   const liveStreams = new LiveStreams(() => undefined, new StreamLineage());
+  work = new FakeWork();
   service = startSchedules({
+    originMaps: work,
     orchestrator,
     foreignFiles,
     liveStreams,
@@ -133,4 +137,19 @@ test('an application that a viewer made by asking has no channels', async () => 
   declare('*');
   expect(orchestrator.applicationOnDemand('v', 'b')?.name).toBe('b');
   expect(service.schedules.of(application('b'))).toBeNull();
+});
+
+test('a channel that another node plays waits for its turn, and can be asked about meanwhile', async () => {
+  work.state = 'others';
+  write('tv');
+  declare('a');
+  const schedules = service.schedules.of(application('a'));
+  await schedules?.ready();
+  await until('it to be asked for', () => work.asked.has('scheduled/v/a/tv'));
+  expect([application('a').stream('tv'), schedules?.names]).toEqual([undefined, ['tv']]);
+  expect(schedules?.information('tv')).toHaveProperty('stream.name', 'tv');
+  work.state = 'ours';
+  await until('its stream', () => application('a').stream('tv'));
+  work.state = 'others';
+  await until('its end', () => application('a').stream('tv') === undefined);
 });

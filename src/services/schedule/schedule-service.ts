@@ -11,6 +11,7 @@
 import type { Application } from '../../core/application.ts';
 import type { InboundStream } from '../../core/inbound-stream.ts';
 import type { Orchestrator } from '../../core/orchestrator.ts';
+import { OWN_WORK, type SharedWork } from '../../core/shared-work.ts';
 import { streamOfUrl } from '../../core/stream-address.ts';
 import { lengthOfBytes } from '../../playout/file-source.ts';
 import type { LiveStreams } from '../../playout/live-source.ts';
@@ -27,7 +28,10 @@ import { Schedules } from './schedules.ts';
 export type ScheduleContext = Pick<
   ServiceContext,
   'orchestrator' | 'definitions' | 'reading' | 'foreignFiles' | 'liveStreams' | 'transcoder' | 'clock' | 'logger'
->;
+> & {
+  /** Whose channels are; absent: ours. */
+  readonly originMaps?: SharedWork;
+};
 
 /** Has no port; `schedules` is what the API asks. */
 export function startSchedules(context: ScheduleContext): Service & { readonly schedules: Schedules } {
@@ -49,7 +53,7 @@ export function startSchedules(context: ScheduleContext): Service & { readonly s
 /** Null where the provider is off, and in applications that viewers make by asking: nobody has scheduled anything there. */
 function openSchedules(
   application: Application,
-  { orchestrator, definitions, reading, foreignFiles: foreign, transcoder, clock }: ScheduleContext,
+  { orchestrator, originMaps: work = OWN_WORK, definitions, reading, foreignFiles: foreign, transcoder, clock }: ScheduleContext,
   live: LiveStreams,
   parent: Logger,
 ): ApplicationSchedules | null {
@@ -73,7 +77,7 @@ function openSchedules(
     clock,
   );
   return new ApplicationSchedules({
-    ...{ application, scheduleFilesDir: schedule.scheduleFilesDir, allowed: definitions, lengths, clock, logger },
+    ...{ application, scheduleFilesDir: schedule.scheduleFilesDir, allowed: definitions, lengths, work, clock, logger },
     open: channelPlayouts({ application, root, foreign, live, transcoder, clock, logger }),
     isRunning: (url) => {
       const address = streamOfUrl(url);

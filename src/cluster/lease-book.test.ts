@@ -1,0 +1,131 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
+import { RedisServer } from '../../test/support/redis-server.ts';
+import { systemClock } from '../util/clock.ts';
+import { LeaseBook } from './lease-book.ts';
+import { redisTarget } from './redis-client.ts';
+import { RedisLink } from './redis-link.ts';
+
+const LEASE_MS = 3000;
+const WORK = 'scheduled/default/app/channel';
+const PATIENCE = { timeout: 10_000 };
+
+const stops: (() => unknown)[] = [];
+let redis: RedisServer;
+beforeEach(async () => {
+  redis = await RedisServer.start();
+  stops.push(async () => await redis.stop());
+});
+afterEach(async () => {
+  for (const stop of stops.splice(0).reverse()) await stop();
+});
+
+/** A node that asks every 20 ms whether the channel is its own. */
+function open(node: string, { keepWithoutRedis = false, group = 'g' } = {}) {
+  const logger = new RecordingLogger();
+  let isCut = false;
+  const link: RedisLink = new RedisLink({ target: redisTarget({ host: redis.address }), logger, onUp: () => book?.up() });
+  // What a process does that hangs, or is cut off: it neither renews nor gives back.
+  const seen = {
+    get up() {
+      return link.up && !isCut;
+    },
+    evaluate: (...words: Parameters<RedisLink['evaluate']>) => (isCut ? Promise.reject(new Error('cut off')) : link.evaluate(...words)),
+  };
+  const book = new LeaseBook({ link: seen, group, node, leaseMs: LEASE_MS, keepWithoutRedis, clock: systemClock, logger });
+  const cut = (): void => {
+    isCut = true;
+  };
+  const asking = setInterval(() => book.stateOf(WORK), 20);
+  stops.push(async () => {
+    clearInterval(asking);
+    await book.close();
+    link.close();
+  });
+  return { book, state: () => book.stateOf(WORK), link, cut, forget: () => clearInterval(asking), logger };
+}
+
+const whose = (...nodes: ReturnType<typeof open>[]): string => nodes.map(({ state }) => (state() === 'ours' ? '1' : '0')).join('');
+
+/** Collects what was ever seen while `work` goes on. */
+async function watched(nodes: ReturnType<typeof open>[], work: () => Promise<unknown>): Promise<Set<string>> {
+  const seen = new Set<string>();
+  const looking = setInterval(() => seen.add(whose(...nodes)), 5);
+  await work();
+  clearInterval(looking);
+  return seen;
+}
+
+describe('a work that two nodes would do', () => {
+  it('is done by one of them, and by the other when the first gives it back', async () => {
+    const [a, b] = [open('a'), open('b')];
+    const seen = await watched([a, b], async () => {
+      await expect.poll(() => [a.state(), b.state()].sort(), PATIENCE).toEqual(['others', 'ours']);
+      const [holder, other] = a.state() === 'ours' ? [a, b] : [b, a];
+      holder.book.yield(true);
+      expect(holder.state()).toBe('others');
+      await expect.poll(() => other.state(), PATIENCE).toBe('ours');
+      holder.book.yield(false);
+      await delay(LEASE_MS);
+      expect([holder.state(), other.state(), other.book.held]).toEqual(['others', 'ours', 1]);
+      await other.book.close();
+      await expect.poll(() => holder.state(), PATIENCE).toBe('ours');
+    });
+    expect(seen).not.toContain('11');
+  });
+
+  it('is taken over when the lease of a dead node ends, and not before', async () => {
+    const a = open('a');
+    await expect.poll(() => a.state(), PATIENCE).toBe('ours');
+    const b = open('b');
+    await expect.poll(() => b.state(), PATIENCE).toBe('others');
+    const seen = await watched([a, b], async () => {
+      a.cut();
+      const left = Number((await redis.ask('PTTL', `millrace:{g}:lease:${WORK}`)).slice(1));
+      expect(left).toBeGreaterThan(0);
+      await expect.poll(() => b.state(), PATIENCE).toBe('ours');
+      // It knows by its own clock.
+      expect(a.state()).toBe('others');
+    });
+    expect(seen).not.toContain('11');
+    expect(b.logger.lines.at(-1)?.message).toMatch(/^this node does 'scheduled\/default\/app\/channel', by lease \d+$/);
+  });
+
+  it('stays with its node when Redis has lost its keys, or comes back without them', async () => {
+    const a = open('a');
+    await expect.poll(() => a.state(), PATIENCE).toBe('ours');
+    const first = await redis.value(`millrace:{g}:lease:${WORK}`);
+    await redis.ask('FLUSHALL');
+    await expect.poll(() => redis.value(`millrace:{g}:lease:${WORK}`), PATIENCE).not.toBeNull();
+    const second = await redis.value(`millrace:{g}:lease:${WORK}`);
+    const numberOf = (value: string | null): number => Number(value?.split(' ')[1]);
+    expect(numberOf(second)).toBeGreaterThan(numberOf(first));
+    expect(a.state()).toBe('ours');
+  });
+
+  it("is nobody's for long without Redis, unless it is to be kept", async () => {
+    const [a, kept] = [open('a'), open('a', { group: 'kept', keepWithoutRedis: true })];
+    await expect.poll(() => whose(a, kept), PATIENCE).toBe('11');
+    await redis.stop();
+    await expect.poll(() => whose(a, kept), PATIENCE).toBe('01');
+    await redis.restart();
+    await expect.poll(() => whose(a, kept), PATIENCE).toBe('11');
+  });
+
+  it('is free again when the node that had it does not want it any more', { timeout: 20_000 }, async () => {
+    const a = open('a');
+    await expect.poll(() => a.state(), PATIENCE).toBe('ours');
+    a.forget();
+    await expect.poll(() => redis.value(`millrace:{g}:lease:${WORK}`), PATIENCE).toBeNull();
+    expect(a.book.held).toBe(0);
+  });
+
+  it('is unknown until Redis has said whose it is, and that of another group is another', async () => {
+    redis.hang();
+    const [a, other] = [open('a'), open('b', { group: 'other' })];
+    expect([a.state(), other.state()]).toEqual(['unknown', 'unknown']);
+    redis.wakeUp();
+    await expect.poll(() => whose(a, other), PATIENCE).toBe('11');
+  });
+});

@@ -1,0 +1,215 @@
+/** Leases in Redis: of several nodes that would do the same work, one does it. */
+import type { WorkState } from '../core/shared-work.ts';
+import type { Clock } from '../util/clock.ts';
+import type { Logger } from '../util/logger.ts';
+import { messageOf } from '../util/message-of.ts';
+import type { RedisLink } from './redis-link.ts';
+
+/** A lease is renewed this often while it lasts. */
+const RENEWALS = 4;
+/** Ours ends by our own clock this much sooner than in Redis: clocks do not run alike, and whoever works asks once a second only. */
+const SAFETY = 0.9;
+const ASKED_EVERY_MS = 1000;
+/** Nobody has asked for so long: the work is not wanted here any more. Askers come once a second. */
+const FORGET_MS = 5000;
+/** After a drain begins, until whoever works has stopped. */
+const YIELD_MS = 1500;
+const AT_ONCE = 100;
+/** More are nobody's here. */
+const MAX_LEASES = 10_000;
+
+/**
+ * KEYS: lease, counter. ARGV: node, ms, number of the lease that the node believes to have. Returns the number of the lease, or 0: another node
+ * has it. Numbers grow also when Redis has lost its keys, because they are no less than the time.
+ */
+const CLAIM = `
+local held = redis.call('GET', KEYS[1])
+if held then
+  if held ~= ARGV[1] .. ' ' .. ARGV[3] then return '0' end
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  return ARGV[3]
+end
+local now = redis.call('TIME')
+local number = math.max(redis.call('INCR', KEYS[2]), now[1] * 1000 + math.floor(now[2] / 1000))
+local text = string.format('%d', number)
+redis.call('SET', KEYS[2], text)
+redis.call('SET', KEYS[1], ARGV[1] .. ' ' .. text, 'PX', ARGV[2])
+return text`;
+
+/** KEYS: lease. ARGV: node, number. A lease that another node has by now stays. */
+const RELEASE = `
+if redis.call('GET', KEYS[1]) == ARGV[1] .. ' ' .. ARGV[2] then return redis.call('DEL', KEYS[1]) end
+return 0`;
+
+/** The link is the owner's; nodes of one `group` share their work. */
+export interface LeaseBookOptions {
+  readonly link: Pick<RedisLink, 'up' | 'evaluate'>;
+  readonly group: string;
+  /** Unique among all processes. */
+  readonly node: string;
+  /** At least 3000. */
+  readonly leaseMs: number;
+  /** What is ours stays so while Redis is away, although another node may not see that. */
+  readonly keepWithoutRedis: boolean;
+  readonly clock: Pick<Clock, 'monotonic'>;
+  readonly logger: Logger;
+}
+
+interface Lease {
+  readonly name: string;
+  askedAt: number;
+  /** '0': none. */
+  number: string;
+  /** By our own clock. */
+  until: number;
+  /** Whether Redis has answered about it. */
+  known: boolean;
+  busy: boolean;
+}
+
+/** Leases are claimed when they are asked for, and again and again; they end by themselves when this process does. Whoever makes it calls `close`. */
+export class LeaseBook {
+  /** Leases that were lost to another node, or for want of Redis. */
+  lost = 0;
+  readonly #options: LeaseBookOptions;
+  readonly #leases = new Map<string, Lease>();
+  readonly #timer: NodeJS.Timeout;
+  readonly #prefix: string;
+  /** When Redis came back: those who had leases renew them first. */
+  #backAt = Number.NEGATIVE_INFINITY;
+  #ups = 0;
+  #yielding = false;
+  #yielded: NodeJS.Timeout | undefined;
+  #refreshing = false;
+  #fault = '';
+
+  constructor(options: LeaseBookOptions) {
+    this.#options = options;
+    // One slot of a cluster.
+    this.#prefix = `millrace:{${options.group}}:`;
+    this.#timer = setInterval(() => void this.refresh(), options.leaseMs / RENEWALS);
+  }
+
+  /** Leases that are ours now. */
+  get held(): number {
+    let held = 0;
+    for (const lease of this.#leases.values()) if (this.#stateOf(lease) === 'ours') held += 1;
+    return held;
+  }
+
+  /** Whose the work is; asking says that it is wanted here. */
+  stateOf(name: string): WorkState {
+    const now = this.#options.clock.monotonic();
+    let lease = this.#leases.get(name);
+    if (lease === undefined) {
+      if (this.#leases.size >= MAX_LEASES || this.#yielding) return 'others';
+      lease = { name, askedAt: now, number: '0', until: Number.NEGATIVE_INFINITY, known: false, busy: false };
+      this.#leases.set(name, lease);
+      void this.#claim(lease);
+    }
+    lease.askedAt = now;
+    return this.#stateOf(lease);
+  }
+
+  /** Redis can be used, for the first time or again. */
+  up(): void {
+    this.#ups += 1;
+    if (this.#ups > 1) this.#backAt = this.#options.clock.monotonic();
+    void this.refresh();
+  }
+
+  /** Leaves all work to the others, or takes part again. */
+  yield(yielding: boolean): void {
+    this.#yielding = yielding;
+    clearTimeout(this.#yielded);
+    // Whoever works sees it when he asks next.
+    if (yielding) this.#yielded = setTimeout(() => void this.#releaseAll(), YIELD_MS);
+    else void this.refresh();
+  }
+
+  /** Renews what is ours, claims what is free, and forgets what nobody asks for. Never rejects. */
+  async refresh(): Promise<void> {
+    if (this.#refreshing) return;
+    this.#refreshing = true;
+    const now = this.#options.clock.monotonic();
+    const leases = [...this.#leases.values()];
+    for (const lease of leases) {
+      if (now - lease.askedAt <= FORGET_MS) continue;
+      this.#leases.delete(lease.name);
+      void this.#release(lease);
+    }
+    for (let index = 0; index < leases.length; index += AT_ONCE) {
+      await Promise.all(leases.slice(index, index + AT_ONCE).map((lease) => this.#claim(lease)));
+    }
+    this.#refreshing = false;
+  }
+
+  /** Gives all leases back; call it when the work has ended. Never rejects. */
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    clearTimeout(this.#yielded);
+    this.#yielding = true;
+    await this.#releaseAll();
+  }
+
+  #stateOf({ number, until, known }: Lease): WorkState {
+    const { clock, link, keepWithoutRedis } = this.#options;
+    if (this.#yielding) return 'others';
+    if (number !== '0' && (clock.monotonic() < until || (keepWithoutRedis && !link.up))) return 'ours';
+    return known ? 'others' : 'unknown';
+  }
+
+  async #claim(lease: Lease): Promise<void> {
+    const { link, node, leaseMs, clock } = this.#options;
+    const asked = clock.monotonic();
+    const isFresh = lease.number === '0' && asked - this.#backAt < leaseMs / RENEWALS;
+    if (lease.busy || this.#yielding || !link.up || isFresh || this.#leases.get(lease.name) !== lease) return;
+    lease.busy = true;
+    const before = lease.number;
+    try {
+      const keys = [`${this.#prefix}lease:${lease.name}`, `${this.#prefix}lease-number`];
+      lease.number = String(await link.evaluate(CLAIM, keys, [node, String(leaseMs), before]));
+      lease.until = asked + leaseMs * SAFETY - ASKED_EVERY_MS;
+      lease.known = true;
+      this.#fault = '';
+    } catch (error) {
+      this.#tell(error);
+    }
+    lease.busy = false;
+    this.#tellChange(lease, before);
+    if (this.#yielding || this.#leases.get(lease.name) !== lease) await this.#release(lease);
+  }
+
+  #tellChange({ name, number }: Lease, before: string): void {
+    const { logger } = this.#options;
+    if (number === before) return;
+    if (number === '0') {
+      this.lost += 1;
+      logger.warn({ work: name }, `another node does '${name}' now`);
+    } else logger.info({ work: name, lease: number }, `this node does '${name}', by lease ${number}`);
+  }
+
+  /** Once for each reason; that Redis is away the link tells. */
+  #tell(error: unknown): void {
+    const fault = messageOf(error);
+    if (!this.#options.link.up || fault === this.#fault) return;
+    this.#fault = fault;
+    this.#options.logger.warn({}, `leases cannot be had: ${fault}`);
+  }
+
+  async #releaseAll(): Promise<void> {
+    await Promise.all([...this.#leases.values()].map((lease) => this.#release(lease)));
+  }
+
+  async #release(lease: Lease): Promise<void> {
+    const { link, node } = this.#options;
+    const { name, number } = lease;
+    if (number === '0' || lease.busy) return;
+    lease.number = '0';
+    try {
+      await link.evaluate(RELEASE, [`${this.#prefix}lease:${name}`], [node, number]);
+    } catch {
+      // It ends by itself.
+    }
+  }
+}

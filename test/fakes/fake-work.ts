@@ -1,0 +1,17 @@
+/** Says whose work is what, as a test wants it. */
+import type { SharedWork, Work, WorkState } from '../../src/core/shared-work.ts';
+
+/** All work is in `state`; what was asked for is in `asked`. */
+export class FakeWork implements SharedWork {
+  state: WorkState;
+  readonly asked = new Set<string>();
+
+  constructor(state: WorkState = 'ours') {
+    this.state = state;
+  }
+
+  stateOf({ kind, vhost, app, name }: Work): WorkState {
+    this.asked.add(`${kind}/${vhost}/${app}/${name}`);
+    return this.state;
+  }
+}
