@@ -46,8 +46,15 @@ function withSettings(media: string): (xml: string) => string {
       .replace('<Path>recordings</Path>', `<Path>recordings</Path><Path>${media}</Path>`);
 }
 
+/** Where streams are fetched from. */
+interface Sources {
+  readonly camera: string;
+  /** Another server, by OVT: one does not fetch from itself. */
+  readonly origin: string;
+}
+
 /** For the server under test, and a machine without cameras. */
-function adapted(text: string, { ports, config }: ShippedServer, camera: string): string {
+function adapted(text: string, { ports, config }: ShippedServer, { camera, origin }: Sources): string {
   const folder = path.dirname(config);
   const by: readonly (readonly [string | RegExp, string])[] = [
     [/(?:HOST|127\.0\.0\.1):8081/g, `127.0.0.1:${ports.API}`],
@@ -60,8 +67,8 @@ function adapted(text: string, { ports, config }: ShippedServer, camera: string)
     ['size=1280x720', 'size=320x180'],
     ['-b:v 2500k', '-b:v 300k'],
     [/rtsp:\/\/[^"]+/g, camera],
-    [/ovt:\/\/[^"]+/g, `ovt://127.0.0.1:${ports.ORIGIN}/app/live`],
-    // The edge is this server, too, and the encoder over SRT that was ended is missed after seconds only.
+    [/ovt:\/\/[^"]+/g, origin],
+    // There is a stream of this name, and the encoder over SRT that was ended is missed after seconds only.
     ['"name": "film"', '"name": "films"'],
     ['"name": "live",\n  "urls"', '"name": "edge",\n  "urls"'],
     ['rtmps://live.example.com/app', `rtmp://127.0.0.1:${ports.RTMP_PROV}/app`],
@@ -100,7 +107,9 @@ test('every command of README and the guides is answered as they say', { timeout
 
   const rtsp = await startRtspServer();
   onTestFinished(() => rtsp.stop());
+  const other = await startShippedServer();
   const server = await startShippedServer(withSettings(media));
+  const sources = { camera: rtsp.url('h264-aac'), origin: `ovt://127.0.0.1:${other.ports.ORIGIN}/app/live` };
   const folder = path.dirname(server.config);
   mkdirSync(path.join(folder, 'conf'));
   // Of the page about signed URLs, for the command that looks for the key there; the server itself lets everybody in.
@@ -133,6 +142,10 @@ test('every command of README and the guides is answered as they say', { timeout
     return child;
   };
 
+  const looped = ({ ports }: ShippedServer, name: string): Child =>
+    typed(`ffmpeg -v error -re -stream_loop -1 -i film.mp4 -c copy -f flv rtmp://127.0.0.1:${ports.RTMP_PROV}/app/${name}`);
+  looped(other, 'live');
+
   /** Types a line that goes on until it is ended, and waits for what it is there for. */
   const begun = async (line: string): Promise<void> => {
     let child = typed(line);
@@ -154,7 +167,7 @@ test('every command of README and the guides is answered as they say', { timeout
   };
 
   const ran = async ({ page, line, text }: PageBlock): Promise<void> => {
-    const commands = linesOf(adapted(text, server, rtsp.url('h264-aac')));
+    const commands = linesOf(adapted(text, server, sources));
     const ending = commands.filter((command) => !ENDLESS.test(command));
     for (const command of commands.filter((each) => ENDLESS.test(each))) await begun(command);
     if (ending.length === 0) return;
@@ -180,14 +193,14 @@ test('every command of README and the guides is answered as they say', { timeout
       expect((await api.call('POST', '/v1/vhosts/show/apps', [{ name: 'app', type: 'live' }])).status).toBe(200);
     }
     if (page.endsWith('/channels.md')) {
-      const sources = ['hd', 'sd'].map((name) => `rtmp://127.0.0.1:${server.ports.RTMP_PROV}/app/${name}`);
-      for (const source of sources) typed(`ffmpeg -v error -re -stream_loop -1 -i film.mp4 -c copy -f flv ${source}`);
+      for (const name of ['hd', 'sd']) looped(server, name);
     }
     // The virtual host of README, which removes it again.
     if (page.endsWith('/publish.md') && own !== undefined) await ran({ ...own, text: own.text.replace(/^.*-X DELETE.*$/m, '') });
     for (const block of blocksIn(page, 'sh')) {
       await ran(block);
       count += 1;
+      if (block.text.includes('ctl drain')) await ran({ ...block, text: 'millrace ctl resume' });
       if (block.text.includes('/multiplexChannels')) await until('the ladder', async () => (await stateOf('both')) === 'Playing', WAIT);
       if (block.text.includes('/scheduledChannels')) await api.call('DELETE', '/v1/vhosts/default/apps/app/scheduledChannels/tv');
     }
