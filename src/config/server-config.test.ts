@@ -48,3 +48,16 @@ test('ports of ranges', () => {
   const near = [3999, 4000, 4001, 4002, 4003, 4999, 5000, 5001];
   expect(near.filter((port) => includesPort(ports, port))).toEqual(portsOf(ports));
 });
+
+test('a key that servers share for OVT is read for both ends, and is not short', () => {
+  const bound = (key: string, side: 'Publishers' | 'Providers') =>
+    parseServerConfig(
+      `<Server version="8"><Type>origin</Type><IP>*</IP><Bind><${side}><OVT><SecretKey>${key}</SecretKey></OVT></${side}></Bind></Server>`,
+      'S.xml',
+    ).config.bind;
+  expect(bound('sixteen letters!', 'Publishers').publishers.ovt?.secretKey).toBe('sixteen letters!');
+  expect(bound('sixteen letters!', 'Providers').providers.ovt?.secretKey).toBe('sixteen letters!');
+  for (const side of ['Publishers', 'Providers'] as const) {
+    expect(() => bound('fifteen letters', side)).toThrow('ovt.secretKey must have at least 16 characters, but has 15');
+  }
+});

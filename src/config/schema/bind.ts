@@ -120,6 +120,17 @@ export const BindMetricsSchema = object('A port that answers `GET /metrics` and 
 /** The typed form of `<API>` in `<Bind>`; a port that is undefined is not opened. */
 export type BindApiConfig = Static<typeof BindApiSchema>;
 
+interface KeyFinish {
+  secretKey?: string;
+}
+
+const LEAST_KEY = 16;
+/** Shared between servers: whoever may try could guess a short one. */
+const ovtKeyFinish = finishing<KeyFinish>(({ secretKey }, fail) => {
+  if (secretKey !== undefined && secretKey.length < LEAST_KEY)
+    fail(`ovt.secretKey must have at least ${LEAST_KEY} characters, but has ${secretKey.length}`, 'secretKey');
+});
+
 const client = (description: string, xml: string) => optional(object(description, { workerCount, threadPerSocket }, { xml }));
 
 interface MulticastFinish {
@@ -162,7 +173,17 @@ export const BindSchema = object('Listeners', {
     'Ingest',
     {
       rtspc: client('RTSP pull (a client, without port)', 'RTSPC'),
-      ovt: client('OVT pull (a client, without port)', 'OVT'),
+      ovt: optional(
+        object(
+          'OVT pull (a client, without port)',
+          {
+            secretKey: optional(text('What this server proves to origins that it knows; 16 characters or more. An extension of Millrace')),
+            workerCount,
+            threadPerSocket,
+          },
+          { xml: 'OVT', finish: ovtKeyFinish },
+        ),
+      ),
       rtmp: optional(
         object(
           'RTMP',
@@ -196,7 +217,20 @@ export const BindSchema = object('Listeners', {
   publishers: object(
     'Egress',
     {
-      ovt: optional(object('OVT', { port: plainPort('Port', 'tcp', 9000), workerCount, threadPerSocket }, { xml: 'OVT' })),
+      ovt: optional(
+        object(
+          'OVT',
+          {
+            port: plainPort('Port', 'tcp', 9000),
+            secretKey: optional(
+              text('What edges must prove that they know; 16 characters or more. Others are refused. An extension of Millrace'),
+            ),
+            workerCount,
+            threadPerSocket,
+          },
+          { xml: 'OVT', finish: ovtKeyFinish },
+        ),
+      ),
       llhls: optional(httpListener('LL-HLS', 80, 443, { xml: 'LLHLS' })),
       hls: optional(httpListener('HLS', 80, 443, { xml: 'HLS' })),
       thumbnail: optional(httpListener('Images', 80, 443)),

@@ -16,6 +16,7 @@ import { type OvtUrl, parseOvtUrl } from '../../wire/ovt/ovt-url.ts';
 import { OvtPayloadType } from '../../wire/ovt/packet.ts';
 import { OvtReader } from '../../wire/ovt/reader.ts';
 import { isTold } from './describe-stream.ts';
+import { isProven, newChallenge } from './ovt-key.ts';
 import { MAX_WAITING_BYTES, type OvtLink, OvtSession } from './ovt-session.ts';
 import type { OvtStream } from './ovt-stream.ts';
 
@@ -51,6 +52,8 @@ export interface OvtConnectionOptions {
   readonly absence: (url: OvtUrl, command: string) => string;
   /** How long a stream may take to start before the edge is told to come again, ms. */
   readonly startWait: number;
+  /** What edges must know; null: nothing. */
+  readonly key: string | null;
   readonly onClosed: (connection: OvtConnection) => void;
   readonly patience?: Patience | undefined;
 }
@@ -67,6 +70,7 @@ export class OvtConnection implements OvtLink {
   /** What is played, by stream. */
   readonly #sessions = new Map<OvtStream, OvtSession>();
   readonly #requests: OvtRequest[] = [];
+  readonly #challenge = newChallenge();
   #answering = false;
   /** Ends the waiting for a stream that has not started. */
   #giveUp: (() => void) | null = null;
@@ -191,6 +195,7 @@ export class OvtConnection implements OvtLink {
   }
 
   async #answer(request: OvtRequest): Promise<void> {
+    if (this.#refuseUnproven(request)) return;
     const { command, target, path = [] } = request;
     const url = parseOvtUrl(target);
     if (url !== null && command !== OvtCommand.STOP && this.#refuseCircle(request, this.#options.circleOf(url, path))) return;
@@ -216,6 +221,23 @@ export class OvtConnection implements OvtLink {
     else if (this.#refuseCircle(request, stream.circleOf(request.path ?? []))) return;
     else if (request.command === OvtCommand.PLAY) this.#play(request, stream);
     else this.#respond(request, OvtStatus.OK, 'ok', describeContents(stream.description(request.codecs ?? [])));
+  }
+
+  /** Before anything is looked for. Who has proven something wrong is sent away. */
+  #refuseUnproven(request: OvtRequest): boolean {
+    const { key } = this.#options;
+    if (key === null || isProven(key, this.#challenge, request)) return false;
+    const isWrong = request.proof !== undefined;
+    const why = isWrong
+      ? 'The key is another one than that of this server'
+      : 'This server asks for a key that servers share (SecretKey of OVT)';
+    this.#logger.warn(
+      { target: request.target },
+      `an OVT edge was refused: ${isWrong ? 'its key is another one' : 'it has proven no key'}`,
+    );
+    this.#respond(request, OvtStatus.UNPROVEN, why, isWrong ? undefined : { challenge: this.#challenge });
+    if (isWrong) this.close(why);
+    return true;
   }
 
   #refuseCircle(request: OvtRequest, why: string | null): boolean {

@@ -63,6 +63,7 @@ export class OvtPublisher implements Publisher {
   readonly #directory: EdgeDirectory | null;
   readonly #paths: RelayPaths;
   readonly #passesMarks: boolean;
+  readonly #key: string | null;
   /** By virtual host, application and stream. */
   readonly #streams = new Map<string, OvtStream>();
   readonly #listeners: Listener[] = [];
@@ -78,6 +79,8 @@ export class OvtPublisher implements Publisher {
     readonly paths?: RelayPaths;
     /** Edges are told where segments begin, which takes memory; default: they are not. */
     readonly passesMarks?: boolean;
+    /** What edges must prove that they know; default: nothing. */
+    readonly key?: string | undefined;
   }) {
     this.#logger = options.logger;
     this.#clock = options.clock;
@@ -85,6 +88,7 @@ export class OvtPublisher implements Publisher {
     this.#directory = options.directory ?? null;
     this.#paths = options.paths ?? new RelayPaths();
     this.#passesMarks = options.passesMarks ?? false;
+    this.#key = options.key ?? null;
   }
 
   /** Ports listened on. */
@@ -175,6 +179,7 @@ export class OvtPublisher implements Publisher {
       socket,
       clock: this.#clock,
       startWait,
+      key: this.#key,
       logger: this.#logger.limited.child({ session: this.#lastSession, peer: `${socket.remoteAddress}:${socket.remotePort}` }),
       find: ({ host, app, stream }) => {
         const vhost = virtualHostFor(host);

@@ -13,6 +13,7 @@ import { OvtPayloadType } from '../../wire/ovt/packet.ts';
 import { OvtReader } from '../../wire/ovt/reader.ts';
 import { UNCOMMON_CODEC_IDS } from '../../wire/ovt/wire-numbers.ts';
 import { MediaFeed } from './media-feed.ts';
+import { proofOf } from './ovt-key.ts';
 import { CIRCLE, type RelayPaths } from './relay-paths.ts';
 import { relayedSource } from './source-tracks.ts';
 
@@ -22,6 +23,7 @@ const TAKEN = 'OVT can bring H.264, H.265, VP8, VP9, AV1, AAC, MP3 and Opus in s
 const READER_LIMITS = { message: 1024 * 1024, media: 32 * 1024 * 1024 };
 /** So that an origin whose machine is gone is noticed, also by streams that are never given up for silence. */
 const KEEP_ALIVE_MS = 5000;
+const MAX_CHALLENGE = 256;
 /** For the last request to leave before the connection is cut. */
 const LINGER_MS = 500;
 
@@ -29,6 +31,8 @@ const LINGER_MS = 500;
 export interface PullContext {
   readonly clock: Clock;
   readonly paths: RelayPaths;
+  /** What origins may ask for; null: none is known. */
+  readonly key: string | null;
 }
 
 interface Awaited {
@@ -48,6 +52,8 @@ export class OvtPullSession implements PullSession {
   #awaited: Awaited | null = null;
   #lastRequest = 0;
   #playing = false;
+  /** What the origin wants to be proven by; null: nothing so far. */
+  #challenge: string | null = null;
   #forgetPath: (() => void) | null = null;
   #closed = false;
 
@@ -120,21 +126,32 @@ export class OvtPullSession implements PullSession {
   /** Resolves with the answer of status 200. Rejects for any other, and when the connection ends. */
   async #request(command: string): Promise<OvtResponse> {
     if (this.#closed) throw new Error('the connection has ended');
-    const response = await new Promise<OvtResponse>((resolve, reject) => {
-      this.#awaited = { id: this.#send(command), command, resolve, reject };
-    });
+    let response = await this.#ask(command);
+    const challenge = response.code === OvtStatus.UNPROVEN ? challengeOf(response.contents) : null;
+    if (challenge !== null && this.#challenge === null) {
+      if (this.#context.key === null) throw new Error('the origin asks for a key (Bind/Providers/OVT/SecretKey)');
+      this.#challenge = challenge;
+      response = await this.#ask(command);
+    }
     if (response.message.startsWith(CIRCLE)) this.#refuseCircle(response.message);
     if (response.code !== OvtStatus.OK) throw new Error(`${command} was answered with ${response.code} ${response.message}`);
     return response;
   }
 
+  #ask(command: string): Promise<OvtResponse> {
+    return new Promise((resolve, reject) => {
+      this.#awaited = { id: this.#send(command), command, resolve, reject };
+    });
+  }
+
   /** Returns the number of the request. */
   #send(command: string): number {
     this.#lastRequest += 1;
+    const asked = { id: this.#lastRequest, command, target: withoutCredentials(this.#target.url) };
+    const { key } = this.#context;
     const request = {
-      id: this.#lastRequest,
-      command,
-      target: withoutCredentials(this.#target.url),
+      ...asked,
+      ...(key !== null && this.#challenge !== null && { proof: proofOf(key, this.#challenge, asked) }),
       codecs: UNCOMMON_CODEC_IDS,
       events: true,
       // A probe takes whatever comes.
@@ -190,6 +207,12 @@ export class OvtPullSession implements PullSession {
     if (unusable > 0) this.#target.logger.warn({ unusable }, `${unusable} packets of the origin could not be used`);
     endAndCut(this.#socket, null, LINGER_MS);
   }
+}
+
+/** Null where the server asks for nothing that can be proven. */
+function challengeOf(contents: unknown): string | null {
+  const challenge = isMembers(contents) ? contents['challenge'] : null;
+  return typeof challenge === 'string' && challenge.length > 0 && challenge.length <= MAX_CHALLENGE ? challenge : null;
 }
 
 /** The origin tells where segments begin. */

@@ -12,16 +12,18 @@ export class OvtPullSource implements PullSource {
   readonly sourceType = SourceType.OVT;
   readonly #clock: Clock;
   readonly #paths: RelayPaths;
+  readonly #key: string | null;
 
-  /** `paths`: shared with what serves edges; default: those of a server that serves none. */
-  constructor(clock: Clock, paths: RelayPaths = new RelayPaths()) {
+  /** `paths`: shared with what serves edges; default: those of a server that serves none. `key`: what origins may ask for. */
+  constructor(clock: Clock, paths: RelayPaths = new RelayPaths(), key?: string) {
     this.#clock = clock;
     this.#paths = paths;
+    this.#key = key ?? null;
   }
 
   async open(target: PullTarget): Promise<PullSession> {
     const url = parseOvtUrl(target.url);
     if (url === null) throw new Error('no OVT URL: ovt://host[:port]/app/stream expected');
-    return await OvtPullSession.open(url, target, { clock: this.#clock, paths: this.#paths });
+    return await OvtPullSession.open(url, target, { clock: this.#clock, paths: this.#paths, key: this.#key });
   }
 }

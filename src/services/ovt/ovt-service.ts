@@ -26,12 +26,13 @@ export function startOvt({ config, orchestrator, openings, limits, finder, origi
     directory: originMaps,
     paths,
     passesMarks: ovt !== undefined,
+    key: ovt?.secretKey,
   });
   const virtualHostFor = (name: string): string | null => orchestrator.nameForHost(name) ?? null;
   const hasApplication = (vhost: string, app: string): boolean => orchestrator.application(vhost, app) !== undefined;
   return {
     publishers: [publisher],
-    pullSources: [new OvtPullSource(clock, paths)],
+    pullSources: [new OvtPullSource(clock, paths, config.bind.providers.ovt?.secretKey)],
     listen: async () => {
       if (ovt === undefined) return;
       for (const host of listenAddresses(config.ip)) {

@@ -25,6 +25,8 @@ export interface OvtRequest {
   readonly path?: readonly string[];
   /** The client takes marks: it is told where segments begin, and what has come since the one before the present. Absent: it does not. */
   readonly marks?: boolean;
+  /** That the client knows the key of the server, which has asked for it. */
+  readonly proof?: string;
 }
 
 /** From the server, one for each request. */
@@ -39,16 +41,16 @@ export interface OvtResponse {
   readonly contents: unknown;
 }
 
-/** Codes of responses, which resemble those of HTTP. `NOT_STARTED`: the stream is there, come again. */
-export const OvtStatus = { OK: 200, NOT_STARTED: 202, NOT_FOUND: 404, INTERNAL: 500 } as const;
+/** Codes of responses, which resemble those of HTTP. `NOT_STARTED`: the stream is there, come again. `UNPROVEN`: of our servers alone. */
+export const OvtStatus = { OK: 200, NOT_STARTED: 202, UNPROVEN: 401, NOT_FOUND: 404, INTERNAL: 500 } as const;
 
 /** Servers in a path, and characters of the id of one. */
 const MAX_PATH = 32;
 const MAX_ID = 64;
 
 /** A request as packets. `now`: wall clock, ms. */
-export function serializeRequest({ id, command, target, codecs, events, path, marks }: OvtRequest, now: number): Buffer {
-  return serializeMessage(OvtPayloadType.REQUEST, { id, application: command, target, codecs, events, path, marks }, now);
+export function serializeRequest({ id, command, target, codecs, events, path, marks, proof }: OvtRequest, now: number): Buffer {
+  return serializeMessage(OvtPayloadType.REQUEST, { id, application: command, target, codecs, events, path, marks, proof }, now);
 }
 
 /** A response as packets. `now`: wall clock, ms. */
@@ -69,6 +71,7 @@ export function parseRequest(payload: Uint8Array): OvtRequest {
     ...(Array.isArray(codecs) && { codecs: UNCOMMON_CODEC_IDS.filter((codec) => codecs.includes(codec)) }),
     ...(json['events'] === true && { events: true }),
     ...(json['marks'] === true && { marks: true }),
+    ...(typeof json['proof'] === 'string' && json['proof'].length <= MAX_ID && { proof: json['proof'] }),
     ...(json['path'] !== undefined && { path: pathOf(json['path']) }),
   };
 }
