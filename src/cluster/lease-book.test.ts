@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ManualClock } from '../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { RedisServer } from '../../test/support/redis-server.ts';
 import { systemClock } from '../util/clock.ts';
@@ -111,6 +112,28 @@ describe('a work that two nodes would do', () => {
     await expect.poll(() => whose(a, kept), PATIENCE).toBe('01');
     await redis.restart();
     await expect.poll(() => whose(a, kept), PATIENCE).toBe('11');
+  });
+
+  it('is kept until Redis, which is back, has said whose it is', async () => {
+    const clock = new ManualClock();
+    let answer: () => Promise<unknown> = async () => '1';
+    const link = { up: true, evaluate: () => answer() };
+    const options = { link, group: 'g', node: 'a', leaseMs: LEASE_MS, keepWithoutRedis: true, clock, logger: new RecordingLogger() };
+    const book = new LeaseBook(options);
+    stops.push(async () => await book.close());
+    book.up();
+    expect(book.stateOf(WORK)).toBe('unknown');
+    await expect.poll(() => book.stateOf(WORK)).toBe('ours');
+    link.up = false;
+    clock.advance(10 * LEASE_MS);
+    expect(book.stateOf(WORK)).toBe('ours');
+    const told = Promise.withResolvers<string>();
+    answer = () => told.promise;
+    link.up = true;
+    book.up();
+    expect(book.stateOf(WORK)).toBe('ours');
+    told.resolve('0');
+    await expect.poll(() => book.stateOf(WORK)).toBe('others');
   });
 
   it('is free again when the node that had it does not want it any more', { timeout: 20_000 }, async () => {

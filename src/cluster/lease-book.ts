@@ -14,6 +14,8 @@ const ASKED_EVERY_MS = 1000;
 const FORGET_MS = 5000;
 /** After a drain begins, until whoever works has stopped. */
 const YIELD_MS = 1500;
+/** Redis answers, or is away again. */
+const RENEWED_MS = 1500;
 const AT_ONCE = 100;
 /** More are nobody's here. */
 const MAX_LEASES = 10_000;
@@ -114,7 +116,10 @@ export class LeaseBook {
   /** Redis can be used, for the first time or again. */
   up(): void {
     this.#ups += 1;
-    if (this.#ups > 1) this.#backAt = this.#options.clock.monotonic();
+    const now = this.#options.clock.monotonic();
+    if (this.#ups > 1) this.#backAt = now;
+    // What was kept without Redis is not dropped before it can be renewed.
+    if (this.#options.keepWithoutRedis) for (const lease of this.#leases.values()) lease.until = Math.max(lease.until, now + RENEWED_MS);
     void this.refresh();
   }
 
