@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { parseResponse, serializeRequest } from '../../src/wire/ovt/message.ts';
 import { OvtReader } from '../../src/wire/ovt/reader.ts';
 import { apiPath, type StreamInformation } from '../harness/api-client.ts';
+import { dataPackets, marked, mediaPlaylists } from '../harness/event-viewer.ts';
 import { until } from '../harness/poll.ts';
 import { freePorts } from '../harness/ports.ts';
 import { decode, probe } from '../harness/probe.ts';
@@ -21,7 +22,7 @@ let ovtPort = 0;
 beforeAll(async () => {
   [ovtPort = 0] = await freePorts(1);
   origin = await startServer({ ovtPort, withoutHls: true });
-  edge = await startServer({ segmentDuration: 1 });
+  edge = await startServer({ segmentDuration: 1, segmentCount: 20, hlsSegmentDuration: 1, hlsSegmentCount: 20 });
   encoder = publish({ url: origin.rtmp('live') });
   await encoder.sent(30);
 });
@@ -76,6 +77,33 @@ test('a relayed stream keeps its tracks and playlists and plays without decoding
   expect(statistics.providers.connections.ovt).toBe(1);
   await edge.api.call('DELETE', apiPath.stream('relayed'));
   await until('the session to end', async () => (await ovtSessions()) === 0);
+});
+
+test('viewers of an edge get the breaks and tags that the origin is sent', async () => {
+  expect(await pull('told', [ovt('live')], { relay: true })).toEqual(CREATED);
+  const ts = edge.http('told', 'ts:playlist.m3u8');
+  await until('playlists of the edge', async () => (await mediaPlaylists(ts).catch(() => null)) !== null, { deadlineMs: 30_000 });
+  const send = (event: object) => origin.api.create(`${apiPath.stream('live')}:sendEvent`, event);
+  await send({ eventFormat: 'id3v2', events: [{ frameType: 'TXXX', info: 'quiz', data: 'over the relay' }] });
+  await send({ eventFormat: 'cue', events: [{ cueType: 'out', duration: 2000 }] });
+  const [llhls, hls] = await until(
+    'the end of the break',
+    async () => {
+      const lists = await Promise.all(
+        ['llhls.m3u8', 'ts:playlist.m3u8'].map(async (file) => (await mediaPlaylists(edge.http('told', file)))[0] ?? ''),
+      );
+      return lists.every((list) => list.includes('#EXT-X-CUE-IN')) ? lists : null;
+    },
+    { deadlineMs: 30_000 },
+  );
+  for (const list of [llhls, hls]) {
+    const lines = marked(list ?? '').filter(({ line }) => !line.includes('CONT'));
+    // The origin ends the break, and the edge does not end it again.
+    expect(lines.map(({ line }) => line)).toEqual(['#EXT-X-CUE-OUT:DURATION=2.000', '#EXT-X-CUE-IN']);
+  }
+  const uris = (hls ?? '').split('\n').filter((line) => line.endsWith('.ts'));
+  const found = (await Promise.all(uris.map((uri) => dataPackets(new URL(uri, ts).href)))).flatMap(({ packets }) => packets);
+  expect(found.filter(({ bytes }) => bytes.includes('over the relay'))).toHaveLength(1);
 });
 
 test('without relay the profiles of the edge decide, and several edges may play one stream', async () => {
