@@ -209,7 +209,7 @@ test('every start from the sources runs them as one file, and one that is refuse
   const child = new Child(process.execPath, [MAIN, 'serve', '--config', configFile('<Server>'), '--state', state], {
     env: { ...process.env, NODE_COMPILE_CACHE: undefined },
   });
-  expect((await child.ended(30_000)).code).toBe(2);
+  expect((await child.ended(60_000)).code).toBe(2);
   expect(existsSync(path.dirname(state))).toBe(false);
 });
 
