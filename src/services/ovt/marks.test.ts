@@ -83,6 +83,13 @@ async function pull(relay = true): Promise<RecordingSink> {
   return sink;
 }
 
+/** An edge that is there already, from the first of these packets on: for the first of all nothing is held. */
+async function another(packets: readonly Packet[]): Promise<void> {
+  playOn(packets);
+  await pull();
+  await until(() => served.sessions === 1);
+}
+
 function playOn(packets: readonly Packet[]): void {
   play(
     packets,
@@ -96,10 +103,24 @@ async function until(predicate: () => boolean): Promise<void> {
 }
 
 describe('an edge that numbers as its origin does', () => {
+  test('is the first for whom anything is held', async () => {
+    const packets = media(6);
+    const half = packets.findIndex(({ track, dts }) => track === VIDEO && dts >= 2.5 * 90_000);
+    playOn(packets.slice(0, half));
+    expect(served.held).toBe(0);
+    const sink = await pull();
+    expect(served.held).toBe(0);
+    playOn(packets.slice(half));
+    await until(() => sink.packets.some(({ mark: told }) => told?.msn === 5));
+    expect(sink.packets[0]).toMatchObject({ trackId: VIDEO.id, keyframe: true, mark: { msn: 3 } });
+    expect(served.held).toBeGreaterThan(30);
+  });
+
   test('gets the segment before the present one at once, with what is known by now, and goes on without a break', async () => {
     const packets = media(6);
+    await another(packets.slice(0, 10));
     const half = packets.findIndex(({ track, dts }) => track === VIDEO && dts >= 3.5 * 90_000);
-    playOn(packets.slice(0, half));
+    playOn(packets.slice(10, half));
     const sink = await pull();
     await until(() => sink.packets.some(({ mark: told }) => told?.msn === 3));
     const before = sink.packets.length;
@@ -118,11 +139,12 @@ describe('an edge that numbers as its origin does', () => {
 
   test('one that cannot have them begins with the next segment', async () => {
     const packets = media(4);
+    await another(packets.slice(0, 1));
     const half = packets.findIndex(({ track, dts }) => track === VIDEO && dts >= 1.5 * 90_000);
     const large = (packet: Packet): Packet =>
       packet.track === VIDEO ? { ...packet, data: Buffer.concat([packet.data, Buffer.alloc(1_000_000)]) } : packet;
     play(
-      packets.slice(0, half),
+      packets.slice(1, half),
       (told, packet) => stream.marks.tell(told, packet),
       (packet) => served.onPacket(large(packet)),
     );

@@ -15,7 +15,7 @@ import type { Logger } from '../../util/logger.ts';
 import type { Patience } from '../../util/patience.ts';
 import { OvtCommand } from '../../wire/ovt/message.ts';
 import { OvtConnection } from './ovt-connection.ts';
-import { OvtStream } from './ovt-stream.ts';
+import { type EdgesSeen, OvtStream } from './ovt-stream.ts';
 import { CIRCLE, RelayPaths } from './relay-paths.ts';
 
 /** Edges of one port at once, unless told otherwise. */
@@ -67,6 +67,7 @@ export class OvtPublisher implements Publisher {
   /** By virtual host, application and stream. */
   readonly #streams = new Map<string, OvtStream>();
   readonly #listeners: Listener[] = [];
+  readonly #edges: EdgesSeen = { numberAlike: false };
   #lastSession = 0;
 
   /** `finder` finds streams that are not there; without it nothing is looked for. `directory` hears of those that are. */
@@ -77,7 +78,7 @@ export class OvtPublisher implements Publisher {
     readonly directory?: EdgeDirectory;
     /** Default: those of a server that pulls nothing. */
     readonly paths?: RelayPaths;
-    /** Edges are told where segments begin, which takes memory; default: they are not. */
+    /** Edges are told where segments begin, which takes memory from the first of them on; default: they are not. */
     readonly passesMarks?: boolean;
     /** What edges must prove that they know; default: nothing. */
     readonly key?: string | undefined;
@@ -113,6 +114,7 @@ export class OvtPublisher implements Publisher {
       stream,
       paths: this.#paths,
       marks: this.#passesMarks,
+      edges: this.#edges,
       onStarted: () => directory?.add(stream),
       onClosed: (wasStarted) => {
         if (wasStarted) directory?.remove(stream);

@@ -14,12 +14,19 @@ import { MarkBacklog } from './mark-backlog.ts';
 import type { OvtSession } from './ovt-session.ts';
 import type { RelayPaths } from './relay-paths.ts';
 
+/** One for all streams of a server. */
+export interface EdgesSeen {
+  /** An edge that numbers alike has come. Until then nothing is held for others: most servers never see one, and it takes seconds of media for each stream. */
+  numberAlike: boolean;
+}
+
 /** What the publisher makes a stream with. */
 export interface OvtStreamOptions {
   readonly stream: PublishableStream;
   readonly paths: RelayPaths;
   /** Edges may ask where segments begin, and for what has come since. */
   readonly marks: boolean;
+  readonly edges: EdgesSeen;
   /** There is something to fetch. */
   readonly onStarted: () => void;
   readonly onClosed: (wasStarted: boolean) => void;
@@ -58,6 +65,11 @@ export class OvtStream implements PublisherStream {
 
   get tracks(): readonly Track[] {
     return this.#tracks;
+  }
+
+  /** Packets that are held for edges which come later. */
+  get held(): number {
+    return this.#backlog.packets.length;
   }
 
   /** It is told where segments begin. */
@@ -99,7 +111,10 @@ export class OvtStream implements PublisherStream {
       id: session.id,
       onTerminate: (reason) => session.end(reason),
     });
-    if (session.marked) this.#sendBacklog(session, handle);
+    if (session.marked) {
+      this.#options.edges.numberAlike = true;
+      this.#sendBacklog(session, handle);
+    }
     this.#sessions.set(session, handle);
   }
 
@@ -121,7 +136,7 @@ export class OvtStream implements PublisherStream {
 
   onPacket(packet: Packet): void {
     const isEvent = packet.track.type === 'data';
-    if (this.#mark !== null && !isEvent && canRelay(packet.track)) this.#backlog.push(packet);
+    if (this.#mark !== null && this.#options.edges.numberAlike && !isEvent && canRelay(packet.track)) this.#backlog.push(packet);
     if (this.#sessions.size === 0 || !(isEvent || canRelay(packet.track))) return;
     const bytes = this.#layOut(() => (isEvent ? this.#packetizer.packetizeEvent(packet) : this.#packetizer.packetize(packet)));
     if (bytes === null) return;
@@ -147,7 +162,7 @@ export class OvtStream implements PublisherStream {
   /** Edges are told before they get the packet. */
   #takeMark(mark: SegmentMark, packet: Packet): void {
     this.#mark = mark;
-    this.#backlog.begin(mark, packet);
+    if (this.#options.edges.numberAlike) this.#backlog.begin(mark, packet);
     for (const session of this.#sessions.keys()) if (session.marked) session.mark(mark, packet);
   }
 
