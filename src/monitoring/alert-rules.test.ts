@@ -27,6 +27,10 @@ const CASES: Readonly<Record<string, readonly [bad: Series, good: Series]>> = {
   MillraceLogLost: [{ log_lost_lines: '3x30' }, { log_lost_lines: '0x30' }],
   MillraceQueuesDrop: [{ 'queue_dropped_total[queue="push"]': '0+120x30' }, { 'queue_dropped_total[queue="push"]': '0+30x30' }],
   MillraceNewcomersRefused: [{ newcomers_refused_total: '0+1x30' }, { newcomers_refused_total: '7x30' }],
+  MillraceOriginMapAway: [
+    { 'origin_maps[reachable="no"]': '1x30', 'origin_maps[reachable="yes"]': '1x30' },
+    { 'origin_maps[reachable="no"]': '0x30', 'origin_maps[reachable="yes"]': '2x30' },
+  ],
   MillraceAccessRefusals: [refused('0+600x30'), refused('0+60x30')],
   MillraceControlServerFails: [{ 'admission_failures_total[server="h"]': '0+1x30' }, { 'admission_failures_total[server="h"]': '2x30' }],
   MillraceSourceSilent: [silent('1x30'), silent('0x30')],
