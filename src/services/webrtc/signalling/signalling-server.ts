@@ -1,7 +1,8 @@
 /** Signalling requests that came through the delivery ports: decides who takes them (streaming facts 3.1). */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createRequire } from 'node:module';
 import type { Duplex } from 'node:stream';
-import { type WebSocket, WebSocketServer } from 'ws';
+import type { WebSocket } from 'ws';
 import { HttpFault } from '../../../delivery/http/answer-sink.ts';
 import type { ForeignPeer } from '../../../delivery/thread/foreign-relay.ts';
 import type { AddressShares } from '../../../util/address-shares.ts';
@@ -9,6 +10,9 @@ import { type Newcomer, NO_TURNS, type Turns } from '../../../util/newcomer-turn
 import type { RefusalLog } from '../../../util/refusal-log.ts';
 import { type AskedPlace, askedPlace } from './asked-place.ts';
 import { placeOf } from './request-place.ts';
+
+/** A bundle of the program would load at its start what is imported, for servers without WebRTC, too. */
+const loadServer = (): typeof import('ws').WebSocketServer => createRequire(import.meta.url)('ws').WebSocketServer;
 
 /** Longest message of a peer: a session description with many candidates is a tenth of it. */
 const MAX_MESSAGE = 256 * 1024;
@@ -46,7 +50,7 @@ export interface SignallingOptions {
 /** Handed requests by the `ForeignServer`; the server calls `close`. */
 export class SignallingServer {
   readonly #options: SignallingOptions;
-  readonly #sockets = new WebSocketServer({ noServer: true, maxPayload: MAX_MESSAGE, perMessageDeflate: false });
+  readonly #sockets = new (loadServer())({ noServer: true, maxPayload: MAX_MESSAGE, perMessageDeflate: false });
 
   constructor(options: SignallingOptions) {
     this.#options = options;
