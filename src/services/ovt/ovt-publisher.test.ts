@@ -96,7 +96,16 @@ function url(stream = 'live'): string {
 async function pull(target = url()): Promise<{ sink: RecordingSink; close: () => void }> {
   const sink = new RecordingSink();
   const signal = AbortSignal.timeout(10_000);
-  const session = await new OvtPullSource(clock).open({ url: target, settings: {}, ignoreSenderReports: false, sink, signal, logger });
+  const stream = { vhost: 'default', app: 'edge', stream: 'live' };
+  const session = await new OvtPullSource(clock).open({
+    url: target,
+    settings: {},
+    ignoreSenderReports: false,
+    sink,
+    signal,
+    logger,
+    stream,
+  });
   closing.push(() => session.close());
   return { sink, close: () => session.close() };
 }

@@ -103,7 +103,7 @@ export class OvtPullSession implements PullSession {
     const { contents } = await this.#request(OvtCommand.DESCRIBE);
     const { stream } = this.#target;
     const description = parseContents(contents);
-    this.#refuseCircle(this.#context.paths.circleIn(description.path));
+    this.#refuseCircle(this.#context.paths.circleIn(description.path, stream));
     if (stream !== undefined) this.#forgetPath = this.#context.paths.pulledThrough(stream, description.path);
     const { tracks, playlists, left } = relayedSource(description);
     if (left.length > 0) this.#target.logger.warn({ unsupported: left }, `tracks left out: ${left.join(', ')}; ${TAKEN}`);
@@ -149,14 +149,15 @@ export class OvtPullSession implements PullSession {
     this.#lastRequest += 1;
     const asked = { id: this.#lastRequest, command, target: withoutCredentials(this.#target.url) };
     const { key } = this.#context;
+    const { stream } = this.#target;
     const request = {
       ...asked,
       ...(key !== null && this.#challenge !== null && { proof: proofOf(key, this.#challenge, asked) }),
       codecs: UNCOMMON_CODEC_IDS,
       events: true,
       // A probe takes whatever comes.
-      ...(this.#target.relay === true && this.#target.stream !== undefined && { marks: true }),
-      path: [...(this.#target.via ?? []), this.#context.paths.id],
+      ...(this.#target.relay === true && stream !== undefined && { marks: true }),
+      path: [...(this.#target.via ?? []), ...(stream === undefined ? [] : [this.#context.paths.stationOf(stream)])],
     };
     this.#socket.write(serializeRequest(request, this.#context.clock.now()));
     return this.#lastRequest;

@@ -68,11 +68,11 @@ class Node {
     return this.#pending;
   }
 
-  async pull(via?: readonly string[]): Promise<PullSession> {
+  async pull(via?: readonly string[], stream = ADDRESS): Promise<PullSession> {
     const url = `ovt://127.0.0.1:${this.origin?.publisher.ports[0]}/app/live`;
     const sink = new RecordingSink();
     const target = { url, settings: {}, ignoreSenderReports: false, sink, signal: AbortSignal.timeout(10_000), logger: this.logger };
-    const session = await this.#source.open({ ...target, stream: ADDRESS, ...(via !== undefined && { via }) });
+    const session = await this.#source.open({ ...target, stream, ...(via !== undefined && { via }) });
     this.#closing.push(() => session.close());
     return session;
   }
@@ -125,6 +125,16 @@ describe('streams between servers', () => {
     await expect(second?.pull()).rejects.toThrow(CIRCLE);
   });
 
+  test.each([1, 2])('a stream may come back as another one, through %d servers', async (size) => {
+    const made = await ring(size);
+    made[0]?.serve();
+    if (size === 2) {
+      await made[1]?.pull();
+      made[1]?.serve();
+    }
+    await expect(made[0]?.pull(undefined, { ...ADDRESS, stream: 'copy' })).resolves.toBeDefined();
+  });
+
   test('a way back is open again when the way there is closed', async () => {
     const [first, second] = await ring(2);
     first?.serve();
@@ -138,10 +148,10 @@ describe('streams between servers', () => {
     const others = Array.from({ length: 16 }, (_, index) => `node${index}`);
     expect(paths.circleOf(ADDRESS, others)).toBeNull();
     expect(paths.circleOf(ADDRESS, [...others, 'one-more'])).toContain('more than 16 servers');
-    expect(paths.circleIn(others)).toBeNull();
-    expect(paths.circleIn([...others, 'one-more'])).toContain('more than 16 servers');
-    expect(paths.circleIn(['a', paths.id])).toContain('it comes from this server, through 2 servers');
+    expect(paths.circleIn(others, ADDRESS)).toBeNull();
+    expect(paths.circleIn([...others, 'one-more'], ADDRESS)).toContain('more than 16 servers');
+    expect(paths.circleIn(['a', paths.stationOf(ADDRESS)], ADDRESS)).toContain('it comes from this server, through 2 servers');
     paths.pulledThrough(ADDRESS, others);
-    expect(paths.pathOf(ADDRESS)).toEqual([paths.id, ...others]);
+    expect(paths.pathOf(ADDRESS)).toEqual([paths.stationOf(ADDRESS), ...others]);
   });
 });

@@ -1,11 +1,13 @@
 /** Where streams come through on their way between servers, so that none goes in a circle. */
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { type StreamAddress, streamKey } from '../../core/stream-address.ts';
 
 /** A stream that has passed more servers than this goes in a circle, or might as well. */
 const MAX_HOPS = 16;
 /** Circles remembered until whoever asked is told. */
 const MAX_CIRCLES = 1000;
+/** 128 bits. */
+const STATION_LENGTH = 22;
 /** How the refusal of a stream that goes in a circle begins, in answers between servers. */
 export const CIRCLE = 'The stream would go in a circle';
 
@@ -13,14 +15,25 @@ export const CIRCLE = 'The stream would go in a circle';
 export class RelayPaths {
   /** Names this server to others, while it runs. */
   readonly id = randomUUID();
-  /** Servers that a pulled stream comes through, the nearest first; by stream. */
+  /** Stations that a pulled stream comes through, the nearest first; by stream. */
   readonly #upstream = new Map<string, readonly string[]>();
   /** Streams that could not be pulled because they would go in a circle. */
   readonly #circles = new Set<string>();
 
-  /** This server, and those that `stream` comes through. */
+  /**
+   * How paths name `stream` on this server. A server may pull one stream from itself or back from another as a second one, a transcoded one say:
+   * only the same stream goes in a circle. Others learn no names by it.
+   */
+  stationOf(stream: StreamAddress): string {
+    return createHash('sha256')
+      .update(`${this.id} ${streamKey(stream)}`)
+      .digest('base64url')
+      .slice(0, STATION_LENGTH);
+  }
+
+  /** The station of `stream`, and those that it comes through. */
   pathOf(stream: StreamAddress): readonly string[] {
-    return [this.id, ...(this.#upstream.get(streamKey(stream)) ?? [])].slice(0, MAX_HOPS + 1);
+    return [this.stationOf(stream), ...(this.#upstream.get(streamKey(stream)) ?? [])].slice(0, MAX_HOPS + 1);
   }
 
   /** `stream` comes through `path` from now on. Returns how to forget that. */
@@ -32,18 +45,19 @@ export class RelayPaths {
     };
   }
 
-  /** Why the servers `askers`, the last of which asks here, may not have `stream`; null: they may. */
+  /** Why the stations `askers`, the last of which asks here, may not have `stream`; null: they may. */
   circleOf(stream: StreamAddress, askers: readonly string[]): string | null {
     const asker = askers.at(-1) ?? '';
-    if (askers.includes(this.id)) return `${CIRCLE}: this server asks for it itself, through ${askers.length} servers`;
+    if (askers.includes(this.stationOf(stream))) return `${CIRCLE}: this server asks for it itself, through ${askers.length} servers`;
     if (askers.length > MAX_HOPS) return `${CIRCLE}: more than ${MAX_HOPS} servers ask each other for it`;
     if (this.#upstream.get(streamKey(stream))?.includes(asker) === true) return `${CIRCLE}: it comes from the server that asks for it`;
     return null;
   }
 
-  /** Why a stream that comes through `path` is not to be pulled; null: it is. */
-  circleIn(path: readonly string[]): string | null {
-    if (path.includes(this.id)) return `${CIRCLE}: it comes from this server, through ${path.length} servers`;
+  /** Why what comes through `path` is not to be pulled as `stream`; null: it is. */
+  circleIn(path: readonly string[], stream: StreamAddress | undefined): string | null {
+    if (stream !== undefined && path.includes(this.stationOf(stream)))
+      return `${CIRCLE}: it comes from this server, through ${path.length} servers`;
     return path.length > MAX_HOPS ? `${CIRCLE}: it has passed more than ${MAX_HOPS} servers` : null;
   }
 
