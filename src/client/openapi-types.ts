@@ -1566,12 +1566,12 @@ export interface components {
                                 /** @description Bits per second; required unless bypassed. The suffixes K (× 1024) and M (× 1048576) may be used */
                                 bitrate?: number | string;
                                 /**
-                                 * @description Sample rate, Hz; 0 follows the source
+                                 * @description Sample rate, Hz; 0: that of the source when it begins
                                  * @default 0
                                  */
                                 samplerate?: number;
                                 /**
-                                 * @description Channels; 0 follows the source
+                                 * @description Channels; 0: those of the source, and more when it gets more
                                  * @default 0
                                  */
                                 channel?: number;
@@ -3199,12 +3199,12 @@ export interface components {
                             /** @description Bits per second; required unless bypassed. The suffixes K (× 1024) and M (× 1048576) may be used */
                             bitrate?: number | string;
                             /**
-                             * @description Sample rate, Hz; 0 follows the source
+                             * @description Sample rate, Hz; 0: that of the source when it begins
                              * @default 0
                              */
                             samplerate?: number;
                             /**
-                             * @description Channels; 0 follows the source
+                             * @description Channels; 0: those of the source, and more when it gets more
                              * @default 0
                              */
                             channel?: number;
@@ -4713,12 +4713,12 @@ export interface components {
                     /** @description Bits per second; required unless bypassed. The suffixes K (× 1024) and M (× 1048576) may be used */
                     bitrate?: number | string;
                     /**
-                     * @description Sample rate, Hz; 0 follows the source
+                     * @description Sample rate, Hz; 0: that of the source when it begins
                      * @default 0
                      */
                     samplerate?: number;
                     /**
-                     * @description Channels; 0 follows the source
+                     * @description Channels; 0: those of the source, and more when it gets more
                      * @default 0
                      */
                     channel?: number;
@@ -6695,12 +6695,12 @@ export interface operations {
                                     /** @description Bits per second; required unless bypassed. The suffixes K (× 1024) and M (× 1048576) may be used */
                                     bitrate?: number | string;
                                     /**
-                                     * @description Sample rate, Hz; 0 follows the source
+                                     * @description Sample rate, Hz; 0: that of the source when it begins
                                      * @default 0
                                      */
                                     samplerate?: number;
                                     /**
-                                     * @description Channels; 0 follows the source
+                                     * @description Channels; 0: those of the source, and more when it gets more
                                      * @default 0
                                      */
                                     channel?: number;
@@ -8422,12 +8422,12 @@ export interface operations {
                             /** @description Bits per second; required unless bypassed. The suffixes K (× 1024) and M (× 1048576) may be used */
                             bitrate?: number | string;
                             /**
-                             * @description Sample rate, Hz; 0 follows the source
+                             * @description Sample rate, Hz; 0: that of the source when it begins
                              * @default 0
                              */
                             samplerate?: number;
                             /**
-                             * @description Channels; 0 follows the source
+                             * @description Channels; 0: those of the source, and more when it gets more
                              * @default 0
                              */
                             channel?: number;

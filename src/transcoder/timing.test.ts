@@ -181,6 +181,33 @@ describe('encoded audio', () => {
     }
   });
 
+  it('of an encode that follows its source changes for more channels alone', async () => {
+    const seconds = 1.5;
+    const forms = [
+      { rate: 44_100, channels: 1 },
+      { rate: 48_000, channels: 2 },
+      { rate: 44_100, channels: 1 },
+      { rate: 48_000, channels: 2 },
+    ].map((form) => tone({ seconds: 2, silence: 0, ...form }));
+    const packets = forms.flatMap(({ audio, packets: all }, item) => {
+      const { den: rate } = audio!.timebase;
+      const kept = all.filter(({ pts, duration }) => pts >= 0 && pts + duration <= seconds * rate);
+      return kept.map((packet) => ({ ...packet, pts: packet.pts + item * seconds * rate, dts: packet.dts + item * seconds * rate }));
+    });
+    const run = open([encode(), { ...encode({ codec: 'opus' }), id: 11 }], [forms[0]!.audio!]);
+    await run.feed(packets);
+    await run.reaches(4 * seconds - 0.3);
+    for (const [id, rate] of [
+      [10, 44_100],
+      [11, 48_000],
+    ] as const) {
+      expect(run.made(id).tracks.map((track) => track.type === 'audio' && [track.channels, track.sampleRate])).toEqual([
+        [1, rate],
+        [2, rate],
+      ]);
+    }
+  });
+
   it('goes on at the new time after a jump that is too long to fill', async () => {
     const media = tone({ seconds: 2, silence: 0, rate: 48_000 });
     const jump = 60 * RATE;

@@ -37,6 +37,7 @@ export class AudioOutput {
   #open: OpenEncoder | null = null;
   /** Of the encoder. */
   #sampleRate = 0;
+  #channels = 0;
   /** Where the next sample for the encoder belongs, in samples. */
   #next = Number.NaN;
   /** Where the next decoded sample is expected, in the source's samples. */
@@ -131,7 +132,7 @@ export class AudioOutput {
     this.#part = 'encoder';
     const open = this.#openEncoder(format);
     this.#part = 'filter';
-    const channels = this.#channels(format);
+    const channels = this.#channels;
     this.#chain = FilterChain.forSamples(
       format,
       {
@@ -163,14 +164,15 @@ export class AudioOutput {
     this.#chain = null;
   }
 
-  /** The encoder stays open for good: what it makes does not change with the source, unless it follows the source. */
+  /**
+   * The encoder stays open for good. One that follows its source takes the rate of the first format and begins anew for more channels alone: a change of
+   * what is encoded is a discontinuity for all players, and a channel of odd items would have one at every boundary.
+   */
   #openEncoder(format: SampleFormat): OpenEncoder {
-    const channels = this.#channels(format);
-    const rateFor = (name: string): number => this.#rate(format.sampleRate, name);
+    const channels = this.#channelsFor(format);
+    const rateFor = (name: string): number => this.#rate(this.#sampleRate || format.sampleRate, name);
     if (this.#open !== null) {
-      const { encoder } = this.#open;
-      const followed = this.#config.samplerate === 0 || this.#config.channel === 0;
-      if (!followed || (this.#sampleRate === rateFor(encoder.name) && this.#format?.channels === format.channels)) return this.#open;
+      if (channels <= this.#channels) return this.#open;
       closeEncoder(this.#tools, this.#open);
       this.#open = null;
     }
@@ -190,6 +192,7 @@ export class AudioOutput {
     const rate = rateFor(open.encoder.name);
     if (this.#sampleRate !== 0 && rate !== this.#sampleRate) this.#next = Math.ceil((this.#next * rate) / this.#sampleRate);
     this.#sampleRate = rate;
+    this.#channels = channels;
     this.#tools.sink.onTrack(
       this.#id,
       audioTrackMessage({
@@ -213,7 +216,7 @@ export class AudioOutput {
     return possible.reduce((best, rate) => (Math.abs(rate - wanted) < Math.abs(best - wanted) ? rate : best));
   }
 
-  #channels(format: SampleFormat): number {
+  #channelsFor(format: SampleFormat): number {
     if (this.#config.channel > 0) return this.#config.channel;
     const surround = this.#config.codec === 'aac';
     return surround ? format.channels : Math.min(2, format.channels);
