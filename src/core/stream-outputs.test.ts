@@ -1,146 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { FakeTranscoder } from '../../test/fakes/fake-transcoder.ts';
 import { HeldTurns } from '../../test/fakes/held-turns.ts';
-import { ManualClock } from '../../test/fakes/manual-clock.ts';
-import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
+import { LADDER, setUpOutputs } from '../../test/fakes/source-outputs.ts';
 import { audioPackets, audioTrack, constantFrames, interleave, videoPackets, videoTrack } from '../../test/fakes/synthetic-media.ts';
-import { readOutputProfile } from '../config/index.ts';
 import type { Packet } from '../media/packet.ts';
 import { toSeconds } from '../media/timebase.ts';
 import type { Track } from '../media/track.ts';
-import { NO_TURNS, type Turns } from '../util/newcomer-turns.ts';
-import type { CloseReason } from './ingest.ts';
-import { PublisherKind } from './kinds.ts';
-import { OutboundStream } from './outbound-stream.ts';
-import type { PublishableStream } from './publishing.ts';
-import { SessionRegistry } from './session-registry.ts';
-import { StreamOutputs } from './stream-outputs.ts';
-import { TrafficMeter } from './traffic-meter.ts';
+import type { OutboundStream } from './outbound-stream.ts';
 import { Urgency } from './urgency.ts';
 
 const VIDEO = videoTrack({ id: 0 });
 const AUDIO = audioTrack({ id: 1 });
-const LADDER = {
-  name: 'ladder',
-  outputStreamName: '${OriginStreamName}',
-  encodes: {
-    videos: [
-      { name: 'source', bypass: true },
-      { name: 'small', codec: 'h264', bitrate: 500_000, height: 360 },
-    ],
-    audios: [
-      { name: 'aac', bypass: true },
-      { name: 'opus', codec: 'opus', bitrate: 96_000 },
-    ],
-    images: [{ name: 'picture', codec: 'jpeg', framerate: 1 }],
-  },
-};
-
-/** What one publisher got of one outbound stream. */
-class Viewer {
-  readonly kind = PublisherKind.LLHLS;
-  readonly announcements: (readonly Track[])[] = [];
-  readonly packets: Packet[] = [];
-  closed: CloseReason | null = null;
-  stream: PublishableStream | null = null;
-  urgency: Urgency = Urgency.REAL_TIME;
-  neededAt = 5000;
-
-  defaultPlaylist() {
-    return null;
-  }
-
-  attach(stream: PublishableStream) {
-    this.stream = stream;
-    const urgency = (): Urgency => this.urgency;
-    const neededAt = (): number => this.neededAt;
-    return {
-      get neededAt() {
-        return neededAt();
-      },
-      get urgency() {
-        return urgency();
-      },
-      onTracks: (tracks: readonly Track[]) => this.announcements.push(tracks),
-      onPacket: (packet: Packet) => {
-        this.packets.push(packet);
-        this.onPacketSeen();
-      },
-      close: (reason: CloseReason) => {
-        this.closed = reason;
-      },
-    };
-  }
-
-  /** Called with each packet. */
-  onPacketSeen: () => void = () => undefined;
-
-  of(variantName: string): Packet[] {
-    return this.packets.filter(({ track }) => track.variantName === variantName);
-  }
-}
-
-function setUp(
-  profiles: readonly object[] = [LADDER],
-  { transcoder = new FakeTranscoder() as FakeTranscoder | null, turns = NO_TURNS as Turns } = {},
-) {
-  const clock = new ManualClock();
-  const logger = new RecordingLogger();
-  const viewers = new Map<string, Viewer>();
-  const sourceKeyframes: number[] = [];
-  const outputs = new StreamOutputs({
-    vhost: 'v',
-    app: 'app',
-    stream: 's',
-    profiles: profiles.map((profile) => readOutputProfile(profile).typed),
-    decodes: {
-      threadCount: 2,
-      onlyKeyframes: true,
-      hardware: { enable: true, modules: 'nv' },
-      hardwareDecoding: { enable: false, modules: 'qsv' },
-    },
-    transcoder,
-    clock,
-    logger,
-    turns,
-    newcomer: { client: '192.0.2.1', failed: () => undefined, refused: () => undefined },
-    createOutput: (name, requestKeyframe) => {
-      if (viewers.has(name)) return null;
-      const meter = new TrafficMeter(clock, null);
-      const stream = new OutboundStream({
-        id: viewers.size,
-        vhost: 'v',
-        app: 'app',
-        name,
-        sourceName: 'source',
-        meter,
-        sessions: new SessionRegistry(clock, meter),
-        logger,
-        requestKeyframe,
-        fromOriginMap: false,
-        attend: () => undefined,
-      });
-      const viewer = new Viewer();
-      viewers.set(name, viewer);
-      stream.attach({ publisher: viewer, settings: {} });
-      return stream;
-    },
-    requestSourceKeyframe: (trackId) => sourceKeyframes.push(trackId),
-    playlists: () => [],
-  });
-  const viewer = (name = 's'): Viewer => {
-    const found = viewers.get(name);
-    if (found === undefined) throw new Error(`no output ${name}`);
-    return found;
-  };
-  const push = (packets: readonly Packet[]): void => {
-    for (const packet of packets) outputs.push(packet);
-    outputs.drain();
-  };
-  return { outputs, viewer, viewers, push, transcoder: transcoder as FakeTranscoder, logger, clock, sourceKeyframes };
-}
-
 /** Two seconds of both tracks from `from` on. */
 function media(from = 0, seconds = 2, video = VIDEO): Packet[] {
   return interleave(videoPackets(video, constantFrames({ rate: 30, gop: 30, seconds, from })), audioPackets(AUDIO, seconds, from));
@@ -152,7 +22,7 @@ const seconds = ({ pts, track }: Packet) => toSeconds(pts, track.timebase);
 
 describe('StreamOutputs', () => {
   it('tells of profiles whose streams cannot be made', () => {
-    const { outputs } = setUp([LADDER, { ...LADDER, name: 'again' }]);
+    const { outputs } = setUpOutputs([LADDER, { ...LADDER, name: 'again' }]);
     outputs.setTracks([VIDEO, AUDIO], true);
     expect(outputs.streams).toHaveLength(1);
     const sentence = "the output profile 'again' makes no stream: there is one of the name 's' already";
@@ -160,7 +30,7 @@ describe('StreamOutputs', () => {
   });
 
   it('makes encoded and bypassed tracks of one stream, numbered in the order of the profile', async () => {
-    const { outputs, viewer, push, transcoder } = setUp();
+    const { outputs, viewer, push, transcoder } = setUpOutputs();
     outputs.setTracks([VIDEO, AUDIO], true);
     push(media());
     await turn();
@@ -185,7 +55,7 @@ describe('StreamOutputs', () => {
 
   it('waits for its turn and begins then with all that was held, whatever times the packets tell', async () => {
     const turns = new HeldTurns();
-    const { outputs, viewer, viewers, push } = setUp([LADDER], { transcoder: null, turns });
+    const { outputs, viewer, viewers, push } = setUpOutputs([LADDER], { transcoder: null, turns });
     outputs.setTracks([VIDEO, AUDIO], true);
     push(media(0, 8));
     outputs.setTracks([VIDEO, AUDIO], true);
@@ -203,7 +73,7 @@ describe('StreamOutputs', () => {
 
   it('begins without its turn rather than hold more than there is room for', () => {
     const turns = new HeldTurns();
-    const { outputs, viewer, viewers, push } = setUp([LADDER], { transcoder: null, turns });
+    const { outputs, viewer, viewers, push } = setUpOutputs([LADDER], { transcoder: null, turns });
     outputs.setTracks([VIDEO, AUDIO], true);
     push(media(0, 60));
     expect(viewers.size).toBe(1);
@@ -215,7 +85,7 @@ describe('StreamOutputs', () => {
 
   it('gives its turn up when it is closed', () => {
     const turns = new HeldTurns();
-    const { outputs, viewers, push } = setUp([LADDER], { transcoder: null, turns });
+    const { outputs, viewers, push } = setUpOutputs([LADDER], { transcoder: null, turns });
     outputs.setTracks([VIDEO, AUDIO], true);
     push(media());
     outputs.close({ code: 'peer-left', detail: 'gone' });
@@ -225,7 +95,7 @@ describe('StreamOutputs', () => {
   });
 
   it('holds bypassed media until the encodes are known, then hands all on from the beginning in order of time', async () => {
-    const { outputs, viewer, push, transcoder } = setUp();
+    const { outputs, viewer, push, transcoder } = setUpOutputs();
     transcoder.echo = false;
     outputs.setTracks([VIDEO, AUDIO], true);
     push(media());
@@ -245,7 +115,7 @@ describe('StreamOutputs', () => {
   });
 
   it('keeps what it knows of the encodes when the source changes before the beginning', async () => {
-    const { outputs, viewer, push, transcoder } = setUp();
+    const { outputs, viewer, push, transcoder } = setUpOutputs();
     transcoder.echo = false;
     outputs.setTracks([VIDEO, AUDIO], true);
     push(media(0, 1));
@@ -267,7 +137,7 @@ describe('StreamOutputs', () => {
   });
 
   it('begins without an encode that stays silent for five seconds of media, and takes it in when it comes', async () => {
-    const { outputs, viewer, push, transcoder, logger } = setUp();
+    const { outputs, viewer, push, transcoder, logger } = setUpOutputs();
     transcoder.echo = false;
     outputs.setTracks([VIDEO, AUDIO], true);
     push(media(0, 6));
@@ -285,7 +155,7 @@ describe('StreamOutputs', () => {
   });
 
   it('goes on without an encode that fails', async () => {
-    const { outputs, viewer, push, transcoder, logger } = setUp();
+    const { outputs, viewer, push, transcoder, logger } = setUpOutputs();
     transcoder.echo = false;
     outputs.setTracks([VIDEO, AUDIO], true);
     push(media());
@@ -318,7 +188,7 @@ describe('StreamOutputs', () => {
   });
 
   it('begins with the bypassed tracks when the transcoder cannot be opened', async () => {
-    const { outputs, viewer, push, transcoder, logger } = setUp();
+    const { outputs, viewer, push, transcoder, logger } = setUpOutputs();
     transcoder.refusal = new Error('no processes left');
     outputs.setTracks([VIDEO, AUDIO], true);
     push(media());
@@ -332,7 +202,7 @@ describe('StreamOutputs', () => {
   });
 
   it('leaves encodes out, and says so, without a transcoder', () => {
-    const { outputs, viewer, push, logger } = setUp([LADDER], { transcoder: null });
+    const { outputs, viewer, push, logger } = setUpOutputs([LADDER], { transcoder: null });
     outputs.setTracks([VIDEO, AUDIO], true);
     push(media());
     expect(names(viewer().announcements[0])).toEqual(['0 source', '1 aac']);
@@ -344,7 +214,7 @@ describe('StreamOutputs', () => {
 
   it('knows the wall clock of media time 0 by all packets of the first turn before publishers get the first', () => {
     const bypass = { name: 'b', outputStreamName: 'b', encodes: { videos: [{ bypass: true }], audios: [{ bypass: true }] } };
-    const { outputs, viewer, push, clock } = setUp([bypass]);
+    const { outputs, viewer, push, clock } = setUpOutputs([bypass]);
     outputs.setTracks([VIDEO, AUDIO], true);
     const epochs: number[] = [];
     viewer('b').onPacketSeen = () => epochs.push(outputs.streams[0]?.startedAt ?? Number.NaN);
@@ -360,7 +230,7 @@ describe('StreamOutputs', () => {
 
   it('is in real time until it plays, then as urgent as for its publishers; the transcoder needs low latency', () => {
     const bypass = { name: 'source', outputStreamName: 's', encodes: { videos: [{ name: 'source', bypass: true }] } };
-    const { outputs, viewer, push } = setUp([bypass]);
+    const { outputs, viewer, push } = setUpOutputs([bypass]);
     expect(outputs.urgency).toBe(Urgency.REAL_TIME);
     outputs.setTracks([VIDEO], true);
     viewer().urgency = Urgency.NONE;
@@ -371,7 +241,7 @@ describe('StreamOutputs', () => {
       expect(outputs.urgency).toBe(urgency);
     }
 
-    const ladder = setUp();
+    const ladder = setUpOutputs();
     ladder.outputs.setTracks([VIDEO, AUDIO], true);
     ladder.viewer().urgency = Urgency.NONE;
     ladder.push(media());
@@ -382,14 +252,14 @@ describe('StreamOutputs', () => {
 
   it('needs packets when its publishers do, and any of them until it plays and while it is encoded', () => {
     const bypass = { name: 'source', outputStreamName: 's', encodes: { videos: [{ name: 'source', bypass: true }] } };
-    const { outputs, viewer, push } = setUp([bypass]);
+    const { outputs, viewer, push } = setUpOutputs([bypass]);
     outputs.setTracks([VIDEO], true);
     viewer().urgency = Urgency.LOW_LATENCY;
     expect(outputs.neededAt).toBe(Number.NEGATIVE_INFINITY);
     push(media(0, 1).filter(({ track }) => track === VIDEO));
     expect(outputs.neededAt).toBe(5000);
 
-    const ladder = setUp();
+    const ladder = setUpOutputs();
     ladder.outputs.setTracks([VIDEO, AUDIO], true);
     ladder.viewer().urgency = Urgency.LOW_LATENCY;
     ladder.push(media());
@@ -405,7 +275,7 @@ describe('StreamOutputs', () => {
         audios: [{ name: 'opus', codec: 'opus', bitrate: 64_000 }],
       },
     };
-    const { outputs, viewer, push, transcoder } = setUp([LADDER, other]);
+    const { outputs, viewer, push, transcoder } = setUpOutputs([LADDER, other]);
     outputs.setTracks([VIDEO, AUDIO], true);
     push(media());
     await turn();
@@ -434,7 +304,7 @@ describe('StreamOutputs', () => {
 
   it('begins a profile that only bypasses at once, whatever the others wait for', () => {
     const bypass = { name: 'b', outputStreamName: 'b', encodes: { videos: [{ bypass: true }], audios: [{ bypass: true }] } };
-    const { outputs, viewer, push, transcoder } = setUp([LADDER, bypass]);
+    const { outputs, viewer, push, transcoder } = setUpOutputs([LADDER, bypass]);
     transcoder.echo = false;
     outputs.setTracks([VIDEO, AUDIO], true);
     push(media());
@@ -443,7 +313,7 @@ describe('StreamOutputs', () => {
   });
 
   it('tells publishers of new parameters, of the source and of an encode, under the same ids', async () => {
-    const { outputs, viewer, push, transcoder } = setUp();
+    const { outputs, viewer, push, transcoder } = setUpOutputs();
     outputs.setTracks([VIDEO, AUDIO], true);
     push(media());
     await turn();
@@ -465,7 +335,7 @@ describe('StreamOutputs', () => {
 
   it('encodes what can no longer be bypassed, under the same id', async () => {
     const rule = { name: 'v', codec: 'h264', bitrate: 500_000, width: 1280, height: 720, bypassIfMatch: { codec: 'eq', height: 'lte' } };
-    const { outputs, viewer, push, transcoder } = setUp([{ name: 'p', outputStreamName: 'o', encodes: { videos: [rule] } }]);
+    const { outputs, viewer, push, transcoder } = setUpOutputs([{ name: 'p', outputStreamName: 'o', encodes: { videos: [rule] } }]);
     const fits: Track = { ...VIDEO, width: 1280, height: 720 };
     const tall: Track = { ...VIDEO, width: 1920, height: 1080 };
     outputs.setTracks([fits], true);
@@ -490,7 +360,7 @@ describe('StreamOutputs', () => {
     ['when more is announced than comes', 15, 60, 'bypass'],
   ])('judges the frame rate of a source by its first frames: %s', (_name, rate, framerateConf, expected) => {
     const rule = { codec: 'h264', bitrate: 1_000_000, framerate: 30, bypassIfMatch: { framerate: 'lte' } };
-    const { outputs, push, transcoder, viewer } = setUp([{ ...LADDER, encodes: { videos: [{ name: 'source', ...rule }] } }]);
+    const { outputs, push, transcoder, viewer } = setUpOutputs([{ ...LADDER, encodes: { videos: [{ name: 'source', ...rule }] } }]);
     const video = { ...VIDEO, framerateConf } as typeof VIDEO;
     const packets = videoPackets(video, constantFrames({ rate, gop: rate, seconds: 2 }));
     outputs.setTracks([video], true);
@@ -505,7 +375,7 @@ describe('StreamOutputs', () => {
   it('begins when frames do not come by which a frame rate could be judged', () => {
     const rule = { codec: 'h264', bitrate: 1_000_000, framerate: 30, bypassIfMatch: { framerate: 'lte' } };
     const encodes = { videos: [{ name: 'source', ...rule }], audios: [{ name: 'aac', bypass: true }] };
-    const { outputs, push, transcoder } = setUp([{ ...LADDER, encodes }]);
+    const { outputs, push, transcoder } = setUpOutputs([{ ...LADDER, encodes }]);
     outputs.setTracks([{ ...VIDEO, framerateConf: 0 } as Track, AUDIO], true);
     push(audioPackets(AUDIO, 4.9));
     expect(transcoder.sessions.length).toBe(0);
@@ -517,7 +387,7 @@ describe('StreamOutputs', () => {
     const rule = { bypassIfMatch: { height: 'lte' }, codec: 'h264', bitrate: 1_000_000, height: 720 };
     const encodes = { videos: [{ name: 'source', ...rule }, LADDER.encodes.videos[1]] };
     const large = { ...VIDEO, height: 1080 } as Track;
-    const { outputs, transcoder } = setUp([{ ...LADDER, encodes }]);
+    const { outputs, transcoder } = setUpOutputs([{ ...LADDER, encodes }]);
     outputs.setTracks([large], true);
     expect(transcoder.sessions.map(({ job }) => [job.encodes.length, job.bypassedSources])).toEqual([[2, []]]);
     outputs.setTracks([VIDEO], true);
@@ -534,7 +404,7 @@ describe('StreamOutputs', () => {
   });
 
   it('lets encodes at work go on when the source gets a further track', async () => {
-    const { outputs, viewer, push, transcoder } = setUp();
+    const { outputs, viewer, push, transcoder } = setUpOutputs();
     outputs.setTracks([VIDEO], true);
     push(videoPackets(VIDEO, constantFrames({ rate: 30, gop: 30, seconds: 1 })));
     await turn();
@@ -557,7 +427,7 @@ describe('StreamOutputs', () => {
   });
 
   it('waits for tracks of the source whose parameters come in-band', () => {
-    const { outputs, viewers, viewer, push, transcoder } = setUp();
+    const { outputs, viewers, viewer, push, transcoder } = setUpOutputs();
     outputs.setTracks([AUDIO], false);
     push(audioPackets(AUDIO, 0.5));
     expect(viewers.size).toBe(0);
@@ -569,14 +439,14 @@ describe('StreamOutputs', () => {
   });
 
   it('begins without a track of the source that never comes', () => {
-    const { outputs, viewers, push } = setUp();
+    const { outputs, viewers, push } = setUpOutputs();
     outputs.setTracks([AUDIO], false);
     push(audioPackets(AUDIO, 6));
     expect(viewers.size).toBe(1);
   });
 
   it('passes requests for keyframes of encoded video on, not more than two a second', () => {
-    const { outputs, viewer, push, transcoder, clock } = setUp();
+    const { outputs, viewer, push, transcoder, clock } = setUpOutputs();
     outputs.setTracks([VIDEO, AUDIO], true);
     push(media());
     const small = transcoder.session.encode('small').id;
@@ -589,7 +459,7 @@ describe('StreamOutputs', () => {
   });
 
   it('passes requests for keyframes of bypassed video on to the source, not more than one a second', () => {
-    const { outputs, viewer, push, transcoder, clock, sourceKeyframes } = setUp();
+    const { outputs, viewer, push, transcoder, clock, sourceKeyframes } = setUpOutputs();
     outputs.setTracks([VIDEO, AUDIO], true);
     push(media());
     for (let viewers = 0; viewers < 5; viewers += 1) viewer().stream?.requestKeyframe(0);
@@ -605,13 +475,13 @@ describe('StreamOutputs', () => {
 
   it('asks for keyframes only when nothing but frames is made', () => {
     const pictures = { name: 'p', outputStreamName: 'o', encodes: { videos: [{ bypass: true }], images: [{ codec: 'png' }] } };
-    const { outputs, transcoder } = setUp([pictures]);
+    const { outputs, transcoder } = setUpOutputs([pictures]);
     outputs.setTracks([VIDEO], true);
     expect(transcoder.session.job.onlyKeyframes).toBe(true);
   });
 
   it('ends the session and the outbound streams with the inbound stream, and hears nothing of it afterwards', async () => {
-    const { outputs, viewer, push, transcoder } = setUp();
+    const { outputs, viewer, push, transcoder } = setUpOutputs();
     outputs.setTracks([VIDEO, AUDIO], true);
     push(media());
     await turn();
@@ -638,7 +508,7 @@ describe('StreamOutputs', () => {
     );
     await fc.assert(
       fc.asyncProperty(fc.array(event, { maxLength: 25 }), async (events) => {
-        const { outputs, viewer, push, transcoder } = setUp();
+        const { outputs, viewer, push, transcoder } = setUpOutputs();
         transcoder.echo = false;
         let video = VIDEO;
         let now = 0;
