@@ -7,6 +7,7 @@ import { LongestFirst } from './test/harness/longest-first.ts';
 const PLAYING = [
   'test/e2e/playback.test.ts',
   'test/e2e/ladder-playing.test.ts',
+  'test/e2e/stand-in.test.ts',
   'test/e2e/webrtc-loss.test.ts',
   'test/e2e/webrtc-bandwidth.test.ts',
   'test/e2e/srt-interop.test.ts',
