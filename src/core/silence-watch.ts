@@ -36,19 +36,24 @@ export class SilenceWatch {
     this.stop();
     this.#heardAt = this.#clock.monotonic();
     if (limit <= 0) return;
-    let lookedAt = this.#heardAt;
+    // Of the last look that came when the limit had nearly passed.
+    let lookedAt: number | null = null;
     const look = guarded(this.#logger, 'the watch over a stream', () => {
       const now = this.#clock.monotonic();
-      const isHeldUp = now - lookedAt > STALL_MS;
-      lookedAt = now;
-      if (!isHeldUp && this.silence >= limit) this.#onSilent(limit);
+      const left = limit - this.silence;
+      // The first look behind a stretch that the server was held up for is never the last.
+      const isHeldUp = lookedAt === null || now - lookedAt > STALL_MS;
+      lookedAt = left <= CHECK_MS ? now : null;
+      this.#timer = setTimeout(look, Math.max(left - CHECK_MS, CHECK_MS));
+      if (!isHeldUp && left <= 0) this.#onSilent(limit);
     });
-    this.#timer = setInterval(look, CHECK_MS);
+    // To look ten times a second at each stream would be a large part of what one costs that nobody watches.
+    this.#timer = setTimeout(look, Math.max(limit - CHECK_MS, 0));
   }
 
   /** Idempotent. */
   stop(): void {
-    clearInterval(this.#timer);
+    clearTimeout(this.#timer);
   }
 
   /** What the source has. */

@@ -181,8 +181,13 @@ describe('a stream that outlives its source', () => {
     const { application, clock, closes, ended, request } = setUp({ providers: { rtmp: { packetSilenceTimeoutMs: 1000 } } });
     const ingest = application.openIngest(request());
     ingest.setTracks([videoTrack()]);
-    clock.advance(1000);
-    vi.advanceTimersByTime(100);
+    const pass = (ms: number): void => {
+      clock.advance(ms);
+      vi.advanceTimersByTime(ms);
+    };
+    pass(900);
+    expect(ingest.closed).toBe(false);
+    pass(100);
     expect([closes.map(({ code }) => code), ended, ingest.closed]).toEqual([['timeout'], [], true]);
     expect(application.stream('s')?.hasSource).toBe(false);
   });
@@ -204,21 +209,29 @@ describe('a stream that outlives its source', () => {
     expect(silentAfter((n) => ingest.push({ ...videoPacket(n), trackId: 9 }))).toBeLessThanOrEqual(1100);
   });
 
-  it('does not take a server that was held up for a silent source', () => {
+  it.each([
+    ['far from the limit', 0],
+    ['just before the limit', 950],
+  ])('does not take a server that was held up %s for a silent source', (_, before) => {
     const { application, clock, request } = setUp({ providers: { rtmp: { packetSilenceTimeoutMs: 1000 } } });
     const ingest = application.openIngest(request());
     ingest.setTracks([videoTrack()]);
+    clock.advance(before);
+    vi.advanceTimersByTime(before);
+    // A timer that is overdue fires once.
     clock.advance(30_000);
-    vi.advanceTimersByTime(100);
+    vi.advanceTimersToNextTimer();
     expect(ingest.closed).toBe(false);
     // What was sent meanwhile is read now.
     ingest.push(videoPacket(0));
-    clock.advance(900);
-    vi.advanceTimersByTime(100);
-    expect(ingest.closed).toBe(false);
-    clock.advance(100);
-    vi.advanceTimersByTime(100);
-    expect(ingest.closed).toBe(true);
+    for (const [ms, closed] of [
+      [900, false],
+      [100, true],
+    ] as const) {
+      clock.advance(ms);
+      vi.advanceTimersByTime(ms);
+      expect(ingest.closed).toBe(closed);
+    }
   });
 
   it('is not what a pulled stream may take', () => {

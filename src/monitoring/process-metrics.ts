@@ -37,7 +37,7 @@ const METRICS = {
   external: gauge('millrace_external_memory_bytes', 'Memory outside of the heap that JavaScript objects hold, buffers included'),
   loopDelay: {
     name: 'millrace_event_loop_delay_seconds',
-    help: 'How late the main thread came to what was due every 20 ms, since metrics were first asked for',
+    help: 'How late the main thread came to what was due ten times a second, since metrics were first asked for',
     type: 'histogram',
   },
   loopActive: counter('millrace_event_loop_active_seconds_total', 'Time in which the event loop of the main thread did not wait'),

@@ -34,7 +34,8 @@ export class FakeSchedules {
     this.#options = options;
     const { orchestrator, logger } = options;
     this.schedules = new Schedules({
-      open: (application) => (application.definition.config.providers.schedule === undefined ? null : this.#open(application)),
+      open: (application, onDefined) =>
+        application.definition.config.providers.schedule === undefined ? null : this.#open(application, onDefined),
       application: (vhost, app) => orchestrator.application(vhost, app),
       logger,
     });
@@ -56,11 +57,11 @@ export class FakeSchedules {
     }
   }
 
-  #open(application: Application): ApplicationSchedules {
+  #open(application: Application, onDefined: () => void): ApplicationSchedules {
     const { clock, logger, allowed } = this.#options;
     const { vhost, name: app } = application;
     return new ApplicationSchedules({
-      ...{ application, allowed, clock, logger, scheduleFilesDir: this.folderOf({ vhost, app }) },
+      ...{ application, allowed, clock, logger, onDefined, scheduleFilesDir: this.folderOf({ vhost, app }) },
       lengths: new FakeLengths(this.media),
       isRunning: (url) => this.media.has(url) && this.media.get(url)?.missing !== true,
       open: (settings, listener, onLost) => {

@@ -32,6 +32,8 @@ export interface ApplicationSchedulesOptions {
   readonly isRunning: (url: string) => boolean;
   /** Whose channels are; default: ours. */
   readonly work?: SharedWork;
+  /** A channel is defined, or defined anew; default: nothing. */
+  readonly onDefined?: () => void;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -63,6 +65,7 @@ export class ApplicationSchedules {
         this.#tell(this.#known.has(name) ? 'channel.changed' : 'channel.created', name);
         this.#known.add(name);
         if (this.#isOurs(name)) this.#play(name, definition);
+        options.onDefined?.();
       },
       removed: (name) => {
         this.#end(name);
@@ -93,6 +96,11 @@ export class ApplicationSchedules {
   /** Names of all channels, in order. */
   get names(): string[] {
     return [...this.#folder.definitions.keys()];
+  }
+
+  /** Whether there is a channel to tick for, be it ours or another node's. */
+  get hasDefinitions(): boolean {
+    return this.#folder.definitions.size > 0;
   }
 
   has(name: string): boolean {

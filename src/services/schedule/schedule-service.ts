@@ -38,7 +38,7 @@ export function startSchedules(context: ScheduleContext): Service & { readonly s
   const { orchestrator, liveStreams: live, logger: parent } = context;
   const logger = parent.child({ part: 'schedule' });
   const schedules = new Schedules({
-    open: (application) => openSchedules(application, context, live, logger),
+    open: (application, onDefined) => openSchedules(application, context, live, logger, onDefined),
     application: (vhost, app) => orchestrator.application(vhost, app),
     logger,
   });
@@ -56,6 +56,7 @@ function openSchedules(
   { orchestrator, originMaps: work = OWN_WORK, definitions, reading, foreignFiles: foreign, transcoder, clock }: ScheduleContext,
   live: LiveStreams,
   parent: Logger,
+  onDefined: () => void,
 ): ApplicationSchedules | null {
   const { vhost, name: app, definition } = application;
   const { schedule } = definition.config.providers;
@@ -77,7 +78,7 @@ function openSchedules(
     clock,
   );
   return new ApplicationSchedules({
-    ...{ application, scheduleFilesDir: schedule.scheduleFilesDir, allowed: definitions, lengths, work, clock, logger },
+    ...{ application, scheduleFilesDir: schedule.scheduleFilesDir, allowed: definitions, lengths, work, onDefined, clock, logger },
     open: channelPlayouts({ application, root, foreign, live, transcoder, clock, logger }),
     isRunning: (url) => {
       const address = streamOfUrl(url);

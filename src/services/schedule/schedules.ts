@@ -7,13 +7,15 @@ import type { ApplicationSchedules } from './application-schedules.ts';
 import type { ScheduledChannel } from './scheduled-channel.ts';
 
 const TICK_MS = 100;
+/** Without a channel there is only to look for applications that are no more; each wake of an idle server is what it costs. */
+const IDLE_TICK_MS = 1000;
 /** So many ticks later those are looked for whose application is no more. */
 const SWEEP_TICKS = 10;
 
 /** What the channels are kept with. */
 export interface SchedulesOptions {
-  /** Null for an application that has none, by its settings. */
-  readonly open: (application: Application) => ApplicationSchedules | null;
+  /** Null for an application that has none, by its settings. Calls `onDefined` when a channel is defined. */
+  readonly open: (application: Application, onDefined: () => void) => ApplicationSchedules | null;
   /** The application that has these names now. */
   readonly application: (vhost: string, app: string) => Application | undefined;
   readonly logger: Logger;
@@ -24,18 +26,19 @@ export class Schedules {
   readonly #options: SchedulesOptions;
   readonly #running = new Map<string, ApplicationSchedules>();
   readonly #closing = new Set<Promise<void>>();
-  readonly #timer: NodeJS.Timeout;
+  #timer: NodeJS.Timeout | null = null;
+  /** The interval of the timer, ms. */
+  #pace = 0;
   #ticks = 0;
+  readonly #turn: () => void;
   /** Of applications that have ended. */
   #pastTroubles = 0;
   #closed = false;
 
   constructor(options: SchedulesOptions) {
     this.#options = options;
-    this.#timer = setInterval(
-      guarded(options.logger, 'the clock of scheduled channels', () => this.tick()),
-      TICK_MS,
-    ).unref();
+    this.#turn = guarded(options.logger, 'the clock of scheduled channels', () => this.tick());
+    this.#keepPace();
   }
 
   /** An application runs, for the first time or with new settings. */
@@ -45,8 +48,10 @@ export class Schedules {
     const before = this.#running.get(key);
     // Its streams have ended with the application.
     if (before !== undefined) this.#end(key, before);
-    const schedules = this.#options.open(application);
-    if (schedules !== null) this.#running.set(key, schedules);
+    const schedules = this.#options.open(application, () => this.#keepPace());
+    if (schedules === null) return;
+    this.#running.set(key, schedules);
+    this.#keepPace();
   }
 
   /** The channels of an application; null where it has the provider not. */
@@ -67,19 +72,30 @@ export class Schedules {
     return troubles;
   }
 
-  /** Happens ten times a second by itself. */
+  /** Happens ten times a second by itself while there are channels. */
   tick(): void {
     this.#ticks += 1;
-    if (this.#ticks % SWEEP_TICKS === 0) this.#sweep();
+    if (this.#pace !== TICK_MS || this.#ticks % SWEEP_TICKS === 0) this.#sweep();
     for (const schedules of this.#running.values()) schedules.tick();
+    this.#keepPace();
   }
 
   /** Ends all channels. Idempotent. */
   async close(): Promise<void> {
     this.#closed = true;
-    clearInterval(this.#timer);
+    if (this.#timer !== null) clearInterval(this.#timer);
     for (const [key, schedules] of [...this.#running]) this.#end(key, schedules);
     await Promise.all(this.#closing);
+  }
+
+  /** As fast as what there is needs it. */
+  #keepPace(): void {
+    if (this.#closed) return;
+    const pace = [...this.#running.values()].some((schedules) => schedules.hasDefinitions) ? TICK_MS : IDLE_TICK_MS;
+    if (pace === this.#pace) return;
+    this.#pace = pace;
+    if (this.#timer !== null) clearInterval(this.#timer);
+    this.#timer = setInterval(this.#turn, pace).unref();
   }
 
   /** Those of applications that were deleted. */
