@@ -59,8 +59,12 @@ export class TaskRegistry<Request extends TaskRequest, Task extends FollowingTas
   }
 
   /** Tasks of all applications. */
-  *all(): Iterable<Task> {
+  *all(): Generator<Task, void> {
     for (const tasks of this.#tasks.values()) yield* tasks.values();
+  }
+
+  get isEmpty(): boolean {
+    return this.all().next().done === true;
   }
 
   /** Tasks of an application. */

@@ -66,6 +66,7 @@ export class MultiplexChannels {
   #version = 0;
   /** Who makes which output stream, by `streamKey`, as of a version: every waiting channel asks for all of its sources. */
   #producers: { readonly version: number; readonly byOutput: ReadonlyMap<string, NamedChannel> } | null = null;
+  #isStarted = false;
   #timer: NodeJS.Timeout | null = null;
 
   constructor(options: {
@@ -83,12 +84,10 @@ export class MultiplexChannels {
     this.#logger = options.logger;
   }
 
-  /** Looks for sources twice a second from now on. */
+  /** Looks for sources twice a second from now on, while an application has channels. */
   start(): void {
-    this.#timer ??= setInterval(
-      guarded(this.#logger, 'the watch over multiplex channels', () => this.look()),
-      LOOK_MS,
-    ).unref();
+    this.#isStarted = true;
+    this.#keepLooking();
   }
 
   /** Looks for sources now, and leaves applications that are no more. */
@@ -128,6 +127,7 @@ export class MultiplexChannels {
       logger: this.#logger.child({ vhost: application.vhost, app: application.name }),
     });
     this.#followed.set(application, channels);
+    this.#keepLooking();
     this.#version += 1;
     return channels.start();
   }
@@ -143,10 +143,9 @@ export class MultiplexChannels {
 
   /** Ends all channels. Idempotent. */
   async close(): Promise<void> {
-    if (this.#timer !== null) clearInterval(this.#timer);
-    this.#timer = null;
     const all = [...this.#followed.values()];
     this.#followed.clear();
+    this.#keepLooking();
     this.#producers = null;
     await Promise.all(all.map((channels) => channels.close({ code: 'shutdown', detail: 'the server stops' })));
   }
@@ -162,8 +161,20 @@ export class MultiplexChannels {
     };
   }
 
+  /** Only while there is something to look at: a timer wakes an idle server. */
+  #keepLooking(): void {
+    if (this.#isStarted && this.#followed.size > 0) {
+      const look = guarded(this.#logger, 'the watch over multiplex channels', () => this.look());
+      this.#timer ??= setInterval(look, LOOK_MS).unref();
+    } else if (this.#timer !== null) {
+      clearInterval(this.#timer);
+      this.#timer = null;
+    }
+  }
+
   #leave(application: Application, channels: ApplicationChannels): void {
     this.#followed.delete(application);
+    this.#keepLooking();
     this.#version += 1;
     channels.close({ code: 'deleted', detail: 'the application has ended' }).catch((error: unknown) => {
       this.#logger.error({ err: error }, 'the channels of an application that ended could not be closed');

@@ -62,7 +62,9 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
   readonly #streams = new Map<string, PushStream>();
   readonly #reporter: LinkReporter;
   readonly #counts = new PushCounts();
-  #looking: NodeJS.Timeout | undefined;
+  /** While there are tasks and work is shared: a timer wakes an idle server. */
+  #looking: NodeJS.Timeout | null = null;
+  #isRunning = false;
 
   constructor(options: PushPublisherOptions) {
     const { stateFolder, clock, queues, secrets = new KnownSecrets(), notices = NO_NOTICES } = options;
@@ -84,8 +86,14 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
         secrets.learn(secretsOfPush(origin.request));
         return new PushTask(origin, context);
       },
-      onRegistered: (task) => tellTask(notices, 'push', task),
-      onDropped: (task) => this.#streams.get(streamKey({ vhost: task.vhost, app: task.app, stream: task.request.streamName }))?.leave(task),
+      onRegistered: (task) => {
+        tellTask(notices, 'push', task);
+        this.#keepLooking();
+      },
+      onDropped: (task) => {
+        this.#keepLooking();
+        this.#streams.get(streamKey({ vhost: task.vhost, app: task.app, stream: task.request.streamName }))?.leave(task);
+      },
     });
   }
 
@@ -102,10 +110,9 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
 
   /** Brings back the tasks of the last run. Call before streams come. */
   start(): Promise<void> {
-    const look = guarded(this.#logger, 'the watch over shared pushes', () => this.look());
-    if (this.#options.work !== undefined) this.#looking ??= setInterval(look, LOOK_MS).unref();
+    this.#isRunning = true;
     this.#reporter.start();
-    return this.#tasks.load();
+    return this.#tasks.load().finally(() => this.#keepLooking());
   }
 
   /** For `/metrics`. */
@@ -173,9 +180,21 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
 
   /** Resolves when every connection has ended and every total is saved. Call after the streams are closed. */
   stop(): Promise<void> {
-    clearInterval(this.#looking);
+    this.#isRunning = false;
+    this.#keepLooking();
     this.#reporter.stop();
     return this.#tasks.settle();
+  }
+
+  #keepLooking(): void {
+    const isWanted = this.#isRunning && this.#options.work !== undefined && !this.#tasks.isEmpty;
+    if (isWanted) {
+      const look = guarded(this.#logger, 'the watch over shared pushes', () => this.look());
+      this.#looking ??= setInterval(look, LOOK_MS).unref();
+    } else if (this.#looking !== null) {
+      clearInterval(this.#looking);
+      this.#looking = null;
+    }
   }
 
   /** Those of a map file follow their stream wherever it is. */
