@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { RawClient } from '../../../test/fakes/raw-client.ts';
 import { systemClock } from '../../util/clock.ts';
 import type { AnswerSink, IncomingRequest, TakenConnection } from './answer-sink.ts';
@@ -131,6 +131,30 @@ describe.each(WAYS)('HTTP/1.x listener, answers sent %s', (_way, sender) => {
     expect(answer.split('\r\n\r\n')[1]).toContain(words);
     expect(answer.match(/HTTP\/1\.1 \d/g)).toHaveLength(1);
     expect(listener.counters.faults).toBe(1);
+  });
+
+  test('keeps a timer only while there are connections', async () => {
+    const started = vi.spyOn(globalThis, 'setInterval');
+    const stopped = vi.spyOn(globalThis, 'clearInterval');
+    try {
+      // Of no other timer.
+      const interval = 17;
+      const port = await listen({ sweepInterval: interval });
+      const timers = (): unknown[] =>
+        started.mock.results.filter((_, n) => started.mock.calls[n]?.[1] === interval).map(({ value }) => value);
+      const running = (): number => timers().filter((timer) => !stopped.mock.calls.some(([ended]) => ended === timer)).length;
+      expect(running()).toBe(0);
+      for (const turn of [1, 2]) {
+        const pair = [await open(port), await open(port)];
+        await expect.poll(() => listener.connections).toBe(2);
+        expect([turn, timers().length, running()]).toEqual([turn, turn, 1]);
+        for (const client of pair) client.destroy();
+        await expect.poll(running).toBe(0);
+      }
+    } finally {
+      started.mockRestore();
+      stopped.mockRestore();
+    }
   });
 
   test('keeps the connection, answers pipelined requests in order and counts them', async () => {

@@ -69,6 +69,7 @@ export class HttpListener {
         () => {
           const connection = new HttpConnection(socket, this.#context, gate.clientOf(socket));
           this.#connections.add(connection);
+          this.#sweeper ??= setInterval(() => this.#sweep(), limits.sweepInterval);
           options.onOpened?.(connection);
           // A proxy's header may have been read from it.
           if (socket.isPaused()) socket.resume();
@@ -94,7 +95,6 @@ export class HttpListener {
   async listen(address: ListenAddress): Promise<number> {
     const port = await listenShared(this.#server, address);
     this.#server.on('error', (error) => this.#onError(error));
-    this.#sweeper = setInterval(() => this.#sweep(), this.#context.limits.sweepInterval);
     return port;
   }
 
@@ -107,12 +107,18 @@ export class HttpListener {
     });
     for (const connection of this.#connections) connection.close('the server stops');
     await closed;
-    if (this.#sweeper !== null) clearInterval(this.#sweeper);
-    this.#sweeper = null;
+    this.#stopSweeping();
   }
 
+  /** Judges all connections; without any there is no timer, which would wake the thread for nothing. */
   #sweep(): void {
     const now = this.#context.now();
     for (const connection of this.#connections) connection.sweep(now);
+    if (this.#connections.size === 0) this.#stopSweeping();
+  }
+
+  #stopSweeping(): void {
+    if (this.#sweeper !== null) clearInterval(this.#sweeper);
+    this.#sweeper = null;
   }
 }
