@@ -5,6 +5,8 @@ import type { Logger } from '../util/logger.ts';
 import type { SourceTrack } from './ingest.ts';
 
 const CHECK_MS = 100;
+/** A timer of Node.js that is set for more than 24 days comes at once. */
+const MAX_WAIT_MS = 3_600_000;
 /** A look that comes later than this, ms, was held up, and so was the reading of what was sent meanwhile. */
 const STALL_MS = 2000;
 
@@ -44,11 +46,11 @@ export class SilenceWatch {
       // The first look behind a stretch that the server was held up for is never the last.
       const isHeldUp = lookedAt === null || now - lookedAt > STALL_MS;
       lookedAt = left <= CHECK_MS ? now : null;
-      this.#timer = setTimeout(look, Math.max(left - CHECK_MS, CHECK_MS));
+      this.#timer = setTimeout(look, Math.min(Math.max(left - CHECK_MS, CHECK_MS), MAX_WAIT_MS));
       if (!isHeldUp && left <= 0) this.#onSilent(limit);
     });
     // To look ten times a second at each stream would be a large part of what one costs that nobody watches.
-    this.#timer = setTimeout(look, Math.max(limit - CHECK_MS, 0));
+    this.#timer = setTimeout(look, Math.min(Math.max(limit - CHECK_MS, 0), MAX_WAIT_MS));
   }
 
   /** Idempotent. */

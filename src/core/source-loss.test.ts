@@ -192,6 +192,23 @@ describe('a stream that outlives its source', () => {
     expect(application.stream('s')?.hasSource).toBe(false);
   });
 
+  it('waits for a limit that is longer than a timer can be', () => {
+    const { application, clock, request } = setUp({ providers: { rtmp: { packetSilenceTimeoutMs: 2 ** 31 + 1000 } } });
+    const set = vi.spyOn(globalThis, 'setTimeout');
+    try {
+      application.openIngest(request()).setTracks([videoTrack()]);
+      const waits = (): number[] => set.mock.calls.map(([, ms = 0]) => ms);
+      const before = waits().length;
+      for (let hour = 0; hour < 3; hour += 1) {
+        clock.advance(3_600_000);
+        vi.advanceTimersByTime(3_600_000);
+      }
+      expect([before, waits().length > before, Math.max(...waits()) < 2 ** 31]).toEqual([1, true, true]);
+    } finally {
+      set.mockRestore();
+    }
+  });
+
   it('takes words for silence', () => {
     const { application, clock, request } = setUp({ providers: { rtmp: { packetSilenceTimeoutMs: 1000 } } });
     const ingest = application.openIngest(request());
