@@ -25,7 +25,7 @@ const PINGS_IN_TIME = 2;
 /** A watchdog that wants more than this asks for nothing useful, ms. */
 const LEAST_PING_MS = 1;
 /** `setInterval` knows no longer one, ms. */
-const MOST_PING_MS = 2_147_483_647;
+const MAX_PING_MS = 2_147_483_647;
 const MICROSECONDS_IN_MS = 1000;
 const NANOSECONDS_IN_US = 1000n;
 /** Of a status, characters: the message must fit into a datagram. */
@@ -65,7 +65,7 @@ export class ServiceManager {
     this.#watchdogMs =
       this.#socket === null || us === 0 || !isOurs
         ? null
-        : Math.min(MOST_PING_MS, Math.max(LEAST_PING_MS, us / MICROSECONDS_IN_MS / PINGS_IN_TIME));
+        : Math.min(MAX_PING_MS, Math.max(LEAST_PING_MS, us / MICROSECONDS_IN_MS / PINGS_IN_TIME));
   }
 
   /** Whether somebody listens. */

@@ -1,7 +1,7 @@
 import type { Clock } from './clock.ts';
 
 const FIRST_MS = 2000;
-const LONGEST_MS = 60_000;
+const MAX_WAIT_MS = 60_000;
 const MAX_KEPT = 1000;
 
 interface Vain {
@@ -32,7 +32,7 @@ export class VainAttempts {
   /** It was tried in vain. */
   failed(key: string, reason: string): void {
     const before = this.#vain.get(key);
-    const waits = before === undefined ? FIRST_MS : Math.min(before.waits * 2, LONGEST_MS);
+    const waits = before === undefined ? FIRST_MS : Math.min(before.waits * 2, MAX_WAIT_MS);
     this.#vain.delete(key);
     this.#vain.set(key, { reason, waits, until: this.#clock.monotonic() + waits });
     const [oldest] = this.#vain.keys();

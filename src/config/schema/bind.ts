@@ -124,11 +124,11 @@ interface KeyFinish {
   secretKey?: string;
 }
 
-const LEAST_KEY = 16;
+const MIN_KEY_LENGTH = 16;
 /** Shared between servers: whoever may try could guess a short one. */
 const ovtKeyFinish = finishing<KeyFinish>(({ secretKey }, fail) => {
-  if (secretKey !== undefined && secretKey.length < LEAST_KEY)
-    fail(`ovt.secretKey must have at least ${LEAST_KEY} characters, but has ${secretKey.length}`, 'secretKey');
+  if (secretKey !== undefined && secretKey.length < MIN_KEY_LENGTH)
+    fail(`ovt.secretKey must have at least ${MIN_KEY_LENGTH} characters, but has ${secretKey.length}`, 'secretKey');
 });
 
 const client = (description: string, xml: string) => optional(object(description, { workerCount, threadPerSocket }, { xml }));

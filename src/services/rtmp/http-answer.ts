@@ -1,7 +1,7 @@
 /** What a browser is told that asks an RTMP port for a page: which port it is, and that it is reached. */
 
 const REQUEST = /^(?:GET|HEAD|POST|OPTIONS) /;
-const LONGEST_METHOD = 8;
+const MAX_METHOD_LENGTH = 8;
 const TEXT = 'This port speaks RTMP: encoders publish to it, and there is no page.\n';
 const ANSWER = Buffer.from(
   [
@@ -17,5 +17,5 @@ const ANSWER = Buffer.from(
 
 /** The answer to the first bytes of a connection; null for those that are no request. RTMP begins with the byte 3. */
 export function httpAnswer(bytes: Buffer): Buffer | null {
-  return REQUEST.test(bytes.toString('latin1', 0, LONGEST_METHOD)) ? ANSWER : null;
+  return REQUEST.test(bytes.toString('latin1', 0, MAX_METHOD_LENGTH)) ? ANSWER : null;
 }

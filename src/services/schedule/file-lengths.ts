@@ -34,8 +34,8 @@ interface Measured {
 
 const MAX_URLS = 20_000;
 /** The readers of media files share the threads of the file system with everything else: those of lists, and what is about to play. */
-const MOST_AT_ONCE = 2;
-const MOST_SOON = 1;
+const MAX_AT_ONCE = 2;
+const MAX_SOON = 1;
 
 /** Files that are looked at, by their URLs, and who waits for that. */
 interface Lane {
@@ -47,8 +47,8 @@ interface Lane {
 export class FileLengths implements Lengths {
   readonly #meter: FileMeter;
   readonly #measured = new Map<string, Measured>();
-  readonly #listed: Lane = { turns: new Turns(MOST_AT_ONCE), looking: new Map() };
-  readonly #soon: Lane = { turns: new Turns(MOST_SOON), looking: new Map() };
+  readonly #listed: Lane = { turns: new Turns(MAX_AT_ONCE), looking: new Map() };
+  readonly #soon: Lane = { turns: new Turns(MAX_SOON), looking: new Map() };
   /** Files without a length, by their identities: some are read to their ends for it. */
   readonly #vain: VainAttempts;
 

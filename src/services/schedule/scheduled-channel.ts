@@ -32,7 +32,7 @@ const PUNCTUAL_MS = 20;
 /** The lengths of a program are looked up so long before it begins. */
 const PREPARE_MS = 60_000;
 /** Items that give way to the next one in a row, before that waits for `RETRY_MS`. */
-const MOST_SKIPPED = 20;
+const MAX_SKIPPED = 20;
 /** A disk may take so long to tell lengths before a definition is in force without them. */
 const LENGTHS_MS = 2000;
 
@@ -261,7 +261,7 @@ export class ScheduledChannel {
 
   #upcoming(slot: Slot): Slot {
     // Where nothing at all could be played it goes on by the clock, not by what was skipped.
-    const isAnew = this.#failed.get(slot) === Number.POSITIVE_INFINITY && (slot.program?.items.length ?? 0) <= MOST_SKIPPED;
+    const isAnew = this.#failed.get(slot) === Number.POSITIVE_INFINITY && (slot.program?.items.length ?? 0) <= MAX_SKIPPED;
     this.#next ??= isAnew ? this.#timeline.at(this.#timeline.endOf(slot)) : this.#timeline.after(slot, this.#timeline.endOf(slot));
     return this.#next;
   }
@@ -480,7 +480,7 @@ export class ScheduledChannel {
     }
     this.#skipped += 1;
     // When all of them have failed, or very many, there is no hurry.
-    const held = this.#skipped >= Math.min(program.items.length, MOST_SKIPPED);
+    const held = this.#skipped >= Math.min(program.items.length, MAX_SKIPPED);
     if (held) {
       this.#skipped = 0;
       this.#failed.set(slot, Number.POSITIVE_INFINITY);

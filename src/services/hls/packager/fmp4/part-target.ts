@@ -14,7 +14,7 @@ const COUNT_TOLERANCE = 0.02;
 /** Seconds within which hls.js takes the next segment for the one that it looks for: it passes over what is left of a segment then. */
 const LOOKUP_SECONDS = 0.25;
 /** Of parts that are short anyway so much of a part may not be left. */
-const LEAST_LAST_PART = 0.6;
+const MIN_LAST_PART = 0.6;
 /** How much longer than a chunk a part may become so that less is left over. */
 const STRETCH = 1.1;
 
@@ -64,7 +64,7 @@ export class PartTarget {
   /** The first part takes a frame more than a chunk has where segments would else end with a part that hls.js may pass over. */
   #wantsOneMore(ticks: number, frame: number): boolean {
     if (this.known || ticks <= 0 || frame <= 0 || ticks + frame > this.#chunk * STRETCH) return false;
-    const least = Math.min(LOOKUP_SECONDS * this.#timescale, LEAST_LAST_PART * this.#chunk);
+    const least = Math.min(LOOKUP_SECONDS * this.#timescale, MIN_LAST_PART * this.#chunk);
     return this.#lastPart(ticks, frame) < least && this.#lastPart(ticks + frame, frame) >= least;
   }
 

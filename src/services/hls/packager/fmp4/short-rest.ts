@@ -6,11 +6,11 @@
 import type { LlhlsUpdate } from '../../wire/fmp4/update.ts';
 
 /** Media, seconds, between the listing of the part before and that of the rest: longer than it takes to load a part. */
-const LEAST_PAUSE = 0.25;
+const MIN_PAUSE = 0.25;
 /** Of short parts so much of one. */
-const LEAST_SHARE = 0.5;
+const MIN_SHARE = 0.5;
 
-/** One for each track. What is held is bounded by the media of `LEAST_PAUSE`: no more than a part, the end of its segment and the beginning of the next. */
+/** One for each track. What is held is bounded by the media of `MIN_PAUSE`: no more than a part, the end of its segment and the beginning of the next. */
 export class ShortRest {
   readonly #list: (update: LlhlsUpdate) => void;
   #held: LlhlsUpdate[] = [];
@@ -29,7 +29,7 @@ export class ShortRest {
   /** The last part of a segment, of `duration` seconds, ends at the decoding time `end`, ms: if it is short, updates are held from now on. */
   hold(duration: number, end: number, chunkDuration: number): void {
     this.release();
-    const pause = Math.min(LEAST_PAUSE, LEAST_SHARE * chunkDuration);
+    const pause = Math.min(MIN_PAUSE, MIN_SHARE * chunkDuration);
     if (duration < pause) this.#heldUntil = end + (pause - duration) * 1000;
   }
 
