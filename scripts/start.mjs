@@ -23,9 +23,10 @@ if (state !== null) {
   keepCompiledCode(state);
   const folder = folderOfBundle();
   if (folder !== null) {
-    const { hasBundleOfSources } = await import('./program-bundle/find.mjs');
+    const { findBundleOfSources } = await import('./program-bundle/find.mjs');
     const { useProgramBundle } = await import('../src/program/program-bundle.js');
-    if (hasBundleOfSources(folder)) useProgramBundle(folder);
+    const found = findBundleOfSources(folder);
+    if (found !== null) useProgramBundle(found);
   }
 }
 await import('../src/main.ts');

@@ -1,5 +1,17 @@
 /** A made-up program whose modules a start puts together, with the scripts that do it. */
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -28,7 +40,7 @@ const PROGRAM = {
 
 let root: string;
 let folder: string;
-let hasBundle: (folder: string) => boolean;
+let find: typeof import('../../scripts/program-bundle/find.mjs');
 
 beforeEach(async () => {
   root = mkdtempSync(path.join(tmpdir(), 'millrace-bundle-'));
@@ -38,10 +50,7 @@ beforeEach(async () => {
   for (const [file, text] of Object.entries(PROGRAM)) write(file, text);
   mkdirSync(path.join(root, 'state'));
   folder = path.join(root, 'state/program');
-  const { hasBundleOfSources } = (await import(path.join(root, 'scripts/program-bundle/find.mjs'))) as {
-    hasBundleOfSources: typeof hasBundle;
-  };
-  hasBundle = hasBundleOfSources;
+  find = (await import(path.join(root, 'scripts/program-bundle/find.mjs'))) as typeof find;
 });
 
 function write(file: string, text: string): void {
@@ -57,7 +66,7 @@ function load(name: string): { serve(): Promise<unknown> } {
 }
 
 test('the bundle does what the modules do, and finds files, packages and threads where they are', async () => {
-  expect(hasBundle(folder)).toBe(true);
+  expect(find.findBundleOfSources(folder)).toBe(folder);
   const said = {
     strict: true,
     number: 1,
@@ -79,34 +88,61 @@ test('it is made once, and anew when a source has changed or it is not whole', a
   const made = () => readFileSync(path.join(folder, 'inputs.json'), 'utf8');
   const changed = path.join(root, 'src/program/number.ts');
   utimesSync(changed, 1, 1);
-  expect(hasBundle(folder)).toBe(true);
+  expect(find.findBundleOfSources(folder)).toBe(folder);
   const first = made();
-  expect(hasBundle(folder)).toBe(true);
+  expect(find.findBundleOfSources(folder)).toBe(folder);
   expect(made()).toBe(first);
 
   // Neither its size nor its time tell, as in archives whose files all have one time.
   write('src/program/number.ts', 'export const number: number = 2;');
   utimesSync(changed, 1, 1);
-  expect(hasBundle(folder)).toBe(true);
+  expect(find.findBundleOfSources(folder)).toBe(folder);
   expect(await load('serve.cjs').serve()).toMatchObject({ number: 2 });
 
   const whole = readFileSync(path.join(folder, 'serve.cjs'), 'utf8');
   for (const damaged of [whole.slice(0, -20), `// another maker's\n${whole.slice(whole.indexOf('\n') + 1)}`]) {
     writeFileSync(path.join(folder, 'serve.cjs'), damaged);
-    expect(hasBundle(folder)).toBe(true);
+    expect(find.findBundleOfSources(folder)).toBe(folder);
     expect(await load('serve.cjs').serve()).toMatchObject({ number: 2 });
   }
   writeFileSync(path.join(folder, 'inputs.json'), '{"id":');
-  expect(hasBundle(folder)).toBe(true);
+  expect(find.findBundleOfSources(folder)).toBe(folder);
 });
 
 test('there is none of sources that cannot be read, in no folder, and without the bundler', () => {
   const text = PROGRAM['src/program/number.ts'];
   write('src/program/number.ts', 'export const number = ;');
-  expect(hasBundle(folder)).toBe(false);
+  expect(find.findBundleOfSources(folder)).toBeNull();
   write('src/program/number.ts', text);
-  expect(hasBundle(path.join(root, 'none/program'))).toBe(false);
+  expect(find.findBundleOfSources(path.join(root, 'none/program'))).toBeNull();
   expect(existsSync(path.join(root, 'none'))).toBe(false);
   rmSync(path.join(root, 'node_modules'));
-  expect(hasBundle(folder)).toBe(false);
+  expect(find.findBundleOfSources(folder)).toBeNull();
+});
+
+test('an install makes one that starts use as long as no source has changed', async () => {
+  // A node_modules of its own: the install writes into it.
+  rmSync(path.join(root, 'node_modules'));
+  mkdirSync(path.join(root, 'node_modules'));
+  for (const name of readdirSync(MODULES)) {
+    if (name !== '.cache') symlinkSync(path.join(MODULES, name), path.join(root, 'node_modules', name));
+  }
+  const installed = path.join(root, 'node_modules/.cache/millrace-program');
+  execFileSync(process.execPath, [path.join(root, 'scripts/program-bundle/install.mjs')]);
+  const made = readFileSync(path.join(installed, 'inputs.json'), 'utf8');
+  expect(find.findBundleOfSources(folder)).toBe(installed);
+  expect(existsSync(folder)).toBe(false);
+
+  write('src/program/number.ts', 'export const number: number = 22;');
+  expect(find.findBundleOfSources(folder)).toBe(folder);
+  expect(await load('serve.cjs').serve()).toMatchObject({ number: 22 });
+  expect(readFileSync(path.join(installed, 'inputs.json'), 'utf8')).toBe(made);
+  find.installBundleOfSources();
+  expect(find.findBundleOfSources(folder)).toBe(installed);
+});
+
+test('an install goes on where no bundle can be made', () => {
+  rmSync(path.join(root, 'node_modules'));
+  writeFileSync(path.join(root, 'node_modules'), '');
+  expect(execFileSync(process.execPath, [path.join(root, 'scripts/program-bundle/install.mjs')], { encoding: 'utf8' })).toBe('');
 });
