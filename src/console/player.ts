@@ -82,10 +82,19 @@ function begin(at = 0, said: readonly string[] = []): void {
     start(way, (why) => begin(at + 1, [...said, `${way.label}: ${why}`]));
     return;
   }
+  rest(said, () => begin());
+}
+
+/** One way, which the viewer chose, for good: a stream that ends may come back. */
+function keepTo(way: Way): void {
+  start(way, (why) => rest([`${way.label}: ${why}`], () => keepTo(way)));
+}
+
+function rest(said: readonly string[], next: () => void): void {
   current?.close();
   current = null;
   say(`${said.join('\n')}\nTrying again …`);
-  timer = setTimeout(() => begin(), AGAIN_MS);
+  timer = setTimeout(next, AGAIN_MS);
 }
 
 /** A stream of AAC has no sound over WebRTC. */
@@ -104,7 +113,7 @@ for (const way of ways) {
   button.type = 'button';
   button.textContent = way.label;
   button.disabled = way.url === null;
-  button.addEventListener('click', () => start(way, (why) => say(`${way.label}: ${why}`)));
+  button.addEventListener('click', () => keepTo(way));
   bar?.append(button);
 }
 document.title = decodeURI(place);

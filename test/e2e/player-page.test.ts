@@ -137,3 +137,24 @@ test('a play token in the address lets the page play, over either way', async ()
     expect(await page.getByRole('button', { name: way }).getAttribute('aria-pressed')).toBe('true');
   }
 });
+
+test('a way that the viewer chose is tried again when the stream has ended and come back', async () => {
+  const send = async () => {
+    const sender = publish({ url: server.rtmp('returns'), width: 640, height: 360, fps: 15, gop: 15, videoKbps: 300 });
+    onTestFinished(async () => void (await sender.stop()));
+    await sender.sent(15);
+    return sender;
+  };
+  let sender = await send();
+  const { page } = await open('/app/returns');
+  for (const way of ['WebRTC', 'LL-HLS']) {
+    await page.getByRole('button', { name: way }).click();
+    await until(`frames over ${way}`, async () => (((await page.evaluate(FRAMES)) as number) > 5 ? true : null), DEADLINE);
+    await sender.stop();
+    await expect.poll(() => page.getByRole('status').textContent(), { timeout: 40_000 }).toMatch(new RegExp(`^${way}: .*\nTrying again`));
+    expect(await page.evaluate(FRAMES)).toBe(0);
+    sender = await send();
+    await until(`frames over ${way} again`, async () => (((await page.evaluate(FRAMES)) as number) > 5 ? true : null), DEADLINE);
+    expect(await page.getByRole('button', { name: way }).getAttribute('aria-pressed')).toBe('true');
+  }
+});
