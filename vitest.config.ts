@@ -47,7 +47,10 @@ export default defineConfig({
         extends: true,
         test: { name: 'unit', include: UNIT, exclude: SHARED, maxWorkers: 3 },
       },
-      { extends: true, test: { name: 'unit-shared', include: SHARED, isolate: false, maxWorkers: 3 } },
+      {
+        extends: true,
+        test: { name: 'unit-shared', include: SHARED, setupFiles: 'test/harness/real-timers.ts', isolate: false, maxWorkers: 3 },
+      },
       {
         extends: true,
         test: {
