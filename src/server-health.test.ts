@@ -54,9 +54,11 @@ test('a server that is drained says so, sends others away, and takes them again'
   const reasons = ['the server is being drained: it takes no new sessions and publishers'];
   expect([health.status, await health.json()]).toEqual([503, { status: 'draining', reasons }]);
   const viewer = async (): Promise<number> => (await fetch(`http://127.0.0.1:${ports[1]}/app/stream/llhls.m3u8`)).status;
-  expect(await viewer()).toBe(503);
+  // Delivery threads are told by a message.
+  await expect.poll(viewer).toBe(503);
   expect(await drain('resume')).toMatchObject({ draining: false });
-  expect([(await fetch(`${base}/health`)).status, await viewer()]).toEqual([200, 404]);
+  expect((await fetch(`${base}/health`)).status).toBe(200);
+  await expect.poll(viewer).toBe(404);
   // Nobody is there who would have to leave.
   await server.empty(new Promise(() => undefined));
   expect((await fetch(`${base}/health`)).status).toBe(503);
