@@ -497,6 +497,7 @@ async function startAll(
       patience,
     },
     accessToken: apiAccess.token,
+    readers: () => delivery.readOutlets,
     reloadCertificates: (virtualHosts) => certificates.reload(virtualHosts),
     codecModules: () => transcoder.codecModules(),
     logLevel: { get: () => lines.level, set: setLevel },
@@ -535,7 +536,7 @@ async function startAll(
   return {
     banner: bannerOf(config, { version, accessToken: apiAccess.token, tokenFile: apiAccess.file }),
     reload,
-    presence: () => presenceIn(orchestrator),
+    presence: () => presenceIn(orchestrator, delivery.readOutlets),
     gracePeriodMs: config.drain.gracePeriod,
   };
 }

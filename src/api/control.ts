@@ -61,6 +61,8 @@ export interface ControlPlaneOptions {
   readonly codecModules: () => Promise<CodecModuleItem[]>;
   /** Whether anybody new is taken; default: always. */
   readonly drain?: Drain;
+  /** How much is read by somebody without a session; default: nothing. */
+  readonly readers?: () => number;
   /** What the log tells. */
   readonly logLevel: LogLevelControl;
   /** When the key of a grant was last good, wall clock ms; absent: nobody knows. */
@@ -108,6 +110,7 @@ export class ControlPlane {
   readonly #writing: AllowedFolders;
   readonly #reloadCertificates: ControlPlaneOptions['reloadCertificates'];
   readonly #codecModules: ControlPlaneOptions['codecModules'];
+  readonly #readers: () => number;
   readonly #keyUsedAt: NonNullable<ControlPlaneOptions['keyUsedAt']>;
 
   constructor(options: ControlPlaneOptions) {
@@ -125,6 +128,7 @@ export class ControlPlane {
       codecModules,
       logLevel,
       drain = new Drain(),
+      readers = () => 0,
       keyUsedAt = () => undefined,
       live,
       logs,
@@ -148,12 +152,13 @@ export class ControlPlane {
     this.#writing = writing;
     this.#reloadCertificates = reloadCertificates;
     this.#codecModules = codecModules;
+    this.#readers = readers;
     this.#keyUsedAt = keyUsedAt;
   }
 
   /** Who comes from outside: streams that are sent to the server, and viewers. */
   get presence(): Presence {
-    return presenceIn(this.#orchestrator);
+    return presenceIn(this.#orchestrator, this.#readers());
   }
 
   /** Counters of the whole server. */

@@ -159,6 +159,7 @@ describe('Orchestrator', () => {
     orchestrator.meter.connect('llhls', 3);
     orchestrator.meter.connect('push', 1);
     expect([app?.streams.map(({ name }) => name), presenceIn(orchestrator)]).toEqual([['a', 'channel'], { publishers: 1, sessions: 3 }]);
+    expect(presenceIn(orchestrator, 2).sessions).toBe(5);
     const emptiedAt = emptied(drain, () => presenceIn(orchestrator), new Promise(() => undefined));
     first.close({ code: 'peer-left', detail: 'bye' });
     orchestrator.meter.disconnect('llhls', 3);

@@ -15,12 +15,12 @@ const OWN_PROVIDERS: ReadonlySet<string> = new Set([
 export interface Presence {
   /** Streams that somebody sends. */
   readonly publishers: number;
-  /** Viewers, edges among them. */
+  /** Viewers, edges among them; where viewers have no sessions, one for each publisher of a stream that somebody reads. */
   readonly sessions: number;
 }
 
-/** Recordings and pushes are nobody who has to leave. */
-export function presenceIn({ virtualHosts, meter }: Pick<Orchestrator, 'virtualHosts' | 'meter'>): Presence {
+/** Recordings and pushes are nobody who has to leave. `readers`: what somebody without a session reads, as many as that are. */
+export function presenceIn({ virtualHosts, meter }: Pick<Orchestrator, 'virtualHosts' | 'meter'>, readers = 0): Presence {
   let publishers = 0;
   for (const { applications } of virtualHosts) {
     for (const application of applications.values()) {
@@ -28,7 +28,7 @@ export function presenceIn({ virtualHosts, meter }: Pick<Orchestrator, 'virtualH
     }
   }
   const counts = Object.entries(meter.sessions).filter(([kind]) => kind !== PublisherKind.PUSH && kind !== PublisherKind.FILE);
-  return { publishers, sessions: counts.reduce((sum, [, count]) => sum + count, 0) };
+  return { publishers, sessions: counts.reduce((sum, [, count]) => sum + count, readers) };
 }
 
 /** Takes nobody new from now on. Resolves when all have left, or with `ended`. */

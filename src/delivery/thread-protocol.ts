@@ -143,6 +143,8 @@ export interface ThreadReport {
   readonly hot: HotFigures;
   /** Bytes of answers sent since the last report: outlet, bytes, outlet, bytes, … */
   readonly bytes: readonly number[];
+  /** Outlets that have served somebody without a session since the last report. */
+  readonly readOutlets: readonly number[];
   readonly sessionBytes: SessionBytes;
   /** In the order they happened. */
   readonly sessionEvents: readonly SessionEvent[];

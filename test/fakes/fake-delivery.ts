@@ -29,6 +29,8 @@ export class FakeViewContext implements ViewContext {
   #sessions = 0;
   /** Address, User-Agent and patience of every client counted. */
   readonly viewers: { readonly address: string; readonly agent: string | undefined; readonly ttlMs: number }[] = [];
+  /** Requests of clients that are no viewers. */
+  readers = 0;
   /** Nobody gets a session. */
   full = false;
   /** Viewers without session are refused. */
@@ -49,6 +51,10 @@ export class FakeViewContext implements ViewContext {
   countViewer(exchange: DeliveryExchange, ttlMs: number): boolean {
     this.viewers.push({ address: exchange.remoteAddress, agent: exchange.header('user-agent'), ttlMs });
     return !this.refusing;
+  }
+
+  noteReader(): void {
+    this.readers += 1;
   }
 
   schedule(ms: number, callback: () => void): () => void {

@@ -53,6 +53,7 @@ export class ShelfView implements OutletView {
       exchange.respond(session === null ? 401 : 200, [], [Buffer.from(session?.token ?? '')]);
     } else if (file.startsWith('wait-')) this.#wait(exchange);
     else {
+      if (file.startsWith('open-')) this.#context.noteReader();
       const item = this.#items.get(file);
       if (item === undefined) return false;
       this.#send(exchange, item);

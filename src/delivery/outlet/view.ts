@@ -84,6 +84,8 @@ export interface ViewContext {
    * for `ttlMs`. Reported like sessions. False: it was sent away and is to be refused.
    */
   countViewer(exchange: DeliveryExchange, ttlMs: number): boolean;
+  /** Somebody is served who is no session and no counted viewer: a server that is drained waits for the end of that too. */
+  noteReader(): void;
   /** Runs `callback` after `ms`; returns a function that cancels it. */
   schedule(ms: number, callback: () => void): () => void;
   /** Monotonic clock, ms. */

@@ -133,6 +133,21 @@ describe.each([
     ]);
   });
 
+  test('knows what is read without a session, for as long as a session would be alive', async () => {
+    const { pool } = await start({ sessionIdle: 400 });
+    for (const stream of ['read', 'other']) {
+      const shelf = new Shelf(pool, stream);
+      for (const file of ['open-list.m3u8', 'list.m3u8']) shelf.putText(file, 'here');
+    }
+    await get('/app/other/list.m3u8');
+    expect(pool.readOutlets).toBe(0);
+    for (const _ of [1, 2, 3]) await get('/app/read/open-list.m3u8');
+    await expect.poll(() => pool.readOutlets).toBe(1);
+    await get('/app/other/open-list.m3u8');
+    await expect.poll(() => pool.readOutlets).toBe(2);
+    await expect.poll(() => pool.readOutlets).toBe(0);
+  });
+
   test('answers after nobody asked for a while also who has closed his side', async () => {
     const { pool } = await start();
     new Shelf(pool, 'stream').putText('list.m3u8', 'here');

@@ -223,6 +223,14 @@ export class DeliveryPool implements OutletOpener {
     };
   }
 
+  /** Outlets that somebody without a session read so lately that a session would still be alive. */
+  get readOutlets(): number {
+    const since = this.#options.clock.monotonic() - this.#limits.sessionIdle;
+    let count = 0;
+    for (const { readAt } of this.#outlets.values()) if (readAt > since) count += 1;
+    return count;
+  }
+
   /** What the threads have asked and told control servers. */
   get controlServers(): readonly ControlServerFigures[] {
     return this.#controlServers.all;
@@ -443,6 +451,10 @@ export class DeliveryPool implements OutletOpener {
       if (ended !== null) this.#ledger.closed(thread, sighting, ended);
       else if (exists) this.#ledger.opened(thread, sighting);
       if (ended === null) this.#admissions.seen(thread, event, exists);
+    }
+    for (const id of report.readOutlets) {
+      const outlet = this.#outlets.get(id);
+      if (outlet !== undefined) outlet.readAt = this.#options.clock.monotonic();
     }
     this.#controlServers.set(thread, report.controlServers);
     this.#ledger.countBytes(report.sessionBytes);

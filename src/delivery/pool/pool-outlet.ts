@@ -16,6 +16,8 @@ export interface OutletOwner {
 export class PoolOutlet implements Outlet {
   readonly id: number;
   readonly request: OutletRequest;
+  /** When somebody without a session was last served of it, monotonic ms. */
+  readAt = Number.NEGATIVE_INFINITY;
   readonly #writer: ArenaWriter;
   readonly #owner: OutletOwner;
   /** Threads that serve somebody of it. */

@@ -158,6 +158,26 @@ it('tells of which streams somebody is served, and when nobody has asked for one
   expect(news()).toBe('1+ 2+ 1- 1+ 2-');
 });
 
+it('tells which streams somebody without a session has read since the last report', async () => {
+  const { thread, told } = start((_outlet, context) => ({
+    handle: (exchange) => {
+      if (exchange.file === 'read') context.noteReader();
+      exchange.respond(200, [], []);
+      return true;
+    },
+  }));
+  thread.receive([listen(1), openOutlet(1), openOutlet(2)]);
+  await until('the port', () => told('listening').length > 0, WAIT);
+  const base = `http://127.0.0.1:${told('listening')[0]?.port}/app`;
+  await fetch(`${base}/stream1/list`);
+  await fetch(`${base}/stream2/read`);
+  const read = (): readonly (readonly number[])[] => told('report').map(({ readOutlets }) => readOutlets);
+  await until('a report of it', () => read().some((outlets) => outlets.length > 0), WAIT);
+  const reports = read().length;
+  await until('the next one', () => read().length > reports, WAIT);
+  expect(read().filter((outlets) => outlets.length > 0)).toEqual([[2]]);
+});
+
 it('closes a port that is given up while it opens', async () => {
   const { thread, told } = start(() => ({}));
   thread.receive([listen(1), { type: 'unlisten', listener: 1 }]);

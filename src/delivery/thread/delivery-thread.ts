@@ -308,6 +308,7 @@ export class DeliveryThread {
       blocksInFlight: this.#blocks.inFlight,
       hot: this.#services.hot.figures,
       bytes,
+      readOutlets: this.#outlets.takeRead(),
       sessionBytes: this.#sessions.takeBytes(),
       sessionEvents: this.#sessionEvents(),
       keyUses: this.#access.keys.takeUses(),

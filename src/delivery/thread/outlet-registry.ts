@@ -33,6 +33,8 @@ export class ThreadOutlet implements DeliveryOutlet, SessionPlace, ViewContext {
   /** For OPTIONS, which every outlet answers alike. */
   preflight: CrossDomainPolicy;
   bytesSent = 0;
+  /** Somebody without a session was served since the last report. */
+  hasReader = false;
   /** Reports since somebody was served; infinite: nobody is. */
   #quiet = Number.POSITIVE_INFINITY;
   readonly #vhost: string;
@@ -132,6 +134,10 @@ export class ThreadOutlet implements DeliveryOutlet, SessionPlace, ViewContext {
     const viewer = this.#services.sessions.count(this, key, ttlMs, remoteAddress);
     if (viewer !== null && viewer !== 'full') exchange.billTo(viewer);
     return viewer !== null;
+  }
+
+  noteReader(): void {
+    this.hasReader = true;
   }
 
   schedule(ms: number, callback: () => void): () => void {
@@ -246,6 +252,16 @@ export class OutletRegistry {
       visit(outlet.outlet, outlet.bytesSent);
       outlet.bytesSent = 0;
     }
+  }
+
+  /** Outlets that have served somebody without a session since the last call. */
+  takeRead(): readonly number[] {
+    const read: number[] = [];
+    for (const { outlet } of this.#outlets.values()) {
+      if (outlet.hasReader) read.push(outlet.outlet);
+      outlet.hasReader = false;
+    }
+    return read;
   }
 
   /** What a view throws is told as a fault, and all other outlets are closed as well. */

@@ -137,6 +137,19 @@ describe('the multivariant playlist', () => {
     expect(first.simulation.delivery.get(first.chunklist).status).toBe(200);
   });
 
+  it('tells of readers that have no session, and of nobody else', () => {
+    const { chunklist, simulation } = running(4, { originMode: true });
+    const { context } = simulation.delivery;
+    simulation.delivery.get('llhls.m3u8');
+    expect(context.readers).toBe(0);
+    simulation.delivery.get(chunklist);
+    expect(context.readers).toBe(1);
+    simulation.delivery.get(`${chunklist}?session=1_FakeKey1`);
+    context.guarded = true;
+    simulation.delivery.get(chunklist);
+    expect(context.readers).toBe(1);
+  });
+
   it('needs a session in origin mode as well where access control guards the stream', () => {
     const { chunklist, simulation } = running(4, { originMode: true });
     simulation.delivery.context.guarded = true;

@@ -111,7 +111,8 @@ export class LlhlsView implements OutletView {
 
   #handleChild(exchange: DeliveryExchange, resource: Resource): void {
     let token: string | null = null;
-    if (!this.#isSessionless(exchange.queryValue('session') !== undefined)) {
+    if (this.#isSessionless(exchange.queryValue('session') !== undefined)) this.#context.noteReader();
+    else {
       const session = this.#context.session(exchange);
       if (session === null) {
         respondWords(exchange, 401, Words.NO_SESSION);

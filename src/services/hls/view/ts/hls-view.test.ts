@@ -207,6 +207,7 @@ describe('HlsView', () => {
     };
     expect(delivery.get('medialist_7_hls.m3u8', { agent: 'cdn' }).status).toBe(200);
     expect(delivery.get('seg_7_0_hls.ts', { agent: 'cdn' }).status).toBe(200);
+    expect(delivery.context.readers).toBe(2);
   });
 
   it('counts clients that got a media playlist or a segment', () => {

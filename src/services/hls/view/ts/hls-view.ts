@@ -198,7 +198,10 @@ export class HlsView implements OutletView {
       respondWords(exchange, 401, Words.NO_SESSION);
       return null;
     }
-    if (this.#settings.originMode) return '';
+    if (this.#settings.originMode) {
+      this.#context.noteReader();
+      return '';
+    }
     if (this.#context.countViewer(exchange, VIEWER_PATIENCE * this.#settings.segmentDuration * 1000)) return '';
     respondWords(exchange, 401, Words.SENT_AWAY);
     return null;
