@@ -337,6 +337,23 @@ describe('blocking reload', () => {
     expect(held?.response?.text).toContain(`part_0_${msn}_6_`);
   });
 
+  it('is held without bound by what there is when it came before there was anything to play', () => {
+    const simulation = new LlhlsSimulation([video], { originMode: true });
+    const { chunklist } = running(4, { originMode: true });
+    const frames = videoPackets(video, constantFrames({ rate: 30, gop: 60, seconds: 30 }));
+    for (const packet of frames.splice(0, 30)) simulation.stream.onPacket(packet);
+    const file = `${chunklist}?_HLS_msn=2&_HLS_part=11`;
+    const [early, plain] = [file, chunklist].map((name) => simulation.delivery.request(name));
+    expect([early?.response, plain?.response]).toEqual([null, null]);
+    while (plain?.response === null) simulation.stream.onPacket(frames.shift() as Packet);
+    expect(plain?.response?.status).toBe(200);
+    // Who comes now is told that this is too far ahead.
+    expect(simulation.delivery.get(file).status).toBe(400);
+    expect(early?.response).toBeNull();
+    while (early?.response === null) simulation.stream.onPacket(frames.shift() as Packet);
+    expect(early?.response?.text).toContain('part_0_2_11_');
+  });
+
   it('waits for the end of a segment when no part is named', () => {
     const held = request(`&_HLS_msn=${msn}`);
     proceed(state, 2.9);

@@ -138,17 +138,15 @@ export class LlhlsView implements OutletView {
       return;
     }
     const ready = (): boolean => this.#model.playable && track.completeCount > 0 && track.partTarget > 0;
-    this.#whenPlayable(exchange, ready, () => this.#whenAvailable(exchange, track, directives, token));
-  }
-
-  #whenAvailable(exchange: DeliveryExchange, track: TrackModel, directives: Directives, token: string | null): void {
-    if (this.#respondIfAvailable(exchange, track, directives, token)) return;
-    const problem = tooFar(track, directives);
-    if (problem !== null) {
-      this.#refuse(exchange, problem);
-      return;
-    }
-    this.#wait(exchange, track, () => this.#respondIfAvailable(exchange, track, directives, token));
+    // Whoever comes before there is anything to play knows the stream from another edge, and is ahead of this one until it has caught up.
+    const isAhead = !ready();
+    const attempt = (): boolean => this.#respondIfAvailable(exchange, track, directives, token);
+    this.#whenPlayable(exchange, ready, () => {
+      if (attempt()) return;
+      const problem = isAhead ? null : tooFar(track, directives);
+      if (problem === null) this.#wait(exchange, track, attempt);
+      else this.#refuse(exchange, problem);
+    });
   }
 
   #respondIfAvailable(exchange: DeliveryExchange, track: TrackModel, directives: Directives, token: string | null): boolean {
