@@ -40,6 +40,7 @@ const TOOLS: readonly Tool[] = [
     purposes: ['test'],
     check: ['/usr/bin/test', '-e', '/usr/lib/nginx/modules/ngx_rtmp_module.so'],
   },
+  { command: 'docker-compose', package: 'docker-compose', purposes: ['test'] },
   { command: 'redis-server', package: 'redis-server', purposes: ['test'] },
   { command: 'promtool', package: 'prometheus', purposes: ['test'] },
   { command: 'prometheus', package: 'prometheus', purposes: ['test'] },

@@ -20,29 +20,35 @@ export class LlhlsReader {
   readonly #servers: readonly string[];
   readonly #every: number;
   readonly #path: string;
+  readonly #headers: Readonly<Record<string, string>>;
   /** Hashes of what was fetched, by URI. */
   readonly #fetched = new Map<string, string>();
   readonly #done: Promise<void>;
   #requests = 0;
   #stopped = false;
 
-  private constructor(servers: readonly string[], every: number, path: string) {
+  private constructor(servers: readonly string[], every: number, path: string, headers: Readonly<Record<string, string>>) {
     this.#servers = servers;
     this.#every = every;
     this.#path = path;
+    this.#headers = headers;
     this.#done = this.#follow();
     // For `stop`, which may never be called when a test has failed.
     this.#done.catch(() => {});
   }
 
   /** `urls`: the same multivariant playlist at each server; each serves `every` requests in a row. Reads the video, or the `audio`. */
-  static async open(urls: readonly string[], { every = 1, audio = false } = {}): Promise<LlhlsReader> {
-    const playlists = await openSession(urls[0] ?? '');
+  static async open(
+    urls: readonly string[],
+    { every = 1, audio = false, headers = {} }: { every?: number; audio?: boolean; headers?: Readonly<Record<string, string>> } = {},
+  ): Promise<LlhlsReader> {
+    const playlists = await openSession(urls[0] ?? '', headers);
     const { pathname, search } = new URL(audio ? (playlists.audio ?? '') : playlists.video);
     return new LlhlsReader(
       urls.map((url) => new URL(url).origin),
       every,
       pathname + search,
+      headers,
     );
   }
 
@@ -81,7 +87,7 @@ export class LlhlsReader {
   async #text(query: string): Promise<string | null> {
     const url = this.#url(this.#path + (this.#path.includes('?') ? query : query.replace('&', '?')));
     try {
-      return await fetchText(url);
+      return await fetchText(url, undefined, this.#headers);
     } catch (error) {
       this.faults.push(String(error));
       await delay(RETRY_MS);
@@ -97,7 +103,7 @@ export class LlhlsReader {
 
   async #fetch(uri: string): Promise<void> {
     const folder = this.#path.slice(0, this.#path.lastIndexOf('/') + 1);
-    const answer = await fetch(this.#url(folder + uri), { signal: AbortSignal.timeout(DEADLINE_MS) });
+    const answer = await fetch(this.#url(folder + uri), { signal: AbortSignal.timeout(DEADLINE_MS), headers: this.#headers });
     const hash = createHash('sha256')
       .update(Buffer.from(await answer.arrayBuffer()))
       .digest('hex');

@@ -14,6 +14,7 @@ export const EARLY: readonly string[] = [
   'test/e2e/webrtc-loss.test.ts',
   'test/e2e/webrtc-bandwidth.test.ts',
   'test/e2e/edge-switching.test.ts',
+  'test/e2e/cluster-topology.test.ts',
 ];
 
 /** What vitest itself would do, but for the files of `EARLY`. */

@@ -9,16 +9,20 @@ export interface MediaPlaylists {
 }
 
 /** GETs a URL as text; throws unless the status is 200. */
-export async function fetchText(url: string, signal: AbortSignal = AbortSignal.timeout(DEADLINE_MS)): Promise<string> {
-  const answer = await fetch(url, { signal });
+export async function fetchText(
+  url: string,
+  signal: AbortSignal = AbortSignal.timeout(DEADLINE_MS),
+  headers: Readonly<Record<string, string>> = {},
+): Promise<string> {
+  const answer = await fetch(url, { signal, headers });
   const text = await answer.text();
   if (answer.status !== 200) throw new Error(`GET ${url} answered ${answer.status}: ${text.slice(0, 200)}`);
   return text;
 }
 
 /** Begins a session: asks for the multivariant playlist and resolves what it names. */
-export async function openSession(multivariantUrl: string): Promise<MediaPlaylists> {
-  const text = await fetchText(multivariantUrl);
+export async function openSession(multivariantUrl: string, headers: Readonly<Record<string, string>> = {}): Promise<MediaPlaylists> {
+  const text = await fetchText(multivariantUrl, undefined, headers);
   const lines = text.split('\n').map((line) => line.trim());
   const video = lines.find((line) => line !== '' && !line.startsWith('#'));
   if (video === undefined) throw new Error(`no media playlist in:\n${text}`);

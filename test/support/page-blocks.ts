@@ -31,6 +31,16 @@ export const NOT_RUN: readonly NotRun[] = [
   { page: 'README.md', begins: 'npm test ', why: 'it is what runs the tests' },
   { page: 'CONTRIBUTING.md', begins: 'const server = ', why: 'the harness; test/e2e/playback.test.ts is written with it' },
   { page: 'docs/design.md', begins: 'interface IngestGate', why: 'signatures cut short, not code to run' },
+  {
+    page: 'docs/guide/cluster.md',
+    begins: 'export MILLRACE_REDIS_PASSWORD',
+    why: 'it needs a container engine; test/e2e/cluster-topology.test.ts starts the same without one',
+  },
+  {
+    page: 'docs/guide/cluster.md',
+    begins: 'docker compose',
+    why: 'test/e2e/cluster-topology.test.ts types what stands behind `exec origin`',
+  },
   { page: 'docs/guide/ctl.md', begins: 'millrace ctl create', why: 'test/e2e/ctl.test.ts runs it, and looks at what it prints' },
   { page: 'docs/guide/ctl.md', begins: 'source <(', why: 'for two shells; test/e2e/ctl.test.ts completes in both' },
   { page: 'docs/guide/install.md', begins: 'cp -r', why: 'test/e2e/container.test.ts takes these steps, as the Dockerfile has them' },

@@ -1,0 +1,109 @@
+/** The cluster of `deploy/cluster/` with real programs: viewers behind nginx while an edge dies, comes back, and the other one is emptied. */
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { openBrowser } from '../harness/browser.ts';
+import { Cluster, type ClusterNode } from '../harness/cluster.ts';
+import { LlhlsReader } from '../harness/llhls-reader.ts';
+import { figure } from '../harness/metrics-page.ts';
+import { until } from '../harness/poll.ts';
+import { type FfmpegPublisher, publish } from '../harness/publisher.ts';
+import { allBlocksIn } from '../support/page-blocks.ts';
+
+const DEADLINE = { deadlineMs: 40_000 };
+/** Viewers that nginx sends to the first edge, and to the second. */
+const VIEWERS = ['viewer four', 'viewer two'] as const;
+/** A reload takes a part, 0.5 s; whoever comes to an edge that must begin to pull waits for that too. */
+const MAX_RELOAD_MS = 3000;
+
+let cluster: Cluster;
+let encoder: FfmpegPublisher;
+
+beforeAll(async () => {
+  cluster = await Cluster.start();
+  encoder = publish({ url: cluster.rtmp('live'), gop: 60 });
+  await encoder.sent(60);
+}, 90_000);
+
+afterAll(async () => {
+  await encoder?.stop();
+  await cluster?.close();
+});
+
+const agent = (name: string) => ({ 'user-agent': name });
+const playlist = async (name: string): Promise<number> => (await fetch(cluster.url('live', 'llhls.m3u8'), { headers: agent(name) })).status;
+
+async function sentBy(node: ClusterNode): Promise<number> {
+  return figure(await node.metrics(), 'millrace_sent_bytes_total') ?? 0;
+}
+
+/** Waits until all have reloaded so often again. */
+async function reloaded(readers: readonly LlhlsReader[], times: number): Promise<void> {
+  const before = readers.map(({ reloads }) => reloads);
+  await until('reloads', () => readers.every(({ reloads }, index) => reloads >= (before[index] ?? 0) + times), DEADLINE);
+}
+
+test('viewers stay while an edge is killed, while it comes back, and while the other one is emptied', async () => {
+  const [first, second] = cluster.edges;
+  await until('the stream to play', async () => (await playlist(VIEWERS[0])) === 200, DEADLINE);
+  const readers = await Promise.all(
+    VIEWERS.map(async (name) => await LlhlsReader.open([cluster.url('live', 'llhls.m3u8')], { headers: agent(name) })),
+  );
+  onTestFinished(async () => void (await Promise.all(readers.map(async (reader) => await reader.stop()))));
+  const browser = await openBrowser();
+  onTestFinished(async () => await browser.close());
+  const player = await browser.play(cluster.url('live', 'llhls.m3u8'));
+  await player.played(2, 40_000);
+  await reloaded(readers, 6);
+  // Each has a reader of its own.
+  for (const edge of cluster.edges) expect(await sentBy(edge), edge.name).toBeGreaterThan(100_000);
+
+  const before = await player.state();
+  await first.child.kill();
+  await reloaded(readers, 10);
+  await player.played(5, 40_000);
+  expect(await first.health()).toBe(0);
+
+  await first.start();
+  const began = await sentBy(first);
+  await until('the first edge to serve again', async () => (await sentBy(first)) > began + 100_000, DEADLINE);
+  await reloaded(readers, 4);
+
+  // Whoever begins is sent to the other edge; those who are there are counted, although they have no sessions, and stay.
+  const drained = await second.api.call('POST', '/v1/server:drain');
+  expect(drained.body).toMatchObject({ response: { draining: true, publishers: 0 } });
+  expect((drained.body as { response: { sessions: number } }).response.sessions).toBeGreaterThan(0);
+  await until('the second edge to be drained', async () => (await second.health()) === 503);
+  const refusals = async (node: ClusterNode): Promise<number> =>
+    (await fetch(`http://127.0.0.1:${node.ports.http}/app/live/llhls.m3u8`)).status;
+  await until('its threads to know', async () => (await refusals(second)) === 503);
+  expect(await Promise.all(VIEWERS.map(playlist))).toEqual([200, 200]);
+  second.child.signal('SIGTERM');
+  await until('the signal to be heard', () => second.child.output.includes('SIGTERM: the server stops when everybody has left'));
+  await reloaded(readers, 6);
+  expect(second.child.exit).toBeNull();
+  // A second signal is for those who will not wait.
+  second.child.signal('SIGTERM');
+  expect(await second.child.exited).toEqual({ code: 0, signal: null });
+  await reloaded(readers, 10);
+
+  const after = await player.state();
+  expect([after.stalls - before.stalls, after.errors.slice(before.errors.length), after.restarts]).toEqual([0, [], 0]);
+  for (const reader of readers) {
+    await reader.stop();
+    expect(reader.faults).toEqual([]);
+    expect(reader.slowest).toBeLessThan(MAX_RELOAD_MS);
+    const numbers = [...reader.segments.keys()].sort((a, b) => a - b);
+    expect(numbers).toEqual(Array.from(numbers, (_, index) => (numbers[0] ?? 0) + index));
+  }
+}, 180_000);
+
+test('the API answers inside of a container, by the command of the page', async () => {
+  const block = allBlocksIn('docs/guide/cluster.md').find(({ text }) => text.includes(' exec origin'));
+  const [, words = ''] = /dist\/main\.js (.*)/.exec(block?.text ?? '') ?? [];
+  expect(await cluster.origin.exec(words.trim().split(' '))).toContain('default/app/live');
+});
+
+test('what is nowhere is nowhere, for whoever asks', async () => {
+  expect(
+    await Promise.all(VIEWERS.map(async (name) => (await fetch(cluster.url('nowhere', 'llhls.m3u8'), { headers: agent(name) })).status)),
+  ).toEqual([404, 404]);
+});

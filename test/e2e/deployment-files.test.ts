@@ -1,0 +1,104 @@
+/** What is in `deploy/` for a cluster, judged by the programs that it is for, and held against what the server reads and listens on. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { findProgram } from '../../scripts/ensure-tools.ts';
+import { type LoadedServer, parseServerConfig } from '../../src/config/index.ts';
+import { CLUSTER, type ComposeFile, type ComposeService, composeConfig, mountedFile, SECRETS, startNginx } from '../harness/cluster.ts';
+
+const CONFIG = '/etc/millrace/Server.xml';
+const STATE = '/var/lib/millrace';
+const folder = mkdtempSync(path.join(tmpdir(), 'millrace-deployment-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** Variables of the environment that a configuration names. */
+function variables(xml: string): string[] {
+  return [...xml.matchAll(/\$\{env:(\w+)/g)].map(([, name = '']) => name);
+}
+
+/** The configuration as a server with this environment reads it. */
+function read(file: string, env: Readonly<Record<string, string>>): LoadedServer {
+  return parseServerConfig(readFileSync(file, 'utf8'), file, { macros: { env, home: '/opt/millrace', currentPath: STATE } });
+}
+
+const milliseconds = (duration = '10s'): number => Number(/^(\d+)s$/.exec(duration)?.[1]) * 1000;
+
+describe.skipIf(findProgram('docker-compose') === null)('the compose file of the cluster', () => {
+  let file: ComposeFile;
+  const service = (name: string): ComposeService => file.services[name] as ComposeService;
+  beforeAll(() => {
+    const composed = composeConfig(SECRETS);
+    if (composed.file === null) throw new Error(composed.error);
+    file = composed.file;
+    expect(composed.error).toBe('');
+  });
+
+  test('has an origin, two edges, Redis and nginx', () => {
+    expect(Object.keys(file.services).sort()).toEqual(['edge1', 'edge2', 'nginx', 'origin', 'redis']);
+  });
+
+  test('does nothing without a password of Redis and a key of OVT', () => {
+    for (const name of ['MILLRACE_REDIS_PASSWORD', 'MILLRACE_OVT_KEY']) {
+      const { file: composed, error } = composeConfig({ ...SECRETS, [name]: '' });
+      expect([composed, error]).toEqual([null, expect.stringContaining('a long random text')]);
+    }
+  });
+
+  test.each(['origin', 'edge1', 'edge2'])('gives %s what its configuration asks for, and nothing that it does not know', (name) => {
+    const { command, environment = {}, stop_grace_period: grace, volumes = [] } = service(name);
+    const xml = mountedFile(service(name), CONFIG);
+    const { config, warnings } = read(xml, environment);
+    expect(warnings).toEqual([]);
+    expect(Object.keys(environment).filter((variable) => !variables(readFileSync(xml, 'utf8')).includes(variable))).toEqual([]);
+    expect(command).toEqual(['serve', '--config', CONFIG, '--state', STATE, '--log-format', 'json']);
+    expect(volumes.some((volume) => volume.split(':').includes(STATE))).toBe(true);
+    expect(milliseconds(grace) - config.drain.gracePeriod).toBeGreaterThanOrEqual(5000);
+    // Where the health check of the image asks.
+    expect(config.bind.managers.api).toMatchObject({ port: 8081, ip: ['127.0.0.1'] });
+  });
+
+  test('opens the ports of the origin that encoders send to, and none of the edges', () => {
+    const { config } = read(mountedFile(service('origin'), CONFIG), service('origin').environment ?? {});
+    const { rtmp, srt } = config.bind.providers;
+    const ports = service('origin').ports?.map(({ published, target, protocol = 'tcp' }) => [published, target, protocol]);
+    const [ingest = 0, udp = 0] = [rtmp?.port, srt?.port?.ranges[0]?.first];
+    expect(ports).toEqual([
+      [ingest, ingest, 'tcp'],
+      [udp, udp, 'udp'],
+    ]);
+    for (const name of ['edge1', 'edge2', 'redis'])
+      expect([service(name).ports, Object.keys(service(name).networks)]).toEqual([undefined, ['cluster']]);
+  });
+
+  test('lets edges find streams and prove that they may have them', () => {
+    const [origin, edge] = ['origin', 'edge1'].map((name) => read(mountedFile(service(name), CONFIG), service(name).environment ?? {}));
+    const store = ({ virtualHosts = [] }: Partial<LoadedServer> = {}) => virtualHosts[0]?.typed.originMapStore;
+    expect(store(origin)?.redisServer).toEqual(store(edge)?.redisServer);
+    expect(store(edge)?.redisServer).toMatchObject({ host: 'redis:6379', auth: SECRETS.MILLRACE_REDIS_PASSWORD });
+    expect(service('redis').command.at(-1)).toBe(SECRETS.MILLRACE_REDIS_PASSWORD);
+    expect([store(origin)?.originHostName, store(edge)?.originHostName]).toEqual(['origin', undefined]);
+    const key = SECRETS.MILLRACE_OVT_KEY;
+    expect([origin?.config.bind.publishers.ovt?.secretKey, edge?.config.bind.providers.ovt?.secretKey]).toEqual([key, key]);
+  });
+
+  test('tells nginx where the edges are, and nginx takes what comes of its template', async () => {
+    const { environment = {}, ports } = service('nginx');
+    for (const [index, name] of ['edge1', 'edge2'].entries()) {
+      const { config } = read(mountedFile(service(name), CONFIG), service(name).environment ?? {});
+      expect(environment[`EDGE${index + 1}`]).toBe(
+        `${service(name).networks['cluster']?.ipv4_address}:${config.bind.publishers.llhls?.port}`,
+      );
+      // Or every viewer would have the address of nginx.
+      expect(config.trustedProxies.address).toContain('172.16.0.0/12');
+    }
+    expect(ports).toMatchObject([{ published: 8080, target: Number(environment['NGINX_PORT']) }]);
+    const nginx = startNginx(folder, service('nginx'), {}, true);
+    expect(await nginx.exited, nginx.output).toEqual({ code: 0, signal: null });
+    expect(nginx.output).not.toMatch(/\[(?:warn|error|emerg)\]/);
+    const written = readFileSync(path.join(folder, 'nginx/nginx.conf'), 'utf8');
+    expect(written).not.toMatch(/\$\{/);
+    expect(written).not.toMatch(/proxy_cache|proxy_store/);
+    expect(path.relative(CLUSTER, mountedFile(service('nginx'), '/etc/nginx/templates/nginx.conf.template'))).toBe('nginx.conf.template');
+  });
+});
