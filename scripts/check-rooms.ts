@@ -1,7 +1,7 @@
 /**
  * Holds the order of the rooms of `src/` (`docs/design.md`, *Rooms*): a room imports itself and the rooms above it in the table, `config/` of
- * them only `util/`, `client/` none, a service never imports another service, and `wire/` opens no socket and keeps no time. What HLS runs in different threads meets in one folder only.
- * Part of `npm run check`.
+ * them only `util/`, `client/` none, a service never imports another service, and `wire/` opens no socket and keeps no time. What HLS runs in different threads meets in one folder only,
+ * and what runs apart from the main thread loads nothing of it. Part of `npm run check`.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -45,7 +45,6 @@ const ROOMS: readonly string[] = [
 ];
 
 /**
-/**
  * Rooms that import less than those above them: a configuration is read whatever carries media, and services read their own options; pages are
  * texts that know nothing of the server, and the client and the console run in browsers.
  */
@@ -57,11 +56,13 @@ const ONLY: Readonly<Record<string, readonly string[]>> = {
   console: ['client'],
 };
 
-/** What `wire/` may not touch: it maps bytes to objects and back, whoever carries them. */
+/** What `wire/` may import of Node.js: nothing that opens, waits or keeps time. It maps bytes to objects and back, whoever carries them. */
+const NODE_IN_WIRE = ['node:crypto', 'node:zlib'];
+/** Whether a text is an IP address is no matter of sockets. */
+const IP_ADDRESSES = /^import \{ (?:isIP(?:v4|v6)?(?:, )?)+ \} from 'node:net';$/;
 const FORBIDDEN_IN_WIRE = [
-  // Whether a text is an IP address is no matter of sockets.
-  /from 'node:(dgram|https?|http2|tls|timers|fs|os|child_process|worker_threads)|(?<!isIP\w* )\} from 'node:net/,
   /\bset(Timeout|Interval|Immediate)\(/,
+  /\b(Date|performance)\.now\(|new Date\(\)|\bprocess\.|\bconsole\./,
   /util\/(logger|clock)\.ts'/,
 ];
 
@@ -77,8 +78,29 @@ const HLS_FOLDERS: Readonly<Record<string, readonly string[]>> = {
   dump: ['wire', 'packager'],
 };
 
+/**
+ * What runs apart from the main thread, by its first file, with all that it may load there. Types cost nothing and are not loaded. `*` is one
+ * folder or file.
+ */
+const APART: Readonly<Record<string, readonly string[]>> = {
+  'delivery-worker.ts': [
+    ...['util', 'media', 'playlist', 'wire', 'access', 'pages', 'native/addon.ts', 'transport/proxy', 'delivery-views.ts'],
+    ...['delivery/http', 'delivery/thread', 'delivery/outlet', 'delivery/tls', 'delivery/*.ts', 'services/*/view', 'services/*/wire'],
+    // What names and tells the same in every thread.
+    ...['core/drain.ts', 'core/host-table.ts', 'core/kinds.ts', 'core/stream-address.ts', 'core/unknown-stream.ts'],
+  ],
+  'transcoder/process/child.ts': ['util', 'media', 'codecs', 'transcoder', 'core/transcoding.ts'],
+  'services/record/mp4-finaliser-worker.ts': ['util', 'media', 'codecs', 'containers', 'services/record'],
+};
+
+/** What the main thread does not load: where it has no threads to serve viewers, it asks for `delivery-views.ts` at run time. */
+const NEVER_ON_MAIN = ['delivery/thread', 'services/*/view'];
+
 const SRC = path.join(path.dirname(path.dirname(fileURLToPath(import.meta.url))), 'src');
 const IMPORT = /(?:from|import)\s*\(?\s*'(\.\.?\/[^']+)'/g;
+const PACKAGE = /^.*(?<!\.)\b(?:from|import)\s*\(?\s*'([^.'][^']*)'.*$/gm;
+/** Statements that load a file; `import type` goes before anything runs. */
+const LOADED = /^(?:import|export) (?!type )(?:[^';]*\bfrom )?'(\.\.?\/[^']+)'/gm;
 
 /** Path of every source file under a folder, relative to `src/`; tests may import what they like. */
 function sources(folder: string): string[] {
@@ -102,9 +124,22 @@ function hlsFolderOf(file: string): string | null {
   return room === 'services' && service === 'hls' && folder in HLS_FOLDERS ? folder : null;
 }
 
-/** One sentence for each rule that a file breaks. */
-function problemsOf(file: string): string[] {
-  const text = readFileSync(path.join(SRC, file), 'utf8');
+/** Whether a file is one of these, or in such a folder. */
+function isAmong(file: string, places: readonly string[]): boolean {
+  return places.some((place) => {
+    const steps = file.split(path.sep).slice(0, place.split('/').length);
+    return place.split('/').every((part, n) => (part.startsWith('*') ? steps[n]?.endsWith(part.slice(1)) === true : part === steps[n]));
+  });
+}
+
+/** What `wire/` has that it may not. */
+function isMoreThanBytes(text: string): boolean {
+  const packages = [...text.matchAll(PACKAGE)].filter(([line]) => !IP_ADDRESSES.test(line)).map(([, name = '']) => name);
+  return packages.some((name) => !NODE_IN_WIRE.includes(name)) || FORBIDDEN_IN_WIRE.some((pattern) => pattern.test(text));
+}
+
+/** One sentence for each rule that a file (its path below `src/`) with this text breaks. */
+export function problemsOf(file: string, text: string): string[] {
   const room = roomOf(file);
   if (room < 0) return [`${file}: not in a room of the table`];
   const problems: string[] = [];
@@ -121,8 +156,8 @@ function problemsOf(file: string): string[] {
       problems.push(`${file}: '${part}' of HLS may not import '${imported}'`);
     }
   }
-  if (ROOMS[room] === 'wire' && FORBIDDEN_IN_WIRE.some((pattern) => pattern.test(text))) {
-    problems.push(`${file}: 'wire' may not use sockets, files, threads, timers, logs, clocks or the machine`);
+  if (ROOMS[room] === 'wire' && isMoreThanBytes(text)) {
+    problems.push(`${file}: 'wire' may not use sockets, files, threads, timers, logs, clocks, packages or the machine`);
   }
   if (ROOMS[room] === 'client' && /(?:from|import)\s*\(?\s*'[^.]/.test(text)) {
     problems.push(`${file}: 'client' may use no package and nothing of Node.js: browsers load it as it is`);
@@ -130,6 +165,37 @@ function problemsOf(file: string): string[] {
   return problems;
 }
 
-const problems = sources(SRC).flatMap(problemsOf);
-for (const problem of problems) console.error(problem);
-if (problems.length > 0) process.exitCode = 1;
+/** Files that a file loads, by its text; not those that it only has types of, or asks for at run time. */
+function loadedBy(file: string, text: string): string[] {
+  return [...text.matchAll(LOADED)].map(([, specifier = '']) => path.join(path.dirname(file), specifier));
+}
+
+/** Everything that is loaded with a file, each with the file that asked for it first. */
+function loadedWith(entry: string, textOf: (file: string) => string): Map<string, string> {
+  const found = new Map([[entry, '']]);
+  for (const file of found.keys()) {
+    for (const loaded of loadedBy(file, textOf(file))) if (!found.has(loaded)) found.set(loaded, file);
+  }
+  return found;
+}
+
+/** One sentence for each file that is loaded where it does not run. */
+export function strayed(textOf: (file: string) => string): string[] {
+  const problems: string[] = [];
+  for (const [entry, places] of Object.entries(APART)) {
+    for (const [file, by] of loadedWith(entry, textOf)) {
+      if (file !== entry && !isAmong(file, places)) problems.push(`${by}: '${entry}' may not load '${file}'`);
+    }
+  }
+  for (const [file, by] of loadedWith('server.ts', textOf)) {
+    if (isAmong(file, NEVER_ON_MAIN)) problems.push(`${by}: the main thread may not load '${file}'`);
+  }
+  return problems;
+}
+
+if (import.meta.main) {
+  const textOf = (file: string): string => readFileSync(path.join(SRC, file), 'utf8');
+  const problems = [...sources(SRC).flatMap((file) => problemsOf(file, textOf(file))), ...strayed(textOf)];
+  for (const problem of problems) console.error(problem);
+  if (problems.length > 0) process.exitCode = 1;
+}

@@ -4,7 +4,7 @@ import type { ViewFactories } from './delivery/thread/outlet-registry.ts';
 import { LlhlsView } from './services/hls/view/fmp4/llhls-view.ts';
 import { HlsView } from './services/hls/view/ts/hls-view.ts';
 import type { HlsViewSettings, LlhlsViewSettings } from './services/hls/wire/view-settings.ts';
-import { ThumbnailView } from './services/thumbnail/thumbnail-view.ts';
+import { ThumbnailView } from './services/thumbnail/view/thumbnail-view.ts';
 
 export const VIEWS: ViewFactories = {
   llhls: (settings, context) => new LlhlsView(settings as LlhlsViewSettings, context),

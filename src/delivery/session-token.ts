@@ -54,3 +54,9 @@ export class SessionTokens {
     return { id, expiresAt, ...(grant !== undefined && { grant }) };
   }
 }
+
+/** The id of a token, which may be shown to everybody. */
+export function sessionId(token: string): string {
+  const end = token.indexOf('_');
+  return end < 0 ? token : token.slice(0, end);
+}

@@ -9,7 +9,7 @@ import { guarded } from '../../util/guarded.ts';
 import type { QueueGauge } from '../../util/queue-gauge.ts';
 import { OPEN_ADMISSION } from '../admission.ts';
 import type { Outlet, OutletOpener } from '../outlet/messages.ts';
-import { sessionId } from '../thread/thread-sessions.ts';
+import { sessionId } from '../session-token.ts';
 import type { DeliveryLimits, FromThread, ListenRequest, ServedHost, SessionSighting, ThreadReport, ToThread } from '../thread-protocol.ts';
 import type { Certificate } from '../tls/certificate-choice.ts';
 import { ControlFigures } from './control-figures.ts';

@@ -4,7 +4,7 @@ import { addressOwner } from '../../util/client-address.ts';
 import type { Clock } from '../../util/clock.ts';
 import { OwnerCounts } from '../../util/owner-counts.ts';
 import type { ByteSink, ViewerSession } from '../outlet/view.ts';
-import type { SessionTokens } from '../session-token.ts';
+import { type SessionTokens, sessionId } from '../session-token.ts';
 import type { SessionBytes, SessionEvent, SessionSighting } from '../thread-protocol.ts';
 
 /** Revocations remembered; the oldest is forgotten first. */
@@ -268,10 +268,4 @@ export class ThreadSessions {
     }
     return isFull;
   }
-}
-
-/** The public part of a token. */
-export function sessionId(token: string): string {
-  const end = token.indexOf('_');
-  return end < 0 ? token : token.slice(0, end);
 }

@@ -8,7 +8,7 @@ import type { CrossDomainRules, Outlet, OutletOpener, Span } from '../../deliver
 import { VideoCodec } from '../../media/codec.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
-import { ImageKind, type ThumbnailUpdate } from './updates.ts';
+import { ImageKind, type ThumbnailUpdate } from './wire/updates.ts';
 
 /** `Publishers/Thumbnail` of an application. */
 export interface ThumbnailSettings {

@@ -5,7 +5,7 @@ import { audioTrack, videoTrack } from '../../../test/fakes/synthetic-media.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
 import { ThumbnailPublisher } from './thumbnail-publisher.ts';
-import { ThumbnailView } from './thumbnail-view.ts';
+import { ThumbnailView } from './view/thumbnail-view.ts';
 
 const VIDEO = videoTrack({ id: 0 });
 const JPEG = videoTrack({ id: 1, variantName: 'jpeg', codec: 'JPEG', config: null });

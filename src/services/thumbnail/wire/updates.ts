@@ -1,5 +1,5 @@
 /** What the packager of a stream tells its views in the delivery threads. */
-import type { Span } from '../../delivery/outlet/messages.ts';
+import type { Span } from '../../../delivery/outlet/messages.ts';
 
 /** File names that images have, without the dot. */
 export const ImageKind = { JPG: 'jpg', PNG: 'png', WEBP: 'webp' } as const;

@@ -1,9 +1,9 @@
 /** Answers requests for thumbnails in a delivery thread. */
-import type { Span } from '../../delivery/outlet/messages.ts';
-import type { DeliveryExchange, OutletView, ViewContext } from '../../delivery/outlet/view.ts';
-import { WaitingRoom } from '../../delivery/outlet/waiting-room.ts';
-import { respondWords, Words } from '../../delivery/outlet/words.ts';
-import { ImageKind, type ThumbnailUpdate } from './updates.ts';
+import type { Span } from '../../../delivery/outlet/messages.ts';
+import type { DeliveryExchange, OutletView, ViewContext } from '../../../delivery/outlet/view.ts';
+import { WaitingRoom } from '../../../delivery/outlet/waiting-room.ts';
+import { respondWords, Words } from '../../../delivery/outlet/words.ts';
+import { ImageKind, type ThumbnailUpdate } from '../wire/updates.ts';
 
 const NAME = /^thumb\.(jpg|png|webp)$/;
 /** How long a request may wait for the first image. */

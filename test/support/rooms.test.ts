@@ -1,0 +1,80 @@
+import { expect, test } from 'vitest';
+import { problemsOf, strayed } from '../../scripts/check-rooms.ts';
+
+const WIRE = 'wire/stun/stun-message.ts';
+
+test.each([
+  ['a room below its own', 'media/packet.ts', "import { x } from '../core/ingest.ts';"],
+  ['the server', 'services/rtmp/rtmp-session.ts', "import type { X } from '../../server.ts';"],
+  ['another service', 'services/rtmp/rtmp-session.ts', "export * from '../srt/srt-service.ts';"],
+  ['another service, for what it does', 'services/rtmp/rtmp-session.ts', "import '../srt/srt-service.ts';"],
+  ['another service, at run time', 'services/rtmp/rtmp-session.ts', "const x = await import('../srt/srt-service.ts');"],
+  ['media from the configuration', 'config/banner.ts', "import type { Packet } from '../media/packet.ts';"],
+  ['the packager from the view', 'services/hls/view/fmp4/llhls-view.ts', "import { x } from '../../packager/segment-window.ts';"],
+  ['a package from the client', 'client/index.ts', "import ws from 'ws';"],
+  ['a file outside of the rooms', 'loose.ts', ''],
+  ['sockets', WIRE, "import net from 'node:net';"],
+  ['all of sockets', WIRE, "import * as net from 'node:net';"],
+  ['sockets beside addresses', WIRE, "import { createServer, isIP } from 'node:net';"],
+  ['sockets behind addresses', WIRE, "import { isIP, createServer } from 'node:net';"],
+  ['sockets at run time', WIRE, "const dgram = await import('node:dgram');"],
+  ['a package that has sockets', WIRE, "import { WebSocket } from 'ws';"],
+  ['the log', WIRE, "import type { Logger } from '../../util/logger.ts';"],
+  ['the clock', WIRE, "import { systemClock } from '../../util/clock.ts';"],
+  ['the time', WIRE, 'const now = performance.now();'],
+  ['a timer', WIRE, 'setTimeout(() => {}, 1);'],
+])('%s may not be imported or used', (_, file, text) => {
+  expect(problemsOf(file, text)).toHaveLength(1);
+});
+
+test.each([
+  ['a room above its own', 'core/ingest.ts', "import { x } from '../media/packet.ts';"],
+  ['the room of HLS that both sides know', 'services/hls/view/fmp4/llhls-view.ts', "import { x } from '../../wire/settings.ts';"],
+  ['what addresses are', WIRE, "import { isIP, isIPv6 } from 'node:net';"],
+  ['hashes and bytes', WIRE, "import { createHmac } from 'node:crypto';\nconst KEY = Buffer.from('00');"],
+])('%s may', (_, file, text) => {
+  expect(problemsOf(file, text)).toEqual([]);
+});
+
+/** Sources of which every file that is not here has nothing in it. */
+function only(texts: Readonly<Record<string, string>>): (file: string) => string {
+  return (file) => texts[file] ?? '';
+}
+
+test('what runs in a delivery thread loads nothing of the main thread, however far away', () => {
+  const near = "import { x } from './delivery/thread/delivery.ts';";
+  expect(
+    strayed(
+      only({
+        'delivery-worker.ts': near,
+        'delivery/thread/delivery.ts': "import {\n  X,\n  type Y,\n} from '../../core/orchestrator.ts';",
+      }),
+    ),
+  ).toEqual(["delivery/thread/delivery.ts: 'delivery-worker.ts' may not load 'core/orchestrator.ts'"]);
+  expect(strayed(only({ 'delivery-worker.ts': near, 'delivery/thread/delivery.ts': "import { X } from '../../core/drain.ts';" }))).toEqual(
+    [],
+  );
+});
+
+test('types of other rooms are not loaded', () => {
+  const types = "import type { X } from './core/orchestrator.ts';\nexport type { Y } from './core/ingest.ts';\n";
+  expect(strayed(only({ 'delivery-worker.ts': types }))).toEqual([]);
+});
+
+test('the main thread loads no view', () => {
+  expect(strayed(only({ 'server.ts': "import { VIEWS } from './services/hls/view/ts/hls-view.ts';" }))).toEqual([
+    "server.ts: the main thread may not load 'services/hls/view/ts/hls-view.ts'",
+  ]);
+  expect(strayed(only({ 'server.ts': "const { VIEWS } = await import('./delivery-views.ts');" }))).toEqual([]);
+});
+
+test('a transcoder process loads nothing that serves', () => {
+  expect(
+    strayed(
+      only({
+        'transcoder/process/child.ts': "export { x } from './child-life.ts';",
+        'transcoder/process/child-life.ts': "import '../../config/index.ts';",
+      }),
+    ),
+  ).toEqual(["transcoder/process/child-life.ts: 'transcoder/process/child.ts' may not load 'config/index.ts'"]);
+});
