@@ -1,4 +1,4 @@
-/** What is told to a control server of admissions, and what it answers (streaming facts 9.3). */
+/** What is told to a control server of admissions, and what it answers. */
 import { plainLine } from '../util/plain-text.ts';
 import { formatTimestamp } from '../util/timestamp.ts';
 import type { AccessProtocol, AccessRequest } from './access-check.ts';

@@ -1,5 +1,5 @@
 /**
- * Signed URLs as the reference server makes them (streaming facts 9.2): the policy is a JSON object in base64url within the query, the
+ * Signed URLs as the reference server makes them: the policy is a JSON object in base64url within the query, the
  * signature an HMAC-SHA1 over the complete URL without the signature itself.
  */
 import { KeyedHash } from '../util/keyed-hash.ts';

@@ -1,5 +1,5 @@
 /**
- * Access control over HTTP (streaming facts 4.2, 9.1): whoever begins to watch is judged by the URL of the multivariant playlist or of the
+ * Access control over HTTP: whoever begins to watch is judged by the URL of the multivariant playlist or of the
  * image; what comes after proves itself by the session in its URL, which ends when the viewer has to go.
  */
 import { createHash } from 'node:crypto';

@@ -54,7 +54,7 @@ export interface ForeignPeer {
   readonly realIp: string;
 }
 
-/** Words of the `direction` query that are signalling over plain HTTP (streaming facts 3.1). */
+/** Words of the `direction` query that are signalling over plain HTTP. */
 const HTTP_DIRECTIONS = new Set(['whip', 'whep']);
 
 /** True for requests that belong to signalling: WebSocket upgrades, WHIP and WHEP. */

@@ -1,4 +1,4 @@
-/** Finds the views for a request: Host → virtual host, path → stream, file → view (streaming facts 1.1, 1.2, 3.1). */
+/** Finds the views for a request: Host → virtual host, path → stream, file → view. */
 
 import { type AccessProtocol, type Admitted, toldReason, type Verdict, whenJudged } from '../../access/access-check.ts';
 import type { CrossDomainPolicy } from '../../access/cross-domains.ts';

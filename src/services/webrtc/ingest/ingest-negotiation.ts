@@ -1,4 +1,4 @@
-/** What a publisher's session description and what we can receive come to (streaming facts 3.7, 3.8). */
+/** What a publisher's session description and what we can receive come to. */
 import { AudioCodec } from '../../../media/codec.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';
 import { ExtensionUri } from '../../../wire/rtp/header-extensions.ts';
@@ -38,7 +38,7 @@ export interface IngestAgreement {
   readonly security: PeerSecurity;
 }
 
-/** Payload types of our offers (streaming facts 3.7); those of retransmissions are ours. */
+/** Payload types of our offers; those of retransmissions are ours. */
 const OFFERED: readonly (LocalPayload & { readonly kind: 'video' | 'audio'; readonly rtx: number })[] = [
   {
     kind: 'video',

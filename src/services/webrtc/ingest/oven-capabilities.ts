@@ -1,4 +1,4 @@
-/** `Oven-Capabilities` of a WHIP request (streaming facts 3.8): what the frames grow to, which begin small in browsers. */
+/** `Oven-Capabilities` of a WHIP request: what the frames grow to, which begin small in browsers. */
 
 /** What a browser will send at its best, of one layer. */
 export interface VideoCapability {

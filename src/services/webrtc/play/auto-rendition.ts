@@ -1,4 +1,4 @@
-/** Chooses renditions by what the viewer's network carries: the rules of the reference server (streaming facts 3.6). */
+/** Chooses renditions by what the viewer's network carries: the rules of the reference server. */
 
 const EVALUATION_GAP_MS = 1000;
 /** Goes down when the estimate with this on top does not reach the rendition. */

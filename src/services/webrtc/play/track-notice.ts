@@ -1,4 +1,4 @@
-/** A track as the playlist notification tells players about it: as the API does, with numbers for bit rates (streaming facts 3.2). */
+/** A track as the playlist notification tells players about it: as the API does, with numbers for bit rates. */
 import type { TrackFigures } from '../../../core/publishing.ts';
 import type { WebrtcTrack } from './codec-plan.ts';
 

@@ -1,6 +1,6 @@
 /**
  * The HTTP side of WHIP (draft-ietf-wish-whip) and WHEP (draft-ietf-wish-whep): a POST exchanges session descriptions and
- * makes a session, a DELETE ends it. Both follow the rules that the reference server has for WHIP (streaming facts 3.8).
+ * makes a session, a DELETE ends it. Both follow the rules that the reference server has for WHIP.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Admitted, type Judgement, OPEN, toldReason, type Verdict, whenJudged } from '../../../access/access-check.ts';

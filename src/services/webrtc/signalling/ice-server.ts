@@ -11,7 +11,7 @@ export interface IceServer {
 /** Those for a request; null when it does not ask for any, empty when it does and there are none. */
 export type IceServersFor = (place: RequestPlace) => readonly IceServer[] | null;
 
-/** Members of an offer message: the same list in two spellings, for old and new peers. An empty list has one spelling only (streaming facts 3.2). */
+/** Members of an offer message: the same list in two spellings, for old and new peers. An empty list has one spelling only. */
 export function relayMembers(servers: readonly IceServer[] | null): object {
   if (servers === null) return {};
   if (servers.length === 0) return { iceServers: [] };

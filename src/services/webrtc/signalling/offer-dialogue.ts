@@ -1,5 +1,5 @@
 /**
- * The reference server's WebSocket protocol, for players and for publishers alike (streaming facts 3.2, 3.7): one connection, on which we
+ * The reference server's WebSocket protocol, for players and for publishers alike: one connection, on which we
  * offer a session and the peer answers.
  */
 import type { WebSocket } from 'ws';

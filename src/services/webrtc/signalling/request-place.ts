@@ -1,4 +1,4 @@
-/** Which stream a signalling request is for: `/<app>/<stream>[/<file>]?<query>` (streaming facts 1.1, 3.5). */
+/** Which stream a signalling request is for: `/<app>/<stream>[/<file>]?<query>`. */
 
 import type { StreamAddress } from '../../../core/stream-address.ts';
 import { decodePath, hostName, queryValue, splitTarget } from '../../../delivery/http/request-target.ts';

@@ -1,4 +1,4 @@
-/** Signalling requests that came through the delivery ports: decides who takes them (streaming facts 3.1). */
+/** Signalling requests that came through the delivery ports: decides who takes them. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createRequire } from 'node:module';
 import type { Duplex } from 'node:stream';

@@ -1,4 +1,4 @@
-/** One connection of the reference server's WebSocket protocol (streaming facts 3.2), for players and for publishers. */
+/** One connection of the reference server's WebSocket protocol, for players and for publishers. */
 import { randomInt } from 'node:crypto';
 import type { WebSocket } from 'ws';
 import type { Logger } from '../../../util/logger.ts';
