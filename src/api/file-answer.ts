@@ -1,7 +1,7 @@
-/** Answers that are a part of a file: ranges (RFC 9110 section 14), and how they are sent to whoever takes them slowly. */
-
+/** Answers that are a part of a file, and how they are sent to whoever takes them slowly. */
 import type { FileHandle } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
+import type { ByteRange } from '../delivery/http/byte-range.ts';
 
 /** Bytes of an open file, which whoever sends them closes. */
 export interface FilePart {
@@ -10,37 +10,16 @@ export interface FilePart {
   readonly ranges: readonly { readonly offset: number; readonly length: number }[];
 }
 
-/** A range of a file of `size` bytes. */
-export interface ByteRange {
-  readonly first: number;
-  readonly last: number;
-}
-
 const CHUNK = 256 * 1024;
 
-/** What a `Range` header asks for; null: all of it, as for anything that is not understood; `none`: nothing of it is there. */
-export function readRange(header: string | undefined, size: number): ByteRange | null | 'none' {
-  const match = /^bytes=(\d*)-(\d*)$/i.exec(header?.trim() ?? '');
-  if (match === null) return null;
-  const [, from = '', to = ''] = match;
-  if (from === '' && to === '') return null;
-  if (from === '') {
-    const length = Math.min(Number(to), size);
-    return length === 0 ? 'none' : { first: size - length, last: size - 1 };
-  }
-  const first = Number(from);
-  const last = to === '' ? size - 1 : Math.min(Number(to), size - 1);
-  if (to !== '' && Number(to) < first) return null;
-  return first >= size ? 'none' : { first, last };
-}
-
 /** That range of a part. */
-export function rangeOf({ file, ranges }: FilePart, { first, last }: ByteRange): FilePart {
+export function rangeOf({ file, ranges }: FilePart, range: ByteRange): FilePart {
+  const end = range.offset + range.length;
   const cut: { offset: number; length: number }[] = [];
   let at = 0;
   for (const { offset, length } of ranges) {
-    const from = Math.max(first - at, 0);
-    const to = Math.min(last + 1 - at, length);
+    const from = Math.max(range.offset - at, 0);
+    const to = Math.min(end - at, length);
     if (to > from) cut.push({ offset: offset + from, length: to - from });
     at += length;
   }

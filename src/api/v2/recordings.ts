@@ -1,4 +1,5 @@
 /** Recorded files of an application: which there are, and how they are watched. An extension of Millrace. */
+import { readRange } from '../../delivery/http/byte-range.ts';
 import type { IndexedRecording } from '../../services/record/recording-index.ts';
 import { LibraryBusy } from '../../services/record/recording-library.ts';
 import { type VodFile, vodPlaylist } from '../../services/record/vod-playlist.ts';
@@ -7,7 +8,7 @@ import { formatTimestamp } from '../../util/timestamp.ts';
 import { Type } from '../../util/typebox.ts';
 import { type Answer, failure, ok } from '../envelope.ts';
 import { ApiError } from '../errors.ts';
-import { type FilePart, rangeOf, readRange } from '../file-answer.ts';
+import { type FilePart, rangeOf } from '../file-answer.ts';
 import type { AppRequest, Route } from '../route.ts';
 import { RecordedFilesSchema } from '../schemas.ts';
 
@@ -146,15 +147,14 @@ async function fileAnswer(request: AppRequest, part: FilePart, type: string): Pr
   const size = part.ranges.reduce((sum, { length }) => sum + length, 0);
   const range = readRange(request.header('range'), size);
   const accepts = ['Accept-Ranges', 'bytes'] as const;
-  if (range === 'none') {
+  if (range === 'unsatisfiable') {
     await part.file.close();
     const answer = failure(new ApiError('RANGE_OUTSIDE', String(size)));
     return { ...answer, headers: [accepts, ['Content-Range', `bytes */${size}`]] };
   }
   if (range === null) return { status: 200, body: '', type, file: part, size, headers: [accepts] };
-  const { first, last } = range;
-  const told = ['Content-Range', `bytes ${first}-${last}/${size}`] as const;
-  return { status: 206, body: '', type, file: rangeOf(part, range), size: last - first + 1, headers: [accepts, told] };
+  const told = ['Content-Range', `bytes ${range.offset}-${range.offset + range.length - 1}/${size}`] as const;
+  return { status: 206, body: '', type, file: rangeOf(part, range), size: range.length, headers: [accepts, told] };
 }
 
 async function vodFileOf(request: AppRequest, entry: IndexedRecording, expires: number): Promise<VodFile | null> {

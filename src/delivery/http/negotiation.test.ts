@@ -41,8 +41,18 @@ describe('range', () => {
     ['lines=0-1', null],
     ['bytes=a-b', null],
     ['bytes=99999999999999999999-', null],
+    ['Bytes=95-', { offset: 95, length: 5 }],
+    ['bytes=90-99999999999999999999', { offset: 90, length: 10 }],
+    ['', null],
+    ['bytes=0x1-2', null],
+    ['bytes = 0-1', null],
   ])('%j of 100 bytes: %j', (header, expected) => {
     expect(readRange(header, 100)).toEqual(expected);
+  });
+
+  test('nothing of an empty body can be asked for', () => {
+    expect(readRange('bytes=0-', 0)).toBe('unsatisfiable');
+    expect(readRange('bytes=-1', 0)).toBe('unsatisfiable');
   });
 });
 
