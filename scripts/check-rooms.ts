@@ -87,7 +87,7 @@ const APART: Readonly<Record<string, readonly string[]>> = {
     ...['util', 'media', 'playlist', 'wire', 'access', 'pages', 'native/addon.ts', 'transport/proxy', 'delivery-views.ts'],
     ...['delivery/http', 'delivery/thread', 'delivery/outlet', 'delivery/tls', 'delivery/*.ts', 'services/*/view', 'services/*/wire'],
     // What names and tells the same in every thread.
-    ...['core/drain.ts', 'core/host-table.ts', 'core/kinds.ts', 'core/stream-address.ts', 'core/unknown-stream.ts'],
+    ...['core/drain.ts', 'core/host-name-table.ts', 'core/kinds.ts', 'core/stream-address.ts', 'core/unknown-stream.ts'],
   ],
   'transcoder/process/child.ts': ['util', 'media', 'codecs', 'transcoder', 'core/transcoding.ts'],
   'services/record/mp4-finaliser-worker.ts': ['util', 'media', 'codecs', 'containers', 'services/record'],

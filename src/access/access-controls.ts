@@ -1,6 +1,6 @@
 /** Who is let in, by the settings of each virtual host. */
 import type { AdmissionWebhooksConfig, SignedPolicyConfig, VirtualHostConfig } from '../config/index.ts';
-import { HostTable, type NamedHosts } from '../core/host-table.ts';
+import { HostNameTable, type NamedHosts } from '../core/host-name-table.ts';
 import type { Clock } from '../util/clock.ts';
 import {
   type AccessCheck,
@@ -101,7 +101,7 @@ export class AccessControls implements Gatekeeper {
   readonly keys: KeyRing;
   readonly #options: AccessControlsOptions;
   readonly #checksOf: ChecksOf;
-  #hosts = new HostTable([]);
+  #hosts = new HostNameTable([]);
   #names = new Set<string>();
   /** Of the virtual hosts that protect something. */
   #checks = new Map<string, { readonly settings: AccessSettings; readonly checks: readonly AccessCheck[] }>();
@@ -114,7 +114,7 @@ export class AccessControls implements Gatekeeper {
 
   /** All virtual hosts as they are now, in order of declaration. Counts for those who come from now on. */
   follow(hosts: readonly ControlledHost[]): void {
-    this.#hosts = new HostTable(hosts);
+    this.#hosts = new HostNameTable(hosts);
     this.#names = new Set(hosts.map(({ name }) => name));
     const before = this.#checks;
     this.#checks = new Map();

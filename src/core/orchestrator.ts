@@ -6,7 +6,7 @@ import { Application, type ApplicationContext } from './application.ts';
 import { type Declaration, redeclared } from './declared-applications.ts';
 import { ControlError, type Definition, type JsonObject } from './definition.ts';
 import type { Drain } from './drain.ts';
-import { HostTable } from './host-table.ts';
+import { HostNameTable } from './host-name-table.ts';
 import {
   type CloseReason,
   type IngestGate,
@@ -87,7 +87,7 @@ export class Orchestrator implements IngestGate {
   readonly #options: OrchestratorOptions;
   readonly #context: ApplicationContext & { maxStreams: number };
   readonly #virtualHosts = new Map<string, VirtualHost>();
-  #hosts = new HostTable([]);
+  #hosts = new HostNameTable([]);
   readonly #notices: Notices;
   #nextStreamId = 1;
   #nextOrder = 1;
@@ -475,7 +475,7 @@ export class Orchestrator implements IngestGate {
   }
 
   #hostsChanged(): void {
-    this.#hosts = new HostTable(this.#virtualHosts.values());
+    this.#hosts = new HostNameTable(this.#virtualHosts.values());
     this.#options.onHostsChanged(this.virtualHosts);
   }
 

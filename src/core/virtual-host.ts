@@ -2,7 +2,7 @@ import type { ApplicationConfig, VirtualHostConfig } from '../config/index.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Application } from './application.ts';
 import type { Definition } from './definition.ts';
-import type { NamedHosts } from './host-table.ts';
+import type { NamedHosts } from './host-name-table.ts';
 import { TrafficMeter } from './traffic-meter.ts';
 
 /** A set of host names with the applications they reach. */

@@ -1,5 +1,5 @@
 /** Which virtual host a request is for, by its `Host` header. */
-import { type NamedHosts, HostTable as NameTable } from '../core/host-table.ts';
+import { HostNameTable, type NamedHosts } from '../core/host-name-table.ts';
 import { hostName } from './http/request-target.ts';
 
 /** Host headers remembered; peers choose them, so the memory is emptied when it is full. */
@@ -9,7 +9,7 @@ const MAX_CACHED_LENGTH = 260;
 
 /** Each delivery thread has its own, which the main thread keeps up to date. */
 export class HostTable {
-  #names = new NameTable([]);
+  #names = new HostNameTable([]);
   readonly #cache = new Map<string, string | null>();
 
   /** Characters that are remembered. */
@@ -21,7 +21,7 @@ export class HostTable {
 
   /** Virtual hosts in order of declaration. */
   set(hosts: readonly NamedHosts[]): void {
-    this.#names = new NameTable(hosts);
+    this.#names = new HostNameTable(hosts);
     this.#cache.clear();
   }
 

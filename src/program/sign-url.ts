@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util';
 import { type Policy, queryParameter, type SigningKeys, signUrl } from '../access/signed-url.ts';
 import { ConfigErrors, loadServerConfig } from '../config/index.ts';
 import { findConfigFile } from '../config/server-config.ts';
-import { HostTable } from '../core/host-table.ts';
+import { HostNameTable } from '../core/host-name-table.ts';
 import { AddressSet } from '../util/address-set.ts';
 import { messageOf } from '../util/message-of.ts';
 import { ExitCode } from './command-line.js';
@@ -81,7 +81,7 @@ function configuredKeys(url: string, values: Values): SigningKeys {
   const file = findConfigFile(values.config);
   const { virtualHosts } = configOf(file);
   const host = (/^[a-z]+:\/\/(?:\[([^\]]+)\]|([^/:?]+))/.exec(url) ?? []).slice(1).find((part) => part !== undefined) ?? '';
-  const hosts = new HostTable(virtualHosts.map(({ name, host: own }) => ({ name, hostNames: own?.names ?? [] })));
+  const hosts = new HostNameTable(virtualHosts.map(({ name, host: own }) => ({ name, hostNames: own?.names ?? [] })));
   const byName = url.startsWith('srt:') && virtualHosts.some(({ name }) => name === host) ? host : undefined;
   const name = values.vhost ?? byName ?? hosts.find(host);
   const vhost = virtualHosts.find((candidate) => candidate.name === name);

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { type FileHandle, open, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { syncTurns } from '../util/turns.ts';
+import { syncSemaphore } from '../util/semaphore.ts';
 
 /**
  * Replaces `path` by `content` so that a crash at any moment leaves the old or the new file, never a
@@ -11,7 +11,7 @@ import { syncTurns } from '../util/turns.ts';
 export async function writeFileAtomic(path: string, content: string, mode = 0o644): Promise<void> {
   const temporary = temporaryOf(path);
   try {
-    await syncTurns.take(() => writeFile(temporary, content, { flag: 'wx', encoding: 'utf8', mode, flush: true }));
+    await syncSemaphore.take(() => writeFile(temporary, content, { flag: 'wx', encoding: 'utf8', mode, flush: true }));
     await rename(temporary, path);
   } catch (error) {
     await rm(temporary, { force: true });
@@ -56,7 +56,7 @@ async function syncPath(path: string): Promise<void> {
 
 async function syncAndClose(file: FileHandle): Promise<void> {
   try {
-    await syncTurns.take(() => file.sync());
+    await syncSemaphore.take(() => file.sync());
   } finally {
     await file.close();
   }

@@ -1,7 +1,7 @@
 /** Lengths of media that are not there. */
 import type { Lengths } from '../../src/services/schedule/file-lengths.ts';
 import { isLive, type ScheduleItem } from '../../src/services/schedule/schedule-definition.ts';
-import { grained } from '../../src/services/schedule/timeline.ts';
+import { grained } from '../../src/services/schedule/schedule-timeline.ts';
 import type { FakeMedia } from './fake-playout.ts';
 
 type Item = Pick<ScheduleItem, 'url'>;

@@ -13,8 +13,8 @@ import type { Logger } from '../../util/logger.ts';
 import { messageOf } from '../../util/message-of.ts';
 import type { ChannelDefinition, ChannelPlaylist, ChannelSource } from './channel-definition.ts';
 import { ChannelTime } from './channel-time.ts';
+import { isWanted } from './mapped-track.ts';
 import { inboundOf, SourceTap } from './source-tap.ts';
-import { isWanted } from './source-track.ts';
 
 /** Just made; waits for a source; on the air with all of them; removed. The spelling is the API's. */
 export type ChannelState = 'None' | 'Pulling' | 'Playing' | 'Stopped';

@@ -13,7 +13,7 @@ import { EventFormat } from '../../media/timed-event.ts';
 import type { Track } from '../../media/track.ts';
 import type { ChannelSource, MappedTrack } from './channel-definition.ts';
 import type { ChannelTime, SourceTime } from './channel-time.ts';
-import { canBeMapped, sourceTrackOf } from './source-track.ts';
+import { canBeMapped, mappedTrackOf } from './mapped-track.ts';
 
 /** Where the channel hears of its source. */
 export interface TapListener {
@@ -132,7 +132,7 @@ export class SourceTap {
       if (!canBeMapped(track)) continue;
       const lanes = this.#lanes.get(track.id) ?? this.#lanesOf(track, tracks);
       this.#lanes.set(track.id, lanes);
-      for (const lane of lanes) mapped.push(sourceTrackOf(track, lane.id, lane.mapped));
+      for (const lane of lanes) mapped.push(mappedTrackOf(track, lane.id, lane.mapped));
     }
     this.#tracks = mapped;
     this.#listener.onTracks(mapped);

@@ -1,7 +1,7 @@
 /** Appends to one file, off the event loop and in order. */
 import { type FileHandle, open } from 'node:fs/promises';
 import type { QueueGauge } from '../../util/queue-gauge.ts';
-import { syncTurns } from '../../util/turns.ts';
+import { syncSemaphore } from '../../util/semaphore.ts';
 
 /** Bytes that may wait for the disk, unless told otherwise. The owner stops handing in media beyond it: see `full`. */
 export const WAITING_BYTES = 16 * 1024 * 1024;
@@ -151,7 +151,7 @@ export class FileSink {
   #syncNow(file: FileHandle): void {
     if (this.#syncing !== null || performance.now() - this.#syncedAt < SYNC_INTERVAL_MS) return;
     this.#syncedAt = performance.now();
-    this.#syncing = syncTurns
+    this.#syncing = syncSemaphore
       .take(() => file.datasync())
       .catch((error: unknown) => this.#fail(error))
       .finally(() => {
@@ -170,7 +170,7 @@ export class FileSink {
     try {
       // A full disk takes a part of what it was given: half a fragment or frame plays nowhere, and its room is needed.
       if (this.#written > this.#whole) await file.truncate(this.#whole);
-      if (this.#error === null) await syncTurns.take(() => file.datasync());
+      if (this.#error === null) await syncSemaphore.take(() => file.datasync());
     } catch (error) {
       this.#fail(error);
     }

@@ -1,18 +1,18 @@
 /** Finishes recordings in a thread of its own: see `finalise.ts`. */
 import { parentPort } from 'node:worker_threads';
-import { Turns } from '../../util/turns.ts';
+import { Semaphore } from '../../util/semaphore.ts';
 import type { FinaliserAnswer, FinaliserJob } from './finalise.ts';
 import { finaliseMp4 } from './mp4-finaliser.ts';
 
 /** While one waits for the disk the other is worked on; the tables of many would need much memory at once. */
 const AT_ONCE = 2;
-const turns = new Turns(AT_ONCE);
+const semaphore = new Semaphore(AT_ONCE);
 
 parentPort?.on('message', async ({ id, path }: FinaliserJob) => parentPort?.postMessage(await answerFor(id, path)));
 
 async function answerFor(id: number, path: string): Promise<FinaliserAnswer> {
   try {
-    return { id, finalised: await turns.take(() => finaliseMp4(path)) };
+    return { id, finalised: await semaphore.take(() => finaliseMp4(path)) };
   } catch (error) {
     const { code, errno } = error as NodeJS.ErrnoException;
     return { id, error, code, errno };

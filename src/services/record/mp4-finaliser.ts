@@ -7,7 +7,7 @@ import { readMovieFragment, type SampleSink } from '../../containers/isobmff/fra
 import { SPAN_HEADER_SIZE, spanHeader } from '../../containers/isobmff/recording-layout.ts';
 import { SampleTables } from '../../containers/isobmff/sample-tables.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
-import { syncTurns } from '../../util/turns.ts';
+import { syncSemaphore } from '../../util/semaphore.ts';
 
 /** What became of a file, for the log and the figures of its task. */
 export interface Finalised {
@@ -83,7 +83,7 @@ async function finalise(file: FileHandle): Promise<Finalised> {
   await file.truncate(end);
   try {
     await writeAll(file, bytes, end);
-    await syncTurns.take(() => file.datasync());
+    await syncSemaphore.take(() => file.datasync());
     await verify(file, bytes, end);
   } catch (error) {
     // Half a moov behind the fragments would only confuse players.
@@ -91,7 +91,7 @@ async function finalise(file: FileHandle): Promise<Finalised> {
     throw error;
   }
   await writeAll(file, spanHeader(end - span.offset), span.offset);
-  await syncTurns.take(() => file.datasync());
+  await syncSemaphore.take(() => file.datasync());
   const durationMs = shownMilliseconds(bytes.subarray(BOX_HEADER));
   return { outcome: 'finalised', samples: gathered.samples, durationMs, truncated: fileSize - end };
 }

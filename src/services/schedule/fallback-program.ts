@@ -1,5 +1,5 @@
 import type { Program, ScheduleItem } from './schedule-definition.ts';
-import { isDue, type Slot, Timeline, type TimelineOptions } from './timeline.ts';
+import { isDue, ScheduleTimeline, type ScheduleTimelineOptions, type Slot } from './schedule-timeline.ts';
 
 const RETRY_MS = 1000;
 
@@ -7,16 +7,16 @@ const RETRY_MS = 1000;
 export class FallbackProgram {
   /** Of all its slots; null where the channel has none. */
   readonly program: Program | null;
-  readonly #timeline: Timeline;
+  readonly #timeline: ScheduleTimeline;
   #index = 0;
   /** Items that could not be played, one after the other. */
   #failures = 0;
   /** Not to be tried earlier. */
   #notBefore = Number.NEGATIVE_INFINITY;
 
-  constructor(items: readonly ScheduleItem[], options: TimelineOptions) {
+  constructor(items: readonly ScheduleItem[], options: ScheduleTimelineOptions) {
     this.program = items.length === 0 ? null : { name: 'fallback', scheduled: '', startsAt: 0, repeat: true, items };
-    this.#timeline = new Timeline(this.program === null ? [] : [this.program], options);
+    this.#timeline = new ScheduleTimeline(this.program === null ? [] : [this.program], options);
   }
 
   get exists(): boolean {

@@ -2,10 +2,10 @@
 import { stat } from 'node:fs/promises';
 import type { Clock } from '../../util/clock.ts';
 import { messageOf } from '../../util/message-of.ts';
-import { Turns } from '../../util/turns.ts';
+import { Semaphore } from '../../util/semaphore.ts';
 import { VainAttempts } from '../../util/vain-attempts.ts';
 import { isLive, type ScheduleItem } from './schedule-definition.ts';
-import { grained } from './timeline.ts';
+import { grained } from './schedule-timeline.ts';
 
 /** What knows files. */
 export interface FileMeter {
@@ -39,7 +39,7 @@ const MAX_SOON = 1;
 
 /** Files that are looked at, by their URLs, and who waits for that. */
 interface Lane {
-  readonly turns: Turns;
+  readonly semaphore: Semaphore;
   readonly looking: Map<string, Promise<number | null>>;
 }
 
@@ -47,8 +47,8 @@ interface Lane {
 export class FileLengths implements Lengths {
   readonly #meter: FileMeter;
   readonly #measured = new Map<string, Measured>();
-  readonly #listed: Lane = { turns: new Turns(MAX_AT_ONCE), looking: new Map() };
-  readonly #soon: Lane = { turns: new Turns(MAX_SOON), looking: new Map() };
+  readonly #listed: Lane = { semaphore: new Semaphore(MAX_AT_ONCE), looking: new Map() };
+  readonly #soon: Lane = { semaphore: new Semaphore(MAX_SOON), looking: new Map() };
   /** Files without a length, by their identities: some are read to their ends for it. */
   readonly #vain: VainAttempts;
 
@@ -65,7 +65,7 @@ export class FileLengths implements Lengths {
     if (isLive(item)) return Promise.resolve(null);
     const { url } = item;
     const lane = soon ? this.#soon : this.#listed;
-    const looking = lane.looking.get(url) ?? lane.turns.take(() => this.#look(url)).finally(() => lane.looking.delete(url));
+    const looking = lane.looking.get(url) ?? lane.semaphore.take(() => this.#look(url)).finally(() => lane.looking.delete(url));
     lane.looking.set(url, looking);
     return looking;
   }

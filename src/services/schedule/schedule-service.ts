@@ -3,7 +3,7 @@
  *
  * `Schedules` has the channels of each application with a `Schedule` provider. What they are stands in `.sch` files
  * (`ApplicationSchedules`, `definition-file.ts`), which people write and the API writes. A `ScheduledChannel` decides what is on air: by the
- * clock alone (`Timeline`), and by what its playout tells of items that end or fail. Media are the playout's (`playout/`).
+ * clock alone (`ScheduleTimeline`), and by what its playout tells of items that end or fail. Media are the playout's (`playout/`).
  *
  * Threads: the main one; a timer ten times a second for all channels.
  * Limits: those of `DefinitionFolder`; three files at once whose lengths are looked up, one of them about to play.

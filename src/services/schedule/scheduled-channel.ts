@@ -8,7 +8,7 @@ import { FallbackProgram } from './fallback-program.ts';
 import type { Lengths } from './file-lengths.ts';
 import type { ItemOnAir } from './item-on-air.ts';
 import { type ChannelSettings, isLive, type Program, type ScheduleDefinition, type ScheduleItem } from './schedule-definition.ts';
-import { isDue, isSameSlot, type Slot, sameItems, samePlay, Timeline, type TimelineOptions } from './timeline.ts';
+import { isDue, isSameSlot, ScheduleTimeline, type ScheduleTimelineOptions, type Slot, sameItems, samePlay } from './schedule-timeline.ts';
 import { TroubleLog } from './trouble-log.ts';
 
 /** What follows is opened so long before it is on air: an item that has to be converted needs some seconds. */
@@ -60,14 +60,14 @@ interface Cue {
 }
 
 /**
- * Driven by `tick`, ten times a second, and by what its playout tells. What is to be on air follows from the clock alone (`Timeline`); what
+ * Driven by `tick`, ten times a second, and by what its playout tells. What is to be on air follows from the clock alone (`ScheduleTimeline`); what
  * fails gives way to the fallback program, or to the next item, and is tried again every second.
  */
 export class ScheduledChannel {
   readonly #options: ScheduledChannelOptions;
   readonly #settings: ChannelSettings;
   readonly trouble: TroubleLog;
-  #timeline: Timeline;
+  #timeline: ScheduleTimeline;
   #fallback: FallbackProgram;
   /** A definition that is in force as soon as lengths are known. */
   #coming: { readonly definition: ScheduleDefinition; readonly since: number } | null = null;
@@ -200,11 +200,11 @@ export class ScheduledChannel {
     return new FallbackProgram(definition.fallback, this.#timing(definition));
   }
 
-  #timelineOf(programs: readonly Program[], definition: ScheduleDefinition): Timeline {
-    return new Timeline(programs, this.#timing(definition));
+  #timelineOf(programs: readonly Program[], definition: ScheduleDefinition): ScheduleTimeline {
+    return new ScheduleTimeline(programs, this.#timing(definition));
   }
 
-  #timing({ fallback }: ScheduleDefinition): TimelineOptions {
+  #timing({ fallback }: ScheduleDefinition): ScheduleTimelineOptions {
     const { lengths } = this.#options;
     // A camera that is away comes back; a file that is missing has others behind it.
     const skips = (item: ScheduleItem): boolean => !item.fallbackOnErr || (fallback.length === 0 && !isLive(item));

@@ -6,7 +6,7 @@ import { DiskRetry } from '../../../core/tasks/disk-retry.ts';
 import { writeFileAtomic } from '../../../state/atomic-file.ts';
 import type { Clock } from '../../../util/clock.ts';
 import { hasRoom } from '../../../util/disk-space.ts';
-import { syncTurns } from '../../../util/turns.ts';
+import { syncSemaphore } from '../../../util/semaphore.ts';
 
 /** Bytes of segments that may wait for the disk; a dump that needs more ends with an error, for it may not have holes. */
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;
@@ -105,7 +105,7 @@ export class DumpFolder {
   async write(name: string, bytes: Uint8Array): Promise<void> {
     const path = this.#pathOf(name);
     try {
-      await syncTurns.take(() => writeFile(path, bytes, { flush: true, flag: NEW_BYTES }));
+      await syncSemaphore.take(() => writeFile(path, bytes, { flush: true, flag: NEW_BYTES }));
     } catch (error) {
       // Half a segment plays nowhere, and its room is needed. A link of somebody else stays.
       if (PASSING.includes((error as NodeJS.ErrnoException).code)) await rm(path, { force: true }).catch(() => undefined);

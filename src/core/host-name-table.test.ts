@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { HostTable } from './host-table.ts';
+import { HostNameTable } from './host-name-table.ts';
 
-describe('HostTable', () => {
+describe('HostNameTable', () => {
   it('prefers a literal name to the catch-all of an earlier virtual host', () => {
-    const table = new HostTable([
+    const table = new HostNameTable([
       { name: 'default', hostNames: ['*'] },
       { name: 'dyn', hostNames: ['dyn.local'] },
     ]);
@@ -12,7 +12,7 @@ describe('HostTable', () => {
   });
 
   it('takes the first pattern that matches', () => {
-    const table = new HostTable([
+    const table = new HostNameTable([
       { name: 'a', hostNames: ['*.org'] },
       { name: 'b', hostNames: ['*'] },
     ]);
@@ -20,6 +20,6 @@ describe('HostTable', () => {
   });
 
   it('finds nothing when nothing matches', () => {
-    expect(new HostTable([{ name: 'a', hostNames: ['a.org'] }]).find('b.org')).toBeUndefined();
+    expect(new HostNameTable([{ name: 'a', hostNames: ['a.org'] }]).find('b.org')).toBeUndefined();
   });
 });

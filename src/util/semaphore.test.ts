@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest';
-import { Turns } from './turns.ts';
+import { Semaphore } from './semaphore.ts';
 
-it('lets as many run as there are turns, the others in order, whatever becomes of those before', async () => {
-  const turns = new Turns(2);
+it('lets as many run as it has room for, the others in order, whatever becomes of those before', async () => {
+  const semaphore = new Semaphore(2);
   const began: number[] = [];
   const gates = Array.from({ length: 5 }, () => Promise.withResolvers<number>());
   const results = gates.map(({ promise }, index) =>
-    turns.take(() => {
+    semaphore.take(() => {
       began.push(index);
       return promise;
     }),
@@ -24,14 +24,14 @@ it('lets as many run as there are turns, the others in order, whatever becomes o
     3,
     4,
   ]);
-  expect(await turns.take(async () => 'again')).toBe('again');
+  expect(await semaphore.take(async () => 'again')).toBe('again');
 });
 
-it('gives the turn back when the work throws at once', async () => {
-  const turns = new Turns(1);
-  const fails = turns.take(() => {
+it('gives the place back when the work throws at once', async () => {
+  const semaphore = new Semaphore(1);
+  const fails = semaphore.take(() => {
     throw new Error('at once');
   });
   await expect(fails).rejects.toThrow('at once');
-  expect(await turns.take(async () => 1)).toBe(1);
+  expect(await semaphore.take(async () => 1)).toBe(1);
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { definitionFromJson } from './definition-json.ts';
-import { grained, type Slot, Timeline } from './timeline.ts';
+import { grained, ScheduleTimeline, type Slot } from './schedule-timeline.ts';
 
 const START = Date.UTC(2026, 0, 1);
 const HOUR = 3_600_000;
@@ -17,7 +17,7 @@ interface Given {
   readonly items?: readonly (string | object)[];
 }
 
-function timeline(...programs: readonly Given[]): Timeline {
+function timeline(...programs: readonly Given[]): ScheduleTimeline {
   const definition = definitionFromJson({
     stream: { name: 'tv' },
     programs: programs.map(({ at = 0, repeat = true, items = [] }, index) => ({
@@ -25,7 +25,7 @@ function timeline(...programs: readonly Given[]): Timeline {
       items: items.map((item) => (typeof item === 'string' ? { url: item } : item)),
     })),
   });
-  return new Timeline(definition.programs, {
+  return new ScheduleTimeline(definition.programs, {
     lengthOf: ({ url }) => LENGTHS[url] ?? null,
     skips: ({ fallbackOnErr }) => !fallbackOnErr,
   });
@@ -36,7 +36,7 @@ function shown({ program, index, startsAt, length }: Slot): string {
   return `${program?.name ?? '-'}/${index}@${startsAt - START}+${length}`;
 }
 
-const at = (of: Timeline, ms: number): string => shown(of.at(START + ms));
+const at = (of: ScheduleTimeline, ms: number): string => shown(of.at(START + ms));
 
 describe('the position of a moment', () => {
   const two = timeline({ items: ['file://ten.mp4', { url: 'file://twenty.mp4', start: 5000 }] });

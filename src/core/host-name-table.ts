@@ -12,7 +12,7 @@ export interface NamedHosts {
  * patterns in order of declaration. (With the first match alone, a catch-all `*` in the first virtual
  * host would hide every virtual host made later.)
  */
-export class HostTable {
+export class HostNameTable {
   readonly #literal = new Map<string, string>();
   readonly #patterns: { readonly matches: (host: string) => boolean; readonly vhost: string }[] = [];
 

@@ -16,7 +16,7 @@ export interface Slot {
 }
 
 /** What the lengths of items are. */
-export interface TimelineOptions {
+export interface ScheduleTimelineOptions {
   /** The length of the file of an item, ms, from its very beginning on; null where it is not known. `grained`. */
   readonly lengthOf: (item: ScheduleItem) => number | null;
   /** Whether an item that cannot be played gives way to the next one. Where the position of a running program is looked for, it takes no time. */
@@ -38,11 +38,11 @@ export function isDue(moment: number, now: number, most: number): boolean {
 }
 
 /** The slots of some programs, which are in the order of their beginnings. */
-export class Timeline {
+export class ScheduleTimeline {
   readonly programs: readonly Program[];
-  readonly #options: TimelineOptions;
+  readonly #options: ScheduleTimelineOptions;
 
-  constructor(programs: readonly Program[], options: TimelineOptions) {
+  constructor(programs: readonly Program[], options: ScheduleTimelineOptions) {
     this.programs = programs;
     this.#options = options;
   }

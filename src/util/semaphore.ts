@@ -1,7 +1,7 @@
-/** Lets few do at once what many want to do. */
+/** Bounds how much work goes on at once. */
 
 /** `most` may work at once; all others wait in line, of which there is no limit. */
-export class Turns {
+export class Semaphore {
   readonly #most: number;
   readonly #waiting: (() => void)[] = [];
   #running = 0;
@@ -10,14 +10,14 @@ export class Turns {
     this.#most = most;
   }
 
-  /** Runs `work` when it is its turn, in the order of the calls, and settles as it does. */
+  /** Runs `work` as soon as there is room for it, in the order of the calls, and settles as it does. */
   async take<T>(work: () => Promise<T>): Promise<T> {
     if (this.#running < this.#most) this.#running += 1;
     else await new Promise<void>((begin) => this.#waiting.push(begin));
     try {
       return await work();
     } finally {
-      // The turn goes to the next in line, so that nobody gets between.
+      // The place goes to the next in line, so that nobody gets between.
       const next = this.#waiting.shift();
       if (next === undefined) this.#running -= 1;
       else next();
@@ -29,4 +29,4 @@ export class Turns {
 const MAX_SYNCS = 2;
 
 /** For everything that waits until bytes are on the disk itself. */
-export const syncTurns = new Turns(MAX_SYNCS);
+export const syncSemaphore = new Semaphore(MAX_SYNCS);
