@@ -12,7 +12,7 @@ export interface ByteRange {
  */
 export function readRange(header: string | undefined, size: number): ByteRange | 'unsatisfiable' | null {
   if (header === undefined) return null;
-  const match = /^bytes=\s*(\d{0,15})-(\d*)\s*$/i.exec(header);
+  const match = /^bytes=\s*(\d*)-(\d*)\s*$/i.exec(header);
   if (match === null) return null;
   const [, first = '', last = ''] = match;
   if (first === '' && last === '') return null;
