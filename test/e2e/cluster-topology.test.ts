@@ -1,11 +1,16 @@
 /** The cluster of `deploy/cluster/` with real programs: viewers behind nginx while an edge dies, comes back, and the other one is emptied. */
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { load } from 'js-yaml';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { openBrowser } from '../harness/browser.ts';
 import { Cluster, type ClusterNode } from '../harness/cluster.ts';
 import { LlhlsReader } from '../harness/llhls-reader.ts';
 import { figure } from '../harness/metrics-page.ts';
 import { until } from '../harness/poll.ts';
+import { Prometheus } from '../harness/prometheus.ts';
 import { type FfmpegPublisher, publish } from '../harness/publisher.ts';
+import { ROOT } from '../harness/server.ts';
 import { allBlocksIn } from '../support/page-blocks.ts';
 
 const DEADLINE = { deadlineMs: 40_000 };
@@ -72,6 +77,8 @@ test('viewers stay while an edge is killed, while it comes back, and while the o
   expect(drained.body).toMatchObject({ response: { draining: true, publishers: 0 } });
   expect((drained.body as { response: { sessions: number } }).response.sessions).toBeGreaterThan(0);
   await until('the second edge to be drained', async () => (await second.health()) === 503);
+  // Alive, as the chart asks.
+  expect(await sentBy(second)).toBeGreaterThan(0);
   const refusals = async (node: ClusterNode): Promise<number> =>
     (await fetch(`http://127.0.0.1:${node.ports.http}/app/live/llhls.m3u8`)).status;
   await until('its threads to know', async () => (await refusals(second)) === 503);
@@ -100,6 +107,30 @@ test('the API answers inside of a container, by the command of the page', async 
   const block = allBlocksIn('docs/guide/cluster.md').find(({ text }) => text.includes(' exec origin'));
   const [, words = ''] = /dist\/main\.js (.*)/.exec(block?.text ?? '') ?? [];
   expect(await cluster.origin.exec(words.trim().split(' '))).toContain('default/app/live');
+});
+
+test('what the autoscaler of the chart asks Prometheus for is what an edge sends', async () => {
+  const file = readFileSync(path.join(ROOT, 'deploy/helm/prometheus-adapter.yaml'), 'utf8');
+  const { rules } = load(file) as { rules: { custom: readonly { metricsQuery: string; name: { matches: string } }[] } };
+  const [rule] = rules.custom;
+  // What the adapter puts in for a pod.
+  const query = rule?.metricsQuery
+    .replace('<<.Series>>', rule.name.matches.replace(/[$^]/g, ''))
+    .replace('<<.LabelMatchers>>', 'job="millrace"')
+    .replace('<<.GroupBy>>', 'instance');
+  const [edge] = cluster.edges;
+  const reader = await LlhlsReader.open([`http://127.0.0.1:${edge.ports.http}/app/live/llhls.m3u8`]);
+  onTestFinished(async () => await reader.stop());
+  const prometheus = await Prometheus.start(`127.0.0.1:${edge.ports.metrics}`, 'none');
+  onTestFinished(async () => await prometheus.close());
+  const value = async (expression: string): Promise<number> => Number((await prometheus.query(expression))[0]?.value[1]);
+  const series = 'millrace_sent_bytes_total[1m]';
+  const grown = await value(`max_over_time(${series}) - min_over_time(${series})`);
+  expect(grown).toBeGreaterThan(100_000);
+  // Bytes a second of a minute of which it has seen some seconds; it adds up to one between two looks at either end.
+  const perMinute = (await value(query ?? '')) * 60;
+  expect(perMinute / grown).toBeGreaterThan(0.9);
+  expect(perMinute / grown).toBeLessThan(2);
 });
 
 test('what is nowhere is nowhere, for whoever asks', async () => {

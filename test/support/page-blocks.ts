@@ -41,6 +41,11 @@ export const NOT_RUN: readonly NotRun[] = [
     begins: 'docker compose',
     why: 'test/e2e/cluster-topology.test.ts types what stands behind `exec origin`',
   },
+  {
+    page: 'docs/guide/cluster.md',
+    begins: 'helm install',
+    why: 'it needs a Kubernetes; test/e2e/helm-chart.test.ts judges what would be installed',
+  },
   { page: 'docs/guide/ctl.md', begins: 'millrace ctl create', why: 'test/e2e/ctl.test.ts runs it, and looks at what it prints' },
   { page: 'docs/guide/ctl.md', begins: 'source <(', why: 'for two shells; test/e2e/ctl.test.ts completes in both' },
   { page: 'docs/guide/install.md', begins: 'cp -r', why: 'test/e2e/container.test.ts takes these steps, as the Dockerfile has them' },

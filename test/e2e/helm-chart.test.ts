@@ -1,0 +1,233 @@
+/** The chart in `deploy/helm/`: linted and rendered by Helm, judged by the types of Kubernetes, held against what the server reads and listens on. */
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { load } from 'js-yaml';
+import type { Deployment, StatefulSet } from 'kubernetes-types/apps/v1.js';
+import type { HorizontalPodAutoscaler } from 'kubernetes-types/autoscaling/v2.js';
+import type { ConfigMap, Container, Probe, Secret, Service } from 'kubernetes-types/core/v1.js';
+import type { Ingress } from 'kubernetes-types/networking/v1.js';
+import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1.js';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type LoadedServer, parseServerConfig } from '../../src/config/index.ts';
+import { CLUSTER } from '../harness/cluster.ts';
+import { CAN_RUN_HELM, CHART, Helm, type Manifest } from '../harness/helm.ts';
+import { ROOT } from '../harness/server.ts';
+
+/** Everything that can be switched on. */
+const ALL = [
+  'metrics.serviceMonitor.enabled=true',
+  'metrics.serviceMonitor.labels.release=prometheus',
+  'ingress.enabled=true',
+  'ingress.host=media.example.com',
+  'ingress.className=nginx',
+  'ingress.tls.secretName=certificate',
+  'ingress.annotations.example\\.com/read-timeout=30s',
+  'image.pullSecrets[0].name=registry',
+  'origin.storage.className=fast',
+  'origin.nodeSelector.disk=ssd',
+  'edge.podAnnotations.team=media',
+  'edge.tolerations[0].key=edge',
+  'edge.tolerations[0].operator=Exists',
+];
+const PASSWORD = 'the-password-of-redis';
+const KEY = 'the-key-of-the-cluster';
+
+function find<Kind extends Manifest>(manifests: readonly Manifest[], kind: Kind['kind'], name: string): Kind {
+  const found = manifests.find((manifest) => manifest.kind === kind && manifest.metadata.name === name);
+  if (found === undefined) throw new Error(`there is no ${kind} ${name}`);
+  return found as Kind;
+}
+
+/** The types of Kubernetes, with what every object has here. */
+type Rendered<T> = T & Manifest;
+
+test('the chart has the configurations of the cluster', () => {
+  for (const file of ['origin.xml', 'edge.xml']) {
+    expect(readFileSync(path.join(CHART, 'files', file), 'utf8')).toBe(readFileSync(path.join(CLUSTER, file), 'utf8'));
+  }
+});
+
+describe.skipIf(!CAN_RUN_HELM)('what Helm makes of the chart (its program is for Linux on x86-64)', () => {
+  let helm: Helm;
+  let manifests: readonly Manifest[];
+  beforeAll(() => {
+    helm = new Helm();
+    manifests = helm.template(`secret.redisPassword=${PASSWORD}`, `secret.ovtKey=${KEY}`);
+  });
+  afterAll(() => helm?.close());
+
+  const origin = (): Rendered<StatefulSet> => find(manifests, 'StatefulSet', 'show-millrace-origin');
+  const edge = (): Rendered<Deployment> => find(manifests, 'Deployment', 'show-millrace-edge');
+  const containerOf = ({ spec }: StatefulSet | Deployment): Container => spec?.template.spec?.containers[0] as Container;
+
+  /** What the pods of a node have in their environment. */
+  function environment(workload: StatefulSet | Deployment): Record<string, string> {
+    const secret = find<Rendered<Secret>>(manifests, 'Secret', 'show-millrace');
+    const values: Record<string, string> = { POD_NAME: 'show-millrace-0' };
+    for (const { name, value, valueFrom } of containerOf(workload).env ?? []) {
+      const kept = secret.data?.[valueFrom?.secretKeyRef?.key ?? ''];
+      if (valueFrom?.secretKeyRef !== undefined) expect([valueFrom.secretKeyRef.name, kept]).toEqual(['show-millrace', expect.any(String)]);
+      const given = value ?? (kept === undefined ? 'show-millrace-0' : Buffer.from(kept, 'base64').toString());
+      values[name] = given.replaceAll(/\$\((\w+)\)/g, (_, other: string) => values[other] ?? '');
+    }
+    return values;
+  }
+
+  /** The configuration as the pods of a node read it. */
+  function configuration(name: string, workload: StatefulSet | Deployment): LoadedServer {
+    const { data } = find<Rendered<ConfigMap>>(manifests, 'ConfigMap', name);
+    const macros = { env: environment(workload), home: '/opt/millrace', currentPath: '/var/lib/millrace' };
+    return parseServerConfig(data?.['Server.xml'] ?? '', 'Server.xml', { macros });
+  }
+
+  test('is without fault for Helm, by default and with everything switched on', () => {
+    for (const values of [
+      [],
+      ALL,
+      ['redis.enabled=false', 'redis.host=redis.example.com:6379', 'autoscaling.enabled=false', 'secret.existing=mine'],
+    ]) {
+      const { ok, output } = helm.lint(...values);
+      expect([ok, /\[(?:WARNING|ERROR)\].*/.exec(output)?.[0]], output).toEqual([true, undefined]);
+    }
+  });
+
+  test('refuses values that it does not know, and those that cannot be', () => {
+    for (const value of [
+      'edge.replica=2',
+      'edge.replicas=many',
+      'secret.ovtKey=short',
+      'edge.service.type=Loadbalancer',
+      'autoscaling.target=lots',
+      'listne=::',
+    ]) {
+      expect(helm.lint(value).ok, value).toBe(false);
+      expect(() => helm.template(value), value).toThrow();
+    }
+    expect(() => helm.template('redis.enabled=false')).toThrow('redis.host names your Redis');
+  });
+
+  test('has only members that Kubernetes knows, of the types that it knows', () => {
+    const rendered = [...manifests, ...helm.template(...ALL)].filter(({ kind }) => kind !== 'ServiceMonitor');
+    expect(new Set(rendered.map(({ kind }) => kind))).toEqual(
+      new Set([
+        ...['ConfigMap', 'Deployment', 'HorizontalPodAutoscaler', 'Ingress', 'PodDisruptionBudget', 'Secret', 'Service', 'StatefulSet'],
+      ]),
+    );
+    expect(helm.judge(rendered)).toBe('');
+    const wrong = { ...edge(), spec: { ...edge().spec, replica: 1 } };
+    expect(helm.judge([wrong])).toContain('replica');
+  }, 60_000);
+
+  test.each(['origin', 'edge'])('gives the pods of the %s what the configuration asks for', (component) => {
+    const workload = component === 'origin' ? origin() : edge();
+    const { config, warnings, virtualHosts } = configuration(`show-millrace-${component}`, workload);
+    expect(warnings).toEqual([]);
+    const xml = readFileSync(path.join(CHART, 'files', `${component}.xml`), 'utf8');
+    const own = Object.keys(environment(workload)).filter((name) => name !== 'POD_NAME');
+    expect(own.filter((name) => !xml.includes(`\${env:${name}`))).toEqual([]);
+    const container = containerOf(workload);
+    expect(container.args).toEqual([
+      'serve',
+      '--config',
+      '/etc/millrace/Server.xml',
+      '--state',
+      '/var/lib/millrace',
+      '--log-format',
+      'json',
+    ]);
+    expect(container.volumeMounts?.map(({ mountPath }) => mountPath).sort()).toEqual(['/etc/millrace', '/tmp', '/var/lib/millrace']);
+    const volumes = [
+      ...(workload.spec?.template.spec?.volumes ?? []),
+      ...((workload as StatefulSet).spec?.volumeClaimTemplates ?? []).map(({ metadata }) => ({ name: metadata?.name })),
+    ];
+    expect(volumes.map(({ name }) => name).sort()).toEqual(container.volumeMounts?.map(({ name }) => name).sort());
+    // The ports of the pod are those on which the server listens, and all of them.
+    const { managers, providers, publishers } = config.bind;
+    const listening = {
+      ...(component === 'origin' && { rtmp: providers.rtmp?.port, srt: providers.srt?.port?.ranges[0]?.first, ovt: publishers.ovt?.port }),
+      ...(component === 'edge' && { http: publishers.llhls?.port }),
+      ...{ api: managers.api?.port, metrics: managers.metrics?.port },
+    };
+    expect(Object.fromEntries(container.ports?.map(({ name, containerPort }) => [name, containerPort]) ?? [])).toEqual(listening);
+    // Probes come from outside of the pod.
+    expect([managers.api?.ip, config.ip]).toEqual([['*'], ['*']]);
+    const asked = (probe: Probe | undefined): unknown => [probe?.httpGet?.path, probe?.httpGet?.port];
+    expect([container.startupProbe, container.readinessProbe, container.livenessProbe].map(asked)).toEqual([
+      ['/health', 'api'],
+      ['/health', 'api'],
+      ['/metrics', 'metrics'],
+    ]);
+    const store = virtualHosts[0]?.typed.originMapStore;
+    expect(store?.redisServer).toMatchObject({ host: 'show-millrace-redis:6379', auth: PASSWORD });
+    expect([publishers.ovt?.secretKey, providers.ovt?.secretKey]).toContain(KEY);
+    const { annotations, labels } = workload.spec?.template.metadata ?? {};
+    expect(annotations).toMatchObject({ 'prometheus.io/port': `${managers.metrics?.port}`, 'prometheus.io/path': '/metrics' });
+    expect(labels).toMatchObject(workload.spec?.selector.matchLabels ?? { none: '' });
+  });
+
+  test('gives each origin a name by which edges reach it', () => {
+    const { virtualHosts } = configuration('show-millrace-origin', origin());
+    const { spec } = find<Rendered<Service>>(manifests, 'Service', origin().spec?.serviceName ?? '');
+    expect(virtualHosts[0]?.typed.originMapStore?.originHostName).toBe(`show-millrace-0.${origin().spec?.serviceName}.default.svc`);
+    expect(spec).toMatchObject({ clusterIP: 'None', publishNotReadyAddresses: true, ports: [{ targetPort: 'ovt', port: 9000 }] });
+  });
+
+  test('waits as long as an edge does for its viewers', () => {
+    const { config } = configuration('show-millrace-edge', edge());
+    const pod = edge().spec?.template.spec;
+    const before = Number(containerOf(edge()).lifecycle?.preStop?.exec?.command?.[1]);
+    expect((pod?.terminationGracePeriodSeconds ?? 0) * 1000).toBe(before * 1000 + config.drain.gracePeriod + 5000);
+    expect(config.drain.gracePeriod).toBe(60_000);
+  });
+
+  test('sends to ports that pods have, and to pods that there are', () => {
+    const all = helm.template(...ALL);
+    const pods = all.filter(({ kind }) => kind === 'Deployment' || kind === 'StatefulSet') as Rendered<Deployment | StatefulSet>[];
+    const services = all.filter(({ kind }) => kind === 'Service') as Rendered<Service>[];
+    expect(services.length).toBeGreaterThan(5);
+    for (const { spec, metadata } of services) {
+      const targets = pods.filter(({ spec: workload }) =>
+        Object.entries(spec?.selector ?? { none: '' }).every(([label, value]) => workload?.template.metadata?.labels?.[label] === value),
+      );
+      expect(targets.length, metadata.name).toBe(1);
+      const names = containerOf(targets[0] as Deployment).ports?.map(({ name, protocol = 'TCP' }) => `${name} ${protocol}`);
+      for (const { targetPort, protocol = 'TCP' } of spec?.ports ?? []) expect(names, metadata.name).toContain(`${targetPort} ${protocol}`);
+    }
+    const budget = find<Rendered<PodDisruptionBudget>>(all, 'PodDisruptionBudget', 'show-millrace-edge');
+    expect(edge().spec?.template.metadata?.labels).toMatchObject(budget.spec?.selector?.matchLabels ?? { none: '' });
+    const ingress = find<Rendered<Ingress>>(all, 'Ingress', 'show-millrace-edge');
+    const backend = ingress.spec?.rules?.[0]?.http?.paths[0]?.backend.service;
+    const behind = find<Rendered<Service>>(all, 'Service', backend?.name ?? '');
+    expect(behind.spec?.ports?.map(({ name }) => name)).toContain(backend?.port?.name);
+    const monitor = find<
+      Rendered<{ kind: string; spec: { selector: { matchLabels: Record<string, string> }; endpoints: { port: string }[] } }>
+    >(all, 'ServiceMonitor', 'show-millrace');
+    const watched = services.filter(({ metadata }) =>
+      Object.entries(monitor.spec.selector.matchLabels).every(
+        ([label, value]) => (metadata as { labels: Record<string, string> }).labels[label] === value,
+      ),
+    );
+    expect(watched.map(({ metadata, spec }) => [metadata.name, spec?.ports?.[0]?.name])).toEqual([
+      ['show-millrace-origin-metrics', monitor.spec.endpoints[0]?.port],
+      ['show-millrace-edge-metrics', monitor.spec.endpoints[0]?.port],
+    ]);
+  });
+
+  test('follows a metric that the adapter makes of one that the server publishes', () => {
+    const { spec } = find<Rendered<HorizontalPodAutoscaler>>(manifests, 'HorizontalPodAutoscaler', 'show-millrace-edge');
+    const adapter = load(readFileSync(path.join(CHART, '../prometheus-adapter.yaml'), 'utf8')) as {
+      rules: { custom: readonly { seriesQuery: string; name: { matches: string; as: string } }[] };
+    };
+    const [rule] = adapter.rules.custom;
+    const series = /^\w+/.exec(rule?.seriesQuery ?? '')?.[0] ?? '';
+    expect(spec?.metrics?.[0]?.pods?.metric.name).toBe(rule?.name.as);
+    expect(series).toMatch(new RegExp(rule?.name.matches ?? 'none'));
+    expect(readFileSync(path.join(ROOT, 'docs/reference/metrics.md'), 'utf8')).toContain(`\`${series}\` | counter`);
+    expect(spec?.scaleTargetRef).toEqual({ apiVersion: 'apps/v1', kind: 'Deployment', name: edge().metadata.name });
+    // Or each upgrade would set back what was scaled.
+    expect(edge().spec?.replicas).toBeUndefined();
+    expect(find<Rendered<Deployment>>(helm.template('autoscaling.enabled=false'), 'Deployment', 'show-millrace-edge').spec?.replicas).toBe(
+      2,
+    );
+  });
+});
