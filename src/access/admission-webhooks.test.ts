@@ -92,7 +92,7 @@ test('who is refused is told why, and no end of it', async () => {
   expect(control.asked).toHaveLength(1);
 });
 
-test('a picture has no end', async () => {
+test('an image has no end', async () => {
   const { ask } = await start();
   expect(await ask({ direction: 'outgoing', protocol: 'thumbnail' })).not.toHaveProperty('closed');
 });

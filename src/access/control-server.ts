@@ -180,7 +180,7 @@ export class ControlServer {
     const expiresAt = this.#clock.now() + lifetimeMs;
     const finalUrl = newUrl === undefined ? undefined : withPortOf(newUrl, request.url);
     const passed = { admitted: true, expiresAt, expiry: LIFETIME, newUrl: finalUrl } as const;
-    // One picture is no session.
+    // One image is no session.
     if (request.protocol === 'thumbnail') return passed;
     return { ...passed, closed: this.adopt(request, finalUrl) };
   }

@@ -24,8 +24,8 @@ export interface ChartOptions<Name extends string> {
 
 const HEIGHT = 120;
 /** Of a chart, seconds. */
-const SHORTEST = 300;
-const LONGEST = 3600;
+const MIN_SECONDS = 300;
+const MAX_SECONDS = 3600;
 const AXIS = 62;
 
 /** Title, newest values and the chart. */
@@ -98,7 +98,7 @@ function optionsOf<Name extends string>(
 function rangeOf(min: number | null, max: number | null): [number, number] {
   const end = max ?? Date.now() / 1000;
   const span = end - (min ?? end);
-  return [end - Math.min(Math.max(span, SHORTEST), LONGEST), end];
+  return [end - Math.min(Math.max(span, MIN_SECONDS), MAX_SECONDS), end];
 }
 
 /** What a custom property is as a colour: those for dark and light are told apart only where they are used. */

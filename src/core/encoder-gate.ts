@@ -6,7 +6,7 @@ import { SourceWatch } from './source-watch.ts';
 import type { GatedStream } from './stand-in.ts';
 import type { Urgency } from './urgency.ts';
 
-/** Packets that wait with a keyframe, or for one: sound of some seconds, and one burst of everything. */
+/** Packets that wait with a keyframe, or for one: audio of some seconds, and one burst of everything. */
 const MAX_WAITING = 1000;
 const MAX_WAITING_BYTES = 33_554_432;
 /** An encoder that can be asked for a keyframe is asked this often, ms. */
@@ -152,12 +152,12 @@ export class EncoderGate implements Omit<IngestStream, 'close'> {
       if (wrong !== null) this.#stream.dismiss(wrong);
     }
     if (this.#hasKeyframe) {
-      // In front of the sound that came before it, which begins with it; of a burst the last one counts.
-      const sound = this.#waiting.filter(({ trackId }) => this.#typeOf(trackId) === 'audio');
+      // In front of the audio that came before it, which begins with it; of a burst the last one counts.
+      const audio = this.#waiting.filter(({ trackId }) => this.#typeOf(trackId) === 'audio');
       this.#forgetWaiting();
       this.#keep(packet);
       this.#ready = true;
-      for (const each of sound.slice(-MAX_WAITING / 2)) this.#keep(each);
+      for (const each of audio.slice(-MAX_WAITING / 2)) this.#keep(each);
       return;
     }
     if (this.#ready) this.#keep(packet);

@@ -17,7 +17,7 @@ export interface OverlayMapEntry<Overlay extends OverlayPlace = MappedOverlay> e
   readonly overlays: readonly Overlay[];
 }
 
-/** More images over one video would take the machine's time, and be no picture any more. */
+/** More images over one video would take the machine's time, and hide what is under them. */
 const MAX_OVERLAYS = 16;
 /** Pixels of a side that is not told. */
 const DEFAULT_SIDE = '100';

@@ -38,7 +38,7 @@ export class ItemCues {
 
   /**
    * `offset` (ms) leads from the time of the item to that of the channel. `pieceMs`: a cue goes out in pieces of so long, each when its time has
-   * come, so that not much of it is left on the picture of what follows where the end of the item is not known before.
+   * come, so that not much of it is left on the frames of what follows where the end of the item is not known before.
    */
   constructor(subtitles: readonly ItemSubtitles[], offset: number, pieceMs = Number.POSITIVE_INFINITY) {
     this.#pieceMs = pieceMs;

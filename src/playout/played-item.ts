@@ -21,7 +21,7 @@ const MAX_WAITING_BYTES = 67_108_864;
 const MAX_WAITING_FRAMES = 4000;
 /** Packets in a row of which nothing can be played: minutes of a film. */
 const MAX_USELESS = 100_000;
-/** Sound that lies this much behind the first frame, ms, is not waited for. */
+/** Audio that lies this much behind the first frame, ms, is not waited for. */
 const READY_MS = 300;
 /** Of a transport stream, before two frames have told it. */
 const USUAL_FRAME_MS = 40;
@@ -225,7 +225,7 @@ export class PlayedItem {
       this.#source = source;
       this.#live = source.live;
       for (;;) {
-        // What waits is sound: nobody takes it before there is a picture.
+        // What waits is audio: nobody takes it before there is a frame.
         if (this.#full && this.#joint === null) throw new Error('no keyframe came that it could be joined at');
         if (this.#full) await this.#untilRoom();
         if (signal.aborted) return;

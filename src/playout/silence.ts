@@ -1,4 +1,4 @@
-/** Frames in which nothing is heard, made by the formats of the codecs: what a channel sends where an item has no sound. */
+/** Frames in which nothing is heard, made by the formats of the codecs: what a channel sends where an item has no audio. */
 import { buildAudioSpecificConfig, parseAudioSpecificConfig } from '../codecs/aac/audio-specific-config.ts';
 import { parseOpusHead } from '../codecs/opus/opus-head.ts';
 import type { SourceAudioTrack } from '../core/ingest.ts';
@@ -43,7 +43,7 @@ export interface SilentFrame {
   readonly ms: number;
 }
 
-/** What a channel announces that had no sound yet. */
+/** What a channel announces that had no audio yet. */
 export const SILENT_TRACK: SourceAudioTrack = {
   type: 'audio',
   id: 0,

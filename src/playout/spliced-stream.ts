@@ -154,7 +154,7 @@ export class SplicedStream {
       if (at + duration / 2 < begin) return;
       if (at - slot.end > duration / 2) this.#fill(slot, at);
       const fitting = slot.end - at;
-      // What lies under the sound before it.
+      // What lies under the audio before it.
       if (fitting > duration / 2) return;
       item.shifts.set(slot, Math.abs(fitting) <= MAX_SHIFT_MS ? fitting : 0);
       if (fitting > MAX_SHIFT_MS) return;

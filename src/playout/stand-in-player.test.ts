@@ -440,7 +440,7 @@ describe('the player of a slate', () => {
     expect(stage.films.opened).toHaveLength(2);
   });
 
-  it('gives all videos of the stream the same pictures', async () => {
+  it('gives all videos of the stream the same frames', async () => {
     const stage = new Stage([videoIn(0), videoIn(1), videoIn(2), audioTrack()], film);
     stage.player.play(stage.clock.now());
     await stage.pass(1000);

@@ -37,7 +37,7 @@ export function standInPlayers(options: StandInPlayersOptions): StandIns {
 
 /**
  * Of one stream. What passes as it is, is opened when it is needed. What takes long to begin, because it has to be converted or because the
- * keyframe of a live stream has to come, is kept ready while the encoder is there: a process that rests, and the newest group of pictures.
+ * keyframe of a live stream has to come, is kept ready while the encoder is there: a process that rests, and the newest GOP.
  */
 class StandInPlayer implements StandIn, PlayoutListener {
   readonly #settings: StandInConfig;
@@ -48,7 +48,7 @@ class StandInPlayer implements StandIn, PlayoutListener {
   #playing = false;
   /** What was prepared last was for these codecs. */
   #preparedFor = '';
-  /** More videos than one: all have the same pictures. By the id of the first. */
+  /** More videos than one: all have the same frames. By the id of the first. */
   #copies: readonly SourceTrack[] = [];
   #closed = false;
 

@@ -23,7 +23,7 @@ const BACK_BYTES = 1_048_576;
 const SEARCH_BYTES = 262_144;
 /** A frame is shown at most this much after one that is written later, ticks. */
 const REORDERED = SECOND;
-/** Sound of a place is written at most this much before its frames, ticks. */
+/** Audio of a place is written at most this much before its frames, ticks. */
 const AUDIO_AHEAD = SECOND;
 /** Positions are told in whole milliseconds. */
 const ROUNDING = 90;

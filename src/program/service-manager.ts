@@ -23,7 +23,7 @@ export interface ServiceManagerOptions {
 /** The watchdog is told twice within its time, so that one that is late costs nothing. */
 const PINGS_IN_TIME = 2;
 /** A watchdog that wants more than this asks for nothing useful, ms. */
-const LEAST_PING_MS = 1;
+const MIN_PING_MS = 1;
 /** `setInterval` knows no longer one, ms. */
 const MAX_PING_MS = 2_147_483_647;
 const MICROSECONDS_IN_MS = 1000;
@@ -65,7 +65,7 @@ export class ServiceManager {
     this.#watchdogMs =
       this.#socket === null || us === 0 || !isOurs
         ? null
-        : Math.min(MAX_PING_MS, Math.max(LEAST_PING_MS, us / MICROSECONDS_IN_MS / PINGS_IN_TIME));
+        : Math.min(MAX_PING_MS, Math.max(MIN_PING_MS, us / MICROSECONDS_IN_MS / PINGS_IN_TIME));
   }
 
   /** Whether somebody listens. */

@@ -9,7 +9,7 @@ import { ROOT } from '../harness/server.ts';
 
 const UNIT = path.join(ROOT, 'deploy/millrace.service');
 /** Of `systemd-analyze security`, from 0 to 10; what a service without any setting has is 9.6. */
-const MOST_EXPOSURE = 2;
+const MAX_EXPOSURE = 2;
 
 const text = readFileSync(UNIT, 'utf8');
 const hasSystemd = spawnSync('systemd-analyze', ['--version'], { stdio: 'ignore' }).status === 0;
@@ -34,7 +34,7 @@ test.skipIf(!hasSystemd)('systemd understands every line of it', () => {
 test.skipIf(!hasSystemd)('it leaves little open', () => {
   const { stdout } = spawnSync('systemd-analyze', ['security', '--offline=true', '--no-pager', UNIT], { encoding: 'utf8' });
   const exposure = Number(/Overall exposure level for \S+: ([\d.]+)/.exec(stdout)?.[1] ?? Number.NaN);
-  expect(exposure).toBeLessThanOrEqual(MOST_EXPOSURE);
+  expect(exposure).toBeLessThanOrEqual(MAX_EXPOSURE);
 });
 
 test('its folders, its limits and its signals are those of the server', () => {

@@ -10,9 +10,9 @@ export interface RtspScript {
   readonly location?: string;
   /** Session description instead of one with H.264. */
   readonly description?: string;
-  readonly withSound?: boolean;
+  readonly withAudio?: boolean;
   /** `rtptime` of the answer to PLAY. */
-  readonly starts?: { readonly picture: number; readonly sound: number };
+  readonly starts?: { readonly video: number; readonly audio: number };
   readonly timeoutS?: number;
   /** Answers 461 to transport over the connection. */
   readonly datagramsOnly?: boolean;
@@ -30,8 +30,8 @@ export interface RtspScript {
   readonly garbage?: string;
 }
 
-const PICTURE = 'm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\na=control:frame\r\n';
-const SOUND = 'm=audio 0 RTP/AVP 97\r\na=rtpmap:97 opus/48000/2\r\na=control:audio\r\n';
+const VIDEO_SECTION = 'm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\na=control:frame\r\n';
+const AUDIO_SECTION = 'm=audio 0 RTP/AVP 97\r\na=rtpmap:97 opus/48000/2\r\na=control:audio\r\n';
 /** Parameter sets (320x180, no reordering) and a slice of a keyframe. */
 const UNITS = ['6764000dacd941419f9f0110000003001000000301e602001e840007a1292ca01e28532c', '68ebe3cb22c0', '65888400'];
 
@@ -91,7 +91,7 @@ export class FakeRtspServer {
     for (const socket of this.#sockets) socket.resetAndDestroy();
   }
 
-  sendPicture(timestamp: number): void {
+  sendFrame(timestamp: number): void {
     for (const [index, unit] of UNITS.entries()) this.#sendRtp(0, 96, timestamp, Buffer.from(unit, 'hex'), index === UNITS.length - 1);
   }
 
@@ -100,17 +100,17 @@ export class FakeRtspServer {
     this.#sendRtp(0, 96, timestamp, Buffer.from('1f010203', 'hex'), true);
   }
 
-  sendSound(timestamp: number): void {
+  sendAudio(timestamp: number): void {
     this.#sendRtp(2, 97, timestamp, Buffer.from('fc010203', 'hex'), true);
   }
 
-  sendReport(track: 'picture' | 'sound', { seconds, rtp }: { seconds: number; rtp: number }): void {
+  sendReport(track: 'video' | 'audio', { seconds, rtp }: { seconds: number; rtp: number }): void {
     const report = Buffer.alloc(28);
     report.set([0x80, 200, 0, 6]);
-    report.writeUInt32BE(track === 'picture' ? 1 : 3, 4);
+    report.writeUInt32BE(track === 'video' ? 1 : 3, 4);
     report.writeUInt32BE(seconds, 8);
     report.writeUInt32BE(rtp, 16);
-    this.#sendInterleaved(track === 'picture' ? 1 : 3, report);
+    this.#sendInterleaved(track === 'video' ? 1 : 3, report);
   }
 
   sendGoodbye(): void {
@@ -166,13 +166,13 @@ export class FakeRtspServer {
     if (status.startsWith('3')) lines.push(`Location: ${this.#script.location ?? ''}`);
     let body = '';
     if (status === '200 OK' && method === 'DESCRIBE') {
-      body = this.#script.description ?? `v=0\r\n${PICTURE}${this.#script.withSound === true ? SOUND : ''}`;
+      body = this.#script.description ?? `v=0\r\n${VIDEO_SECTION}${this.#script.withAudio === true ? AUDIO_SECTION : ''}`;
       lines.push(`Content-Length: ${body.length}`);
     }
     if (status === '200 OK' && method === 'SETUP') lines.push(...this.#setUp(transport));
     const { starts } = this.#script;
     if (method === 'PLAY' && starts !== undefined) {
-      lines.push(`RTP-Info: url=frame;seq=0;rtptime=${starts.picture}, url=${this.url('/cam/sound')};seq=0;rtptime=${starts.sound}`);
+      lines.push(`RTP-Info: url=frame;seq=0;rtptime=${starts.video}, url=${this.url('/cam/audio')};seq=0;rtptime=${starts.audio}`);
     }
     if (method === 'PLAY' && this.#script.rtpInfo !== undefined) lines.push(`RTP-Info: ${this.#script.rtpInfo}`);
     const after = method === 'PLAY' ? (this.#script.afterPlay ?? '') : '';

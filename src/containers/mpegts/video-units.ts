@@ -41,7 +41,7 @@ export class VideoUnits implements UnitReader {
   /** Two fields in one packet are one frame of the container. */
   #fields = false;
   /** Frames of the packet before. */
-  #before = { dts: 0, pictures: 0 };
+  #before = { dts: 0, frames: 0 };
 
   constructor(codec: VideoCodec) {
     this.#codec = codec;
@@ -106,9 +106,9 @@ export class VideoUnits implements UnitReader {
   #cut(data: Uint8Array, { pts, dts, further }: { pts: number; dts: number; further: readonly number[] }, sink: UnitSink): void {
     this.#learn(data);
     const cuts = this.#fields ? [] : further;
-    const { pictures } = this.#before;
-    const step = pictures > 0 && dts > this.#before.dts ? (dts - this.#before.dts) / pictures : USUAL_STEP;
-    this.#before = { dts, pictures: cuts.length + 1 };
+    const { frames } = this.#before;
+    const step = frames > 0 && dts > this.#before.dts ? (dts - this.#before.dts) / frames : USUAL_STEP;
+    this.#before = { dts, frames: cuts.length + 1 };
     this.#lastDts = dts;
     let from = 0;
     for (let index = 0; index <= cuts.length; index += 1) {

@@ -97,7 +97,7 @@ async function layOutMovie(file: FileHandle, size: number): Promise<VodLayout> {
     { offset: 0, length: ftyp.end },
     { offset: ftyp.end + LARGE_HEADER, length: moov.end - ftyp.end - LARGE_HEADER },
   ];
-  // Sound may come before the first frame.
+  // Audio may come before the first frame.
   const [first, ...others] = joints;
   const all = first === undefined ? [] : [{ ...first, offset: moov.end }, ...others];
   return { segments: segmentsOf(all, at, end / leader.timescale), init };

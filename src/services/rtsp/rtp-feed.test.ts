@@ -19,23 +19,23 @@ const KEYFRAME = Buffer.from('65888400', 'hex');
 const UNFINISHED = Buffer.from('419a0102', 'hex');
 /** An aggregate whose unit is longer than the packet. */
 const UNREADABLE = Buffer.from('78ffff00', 'hex');
-const SOUND = Buffer.from('fc010203', 'hex');
+const AUDIO_FRAME = Buffer.from('fc010203', 'hex');
 const FRAME_MS = 20;
 const NTP = 3_900_000_000;
 
 /** One source of the camera: its clock is 0 of the session at `base`, its own wall clock `wall` seconds. */
 interface Source {
-  readonly track: 'picture' | 'sound';
+  readonly track: 'video' | 'audio';
   readonly ssrc: number;
   readonly base: number;
   readonly sequence: number;
   readonly wall?: number;
 }
 
-const PICTURES: Source = { track: 'picture', ssrc: 1, base: 1000, sequence: 65_530 };
-const SOUNDS: Source = { track: 'sound', ssrc: 2, base: 4_294_960_000, sequence: 7 };
-const OTHER_PICTURES: Source = { track: 'picture', ssrc: 11, base: 3_000_000_000, sequence: 30_000 };
-const OTHER_SOUNDS: Source = { track: 'sound', ssrc: 12, base: 77, sequence: 2 };
+const VIDEO: Source = { track: 'video', ssrc: 1, base: 1000, sequence: 65_530 };
+const AUDIO: Source = { track: 'audio', ssrc: 2, base: 4_294_960_000, sequence: 7 };
+const OTHER_VIDEO: Source = { track: 'video', ssrc: 11, base: 3_000_000_000, sequence: 30_000 };
+const OTHER_AUDIO: Source = { track: 'audio', ssrc: 12, base: 77, sequence: 2 };
 
 /** A camera whose media are made at a time of the session, ms, and arrive at the time of the clock. */
 class Camera {
@@ -50,16 +50,16 @@ class Camera {
     this.feed.start();
   }
 
-  send(source: Source, atMs: number, payload = source.track === 'picture' ? KEYFRAME : SOUND): void {
-    const isPicture = source.track === 'picture';
+  send(source: Source, atMs: number, payload = source.track === 'video' ? KEYFRAME : AUDIO_FRAME): void {
+    const isVideo = source.track === 'video';
     const sequence = this.#sequences.get(source.ssrc) ?? source.sequence;
     this.#sequences.set(source.ssrc, sequence + 1);
     const header = Buffer.alloc(12);
-    header.set([0x80, (payload === UNFINISHED ? 0 : 0x80) | (isPicture ? 96 : 97)]);
+    header.set([0x80, (payload === UNFINISHED ? 0 : 0x80) | (isVideo ? 96 : 97)]);
     header.writeUInt16BE(sequence & 0xff_ff, 2);
     header.writeUInt32BE(timestampOf(source, atMs), 4);
     header.writeUInt32BE(source.ssrc, 8);
-    this.feed.pushRtp(isPicture ? 0 : 1, Buffer.concat([header, payload]));
+    this.feed.pushRtp(isVideo ? 0 : 1, Buffer.concat([header, payload]));
   }
 
   /** The sender report of a source for a time of the session. */
@@ -70,7 +70,7 @@ class Camera {
     report.writeUInt32BE((source.wall ?? NTP) + Math.floor(atMs / 1000), 8);
     report.writeUInt32BE(Math.floor(((atMs % 1000) / 1000) * 2 ** 32), 12);
     report.writeUInt32BE(timestampOf(source, atMs), 16);
-    this.feed.pushRtcp(source.track === 'picture' ? 0 : 1, report);
+    this.feed.pushRtcp(source.track === 'video' ? 0 : 1, report);
   }
 
   /** A packet that is sent and never arrives. */
@@ -79,7 +79,7 @@ class Camera {
   }
 
   goodbye({ track, ssrc }: Source): void {
-    this.feed.pushRtcp(track === 'picture' ? 0 : 1, Buffer.from([0x81, 203, 0, 1, 0, 0, 0, ssrc]));
+    this.feed.pushRtcp(track === 'video' ? 0 : 1, Buffer.from([0x81, 203, 0, 1, 0, 0, 0, ssrc]));
   }
 
   /** Frames of both sources from one time of the session to another, which arrive as they are made. */
@@ -91,56 +91,56 @@ class Camera {
   }
 
   /** Presentation times of a track, ms. */
-  times(track: 'picture' | 'sound'): number[] {
-    return this.sink.packets.filter(({ trackId }) => trackId === (track === 'picture' ? 0 : 1)).map(({ pts }) => pts / 90);
+  times(track: 'video' | 'audio'): number[] {
+    return this.sink.packets.filter(({ trackId }) => trackId === (track === 'video' ? 0 : 1)).map(({ pts }) => pts / 90);
   }
 
   /** Distances between the times of a track, ms. */
-  steps(track: 'picture' | 'sound'): number[] {
+  steps(track: 'video' | 'audio'): number[] {
     const times = this.times(track);
     return times.slice(1).map((time, index) => Math.round(time - times[index]!));
   }
 }
 
 function timestampOf({ track, base }: Source, atMs: number): number {
-  return (base + atMs * (track === 'picture' ? 90 : 48)) % 2 ** 32;
+  return (base + atMs * (track === 'video' ? 90 : 48)) % 2 ** 32;
 }
 
 /** How far the last audio lies behind the last frame, ms; 0 for a camera that made both at once. */
 function skew(camera: Camera): number {
-  return camera.times('sound').at(-1)! - camera.times('picture').at(-1)!;
+  return camera.times('audio').at(-1)! - camera.times('video').at(-1)!;
 }
 
 it('waits for a datagram that is missing a fifth of a second, each on its own', () => {
   const camera = new Camera({ ignoreSenderReports: true, ordered: false });
-  camera.run([SOUNDS], 0, 100);
-  camera.lose(SOUNDS);
-  camera.run([SOUNDS], 120, 220);
-  camera.lose(SOUNDS);
-  camera.run([SOUNDS], 240, 320);
+  camera.run([AUDIO], 0, 100);
+  camera.lose(AUDIO);
+  camera.run([AUDIO], 120, 220);
+  camera.lose(AUDIO);
+  camera.run([AUDIO], 240, 320);
   camera.feed.checkDeadlines();
-  expect(camera.times('sound')).toHaveLength(5);
+  expect(camera.times('audio')).toHaveLength(5);
   camera.clock.advance(FRAME_MS);
   camera.feed.checkDeadlines();
-  expect(camera.times('sound')).toHaveLength(10);
+  expect(camera.times('audio')).toHaveLength(10);
   // Since the first packet behind it came, not since the other one was given up.
   camera.clock.advance(4 * FRAME_MS);
   camera.feed.checkDeadlines();
-  expect(camera.times('sound')).toHaveLength(10);
+  expect(camera.times('audio')).toHaveLength(10);
   camera.clock.advance(FRAME_MS);
   camera.feed.checkDeadlines();
-  expect(camera.steps('sound')).toEqual([20, 20, 20, 20, 40, 20, 20, 20, 20, 40, 20, 20, 20]);
+  expect(camera.steps('audio')).toEqual([20, 20, 20, 20, 40, 20, 20, 20, 20, 40, 20, 20, 20]);
 });
 
 it('hands on what waits behind a datagram that cannot be read', () => {
   const camera = new Camera({ ignoreSenderReports: true, ordered: false });
-  camera.run([PICTURES], 0, 100);
-  camera.lose(PICTURES);
-  camera.send(PICTURES, 120, UNREADABLE);
-  camera.run([PICTURES], 140, 200);
+  camera.run([VIDEO], 0, 100);
+  camera.lose(VIDEO);
+  camera.send(VIDEO, 120, UNREADABLE);
+  camera.run([VIDEO], 140, 200);
   camera.clock.advance(10 * FRAME_MS);
   camera.feed.checkDeadlines();
-  expect(camera.times('picture')).toHaveLength(8);
+  expect(camera.times('video')).toHaveLength(8);
   expect(camera.feed.counters).toMatchObject({ malformed: 1, firstFault: expect.stringContaining('RTP_NAL') });
 });
 
@@ -149,7 +149,7 @@ it('does not try to start with every packet where a full buffer has not started 
   camera.sink.setTracks = () => {
     throw new ProtocolError('AVCC', 'made up');
   };
-  camera.run([SOUNDS], 0, 600 * FRAME_MS);
+  camera.run([AUDIO], 0, 600 * FRAME_MS);
   expect(camera.feed.counters.malformed).toBe(1);
 });
 
@@ -157,14 +157,14 @@ describe('a camera whose clocks of audio and video run apart', () => {
   /** The audio counts `ms` more than the wall clock from the second report on; there are twenty of each. */
   function drifted(ms: number, ignoreSenderReports: boolean): Camera {
     const camera = new Camera({ ignoreSenderReports });
-    camera.report(PICTURES, 0);
-    camera.report(SOUNDS, 0);
-    camera.run([PICTURES, SOUNDS], 0, 100);
-    const sounds = { ...SOUNDS, base: SOUNDS.base + ms * 48 };
+    camera.report(VIDEO, 0);
+    camera.report(AUDIO, 0);
+    camera.run([VIDEO, AUDIO], 0, 100);
+    const audio = { ...AUDIO, base: AUDIO.base + ms * 48 };
     for (let at = 100; at < 2100; at += 100) {
-      camera.report(PICTURES, at);
-      camera.report(sounds, at);
-      camera.run([PICTURES, sounds], at, at + 100);
+      camera.report(VIDEO, at);
+      camera.report(audio, at);
+      camera.run([VIDEO, audio], at, at + 100);
     }
     return camera;
   }
@@ -177,12 +177,12 @@ describe('a camera whose clocks of audio and video run apart', () => {
     const camera = drifted(ms, false);
     expect(Math.abs(skew(camera))).toBeLessThan(Math.max(40.1, Math.abs(ms) / 6));
     expect(Math.sign(skew(camera))).toBe(Math.sign(ms));
-    for (const step of camera.steps('picture')) expect(Math.abs(step - FRAME_MS)).toBeLessThanOrEqual(most);
+    for (const step of camera.steps('video')) expect(Math.abs(step - FRAME_MS)).toBeLessThanOrEqual(most);
   });
 
   it('leaves alone what nobody notices, and everything where reports are not wanted', () => {
     const near = drifted(35, false);
-    expect([skew(near), new Set(near.steps('picture'))]).toEqual([expect.closeTo(35, 1), new Set([FRAME_MS])]);
+    expect([skew(near), new Set(near.steps('video'))]).toEqual([expect.closeTo(35, 1), new Set([FRAME_MS])]);
     expect(skew(drifted(80, true))).toBeCloseTo(80, 1);
   });
 });
@@ -190,27 +190,27 @@ describe('a camera whose clocks of audio and video run apart', () => {
 describe('a camera whose sources begin anew in mid-session', () => {
   it('goes on by arrival without reports, with no jump of time', () => {
     const camera = new Camera({ ignoreSenderReports: true });
-    camera.run([PICTURES, SOUNDS], 0, 200);
-    camera.run([OTHER_PICTURES, OTHER_SOUNDS], 200, 400);
-    expect(camera.steps('picture')).toEqual(Array(19).fill(FRAME_MS));
-    expect(camera.steps('sound')).toEqual(Array(19).fill(FRAME_MS));
+    camera.run([VIDEO, AUDIO], 0, 200);
+    camera.run([OTHER_VIDEO, OTHER_AUDIO], 200, 400);
+    expect(camera.steps('video')).toEqual(Array(19).fill(FRAME_MS));
+    expect(camera.steps('audio')).toEqual(Array(19).fill(FRAME_MS));
     expect(skew(camera)).toBeCloseTo(0, 1);
   });
 
   it('goes on by arrival when only one of them does, after a pause', () => {
     const camera = new Camera({ ignoreSenderReports: true });
-    camera.run([PICTURES, SOUNDS], 0, 200);
-    camera.run([SOUNDS], 200, 500);
-    camera.run([OTHER_PICTURES, SOUNDS], 500, 600);
-    expect(camera.steps('picture')).toEqual([...Array(9).fill(FRAME_MS), 320, ...Array(4).fill(FRAME_MS)]);
+    camera.run([VIDEO, AUDIO], 0, 200);
+    camera.run([AUDIO], 200, 500);
+    camera.run([OTHER_VIDEO, AUDIO], 500, 600);
+    expect(camera.steps('video')).toEqual([...Array(9).fill(FRAME_MS), 320, ...Array(4).fill(FRAME_MS)]);
     expect(skew(camera)).toBeCloseTo(0, 1);
   });
 
   function synchronised(): Camera {
     const camera = new Camera({ ignoreSenderReports: false });
-    camera.report(PICTURES, 0);
-    camera.report(SOUNDS, 0);
-    camera.run([PICTURES, SOUNDS], 0, 200);
+    camera.report(VIDEO, 0);
+    camera.report(AUDIO, 0);
+    camera.run([VIDEO, AUDIO], 0, 200);
     expect(skew(camera)).toBeCloseTo(0, 1);
     return camera;
   }
@@ -220,79 +220,79 @@ describe('a camera whose sources begin anew in mid-session', () => {
     ['before its first packet', 'early', [20, 20, 60, 20]],
   ])('puts audio and video in step again with a report %s', (_name, order, steps) => {
     const camera = synchronised();
-    if (order === 'early') camera.report(OTHER_PICTURES, 200);
+    if (order === 'early') camera.report(OTHER_VIDEO, 200);
     // The frame takes 80 ms more to arrive than those before.
-    camera.run([SOUNDS], 200, 280);
-    camera.send(OTHER_PICTURES, 200);
-    camera.send(OTHER_PICTURES, 220);
-    if (order === 'late') camera.report(OTHER_PICTURES, 220);
-    camera.run([OTHER_PICTURES, SOUNDS], 280, 320);
+    camera.run([AUDIO], 200, 280);
+    camera.send(OTHER_VIDEO, 200);
+    camera.send(OTHER_VIDEO, 220);
+    if (order === 'late') camera.report(OTHER_VIDEO, 220);
+    camera.run([OTHER_VIDEO, AUDIO], 280, 320);
     expect(skew(camera)).toBeCloseTo(0, 1);
-    expect(camera.steps('sound')).toEqual(Array(15).fill(FRAME_MS));
-    expect(camera.steps('picture')).toEqual([...Array(9).fill(FRAME_MS), ...steps]);
+    expect(camera.steps('audio')).toEqual(Array(15).fill(FRAME_MS));
+    expect(camera.steps('video')).toEqual([...Array(9).fill(FRAME_MS), ...steps]);
   });
 
   it('goes back far in steps that no stream takes for a jump', () => {
     const camera = synchronised();
     // The frame takes 800 ms more to arrive than those before.
-    camera.run([SOUNDS], 200, 1000);
+    camera.run([AUDIO], 200, 1000);
     for (const at of [200, 220, 240]) {
-      camera.send(OTHER_PICTURES, at);
-      camera.report(OTHER_PICTURES, at);
+      camera.send(OTHER_VIDEO, at);
+      camera.report(OTHER_VIDEO, at);
     }
-    camera.run([OTHER_PICTURES, SOUNDS], 1000, 1040);
-    expect(camera.steps('picture').slice(9)).toEqual([820, -380, -380, 760, FRAME_MS]);
+    camera.run([OTHER_VIDEO, AUDIO], 1000, 1040);
+    expect(camera.steps('video').slice(9)).toEqual([820, -380, -380, 760, FRAME_MS]);
     expect(skew(camera)).toBeCloseTo(0, 1);
   });
 
   it('is put in step by its own report, whatever strangers report', () => {
     const camera = synchronised();
-    camera.report(OTHER_PICTURES, 200);
-    camera.report(PICTURES, 180);
-    camera.report({ ...SOUNDS, ssrc: 99, wall: 5 }, 190);
-    camera.run([SOUNDS], 200, 280);
-    camera.send(OTHER_PICTURES, 200);
-    camera.run([OTHER_PICTURES, SOUNDS], 280, 320);
+    camera.report(OTHER_VIDEO, 200);
+    camera.report(VIDEO, 180);
+    camera.report({ ...AUDIO, ssrc: 99, wall: 5 }, 190);
+    camera.run([AUDIO], 200, 280);
+    camera.send(OTHER_VIDEO, 200);
+    camera.run([OTHER_VIDEO, AUDIO], 280, 320);
     expect(skew(camera)).toBeCloseTo(0, 1);
   });
 
   it('stays where it arrived when its report is of another wall clock than that of the track beside it', () => {
     const camera = synchronised();
-    const pictures = { ...OTHER_PICTURES, wall: NTP + 60 };
-    camera.report(SOUNDS, 180);
-    camera.send(pictures, 200);
-    camera.report(pictures, 200);
+    const video = { ...OTHER_VIDEO, wall: NTP + 60 };
+    camera.report(AUDIO, 180);
+    camera.send(video, 200);
+    camera.report(video, 200);
     camera.clock.advance(FRAME_MS);
-    camera.run([pictures, SOUNDS], 220, 300);
-    expect(camera.steps('picture')).toEqual(Array(14).fill(FRAME_MS));
+    camera.run([video, AUDIO], 220, 300);
+    expect(camera.steps('video')).toEqual(Array(14).fill(FRAME_MS));
   });
 
   it('puts both in step with each other when the wall clock of the camera has changed as well', () => {
     const camera = synchronised();
-    const [pictures, sounds] = [OTHER_PICTURES, OTHER_SOUNDS].map((source) => ({ ...source, wall: 1000 }));
-    camera.send(sounds!, 200);
+    const [video, audio] = [OTHER_VIDEO, OTHER_AUDIO].map((source) => ({ ...source, wall: 1000 }));
+    camera.send(audio!, 200);
     camera.clock.advance(50);
-    camera.send(pictures!, 200);
+    camera.send(video!, 200);
     expect(Math.abs(skew(camera))).toBeGreaterThan(40);
-    camera.report(sounds!, 200);
-    camera.report(pictures!, 200);
-    camera.run([pictures!, sounds!], 220, 300);
+    camera.report(audio!, 200);
+    camera.report(video!, 200);
+    camera.run([video!, audio!], 220, 300);
     expect(skew(camera)).toBeCloseTo(0, 1);
-    expect(camera.steps('sound')).toEqual(Array(14).fill(FRAME_MS));
-    expect(camera.steps('picture')).toEqual([...Array(9).fill(FRAME_MS), 70, -30, ...Array(3).fill(FRAME_MS)]);
+    expect(camera.steps('audio')).toEqual(Array(14).fill(FRAME_MS));
+    expect(camera.steps('video')).toEqual([...Array(9).fill(FRAME_MS), 70, -30, ...Array(3).fill(FRAME_MS)]);
   });
 
   it('waits for the reports of the new sources when the stream has not begun', () => {
     const camera = new Camera({ ignoreSenderReports: false });
-    camera.report(PICTURES, 0);
-    camera.run([PICTURES, SOUNDS], 0, 40);
-    camera.run([OTHER_PICTURES, SOUNDS], 40, 80);
-    camera.report(SOUNDS, 60);
+    camera.report(VIDEO, 0);
+    camera.run([VIDEO, AUDIO], 0, 40);
+    camera.run([OTHER_VIDEO, AUDIO], 40, 80);
+    camera.report(AUDIO, 60);
     expect(camera.sink.packets).toEqual([]);
-    camera.report(OTHER_PICTURES, 60);
+    camera.report(OTHER_VIDEO, 60);
     // Those of the first source have times of a clock that is gone.
-    expect(camera.times('picture')).toHaveLength(2);
-    expect(camera.times('sound')).toHaveLength(4);
+    expect(camera.times('video')).toHaveLength(2);
+    expect(camera.times('audio')).toHaveLength(4);
     expect(skew(camera)).toBeCloseTo(0, 1);
   });
 
@@ -314,44 +314,44 @@ describe('a camera whose sources begin anew in mid-session', () => {
 
   it('is not taken for the one whose beginning the server has announced', () => {
     const camera = new Camera({ ignoreSenderReports: false });
-    camera.feed.announceStart(0, PICTURES.base);
-    camera.feed.announceStart(1, SOUNDS.base);
-    camera.run([PICTURES, SOUNDS], 0, 3000);
+    camera.feed.announceStart(0, VIDEO.base);
+    camera.feed.announceStart(1, AUDIO.base);
+    camera.run([VIDEO, AUDIO], 0, 3000);
     // It counts from the same number again.
-    const pictures = { ...OTHER_PICTURES, base: PICTURES.base + 2 ** 32 - 3000 * 90 };
-    camera.run([pictures, SOUNDS], 3000, 5100);
+    const video = { ...OTHER_VIDEO, base: VIDEO.base + 2 ** 32 - 3000 * 90 };
+    camera.run([video, AUDIO], 3000, 5100);
     camera.feed.checkDeadlines();
-    expect(camera.times('picture')).toHaveLength(105);
+    expect(camera.times('video')).toHaveLength(105);
     expect(skew(camera)).toBeCloseTo(0, 1);
   });
 
   it('waits no longer than for one source when they keep changing', () => {
     const camera = new Camera({ ignoreSenderReports: false });
     for (let at = 0; at <= 5000; at += 500) {
-      camera.send({ ...PICTURES, ssrc: 100 + at }, at);
+      camera.send({ ...VIDEO, ssrc: 100 + at }, at);
       camera.feed.checkDeadlines();
       camera.clock.advance(500);
     }
-    expect(camera.times('picture')).not.toEqual([]);
+    expect(camera.times('video')).not.toEqual([]);
   });
 
   it('leaves out what the old source has not finished', () => {
     const camera = new Camera({ ignoreSenderReports: true });
-    camera.run([PICTURES], 0, 100);
-    camera.send(PICTURES, 100, UNFINISHED);
+    camera.run([VIDEO], 0, 100);
+    camera.send(VIDEO, 100, UNFINISHED);
     camera.clock.advance(FRAME_MS);
-    camera.run([OTHER_PICTURES], 120, 200);
-    expect(camera.steps('picture')).toEqual([...Array(4).fill(FRAME_MS), 40, ...Array(3).fill(FRAME_MS)]);
+    camera.run([OTHER_VIDEO], 120, 200);
+    expect(camera.steps('video')).toEqual([...Array(4).fill(FRAME_MS), 40, ...Array(3).fill(FRAME_MS)]);
   });
 
   it('has not left while one of its sources is there', () => {
     const camera = new Camera({ ignoreSenderReports: true });
-    camera.run([PICTURES, SOUNDS], 0, 40);
-    camera.goodbye(PICTURES);
-    camera.run([OTHER_PICTURES], 40, 80);
-    camera.goodbye(SOUNDS);
+    camera.run([VIDEO, AUDIO], 0, 40);
+    camera.goodbye(VIDEO);
+    camera.run([OTHER_VIDEO], 40, 80);
+    camera.goodbye(AUDIO);
     expect(camera.feed.left).toBe(false);
-    camera.goodbye(OTHER_PICTURES);
+    camera.goodbye(OTHER_VIDEO);
     expect(camera.feed.left).toBe(true);
   });
 });

@@ -36,8 +36,8 @@ describe('RtspPullSource', () => {
     const server = await serve();
     const sink = await open(server.url('/cam'));
     expect(server.methods).toEqual(['DESCRIBE', 'SETUP', 'PLAY']);
-    server.sendPicture(0);
-    server.sendPicture(3600);
+    server.sendFrame(0);
+    server.sendFrame(3600);
     await sink.until(({ packets }) => packets.length === 2);
     expect(sink.tracks).toMatchObject([[{ id: 0, type: 'video', codec: 'H264' }]]);
     expect(sink.packets.map(({ pts }) => pts)).toEqual([0, 3600]);
@@ -75,7 +75,7 @@ describe('RtspPullSource', () => {
   it('takes datagrams when the server refuses the connection for media', async () => {
     const server = await serve({ datagramsOnly: true });
     const sink = await open(server.url('/cam'));
-    server.sendPicture(0);
+    server.sendFrame(0);
     await sink.until(({ packets }) => packets.length === 1);
     expect(server.methods).toEqual(['DESCRIBE', 'SETUP', 'SETUP', 'PLAY']);
   });
@@ -89,8 +89,8 @@ describe('RtspPullSource', () => {
     sink.push = () => {
       throw new TypeError('made up');
     };
-    server.sendPicture(0);
-    server.sendPicture(3600);
+    server.sendFrame(0);
+    server.sendFrame(3600);
     await sink.until(({ reason }) => reason !== null);
     expect(sink.reason).toEqual({ code: 'peer-error', detail: 'internal error' });
   });
@@ -101,7 +101,7 @@ describe('RtspPullSource', () => {
     const clock = new ManualClock();
     const last = await serve({ datagramsOnly: true, serverPort: '65535' });
     const sink = await open(last.url('/cam'), { clock });
-    last.sendPicture(0);
+    last.sendFrame(0);
     await sink.until(({ bytes }) => bytes > 0);
     const sent = last.methods.length;
     // Reports are sent with the keep-alive, in one turn.
@@ -145,7 +145,7 @@ describe('RtspPullSource', () => {
     const sink = await open(server.url('/cam'));
     const [session] = sessions;
     session!.pause!();
-    server.sendPicture(0);
+    server.sendFrame(0);
     await delay(50);
     expect(sink.bytes).toBe(0);
     session!.resume!();
@@ -159,7 +159,7 @@ describe('RtspPullSource', () => {
     clock.advance(10_000);
     await server.until(({ methods }) => methods.at(-1) === 'GET_PARAMETER');
     // The answer must have come before the next one is due; this comes behind it.
-    server.sendPicture(0);
+    server.sendFrame(0);
     await sink.until(({ packets }) => packets.length === 1);
     clock.advance(10_000);
     await server.until(({ methods }) => methods.at(-1) === 'OPTIONS');
@@ -189,14 +189,14 @@ describe('RtspPullSource', () => {
   });
 
   it('waits for sender reports of all tracks, then puts audio and video on one time', async () => {
-    const server = await serve({ withSound: true });
+    const server = await serve({ withAudio: true });
     const sink = await open(server.url('/cam'), { ignore: false });
-    server.sendPicture(90_000);
-    server.sendReport('picture', { seconds: 1001, rtp: 90_000 });
-    server.sendSound(5000);
+    server.sendFrame(90_000);
+    server.sendReport('video', { seconds: 1001, rtp: 90_000 });
+    server.sendAudio(5000);
     await sink.until(({ signs }) => signs >= 2);
     expect(sink.packets).toEqual([]);
-    server.sendReport('sound', { seconds: 1002, rtp: 53_000 });
+    server.sendReport('audio', { seconds: 1002, rtp: 53_000 });
     await sink.until(({ packets }) => packets.length === 2);
     // The audio was sampled at 1002 - 48000/48000 = 1001 s, as the frame.
     for (const { pts } of sink.packets) expect(Math.abs(pts)).toBeLessThan(1);
@@ -208,7 +208,7 @@ describe('RtspPullSource', () => {
     server.sendUnreadable(0);
     await sink.until(({ bytes }) => bytes > 0);
     expect(sink.signs).toBe(0);
-    server.sendPicture(3600);
+    server.sendFrame(3600);
     await sink.until(({ packets }) => packets.length === 1);
     expect(sink.signs).toBeGreaterThan(0);
   });
@@ -223,27 +223,27 @@ describe('RtspPullSource', () => {
   });
 
   it.each([
-    ['goes by the start that the server announced', { picture: 90_000, sound: 48_000 }, 0],
-    ['does not trust a start far from what is sent', { picture: 90_000, sound: 4_000_000_000 }, null],
+    ['goes by the start that the server announced', { video: 90_000, audio: 48_000 }, 0],
+    ['does not trust a start far from what is sent', { video: 90_000, audio: 4_000_000_000 }, null],
   ] as const)('%s when reports are not waited for', async (_name, starts, distance) => {
-    const server = await serve({ withSound: true, starts });
+    const server = await serve({ withAudio: true, starts });
     const sink = await open(server.url('/cam'));
-    server.sendPicture(93_600);
+    server.sendFrame(93_600);
     await sink.until(({ bytes }) => bytes > 0);
     await delay(60);
     // By its timestamp the audio belongs to the frame; by its arrival it is later.
-    server.sendSound(48_000 + 1920);
+    server.sendAudio(48_000 + 1920);
     await sink.until(({ packets }) => packets.length === 2);
-    const [picture, sound] = sink.packets;
+    const [video, audio] = sink.packets;
     if (distance === null) expect(sink.packets.every(({ pts }) => Math.abs(pts) < 10 * 90_000)).toBe(true);
-    else expect(Math.round(sound!.pts - picture!.pts)).toBe(distance);
+    else expect(Math.round(audio!.pts - video!.pts)).toBe(distance);
   });
 
   it('goes on without reports after five seconds', async () => {
     const clock = new ManualClock();
-    const server = await serve({ withSound: true });
+    const server = await serve({ withAudio: true });
     const sink = await open(server.url('/cam'), { ignore: false, clock });
-    server.sendPicture(90_000);
+    server.sendFrame(90_000);
     await sink.until(({ bytes }) => bytes > 0);
     clock.advance(5001);
     await sink.until(({ packets }) => packets.length === 1);
@@ -254,14 +254,14 @@ describe('RtspPullSource', () => {
     const sink = await open(server.url('/cam'));
     expect(server.methods).toEqual(['DESCRIBE', 'SETUP', 'SETUP', 'PLAY']);
     expect(server.log).toMatch(/Transport: RTP\/AVP;unicast;client_port=\d+-\d+\r\nSession: 42/);
-    server.sendPicture(0);
+    server.sendFrame(0);
     await sink.until(({ packets }) => packets.length === 1);
   });
 
   it('takes the channels that the server chooses', async () => {
     const server = await serve({ setUpHeaders: [['Session: 42', 'Transport: RTP/AVP/TCP;unicast;interleaved=0']] });
     const sink = await open(server.url('/cam'));
-    server.sendPicture(0);
+    server.sendFrame(0);
     await sink.until(({ packets }) => packets.length === 1);
     server.sendGoodbye();
     await sink.until(({ reason }) => reason !== null);
@@ -279,7 +279,7 @@ describe('RtspPullSource', () => {
 
   it('refuses a server that gives two tracks one channel', async () => {
     const headers = ['Session: 42', 'Transport: RTP/AVP/TCP;unicast;interleaved=0-1'];
-    const server = await serve({ withSound: true, setUpHeaders: [headers, headers] });
+    const server = await serve({ withAudio: true, setUpHeaders: [headers, headers] });
     await expect(open(server.url('/cam'))).rejects.toThrow('channel twice');
   });
 
@@ -329,7 +329,7 @@ describe('a hostile server', () => {
     fc.constantFrom('a=control:\rX', 'a=rtpmap:96 H264/90000', 'a=fmtp:96 sprop-parameter-sets=,,=', 'm=audio 0 RTP/AVP 0', 'c=x'),
   );
   const script = fc.record({
-    withSound: fc.boolean(),
+    withAudio: fc.boolean(),
     description: fc.option(
       fc.array(line, { maxLength: 8 }).map((lines) => `v=0\r\nm=video 0 RTP/AVP 96\r\n${lines.join('\r\n')}`),
       { nil: undefined, freq: 3 },

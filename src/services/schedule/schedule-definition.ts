@@ -72,7 +72,7 @@ export const DEFAULT_SETTINGS: Omit<ChannelSettings, 'name'> = {
 /** To the end of the file, or as long as the program is. */
 export const UNLIMITED = -1;
 /** Players see nothing of less. */
-export const SHORTEST_ITEM_MS = 1000;
+export const MIN_ITEM_MS = 1000;
 
 /** Each is encoded, packaged and listed all the time. */
 const MAX_AUDIO_TRACKS = 16;
@@ -143,7 +143,7 @@ function refuseMore(name: string, count: number, most: number): void {
 
 /** As long as an item may be: what is too short is made longer. */
 export function durationOf(milliseconds: number): number {
-  return milliseconds < 0 ? UNLIMITED : Math.max(SHORTEST_ITEM_MS, milliseconds);
+  return milliseconds < 0 ? UNLIMITED : Math.max(MIN_ITEM_MS, milliseconds);
 }
 
 /** The same programs in the order of their beginnings; those of one moment stay in theirs. */

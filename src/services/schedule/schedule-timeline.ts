@@ -25,7 +25,7 @@ export interface ScheduleTimelineOptions {
 
 const GRAINS_PER_MS = 1024;
 /** What a file is at least, however little of it is left behind `start`. */
-const SHORTEST_REST_MS = 10;
+const MIN_REST_MS = 10;
 
 /** A length that adds up to moments without any rounding, for as long as anybody lives. */
 export function grained(milliseconds: number): number {
@@ -100,7 +100,7 @@ export class ScheduleTimeline {
     if (isLive(item)) return scheduled;
     const length = this.#options.lengthOf(item);
     // What begins behind the end of its file cannot be played, and tells nothing.
-    const rest = length === null || length <= item.start ? null : Math.max(SHORTEST_REST_MS, length - item.start);
+    const rest = length === null || length <= item.start ? null : Math.max(MIN_REST_MS, length - item.start);
     if (rest === null) return item.duration === UNLIMITED ? null : scheduled;
     return Math.min(scheduled, rest);
   }

@@ -1,11 +1,11 @@
 /** Several packets in one input, so that a whole exchange can be kept in the corpus as one line. */
 
 const PREFIX = 2;
-const LONGEST = 0xffff;
+const MAX_LENGTH = 0xffff;
 
 /** Each packet with its length, 16 bits, in front. */
 export function joinPackets(packets: readonly Uint8Array[]): Uint8Array {
-  const kept = packets.map((packet) => packet.subarray(0, LONGEST));
+  const kept = packets.map((packet) => packet.subarray(0, MAX_LENGTH));
   const joined = Buffer.alloc(kept.reduce((sum, packet) => sum + PREFIX + packet.length, 0));
   let at = 0;
   for (const packet of kept) {

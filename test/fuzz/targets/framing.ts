@@ -15,7 +15,7 @@ import type { InputForm } from '../support/mutations.ts';
 /** Pieces of which each input is read, bytes; 0: in one. */
 const PIECES = [0, 1, 13] as const;
 /** A byte at a time costs a copy of what is held for each: the work of an input grows with its length squared, up to a frame's. */
-const LONGEST = 2048;
+const MAX_LENGTH = 2048;
 /** For all readings together: a byte costs some dozen blocks when it comes alone, and as many when it ends something. */
 const MAX_STEPS = 5000;
 const MAX_STEPS_PER_BYTE = 150;
@@ -56,7 +56,7 @@ function cuts(name: string, form: InputForm, make: () => Reader, seeds: () => re
     form,
     seeds,
     run: (input) => {
-      const bytes = input.subarray(0, LONGEST);
+      const bytes = input.subarray(0, MAX_LENGTH);
       const [whole = [], ...others] = PIECES.map((piece) => readIn(make, bytes, piece));
       for (const other of others) {
         if (!isSame(whole, other)) throw new Error(`where bytes are cut makes a difference: ${whole.join()} and ${other.join()}`);
@@ -64,7 +64,7 @@ function cuts(name: string, form: InputForm, make: () => Reader, seeds: () => re
       return whole.length;
     },
     most: (length) => 2 + length,
-    mostSteps: (length) => MAX_STEPS + MAX_STEPS_PER_BYTE * Math.min(length, LONGEST),
+    mostSteps: (length) => MAX_STEPS + MAX_STEPS_PER_BYTE * Math.min(length, MAX_LENGTH),
     cost: 6,
   };
 }
