@@ -43,8 +43,13 @@ export const NOT_RUN: readonly NotRun[] = [
   },
   {
     page: 'docs/guide/cluster.md',
-    begins: 'helm install',
+    begins: 'helm install live',
     why: 'it needs a Kubernetes; test/e2e/helm-chart.test.ts judges what would be installed',
+  },
+  {
+    page: 'docs/guide/cluster.md',
+    begins: 'helm install adapter',
+    why: 'it needs a Kubernetes; test/e2e/helm-chart.test.ts reads the values, and test/e2e/cluster-topology.test.ts asks a real Prometheus for that metric',
   },
   { page: 'docs/guide/ctl.md', begins: 'millrace ctl create', why: 'test/e2e/ctl.test.ts runs it, and looks at what it prints' },
   { page: 'docs/guide/ctl.md', begins: 'source <(', why: 'for two shells; test/e2e/ctl.test.ts completes in both' },
