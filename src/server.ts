@@ -26,6 +26,7 @@ import {
   watchedFolders,
   writingFolders,
 } from './config/server-config.ts';
+import { shortServerSecrets } from './config/short-secrets.ts';
 import { Drain } from './core/drain.ts';
 import type { CloseReason } from './core/ingest.ts';
 import type { PublisherKind } from './core/kinds.ts';
@@ -229,7 +230,7 @@ async function startAll(
   });
   const version = packageVersion();
   logger.info({ config: configFile, state: stateFolder, version }, `millrace ${version} starts with ${configFile}`);
-  for (const sentence of serverSentences(config)) logger.warn({}, sentence);
+  for (const sentence of [...serverSentences(config), ...shortServerSecrets(config)]) logger.warn({}, sentence);
   tellFindings(loaded, stateFolder, logger);
 
   // The state folder, which may be read when nobody else writes it.

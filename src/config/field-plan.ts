@@ -36,6 +36,23 @@ export function elementName(key: string): string {
   return key.charAt(0).toUpperCase() + key.slice(1);
 }
 
+/** What the members of an object, or of the objects of a list, are read by. */
+export function innerOf(field: Field): TSchema | undefined {
+  if (field.shape === 'object') return field.schema;
+  return field.items?.shape === 'object' ? field.items.schema : undefined;
+}
+
+/** The path of a member in `Server.xml`, from its owner on. */
+export function elementOf(field: Field): string {
+  const name = field.notes.attribute === undefined ? (field.xmlNames[0] ?? field.key) : `@${field.notes.attribute}`;
+  return field.flatten === undefined ? name : `${name}/${field.flatten.xmlName}`;
+}
+
+/** `name` behind a path that may be empty. */
+export function joined(separator: string, path: string, name: string): string {
+  return path === '' ? name : `${path}${separator}${name}`;
+}
+
 function compile(key: string, schema: TSchema): Field {
   const notes = notesOf(schema);
   const aliases = notes.aliases ?? [];

@@ -1,6 +1,6 @@
 /** What a configuration asks for and this server does nothing about: told by `check`, the log and the API, never passed over. */
 import type { TSchema } from '@sinclair/typebox';
-import { type Field, fieldsOf } from './field-plan.ts';
+import { elementOf, type Field, fieldsOf, innerOf, joined } from './field-plan.ts';
 import type { ApplicationConfig, OutputProfileConfig, ServerConfig, VirtualHostConfig } from './index.ts';
 import { encodingRules, type Found, hardwareRules, queryRules } from './ineffective-values.ts';
 import { ApplicationSchema } from './schema/application.ts';
@@ -130,20 +130,6 @@ function asks(field: Field, value: unknown): boolean {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return !('enable' in value) || value.enable === true;
   const { quiet = field.schema.default } = field.notes.idle ?? {};
   return value !== quiet;
-}
-
-function innerOf(field: Field): TSchema | undefined {
-  if (field.shape === 'object') return field.schema;
-  return field.items?.shape === 'object' ? field.items.schema : undefined;
-}
-
-function elementOf(field: Field): string {
-  const name = field.notes.attribute === undefined ? (field.xmlNames[0] ?? field.key) : `@${field.notes.attribute}`;
-  return field.flatten === undefined ? name : `${name}/${field.flatten.xmlName}`;
-}
-
-function joined(separator: string, path: string, name: string): string {
-  return path === '' ? name : `${path}${separator}${name}`;
 }
 
 function under(path: string, found: readonly Found[]): Found[] {

@@ -534,3 +534,20 @@ it('deletes no stream as unused that another stream of the server is made of', a
   leave?.();
   await vi.waitFor(() => expect(application.stream('s')).toBeUndefined());
 });
+
+it('leaves out of its lines what a source echoes of the password it was asked with', async () => {
+  const { source, pull, application, logger } = setUp(() => true);
+  const open = source.open.bind(source);
+  source.open = async (target) => {
+    if (target.url.includes('second')) throw new Error("no user 'me' with the password '1234' or p%40ss, 12345");
+    return open(target);
+  };
+  await pull({ urls: ['rtsp://me:1234@first/', 'rtsp://me:p%40ss@second/'] }, { persistent: true });
+  source.opened[0]?.target.sink.close({ code: 'peer-error', detail: "'1234' is not good any more" });
+  await expect.poll(() => logger.lines.filter(({ level }) => level === 'warn').length).toBeGreaterThanOrEqual(2);
+  expect(logger.lines.filter(({ level }) => level === 'warn').map(({ message }) => message)).toEqual([
+    "source lost: '***' is not good any more",
+    "cannot pull from rtsp://second/: no user 'me' with the password '***' or ***, 12345",
+  ]);
+  await expect.poll(() => application.stream('s')?.sourceUrl).toBe('rtsp://first/');
+});

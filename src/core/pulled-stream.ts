@@ -1,6 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { secretsOf } from '../config/index.ts';
 import type { Clock } from '../util/clock.ts';
 import { guarded } from '../util/guarded.ts';
+import { withoutOwnSecrets } from '../util/known-secrets.ts';
 import type { Logger } from '../util/logger.ts';
 import { messageOf } from '../util/message-of.ts';
 import type { InboundStream } from './inbound-stream.ts';
@@ -201,6 +203,11 @@ export class PulledStream {
     return this.#urls[this.#url] ?? '';
   }
 
+  /** What a source says may have what it was asked with. */
+  #shown(text: string): string {
+    return withoutOwnSecrets(text, secretsOf(this.#urls));
+  }
+
   async #connect(limitMs = Number.POSITIVE_INFINITY): Promise<void> {
     const url = this.#currentUrl;
     const shown = shownUrl(url);
@@ -225,7 +232,7 @@ export class PulledStream {
       connection?.link.cut();
       this.#failures += 1;
       this.#turns += 1;
-      const why = messageOf(error);
+      const why = this.#shown(messageOf(error));
       if (!this.closed) this.#logger.warn({ url: shown, failures: this.#failures }, `cannot pull from ${shown}: ${why}`);
       throw new PullFailed(why, { cause: error });
     } finally {
@@ -314,7 +321,7 @@ export class PulledStream {
         if (connection === null) await this.#reconnect();
         else {
           await connection.over.promise;
-          if (connection === this.#connection) this.#leave(connection.reason?.detail ?? 'it ended');
+          if (connection === this.#connection) this.#leave(this.#shown(connection.reason?.detail ?? 'it ended'));
         }
       }
     } catch (error) {

@@ -2,6 +2,7 @@
 import { type ServerConfig, secretsOf } from '../config/index.ts';
 import { applicationSentences, virtualHostSentences } from '../config/ineffective.ts';
 import { openWays } from '../config/open-ways.ts';
+import { shortApplicationSecrets, shortHostSecrets } from '../config/short-secrets.ts';
 import type { Application } from '../core/application.ts';
 import type { VirtualHost } from '../core/virtual-host.ts';
 import type { KnownSecrets } from '../util/known-secrets.ts';
@@ -26,7 +27,8 @@ export class DefinitionFindings {
       if (this.#told.has(definition.config)) continue;
       this.#told.add(definition.config);
       this.#secrets.learn(secretsOf(definition.config));
-      for (const sentence of virtualHostSentences(definition.config)) this.#logger.warn({ vhost }, sentence);
+      const sentences = [...virtualHostSentences(definition.config), ...shortHostSecrets(definition.config)];
+      for (const sentence of sentences) this.#logger.warn({ vhost }, sentence);
     }
   }
 
@@ -34,6 +36,8 @@ export class DefinitionFindings {
   tellApplication({ vhost, name: app, definition }: Application, host: VirtualHost | undefined): void {
     this.#secrets.learn(secretsOf(definition.config));
     const ways = host === undefined ? [] : openWays(this.#bind, host.definition.config, definition.config);
-    for (const sentence of [...applicationSentences(vhost, definition.config), ...ways]) this.#logger.warn({ vhost, app }, sentence);
+    const short = shortApplicationSecrets(vhost, definition.config);
+    for (const sentence of [...applicationSentences(vhost, definition.config), ...ways, ...short])
+      this.#logger.warn({ vhost, app }, sentence);
   }
 }

@@ -3,6 +3,7 @@ import { allSentences } from '../config/ineffective.ts';
 import { unprotected } from '../config/not-built.ts';
 import { openWaysIn } from '../config/open-ways.ts';
 import { findConfigFile } from '../config/server-config.ts';
+import { shortSecretsIn } from '../config/short-secrets.ts';
 import { findingsOf } from '../findings/findings.ts';
 import { messageOf } from '../util/message-of.ts';
 import { compareWithRunning } from './check-running.ts';
@@ -29,7 +30,8 @@ export function checkConfiguration({ config: given, state }: Pick<CommandLine, '
     const { config, virtualHosts } = loaded;
     const findings = findingsOf(loaded, state).all;
     const told = (severity: string): string[] => findings.filter((finding) => finding.severity === severity).map(({ text }) => text);
-    const warnings = [...loaded.warnings.map(formatConfigProblem), ...told('warn'), ...allSentences(config), ...openWaysIn(config)];
+    const said = [...allSentences(config), ...openWaysIn(config), ...shortSecretsIn(config)];
+    const warnings = [...loaded.warnings.map(formatConfigProblem), ...told('warn'), ...said];
     const errors = [...told('error'), ...config.virtualHosts.flatMap(unprotected)];
     const applications = virtualHosts.reduce((sum, vhost) => sum + vhost.applications.length, 0);
     const good = `${file}: good, ${virtualHosts.length} virtual host(s), ${applications} application(s), ${warnings.length} warning(s)`;

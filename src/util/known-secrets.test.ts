@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { KnownSecrets } from './known-secrets.ts';
+import { KnownSecrets, withoutOwnSecrets } from './known-secrets.ts';
 
 test('whatever is known is left out, the longest first, in all the ways that texts write it', () => {
   const secrets = new KnownSecrets();
@@ -26,4 +26,23 @@ test('a configuration is known until another one comes, what is learned stays, a
   expect(secrets.masked('configured-1 configured-2 learned-1')).toBe('configured-1 *** ***');
   secrets.learn(Array.from({ length: 20_000 }, (_, n) => `later-${n}`));
   expect(secrets.masked('configured-2 learned-1 later-0, later-19999')).toBe('*** learned-1 ***, ***');
+});
+
+test('a text about what has secrets of its own is without them, however short they are, where they are words of it', () => {
+  for (const [secrets, text, told] of [
+    [
+      ['live'],
+      "refused: 'live' is delivered, see live-2 or rtmp://to.test/live?x",
+      "refused: '***' is delivered, see ***-2 or rtmp://to.test/***?x",
+    ],
+    [['12'], 'closed after 12 s, 120 packets, 512, é12', 'closed after *** s, 120 packets, 512, é12'],
+    [['live', 'live-long-key'], 'live-long-key, live', '***, ***'],
+    [['live-long-key'], 'xlive-long-keyx', 'x***x'],
+    [['a.c', '*'], 'a.c abc * a.c', '*** abc *** ***'],
+    [['p?s'], 'rtmp://to.test/p%3Fs', 'rtmp://to.test/***'],
+    [['', 'x'.repeat(5000)], `nothing ${'x'.repeat(5000)}`, `nothing ${'x'.repeat(5000)}`],
+    [[], 'nothing', 'nothing'],
+  ] as const) {
+    expect(withoutOwnSecrets(text, secrets)).toBe(told);
+  }
 });

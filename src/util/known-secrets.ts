@@ -1,12 +1,13 @@
 /** Texts that let somebody in, wherever they were told to the server, so that nobody who follows it is shown them. */
 
-/** A secret that is shorter is a word that other texts may have, too. */
-const MIN_LENGTH = 6;
+/** Characters; a secret that is shorter is a word that other texts may have, too. */
+export const MIN_KNOWN_LENGTH = 6;
 /** What is longer is no secret that somebody would echo. */
 const MAX_LENGTH = 4096;
 /** Learned ones that are known at once; of more the oldest are forgotten. */
 const MAX_LEARNED = 20_000;
 const MASK = '***';
+const WORD = '[\\p{L}\\p{N}_]';
 
 /**
  * Those of the configuration hold until it is replaced; those that come through the API, and with what the state folder holds, are learned and
@@ -45,7 +46,7 @@ export class KnownSecrets {
   masked(text: string): string {
     let shown = '';
     let from = 0;
-    for (let at = 0; at + MIN_LENGTH <= text.length; ) {
+    for (let at = 0; at + MIN_KNOWN_LENGTH <= text.length; ) {
       const found = this.#at(text, at);
       if (found === undefined) at += 1;
       else {
@@ -62,7 +63,7 @@ export class KnownSecrets {
   }
 
   #at(text: string, at: number): string | undefined {
-    for (const { length } of this.#byBeginning.get(text.slice(at, at + MIN_LENGTH)) ?? []) {
+    for (const { length } of this.#byBeginning.get(text.slice(at, at + MIN_KNOWN_LENGTH)) ?? []) {
       const found = text.slice(at, at + length);
       if (this.#isKnown(found)) return found;
     }
@@ -70,7 +71,7 @@ export class KnownSecrets {
   }
 
   #count(text: string, by: 1 | -1): void {
-    const beginning = text.slice(0, MIN_LENGTH);
+    const beginning = text.slice(0, MIN_KNOWN_LENGTH);
     const lengths = this.#byBeginning.get(beginning) ?? [];
     const same = lengths.find(({ length }) => length === text.length);
     if (same !== undefined) same.count += by;
@@ -81,10 +82,24 @@ export class KnownSecrets {
   }
 }
 
+/**
+ * `text`, which is about what has these secrets, with `***` for each of them: whatever a peer echoes. Short ones count as whole words. In a text about
+ * anything else they would be taken for words of that text, and the `***` would tell which of its words they are.
+ */
+export function withoutOwnSecrets(text: string, secrets: Iterable<string>): string {
+  const wanted = [...new Set(variantsOf(secrets, 1))].sort((one, other) => other.length - one.length);
+  if (wanted.length === 0) return text;
+  const patterns = wanted.map((secret) => {
+    const escaped = secret.replaceAll(/[\\^$.*+?()[\]{}|/]/g, '\\$&');
+    return secret.length < MIN_KNOWN_LENGTH ? `(?<!${WORD})${escaped}(?!${WORD})` : escaped;
+  });
+  return text.replaceAll(new RegExp(patterns.join('|'), 'gu'), MASK);
+}
+
 /** As texts, JSON and URLs have them. */
-function* variantsOf(secrets: Iterable<string>): Iterable<string> {
+function* variantsOf(secrets: Iterable<string>, minLength = MIN_KNOWN_LENGTH): Iterable<string> {
   for (const secret of secrets) {
-    if (secret.length < MIN_LENGTH || secret.length > MAX_LENGTH) continue;
+    if (secret.length < minLength || secret.length > MAX_LENGTH) continue;
     yield* new Set([secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret.toWellFormed())]);
   }
 }

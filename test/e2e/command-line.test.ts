@@ -34,8 +34,8 @@ function configFile(text: string): string {
   return file;
 }
 
-async function start(): Promise<TestServer> {
-  const server = await startServer();
+async function start(options?: Parameters<typeof startServer>[0]): Promise<TestServer> {
+  const server = await startServer(options);
   onTestFinished(async () => {
     await server.close();
   });
@@ -77,6 +77,22 @@ test('check and the log tell what is configured in vain, of an application made 
   await server.api.create('/v1/vhosts', [{ name: 'made', host: { names: ['made.test'] } }]);
   await server.api.create('/v1/vhosts/made/apps', [{ name: 'app', type: 'live', providers: { rtsp: {} } }]);
   await server.child.printed(/application 'made\/app': Providers\/RTSP is not built yet: nobody can publish over RTSP/, 5000);
+});
+
+test('check and the log warn of secrets that are too short to be left out of texts, wherever they are told', async () => {
+  const webhooks = '<AdmissionWebhooks><ControlServerUrl>http://c.test/</ControlServerUrl><SecretKey>12345</SecretKey></AdmissionWebhooks>';
+  const file = configFile(GOOD.replace('<Name>default</Name>', `<Name>default</Name>${webhooks}`));
+  const { code, stdout } = await runCommand(['check', '--config', file]);
+  expect(stdout).toMatch(/^warning: virtual host 'default': AdmissionWebhooks\/SecretKey is shorter than 6 characters: /m);
+  expect(code).toBe(0);
+  const server = await start({ accessToken: 'short' });
+  await server.child.printed(/Server: Managers\/API\/AccessToken is shorter than 6 characters: /, 5000);
+  const signedPolicy = { policyQueryKeyName: 'p', signatureQueryKeyName: 's', secretKey: 'tiny' };
+  await server.api.create('/v1/vhosts', [{ name: 'made', host: { names: ['made.test'] }, signedPolicy }]);
+  const transcodeWebhook = { enable: true, controlServerUrl: 'http://c.test/', secretKey: 'tiny', timeout: 100 };
+  await server.api.create('/v1/vhosts/made/apps', [{ name: 'app', type: 'live', transcodeWebhook }]);
+  await server.child.printed(/virtual host 'made': SignedPolicy\/SecretKey is shorter/, 5000);
+  await server.child.printed(/application 'made\/app': TranscodeWebhook\/SecretKey is shorter/, 5000);
 });
 
 test('check refuses two elements with one port, with both places, and warns of files that are not there', async () => {

@@ -202,6 +202,15 @@ describe('a push task', () => {
     }
   });
 
+  test('a stream key that is too short to be known everywhere is left out of what its own receiver says', () => {
+    const push = task({ streamKey: 'abcd' });
+    push.begin(stream, TIMEOUTS);
+    push.setTracks([VIDEO, AUDIO]);
+    receivers.at(-1)?.options.events.onFailed(new PushFailure('refused', "no such key: 'abcd' of abcdef"));
+    expect(push.reason).toBe("no such key: '***' of abcdef");
+    expect(JSON.stringify(logger.lines)).not.toContain("'abcd'");
+  });
+
   test('calls again after a loss, ever more rarely, and begins anew when it went well for a while', () => {
     const { push, receiver } = running();
     receiver.options.events.onFailed(new PushFailure('lost', 'connection lost'));

@@ -9,11 +9,11 @@ import type { Packet } from '../../media/packet.ts';
 import { isMediaTrack, isVideoTrack, type Track } from '../../media/track.ts';
 import type { BoundedQueue } from '../../util/bounded-queue.ts';
 import type { Clock } from '../../util/clock.ts';
-import type { KnownSecrets } from '../../util/known-secrets.ts';
+import { type KnownSecrets, withoutOwnSecrets } from '../../util/known-secrets.ts';
 import type { Logger } from '../../util/logger.ts';
 import { type OpenDestination, PushFailure, type PushTimeouts } from './destination.ts';
 import type { PushCounts } from './push-metrics.ts';
-import { type PushRequest, receiverOf } from './push-request.ts';
+import { type PushRequest, receiverOf, secretsOfPush } from './push-request.ts';
 import { PushSession } from './push-session.ts';
 import { SEND_QUEUE_PACKETS } from './send-queue.ts';
 import { leftOut, selectTracks } from './track-selection.ts';
@@ -251,7 +251,7 @@ export class PushTask extends FollowingTask<PushRequest> {
   #failed(failure: PushFailure): void {
     const { clock, random } = this.#context;
     if (this.#pushing && clock.monotonic() - this.#openedAt >= STABLE_MS) this.#failures = 0;
-    const why = this.#context.secrets.masked(failure.message);
+    const why = this.#context.secrets.masked(withoutOwnSecrets(failure.message, secretsOfPush(this.request)));
     this.#end(why);
     this.#failures += 1;
     if (failure.code === 'internal') this.#logger.error({ err: failure.cause }, 'push failed inside the server');
