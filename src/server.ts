@@ -44,7 +44,7 @@ import { definitionOf, restorePulls, restoreVirtualHosts } from './core/restored
 import { type Running, stopAll } from './core/running.ts';
 import { StreamDemand } from './core/stream-demand.ts';
 import { StreamLineage } from './core/stream-lineage.ts';
-import { removingUnusedApplications } from './core/unused-applications.ts';
+import { removingUnusedApplications } from './core/template-applications.ts';
 import { openDeliveryPorts } from './delivery/delivery-ports.ts';
 import { patientDeliveryLimits } from './delivery/pool/delivery-limits.ts';
 import { DeliveryPool } from './delivery/pool/delivery-pool.ts';
@@ -455,7 +455,7 @@ async function startAll(
   await restorePulls(pullStore, pulls, logger);
   access.keys.restoreUses(await keyUses.load());
   keyUses.start();
-  if (config.modules.dynamicAppRemoval.enable) running.push(removingUnusedApplications(orchestrator, logger));
+  if (config.modules.dynamicAppRemoval.enable) running.push(removingUnusedApplications(orchestrator.onDemand, logger));
 
   const live: EventFeed = new LiveFeed({ board: notices, logger: logger.child({ part: 'api' }) });
   const logs: LogFeed = new LiveFeed({ board: tail, logger: logger.child({ part: 'api' }), maxFollowers: MAX_LOG_FOLLOWERS });

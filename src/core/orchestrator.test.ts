@@ -426,18 +426,18 @@ describe('Orchestrator', () => {
     const ingest = orchestrator.openIngest({ host: 'x', app: 'made' }, request('s'));
     // Not listed yet, but there.
     clock.advance(100_000);
-    orchestrator.removeUnusedApplications(60_000);
+    orchestrator.onDemand.removeUnused(60_000);
     expect(orchestrator.application('v', 'made')).toBe(made);
     ingest.setTracks([videoTrack()]);
     clock.advance(100_000);
-    orchestrator.removeUnusedApplications(60_000);
+    orchestrator.onDemand.removeUnused(60_000);
     ingest.close({ code: 'peer-left', detail: 'bye' });
-    orchestrator.removeUnusedApplications(60_000);
+    orchestrator.onDemand.removeUnused(60_000);
     clock.advance(59_000);
-    orchestrator.removeUnusedApplications(60_000);
+    orchestrator.onDemand.removeUnused(60_000);
     expect(orchestrator.application('v', 'made')).toBe(made);
     clock.advance(2000);
-    orchestrator.removeUnusedApplications(60_000);
+    orchestrator.onDemand.removeUnused(60_000);
     expect(vhost?.dynamic.size).toBe(0);
     expect([...(vhost?.applications.keys() ?? [])]).toEqual(['app']);
   });
@@ -447,8 +447,8 @@ describe('Orchestrator', () => {
     orchestrator.restore(vhostDefinition('v', ['*']), [appDefinition('*')], { readOnly: true });
     const made = Array.from({ length: 300 }, (_, index) => orchestrator.applicationOnDemand('v', `made${index}`));
     expect(made.filter((application) => application !== undefined)).toHaveLength(200);
-    expect(orchestrator.demandsRefused).toBe(100);
-    orchestrator.removeUnusedApplications(0);
+    expect(orchestrator.onDemand.refused).toBe(100);
+    orchestrator.onDemand.removeUnused(0);
     expect(orchestrator.applicationOnDemand('v', 'again')).toBeDefined();
   });
 

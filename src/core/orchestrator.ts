@@ -25,24 +25,16 @@ import type { AdviserSource } from './profile-advice.ts';
 import type { Publisher } from './publishing.ts';
 import type { QueueRegistry } from './queue-registry.ts';
 import type { StandIns } from './stand-in.ts';
-import { isAddressableName } from './stream-address.ts';
+import { TEMPLATE_NAME, TemplateApplications } from './template-applications.ts';
 import { TrafficMeter } from './traffic-meter.ts';
 import type { Transcoder } from './transcoding.ts';
 import { VirtualHost } from './virtual-host.ts';
-
-/** Name under which a configuration file declares what applications are made of on demand. */
-const TEMPLATE_NAME = '*';
 
 /** Where virtual hosts made through the API are kept. */
 export interface VirtualHostStore {
   save(document: { name: string; order: number; definition: JsonObject; applications: readonly JsonObject[] }): Promise<void>;
   remove(name: string): Promise<void>;
 }
-
-/** Applications that viewers, who choose the names, may bring about in a virtual host; beyond that, those without a stream make room. */
-const MAX_DYNAMIC = 200;
-/** Only those that have had this long to find their stream, ms. */
-const ROOM_MS = 10_000;
 
 /** What the core works with. Store, publishers and transcoder are made, and closed, by the server. */
 export interface OrchestratorOptions {
@@ -82,8 +74,8 @@ export interface OrchestratorOptions {
 export class Orchestrator implements IngestGate {
   readonly meter: TrafficMeter;
   readonly queues: QueueRegistry;
-  /** Applications that were not made of a template because there were too many. */
-  demandsRefused = 0;
+  /** Those that are made when viewers ask for their streams. */
+  readonly onDemand: TemplateApplications;
   readonly #options: OrchestratorOptions;
   readonly #context: ApplicationContext & { maxStreams: number };
   readonly #virtualHosts = new Map<string, VirtualHost>();
@@ -118,6 +110,12 @@ export class Orchestrator implements IngestGate {
         return this.#nextStreamId - 1;
       },
     };
+    this.onDemand = new TemplateApplications({
+      ...{ clock: options.clock, logger: options.logger, notices: this.#notices, virtualHosts: this.#virtualHosts },
+      make: (vhost, definition) => this.#make(vhost, definition),
+      onMade: (application) => options.onApplication?.(application),
+      forget: (application) => this.#forget(application),
+    });
   }
 
   /** Wall clock, ms. */
@@ -151,34 +149,7 @@ export class Orchestrator implements IngestGate {
     const vhost = this.#virtualHosts.get(vhostName);
     const existing = vhost?.applications.get(appName);
     if (vhost === undefined || existing !== undefined) return existing;
-    const { template } = vhost;
-    if (template === null || this.#shuttingDown || !isAddressableName(appName)) return undefined;
-    if (vhost.dynamic.size >= MAX_DYNAMIC) this.removeUnusedApplications(ROOM_MS);
-    if (vhost.dynamic.size >= MAX_DYNAMIC) {
-      this.demandsRefused += 1;
-      return undefined;
-    }
-    const named = { name: appName, config: { ...template.config, name: appName }, echo: { ...template.echo, name: appName } };
-    const application = new Application(vhostName, named, vhost.meter, this.#context);
-    vhost.applications.set(appName, application);
-    vhost.dynamic.set(application, this.#options.clock.monotonic());
-    this.#options.logger.limited.info({ vhost: vhostName, app: appName }, `application '${vhostName}/${appName}' made from the template`);
-    this.#options.onApplication?.(application);
-    this.#notices.post({ type: 'app.created', vhost: vhostName, app: appName });
-    return application;
-  }
-
-  /** Ends applications made from a template that have had no stream for `unusedMs`; to be called every now and then. */
-  removeUnusedApplications(unusedMs: number): void {
-    const now = this.#options.clock.monotonic();
-    for (const vhost of this.#virtualHosts.values()) {
-      for (const [application, since] of vhost.dynamic) {
-        // A stream that is being pulled for a viewer counts already.
-        if (!application.isEmpty) vhost.dynamic.set(application, null);
-        else if (since === null) vhost.dynamic.set(application, now);
-        else if (now - since >= unusedMs) this.#removeDynamic(vhost, application);
-      }
-    }
+    return this.#shuttingDown ? undefined : this.onDemand.make(vhost, appName);
   }
 
   /** Adds what the configuration file or the state folder holds. Throws ControlError `vhost-exists`. */
@@ -227,7 +198,7 @@ export class Orchestrator implements IngestGate {
       if (vhost.applications.has(definition.name)) {
         throw new ControlError('app-exists', `application '${vhostName}/${definition.name}' exists already`);
       }
-      const application = new Application(vhostName, definition, vhost.meter, this.#context);
+      const application = this.#make(vhost, definition);
       vhost.applications.set(definition.name, application);
       // Who comes while it is being saved needs a key already.
       this.#rulesChanged(definition);
@@ -258,13 +229,10 @@ export class Orchestrator implements IngestGate {
       const vhost = this.#writable(vhostName);
       const current = this.#existing(vhost, appName);
       const definition = change(current.definition);
-      const others = [...vhost.applications.values()]
-        .filter((application) => application !== current)
-        .map((application) => application.definition.echo);
-      await this.#save(vhost, [...others, definition.echo]);
+      await this.#save(vhost, [...echoesBeside(vhost, current), definition.echo]);
       vhost.applications.delete(appName);
       current.close({ code: 'application-restart', detail: `application '${vhostName}/${appName}' restarts with new settings` });
-      const application = new Application(vhostName, definition, vhost.meter, this.#context);
+      const application = this.#make(vhost, definition);
       vhost.applications.set(appName, application);
       this.#rulesChanged(current.definition, definition);
       this.#options.onApplication?.(application);
@@ -298,8 +266,7 @@ export class Orchestrator implements IngestGate {
     return this.#exclusively(async () => {
       const vhost = this.#writable(vhostName);
       const application = this.#existing(vhost, appName);
-      const others = [...vhost.applications.values()].filter((other) => other !== application).map((other) => other.definition.echo);
-      await this.#save(vhost, others);
+      await this.#save(vhost, echoesBeside(vhost, application));
       vhost.applications.delete(appName);
       application.close({ code: 'deleted', detail: `application '${vhostName}/${appName}' was deleted` });
       this.#rulesChanged(application.definition);
@@ -402,12 +369,16 @@ export class Orchestrator implements IngestGate {
       }
       if (vhost.applications.has(application.name))
         throw new ControlError('app-exists', `application '${vhost.name}/${application.name}' is declared twice`);
-      vhost.applications.set(application.name, new Application(vhost.name, application, vhost.meter, this.#context));
+      vhost.applications.set(application.name, this.#make(vhost, application));
     }
     this.#virtualHosts.set(vhost.name, vhost);
     this.#hostsChanged();
     for (const application of vhost.applications.values()) this.#options.onApplication?.(application);
     return vhost;
+  }
+
+  #make(vhost: VirtualHost, definition: Definition<ApplicationConfig>): Application {
+    return new Application(vhost.name, definition, vhost.meter, this.#context);
   }
 
   #hostOf(definition: Definition<VirtualHostConfig>, readOnly: boolean, order: number): VirtualHost {
@@ -439,7 +410,7 @@ export class Orchestrator implements IngestGate {
       present: vhost.applications,
       // Those that were made from the template stay until it is another one, or somebody declares their names.
       stays: (application) => vhost.dynamic.has(application) && isSameTemplate,
-      begin: (definition) => new Application(vhost.name, definition, vhost.meter, this.#context),
+      begin: (definition) => this.#make(vhost, definition),
       end: (application, reason) => {
         vhost.dynamic.delete(application);
         application.close(reason);
@@ -449,18 +420,6 @@ export class Orchestrator implements IngestGate {
     vhost.applications.clear();
     for (const application of kept) vhost.applications.set(application.name, application);
     return begun;
-  }
-
-  #removeDynamic(vhost: VirtualHost, application: Application): void {
-    vhost.dynamic.delete(application);
-    vhost.applications.delete(application.name);
-    application.close({ code: 'deleted', detail: 'the application made from the template is not used any more' });
-    this.#forget(application);
-    this.#options.logger.info(
-      { vhost: vhost.name, app: application.name },
-      `application '${vhost.name}/${application.name}' is not used any more and was removed`,
-    );
-    this.#notices.post({ type: 'app.deleted', vhost: vhost.name, app: application.name });
   }
 
   #forget({ vhost, name }: Application): void {
@@ -515,4 +474,9 @@ export class Orchestrator implements IngestGate {
     this.#tail = result.catch(() => undefined);
     return result;
   }
+}
+
+/** What a virtual host keeps of its applications but one. */
+function echoesBeside(vhost: VirtualHost, one: Application): JsonObject[] {
+  return [...vhost.applications.values()].filter((application) => application !== one).map(({ definition }) => definition.echo);
 }

@@ -2,9 +2,8 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterEach, expect, test, vi } from 'vitest';
-import type { Orchestrator } from '../../src/core/orchestrator.ts';
 import { SilenceWatch } from '../../src/core/silence-watch.ts';
-import { removingUnusedApplications } from '../../src/core/unused-applications.ts';
+import { removingUnusedApplications } from '../../src/core/template-applications.ts';
 import { MpegtsProvider } from '../../src/services/mpegts/mpegts-provider.ts';
 import { PortSource } from '../../src/services/mpegts/port-source.ts';
 import { OvtConnection } from '../../src/services/ovt/ovt-connection.ts';
@@ -103,7 +102,7 @@ test('over applications that nobody uses', async () => {
   vi.useFakeTimers();
   const logger = new RecordingLogger();
   const removal = vi.fn().mockImplementationOnce(fail);
-  const running = removingUnusedApplications({ removeUnusedApplications: removal } as unknown as Orchestrator, logger);
+  const running = removingUnusedApplications({ removeUnused: removal }, logger);
   closings.push(() => running.stop());
   vi.advanceTimersByTime(20_000);
   expect(removal).toHaveBeenCalledTimes(2);

@@ -1,0 +1,96 @@
+import type { ApplicationConfig } from '../config/index.ts';
+import type { Clock } from '../util/clock.ts';
+import { guarded } from '../util/guarded.ts';
+import type { Logger } from '../util/logger.ts';
+import type { Application } from './application.ts';
+import type { Definition } from './definition.ts';
+import type { Notices } from './notices/notice.ts';
+import { isAddressableName } from './stream-address.ts';
+import type { VirtualHost } from './virtual-host.ts';
+
+/** Name under which a configuration file declares what applications are made of on demand. */
+export const TEMPLATE_NAME = '*';
+
+/** Applications that viewers, who choose the names, may bring about in a virtual host; beyond that, those without a stream make room. */
+const MAX_DYNAMIC = 200;
+/** Only those that have had this long to find their stream, ms. */
+const ROOM_MS = 10_000;
+/** Such an application lives this long without streams, and how often that is looked at. */
+const UNUSED_APPLICATION_MS = 60_000;
+const APPLICATION_CHECK_MS = 10_000;
+
+/** What makes applications and takes leave of them; all of it stays its owner's. */
+export interface TemplateApplicationsOptions {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly notices: Notices;
+  readonly virtualHosts: ReadonlyMap<string, VirtualHost>;
+  readonly make: (vhost: VirtualHost, definition: Definition<ApplicationConfig>) => Application;
+  /** It runs. */
+  readonly onMade: (application: Application) => void;
+  /** It has ended and was nobody's. */
+  readonly forget: (application: Application) => void;
+}
+
+/** Applications that nobody declared: they are made of the template of their virtual host for viewers, and go when nobody uses them. */
+export class TemplateApplications {
+  /** Not made because there were too many. */
+  refused = 0;
+  readonly #options: TemplateApplicationsOptions;
+
+  constructor(options: TemplateApplicationsOptions) {
+    this.#options = options;
+  }
+
+  /** The new application of this name; undefined where there is no template, no room, or the name can be none. */
+  make(vhost: VirtualHost, name: string): Application | undefined {
+    const { template } = vhost;
+    if (template === null || !isAddressableName(name)) return undefined;
+    if (vhost.dynamic.size >= MAX_DYNAMIC) this.removeUnused(ROOM_MS);
+    if (vhost.dynamic.size >= MAX_DYNAMIC) {
+      this.refused += 1;
+      return undefined;
+    }
+    const named = { name, config: { ...template.config, name }, echo: { ...template.echo, name } };
+    const application = this.#options.make(vhost, named);
+    vhost.applications.set(name, application);
+    vhost.dynamic.set(application, this.#options.clock.monotonic());
+    this.#options.logger.limited.info({ vhost: vhost.name, app: name }, `application '${vhost.name}/${name}' made from the template`);
+    this.#options.onMade(application);
+    this.#options.notices.post({ type: 'app.created', vhost: vhost.name, app: name });
+    return application;
+  }
+
+  /** Ends those that have had no stream for `unusedMs`; to be called every now and then. */
+  removeUnused(unusedMs: number): void {
+    const now = this.#options.clock.monotonic();
+    for (const vhost of this.#options.virtualHosts.values()) {
+      for (const [application, since] of vhost.dynamic) {
+        // A stream that is being pulled for a viewer counts already.
+        if (!application.isEmpty) vhost.dynamic.set(application, null);
+        else if (since === null) vhost.dynamic.set(application, now);
+        else if (now - since >= unusedMs) this.#remove(vhost, application);
+      }
+    }
+  }
+
+  #remove(vhost: VirtualHost, application: Application): void {
+    const { name } = application;
+    vhost.dynamic.delete(application);
+    vhost.applications.delete(name);
+    application.close({ code: 'deleted', detail: 'the application made from the template is not used any more' });
+    this.#options.forget(application);
+    this.#options.logger.info({ vhost: vhost.name, app: name }, `application '${vhost.name}/${name}' is not used any more and was removed`);
+    this.#options.notices.post({ type: 'app.deleted', vhost: vhost.name, app: name });
+  }
+}
+
+/** `Modules/DynamicAppRemoval`: looks again and again for applications that nobody uses, until it is stopped. */
+export function removingUnusedApplications(
+  applications: Pick<TemplateApplications, 'removeUnused'>,
+  logger: Logger,
+): { stop(): Promise<void> } {
+  const look = guarded(logger, 'the removal of unused applications', () => applications.removeUnused(UNUSED_APPLICATION_MS));
+  const timer = setInterval(look, APPLICATION_CHECK_MS);
+  return { stop: async () => clearInterval(timer) };
+}
