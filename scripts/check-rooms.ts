@@ -35,6 +35,7 @@ const ROOMS: readonly string[] = [
   'findings',
   'api',
   'reload',
+  'server',
   'server.ts',
   'index.ts',
   'client',

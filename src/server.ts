@@ -1,62 +1,30 @@
 /** Puts the server together: load, core, services, applications, ports. What stops it is in the same order, backwards. */
-import { availableParallelism } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
-import { AccessControls, allChecks } from './access/access-controls.ts';
+import { dirname, resolve } from 'node:path';
 import { admissionMetrics } from './access/admission-metrics.ts';
-import { AdmissionWebhooks } from './access/admission-webhooks.ts';
-import { secretQueryKeys } from './access/secret-query-keys.ts';
-import { tellDenied, tellFaults, tellRefusals } from './access/tell-denied.ts';
 import { Health } from './api/health.ts';
-import { pagesOf } from './api/listeners.ts';
 import type { EventFeed, LogFeed } from './api/live/event-feed.ts';
 import { LiveFeed } from './api/live/live-feed.ts';
 import { liveMetrics } from './api/live/live-metrics.ts';
 import { type ApiParts, startApi } from './api/start-api.ts';
 import { startMetrics } from './api/start-metrics.ts';
 import { originMapMetrics } from './cluster/origin-map-metrics.ts';
-import { OriginMaps } from './cluster/origin-maps.ts';
 import { bannerOf } from './config/banner.ts';
 import { type ReadOptions, type ServerConfig, secretsOf } from './config/index.ts';
 import { serverSentences } from './config/ineffective.ts';
-import {
-  definitionFolders,
-  deliveryThreads,
-  findConfigFile,
-  readingFolders,
-  watchedFolders,
-  writingFolders,
-} from './config/server-config.ts';
+import { definitionFolders, findConfigFile, readingFolders, writingFolders } from './config/server-config.ts';
 import { shortServerSecrets } from './config/short-secrets.ts';
 import { Drain } from './core/drain.ts';
 import type { CloseReason } from './core/ingest.ts';
-import type { PublisherKind } from './core/kinds.ts';
-import { Orchestrator } from './core/orchestrator.ts';
-import { readOverlays } from './core/overlay-files.ts';
 import { PortOpenings } from './core/port-openings.ts';
 import { emptied, type Presence, presenceIn } from './core/presence.ts';
-import type { Publisher } from './core/publishing.ts';
-import type { PullSource } from './core/pull.ts';
-import { PullRegistry } from './core/pull-registry.ts';
-import { PullDocumentStore } from './core/pull-store.ts';
-import { QueueRegistry } from './core/queue-registry.ts';
-import { RestingSources } from './core/resting-sources.ts';
 import { definitionOf, restorePulls, restoreVirtualHosts } from './core/restored-state.ts';
 import { type Running, stopAll } from './core/running.ts';
-import { StreamDemand } from './core/stream-demand.ts';
-import { StreamLineage } from './core/stream-lineage.ts';
 import { removingUnusedApplications } from './core/template-applications.ts';
 import { openDeliveryPorts } from './delivery/delivery-ports.ts';
-import { patientDeliveryLimits } from './delivery/pool/delivery-limits.ts';
-import { DeliveryPool } from './delivery/pool/delivery-pool.ts';
-import { servedHostOf } from './delivery/served-host.ts';
-import { ServerLimits } from './delivery/server-limits.ts';
-import { CertificateStore } from './delivery/tls/certificate-store.ts';
-import { DefinitionFindings } from './findings/definition-findings.ts';
 import { tellFindings } from './findings/findings.ts';
 import { loadUsable } from './findings/usable-config.ts';
 import { alertMetrics } from './hooks/alert/alert-metrics.ts';
 import { startAlerts } from './hooks/alert/alerts.ts';
-import { TranscodeWebhook } from './hooks/transcode-webhook.ts';
 import { eventLogMetrics, startEventLog } from './monitoring/event-log.ts';
 import { EventLoopWatch } from './monitoring/event-loop-watch.ts';
 import { FigureHistory } from './monitoring/figure-history.ts';
@@ -65,13 +33,12 @@ import { newcomerMetrics } from './monitoring/newcomer-metrics.ts';
 import { processMetrics } from './monitoring/process-metrics.ts';
 import { serverLog } from './monitoring/server-log.ts';
 import { streamMetrics } from './monitoring/stream-metrics.ts';
-import { ChannelSources } from './playout/channel-sources.ts';
-import { LiveStreams } from './playout/live-source.ts';
-import { MediaRoot } from './playout/media-root.ts';
-import { standInPlayers } from './playout/stand-in-player.ts';
 import { ConfigReload } from './reload/config-reload.ts';
 import { ConfigWatch } from './reload/config-watch.ts';
 import type { ReloadFollowers, ReloadOutcome } from './reload/reload-outcome.ts';
+import { makeCore } from './server/server-core.ts';
+import { ServiceList } from './server/service-list.ts';
+import { openStateFolder } from './server/state-folder.ts';
 import { startEvents } from './services/events/event-service.ts';
 import { startFiles } from './services/file/file-service.ts';
 import { startHls } from './services/hls/hls-service.ts';
@@ -88,14 +55,7 @@ import { startSrt } from './services/srt/srt-service.ts';
 import { startThumbnails } from './services/thumbnail/thumbnail-service.ts';
 import { startWebrtc } from './services/webrtc/webrtc-service.ts';
 import { loadOrCreateAccessToken } from './state/access-token.ts';
-import { ApiState } from './state/api-state.ts';
-import { DiskWatch } from './state/disk-watch.ts';
-import { KeyUses } from './state/key-uses.ts';
 import { keepRunningConfig } from './state/running-config.ts';
-import { StateLock } from './state/state-lock.ts';
-import { StateStore } from './state/state-store.ts';
-import { tellSandbox } from './transcoder/sandbox.ts';
-import { TranscoderSupervisor } from './transcoder/supervisor.ts';
 import { srtMetrics } from './transport/srt/srt-metrics.ts';
 import { systemClock } from './util/clock.ts';
 import { Conditions } from './util/conditions.ts';
@@ -225,146 +185,28 @@ async function startAll(
   const loaded = loadUsable(configFile, options.logger);
   const { config } = loaded;
   const clock = systemClock;
-  const { lines, logger, tail, notices, secrets } = serverLog(config, {
-    ...{ written: options.logger, keepLevel: options.keepLogLevel === true, clock, running },
-  });
+  const log = serverLog(config, { written: options.logger, keepLevel: options.keepLogLevel === true, clock, running });
+  const { lines, logger, tail, notices, secrets } = log;
   const version = packageVersion();
   logger.info({ config: configFile, state: stateFolder, version }, `millrace ${version} starts with ${configFile}`);
   for (const sentence of [...serverSentences(config), ...shortServerSecrets(config)]) logger.warn({}, sentence);
   tellFindings(loaded, stateFolder, logger);
 
-  // The state folder, which may be read when nobody else writes it.
-  const lock = await StateLock.open(stateFolder);
-  running.push({ keeps: true, stop: async () => lock.release() });
-  const apiState = new ApiState(stateFolder, logger);
-  apiState.takeBack();
-  if (options.forgetApiState === true) {
-    // What is forgotten is gone when the start has succeeded, and not before.
-    running.push({ keeps: true, stop: async () => apiState.takeBack() });
-    apiState.hide();
-  }
+  // The state folder.
   const { conditions } = health;
-  const disks = new DiskWatch({ conditions, logger, folders: watchedFolders(config, stateFolder) });
-  running.push(disks);
-  await disks.start();
-  const token = config.managers.api.accessToken;
-  const apiAccess = token === '' ? await loadOrCreateAccessToken(stateFolder, logger) : { token, file: null };
+  const forgets = options.forgetApiState === true;
+  const state = await openStateFolder(stateFolder, { config, forgets, conditions, logger, running });
+  const { apiAccess } = state;
   secrets.configure([...secretsOf(config), apiAccess.token]);
-  const store = new StateStore(join(stateFolder, 'vhosts'), logger);
-  const pullStore = new PullDocumentStore(join(stateFolder, 'pulls'), logger);
-  running.push({ keeps: true, stop: () => store.settle() }, { keeps: true, stop: () => pullStore.settle() });
 
   // The core. Publishers and pull sources come with the services.
   const openings = new PortOpenings();
-  const threads = deliveryThreads(config, availableParallelism());
-  const limits = new ServerLimits(config, threads, logger);
-  running.push(limits);
-  const certificates = new CertificateStore(logger, { conditions });
-  running.push({ stop: async () => certificates.close() });
-  const originMaps = new OriginMaps({
-    ovtPort: config.bind.publishers.ovt?.port ?? null,
-    conditions,
-    logger: logger.child({ part: 'origin-map' }),
-  });
-  const queues = new QueueRegistry(clock);
-  const transcoderLogger = logger.child({ part: 'transcoder' });
-  const transcoder = new TranscoderSupervisor({ clock, logger: transcoderLogger, queues, ...config.modules.transcoder });
-  void tellSandbox(transcoderLogger);
-  const publishers = new Map<PublisherKind, Publisher>();
-  const sources: PullSource[] = [];
-  const services: Service[] = [];
-  const webhooks = new AdmissionWebhooks({ clock, logger: logger.child({ part: 'admission' }) });
-  // Sessions end while the server stops: their control servers hear of it behind everything else.
-  running.push({ keeps: true, stop: () => webhooks.stop() });
-  const access = new AccessControls({
-    ...{ clock, onFault: tellFaults(logger), tell: tellDenied(logger, notices) },
-    checksOf: allChecks(clock, (settings) => webhooks.check(settings)),
-  });
-  const keyUses = new KeyUses({ stateFolder, logger, times: () => access.keys.uses });
-  running.push({ keeps: true, stop: () => keyUses.stop() });
-  const findings = new DefinitionFindings({ bind: config.bind, logger, secrets });
+  const services = new ServiceList();
   const readable = readingFolders(config, stateFolder);
-  const lineage = new StreamLineage();
-  const liveStreams = new LiveStreams(({ vhost, app, stream }) => {
-    const found = orchestrator.application(vhost, app)?.stream(stream);
-    return found?.started === true ? found : undefined;
-  }, lineage);
-  const orchestrator = new Orchestrator({
-    ...{ clock, logger, queues, notices, store, publishers, transcoder, drain },
-    ...limits.perApplication,
-    adviserOf: (webhook) => new TranscodeWebhook(webhook, logger),
-    readOverlays: (map, streamLogger) => readOverlays(map, readable, streamLogger),
-    standIns: standInPlayers({
-      sources: ({ mediaRootDir = '' }, { address: channel }) =>
-        new ChannelSources({
-          channel,
-          root: mediaRootDir === '' ? null : new MediaRoot(mediaRootDir, readable),
-          foreign: transcoder,
-          live: liveStreams,
-          clock,
-          logger: logger.limited,
-        }),
-      ...{ transcoder, clock, logger },
-    }),
-    onHostsChanged: (virtualHosts) => {
-      const hosts = virtualHosts.map(servedHostOf);
-      access.follow(hosts);
-      webhooks.follow(hosts);
-      delivery.setHosts(hosts);
-      originMaps.follow(virtualHosts);
-      certificates.follow(virtualHosts);
-      findings.tellHosts(virtualHosts);
-    },
-    onApplication: (application) => {
-      findings.tellApplication(application, orchestrator.virtualHost(application.vhost));
-      for (const service of services) service.applicationStarted?.(application);
-    },
+  const { webhooks, keyUses, ...core } = await makeCore({
+    ...{ config, stateFolder, state, clock, log, conditions, drain, patience, reading: readable, services, running },
   });
-  const pulls = new PullRegistry({
-    ...{ sources, store: pullStore, work: originMaps, clock, logger, secrets },
-    application: (vhost, app) => orchestrator.application(vhost, app),
-  });
-  const finder = new StreamDemand({
-    application: (vhost, app) => orchestrator.application(vhost, app),
-    applicationOnDemand: (vhost, app) => orchestrator.applicationOnDemand(vhost, app),
-    origins: (vhost) => orchestrator.virtualHost(vhost)?.definition.config.origins,
-    secrets: (vhost, app) => secretQueryKeys(orchestrator.virtualHost(vhost), app),
-    originMap: (vhost) => originMaps.of(vhost),
-    pull: (application, definition) => pulls.create(application, definition),
-    ...{ drain, clock, logger: logger.limited },
-  });
-  const restingSources = new RestingSources();
-  const delivery = new DeliveryPool({
-    views: threads === 0 ? (await import('./delivery-views.ts')).VIEWS : {},
-    ...{ threads, admission: limits.admission, limits: patientDeliveryLimits(patience), http2: config.modules.http2.enable },
-    logConnections: lines.level === 'debug',
-    pages: pagesOf(config),
-    // What is there already was announced to the threads before they hear this.
-    find: async (wanted) => {
-      const found = (await finder.find(wanted)) ?? !finder.isUnknown(wanted);
-      return found || (finder.isUnknown(wanted) ? 'unknown' : false);
-    },
-    judge: (vhost, request) => webhooks.judge(vhost, request),
-    adopt: (record) => webhooks.adopt(record),
-    onAttended: () => restingSources.rouse(),
-    onKeyUses: (grants) => access.keys.noteUses(grants),
-    onRefusals: (counts) => {
-      access.refusals.add(counts);
-      tellRefusals(notices, counts);
-    },
-    ...{ clock, queues, logger: logger.child({ part: 'delivery' }) },
-  });
-  certificates.tell((all) => delivery.setCertificates(all));
-  delivery.setDefaultCrossDomains(config.defaults.crossDomains ?? { urls: [], headers: [] });
-  running.push(delivery);
-  drain.follow((active) => {
-    logger.info(
-      {},
-      active ? 'the server is being drained: it takes no new sessions and publishers' : 'the server takes sessions and publishers again',
-    );
-    delivery.setDraining(active);
-    originMaps.withdraw(active);
-  });
+  const { limits, certificates, access, originMaps, queues, transcoder, orchestrator, pulls, delivery } = core;
 
   const setLevel = (level: LogLevel): void => {
     lines.level = level;
@@ -375,41 +217,11 @@ async function startAll(
   // The services. What their streams leave behind ends after the streams.
   const writing = writingFolders(config, stateFolder);
   const context: ServiceContext = {
-    ...{
-      config,
-      stateFolder,
-      writing,
-      reading: readable,
-      foreignFiles: transcoder,
-      clock,
-      logger,
-      patience,
-      conditions,
-      notices,
-      secrets,
-      openings,
-    },
-    definitions: definitionFolders(config, stateFolder),
-    ...{
-      limits,
-      certificates,
-      orchestrator,
-      access,
-      pulls,
-      finder,
-      originMaps,
-      queues,
-      transcoder,
-      delivery,
-      restingSources,
-      liveStreams,
-      lineage,
-    },
+    ...{ config, stateFolder, clock, logger, patience, conditions, notices, secrets, openings, ...core },
+    ...{ writing, reading: readable, definitions: definitionFolders(config, stateFolder), foreignFiles: transcoder },
   };
   const started = <S extends Service>(service: S): S => {
-    services.push(service);
-    for (const publisher of service.publishers ?? []) publishers.set(publisher.kind, publisher);
-    sources.push(...(service.pullSources ?? []));
+    services.add(service);
     running.push({ stop: async () => service.finish?.() });
     return service;
   };
@@ -431,7 +243,7 @@ async function startAll(
   const threadsStarted = delivery.start();
   running.push({ stop: () => transcoder.close() }, { stop: () => originMaps.close() });
   running.push({ stop: () => orchestrator.close(SHUTDOWN) }, { stop: async () => pulls.close(SHUTDOWN) });
-  for (const service of services) running.push({ stop: async () => service.close?.() });
+  for (const service of services.all) running.push({ stop: async () => service.close?.() });
 
   // Behind the streams, whose ends they tell.
   const eventLog = startEventLog(config, { stateFolder, board: notices, clock, conditions, logger });
@@ -451,8 +263,8 @@ async function startAll(
     orchestrator.restore({ name: typed.name, config: typed, echo }, applications.map(definitionOf), { readOnly: true });
   }
   const reading: ReadOptions = { directory: dirname(resolve(configFile)) };
-  await restoreVirtualHosts(store, orchestrator, { logger, reading });
-  await restorePulls(pullStore, pulls, logger);
+  await restoreVirtualHosts(state.vhosts, orchestrator, { logger, reading });
+  await restorePulls(state.pulls, pulls, logger);
   access.keys.restoreUses(await keyUses.load());
   keyUses.start();
   if (config.modules.dynamicAppRemoval.enable) running.push(removingUnusedApplications(orchestrator.onDemand, logger));
@@ -469,8 +281,8 @@ async function startAll(
     originMapMetrics(() => originMaps.figures),
     streamMetrics(orchestrator),
     transcoder.metrics,
-    srtMetrics(services.flatMap(({ srtLinks = [] }) => srtLinks)),
-    ...services.flatMap(({ metrics = [] }) => metrics),
+    srtMetrics(services.all.flatMap(({ srtLinks = [] }) => srtLinks)),
+    ...services.all.flatMap(({ metrics = [] }) => metrics),
     access.refusals,
     admissionMetrics(() => [...webhooks.figures, ...delivery.controlServers]),
     liveMetrics(live),
@@ -516,10 +328,10 @@ async function startAll(
   await certificates.settled();
   await threadsStarted;
   await openDeliveryPorts(config, context);
-  for (const service of services) await service.listen?.();
+  for (const service of services.all) await service.listen?.();
   openings.check();
-  await apiState.forget();
-  for (const service of services) service.started?.();
+  await state.forgetHidden();
+  for (const service of services.all) service.started?.();
   const keep = (running: ServerConfig): Promise<void> => {
     secrets.configure([...secretsOf(running), apiAccess.token]);
     return keepRunningConfig(stateFolder, configFile, running);

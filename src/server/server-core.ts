@@ -1,0 +1,195 @@
+/** The core of a server: virtual hosts with their streams, who may reach them, and the threads that serve them over HTTP. */
+import { availableParallelism } from 'node:os';
+import { AccessControls, allChecks } from '../access/access-controls.ts';
+import { AdmissionWebhooks } from '../access/admission-webhooks.ts';
+import { secretQueryKeys } from '../access/secret-query-keys.ts';
+import { tellDenied, tellFaults, tellRefusals } from '../access/tell-denied.ts';
+import { pagesOf } from '../api/listeners.ts';
+import { OriginMaps } from '../cluster/origin-maps.ts';
+import type { ServerConfig } from '../config/index.ts';
+import { deliveryThreads } from '../config/server-config.ts';
+import type { Drain } from '../core/drain.ts';
+import { Orchestrator } from '../core/orchestrator.ts';
+import { readOverlays } from '../core/overlay-files.ts';
+import { PullRegistry } from '../core/pull-registry.ts';
+import { QueueRegistry } from '../core/queue-registry.ts';
+import { RestingSources } from '../core/resting-sources.ts';
+import type { Running } from '../core/running.ts';
+import { StreamDemand } from '../core/stream-demand.ts';
+import { StreamLineage } from '../core/stream-lineage.ts';
+import { patientDeliveryLimits } from '../delivery/pool/delivery-limits.ts';
+import { DeliveryPool } from '../delivery/pool/delivery-pool.ts';
+import { servedHostOf } from '../delivery/served-host.ts';
+import { ServerLimits } from '../delivery/server-limits.ts';
+import { CertificateStore } from '../delivery/tls/certificate-store.ts';
+import { DefinitionFindings } from '../findings/definition-findings.ts';
+import { TranscodeWebhook } from '../hooks/transcode-webhook.ts';
+import type { ServerLog } from '../monitoring/server-log.ts';
+import { ChannelSources } from '../playout/channel-sources.ts';
+import { LiveStreams } from '../playout/live-source.ts';
+import { MediaRoot } from '../playout/media-root.ts';
+import { standInPlayers } from '../playout/stand-in-player.ts';
+import type { ServiceContext } from '../services/service.ts';
+import { KeyUses } from '../state/key-uses.ts';
+import { tellSandbox } from '../transcoder/sandbox.ts';
+import { TranscoderSupervisor } from '../transcoder/supervisor.ts';
+import type { AllowedFolders } from '../util/allowed-folders.ts';
+import type { Clock } from '../util/clock.ts';
+import type { Conditions } from '../util/conditions.ts';
+import type { Patience } from '../util/patience.ts';
+import type { ServiceList } from './service-list.ts';
+import type { StateFolder } from './state-folder.ts';
+
+/** What a core is made of; `running` takes what stops it. */
+export interface ServerCoreOptions {
+  readonly config: ServerConfig;
+  readonly stateFolder: string;
+  readonly state: Pick<StateFolder, 'vhosts' | 'pulls'>;
+  readonly clock: Clock;
+  readonly log: ServerLog;
+  readonly conditions: Conditions;
+  readonly drain: Drain;
+  readonly patience: Patience;
+  /** Folders that files may be played from. */
+  readonly reading: AllowedFolders;
+  /** Its services come when the core is there. */
+  readonly services: ServiceList;
+  readonly running: Running[];
+}
+
+/** What services are given of the core, and what the server asks of it besides. */
+export interface ServerCore
+  extends Pick<
+    ServiceContext,
+    | 'limits'
+    | 'certificates'
+    | 'orchestrator'
+    | 'pulls'
+    | 'finder'
+    | 'originMaps'
+    | 'queues'
+    | 'delivery'
+    | 'restingSources'
+    | 'liveStreams'
+    | 'lineage'
+  > {
+  readonly access: AccessControls;
+  readonly transcoder: TranscoderSupervisor;
+  readonly webhooks: AdmissionWebhooks;
+  readonly keyUses: KeyUses;
+}
+
+/** Without applications, publishers and pull sources; nothing listens. */
+export async function makeCore(options: ServerCoreOptions): Promise<ServerCore> {
+  const { config, stateFolder, state, clock, log, conditions, drain, patience, reading, services, running } = options;
+  const { lines, logger, notices, secrets } = log;
+  const threads = deliveryThreads(config, availableParallelism());
+  const limits = new ServerLimits(config, threads, logger);
+  running.push(limits);
+  const certificates = new CertificateStore(logger, { conditions });
+  running.push({ stop: async () => certificates.close() });
+  const originMaps = new OriginMaps({
+    ovtPort: config.bind.publishers.ovt?.port ?? null,
+    conditions,
+    logger: logger.child({ part: 'origin-map' }),
+  });
+  const queues = new QueueRegistry(clock);
+  const transcoderLogger = logger.child({ part: 'transcoder' });
+  const transcoder = new TranscoderSupervisor({ clock, logger: transcoderLogger, queues, ...config.modules.transcoder });
+  void tellSandbox(transcoderLogger);
+  const webhooks = new AdmissionWebhooks({ clock, logger: logger.child({ part: 'admission' }) });
+  // Sessions end while the server stops: their control servers hear of it behind everything else.
+  running.push({ keeps: true, stop: () => webhooks.stop() });
+  const access = new AccessControls({
+    ...{ clock, onFault: tellFaults(logger), tell: tellDenied(logger, notices) },
+    checksOf: allChecks(clock, (settings) => webhooks.check(settings)),
+  });
+  const keyUses = new KeyUses({ stateFolder, logger, times: () => access.keys.uses });
+  running.push({ keeps: true, stop: () => keyUses.stop() });
+  const findings = new DefinitionFindings({ bind: config.bind, logger, secrets });
+  const lineage = new StreamLineage();
+  const liveStreams = new LiveStreams(({ vhost, app, stream }) => {
+    const found = orchestrator.application(vhost, app)?.stream(stream);
+    return found?.started === true ? found : undefined;
+  }, lineage);
+  const orchestrator = new Orchestrator({
+    ...{ clock, logger, queues, notices, store: state.vhosts, publishers: services.publishers, transcoder, drain },
+    ...limits.perApplication,
+    adviserOf: (webhook) => new TranscodeWebhook(webhook, logger),
+    readOverlays: (map, streamLogger) => readOverlays(map, reading, streamLogger),
+    standIns: standInPlayers({
+      sources: ({ mediaRootDir = '' }, { address: channel }) =>
+        new ChannelSources({
+          channel,
+          root: mediaRootDir === '' ? null : new MediaRoot(mediaRootDir, reading),
+          foreign: transcoder,
+          live: liveStreams,
+          clock,
+          logger: logger.limited,
+        }),
+      ...{ transcoder, clock, logger },
+    }),
+    onHostsChanged: (virtualHosts) => {
+      const hosts = virtualHosts.map(servedHostOf);
+      access.follow(hosts);
+      webhooks.follow(hosts);
+      delivery.setHosts(hosts);
+      originMaps.follow(virtualHosts);
+      certificates.follow(virtualHosts);
+      findings.tellHosts(virtualHosts);
+    },
+    onApplication: (application) => {
+      findings.tellApplication(application, orchestrator.virtualHost(application.vhost));
+      for (const service of services.all) service.applicationStarted?.(application);
+    },
+  });
+  const pulls = new PullRegistry({
+    ...{ sources: services.sources, store: state.pulls, work: originMaps, clock, logger, secrets },
+    application: (vhost, app) => orchestrator.application(vhost, app),
+  });
+  const finder = new StreamDemand({
+    application: (vhost, app) => orchestrator.application(vhost, app),
+    applicationOnDemand: (vhost, app) => orchestrator.applicationOnDemand(vhost, app),
+    origins: (vhost) => orchestrator.virtualHost(vhost)?.definition.config.origins,
+    secrets: (vhost, app) => secretQueryKeys(orchestrator.virtualHost(vhost), app),
+    originMap: (vhost) => originMaps.of(vhost),
+    pull: (application, definition) => pulls.create(application, definition),
+    ...{ drain, clock, logger: logger.limited },
+  });
+  const restingSources = new RestingSources();
+  const delivery = new DeliveryPool({
+    views: threads === 0 ? (await import('../delivery-views.ts')).VIEWS : {},
+    ...{ threads, admission: limits.admission, limits: patientDeliveryLimits(patience), http2: config.modules.http2.enable },
+    logConnections: lines.level === 'debug',
+    pages: pagesOf(config),
+    // What is there already was announced to the threads before they hear this.
+    find: async (wanted) => {
+      const found = (await finder.find(wanted)) ?? !finder.isUnknown(wanted);
+      return found || (finder.isUnknown(wanted) ? 'unknown' : false);
+    },
+    judge: (vhost, request) => webhooks.judge(vhost, request),
+    adopt: (record) => webhooks.adopt(record),
+    onAttended: () => restingSources.rouse(),
+    onKeyUses: (grants) => access.keys.noteUses(grants),
+    onRefusals: (counts) => {
+      access.refusals.add(counts);
+      tellRefusals(notices, counts);
+    },
+    ...{ clock, queues, logger: logger.child({ part: 'delivery' }) },
+  });
+  certificates.tell((all) => delivery.setCertificates(all));
+  delivery.setDefaultCrossDomains(config.defaults.crossDomains ?? { urls: [], headers: [] });
+  running.push(delivery);
+  drain.follow((active) => {
+    logger.info(
+      {},
+      active ? 'the server is being drained: it takes no new sessions and publishers' : 'the server takes sessions and publishers again',
+    );
+    delivery.setDraining(active);
+    originMaps.withdraw(active);
+  });
+  return {
+    ...{ limits, certificates, originMaps, queues, transcoder, webhooks, access, keyUses, lineage, liveStreams },
+    ...{ orchestrator, pulls, finder, restingSources, delivery },
+  };
+}
