@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { formatEndpoint, plainAddress } from './endpoint.ts';
 import { connectUrl, publishTarget } from './publish-target.ts';
 
 const LOCAL = { host: '192.0.2.1', port: 1935, scheme: 'rtmp' } as const;
@@ -43,21 +42,5 @@ describe('publish targets', () => {
     { name: 'an empty app', fields: { tcUrl: null, app: '' } },
   ])('$name names no application', ({ fields }) => {
     expect(connectUrl(fields, LOCAL)).toBeNull();
-  });
-});
-
-describe('endpoints', () => {
-  test.each([
-    { address: '203.0.113.7', text: '203.0.113.7:5' },
-    { address: '::ffff:203.0.113.7', text: '203.0.113.7:5' },
-    { address: '2001:db8::1', text: '[2001:db8::1]:5' },
-    { address: undefined, text: ':5' },
-  ])('$address', ({ address, text }) => {
-    expect(formatEndpoint(address, 5)).toBe(text);
-  });
-
-  test('a wrapped IPv4 address is unwrapped, an IPv6 one stays', () => {
-    expect(plainAddress('::ffff:192.0.2.1')).toBe('192.0.2.1');
-    expect(plainAddress('::1')).toBe('::1');
   });
 });

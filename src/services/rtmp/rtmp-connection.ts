@@ -5,6 +5,7 @@ import { foreignCodecName } from '../../containers/flv/fourcc.ts';
 import type { CloseReason, IngestGate, SourceTrack } from '../../core/ingest.ts';
 import { Urgency } from '../../core/urgency.ts';
 import { Rest, type SocketReader } from '../../native/tcp/socket-reader.ts';
+import { hostPort, plainAddress } from '../../util/client-address.ts';
 import type { Clock } from '../../util/clock.ts';
 import { faultDetail } from '../../util/fault-detail.ts';
 import type { Logger } from '../../util/logger.ts';
@@ -19,7 +20,6 @@ import { ConnectionControl } from '../../wire/rtmp/connection-control.ts';
 import { controlMessage } from '../../wire/rtmp/control.ts';
 import { ServerHandshake } from '../../wire/rtmp/handshake.ts';
 import { MessageType, type RtmpMessage } from '../../wire/rtmp/message.ts';
-import { formatEndpoint, plainAddress } from './endpoint.ts';
 import { httpAnswer } from './http-answer.ts';
 import type { FeedCounters } from './publish-feed.ts';
 import { ENHANCED } from './publish-feed.ts';
@@ -122,7 +122,7 @@ export class RtmpConnection {
     this.#acceptedAt = options.acceptedAt ?? this.#openedAt;
     this.#unpublishedSince = this.#openedAt;
     this.#bytesSeenAt = this.#openedAt;
-    const peer = formatEndpoint(options.client.address, options.client.port);
+    const peer = hostPort(options.client.address, options.client.port);
     this.#connectionLogger = options.logger.child({ session: options.id, peer });
     this.#logger = this.#connectionLogger;
     this.#discards = new TokenBucket({ burst: limits.discardsPerSecond, perSecond: limits.discardsPerSecond });
@@ -241,7 +241,7 @@ export class RtmpConnection {
   #link(end: { scheme: 'rtmp' | 'rtmps'; peer: string; client: ClientEnd; reader: SocketReader }): SessionLink {
     const socket = this.#socket;
     return {
-      local: { host: plainAddress(socket.localAddress), port: socket.localPort ?? 0, scheme: end.scheme },
+      local: { host: plainAddress(socket.localAddress ?? ''), port: socket.localPort ?? 0, scheme: end.scheme },
       sourceUrl: `TCP://${end.peer}`,
       client: end.client,
       send: (message) => this.#send(message),

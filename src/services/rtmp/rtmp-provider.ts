@@ -5,11 +5,11 @@ import tls from 'node:tls';
 import { type Certificate, CertificateChoice } from '../../delivery/tls/certificate-choice.ts';
 import { SocketReader } from '../../native/tcp/socket-reader.ts';
 import { type ConnectionGate, openGate } from '../../transport/proxy/connection-gate.ts';
+import { hostPort } from '../../util/client-address.ts';
 import { guarded } from '../../util/guarded.ts';
 import { ownFamily } from '../../util/listen-addresses.ts';
 import type { Logger } from '../../util/logger.ts';
 import { NO_TURNS, type Turns } from '../../util/newcomer-turns.ts';
-import { formatEndpoint } from './endpoint.ts';
 import { RefusedPublishers } from './refused-publishers.ts';
 import { RtmpConnection } from './rtmp-connection.ts';
 import {
@@ -170,7 +170,7 @@ export class RtmpProvider {
     server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
       const { address, port } = this.#entry.clientOf(socket);
       this.#logger.limited.info(
-        { peer: formatEndpoint(address, port), code: 'peer-error', detail: error.code ?? error.message },
+        { peer: hostPort(address, port), code: 'peer-error', detail: error.code ?? error.message },
         'RTMPS connection closed in the TLS handshake',
       );
       socket.destroy();
