@@ -2,7 +2,7 @@
 import { availableParallelism, totalmem } from 'node:os';
 import type { ServerConfig } from '../../config/index.ts';
 import { deliveryThreads } from '../../config/server-config.ts';
-import { SOCKET_BUFFER as WEBRTC_BUFFER } from '../../services/webrtc/transport/script-fanout/script-fanout.ts';
+import { SOCKET_BUFFER as WEBRTC_BUFFER } from '../../services/webrtc/transport/fanout/fanout.ts';
 import { SOCKET_BUFFER as SRT_BUFFER } from '../../transport/srt/udp-port.ts';
 import { descriptorLimit, planDescriptors } from '../../util/descriptor-plan.ts';
 import { type Diagnosis, diagnosesOf, type ReadSystem, sizeText } from './diagnosis.ts';

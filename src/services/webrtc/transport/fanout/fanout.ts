@@ -189,3 +189,6 @@ export const SENDS_KEPT = 1024;
 
 /** Packets of a source that the addon can send again, by default: 1.5 s of a large stream. */
 export const DEFAULT_HISTORY = 1500;
+
+/** Asked of the system for each media port in each direction, bytes: `kSocketBuffer` of the addon. */
+export const SOCKET_BUFFER = 8 * 1024 * 1024;

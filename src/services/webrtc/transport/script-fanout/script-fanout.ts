@@ -18,6 +18,7 @@ import {
   type PacketizedFrame,
   type PeerAddress,
   PLACES_HEARD,
+  SOCKET_BUFFER,
   type SourcePlan,
   type ViewerCounters,
   type ViewerPlan,
@@ -27,8 +28,6 @@ import { ScriptSource } from './script-source.ts';
 import { ScriptViewer, type ViewerWire } from './script-viewer.ts';
 
 const REPORT_INTERVAL_MS = 1000;
-/** Asked of the system for each media port, bytes. */
-export const SOCKET_BUFFER = 8 * 1024 * 1024;
 /** Bytes that may wait in a port beyond what the system holds. */
 const MAX_HELD = SOCKET_BUFFER;
 
