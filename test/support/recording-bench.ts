@@ -10,7 +10,7 @@ import type { Packet } from '../../src/media/packet.ts';
 import type { Track } from '../../src/media/track.ts';
 import { FilePublisher, type RecordOwner } from '../../src/services/record/file-publisher.ts';
 import type { RecordInformation } from '../../src/services/record/record-information.ts';
-import type { FileSettings } from '../../src/services/record/record-place.ts';
+import type { FilePublisherSettings } from '../../src/services/record/record-place.ts';
 import type { RecordRequest } from '../../src/services/record/record-request.ts';
 import { AllowedFolders } from '../../src/util/allowed-folders.ts';
 import { Conditions } from '../../src/util/conditions.ts';
@@ -45,7 +45,7 @@ export class RecordingBench {
   folder!: string;
   clock!: ManualClock;
   logger!: RecordingLogger;
-  settings!: FileSettings;
+  settings!: FilePublisherSettings;
   /** Of the publisher that started last. */
   conditions!: Conditions;
   /** Of the publisher that started last. */

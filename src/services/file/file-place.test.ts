@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { AllowedFolders } from '../../util/allowed-folders.ts';
-import { placeOf } from './file-place.ts';
+import { filePathOf } from './file-place.ts';
 
 let folder: string;
 beforeAll(() => {
@@ -22,24 +22,24 @@ it.each([
   ['FILE://films/a%20b.mp4?token=1', 'films/a b.mp4'],
   ['file:///100%.ts', '100%.ts'],
 ])('%s lies below the root path', async (url, expected) => {
-  expect(await placeOf(url, settings(), anything)).toBe(join(folder, 'media', expected));
+  expect(await filePathOf(url, settings(), anything)).toBe(join(folder, 'media', expected));
 });
 
 it.each(['file://../secret', 'file:///films/%2e%2e/%2e%2e/secret', 'file:///a%00b', 'file:///etc/passwd/'])(
   '%s is refused',
   async (url) => {
-    await expect(placeOf(url, settings(), anything)).rejects.toThrow(expect.objectContaining({ name: 'PathRefused' }));
+    await expect(filePathOf(url, settings(), anything)).rejects.toThrow(expect.objectContaining({ name: 'PathRefused' }));
   },
 );
 
 it('a file outside of the allowed roots is refused, whatever the root path', async () => {
   const allowed = new AllowedFolders([join(folder, 'media/films')], 'Server/Storage/AllowedRoots');
-  expect(await placeOf('file:///films/a.mp4', settings(), allowed)).toBe(join(folder, 'media/films/a.mp4'));
-  await expect(placeOf('file:///b.mp4', settings(), allowed)).rejects.toThrow('AllowedRoots');
-  expect(await placeOf(`file://${folder}/media/films/a.mp4`, {}, allowed)).toBe(join(folder, 'media/films/a.mp4'));
-  await expect(placeOf('file:///etc/passwd', {}, allowed)).rejects.toThrow('AllowedRoots');
+  expect(await filePathOf('file:///films/a.mp4', settings(), allowed)).toBe(join(folder, 'media/films/a.mp4'));
+  await expect(filePathOf('file:///b.mp4', settings(), allowed)).rejects.toThrow('AllowedRoots');
+  expect(await filePathOf(`file://${folder}/media/films/a.mp4`, {}, allowed)).toBe(join(folder, 'media/films/a.mp4'));
+  await expect(filePathOf('file:///etc/passwd', {}, allowed)).rejects.toThrow('AllowedRoots');
 });
 
 it('without any root nothing is read', async () => {
-  await expect(placeOf('file:///etc/passwd', {}, anything)).rejects.toThrow('RootPath');
+  await expect(filePathOf('file:///etc/passwd', {}, anything)).rejects.toThrow('RootPath');
 });

@@ -4,7 +4,7 @@ import { schemeOf } from '../../core/pull.ts';
 import { AllowedFolders, PathRefused, refuseStrange } from '../../util/allowed-folders.ts';
 
 /** The part of the application's configuration that is about files. */
-export interface FileSettings {
+export interface FileProviderSettings {
   readonly rootPath?: string | undefined;
 }
 
@@ -12,7 +12,7 @@ export interface FileSettings {
  * The absolute path behind `url`: what follows `file://`, percent-decoded, below the root path of the provider. Rejects with
  * `PathRefused` when that leads out of the root path or of the folders of `Server/Storage/AllowedRoots`.
  */
-export async function placeOf(url: string, settings: FileSettings, allowed: AllowedFolders): Promise<string> {
+export async function filePathOf(url: string, settings: FileProviderSettings, allowed: AllowedFolders): Promise<string> {
   const { rootPath = '' } = settings;
   const rest = decoded(url.slice(schemeOf(url).length + '://'.length).replace(/\?.*$/s, ''));
   refuseStrange(rest);

@@ -5,7 +5,7 @@ import { OpenFile } from '../../playout/file-bytes.ts';
 import { type ForeignFiles, openMediaFile } from '../../playout/media-file.ts';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
 import type { Clock } from '../../util/clock.ts';
-import { type FileSettings, placeOf } from './file-place.ts';
+import { type FileProviderSettings, filePathOf } from './file-place.ts';
 import { FileSession } from './file-session.ts';
 
 export class FilePullSource implements PullSource {
@@ -24,7 +24,7 @@ export class FilePullSource implements PullSource {
   }
 
   async open({ url, settings, sink, signal, logger }: PullTarget): Promise<PullSession> {
-    const path = await placeOf(url, (settings ?? {}) as FileSettings, this.#allowed);
+    const path = await filePathOf(url, (settings ?? {}) as FileProviderSettings, this.#allowed);
     const bytes = await OpenFile.open(path);
     const close = (): void => void bytes.close();
     // Whoever reads fails then.

@@ -73,7 +73,7 @@ const MAX_ITEMS = 100;
 /** Of the lists of all sources, and of all playlists, together. */
 const MAX_IN_ALL = 1000;
 /** Of a file: ten tags for each track and rendition, and what else there may be. */
-export const FILE_LIMITS = { tags: 12 * 2 * MAX_IN_ALL + 40 * MAX_ITEMS + 1000, attributes: 1000 } as const;
+export const MUX_FILE_LIMITS = { tags: 12 * 2 * MAX_IN_ALL + 40 * MAX_ITEMS + 1000, attributes: 1000 } as const;
 const URL_FORM = /^[a-z][a-z0-9+.-]*:\/\/[^\s/?#]+(?:[/?#]\S*)?$/i;
 
 type Json = Readonly<Record<string, unknown>>;

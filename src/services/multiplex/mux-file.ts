@@ -6,7 +6,7 @@ import {
   type ChannelPlaylist,
   type ChannelSource,
   DefinitionFault,
-  FILE_LIMITS,
+  MUX_FILE_LIMITS,
   readDefinition,
 } from './channel-definition.ts';
 
@@ -15,7 +15,7 @@ export const MUX_EXTENSION = '.mux';
 
 /** Reads a file; `file` is its name for texts. Throws `ConfigError` or `DefinitionFault`. */
 export function parseMuxFile(xml: string, file: string): ChannelDefinition {
-  const root = parseXml(xml, file, FILE_LIMITS);
+  const root = parseXml(xml, file, MUX_FILE_LIMITS);
   if (root.name !== 'Multiplex') throw new DefinitionFault(`the root element must be Multiplex, but is ${root.name}`);
   const output = child(root, 'OutputStream');
   const sources = child(root, 'SourceStreams');

@@ -56,7 +56,7 @@ export interface DestinationOptions {
   readonly owner: ApplicationAddress;
   /** Names the task in every line. */
   readonly logger: Logger;
-  /** What `selectTracks` chose. */
+  /** What `pushedTracks` chose. */
   readonly tracks: readonly Track[];
   readonly timeouts: PushTimeouts;
   readonly clock: Clock;

@@ -16,7 +16,7 @@ import type { PushCounts } from './push-metrics.ts';
 import { type PushRequest, receiverOf, secretsOfPush } from './push-request.ts';
 import { PushSession } from './push-session.ts';
 import { SEND_QUEUE_PACKETS } from './send-queue.ts';
-import { leftOut, selectTracks } from './track-selection.ts';
+import { leftOut, pushedTracks } from './track-selection.ts';
 
 /** Words of the API. */
 export const PushState = {
@@ -141,7 +141,7 @@ export class PushTask extends FollowingTask<PushRequest> {
     if (this.#stream === null || this.#stopping !== null) return;
     let selected: readonly Track[];
     try {
-      selected = selectTracks(this.request, tracks);
+      selected = pushedTracks(this.request, tracks);
     } catch (error) {
       if (!(error instanceof PushFailure)) throw error;
       this.#selected = [];

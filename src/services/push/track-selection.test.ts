@@ -3,7 +3,7 @@ import { audioTrack, dataTrack, videoTrack } from '../../../test/fakes/synthetic
 import { ASC, HVCC } from '../../../test/fixtures/bitstreams.ts';
 import type { Track } from '../../media/track.ts';
 import { PushFailure } from './destination.ts';
-import { leftOut, selectTracks } from './track-selection.ts';
+import { leftOut, pushedTracks } from './track-selection.ts';
 
 const H264 = videoTrack({ id: 1, variantName: 'high' });
 const LOW = videoTrack({ id: 2, variantName: 'low' });
@@ -34,7 +34,7 @@ describe('tracks of a push', () => {
     ['everything a transport stream carries', wish('mpegts'), [H264, H265, LOW, VP9, JPEG, OPUS, AAC, DATA], [1, 0, 2, 3, 4, 6]],
     ['named ones with the data', wish('srt', ['low', 'aac']), [H264, LOW, AAC, AAC2, DATA], [2, 4, 6]],
   ] as const)('are %s', (_what, wanted, tracks, expected) => {
-    expect(ids(selectTracks(wanted, tracks))).toEqual(expected);
+    expect(ids(pushedTracks(wanted, tracks))).toEqual(expected);
   });
 
   test.each([
@@ -52,7 +52,7 @@ describe('tracks of a push', () => {
     ['frames that do not fit beside audio that does', wish('srt'), [VP9, OPUS, DATA], "MPEG-TS cannot carry track 10 'vp9': VP9"],
     ['a stream of data alone', wish('rtmp'), [DATA], 'rtmp can carry no track of the stream (no audio, no video)'],
   ] as const)('fail for %s, which is named', (_what, wanted, tracks, message) => {
-    expect(() => selectTracks(wanted, tracks)).toThrow(new PushFailure('unsuitable', message));
+    expect(() => pushedTracks(wanted, tracks)).toThrow(new PushFailure('unsuitable', message));
   });
 
   test('that are left out because of their codec are named, others are not', () => {

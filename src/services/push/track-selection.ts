@@ -12,7 +12,7 @@ const CONTAINERS: Readonly<Record<PushProtocol, string>> = { rtmp: 'RTMP', srt: 
 type Wanted = Pick<PushRequest, 'protocol' | 'trackIds' | 'variantNames'>;
 
 /** The tracks to send, in order of the stream. Throws `PushFailure` that names what does not fit. */
-export function selectTracks(wanted: Wanted, tracks: readonly Track[]): readonly Track[] {
+export function pushedTracks(wanted: Wanted, tracks: readonly Track[]): readonly Track[] {
   const everything = wanted.trackIds.length === 0 && wanted.variantNames.length === 0;
   const chosen = everything ? tracks : chooseNamed(wanted, tracks);
   const selected = wanted.protocol === PushProtocol.RTMP ? forRtmp(chosen, everything) : forTransportStream(chosen, everything);

@@ -28,7 +28,7 @@ import { type FinishedRecording, type OpenRecording, RecordJournal } from './rec
 import { parseRecordMap, requestsFor } from './record-map.ts';
 import { RecordCounts, recordMetrics } from './record-metrics.ts';
 import { containerOf } from './record-path.ts';
-import { type FileSettings, foldersBelow, RecordPlace } from './record-place.ts';
+import { type FilePublisherSettings, foldersBelow, RecordPlace } from './record-place.ts';
 import { type RecordRequest, storedRequest } from './record-request.ts';
 import { type RecordContext, RecordTask } from './record-task.ts';
 import { RecordingIndex } from './recording-index.ts';
@@ -40,7 +40,7 @@ const STOP_DEADLINE_MS = 3500;
 
 /** An application, and its part of the configuration that is about recordings. */
 export interface RecordOwner extends ApplicationAddress {
-  readonly settings: FileSettings;
+  readonly settings: FilePublisherSettings;
 }
 
 /** Tasks, their journal and recordings without a path are kept below `stateFolder`. */
@@ -64,7 +64,7 @@ export interface FilePublisherOptions {
  * Registered in the core, which attaches streams and closes them. The server calls `start` before streams come and `stop` after they are
  * gone.
  */
-export class FilePublisher implements Publisher<FileSettings> {
+export class FilePublisher implements Publisher<FilePublisherSettings> {
   readonly kind = PublisherKind.FILE;
   readonly #options: FilePublisherOptions;
   readonly #logger: Logger;
@@ -139,7 +139,7 @@ export class FilePublisher implements Publisher<FileSettings> {
     return null;
   }
 
-  attach(stream: PublishableStream, settings: FileSettings): PublisherStream {
+  attach(stream: PublishableStream, settings: FilePublisherSettings): PublisherStream {
     const owner = { vhost: stream.vhost, app: stream.app, settings };
     const name = streamKey(addressOf(stream));
     const attached = new FileStream(stream, this.#placeOf(owner), {

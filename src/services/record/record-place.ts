@@ -4,7 +4,7 @@ import { AllowedFolders } from '../../util/allowed-folders.ts';
 import { belowRoot, DEFAULT_FILE_PATH, DEFAULT_INFO_PATH, expandPath, type PathValues, refuseContainer } from './record-path.ts';
 
 /** The part of the application's configuration that is about recordings. */
-export interface FileSettings {
+export interface FilePublisherSettings {
   readonly rootPath?: string | undefined;
   readonly filePath?: string | undefined;
   readonly infoPath?: string | undefined;
@@ -26,12 +26,12 @@ export function foldersBelow(root: string | null, allowed: AllowedFolders): Allo
 export class RecordPlace {
   /** What every folder must lie in. */
   readonly folders: AllowedFolders;
-  readonly #settings: FileSettings;
+  readonly #settings: FilePublisherSettings;
   readonly #root: string | null;
   readonly #defaultRoot: string;
 
   /** `stateFolder`: relative root paths start there, and recordings without any path go to `recordings` in it. */
-  constructor(settings: FileSettings, stateFolder: string, allowed: AllowedFolders) {
+  constructor(settings: FilePublisherSettings, stateFolder: string, allowed: AllowedFolders) {
     const { rootPath } = settings;
     this.#settings = settings;
     this.#root = rootPath === undefined || rootPath === '' ? null : resolve(stateFolder, rootPath);

@@ -26,7 +26,7 @@ import type { RecordPlace } from './record-place.ts';
 import { type RecordRequest, SegmentationRule } from './record-request.ts';
 import { atTimes, DailySchedule, everyInterval, NEVER, type SplitRule } from './split-schedule.ts';
 import { hasSameParameters } from './track-parameters.ts';
-import { selectTracks } from './track-selection.ts';
+import { recordedTracks } from './track-selection.ts';
 
 /** The words of the API. */
 export const RecordState = {
@@ -215,7 +215,7 @@ export class RecordTask extends FollowingTask<RecordRequest> {
     const attachment = this.#attachment;
     if (attachment === null || this.#state !== RecordState.RECORDING) return;
     const container = containerOf(this.#outputFile ?? attachment.paths.file);
-    const { recorded, left, missing } = selectTracks(this.request, container, tracks);
+    const { recorded, left, missing } = recordedTracks(this.request, container, tracks);
     if (left !== '')
       this.#logger.warn({ container, tracks: left }, `${container.toUpperCase()} cannot hold ${left}: left out of the recording`);
     // It may come later, or have failed: what is there is worth having.

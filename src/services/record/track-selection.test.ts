@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { audioTrack, dataTrack, videoTrack } from '../../../test/fakes/synthetic-media.ts';
-import { selectTracks } from './track-selection.ts';
+import { recordedTracks } from './track-selection.ts';
 
 const H264 = videoTrack({ id: 1, publicName: 'high', variantName: 'v' });
 const VP9 = videoTrack({ id: 2, publicName: 'vp9', variantName: 'v', codec: 'VP9' });
@@ -19,13 +19,13 @@ describe('tracks of a recording', () => {
     ['those that fit beside others of their kind', everything, [H264, VP9, AAC], [1, 4], 'vp9 (VP9)'],
     ['the audio of a stream with an image', everything, [JPEG, AAC], [4], 'picture (JPEG)'],
   ] as const)('are %s', (_what, wanted, tracks, ids, left) => {
-    const selected = selectTracks(wanted, 'ts', tracks);
+    const selected = recordedTracks(wanted, 'ts', tracks);
     expect([selected.recorded.map(({ id }) => id), selected.left, selected.missing]).toEqual([ids, left, '']);
   });
 
   test('that are not there are named, and the others recorded', () => {
     const wanted = { trackIds: [1, 77], variantNames: ['a', 'nope'] };
-    const { recorded, missing } = selectTracks(wanted, 'ts', [H264, AAC]);
+    const { recorded, missing } = recordedTracks(wanted, 'ts', [H264, AAC]);
     expect([recorded, missing]).toEqual([[H264, AAC], 'nope, id 77']);
   });
 
@@ -36,6 +36,6 @@ describe('tracks of a recording', () => {
     ['data alone', everything, [DATA], 'no track has audio or video'],
     ['audio alone where there are frames', everything, [VP9, AAC], 'TS cannot hold vp9 (VP9)'],
   ] as const)('are refused for %s', (_what, wanted, tracks, message) => {
-    expect(() => selectTracks(wanted, 'ts', tracks)).toThrow(new Error(message));
+    expect(() => recordedTracks(wanted, 'ts', tracks)).toThrow(new Error(message));
   });
 });

@@ -16,7 +16,7 @@ export interface RecordedTracks {
 }
 
 /** Throws an `Error` that names what does not fit when that was asked for, or when no video or no audio would be left. */
-export function selectTracks(
+export function recordedTracks(
   { trackIds, variantNames }: Pick<RecordRequest, 'trackIds' | 'variantNames'>,
   container: RecordContainerName,
   tracks: readonly Track[],

@@ -11,7 +11,7 @@ import { type Depacketizer, FrameDepacketizer } from '../../wire/rtp/depacketize
 import { Mpeg4Depacketizer } from '../../wire/rtp/mpeg4-depacketizer.ts';
 import { NalDepacketizer } from '../../wire/rtp/nal-depacketizer.ts';
 import { Vp8Depacketizer } from '../../wire/rtp/vp8-depacketizer.ts';
-import type { MediaDescription } from '../../wire/rtsp/session-description.ts';
+import type { MediaDescription } from '../../wire/rtsp/rtsp-description.ts';
 
 /** A section that can be used. */
 export interface MediaFormat {

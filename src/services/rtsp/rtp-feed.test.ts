@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { ManualClock } from '../../../test/fakes/manual-clock.ts';
 import { RecordingSink } from '../../../test/fakes/pull-sink.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
-import { parseSessionDescription } from '../../wire/rtsp/session-description.ts';
+import { parseRtspDescription } from '../../wire/rtsp/rtsp-description.ts';
 import { mediaFormat } from './media-track.ts';
 import { RtpFeed } from './rtp-feed.ts';
 
@@ -46,7 +46,7 @@ class Camera {
 
   constructor(options: { readonly ignoreSenderReports: boolean; readonly ordered?: boolean }, description = DESCRIPTION) {
     this.feed = new RtpFeed({ sink: this.sink, clock: this.clock, ordered: true, ...options });
-    for (const [id, media] of parseSessionDescription(description).media.entries()) this.feed.addTrack(id, media, mediaFormat(media)!);
+    for (const [id, media] of parseRtspDescription(description).media.entries()) this.feed.addTrack(id, media, mediaFormat(media)!);
     this.feed.start();
   }
 
@@ -303,7 +303,7 @@ describe('a camera whose sources begin anew in mid-session', () => {
     };
     const clock = new ManualClock();
     const feed = new RtpFeed({ sink, clock, ordered: true, ignoreSenderReports: false });
-    const { media } = parseSessionDescription(DESCRIPTION.replace(/a=fmtp:96.*\r\n/, ''));
+    const { media } = parseRtspDescription(DESCRIPTION.replace(/a=fmtp:96.*\r\n/, ''));
     for (const [id, one] of media.entries()) feed.addTrack(id, one, mediaFormat(one)!);
     for (let second = 0; second < 10; second += 1) {
       feed.checkDeadlines();

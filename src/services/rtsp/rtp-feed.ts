@@ -14,7 +14,7 @@ import { buildReceiverReport, parseRtcp, type SenderReport } from '../../wire/rt
 import { RtpClock } from '../../wire/rtp/rtp-clock.ts';
 import { parseRtpPacket, type RtpPacket } from '../../wire/rtp/rtp-packet.ts';
 import { SequenceBuffer } from '../../wire/rtp/sequence-buffer.ts';
-import type { MediaDescription } from '../../wire/rtsp/session-description.ts';
+import type { MediaDescription } from '../../wire/rtsp/rtsp-description.ts';
 import { type MediaFormat, sourceTrack } from './media-track.ts';
 
 /** Sender reports are waited for this long after the first packet. */

@@ -3,9 +3,9 @@ import type { PullSession, PullTarget } from '../../core/pull.ts';
 import type { Clock } from '../../util/clock.ts';
 import { faultDetail } from '../../util/fault-detail.ts';
 import { messageOf } from '../../util/message-of.ts';
+import { type MediaDescription, parseRtspDescription } from '../../wire/rtsp/rtsp-description.ts';
 import type { RtspResponse } from '../../wire/rtsp/rtsp-message.ts';
 import { controlUri, type RtspUrl } from '../../wire/rtsp/rtsp-url.ts';
-import { type MediaDescription, parseSessionDescription } from '../../wire/rtsp/session-description.ts';
 import { type MediaFormat, mediaFormat } from './media-track.ts';
 import { RtpFeed } from './rtp-feed.ts';
 import { RtspConnection, RtspRefused } from './rtsp-connection.ts';
@@ -126,7 +126,7 @@ export class RtspSession implements PullSession {
   async #describe(): Promise<UsableMedia[]> {
     const response = await this.#connection.request('DESCRIBE', this.#url.uri, { Accept: 'application/sdp' }, this.#target.signal);
     const base = response.headers.get('content-base')?.[0] || response.headers.get('content-location')?.[0] || this.#url.uri;
-    const description = parseSessionDescription(new TextDecoder().decode(response.body));
+    const description = parseRtspDescription(new TextDecoder().decode(response.body));
     this.#aggregate = controlUri(base, description.control);
     const usable: UsableMedia[] = [];
     const left: string[] = [];

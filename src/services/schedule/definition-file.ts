@@ -3,14 +3,14 @@ import { parseXml, type XmlElement } from '../../config/xml.ts';
 import { escapeXml } from '../../util/xml-text.ts';
 import { definitionFromJson, itemFrom, programFrom } from './definition-json.ts';
 import type { ScheduleDefinition, ScheduleItem } from './schedule-definition.ts';
-import { FILE_LIMITS, inOrder, refuseManyZones, ScheduleProblem, withinLimits } from './schedule-definition.ts';
+import { inOrder, refuseManyZones, SCHEDULE_FILE_LIMITS, ScheduleProblem, withinLimits } from './schedule-definition.ts';
 
 /** The ending of the files, with its dot. */
 export const SCHEDULE_FILE = '.sch';
 
 /** What a file says of the channel `name`: its own name of it does not count. Throws an `Error` that names the line at fault. */
 export function parseScheduleFile(text: string, name: string, file: string): ScheduleDefinition {
-  const root = parseXml(text, file, FILE_LIMITS);
+  const root = parseXml(text, file, SCHEDULE_FILE_LIMITS);
   if (root.name !== 'Schedule') throw fault(root, `the root element must be Schedule, but is ${root.name}`);
   const stream = childOf(root, 'Stream');
   const fallback = childOf(root, 'FallbackProgram');

@@ -82,7 +82,10 @@ const MAX_ITEMS = 10_000;
 /** What is known of a zone is dear to find. */
 const MAX_ZONES = 50;
 /** Of a file: what programs and items come to, and a little for the rest. */
-export const FILE_LIMITS = { tags: 2 * (MAX_PROGRAMS + MAX_ITEMS) + 1000, attributes: 3 * MAX_PROGRAMS + 4 * MAX_ITEMS + 1000 } as const;
+export const SCHEDULE_FILE_LIMITS = {
+  tags: 2 * (MAX_PROGRAMS + MAX_ITEMS) + 1000,
+  attributes: 3 * MAX_PROGRAMS + 4 * MAX_ITEMS + 1000,
+} as const;
 
 /** A schedule that cannot be used; `message` says why, in the words of the API. */
 export class ScheduleProblem extends Error {

@@ -9,7 +9,7 @@ import { CodecCensus } from './codec-census.ts';
 import { Demuxer, type FileStream, refuseEmpty } from './engine/demuxer.ts';
 import { FramePool } from './engine/frame-pool.ts';
 import { EngineError, libraryVersion, silenceLibrary } from './engine/library.ts';
-import type { FileSink, FileTrack, MadePacket } from './file-track.ts';
+import type { FileTrack, MadePacket, MadePacketSink } from './file-track.ts';
 import { FilmTrack } from './film-track.ts';
 import { PacketMerge } from './packet-merge.ts';
 import { PassedTrack } from './passed-track.ts';
@@ -113,7 +113,7 @@ export class FileReader {
     const byStream = new Map<number, FileTrack>();
     const changed: string[] = [];
     const omitted = [...demuxer.omitted];
-    const sink: FileSink = (packet) => this.#merge.put(packet.trackId, packet);
+    const sink: MadePacketSink = (packet) => this.#merge.put(packet.trackId, packet);
     for (const stream of demuxer.streams) {
       const track = this.#openTrack(stream, { demuxer, sink, changed, omitted });
       if (track === null) continue;
@@ -130,7 +130,7 @@ export class FileReader {
 
   #openTrack(
     stream: FileStream,
-    { demuxer, sink, changed, omitted }: { demuxer: Demuxer; sink: FileSink; changed: string[]; omitted: string[] },
+    { demuxer, sink, changed, omitted }: { demuxer: Demuxer; sink: MadePacketSink; changed: string[]; omitted: string[] },
   ): FileTrack | null {
     const { container, startSeconds } = demuxer;
     const id = this.#tracks.size;

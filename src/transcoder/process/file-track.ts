@@ -17,7 +17,7 @@ export interface MadePacket {
 }
 
 /** Where tracks put what they make. */
-export type FileSink = (packet: MadePacket) => void;
+export type MadePacketSink = (packet: MadePacket) => void;
 
 /** One track of a file. Made, fed and closed by the reader of the file. */
 export interface FileTrack {

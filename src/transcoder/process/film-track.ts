@@ -10,7 +10,7 @@ import { FilterChain } from './engine/filter-chain.ts';
 import type { FramePool } from './engine/frame-pool.ts';
 import { type PictureFormat, pictureFormat, samePictureFormat, stampFrame } from './engine/frame-properties.ts';
 import { EngineError, NO_TIMESTAMP, type RawFrame } from './engine/library.ts';
-import { type FileSink, type FileTrack, WITHOUT_PRESENTATION_TIMES } from './file-track.ts';
+import { type FileTrack, type MadePacketSink, WITHOUT_PRESENTATION_TIMES } from './file-track.ts';
 
 const ENCODER = 'libx264';
 const PIXEL_FORMAT = 'yuv420p';
@@ -48,7 +48,7 @@ export interface FilmOptions {
   readonly startSeconds: number;
   /** By its library name: some have no times of showing. */
   readonly container: string;
-  readonly sink: FileSink;
+  readonly sink: MadePacketSink;
   readonly pool: FramePool;
   readonly cpus: number;
   /** Called for each frame: a packet may bring many, and each takes its time. */

@@ -9,7 +9,7 @@ import { ProtocolError } from '../../util/protocol-error.ts';
 import type { FileTrackMessage } from '../messages.ts';
 import type { FilePacket, FileStream } from './engine/demuxer.ts';
 import { CODEC_IDS, NO_TIMESTAMP } from './engine/library.ts';
-import { type FileSink, type FileTrack, WITHOUT_PRESENTATION_TIMES } from './file-track.ts';
+import { type FileTrack, type MadePacketSink, WITHOUT_PRESENTATION_TIMES } from './file-track.ts';
 
 /** Those that players take; of the others the server has no publisher. */
 const VIDEO = [VideoCodec.H264, VideoCodec.H265, VideoCodec.VP8, VideoCodec.VP9, VideoCodec.AV1] as const;
@@ -37,14 +37,18 @@ export class PassedTrack implements FileTrack {
   readonly #to: Timebase;
   /** Ticks of the server at which the file begins. */
   readonly #start: number;
-  readonly #sink: FileSink;
+  readonly #sink: MadePacketSink;
   /** Of a packet that does not say how long it lasts; 0 when unknown. */
   readonly #usual: number;
   readonly #delay: number;
   #last = Number.NEGATIVE_INFINITY;
   #duration = 0;
 
-  private constructor(id: number, { message, layout }: Passage, options: { stream: FileStream; startSeconds: number; sink: FileSink }) {
+  private constructor(
+    id: number,
+    { message, layout }: Passage,
+    options: { stream: FileStream; startSeconds: number; sink: MadePacketSink },
+  ) {
     const { stream, startSeconds, sink } = options;
     this.message = message;
     this.#id = id;
@@ -59,7 +63,10 @@ export class PassedTrack implements FileTrack {
   }
 
   /** Null when the track has to be encoded anew: another codec, or a form of this one that the server does not know. */
-  static open(id: number, options: { stream: FileStream; container: string; startSeconds: number; sink: FileSink }): PassedTrack | null {
+  static open(
+    id: number,
+    options: { stream: FileStream; container: string; startSeconds: number; sink: MadePacketSink },
+  ): PassedTrack | null {
     const { stream, container } = options;
     try {
       const passage = stream.type === 'video' ? videoPassage(id, stream, container) : audioPassage(id, stream);

@@ -8,7 +8,7 @@ import type { FilePacket, FileStream } from './engine/demuxer.ts';
 import { Encoder } from './engine/encoder.ts';
 import { stampFrame } from './engine/frame-properties.ts';
 import { EngineError, type RawFrame } from './engine/library.ts';
-import type { FileSink, FileTrack } from './file-track.ts';
+import type { FileTrack, MadePacketSink } from './file-track.ts';
 import type { PipelineTools } from './pipeline.ts';
 
 const RATE = 48_000;
@@ -22,7 +22,7 @@ const ENCODE = { name: 'file', bypass: false, codec: 'aac', bitrate: BITRATE, sa
 export interface SoundOptions {
   readonly stream: FileStream;
   readonly startSeconds: number;
-  readonly sink: FileSink;
+  readonly sink: MadePacketSink;
   readonly tools: PipelineTools;
 }
 

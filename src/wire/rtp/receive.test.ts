@@ -5,10 +5,10 @@ import { survivesHostileBytes } from '../../../test/support/hostile-bytes.ts';
 import { findExtension, readExtension16 } from './extension-reader.ts';
 import { buildExtensions } from './header-extensions.ts';
 import { readNacks } from './nacks.ts';
-import { ReceiveBuffer } from './receive-buffer.ts';
 import { buildFir, buildNack, buildPli, buildRemb } from './receiver-feedback.ts';
 import { buildReceiverReport, parseRtcp } from './rtcp-packet.ts';
 import { parseRtpPacket, type RtpPacket, sequenceDistance } from './rtp-packet.ts';
+import { RtpReceiveBuffer } from './rtp-receive-buffer.ts';
 import { TransportFeedback } from './transport-feedback.ts';
 import { readViewerFeedback } from './viewer-feedback.ts';
 
@@ -62,7 +62,7 @@ function packetAt(index: number): RtpPacket {
 
 /** A buffer and what it handed on. */
 function receiver(repeats: boolean) {
-  const buffer = new ReceiveBuffer({ repeats });
+  const buffer = new RtpReceiveBuffer({ repeats });
   const out: { readonly at: number; readonly lost: boolean }[] = [];
   const sink = (packet: RtpPacket, lost: boolean): number => out.push({ at: packet.timestamp, lost });
   return {

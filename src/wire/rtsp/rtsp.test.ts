@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { survivesHostileBytes } from '../../../test/support/hostile-bytes.ts';
 import { RtspAuthenticator } from './rtsp-auth.ts';
+import { parseRtspDescription } from './rtsp-description.ts';
 import { type RtspItem, RtspReader, serializeRtspRequest } from './rtsp-message.ts';
 import { controlUri, parseRtspUrl } from './rtsp-url.ts';
-import { parseSessionDescription } from './session-description.ts';
 
 const bytes = (text: string): Uint8Array => new Uint8Array(Buffer.from(text, 'latin1'));
 
@@ -154,7 +154,7 @@ describe('RtspAuthenticator', () => {
   });
 });
 
-describe('parseSessionDescription', () => {
+describe('parseRtspDescription', () => {
   const CAMERA = `v=0\r
 o=- 1 1 IN IP4 127.0.0.1\r
 s=cam\r
@@ -170,7 +170,7 @@ a=control:trackID=2\r
 `;
 
   it('tells codecs, parameters and where to find the tracks', () => {
-    const { control, media } = parseSessionDescription(CAMERA);
+    const { control, media } = parseRtspDescription(CAMERA);
     expect(control).toBe('*');
     expect(media).toMatchObject([
       { type: 'video', payloadType: 96, encoding: 'h264', clockRate: 90_000, control: 'trackID=1', bandwidth: 2_000_000, framerate: 25 },
@@ -180,17 +180,17 @@ a=control:trackID=2\r
   });
 
   it.each(['1e-320', '0', '-1', '0.5', '1000001', 'NaN'])('takes %s for no clock rate', (rate) => {
-    const { media } = parseSessionDescription(CAMERA.replace('H264/90000', `H264/${rate}`));
+    const { media } = parseRtspDescription(CAMERA.replace('H264/90000', `H264/${rate}`));
     expect(media[0]!.clockRate).toBe(0);
   });
 
   it('refuses what is none', () => {
-    expect(() => parseSessionDescription('<html>')).toThrow(/begins with v=/);
-    expect(() => parseSessionDescription('v=0\nm=video 0 RTP/AVP x\n')).toThrow(/payload type/);
+    expect(() => parseRtspDescription('<html>')).toThrow(/begins with v=/);
+    expect(() => parseRtspDescription('v=0\nm=video 0 RTP/AVP x\n')).toThrow(/payload type/);
   });
 
   it('survives hostile bytes', () => {
-    survivesHostileBytes((data) => parseSessionDescription(Buffer.from(data).toString('latin1')), [bytes(CAMERA)]);
+    survivesHostileBytes((data) => parseRtspDescription(Buffer.from(data).toString('latin1')), [bytes(CAMERA)]);
   });
 });
 

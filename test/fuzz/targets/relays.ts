@@ -13,9 +13,9 @@ import { parseOvtUrl } from '../../../src/wire/ovt/ovt-url.ts';
 import { OvtPayloadType, PACKET_HEADER_LENGTH } from '../../../src/wire/ovt/packet.ts';
 import { OvtReader } from '../../../src/wire/ovt/reader.ts';
 import { RtspAuthenticator } from '../../../src/wire/rtsp/rtsp-auth.ts';
+import { parseRtspDescription } from '../../../src/wire/rtsp/rtsp-description.ts';
 import { RtspReader } from '../../../src/wire/rtsp/rtsp-message.ts';
 import { controlUri, parseRtspUrl } from '../../../src/wire/rtsp/rtsp-url.ts';
-import { parseSessionDescription } from '../../../src/wire/rtsp/session-description.ts';
 import { ManualClock } from '../../fakes/manual-clock.ts';
 import { RecordingSink } from '../../fakes/pull-sink.ts';
 import { packetsOf, recordedOvt } from '../../fakes/recorded-ovt.ts';
@@ -179,7 +179,7 @@ function cameraPackets(): Buffer[] {
   return [...packets, hex('01 81cb0001 00000001')];
 }
 
-const FED = parseSessionDescription(CAMERA).media.filter(({ encoding }) => /h264|mpeg4/i.test(encoding));
+const FED = parseRtspDescription(CAMERA).media.filter(({ encoding }) => /h264|mpeg4/i.test(encoding));
 
 /** The media of a session, as `cameraPackets` writes it, 20 ms after each other. */
 function feedMedia(input: Buffer): number {
@@ -232,7 +232,7 @@ export const RELAY_TARGETS: readonly FuzzTarget[] = [
     form: 'text',
     seeds: () => [Buffer.from(CAMERA)],
     run: (input) => {
-      const { media, control } = parseSessionDescription(input.toString('latin1'));
+      const { media, control } = parseRtspDescription(input.toString('latin1'));
       for (const one of media) {
         const format = mediaFormat(one);
         if (format !== null && !(Number.isFinite(format.clockRate) && format.clockRate > 0))

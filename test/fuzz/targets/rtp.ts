@@ -14,10 +14,10 @@ import { NalDepacketizer } from '../../../src/wire/rtp/nal-depacketizer.ts';
 import { NalPacketizer } from '../../../src/wire/rtp/nal-packetizer.ts';
 import type { Payloads } from '../../../src/wire/rtp/packetizer.ts';
 import { Vp8Packetizer } from '../../../src/wire/rtp/plain-packetizer.ts';
-import { ReceiveBuffer } from '../../../src/wire/rtp/receive-buffer.ts';
 import { buildFir, buildNack, buildPli, buildRemb } from '../../../src/wire/rtp/receiver-feedback.ts';
 import { buildReceiverReport, parseRtcp } from '../../../src/wire/rtp/rtcp-packet.ts';
 import { parseRtpPacket } from '../../../src/wire/rtp/rtp-packet.ts';
+import { RtpReceiveBuffer } from '../../../src/wire/rtp/rtp-receive-buffer.ts';
 import { SequenceBuffer } from '../../../src/wire/rtp/sequence-buffer.ts';
 import { TransportFeedback } from '../../../src/wire/rtp/transport-feedback.ts';
 import { readViewerFeedback } from '../../../src/wire/rtp/viewer-feedback.ts';
@@ -105,7 +105,7 @@ function depacketizer(name: string, make: () => Depacketizer, frames: () => Buff
     run: (input) => {
       const reader = make();
       const sequence = new SequenceBuffer(16);
-      const receive = new ReceiveBuffer({ repeats: true });
+      const receive = new RtpReceiveBuffer({ repeats: true });
       let bytes = 0;
       let now = 0;
       const sink = (packet: ReturnType<typeof parseRtpPacket>, lost: boolean): void => {

@@ -5,10 +5,10 @@ import type { StreamStarter } from '../../../ingest/stream-starter.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';
 import { DecodeOrder } from '../../../wire/rtp/decode-order.ts';
 import type { DepacketizedUnit, Depacketizer } from '../../../wire/rtp/depacketizer.ts';
-import { ReceiveBuffer, type ReceiveCounters } from '../../../wire/rtp/receive-buffer.ts';
 import { Reception } from '../../../wire/rtp/reception.ts';
 import type { ReceptionReport, SenderReport } from '../../../wire/rtp/rtcp-packet.ts';
 import type { RtpPacket } from '../../../wire/rtp/rtp-packet.ts';
+import { type ReceiveCounters, RtpReceiveBuffer } from '../../../wire/rtp/rtp-receive-buffer.ts';
 import {
   clockRateOf,
   createDepacketizer,
@@ -77,7 +77,7 @@ export class IngestTrack {
   #payload: IngestPayload | null = null;
   #payloadType = -1;
   #reader: Reader | null = null;
-  #buffer: ReceiveBuffer | null = null;
+  #buffer: RtpReceiveBuffer | null = null;
   /** Lost packets of sources that came before the present one. */
   #earlier: ReceiveCounters = { received: 0, lost: 0, late: 0, recovered: 0, requested: 0 };
   /** Packets are missing before the next that has a payload. */
@@ -196,7 +196,7 @@ export class IngestTrack {
   }
 
   /** Null for a format that was not agreed on. */
-  #bufferFor(payloadType: number): ReceiveBuffer | null {
+  #bufferFor(payloadType: number): RtpReceiveBuffer | null {
     if (payloadType === this.#payloadType && this.#buffer !== null) return this.#buffer;
     const payload = this.media.payloads.get(payloadType);
     if (payload === undefined) {
@@ -205,7 +205,7 @@ export class IngestTrack {
     }
     this.#payload = payload;
     this.#payloadType = payloadType;
-    this.#buffer ??= new ReceiveBuffer({ repeats: payload.repeats });
+    this.#buffer ??= new RtpReceiveBuffer({ repeats: payload.repeats });
     return this.#buffer;
   }
 

@@ -23,7 +23,7 @@ export interface MediaDescription {
 }
 
 /** What is needed of the SDP that answers DESCRIBE (RFC 2326 appendix C). */
-export interface SessionDescription {
+export interface RtspDescription {
   /** `a=control` of the whole session; empty without one. */
   readonly control: string;
   readonly media: readonly MediaDescription[];
@@ -40,7 +40,7 @@ const STATIC: Readonly<Record<number, readonly [encoding: string, clockRate: num
 };
 
 /** Parses a description; lines and attributes it does not know are passed over. Throws `ProtocolError` when it is none. */
-export function parseSessionDescription(text: string): SessionDescription {
+export function parseRtspDescription(text: string): RtspDescription {
   const [session, ...media] = splitSections(text, 'skip');
   if (session === undefined) throw new ProtocolError('SDP', 'a session description begins with v=', 0);
   return { control: trimmed(session, 'control'), media: media.map(parseMedia) };

@@ -49,7 +49,7 @@ export type PacketSink = (packet: RtpPacket, lost: boolean) => void;
  * Hands packets on in order, at once where nothing is missing. A gap is waited for as long as asking for its packets can
  * help; `lost` says that packets before the one handed on are missing.
  */
-export class ReceiveBuffer {
+export class RtpReceiveBuffer {
   readonly counters: ReceiveCounters = { received: 0, lost: 0, late: 0, recovered: 0, requested: 0 };
   readonly #repeats: boolean;
   /** By index, the sequence number past its wraps. */
