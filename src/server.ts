@@ -2,8 +2,7 @@
 import { dirname, resolve } from 'node:path';
 import { admissionMetrics } from './access/admission-metrics.ts';
 import { Health } from './api/health.ts';
-import type { EventFeed, LogFeed } from './api/live/event-feed.ts';
-import { LiveFeed } from './api/live/live-feed.ts';
+import { type EventFeed, LiveFeed, type LogFeed } from './api/live/live-feed.ts';
 import { liveMetrics } from './api/live/live-metrics.ts';
 import { type ApiParts, startApi } from './api/start-api.ts';
 import { startMetrics } from './api/start-metrics.ts';
@@ -66,7 +65,7 @@ import type { MetricSource } from './util/metrics.ts';
 import { packageVersion } from './util/package-version.ts';
 import type { Patience } from './util/patience.ts';
 
-export { ConfigProblem } from './findings/config-problem.ts';
+export { ConfigProblem } from './findings/usable-config.ts';
 export type { ReloadOutcome } from './reload/reload-outcome.ts';
 
 /** How a process runs its server; everything else is in the configuration file. */

@@ -34,7 +34,7 @@ import { AllowedFolders, PathRefused } from '../util/allowed-folders.ts';
 import type { LogLevel } from '../util/gated-lines.ts';
 import type { QueueStatus } from '../util/queue-gauge.ts';
 import { ApiError } from './errors.ts';
-import type { EventFeed, LogFeed } from './live/event-feed.ts';
+import type { EventFeed, LogFeed } from './live/live-feed.ts';
 
 /** The level of the log while the server runs. */
 export interface LogLevelControl {

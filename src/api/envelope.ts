@@ -1,5 +1,6 @@
 /** The envelope around every answer: `{"message":…,"response":…,"statusCode":…}`. */
 import type { ServerResponse } from 'node:http';
+import { maskedJson } from '../util/masked-json.ts';
 import type { ApiError } from './errors.ts';
 import type { FilePart } from './file-answer.ts';
 import { writeJson } from './json/json-writer.ts';
@@ -133,4 +134,9 @@ function okEnvelope(response: unknown): string {
 
 function envelope(status: number, message: string): string {
   return `{"message":${writeJson(message)},"statusCode":${status}}`;
+}
+
+/** `answer` without secrets, for those who may only read; no route can forget it. What is no JSON stays as it is. */
+export function maskedAnswer(answer: Answer): Answer {
+  return answer.type === undefined ? { ...answer, body: maskedJson(answer.body) } : answer;
 }

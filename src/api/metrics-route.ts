@@ -1,5 +1,7 @@
+import type { ServerConfig } from '../config/index.ts';
 import { METRICS_TYPES, type MetricsFormat } from '../util/metrics.ts';
 import { Type } from '../util/typebox.ts';
+import type { AccessToken } from './auth.ts';
 import type { Route } from './route.ts';
 
 const OPENMETRICS = /^application\/openmetrics-text\b/i;
@@ -26,4 +28,10 @@ function formatFor(accept: string): MetricsFormat {
   const open = wishes.find(({ wish }) => OPENMETRICS.test(wish))?.weight ?? 0;
   const plain = Math.max(0, ...wishes.filter(({ wish }) => /^(text\/plain|text\/\*)/i.test(wish)).map(({ weight }) => weight));
   return open > 0 && open >= plain ? 'openmetrics' : 'prometheus';
+}
+
+/** The credential that is good for `/metrics` only: that of `Managers/Metrics`; none where it has none. */
+export function metricsTokens({ managers }: ServerConfig): AccessToken[] {
+  const { accessToken: value } = managers.metrics;
+  return value === '' ? [] : [{ name: 'Managers/Metrics', value, mayWrite: false, path: metricsRoute.path }];
 }

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { ApiError } from './errors.ts';
 
 /** Largest request body accepted, bytes. */
-export const MAX_BODY_BYTES = 1_048_576;
+const MAX_BODY_BYTES = 1_048_576;
 
 /** The client went away before its body was complete: there is nobody to answer. */
 export class BodyAborted extends Error {

@@ -1,4 +1,5 @@
-/** The path of a request as this API matches it: as it was sent, with ASCII escapes untouched. */
+/** The path of a request as this API matches it, as it was sent, with ASCII escapes untouched; and what stands in its query. */
+import { ApiError } from './errors.ts';
 
 const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*/i;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the range of ASCII is meant
@@ -32,4 +33,11 @@ function decodeEscapes(escapes: string): string {
     if (error instanceof URIError) return escapes;
     throw error;
   }
+}
+
+/** The number of a member of a query, `usual` when it is not there. Throws `ApiError` for what is none from 0 to `most`. */
+export function countIn(text: string, member: string, { usual, most }: { readonly usual: number; readonly most: number }): number {
+  const count = text === '' ? usual : Number(text);
+  if (/^\d{0,9}$/.test(text) && count <= most) return count;
+  throw new ApiError('MEMBER_INVALID', member, `a whole number from 0 to ${most}`);
 }

@@ -14,7 +14,7 @@ import { type ApiRules, ApiServer } from './api-server.ts';
 import { ControlPlane, type ControlPlaneOptions } from './control.ts';
 import type { Health } from './health.ts';
 import { listenersOf } from './listeners.ts';
-import { metricsTokens } from './metrics-token.ts';
+import { metricsTokens } from './metrics-route.ts';
 
 /** What the API is made of besides its configuration. */
 export interface ApiParts extends ControlPlaneOptions {

@@ -6,8 +6,7 @@ import { listenAddresses } from '../util/listen-addresses.ts';
 import { packageVersion } from '../util/package-version.ts';
 import { ApiServer } from './api-server.ts';
 import { ControlPlane } from './control.ts';
-import { metricsRoute } from './metrics-route.ts';
-import { metricsTokens } from './metrics-token.ts';
+import { metricsRoute, metricsTokens } from './metrics-route.ts';
 import type { ApiParts } from './start-api.ts';
 
 /** Opens the port. Resolves with null where there is none. Without a token of its own it asks for none. */

@@ -11,7 +11,7 @@ import { RefusalCounts } from '../../src/access/refusal-counts.ts';
 import { ApiServer, type ApiServerOptions } from '../../src/api/api-server.ts';
 import { ControlPlane } from '../../src/api/control.ts';
 import { Health } from '../../src/api/health.ts';
-import type { EventFeed, LogFeed } from '../../src/api/live/event-feed.ts';
+import type { EventFeed, LogFeed } from '../../src/api/live/live-feed.ts';
 import { LiveFeed } from '../../src/api/live/live-feed.ts';
 import { liveMetrics } from '../../src/api/live/live-metrics.ts';
 import { loadServerConfig } from '../../src/config/index.ts';

@@ -1,5 +1,8 @@
 /** All who follow the server live. */
+import type { Notice } from '../../core/notices/notice.ts';
+import type { NoticeBoard } from '../../core/notices/notice-board.ts';
 import { guarded } from '../../util/guarded.ts';
+import type { LogLine, LogTail } from '../../util/log-tail.ts';
 import type { Logger } from '../../util/logger.ts';
 import type { FollowedBoard } from './followed-board.ts';
 import { Follower, type FollowerOptions, type FollowerSink } from './follower.ts';
@@ -152,3 +155,8 @@ export class LiveFeed<N extends { readonly type: string }, B extends FollowedBoa
 }
 
 const now = (): number => performance.now();
+
+/** Tells what happens (`GET /v1/events`). */
+export type EventFeed = LiveFeed<Notice, NoticeBoard>;
+/** Tells what the log does (`GET /v2/logs`). */
+export type LogFeed = LiveFeed<LogLine, LogTail>;

@@ -1,6 +1,6 @@
 /** Live events for Prometheus. */
 import { labelText, type MetricDefinition, type MetricSource } from '../../util/metrics.ts';
-import type { EventFeed } from './event-feed.ts';
+import type { EventFeed } from './live-feed.ts';
 
 const METRICS = {
   events: { name: 'millrace_events_total', help: 'What has happened, as GET /v1/events tells it', type: 'counter' },

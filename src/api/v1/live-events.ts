@@ -1,8 +1,8 @@
 import { NOTICE_TYPES, type NoticeGroup, type NoticeType } from '../../core/notices/notice.ts';
 import { Type } from '../../util/typebox.ts';
 import { ApiError } from '../errors.ts';
-import { countIn } from '../live/count-in.ts';
 import { noticeFilter } from '../live/notice-filter.ts';
+import { countIn } from '../request-path.ts';
 import type { Route } from '../route.ts';
 
 const GROUPS: readonly NoticeGroup[] = [...new Set(Object.values(NOTICE_TYPES))];

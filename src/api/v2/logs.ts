@@ -1,7 +1,7 @@
 import { isAtLeast, type LineLevel } from '../../util/log-tail.ts';
 import { Type } from '../../util/typebox.ts';
 import { ApiError } from '../errors.ts';
-import { countIn } from '../live/count-in.ts';
+import { countIn } from '../request-path.ts';
 import type { Route } from '../route.ts';
 
 const LEVELS: readonly LineLevel[] = ['debug', 'info', 'warn', 'error'];

@@ -1,8 +1,7 @@
 /** A scheduled channel as the API shows it. */
 import { formatTimestamp } from '../../util/timestamp.ts';
 import { definitionToJson } from './definition-json.ts';
-import type { ItemOnAir } from './item-on-air.ts';
-import { endOf, type ScheduleDefinition } from './schedule-definition.ts';
+import { endOf, type ItemOnAir, type ScheduleDefinition } from './schedule-definition.ts';
 import type { ScheduledChannel } from './scheduled-channel.ts';
 
 /** The end of what has none: the last moment that the reference server can name, ms since the epoch. */

@@ -39,6 +39,15 @@ export interface ScheduleItem {
   readonly fallbackOnErr: boolean;
 }
 
+/** An item of a program that is on air. */
+export interface ItemOnAir {
+  readonly item: ScheduleItem;
+  /** Of its program, ms since the epoch. */
+  readonly programStartsAt: number;
+  /** Milliseconds into the item. */
+  readonly position: number;
+}
+
 /** Items that begin at a moment, and end where the next program begins. */
 export interface Program {
   readonly name: string;
@@ -72,7 +81,7 @@ export const DEFAULT_SETTINGS: Omit<ChannelSettings, 'name'> = {
 /** To the end of the file, or as long as the program is. */
 export const UNLIMITED = -1;
 /** Players see nothing of less. */
-export const MIN_ITEM_MS = 1000;
+const MIN_ITEM_MS = 1000;
 
 /** Each is encoded, packaged and listed all the time. */
 const MAX_AUDIO_TRACKS = 16;
@@ -98,7 +107,7 @@ export function isLive({ url }: Pick<ScheduleItem, 'url'>): boolean {
 }
 
 /** The path of a file item below the media folder. */
-export function pathOf(url: string): string {
+function pathOf(url: string): string {
   return decoded(url.slice('file://'.length));
 }
 

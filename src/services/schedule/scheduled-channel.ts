@@ -6,8 +6,14 @@ import type { Logger } from '../../util/logger.ts';
 import { messageOf } from '../../util/message-of.ts';
 import { FallbackProgram } from './fallback-program.ts';
 import type { Lengths } from './file-lengths.ts';
-import type { ItemOnAir } from './item-on-air.ts';
-import { type ChannelSettings, isLive, type Program, type ScheduleDefinition, type ScheduleItem } from './schedule-definition.ts';
+import {
+  type ChannelSettings,
+  type ItemOnAir,
+  isLive,
+  type Program,
+  type ScheduleDefinition,
+  type ScheduleItem,
+} from './schedule-definition.ts';
 import { isDue, isSameSlot, ScheduleTimeline, type ScheduleTimelineOptions, type Slot, sameItems, samePlay } from './schedule-timeline.ts';
 import { TroubleLog } from './trouble-log.ts';
 
