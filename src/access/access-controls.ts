@@ -71,7 +71,7 @@ function coveringOf(checks: readonly AccessCheck[], { direction, protocol }: Acc
 export type ChecksOf = (settings: AccessSettings, vhost: string) => readonly AccessCheck[];
 
 /** Those that need nobody but the clock. */
-export function ownChecks(clock: Clock): ChecksOf {
+function ownChecks(clock: Clock): ChecksOf {
   return ({ signedPolicy }) => (signedPolicy === undefined ? [] : [new SignedPolicyCheck(signedPolicy, clock)]);
 }
 

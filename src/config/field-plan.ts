@@ -32,7 +32,7 @@ export function fieldsOf(schema: TSchema): readonly Field[] {
 }
 
 /** `outputStreamName` → `OutputStreamName`. */
-export function elementName(key: string): string {
+function elementName(key: string): string {
   return key.charAt(0).toUpperCase() + key.slice(1);
 }
 

@@ -24,7 +24,7 @@ export interface Ineffective {
 const known = new WeakMap<object, readonly Ineffective[]>();
 
 /** Of the server, without its virtual hosts. */
-export function ineffectiveInServer(config: ServerConfig): readonly Ineffective[] {
+function ineffectiveInServer(config: ServerConfig): readonly Ineffective[] {
   return remember(config, () => collect(ServerSchema, config, ['virtualHosts']));
 }
 

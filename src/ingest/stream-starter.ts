@@ -12,7 +12,7 @@ export interface StarterLimits {
 }
 
 /** Parameter sets come with keyframes only, and those may be seconds apart. */
-export const DEFAULT_STARTER_LIMITS: StarterLimits = { trackWait: 5000, heldPackets: 500, heldBytes: 16_777_216 };
+const DEFAULT_STARTER_LIMITS: StarterLimits = { trackWait: 5000, heldPackets: 500, heldBytes: 16_777_216 };
 
 /** The stream stays its provider's, which also closes it. */
 export interface StreamStarterOptions {

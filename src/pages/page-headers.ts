@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 
 /** The source expression for an inline script with this text. */
-export function scriptHash(text: string): string {
+function scriptHash(text: string): string {
   return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 }
 

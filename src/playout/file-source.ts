@@ -2,7 +2,7 @@
 import type { Logger } from '../util/logger.ts';
 import { messageOf } from '../util/message-of.ts';
 import type { VainAttempts } from '../util/vain-attempts.ts';
-import { OpenFile } from './file-bytes.ts';
+import type { OpenFile } from './file-bytes.ts';
 import type { ItemOpening, ItemSource } from './item-source.ts';
 import { type FileEvent, type ForeignFiles, type MediaFile, openMediaFile } from './media-file.ts';
 import type { MediaRoot } from './media-root.ts';
@@ -87,17 +87,7 @@ class KnownFault extends Error {
   override readonly name = 'KnownFault';
 }
 
-/** Milliseconds of what the file at `path` shows. Rejects when it cannot be read, or does not tell. */
-export async function lengthOf(path: string, logger: Logger, foreign: ForeignFiles | null = null): Promise<number> {
-  const bytes = await OpenFile.open(path);
-  try {
-    return await lengthOfBytes(bytes, logger, foreign);
-  } finally {
-    await bytes.close();
-  }
-}
-
-/** The same for an open file, which stays the caller's. */
+/** Milliseconds of what an open file shows, which stays the caller's. Rejects when it cannot be read, or does not tell. */
 export async function lengthOfBytes(bytes: OpenFile, logger: Logger, foreign: ForeignFiles | null = null): Promise<number> {
   const file = await openAnyFile(bytes, { foreign, logger, onSlow: () => undefined });
   const seconds = await file.length();

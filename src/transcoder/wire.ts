@@ -98,7 +98,7 @@ export function serializeFrameHeader(header: FrameHeader, length: number): Buffe
 }
 
 /** Parses the 40 bytes at `offset` into `header`; returns the payload's length. Throws `TRANSCODER_FRAME`. */
-export function parseFrameHeader(data: Buffer, offset: number, header: FrameHeader): number {
+function parseFrameHeader(data: Buffer, offset: number, header: FrameHeader): number {
   if (data.length - offset < FRAME_HEADER_SIZE) throw new ProtocolError('TRANSCODER_FRAME', 'header ends early', data.length);
   const length = data.readUInt32LE(offset);
   if (length > MAX_FRAME_PAYLOAD) throw new ProtocolError('TRANSCODER_FRAME', `payload of ${length} bytes`, offset);

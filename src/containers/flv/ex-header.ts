@@ -2,7 +2,7 @@
 import { ProtocolError } from '../../util/protocol-error.ts';
 
 /** How the tracks of a multitrack tag are laid out (AvMultitrackType). */
-export const MultitrackType = { ONE_TRACK: 0, MANY_TRACKS: 1, MANY_TRACKS_MANY_CODECS: 2 } as const;
+const MultitrackType = { ONE_TRACK: 0, MANY_TRACKS: 1, MANY_TRACKS_MANY_CODECS: 2 } as const;
 
 const FOURCC_LENGTH = 4;
 const TRACK_SIZE_LENGTH = 3;

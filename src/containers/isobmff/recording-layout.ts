@@ -13,7 +13,7 @@ const BRANDS = ['isom', 'iso6', 'mp41', 'mp42'] as const;
 export const SPAN_HEADER_SIZE = 16;
 
 /** Timescale of the movie header: edit lists and total duration are told in it. Milliseconds would move audio by part of one. */
-export const MOVIE_TIMESCALE = 90_000;
+const MOVIE_TIMESCALE = 90_000;
 
 /** What a recording of `tracks` begins with. */
 export function buildRecordingHead(tracks: readonly MovieTrack[]): Uint8Array {

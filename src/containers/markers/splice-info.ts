@@ -10,7 +10,7 @@ import { crc32Mpeg } from '../mpegts/crc32.ts';
 import { wrap33 } from '../mpegts/timestamp.ts';
 
 /** `table_id` of these sections. */
-export const SPLICE_TABLE_ID = 0xfc;
+const SPLICE_TABLE_ID = 0xfc;
 /** Longer sections are not carried: in playlists each byte becomes two characters of every answer. */
 export const MAX_SPLICE_SECTION = 512;
 

@@ -2,7 +2,7 @@
 import { TS_PACKET_LENGTH } from './ts-buffer.ts';
 
 /** Every packet begins with it. */
-export const SYNC_BYTE = 0x47;
+const SYNC_BYTE = 0x47;
 
 /** Takes one packet of 188 bytes: `data[at]` is its sync byte. The bytes are valid during the call only. */
 export type PacketSink = (data: Uint8Array, at: number) => void;

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { MAX_SUBTITLE_FILE, readSubtitleFile, SubtitleFile } from './subtitle-file.ts';
+import { readSubtitleFile } from '../../../test/support/subtitles.ts';
+import { MAX_SUBTITLE_FILE, SubtitleFile } from './subtitle-file.ts';
 
 const read = (text: string) =>
   readSubtitleFile(Buffer.from(text)).map(({ start, duration, settings, text: shown }) => [start, duration, settings, shown]);

@@ -31,16 +31,10 @@ export interface FileCue {
   readonly text: string;
 }
 
-/** The cues of a file in UTF-8, in order of their times. What cannot be read is left out: hostile files have none. */
-export function readSubtitleFile(bytes: Uint8Array): readonly FileCue[] {
-  const file = new SubtitleFile(bytes);
-  while (file.readOn()) {
-    // All of it at once.
-  }
-  return file.cues;
-}
-
-/** The same piece by piece: a large file takes a while to read, and whoever reads it has others to serve. */
+/**
+ * The cues of a file in UTF-8. What cannot be read is left out: hostile files have none. It is read piece by piece, because a large file takes a
+ * while and whoever reads it has others to serve.
+ */
 export class SubtitleFile {
   readonly #text: string;
   readonly #isVtt: boolean;

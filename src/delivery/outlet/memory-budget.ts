@@ -3,7 +3,7 @@ import type { Outlet, Span } from './messages.ts';
 import { spansLength } from './spans.ts';
 
 /** Bytes: two minutes of 35 Mbit/s. Beyond it segments leave memory sooner than their number says. */
-export const MAX_OUTLET_BYTES = 512 * 1024 * 1024;
+const MAX_OUTLET_BYTES = 512 * 1024 * 1024;
 
 /**
  * Counts the bytes that the windows of one outlet hold. Several tracks or variants share it: while it is exceeded, those that hold

@@ -58,7 +58,7 @@ export interface ForeignPeer {
 const HTTP_DIRECTIONS = new Set(['whip', 'whep']);
 
 /** True for requests that belong to signalling: WebSocket upgrades, WHIP and WHEP. */
-export function isSignalling(request: IncomingRequest): boolean {
+function isSignalling(request: IncomingRequest): boolean {
   if (request.method === 'GET' && request.header('upgrade')?.toLowerCase() === 'websocket') return true;
   const { query } = splitTarget(request.target);
   return HTTP_DIRECTIONS.has(queryValue(query, 'direction') ?? '');

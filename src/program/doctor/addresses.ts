@@ -14,7 +14,7 @@ export interface OwnAddress {
 }
 
 /** Those of this machine. */
-export function ownAddresses(): OwnAddress[] {
+function ownAddresses(): OwnAddress[] {
   return Object.values(networkInterfaces()).flatMap((list) => (list ?? []).map(({ address, internal }) => ({ address, internal })));
 }
 

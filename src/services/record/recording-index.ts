@@ -31,7 +31,7 @@ export interface IndexedRecording {
 }
 
 /** Files that are known; of more the oldest are forgotten, and stay where they are. */
-export const MAX_INDEXED = 100_000;
+const MAX_INDEXED = 100_000;
 /** Lines that say nothing any more are left out once there are as many as others, and this many. */
 const MIN_STALE = 1000;
 

@@ -10,7 +10,7 @@ export interface OvtUrl {
 }
 
 /** Of the reference server. */
-export const OVT_DEFAULT_PORT = 9000;
+const OVT_DEFAULT_PORT = 9000;
 /** What follows the stream names parts of it, or is meant for others. */
 const PATTERN = /^ovt:\/\/(?:[^@/?#]*@)?(\[[0-9a-f:.]+\]|[^:/?#@[\]\s]+)(?::(\d{1,5}))?\/([^/?#\s]+)\/([^/?#\s]+)(?:[/?#]\S*)?$/i;
 

@@ -4,7 +4,7 @@ import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 /** Length of C1, S1, C2 and S2. */
 export const HANDSHAKE_BLOCK_LENGTH = 1536;
 /** Length of an HMAC-SHA256 digest. */
-export const DIGEST_LENGTH = 32;
+const DIGEST_LENGTH = 32;
 
 const KEY_TAIL = Buffer.from('f0eec24a8068bee82e00d0d1029e7e576eec5d2d29806fab93b8e636cfeb31ae', 'hex');
 const CLIENT_KEY_TEXT = Buffer.from('Genuine Adobe Flash Player 001', 'latin1');
@@ -32,7 +32,7 @@ const OFFSET_MODULUS = 728;
 export type DigestLayout = 0 | 1;
 
 /** Where the digest of `block` lies. */
-export function digestOffset(block: Buffer, layout: DigestLayout): number {
+function digestOffset(block: Buffer, layout: DigestLayout): number {
   const at = OFFSET_FIELDS[layout];
   const sum = block.readUInt8(at) + block.readUInt8(at + 1) + block.readUInt8(at + 2) + block.readUInt8(at + 3);
   return (sum % OFFSET_MODULUS) + at + 4;

@@ -106,7 +106,7 @@ const EXTENSION_HEADER = 4;
 const CAPABILITIES_LENGTH = 12;
 const MAX_EXTENSIONS = 16;
 /** Longest stream id of libsrt, bytes. */
-export const MAX_STREAM_ID_LENGTH = 512;
+const MAX_STREAM_ID_LENGTH = 512;
 
 /** True for a control packet that is a handshake. */
 export function isHandshake(datagram: Uint8Array): boolean {

@@ -2,14 +2,14 @@
 import { HANDSHAKE_V5, type Handshake, type SrtCapabilities, SrtFlag } from './handshake.ts';
 
 /** The version of SRT we speak like. */
-export const SRT_VERSION = 0x01_05_01;
+const SRT_VERSION = 0x01_05_01;
 /** Older ones have no extended handshake. */
 export const MIN_VERSION = 0x01_03_00;
 /** What we say of ourselves: live mode with everything it has, and no stream mode or packet filter. */
-export const OUR_FLAGS =
+const OUR_FLAGS =
   SrtFlag.TSBPD_SENDER | SrtFlag.TSBPD_RECEIVER | SrtFlag.CRYPT | SrtFlag.TOO_LATE_DROP | SrtFlag.PERIODIC_NAK | SrtFlag.RETRANSMISSION;
 /** Bytes of an IP packet, as we propose. */
-export const MTU = 1500;
+const MTU = 1500;
 
 /** Delays in ms, 0 to 65535. */
 export interface LatencyWish {

@@ -14,7 +14,6 @@ import {
 } from '../../../src/config/index.ts';
 import { parseXml } from '../../../src/config/xml.ts';
 import { readCuePayload, writeCuePayload } from '../../../src/containers/webvtt/cue-payload.ts';
-import { readSubtitleFile } from '../../../src/containers/webvtt/subtitle-file.ts';
 import { acceptsGzip } from '../../../src/delivery/http/accept-encoding.ts';
 import { readRange } from '../../../src/delivery/http/byte-range.ts';
 import { readFraming } from '../../../src/delivery/http/framing.ts';
@@ -29,6 +28,7 @@ import { formatScheduleFile, parseScheduleFile } from '../../../src/services/sch
 import { placeOf } from '../../../src/services/webrtc/signalling/request-place.ts';
 import { TrustedProxies } from '../../../src/util/trusted-proxies.ts';
 import { readProxyHeader } from '../../../src/wire/proxy/proxy-header.ts';
+import { readSubtitleFile } from '../../support/subtitles.ts';
 import type { FuzzTarget } from '../support/fuzz-target.ts';
 
 const PROXIES = new TrustedProxies(['10.0.0.0/8']);

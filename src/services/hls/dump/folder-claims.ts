@@ -11,7 +11,7 @@ export interface FolderWriter {
 }
 
 /** Another dump has the folder. */
-export class FolderTaken extends Error {
+class FolderTaken extends Error {
   override readonly name = 'FolderTaken';
 }
 

@@ -38,9 +38,9 @@ const ULPFEC = 122;
 const ExtensionId = { PLAYOUT_DELAY: 2, TRANSPORT_CC: 3, ABS_SEND_TIME: 4, MID: 6 } as const;
 
 /** Ticks of RTP timestamps per second, of every video codec. */
-export const VIDEO_CLOCK = 90_000;
+const VIDEO_CLOCK = 90_000;
 /** Ticks of RTP timestamps per second, whatever the audio was sampled at (RFC 7587 section 4.1). */
-export const OPUS_CLOCK = 48_000;
+const OPUS_CLOCK = 48_000;
 
 /** True for a track that browsers can be sent. */
 export function isPlayable(track: Track): track is WebrtcTrack {

@@ -23,7 +23,7 @@ export interface PeerShares {
   readonly publish: number;
 }
 /** Used where nothing else is said. */
-export const DEFAULT_PEER_SHARES: PeerShares = { waiting: 256, play: 0, publish: 0 };
+const DEFAULT_PEER_SHARES: PeerShares = { waiting: 256, play: 0, publish: 0 };
 
 interface Session {
   readonly use: PeerUse;
