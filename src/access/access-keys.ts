@@ -14,7 +14,7 @@ export type ApplicationKeys = { readonly [list in KeyList]?: readonly AccessKeyC
 export interface HostKeys {
   /** All applications that are declared, by name. */
   readonly applications: ReadonlyMap<string, ApplicationKeys>;
-  /** Of applications that are made on demand. */
+  /** Keys of applications made on demand. */
   readonly template: ApplicationKeys;
 }
 

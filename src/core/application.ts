@@ -35,7 +35,7 @@ import type { Transcoder } from './transcoding.ts';
 const DEFAULT_DECODES = { threadCount: 2, onlyKeyframes: false };
 const NO_HARDWARE = { enable: false, modules: '' };
 
-/** What applications share with the server they run in. */
+/** Parts of the server that all its applications share. */
 export interface ApplicationContext {
   readonly clock: Clock;
   readonly logger: Logger;
@@ -51,7 +51,7 @@ export interface ApplicationContext {
   readonly maxStreams?: number;
   /** Somebody was refused because of it. */
   readonly onFull?: (application: Application) => void;
-  /** Who says what is to be made of the streams of an application that asks for it; absent: nobody is asked. */
+  /** Decides what to make of the streams of an application that wants advice; absent: nobody is asked. */
   readonly adviserOf?: AdviserSource;
   /** Reads an overlay map and its images, and never rejects; absent: there are none. */
   readonly readOverlays?: (path: string, logger: Logger) => Promise<readonly OverlayRule[]>;
@@ -313,7 +313,7 @@ export class Application {
     return passthrough === true || this.providerSettings(provider)?.passthroughOutputProfile === true;
   }
 
-  /** What the configuration says about a provider; undefined when it is not enabled. */
+  /** The configuration of a provider; undefined when it is not enabled. */
   providerSettings(kind: ProviderKind): ProviderSettings | undefined {
     const providers: Partial<Record<string, unknown>> = this.definition.config.providers ?? {};
     return providers[PROVIDER_KEYS[kind]] as ProviderSettings | undefined;
@@ -354,7 +354,7 @@ export class Application {
     });
   }
 
-  /** What is to be made of streams does not stand in the configuration alone. */
+  /** The configuration alone does not say what to make of streams. */
   get #asks(): boolean {
     return this.#adviser !== null || this.#overlayMap !== null;
   }
@@ -365,7 +365,7 @@ export class Application {
     return enable && path !== '' && this.#context.readOverlays !== undefined ? path : null;
   }
 
-  /** What is to be made of a stream; null where that is nothing, and the source hears it. */
+  /** The plan for a stream; null if nothing is to be made of it, which the source is told. */
   async #advise(inbound: InboundStream, signal: AbortSignal): Promise<OutputPlan | null> {
     const [plan, overlays] = await Promise.all([this.#profilesFor(inbound, signal), this.#overlaysFor(inbound, signal)]);
     return plan === null ? null : { ...plan, overlays };
@@ -478,7 +478,7 @@ export class Application {
   }
 }
 
-/** What output profiles come to. */
+/** The result of output profiles. */
 function planOf(outputProfiles: OutputProfilesConfig | undefined): OutputPlan {
   const { encoder, decoder } = outputProfiles?.hwaccels ?? {};
   const either = { ...NO_HARDWARE, enable: outputProfiles?.hardwareAcceleration === true };

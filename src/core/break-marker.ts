@@ -1,18 +1,18 @@
-/** What cues and splices say of a break, in one form. */
+/** The common form of cues and splices about a break. */
 import { buildCue, type Cue, parseCue } from '../containers/markers/cue.ts';
 import { buildSpliceInsert, parseSplice } from '../containers/markers/splice-info.ts';
 import { EventFormat } from '../media/timed-event.ts';
 
-/** What happens at the time of a marker. */
+/** What a marker announces. */
 export interface BreakMarker {
   readonly format: typeof EventFormat.CUE | typeof EventFormat.SCTE35;
   /** `cont`: a cue that says that the break goes on; `other`: a splice that is none of a break. */
   readonly type: Cue['type'] | 'other';
   /** Tells breaks of one format apart; cues have but one. */
   readonly id: number;
-  /** Of the whole break, ms; 0 when it is not known. */
+  /** Length of the whole break, ms; 0 if unknown. */
   readonly duration: number;
-  /** Of the break so far, ms; of `cont` alone. */
+  /** Time since the break began, ms; for `cont` only. */
   readonly elapsed: number;
   /** The break ends by itself. */
   readonly returns: boolean;

@@ -16,7 +16,7 @@ export class ByteMeter {
   #avg = 0;
   #window = 0;
   #windowStart: number;
-  /** Of the last byte, monotonic ms. */
+  /** Time of the last byte, monotonic ms. */
   #countedAt: number;
   readonly #clock: Clock;
 

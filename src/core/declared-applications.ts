@@ -1,4 +1,4 @@
-/** What becomes of the applications of a virtual host when its configuration file is read again. */
+/** Compares and changes the applications of a virtual host when its configuration file is read again. */
 import { isDeepStrictEqual } from 'node:util';
 import { type ApplicationConfig, KEY_LISTS, type VirtualHostConfig } from '../config/index.ts';
 import type { Application } from './application.ts';
@@ -11,7 +11,7 @@ export interface Declaration {
   readonly applications: readonly Definition<ApplicationConfig>[];
 }
 
-/** What is there, what is wanted, and how one becomes the other. */
+/** The present applications, the wanted ones, and the steps between them. */
 export interface Redeclaration {
   readonly wanted: readonly Definition<ApplicationConfig>[];
   readonly present: ReadonlyMap<string, Application>;

@@ -5,11 +5,11 @@ import type { Playlist, PlaylistRendition } from './playlist.ts';
 /** With this hint a rendition takes the first video track of its variant, and whatever the publisher takes of its audio tracks. */
 const FIRST_OR_ALL = -1;
 
-/** What a publisher can do with tracks. */
+/** The tracks that a publisher can serve. */
 export interface DefaultChoice {
   /** Its players can be sent this track. */
   readonly canServe: (track: VideoTrack | AudioTrack) => boolean;
-  /** Of those that can be served: every player takes it, so it goes before those that only some take. Absent: every player takes them all. */
+  /** Whether every player plays the track: such tracks go before those that only some play. Absent: every player plays all of them. */
   readonly isCommon?: (track: VideoTrack | AudioTrack) => boolean;
   /** Players choose between renditions by their codecs: audio in another codec is a rendition more, behind the first. Absent: false. */
   readonly everyAudioCodec?: boolean;

@@ -6,7 +6,7 @@ export interface Definition<Config> {
   readonly name: string;
   /** With defaults filled in and macros expanded: what the server runs on. */
   readonly config: Config;
-  /** What was given, as it was given: what the API answers and the state keeps. */
+  /** The definition as it was given: the API answers it and the state folder keeps it. */
   readonly echo: JsonObject;
 }
 

@@ -6,12 +6,12 @@ import type { Clock } from '../util/clock.ts';
 import { guarded } from '../util/guarded.ts';
 import type { Logger } from '../util/logger.ts';
 
-/** What one stream may hold here. */
+/** Limits of one stream. */
 const MAX_BYTES = 256 * 1024 * 1024;
 const MAX_ENTRIES = 200_000;
 /** Between two looks at what is due, ms: frames that come together go on together. */
 const MIN_WAIT_MS = 5;
-/** What is handed on at once of the rest of a stream. Five milliseconds apart, 256 MiB are out within seconds, as fast as a disk takes them. */
+/** Packets of the rest of a stream that leave at once. At 5 ms intervals 256 MiB leave within seconds, as fast as a disk takes them. */
 const REST_PACKETS = 256;
 const REST_BYTES = 256 * 1024;
 /** Taken entries at the head that are worth moving the others. */
@@ -28,7 +28,7 @@ export interface DelayBufferOptions {
   readonly onPacket: (packet: Packet, arrivedAt: number) => void;
   /** Everything that was due has been handed on. */
   readonly onReleased: () => void;
-  /** What was called threw: nothing more is handed on. */
+  /** A receiver threw: nothing more is handed on. */
   readonly onFault: (error: unknown) => void;
   /** Default: 256 MiB. */
   readonly maxBytes?: number;
@@ -109,7 +109,7 @@ export class DelayBuffer {
     if (!this.#closed) this.#handOn(Number.POSITIVE_INFINITY);
   }
 
-  /** What waits is dropped. Idempotent. */
+  /** Drops all waiting packets. Idempotent. */
   close(): void {
     this.#closed = true;
     this.#onRest = null;

@@ -1,6 +1,6 @@
 /** Whether the server takes anybody new: one that is to be stopped lets those who are there go on, and sends others elsewhere. */
 
-/** What encoders and viewers hear who come meanwhile. */
+/** The error for encoders and viewers that come during a drain. */
 export const DRAINING = 'the server is being drained: go to another one';
 
 /** One for the whole server. */

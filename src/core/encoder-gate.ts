@@ -12,12 +12,12 @@ const MAX_WAITING_BYTES = 33_554_432;
 /** An encoder that can be asked for a keyframe is asked this often, ms. */
 const ASK_MS = 1000;
 
-/** What a gate needs. */
+/** Dependencies of a gate. */
 export interface EncoderGateOptions {
   readonly stream: GatedStream;
   /** Monotonic, ms. */
   readonly now: () => number;
-  /** What waits begins with a keyframe: false leaves it waiting for the next one. `open` may be called, or called later. */
+  /** The waiting packets begin with a keyframe: false makes them wait for the next one. `open` may be called now, or later. */
   readonly onReady: () => boolean;
 }
 
@@ -29,7 +29,7 @@ export class EncoderGate implements Omit<IngestStream, 'close'> {
   readonly #stream: GatedStream;
   readonly #options: EncoderGateOptions;
   #announced: readonly [tracks: readonly SourceTrack[], playlists: readonly Playlist[]] | null = null;
-  /** What the router would make of the video; null while the gate is open. */
+  /** The video as the router would normalise it; null while the gate is open. */
   #probe: MediaRouter | null = null;
   #hasKeyframe = false;
   /** The first packet of `#waiting` is one that the stream can begin with. */
@@ -62,7 +62,7 @@ export class EncoderGate implements Omit<IngestStream, 'close'> {
     return this.#stream.urgency;
   }
 
-  /** What it looks for behind the gate may come any time. */
+  /** The keyframe that it waits for may come at any time. */
   get neededAt(): number {
     return this.#probe === null ? this.#stream.neededAt : Number.NEGATIVE_INFINITY;
   }
@@ -96,7 +96,7 @@ export class EncoderGate implements Omit<IngestStream, 'close'> {
     }
   }
 
-  /** Those of an encoder that is not on air are about what nobody sees. */
+  /** Events of an encoder that is not on air are about media that nobody sees. */
   pushEvent(event: SourceEvent): boolean {
     return this.#probe === null && this.#stream.pushEvent(event);
   }
@@ -106,7 +106,7 @@ export class EncoderGate implements Omit<IngestStream, 'close'> {
     return this.#probe === null && this.#stream.pushCue(language, cue);
   }
 
-  /** What the encoder sends waits from now on. Idempotent. */
+  /** From now on the encoder's packets wait. Idempotent. */
   shut(): void {
     if (this.#probe !== null) return;
     this.#watch = new SourceWatch();

@@ -20,7 +20,7 @@ const MAX_LEAD = 10;
 /** A keyframe may be off by so much, seconds, from where it is expected. */
 const JITTER = 0.02;
 
-/** What became of the events of a stream. */
+/** Counts of accepted and refused events of a stream. */
 export interface EventCounters {
   /** Handed on. */
   carried: number;
@@ -38,7 +38,7 @@ export interface Keyframes {
   readonly keyframeSeconds: number;
 }
 
-/** Those of the leading video track; null without video. */
+/** Keyframes of the leading video track; null without video. */
 export function keyframesOf(stream: { readonly tracks: readonly Track[]; figures(trackId: number): Keyframes }): Keyframes | null {
   const video = stream.tracks.find(isVideoTrack);
   return video === undefined ? null : stream.figures(video.id);
@@ -48,7 +48,7 @@ export function keyframesOf(stream: { readonly tracks: readonly Track[]; figures
 export interface EventDeskOptions {
   readonly clock: Clock;
   readonly router: { readonly eventTrack: DataTrack | null; readonly end: number; timeOf(seconds: number): number | null };
-  /** Of the leading video track; null without video. */
+  /** Keyframe times of the leading video track; null without video. */
   readonly keyframes: () => Keyframes | null;
   /** Frames of the source reach viewers as they are, so that segments can be cut at its keyframes alone. */
   readonly passesVideo: () => boolean;

@@ -9,7 +9,7 @@ import type { StandInDutyOptions } from './stand-in-duty.ts';
 import type { Outputs } from './stream-outputs.ts';
 import type { TrafficMeter } from './traffic-meter.ts';
 
-/** What an application makes a stream with. `request` is that of the first source; another may follow it. */
+/** Options with which an application makes a stream. `request` is the first source's; another source may follow. */
 export interface InboundStreamOptions {
   readonly id: number;
   readonly vhost: string;
@@ -23,13 +23,13 @@ export interface InboundStreamOptions {
   readonly silenceTimeoutMs: number;
   /** How long a linked stream outlives its source, ms; 0 ends it at once. */
   readonly keepMs: number;
-  /** What plays on a linked stream while its source is away; absent: nothing. */
+  /** Plays on a linked stream while its source is away; absent: nothing does. */
   readonly standIn?: Pick<StandInDutyOptions, 'settings' | 'open'> | undefined;
   /** Timestamps stay those of the source instead of starting at 0. */
   readonly keepSourceTime: boolean;
   /** Tracks for cues that come from elsewhere than the source, without ids; default: none. */
   readonly subtitles?: readonly SubtitleTrack[];
-  /** What becomes of the stream; made anew for each stream and closed by it. */
+  /** The outputs of the stream; each stream makes and closes its own. */
   readonly createOutputs: (stream: InboundStream) => Outputs;
   /** Is told what becomes of the stream and its viewers. */
   readonly notices: StreamNotices;

@@ -2,7 +2,7 @@ import type { BoundedQueue } from '../util/bounded-queue.ts';
 import type { SourceEvent, SourcePacket } from './ingest.ts';
 import type { QueueRegistry } from './queue-registry.ts';
 
-/** What a source brings. */
+/** One item of a source: a packet or a change of tracks. */
 export type SourceItem = SourcePacket | SourceEvent;
 
 /** Packets that may wait between a provider and the router. */
@@ -20,7 +20,7 @@ export interface InboundQueueOptions {
   readonly onItem: (item: SourceItem) => void;
   /** All of a turn has been handed on. */
   readonly onDrained: () => void;
-  /** What was called in a turn threw. */
+  /** A call in a turn threw. */
   readonly onFault: (error: unknown) => void;
   /** The source as it is now: asked to stop reading, and to go on. */
   readonly source: () => { readonly onCongested?: () => void; readonly onRelieved?: () => void };

@@ -62,7 +62,7 @@ export class InboundStream implements IngestStream, DutyStream {
   readonly #meters = new TrackMeters();
   readonly #outputs: Outputs;
   readonly #taps: StreamTaps;
-  /** What the source asked for that is there now, or was the last. */
+  /** The request of the present source, or of the last one. */
   #request: IngestRequest;
   #link: SourceLink | null = null;
   /** False between two sources. */
@@ -206,7 +206,7 @@ export class InboundStream implements IngestStream, DutyStream {
     return this.#router.end * 1000;
   }
 
-  /** What its stand-in does; null: it has none. */
+  /** State of its stand-in; null without one. */
   get standIn(): Pick<StandInDuty, 'onAir' | 'airings'> | null {
     return this.#duty;
   }
@@ -292,7 +292,7 @@ export class InboundStream implements IngestStream, DutyStream {
     return this.link(settings);
   }
 
-  /** What follows comes from another source and goes on where the last one ended; `keepsTime` false: also where times are kept. */
+  /** Another source follows and continues where the last one ended; `keepsTime` false: even if times are kept. */
   changeSource({ keepsTime = true }: { readonly keepsTime?: boolean } = {}): void {
     this.sourceChanges += 1;
     this.#queue.work();
@@ -450,7 +450,7 @@ export class InboundStream implements IngestStream, DutyStream {
     }
   }
 
-  /** What there is goes on without a source. */
+  /** The stream continues without a source. */
   #loseSource(): void {
     this.#drainLast();
     this.#hasSource = false;

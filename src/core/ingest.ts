@@ -1,4 +1,4 @@
-/** What a provider sees of the core: it asks an application for an inbound stream and feeds it. */
+/** The core as providers see it: a provider asks an application for an inbound stream and feeds it. */
 import type { AudioCodec, BitstreamFormat, VideoCodec } from '../media/codec.ts';
 import type { SegmentMark } from '../media/segment-mark.ts';
 import type { Timebase } from '../media/timebase.ts';
@@ -13,7 +13,7 @@ interface SourceTrackBase {
   readonly timebase: Timebase;
   /** Bits per second as announced; 0 when unknown. */
   readonly bitrateConf: number;
-  /** What playlists of the source call the track. */
+  /** The track's name in playlists of the source. */
   readonly variantName?: string;
   readonly publicName?: string;
   readonly language?: string;
@@ -32,7 +32,7 @@ export interface SourceVideoTrack extends SourceTrackBase {
   /** Announced size; used only when the bitstream does not tell. */
   readonly width: number;
   readonly height: number;
-  /** What the frames grow to, where the sender begins with smaller ones: told as the size of the track from the beginning. */
+  /** Final frame size, if the sender begins with smaller frames: the track has this size from the beginning. */
   readonly fullSize?: { readonly width: number; readonly height: number };
 }
 
@@ -52,7 +52,7 @@ export interface SourceDataTrack extends SourceTrackBase {
   readonly type: 'data';
 }
 
-/** What a provider can announce. */
+/** A track as a provider announces it. */
 export type SourceTrack = SourceVideoTrack | SourceAudioTrack | SourceDataTrack;
 
 /** A packet as it came off the wire. The buffer passes to the core and must not be reused. */
@@ -63,7 +63,7 @@ export interface SourcePacket {
   readonly dts: number;
   /** Null when the wire does not tell: the router looks into the bitstream. */
   readonly keyframe: boolean | null;
-  /** Of a frame: for how long it is shown, in the track's timebase, where the source knows what follows. Else the router learns it from times. */
+  /** Display time of a frame in the track's timebase, if the source knows the next frame. Otherwise the router computes it. */
   readonly duration?: number | undefined;
   readonly data: Uint8Array;
   /** See `Packet.mark`; the times of such a source are kept. */
@@ -72,11 +72,11 @@ export interface SourcePacket {
 
 /** Something that happens at a time of the stream. It goes out on the data track, whether the source has one or not. */
 export interface SourceEvent extends TimedEvent {
-  /** What `format` says; the buffer passes to the core. */
+  /** Data in the form of `format`; the core takes over the buffer. */
   readonly data: Uint8Array;
   /** Time of the source, seconds; null: when it comes. */
   readonly at: number | null;
-  /** Whoever sent it ends the breaks that it begins. */
+  /** The sender ends the breaks that it begins. */
   readonly settled?: boolean;
   /** The source sent it: breaks that it begins do not outlive the source. Set by the stream. */
   readonly ofSource?: boolean;
@@ -110,7 +110,7 @@ export interface CloseReason {
   readonly detail: string;
 }
 
-/** What a provider says of a source when it asks for a stream. The application keeps it for as long as the source is there. */
+/** A provider's description of a source when it asks for a stream. The application keeps it while the source is there. */
 export interface IngestRequest {
   readonly streamName: string;
   readonly provider: ProviderKind;
@@ -205,10 +205,10 @@ export interface IngestTarget {
   readonly vhost?: string;
 }
 
-/** What decides whether a publisher is let in. */
+/** The parts of a request that decide whether a publisher is admitted. */
 export type IngestName = Pick<IngestRequest, 'streamName' | 'provider' | 'passthrough'>;
 
-/** What a push provider needs of the server. */
+/** Parts of the server that a push provider needs. */
 export interface IngestGate {
   /**
    * Registers a stream name synchronously (no two publishers can race for one name).

@@ -16,13 +16,13 @@ export interface RouterOutput {
   onPacket(packet: Packet): void;
 }
 
-/** What the router had to fix or refuse. */
+/** Counts of packets that the router fixed or refused. */
 export interface RouterCounters {
   /** Packets before the first keyframe, of unknown tracks or without parameters. */
   discarded: number;
   /** Packets and decoder configurations that could not be understood. */
   malformed: number;
-  /** What was wrong with the first of these; null when there was none. */
+  /** Fault of the first such packet; null without one. */
   firstFault: string | null;
 }
 
@@ -204,7 +204,7 @@ export class MediaRouter {
     const { timebase } = normalizer.position;
     const floor = this.#timeline.floorOf(toSeconds(packet.pts - packet.dts, normalizer.source.timebase));
     const isLater = floor === 0 || seconds > floor;
-    // What has come before the connection was lost does not come again.
+    // Packets from before the lost connection do not come again.
     if (mark !== undefined && mark.run === this.#run && !isLater) return false;
     this.#started = true;
     this.#run = mark?.run ?? null;

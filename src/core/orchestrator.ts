@@ -36,7 +36,7 @@ export interface VirtualHostStore {
   remove(name: string): Promise<void>;
 }
 
-/** What the core works with. Store, publishers and transcoder are made, and closed, by the server. */
+/** Dependencies of the core. The server makes and closes store, publishers and transcoder. */
 export interface OrchestratorOptions {
   readonly clock: Clock;
   readonly logger: Logger;
@@ -45,7 +45,7 @@ export interface OrchestratorOptions {
   readonly publishers: ReadonlyMap<PublisherKind, Publisher>;
   /** Absent when this server cannot encode: encodes of output profiles are then left out. */
   readonly transcoder?: Transcoder;
-  /** Who is asked about new streams where an application wants that; absent: nobody. */
+  /** Advises about new streams if an application wants that; absent: nobody does. */
   readonly adviserOf?: AdviserSource;
   /** As in `ApplicationContext`. */
   readonly readOverlays?: NonNullable<ApplicationContext['readOverlays']>;
@@ -74,7 +74,7 @@ export interface OrchestratorOptions {
 export class Orchestrator implements IngestGate {
   readonly meter: TrafficMeter;
   readonly queues: QueueRegistry;
-  /** Those that are made when viewers ask for their streams. */
+  /** Applications that are made when viewers ask for their streams. */
   readonly onDemand: TemplateApplications;
   readonly #options: OrchestratorOptions;
   readonly #context: ApplicationContext & { maxStreams: number };
@@ -200,7 +200,7 @@ export class Orchestrator implements IngestGate {
       }
       const application = this.#make(vhost, definition);
       vhost.applications.set(definition.name, application);
-      // Who comes while it is being saved needs a key already.
+      // Clients that come while it is being saved already need a key.
       this.#rulesChanged(definition);
       try {
         await this.#save(vhost);
@@ -408,7 +408,7 @@ export class Orchestrator implements IngestGate {
     const { kept, begun } = redeclared({
       wanted,
       present: vhost.applications,
-      // Those that were made from the template stay until it is another one, or somebody declares their names.
+      // Applications made from the template stay until the template changes or somebody declares their names.
       stays: (application) => vhost.dynamic.has(application) && isSameTemplate,
       begin: (definition) => this.#make(vhost, definition),
       end: (application, reason) => {
@@ -476,7 +476,7 @@ export class Orchestrator implements IngestGate {
   }
 }
 
-/** What a virtual host keeps of its applications but one. */
+/** The applications of a virtual host without one of them. */
 function echoesBeside(vhost: VirtualHost, one: Application): JsonObject[] {
   return [...vhost.applications.values()].filter((application) => application !== one).map(({ definition }) => definition.echo);
 }

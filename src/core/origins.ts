@@ -3,7 +3,7 @@ import type { OriginConfig, OriginsConfig } from '../config/index.ts';
 import { type PullDefinition, schemeOf } from './pull.ts';
 import type { StreamAddress } from './stream-address.ts';
 
-/** What a viewer asks for. */
+/** A stream that a viewer requests. */
 export interface WantedStream extends StreamAddress {
   /** Raw query of the request, without `?`; '' when there is none. */
   readonly query: string;
@@ -18,7 +18,7 @@ export type SecretKeys = readonly string[];
 
 const DEFAULTS = { noInputFailoverTimeout: 3000, unusedStreamDeletionTimeout: 60_000, streamFailbackTimeout: 3000, retryCount: 1 };
 
-/** What to pull for `wanted` by the first origin that matches; null when none does. No origin hears of `secrets` in the viewer's query. */
+/** The pull for `wanted` by the first matching origin; null without one. Parameters in `secrets` are not passed on to origins. */
 export function originPull(
   origins: Partial<OriginsConfig> | undefined,
   wanted: WantedStream,

@@ -175,13 +175,13 @@ export class OutboundMap {
     return this.#slots.get(key)?.id;
   }
 
-  /** What an outbound track is made by. */
+  /** The producer of an outbound track. */
   plannedTrack(trackId: number): PlannedTrack | undefined {
     for (const slot of this.#slots.values()) if (slot.id === trackId) return slot.planned;
     return undefined;
   }
 
-  /** What is held belongs to a stream that never began, or goes to one that ends now. Idempotent. */
+  /** Held packets belong to a stream that never began, or go to one that ends now. Idempotent. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;

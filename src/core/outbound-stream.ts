@@ -34,13 +34,13 @@ export interface LeftOut {
   readonly fault: EncodeFault;
   readonly facts: EncodeFaultFacts;
   readonly trackId: number;
-  /** Of the inbound stream. */
+  /** Id of the track in the inbound stream. */
   readonly sourceTrackId: number;
   readonly profile: OutputProfileConfig;
   readonly kind: PlannedTrack['kind'];
 }
 
-/** What an output profile makes of an inbound stream: the tracks that publishers serve. */
+/** The result of an output profile for an inbound stream: the tracks that publishers serve. */
 export class OutboundStream implements PublishableStream {
   readonly id: number;
   readonly vhost: string;
@@ -112,7 +112,7 @@ export class OutboundStream implements PublishableStream {
     return this.#meters.of(trackId);
   }
 
-  /** What the operator should know of it: what is left out, and what publishers have to tell about their viewers. */
+  /** Warnings for the operator: media that is left out, and publishers' notes about their viewers. */
   get warnings(): readonly string[] {
     return [...this.failures.map(({ sentence }) => sentence), ...this.#consumers.flatMap(({ stream }) => stream.warnings ?? [])];
   }
@@ -167,7 +167,7 @@ export class OutboundStream implements PublishableStream {
   }
 
   setTracks(tracks: readonly Track[], playlists: readonly Playlist[]): void {
-    // What was pushed before belongs to the tracks as they were.
+    // Earlier packets belong to the previous tracks.
     this.drain();
     this.tracks = tracks;
     this.playlists = playlists;
@@ -228,7 +228,7 @@ export class OutboundStream implements PublishableStream {
     this.#consumers = this.#consumers.filter((other) => other !== consumer);
   }
 
-  /** Whoever throws loses this stream; the others go on. */
+  /** A publisher that throws loses this stream; the others continue. */
   #fail(consumer: Consumer, error: unknown): void {
     const { who, kind } = consumer;
     this.#logger.error({ ...(kind !== null && { publisher: kind }), err: error }, `${who} failed, it no longer serves this stream`);

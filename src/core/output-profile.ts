@@ -36,10 +36,10 @@ export type PlannedEncode = Planned &
     | { readonly kind: 'image'; readonly encode: EncodeImageConfig }
   );
 
-/** What becomes of an inbound track in an outbound stream. */
+/** How an inbound track becomes one of an outbound stream. */
 export type PlannedTrack = PlannedEncode | (Planned & { readonly kind: 'bypass' });
 
-/** What is known of inbound tracks beside what they say themselves. */
+/** Knowledge about inbound tracks beyond their own descriptions. */
 export interface SourceFigures {
   /** Frames per second; 0 when unknown. */
   framerate(track: VideoTrack): number;
@@ -54,7 +54,7 @@ export function needsFramerate({ encodes }: OutputProfileConfig): boolean {
   return encodes.videos.some((encode) => !encode.bypass && asks(encode)) || encodes.images.some(asks);
 }
 
-/** What `profile` makes of `inbound`, in the order of the outbound tracks: videos, audios, images, data and subtitles. */
+/** Applies `profile` to `inbound`. The outbound tracks are in this order: videos, audios, images, data and subtitles. */
 export function planOutput(profile: OutputProfileConfig, inbound: readonly Track[], figures = ANNOUNCED): readonly PlannedTrack[] {
   const planned: PlannedTrack[] = [];
   // Playlists that come along with a stream call its tracks by the names they came with.

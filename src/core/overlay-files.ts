@@ -14,7 +14,7 @@ export type OverlayRule = OverlayMapEntry<OverlayRequest>;
 
 const MAX_MAP_BYTES = 1_048_576;
 const MAX_IMAGE_BYTES = 8 * 1024 * 1024;
-/** Of all images of a map: they wait in memory while a stream has them. */
+/** Bytes of all images of a map: they stay in memory while a stream has them. */
 const MAX_IMAGES_BYTES = 16 * 1024 * 1024;
 const PNG = [0x89, 0x50, 0x4e, 0x47];
 const JPEG = [0xff, 0xd8, 0xff];

@@ -35,7 +35,7 @@ export function parseOverlayMap(xml: string, file: string): OverlayMapEntry[] {
   });
 }
 
-/** What is laid over the frames of an encode of an outbound stream, from below to above. */
+/** Images over the frames of an encode of an outbound stream, from bottom to top. */
 export function overlaysFor<Overlay extends OverlayPlace>(
   entries: readonly OverlayMapEntry<Overlay>[],
   stream: { readonly name: string; readonly sourceName: string },

@@ -1,7 +1,7 @@
 import type { Packet } from '../media/packet.ts';
 import { toSeconds } from '../media/timebase.ts';
 
-/** What may be held: whichever comes first ends the waiting. */
+/** Limits of a hold: whichever is reached first ends the waiting. */
 const MAX_SECONDS = 5;
 const MAX_PACKETS = 4000;
 const MAX_BYTES = 64 * 1024 * 1024;

@@ -11,9 +11,9 @@ export type ApplicationOrigins = { readonly [kind in PageKind]?: CrossDomainsCon
 
 /** The rules of a virtual host. */
 export interface HostOrigins {
-  /** Of all applications that are declared, by name. */
+  /** Origins of all declared applications, by name. */
   readonly applications: ReadonlyMap<string, ApplicationOrigins>;
-  /** Of applications that are made on demand. */
+  /** Origins of applications made on demand. */
   readonly template: ApplicationOrigins;
 }
 
@@ -28,7 +28,7 @@ export function hostOriginsOf({ applications, dynamic, template }: VirtualHost):
   return all.some((rules) => Object.keys(rules).length > 0) ? origins : undefined;
 }
 
-/** What an application says of pages of other origins. */
+/** An application's rules for pages of other origins. */
 function originsOf({ publishers }: ApplicationConfig): ApplicationOrigins {
   const found = KINDS.flatMap((kind) => {
     const rules = publishers[kind]?.crossDomains;

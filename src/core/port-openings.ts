@@ -1,7 +1,7 @@
 /** Opens the ports of a start, and says of all of them at once which are not to be had. */
 import { messageOf } from '../util/message-of.ts';
 
-/** What a system says of an address that cannot be had; threads and the addon hand on no more than its text. */
+/** Error codes of addresses that cannot be bound; threads and the addon pass on only their text. */
 const REFUSALS = /EADDRINUSE|EADDRNOTAVAIL|EACCES|EPERM|address already in use|cannot assign requested address|permission denied/i;
 
 /** The server cannot start for a reason that whoever started it can fix; the message says all there is to say. */

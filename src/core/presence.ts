@@ -1,4 +1,4 @@
-/** Who comes from outside and keeps a server from being empty. */
+/** Counts outside clients that keep a server from being empty. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Drain } from './drain.ts';
 import { ProviderKind, PublisherKind } from './kinds.ts';
@@ -6,7 +6,7 @@ import type { Orchestrator } from './orchestrator.ts';
 
 /** How often it is looked whether anybody is left, ms. */
 const LOOK_MS = 200;
-/** What the server makes or fetches by itself. */
+/** Streams that the server makes or pulls by itself. */
 const OWN_PROVIDERS: ReadonlySet<string> = new Set([
   ...[ProviderKind.FILE, ProviderKind.MULTIPLEX, ProviderKind.OVT, ProviderKind.RTSP_PULL, ProviderKind.SCHEDULED],
 ]);

@@ -1,11 +1,11 @@
-/** Who is asked what to make of a new stream, where that is not what the configuration says (`TranscodeWebhook`). */
+/** Advice about what to make of a new stream, if the configuration does not decide that (`TranscodeWebhook`). */
 import type { OutputProfilesConfig, TranscodeWebhookConfig } from '../config/index.ts';
 import type { Track } from '../media/track.ts';
 import type { SourceType } from './kinds.ts';
 import type { TrackFigures } from './publishing.ts';
 import type { StreamAddress } from './stream-address.ts';
 
-/** What is known of a stream when it is asked about. */
+/** A stream in a request for advice. */
 export interface AdvisedStream extends StreamAddress {
   readonly sourceType: SourceType;
   readonly sourceUrl: string;
@@ -15,7 +15,7 @@ export interface AdvisedStream extends StreamAddress {
   figures(trackId: number): TrackFigures;
 }
 
-/** What is to be made of it: other profiles, those of the configuration, or nothing. Reasons are for people. */
+/** The advice: other profiles, those of the configuration, or nothing. Reasons are for people. */
 export type Advice =
   | { readonly kind: 'profiles'; readonly outputProfiles: OutputProfilesConfig }
   | { readonly kind: 'local'; readonly reason: string }

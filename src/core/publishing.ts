@@ -1,4 +1,4 @@
-/** What a publisher sees of the core: outbound streams to attach to, and packets. */
+/** The core as publishers see it: outbound streams to attach to, and packets. */
 import type { Packet } from '../media/packet.ts';
 import type { Track } from '../media/track.ts';
 import type { CloseReason } from './ingest.ts';
@@ -35,7 +35,7 @@ export interface EgressMeter {
   disconnect(kind: PublisherKind, count?: number): void;
 }
 
-/** What a publisher tells of a viewer that begins. */
+/** A publisher's description of a new viewer. */
 export interface SessionRequest {
   readonly kind: PublisherKind;
   /** Unique among the viewers of the inbound stream; the API addresses the session by it. */
@@ -94,7 +94,7 @@ export interface PublisherStream {
   readonly urgency?: Urgency;
   /** With `LOW_LATENCY`: the wall clock, ms, before which no packet completes anything that somebody waits for. Default: any packet may. */
   readonly neededAt?: number;
-  /** What viewers do not get, or not well, and what helps: a few sentences, each told to the log as well. Default: none. */
+  /** Media that viewers do not get, or not well, and remedies: a few sentences, each logged as well. Default: none. */
   readonly warnings?: readonly string[];
   /** Tracks are known, or changed mid-stream; called before the first packet that needs them. */
   onTracks(tracks: readonly Track[]): void;

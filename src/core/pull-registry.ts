@@ -72,11 +72,11 @@ export class PullRegistry {
   readonly #options: PullRegistryOptions;
   /** By `vhost/app/name`; names hold no slash. */
   readonly #entries = new Map<string, Entry>();
-  /** What is on disk, with or without a stream. */
+  /** Pulls on disk, with or without a stream. */
   readonly #stored = new Map<string, PullDocument>();
-  /** Those of them that had to end though nobody deleted them: their provider was switched off, or another stream has their name. */
+  /** Persistent pulls that ended without being deleted: their provider was switched off, or another stream has their name. */
   readonly #dormant = new Map<string, Dormant>();
-  /** Those that leave the disk with their application: nobody else needs to remove them. */
+  /** Pulls that leave the disk with their application: nobody else needs to remove them. */
   readonly #leaving = new Set<PullDocument>();
   /** Deletions of applications happen one after the other. */
   #deletions: Promise<unknown> = Promise.resolve();
@@ -92,7 +92,7 @@ export class PullRegistry {
     return this.#dormant.size;
   }
 
-  /** Those of an application, except where another stream has the name meanwhile. */
+  /** Pulls of an application, except those whose name another stream has meanwhile. */
   waitingIn(application: Application): WaitingStream[] {
     return Array.from(this.#dormant.values(), ({ waiting }) => waiting).filter(
       ({ vhost, app, name }) => vhost === application.vhost && app === application.name && !application.hasStream(name),
@@ -211,7 +211,7 @@ export class PullRegistry {
   #open(document: PullDocument): Entry {
     const { clock, logger, application, secrets } = this.#options;
     const { vhost, app, name } = document;
-    // What viewers ask for is made of a definition that is known, and could push others out.
+    // Viewers' requests come from a known definition, and could push others out.
     if (document.configured !== true) secrets?.learn(secretsOf(document));
     const source = this.#sourceOf(document);
     const key = keyOf(document);
@@ -254,7 +254,7 @@ export class PullRegistry {
     if (this.#entries.get(key) === entry) this.#entries.delete(key);
     entry.ended = reason;
     const { document } = entry;
-    // What is not on disk any more, or not yet, is looked after by who removes or saves it.
+    // A document that is being removed or saved is its remover's or saver's concern.
     if (!isDurable(document) || this.#shutDown || !entry.saved || !this.#stored.has(key)) return;
     const { vhost, app, name } = document;
     if (reason.code !== 'deleted') {

@@ -1,4 +1,4 @@
-/** Who takes over a stream whose server was lost, where a map of all servers tells. */
+/** Finds the server that takes over a stream whose server was lost, by the map of all servers. */
 import type { Clock } from '../util/clock.ts';
 import { schemeOf } from './pull.ts';
 
@@ -7,7 +7,7 @@ const MAX_MS = 15_000;
 /** The map has known of nobody for so long, ms: who waited for the name would have taken it. */
 const UNKNOWN_MS = 4000;
 
-/** Of one pulled stream. Needs no closing. */
+/** For one pulled stream. Needs no closing. */
 export class Succession {
   readonly #ask: () => Promise<string | null>;
   readonly #clock: Clock;

@@ -1,4 +1,4 @@
-/** What the core asks of a provider that fetches streams: it opens a URL and delivers, until it is closed or ends by itself. */
+/** The contract of a pull source: it opens a URL and delivers, until it is closed or ends by itself. */
 import type { Logger } from '../util/logger.ts';
 import { maskedUrl } from '../util/masked-url.ts';
 import type { CloseReason, IngestStream } from './ingest.ts';
@@ -24,7 +24,7 @@ export interface PullTarget {
   /** Gives the opening up; of no effect once `open` has resolved. */
   readonly signal: AbortSignal;
   readonly logger: Logger;
-  /** What the stream is called here; absent: it is only tried whether the source works. */
+  /** The stream's name here; absent: the source is only probed. */
   readonly stream?: StreamAddress;
   /** The stream is served as it is. */
   readonly relay?: boolean;
@@ -68,7 +68,7 @@ export interface PullProperties {
   readonly failbackMs?: number;
 }
 
-/** What to pull. */
+/** A stream to pull. */
 export interface PullDefinition {
   readonly name: string;
   /** In the order of failover; all of one scheme. */
@@ -80,7 +80,7 @@ export interface PullDefinition {
   readonly fromOriginMap?: boolean;
   /** Ids of the servers that asked for it, whoever asked first first. */
   readonly via?: readonly string[];
-  /** Who has the stream now, asked when its source was lost; null: nobody is known to. Absent: `urls` are all there is. Never rejects. */
+  /** Finds the stream's present server when its source was lost; null if none is known. Absent: only `urls` count. Never rejects. */
   readonly successor?: () => Promise<string | null>;
 }
 

@@ -24,14 +24,14 @@ const PROBE_MS = 8000;
 /** The first round over all URLs gets this long: somebody waits for the answer. */
 const FIRST_ROUND_MS = 10_000;
 
-/** What one pulled stream is made of and tells its owner. */
+/** Dependencies of one pulled stream, and its calls to its owner. */
 export interface PulledStreamOptions {
   readonly definition: PullDefinition;
   readonly address: StreamAddress;
   readonly source: PullSource;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** What the application says about the provider, now. */
+  /** The application's present settings of the provider. */
   readonly settings: () => unknown;
   /** Registers the stream in its application; throws `IngestRefused`. */
   readonly register: (request: IngestRequest) => InboundStream;
@@ -46,7 +46,7 @@ interface Connection {
   session: PullSession | null;
   /** Why the source ended; null while it delivers. */
   reason: CloseReason | null;
-  /** What it delivers is of no use: to come back at once would be in vain. */
+  /** Its media is unusable: reconnecting at once would be in vain. */
   refused: boolean;
   /** Resolves when there is a reason, or the connection was given up. One wait for it at most: it lives as long as the source does. */
   readonly over: PromiseWithResolvers<void>;
@@ -73,7 +73,7 @@ export class PulledStream {
   /** In the order of failover. */
   #urls: readonly string[];
   readonly #succession: Succession | null;
-  /** Who waits for the stream, until it is there. */
+  /** Servers on whose behalf the stream is requested, until it is there. */
   #via: readonly string[] | undefined;
   #url = 0;
   /** Tries in a row that brought no packet. */
@@ -203,7 +203,7 @@ export class PulledStream {
     return this.#urls[this.#url] ?? '';
   }
 
-  /** What a source says may have what it was asked with. */
+  /** A source's error text may contain its URL's secrets. */
   #shown(text: string): string {
     return withoutOwnSecrets(text, secretsOf(this.#urls));
   }
@@ -240,7 +240,7 @@ export class PulledStream {
     }
   }
 
-  /** What comes by the link goes on where the last connection ended. */
+  /** Media of the link continues where the last connection ended. */
   #linkTo(stream: InboundStream): Connection {
     stream.changeSource();
     const onClose = (reason: CloseReason): void => {
@@ -285,7 +285,7 @@ export class PulledStream {
       const target = {
         ...{ url, ignoreSenderReports, settings: settings(), sink, signal: attempt.signal, logger: this.#logger },
         relay: definition.properties.relay,
-        // What comes through a probe goes nowhere.
+        // Media of a probe is discarded.
         ...(!(sink instanceof Probe) && { stream: address }),
         ...(this.#via !== undefined && { via: this.#via }),
       };
@@ -331,7 +331,7 @@ export class PulledStream {
     }
   }
 
-  /** What only the time tells. */
+  /** Checks that depend on time alone. */
   #look(): void {
     this.#checkLimits();
     const connection = this.#connection;
@@ -349,7 +349,7 @@ export class PulledStream {
     this.end({ code: 'peer-error', detail: 'internal error' });
   }
 
-  /** What ends a stream that is not kept: nobody watches, or nothing comes although every URL had its turn. */
+  /** Ends a stream that is not persistent: nobody watches, or every URL was tried and nothing comes. */
   #checkLimits(): void {
     const { properties, configured = false } = this.definition;
     const { persistent, noInputFailoverTimeoutMs, unusedStreamDeletionTimeoutMs } = properties;
@@ -361,7 +361,7 @@ export class PulledStream {
       return;
     }
     this.#noteInput();
-    // Of what the configuration asks for, the rounds are counted.
+    // For streams of the configuration, rounds are counted.
     if (configured || this.#turns < this.#urls.length) return;
     if (this.#options.clock.monotonic() - this.#inputAt <= noInputFailoverTimeoutMs) return;
     this.end({ code: 'timeout', detail: `no input for ${noInputFailoverTimeoutMs} ms` });
@@ -457,7 +457,7 @@ export class PulledStream {
   }
 }
 
-/** Whoever waits for the end of a connection goes on. */
+/** Releases waiters for the end of a connection. */
 function endOf({ over, probe }: Connection): void {
   over.resolve();
   probe?.close();

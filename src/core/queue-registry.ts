@@ -35,7 +35,7 @@ export class QueueRegistry {
     this.#queues.delete(queue.id);
   }
 
-  /** What all queues of a kind hold, and what they and those before them dropped. */
+  /** Contents of all queues of a kind, and drops of these and of earlier ones. */
   get totals(): ReadonlyMap<string, { size: number; drop: number }> {
     const totals = new Map(Array.from(this.#dropped, ([kind, drop]) => [kind, { size: 0, drop }]));
     for (const { queue, kind } of this.#queues.values()) {
@@ -56,7 +56,7 @@ export class QueueRegistry {
   }
 }
 
-/** Who has the queue, as its name says: `inbound`, `decoder`, `encoder`, `push`, `file`, `egress` and the like. */
+/** The queue's owner, from its name: `inbound`, `decoder`, `encoder`, `push`, `file`, `egress` and the like. */
 export function queueKind(urn: string): string {
   // Names of streams have no colon, so what follows the first of these is ours.
   const [, named, role = 'other'] = /:r=(?:[a-z]+_\[(\w+)\]|([a-z]+))/.exec(urn) ?? [];

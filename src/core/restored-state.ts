@@ -9,7 +9,7 @@ import type { Orchestrator } from './orchestrator.ts';
 import type { PullRegistry } from './pull-registry.ts';
 import type { PullDocumentStore } from './pull-store.ts';
 
-/** What the core runs on. */
+/** The definition that the core runs on. */
 export function definitionOf<Config extends { readonly name: string }>({ typed, echo }: Resource<Config>): Definition<Config> {
   return { name: typed.name, config: typed, echo };
 }

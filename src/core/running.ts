@@ -1,12 +1,12 @@
-/** What runs, and how it stops. */
+/** The running parts of the server, and their stop. */
 import type { LogLines } from '../util/logger.ts';
 
-/** What has not stopped by then is left alone, ms; the process is to be over within 5 s. */
+/** Parts that have not stopped by then are left, ms; the process has to end within 5 s. */
 const STOP_DEADLINE_MS = 3500;
 
 /** Something that was started and must be stopped. */
 export interface Running {
-  /** What can be done at once is done before this returns. */
+  /** Everything that can be done synchronously is done when this returns. */
   stop(): Promise<void>;
   /** Stopped when all others are: it keeps what they write, or tells of the stop. */
   readonly keeps?: boolean;

@@ -3,12 +3,12 @@
 /** `unknown`: it is not told yet, as at the beginning. */
 export type WorkState = 'ours' | 'others' | 'unknown';
 
-/** What is done, in words that all nodes have in common. */
+/** A piece of work, identified alike on all nodes. */
 export interface Work {
   readonly kind: 'pull' | 'scheduled' | 'multiplex' | 'push';
   readonly vhost: string;
   readonly app: string;
-  /** Of the stream, or the id of the task. */
+  /** Name of the stream, or id of the task. */
   readonly name: string;
 }
 
@@ -17,5 +17,5 @@ export interface SharedWork {
   stateOf(work: Work): WorkState;
 }
 
-/** Of a server that shares nothing. */
+/** For a server that shares nothing. */
 export const OWN_WORK: SharedWork = { stateOf: () => 'ours' };

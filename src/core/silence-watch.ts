@@ -10,7 +10,7 @@ const MAX_WAIT_MS = 3_600_000;
 /** A look that comes later than this, ms, was held up, and so was the reading of what was sent meanwhile. */
 const STALL_MS = 2000;
 
-/** Of one stream, whatever its source is at the moment; the owner stops it. */
+/** For one stream, whatever its present source; the owner stops it. */
 export class SilenceWatch {
   readonly #clock: Clock;
   readonly #logger: Logger;
@@ -38,7 +38,7 @@ export class SilenceWatch {
     this.stop();
     this.#heardAt = this.#clock.monotonic();
     if (limit <= 0) return;
-    // Of the last look that came when the limit had nearly passed.
+    // From the last look, when the limit had nearly passed.
     let lookedAt: number | null = null;
     const look = guarded(this.#logger, 'the watch over a stream', () => {
       const now = this.#clock.monotonic();
@@ -58,7 +58,7 @@ export class SilenceWatch {
     clearTimeout(this.#timer);
   }
 
-  /** What the source has. */
+  /** Sets the tracks of the source. */
   setTracks(tracks: readonly SourceTrack[]): void {
     this.#dataTracks = new Set(tracks.filter(({ type }) => type !== 'video' && type !== 'audio').map(({ id }) => id));
   }

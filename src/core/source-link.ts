@@ -3,7 +3,7 @@ import type { CloseReason, IngestStream, SourceCue, SourceEvent, SourcePacket } 
 import type { PullSink } from './pull.ts';
 import { Urgency } from './urgency.ts';
 
-/** What a link is made of. The stream stays its owner's. */
+/** Dependencies of a link. The stream stays its owner's. */
 export interface SourceLinkOptions {
   readonly stream: Omit<IngestStream, 'close'>;
   readonly clock: Clock;

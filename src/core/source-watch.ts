@@ -72,7 +72,7 @@ export class SourceWatch {
     return `more than ${MALFORMED.perSecond} packets a second cannot be read, the first one: ${what}`;
   }
 
-  /** What follows comes from another source. */
+  /** Another source follows. */
   restart(): void {
     this.#paces.clear();
     this.#changes = new TokenBucket(CHANGES);

@@ -17,12 +17,12 @@ const RETRY_MS = 1000;
 const PREPARE_AGAIN_MS = 10_000;
 /** A stream without encoder and stand-in ends after so long, ms, where it is not kept for longer (`KeepStreamMs`). */
 const NOTHING_MS = 10_000;
-/** Who has sent within this time, ms, is there, and the stream does not end for want of an encoder. */
+/** An encoder that has sent within this time, ms, is present, and the stream does not end for lack of one. */
 const PRESENT_MS = 1000;
 /** Returns of encoders. One that comes and goes all the time stays behind the stand-in for longer. */
 const RETURNS = { burst: 5, perSecond: 0.5 } as const;
 
-/** What encoders send at once when they come puts the stream ahead of the clock, and so far behind it viewers are then: no more than this, ms. */
+/** An encoder's first burst puts the stream ahead of the clock, and viewers as far behind: by no more than this, ms. */
 const MAX_AHEAD_MS = 1000;
 /** More than this, ms, is another clock. */
 const MAX_JUMP_MS = 10_000;
@@ -31,7 +31,7 @@ const MAX_JUMP_MS = 10_000;
 export interface DutyStream extends GatedStream {
   readonly app: string;
   readonly tracks: readonly Track[];
-  /** What follows comes from somebody else. `keepsTime`: the times of it may count. */
+  /** Another source follows. `keepsTime`: its times may count. */
   changeSource(options: { readonly keepsTime: boolean }): void;
   /** Where what has gone out ends, ms of the stream. */
   readonly mediaEnd: number;
@@ -43,7 +43,7 @@ export interface DutyStream extends GatedStream {
   terminate(reason: CloseReason): void;
 }
 
-/** What decides when a stand-in plays. */
+/** Options that decide when a stand-in plays. */
 export interface StandInDutyOptions {
   readonly settings: StandInConfig;
   /** How long the stream is kept without a source, ms. */
@@ -62,7 +62,7 @@ export class StandInDuty {
   readonly url: string;
   readonly #options: StandInDutyOptions;
   readonly #standIn: StandIn;
-  /** Of the encoder that is there. */
+  /** The present encoder's gate. */
   #gate: EncoderGate | null = null;
   /** Called: it is to play, and begins as soon as it can. */
   #state: 'resting' | 'called' | 'on air' = 'resting';
@@ -77,7 +77,7 @@ export class StandInDuty {
   #told = '';
   #tracksChanged = false;
   #flows = false;
-  /** What lay between the times of the stream and the clock when the first encoder left, ms. */
+  /** Difference between stream time and clock when the first encoder left, ms. */
   #base = Number.NEGATIVE_INFINITY;
   readonly #returns = new TokenBucket(RETURNS);
   readonly #timer: NodeJS.Timeout;
@@ -116,7 +116,7 @@ export class StandInDuty {
     );
   }
 
-  /** What viewers get is the stand-in. */
+  /** Viewers get the stand-in. */
   get onAir(): boolean {
     return this.#state === 'on air';
   }

@@ -1,4 +1,4 @@
-/** What plays on a stream while its encoder is away, as the stream and whoever plays it see each other. */
+/** The interfaces between a stream and the stand-in that plays on it while its encoder is away. */
 import type { StandInConfig } from '../config/index.ts';
 import type { Track } from '../media/track.ts';
 import type { IngestStream, SourceCue, SourcePacket, SourceTrack } from './ingest.ts';
@@ -8,7 +8,7 @@ import type { Urgency } from './urgency.ts';
 /** The stream that a stand-in plays on. */
 export interface StandInStage {
   readonly address: StreamAddress;
-  /** Those that viewers have. */
+  /** Tracks that viewers have. */
   readonly tracks: readonly Track[];
   readonly urgency: Urgency;
   readonly closed: boolean;
@@ -46,7 +46,7 @@ export type GatedStream = Pick<
   heard(packet: SourcePacket): void;
   /** The encoder has announced tracks that do not go out. */
   heardTracks(tracks: readonly SourceTrack[]): void;
-  /** What the encoder sends is of no use: it goes, behind this call. */
+  /** The encoder's media is unusable: the encoder is removed after this call. */
   dismiss(detail: string): void;
   /** By the id that the encoder gives the track. */
   askKeyframe(trackId: number): void;

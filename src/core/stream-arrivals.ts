@@ -1,6 +1,6 @@
 /** Tells those who wait for a stream when it can be played, or that it will not come. */
 
-/** What is known of streams, by name. */
+/** Known streams, by name. */
 export interface StreamKnowledge {
   /** Viewers can be served: the output stream is there and has told its tracks. */
   readonly isPlayable: (name: string) => boolean;
@@ -13,7 +13,7 @@ interface Wait {
   readonly end: (playable: boolean) => void;
 }
 
-/** Of one application, which calls `look`. Whoever waits says for how long, and bounds how many wait; needs no closing. */
+/** For one application, which calls `look`. Callers give a time limit and bound the number of waiters; needs no closing. */
 export class StreamArrivals {
   readonly #streams: StreamKnowledge;
   readonly #waits = new Set<Wait>();
@@ -22,7 +22,7 @@ export class StreamArrivals {
     this.#streams = streams;
   }
 
-  /** Those who wait now. */
+  /** Number of waiters. */
   get waiting(): number {
     return this.#waits.size;
   }

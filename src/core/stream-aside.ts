@@ -1,4 +1,4 @@
-/** What a stream carries beside its media, on its way to another stream of this server that is made of it. */
+/** Events and cues beside the media, on their way to another stream of this server that is made of this one. */
 import { readCuePayload } from '../containers/webvtt/cue-payload.ts';
 import type { Packet } from '../media/packet.ts';
 import { toMilliseconds } from '../media/timebase.ts';
@@ -16,7 +16,7 @@ export type StreamAside =
       readonly text: string;
     };
 
-/** What `packet`, which has an `event`, is for another stream; null for the end of live playlists, which are its own stream's alone. */
+/** Converts `packet`, which has an `event`, for another stream; null for the end of live playlists, which concerns only its own stream. */
 export function asideOf({ track, pts, duration, data, event }: Packet): StreamAside | null {
   const at = toMilliseconds(pts, track.timebase);
   if (event === undefined || event.format === EventFormat.CONCLUSION) return null;

@@ -12,7 +12,7 @@ import { streamKey, streamText } from './stream-address.ts';
 
 /** Streams that are being pulled for viewers at once; for more there is no answer but "not there". */
 const MAX_PENDING = 200;
-/** Of these, whoever is at one address: who asks for what is not there keeps nobody else from what is. */
+/** Share of one address: requests for missing streams keep nobody else from existing ones. */
 const MAX_PENDING_PER_ADDRESS = 64;
 /** An origin that failed is left alone this long, whoever asks, ms. */
 const FAILURE_MEMORY_MS = 1000;
@@ -22,7 +22,7 @@ const PLAYABLE_MS = 5000;
 
 const NO_SEAT: Seat = { leave: () => undefined };
 
-/** What publishers see: whether a stream may come that is not there. */
+/** As publishers see it: whether a missing stream may come. */
 export interface StreamFinder {
   /** Null when no origin has the stream, or it is there already; else resolves with whether it is there now. Never rejects. */
   find(wanted: WantedStream): Promise<boolean> | null;
@@ -46,7 +46,7 @@ export interface StreamDemandOptions {
   /** The application of that name, or one made for the occasion; asked only for streams that an origin has. */
   readonly applicationOnDemand: (vhost: string, app: string) => Application | undefined;
   readonly origins: (vhost: string) => Partial<OriginsConfig> | undefined;
-  /** What viewers show there to be let in, which no origin is to see; absent: nothing. */
+  /** Query parameters with viewers' credentials, which origins must not see; absent: none. */
   readonly secrets?: (vhost: string, app: string) => SecretKeys;
   /** Asked for streams that no origin of the virtual host matches. */
   readonly originMap: (vhost: string) => OriginLocator | undefined;

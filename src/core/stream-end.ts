@@ -3,7 +3,7 @@ import type { CloseReason } from './ingest.ts';
 import type { RouterCounters } from './media-router.ts';
 import type { CueCounters } from './subtitle-desk.ts';
 
-/** What the log tells of a stream that has ended, beside why; `now` is the wall clock, ms. */
+/** Log fields of an ended stream, beside the reason; `now` is the wall clock, ms. */
 export function endFacts(
   stream: {
     readonly createdAt: number;

@@ -12,10 +12,10 @@ export class StreamEpoch {
   #settled = false;
   #best = Number.POSITIVE_INFINITY;
   #windowEnd = Number.NEGATIVE_INFINITY;
-  /** Of the window before; infinite until there was one. */
+  /** Minimum of the previous window; infinite before the first one. */
   #bestBefore = Number.POSITIVE_INFINITY;
 
-  /** What the packets of the last seconds tell, ms: closer than `value`, which does not follow small differences. */
+  /** Estimate from the packets of the last seconds, ms: closer than `value`, which ignores small differences. */
   get estimate(): number {
     const told = Number.isFinite(this.#bestBefore) ? this.#bestBefore : this.#value;
     return Math.min(told, this.#best);

@@ -4,9 +4,9 @@ import { type ApplicationAddress, applicationKey, type StreamAddress, streamKey 
 
 /** In place of the names of those without labels of their own. No name has a blank. */
 export const OTHERS = 'all others';
-/** What streams share that have no labels of their own. */
+/** Label of all streams without labels of their own. */
 export const OTHER_STREAMS = labelText({ vhost: '', app: '', stream: OTHERS });
-/** What applications share that have none. */
+/** Label of all applications without one. */
 export const OTHER_APPLICATIONS = labelText({ vhost: '', app: OTHERS });
 
 /** The labels of a stream, whichever metrics are about it; null: there is no room for them. */

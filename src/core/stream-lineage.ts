@@ -1,6 +1,6 @@
 import { type StreamAddress, streamKey, streamText } from './stream-address.ts';
 
-/** Who made something of whom. */
+/** Which streams are made of which. */
 interface Origin {
   readonly key: string;
   readonly text: string;
@@ -11,7 +11,7 @@ interface Origin {
  * tracks, stand-ins. Whoever is about to use a stream asks here first, so that none is made of itself. Needs no closing.
  */
 export class StreamLineage {
-  /** What each stream is made of, by `streamKey`; one of another twice where it uses that twice. */
+  /** Sources of each stream, by `streamKey`; twice if used twice. */
   readonly #origins = new Map<string, Origin[]>();
 
   /** `stream` uses `source` from now on. Returns what ends that, which may be called twice. */

@@ -24,7 +24,7 @@ import { Urgency } from './urgency.ts';
 /** A keyframe costs the encoder of the source more than one of ours. */
 const SOURCE_REQUEST_INTERVAL_MS = 1000;
 
-/** What is to be made of a stream. */
+/** A plan: the outputs of a stream. */
 export interface OutputPlan {
   readonly profiles: readonly OutputProfileConfig[];
   readonly decodes: DecodeSettings;
@@ -32,7 +32,7 @@ export interface OutputPlan {
   readonly overlays?: readonly OverlayRule[];
 }
 
-/** What is to be made of one inbound stream. The transcoder is shared; the job opened in it belongs to the outputs. */
+/** Dependencies of the outputs of one inbound stream. The transcoder is shared; the job opened in it belongs to the outputs. */
 export interface StreamOutputsOptions extends StreamAddress, OutputPlan {
   /**
    * Asked once the tracks are known, where somebody else says what is to be made; packets are held until it has resolved, or the signal has told
@@ -61,7 +61,7 @@ export interface LeftOutProfile {
   readonly sentence: string;
 }
 
-/** What becomes of an inbound stream, as that sees it. */
+/** The outputs as an inbound stream sees them. */
 export type Outputs = Pick<
   StreamOutputs,
   | 'streams'
@@ -114,7 +114,7 @@ export class StreamOutputs {
     this.#options = options;
     this.#plans = options;
     this.#advised = options.advise === undefined;
-    // Whoever is asked may answer with profiles that depend on the frame rate.
+    // The advice may contain profiles that depend on the frame rate.
     this.#probing = !this.#advised || options.profiles.some(needsFramerate);
   }
 
@@ -157,7 +157,7 @@ export class StreamOutputs {
    * outbound streams wait for them as long as packets can be held; so they do for frame rates, where profiles ask for those.
    */
   setTracks(tracks: readonly Track[], complete: boolean): void {
-    // What was pushed before belongs to the tracks as they were.
+    // Earlier packets belong to the previous tracks.
     if (this.#planned && !this.#playing) this.drain();
     this.#tracks = tracks;
     this.#complete ||= complete;

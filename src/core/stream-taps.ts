@@ -28,7 +28,7 @@ export class StreamTaps {
     this.#logger = logger;
   }
 
-  /** Who taps a stream plays it on: what comes in bundles would come late. */
+  /** A tap plays the stream on: batched packets would be late. */
   get urgency(): Urgency {
     return this.#taps.size > 0 ? Urgency.LOW_LATENCY : Urgency.NONE;
   }

@@ -8,7 +8,7 @@ import type { Clock } from '../util/clock.ts';
 import { TokenBucket } from '../util/token-bucket.ts';
 import type { SourceCue } from './ingest.ts';
 
-/** What a playlist calls the group of all subtitles, and stream information their tracks. */
+/** Name of the group of all subtitles in playlists, and of their tracks in stream information. */
 export const SUBTITLE_VARIANT = 'subtitle';
 /** Cues of one stream, all languages together. */
 const CUES = { burst: 1000, perSecond: 50 } as const;
@@ -36,7 +36,7 @@ export interface SubtitleWish {
   readonly cues: readonly SubtitleCue[];
 }
 
-/** What became of the cues of a stream. */
+/** Counts of accepted and refused cues of a stream. */
 export interface CueCounters {
   carried: number;
   /** Too many, too large, or before there was media. */
@@ -59,7 +59,7 @@ export interface SubtitleDeskOptions {
   readonly onSent: () => void;
 }
 
-/** What configured renditions come to, before a stream gives their tracks ids. */
+/** Tracks of configured renditions, before a stream assigns ids. */
 export function subtitleTracks(
   subtitles:
     | {

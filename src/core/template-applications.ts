@@ -19,7 +19,7 @@ const ROOM_MS = 10_000;
 const UNUSED_APPLICATION_MS = 60_000;
 const APPLICATION_CHECK_MS = 10_000;
 
-/** What makes applications and takes leave of them; all of it stays its owner's. */
+/** Makes and removes applications; all of it stays its owner's. */
 export interface TemplateApplicationsOptions {
   readonly clock: Clock;
   readonly logger: Logger;

@@ -98,7 +98,7 @@ export class Timeline {
     return Math.max(this.#floor, this.#shownFloor - composition);
   }
 
-  /** What follows comes from another source, with another clock. `start` must follow. */
+  /** Another source with another clock follows. `start` must follow. */
   changeSource(): void {
     this.#floor = Math.max(this.#floor, this.#end);
     this.#shownFloor = Math.max(this.#shownFloor, this.#shown);

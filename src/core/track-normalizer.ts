@@ -144,7 +144,7 @@ class VideoNormalizer implements TrackNormalizer {
   #trackOf(described: VideoDescription, config: Uint8Array | null): VideoTrack {
     const own = { width: described.width || this.source.width, height: described.height || this.source.height };
     const { width, height } = this.source.fullSize ?? own;
-    // What is larger than it was said to get, a camera that was turned for one, has the size it has.
+    // A frame larger than announced (a turned camera, for example) keeps its own size.
     const size = own.width <= width && own.height <= height ? { width, height } : own;
     return {
       ...commonOf(this.source, 'Video', MPEG_90K),

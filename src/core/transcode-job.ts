@@ -165,7 +165,7 @@ export class TranscodeJob {
 
   #listenFor(run: Run): TranscodeListener {
     const byId = new Map(Array.from(run.encodes.values(), (encode) => [encode.request.id, encode]));
-    /** What a closed session still says does not count. */
+    /** Messages of a closed session do not count. */
     const targetsOf = (encodeId: number): readonly Target[] => (this.#runs.has(run) ? (byId.get(encodeId)?.targets ?? NONE) : NONE);
     return {
       onTrack: (encodeId, track) => {
@@ -186,7 +186,7 @@ export class TranscodeJob {
   }
 }
 
-/** What is encoded how. */
+/** The encodes of a job. */
 interface WantedEncode {
   readonly planned: PlannedEncode;
   readonly overlays: readonly OverlayRequest[];

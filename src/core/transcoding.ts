@@ -1,4 +1,4 @@
-/** What the core needs of a transcoder: encodes of an inbound stream made elsewhere, in a process that may crash. */
+/** The contract of a transcoder: it makes the encodes of an inbound stream in a process that may crash. */
 import type { EncodeAudioConfig, EncodeImageConfig, EncodeVideoConfig } from '../config/index.ts';
 import type { Packet } from '../media/packet.ts';
 import type { Track } from '../media/track.ts';
@@ -63,7 +63,7 @@ export interface EncodedPacket {
   readonly data: Uint8Array;
 }
 
-/** What of an encode fails: it cannot be begun (`decoder` …), or it was under way (`decoding` …). */
+/** The failing stage of an encode: before it began (`decoder` …), or under way (`decoding` …). */
 export type EncodeFault = 'decoder' | 'filter' | 'encoder' | 'decoding' | 'filtering' | 'encoding';
 
 /** Errors in a row, and the time from the first to the last of them. */
@@ -72,7 +72,7 @@ export interface EncodeErrors {
   readonly withinMs: number;
 }
 
-/** What is known of a fault, for programs. */
+/** Details of a fault, for programs. */
 export interface EncodeFaultFacts {
   /** The codec module that was at work, or was tried last, by the name that profiles have for it; absent where none was. */
   readonly module?: string;
@@ -113,7 +113,7 @@ export interface Transcoder {
       /** `outputProfiles.decodes`; 0 lets the decoder choose. */
       readonly decoderThreads: number;
       readonly onlyKeyframes: boolean;
-      /** Whoever pushes reads a file and waits for what comes out of it: no packet is dropped for its age. Default: false. */
+      /** The source is a file, whose reader waits for the output: no packet is dropped for its age. Default: false. */
       readonly readAhead?: boolean;
       /**
        * Inbound video tracks that viewers also get as they are: their encodes have keyframes wherever the source has one, so that

@@ -3,5 +3,5 @@
 /** Whether a stream is there by now; `unknown`: whoever could tell cannot be asked. */
 export type Found = boolean | 'unknown';
 
-/** What viewers hear of it, over every protocol. */
+/** The error for viewers, over every protocol. */
 export const UNKNOWN_STREAM = 'it cannot be told whether another server has the stream: the origin map does not answer';

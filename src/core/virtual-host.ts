@@ -14,7 +14,7 @@ export class VirtualHost implements NamedHosts {
   readonly meter: TrafficMeter;
   /** By name, in order of creation. */
   readonly applications = new Map<string, Application>();
-  /** What applications are made of that somebody asks for and nobody declared; null: none are. */
+  /** Template of applications that are requested but not declared; null: none are made. */
   template: Definition<ApplicationConfig> | null = null;
   /** Applications made from the template, with the monotonic time (ms) since which they have no streams; null while they have. */
   readonly dynamic = new Map<Application, number | null>();

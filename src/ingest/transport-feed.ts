@@ -44,7 +44,7 @@ export interface FeedCounters {
   programs: number;
   /** PES packets whose payload could not be understood, and tries to start a stream of which nothing can be read. */
   malformed: number;
-  /** What was wrong with the first of these; null when there was none. */
+  /** Fault of the first such packet; null without one. */
   firstFault: string | null;
 }
 

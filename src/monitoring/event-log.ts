@@ -15,7 +15,7 @@ const NAME = 'events.log';
 const FORMER = /^events\.log\.(\d{8})(?:-(\d{1,9}))?$/;
 /** What waits for the disk, characters; a line that finds no room is lost and counted. */
 const MAX_WAITING = 1_048_576;
-/** Of one write, characters. */
+/** Limit of one write, characters. */
 const MAX_WRITTEN = 65_536;
 /** A disk that refuses is left alone for so long, ms. */
 const PAUSE_MS = 1000;

@@ -2,7 +2,7 @@
 import { watch as watchFolder } from 'node:fs';
 import { stat } from 'node:fs/promises';
 
-/** What tells of a folder until it is closed, or fails. */
+/** Watches a folder until it is closed, or fails. */
 interface FolderWatcher {
   close(): void;
   on(event: 'error', listener: () => void): unknown;

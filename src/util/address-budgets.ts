@@ -35,7 +35,7 @@ export class AddressBudgets {
     return budget.take(now);
   }
 
-  /** What `address` took last is not to count. */
+  /** Takes back the last use of `address`. */
   giveBack(address: string): void {
     this.#budgets.get(addressOwner(address))?.giveBack();
   }

@@ -1,4 +1,4 @@
-/** What one client address may hold of something that all clients share. */
+/** The share of one client address in a resource that all clients share. */
 import { addressOwner } from './client-address.ts';
 import { OwnerCounts } from './owner-counts.ts';
 

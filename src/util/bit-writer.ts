@@ -36,7 +36,7 @@ export class BitWriter {
     return this;
   }
 
-  /** What was written, the last byte padded with zero bits. */
+  /** The written bits, the last byte padded with zeros. */
   finish(): Uint8Array {
     return Uint8Array.from(this.#bytes);
   }

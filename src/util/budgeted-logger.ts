@@ -19,7 +19,7 @@ export function limitedLines(clock: Clock, lines: LogLines): LineBudget {
 export class BudgetedLogger implements Logger {
   readonly #open: () => LogLines;
   readonly #budget: LineBudget;
-  /** Of whom the lines tell. */
+  /** The subject of the lines. */
   readonly #peer: unknown;
   #opened: LogLines | null = null;
   #limited: Logger | null = null;

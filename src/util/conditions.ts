@@ -1,4 +1,4 @@
-/** What is wrong with the server at present although it runs: whoever finds out raises it here, and clears it when it is over. */
+/** Present problems of a running server: the code that detects one raises it here, and clears it when it is over. */
 
 /** Conditions that are kept; those beyond are counted only. */
 export const MAX_CONDITIONS = 1000;
@@ -7,7 +7,7 @@ export const MAX_CONDITIONS = 1000;
 export class Conditions {
   /** Reasons by key. */
   readonly #raised = new Map<string, string>();
-  /** What tells a reason itself whenever it is asked for, null while nothing is wrong. */
+  /** Returns its reason when asked; null while nothing is wrong. */
   readonly #told: (() => string | null)[] = [];
   #unlisted = 0;
 
@@ -35,7 +35,7 @@ export class Conditions {
     this.#told.push(reason);
   }
 
-  /** What is wrong, every reason once: those that were raised in the order in which they came, then those that were asked for. */
+  /** Present reasons, each once: raised ones in their order, then those of callbacks. */
   get reasons(): string[] {
     const told = this.#told.map((reason) => reason()).filter((reason) => reason !== null);
     return [...new Set([...this.#raised.values(), ...told])];

@@ -10,10 +10,10 @@ const DEFAULT_MAX_CONNECTIONS = 64;
 const IDLE_MS = 4000;
 const DEFAULT_MAX_ANSWER_BYTES = 1024 * 1024;
 const DEFAULT_MAX_PENDING = 4096;
-/** What a connection says that its server has closed. */
+/** Error codes of a connection that its server has closed. */
 const CLOSED_CODES: readonly (string | undefined)[] = ['ECONNRESET', 'EPIPE'];
 
-/** What can be wrong: the server cannot be reached in time, it answers what is no answer, or we did not ask. */
+/** Kinds of failure: the server cannot be reached in time, its answer is invalid, or the request was not sent. */
 export type ControlServerFaultKind = 'connection' | 'answer' | 'closed';
 
 /** A question that got no answer. The message begins with the place that was asked, without its query and credentials. */
@@ -49,7 +49,7 @@ export interface AskOptions {
   readonly signal?: AbortSignal;
 }
 
-/** What makes `X-OME-Signature` of a body: the base64url of its HMAC-SHA1, without padding. */
+/** Makes `X-OME-Signature` of a body: the base64url of its HMAC-SHA1, without padding. */
 export function controlSignature(secretKey: string): (body: string) => string {
   const hash = new KeyedHash('sha1', secretKey);
   return (body) => hash.sign(body);
@@ -240,7 +240,7 @@ class Question {
   }
 }
 
-/** What is wrong with an answer before its body is read; null when nothing is. */
+/** Error in an answer's head, before its body is read; null without one. */
 function unwantedHead({ statusCode = 0, headers }: IncomingMessage, limit: number): string | null {
   if (statusCode >= 300 && statusCode < 400) return `answers with status ${statusCode}, and redirects are not followed`;
   if (statusCode !== 200) return `answers with status ${statusCode}`;

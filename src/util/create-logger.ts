@@ -7,7 +7,7 @@ import { plainLine, plainText } from './plain-text.ts';
 /** `text` is for people, `json` has one object in each line. */
 export type LogFormat = 'text' | 'json';
 
-/** What is queued has this long to be written when its writer waits for it, ms. */
+/** Time to write queued lines when their writer waits for them, ms. */
 const LAST_LINES_MS = 500;
 
 /** How and where a program writes its log. */

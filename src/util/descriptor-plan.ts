@@ -1,13 +1,13 @@
-/** Who may hold how many of the file descriptors that the system lets the process have. */
+/** Divides the process's file descriptors among their users. */
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** What encoders get at most: they are few, and each has one. */
+/** Maximum for encoders: they are few, and each has one. */
 const MAX_ENCODERS = 4096;
-/** What is kept back at most. */
+/** Maximum of the reserve. */
 const MAX_RESERVED = 4096;
-/** What a process that has just begun will open for itself: ports, pipes, the native addon. */
+/** Descriptors that a new process opens for itself: ports, pipes, the native addon. */
 const OWN = 24;
-/** Of every delivery thread: its event loop and its ports. */
+/** Descriptors of each delivery thread: its event loop and its ports. */
 const OWN_OF_THREAD = 10;
 
 /** Numbers of descriptors. */

@@ -1,4 +1,4 @@
-/** What a file system refused, in words that strangers may read: no paths. */
+/** Texts for refusals of the file system that strangers may read: no paths. */
 
 const WORDS: Readonly<Record<string, string>> = {
   ENOSPC: 'no space is left on the disk',

@@ -3,11 +3,11 @@ import { randomUUID } from 'node:crypto';
 import { rm, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** What must be free before something that found no room is tried again, bytes. */
+/** Free space before a write that found no room is retried, bytes. */
 const ROOM_BYTES = 16 * 1024 * 1024;
 /** Below this a disk is low, bytes. */
 const LOW_BYTES = 1024 * 1024 * 1024;
-/** Of a small disk this share is enough for either. */
+/** On a small disk this share is enough for either. */
 const SHARE = 0.05;
 const PROBE_BYTES = 64 * 1024;
 

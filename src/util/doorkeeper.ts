@@ -4,9 +4,9 @@ import type { AddressShares } from './address-shares.ts';
 import type { DescriptorLedger } from './descriptor-ledger.ts';
 import type { RefusalLog } from './refusal-log.ts';
 
-/** What a door counts. */
+/** Options of a door. */
 export interface DoorOptions {
-  /** Who comes, for the log: `RTMP connections`. */
+  /** Name of the clients in the log: `RTMP connections`. */
   readonly what: string;
   /** Connections by address; absent: no limit. */
   readonly shares?: AddressShares;

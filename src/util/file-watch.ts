@@ -17,7 +17,7 @@ const DEFAULT_TIMES: FileWatchTimes = { poll: 10_000, settle: 500 };
 /** Files that never rest are told of after so many looks. */
 const MAX_RESTLESS_LOOKS = 10;
 
-/** What tells of a folder until it is closed, or fails. */
+/** Watches a folder until it is closed, or fails. */
 export interface FolderWatcher {
   close(): void;
   on(event: 'error', listener: (error: Error) => void): unknown;
@@ -49,7 +49,7 @@ export class FileWatch {
   #timer: NodeJS.Timeout | null = null;
   #looking = false;
   #again = false;
-  /** What the files were when `changed` was called last, and at the last look. */
+  /** States of the files at the last call of `changed`, and at the last look. */
   #told: string | null = null;
   #seen: string | null = null;
   #restless = 0;

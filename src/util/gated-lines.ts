@@ -6,7 +6,7 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** A log whose level can be changed while it is written. */
 export interface LeveledLines extends LogLines {
-  /** Of it and all its children, from now on: lines below it are left out. */
+  /** Level of this logger and all its children, from now on: lines below it are left out. */
   level: LogLevel;
 }
 

@@ -31,7 +31,7 @@ export function makeSalt(): string {
   return randomBytes(SALT_BYTES).toString('base64url');
 }
 
-/** What to keep of `key`. */
+/** The stored form of `key`. */
 export function hashKey(key: string, salt = makeSalt()): string {
   return `sha256:${salt}:${digest(salt, key)}`;
 }

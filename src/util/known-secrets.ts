@@ -2,7 +2,7 @@
 
 /** Characters; a secret that is shorter is a word that other texts may have, too. */
 export const MIN_KNOWN_LENGTH = 6;
-/** What is longer is no secret that somebody would echo. */
+/** Longer texts are no secrets that somebody would echo. */
 const MAX_LENGTH = 4096;
 /** Learned ones that are known at once; of more the oldest are forgotten. */
 const MAX_LEARNED = 20_000;

@@ -12,7 +12,7 @@ interface Slot {
 export class LabelSlots {
   readonly limit: number;
   readonly #slots = new Map<string, Slot>();
-  /** Those without a place, of this page and of the last. */
+  /** Streams without a place, on this page and on the last. */
   #without = new Set<string>();
   #withoutBefore: ReadonlySet<string> = new Set();
   #page = 0;
@@ -22,7 +22,7 @@ export class LabelSlots {
     this.limit = limit;
   }
 
-  /** Those that found no place, each once while it goes on. */
+  /** Streams that found no place, each once while that lasts. */
   get refused(): number {
     return this.#refused;
   }
@@ -57,7 +57,7 @@ export class LabelSlots {
     return null;
   }
 
-  /** Whoever was not asked for gives up the place. */
+  /** Streams that were not asked for give up their places. */
   end(): void {
     for (const [key, slot] of this.#slots) if (slot.page !== this.#page) this.#slots.delete(key);
   }

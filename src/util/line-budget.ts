@@ -9,7 +9,7 @@ const OTHERS = 'of other kinds';
 /** Lines of a kind in a minute beyond its budget, each of an address that has had none in it: the flood of one must not hide the others. */
 export const MAX_LATE_LINES = 8;
 
-/** What a budget is made with. */
+/** Options of a budget. */
 export interface LineBudgetOptions {
   readonly clock: Clock;
   /** Lines of a kind that go out in a minute. */
@@ -21,7 +21,7 @@ export interface LineBudgetOptions {
 interface Kind {
   lines: number;
   fields: object;
-  /** Who had a line. */
+  /** Subjects that had a line. */
   readonly owners: Set<string>;
   late: number;
 }

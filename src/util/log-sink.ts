@@ -1,21 +1,21 @@
 /** Where lines of the log go: a descriptor that may be slow, full or gone, none of which may hold up the server or end it. */
 import fs from 'node:fs';
 
-/** What waits for the descriptor, characters; a line that finds no room is dropped and counted. */
+/** Limit of queued text, characters; a line beyond it is dropped and counted. */
 export const MAX_QUEUED = 1_048_576;
-/** Of one write, characters. */
+/** Limit of one write, characters. */
 const MAX_WRITTEN = 65_536;
 /** A reader that is behind is asked again after this long, ms. */
 const BUSY_MS = 100;
 /** A disk that is full, or a reader that is gone, ms. */
 const FAULT_MS = 1000;
-/** What is queued when the process ends has this long, ms. */
+/** Time for queued lines when the process ends, ms. */
 const END_MS = 300;
 const NAP_MS = 10;
 /** Nobody wakes what waits for this: it is for a nap. */
 const NEVER_WOKEN = new Int32Array(new SharedArrayBuffer(4));
 
-/** What the sink needs of `node:fs`. */
+/** The functions of `node:fs` that the sink uses. */
 export interface SinkFiles {
   write(descriptor: number, bytes: Uint8Array, done: (error: Error | null, written: number) => void): void;
   writeSync(descriptor: number, bytes: Uint8Array): number;
@@ -45,7 +45,7 @@ export class LogSink {
   readonly #files: SinkFiles;
   #lines: string[] = [];
   #queued = 0;
-  /** What was begun: a line is never cut for another one. */
+  /** The line in progress: it is never cut for another one. */
   #begun: Uint8Array | null = null;
   /** Lines that come meanwhile are written by whoever writes already. */
   #isWriting = false;
@@ -169,7 +169,7 @@ export class LogSink {
   }
 
   #writeRest(): void {
-    // What a thread of the pool has is written by it: the process waits for those threads.
+    // A pool thread finishes its write: the process waits for those threads.
     if (this.#isAway) this.#begun = null;
     this.#isAway = false;
     this.#isWriting = true;

@@ -26,7 +26,7 @@ export interface LogLine {
 /** A line that is kept. */
 export type KeptLine = Numbered<LogLine>;
 
-/** What a tail works with. */
+/** Options of a tail. */
 export interface LogTailOptions {
   readonly clock: Clock;
   /** Texts that nobody is shown. Those in URLs and in the members of definitions are left out without it. */
@@ -74,7 +74,7 @@ export class LogTail extends NumberedRing<LogLine> {
 export class TailedLines implements LogLines {
   readonly #lines: LogLines;
   readonly #tail: LogTail;
-  /** Of whoever made it by `child`. */
+  /** Fields from `child`. */
   readonly #fields: object;
 
   constructor(lines: LogLines, tail: LogTail, fields: object = {}) {
@@ -113,7 +113,7 @@ export function isAtLeast(level: LineLevel, least: LineLevel): boolean {
   return LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(least);
 }
 
-/** What a field holds may be anything, and change later. */
+/** A field's value may be anything, and change later. */
 function plainFields(fields: object, secrets: KnownSecrets): LogLine['fields'] {
   const known = Object.entries(fields).filter(([, value]) => value !== undefined);
   return Object.fromEntries(known.slice(0, MAX_FIELDS).map(([name, value]) => [name, plainValue(value, secrets)]));

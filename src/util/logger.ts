@@ -8,7 +8,7 @@ export interface LogLines {
   child(fields: object): LogLines;
 }
 
-/** What the parts of the server write to. */
+/** The log, as the parts of the server see it. */
 export interface Logger extends LogLines {
   /** A logger that adds `fields` to every line. */
   child(fields: object): Logger;

@@ -12,7 +12,7 @@ const CREDENTIALS = /^("?(?:[a-z\d+.-]+:\/\/)?)[^/?#]*@/i;
 const QUERY = /\?[^"]*/;
 /** A stream key may be part of the URL of an RTMP push. */
 const RTMP_PUSH = /("url":"rtmps?:\/\/[^/"]*\/[^/"?]+)\/(?:[^"\\]|\\.)+/gi;
-/** What lets whoever has the URL watch a recording. */
+/** Tokens with which anybody who has the URL can watch a recording. */
 const WATCH_TOKEN = /([?&]token=)\d+-[\w-]+/g;
 const MASK = '***';
 

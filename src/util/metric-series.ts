@@ -6,7 +6,7 @@ export interface SeriesDefinition<T> extends MetricDefinition {
   readonly type: 'counter' | 'gauge';
   /** Undefined: this one has no such figure. */
   readonly value: (item: T) => number | undefined;
-  /** What the others share; default: the sum. */
+  /** Value of the remaining series; default: the sum. */
   readonly others?: 'sum' | 'max' | 'none';
 }
 

@@ -1,7 +1,7 @@
 /** Figures for Prometheus: what a metric is, and the page of them in either text format (0.0.4, OpenMetrics 1.0). */
 import type { LabelSlots } from './label-slots.ts';
 
-/** What a metric is called and what it tells. Counters end with `_total`; units are seconds and bytes. */
+/** Name and description of a metric. Counters end with `_total`; units are seconds and bytes. */
 export interface MetricDefinition {
   readonly name: string;
   /** One sentence without full stop. */
@@ -18,7 +18,7 @@ export const METRICS_TYPES: Readonly<Record<MetricsFormat, string>> = {
   openmetrics: 'application/openmetrics-text; version=1.0.0; charset=utf-8',
 };
 
-/** Whoever has figures. `collect` may yield wherever other work of the thread may run in between. */
+/** An owner of figures. `collect` may yield wherever other work of the thread may run in between. */
 export interface MetricSource {
   /** All that it may tell: told of also while there is no figure. */
   readonly definitions: readonly MetricDefinition[];

@@ -7,7 +7,7 @@ const MAX_WAITING = 1024;
 const BURST_MS = 2;
 /** And in the long run, of each ms. */
 const SHARE = 0.3;
-/** Of those that waited, so many ms at a stretch: the sockets come in between. */
+/** Waiting newcomers run for this many ms at a stretch; sockets are served in between. */
 const STRETCH_MS = 1;
 /** One that was itself held up counts no more than this, ms. */
 const MAX_DEBT_MS = 12;
@@ -16,7 +16,7 @@ const MAX_DEBT_MS = 12;
 export interface Newcomer {
   /** Address of the client; those of an IPv6 /64 count together. Empty: the server began it. */
   readonly client: string;
-  /** What is dear about it. */
+  /** Does the expensive part. */
   readonly enter: () => void;
   /** `enter` threw after it had waited. */
   readonly failed: (error: unknown) => void;
@@ -24,7 +24,7 @@ export interface Newcomer {
   readonly refused: (reason: string) => void;
 }
 
-/** What those who let somebody in need of the turns. */
+/** The turns, as the code that admits clients sees them. */
 export type Turns = Pick<NewcomerTurns, 'take' | 'leave'>;
 
 /** For what runs without a server: everybody enters at once. */
@@ -143,7 +143,7 @@ export class NewcomerTurns {
     this.#schedule();
   }
 
-  /** Of the address whose turn it is, which then stands behind all others. */
+  /** The next newcomer of the address whose turn it is; the address then moves behind all others. */
   #next(): Newcomer | null {
     for (const [owner, line] of this.#waiting) {
       this.#waiting.delete(owner);
@@ -165,7 +165,7 @@ export class NewcomerTurns {
     }
   }
 
-  /** What is owed still. */
+  /** The remaining debt. */
   #earn(): number {
     const now = this.#now();
     this.#debt = Math.max(0, this.#debt - (now - this.#earnedAt) * SHARE);

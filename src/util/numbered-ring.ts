@@ -8,7 +8,7 @@ import { formatTimestamp } from './timestamp.ts';
 /** Names, reasons and messages are shorter; what a peer wrote is cut there, characters. */
 const MAX_TEXT = 1024;
 
-/** What is told, in its place. Its text is made when the first follower wants it, once for all. */
+/** An entry in its place. Its text is made once, when the first follower wants it. */
 export class Numbered<Told extends object> {
   /** From 1 on, without holes. */
   readonly number: number;
@@ -36,7 +36,7 @@ export class Numbered<Told extends object> {
   }
 }
 
-/** Whoever follows has a place in it, and nothing of its own: followers cost no memory, and a slow one misses the oldest. */
+/** A follower has only a place in the ring: it costs no memory, and a slow one misses the oldest entries. */
 export abstract class NumberedRing<Told extends object> {
   readonly #clock: Clock;
   readonly #ring: (Numbered<Told> | undefined)[];

@@ -1,7 +1,7 @@
 /** Measures what waits somewhere, in the form in which the API tells of queues. */
 import type { Clock } from './clock.ts';
 
-/** What a queue tells about itself: `GET /v2/internals/queues` prints exactly this. */
+/** A queue's description, exactly as `GET /v2/internals/queues` prints it. */
 export interface QueueStatus {
   readonly id: number;
   readonly urn: string;
@@ -26,7 +26,7 @@ export type QueueFigures = Omit<QueueStatus, 'id' | 'urn' | 'type' | 'threshold'
 
 const MEASURE_INTERVAL_MS = 1000;
 
-/** What a queue is called and how it is measured. */
+/** Name and measurement of a queue. */
 export interface QueueGaugeOptions {
   readonly id: number;
   readonly urn: string;
@@ -62,7 +62,7 @@ export class QueueGauge {
   #outputPerSecond = 0;
   #avgWaitingTime = 0;
   #mirrored: QueueFigures | null = null;
-  /** Of queues that this one showed before. */
+  /** Queues that this one showed before. */
   #mirroredDrops = 0;
 
   constructor(options: QueueGaugeOptions) {
@@ -76,7 +76,7 @@ export class QueueGauge {
     this.#changedAt = this.#measuredAt;
   }
 
-  /** What waits now. */
+  /** Present content. */
   get size(): number {
     return this.#size;
   }
@@ -120,7 +120,7 @@ export class QueueGauge {
     this.#mirrored = figures;
   }
 
-  /** What was dropped since creation and what waits, in the unit of the status; also of queues in processes that are gone. */
+  /** Drops since creation and present content, in the unit of the status; also for queues of processes that are gone. */
   get figures(): { readonly drop: number; readonly size: number } {
     const { size, drop } = this.#mirrored ?? { size: Math.ceil(this.#size / this.#unit), drop: Math.ceil(this.#drop / this.#unit) };
     return { size, drop: this.#mirroredDrops + drop };

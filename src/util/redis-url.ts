@@ -6,7 +6,7 @@ export interface RedisNode {
   readonly port: number;
 }
 
-/** What a URL says. It names no user and no password: those have settings of their own. */
+/** The parts of a URL. It names no user and no password: these have settings of their own. */
 export interface RedisPlace {
   readonly kind: 'server' | 'sentinel' | 'cluster';
   readonly tls: boolean;

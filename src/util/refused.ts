@@ -1,7 +1,7 @@
 /** The line about somebody who was refused: the reason is the message, for that is what people read. */
 import type { Logger } from './logger.ts';
 
-/** What a refusal is about. */
+/** Kinds of refusal. */
 export interface Refused {
   /** Machine word of the reason. */
   readonly code: string;

@@ -1,7 +1,7 @@
 /** Finds peers that are there and take nothing: the system answers for them, so that no timer of a socket runs out. */
 import type { Duplex } from 'node:stream';
 
-/** Of one connection. Ask it regularly. */
+/** For one connection. Ask it regularly. */
 export class StallGuard {
   readonly #stream: Duplex & { readonly bytesWritten?: number };
   readonly #limit: number;

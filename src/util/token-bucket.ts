@@ -22,7 +22,7 @@ export class TokenBucket {
     return true;
   }
 
-  /** What was taken last is not to count. */
+  /** Takes back the last use. */
   giveBack(): void {
     this.#tokens = Math.min(this.#burst, this.#tokens + 1);
   }

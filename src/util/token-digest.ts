@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 const PREFIX = 'sha256:';
 const HASHED = /^sha256:[\da-f]{64}$/i;
 
-/** What is to be said of a value that `tokenDigest` has no answer for; it does not repeat the value. */
+/** Error text for a value that `tokenDigest` rejects; it does not repeat the value. */
 export const TOKEN_RULE = `must be the token itself, or '${PREFIX}' and 64 hexadecimal digits`;
 
 /** The 32 bytes that a token is compared by. Null for a value that begins as a hash does and is none. */

@@ -15,7 +15,7 @@ const DEFAULT_PORTS = new Map([
 const PORT = /^[1-9]\d{0,4}$/;
 const MAX_PORT = 65_535;
 
-/** What a proxy writes of whom it speaks for. */
+/** A proxy's description of its client. */
 export interface ProxyHeaders {
   /** `X-Forwarded-For` */
   readonly forwardedFor: string | undefined;
@@ -34,7 +34,7 @@ export interface AskedPort {
   readonly port: number;
 }
 
-/** Those of a request; `header` has a value by the name in lower case. */
+/** The addresses of a request; `header` returns a value by its lower-case name. */
 export function proxyHeaders(header: (name: string) => string | undefined): ProxyHeaders {
   return {
     forwardedFor: header('x-forwarded-for'),

@@ -25,7 +25,7 @@ type Kinds =
   | 'Unsafe';
 type Options = object | undefined;
 
-/** What a schema says of its kind comes last, and wins. */
+/** The schema's own kind comes last, and wins. */
 function make(options: Options, schema: object): object {
   return { ...options, ...schema };
 }

@@ -1,4 +1,4 @@
-/** What changes of the configuration are told as. */
+/** Makes notices of configuration changes. */
 import { isDeepStrictEqual } from 'node:util';
 import type { ApplicationConfig } from '../../config/index.ts';
 import type { Definition } from '../definition.ts';
@@ -6,7 +6,7 @@ import type { ApplicationAddress } from '../stream-address.ts';
 import type { Notices } from './notice.ts';
 
 type Profiles = ReadonlyMap<string, unknown>;
-/** What applications are defined as, by virtual host and name. */
+/** Definitions of applications, by virtual host and name. */
 type Definitions = ReadonlyMap<string, ReadonlyMap<string, Definition<ApplicationConfig>>>;
 
 interface DefinedHost {

@@ -9,10 +9,10 @@ import { NOTICE_TYPES, type Notice, type NoticeGroup, type Notices } from './not
 /** Notices that are kept. */
 const KEPT = 4096;
 
-/** What a board works with. */
+/** Options of a board. */
 export interface NoticeBoardOptions {
   readonly clock: Clock;
-  /** Of the texts, before anybody sees them; default: nothing is taken out but secrets. */
+  /** Filter for texts before anybody sees them; default: removes secrets only. */
   readonly hide?: (text: string) => string;
   /** Texts that nobody is shown, besides those in URLs and in the members of definitions. */
   readonly secrets?: KnownSecrets;
@@ -55,7 +55,7 @@ export class NoticeBoard extends NumberedRing<Notice> implements Notices {
     return this.#hide(maskedJson(JSON.stringify(value, told)));
   }
 
-  /** What waits to be told as a sum is told now; nothing follows. Idempotent. */
+  /** Posts pending sums now; nothing follows. Idempotent. */
   close(): void {
     this.#fold.close();
   }

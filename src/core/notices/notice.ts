@@ -1,4 +1,4 @@
-/** What happens in the server, in the words of those who follow it live (`GET /v1/events`). */
+/** The live events of the server, as clients of `GET /v1/events` get them. */
 
 interface InVhost {
   readonly vhost: string;
@@ -53,14 +53,14 @@ export type RefusalNotice = Partial<InStream> & {
   readonly detail?: string;
 };
 
-/** What is wrong by the rules of `Alert`, all of it; `OK` when nothing is any more. Without a place: the server. */
+/** All present problems by the rules of `Alert`; `OK` if there are none any more. Without a place: of the server. */
 export type AlertNotice = Partial<InStream> & {
   readonly type: 'alert.changed';
   readonly codes: readonly string[];
   readonly detail: string;
 };
 
-/** What the server is configured with, by name: the API has the definitions. */
+/** A changed object of the configuration, by name; the API has its definition. */
 export type ConfigNotice =
   | (InVhost & { readonly type: 'vhost.created' | 'vhost.deleted' })
   | (InApp & { readonly type: 'app.created' | 'app.changed' | 'app.deleted' | 'keys.changed' })

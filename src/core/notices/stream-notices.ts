@@ -10,7 +10,7 @@ interface Source {
   readonly sourceUrl: string;
 }
 
-/** What is told of a viewer. */
+/** A viewer in notices. */
 interface Viewer {
   readonly id: string;
   readonly kind: string;

@@ -5,7 +5,7 @@ import type { Clock } from '../../util/clock.ts';
 export const FIRST_PAUSE_MS = 2000;
 /** The pause doubles up to this, ms. */
 export const MAX_PAUSE_MS = 60_000;
-/** What went well for so long begins anew with the first pause, ms. */
+/** After this much success, pauses start again with the first, ms. */
 const CALM_MS = 60_000;
 
 /** When a task that a full disk stopped may try again: earlier than its pause when the disk has room. One for each task; nothing to close. */

@@ -8,14 +8,14 @@ export interface TaskTotals {
   readonly sequence: number;
   readonly bytes: number;
   readonly time: number;
-  /** What is in the sums although something on disk still says that it has to be counted, by keys of the task's own. */
+  /** Keys of files that are already in the sums although a note on disk still says that they must be counted. */
   readonly counted?: readonly string[];
 }
 
-/** Of a task that has done nothing yet. */
+/** Sums of a new task. */
 export const NO_TOTALS: TaskTotals = { sequence: 0, bytes: 0, time: 0 };
 
-/** What makes a task, new or from the state folder. */
+/** The origin of a task: new, or from the state folder. */
 export interface TaskOrigin<Request extends TaskRequest> extends ApplicationAddress {
   /** Name of its document. */
   readonly key: string;
@@ -25,7 +25,7 @@ export interface TaskOrigin<Request extends TaskRequest> extends ApplicationAddr
   readonly totals?: TaskTotals;
 }
 
-/** What all kinds have, and the registry needs of them. */
+/** The common part of all kinds of task, as the registry needs it. */
 export abstract class FollowingTask<Request extends TaskRequest> implements ApplicationAddress {
   /** Name of its document. */
   readonly key: string;

@@ -43,7 +43,7 @@ export class MapHold {
     }
   }
 
-  /** What is kept, in order; nothing when nothing is held. */
+  /** The kept entries, in order; empty if nothing is held. */
   get packets(): readonly Packet[] {
     return this.#held ?? [];
   }

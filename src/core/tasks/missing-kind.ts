@@ -1,4 +1,4 @@
-/** What audio or video a task would leave out altogether. */
+/** Finds the kind of media, audio or video, of which a task would carry nothing. */
 import { isVideoTrack, type Track } from '../../media/track.ts';
 
 /**

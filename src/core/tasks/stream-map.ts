@@ -3,7 +3,7 @@ import { ConfigError } from '../../config/index.ts';
 import { parseXml, type XmlElement } from '../../config/xml.ts';
 import { compileWildcard } from '../../util/wildcard.ts';
 
-/** What entries of all maps say. */
+/** The common part of the entries of all maps. */
 export interface StreamMapEntry {
   /** Takes `*` and `?`; the macro for the name of the inbound stream is replaced first. */
   readonly streamName: string;
@@ -31,7 +31,7 @@ export class MapPart {
     return found.map((child) => new MapPart(child, `${this.#path}/${name}`));
   }
 
-  /** What is wrong with a child, with its place. */
+  /** Error about a child element, with its place. */
   fault(name: string, what: string): ConfigError {
     return faultOf(this.#element, `${this.#path}/${name} ${what}`);
   }

@@ -3,7 +3,7 @@ import type { MetricDefinition, MetricSource } from '../../util/metrics.ts';
 
 /** How the metrics of a kind of task are called. */
 export interface TaskNouns {
-  /** Of metrics: `recordings`. */
+  /** Name in metrics: `recordings`. */
   readonly name: string;
   /** In words: `Recording tasks`. */
   readonly what: string;

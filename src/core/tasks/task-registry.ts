@@ -21,7 +21,7 @@ export class TaskRefused extends Error {
   }
 }
 
-/** What is particular to one kind of task. */
+/** The particulars of one kind of task. */
 export interface TaskRegistryOptions<Request extends TaskRequest, Task> {
   /** As messages and the fields of the log name one: `recording`, `push`. */
   readonly noun: string;
@@ -72,13 +72,13 @@ export class TaskRegistry<Request extends TaskRequest, Task extends FollowingTas
     return [...(this.#tasks.get(applicationKey(owner))?.values() ?? [])];
   }
 
-  /** Those by the byte order of their ids; with `id`, that one or none. */
+  /** Tasks in the byte order of their ids; with `id`, that one or none. */
   list(owner: ApplicationAddress, id: string | null): Task[] {
     if (id !== null) return [this.find(owner, id)].filter((task) => task !== null);
     return this.of(owner).sort((a, b) => Buffer.compare(Buffer.from(a.request.id), Buffer.from(b.request.id)));
   }
 
-  /** Those that follow an outbound stream. */
+  /** Tasks that follow an outbound stream. */
   following(stream: ApplicationAddress & { readonly name: string }): Task[] {
     return this.of(stream).filter(({ request }) => request.streamName === stream.name);
   }
@@ -101,7 +101,7 @@ export class TaskRegistry<Request extends TaskRequest, Task extends FollowingTas
   register({ vhost, app }: ApplicationAddress, request: Request, createdAt: number): Task {
     const { noun, make } = this.#options;
     const tasks = this.#tasks.get(applicationKey({ vhost, app }));
-    // Those of a map file are as many as streams and entries: the operator has said so.
+    // A map file makes a task for each stream and entry: the operator chose the number.
     const isFull = !request.isConfig && this.of({ vhost, app }).filter((task) => !task.request.isConfig).length >= MAX_TASKS;
     if (tasks?.has(request.id) === true) throw new TaskRefused('duplicate', `the application has a ${noun} '${request.id}'`);
     if (isFull) throw new TaskRefused('too-many', `the application has ${MAX_TASKS} tasks of the kind ${noun}`);
@@ -208,7 +208,7 @@ export class TaskRegistry<Request extends TaskRequest, Task extends FollowingTas
   }
 }
 
-/** What the state folder holds of a task. */
+/** A task's document in the state folder. */
 function storedOf<Request extends TaskRequest>({ vhost, app, request, createdAt, totals }: FollowingTask<Request>): object {
   return { vhost, app, request, createdAt, totals };
 }

@@ -1,4 +1,4 @@
-/** What recordings and pushes are asked for alike. */
+/** The common part of requests for recordings and pushes. */
 
 /** Ids are the client's and unique in the application. */
 export interface TaskRequest {
