@@ -7,6 +7,7 @@ import { type BenchOptions, meetsTarget, printReport, type Report, saveReport } 
 const BENCHES: Record<string, () => Promise<{ run(options: BenchOptions): Promise<Report> }>> = {
   ingest: () => import('./ingest.ts'),
   start: () => import('./start.ts'),
+  crowd: () => import('./crowd.ts'),
   record: () => import('./record.ts'),
   'llhls-origin': () => import('./llhls-origin.ts'),
   'http-origin-micro': () => import('./http-origin-micro.ts'),

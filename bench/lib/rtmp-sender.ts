@@ -10,6 +10,9 @@ const PEER_CHUNK_SIZE = 128;
 const OWN_CHUNK_SIZE = 60_000;
 const SET_CHUNK_SIZE = 1;
 const COMMAND = 20;
+const VIDEO = 9;
+const VIDEO_CHUNKS = 6;
+const AUDIO_CHUNKS = 4;
 const ANSWER_DEADLINE_MS = 5000;
 
 type AmfValue = string | number | null | { readonly [key: string]: AmfValue };
@@ -42,6 +45,11 @@ function chunks(chunkStream: number, type: number, timestamp: number, messageStr
   const pieces = [header, payload.subarray(0, size)];
   for (let at = size; at < payload.length; at += size) pieces.push(Buffer.of(0xc0 | chunkStream), payload.subarray(at, at + size));
   return Buffer.concat(pieces);
+}
+
+/** A tag as it goes over the wire behind the publish command, at `timestamp` ms. */
+export function tagMessage(tag: FlvTag, timestamp: number): Buffer {
+  return chunks(tag.type === VIDEO ? VIDEO_CHUNKS : AUDIO_CHUNKS, tag.type, timestamp, 1, tag.data, OWN_CHUNK_SIZE);
 }
 
 /** Payloads of the messages the server sends; understands what a publisher is told. */
@@ -86,12 +94,13 @@ class MessageReader {
 export class RtmpSender {
   /** Video frames in the order they were written: media time, and `performance.now()` of the moment. Both ms. */
   readonly frames: { readonly timestamp: number; readonly sentAt: number }[] = [];
-  readonly #socket: Socket;
+  /** Paced by whoever writes to it. */
+  readonly socket: Socket;
   readonly #reader = new MessageReader();
   #awaited: { text: string; resolve: () => void } | null = null;
 
   private constructor(socket: Socket) {
-    this.#socket = socket;
+    this.socket = socket;
   }
 
   /** Connects and publishes `stream`; resolves when the server has accepted it. */
@@ -101,7 +110,7 @@ export class RtmpSender {
     const sender = new RtmpSender(socket);
     await sender.#handshake();
     await sender.#command('_result', ['connect', 1, { app, type: 'nonprivate', tcUrl: `rtmp://127.0.0.1:${port}/${app}` }]);
-    sender.#write(chunks(2, SET_CHUNK_SIZE, 0, 0, Buffer.of(0, 0, OWN_CHUNK_SIZE >> 8, OWN_CHUNK_SIZE & 0xff), PEER_CHUNK_SIZE));
+    sender.write(chunks(2, SET_CHUNK_SIZE, 0, 0, Buffer.of(0, 0, OWN_CHUNK_SIZE >> 8, OWN_CHUNK_SIZE & 0xff), PEER_CHUNK_SIZE));
     await sender.#command('_result', ['createStream', 2, null]);
     await sender.#command('NetStream.Publish.Start', ['publish', 3, null, stream, 'live'], 1);
     return sender;
@@ -120,9 +129,8 @@ export class RtmpSender {
       const wait = startedAt + timestamp - performance.now();
       if (wait > 0) await delay(wait);
       if (signal.aborted) return;
-      const chunkStream = isVideoFrame(tag) ? 6 : 4;
       if (isVideoFrame(tag)) this.frames.push({ timestamp, sentAt: performance.now() });
-      this.#write(chunks(chunkStream, tag.type, timestamp, 1, tag.data, OWN_CHUNK_SIZE));
+      this.write(tagMessage(tag, timestamp));
     }
   }
 
@@ -136,18 +144,18 @@ export class RtmpSender {
   }
 
   close(): void {
-    this.#socket.destroy();
+    this.socket.destroy();
   }
 
   async #handshake(): Promise<void> {
-    this.#write(Buffer.concat([Buffer.of(3), Buffer.alloc(HANDSHAKE_LENGTH)]));
+    this.write(Buffer.concat([Buffer.of(3), Buffer.alloc(HANDSHAKE_LENGTH)]));
     let answer = Buffer.alloc(0);
     while (answer.length < 1 + 2 * HANDSHAKE_LENGTH) {
-      const [bytes] = (await within('the RTMP handshake', ANSWER_DEADLINE_MS, once(this.#socket, 'data'))) as [Buffer];
+      const [bytes] = (await within('the RTMP handshake', ANSWER_DEADLINE_MS, once(this.socket, 'data'))) as [Buffer];
       answer = Buffer.concat([answer, bytes]);
     }
-    this.#write(answer.subarray(1, 1 + HANDSHAKE_LENGTH));
-    this.#socket.on('data', (bytes: Buffer) => {
+    this.write(answer.subarray(1, 1 + HANDSHAKE_LENGTH));
+    this.socket.on('data', (bytes: Buffer) => {
       for (const { type, payload } of this.#reader.read(bytes)) {
         if (type === COMMAND && this.#awaited !== null && payload.includes(this.#awaited.text)) this.#awaited.resolve();
       }
@@ -158,13 +166,14 @@ export class RtmpSender {
     const answered = new Promise<void>((resolve) => {
       this.#awaited = { text: answer, resolve };
     });
-    this.#write(
+    this.write(
       chunks(3, COMMAND, 0, messageStream, Buffer.concat(values.map(amf)), messageStream === 0 ? PEER_CHUNK_SIZE : OWN_CHUNK_SIZE),
     );
     await within(`RTMP answer ${answer}`, ANSWER_DEADLINE_MS, answered);
   }
 
-  #write(bytes: Buffer): void {
-    this.#socket.write(bytes);
+  /** Messages of `tagMessage`. */
+  write(bytes: Buffer): void {
+    this.socket.write(bytes);
   }
 }

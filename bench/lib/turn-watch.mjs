@@ -1,0 +1,33 @@
+/**
+ * Preloaded into a server (`NODE_OPTIONS=--import …`): another judge of its main thread than its own metric. A timer that is due each 10 ms
+ * notes how late it comes; who connects to the socket `TURN_WATCH` gets what was noted since the last time, as JSON. Plain JavaScript, because
+ * the first TypeScript file would load a compiler.
+ */
+import { createServer } from 'node:net';
+import { isMainThread } from 'node:worker_threads';
+
+const INTERVAL_MS = 10;
+const path = process.env['TURN_WATCH'];
+
+if (isMainThread && path !== undefined) {
+  // Whatever is started by the server is not watched.
+  delete process.env['TURN_WATCH'];
+  delete process.env['NODE_OPTIONS'];
+  /** @type {number[]} */
+  let late = [];
+  let due = performance.now() + INTERVAL_MS;
+  setInterval(() => {
+    const now = performance.now();
+    // Timers come on whole milliseconds. All that was due meanwhile was late, too.
+    if (now <= due) late.push(0);
+    else for (; due < now; due += INTERVAL_MS) late.push(now - due);
+    due = now + INTERVAL_MS;
+  }, INTERVAL_MS).unref();
+  createServer((socket) => {
+    socket.on('error', () => {});
+    socket.end(JSON.stringify(late.map((one) => Math.round(one * 100) / 100)));
+    late = [];
+  })
+    .listen(path)
+    .unref();
+}
