@@ -3,6 +3,7 @@ import type { MillraceClient } from '../client/index.ts';
 import type { LiveUpdates } from './live-updates.ts';
 import type { Sampler } from './sampler.ts';
 import type { ServerFacts } from './server-facts.ts';
+import type { StreamName } from './stream-list.ts';
 
 /** One for each login. */
 export interface Context {
@@ -10,4 +11,11 @@ export interface Context {
   readonly updates: LiveUpdates;
   readonly sampler: Sampler;
   readonly server: ServerFacts;
+}
+
+/** What each part of the page of a stream is given. `outputs`: names of its output streams. */
+export interface StreamPart {
+  readonly context: Context;
+  readonly name: StreamName;
+  readonly outputs: readonly string[];
 }

@@ -1,8 +1,7 @@
 /** What waits inside of the server for one stream. */
-import type { Context } from './context.ts';
+import type { StreamPart } from './context.ts';
 import { short } from './format.ts';
 import { html, type View } from './html.ts';
-import type { StreamName } from './stream-list.ts';
 import { useLive } from './use-live.ts';
 
 /** Roles of queues in words; by the beginning of what the server calls them. */
@@ -16,15 +15,7 @@ const ROLES: readonly (readonly [RegExp, string])[] = [
 ];
 
 /** `outputs`: names of the output streams, whose queues are those of the stream, too. */
-export function QueueTable({
-  context,
-  name,
-  outputs,
-}: {
-  readonly context: Context;
-  readonly name: StreamName;
-  readonly outputs: readonly string[];
-}): View {
+export function QueueTable({ context, name, outputs }: StreamPart): View {
   const { client, updates } = context;
   const key = `queues ${name.vhost}/${name.app}/${name.stream}`;
   const { data } = useLive(updates, key, () => client.get('/v2/internals/queues'));

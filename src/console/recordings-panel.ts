@@ -2,12 +2,12 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { components } from '../client/index.ts';
 import { faultOf } from './api-client.ts';
-import type { Context } from './context.ts';
+import type { StreamPart } from './context.ts';
 import { bytes, duration, timeOfDay } from './format.ts';
 import { html, type View } from './html.ts';
 import { playHls } from './play-hls.ts';
 import { PlayerPanel } from './player-panel.ts';
-import { appOf, type StreamName } from './stream-list.ts';
+import { appOf } from './stream-list.ts';
 import { useLive } from './use-live.ts';
 
 const RECORDINGS = '/v2/vhosts/{vhost}/apps/{app}/recordings';
@@ -28,15 +28,7 @@ interface Chosen {
 }
 
 /** `outputs`: names of the output streams, which are what is recorded. */
-export function RecordingsPanel({
-  context,
-  name,
-  outputs,
-}: {
-  readonly context: Context;
-  readonly name: StreamName;
-  readonly outputs: readonly string[];
-}): View {
+export function RecordingsPanel({ context, name, outputs }: StreamPart): View {
   const { client, updates } = context;
   const [span, setSpan] = useState<number>(SPANS[2][0]);
   const [chosen, setChosen] = useState<Chosen | null>(null);

@@ -1,11 +1,11 @@
 /** Recordings, pushes and dumps of one stream. */
 import { useState } from 'preact/hooks';
 import { Action, faultWords } from './action.ts';
-import type { Context } from './context.ts';
+import type { StreamPart } from './context.ts';
 import { bytes, duration } from './format.ts';
 import { html, type View } from './html.ts';
 import { WriteButton } from './permission.ts';
-import { appOf, of, STREAM, type StreamName } from './stream-list.ts';
+import { appOf, of, STREAM } from './stream-list.ts';
 import { useLive } from './use-live.ts';
 
 /** What is on show of a task, whatever kind it is. */
@@ -19,15 +19,7 @@ interface Line {
 }
 
 /** `outputs`: names of the output streams, which are what tasks are about. */
-export function TaskPanel({
-  context,
-  name,
-  outputs,
-}: {
-  readonly context: Context;
-  readonly name: StreamName;
-  readonly outputs: readonly string[];
-}): View {
+export function TaskPanel({ context, name, outputs }: StreamPart): View {
   const { client, updates } = context;
   const app = appOf(name);
   const key = `tasks ${name.vhost}/${name.app}/${name.stream} ${outputs.join(' ')}`;
