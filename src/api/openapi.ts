@@ -1,6 +1,7 @@
 /** The API as an OpenAPI 3.1 document, made of the routes and of the schemas they name. */
 import type { TSchema } from '@sinclair/typebox';
 import { AccessKeySchema, ApplicationSchema, type JsonSchema, jsonSchemaOf, OutputProfileSchema } from '../config/index.ts';
+import * as channels from './channel-schemas.ts';
 import { INEFFECTIVE_HEADER, REASON_HEADER, reasonPhrase } from './envelope.ts';
 import { HealthSchema } from './health.ts';
 import { TAGS } from './openapi-tags.ts';
@@ -32,7 +33,7 @@ const NAMES: ReadonlyMap<TSchema, string> = new Map([
   [HealthSchema, 'Health'],
   [LiveEventSchema, 'LiveEvent'],
   [LogEventSchema, 'LogEvent'],
-  ...Object.entries(answers).map(([name, schema]) => [schema as TSchema, name.replace(/Schema$/, '')] as const),
+  ...Object.entries({ ...answers, ...channels }).map(([name, schema]) => [schema as TSchema, name.replace(/Schema$/, '')] as const),
 ]);
 
 /** What is shown with the settings in it that have no effect. */

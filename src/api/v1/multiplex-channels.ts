@@ -4,12 +4,12 @@ import { channelInformation } from '../../services/multiplex/channel-information
 import type { MultiplexChannel } from '../../services/multiplex/multiplex-channel.ts';
 import { DefinitionTooLarge } from '../../state/definition-folder.ts';
 import { Type } from '../../util/typebox.ts';
+import { MultiplexChannelSchema, MultiplexRequestSchema } from '../channel-schemas.ts';
 import { type Answer, acknowledge, ok } from '../envelope.ts';
 import { ApiError, type ErrorCode, notSaved } from '../errors.ts';
 import { isJsonObject } from '../json/json-value.ts';
 import { refuseMembers } from '../json/member-check.ts';
 import type { AppRequest, Route } from '../route.ts';
-import { MultiplexChannelSchema, MultiplexRequestSchema } from '../schemas.ts';
 
 const COLLECTION = '/v1/vhosts/{vhost}/apps/{app}/multiplexChannels';
 const ITEM = `${COLLECTION}/{channel}`;

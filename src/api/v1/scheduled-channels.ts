@@ -3,11 +3,11 @@ import { type ApplicationSchedules, NameTaken } from '../../services/schedule/ap
 import { definitionFromJson } from '../../services/schedule/definition-json.ts';
 import { ScheduleProblem } from '../../services/schedule/schedule-definition.ts';
 import { Type } from '../../util/typebox.ts';
+import { ScheduledChannelChangeSchema, ScheduledChannelRequestSchema, ScheduledChannelSchema } from '../channel-schemas.ts';
 import { type Answer, acknowledge, ok } from '../envelope.ts';
 import { ApiError, causedBy, notSaved } from '../errors.ts';
 import { isJsonObject, memberOf } from '../json/json-value.ts';
 import type { AppRequest, Route } from '../route.ts';
-import { ScheduledChannelChangeSchema, ScheduledChannelRequestSchema, ScheduledChannelSchema } from '../schemas.ts';
 
 const LIST = '/v1/vhosts/{vhost}/apps/{app}/scheduledChannels';
 const ITEM = `${LIST}/{channel}`;
