@@ -23,6 +23,7 @@ import { PortBook } from './port-book.ts';
 import { SessionLedger } from './session-ledger.ts';
 import { SharedArena } from './shared-arena.ts';
 import { startWorker } from './thread-link.ts';
+import { ThreadOutbox } from './thread-outbox.ts';
 import { ViewerAdmissions } from './viewer-admissions.ts';
 import { workerEntry } from './worker-entry.ts';
 
@@ -71,6 +72,7 @@ export class DeliveryPool implements OutletOpener {
   readonly #arena: SharedArena;
   readonly #ports: PortBook;
   readonly #handovers = new Handovers();
+  readonly #outbox: ThreadOutbox;
   readonly #revoked = new Set<string>();
   readonly #outletOwner: OutletOwner;
   /** Unix socket where signalling is served. */
@@ -80,9 +82,6 @@ export class DeliveryPool implements OutletOpener {
   #certificates: readonly Certificate[] = [];
   #draining = false;
   #logConnections: boolean;
-  #batch: ToThread[] = [];
-  #late: ToThread[] = [];
-  #flushing = false;
   #nextOutlet = 1;
   #nextThread = 1;
   #restarts = 0;
@@ -106,6 +105,7 @@ export class DeliveryPool implements OutletOpener {
       restart: null,
       report: null,
     }));
+    this.#outbox = new ThreadOutbox(this.#guarded('a message to the delivery threads', () => this.#flush()));
     this.#ledger = new SessionLedger({
       sessionOpened: (sighting) => this.#sessionOpened(sighting),
       sessionClosed: (sighting, reason) => this.#sessionClosed(sighting, reason),
@@ -113,18 +113,18 @@ export class DeliveryPool implements OutletOpener {
     const { judge, adopt, clock, logger } = options;
     this.#admissions = new ViewerAdmissions({
       ...{ judge, adopt, clock, logger },
-      onOver: () => this.#scheduleFlush(),
+      onOver: () => this.#outbox.schedule(),
       revoke: (sessions) => this.revokeSessions(sessions),
       isThere: (sighting) => this.#ledger.has(sighting),
     });
     this.#arena = new SharedArena({
-      post: (message) => this.#post(message),
-      postLate: (message) => this.#postLate(message),
+      post: (message) => this.#outbox.post(message),
+      postLate: (message) => this.#outbox.postLate(message),
       threads: () => this.#threads(),
       maxFreeBytes: MAX_FREE_BYTES,
     });
     this.#outletOwner = {
-      post: (message) => this.#post(message),
+      post: (message) => this.#outbox.post(message),
       outletClosed: (closed) => this.#outletClosed(closed),
     };
     this.#ports = new PortBook({
@@ -158,30 +158,30 @@ export class DeliveryPool implements OutletOpener {
 
   /** Closes a port; connections end after the answer in progress. */
   unlisten(id: number): void {
-    if (this.#ports.close(id)) this.#post({ type: 'unlisten', listener: id });
+    if (this.#ports.close(id)) this.#outbox.post({ type: 'unlisten', listener: id });
   }
 
   setHosts(hosts: readonly ServedHost[]): void {
     this.#hosts = hosts;
     this.#controlServers.follow(hosts);
-    this.#post({ type: 'hosts', hosts });
+    this.#outbox.post({ type: 'hosts', hosts });
   }
 
   setDefaultCrossDomains(rules: CrossDomainRules): void {
     this.#crossDomains = rules;
-    this.#post({ type: 'default-cross-domains', rules });
+    this.#outbox.post({ type: 'default-cross-domains', rules });
   }
 
   /** Whether those who begin to watch are sent elsewhere. */
   setDraining(on: boolean): void {
     this.#draining = on;
-    this.#post({ type: 'draining', on });
+    this.#outbox.post({ type: 'draining', on });
   }
 
   /** Whether HTTP connections that open and end from now on are debug lines. */
   logConnections(on: boolean): void {
     this.#logConnections = on;
-    this.#post({ type: 'log-connections', on });
+    this.#outbox.post({ type: 'log-connections', on });
   }
 
   /**
@@ -191,7 +191,7 @@ export class DeliveryPool implements OutletOpener {
   setCertificates(certificates: readonly Certificate[]): Promise<void> {
     this.#certificates = certificates;
     const { number: handover, done } = this.#handovers.begin(this.#threads());
-    this.#post({ type: 'certificates', certificates, handover });
+    this.#outbox.post({ type: 'certificates', certificates, handover });
     return done;
   }
 
@@ -202,7 +202,7 @@ export class DeliveryPool implements OutletOpener {
       if (this.#revoked.size <= MAX_REVOKED) break;
       this.#revoked.delete(oldest);
     }
-    this.#post({ type: 'revoke', sessions });
+    this.#outbox.post({ type: 'revoke', sessions });
   }
 
   openOutlet(request: OutletRequest): Outlet {
@@ -243,7 +243,7 @@ export class DeliveryPool implements OutletOpener {
     this.#handovers.close();
     for (const slot of this.#slots) if (slot.restart !== null) clearTimeout(slot.restart);
     for (const outlet of [...this.#outlets.values()]) outlet.close();
-    this.#post({ type: 'stop' });
+    this.#outbox.post({ type: 'stop' });
     this.#flush();
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#stopped = resolve;
@@ -253,12 +253,6 @@ export class DeliveryPool implements OutletOpener {
     clearTimeout(deadline);
     await Promise.all(this.#slots.map((slot) => slot.link?.terminate()));
     this.#admissions.close();
-  }
-
-  /** Tells all threads, in order, in one message per turn. */
-  #post(message: ToThread): void {
-    this.#batch.push(message);
-    this.#scheduleFlush();
   }
 
   #outletClosed(outlet: PoolOutlet): void {
@@ -285,11 +279,6 @@ export class DeliveryPool implements OutletOpener {
     return this.#slots.filter((slot) => slot.link !== null).map((slot) => slot.thread);
   }
 
-  #postLate(message: ToThread): void {
-    this.#late.push(message);
-    this.#scheduleFlush();
-  }
-
   #postTo(thread: number, message: ToThread): void {
     this.#flush();
     this.#linkOf(thread)?.post([message]);
@@ -299,25 +288,14 @@ export class DeliveryPool implements OutletOpener {
     return this.#slots.find((slot) => slot.thread === thread)?.link ?? null;
   }
 
-  #scheduleFlush(): void {
-    if (this.#flushing) return;
-    this.#flushing = true;
-    // After the sockets that are readable now: waking a thread costs as much as packaging several frames.
-    setImmediate(this.#guarded('a message to the delivery threads', () => this.#flush()));
-  }
-
   #guarded<Given extends readonly unknown[]>(what: string, action: (...given: Given) => void): (...given: Given) => void {
     return guarded(this.#options.logger, what, action);
   }
 
   #flush(): void {
-    this.#flushing = false;
     for (const [thread, tickets] of this.#admissions.takeOver()) this.#linkOf(thread)?.post([{ type: 'admissions-over', tickets }]);
-    if (this.#batch.length === 0 && this.#late.length === 0) return;
-    const messages = [...this.#batch, ...this.#late];
-    this.#batch = [];
-    this.#late = [];
-    for (const slot of this.#slots) slot.link?.post(messages);
+    const messages = this.#outbox.take();
+    if (messages.length > 0) for (const slot of this.#slots) slot.link?.post(messages);
   }
 
   /** One for each slot: a thread that is started again has that of the one before. */
