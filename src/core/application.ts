@@ -172,7 +172,7 @@ export class Application {
     const settings = this.#settingsFor(request);
     const existing = this.#streams.get(request.streamName);
     if (existing === undefined) this.#requireRoom();
-    if (existing === undefined || !existing.hasSource) return;
+    if (existing === undefined || !existing.source.present) return;
     const { takeOver } = this.definition.config.sourceLoss ?? {};
     if (takeOver === undefined ? settings.blockDuplicateStreamName !== false : this.#keepsSource(existing, request))
       throw duplicate(existing);
@@ -197,7 +197,7 @@ export class Application {
     const { maxStreams = 0, onFull } = this.#context;
     if (maxStreams === 0 || this.#streams.size < maxStreams) return;
     let published = 0;
-    for (const stream of this.#streams.values()) if (stream.linked) published += 1;
+    for (const stream of this.#streams.values()) if (stream.source.linked) published += 1;
     if (published < maxStreams) return;
     onFull?.(this);
     throw new IngestRefused('full', `application '${this.name}' has ${maxStreams} streams, which is all it may have`);
@@ -228,7 +228,7 @@ export class Application {
     if (maxConnection <= 0) return;
     let others = 0;
     for (const stream of this.#streams.values()) {
-      if (stream.provider === provider && stream.hasSource && stream.name !== streamName) others += 1;
+      if (stream.provider === provider && stream.source.present && stream.name !== streamName) others += 1;
     }
     if (others < maxConnection) return;
     const reason = `application '${this.name}' has ${others} streams of provider '${provider}', which is all it may have (MaxConnection)`;
@@ -243,7 +243,7 @@ export class Application {
 
   /** Whether a stream that is there goes on with a new source; throws IngestRefused when its present one keeps it. */
   #takesOver(existing: InboundStream, request: IngestRequest): boolean {
-    if (!existing.hasSource) {
+    if (!existing.source.present) {
       const continues = this.#continues(existing, request);
       if (!continues) existing.terminate({ code: 'replaced', detail: `replaced by ${request.sourceUrl}` });
       return continues;
@@ -262,7 +262,7 @@ export class Application {
 
   /** Outputs are made for good, so a stream cannot change from one kind to the other. */
   #continues(existing: InboundStream, request: IngestName): boolean {
-    return existing.linked && this.#isPassthrough(existing) === this.#isPassthrough(request);
+    return existing.source.linked && this.#isPassthrough(existing.source.request) === this.#isPassthrough(request);
   }
 
   /** A stream is none for itself. */
@@ -309,7 +309,7 @@ export class Application {
     return stream;
   }
 
-  #isPassthrough({ passthrough, provider }: Pick<InboundStream, 'provider'> & { readonly passthrough?: boolean }): boolean {
+  #isPassthrough({ passthrough, provider }: Pick<IngestRequest, 'provider' | 'passthrough'>): boolean {
     return passthrough === true || this.providerSettings(provider)?.passthroughOutputProfile === true;
   }
 
@@ -329,7 +329,7 @@ export class Application {
 
   #createOutputs(inbound: InboundStream, notices: StreamNotices): StreamOutputs {
     const local = planOf(this.definition.config.outputProfiles);
-    const passthrough = this.#isPassthrough(inbound);
+    const passthrough = this.#isPassthrough(inbound.source.request);
     const logger = this.#logger.limited.child({ stream: inbound.name });
     return new StreamOutputs({
       vhost: this.vhost,
@@ -343,14 +343,14 @@ export class Application {
       logger,
       turns: this.#context.turns ?? NO_TURNS,
       newcomer: {
-        client: inbound.client,
+        client: inbound.source.request.client ?? '',
         failed: (error) => inbound.fail(error),
         refused: (reason) => inbound.judge(reason, 'no-room'),
       },
       requestSourceKeyframe: (trackId) => inbound.requestKeyframe(trackId),
       createOutput: (name, requestKeyframe) => this.#createOutput(inbound, name, { requestKeyframe, logger, notices }),
       playlists: (stream, profile, tracks) =>
-        this.#playlists(stream, tracks, profile.playlists, this.#isPassthrough(inbound) ? inbound.playlists : []),
+        this.#playlists(stream, tracks, profile.playlists, this.#isPassthrough(inbound.source.request) ? inbound.playlists : []),
     });
   }
 
@@ -393,13 +393,14 @@ export class Application {
   async #profilesFor(inbound: InboundStream, signal: AbortSignal): Promise<OutputPlan | null> {
     const local = planOf(this.definition.config.outputProfiles);
     if (this.#adviser === null) return local;
-    const { vhost, app, name: stream, sourceType, sourceUrl, createdAt, tracks, sourceChanges } = inbound;
+    const { vhost, app, name: stream, sourceType, sourceUrl, createdAt, tracks, source } = inbound;
+    const { changes } = source;
     const figures = inbound.figures.bind(inbound);
     const asked = { vhost, app, stream, sourceType, sourceUrl, createdAt, tracks, figures };
     const advice = await this.#adviser.advise(asked, signal);
     if (inbound.closed) return null;
     // The answer is about the source that was there.
-    if (inbound.sourceChanges !== sourceChanges && !signal.aborted) return this.#profilesFor(inbound, signal);
+    if (source.changes !== changes && !signal.aborted) return this.#profilesFor(inbound, signal);
     const logger = this.#logger.limited.child({ stream });
     const plan = advice.kind === 'profiles' ? planOf(advice.outputProfiles) : local;
     if (advice.kind !== 'refused' && plan.profiles.length > 0) {
@@ -433,7 +434,7 @@ export class Application {
       app: this.name,
       name,
       sourceName: inbound.name,
-      fromOriginMap: inbound.fromOriginMap,
+      fromOriginMap: inbound.source.request.fromOriginMap === true,
       meter: inbound.meter,
       sessions: inbound.sessions,
       logger: logger.child({ output: name }),

@@ -311,7 +311,7 @@ describe('an application with DelayBufferTimeMs', () => {
     const started = start(60_000);
     await sendMore(started);
     started.ingest.close({ code: 'peer-left', detail: '' });
-    expect([started.application.stream('s')?.hasSource, started.seen]).toEqual([false, []]);
+    expect([started.application.stream('s')?.source.present, started.seen]).toEqual([false, []]);
     vi.advanceTimersByTime(1);
     expect(started.seen.length).toBeGreaterThan(200);
     expect(started.seen.length).toBeLessThan(300);

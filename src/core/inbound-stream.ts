@@ -19,16 +19,14 @@ import {
 } from './ingest.ts';
 import { type ProviderKind, SourceType } from './kinds.ts';
 import { MediaRouter } from './media-router.ts';
-import type { StreamNotices } from './notices/stream-notices.ts';
 import type { OutboundStream } from './outbound-stream.ts';
 import type { Playlist } from './playlist.ts';
 import { type Session, SessionRegistry } from './session-registry.ts';
-import { SilenceWatch } from './silence-watch.ts';
-import { SourceLink } from './source-link.ts';
 import { SourceWatch } from './source-watch.ts';
 import { type DutyStream, StandInDuty } from './stand-in-duty.ts';
 import { endFacts } from './stream-end.ts';
 import type { LeftOutProfile, Outputs } from './stream-outputs.ts';
+import { StreamSource } from './stream-source.ts';
 import { type StreamTap, StreamTaps } from './stream-taps.ts';
 import { SubtitleDesk } from './subtitle-desk.ts';
 import { TrackLines } from './track-lines.ts';
@@ -49,25 +47,18 @@ export class InboundStream implements IngestStream, DutyStream {
   readonly subtitles: SubtitleDesk;
   /** Viewers of all its outputs. */
   readonly sessions: SessionRegistry;
+  readonly #options: InboundStreamOptions;
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #queue: InboundQueue;
   readonly #router: MediaRouter;
-  readonly #onEnd: InboundStreamOptions['onEnd'];
-  readonly #keepMs: number;
-  /** How often another source has taken the place of the last one. */
-  sourceChanges = 0;
+  /** The one that is there now, or was the last. */
+  readonly source: StreamSource;
   /** Packets that the source has brought, those of its stand-in included. */
   packetsIn = 0;
   readonly #meters = new TrackMeters();
   readonly #outputs: Outputs;
   readonly #taps: StreamTaps;
-  /** The request of the present source, or of the last one. */
-  #request: IngestRequest;
-  #link: SourceLink | null = null;
-  /** False between two sources. */
-  #hasSource = true;
-  #sourceUrl: string;
   #playlists: readonly Playlist[] = [];
   #shown = false;
   #started = false;
@@ -81,23 +72,17 @@ export class InboundStream implements IngestStream, DutyStream {
   #closed = false;
   /** When the provider brought its last packet; monotonic, ms. */
   #lastPacketAt = 0;
-  readonly #silence: SilenceWatch;
-  #lossTimer: NodeJS.Timeout | undefined;
   readonly #duty: StandInDuty | null;
-  readonly #notices: StreamNotices;
 
   constructor(options: InboundStreamOptions) {
-    const { request } = options;
+    const { request, standIn, clock, logger, keepMs, meter, notices } = options;
+    this.#options = options;
     this.id = options.id;
     this.vhost = options.vhost;
     this.app = options.app;
     this.name = request.streamName;
-    this.#sourceUrl = request.sourceUrl;
-    this.#keepMs = options.keepMs;
     this.createdAt = options.clock.now();
     this.meter = options.meter;
-    const { notices } = options;
-    this.#notices = notices;
     const opened = (session: Session): void => {
       this.attend();
       notices.sessionStarted(session);
@@ -106,23 +91,20 @@ export class InboundStream implements IngestStream, DutyStream {
     this.#clock = options.clock;
     this.#logger = options.logger;
     this.#trackLines = new TrackLines(options.logger);
-    this.#onEnd = options.onEnd;
-    this.#request = request;
+    this.source = new StreamSource({
+      ...{ request, keepMs, clock, logger, meter },
+      onSilent: (limit) => this.#endSource({ code: 'timeout', detail: `no audio and no video for ${limit} ms (PacketSilenceTimeoutMs)` }),
+    });
     this.#queue = new InboundQueue({
       queues: options.queues,
       urn: `mngq:v=${this.vhost}#${this.app}:s=/${this.name}:p=imr:r=indicator`,
-      onItem: (item) => {
-        if (this.#unusable === null) this.#route(item);
-      },
+      onItem: (item) => this.#route(item),
       onDrained: () => this.#outputs.drain(),
       onFault: (error) => this.fail(error),
-      source: () => (this.#hasSource ? this.#request : {}),
+      source: () => (this.source.present ? this.source.request : {}),
     });
     this.#router = new MediaRouter(
-      {
-        onTracks: (tracks) => this.#onTracks(tracks),
-        onPacket: (packet) => this.#onPacket(packet),
-      },
+      { onTracks: (tracks) => this.#onTracks(tracks), onPacket: (packet) => this.#onPacket(packet) },
       { keepSourceTime: options.keepSourceTime, steadyTime: request.steadyTime ?? false, subtitles: options.subtitles ?? [] },
     );
     this.#outputs = options.createOutputs(this);
@@ -141,14 +123,7 @@ export class InboundStream implements IngestStream, DutyStream {
       onPacket: (packet) => this.#onEvent(packet, false),
       onSent: () => this.#outputs.drain(),
     });
-    this.#silence = new SilenceWatch({
-      clock: options.clock,
-      logger: options.logger,
-      onSilent: (limit) => this.#endSource({ code: 'timeout', detail: `no audio and no video for ${limit} ms (PacketSilenceTimeoutMs)` }),
-    });
-    this.#silence.start(options.silenceTimeoutMs);
-    this.meter.ingestOpened(this.provider);
-    const { standIn, clock, logger, keepMs } = options;
+    this.source.begin(options.silenceTimeoutMs);
     this.#duty = standIn === undefined ? null : new StandInDuty({ ...standIn, keepMs, stream: this, clock, logger });
   }
 
@@ -158,14 +133,14 @@ export class InboundStream implements IngestStream, DutyStream {
   }
 
   askKeyframe(trackId: number): void {
-    if (!this.#closed && this.#hasSource) this.#request.onKeyframeWanted?.(trackId);
+    if (!this.#closed && this.source.present) this.source.request.onKeyframeWanted?.(trackId);
   }
 
   /** Somebody has come who needs packets from now on. */
   attend(): void {
     if (this.#closed) return;
     this.#duty?.attend();
-    this.#request.onAttended?.();
+    this.source.request.onAttended?.();
   }
 
   get closed(): boolean {
@@ -173,32 +148,12 @@ export class InboundStream implements IngestStream, DutyStream {
   }
 
   get provider(): ProviderKind {
-    return this.#request.provider;
+    return this.source.request.provider;
   }
 
   get sourceType(): SourceType {
-    if (this.#duty?.onAir !== true) return this.#request.sourceType;
+    if (this.#duty?.onAir !== true) return this.source.request.sourceType;
     return this.#duty.url.startsWith('file:') ? SourceType.FILE : SourceType.MULTIPLEX;
-  }
-
-  /** Its output streams carry all tracks as they are. */
-  get passthrough(): boolean {
-    return this.#request.passthrough === true;
-  }
-
-  /** Another server has the stream, as the origin map said. */
-  get fromOriginMap(): boolean {
-    return this.#request.fromOriginMap === true;
-  }
-
-  /** False between two sources, while the stream waits for the next one. */
-  get hasSource(): boolean {
-    return this.#hasSource;
-  }
-
-  /** It was pushed to us, so that another source may take it over. */
-  get linked(): boolean {
-    return this.#link !== null;
   }
 
   /** Where what has gone out ends, ms of the stream. */
@@ -213,7 +168,7 @@ export class InboundStream implements IngestStream, DutyStream {
 
   /** Since the source sent audio or video, ms. */
   get silence(): number {
-    return this.#silence.silence;
+    return this.source.silenceWatch.silence;
   }
 
   /** The source has announced its tracks. */
@@ -240,48 +195,34 @@ export class InboundStream implements IngestStream, DutyStream {
     return this.#started || this.#shown;
   }
 
-  /** Address of whoever publishes; empty where the server fetches the stream. */
-  get client(): string {
-    return this.#request.client ?? '';
-  }
-
   /** Where the media comes from now. */
   get sourceUrl(): string {
-    return this.#duty?.onAir === true ? this.#duty.url : this.#sourceUrl;
+    return this.#duty?.onAir === true ? this.#duty.url : this.source.url;
   }
 
   /** Lists the stream before its source has announced tracks: a pulled one whose source may be away. */
   show(): void {
     this.#shown = true;
-    this.#notices.listed(this);
+    this.#options.notices.listed(this);
   }
 
   /** The media comes from another place now. */
   moveTo(sourceUrl: string): void {
-    this.#sourceUrl = sourceUrl;
-    this.#notices.sourceCame(this);
+    this.source.moveTo(sourceUrl);
+    this.#options.notices.sourceCame(this);
   }
 
   /** Binds the stream to the source that asked for it, which is told the `settings` of its provider. */
   link(settings?: unknown): IngestStream {
-    const stream = this.#duty?.gate() ?? this;
-    this.#link = new SourceLink({ stream, clock: this.#clock, settings, onClose: (reason) => this.#sourceLeft(reason) });
-    return this.#link;
+    return this.source.link({ stream: this.#duty?.gate() ?? this, settings, onClose: (reason) => this.#sourceLeft(reason) });
   }
 
   /** Gives a linked stream another source, which goes on where the last one ended; one that is still there is sent away. */
   takeOver(request: IngestRequest, silenceTimeoutMs: number, settings?: unknown): IngestStream {
     this.#drainLast();
-    const before = this.#hasSource ? this.#request : null;
-    if (before !== null) this.meter.ingestClosed(before.provider);
-    clearTimeout(this.#lossTimer);
-    this.#link?.cut();
-    this.#request = request;
-    this.#hasSource = true;
+    const before = this.source.replace(request, silenceTimeoutMs);
     this.#queue.forgetCongestion();
-    this.moveTo(request.sourceUrl);
-    this.meter.ingestOpened(request.provider);
-    this.#silence.start(silenceTimeoutMs);
+    this.#options.notices.sourceCame(this);
     const waits = this.#duty?.isCalled === true;
     if (!waits) this.changeSource();
     this.#logger.info(
@@ -294,7 +235,7 @@ export class InboundStream implements IngestStream, DutyStream {
 
   /** Another source follows and continues where the last one ended; `keepsTime` false: even if times are kept. */
   changeSource({ keepsTime = true }: { readonly keepsTime?: boolean } = {}): void {
-    this.sourceChanges += 1;
+    this.source.changes += 1;
     this.#queue.work();
     this.#unusable = null;
     this.#watch.restart();
@@ -326,7 +267,7 @@ export class InboundStream implements IngestStream, DutyStream {
 
   setTracks(tracks: readonly SourceTrack[], playlists: readonly Playlist[] = []): void {
     if (this.#closed || this.#unusable !== null) return;
-    this.#silence.setTracks(tracks);
+    this.source.silenceWatch.setTracks(tracks);
     this.takeTracks(tracks, playlists);
   }
 
@@ -351,10 +292,8 @@ export class InboundStream implements IngestStream, DutyStream {
 
   push(packet: SourcePacket): void {
     if (this.#closed || this.#unusable !== null) return;
-    this.packetsIn += 1;
-    this.#lastPacketAt = this.#clock.monotonic();
-    this.#silence.heard(packet.trackId, this.#lastPacketAt);
-    this.#queue.push(packet, this.#lastPacketAt);
+    this.take(packet);
+    this.source.silenceWatch.heard(packet.trackId, this.#lastPacketAt);
   }
 
   /** As `push`, for a packet that is not the source's. */
@@ -366,18 +305,18 @@ export class InboundStream implements IngestStream, DutyStream {
   }
 
   heard(packet: SourcePacket): void {
-    this.#silence.heard(packet.trackId, this.#clock.monotonic());
+    this.source.silenceWatch.heard(packet.trackId, this.#clock.monotonic());
   }
 
   heardTracks(tracks: readonly SourceTrack[]): void {
-    this.#silence.setTracks(tracks);
+    this.source.silenceWatch.setTracks(tracks);
   }
 
   /** Sends a source away of which nothing goes out. */
   dismiss(detail: string): void {
-    const request = this.#request;
+    const { request } = this.source;
     this.#soon(() => {
-      if (this.#request === request) this.#endSource({ code: 'peer-error', detail });
+      if (this.source.request === request) this.#endSource({ code: 'peer-error', detail });
     });
   }
 
@@ -410,8 +349,6 @@ export class InboundStream implements IngestStream, DutyStream {
     if (this.#closed) return;
     this.#closed = true;
     this.#duty?.close();
-    this.#silence.stop();
-    clearTimeout(this.#lossTimer);
     this.#queue.close();
     try {
       this.#outputs.close(reason);
@@ -419,18 +356,18 @@ export class InboundStream implements IngestStream, DutyStream {
       this.#logger.error({ err: error }, 'the output streams failed while they were closed');
     }
     this.#taps.end(reason);
-    if (this.#hasSource) this.meter.ingestClosed(this.provider);
+    this.source.close();
     this.meter.retire();
     this.#logger.info(endFacts(this, this.#router, { reason, now: this.#clock.now() }), `stream closed: ${reason.detail}`);
-    this.#onEnd(this, reason);
+    this.#options.onEnd(this, reason);
   }
 
   /** Ends the stream from the server's side: its connection goes too. Idempotent. */
   terminate(reason: CloseReason): void {
     if (this.#closed) return;
-    const hadSource = this.#hasSource;
+    const hadSource = this.source.present;
     this.close(reason);
-    if (hadSource) this.#request.onClose(reason);
+    if (hadSource) this.source.tellClosed(reason);
   }
 
   /** The source says that it has ended. */
@@ -445,44 +382,40 @@ export class InboundStream implements IngestStream, DutyStream {
     if (this.#closed || this.#broken || !this.#outputs.settle(reason, end)) this.close(reason);
     else {
       this.#loseSource();
-      // Another one is another stream.
-      this.#link = null;
+      this.source.unlink();
     }
   }
 
   /** The stream continues without a source. */
   #loseSource(): void {
     this.#drainLast();
-    this.#hasSource = false;
-    this.#link?.cut();
-    this.#silence.stop();
-    this.meter.ingestClosed(this.provider);
+    this.source.leave();
   }
 
   #isKept({ code }: CloseReason): boolean {
-    const isWanted = this.#keepMs > 0 || this.#duty?.canStandIn === true;
-    return isWanted && this.#started && !this.#closed && this.#link !== null && isRecoverable(code);
+    const isWanted = this.source.keepMs > 0 || this.#duty?.canStandIn === true;
+    return isWanted && this.#started && !this.#closed && this.source.linked && isRecoverable(code);
   }
 
   /** The stream goes on without a source until another one comes, or none does for too long. */
   #outlive(reason: CloseReason): void {
     this.#loseSource();
-    this.#notices.sourceLost(reason);
+    this.#options.notices.sourceLost(reason);
     if (this.#duty?.canStandIn === true) {
       this.#duty.encoderLeft(reason);
       return;
     }
-    this.#logger.info({ reason: reason.code }, `the source is gone, the stream waits ${this.#keepMs} ms for another one: ${reason.detail}`);
-    const detail = `no source came within ${this.#keepMs} ms (KeepStreamMs) after: ${reason.detail}`;
-    const giveUp = guarded(this.#logger, 'the end of a stream', () => this.close({ code: reason.code, detail }));
-    this.#lossTimer = setTimeout(giveUp, this.#keepMs);
+    const { keepMs } = this.source;
+    this.#logger.info({ reason: reason.code }, `the source is gone, the stream waits ${keepMs} ms for another one: ${reason.detail}`);
+    const detail = `no source came within ${keepMs} ms (KeepStreamMs) after: ${reason.detail}`;
+    this.source.awaitNext(guarded(this.#logger, 'the end of a stream', () => this.close({ code: reason.code, detail })));
   }
 
   /** Sends the source away; the stream waits for another one where it is kept, else it ends. */
   #endSource(reason: CloseReason): void {
-    if (this.#closed || !this.#hasSource) return;
+    if (this.#closed || !this.source.present) return;
     this.#sourceLeft(reason);
-    this.#request.onClose(reason);
+    this.source.tellClosed(reason);
   }
 
   /** Takes nothing more from a source of which the watch says what is wrong. */
@@ -494,18 +427,15 @@ export class InboundStream implements IngestStream, DutyStream {
     this.#soon(() => {
       if (this.#unusable !== reason) return;
       if (ofStandIn) this.#duty?.fail(what);
-      else if (!this.#hasSource && this.#duty?.onAir === true) this.close(reason);
-      else if (!this.#hasSource || this.#request.onUnusable === undefined) this.#endSource(reason);
-      else this.#request.onUnusable(reason);
+      else if (!this.source.present && this.#duty?.onAir === true) this.close(reason);
+      else if (!this.source.present || this.source.request.onUnusable === undefined) this.#endSource(reason);
+      else this.source.request.onUnusable(reason);
     });
   }
 
   /** Behind the call of the provider that has brought it here. */
   #soon(action: () => void): void {
-    const guardedAction = guarded(this.#logger, 'the end of an unusable source', () => {
-      if (!this.#closed) action();
-    });
-    setImmediate(guardedAction);
+    setImmediate(guarded(this.#logger, 'the end of an unusable source', () => (this.#closed ? undefined : action())));
   }
 
   /** A fault of ours with what this stream carries: it costs this stream and no other. */
@@ -527,6 +457,7 @@ export class InboundStream implements IngestStream, DutyStream {
   }
 
   #route(item: SourceItem): void {
+    if (this.#unusable !== null) return;
     if (!('trackId' in item)) {
       this.events.carry(item, false);
       return;
@@ -542,7 +473,7 @@ export class InboundStream implements IngestStream, DutyStream {
     const now = this.#clock.monotonic();
     this.judge(this.#watch.change(tracks, now));
     if (this.#unusable !== null) return;
-    this.#notices.listed(this);
+    this.#options.notices.listed(this);
     this.#outputs.setTracks(tracks, this.#router.complete);
     this.#taps.setTracks(tracks);
     this.#duty?.tracksChanged();

@@ -24,7 +24,7 @@ export function presenceIn({ virtualHosts, meter }: Pick<Orchestrator, 'virtualH
   let publishers = 0;
   for (const { applications } of virtualHosts) {
     for (const application of applications.values()) {
-      for (const stream of application.streams) if (stream.hasSource && !OWN_PROVIDERS.has(stream.provider)) publishers += 1;
+      for (const stream of application.streams) if (stream.source.present && !OWN_PROVIDERS.has(stream.provider)) publishers += 1;
     }
   }
   const counts = Object.entries(meter.sessions).filter(([kind]) => kind !== PublisherKind.PUSH && kind !== PublisherKind.FILE);

@@ -97,7 +97,7 @@ describe('a stream that outlives its source', () => {
     expect(first.closed).toBe(true);
     vi.advanceTimersByTime(4000);
     const stream = application.stream('s');
-    expect([application.streams.length, stream?.hasSource, ended]).toEqual([1, false, []]);
+    expect([application.streams.length, stream?.source.present, ended]).toEqual([1, false, []]);
     const second = application.openIngest(request({ sourceUrl: 'TCP://127.0.0.1:2' }));
     second.setTracks([videoTrack(), audioTrack()]);
     send(second, 40);
@@ -105,7 +105,7 @@ describe('a stream that outlives its source', () => {
     first.close(LEFT);
     vi.advanceTimersByTime(60_000);
     expect(application.stream('s')).toBe(stream);
-    expect([stream?.sourceUrl, stream?.hasSource, second.closed]).toEqual(['TCP://127.0.0.1:2', true, false]);
+    expect([stream?.sourceUrl, stream?.source.present, second.closed]).toEqual(['TCP://127.0.0.1:2', true, false]);
     second.close(LEFT);
     expect([announced.length, packets.length, ended, closes]).toEqual([1, 154, [], []]);
     expectContinuous(packets);
@@ -189,7 +189,7 @@ describe('a stream that outlives its source', () => {
     expect(ingest.closed).toBe(false);
     pass(100);
     expect([closes.map(({ code }) => code), ended, ingest.closed]).toEqual([['timeout'], [], true]);
-    expect(application.stream('s')?.hasSource).toBe(false);
+    expect(application.stream('s')?.source.present).toBe(false);
   });
 
   it('waits for a limit that is longer than a timer can be', () => {
@@ -262,7 +262,7 @@ describe('a stream that outlives its source', () => {
     ingest.setTracks([videoTrack()]);
     ingest.close(LEFT);
     expect(() => application.openPulled(request({ provider: 'rtsppull' }))).toThrow(/already being published/);
-    expect(application.stream('s')?.hasSource).toBe(false);
+    expect(application.stream('s')?.source.present).toBe(false);
   });
 
   it('ends for a source whose tracks are to pass as they are: its outputs are others', () => {

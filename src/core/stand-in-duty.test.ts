@@ -23,7 +23,7 @@ describe('a stand-in', () => {
     expect(standIn!.told).toEqual(['prepare', 'play']);
     expect(left - standIn!.since).toBeGreaterThan(150);
     const stream = studio.application.stream('s')!;
-    expect([stream.hasSource, stream.sourceType, stream.sourceUrl, studio.meter.ingests.rtmp]).toEqual([
+    expect([stream.source.present, stream.sourceType, stream.sourceUrl, studio.meter.ingests.rtmp]).toEqual([
       false,
       'Rtmp',
       'TCP://127.0.0.1:1',
@@ -47,7 +47,7 @@ describe('a stand-in', () => {
     const before = studio.packets.length;
     const next = studio.publish({ provider: 'srt', sourceType: 'SRT', sourceUrl: 'SRT://127.0.0.1:2' });
     const stream = studio.application.stream('s')!;
-    expect([stream.hasSource, stream.sourceUrl, studio.meter.ingests.srt]).toEqual([true, URL, 1]);
+    expect([stream.source.present, stream.sourceUrl, studio.meter.ingests.srt]).toEqual([true, URL, 1]);
     for (let index = 10; index < 30; index += 1) next.push(videoPacket(index));
     next.push(audioPacket(47));
     standIn.send(2);
@@ -91,7 +91,7 @@ describe('a stand-in', () => {
     standIn!.begin();
     standIn!.send(5);
     const stream = studio.application.stream('s')!;
-    expect([stream.hasSource, stream.sourceUrl]).toEqual([true, URL]);
+    expect([stream.source.present, stream.sourceUrl]).toEqual([true, URL]);
     encoder.push(videoPacket(31));
     await studio.pass(50);
     expect(shown(studio.packets)).toHaveLength(35);
@@ -106,7 +106,7 @@ describe('a stand-in', () => {
       await studio.pass(100);
     }
     expect(studio.closes).toMatchObject([{ code: 'timeout' }]);
-    expect([stream.hasSource, studio.ended]).toEqual([false, []]);
+    expect([stream.source.present, studio.ended]).toEqual([false, []]);
   });
 
   it('is not called for a stall of the server, behind which the encoder is heard again', async () => {
@@ -206,7 +206,7 @@ describe('a stand-in', () => {
         .slice(30)
         .every((size) => size === 999),
     ).toBe(true);
-    expect(studio.application.stream('s')!.hasSource).toBe(false);
+    expect(studio.application.stream('s')!.source.present).toBe(false);
     expectContinuous(studio.packets);
   });
 
@@ -367,7 +367,7 @@ describe('a stream with a stand-in', () => {
     standIn.send(3);
     await studio.pass(50);
     expect(shown(studio.packets).slice(-3)).toEqual([999, 999, 999]);
-    expect(studio.application.stream('s')!.hasSource).toBe(false);
+    expect(studio.application.stream('s')!.source.present).toBe(false);
   });
 
   it('goes without a stand-in that sends what is of no use', async () => {

@@ -135,7 +135,7 @@ test('a stream that is kept waits for a better source', async () => {
   await turn();
   await turn();
   expect(closes).toHaveLength(1);
-  expect(application.stream('s')?.hasSource).toBe(false);
+  expect(application.stream('s')?.source.present).toBe(false);
   const before = packets.length;
   const next = application.openIngest({ ...request, sourceUrl: 'TCP://127.0.0.1:2' });
   next.setTracks([videoTrack(), audioTrack()]);

@@ -106,7 +106,7 @@ const STREAM: readonly SeriesDefinition<InboundStream>[] = [
     name: 'millrace_stream_source_connected',
     help: 'Whether a stream has its source: 1, or 0 while it waits for one; how many have one for all others',
     type: 'gauge',
-    value: ({ hasSource }) => (hasSource ? 1 : 0),
+    value: ({ source }) => (source.present ? 1 : 0),
   },
   {
     name: 'millrace_stream_source_silence_seconds',
@@ -119,7 +119,7 @@ const STREAM: readonly SeriesDefinition<InboundStream>[] = [
     name: 'millrace_stream_source_changes_total',
     help: 'How often another source took over a stream, stand-ins included',
     type: 'counter',
-    value: ({ sourceChanges }) => sourceChanges,
+    value: ({ source }) => source.changes,
   },
   {
     name: 'millrace_stream_video_frames_per_second',

@@ -205,10 +205,10 @@ describe('a slate', () => {
     await studio.pass(3000);
     studio.leave(first);
     await studio.pass(10_000);
-    expect(studio.application.stream('tv')).toMatchObject({ sourceType: 'File', sourceUrl: 'file://slate', hasSource: false });
+    expect(studio.application.stream('tv')).toMatchObject({ sourceType: 'File', sourceUrl: 'file://slate', source: { present: false } });
     const second = studio.publish('tv', { start: 5 });
     await studio.pass(3000);
-    expect(studio.application.stream('tv')).toMatchObject({ sourceType: 'Rtmp', hasSource: true });
+    expect(studio.application.stream('tv')).toMatchObject({ sourceType: 'Rtmp', source: { present: true } });
     // At either change what is sent keeps pace with the clock.
     for (const type of ['video', 'audio'] as const) {
       const packets = studio.of(type);
@@ -252,7 +252,7 @@ describe('a slate', () => {
     expect(studio.lines('the encoder is silent')).toBe(1);
     expect(Math.abs(studio.lateness(5000, 6000) - studio.lateness(2000, 3000))).toBeLessThan(200);
     expect(hole(studio.of('video'))).toBeLessThan(100);
-    expect(studio.application.stream('tv')).toMatchObject({ sourceUrl: 'file://slate', hasSource: true });
+    expect(studio.application.stream('tv')).toMatchObject({ sourceUrl: 'file://slate', source: { present: true } });
   });
 
   it('is silent where it has no sound, and leaves out what the stream does not have', async () => {

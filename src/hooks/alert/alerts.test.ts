@@ -27,7 +27,16 @@ let told: Notice[];
 /** A stream and its output as far as alerts look at them. */
 const meter = new TrackMeter();
 const stream = {
-  ...{ vhost: 'default', app: 'app', name: 'live', createdAt: 0, sourceType: 'RtspPull', started: true, hasSource: true, mediaEnd: 0 },
+  ...{
+    vhost: 'default',
+    app: 'app',
+    name: 'live',
+    createdAt: 0,
+    sourceType: 'RtspPull',
+    started: true,
+    source: { present: true },
+    mediaEnd: 0,
+  },
   ...{ sourceUrl: 'rtsp://me:SECRET@198.51.100.7:554/x', tracks: [videoTrack()], figures: () => meter },
   leftOut: [] as LeftOutProfile[],
 };

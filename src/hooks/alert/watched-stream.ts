@@ -135,7 +135,7 @@ export class WatchedStream {
   /** Only while there is a source: what stands in for it is not its fault. */
   #judge(): void {
     const { stream } = this;
-    if (!this.#prepared || !stream.hasSource) {
+    if (!this.#prepared || !stream.source.present) {
       this.#bitrate.clear();
       this.#framerate.clear();
       return;

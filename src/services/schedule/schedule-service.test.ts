@@ -105,8 +105,11 @@ test('what a file says of the tracks of its channel is what viewers are told', a
   declare('a');
   const told = async (name: string) => {
     await until(`the tracks of ${name}`, () => application('a').stream(name)?.started === true);
-    const { passthrough, tracks } = application('a').stream(name)!;
-    return [passthrough, ...tracks.map(({ type, publicName, language, characteristics }) => [type, publicName, language, characteristics])];
+    const { source, tracks } = application('a').stream(name)!;
+    return [
+      source.request.passthrough,
+      ...tracks.map(({ type, publicName, language, characteristics }) => [type, publicName, language, characteristics]),
+    ];
   };
   expect(await told('map')).toEqual([
     true,

@@ -1,0 +1,126 @@
+import type { Clock } from '../util/clock.ts';
+import type { Logger } from '../util/logger.ts';
+import type { CloseReason, IngestRequest } from './ingest.ts';
+import { SilenceWatch } from './silence-watch.ts';
+import { SourceLink, type SourceLinkOptions } from './source-link.ts';
+import type { TrafficMeter } from './traffic-meter.ts';
+
+/** What the source of a stream works with; the meter stays the stream's. */
+export interface StreamSourceOptions {
+  /** Of the first one. */
+  readonly request: IngestRequest;
+  /** How long another one is waited for, ms. */
+  readonly keepMs: number;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly meter: TrafficMeter;
+  /** It has sent neither audio nor video for as long as it may, ms. */
+  readonly onSilent: (limit: number) => void;
+}
+
+/**
+ * Who brings an inbound stream: the source that is there, or was the last one, with the link that it holds. It is counted as an ingest while
+ * it is there. The stream closes it.
+ */
+export class StreamSource {
+  /** How often another one has taken the place of the last one. */
+  changes = 0;
+  readonly silenceWatch: SilenceWatch;
+  readonly keepMs: number;
+  readonly #clock: Clock;
+  readonly #meter: TrafficMeter;
+  #request: IngestRequest;
+  #link: SourceLink | null = null;
+  #present = true;
+  #url: string;
+  #lossTimer: NodeJS.Timeout | undefined;
+
+  constructor({ request, keepMs, clock, logger, meter, onSilent }: StreamSourceOptions) {
+    this.#request = request;
+    this.#url = request.sourceUrl;
+    this.keepMs = keepMs;
+    this.#clock = clock;
+    this.#meter = meter;
+    this.silenceWatch = new SilenceWatch({ clock, logger, onSilent });
+  }
+
+  /** What it asked for. */
+  get request(): IngestRequest {
+    return this.#request;
+  }
+
+  /** Where its media comes from. */
+  get url(): string {
+    return this.#url;
+  }
+
+  /** False between two sources, while the stream waits for the next one. */
+  get present(): boolean {
+    return this.#present;
+  }
+
+  /** The stream was pushed to us, so that another source may take it over. */
+  get linked(): boolean {
+    return this.#link !== null;
+  }
+
+  /** Its media comes from another place now. */
+  moveTo(url: string): void {
+    this.#url = url;
+  }
+
+  /** It has `silenceTimeoutMs` to send; 0: for ever. */
+  begin(silenceTimeoutMs: number): void {
+    this.#meter.ingestOpened(this.#request.provider);
+    this.silenceWatch.start(silenceTimeoutMs);
+  }
+
+  /** What it holds of the stream. */
+  link(options: Omit<SourceLinkOptions, 'clock'>): SourceLink {
+    this.#link = new SourceLink({ ...options, clock: this.#clock });
+    return this.#link;
+  }
+
+  /** Another one takes its place; gives back the request of one that was still there, which has to be told. */
+  replace(request: IngestRequest, silenceTimeoutMs: number): IngestRequest | null {
+    const before = this.#present ? this.#request : null;
+    if (before !== null) this.#meter.ingestClosed(before.provider);
+    clearTimeout(this.#lossTimer);
+    this.#link?.cut();
+    this.#request = request;
+    this.#url = request.sourceUrl;
+    this.#present = true;
+    this.begin(silenceTimeoutMs);
+    return before;
+  }
+
+  /** It is gone, and what still comes by its link goes nowhere. */
+  leave(): void {
+    this.#present = false;
+    this.#link?.cut();
+    this.silenceWatch.stop();
+    this.#meter.ingestClosed(this.#request.provider);
+  }
+
+  /** Calls `giveUp` when no other one has come within `keepMs`. */
+  awaitNext(giveUp: () => void): void {
+    this.#lossTimer = setTimeout(giveUp, this.keepMs);
+  }
+
+  /** Nobody can take over any more: another source is another stream. */
+  unlink(): void {
+    this.#link = null;
+  }
+
+  /** The stream has ended. */
+  close(): void {
+    this.silenceWatch.stop();
+    clearTimeout(this.#lossTimer);
+    if (this.#present) this.#meter.ingestClosed(this.#request.provider);
+  }
+
+  /** Tells it that the server ends it. */
+  tellClosed(reason: CloseReason): void {
+    this.#request.onClose(reason);
+  }
+}
