@@ -1,7 +1,6 @@
 /** A scheduled channel: decides what is on air, and has a `Playout` that plays it. */
 import type { CuedItem, Playout, PlayoutListener } from '../../playout/playout.ts';
 import type { Clock } from '../../util/clock.ts';
-import { guarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
 import { messageOf } from '../../util/message-of.ts';
 import { FallbackProgram } from './fallback-program.ts';
@@ -16,6 +15,7 @@ import {
 } from './schedule-definition.ts';
 import { isDue, isSameSlot, ScheduleTimeline, type ScheduleTimelineOptions, type Slot, sameItems, samePlay } from './schedule-timeline.ts';
 import { TroubleLog } from './trouble-log.ts';
+import { WorkInTurn } from './work-in-turn.ts';
 
 /** What follows is opened so long before it is on air: an item that has to be converted needs some seconds. */
 const LEAD_MS = 5000;
@@ -94,11 +94,7 @@ export class ScheduledChannel {
   /** It was there when it was tried last. */
   #vain: Slot | null = null;
   readonly #prepared = new WeakSet<Program>();
-  readonly #work: ((now: number) => void)[] = [];
-  /** Does something as `#do`, behind what is waited for. */
-  readonly #behind: (wait: Promise<unknown>, work: (now: number) => void) => void;
-  #working = false;
-  #closed = false;
+  readonly #work: WorkInTurn;
 
   constructor(options: ScheduledChannelOptions) {
     this.#options = options;
@@ -106,10 +102,7 @@ export class ScheduledChannel {
     this.trouble = new TroubleLog(options.clock, options.logger);
     this.#timeline = this.#timelineOf([], options.definition);
     this.#fallback = this.#fallbackOf(options.definition);
-    this.#behind = guarded(options.logger, 'a scheduled channel', async (wait, work) => {
-      await wait;
-      this.#do(work);
-    });
+    this.#work = new WorkInTurn({ clock: options.clock, logger: options.logger, follow: (now) => this.#plan(now) });
     this.#take(options.definition);
   }
 
@@ -140,7 +133,7 @@ export class ScheduledChannel {
 
   /** To be called ten times a second. */
   tick(): void {
-    this.#do((now) => {
+    this.#work.do((now) => {
       if (this.#coming !== null && now - this.#coming.since >= LENGTHS_MS) this.#apply(this.#coming.definition, now);
       this.#prepare(now);
     });
@@ -148,25 +141,9 @@ export class ScheduledChannel {
 
   /** Ends the stream. Idempotent. */
   close(): void {
-    this.#closed = true;
+    this.#work.close();
     this.#playout?.close();
     this.#playout = null;
-  }
-
-  /** One thing after the other, whoever calls from within which call; and after each of them what follows from it. */
-  #do(work: (now: number) => void): void {
-    this.#work.push(work);
-    if (this.#working) return;
-    this.#working = true;
-    try {
-      for (let next = this.#work.shift(); next !== undefined && !this.#closed; next = this.#work.shift()) {
-        const now = this.#options.clock.now();
-        next(now);
-        this.#plan(now);
-      }
-    } finally {
-      this.#working = false;
-    }
   }
 
   #take(definition: ScheduleDefinition): void {
@@ -175,7 +152,7 @@ export class ScheduledChannel {
     this.#coming = coming;
     const program = this.#timelineOf(definition.programs, definition).programAt(now);
     if (program !== null) this.#prepared.add(program);
-    this.#behind(this.#look([...definition.fallback, ...(program?.items ?? [])]), (then) => {
+    this.#work.doAfter(this.#look([...definition.fallback, ...(program?.items ?? [])]), (then) => {
       // Another one may have come meanwhile.
       if (this.#coming === coming) this.#apply(definition, then);
     });
@@ -342,7 +319,7 @@ export class ScheduledChannel {
     };
     this.#probing = slot;
     if (isLive(item)) judge(this.#options.isRunning(item.url), now);
-    else this.#behind(this.#look([item]), (then) => judge(this.#options.lengths.of(item) !== null, then));
+    else this.#work.doAfter(this.#look([item]), (then) => judge(this.#options.lengths.of(item) !== null, then));
   }
 
   #opened(now: number): boolean {
@@ -351,13 +328,13 @@ export class ScheduledChannel {
     this.#openAt = now + RETRY_MS;
     let playout: Playout | null = null;
     const listener: PlayoutListener = {
-      onAir: (cued) => this.#do((then) => this.#went(cued, then)),
-      onEnding: (cued, endsAt, mediaEnd) => this.#do(() => this.#learn(cued, endsAt, mediaEnd)),
-      onEnded: (cued) => this.#do((then) => this.#ended(cued, then)),
-      onFailed: (cued, reason) => this.#do((then) => this.#gaveUp(cued, reason, then)),
+      onAir: (cued) => this.#work.do((then) => this.#went(cued, then)),
+      onEnding: (cued, endsAt, mediaEnd) => this.#work.do(() => this.#learn(cued, endsAt, mediaEnd)),
+      onEnded: (cued) => this.#work.do((then) => this.#ended(cued, then)),
+      onFailed: (cued, reason) => this.#work.do((then) => this.#gaveUp(cued, reason, then)),
     };
     try {
-      playout = this.#options.open(this.#settings, listener, (reason) => this.#do((then) => this.#lost(playout, reason, then)));
+      playout = this.#options.open(this.#settings, listener, (reason) => this.#work.do((then) => this.#lost(playout, reason, then)));
     } catch (error) {
       this.trouble.tell('', `the stream cannot begin: ${messageOf(error)}`);
       return false;

@@ -1,0 +1,46 @@
+import type { Clock } from '../../util/clock.ts';
+import { guarded } from '../../util/guarded.ts';
+import type { Logger } from '../../util/logger.ts';
+
+/** Something to do; `now` is the wall clock, ms. */
+export type Work = (now: number) => void;
+
+/** One thing after the other, whoever asks from within which call; and after each of them what follows from it. */
+export class WorkInTurn {
+  /** Does something as `do`, behind what is waited for. */
+  readonly doAfter: (wait: Promise<unknown>, work: Work) => void;
+  readonly #clock: Clock;
+  readonly #follow: Work;
+  readonly #waiting: Work[] = [];
+  #working = false;
+  #closed = false;
+
+  constructor({ clock, logger, follow }: { readonly clock: Clock; readonly logger: Logger; readonly follow: Work }) {
+    this.#clock = clock;
+    this.#follow = follow;
+    this.doAfter = guarded(logger, 'a scheduled channel', async (wait, work) => {
+      await wait;
+      this.do(work);
+    });
+  }
+
+  do(work: Work): void {
+    this.#waiting.push(work);
+    if (this.#working) return;
+    this.#working = true;
+    try {
+      for (let next = this.#waiting.shift(); next !== undefined && !this.#closed; next = this.#waiting.shift()) {
+        const now = this.#clock.now();
+        next(now);
+        this.#follow(now);
+      }
+    } finally {
+      this.#working = false;
+    }
+  }
+
+  /** Nothing more is done. Idempotent. */
+  close(): void {
+    this.#closed = true;
+  }
+}
