@@ -1,0 +1,47 @@
+import { describe, expect, it, vi } from 'vitest';
+import { formatTimestamp } from './timestamp.ts';
+
+const two = (value: number): string => String(value).padStart(2, '0');
+
+/** By what a date says of itself in the zone of the machine. */
+function expected(epochMs: number): string {
+  const date = new Date(epochMs);
+  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+  const time = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}.${String(date.getMilliseconds()).padStart(3, '0')}`;
+  const offset = -date.getTimezoneOffset();
+  const minutes = Math.abs(offset);
+  return `${day}T${time}${offset < 0 ? '-' : '+'}${two(Math.floor(minutes / 60))}:${two(minutes % 60)}`;
+}
+
+describe('formatTimestamp', () => {
+  it('writes local time with milliseconds and the offset, all through a year of changing clocks', () => {
+    const begin = Date.UTC(2026, 0, 1);
+    // Steps of some hours that meet all kinds of seconds and milliseconds.
+    for (let at = begin; at < begin + 366 * 86_400_000; at += 17_337_791) expect(formatTimestamp(at)).toBe(expected(at));
+  });
+
+  it.each([0, 1, 9, 10, 99, 100, 999, -1, -999, -1000, 1_770_000_000_000.9])('writes %d', (at) => {
+    expect(formatTimestamp(at)).toBe(expected(at));
+  });
+
+  it('tells seconds apart that share a place', () => {
+    const begin = Date.UTC(2026, 1, 1);
+    for (const seconds of [0, 256, 0, 512, 256]) expect(formatTimestamp(begin + seconds * 1000)).toBe(expected(begin + seconds * 1000));
+  });
+
+  it('asks the calendar once for all times of a second', () => {
+    const offset = vi.spyOn(Date.prototype, 'getTimezoneOffset');
+    try {
+      const begin = Date.UTC(2031, 5, 1, 12);
+      for (let ms = 0; ms < 1000; ms += 1) formatTimestamp(begin + ms);
+      expect(offset).toHaveBeenCalledTimes(1);
+    } finally {
+      offset.mockRestore();
+    }
+  });
+
+  it('refuses what is no time', () => {
+    expect(() => formatTimestamp(Number.NaN)).toThrow(RangeError);
+    expect(() => formatTimestamp(Number.POSITIVE_INFINITY)).toThrow(RangeError);
+  });
+});
