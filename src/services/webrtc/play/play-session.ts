@@ -18,6 +18,7 @@ import type { MediaKind } from './codec-plan.ts';
 import type { MediaSource } from './media-source.ts';
 import { type Agreement, answerOffer, askedKinds, newNumbers, offerMedias, readAnswer } from './negotiation.ts';
 import type { WebrtcSettings } from './settings.ts';
+import { trackNotice } from './track-notice.ts';
 import type { StreamRendition, WebrtcStream } from './webrtc-stream.ts';
 
 const CNAME_LENGTH = 16;
@@ -101,8 +102,8 @@ export class PlaySession implements PeerListener {
   }
 
   /** A track of a rendition, as players are told of it. */
-  notice(source: MediaSource): object {
-    return this.#options.stream.notice(source);
+  notice({ track }: MediaSource): object {
+    return trackNotice(track, this.#options.stream.published.figures(track.id));
   }
 
   get auto(): boolean {
@@ -218,13 +219,13 @@ export class PlaySession implements PeerListener {
   }
 
   connected(): void {
-    const { stream } = this.#options;
+    const { published } = this.#options.stream;
     // Who was offered a place and did not come yet has none.
-    if (!stream.hasRoom) {
+    if (!published.hasRoom(PublisherKind.WEBRTC)) {
       this.#peer.fail(NO_ROOM);
       return;
     }
-    this.#handle = stream.openSession({
+    this.#handle = published.openSession({
       kind: PublisherKind.WEBRTC,
       id: this.id,
       onTerminate: (reason) => this.#peer.fail(reason),
@@ -273,7 +274,7 @@ export class PlaySession implements PeerListener {
   countBytes(): void {
     const bytes = this.#peer.counters?.bytes ?? 0;
     if (bytes <= this.#counted) return;
-    this.#options.stream.meter.countBytes(bytes - this.#counted);
+    this.#options.stream.published.meter.countBytes(bytes - this.#counted);
     this.#handle?.countBytes(bytes - this.#counted);
     this.#counted = bytes;
   }

@@ -112,7 +112,7 @@ export class WebrtcPublisher implements Publisher<WebrtcSettings> {
     const playlist = stream.playlist(name);
     if (playlist === undefined)
       throw new ProtocolError('WEBRTC_PLAYLIST', `stream '${target.app}/${target.stream}' has no playlist '${name}' for WebRTC`);
-    if (!stream.hasRoom) throw new ProtocolError('WEBRTC_FULL', NO_ROOM);
+    if (!stream.published.hasRoom(PublisherKind.WEBRTC)) throw new ProtocolError('WEBRTC_FULL', NO_ROOM);
     return new PlaySession({ ...options, stream, playlist, transport, logger });
   }
 

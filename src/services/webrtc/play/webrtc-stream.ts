@@ -1,9 +1,8 @@
 /** One stream inside the WebRTC publisher: its packetised tracks and its viewers. */
 
 import type { CloseReason } from '../../../core/ingest.ts';
-import { PublisherKind } from '../../../core/kinds.ts';
 import type { Playlist, PlaylistRendition } from '../../../core/playlist.ts';
-import type { EgressMeter, PublishableStream, PublisherStream, SessionHandle, SessionRequest } from '../../../core/publishing.ts';
+import type { PublishableStream, PublisherStream } from '../../../core/publishing.ts';
 import { addressOf, type StreamAddress } from '../../../core/stream-address.ts';
 import { Urgency } from '../../../core/urgency.ts';
 import type { Packet } from '../../../media/packet.ts';
@@ -19,7 +18,6 @@ import { MediaSource } from './media-source.ts';
 import { type MissingMedia, missingMedia, type ViewerTerms } from './missing-media.ts';
 import type { PlaySession } from './play-session.ts';
 import type { WebrtcSettings } from './settings.ts';
-import { trackNotice } from './track-notice.ts';
 
 /** One bad path must not cost all viewers of a track more keyframes than these, ms. */
 const REPAIR_INTERVAL_MS = 1000;
@@ -51,6 +49,8 @@ export interface WebrtcStreamOptions {
 /** Made by the publisher, closed by the core: that ends its viewers and its sources. A second `close` has no effect. */
 export class WebrtcStream implements PublisherStream {
   readonly settings: WebrtcSettings;
+  /** What it publishes: counts and lists its viewers. */
+  readonly published: PublishableStream;
   /** For log lines. */
   readonly fields: StreamAddress;
   readonly #options: WebrtcStreamOptions;
@@ -69,11 +69,8 @@ export class WebrtcStream implements PublisherStream {
   constructor(options: WebrtcStreamOptions) {
     this.#options = options;
     this.settings = options.settings;
+    this.published = options.stream;
     this.fields = addressOf(options.stream);
-  }
-
-  get meter(): EgressMeter {
-    return this.#options.stream.meter;
   }
 
   get reports(): ViewerReports | undefined {
@@ -109,7 +106,7 @@ export class WebrtcStream implements PublisherStream {
 
   /** The playlist with this file name; the publisher's own without one. */
   playlist(fileName: string): Playlist | undefined {
-    return this.#options.stream.playlists.find((playlist) => playlist.fileName === fileName);
+    return this.published.playlists.find((playlist) => playlist.fileName === fileName);
   }
 
   /** What of a playlist browsers can be sent, in its order. A rendition keeps what is left of it. */
@@ -125,14 +122,9 @@ export class WebrtcStream implements PublisherStream {
     for (const source of [video, audio]) {
       if (source === null) continue;
       const { id, bitrateConf } = source.track;
-      sum += bitrateConf > 0 ? bitrateConf : this.#options.stream.figures(id).bitrateAvg;
+      sum += bitrateConf > 0 ? bitrateConf : this.published.figures(id).bitrateAvg;
     }
     return sum;
-  }
-
-  /** A track as players are told of it. */
-  notice({ track }: MediaSource): object {
-    return trackNotice(track, this.#options.stream.figures(track.id));
   }
 
   /** When and how large the packets of a viewer's report left, as the fanout tells; valid until the next call. */
@@ -142,20 +134,10 @@ export class WebrtcStream implements PublisherStream {
     return sends;
   }
 
-  /** The application may have another viewer over WebRTC. */
-  get hasRoom(): boolean {
-    return this.#options.stream.hasRoom(PublisherKind.WEBRTC);
-  }
-
-  /** Counts a viewer and lists it. */
-  openSession(request: SessionRequest): SessionHandle {
-    return this.#options.stream.openSession(request);
-  }
-
   /** Asks the source for a keyframe of a track that passes through, for a viewer who cannot begin or go on without. */
   requestKeyframe({ track }: MediaSource): void {
     // Encodes have keyframes at an interval that all renditions share: who begins waits for the next.
-    if (track.bypass) this.#options.stream.requestKeyframe(track.id);
+    if (track.bypass) this.published.requestKeyframe(track.id);
   }
 
   /** A viewer lost frames for good and shows nothing until the next keyframe: it is asked for, whoever makes the track. */
@@ -163,12 +145,12 @@ export class WebrtcStream implements PublisherStream {
     const now = this.#options.clock.monotonic();
     if (now - (this.#repairedAt.get(track.id) ?? Number.NEGATIVE_INFINITY) < REPAIR_INTERVAL_MS) return;
     this.#repairedAt.set(track.id, now);
-    this.#options.stream.requestKeyframe(track.id);
+    this.published.requestKeyframe(track.id);
   }
 
   /** A viewer has come to terms: what it does not get is told, once for the stream. */
   judge(terms: Omit<ViewerTerms, 'tracks'>): void {
-    for (const missing of missingMedia({ ...terms, tracks: this.#options.stream.tracks })) this.#warn(missing);
+    for (const missing of missingMedia({ ...terms, tracks: this.published.tracks })) this.#warn(missing);
   }
 
   add(session: PlaySession): void {
@@ -227,8 +209,8 @@ export class WebrtcStream implements PublisherStream {
 
   #add(track: WebrtcTrack): boolean {
     if (this.#sources.has(track.id)) return false;
-    const { stream, transport, clock } = this.#options;
-    const epochMs = stream.startedAt > 0 ? stream.startedAt : clock.now();
+    const { transport, clock } = this.#options;
+    const epochMs = this.published.startedAt > 0 ? this.published.startedAt : clock.now();
     const onRefused = (reason: string): void => {
       const fields = { ...this.fields, track: track.id, codec: track.codec, reason };
       this.#options.logger.warn(fields, 'frames of a track cannot be sent over WebRTC: its viewers miss them');
@@ -249,7 +231,7 @@ export class WebrtcStream implements PublisherStream {
     const variant = video ? rendition.videoVariantName : rendition.audioVariantName;
     const hint = video ? rendition.videoIndexHint : rendition.audioIndexHint;
     if (variant === '') return null;
-    const tracks = this.#options.stream.tracks.filter((track) => track.type === kind && track.variantName === variant);
+    const tracks = this.published.tracks.filter((track) => track.type === kind && track.variantName === variant);
     const track = hint >= 0 ? tracks[hint] : tracks.find(isPlayable);
     return track === undefined ? null : (this.#sources.get(track.id) ?? null);
   }
