@@ -146,7 +146,9 @@ describe('RtspPullSource', () => {
     const [session] = sessions;
     session!.pause!();
     server.sendFrame(0);
-    await delay(50);
+    // A whole other session opens meanwhile.
+    const other = await serve();
+    await open(other.url('/cam'));
     expect(sink.bytes).toBe(0);
     session!.resume!();
     await sink.until(({ packets }) => packets.length === 1);
@@ -226,11 +228,12 @@ describe('RtspPullSource', () => {
     ['goes by the start that the server announced', { video: 90_000, audio: 48_000 }, 0],
     ['does not trust a start far from what is sent', { video: 90_000, audio: 4_000_000_000 }, null],
   ] as const)('%s when reports are not waited for', async (_name, starts, distance) => {
+    const clock = new ManualClock();
     const server = await serve({ withAudio: true, starts });
-    const sink = await open(server.url('/cam'));
+    const sink = await open(server.url('/cam'), { clock });
     server.sendFrame(93_600);
     await sink.until(({ bytes }) => bytes > 0);
-    await delay(60);
+    clock.advance(60);
     // By its timestamp the audio belongs to the frame; by its arrival it is later.
     server.sendAudio(48_000 + 1920);
     await sink.until(({ packets }) => packets.length === 2);
