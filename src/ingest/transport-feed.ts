@@ -12,6 +12,7 @@ import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
 import { ProtocolError } from '../util/protocol-error.ts';
 import { TokenBucket } from '../util/token-bucket.ts';
+import { countMalformed, type MalformedCounters } from './malformed.ts';
 import { type StarterLimits, StreamStarter } from './stream-starter.ts';
 import { type AudioLabel, type ReadableKind, sourceTrack } from './transport-track.ts';
 
@@ -39,13 +40,11 @@ export interface TransportFeedOptions {
 }
 
 /** What came and was not handed on; the demuxer counts the rest. */
-export interface FeedCounters {
+export interface FeedCounters extends MalformedCounters {
   /** Program maps, the first one and its changes. */
   programs: number;
   /** PES packets whose payload could not be understood, and tries to start a stream of which nothing can be read. */
   malformed: number;
-  /** Fault of the first such packet; null without one. */
-  firstFault: string | null;
 }
 
 interface TrackState {
@@ -200,9 +199,7 @@ export class TransportFeed {
     try {
       work();
     } catch (error) {
-      if (!(error instanceof ProtocolError)) throw error;
-      this.counters.malformed += 1;
-      this.counters.firstFault ??= `${error.code}: ${error.message}`;
+      countMalformed(this.counters, error);
       if (!this.#isTooMuch(this.#malformed)) return;
       const detail = `more than ${MALFORMED.perSecond} payloads a second cannot be read, the first one: ${this.counters.firstFault}`;
       this.#unusable ??= new ProtocolError('TS_MALFORMED', detail);

@@ -2,11 +2,11 @@
 import { parameterSetsOf, updateConfig } from '../../codecs/parameter-sets.ts';
 import { reorderingDepth } from '../../codecs/reordering.ts';
 import type { PullSink } from '../../core/pull.ts';
+import { countMalformed, type MalformedCounters } from '../../ingest/malformed.ts';
 import { StreamStarter } from '../../ingest/stream-starter.ts';
 import { VideoCodec } from '../../media/codec.ts';
 import { MPEG_90K } from '../../media/timebase.ts';
 import type { Clock } from '../../util/clock.ts';
-import { ProtocolError } from '../../util/protocol-error.ts';
 import { DecodeOrder } from '../../wire/rtp/decode-order.ts';
 import type { DepacketizedUnit } from '../../wire/rtp/depacketizer.ts';
 import { Reception } from '../../wire/rtp/reception.ts';
@@ -52,12 +52,9 @@ export interface RtpFeedOptions {
 }
 
 /** What could not be used, of all tracks together. */
-export interface RtpFeedCounters {
-  /** Packets or payloads that could not be understood. */
-  malformed: number;
+export interface RtpFeedCounters extends MalformedCounters {
   /** Packets of payload types nobody announced. */
   unknown: number;
-  firstFault: string | null;
 }
 
 interface FeedTrack {
@@ -222,9 +219,7 @@ export class RtpFeed {
     try {
       work();
     } catch (error) {
-      if (!(error instanceof ProtocolError)) throw error;
-      this.counters.malformed += 1;
-      this.counters.firstFault ??= `${error.code}: ${error.message}`;
+      countMalformed(this.counters, error);
     }
   }
 

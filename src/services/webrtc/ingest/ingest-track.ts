@@ -1,6 +1,7 @@
 /** One track of a publisher: packets in any order → video or audio, and what has to be asked of the sender. */
 import { describeKeyframe, isKeyframe, parameterSetsOf, updateConfig } from '../../../codecs/describe.ts';
 import { reorderingDepth } from '../../../codecs/reordering.ts';
+import { countMalformed, type MalformedCounters } from '../../../ingest/malformed.ts';
 import type { StreamStarter } from '../../../ingest/stream-starter.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';
 import { DecodeOrder } from '../../../wire/rtp/decode-order.ts';
@@ -33,13 +34,10 @@ const USUAL_FRAME_TICKS = 3000;
 const NOTHING: readonly number[] = [];
 
 /** Beside those of the packets (`received`). */
-export interface TrackCounters {
-  /** Packets or payloads that could not be understood. */
-  malformed: number;
+export interface TrackCounters extends MalformedCounters {
   /** Frames left out because what they refer to was lost. */
   skipped: number;
   keyframeRequests: number;
-  firstFault: string | null;
 }
 
 /** What the feed makes a track with. Starter and lip-sync are shared by all tracks of the publisher. */
@@ -200,7 +198,7 @@ export class IngestTrack {
     if (payloadType === this.#payloadType && this.#buffer !== null) return this.#buffer;
     const payload = this.media.payloads.get(payloadType);
     if (payload === undefined) {
-      this.#fault(new ProtocolError('RTP_TYPE', `payload type ${payloadType} was not agreed on`));
+      countMalformed(this.counters, new ProtocolError('RTP_TYPE', `payload type ${payloadType} was not agreed on`));
       return null;
     }
     this.#payload = payload;
@@ -219,7 +217,7 @@ export class IngestTrack {
     try {
       this.#readerFor(packet.payloadType)?.depacketizer.push(packet, gap, this.#takeUnit);
     } catch (error) {
-      this.#fault(error);
+      countMalformed(this.counters, error);
       if (this.media.kind === 'video') this.#brokenSince ??= this.#now;
     }
   };
@@ -302,11 +300,5 @@ export class IngestTrack {
       this.#order = new DecodeOrder(this.#isReordered ? Math.max(announced, UNANNOUNCED_REORDERING) : announced, USUAL_FRAME_TICKS);
     }
     return this.#order.next(pts);
-  }
-
-  #fault(error: unknown): void {
-    if (!(error instanceof ProtocolError)) throw error;
-    this.counters.malformed += 1;
-    this.counters.firstFault ??= `${error.code}: ${error.message}`;
   }
 }
