@@ -53,6 +53,11 @@ import { RecordingLogger } from '../fakes/recording-logger.ts';
 import { audioTrack, videoPacket, videoTrack } from '../fakes/source.ts';
 
 export const TOKEN = 'millrace-access-token';
+/** What `GET /v1/version` answers. */
+export const VERSION =
+  '{"message":"OK","response":{"gitVersion":"v0.1.0-g4ff91095c0ff","millraceVersion":"0.1.0","version":"0.20.0"},"statusCode":200}';
+/** The answer for a path that nobody has. */
+export const NO_CONTROLLER = '{"message":"[HTTP] Controller not found (404)","statusCode":404}';
 export const AUTHORIZATION = `Basic ${Buffer.from(TOKEN).toString('base64')}`;
 
 const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n';
