@@ -177,7 +177,7 @@ export async function makeCore(options: ServerCoreOptions): Promise<ServerCore> 
     },
     ...{ clock, queues, logger: logger.child({ part: 'delivery' }) },
   });
-  certificates.tell((all) => delivery.setCertificates(all));
+  certificates.addFollower((all) => delivery.setCertificates(all));
   delivery.setDefaultCrossDomains(config.defaults.crossDomains ?? { urls: [], headers: [] });
   running.push(delivery);
   drain.follow((active) => {

@@ -298,10 +298,10 @@ describe('in the background', () => {
     const store = new CertificateStore(logger);
     const calls: string[] = [];
     let isBroken = false;
-    store.tell(() => {
+    store.addFollower(() => {
       if (isBroken) fail();
     });
-    store.tell(() => calls.push('told'));
+    store.addFollower(() => calls.push('told'));
     isBroken = true;
     store.follow([{ name: 'v', hostNames: [], definition: { config: {} } } as unknown as VirtualHost]);
     await store.settled();

@@ -100,7 +100,7 @@ describe('files of a host', () => {
     const store = new CertificateStore(logger, { conditions, times: QUICK });
     onTestFinished(() => store.close());
     let told: readonly Certificate[] = [];
-    store.tell((all) => {
+    store.addFollower((all) => {
       told = all;
     });
     store.follow(hosts.map(({ vhost }) => vhost));
@@ -197,7 +197,7 @@ describe('files of a host', () => {
     await store.settled();
     const { promise, resolve } = Promise.withResolvers<void>();
     let told = 0;
-    store.tell(() => {
+    store.addFollower(() => {
       told += 1;
       return promise;
     });

@@ -37,7 +37,7 @@ export class CertificateStore {
   }
 
   /** Tells `follower` all certificates, now and whenever they change. */
-  tell(follower: CertificateFollower): void {
+  addFollower(follower: CertificateFollower): void {
     this.#followers.push(follower);
     follower(this.loaded);
   }

@@ -19,7 +19,7 @@ export async function openWithCertificate(
   logger.warn({}, reason);
   conditions.raise(what, reason);
   let waits = true;
-  certificates.tell((all) => {
+  certificates.addFollower((all) => {
     if (!waits || all.length === 0) return;
     waits = false;
     open().then(

@@ -44,7 +44,7 @@ export function startRtmp(context: ServiceContext): Service {
         const secure = provide({ host, port: rtmp.tlsPort, tls: [] });
         const open = async (): Promise<void> => {
           await openings.open(`RTMPS port ${rtmp.tlsPort} (Bind/Providers/RTMP/TLSPort)`, () => secure.start());
-          certificates.tell((all) => secure.setCertificates(all));
+          certificates.addFollower((all) => secure.setCertificates(all));
         };
         await openWithCertificate(`RTMPS port ${rtmp.tlsPort}`, open, { ...context, logger });
       }
