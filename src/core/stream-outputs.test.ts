@@ -1,24 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { HeldTurns } from '../../test/fakes/held-turns.ts';
-import { LADDER, setUpOutputs } from '../../test/fakes/source-outputs.ts';
-import { audioPackets, audioTrack, constantFrames, interleave, videoPackets, videoTrack } from '../../test/fakes/synthetic-media.ts';
+import { AUDIO, LADDER, media, names, setUpOutputs, VIDEO } from '../../test/fakes/source-outputs.ts';
+import { constantFrames, videoPackets } from '../../test/fakes/synthetic-media.ts';
 import type { Packet } from '../media/packet.ts';
-import { toSeconds } from '../media/timebase.ts';
 import type { Track } from '../media/track.ts';
 import type { OutboundStream } from './outbound-stream.ts';
 import { Urgency } from './urgency.ts';
 
-const VIDEO = videoTrack({ id: 0 });
-const AUDIO = audioTrack({ id: 1 });
-/** Two seconds of both tracks from `from` on. */
-function media(from = 0, seconds = 2, video = VIDEO): Packet[] {
-  return interleave(videoPackets(video, constantFrames({ rate: 30, gop: 30, seconds, from })), audioPackets(AUDIO, seconds, from));
-}
-
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
-const names = (tracks: readonly Track[] | undefined) => tracks?.map(({ id, variantName }) => `${id} ${variantName}`);
-const seconds = ({ pts, track }: Packet) => toSeconds(pts, track.timebase);
 
 describe('StreamOutputs', () => {
   it('tells of profiles whose streams cannot be made', () => {
@@ -51,107 +40,6 @@ describe('StreamOutputs', () => {
     for (const variant of ['source', 'small', 'picture']) expect(viewer().of(variant).length).toBe(60);
     expect(viewer().of('opus').length).toBe(viewer().of('aac').length);
     expect(viewer().of('small')[0]?.data).toBe(viewer().of('source')[0]?.data);
-  });
-
-  it('waits for its turn and begins then with all that was held, whatever times the packets tell', async () => {
-    const turns = new HeldTurns();
-    const { outputs, viewer, viewers, push } = setUpOutputs([LADDER], { transcoder: null, turns });
-    outputs.setTracks([VIDEO, AUDIO], true);
-    push(media(0, 8));
-    outputs.setTracks([VIDEO, AUDIO], true);
-    await turn();
-    expect(viewers.size).toBe(0);
-    expect(outputs.urgency).toBe(Urgency.REAL_TIME);
-    expect(turns.waiting).toHaveLength(1);
-    expect(turns.waiting[0]?.client).toBe('192.0.2.1');
-    turns.waiting[0]?.enter();
-    expect(viewer().announcements).toHaveLength(1);
-    expect(viewer().of('source')).toHaveLength(240);
-    push(media(8, 1));
-    expect(viewer().of('source')).toHaveLength(270);
-  });
-
-  it('begins without its turn rather than hold more than there is room for', () => {
-    const turns = new HeldTurns();
-    const { outputs, viewer, viewers, push } = setUpOutputs([LADDER], { transcoder: null, turns });
-    outputs.setTracks([VIDEO, AUDIO], true);
-    push(media(0, 60));
-    expect(viewers.size).toBe(1);
-    expect(turns.left).toBe(1);
-    turns.waiting[0]?.enter();
-    expect(viewers.size).toBe(1);
-    expect(viewer().announcements).toHaveLength(1);
-  });
-
-  it('gives its turn up when it is closed', () => {
-    const turns = new HeldTurns();
-    const { outputs, viewers, push } = setUpOutputs([LADDER], { transcoder: null, turns });
-    outputs.setTracks([VIDEO, AUDIO], true);
-    push(media());
-    outputs.close({ code: 'peer-left', detail: 'gone' });
-    expect(turns.left).toBe(1);
-    turns.waiting[0]?.enter();
-    expect(viewers.size).toBe(0);
-  });
-
-  it('holds bypassed media until the encodes are known, then hands all on from the beginning in order of time', async () => {
-    const { outputs, viewer, push, transcoder } = setUpOutputs();
-    transcoder.echo = false;
-    outputs.setTracks([VIDEO, AUDIO], true);
-    push(media());
-    await turn();
-    expect(viewer()).toMatchObject({ announcements: [], packets: [] });
-    const { session } = transcoder;
-    for (const { id } of session.job.encodes) session.announce(id);
-    for (const packet of session.pushed.filter(({ track }) => track === VIDEO)) session.emit(session.encode('small').id, packet);
-    while (viewer().of('small').length < 60) await turn();
-    expect(viewer().announcements.length).toBe(1);
-    expect(viewer().of('source').length).toBe(60);
-    expect(viewer().of('source')[0]?.pts).toBe(viewer().of('small')[0]?.pts);
-    const held = viewer()
-      .packets.filter(({ track }) => track.bypass)
-      .map(seconds);
-    expect(held).toEqual([...held].sort((a, b) => a - b));
-  });
-
-  it('keeps what it knows of the encodes when the source changes before the beginning', async () => {
-    const { outputs, viewer, push, transcoder } = setUpOutputs();
-    transcoder.echo = false;
-    outputs.setTracks([VIDEO, AUDIO], true);
-    push(media(0, 1));
-    const { session } = transcoder;
-    session.announce(session.encode('small').id);
-    const larger: Track = { ...VIDEO, width: 1920, height: 1080 };
-    outputs.setTracks([larger, AUDIO], true);
-    push(media(1, 1, larger));
-    session.announce(session.encode('opus').id);
-    session.announce(session.encode('picture').id);
-    await turn();
-    expect(transcoder.sessions.length).toBe(1);
-    expect(names(viewer().announcements[0])).toEqual(['0 source', '1 small', '2 aac', '3 opus', '4 picture']);
-    expect(viewer().announcements[0]?.[0]).toMatchObject({ width: 1920 });
-    const widths = viewer()
-      .of('source')
-      .map(({ track }) => (track.type === 'video' ? track.width : 0));
-    expect([widths[0], widths.at(-1), widths.length]).toEqual([1280, 1920, 60]);
-  });
-
-  it('begins without an encode that stays silent for five seconds of media, and takes it in when it comes', async () => {
-    const { outputs, viewer, push, transcoder, logger } = setUpOutputs();
-    transcoder.echo = false;
-    outputs.setTracks([VIDEO, AUDIO], true);
-    push(media(0, 6));
-    while (viewer().of('source').length < 180) await turn();
-    expect(names(viewer().announcements[0])).toEqual(['0 source', '2 aac']);
-    expect(logger.lines.filter(({ level }) => level === 'warn')).toMatchObject([{ fields: { missing: ['small', 'opus', 'picture'] } }]);
-    const { session } = transcoder;
-    session.announce(session.encode('opus').id);
-    expect(names(viewer().announcements[1])).toEqual(['0 source', '2 aac', '3 opus']);
-    expect(viewer().of('source').map(seconds)).toEqual(
-      media(0, 6)
-        .filter(({ track }) => track === VIDEO)
-        .map(seconds),
-    );
   });
 
   it('goes on without an encode that fails', async () => {
@@ -187,20 +75,6 @@ describe('StreamOutputs', () => {
     expect((viewer().stream as OutboundStream).warnings).toEqual(failures.slice(1));
   });
 
-  it('begins with the bypassed tracks when the transcoder cannot be opened', async () => {
-    const { outputs, viewer, push, transcoder, logger } = setUpOutputs();
-    transcoder.refusal = new Error('no processes left');
-    outputs.setTracks([VIDEO, AUDIO], true);
-    push(media());
-    expect(names(viewer().announcements[0])).toEqual(['0 source', '2 aac']);
-    expect(logger.lines.some(({ level, message }) => level === 'error' && message.includes('transcoder could not be started'))).toBe(true);
-    expect((viewer().stream as OutboundStream).warnings).toEqual(
-      ['small', 'opus', 'picture'].map(
-        (name) => `the encode '${name}' is left out: the transcoder could not be started: no processes left`,
-      ),
-    );
-  });
-
   it('leaves encodes out, and says so, without a transcoder', () => {
     const { outputs, viewer, push, logger } = setUpOutputs([LADDER], { transcoder: null });
     outputs.setTracks([VIDEO, AUDIO], true);
@@ -210,22 +84,6 @@ describe('StreamOutputs', () => {
     expect(logger.lines.filter(({ level }) => level === 'warn').map(({ fields }) => fields['encodes'])).toEqual([
       ['small', 'opus', 'picture'],
     ]);
-  });
-
-  it('knows the wall clock of media time 0 by all packets of the first turn before publishers get the first', () => {
-    const bypass = { name: 'b', outputStreamName: 'b', encodes: { videos: [{ bypass: true }], audios: [{ bypass: true }] } };
-    const { outputs, viewer, push, clock } = setUpOutputs([bypass]);
-    outputs.setTracks([VIDEO, AUDIO], true);
-    const epochs: number[] = [];
-    viewer('b').onPacketSeen = () => epochs.push(outputs.streams[0]?.startedAt ?? Number.NaN);
-    const first = media(0, 1.5);
-    const last = first.at(-1);
-    if (last === undefined) throw new Error('no media');
-    push(first);
-    // The last packet has waited least.
-    const latest = Math.max(...first.map(({ dts, track }) => (dts * 1000 * track.timebase.num) / track.timebase.den));
-    expect(epochs.length).toBe(first.length);
-    expect(new Set(epochs)).toEqual(new Set([clock.now() - latest]));
   });
 
   it('is in real time until it plays, then as urgent as for its publishers; the transcoder needs low latency', () => {
@@ -302,16 +160,6 @@ describe('StreamOutputs', () => {
     expect(bytes('s_other', 'tiny').every((data, index) => data === shared[index])).toBe(true);
   });
 
-  it('begins a profile that only bypasses at once, whatever the others wait for', () => {
-    const bypass = { name: 'b', outputStreamName: 'b', encodes: { videos: [{ bypass: true }], audios: [{ bypass: true }] } };
-    const { outputs, viewer, push, transcoder } = setUpOutputs([LADDER, bypass]);
-    transcoder.echo = false;
-    outputs.setTracks([VIDEO, AUDIO], true);
-    push(media());
-    expect(viewer('b').packets.length).toBe(media().length);
-    expect(viewer().packets.length).toBe(0);
-  });
-
   it('tells publishers of new parameters, of the source and of an encode, under the same ids', async () => {
     const { outputs, viewer, push, transcoder } = setUpOutputs();
     outputs.setTracks([VIDEO, AUDIO], true);
@@ -372,17 +220,6 @@ describe('StreamOutputs', () => {
     else expect(transcoder.session.pushed.length).toBe(packets.length);
   });
 
-  it('begins when frames do not come by which a frame rate could be judged', () => {
-    const rule = { codec: 'h264', bitrate: 1_000_000, framerate: 30, bypassIfMatch: { framerate: 'lte' } };
-    const encodes = { videos: [{ name: 'source', ...rule }], audios: [{ name: 'aac', bypass: true }] };
-    const { outputs, push, transcoder } = setUpOutputs([{ ...LADDER, encodes }]);
-    outputs.setTracks([{ ...VIDEO, framerateConf: 0 } as Track, AUDIO], true);
-    push(audioPackets(AUDIO, 4.9));
-    expect(transcoder.sessions.length).toBe(0);
-    push(audioPackets(AUDIO, 0.5, 4.9));
-    expect(transcoder.session.job.encodes.length).toBe(1);
-  });
-
   it('tells the transcoder which sources are bypassed, and begins anew when one is for the first time', () => {
     const rule = { bypassIfMatch: { height: 'lte' }, codec: 'h264', bitrate: 1_000_000, height: 720 };
     const encodes = { videos: [{ name: 'source', ...rule }, LADDER.encodes.videos[1]] };
@@ -424,25 +261,6 @@ describe('StreamOutputs', () => {
     expect(transcoder.session.closed).toBe(false);
     outputs.close({ code: 'peer-left', detail: 'bye' });
     expect(transcoder.sessions.every(({ closed }) => closed)).toBe(true);
-  });
-
-  it('waits for tracks of the source whose parameters come in-band', () => {
-    const { outputs, viewers, viewer, push, transcoder } = setUpOutputs();
-    outputs.setTracks([AUDIO], false);
-    push(audioPackets(AUDIO, 0.5));
-    expect(viewers.size).toBe(0);
-    outputs.setTracks([VIDEO, AUDIO], true);
-    push(videoPackets(VIDEO, constantFrames({ rate: 30, gop: 30, seconds: 1 })));
-    expect(names(viewer().announcements[0])).toEqual(['0 source', '1 small', '2 aac', '3 opus', '4 picture']);
-    expect(viewer().of('aac').length).toBe(23);
-    expect(transcoder.session.pushed.length).toBe(53);
-  });
-
-  it('begins without a track of the source that never comes', () => {
-    const { outputs, viewers, push } = setUpOutputs();
-    outputs.setTracks([AUDIO], false);
-    push(audioPackets(AUDIO, 6));
-    expect(viewers.size).toBe(1);
   });
 
   it('passes requests for keyframes of encoded video on, not more than two a second', () => {

@@ -14,6 +14,19 @@ import { NO_TURNS, type Turns } from '../../src/util/newcomer-turns.ts';
 import { FakeTranscoder } from './fake-transcoder.ts';
 import { ManualClock } from './manual-clock.ts';
 import { RecordingLogger } from './recording-logger.ts';
+import { audioPackets, audioTrack, constantFrames, interleave, videoPackets, videoTrack } from './synthetic-media.ts';
+
+/** The tracks of the source. */
+export const VIDEO = videoTrack({ id: 0 });
+export const AUDIO = audioTrack({ id: 1 });
+
+/** Two seconds of both from `from` on. */
+export function media(from = 0, seconds = 2, video = VIDEO): Packet[] {
+  return interleave(videoPackets(video, constantFrames({ rate: 30, gop: 30, seconds, from })), audioPackets(AUDIO, seconds, from));
+}
+
+/** Tracks by id and variant name. */
+export const names = (tracks: readonly Track[] | undefined) => tracks?.map(({ id, variantName }) => `${id} ${variantName}`);
 
 /** Bypassed, encoded and a picture. */
 export const LADDER = {
