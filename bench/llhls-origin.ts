@@ -4,21 +4,28 @@ import { get, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { buffer } from 'node:stream/consumers';
+import { selfSigned } from '../test/fakes/self-signed.ts';
 import { until } from '../test/harness/poll.ts';
+import { freePorts } from '../test/harness/ports.ts';
 import { startServer, type TestServer } from '../test/harness/server.ts';
 import { fetchText, openSession, readMediaPlaylist } from '../test/harness/viewer.ts';
+import { loadHttp2 } from './lib/h2load.ts';
 import { cpuDuring, cpuRate, median } from './lib/measure.ts';
 import { type StaticServer, startNginx } from './lib/nginx.ts';
 import type { BenchOptions, Report } from './lib/report.ts';
 import { publishSource, sourceFile } from './lib/source.ts';
 import { load } from './lib/wrk.ts';
 
-/** What is asked for. Browsers always take gzip; both servers then send the same compressed bytes. */
+/** What is asked for, and how. Browsers always take gzip; both servers then send the same compressed bytes. */
 const RESOURCES = {
-  playlist: { file: 'playlist.m3u8', encoding: 'identity', target: 2.5 },
-  'playlist, gzip': { file: 'playlist.m3u8', encoding: 'gzip', target: 2.5 },
-  part: { file: 'part.m4s', encoding: 'identity', target: 1.5 },
-  segment: { file: 'segment.m4s', encoding: 'identity', target: 1.0 },
+  playlist: { file: 'playlist.m3u8', encoding: 'identity', target: 2.5, by: 'http' },
+  'playlist, gzip': { file: 'playlist.m3u8', encoding: 'gzip', target: 2.5, by: 'http' },
+  part: { file: 'part.m4s', encoding: 'identity', target: 1.5, by: 'http' },
+  segment: { file: 'segment.m4s', encoding: 'identity', target: 1.0, by: 'http' },
+  'playlist, gzip, TLS': { file: 'playlist.m3u8', encoding: 'gzip', target: 3, by: 'tls' },
+  'part, TLS': { file: 'part.m4s', encoding: 'identity', target: 2, by: 'tls' },
+  'playlist, gzip, HTTP/2': { file: 'playlist.m3u8', encoding: 'gzip', target: 3, by: 'http2' },
+  'part, HTTP/2': { file: 'part.m4s', encoding: 'identity', target: 2, by: 'http2' },
 } as const;
 type Resource = keyof typeof RESOURCES;
 const NAMES = Object.keys(RESOURCES) as Resource[];
@@ -29,7 +36,7 @@ const SLICE_SECONDS = 1;
 const WARM_UP_SECONDS = 1;
 
 /** URLs of the newest complete segment, its neighbour part and the playlist; their bytes are put into `folder`. */
-async function discover(server: TestServer, folder: string): Promise<Record<Resource, string>> {
+async function discover(server: TestServer, tlsBase: string, folder: string): Promise<Record<Resource, string>> {
   const { video, parts, segments } = await until(
     'a playlist with segments and parts',
     async () => {
@@ -39,7 +46,8 @@ async function discover(server: TestServer, folder: string): Promise<Record<Reso
     },
     { deadlineMs: 30_000, everyMs: 250 },
   );
-  const urls = { playlist: video, 'playlist, gzip': video, part: parts.at(-2) ?? '', segment: segments.at(-1) ?? '' };
+  const byFile = { 'playlist.m3u8': video, 'part.m4s': parts.at(-2) ?? '', 'segment.m4s': segments.at(-1) ?? '' };
+  const urls = Object.fromEntries(NAMES.map((resource) => [resource, byFile[RESOURCES[resource].file]])) as Record<Resource, string>;
   for (const resource of NAMES) {
     const { file, encoding } = RESOURCES[resource];
     const { status, headers, body } = await rawGet(urls[resource], encoding);
@@ -48,6 +56,9 @@ async function discover(server: TestServer, folder: string): Promise<Record<Reso
     }
     writeFileSync(path.join(folder, encoding === 'gzip' ? `${file}.gz` : file), body);
   }
+  for (const resource of NAMES)
+    if (RESOURCES[resource].by !== 'http')
+      urls[resource] = `${tlsBase}${new URL(urls[resource]).pathname}${new URL(urls[resource]).search}`;
   return urls;
 }
 
@@ -69,44 +80,51 @@ async function rawGet(url: string, encoding: string): Promise<{ status: number; 
 async function cost(
   pid: number,
   idleRate: number,
-  request: { url: string; encoding: string },
+  request: { url: string; encoding: string; by: 'http' | 'tls' | 'http2' },
   seconds: number,
 ): Promise<{ micros: number; perSecond: number }> {
-  const headers = [`Accept-Encoding: ${request.encoding}`];
-  const { cpuMs, result } = await cpuDuring(pid, idleRate, () => load({ url: request.url, seconds, headers }));
+  const options = { url: request.url, seconds, headers: [`Accept-Encoding: ${request.encoding}`] };
+  const { cpuMs, result } = await cpuDuring(pid, idleRate, () => (request.by === 'http2' ? loadHttp2(options) : load(options)));
   return { micros: (cpuMs * 1000) / result.requests, perSecond: result.perSecond };
 }
 
+/** Of one resource: CPU of ours and of each nginx, and what ours did beside the load generator. */
 interface Samples {
   readonly millrace: number[];
-  readonly sendfileOn: number[];
-  readonly sendfileOff: number[];
+  readonly nginx: Map<string, number[]>;
   readonly perSecond: number[];
 }
 
-async function measure(options: BenchOptions, server: TestServer, root: string, on: StaticServer, off: StaticServer) {
+interface Origins {
+  readonly server: TestServer;
+  readonly tlsBase: string;
+  /** What they are called in notes. */
+  readonly plain: readonly (readonly [name: string, server: StaticServer])[];
+  readonly secure: readonly (readonly [name: string, server: StaticServer])[];
+}
+
+async function measure(options: BenchOptions, root: string, { server, tlsBase, plain, secure }: Origins) {
   const samples = Object.fromEntries(
-    NAMES.map((resource) => [resource, { millrace: [], sendfileOn: [], sendfileOff: [], perSecond: [] }]),
+    NAMES.map((resource) => [resource, { millrace: [], nginx: new Map<string, number[]>(), perSecond: [] }]),
   ) as unknown as Record<Resource, Samples>;
-  const warmUp = await discover(server, newFolder(root, 'warm-up'));
-  for (const resource of NAMES) await cost(server.pid, 0, { url: warmUp[resource], ...RESOURCES[resource] }, WARM_UP_SECONDS);
+  const warmUp = await discover(server, tlsBase, newFolder(root, 'warm-up'));
+  for (const resource of NAMES) await cost(server.pid, 0, { ...RESOURCES[resource], url: warmUp[resource] }, WARM_UP_SECONDS);
   const idleRate = await cpuRate(server.pid, IDLE_SECONDS);
   for (let round = 0; round < options.rounds; round += 1) {
     for (const resource of NAMES) {
-      const { file, encoding } = RESOURCES[resource];
+      const { file, encoding, by } = RESOURCES[resource];
+      const { millrace, nginx, perSecond } = samples[resource];
       // nginx keeps open files and their sizes: a file is never written twice.
       const name = `${round}-${NAMES.indexOf(resource)}`;
-      const urls = await discover(server, newFolder(root, name));
+      const urls = await discover(server, tlsBase, newFolder(root, name));
       for (let slice = 0; slice < options.seconds; slice += 1) {
-        const ours = await cost(server.pid, idleRate, { url: urls[resource], encoding }, SLICE_SECONDS);
-        samples[resource].millrace.push(ours.micros);
-        samples[resource].perSecond.push(ours.perSecond);
-        samples[resource].sendfileOn.push(
-          (await cost(on.child.pid, 0, { url: `${on.base}/${name}/${file}`, encoding }, SLICE_SECONDS)).micros,
-        );
-        samples[resource].sendfileOff.push(
-          (await cost(off.child.pid, 0, { url: `${off.base}/${name}/${file}`, encoding }, SLICE_SECONDS)).micros,
-        );
+        const ours = await cost(server.pid, idleRate, { url: urls[resource], encoding, by }, SLICE_SECONDS);
+        millrace.push(ours.micros);
+        perSecond.push(ours.perSecond);
+        for (const [called, { child, base }] of by === 'http' ? plain : secure) {
+          const theirs = await cost(child.pid, 0, { url: `${base}/${name}/${file}`, encoding, by }, SLICE_SECONDS);
+          nginx.set(called, [...(nginx.get(called) ?? []), theirs.micros]);
+        }
       }
     }
   }
@@ -118,7 +136,13 @@ export async function run(options: BenchOptions): Promise<Report> {
   const root = path.join(folder, 'root');
   mkdirSync(root);
   const source = await sourceFile();
-  const server = await startServer({ segmentDuration: 4, segmentCount: 10, withoutHls: true, cpu: 0 });
+  const tls = { cert: path.join(folder, 'cert.pem'), key: path.join(folder, 'key.pem') };
+  const { cert, key } = selfSigned('localhost');
+  writeFileSync(tls.cert, cert);
+  writeFileSync(tls.key, key);
+  const [rtmp = 0, http = 0] = await freePorts(2);
+  const host = `<TLS><CertPath>${tls.cert}</CertPath><KeyPath>${tls.key}</KeyPath></TLS>`;
+  const server = await startServer({ segmentDuration: 4, segmentCount: 10, withoutHls: true, cpu: 0, tls: { rtmp, http, host } });
   const encoder = publishSource(source, server.rtmp('live'));
   const servers: StaticServer[] = [];
   try {
@@ -126,23 +150,33 @@ export async function run(options: BenchOptions): Promise<Report> {
     servers.push(on);
     const off = await startNginx(folder, root, 'off');
     servers.push(off);
-    const samples = await measure(options, server, root, on, off);
+    const secure = await startNginx(folder, root, 'on', tls);
+    servers.push(secure);
+    const samples = await measure(options, root, {
+      server,
+      tlsBase: `https://127.0.0.1:${http}`,
+      plain: [
+        ['sendfile on', on],
+        ['off', off],
+      ],
+      secure: [['TLS', secure]],
+    });
     return {
       bench: 'llhls-origin',
       figures: NAMES.map((resource) => ({
         name: resource,
         value: median(samples[resource].millrace),
         unit: 'us CPU/request',
-        baseline: Math.min(median(samples[resource].sendfileOn), median(samples[resource].sendfileOff)),
+        baseline: Math.min(...[...samples[resource].nginx.values()].map(median)),
         target: RESOURCES[resource].target,
       })),
       notes: [
-        'baseline: nginx with one worker and the same bytes as static files, the better of sendfile on and off; ours: on one CPU, hence with one delivery thread',
-        ...NAMES.map(
-          (resource) =>
-            `${resource}: nginx sendfile on ${median(samples[resource].sendfileOn).toFixed(1)}, off ${median(samples[resource].sendfileOff).toFixed(1)} us; ` +
-            `ours ${median(samples[resource].perSecond).toFixed(0)} requests/s beside the load generator`,
-        ),
+        'baseline: nginx with one worker and the same bytes as static files, the better of sendfile on and off, or with TLS; ours: on one CPU, hence with one delivery thread',
+        ...NAMES.map((resource) => {
+          const { nginx, perSecond } = samples[resource];
+          const theirs = [...nginx].map(([name, micros]) => `${name} ${median(micros).toFixed(1)}`).join(', ');
+          return `${resource}: nginx ${theirs} us; ours ${median(perSecond).toFixed(0)} requests/s beside the load generator`;
+        }),
       ],
     };
   } finally {

@@ -45,6 +45,7 @@ const TOOLS: readonly Tool[] = [
   { command: 'promtool', package: 'prometheus', purposes: ['test'] },
   { command: 'prometheus', package: 'prometheus', purposes: ['test'] },
   { command: 'wrk', package: 'wrk', purposes: ['bench'] },
+  { command: 'h2load', package: 'nghttp2-client', purposes: ['bench'] },
 ];
 
 /** Daemons live here, and the PATH of an ordinary user often lacks it. */

@@ -4,6 +4,7 @@ import type { Outlet } from '../../src/delivery/outlet/messages.ts';
 import { DeliveryPool } from '../../src/delivery/pool/delivery-pool.ts';
 import { systemClock } from '../../src/util/clock.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
+import { selfSigned } from '../../test/fakes/self-signed.ts';
 import { SHELF_VIEWS } from '../../test/fakes/shelf-views.ts';
 
 const threads = Number(process.argv[2] ?? '1');
@@ -36,7 +37,9 @@ const line = '#EXT-X-PART:DURATION=0.500000,URI="part_0_11_0_video_j4QYcHK6_llhl
 outlet.update({ put: 'list.m3u8', text: [line.repeat(Math.ceil(5000 / line.length)).slice(0, 5000)] });
 outlet.store([Buffer.alloc(1000)]);
 for (const [name, size] of Object.entries(sizes)) outlet.update({ put: name, spans: outlet.store([Buffer.alloc(size, 'v')]) });
-const { port } = await pool.listen({ host: '127.0.0.1', port: 0, tls: false });
+const tls = process.argv[3] === 'tls';
+if (tls) pool.setCertificates([{ hostNames: ['localhost'], ...selfSigned('localhost') }]);
+const { port } = await pool.listen({ host: '127.0.0.1', port: 0, tls });
 process.stdout.write(`${port}\n`);
 process.on('SIGTERM', () => {
   void pool.stop().then(() => process.exit(0));

@@ -11,6 +11,7 @@
 #include "napi-values.h"
 #include "notify.h"
 #include "tcp.h"
+#include "tls.h"
 #include "udp.h"
 
 namespace millrace {
@@ -482,6 +483,7 @@ NAPI_MODULE_INIT() {
   Export<TcpSend>(env, exports, "tcpSend");
   Export<TcpSendImage>(env, exports, "tcpSendImage");
   Export<TcpReceive>(env, exports, "tcpReceive");
+  ExportTls(env, exports);
   Export<NotifySend>(env, exports, "notifySend");
   Export<UdpOpen>(env, exports, "udpOpen");
   Export<UdpClose>(env, exports, "udpClose");

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { connect as connectHttp2 } from 'node:http2';
 import { request } from 'node:https';
 import { connect as connectTls } from 'node:tls';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { RawClient } from '../../test/fakes/raw-client.ts';
 import { selfSigned } from '../../test/fakes/self-signed.ts';
 import { Shelf, type ShelfPool, startShelfPool } from '../../test/fakes/shelf-pool.ts';
@@ -18,14 +18,16 @@ interface Answer {
 }
 
 describe.each([
-  ['in the main thread', 0],
-  ['in two workers', 2],
-])('TLS delivery %s', (_name, threads) => {
+  ['in the main thread', 0, ''],
+  ['in two workers', 2, ''],
+  ['through Node alone', 0, 'off'],
+])('TLS delivery %s', (_name, threads, native) => {
   let started: ShelfPool;
   let port: number;
   let shelf: Shelf;
 
   beforeEach(async () => {
+    if (native !== '') vi.stubEnv('MILLRACE_NATIVE', native);
     started = await startShelfPool(threads, { http: { ...DEFAULT_HTTP_LIMITS, sendTime: 1500, sweepInterval: 50 } });
     started.pool.setCertificates([DEFAULT, WILDCARD]);
     started.pool.setDefaultCrossDomains({ urls: ['*'], headers: [] });
@@ -33,7 +35,10 @@ describe.each([
     shelf = new Shelf(started.pool, 'stream');
   });
 
-  afterEach(() => started.pool.stop());
+  afterEach(async () => {
+    vi.unstubAllEnvs();
+    await started.pool.stop();
+  });
 
   async function http2(path: string, headers: Record<string, string> = {}): Promise<Answer> {
     const session = connectHttp2(`https://localhost:${port}`, { rejectUnauthorized: false });

@@ -102,6 +102,23 @@ export interface NativeAddon {
   tcpSendImage(descriptor: number, head: string, image: Handle, length: number): number;
   /** How many bytes came, 0 at the end of the stream, a negative error number, or undefined when nothing has come. */
   tcpReceive(descriptor: number, into: Uint8Array): number | undefined;
+  /** Of a certificate with its chain and its key (PEM; empty: none). Throws when it cannot be used. */
+  tlsContext(cert: string, key: string, ciphers: string, suites: string, groups: string, oldest: number, http2: boolean): Handle;
+  tlsOpen(context: Handle, descriptor: number, streams: number, headerLines: number, headerBytes: number): Handle;
+  tlsClose(connection: Handle): void;
+  /** Flags, and above them how many plain bytes lie in `into` (see `TlsLink`). */
+  tlsReceive(connection: Handle, bytes: Uint8Array, into: Uint8Array, choose: (serverName: string) => Handle | null): number;
+  /** Flags, and above them how many bytes of head and chunks are encrypted so far. */
+  tlsSend(connection: Handle, head: string, chunks: readonly Uint8Array[], skip: number): number;
+  tlsShut(connection: Handle): number;
+  tlsTakeRest(connection: Handle): Buffer;
+  tlsRestSent(connection: Handle): void;
+  tlsError(connection: Handle): string;
+  http2Respond(connection: Handle, stream: number, status: string, block: string, chunks: readonly Uint8Array[] | null): boolean;
+  http2Control(connection: Handle, what: number, stream: number, amount: number): void;
+  http2Flush(connection: Handle): number;
+  /** Type, stream, number, text or bytes of each. */
+  http2Events(connection: Handle): (number | string | Buffer)[];
   /** Sends a datagram to a Unix socket, whose name is abstract when it begins with `@`. 0, or the number of the error; never waits. */
   notifySend(path: string, text: string): number;
 }
@@ -118,7 +135,7 @@ export interface NativeUdpCounters {
 /** Overrides the addon: the path of another build, or `off` for none. */
 const OVERRIDE = 'MILLRACE_NATIVE';
 /** What the build of an older version does not have. */
-const NEWEST = 'notifySend' satisfies keyof NativeAddon;
+const NEWEST = 'http2Events' satisfies keyof NativeAddon;
 const BUILT = new URL('../../native/build/millrace.node', import.meta.url);
 
 /** The addon, or why there is none. */

@@ -1,5 +1,4 @@
 /** One HTTP/1.x connection: requests come out one after the other, answers go in. */
-import type { Socket } from 'node:net';
 import type { ClientEnd } from '../../wire/proxy/proxy-header.ts';
 import {
   type AbortListener,
@@ -11,13 +10,13 @@ import {
   type SentListener,
   type TakenConnection,
 } from './answer-sink.ts';
-import type { DirectSender, Image } from './direct-sender.ts';
+import type { Image } from './direct-sender.ts';
 import { type Framing, readFraming } from './framing.ts';
 import type { HttpLimits } from './limits.ts';
 import { RequestReader } from './request-reader.ts';
 import { type DateLine, statusLine } from './status-line.ts';
+import type { Wire, WireEvents } from './wire.ts';
 
-const NO_BYTES = new Uint8Array(0);
 const NOTHING: readonly Uint8Array[] = [];
 
 /** What all connections of a listener share. */
@@ -26,14 +25,12 @@ export interface HttpConnectionContext {
   readonly limits: HttpLimits;
   readonly date: DateLine;
   readonly counters: HttpCounters;
-  /** Null: all goes through Node.js. */
-  readonly sender: DirectSender | null;
   /** Headers of answers that the connection makes itself, complete lines. */
   readonly commonHeaders: string;
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
-  /** The client speaks TLS. */
-  readonly spokeTls: (socket: Socket) => void;
+  /** The client speaks TLS where nobody else does. */
+  readonly spokeTls: (connection: HttpConnection) => void;
   /** The connection is gone. */
   readonly closed: (connection: HttpConnection, reason: string) => void;
 }
@@ -46,21 +43,21 @@ export class HttpConnection implements AnswerSink {
   readonly remoteAddress: string;
   readonly remotePort: number;
   readonly localPort: number;
-  readonly secure = false;
+  readonly secure: boolean;
   readonly openedAt: number;
-  readonly #socket: Socket;
+  readonly #wire: Wire;
   readonly #context: HttpConnectionContext;
   readonly #reader: RequestReader;
   /** Listeners of answers in the socket's queue, oldest first. */
   readonly #sending: (SentListener | null)[] = [];
-  readonly #written = this.#guarded((error?: Error | null) => this.#onWritten(error));
-  readonly #listeners = {
+  readonly #events: WireEvents = {
     data: this.#guarded((chunk: Buffer) => this.#onData(chunk)),
     drain: this.#guarded(() => this.#pump()),
+    written: this.#guarded((complete: boolean) => this.#onWritten(complete)),
     end: this.#guarded(() => this.#onEnd()),
     timeout: this.#guarded(() => this.#onTimeout()),
-    error: (error: NodeJS.ErrnoException): void => this.#because(error.code ?? error.message),
-    close: this.#guarded(() => this.#onClose()),
+    failed: (reason): void => this.#because(reason),
+    closed: this.#guarded(() => this.#onClose()),
   };
   #waiting: AbortListener | null = null;
   /** A request was handed out and not answered yet. */
@@ -82,19 +79,20 @@ export class HttpConnection implements AnswerSink {
   #requests = 0;
   #reason = '';
 
-  /** `client`: which a proxy may have told; default: the other end of the socket. */
-  constructor(socket: Socket, context: HttpConnectionContext, client: ClientEnd = endOf(socket)) {
-    this.#socket = socket;
+  /** Takes the wire over. */
+  constructor(wire: Wire, context: HttpConnectionContext, client: ClientEnd) {
+    this.#wire = wire;
     this.#context = context;
     this.#reader = new RequestReader(context.limits);
+    this.secure = wire.secure;
     this.remoteAddress = client.address;
     this.remotePort = client.port;
-    this.localPort = socket.localPort ?? 0;
+    this.localPort = wire.localPort;
     this.openedAt = context.now();
     this.#idleSince = this.openedAt;
     context.counters.opened += 1;
-    socket.setTimeout(context.limits.idleTime);
-    for (const [event, listener] of Object.entries(this.#listeners)) socket.on(event, listener);
+    wire.setTimeout(context.limits.idleTime);
+    wire.open(this.#events);
   }
 
   /** Requests read so far. */
@@ -103,7 +101,7 @@ export class HttpConnection implements AnswerSink {
   }
 
   get takesImages(): boolean {
-    return this.#context.sender !== null;
+    return this.#wire.takesImages;
   }
 
   answer(
@@ -115,7 +113,7 @@ export class HttpConnection implements AnswerSink {
   ): void {
     if (!this.#busy) throw new TypeError('this request has been answered already');
     // What goes past Node.js does not count as activity for it, and the request may have come long ago.
-    if (this.#waiting !== null) this.#socket.setTimeout(this.#context.limits.idleTime);
+    if (this.#waiting !== null) this.#wire.setTimeout(this.#context.limits.idleTime);
     this.#busy = false;
     this.#brief = false;
     this.#waiting = null;
@@ -129,7 +127,7 @@ export class HttpConnection implements AnswerSink {
     if (!this.#busy) return;
     this.#waiting = listener;
     this.#brief = false;
-    if (this.#peerEnded) this.#socket.destroy();
+    if (this.#peerEnded) this.#wire.destroy();
   }
 
   waitBriefly(listener: AbortListener): void {
@@ -144,17 +142,14 @@ export class HttpConnection implements AnswerSink {
     else {
       this.#because(`the server failed on a request: ${String(error)}`);
       if (this.#busy) this.#refuse(new HttpFault(500, 'HTTP_HANDLER', 'the server failed on this request'));
-      else this.#socket.destroy();
+      else this.#wire.destroy();
     }
   }
 
   takeOver(): TakenConnection | null {
     // Answers on their way have listeners that must hear of their end.
     if (!this.#busy || !this.#pumping || this.#sending.length > 0) return null;
-    const socket = this.#socket;
-    socket.pause();
-    socket.setTimeout(0);
-    for (const [event, listener] of Object.entries(this.#listeners)) socket.off(event, listener);
+    const socket = this.#wire.release();
     this.#because('handed over');
     this.#onClose();
     return { socket, bytes: this.#reader.takeBack() };
@@ -165,11 +160,11 @@ export class HttpConnection implements AnswerSink {
     const { limits, counters } = this.#context;
     if (this.#closingSince !== 0 && this.#sending.length === 0 && now - this.#closingSince > limits.lingerTime) {
       this.#because('linger time over');
-      this.#socket.destroy();
+      this.#wire.destroy();
     } else if (this.#sendingSince !== 0 && now - this.#sendingSince > limits.sendTime) {
       counters.timeouts += 1;
       this.#because('the client took an answer too slowly');
-      this.#socket.destroy();
+      this.#wire.destroy();
     } else if (this.#headSince !== 0 && !this.#busy && !this.#closing && now - this.#headSince > limits.headerTime) {
       counters.timeouts += 1;
       this.#refuse(new HttpFault(408, 'HTTP_HEADER_TIME', `the request header did not arrive within ${limits.headerTime} ms`));
@@ -192,7 +187,7 @@ export class HttpConnection implements AnswerSink {
   /** Drops the connection now. */
   destroy(reason: string): void {
     this.#because(reason);
-    this.#socket.destroy();
+    this.#wire.destroy();
   }
 
   /** The socket's own timer counts bytes, and empty lines before a request are bytes, too. */
@@ -210,7 +205,7 @@ export class HttpConnection implements AnswerSink {
       } catch (error) {
         this.#because(`the server failed on this connection: ${String(error)}`);
         this.#context.counters.faults += 1;
-        this.#socket.destroy();
+        this.#wire.destroy();
       }
     };
   }
@@ -219,14 +214,14 @@ export class HttpConnection implements AnswerSink {
     if (this.#closing) return;
     this.#reader.push(chunk);
     this.#pump();
-    if (!this.#closing && this.#reader.buffered > this.#context.limits.pipelinedBytes) this.#socket.pause();
+    if (!this.#closing && this.#reader.buffered > this.#context.limits.pipelinedBytes) this.#wire.pause();
   }
 
   #pump(): void {
     if (this.#pumping) return;
     this.#pumping = true;
     try {
-      while (!this.#busy && !this.#closing && !this.#socket.writableNeedDrain && !this.#socket.destroyed) {
+      while (!this.#busy && !this.#closing && !this.#wire.isFull && !this.#wire.destroyed) {
         this.#headOnly = false;
         const head = this.#reader.next();
         if (head === null) break;
@@ -251,13 +246,13 @@ export class HttpConnection implements AnswerSink {
   }
 
   #afterPump(): void {
-    if (this.#closing || this.#socket.destroyed) return;
+    if (this.#closing || this.#wire.destroyed) return;
     const { limits, now } = this.#context;
     const buffered = this.#reader.buffered;
     if (this.#busy || buffered === 0) this.#headSince = 0;
     else if (this.#headSince === 0) this.#headSince = now();
-    if (this.#socket.isPaused() && buffered <= limits.pipelinedBytes) this.#socket.resume();
-    if (this.#peerEnded && !this.#busy && !this.#socket.writableNeedDrain) {
+    if (this.#wire.isPaused && buffered <= limits.pipelinedBytes) this.#wire.resume();
+    if (this.#peerEnded && !this.#busy && !this.#wire.isFull) {
       this.#closing = true;
       this.#finish();
     }
@@ -271,63 +266,32 @@ export class HttpConnection implements AnswerSink {
     else head += this.#legacy ? 'Connection: keep-alive\r\n\r\n' : '\r\n';
     const group = Math.floor(status / 100);
     counters.statuses[group] = (counters.statuses[group] ?? 0) + 1;
-    const size = head.length + (this.#headOnly ? 0 : length);
-    counters.bytesSent += size;
+    counters.bytesSent += head.length + (this.#headOnly ? 0 : length);
     const text = typeof body === 'string' && !this.#headOnly ? head + body : head;
     const chunks = typeof body === 'string' || this.#headOnly ? NOTHING : body;
-    const sent = this.#sendDirectly(text, chunks, image);
+    const sent = this.#wire.send(text, chunks, image);
     this.#idleSince = now();
-    if (sent === size) {
+    if (sent) {
       listener?.sent(true);
       return;
     }
     if (this.#sending.length === 0) this.#sendingSince = now();
     this.#sending.push(listener);
-    this.#queue(text, chunks, sent);
   }
 
-  /** How many bytes went at once, past Node.js. */
-  #sendDirectly(text: string, chunks: readonly Uint8Array[], image: Image | null): number {
-    const { sender } = this.#context;
-    if (sender === null) return 0;
-    if (image === null || chunks.length === 0) return sender.send(this.#socket, text, chunks);
-    return sender.sendImage(this.#socket, text, image);
-  }
-
-  /** Gives the socket all but the first `sent` bytes. */
-  #queue(text: string, chunks: readonly Uint8Array[], sent: number): void {
-    const socket = this.#socket;
-    if (sent === 0 && chunks.length === 0) {
-      socket.write(text, 'latin1', this.#written);
-      return;
-    }
-    let skip = sent;
-    let last: Uint8Array = NO_BYTES;
-    socket.cork();
-    for (const bytes of [Buffer.from(text, 'latin1'), ...chunks]) {
-      if (skip < bytes.length) {
-        if (last.length > 0) socket.write(last);
-        last = bytes.subarray(skip);
-      }
-      skip = Math.max(0, skip - bytes.length);
-    }
-    socket.write(last, this.#written);
-    socket.uncork();
-  }
-
-  #onWritten(error: Error | null | undefined): void {
+  #onWritten(complete: boolean): void {
     const listener = this.#sending.shift();
     const now = this.#context.now();
     this.#sendingSince = this.#sending.length === 0 ? 0 : now;
     this.#idleSince = now;
-    listener?.sent(!error);
+    listener?.sent(complete);
   }
 
   /** Answers a request that cannot be served, in words, and closes. */
   #refuse(fault: HttpFault): void {
     this.#context.counters.faults += 1;
     this.#because(fault.message);
-    if (fault.code === 'HTTP_TLS') this.#context.spokeTls(this.#socket);
+    if (fault.code === 'HTTP_TLS') this.#context.spokeTls(this);
     this.#busy = false;
     this.#brief = false;
     this.#waiting = null;
@@ -340,9 +304,9 @@ export class HttpConnection implements AnswerSink {
   /** Ends our side once everything is written; then the peer has a moment to close its own. */
   #finish(): void {
     this.#closingSince = this.#context.now();
-    this.#socket.end();
+    this.#wire.end();
     // What still arrives is thrown away: closing with unread bytes would reset the connection and lose the answer.
-    this.#socket.resume();
+    this.#wire.resume();
   }
 
   #onEnd(): void {
@@ -350,8 +314,8 @@ export class HttpConnection implements AnswerSink {
     this.#because('the client closed');
     if (this.#busy && !this.#brief) {
       // Nobody who half-closes waits for an answer that takes long; leaving is the usual reason.
-      this.#socket.destroy();
-    } else if (this.#closing) this.#socket.end();
+      this.#wire.destroy();
+    } else if (this.#closing) this.#wire.end();
     else this.#pump();
   }
 
@@ -382,8 +346,4 @@ export class HttpConnection implements AnswerSink {
   #because(reason: string): void {
     if (this.#reason === '') this.#reason = reason;
   }
-}
-
-function endOf({ remoteAddress = '', remotePort = 0 }: Socket): ClientEnd {
-  return { address: remoteAddress, port: remotePort };
 }

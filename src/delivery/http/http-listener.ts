@@ -5,6 +5,7 @@ import { type HttpCounters, newHttpCounters, type RequestHandler } from './answe
 import { DirectSender } from './direct-sender.ts';
 import { HttpConnection, type HttpConnectionContext } from './http-connection.ts';
 import type { HttpLimits } from './limits.ts';
+import { PlainWire } from './plain-wire.ts';
 import { RefusedConnections } from './refused-connections.ts';
 import { closeShared, type ListenAddress, listenShared } from './shared-port.ts';
 import type { DateLine } from './status-line.ts';
@@ -53,21 +54,21 @@ export class HttpListener {
       limits,
       date: options.date,
       counters: this.counters,
-      sender: options.sender === undefined ? DirectSender.load() : options.sender,
       commonHeaders: options.commonHeaders,
       now: () => performance.now(),
-      spokeTls: (socket) => gate.fault(socket, spokeTls(socket.localPort)),
+      spokeTls: ({ remoteAddress, localPort }) => gate.faultOf(remoteAddress, spokeTls(localPort)),
       closed: (connection, reason) => {
         this.#connections.delete(connection);
         options.onClosed?.(connection, reason);
       },
     };
+    const sender = options.sender === undefined ? DirectSender.load() : options.sender;
     // Our side stays open after the peer's FIN: the answer to a request sent before it is still wanted.
     this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket: Socket) => {
       gate.open(
         socket,
         () => {
-          const connection = new HttpConnection(socket, this.#context, gate.clientOf(socket));
+          const connection = new HttpConnection(new PlainWire(socket, sender), this.#context, gate.clientOf(socket));
           this.#connections.add(connection);
           this.#sweeper ??= setInterval(() => this.#sweep(), limits.sweepInterval);
           options.onOpened?.(connection);

@@ -8,9 +8,9 @@ export function beginsTls(bytes: Uint8Array | undefined): boolean {
   return bytes?.[0] === TLS_HANDSHAKE;
 }
 
-/** A TLS handshake failed because the client has sent a request instead. */
-export function isPlainRequest(error: NodeJS.ErrnoException): boolean {
-  return error.code === 'ERR_SSL_HTTP_REQUEST';
+/** A TLS handshake failed because the client has sent a request instead; a text is OpenSSL's own. */
+export function isPlainRequest(fault: NodeJS.ErrnoException | string): boolean {
+  return typeof fault === 'string' ? fault.endsWith(':http request') : fault.code === 'ERR_SSL_HTTP_REQUEST';
 }
 
 /** Why a connection to a plain port is closed; ports are few, so the sentences are. */

@@ -8,6 +8,7 @@ import { Admission } from '../admission.ts';
 import { HostTable } from '../host-table.ts';
 import { type HttpCounters, newHttpCounters } from '../http/answer-sink.ts';
 import { HttpListener } from '../http/http-listener.ts';
+import { DirectSecureListener } from '../http/secure/direct-secure-listener.ts';
 import { SecureListener } from '../http/secure-listener.ts';
 import { requireFreePort } from '../http/shared-port.ts';
 import { DateLine } from '../http/status-line.ts';
@@ -59,7 +60,7 @@ export class DeliveryThread {
   readonly #router: RequestRouter;
   readonly #date: DateLine;
   readonly #counters: HttpCounters = newHttpCounters();
-  readonly #listeners = new Map<number, HttpListener | SecureListener>();
+  readonly #listeners = new Map<number, HttpListener | DirectSecureListener | SecureListener>();
   readonly #reporter: NodeJS.Timeout;
   #certificates: readonly Certificate[] = [];
   #logConnections: boolean;
@@ -215,7 +216,7 @@ export class DeliveryThread {
   #useCertificates(certificates: readonly Certificate[], handover: number): void {
     this.#certificates = certificates;
     try {
-      for (const listener of this.#listeners.values()) if (listener instanceof SecureListener) listener.setCertificates(certificates);
+      for (const listener of this.#listeners.values()) if (!(listener instanceof HttpListener)) listener.setCertificates(certificates);
     } finally {
       this.#options.post({ type: 'applied', handover });
     }
@@ -261,27 +262,30 @@ export class DeliveryThread {
     });
   }
 
-  #secureListener(): SecureListener {
+  #secureListener(): DirectSecureListener | SecureListener {
     const { limits, http2 } = this.#options.settings;
     const foreign = this.#foreign;
-    const listener = new SecureListener({
+    const options = {
       handler: this.#router,
       limits: limits.http,
       commonHeaders: COMMON_HEADERS,
       counters: this.#counters,
       gate: this.#admission.gate,
-      onError: (error) => this.#log('error', { err: error }, 'an HTTPS listener failed'),
+      onError: (error: Error) => this.#log('error', { err: error }, 'an HTTPS listener failed'),
       http2,
-      onOpened: (peer) => {
+      onOpened: (peer: string) => {
         if (this.#logConnections) this.#log('debug', { peer, tls: true }, 'HTTP connection opened');
       },
-      onClosed: (peer, reason) => {
+      onClosed: (peer: string, reason: string) => {
         if (this.#logConnections) this.#log('debug', { peer, tls: true }, `HTTP connection closed: ${reason}`);
       },
-      ...(foreign !== null && {
-        onUpgrade: (socket, bytes, ends) => foreign.takeUpgrade(socket, bytes, ends),
-      }),
-    });
+    };
+    const listener =
+      DirectSecureListener.create({ ...options, date: this.#date }) ??
+      new SecureListener({
+        ...options,
+        ...(foreign !== null && { onUpgrade: (socket, bytes, ends) => foreign.takeUpgrade(socket, bytes, ends) }),
+      });
     listener.setCertificates(this.#certificates);
     return listener;
   }

@@ -52,6 +52,11 @@ export class ConnectionGate {
     this.#options.door.fault(why, this.clientOf(socket).address);
   }
 
+  /** The same of a connection whose client is known. */
+  faultOf(address: string, why: string): void {
+    this.#options.door.fault(why, address);
+  }
+
   /** Where the client of a connection is, also of what runs on top of it (TLS). */
   clientOf(socket: { readonly remoteAddress?: string | undefined; readonly remotePort?: number | undefined }): ClientEnd {
     const { remoteAddress = '', remotePort = 0 } = socket;

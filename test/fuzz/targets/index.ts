@@ -10,6 +10,7 @@ import { RELAY_TARGETS } from './relays.ts';
 import { REQUEST_TARGETS } from './requests.ts';
 import { RTMP_TARGETS } from './rtmp.ts';
 import { RTP_TARGETS } from './rtp.ts';
+import { SECURE_TARGETS } from './secure.ts';
 import { SRT_TARGETS } from './srt.ts';
 import { TEXT_TARGETS } from './texts.ts';
 import { TRANSPORT_STREAM_TARGETS } from './transport-stream.ts';
@@ -30,4 +31,5 @@ export const ALL_TARGETS: readonly FuzzTarget[] = [
   ...FRAMING_TARGETS,
   ...REQUEST_TARGETS,
   ...ACCESS_TARGETS,
+  ...SECURE_TARGETS,
 ];

@@ -1,0 +1,107 @@
+// HTTP/2 of one connection, server side: nghttp2 over a TLS session. Requests and what becomes of them are events for JavaScript; bodies of
+// answers are encrypted from where they lie.
+#pragma once
+
+#include <node_api.h>
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "napi-values.h"
+#include "nghttp2_api.h"
+#include "tls_session.h"
+
+namespace millrace {
+
+// How much of a client is put up with.
+struct Http2Limits {
+  uint32_t streams = 0;
+  size_t header_lines = 0;
+  size_t header_bytes = 0;
+};
+
+enum class Http2EventType : uint32_t {
+  // `text`: "\nname: value\n…\n" with the pseudo headers first; `number`: 1 when no body follows.
+  kRequest = 0,
+  // `text`: bytes of a body.
+  kBody = 1,
+  kBodyEnd = 2,
+  // `number`: 1 when the answer has been sent whole.
+  kClosed = 3,
+};
+
+struct Http2Event {
+  Http2EventType type;
+  int32_t stream;
+  uint32_t number;
+  std::string text;
+};
+
+class Http2Session {
+ public:
+  Http2Session(TlsSession* tls, const Http2Limits& limits);
+  ~Http2Session();
+  Http2Session(const Http2Session&) = delete;
+  Http2Session& operator=(const Http2Session&) = delete;
+
+  bool ready() const { return session_ != nullptr; }
+  // False: the client broke the protocol; what is left to be said to it is still to be flushed.
+  bool Receive(const uint8_t* data, size_t length);
+  // Answers; `body`, an array of Uint8Arrays, is held until the stream is closed; null: there is none.
+  // False: the stream is not there any more, or has been answered.
+  bool Respond(napi_env env, int32_t stream, const std::string& status, const std::string& block, napi_value body);
+  void Reset(int32_t stream, uint32_t error);
+  // Room for as many more bytes of a body.
+  void Consume(int32_t stream, size_t length);
+  // No further requests.
+  void GoAway();
+  // Hands TLS all that can be sent now.
+  void Flush();
+  // Nothing can come or go any more.
+  bool over() const;
+
+  std::vector<Http2Event>& events() { return events_; }
+  // Lets go of all bodies; to be called with the environment they came from, before the end.
+  void Release(napi_env env);
+
+ private:
+  struct Stream {
+    std::string head;
+    size_t lines = 0;
+    // The request was handed out; all of it has come.
+    bool told = false;
+    bool whole = false;
+    bool answered = false;
+    bool sent = false;
+    std::vector<Bytes> body;
+    size_t at = 0;
+    size_t offset = 0;
+    napi_ref held = nullptr;
+    napi_env env = nullptr;
+  };
+
+  static int OnBeginHeaders(nghttp2_session*, const nghttp2_frame_hd* frame, void* user);
+  static int OnHeader(nghttp2_session*, const nghttp2_frame_hd* frame, const uint8_t* name, size_t name_length, const uint8_t* value,
+                      size_t value_length, uint8_t flags, void* user);
+  static int OnFrame(nghttp2_session*, const nghttp2_frame_hd* frame, void* user);
+  static int OnFrameSent(nghttp2_session*, const nghttp2_frame_hd* frame, void* user);
+  static int OnBody(nghttp2_session*, uint8_t flags, int32_t stream, const uint8_t* data, size_t length, void* user);
+  static int OnClose(nghttp2_session*, int32_t stream, uint32_t error, void* user);
+  static ptrdiff_t LengthToRead(nghttp2_session*, uint8_t type, int32_t stream, int32_t session_window, int32_t stream_window,
+                                uint32_t most_frame, void* user);
+  static ptrdiff_t ReadBody(nghttp2_session*, int32_t stream, uint8_t* into, size_t length, uint32_t* flags, nghttp2_data_source* source,
+                            void* user);
+
+  Stream* Find(int32_t id);
+  void Drop(Stream* stream);
+
+  TlsSession* tls_;
+  Http2Limits limits_;
+  nghttp2_session* session_ = nullptr;
+  std::unordered_map<int32_t, std::unique_ptr<Stream>> streams_;
+  std::vector<Http2Event> events_;
+};
+
+}  // namespace millrace

@@ -1,0 +1,97 @@
+// TLS of one connection, server side: OpenSSL between bytes that JavaScript has read from a socket and the socket's descriptor, which is
+// written to directly. What the system does not take at once is for JavaScript to send; until it says that it has, nothing more is sent.
+#pragma once
+
+#include <openssl/ssl.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace millrace {
+
+struct TlsContextFree {
+  void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
+};
+using TlsContext = std::unique_ptr<SSL_CTX, TlsContextFree>;
+
+struct TlsContextOptions {
+  // PEM: leaf first, chain behind it; empty: none.
+  std::string certificate;
+  std::string key;
+  // OpenSSL's lists: up to TLS 1.2, and of TLS 1.3.
+  std::string ciphers;
+  std::string suites;
+  std::string groups;
+  int oldest = TLS1_2_VERSION;
+  bool http2 = false;
+};
+
+// Null with `error` set when something of it cannot be used.
+TlsContext MakeTlsContext(const TlsContextOptions& options, std::string* error);
+
+class TlsSession {
+ public:
+  // The context for a server name; null: the handshake fails.
+  using Choose = std::function<SSL_CTX*(const char* name)>;
+  enum class State { kHandshake, kOpen, kEnded, kFailed };
+
+  // Takes part of `context`. The descriptor is the caller's, who says `Detach` before it closes it.
+  TlsSession(SSL_CTX* context, int descriptor);
+  ~TlsSession();
+  TlsSession(const TlsSession&) = delete;
+  TlsSession& operator=(const TlsSession&) = delete;
+
+  // Takes in what has come; it stays in place until `Read` has answered 0, and is gone after that. `choose` is asked in `Read` alone.
+  void Push(const uint8_t* data, size_t length, const Choose* choose);
+  // Goes on with the handshake, then decrypts: how many bytes, 0 when nothing more has come.
+  size_t Read(uint8_t* into, size_t length);
+  // Encrypts; what is less than a record waits for what follows, or for `Flush`.
+  void Write(const uint8_t* data, size_t length);
+  // Sends all that is encrypted, as far as the system takes it.
+  void Flush();
+  // Says that nothing more is sent.
+  void Shut();
+
+  // Nothing is to be encrypted now: the system takes no more, and JavaScript has the rest.
+  bool blocked() const { return blocked_; }
+  // JavaScript has sent what it took.
+  void Unblock() { blocked_ = false; }
+  void Detach() { descriptor_ = -1; }
+  // What the system has not taken. Empty after it.
+  std::string TakeRest();
+  bool has_rest() const { return !rest_.empty(); }
+
+  State state() const { return state_; }
+  bool speaks_http2() const;
+  const std::string& error() const { return error_; }
+
+ private:
+  friend TlsContext MakeTlsContext(const TlsContextOptions&, std::string*);
+  static BIO_METHOD* Method();
+  static int BioWrite(BIO* bio, const char* data, int length);
+  static int BioRead(BIO* bio, char* data, int length);
+  static long BioControl(BIO* bio, int command, long number, void* pointer);
+  static int ChooseContext(SSL* ssl, int* alert, void*);
+  static int ChooseProtocol(SSL* ssl, const unsigned char** out, unsigned char* out_length, const unsigned char* in, unsigned int in_length,
+                            void* http2);
+
+  void Fail(const char* what);
+  void Encrypt(const uint8_t* data, size_t length);
+  void EncryptStaged();
+  void SendOut();
+
+  SSL* ssl_;
+  int descriptor_;
+  State state_ = State::kHandshake;
+  const Choose* choose_ = nullptr;
+  const uint8_t* inbox_ = nullptr;
+  size_t inbox_length_ = 0;
+  bool blocked_ = false;
+  std::string rest_;
+  std::string error_;
+};
+
+}  // namespace millrace

@@ -1,0 +1,118 @@
+/** A socket as a wire: what the system takes at once goes past Node, where the addon is there. */
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { bodyLength } from './answer-sink.ts';
+import type { DirectSender, Image } from './direct-sender.ts';
+import type { Wire, WireEvents } from './wire.ts';
+
+const NO_BYTES = new Uint8Array(0);
+
+/** Of an accepted socket. */
+export class PlainWire implements Wire {
+  readonly secure = false;
+  readonly takesImages: boolean;
+  readonly localPort: number;
+  readonly #socket: Socket;
+  readonly #sender: DirectSender | null;
+  #silence: () => void = () => {};
+  #written: (error?: Error | null) => void = () => {};
+
+  /** `sender` null: all goes through Node.js. */
+  constructor(socket: Socket, sender: DirectSender | null) {
+    this.#socket = socket;
+    this.#sender = sender;
+    this.takesImages = sender !== null;
+    this.localPort = socket.localPort ?? 0;
+  }
+
+  get destroyed(): boolean {
+    return this.#socket.destroyed;
+  }
+
+  get isFull(): boolean {
+    return this.#socket.writableNeedDrain;
+  }
+
+  get isPaused(): boolean {
+    return this.#socket.isPaused();
+  }
+
+  open(events: WireEvents): void {
+    this.#written = (error) => events.written(!error);
+    const listeners = {
+      data: (chunk: Buffer) => events.data(chunk),
+      drain: () => events.drain(),
+      end: () => events.end(),
+      timeout: () => events.timeout(),
+      error: (error: NodeJS.ErrnoException) => events.failed(error.code ?? error.message),
+      close: () => events.closed(),
+    };
+    for (const [event, listener] of Object.entries(listeners)) this.#socket.on(event, listener);
+    this.#silence = () => {
+      for (const [event, listener] of Object.entries(listeners)) this.#socket.off(event, listener);
+    };
+  }
+
+  setTimeout(ms: number): void {
+    this.#socket.setTimeout(ms);
+  }
+
+  pause(): void {
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    this.#socket.resume();
+  }
+
+  send(head: string, chunks: readonly Uint8Array[], image: Image | null): boolean {
+    const sent = this.#sendDirectly(head, chunks, image);
+    if (sent === head.length + bodyLength(chunks)) return true;
+    this.#queue(head, chunks, sent);
+    return false;
+  }
+
+  end(): void {
+    this.#socket.end();
+  }
+
+  destroy(): void {
+    this.#socket.destroy();
+  }
+
+  release(): Duplex {
+    const socket = this.#socket;
+    socket.pause();
+    socket.setTimeout(0);
+    this.#silence();
+    return socket;
+  }
+
+  /** How many bytes went at once, past Node.js. */
+  #sendDirectly(head: string, chunks: readonly Uint8Array[], image: Image | null): number {
+    if (this.#sender === null) return 0;
+    if (image === null || chunks.length === 0) return this.#sender.send(this.#socket, head, chunks);
+    return this.#sender.sendImage(this.#socket, head, image);
+  }
+
+  /** Gives the socket all but the first `sent` bytes. */
+  #queue(head: string, chunks: readonly Uint8Array[], sent: number): void {
+    const socket = this.#socket;
+    if (sent === 0 && chunks.length === 0) {
+      socket.write(head, 'latin1', this.#written);
+      return;
+    }
+    let skip = sent;
+    let last: Uint8Array = NO_BYTES;
+    socket.cork();
+    for (const bytes of [Buffer.from(head, 'latin1'), ...chunks]) {
+      if (skip < bytes.length) {
+        if (last.length > 0) socket.write(last);
+        last = bytes.subarray(skip);
+      }
+      skip = Math.max(0, skip - bytes.length);
+    }
+    socket.write(last, this.#written);
+    socket.uncork();
+  }
+}

@@ -1,0 +1,172 @@
+/** A port that speaks HTTP/2 and HTTP/1.1 over TLS past Node's streams. */
+import { createServer, type Server, type Socket } from 'node:net';
+import { loadAddon, type NativeAddon } from '../../../native/addon.ts';
+import { type ConnectionGate, openGate } from '../../../transport/proxy/connection-gate.ts';
+import type { ClientEnd } from '../../../wire/proxy/proxy-header.ts';
+import type { Certificate } from '../../tls/certificate-choice.ts';
+import { type HttpCounters, newHttpCounters } from '../answer-sink.ts';
+import { HttpConnection, type HttpConnectionContext } from '../http-connection.ts';
+import type { SecureListenerOptions } from '../secure-listener.ts';
+import { closeShared, type ListenAddress, listenShared } from '../shared-port.ts';
+import type { DateLine } from '../status-line.ts';
+import { isPlainRequest, spokeHttp } from '../wrong-scheme.ts';
+import { Http2Connection, type Http2ConnectionContext } from './http2-connection.ts';
+import { SecureWire } from './secure-wire.ts';
+import { TlsContexts } from './tls-contexts.ts';
+import { TlsLink, type TlsUser } from './tls-link.ts';
+
+/** Upgrades are the handler's, who takes such connections over. */
+export interface DirectSecureListenerOptions extends Omit<SecureListenerOptions, 'onUpgrade'> {
+  readonly date: DateLine;
+}
+
+type Connection = HttpConnection | Http2Connection;
+
+/** Owns the port and its connections: whoever called `listen` calls `close`. Without `setCertificates` no handshake succeeds. */
+export class DirectSecureListener {
+  readonly counters: HttpCounters;
+  readonly #addon: NativeAddon;
+  readonly #options: DirectSecureListenerOptions;
+  readonly #gate: ConnectionGate;
+  readonly #server: Server;
+  readonly #contexts: TlsContexts;
+  readonly #context: HttpConnectionContext;
+  readonly #http2Context: Http2ConnectionContext;
+  /** Connections whose handshake goes on, with the time of their beginning. */
+  readonly #shaking = new Map<TlsLink, number>();
+  readonly #connections = new Set<Connection>();
+  #sweeper: NodeJS.Timeout | null = null;
+
+  /** Null without an addon that can do it. */
+  static create(options: DirectSecureListenerOptions): DirectSecureListener | null {
+    const { addon } = loadAddon();
+    if (addon === null) return null;
+    let contexts: TlsContexts;
+    try {
+      contexts = new TlsContexts(addon, options.http2);
+    } catch {
+      return null;
+    }
+    return new DirectSecureListener(addon, contexts, options);
+  }
+
+  private constructor(addon: NativeAddon, contexts: TlsContexts, options: DirectSecureListenerOptions) {
+    const { limits, gate = openGate('HTTPS connections') } = options;
+    this.#addon = addon;
+    this.#contexts = contexts;
+    this.#options = options;
+    this.#gate = gate;
+    this.counters = options.counters ?? newHttpCounters();
+    const common = {
+      ...{ handler: options.handler, limits, date: options.date, counters: this.counters, commonHeaders: options.commonHeaders },
+      now: () => performance.now(),
+    };
+    this.#context = { ...common, spokeTls: () => {}, closed: (connection, reason) => this.#onClosed(connection, reason) };
+    this.#http2Context = { ...common, closed: (connection, reason) => this.#onClosed(connection, reason) };
+    this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+      gate.open(
+        socket,
+        () => this.#begin(socket),
+        () => {
+          this.counters.refused += 1;
+          socket.destroy();
+        },
+      );
+    });
+    this.#server.maxConnections = limits.connections;
+    this.#server.on('drop', () => {
+      this.counters.refused += 1;
+      gate.overflow(limits.connections);
+    });
+  }
+
+  get connections(): number {
+    return this.#shaking.size + this.#connections.size;
+  }
+
+  /** Replaces all certificates. Open connections keep theirs; the first is for clients without SNI. Throws for bad PEM. */
+  setCertificates(certificates: readonly Certificate[]): void {
+    this.#contexts.replace(certificates);
+  }
+
+  /** Opens the port and returns its number. Several threads may open the same one: the kernel spreads connections. */
+  async listen(address: ListenAddress): Promise<number> {
+    const port = await listenShared(this.#server, address);
+    this.#server.on('error', (error) => this.#options.onError?.(error));
+    return port;
+  }
+
+  /** Stops listening, lets answers in progress end for `grace` ms, then drops what is left. Idempotent. */
+  async close(grace: number): Promise<void> {
+    if (!this.#server.listening) return;
+    const closed = closeShared(this.#server, grace, () => {
+      for (const connection of this.#connections) connection.destroy('the server stopped');
+    });
+    for (const link of this.#shaking.keys()) link.destroy();
+    for (const connection of this.#connections) connection.close('the server stops');
+    await closed;
+    this.#stopSweeping();
+  }
+
+  #begin(socket: Socket): void {
+    const { limits, onOpened } = this.#options;
+    const client = this.#gate.clientOf(socket);
+    const link = TlsLink.open(socket, {
+      addon: this.#addon,
+      context: this.#contexts.first,
+      choose: this.#contexts.choose,
+      ...{ headerLines: limits.headerLines, headerBytes: limits.headerBytes },
+      shaken: (shaken, http2) => this.#shaken(shaken, http2, client),
+      refused: (_link, reason) => this.#refused(socket, reason),
+    });
+    if (link === null) {
+      socket.destroy();
+      return;
+    }
+    this.#shaking.set(link, performance.now());
+    socket.once('close', () => this.#shaking.delete(link));
+    this.#sweeper ??= setInterval(() => this.#sweep(), limits.sweepInterval);
+    onOpened?.(client.address);
+    if (socket.isPaused()) socket.resume();
+  }
+
+  #shaken(link: TlsLink, http2: boolean, client: ClientEnd): TlsUser {
+    this.#shaking.delete(link);
+    if (http2) {
+      const connection = new Http2Connection(link, this.#http2Context, client);
+      this.#connections.add(connection);
+      return connection;
+    }
+    const wire = new SecureWire(link);
+    this.#connections.add(new HttpConnection(wire, this.#context, client));
+    return wire;
+  }
+
+  #refused(socket: Socket, reason: string): void {
+    this.counters.faults += 1;
+    if (isPlainRequest(reason)) this.#gate.fault(socket, spokeHttp(socket.localPort));
+  }
+
+  #onClosed(connection: Connection, reason: string): void {
+    this.#connections.delete(connection);
+    this.#options.onClosed?.(connection.remoteAddress, reason);
+  }
+
+  /** Judges all connections; without any there is no timer, which would wake the thread for nothing. */
+  #sweep(): void {
+    const now = performance.now();
+    const { headerTime } = this.#options.limits;
+    for (const [link, since] of this.#shaking) {
+      if (now - since <= headerTime) continue;
+      this.counters.timeouts += 1;
+      link.destroy();
+    }
+    for (const connection of this.#connections) connection.sweep(now);
+    if (this.connections === 0) this.#stopSweeping();
+  }
+
+  #stopSweeping(): void {
+    if (this.#sweeper !== null) clearInterval(this.#sweeper);
+    this.#sweeper = null;
+  }
+}
