@@ -57,11 +57,11 @@ export interface ApiRules {
 /** Where the API listens and whom it lets in. Without `port` and `tls` it opens no socket. */
 export interface ApiServerOptions extends ApiRules {
   readonly control: ControlPlane;
-  /** What can be asked for; default: the whole API. */
+  /** The routes; default: the whole API. */
   readonly routes?: readonly Route[];
   /** For the log; default: `API`. */
   readonly what?: string;
-  /** Of the product, without leading `v`. */
+  /** Version of the product, without leading `v`. */
   readonly version: string;
   /** The commit of the code; empty when nobody knows it. */
   readonly revision: string;
@@ -69,7 +69,7 @@ export interface ApiServerOptions extends ApiRules {
   readonly privacyProtection?: boolean;
   /** Connections of each port at once; absent: no limit. */
   readonly maxConnections?: number;
-  /** Who is let in, and told of who is not; absent: everybody is. */
+  /** Admits connections and hears of refused ones; absent: everybody is admitted. */
   readonly door?: Doorkeeper;
   readonly logger: Logger;
   readonly health: Health;

@@ -12,7 +12,7 @@ export interface AccessToken extends TokenHolder {
   readonly value: string;
 }
 
-/** Whoever has shown a token. */
+/** A client that has shown a token. */
 export interface TokenHolder {
   /** For the log. */
   readonly name: string;
@@ -76,7 +76,7 @@ export class TokenAuth {
   }
 }
 
-/** What may be a token in the credential of a scheme. */
+/** Possible tokens in the credential of a scheme. */
 const READERS: ReadonlyMap<string, (credential: string) => readonly Buffer[]> = new Map([
   ['BASIC', basicCandidates],
   ['BEARER', (credential) => [Buffer.from(credential, 'latin1')]],

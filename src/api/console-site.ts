@@ -24,7 +24,7 @@ const FRONT = frontPage(
     ['health', 'Health'],
   ],
 );
-/** What the page is made of changes with the server only, so it is asked for anew each time, and mostly not sent again. */
+/** The page's files change only with the server: browsers revalidate them each time, and mostly get no new copy. */
 const CACHE = ['Cache-Control', 'no-cache'];
 
 /** One for each API server. Has no sockets of its own. */

@@ -57,23 +57,23 @@ export interface ControlPlaneOptions {
   readonly writing?: AllowedFolders;
   /** Loads the certificate files of these virtual hosts again; rejects and keeps the old ones when that fails. */
   readonly reloadCertificates: (virtualHosts: readonly VirtualHost[]) => Promise<void>;
-  /** What the transcoder can do on this machine, with what is at work. */
+  /** The transcoder's codecs on this machine, with those in use. */
   readonly codecModules: () => Promise<CodecModuleItem[]>;
   /** Whether anybody new is taken; default: always. */
   readonly drain?: Drain;
   /** How much is read by somebody without a session; default: nothing. */
   readonly readers?: () => number;
-  /** What the log tells. */
+  /** Level of the log. */
   readonly logLevel: LogLevelControl;
   /** When the key of a grant was last good, wall clock ms; absent: nobody knows. */
   readonly keyUsedAt?: (grant: string) => number | undefined;
-  /** Who follows the server live. */
+  /** Clients that follow the server live. */
   readonly live: EventFeed;
-  /** Who follows its log. */
+  /** Clients that follow its log. */
   readonly logs: LogFeed;
   /** Figures of the last hour. */
   readonly history: FigureHistory;
-  /** What `/metrics` answers. */
+  /** The answer of `/metrics`. */
   readonly metrics: MetricsCollector;
 }
 
@@ -92,17 +92,17 @@ export class ControlPlane {
   readonly schedules: Schedules;
   /** The multiplex channels of all applications. */
   readonly multiplex: MultiplexChannels;
-  /** Who follows the server live. */
+  /** Clients that follow the server live. */
   readonly live: EventFeed;
-  /** Who follows its log. */
+  /** Clients that follow its log. */
   readonly logs: LogFeed;
   /** Figures of the last hour. */
   readonly history: FigureHistory;
-  /** What the log tells. */
+  /** Level of the log. */
   readonly logLevel: LogLevelControl;
   /** Whether anybody new is taken. */
   readonly drain: Drain;
-  /** What `/metrics` answers. */
+  /** The answer of `/metrics`. */
   readonly metrics: MetricsCollector;
   readonly #orchestrator: Orchestrator;
   readonly #pulls: PullRegistry;
@@ -156,7 +156,7 @@ export class ControlPlane {
     this.#keyUsedAt = keyUsedAt;
   }
 
-  /** Who comes from outside: streams that are sent to the server, and viewers. */
+  /** Clients from outside: streams sent to the server, and viewers. */
   get presence(): Presence {
     return presenceIn(this.#orchestrator, this.#readers());
   }
@@ -266,7 +266,7 @@ export class ControlPlane {
     return definitionOf<ApplicationConfig>(application);
   }
 
-  /** What could never be written, or played from, is refused when it is asked for. Throws `ConfigError`. */
+  /** Refuses definitions whose files could never be written or played. Throws `ConfigError`. */
   #refuseOutside({ publishers, providers }: ApplicationConfig): void {
     for (const kind of ['llhls', 'hls'] as const) {
       const dvr = publishers[kind]?.dVR;
@@ -291,7 +291,7 @@ export class ControlPlane {
   }
 }
 
-/** What would protect and is not built is never answered with success. */
+/** A setting for a protection that is not built is never answered with success. */
 function requireProtection(refused: readonly string[]): void {
   if (refused.length > 0) throw new ApiError('NOT_IMPLEMENTED', refused.join('; '));
 }

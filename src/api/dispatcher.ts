@@ -21,7 +21,7 @@ import type { WrongTokenLog } from './wrong-token-log.ts';
 
 /** Value of `WWW-Authenticate`. */
 const CHALLENGE = `Basic realm="${PRODUCT}"`;
-/** What changes something; `PUT` is a method of no route. */
+/** Methods that change something; `PUT` belongs to no route. */
 const WRITES: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
 /** The contract has a text that does not say why; whoever may reload certificates may know which file is to blame, and whoever pulls what came of it. */
 const TELLS_REASON: ReadonlySet<string> = new Set<ErrorCode>([
@@ -34,21 +34,21 @@ const TELLS_REASON: ReadonlySet<string> = new Set<ErrorCode>([
 const SERVER_FAULT = 500;
 /** A source that does not deliver: that is told where it happened. */
 const BAD_GATEWAY = 502;
-/** Of an answer that goes on: nobody between may keep it, or gather it. */
+/** Headers of an endless answer: nobody in between may cache or buffer it. */
 const STREAMED = ['Cache-Control', 'no-store', 'X-Accel-Buffering', 'no'];
 const NO_CONTENT: Answer = { status: 204, body: '' };
 
 /** Null: the client has gone, there is nobody to answer. */
 type Settled = Answer | null;
 
-/** Who may ask, and how; can be exchanged while the server runs. */
+/** Rules for clients; can be exchanged while the server runs. */
 export interface AdmissionRules {
   readonly auth: TokenAuth;
   readonly hosts: HostRule;
   readonly crossDomains: CrossDomainPolicy;
 }
 
-/** What every request of one API server is judged by and answered from. */
+/** Dependencies of all requests of one API server. */
 export interface DispatcherOptions extends AdmissionRules {
   /** The pages of the console. */
   readonly site: ConsoleSite;
@@ -58,7 +58,7 @@ export interface DispatcherOptions extends AdmissionRules {
   readonly logger: Logger;
   /** For the body of a request to arrive, ms. */
   readonly bodyTime: number;
-  /** What can be asked for; default: the whole API. */
+  /** The routes; default: the whole API. */
   readonly routes?: readonly Route[];
 }
 
@@ -262,7 +262,7 @@ export class Dispatcher {
   #send(request: IncomingMessage, response: ServerResponse, target: string, answer: Settled): void {
     if (answer === null) return;
     const headers = this.headers(request.headers, answer);
-    // What is left of the request is not waited for.
+    // The rest of the request is not awaited.
     if (answer.status === 408 && request.httpVersionMajor < 2) headers.push('Connection', 'close');
     // HTTP/2 has no reason phrases.
     if (request.httpVersionMajor >= 2) response.writeHead(answer.status, headers);
@@ -281,7 +281,7 @@ export class Dispatcher {
     const { method } = request;
     if (method === 'GET' || method === 'HEAD' || method === 'OPTIONS') return;
     if (status < 400 && this.#routes.find(method ?? '', rawPath(target) ?? '')?.route.reads === true) return;
-    // Whoever has no token may ask as often as they like.
+    // Clients without a token may ask as often as they like.
     const logger = status === 401 ? this.#options.logger.limited : this.#options.logger;
     logger.info({ method, target, status, peer: this.#peerOf(request), token: this.#holders.get(request)?.name }, 'API request answered');
   }
@@ -307,7 +307,7 @@ function hostOf(request: IncomingMessage): string | undefined {
   return typeof authority === 'string' ? authority : request.headers.host;
 }
 
-/** What a client has got already. */
+/** The part of the answer that the client already has. */
 function lastEventIdOf({ headers }: IncomingMessage): string | undefined {
   const id = headers['last-event-id'];
   return typeof id === 'string' ? id : undefined;

@@ -5,7 +5,7 @@ import type { ApiError } from './errors.ts';
 import type { FilePart } from './file-answer.ts';
 import { writeJson } from './json/json-writer.ts';
 
-/** What a route answers. `body` is the JSON text, ASCII only, so that its length is its number of bytes; empty when there is none. */
+/** A route's answer. `body` is the JSON text, ASCII only, so that its length is its number of bytes; empty without one. */
 export interface Answer {
   readonly status: number;
   readonly body: string;

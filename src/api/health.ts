@@ -15,7 +15,7 @@ export type Phase = 'starting' | 'running' | 'stopping';
 /** Why a server that is drained is not to be given anybody. */
 const DRAINED = 'the server is being drained: it takes no new sessions and publishers';
 
-/** What `/health` tells. One for the whole server; its owner turns the phase. */
+/** The state behind `/health`. One for the whole server; its owner changes the phase. */
 export class Health {
   readonly conditions: Conditions;
   phase: Phase = 'starting';

@@ -26,10 +26,10 @@ export interface Listeners {
   };
 }
 
-/** Of a server that only manages. */
+/** Listeners of a server that only manages. */
 export const NO_LISTENERS: Listeners = { providers: {}, publishers: {} };
 
-/** What the configuration opens. */
+/** Listeners of the configuration. */
 export function listenersOf({ bind, modules }: ServerConfig): Listeners {
   const { rtmp, srt: srtIn, webrtc: ingest } = bind.providers;
   const { llhls, hls, thumbnail, srt: srtOut, webrtc } = bind.publishers;
@@ -49,7 +49,7 @@ export function listenersOf({ bind, modules }: ServerConfig): Listeners {
   };
 }
 
-/** What the pages of media ports tell. */
+/** Facts for the pages of media ports. */
 export function pagesOf(config: ServerConfig): PageSettings {
   const { publishers } = listenersOf(config);
   const { api } = config.bind.managers;

@@ -1,4 +1,4 @@
-/** What operations are about, by their paths: the first that fits. Readers of the document show them in this order. */
+/** Tags of operations, by their paths: the first that matches. Readers of the document show them in this order. */
 export const TAGS: readonly { readonly name: string; readonly path: RegExp; readonly description: string }[] = [
   { name: 'Statistics', path: /^\/v\d\/stats\//, description: 'Bytes, bitrates and viewers, of the server down to one viewer' },
   { name: 'Recordings', path: /:(?:startRecord|stopRecord|records)$/, description: 'Tasks that write streams into files' },

@@ -21,11 +21,11 @@ const SECURITY_SCHEMES = {
   },
   bearerToken: { type: 'http', scheme: 'bearer', description: 'The access token as it is' },
 };
-/** What every operation that needs a token may answer. */
+/** Answers that every operation with a token may give. */
 const UNAUTHORIZED = '#/components/responses/Unauthorized';
 const JSON_TYPE = 'application/json';
 
-/** What bodies and answers are called; a schema without a name is written where it is used. */
+/** Names of the schemas of bodies and answers; a schema without a name is written where it is used. */
 const NAMES: ReadonlyMap<TSchema, string> = new Map([
   [ApplicationSchema, 'ApplicationDefinition'],
   [OutputProfileSchema, 'OutputProfileDefinition'],
@@ -36,7 +36,7 @@ const NAMES: ReadonlyMap<TSchema, string> = new Map([
   ...Object.entries({ ...answers, ...channels }).map(([name, schema]) => [schema as TSchema, name.replace(/Schema$/, '')] as const),
 ]);
 
-/** What is shown with the settings in it that have no effect. */
+/** Schemas whose answers list settings without effect. */
 const DEFINITIONS: ReadonlySet<TSchema | undefined> = new Set([answers.VirtualHost, answers.Application, answers.OutputProfile]);
 const INEFFECTIVE = {
   [INEFFECTIVE_HEADER]: {
@@ -90,7 +90,7 @@ function operation(route: Route, used: Map<TSchema, string>): object {
 }
 
 function responses(route: Route, used: Map<TSchema, string>): object {
-  // Whoever needs no token and names nothing cannot ask wrongly.
+  // A request without token and names cannot be wrong.
   if (route.open === true) return plain(route, used);
   const error = { $ref: ERROR };
   // A batch of which no item succeeds is answered by item, too.

@@ -5,7 +5,7 @@ import type { VirtualHost } from '../core/virtual-host.ts';
 import { ApiError, type ErrorCode, notSaved } from './errors.ts';
 import { isJsonObject } from './json/json-value.ts';
 
-/** What a change was about. */
+/** The object of a change. */
 export interface Subject {
   readonly vhost: string;
   /** Empty when the change is about the virtual host. */
@@ -46,7 +46,7 @@ export async function changed<T>(change: Promise<T>, subject: Subject): Promise<
   }
 }
 
-/** What a file declares cannot be changed from here. */
+/** Objects of a file cannot be changed by the API. */
 export function requireWritable(vhost: VirtualHost): void {
   if (vhost.readOnly) throw new ApiError('VHOST_READ_ONLY', vhost.name);
 }

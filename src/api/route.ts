@@ -1,4 +1,4 @@
-/** What a route is, and how a path finds it. */
+/** Routes, and how a path finds one. */
 import type { TSchema } from '@sinclair/typebox';
 import type { Application } from '../core/application.ts';
 import type { InboundStream } from '../core/inbound-stream.ts';
@@ -25,7 +25,7 @@ export interface ServerFacts {
   readonly reloadCertificate: (() => Promise<void>) | null;
 }
 
-/** What every handler is given. */
+/** Arguments of every handler. */
 export interface Request {
   readonly control: ControlPlane;
   readonly server: ServerFacts;
@@ -69,11 +69,11 @@ interface RouteBase {
   readonly summary: string;
   /** Members of the query string that the route knows, with what they do; all others are ignored. */
   readonly query?: Readonly<Record<string, string>>;
-  /** What the request body is, when there is one. */
+  /** Schema of the request body, if there is one. */
   readonly body?: TSchema;
   /** It may as well be left out. */
   readonly bodyOptional?: boolean;
-  /** What `response` of the envelope holds. */
+  /** Schema of `response` in the envelope. */
   readonly response?: TSchema;
   /** Answers with an array of envelopes. */
   readonly batch?: boolean;
@@ -87,7 +87,7 @@ interface RouteBase {
   readonly needsWrite?: boolean;
   /** Anybody may ask: neither the access token nor the host name is looked at. */
   readonly open?: boolean;
-  /** Who shows a `token` in the query need not authenticate: the handler judges it. */
+  /** A request with a `token` in the query need not authenticate: the handler judges it. */
   readonly signed?: boolean;
   /** Answers with server-sent events instead of an envelope: what the data of each of them is. */
   readonly events?: TSchema;

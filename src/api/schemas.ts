@@ -1,4 +1,4 @@
-/** What answers hold, as schemas: the contract tests check every answer against them, OpenAPI is made of them. */
+/** Schemas of answers: the contract tests check every answer against them, and OpenAPI is made of them. */
 
 import type { TSchema } from '@sinclair/typebox';
 import { VirtualHostSchema } from '../config/index.ts';

@@ -16,7 +16,7 @@ import type { Health } from './health.ts';
 import { listenersOf } from './listeners.ts';
 import { metricsTokens } from './metrics-route.ts';
 
-/** What the API is made of besides its configuration. */
+/** Dependencies of the API besides its configuration. */
 export interface ApiParts extends ControlPlaneOptions {
   readonly accessToken: string;
   readonly health: Health;

@@ -23,7 +23,7 @@ const LOOK_MS = 250;
 const ANXIOUS_MS = 50;
 /** A source that should be read ahead and has brought nothing for so long, ms, has failed: a disk that hangs. */
 const STALL_MS = 500;
-/** What should be on air and cannot be opened for so long, ms, has failed. */
+/** An item that is due and cannot be opened for this long, ms, has failed. */
 const OPEN_MS = 800;
 /** The same where a process has to start for it. */
 const CONVERT_MS = 4000;
@@ -40,10 +40,10 @@ const MAX_TURNS = 32;
 
 const NOWHERE: StreamAddress = { vhost: '', app: '', stream: '' };
 
-/** What waits for a time; `cancel` may be called twice. */
+/** Starts a timer; its cancel function may be called twice. */
 export type Later = (action: () => void, ms: number) => () => void;
 
-/** What a channel is played with. */
+/** Dependencies of a playout. */
 export interface ChannelPlayoutOptions {
   /** Where it plays. The playout announces its tracks and pushes packets; it neither opens nor closes it. */
   readonly stream: Pick<IngestStream, 'setTracks' | 'push' | 'pushCue' | 'pushEvent' | 'countBytes' | 'urgency' | 'closed'>;
@@ -61,7 +61,7 @@ export interface ChannelPlayoutOptions {
   readonly errorToleranceMs: number;
   /** Tracks that viewers of the stream have already: the first item goes on with their codecs, and behind what they have seen. */
   readonly present?: readonly Track[];
-  /** What is cued could go on air now; told once for each item. */
+  /** The cued item could go on air now; called once for each item. */
   readonly onReady?: (item: Readiness) => void;
   /** How much of a cue goes out at once, ms, where items are taken off air without notice; absent: all of it. */
   readonly cuePieceMs?: number;
@@ -200,13 +200,13 @@ export class ChannelPlayout implements Playout {
     return at + this.#wallBase;
   }
 
-  /** What lies between the clocks, ms: the wall clock counts in whole ones, and is followed when it has really moved. */
+  /** Difference of the clocks, ms: the wall clock counts whole ms, and is followed when it has really moved. */
   get #wallBase(): number {
     const { clock } = this.#options;
     for (let readings = 1; ; readings += 1) {
       const before = clock.monotonic();
       const base = clock.now() - before;
-      // What is between the readings would put an item so much late, or end it so much early.
+      // The time between the readings would start an item late, or end it early, by as much.
       if (clock.monotonic() - before > CLOCK_STEP_MS && readings < CLOCK_READINGS) continue;
       if (!(Math.abs(base - this.#base) <= CLOCK_STEP_MS)) this.#base = base;
       return this.#base;

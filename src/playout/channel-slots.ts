@@ -26,13 +26,13 @@ export class ChannelSlot {
   readonly id: number;
   readonly type: SourceTrack['type'];
   readonly #label: AudioLabel;
-  /** What it carries was announced as this; null: nothing yet. */
+  /** Its announced track; null: none yet. */
   track: SourceTrack | null = null;
   /** Where what was sent of it ends, ms of the channel. */
   end = Number.NEGATIVE_INFINITY;
-  /** Of the frame that is shown last, ms of the channel. */
+  /** End of the frame that is shown last, ms of the channel. */
   lastPts = Number.NEGATIVE_INFINITY;
-  /** Of the last packet, 1/90000 s. */
+  /** DTS of the last packet, 1/90000 s. */
   lastDts = Number.NEGATIVE_INFINITY;
   /** When the latest packet is shown, 1/90000 s: also one that others only refer to. */
   latestPts = Number.NEGATIVE_INFINITY;
@@ -64,15 +64,15 @@ export class ChannelSlot {
   }
 }
 
-/** What the channel makes of the tracks of an item. */
+/** The arrangement of an item's tracks in the channel. */
 export interface Arrangement {
   /** By the id of the source track; tracks that go nowhere are missing. */
   readonly routes: ReadonlyMap<number, readonly ChannelSlot[]>;
-  /** What is announced while it lasts, by slot; slots that carry silence or nothing are missing. */
+  /** Announced tracks while it lasts, by slot; slots with silence or nothing are missing. */
   readonly tracks: ReadonlyMap<ChannelSlot, SourceTrack>;
 }
 
-/** What the tracks of a channel are to be. */
+/** The wanted tracks of a channel. */
 export interface SlotOptions {
   readonly video: boolean;
   readonly audio: readonly AudioLabel[];
@@ -145,7 +145,7 @@ export class ChannelSlots {
     });
   }
 
-  /** What the channel announces while an arrangement lasts: slots that it says nothing of stay as they were. */
+  /** The announced tracks while an arrangement lasts: slots outside of it stay as they were. */
   announce({ tracks }: Arrangement): SourceTrack[] {
     return this.all.map((slot) => {
       slot.track = tracks.get(slot) ?? slot.track ?? slot.announced(slot.type === 'data' ? EMPTY_TRACK : SILENT_TRACK);

@@ -8,7 +8,7 @@ import type { LiveStreams } from './live-source.ts';
 import type { ForeignFiles } from './media-file.ts';
 import type { MediaRoot } from './media-root.ts';
 
-/** What the items of a channel are opened with. */
+/** Dependencies for opening the items of a channel. */
 export interface ChannelSourcesOptions {
   /** The channel, so that it does not play itself. */
   readonly channel: StreamAddress;
@@ -16,7 +16,7 @@ export interface ChannelSourcesOptions {
   readonly root: MediaRoot | null;
   /** Reads files that are neither MP4 nor MPEG-TS; null: such items fail. */
   readonly foreign: ForeignFiles | null;
-  /** Of the subtitles that its application has; the files of others are not looked for. Default: none. */
+  /** Languages of the application's subtitles; files of other languages are not looked for. Default: none. */
   readonly languages?: readonly string[];
   /** Of the whole server. */
   readonly live: LiveStreams;

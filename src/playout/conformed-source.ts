@@ -27,7 +27,7 @@ const LATER_S = 10;
 
 type PacketEvent = Extract<FileEvent, { type: 'packet' }>;
 
-/** What happens to the tracks of a source. */
+/** How the tracks of a source are treated. */
 export interface ConformedSourceOptions {
   readonly source: ItemSource;
   /** Asked whenever the source tells its tracks. */
@@ -43,13 +43,13 @@ export interface ConformedSourceOptions {
 /** A track that is converted. */
 interface Converted {
   readonly conversion: Conversion;
-  /** What comes out; null until the encoder has told. */
+  /** The encoded track; null until the encoder has announced it. */
   track: Track | null;
   /** When what is under way was decoded, seconds. */
   readonly under: number[];
   /** Time of the newest one that came out, seconds. */
   made: number;
-  /** What went in last that a decoder can start at. */
+  /** The last keyframe that went in. */
   last: Packet | null;
   /** How long a packet lasts, and when the last of them is shown, seconds. */
   step: number;
@@ -293,7 +293,7 @@ export class ConformedSource implements ItemSource {
     this.#session?.push(packet);
   }
 
-  /** What decoder and encoder hold back comes when more goes in: the last keyframe goes in again, behind the end. */
+  /** Flushes decoder and encoder: the last keyframe goes in again after the end. */
   #flush(converted: Converted): void {
     const { last, step, end } = converted;
     if (last === null) {

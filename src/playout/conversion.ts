@@ -4,7 +4,7 @@ import type { SourceAudioTrack, SourceTrack, SourceVideoTrack } from '../core/in
 import type { EncodeRequest } from '../core/transcoding.ts';
 import { AudioCodec, VideoCodec } from '../media/codec.ts';
 
-/** What channels are made of; other codecs are converted from the first item on. */
+/** Codecs of channels; other codecs are converted from the first item on. */
 const CHANNEL_VIDEO: readonly VideoCodec[] = [VideoCodec.H264, VideoCodec.H265];
 const CHANNEL_AUDIO: readonly AudioCodec[] = [AudioCodec.AAC, AudioCodec.OPUS, AudioCodec.MP3];
 /** Bits of each pixel and frame that pass for good with the fastest encoders. */

@@ -9,7 +9,7 @@ import type { MediaRoot } from './media-root.ts';
 import { type ItemSubtitles, readSidecars } from './sidecars.ts';
 import { WindowBytes } from './window-bytes.ts';
 
-/** Who has read so much of a file, and has not come to where it is to be joined when nobody waits any more, has tried in vain. */
+/** A reader that has read this much without reaching the joining point, when nobody waits any more, gives up. */
 const MUCH_BYTES = 8_388_608;
 
 const TOO_LONG = 'it takes too long to find where it is to be joined';
@@ -19,7 +19,7 @@ export interface FileSourceOptions extends ItemOpening {
   readonly root: MediaRoot;
   /** Reads what is neither MP4 nor MPEG-TS; null: nobody does. */
   readonly foreign: ForeignFiles | null;
-  /** Of the subtitles that are looked for beside it; default: none. */
+  /** Languages of subtitle files to look for beside it; default: none. */
   readonly languages?: readonly string[];
   readonly logger: Logger;
   /** Files that could not be opened, by their identities; default: each is tried every time. */
@@ -48,7 +48,7 @@ export class FileSource implements ItemSource {
   ): Promise<FileSource> {
     const bytes = await root.open(url);
     const close = (): void => void bytes.close();
-    // Whoever looks for a place in the file ends as well.
+    // A search in the file ends as well.
     signal.addEventListener('abort', close, { once: true });
     try {
       // A disk that hung may answer when nobody waits any more.

@@ -1,10 +1,10 @@
-/** What a live item brings beside its media, on its way to the stream of its channel. */
+/** Events and cues of a live item, on their way to the stream of its channel. */
 import type { IngestStream } from '../core/ingest.ts';
 import { SourceBreaks } from '../core/source-breaks.ts';
 import type { StreamAside } from '../core/stream-aside.ts';
 import { isMarker } from '../media/timed-event.ts';
 
-/** What waits of one item: the oldest gives way. */
+/** Limit of waiting events of one item: the oldest is dropped. */
 const MAX_WAITING = 100;
 
 type Beside = Pick<IngestStream, 'pushCue' | 'pushEvent'>;

@@ -32,7 +32,7 @@ export class ItemCues {
   readonly #lanes: readonly Lane[];
   readonly #offset: number;
   readonly #pieceMs: number;
-  /** What is left of those that have begun. */
+  /** Remaining cues that have begun. */
   readonly #open: WaitingCue[] = [];
   #offers = 0;
 

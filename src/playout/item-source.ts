@@ -1,4 +1,4 @@
-/** What an item is read from, whatever its URL names. */
+/** The source of an item, whatever its URL names. */
 import type { ItemAsides } from './item-asides.ts';
 import type { FileEvent } from './media-file.ts';
 import type { ItemSubtitles } from './sidecars.ts';
@@ -9,13 +9,13 @@ export interface ItemSource {
   readonly live: boolean;
   /** Where position 0 is, seconds in the time of the packets. */
   readonly start: number;
-  /** What is shown with it, by language; absent: nothing. */
+  /** Its subtitles, by language; absent: none. */
   readonly subtitles?: readonly ItemSubtitles[];
-  /** What came beside the media and waits for its time; absent: there is nothing of the kind. */
+  /** Events and cues that wait for their time; absent: the source has none. */
   readonly asides?: ItemAsides | undefined;
   /** Tracks, then packets in the order of decoding; tracks again when they change. Null at the end. Rejects when it can be read no more. */
   next(): Promise<FileEvent | null>;
-  /** What is waited for need not come any more. Idempotent. */
+  /** Ends all waiting. Idempotent. */
   close(): void;
 }
 

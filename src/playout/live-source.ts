@@ -14,7 +14,7 @@ import { isOfSource, sourceTrackOf } from './source-track.ts';
 /** Packets that come within one turn: they are taken before the next. */
 const MAX_WAITING = 5000;
 
-/** What can be tapped: an inbound stream. */
+/** A stream that can be tapped. */
 export interface TappedStream {
   tap(tap: StreamTap): () => void;
 }

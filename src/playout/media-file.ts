@@ -8,7 +8,7 @@ import { MovieFile } from './movie-file.ts';
 import { TransportFile } from './transport-file.ts';
 import { foreignStreams } from './transport-probe.ts';
 
-/** What comes next in a file. */
+/** The next frame or change of tracks in a file. */
 export type FileEvent =
   | { readonly type: 'tracks'; readonly tracks: readonly SourceTrack[] }
   /** `duration` in ticks; 0 when the file does not say. */

@@ -104,7 +104,7 @@ class TrackReader {
     this.#ahead = null;
   }
 
-  /** What encoders of audio put before the beginning is not part of the presentation. */
+  /** Audio encoders' priming samples before the beginning are not part of the presentation. */
   isPriming({ dts, duration }: FileSample): boolean {
     return this.track.description.type === 'audio' && dts + this.track.shift + duration <= 0;
   }

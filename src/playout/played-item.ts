@@ -16,7 +16,7 @@ import type { ItemSubtitles } from './sidecars.ts';
 /** Media is read until this much of it waits, ms, and again when less than that does. */
 const READ_AHEAD_MS = 2500;
 const READ_AGAIN_MS = 1800;
-/** What may wait besides. A frame may be larger than the rest of it. */
+/** Further limit of waiting media. A frame may be larger than the rest of it. */
 const MAX_WAITING_BYTES = 67_108_864;
 const MAX_WAITING_FRAMES = 4000;
 /** Packets in a row of which nothing can be played: minutes of a film. */
@@ -36,7 +36,7 @@ export interface ItemFrame {
   readonly data: Uint8Array;
 }
 
-/** What is read under one set of tracks. */
+/** Media under one set of tracks. */
 interface Chapter {
   readonly arrangement: Arrangement;
   readonly hasVideo: boolean;
@@ -48,18 +48,18 @@ interface TrackReading {
   readonly reader: AccessUnitReader | null;
   lastDts: number;
   frameMs: number;
-  /** Of every frame of its audio; null: each one tells. */
+  /** Duration of every audio frame; null: each frame has its own. */
   readonly audioMs: number | null;
 }
 
-/** What an item is read with. */
+/** Dependencies of reading an item. */
 export interface PlayedItemOptions {
   readonly cued: CuedItem;
   /** Monotonic, ms. */
   readonly now: () => number;
   /** Opens it where it is to be joined. */
   readonly open: (opening: Omit<ItemOpening, 'position'>) => Promise<ItemSource>;
-  /** What the channel makes of its tracks. Throws for an item that lacks some. */
+  /** Arranges its tracks in the channel. Throws for an item that lacks some. */
   readonly arrange: (tracks: readonly SourceTrack[]) => Arrangement;
   /** It is ready, has more to play, has ended or failed. */
   readonly onChange: () => void;
@@ -119,12 +119,12 @@ export class PlayedItem {
     return this.#live;
   }
 
-  /** What is shown with it. */
+  /** Its subtitles. */
   get subtitles(): readonly ItemSubtitles[] {
     return this.#source?.subtitles ?? [];
   }
 
-  /** What came beside its media; undefined: there is nothing of the kind. */
+  /** Its events and cues; undefined: it has none. */
   get asides(): ItemAsides | undefined {
     return this.#source?.asides;
   }
@@ -225,7 +225,7 @@ export class PlayedItem {
       this.#source = source;
       this.#live = source.live;
       for (;;) {
-        // What waits is audio: nobody takes it before there is a frame.
+        // Only audio waits: nobody takes it before there is a frame.
         if (this.#full && this.#joint === null) throw new Error('no keyframe came that it could be joined at');
         if (this.#full) await this.#untilRoom();
         if (signal.aborted) return;
@@ -311,7 +311,7 @@ export class PlayedItem {
     this.#add(slots, { pts, dts, duration, keyframe, data });
   }
 
-  /** Of a live stream that waits the newest frames are played. */
+  /** A waiting live stream is played from its newest frames. */
   get #isFresher(): boolean {
     return this.#live && this.#taken === Number.NEGATIVE_INFINITY;
   }

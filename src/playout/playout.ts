@@ -1,4 +1,4 @@
-/** What plays items on one stream, seen from whoever decides what is on air (a schedule, a stand-in). */
+/** The playout of items on one stream, as its controller (a schedule, a stand-in) sees it. */
 
 /** An item with its place on the wall clock. */
 export interface CuedItem {

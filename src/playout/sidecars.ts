@@ -16,7 +16,7 @@ export interface ItemSubtitles {
 type ReadableFile = Pick<OpenFile, 'size' | 'read' | 'close'>;
 
 const EXTENSIONS = ['vtt', 'srt'];
-/** What may stand in a file name. */
+/** Allowed characters of a file name. */
 const LANGUAGE = /^[A-Za-z0-9]{1,8}(?:-[A-Za-z0-9]{1,8}){0,4}$/;
 
 /** Reads what there is beside the film at `url` for `languages`, the first of which is the one of files that name none. Never rejects. */

@@ -29,7 +29,7 @@ const AAC_ELEMENTS: readonly (readonly number[])[] = [
 /** CELT, full band, 20 ms, one frame of no bytes (RFC 6716 §3.1): lost on purpose, which decoders conceal by silence. */
 const OPUS_TOC = 0xf8;
 const OPUS_STEREO = 0x04;
-/** What follows makes the range decoder read the silence flag (§4.3). */
+/** The following bytes make the range decoder read the silence flag (§4.3). */
 const OPUS_SILENCE = [0xff, 0xfe] as const;
 /** MPEG-1 layer III without CRC; a header byte of 64 kbit/s, and all zeros behind it: no bits of main data. */
 const MP3_HEADER = [0xff, 0xfb] as const;
@@ -43,7 +43,7 @@ export interface SilentFrame {
   readonly ms: number;
 }
 
-/** What a channel announces that had no audio yet. */
+/** Announced audio of a channel that had none yet. */
 export const SILENT_TRACK: SourceAudioTrack = {
   type: 'audio',
   id: 0,

@@ -9,7 +9,7 @@ import { type SilentFrame, silentFrame } from './silence.ts';
 const MAX_SHIFT_MS = 20;
 /** Holes of audio at a splice that are filled with silence, ms. */
 const MAX_SILENCE_MS = 1000;
-/** What lies this little before a cut, ms, lies behind it: times are told in other units everywhere. */
+/** A time this little before a cut, ms, counts as after it: units differ, so times are rounded. */
 const CUT_TOLERANCE_MS = 0.5;
 /** Frames behind a cut that others need are shown within this time before it, ms, all together. */
 const SQUEEZE_MS = 2;
@@ -154,7 +154,7 @@ export class SplicedStream {
       if (at + duration / 2 < begin) return;
       if (at - slot.end > duration / 2) this.#fill(slot, at);
       const fitting = slot.end - at;
-      // What lies under the audio before it.
+      // The part under the previous audio.
       if (fitting > duration / 2) return;
       item.shifts.set(slot, Math.abs(fitting) <= MAX_SHIFT_MS ? fitting : 0);
       if (fitting > MAX_SHIFT_MS) return;

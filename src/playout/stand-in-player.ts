@@ -12,14 +12,14 @@ import type { CuedItem, PlayoutListener } from './playout.ts';
 
 /** Packets of a live stream that stands in may stay away for so long, ms. */
 const TOLERANCE_MS = 1000;
-/** What viewers missed is made up for by no more than this, ms: it goes out at once. */
+/** Limit of the missed time that is made up at once, ms. */
 const MAX_LATE_MS = 1500;
 /** So much of a cue, ms, may still be on when the encoder is back: nobody knows before when it comes. */
 const CUE_PIECE_MS = 1000;
 /** Never, as wall clock. */
 const FAR = 8.64e15;
 
-/** What the stand-ins of a server share. All of it stays its owner's. */
+/** Dependencies shared by the stand-ins of a server. All of it stays its owner's. */
 export interface StandInPlayersOptions {
   /** Opens what a stand-in may play. */
   readonly sources: (settings: StandInConfig, stage: StandInStage) => ItemSources;
@@ -46,7 +46,7 @@ class StandInPlayer implements StandIn, PlayoutListener {
   readonly #sources: ItemSources;
   #playout: ChannelPlayout | null = null;
   #playing = false;
-  /** What was prepared last was for these codecs. */
+  /** Codecs of the last preparation. */
   #preparedFor = '';
   /** More videos than one: all have the same frames. By the id of the first. */
   #copies: readonly SourceTrack[] = [];
@@ -177,7 +177,7 @@ class StandInPlayer implements StandIn, PlayoutListener {
   }
 }
 
-/** What has to be converted depends on them. */
+/** The codecs, on which conversion depends. */
 function codecsOf({ tracks }: StandInStage): string {
   return tracks.map((track) => (isMediaTrack(track) ? track.codec : '')).join();
 }

@@ -19,7 +19,7 @@ const MAX_HEAD_BYTES = 16_777_216;
 const MAX_IDLE_BYTES = 67_108_864;
 /** Read at first before a place to find the keyframe that it needs, and at the end to find the last frame; more if need be. */
 const BACK_BYTES = 1_048_576;
-/** What lies closer together is read through, not searched. */
+/** Positions closer than this are reached by reading, not by searching. */
 const SEARCH_BYTES = 262_144;
 /** A frame is shown at most this much after one that is written later, ticks. */
 const REORDERED = SECOND;

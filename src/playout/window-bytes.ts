@@ -6,7 +6,7 @@ const WINDOW_BYTES = 262_144;
 const FIRST_BYTES = 16_384;
 /** Places of a file that are read at the same time: its tracks may lie far apart. */
 const WINDOWS = 4;
-/** What begins so soon behind a piece goes on with it. */
+/** A read that begins this soon after a piece continues it. */
 const NEAR_BYTES = 65_536;
 /** A piece of which this share was wanted is followed by one of twice its size. */
 const WANTED_SHARE = 1 / 4;

@@ -1,4 +1,4 @@
-/** What a service is to the server: what it is given, and what it gives back. */
+/** A service as the server sees it: its dependencies, and its results. */
 import type { Gatekeeper } from '../access/access-check.ts';
 import type { OriginMaps } from '../cluster/origin-maps.ts';
 import type { ServerConfig } from '../config/index.ts';
@@ -28,7 +28,7 @@ import type { Logger } from '../util/logger.ts';
 import type { MetricSource } from '../util/metrics.ts';
 import type { Patience } from '../util/patience.ts';
 
-/** What every service is given at its start. All of it is the server's: a service closes none of it. */
+/** Dependencies of every service. All of it is the server's: a service closes none of it. */
 export interface ServiceContext {
   readonly config: ServerConfig;
   readonly stateFolder: string;
@@ -47,7 +47,7 @@ export interface ServiceContext {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly patience: Patience;
-  /** What `/health` tells. */
+  /** The conditions of `/health`. */
   readonly conditions: Conditions;
   /** Is told what happens. */
   readonly notices: Notices;
@@ -58,7 +58,7 @@ export interface ServiceContext {
   readonly certificates: CertificateStore;
   /** Has no application before all services are started. */
   readonly orchestrator: Orchestrator;
-  /** Who may publish and play, by the virtual hosts of the moment. */
+  /** Decides who may publish and play, by the present virtual hosts. */
   readonly access: Gatekeeper;
   readonly pulls: PullRegistry;
   /** Finds streams that viewers ask for and that are not there. */

@@ -33,7 +33,7 @@ export interface SupervisedJobOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly onClose: (job: SupervisedJob) => void;
-  /** Those of the server; absent: nobody counts. */
+  /** Counters of the server; absent: nobody counts. */
   readonly counts?: TranscoderCounts;
 }
 

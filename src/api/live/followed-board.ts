@@ -1,4 +1,4 @@
-/** What can be followed live: the newest of something, numbered, of which older ones are let go. */
+/** A board that can be followed live: it numbers entries and keeps the newest. */
 
 /** One of them. */
 export interface Posted<N> {
@@ -8,7 +8,7 @@ export interface Posted<N> {
   readonly json: string;
 }
 
-/** Whoever follows has a place in it, and nothing of its own. */
+/** A follower has a place in it, and nothing of its own. */
 export interface FollowedBoard<N> {
   /** Number of the newest; 0 before the first. */
   readonly newest: number;

@@ -3,10 +3,10 @@ import type { FollowedBoard } from './followed-board.ts';
 
 /** Text of one write, characters: so much may wait in the server for a follower that does not read. */
 const MAX_WRITE = 65_536;
-/** What a browser waits before it comes back, ms. */
+/** Time before a browser reconnects, ms. */
 const RETRY_MS = 2000;
 
-/** What is needed of a response. */
+/** The used part of a response. */
 export interface FollowerSink {
   /** `done` is called when the text has left, or never will. */
   write(text: string, done: () => void): unknown;
@@ -14,7 +14,7 @@ export interface FollowerSink {
   destroy(): unknown;
 }
 
-/** What a follower is made of. `onMissed` hears of notices that were gone before it was ready for them. */
+/** Options of a follower. `onMissed` is called for notices that were gone before it was ready for them. */
 export interface FollowerOptions<N extends { readonly type: string }> {
   readonly board: FollowedBoard<N>;
   readonly sink: FollowerSink;
@@ -22,7 +22,7 @@ export interface FollowerOptions<N extends { readonly type: string }> {
   readonly wants: (notice: N) => boolean;
   /** `Last-Event-ID`; undefined: from now on. */
   readonly after: string | undefined;
-  /** Of what is kept and wanted, so many come first, where `after` is undefined; default: none. */
+  /** Number of kept, matching entries that come first if `after` is undefined; default: none. */
   readonly back?: number;
   readonly onMissed: (count: number) => void;
 }
@@ -54,7 +54,7 @@ export class Follower<N extends { readonly type: string }> {
     }
     const last = board.numberOf(after);
     if (last !== null) this.#next = last + 1;
-    // Of another run: nobody knows what has happened since.
+    // An id of another run: nobody knows what has happened since.
     this.#text = `retry: ${RETRY_MS}\n${last === null ? this.#gap(null, board.newest) : ''}`;
   }
 

@@ -11,7 +11,7 @@ import { Follower, type FollowerOptions, type FollowerSink } from './follower.ts
 const MAX_FOLLOWERS = 64;
 /** All in milliseconds. */
 const TIMES = {
-  /** What happens within it leaves together. */
+  /** Events within it leave together. */
   gather: 50,
   /** Without an event, until a comment is sent. */
   beat: 15_000,
@@ -21,7 +21,7 @@ const TIMES = {
   sweep: 2500,
 };
 
-/** What a feed works with. */
+/** Options of a feed. */
 export interface LiveFeedOptions<B> {
   readonly board: B;
   readonly logger: Logger;
@@ -41,9 +41,9 @@ export interface LiveAnswer extends FollowerSink {
  * half a minute is cut off. One for the server, which closes it.
  */
 export class LiveFeed<N extends { readonly type: string }, B extends FollowedBoard<N> = FollowedBoard<N>> {
-  /** Who found no room. */
+  /** Number of clients that found no room. */
   refused = 0;
-  /** Who was cut off. */
+  /** Number of clients that were cut off. */
   cut = 0;
   /** Notices that followers have not got, because they were behind. */
   missed = 0;

@@ -103,7 +103,7 @@ function ineffectiveKeys({ definition }: RunningApplication): string[] {
   return ineffectiveInApplication(definition.config).map(({ key }) => key);
 }
 
-/** What was configured, and whether it was made from the template of its virtual host. */
+/** The configuration, and whether it was made from the template of its virtual host. */
 function printed(app: RunningApplication, vhost?: VirtualHost): object {
   return { ...withoutHashes(app.definition.echo), dynamic: vhost?.dynamic.has(app) === true };
 }

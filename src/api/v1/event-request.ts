@@ -1,4 +1,4 @@
-/** What a client sends to put an event onto a stream. */
+/** A client's request to put an event onto a stream. */
 import { buildId3Tag, type Id3Frame, isTextFrameId } from '../../containers/id3/id3-tag.ts';
 import { buildCue, CUE_TYPES } from '../../containers/markers/cue.ts';
 import { buildSpliceInsert } from '../../containers/markers/splice-info.ts';

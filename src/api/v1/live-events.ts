@@ -6,7 +6,7 @@ import { countIn } from '../request-path.ts';
 import type { Route } from '../route.ts';
 
 const GROUPS: readonly NoticeGroup[] = [...new Set(Object.values(NOTICE_TYPES))];
-/** What is said of the connection itself. */
+/** Messages about the connection itself. */
 const OWN_TYPES = ['hello', 'gap', 'end'] as const;
 /** As many as are kept. */
 const MAX_BACK = 4096;
@@ -45,7 +45,7 @@ export const LiveEventSchema = Type.Object({
   missed: Type.Optional(Type.Union([Count, Type.Null()], { description: '`gap`: events that are gone; null: nobody knows how many' })),
 });
 
-/** What happens, as it happens: additive to the contract. */
+/** Events as they happen: additive to the contract. */
 export const liveEventsRoute: Route = {
   method: 'GET',
   path: '/v1/events',

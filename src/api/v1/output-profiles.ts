@@ -100,7 +100,7 @@ function addingTo(present: readonly unknown[], candidates: readonly unknown[], {
       const name = nameIn(candidate);
       if (names.has(name)) return new ApiError('PROFILE_EXISTS', name);
       control.checkOutputProfile(candidate);
-      // What the profiles of an application are checked for together.
+      // Rules for the profiles of an application together.
       const stream = outputOf(candidate);
       if (streams.has(stream)) return new ApiError('PROFILE_CONFIG_INVALID', `Duplicate output stream name: ${stream}`);
       names.add(name);

@@ -103,7 +103,7 @@ function refused(error: IngestRefused, { vhost, app, url }: { vhost: string; app
     : causedBy(new ApiError('STREAM_PULL_FAILED', url), error);
 }
 
-/** What virtual hosts say about pulled streams. */
+/** Settings of virtual hosts for pulled streams. */
 interface OriginProperties {
   readonly noInputFailoverTimeout?: number;
   readonly unusedStreamDeletionTimeout?: number;

@@ -1,4 +1,4 @@
-/** What a client sends to show subtitles. */
+/** A client's request to show subtitles. */
 import { areCueSettings } from '../../containers/webvtt/cue-payload.ts';
 import { MAX_CUE_MS, MAX_CUE_SETTINGS, MAX_CUE_TEXT, type SubtitleCue, type SubtitleWish } from '../../core/subtitle-desk.ts';
 import { Type } from '../../util/typebox.ts';

@@ -1,4 +1,4 @@
-/** What the routes of recordings and pushes have in common. */
+/** The common part of the routes of recordings and pushes. */
 import { MAX_TASKS, TaskRefused } from '../../core/tasks/task-registry.ts';
 import type { TaskRequest } from '../../core/tasks/task-request.ts';
 import { ApiError, type ErrorCode, notSaved } from '../errors.ts';

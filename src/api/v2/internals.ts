@@ -35,7 +35,7 @@ const HistorySchema = Type.Object(
   { description: 'Figures of the last hour' },
 );
 
-/** What the server looks like inside: queues and codecs, for those who look for the cause of a delay. */
+/** The inside of the server: queues and codecs, to find the cause of a delay. */
 export const internalsV2Routes: readonly Route[] = [
   {
     method: 'GET',

@@ -27,7 +27,7 @@ const SPAN_QUERY = {
   stream: 'Only of this output stream',
 };
 
-/** What was recorded; who cannot send headers shows the `token` of the URLs that the list tells. */
+/** Recorded files. Clients that cannot send headers use the `token` in the list's URLs. */
 export const recordingRoutes: readonly Route[] = [
   {
     method: 'GET',
@@ -123,7 +123,7 @@ async function watch(request: AppRequest): Promise<Answer> {
   const { library } = control.recordings;
   const entry = library.get({ vhost: vhost.name, app: app.name }, request.parameter('recording'));
   const token = request.query('token');
-  // Whoever shows a token is not told which recordings there are.
+  // A client with a token is not told which recordings there are.
   if (entry === null) throw token === undefined ? missing(request) : new ApiError('RECORDING_TOKEN');
   const expires = admitted(request, scopeOf(entry));
   const name = request.parameter('file');

@@ -12,7 +12,7 @@ const MAX_STREAMS = 50;
 /** No name of a stream has one. */
 const SEPARATOR = '/';
 
-/** What the answer has of each stream. */
+/** A stream in the answer. */
 const StreamFiguresSchema = Type.Object(
   { information: StreamInformation, statistics: Type.Optional(StatisticsV1Schema) },
   { additionalProperties: false },

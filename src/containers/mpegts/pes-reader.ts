@@ -21,7 +21,7 @@ export interface PesUnit {
   readonly data: Uint8Array;
 }
 
-/** What came and was not handed on. */
+/** Counts of packets that were not handed on. */
 export interface PesCounters {
   /** Without start code or with a header that leaves the packet. */
   malformed: number;

@@ -21,7 +21,7 @@ export interface HttpListenerOptions {
   readonly counters?: HttpCounters;
   /** How answers are sent; null: through Node.js alone. Without it, as the machine allows. */
   readonly sender?: DirectSender | null;
-  /** Who is let in, and where clients behind proxies are; absent: everybody is, and nobody is behind one. */
+  /** Admits connections and finds clients behind proxies; absent: everybody is admitted, and nobody is behind one. */
   readonly gate?: ConnectionGate;
   /** The listening socket has failed. */
   readonly onError?: (error: Error) => void;

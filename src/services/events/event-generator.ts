@@ -5,7 +5,7 @@ import type { Logger } from '../../util/logger.ts';
 import { compileWildcard } from '../../util/wildcard.ts';
 import type { EventRule } from './event-rules.ts';
 
-/** What a generator sees of an application. */
+/** An application as a generator sees it. */
 export interface GeneratingApplication {
   readonly closed: boolean;
   readonly streams: readonly { readonly name: string; inject(event: SourceEvent, urgent: boolean): boolean }[];

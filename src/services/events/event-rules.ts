@@ -26,7 +26,7 @@ const MAX_INTERVAL = 2 ** 31 - 1;
 const MAX_RULES = 64;
 const MAX_TEXT = 16_384;
 const TARGETS: Readonly<Record<string, EventTarget>> = { video: 'video', audio: 'audio', event: 'all' };
-/** What players such as OvenPlayer know the messages by. */
+/** UUID by which players such as OvenPlayer recognise the messages. */
 const SEI_UUID = Buffer.from('464d4c475241494e434f4c4f55524201', 'hex');
 const TIME_MACRO = '${EpochTime}';
 

@@ -15,11 +15,11 @@ const MAX_LEAD_MS = 5000;
 /** A file that is over sooner would be a busy loop, seconds. */
 const MIN_S = 0.1;
 
-/** What is read again and again from its beginning. */
+/** A file that is read in a loop. */
 type RepeatedFile = Pick<MediaFile, 'next' | 'rewind'>;
 type FilePacket = Extract<FileEvent, { type: 'packet' }>;
 
-/** What one round through the file has shown of a track, seconds. */
+/** Facts about a track from one round through the file, seconds. */
 interface Extent {
   readonly from: number;
   last: number;

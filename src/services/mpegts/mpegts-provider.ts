@@ -26,7 +26,7 @@ export interface MulticastGroup {
   readonly interface?: string;
 }
 
-/** What is listened on. With `multicast` the groups are joined on every UDP port. */
+/** The listener. With `multicast` the groups are joined on every UDP port. */
 export interface MpegtsProviderOptions {
   readonly logger: Logger;
   readonly clock: Clock;
@@ -65,7 +65,7 @@ export class MpegtsProvider {
     this.#timeouts = { ...DEFAULT_MPEGTS_TIMEOUTS, ...options.timeouts };
   }
 
-  /** What comes in, by port listened on. */
+  /** Sources, by port. */
   get sources(): ReadonlyMap<number, PortSource> {
     return this.#sources;
   }
@@ -108,7 +108,7 @@ export class MpegtsProvider {
     const members = new Map<string, Socket>();
     for (const membership of multicast) {
       const { group } = membership;
-      // What is bound to all addresses has the port of the group, too.
+      // A socket on all addresses has the group's port, too.
       const isThere = host === (net.isIPv6(group) ? '::' : '0.0.0.0');
       let member = isThere ? socket : members.get(group);
       if (member === undefined) {

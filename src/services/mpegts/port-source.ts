@@ -1,4 +1,4 @@
-/** What comes in on one port: at most one sender at a time, whose transport stream becomes an inbound stream. */
+/** The source at one port: at most one sender at a time, whose transport stream becomes an inbound stream. */
 import { type CloseReason, IngestRefused, type IngestRequest, type IngestStream } from '../../core/ingest.ts';
 import { ProviderKind, SourceType } from '../../core/kinds.ts';
 import type { StarterLimits } from '../../ingest/stream-starter.ts';
@@ -44,7 +44,7 @@ export const DEFAULT_MPEGTS_TIMEOUTS: MpegtsTimeouts = {
   retry: 1000,
 };
 
-/** What came and was not used. */
+/** Counts of unused packets. */
 export interface PortCounters {
   datagrams: number;
   /** From a second sender while the first one sends. */
@@ -57,7 +57,7 @@ export interface PortCounters {
   unrouted: number;
 }
 
-/** What one port needs of its provider, which also feeds it and keeps its time. */
+/** The provider as one port sees it; it also feeds the port and keeps its time. */
 export interface PortSourceOptions {
   readonly port: number;
   /** Stands before the address of a sender. */
@@ -167,7 +167,7 @@ export class PortSource {
     }
   }
 
-  /** What one sender sends must not take the others along. */
+  /** One sender's media must not harm the others. */
   #fail({ stream }: Publication, error: unknown): void {
     const reason: CloseReason = { code: 'peer-error', detail: faultDetail(error, this.#logger, 'transport stream') };
     this.#forget(reason);

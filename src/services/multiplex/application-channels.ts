@@ -20,7 +20,7 @@ export interface ApplicationChannelsOptions {
   /** Where the files of channels may be. */
   readonly allowed: AllowedFolders;
   readonly find: MultiplexChannelOptions['find'];
-  /** What tells how a channel would be made of itself; null: it is not. */
+  /** Finds how a channel would be made of itself; null: it would not. */
   readonly loopFinder: (definition: ChannelDefinition) => () => string | null;
   readonly lineage: MultiplexChannelOptions['lineage'];
   /** Whose channels are; default: ours. */
@@ -39,7 +39,7 @@ export class ApplicationChannels {
   readonly #channels = new Map<string, MultiplexChannel>();
   /** Names of channels that several files define, as told. */
   readonly #doubles = new Set<string>();
-  /** What the folder held at first is nothing new. */
+  /** Files that were there at first are not new. */
   #isRead = false;
   #ready: Promise<void> = Promise.resolve();
   #closed = false;

@@ -1,4 +1,4 @@
-/** What a multiplex channel is: the streams it is made of, which of their tracks it takes, and its playlists. */
+/** The definition of a multiplex channel: its source streams, the tracks it takes from them, and its playlists. */
 import { isAddressableName } from '../../core/stream-address.ts';
 import { hasHiddenCharacter, showHidden } from '../../util/hidden-characters.ts';
 
@@ -58,7 +58,7 @@ export interface ChannelDefinition {
   readonly playlists: readonly ChannelPlaylist[];
 }
 
-/** What nobody says of a playlist. */
+/** Defaults of a playlist. */
 export const DEFAULT_OPTIONS: ChannelPlaylist['options'] = { webrtcAutoAbr: false, hlsChunklistPathDepth: -1, enableTsPackaging: false };
 
 /** A definition that cannot be used; `message` names the member. */
@@ -66,13 +66,13 @@ export class DefinitionFault extends Error {
   override readonly name = 'DefinitionFault';
 }
 
-/** Of the name of a channel, which is that of its file. */
+/** Limit of a channel's name, which is that of its file. */
 const MAX_NAME_BYTES = 200;
-/** Of each list in a definition: each costs work while the channel plays. */
+/** Limit of each list in a definition: each entry costs work while the channel plays. */
 const MAX_ITEMS = 100;
-/** Of the lists of all sources, and of all playlists, together. */
+/** Limit of the lists of all sources, and of all playlists, together. */
 const MAX_IN_ALL = 1000;
-/** Of a file: ten tags for each track and rendition, and what else there may be. */
+/** Limit of tags in a file: ten for each track and rendition, and some more. */
 export const MUX_FILE_LIMITS = { tags: 12 * 2 * MAX_IN_ALL + 40 * MAX_ITEMS + 1000, attributes: 1000 } as const;
 const URL_FORM = /^[a-z][a-z0-9+.-]*:\/\/[^\s/?#]+(?:[/?#]\S*)?$/i;
 

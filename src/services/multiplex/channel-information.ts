@@ -2,11 +2,11 @@
 import { type ChannelDefinition, type ChannelPlaylist, DEFAULT_OPTIONS } from './channel-definition.ts';
 import type { ChannelState } from './multiplex-channel.ts';
 
-/** What a channel tells about itself now. */
+/** A channel's present state. */
 export interface ChannelFigures {
   readonly definition: ChannelDefinition;
   readonly state: ChannelState;
-  /** What it waits for, while it is `Pulling`. */
+  /** The reason for waiting, while it is `Pulling`. */
   readonly pullingMessage: string;
 }
 

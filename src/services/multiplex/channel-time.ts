@@ -48,11 +48,11 @@ export class ChannelTime {
 export class SourceTime {
   readonly #stream: Clocked;
   readonly #time: ChannelTime;
-  /** What the stream said last of its start; null before the first packet. */
+  /** The stream's latest start time; null before the first packet. */
   #told: number | null = null;
   /** Its start as the channel takes it, ms. */
   #startedAt = 0;
-  /** Of the source's media time to that of the channel, ms. */
+  /** Offset from the source's media time to the channel's, ms. */
   #offset = 0;
 
   constructor(stream: Clocked, time: ChannelTime) {

@@ -47,7 +47,7 @@ interface Place {
   tracks: readonly SourceTrack[];
 }
 
-/** What keeps a channel waiting: for everybody, and for the log. */
+/** The reason why a channel waits: for everybody, and for the log. */
 interface Fault {
   readonly message: string;
   readonly why: string;
@@ -327,7 +327,7 @@ export class MultiplexChannel {
     ingest?.close(reason);
   }
 
-  /** What keeps the channel from beginning whatever comes. */
+  /** The reason why the channel cannot begin, whatever comes. */
   #fault(): Fault | null {
     const strange = this.definition.sourceStreams.find(({ url }) => streamOfUrl(url) === null);
     if (strange !== undefined)

@@ -64,7 +64,7 @@ export class MultiplexChannels {
   readonly #followed = new Map<Application, ApplicationChannels>();
   /** Counts changes of definitions, by which loops come and go. */
   #version = 0;
-  /** Who makes which output stream, by `streamKey`, as of a version: every waiting channel asks for all of its sources. */
+  /** Makers of output streams, by `streamKey`, as of a version: every waiting channel asks for all of its sources. */
   #producers: { readonly version: number; readonly byOutput: ReadonlyMap<string, NamedChannel> } | null = null;
   #isStarted = false;
   #timer: NodeJS.Timeout | null = null;
@@ -99,7 +99,7 @@ export class MultiplexChannels {
     }
   }
 
-  /** Those of all applications. */
+  /** Channels of all applications. */
   get channels(): MultiplexChannel[] {
     return [...this.#followed.values()].flatMap(({ channels }) => channels);
   }

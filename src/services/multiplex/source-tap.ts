@@ -1,4 +1,4 @@
-/** What a channel takes from one of its sources: the mapped tracks of an output stream, and what comes beside them, in the time of the channel. */
+/** A channel's tap on one of its sources: the mapped tracks of an output stream, with events and cues, in the time of the channel. */
 import { isId3 } from '../../containers/mpegts/id3-units.ts';
 import type { CloseReason, SourcePacket, SourceTrack } from '../../core/ingest.ts';
 import type { OutboundStream } from '../../core/outbound-stream.ts';

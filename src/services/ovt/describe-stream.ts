@@ -1,4 +1,4 @@
-/** What edges are told of an outbound stream. */
+/** Describes an outbound stream to edges. */
 import type { Playlist } from '../../core/playlist.ts';
 import type { PublishableStream } from '../../core/publishing.ts';
 import { internalAppName } from '../../core/stream-address.ts';
@@ -9,7 +9,7 @@ import type { RelayPaths } from './relay-paths.ts';
 
 /** Floating point, a plane for each channel: what decoders of all codecs here put out. */
 const SAMPLE_FORMAT = 8;
-/** What the reference calls a data track that has no name. */
+/** The reference server's name for a data track without a name. */
 const DATA_NAME = 'Data';
 const NO_VIDEO = { framerate: 0, width: 0, height: 0 };
 const NO_AUDIO = { sampleRate: 0, sampleFormat: 0, layout: 0 };

@@ -1,4 +1,4 @@
-/** What edges that number alike need of the past: everything since the segment before the present one began. */
+/** Backlog for edges that number alike: everything since the segment before the present one began. */
 import type { Packet } from '../../media/packet.ts';
 import type { SegmentMark } from '../../media/segment-mark.ts';
 import { toMilliseconds } from '../../media/timebase.ts';
@@ -13,13 +13,13 @@ export interface HeldPacket {
   readonly mark: SegmentMark | null;
 }
 
-/** Of one stream. Holds packets as they are; needs no closing. */
+/** For one stream. Holds packets as they are; needs no closing. */
 export class MarkBacklog {
   #held: HeldPacket[] = [];
   #bytes = 0;
   /** Where the last two segments begin among the held ones; fewer at the beginning. */
   #begins: number[] = [];
-  /** Of the packet that comes next. */
+  /** Mark of the next packet. */
   #mark: SegmentMark | null = null;
 
   /** A segment begins with `packet`, which comes next. */
@@ -27,7 +27,7 @@ export class MarkBacklog {
     this.#mark = mark;
     const [, present] = this.#begins;
     if (present !== undefined) this.#forget(present);
-    // What the next segment has of other tracks may lie before its mark.
+    // Other tracks' packets of the next segment may lie before its mark.
     else if (this.#begins.length === 0) this.#held = this.#held.filter((held) => isOf(held.packet, mark, packet.track.id));
   }
 

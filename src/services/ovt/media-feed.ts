@@ -100,7 +100,7 @@ export class MediaFeed {
   #pushVideo(track: FeedTrack, packet: OvtMediaPacket): void {
     if (packet.flag !== OvtFlag.NONE) track.waits = false;
     if (track.waits) return;
-    // What the origin does not tell, the router looks up.
+    // The router computes what the origin does not send.
     const keyframe = packet.flag === OvtFlag.UNKNOWN ? null : packet.flag === OvtFlag.KEYFRAME;
     const { trackId, pts, dts, data } = packet;
     if (this.#marked) this.#sink.push({ trackId, pts, dts, keyframe, duration: packet.duration, data, mark: this.#takeMark(trackId, dts) });

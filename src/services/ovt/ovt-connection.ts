@@ -37,7 +37,7 @@ const TIMES = {
 /** So that an edge whose machine is gone is noticed without traffic. */
 const KEEP_ALIVE_MS = 5000;
 
-/** What the publisher gives each connection; the socket is the connection's from here on. */
+/** Dependencies of each connection; the socket is the connection's from here on. */
 export interface OvtConnectionOptions {
   readonly socket: Socket;
   readonly logger: Logger;
@@ -48,11 +48,11 @@ export interface OvtConnectionOptions {
   readonly fetch: (url: OvtUrl, via: readonly string[]) => Promise<unknown> | null;
   /** Why the servers `askers` may not have a stream; null: they may. */
   readonly circleOf: (url: OvtUrl, askers: readonly string[]) => string | null;
-  /** What a command is told whose stream is not there. */
+  /** The answer to a command whose stream is missing. */
   readonly absence: (url: OvtUrl, command: string) => string;
   /** How long a stream may take to start before the edge is told to come again, ms. */
   readonly startWait: number;
-  /** What edges must know; null: nothing. */
+  /** The key that edges must know; null: none. */
   readonly key: string | null;
   readonly onClosed: (connection: OvtConnection) => void;
   readonly patience?: Patience | undefined;
@@ -67,7 +67,7 @@ export class OvtConnection implements OvtLink {
   readonly #times: typeof TIMES;
   readonly #stall: StallGuard;
   readonly #reader = new OvtReader(READER_LIMITS);
-  /** What is played, by stream. */
+  /** Sessions by stream. */
   readonly #sessions = new Map<OvtStream, OvtSession>();
   readonly #requests: OvtRequest[] = [];
   readonly #challenge = newChallenge();

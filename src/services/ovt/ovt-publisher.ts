@@ -32,7 +32,7 @@ export interface OvtListenOptions {
   readonly hasApplication: (vhost: string, app: string) => boolean;
   /** Edges of one port at once. */
   readonly maxConnections?: number;
-  /** Who is let in; absent: everybody. */
+  /** Admits connections; absent: everybody is admitted. */
   readonly door?: Doorkeeper;
   /** How long a stream that exists may take to start before an edge is told to come again, ms. */
   readonly startWait?: number;
@@ -80,7 +80,7 @@ export class OvtPublisher implements Publisher {
     readonly paths?: RelayPaths;
     /** Edges are told where segments begin, which takes memory from the first of them on; default: they are not. */
     readonly passesMarks?: boolean;
-    /** What edges must prove that they know; default: nothing. */
+    /** The key that edges must prove to know; default: none. */
     readonly key?: string | undefined;
   }) {
     this.#logger = options.logger;

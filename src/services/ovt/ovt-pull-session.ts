@@ -27,11 +27,11 @@ const MAX_CHALLENGE = 256;
 /** For the last request to leave before the connection is cut. */
 const LINGER_MS = 500;
 
-/** What all sessions of this server share. */
+/** Dependencies shared by all sessions of this server. */
 export interface PullContext {
   readonly clock: Clock;
   readonly paths: RelayPaths;
-  /** What origins may ask for; null: none is known. */
+  /** The key that origins may ask for; null: none is known. */
   readonly key: string | null;
 }
 
@@ -52,7 +52,7 @@ export class OvtPullSession implements PullSession {
   #awaited: Awaited | null = null;
   #lastRequest = 0;
   #playing = false;
-  /** What the origin wants to be proven by; null: nothing so far. */
+  /** The origin's challenge; null: none so far. */
   #challenge: string | null = null;
   #forgetPath: (() => void) | null = null;
   #closed = false;

@@ -11,7 +11,7 @@ export const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 /** An edge that has not kept up for so long, ms, is sent away. */
 const MAX_STALL_MS = 10_000;
 
-/** What a session needs of its connection, which may carry others too. */
+/** A connection as its sessions see it; it may carry several. */
 export interface OvtLink {
   /** Bytes not yet taken by the network. */
   readonly waiting: number;

@@ -20,7 +20,7 @@ export interface EdgesSeen {
   numberAlike: boolean;
 }
 
-/** What the publisher makes a stream with. */
+/** Dependencies of a stream. */
 export interface OvtStreamOptions {
   readonly stream: PublishableStream;
   readonly paths: RelayPaths;

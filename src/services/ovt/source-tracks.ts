@@ -1,4 +1,4 @@
-/** What the core is told of a stream that an origin has described. */
+/** Converts an origin's description of a stream for the core. */
 
 import { AacObjectType, buildAudioSpecificConfig } from '../../codecs/aac/audio-specific-config.ts';
 import { describeAudio, describeVideo } from '../../codecs/describe.ts';
@@ -87,7 +87,7 @@ function audioSource(
   return { ...common, format: BitstreamFormat.AAC_RAW, config: config ?? plainAac(sampleRate, channels) };
 }
 
-/** What an origin most likely means that does not say it. */
+/** The most likely meaning of an origin that does not say it. */
 function plainAac(sampleRate: number, channels: number): Uint8Array {
   const channelConfiguration = channels === 8 ? 7 : Math.min(channels || 2, 6);
   return buildAudioSpecificConfig({ objectType: AacObjectType.LC, sampleRate: sampleRate || 48_000, channelConfiguration });

@@ -26,7 +26,7 @@ export interface PushTimeouts {
   readonly send: number;
 }
 
-/** What happens to a connection; nothing comes after `onFailed` or `close`. */
+/** Events of a connection; nothing comes after `onFailed` or `close`. */
 export interface DestinationEvents {
   /** The receiver takes media from now on. Called once. */
   onOpen(): void;
@@ -40,7 +40,7 @@ export interface DestinationEvents {
 export interface Destination {
   /** Bytes given to the system for the receiver, handshakes left out. */
   readonly sentBytes: number;
-  /** What was given up below this interface because the receiver did not keep up. */
+  /** Drops below this interface because the receiver was too slow. */
   readonly dropped: number;
   /** Sends one packet of a selected track, after `onOpen`. False: what comes next should wait for `onWritable`. */
   write(packet: Packet): boolean;
@@ -50,13 +50,13 @@ export interface Destination {
   close(): Promise<void>;
 }
 
-/** What a connection is made with; `events` are called until it has failed or was closed. */
+/** Options of a connection; `events` are called until it has failed or was closed. */
 export interface DestinationOptions {
   readonly request: PushRequest;
   readonly owner: ApplicationAddress;
   /** Names the task in every line. */
   readonly logger: Logger;
-  /** What `pushedTracks` chose. */
+  /** The tracks chosen by `pushedTracks`. */
   readonly tracks: readonly Track[];
   readonly timeouts: PushTimeouts;
   readonly clock: Clock;

@@ -1,7 +1,7 @@
-/** What carries the payloads of a transport stream to a receiver. */
+/** A link that carries the payloads of a transport stream to a receiver. */
 import type { PushFailure } from './destination.ts';
 
-/** Whoever made it closes it. Events (`LinkEvents`) are called until it has failed or was closed. */
+/** Its maker closes it. Events (`LinkEvents`) are called until it has failed or was closed. */
 export interface PayloadLink {
   /** False while earlier payloads wait. */
   readonly writable: boolean;
@@ -19,7 +19,7 @@ export interface PayloadLink {
   close(): Promise<void>;
 }
 
-/** What a link tells; nothing comes after `onFailed` or `close`. */
+/** Events of a link; nothing comes after `onFailed` or `close`. */
 export interface LinkEvents {
   readonly onOpen: () => void;
   readonly onWritable: () => void;

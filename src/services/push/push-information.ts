@@ -11,7 +11,7 @@ export interface PushInformation {
   readonly id: string;
   readonly isConfig: boolean;
   readonly protocol: PushProtocol;
-  /** What is wrong; only in the state `error`. */
+  /** The error; only in the state `error`. */
   readonly reason?: string;
   readonly sentBytes: number;
   readonly sentTime: number;

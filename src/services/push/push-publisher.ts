@@ -197,7 +197,7 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
     }
   }
 
-  /** Those of a map file follow their stream wherever it is. */
+  /** Tasks of a map file follow their stream wherever it is. */
   #isOurs({ vhost, app, request }: PushTask): boolean {
     const { work = OWN_WORK } = this.#options;
     return request.isConfig || work.stateOf({ kind: 'push', vhost, app, name: request.id }) === 'ours';

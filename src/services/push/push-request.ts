@@ -1,4 +1,4 @@
-/** What a push task is asked to do, as the API, a map file or the state folder say it. */
+/** The request of a push task, from the API, a map file or the state folder. */
 
 import { secretsOf } from '../../config/index.ts';
 import { storedTaskRequest, type TaskRequest } from '../../core/tasks/task-request.ts';
@@ -49,7 +49,7 @@ export function receiverOf(url: string): string {
   return /^[a-z]+:\/\/[^/?]*/i.exec(url)?.[0] ?? '';
 }
 
-/** What would let somebody else send to the receiver. */
+/** Secrets with which somebody else could send to the receiver. */
 export function secretsOfPush({ url, streamKey }: Pick<PushRequest, 'url' | 'streamKey'>): string[] {
   const last = parsePublishUrl(url, streamKey)?.stream ?? '';
   return [...secretsOf({ url, streamKey }), ...(last.length >= MIN_KEY_IN_URL ? [last] : [])];

@@ -5,7 +5,7 @@ import { guarded } from '../../util/guarded.ts';
 import { type Destination, type DestinationOptions, type OpenDestination, PushFailure } from './destination.ts';
 import { SendQueue } from './send-queue.ts';
 
-/** What the task gives each connection. The queue is the task's and has its limit. */
+/** Dependencies of each connection. The queue is the task's and has its limit. */
 export interface PushSessionOptions extends Omit<DestinationOptions, 'events'> {
   readonly open: OpenDestination;
   readonly queue: BoundedQueue<Packet>;
@@ -87,7 +87,7 @@ export class PushSession {
     return this.#destination.close();
   }
 
-  /** What goes wrong with one receiver is no trouble of the others. */
+  /** A fault of one receiver does not affect the others. */
   #guarded(action: () => void): void {
     try {
       action();

@@ -8,7 +8,7 @@ import { forEachGiven } from '../../util/guarded.ts';
 import type { PushTimeouts } from './destination.ts';
 import type { PushTask } from './push-task.ts';
 
-/** What goes wrong in one task of a stream ends what that task does, and nothing else. */
+/** A fault in one task of a stream ends that task's work, and nothing else. */
 const failed = (task: PushTask, error: unknown): void => task.fail(error);
 const push = (task: PushTask, packet: Packet): void => task.push(packet);
 const setTracks = (task: PushTask, tracks: readonly Track[]): void => task.setTracks(tracks);
@@ -37,7 +37,7 @@ export class PushStream implements PublisherStream {
     return this.#closed;
   }
 
-  /** Who is behind the receiver is not known. */
+  /** The viewers behind the receiver are unknown. */
   get urgency(): Urgency {
     return this.#tasks.length > 0 ? Urgency.LOW_LATENCY : Urgency.NONE;
   }

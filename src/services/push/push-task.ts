@@ -38,18 +38,18 @@ const RETRY_JITTER = 0.2;
 /** A connection that lasted this long was a good one, ms: the next failure is the first again. */
 const STABLE_MS = 10_000;
 
-/** What tasks share. */
+/** Dependencies shared by tasks. */
 export interface PushContext {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly queues: QueueRegistry;
   readonly notices: Notices;
-  /** What receivers echo of it is told to nobody. */
+  /** Receivers may echo it; the echo is never shown. */
   readonly secrets: KnownSecrets;
   readonly open: OpenDestination;
   /** 0 to 1. */
   readonly random: () => number;
-  /** Those of the server; absent: nobody counts. */
+  /** Counters of the server; absent: nobody counts. */
   readonly counts?: PushCounts;
   /** A connection that had sent media is over: totals have changed. */
   readonly onConnectionOver: (task: PushTask) => void;
@@ -61,7 +61,7 @@ export class PushTask extends FollowingTask<PushRequest> {
   readonly #logger: Logger;
   #state: PushState = PushState.READY;
   #reason: string | null = null;
-  /** Of connections that are over. */
+  /** Totals of closed connections. */
   #totals: TaskTotals;
   #stream: PublishableStream | null = null;
   #timeouts: PushTimeouts | null = null;
@@ -73,7 +73,7 @@ export class PushTask extends FollowingTask<PushRequest> {
   #openedAt = 0;
   /** The receiver takes media. */
   #pushing = false;
-  /** Of the connection that is over, until there is another. */
+  /** Figures of the last connection, until there is another. */
   #lastBytes = 0;
   #lastTime = 0;
   #countedBytes = 0;
@@ -101,7 +101,7 @@ export class PushTask extends FollowingTask<PushRequest> {
     if (isNew) tellTask(this.#context.notices, 'push', this);
   }
 
-  /** What is wrong in the state `error`, else null. */
+  /** The error in the state `error`, else null. */
   get reason(): string | null {
     return this.#reason;
   }
@@ -283,7 +283,7 @@ export class PushTask extends FollowingTask<PushRequest> {
     this.#retry = null;
     const session = this.#session;
     if (session !== null) {
-      // What waits still leaves, so figures are taken behind it.
+      // Waiting packets still leave, so figures are taken after them.
       const closing = session.close();
       const gone = closing.catch((error: unknown) => this.#logger.error({ err: error }, 'the connection of a push could not be closed'));
       this.#closing.add(gone);

@@ -106,7 +106,7 @@ export class RtmpDestination implements Destination {
       step();
       this.#link.flush();
     } catch (error) {
-      // What was said before the failure may still tell the server something.
+      // The peer's last messages before the failure may explain it.
       this.#link.flush();
       this.#link.fail(failureOf(error));
     }

@@ -1,4 +1,4 @@
-/** What waits for a receiver: bounded, and after a loss it goes on with keyframes only. */
+/** Packets that wait for a receiver: bounded, and after a loss the queue continues only with keyframes. */
 import { KeyframeGate } from '../../media/keyframe-gate.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';

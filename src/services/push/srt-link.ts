@@ -21,7 +21,7 @@ const LINGER_MS = 2000;
 const LINGER_STEP_MS = 10;
 const MAX_LATENCY_MS = 65_535;
 
-/** What the URL asks for. */
+/** Options of the URL. */
 interface CallWish {
   readonly streamId: string;
   readonly passphrase: string | null;

@@ -74,7 +74,7 @@ function forTransportStream(chosen: readonly Track[], everything: boolean): read
   return chosen.filter(canCarry);
 }
 
-/** What was asked for by name must not be left out in silence. */
+/** A track requested by name must not be left out silently. */
 function requireCarried(
   container: string,
   tracks: readonly (VideoTrack | AudioTrack)[],

@@ -71,7 +71,7 @@ export class FilePublisher implements Publisher<FilePublisherSettings> {
   readonly #journal: RecordJournal;
   readonly #counts = new RecordCounts();
   readonly #index: RecordingIndex;
-  /** What was recorded, to be watched and to be removed in time. */
+  /** Recorded files, to be watched and to be removed in time. */
   readonly library: RecordingLibrary;
   readonly #tasks: TaskRegistry<RecordRequest, RecordTask>;
   readonly #streams = new Map<string, FileStream>();
@@ -255,7 +255,7 @@ export class FilePublisher implements Publisher<FilePublisherSettings> {
   }
 }
 
-/** What goes wrong in one task of a stream ends what that task does, and nothing else. */
+/** A fault in one task of a stream ends that task's work, and nothing else. */
 const failed = (task: RecordTask, error: unknown): void => task.fail(error);
 const push = (task: RecordTask, packet: Packet): void => task.push(packet);
 const end = (task: RecordTask): void => task.streamEnded();

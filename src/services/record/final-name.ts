@@ -5,7 +5,7 @@ import type { AllowedFolders } from '../../util/allowed-folders.ts';
 
 /** Names tried beside a target that exists already. */
 const MAX_NUMBERS = 10_000;
-/** What file systems take, bytes. */
+/** Limit of file systems, bytes. */
 const MAX_NAME = 255;
 /** A longer one is no extension but a name with a dot in it, bytes. */
 const MAX_EXTENSION = 16;

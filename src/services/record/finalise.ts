@@ -14,7 +14,7 @@ export interface FinaliserJob {
   readonly path: string;
 }
 
-/** What became of it. The code and number of a system's error do not come along with the error itself. */
+/** The result. A system error's code and number are separate, because they do not cross with the error. */
 export type FinaliserAnswer =
   | { readonly id: number; readonly finalised: Finalised }
   | { readonly id: number; readonly error: unknown; readonly code: unknown; readonly errno: unknown };

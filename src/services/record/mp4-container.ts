@@ -48,7 +48,7 @@ export class Mp4Container implements RecordContainer {
   readonly #write: (chunks: readonly Uint8Array[]) => void;
   readonly #writer = new BoxWriter();
   #sequence = 0;
-  /** Of the track that decides where the file can be cut; -1 without video. */
+  /** Index of the track that decides where the file can be cut; -1 without video. */
   #leaderId = -1;
   /** When the last run that begins with a keyframe of it began, 90 kHz. */
   #jointAt = Number.NaN;
@@ -95,7 +95,7 @@ export class Mp4Container implements RecordContainer {
     run.begun = true;
     if (packet.keyframe && packet.track.id === this.#leaderId) {
       const at = rescale(packet.dts, run.timebase, MPEG_90K);
-      // Who plays the file in pieces begins each with a keyframe.
+      // Players of the file in segments begin each with a keyframe.
       const isDue = at - this.#jointAt >= JOINT_INTERVAL;
       if (isDue) this.flush();
       if (isDue || Number.isNaN(this.#jointAt)) this.#jointAt = at;

@@ -9,12 +9,12 @@ import { SampleTables } from '../../containers/isobmff/sample-tables.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { syncSemaphore } from '../../util/semaphore.ts';
 
-/** What became of a file, for the log and the figures of its task. */
+/** The result for a file, for the log and the figures of its task. */
 export interface Finalised {
   /** `already`: the file was finished before; `empty`: it holds no sample and was left as it is. */
   readonly outcome: 'finalised' | 'already' | 'empty';
   readonly samples: number;
-  /** What the file shows, ms. */
+  /** Duration of the file, ms. */
   readonly durationMs: number;
   /** Bytes cut off the end: a fragment that was not written to its end. */
   readonly truncated: number;

@@ -1,11 +1,11 @@
-/** What a recording task holds of its stream. */
+/** A recording task's hold on its stream. */
 import type { PublishableStream } from '../../core/publishing.ts';
 import type { Track } from '../../media/track.ts';
 import type { RecordFile } from './record-file.ts';
 import type { RecordPaths, RecordPlace } from './record-place.ts';
 import type { SplitRule } from './split-schedule.ts';
 
-/** What a task knows while its stream is there. */
+/** A task's state while its stream is there. */
 export interface Attachment {
   readonly stream: PublishableStream;
   readonly place: RecordPlace;
@@ -24,7 +24,7 @@ export interface Attachment {
   origin: number | null;
 }
 
-/** What a task knows while its stream is there and the disk is not. */
+/** A task's state while its stream is there and the disk refuses. */
 export interface Waiting {
   readonly stream: PublishableStream;
   readonly place: RecordPlace;

@@ -1,4 +1,4 @@
-/** What a recording is written as: packets in, bytes of a file out. */
+/** The container of a recording: packets in, bytes of a file out. */
 import type { Packet } from '../../media/packet.ts';
 
 /** Containers by the extension of the path. */

@@ -15,9 +15,9 @@ import type { CountFile, FinishedRecording, RecordJournal } from './record-journ
 import type { RecordingNote } from './recording-note.ts';
 import { TsContainer, tsCanCarry } from './ts-container.ts';
 
-/** What a file is made with. */
+/** Options of a file. */
 export interface RecordFileOptions {
-  /** Those that `canRecord` holds for. */
+  /** Tracks for which `canRecord` is true. */
   readonly tracks: readonly Track[];
   /** The packet it begins with, of the main track. */
   readonly first: Packet;
@@ -63,7 +63,7 @@ export class RecordFile {
   #dropped = 0;
   #broken = 0;
   #finishing: Promise<FinishedRecording> | null = null;
-  /** What became of it. */
+  /** The result. */
   #finished: FinishedRecording | null = null;
 
   /** Throws `ProtocolError` when the decoder configuration of a track is broken; nothing was made then. */

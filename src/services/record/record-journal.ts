@@ -13,11 +13,11 @@ import { containerOf, expandPath, namesOf } from './record-path.ts';
 import { parseRecordingNote, type RecordingNote } from './recording-note.ts';
 import { tsMilliseconds } from './ts-length.ts';
 
-/** What the name of an information file grows by while it is replaced or set aside, bytes. */
+/** Extra length of an information file's name while it is replaced or set aside, bytes. */
 const INFO_SUFFIX_BYTES = 32;
-/** Of a disk that has no room left, or none for this user. */
+/** Errors of a disk without space, or without space for this user. */
 const DISK_FULL: readonly (string | undefined)[] = ['ENOSPC', 'EDQUOT'];
-/** What found no room is tried again after this, ms, and after twice the time whenever there is still none. */
+/** A write without space is retried after this, ms, then after twice the time each. */
 const FIRST_RETRY_MS = 5000;
 const MAX_RETRY_MS = 5 * 60_000;
 /** Names tried for a file that is being recorded. */
@@ -99,7 +99,7 @@ export class RecordJournal {
   /** Told of each finished file. */
   list: ListFile = () => Promise.resolve();
 
-  /** Whoever made it calls `close`. */
+  /** Its maker calls `close`. */
   constructor(documents: DocumentFolder, info: RecordInfoFiles, logger: Logger, firstRetryMs = FIRST_RETRY_MS) {
     this.#documents = documents;
     this.#info = info;
@@ -108,7 +108,7 @@ export class RecordJournal {
     this.#retryMs = firstRetryMs;
   }
 
-  /** What waits for room is left to the next start. Resolves when nothing is tried any more. */
+  /** Leaves files that wait for space to the next start. Resolves when nothing is retried any more. */
   async close(): Promise<void> {
     this.#closed = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
@@ -186,7 +186,7 @@ export class RecordJournal {
     return EMPTY;
   }
 
-  /** What the last process left open. Call once, before anything is opened. */
+  /** Recordings that the last process left open. Call once, before anything is opened. */
   async load(): Promise<OpenRecording[]> {
     const open: OpenRecording[] = [];
     for (const { key, value } of await this.#documents.load()) {
@@ -272,7 +272,7 @@ export class RecordJournal {
         if (outcome === 'finalised')
           this.#logger.info({ recording: note.values.id, file: path }, `recording of the last run was finalised: ${path}`);
       } catch (error) {
-        // What the disk refuses may work later; what is no recording stays as it is.
+        // A refusal by the disk may pass; a file that is no recording stays as it is.
         if ((error as NodeJS.ErrnoException).errno !== undefined) throw error;
       }
     }

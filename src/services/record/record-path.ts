@@ -12,7 +12,7 @@ export const DEFAULT_FILE_PATH = `/${NAME}_\${StartTime:YYYYMMDDhhmmss}_\${EndTi
 /** The same for information files. */
 export const DEFAULT_INFO_PATH = `/${NAME}.xml`;
 
-/** Of an id in the name of a file, characters. */
+/** Limit of an id in the name of a file, characters. */
 const MAX_TASK = 40;
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 /** A file of such a name with another container inside would mislead whoever opens it. */
@@ -20,7 +20,7 @@ const UNWRITTEN = '.webm';
 const END_TIME = /\$\{EndTime(?::[^}]*)?\}/g;
 const MACRO = /\$\{(\w+)(?::([^}]*))?\}/g;
 
-/** What macros stand for. */
+/** Values of the macros. */
 export interface PathValues {
   readonly transactionId: string;
   readonly id: string;

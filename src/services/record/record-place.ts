@@ -17,14 +17,14 @@ export interface RecordPaths {
   readonly info: string;
 }
 
-/** What recordings of a publisher with this `RootPath` must lie in. */
+/** Folders for recordings of a publisher with this `RootPath`. */
 export function foldersBelow(root: string | null, allowed: AllowedFolders): AllowedFolders {
   return root === null ? allowed : new AllowedFolders([root], 'RootPath of the FILE publisher', allowed);
 }
 
 /** Made for each request and each stream, of settings as they are at the moment. Touches no disk. */
 export class RecordPlace {
-  /** What every folder must lie in. */
+  /** Folders that must contain all others. */
   readonly folders: AllowedFolders;
   readonly #settings: FilePublisherSettings;
   readonly #root: string | null;

@@ -1,8 +1,8 @@
-/** What a recording is asked to do, as the API, a map file or the state folder say it. */
+/** The request of a recording, from the API, a map file or the state folder. */
 import { storedTaskRequest, type TaskRequest } from '../../core/tasks/task-request.ts';
 import { DailySchedule } from './split-schedule.ts';
 
-/** What becomes of timestamps where one file ends and the next begins. */
+/** Timestamps at the boundary between two files. */
 export const SegmentationRule = {
   /** Timestamps go on from file to file. */
   CONTINUITY: 'continuity',

@@ -45,7 +45,7 @@ const TRANSACTION_ID_LENGTH = 16;
 /** A file that ended waits this long, in media time, for packets of other tracks that still belong to it. */
 const LINGER_MS = 5000;
 
-/** What tasks share. */
+/** Dependencies shared by tasks. */
 export interface RecordContext {
   readonly clock: Clock;
   readonly logger: Logger;
@@ -73,7 +73,7 @@ export class RecordTask extends FollowingTask<RecordRequest> {
   #finishing: Promise<void> = Promise.resolve();
   /** The file that ended when recording did. */
   #lastFile: RecordFile | null = null;
-  /** Of files that have their names. */
+  /** Totals of files that have their names. */
   #finished: { readonly bytes: number; readonly time: number };
   /** Keys of files in `#finished` whose notes may still be there: they are not counted again. */
   readonly #counted: Set<string>;
@@ -131,12 +131,12 @@ export class RecordTask extends FollowingTask<RecordRequest> {
     return (this.#attachment?.file ?? this.#lastFile)?.durationMs ?? 0;
   }
 
-  /** What a next start can count on: bytes and ms of files that have their names. */
+  /** Figures that survive a restart: bytes and ms of files that have their names. */
   override get totals(): TaskTotals {
     return { sequence: this.#sequence, ...this.#finished, counted: [...this.#counted] };
   }
 
-  /** Of all files, the current one included. */
+  /** Totals of all files, the current one included. */
   get totalRecordBytes(): number {
     return this.#total(this.#finished.bytes, ({ bytes }) => bytes);
   }
@@ -192,7 +192,7 @@ export class RecordTask extends FollowingTask<RecordRequest> {
   begin(stream: PublishableStream, place: RecordPlace): void {
     if (this.#attachment !== null || this.isOver) return;
     this.#stopWaiting();
-    // What fails again is told again.
+    // A repeated failure is logged again.
     this.#state = RecordState.READY;
     this.#reason = null;
     this.#lastFile = null;

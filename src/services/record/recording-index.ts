@@ -50,7 +50,7 @@ export class RecordingIndex {
     this.#logger = logger;
   }
 
-  /** What the last runs left; lines that say nothing are skipped. */
+  /** Entries of earlier runs; invalid lines are skipped. */
   async load(): Promise<void> {
     await mkdir(dirname(this.#file), { recursive: true });
     let text = '';

@@ -18,11 +18,11 @@ import { WatchTokens } from './watch-token.ts';
 export interface Retention {
   /** Seconds; 0: for ever. */
   readonly maxAge: number;
-  /** Of all files of the application; 0: as many as there are. */
+  /** Limit of all files of the application; 0: none. */
   readonly maxBytes: number;
 }
 
-/** What of the recordings of an application is asked for. Times are ms since the epoch. */
+/** A query for recordings of an application. Times are ms since the epoch. */
 export interface RecordingQuery {
   readonly from: number;
   readonly to: number;
@@ -41,14 +41,14 @@ export class LibraryBusy extends Error {
   override readonly name = 'LibraryBusy';
 }
 
-/** What retention did. */
+/** Counts of retention. */
 export interface LibraryCounts {
   readonly removedForAge: number;
   readonly removedForSize: number;
   readonly removalFailures: number;
 }
 
-/** What a library is made of. */
+/** Dependencies of a library. */
 export interface RecordingLibraryOptions {
   readonly index: RecordingIndex;
   /** Where recordings may lie. */
@@ -113,7 +113,7 @@ export class RecordingLibrary {
     await this.#options.index.settled();
   }
 
-  /** Those that have something of the time asked for, oldest first. */
+  /** Recordings that overlap the requested time, oldest first. */
   find({ vhost, app }: ApplicationAddress, { from, to, stream }: RecordingQuery): IndexedRecording[] {
     const found: IndexedRecording[] = [];
     for (const entry of this.#options.index.all()) {
@@ -129,7 +129,7 @@ export class RecordingLibrary {
     return entry !== undefined && entry.vhost === vhost && entry.app === app ? entry : null;
   }
 
-  /** Those of `entries` whose files are there and are still ours; the others are forgotten as by `open`. */
+  /** The `entries` whose files exist unchanged; the others are forgotten as by `open`. */
   async present(entries: readonly IndexedRecording[]): Promise<IndexedRecording[]> {
     const there: IndexedRecording[] = [];
     for (let n = 0; n < entries.length; n += LOOKED_FOR) {
@@ -201,7 +201,7 @@ export class RecordingLibrary {
       if (retention === null) continue;
       const { maxAge, maxBytes } = retention;
       const isTooMuch = maxBytes > 0 && bytesOf(entries) > maxBytes;
-      // What somebody took away needs no room: nothing else may go for it.
+      // A file that somebody else removed takes no space: nothing else may be removed for it.
       const there = isTooMuch ? await this.present(entries) : entries;
       there.sort((a, b) => a.startTime - b.startTime);
       let bytes = bytesOf(there);

@@ -1,4 +1,4 @@
-/** What the state folder holds of a recording while its file is not finished. */
+/** A recording's note in the state folder while its file is not finished. */
 import type { PathValues } from './record-path.ts';
 
 /** Everything needed to finish a file without the process that began it. Paths are absolute templates with macros. */

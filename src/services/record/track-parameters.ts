@@ -1,4 +1,4 @@
-/** What a file says of a track at its beginning, and cannot change. */
+/** Parameters of a track at the beginning of a file, which cannot change later. */
 import type { Track } from '../../media/track.ts';
 
 /** Whether packets of both can follow each other in one file. */

@@ -6,10 +6,10 @@ import type { RecordContainerName } from './record-container.ts';
 import { canRecord } from './record-file.ts';
 import type { RecordRequest } from './record-request.ts';
 
-/** What a selection comes to, for one stream and one container. */
+/** The result of a selection, for one stream and one container. */
 export interface RecordedTracks {
   readonly recorded: readonly Track[];
-  /** Those that nobody asked for by name and that the container cannot hold, as a text; empty for none. */
+  /** Unnamed tracks that the container cannot hold, as a text; empty for none. */
   readonly left: string;
   /** Names and ids that were asked for and that no track has, as a text; empty for none. */
   readonly missing: string;

@@ -1,4 +1,4 @@
-/** What players show who cannot send headers: a text for one recording, good for a while. */
+/** Token for players that cannot send headers: valid for one recording, for a while. */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 
 const SHAPE = /^(\d{10,12})-([\w-]{43})$/;

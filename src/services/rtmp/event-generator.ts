@@ -10,7 +10,7 @@ type RuleConfig = NonNullable<RtmpProviderConfig['eventGenerator']>['event'][num
 
 /** How every trigger begins. */
 const SUBJECT = 'AMFDataMessage';
-/** What stands for the value that fired the rule. */
+/** Macro for the value that fired the rule. */
 const VALUE_MACRO = '${TriggerValue}';
 /** Longer values are no labels: the tag must fit an event. */
 const MAX_VALUE = 16_384;

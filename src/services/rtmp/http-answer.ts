@@ -1,4 +1,4 @@
-/** What a browser is told that asks an RTMP port for a page: which port it is, and that it is reached. */
+/** The answer to a browser that asks an RTMP port for a page: which port it is, and that it is reached. */
 
 const REQUEST = /^(?:GET|HEAD|POST|OPTIONS) /;
 const MAX_METHOD_LENGTH = 8;

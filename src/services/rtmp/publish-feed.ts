@@ -16,12 +16,12 @@ const MAX_TOLD_CODECS = 8;
 /** An AV1 temporal delimiter with its size byte: it says nothing between packets. */
 const AV1_TEMPORAL_DELIMITER = 0x12;
 const NONE: ReadonlySet<number> = new Set();
-/** What the first byte of an enhanced video tag has set (IsExHeader). */
+/** Flag in the first byte of an enhanced video tag (IsExHeader). */
 const EX_VIDEO = 0x80;
 /** What is told to carry media that only Enhanced RTMP can say, where that is off. */
 export const ENHANCED = 'Enhanced RTMP';
 
-/** What came and was not handed on. */
+/** Counts of packets that were not handed on. */
 export interface FeedCounters {
   /** Audio and video messages, usable or not. */
   readonly messages: number;
@@ -31,7 +31,7 @@ export interface FeedCounters {
   readonly unsupported: number;
   /** Frames of tracks whose sequence header had not come. */
   readonly undecodable: number;
-  /** What the first malformed or unsupported tag was; null when there was none. */
+  /** The first malformed or unsupported tag; null without one. */
   readonly firstFault: string | null;
 }
 
@@ -208,7 +208,7 @@ export class PublishFeed implements FeedCounters {
 
   #makeReady<State extends TrackState>(track: State, codec: State['codec'], config: Uint8Array | null): void {
     if (track.ready && track.codec === codec && isSame(track.config, config)) return;
-    // What is held under parameters that have changed since cannot be decoded.
+    // Packets held under parameters that have changed since cannot be decoded.
     if (track.ready) this.#starter.forgetHeld(track.id);
     adopt(track, codec, config);
     this.#starter.expect(this.#tracks.expected, NONE);

@@ -44,7 +44,7 @@ const RESTS: Readonly<Record<Urgency, Rest>> = {
   [Urgency.REAL_TIME]: Rest.NONE,
 };
 
-/** What the provider hands to each connection. */
+/** Dependencies of each connection. */
 export interface RtmpConnectionOptions {
   readonly id: number;
   /** As the server accepted it, paused. */
@@ -351,7 +351,7 @@ export class RtmpConnection {
         return;
       }
       this.#acknowledging = false;
-      // Whoever is paused has more to be read: `checkDeadlines` comes back to it.
+      // A paused connection has more to read: `checkDeadlines` comes back to it.
       try {
         if (!this.#socket.isPaused()) this.#control.acknowledge();
       } catch (error) {
@@ -464,7 +464,7 @@ export class RtmpConnection {
   }
 }
 
-/** Whoever has not published yet gets room for commands only. */
+/** A connection that has not published yet gets room for commands only. */
 export function unpublishedLimits(limits: RtmpLimits): ChunkReaderLimits {
   const { controlBytes, chunkStreams } = limits;
   const pendingBytes = UNPUBLISHED_MESSAGES * controlBytes;

@@ -41,7 +41,7 @@ export const DEFAULT_RTMP_TIMEOUTS: RtmpTimeouts = {
   refusal: 1000,
 };
 
-/** What one peer, and all together, may cost. */
+/** Limits of one peer, and of all together. */
 export interface RtmpLimits {
   /** Connections at once; more are closed as they come. */
   readonly connections: number;
@@ -86,10 +86,10 @@ export const DEFAULT_RTMP_LIMITS: RtmpLimits = {
   amf: DEFAULT_AMF_LIMITS,
 };
 
-/** What a provider needs. */
+/** Dependencies of a provider. */
 export interface RtmpProviderOptions {
   readonly gate: IngestGate;
-  /** Who may publish; absent: everybody. */
+  /** Decides who may publish; absent: everybody. */
   readonly access?: Gatekeeper;
   readonly logger: Logger;
   readonly clock: Clock;
@@ -101,7 +101,7 @@ export interface RtmpProviderOptions {
   readonly tls?: readonly Certificate[];
   /** Somebody has connected, who may want the name of a stream that came by another listener: all are to be roused, this one included. */
   readonly onArrival?: () => void;
-  /** Who is let in, and where clients behind proxies are; absent: everybody is, and nobody is behind one. */
+  /** Admits connections and finds clients behind proxies; absent: everybody is admitted, and nobody is behind one. */
   readonly entry?: ConnectionGate;
   /** Connections, and what they say before they publish, are taken when it is their turn; absent: at once. */
   readonly turns?: Turns;

@@ -236,7 +236,7 @@ export class RtmpProvider {
   }
 
   #sweepConnections(): void {
-    // What waits in the sockets is read before anybody is judged, also after a stall of the event loop.
+    // Pending bytes in the sockets are read before any deadline is judged, also after a stall of the event loop.
     this.#reader.wake(() => setImmediate(this.#deadlines));
   }
 

@@ -1,4 +1,4 @@
-/** What a connected publisher asks for, step by step: connect, createStream, publish, media, unpublish. */
+/** The commands of a connected publisher, step by step: connect, createStream, publish, media, unpublish. */
 import {
   type AccessRequest,
   type Admitted,
@@ -38,7 +38,7 @@ import {
 } from './replies.ts';
 import type { RtmpLimits, RtmpTimeouts } from './rtmp-options.ts';
 
-/** What a session needs of its connection. */
+/** The connection as its session sees it. */
 export interface SessionLink {
   readonly local: LocalEnd;
   /** Shown as the URL of the source, `TCP://address:port`. */
@@ -82,7 +82,7 @@ export interface SessionRefusal {
   readonly stream?: string;
 }
 
-/** What a client is told, which may be anybody: nothing about others. */
+/** Error texts for a client, which may be anybody: they say nothing about others. */
 export const RTMP_REFUSALS: Readonly<Record<IngestRefused['code'], readonly [RefusalStatus, (target: PublishTarget) => string]>> = {
   'no-virtual-host': ['NetConnection.Connect.Rejected', ({ host }) => `There is no virtual host for '${host}'.`],
   'no-application': ['NetConnection.Connect.InvalidApp', ({ app }) => `There is no application '${app}'.`],
@@ -92,7 +92,7 @@ export const RTMP_REFUSALS: Readonly<Record<IngestRefused['code'], readonly [Ref
   full: ['NetStream.Publish.Rejected', ({ app }) => `Application '${app}' has all the streams it may have.`],
   'shutting-down': ['NetStream.Publish.Rejected', () => 'The server is shutting down.'],
 };
-/** What a publisher is told whose stream the core wants to end, by why; all others are cut. */
+/** Error texts for a publisher whose stream the core ends, by reason; other reasons just disconnect. */
 const SENT_AWAY: Readonly<Partial<Record<CloseReason['code'], string>>> = {
   denied: 'The stream is not allowed here.',
   'no-room': 'Too many streams are beginning at once: try again.',

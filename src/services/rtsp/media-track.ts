@@ -1,4 +1,4 @@
-/** What a section of a session description means: codec, depacketizer, and the parameters it tells. */
+/** The meaning of a section of a session description: codec, depacketizer, and parameters. */
 
 import { describeAudio, describeVideo } from '../../codecs/describe.ts';
 import { buildOpusHead, OPUS_SAMPLE_RATE } from '../../codecs/opus/opus-head.ts';

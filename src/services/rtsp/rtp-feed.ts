@@ -188,7 +188,7 @@ export class RtpFeed {
     });
   }
 
-  /** What the receiver tells the sender of a track. */
+  /** The receiver report for the sender of a track. */
   receiverReport(id: number): Uint8Array | null {
     const track = this.#tracks.get(id);
     if (track === undefined || track.ssrc < 0) return null;

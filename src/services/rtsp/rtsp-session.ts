@@ -11,7 +11,7 @@ import { RtpFeed } from './rtp-feed.ts';
 import { RtspConnection, RtspRefused } from './rtsp-connection.ts';
 import { UdpPorts } from './udp-ports.ts';
 
-/** Of a server that names no session timeout. */
+/** Default for a server that names no session timeout. */
 const DEFAULT_SESSION_TIMEOUT_S = 30;
 const MAX_KEEP_ALIVE_S = 30;
 const ANSWER_TIMEOUT_MS = 10_000;
@@ -31,7 +31,7 @@ interface UsableMedia {
   readonly uri: string;
 }
 
-/** What carries one track. */
+/** The transport of one track. */
 interface TrackPath {
   readonly id: number;
   readonly uri: string;

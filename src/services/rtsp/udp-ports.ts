@@ -8,7 +8,7 @@ const RECEIVE_BUFFER = 2_097_152;
 /** Opens the way through a firewall: an RTP packet without content. */
 const GREETING = Uint8Array.of(0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 
-/** Whoever opened them calls `close`, which gives both back. */
+/** Their opener calls `close`, which releases both. */
 export class UdpPorts {
   /** Datagrams from somebody else than the server. */
   foreign = 0;

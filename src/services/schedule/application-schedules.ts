@@ -19,7 +19,7 @@ export class NameTaken extends Error {
   override readonly name = 'NameTaken';
 }
 
-/** What the channels of an application are made with. */
+/** Dependencies of the channels of an application. */
 export interface ApplicationSchedulesOptions {
   readonly application: Application;
   /** Absolute. */
@@ -47,7 +47,7 @@ export class ApplicationSchedules {
   readonly #known = new Set<string>();
   readonly #channels = new Map<string, ScheduledChannel>();
   readonly #ready: Promise<void>;
-  /** What the folder held at first is nothing new. */
+  /** Files that were there at first are not new. */
   #isRead = false;
   /** Of channels that have ended. */
   #pastTroubles = 0;
@@ -211,7 +211,7 @@ export class ApplicationSchedules {
   }
 }
 
-/** What a file cannot hold is the fault of who asks for it. */
+/** A schedule that its file cannot hold is the client's error. */
 function refuseLarge(error: unknown): never {
   throw error instanceof DefinitionTooLarge ? new ScheduleProblem(error.message) : error;
 }

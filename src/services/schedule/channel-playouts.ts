@@ -17,7 +17,7 @@ import { SCHEDULE_FILE } from './definition-file.ts';
 import type { ChannelSettings } from './schedule-definition.ts';
 import type { OpenPlayout } from './scheduled-channel.ts';
 
-/** What the playouts of an application share. All of it stays its owner's. */
+/** Dependencies shared by the playouts of an application. All of it stays its owner's. */
 export interface ChannelPlayoutsOptions {
   readonly application: Application;
   readonly root: MediaRoot;
@@ -43,7 +43,7 @@ export function channelPlayouts(options: ChannelPlayoutsOptions): OpenPlayout {
     });
     // It is there before anything of it can be played, and while nothing is.
     stream.show();
-    // What fails again and again is told by whoever decides about it.
+    // Repeated failures are logged by the code that decides about them.
     const logger = parent.limited.child({ stream: name });
     const channel = addressOf({ vhost: application.vhost, app: application.name, name });
     const playout = new ChannelPlayout({

@@ -98,7 +98,7 @@ function itemsOf(owner: XmlElement): ScheduleItem[] {
   );
 }
 
-/** What is wrong with an element has its line. */
+/** Errors about an element name its line. */
 function checked<T>(element: XmlElement, read: () => T): T {
   try {
     return read();

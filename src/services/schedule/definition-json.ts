@@ -31,7 +31,7 @@ export function definitionFromJson(body: Members): ScheduleDefinition {
   return withinLimits({ stream: settingsFrom(stream, name), ...changesFrom(body) });
 }
 
-/** What a request changes of a channel: lists are replaced as a whole. Throws `ScheduleProblem`. */
+/** The changes that a request makes to a channel: lists are replaced as a whole. Throws `ScheduleProblem`. */
 export function changedByJson(definition: ScheduleDefinition, body: Members): ScheduleDefinition {
   refuseMisspelt(body, ['stream', 'fallbackProgram', 'programs'], '');
   const changes = changesFrom(body);

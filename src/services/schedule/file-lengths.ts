@@ -15,13 +15,13 @@ export interface FileMeter {
   readonly lengthOf: (url: string) => Promise<number>;
 }
 
-/** What a channel asks about the files of its items. */
+/** Lengths of files, as channels ask for them. */
 export interface Lengths {
-  /** What is known of the file of an item, ms; null: nothing. */
+  /** Known length of an item's file, ms; null: unknown. */
   of(item: Pick<ScheduleItem, 'url'>): number | null;
   /** Looks at the file of an item; `soon`: before those of long lists. Null where its length cannot be told, for a live stream too. Never rejects. */
   look(item: Pick<ScheduleItem, 'url'>, soon?: boolean): Promise<number | null>;
-  /** What turned out while a file was played: it ends there, ms, whatever it says. */
+  /** Corrects a length after playing: the file ends there, ms, whatever its header says. */
   learn(item: Pick<ScheduleItem, 'url'>, length: number): void;
 }
 

@@ -1,4 +1,4 @@
-/** What a scheduled channel is: who it is, and what it plays when. */
+/** The definition of a scheduled channel: its identity, and what it plays when. */
 import { schemeOf } from '../../core/pull.ts';
 import { streamOfUrl } from '../../core/stream-address.ts';
 import { refuseStrange } from '../../util/allowed-folders.ts';
@@ -13,7 +13,7 @@ export interface AudioMapItem {
   readonly characteristics: string;
 }
 
-/** What of a channel stays as it is while it runs. */
+/** The part of a channel that stays fixed while it runs. */
 export interface ChannelSettings {
   readonly name: string;
   /** Output profiles are not applied. */
@@ -35,7 +35,7 @@ export interface ScheduleItem {
   readonly start: number;
   /** -1: to the end of the file, or as long as the live stream may be. */
   readonly duration: number;
-  /** What a failure leads to: true to the fallback program, false to the next item. */
+  /** Consequence of a failure: true for the fallback program, false for the next item. */
   readonly fallbackOnErr: boolean;
 }
 
@@ -63,13 +63,13 @@ export interface Program {
 /** A whole channel. */
 export interface ScheduleDefinition {
   readonly stream: ChannelSettings;
-  /** What plays when nothing is scheduled or an item fails. */
+  /** Plays when nothing is scheduled or an item fails. */
   readonly fallback: readonly ScheduleItem[];
   /** In the order of their beginnings. */
   readonly programs: readonly Program[];
 }
 
-/** What members have that nobody gives. */
+/** Default values of members. */
 export const DEFAULT_SETTINGS: Omit<ChannelSettings, 'name'> = {
   bypassTranscoder: false,
   videoTrack: true,
@@ -88,7 +88,7 @@ const MAX_AUDIO_TRACKS = 16;
 /** A schedule is read, compared and written in one piece, while everything else waits. */
 const MAX_PROGRAMS = 5000;
 const MAX_ITEMS = 10_000;
-/** What is known of a zone is dear to find. */
+/** Facts about a time zone are expensive to find. */
 const MAX_ZONES = 50;
 /** Of a file: what programs and items come to, and a little for the rest. */
 export const SCHEDULE_FILE_LIMITS = {

@@ -24,7 +24,7 @@ import { FileLengths } from './file-lengths.ts';
 import { scheduleMetrics } from './schedule-metrics.ts';
 import { Schedules } from './schedules.ts';
 
-/** What of the server it needs. */
+/** Dependencies of the scheduled channels. */
 export type ScheduleContext = Pick<
   ServiceContext,
   'orchestrator' | 'definitions' | 'reading' | 'foreignFiles' | 'liveStreams' | 'transcoder' | 'clock' | 'logger'

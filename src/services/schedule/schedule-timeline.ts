@@ -15,7 +15,7 @@ export interface Slot {
   length: number | null;
 }
 
-/** What the lengths of items are. */
+/** Lengths of items. */
 export interface ScheduleTimelineOptions {
   /** The length of the file of an item, ms, from its very beginning on; null where it is not known. `grained`. */
   readonly lengthOf: (item: ScheduleItem) => number | null;

@@ -17,7 +17,7 @@ import { isDue, isSameSlot, ScheduleTimeline, type ScheduleTimelineOptions, type
 import { TroubleLog } from './trouble-log.ts';
 import { WorkInTurn } from './work-in-turn.ts';
 
-/** What follows is opened so long before it is on air: an item that has to be converted needs some seconds. */
+/** The next item is opened this long before it is on air: an item that has to be converted needs some seconds. */
 const LEAD_MS = 5000;
 /** What failed may keep the next fallback item from being opened until so long before that is on air, and is not begun with shortly before. */
 const FALLBACK_LEAD_MS = 2000;
@@ -29,7 +29,7 @@ const RETRY_MS = 1000;
 const PATIENCE_MS = 900;
 /** A playout that tells nothing of what should be on air for so long has lost it: it has limits of its own, which are less. */
 const OPENING_MS = 6000;
-/** What is joined so late begins at its beginning. */
+/** An item joined less late than this begins at its beginning. */
 const LATE_MS = 1000;
 /** Who is further from its slot than this has slept, or its clock was set: the position is found anew. */
 const ASTRAY_MS = 10_000;
@@ -45,7 +45,7 @@ const LENGTHS_MS = 2000;
 /** Opens what plays a channel. Throws where its stream cannot be; `onLost` is called when somebody else ends that, and nothing after it. */
 export type OpenPlayout = (settings: ChannelSettings, listener: PlayoutListener, onLost: (reason: string) => void) => Playout;
 
-/** What a channel is made of. */
+/** Dependencies of a channel. */
 export interface ScheduledChannelOptions {
   readonly definition: ScheduleDefinition;
   readonly open: OpenPlayout;
@@ -111,7 +111,7 @@ export class ScheduledChannel {
     return this.#settings;
   }
 
-  /** What viewers see, where that is an item of a program. */
+  /** The item of a program that viewers see, if they see one. */
   get onAir(): ItemOnAir | null {
     const { item = null, program = null, startsAt = 0 } = this.#air?.slot ?? {};
     if (this.#air?.kind !== 'program' || item === null || program === null) return null;
@@ -249,7 +249,7 @@ export class ScheduledChannel {
     return this.#next;
   }
 
-  /** What is on air is what should be. */
+  /** The right item is on air. */
   #goOn(air: Cue, now: number): void {
     const end = this.#timeline.endOf(air.slot);
     this.#endAt(air, end);
@@ -409,7 +409,7 @@ export class ScheduledChannel {
     if (cue.slot === this.#next && cue.slot.startsAt - now < LATE_MS) this.#enter(cue.slot);
   }
 
-  /** What is on air ends with its media. */
+  /** The current item ends with its media. */
   #learn(cued: CuedItem, endsAt: number, mediaEnd: number | null): void {
     const air = this.#air;
     if (air?.cued !== cued) return;

@@ -12,7 +12,7 @@ const IDLE_TICK_MS = 1000;
 /** So many ticks later those are looked for whose application is no more. */
 const SWEEP_TICKS = 10;
 
-/** What the channels are kept with. */
+/** Dependencies of the channels. */
 export interface SchedulesOptions {
   /** Null for an application that has none, by its settings. Calls `onDefined` when a channel is defined. */
   readonly open: (application: Application, onDefined: () => void) => ApplicationSchedules | null;

@@ -14,7 +14,7 @@ export interface LimitedSession extends SrtSession {
   expire(reason: string): void;
 }
 
-/** Who calls, and what becomes of it. */
+/** A caller, and how its admission ends. */
 export interface AdmissionRequest {
   readonly direction: Direction;
   readonly call: SrtCall;

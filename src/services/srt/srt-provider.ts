@@ -26,7 +26,7 @@ export const MAX_SRT_ENCODERS = 2000;
 /** What is listened on, and where streams go. Timeouts that are not given have their defaults. */
 export interface SrtProviderOptions extends SrtListenerConfig {
   readonly gate: IngestGate;
-  /** Who may publish; absent: everybody. */
+  /** Decides who may publish; absent: everybody. */
   readonly access?: Gatekeeper;
   readonly logger: Logger;
   readonly clock: Clock;

@@ -26,7 +26,7 @@ export interface SrtTimeouts {
 /** Used for every timeout not given. */
 export const DEFAULT_SRT_TIMEOUTS: SrtTimeouts = { unpublishedSilence: 3000, firstTrack: 15_000 };
 
-/** What the provider hands to each publication. */
+/** Dependencies of each publication. */
 export interface SrtPublicationOptions {
   readonly id: number;
   readonly call: SrtCall;
@@ -52,10 +52,10 @@ export interface Refusal {
   readonly detail: string;
 }
 
-/** Who calls without a word for what it wants is taken for a publisher. */
+/** A caller that does not say what it wants is taken for a publisher. */
 const FOR_PLAYERS = 'to play it, call the port of Bind/Publishers/SRT';
 
-/** What a caller is told whom the core takes no stream of. */
+/** The rejection for a caller whose stream the core refuses. */
 export const SRT_REFUSALS: Readonly<Record<IngestRefused['code'], RejectionCode>> = {
   'no-virtual-host': RejectionCode.NOT_FOUND,
   'no-application': RejectionCode.NOT_FOUND,
@@ -74,7 +74,7 @@ const CLOSE_CODES: Readonly<Record<SrtCloseReason['code'], CloseReason['code']>>
 
 const MAX_PROGRAM = 65_535;
 
-/** What a publication is made of once its stream is registered. */
+/** The parts of a publication whose stream is registered. */
 interface Opened {
   readonly stream: IngestStream;
   readonly logger: Logger;
@@ -197,7 +197,7 @@ export class SrtPublication implements LimitedSession, WatchedLink {
     this.#finish(reason);
   }
 
-  /** What one sender sends must not take the others along. */
+  /** One sender's media must not harm the others. */
   #fail(error: unknown): void {
     const reason: CloseReason = { code: 'peer-error', detail: faultDetail(error, this.logger, 'SRT connection') };
     this.#closeReason = reason;

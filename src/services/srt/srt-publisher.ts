@@ -33,7 +33,7 @@ const DEFAULT_PLAYLIST_FILE = 'playlist';
 /** Players of one port at once, unless told otherwise. */
 export const MAX_SRT_VIEWERS = 5000;
 
-/** What listening needs beyond the listener's own configuration. */
+/** Dependencies of listening beyond the listener's own configuration. */
 export interface SrtEgressOptions extends SrtListenerConfig {
   /** Players of one port at once. */
   readonly maxConnections?: number;

@@ -7,7 +7,7 @@ import type { SrtCall } from '../../wire/srt/multiplexer.ts';
 import type { SrtStatistics } from '../../wire/srt/statistics.ts';
 import type { LimitedSession } from './srt-admission.ts';
 
-/** What the publisher makes a viewer with, within the handshake. */
+/** Options of a viewer, made within the handshake. */
 export interface SrtViewerOptions {
   readonly call: SrtCall;
   readonly labels: LinkLabels;

@@ -34,7 +34,7 @@ import { webrtcMetrics } from './webrtc-metrics.ts';
 const MAX_SENDERS = 8;
 const DEFAULT_CANDIDATES = ['*:10000/udp'];
 
-/** What the rest of the server needs of WebRTC; what has to be stopped is in `running`. */
+/** WebRTC as the rest of the server sees it; parts to stop are in `running`. */
 export interface WebrtcParts {
   /** Null when `Bind/Publishers/WebRTC` is absent. */
   readonly publisher: WebrtcPublisher | null;
@@ -44,7 +44,7 @@ export interface WebrtcParts {
   readonly signallingPath: string;
 }
 
-/** What WebRTC needs of the rest of the server, which may be made later. */
+/** The rest of the server as WebRTC sees it; it may be made later. */
 export interface WebrtcNeighbours {
   readonly virtualHostFor: (host: string) => string | undefined;
   readonly gate: IngestGate;
@@ -143,7 +143,7 @@ export async function startPeers(
   return { publisher, metrics, signallingPath: foreign.path };
 }
 
-/** What one address may have of the media ports. */
+/** Limits of one address at the media ports. */
 function peerShares({ limits: { perAddress } }: ServerConfig, limits: ServerLimits): PeerShares {
   return {
     waiting: perAddress.signalling,

@@ -4,7 +4,7 @@ import { hostPort } from '../../util/client-address.ts';
 import { ALL_IPV4, ALL_IPV6, listenAddresses } from '../../util/listen-addresses.ts';
 import { placesOf } from './candidate-ports.ts';
 
-/** What all elements together come to. */
+/** The result of all elements together. */
 export interface RelayPlan {
   /** Where to listen, without repetition. */
   readonly listen: readonly { readonly host: string; readonly port: number }[];

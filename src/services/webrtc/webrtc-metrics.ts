@@ -9,7 +9,7 @@ const ROUND_TRIP_BOUNDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 const LOSS_BOUNDS = [0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5];
 const STREAMS_AT_ONCE = 20;
 
-/** Of all viewers of an output stream, those that have left included. */
+/** Figures of all viewers of an output stream, those that have left included. */
 export interface ViewerTotals {
   readonly packets: number;
   readonly lost: number;
@@ -22,7 +22,7 @@ export interface ViewerTotals {
   readonly estimate: number | undefined;
 }
 
-/** Of the publisher of a stream. */
+/** Figures of the publisher of a stream. */
 export interface PublisherTotals {
   readonly received: number;
   readonly lost: number;
@@ -31,14 +31,14 @@ export interface PublisherTotals {
   readonly keyframeRequests: number;
 }
 
-/** What reports of viewers say, as they come. */
+/** Distributions from viewers' reports. */
 export class ViewerReports {
   readonly roundTrips = new Histogram(ROUND_TRIP_BOUNDS);
   /** Shares of packets lost since the report before. */
   readonly losses = new Histogram(LOSS_BOUNDS);
 }
 
-/** Whoever has the figures; null where it is not there. */
+/** Owners of the figures; null if missing. */
 export interface WebrtcFigures {
   readonly transport: () => TransportCounters & { readonly sessions: number };
   readonly viewers: { readonly reports: ViewerReports; totals(): Iterable<readonly [StreamAddress, ViewerTotals]> } | null;

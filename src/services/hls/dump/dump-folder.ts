@@ -10,7 +10,7 @@ import { syncSemaphore } from '../../../util/semaphore.ts';
 
 /** Bytes of segments that may wait for the disk; a dump that needs more ends with an error, for it may not have holes. */
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;
-/** What may be otherwise later: no room, or none that may be used. */
+/** Faults that may pass: no space, or no permission. */
 const PASSING: readonly (string | undefined)[] = ['ENOSPC', 'EDQUOT', 'EROFS', 'EIO'];
 /** A file of an earlier dump is overwritten; a link that somebody put in its place is not followed. */
 const NEW_BYTES = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW;

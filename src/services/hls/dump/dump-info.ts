@@ -2,7 +2,7 @@
 import { formatTimestamp } from '../../../util/timestamp.ts';
 import { escapeXml } from '../../../util/xml-text.ts';
 
-/** What the file says of the dump, in the words of the API. */
+/** Contents of the information file, in the words of the API. */
 export const DumpStatus = {
   RUNNING: 'Running',
   COMPLETED: 'Completed',

@@ -4,7 +4,7 @@ import type { StreamAddress } from '../../../core/stream-address.ts';
 const MACRO = /\$\{(\w+)\}/g;
 const MINUTES_PER_HOUR = 60;
 
-/** What macros stand for. */
+/** Values of the macros. */
 export interface DumpPathValues extends StreamAddress {
   /** ms since the epoch; told in the server's local time. */
   readonly time: number;

@@ -39,7 +39,7 @@ export class DumpPlaylist {
   }
 
   add(segment: DumpedSegment): void {
-    // What lies before the first segment is not part of the dump.
+    // Media before the first segment is not part of the dump.
     if (segment.discontinuity && this.#count > 0) this.#lines += '#EXT-X-DISCONTINUITY\n';
     // The init segment of what is missing may be missing as well.
     const isGap = segment.gap === true;

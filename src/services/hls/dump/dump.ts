@@ -14,7 +14,7 @@ import type { DumpCounts } from './dump-metrics.ts';
 import { DumpPlaylist } from './dump-playlist.ts';
 import type { FolderWriter } from './folder-claims.ts';
 
-/** What was asked for, as the API shows it. */
+/** The request, as the API shows it. */
 export interface DumpRequest {
   readonly id: string;
   /** As given. */
@@ -25,7 +25,7 @@ export interface DumpRequest {
   readonly userData: string;
 }
 
-/** What a dump is made of. */
+/** Dependencies of a dump. */
 export interface DumpOptions {
   readonly request: DumpRequest;
   readonly stream: SegmentSource;
@@ -40,7 +40,7 @@ export interface DumpOptions {
   readonly conditions: Conditions;
   readonly notices: Notices;
   readonly logger: Logger;
-  /** Those of the server; absent: nobody counts. */
+  /** Counters of the server; absent: nobody counts. */
   readonly counts?: DumpCounts;
 }
 
@@ -74,7 +74,7 @@ export class Dump implements SegmentObserver, FolderWriter {
       clock: options.clock,
       onPaused: (error) => this.#pause(error),
       onResumed: () => this.#resume(),
-      // What no file will tell is not gathered.
+      // Facts that no file will contain are not collected.
       ...(options.infoPath !== null && { onWritten: (path) => this.#info.add(path, options.clock.now()) }),
       onFailed: (error) => this.#fail(error),
       onFailureSettled: () => this.#settleFailure(),

@@ -117,7 +117,7 @@ export class Dumper implements StreamFollower {
       });
     } catch (error) {
       dumps.delete(request.id);
-      // Whoever tries again must not find it taken.
+      // A retry must not find it taken.
       if (dump !== null && infoPath !== null) await rm(infoPath, { force: true }).catch(() => undefined);
       throw error;
     }

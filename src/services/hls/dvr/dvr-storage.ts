@@ -13,7 +13,7 @@ const FOLDER = 'dvr';
 export interface DvrStorageOptions {
   /** Streams whose settings name no folder keep their files in `dvr` in it. */
   readonly stateFolder: string;
-  /** What the other folders must lie in. */
+  /** Folders that must contain the others. */
   readonly allowed: AllowedFolders;
   /** Is told while files cannot be written. */
   readonly conditions: Conditions;

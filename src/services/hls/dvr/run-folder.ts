@@ -14,7 +14,7 @@ const OWNER = [MACHINE, process.pid, START].join(SEPARATOR);
 
 /** Where the folder may be, and who hears of trouble with it. */
 export interface RunFolderOptions {
-  /** What `root` must lie in; default: anything. */
+  /** Folders that may contain `root`; default: any. */
   readonly allowed?: AllowedFolders;
   /** Hears the first thing that went wrong. */
   readonly onFault?: (error: unknown) => void;

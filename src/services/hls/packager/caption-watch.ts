@@ -44,7 +44,7 @@ export class CaptionWatch {
     return true;
   }
 
-  /** What has been seen in a track. */
+  /** Captions detected in a track. */
   of(track: Track | null): readonly string[] {
     return (track === null ? undefined : this.#videos.get(track.id)?.channels) ?? NONE;
   }

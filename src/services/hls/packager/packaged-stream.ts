@@ -1,4 +1,4 @@
-/** What the streams of both publishers are: an outlet with its memory and its archive, and those who follow the segments. */
+/** The common part of both publishers' streams: an outlet with its memory and its archive, and the observers of the segments. */
 import type { CloseReason } from '../../../core/ingest.ts';
 import type { PublisherKind } from '../../../core/kinds.ts';
 import type { PublishableStream, PublisherStream } from '../../../core/publishing.ts';
@@ -14,7 +14,7 @@ import type { PackagingSettings } from '../wire/settings.ts';
 import type { ObservedSegment, SegmentObserver, SegmentSource } from './segment-observer.ts';
 import type { Rewinding, SegmentMemory } from './segment-window.ts';
 
-/** What a stream is served with; `storage` and `delivery` are shared by all streams. */
+/** Dependencies of a served stream; `storage` and `delivery` are shared by all streams. */
 export interface PackagedStreamOptions<Settings extends PackagingSettings> {
   readonly stream: PublishableStream;
   readonly settings: Settings;
@@ -31,7 +31,7 @@ export interface PackagedStreamOptions<Settings extends PackagingSettings> {
 /** How one kind of stream differs at its outlet. */
 export interface PackagingKind {
   readonly kind: PublisherKind;
-  /** What its view is constructed with. */
+  /** Settings of its view. */
   readonly viewSettings: unknown;
   /** Tells the DVR files of this run of the stream from those of others. */
   readonly run: string;
@@ -84,7 +84,7 @@ export abstract class PackagedStream<Settings extends PackagingSettings> impleme
     this.rewinding = openArchive(options, storage, run);
   }
 
-  /** What is dumped should outlive a kill. */
+  /** Dumped media should survive a kill. */
   get urgency(): Urgency {
     return this.isObserved ? Urgency.LOW_LATENCY : Urgency.NONE;
   }
@@ -167,7 +167,7 @@ export abstract class PackagedStream<Settings extends PackagingSettings> impleme
   /** Multivariant playlists as they are now, without paths and queries, by file name. */
   protected abstract multivariantTexts(): [name: string, text: string][];
 
-  /** What is open becomes the last segment. */
+  /** The open segment becomes the last one. */
   protected abstract finishSegments(): void;
 
   /** Tells views that nothing more is appended. */

@@ -1,4 +1,4 @@
-/** What both publishers are: they make packaged streams, and one default playlist for streams that have none. */
+/** The common part of both publishers: they make packaged streams, and one default playlist for streams that have none. */
 import { type DefaultChoice, defaultPlaylist } from '../../../core/default-playlist.ts';
 import type { PublisherKind } from '../../../core/kinds.ts';
 import type { Playlist } from '../../../core/playlist.ts';
@@ -11,7 +11,7 @@ import type { PackagingSettings } from '../wire/settings.ts';
 import type { PackagedStream, PackagedStreamOptions } from './packaged-stream.ts';
 import type { SegmentSource } from './segment-observer.ts';
 
-/** Who wants to know of the streams of a publisher. */
+/** Observers of the streams of a publisher. */
 export interface StreamFollower {
   /** It has tracks and playlists. */
   streamStarted(stream: SegmentSource, address: StreamAddress, settings: PackagingSettings): void;

@@ -1,4 +1,4 @@
-/** Who follows the segments of a stream beside its views. */
+/** Observes the segments of a stream beside its views. */
 
 /** A segment that is complete, with the names of a folder that holds the whole stream. */
 export interface ObservedSegment {
@@ -8,7 +8,7 @@ export interface ObservedSegment {
   readonly uri: string;
   /** Counts within its media playlist. */
   readonly number: number;
-  /** What players need before it, in a file of its own; null for segments that need nothing. */
+  /** Its init segment, in a file of its own; null for segments that need none. */
   readonly init: { readonly uri: string; readonly bytes: Uint8Array } | null;
   /** Seconds. */
   readonly duration: number;

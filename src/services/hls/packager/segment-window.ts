@@ -2,7 +2,7 @@
 import type { Span } from '../../../delivery/outlet/messages.ts';
 import type { DvrArchive } from '../dvr/dvr-archive.ts';
 
-/** What a window must know of a segment. */
+/** A segment as a window sees it. */
 export interface WindowedSegment {
   /** Seconds; null while it grows. */
   readonly duration: number | null;

@@ -1,10 +1,10 @@
 /** Header lines that both views answer with, without CRLF. */
 
-/** Of playlists (RFC 8216 §4). */
+/** Content type of playlists (RFC 8216 §4). */
 export const PLAYLIST_TYPE = 'Content-Type: application/vnd.apple.mpegurl';
-/** Of segments of subtitles (WebVTT §10). */
+/** Content type of subtitle segments (WebVTT §10). */
 export const VTT_TYPE = 'Content-Type: text/vtt; charset=utf-8';
-/** What no cache may keep. */
+/** Header of answers that no cache may keep. */
 export const NO_STORE = 'Cache-Control: no-cache, no-store';
 
 /** For an age in seconds; 0: never store, below 0: no header. */

@@ -48,7 +48,7 @@ export interface DefaultQuerySettings {
   readonly queries: readonly { readonly key: string; readonly value: string }[];
 }
 
-/** What both publishers have. */
+/** Settings of both publishers. */
 export interface PackagingSettings {
   /** Seconds. */
   readonly segmentDuration: number;

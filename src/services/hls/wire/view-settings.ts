@@ -8,7 +8,7 @@ import {
   type PackagingSettings,
 } from './settings.ts';
 
-/** What both views are constructed with. */
+/** Settings of both views. */
 interface ViewSettings {
   /** Complete segments listed when the client does not rewind. */
   readonly segmentCount: number;

@@ -13,7 +13,7 @@ import type { VideoCapability } from './oven-capabilities.ts';
 /** WebRTC carries Opus as stereo; a decoder makes two channels of a mono packet. */
 const OPUS_CHANNELS = 2;
 
-/** What publishers may send, audio included. */
+/** Codecs that publishers may send, audio included. */
 export type IngestCodec = IngestVideoCodec | typeof AudioCodec.OPUS;
 /** The video codecs among them. */
 export type IngestVideoCodec = typeof VideoCodec.H264 | typeof VideoCodec.H265 | typeof VideoCodec.VP8 | typeof VideoCodec.AV1;
@@ -92,7 +92,7 @@ export function videoTrack(
   };
 }
 
-/** What the core is told of an audio track, which is always the same: 48 kHz, stereo. */
+/** The audio track for the core, which is always the same: 48 kHz, stereo. */
 export function opusTrack(id: number): SourceAudioTrack {
   return {
     id,

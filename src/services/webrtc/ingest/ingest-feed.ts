@@ -30,7 +30,7 @@ const TRACK_WAIT_MS = 3000;
 const MAX_NACKED = 150;
 const OWN_NAME = 'millrace';
 
-/** What the session gives its feed; `keyframeInterval` in ms, 0 asks only when a keyframe is needed. */
+/** Options of the feed; `keyframeInterval` in ms, 0 asks only when a keyframe is needed. */
 export interface IngestFeedOptions {
   readonly stream: IngestStream;
   readonly agreement: IngestAgreement;
@@ -45,7 +45,7 @@ export interface IngestFeedOptions {
   readonly onReordered: (track: IngestTrack) => void;
 }
 
-/** What arrived and belongs to no track, or belongs to one again. */
+/** Counts of packets that belong to no track, or to one again. */
 export interface FeedCounters {
   /** Packets that are no RTP or RTCP. */
   malformed: number;

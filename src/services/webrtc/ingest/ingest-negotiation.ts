@@ -1,4 +1,4 @@
-/** What a publisher's session description and what we can receive come to. */
+/** Negotiates a publisher's session description with what we can receive. */
 import { AudioCodec } from '../../../media/codec.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';
 import { ExtensionUri } from '../../../wire/rtp/header-extensions.ts';
@@ -32,7 +32,7 @@ export interface IngestMedia {
   readonly remb: boolean;
 }
 
-/** What an ingest session can start with: the media in the order of the m-lines, and how the publisher proves itself. */
+/** The result of a negotiation: the media in the order of the m-lines, and how the publisher proves itself. */
 export interface IngestAgreement {
   readonly medias: readonly IngestMedia[];
   readonly security: PeerSecurity;

@@ -22,7 +22,7 @@ const CNAME_LENGTH = 16;
 const STREAM_ID_LENGTH = 36;
 const MID_LENGTH = 6;
 
-/** What the WebRTC provider needs of an application's configuration. */
+/** The WebRTC provider's part of an application's configuration. */
 export interface WebrtcIngestSettings {
   /** Gives up a publisher whose ICE is silent for this long, ms. */
   readonly timeout: number;
@@ -30,7 +30,7 @@ export interface WebrtcIngestSettings {
   readonly keyframeInterval: number;
 }
 
-/** What the provider makes a session with. The name of the stream is taken later, with the description that is agreed on. */
+/** Options of a session. The name of the stream is taken later, with the agreed description. */
 export interface IngestSessionOptions {
   readonly target: StreamTarget;
   readonly gate: IngestGate;
@@ -79,7 +79,7 @@ export class IngestSession implements PeerListener {
     return this.#ended;
   }
 
-  /** What came of the stream and what did not; null while there is none. */
+  /** Figures of the stream's received and lost packets; null while there is none. */
   get totals(): PublisherTotals | null {
     if (this.#ended || this.#feed === null) return null;
     const sums = { received: 0, lost: 0, recovered: 0, requested: 0, keyframeRequests: 0 };
@@ -231,7 +231,7 @@ export class IngestSession implements PeerListener {
     }
   }
 
-  /** What was sent cannot be played, or the fault is ours: either ends this session and no other. */
+  /** The media cannot be played, or the fault is ours: either ends this session and no other. */
   #failed(error: unknown): void {
     const detail = faultDetail(error, this.#logger, 'a WebRTC publication');
     this.#end({ code: 'peer-error', detail });

@@ -40,7 +40,7 @@ export interface TrackCounters extends MalformedCounters {
   keyframeRequests: number;
 }
 
-/** What the feed makes a track with. Starter and lip-sync are shared by all tracks of the publisher. */
+/** Options of a track. Starter and lip-sync are shared by all tracks of the publisher. */
 export interface IngestTrackOptions {
   readonly id: number;
   readonly media: IngestMedia;
@@ -50,13 +50,13 @@ export interface IngestTrackOptions {
   readonly lipSync: LipSync;
   /** Asks for a keyframe when none came for this long, ms; 0 never does without need. */
   readonly keyframeInterval: number;
-  /** What its frames grow to, where the publisher said so. */
+  /** Final size of its frames, if the publisher announced it. */
   readonly announced?: VideoCapability | undefined;
   /** The encoder sends B-frames; once. */
   readonly onReordered: () => void;
 }
 
-/** What runs while the codec stays the same. */
+/** State that lasts while the codec stays the same. */
 interface Reader {
   readonly codec: IngestCodec;
   readonly depacketizer: Depacketizer;
@@ -173,7 +173,7 @@ export class IngestTrack {
     this.#options.lipSync.report(this.#synced, report);
   }
 
-  /** What the sender is told; null before the first packet. */
+  /** The report for the sender; null before the first packet. */
   receptionReport(now: number): ReceptionReport | null {
     return this.#buffer === null ? null : this.#reception.report(this.#ssrc, this.#buffer, now);
   }

@@ -6,7 +6,7 @@
 import type { SenderReport } from '../../../wire/rtp/rtcp-packet.ts';
 import { RtpClock } from '../../../wire/rtp/rtp-clock.ts';
 
-/** Of the error, what a frame makes up for. */
+/** Share of the error that one frame corrects. */
 const STEP_SHARE = 0.1;
 /** The most that it does, of its distance from the one before: so time never goes back. */
 const MAX_STEP = 1 / 8;

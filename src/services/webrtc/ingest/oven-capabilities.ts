@@ -1,6 +1,6 @@
 /** `Oven-Capabilities` of a WHIP request: what the frames grow to, which begin small in browsers. */
 
-/** What a browser will send at its best, of one layer. */
+/** The maximum that a browser will send of one layer. */
 export interface VideoCapability {
   /** Pixels; 0: not told. */
   readonly width: number;

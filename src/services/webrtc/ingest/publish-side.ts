@@ -35,7 +35,7 @@ export const WHIP_REFUSALS: Readonly<Record<IngestRefused['code'], { readonly st
 /** The provider is the server's, which stops it. */
 export interface PublishSideOptions {
   readonly provider: WebrtcProvider;
-  /** Who may publish; absent: everybody. */
+  /** Decides who may publish; absent: everybody. */
   readonly access?: Gatekeeper | undefined;
   /** The virtual host of a host name. */
   readonly virtualHostFor: (host: string) => string | undefined;

@@ -62,7 +62,7 @@ export class WebrtcProvider {
     return session;
   }
 
-  /** What came of each stream; of two publishers of one, the later. */
+  /** Figures of each stream; of the later of two publishers of one. */
   totals(): Iterable<readonly [StreamAddress, PublisherTotals]> {
     const byStream = new Map<string, readonly [StreamAddress, PublisherTotals]>();
     for (const { address, totals } of this.#sessions) if (totals !== null) byStream.set(streamKey(address), [address, totals]);

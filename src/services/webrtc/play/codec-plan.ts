@@ -26,7 +26,7 @@ const OFFER_ORDER: readonly (VideoCodec | AudioCodec)[] = [
   AudioCodec.OPUS,
 ];
 
-/** What feeds an estimate of the bandwidth, as `a=rtcp-fb` names it. */
+/** Feedback for bandwidth estimation, as `a=rtcp-fb` names it. */
 export const ESTIMATION_FEEDBACK = { REMB: 'goog-remb', TransportCC: 'transport-cc' } as const;
 
 /** Payload types of error correction. */

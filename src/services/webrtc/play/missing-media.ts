@@ -1,4 +1,4 @@
-/** What viewers over WebRTC do not get of a stream, in sentences that tell the operator what to do about it. */
+/** Media of a stream that WebRTC viewers do not get, in sentences that tell the operator the remedy. */
 import type { Playlist, PlaylistRendition } from '../../../core/playlist.ts';
 import { AudioCodec, VideoCodec } from '../../../media/codec.ts';
 import type { Track } from '../../../media/track.ts';
@@ -10,17 +10,17 @@ export interface MissingMedia {
   readonly text: string;
 }
 
-/** What every browser takes. */
+/** Codecs of every browser. */
 const COMMON = { video: VideoCodec.H264, audio: AudioCodec.OPUS } as const;
 const NAMED_RENDITIONS = 8;
 
-/** What a viewer asked for and what the negotiation left of it. */
+/** A viewer's request and the result of its negotiation. */
 export interface ViewerTerms {
   readonly playlist: Playlist;
   readonly tracks: readonly Track[];
-  /** What the viewer wants to be sent. */
+  /** Media that the viewer wants. */
   readonly asked: readonly MediaKind[];
-  /** What it agreed on. */
+  /** Media that it agreed on. */
   readonly agreed: readonly MediaKind[];
 }
 

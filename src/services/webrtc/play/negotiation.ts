@@ -1,4 +1,4 @@
-/** What a peer's session description and our tracks come to. */
+/** Negotiates a peer's session description with our tracks. */
 import { randomInt } from 'node:crypto';
 import { VideoCodec } from '../../../media/codec.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';
@@ -27,7 +27,7 @@ export interface AgreedMedia {
   readonly codec: WebrtcTrack['codec'];
 }
 
-/** What a session can start with: codecs, how they leave, and how the peer proves itself. */
+/** The result of a negotiation: codecs, how they leave, and how the peer proves itself. */
 export interface Agreement extends PeerSecurity {
   /** In the order of the viewer's slots. */
   readonly medias: readonly AgreedMedia[];
@@ -126,7 +126,7 @@ export function answerOffer(
   return { agreement: { medias: agreed, plan: { cname, slots }, ...securityOf(offer) }, medias };
 }
 
-/** What an offer wants to be sent. */
+/** Media that an offer wants to receive. */
 export function askedKinds({ medias }: SessionDescription): readonly MediaKind[] {
   const kinds = medias.map(wantedKind).filter((kind) => kind !== null);
   return [...new Set(kinds)];

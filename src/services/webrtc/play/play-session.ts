@@ -25,7 +25,7 @@ const CNAME_LENGTH = 16;
 const STREAM_ID_LENGTH = 36;
 const MID_LENGTH = 6;
 
-/** What the publisher makes a session with. */
+/** Options of a session. */
 export interface PlaySessionOptions {
   readonly stream: WebrtcStream;
   readonly playlist: Playlist;
@@ -54,7 +54,7 @@ export class PlaySession implements PeerListener {
   #offered: (LocalMedia & { readonly kind: MediaKind })[] = [];
   #agreement: Agreement | null = null;
   #rendition: StreamRendition | null = null;
-  /** What the viewer sees, and was told last; `#rendition` takes over from it. */
+  /** The rendition that the viewer sees, and was told last; `#rendition` takes over from it. */
   #shown: StreamRendition | null = null;
   /** The rendition takes over with the next keyframe of this one, which is told then. */
   #awaited: MediaSource | null = null;
@@ -114,7 +114,7 @@ export class PlaySession implements PeerListener {
     return this.#ended;
   }
 
-  /** What was tried to connect, for the log; empty once it was connected. */
+  /** Attempts to connect, for the log; empty once it was connected. */
   get attempts(): string {
     return this.#peer.attempts;
   }
@@ -124,7 +124,7 @@ export class PlaySession implements PeerListener {
     return this.#keyframeRequests;
   }
 
-  /** What the viewer's path carries, bits per second, by its own estimate or by ours; null before the first. */
+  /** Bandwidth of the viewer's path, bits per second, by its own estimate or by ours; null before the first. */
   get estimate(): number | null {
     return this.#estimate;
   }
@@ -256,7 +256,7 @@ export class PlaySession implements PeerListener {
     if (this.#auto) this.#adapt(estimate);
   }
 
-  /** What it came to so far, for metrics. */
+  /** Its figures so far, for metrics. */
   get totals(): ViewerTotals {
     const { packets = 0, nacked = 0, resent = 0 } = this.#peer.counters ?? {};
     let lost = 0;
@@ -380,7 +380,7 @@ export class PlaySession implements PeerListener {
   #end(reason: string): void {
     if (this.#ended) return;
     this.#ended = true;
-    // Whoever ended it: what was sent since the last count is known until here.
+    // Whoever ended it, the bytes sent since the last count are known until here.
     this.countBytes();
     const { stream } = this.#options;
     stream.remove(this);

@@ -20,7 +20,7 @@ const PASSING: ReadonlySet<string> = new Set(['WEBRTC_FULL', 'WEBRTC_MAP', 'WEBR
 /** The publisher is the server's, which stops it. */
 export interface PlaySideOptions {
   readonly publisher: WebrtcPublisher;
-  /** Who may play; absent: everybody. */
+  /** Decides who may play; absent: everybody. */
   readonly access?: Gatekeeper | undefined;
   /** The virtual host of a host name. */
   readonly virtualHostFor: (host: string) => string | undefined;

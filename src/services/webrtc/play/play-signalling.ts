@@ -1,4 +1,4 @@
-/** What players say and hear over the WebSocket protocol beside offers and answers: their playlist and its renditions. */
+/** Messages of players over the WebSocket protocol beside offers and answers: their playlist and its renditions. */
 import { ProtocolError } from '../../../util/protocol-error.ts';
 import { type DialogueConnection, OfferDialogue, type Refusal } from '../signalling/offer-dialogue.ts';
 import type { PlaySession } from './play-session.ts';

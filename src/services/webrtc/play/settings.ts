@@ -1,6 +1,6 @@
 import type { Fanout } from '../transport/fanout/fanout.ts';
 
-/** What the WebRTC publisher needs of its application's configuration. */
+/** The WebRTC publisher's part of its application's configuration. */
 export interface WebrtcSettings {
   /** Gives up a viewer whose ICE is silent for this long, ms. */
   readonly timeout: number;

@@ -41,7 +41,7 @@ export class WebrtcPublisher implements Publisher<WebrtcSettings> {
   readonly kind = PublisherKind.WEBRTC;
   readonly #options: WebrtcPublisherOptions;
   readonly #streams = new Map<string, WebrtcStream>();
-  /** What viewers report. */
+  /** Reports of viewers. */
   readonly reports = new ViewerReports();
   readonly #counter: NodeJS.Timeout;
 
@@ -116,7 +116,7 @@ export class WebrtcPublisher implements Publisher<WebrtcSettings> {
     return new PlaySession({ ...options, stream, playlist, transport, logger });
   }
 
-  /** What the viewers of each stream came to. */
+  /** Figures of each stream's viewers. */
   *totals(): Iterable<readonly [StreamAddress, ViewerTotals]> {
     for (const stream of this.#streams.values()) yield [stream.fields, stream.totals];
   }

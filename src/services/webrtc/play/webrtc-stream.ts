@@ -34,7 +34,7 @@ export interface StreamRendition {
   readonly audio: MediaSource | null;
 }
 
-/** What the publisher makes a stream with. */
+/** Dependencies of a stream. */
 export interface WebrtcStreamOptions {
   readonly stream: PublishableStream;
   readonly settings: WebrtcSettings;
@@ -62,7 +62,7 @@ export class WebrtcStream implements PublisherStream {
   /** By what is the same to the operator; those of tracks that are gone, too, so that the log has each once. */
   readonly #toldOf = new Set<string>();
   readonly #warnings = new Map<string, string>();
-  /** Of viewers that have left. */
+  /** Figures of viewers that have left. */
   readonly #past = { packets: 0, lost: 0, nacked: 0, resent: 0, keyframeRequests: 0 };
   #closed = false;
 
@@ -77,7 +77,7 @@ export class WebrtcStream implements PublisherStream {
     return this.#options.reports;
   }
 
-  /** What its viewers came to, those that have left included. */
+  /** Figures of its viewers, those that have left included. */
   get totals(): ViewerTotals {
     const sums = { ...this.#past };
     let longest: number | undefined;
@@ -95,7 +95,7 @@ export class WebrtcStream implements PublisherStream {
     return this.#sessions.size;
   }
 
-  /** What viewers do not get, or not well, as far as there were any. */
+  /** Media that viewers did not get, or not well; empty without viewers. */
   get warnings(): readonly string[] {
     return [...this.#warnings.values()];
   }
@@ -109,7 +109,7 @@ export class WebrtcStream implements PublisherStream {
     return this.published.playlists.find((playlist) => playlist.fileName === fileName);
   }
 
-  /** What of a playlist browsers can be sent, in its order. A rendition keeps what is left of it. */
+  /** The part of a playlist that browsers can play, in its order. A rendition keeps its remaining tracks. */
   renditions(playlist: Playlist): StreamRendition[] {
     return playlist.renditions
       .map((rendition) => ({ name: rendition.name, video: this.#source('video', rendition), audio: this.#source('audio', rendition) }))

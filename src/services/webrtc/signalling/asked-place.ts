@@ -1,4 +1,4 @@
-/** What access control hears of a signalling request. */
+/** A signalling request as access control sees it. */
 import type { IncomingMessage } from 'node:http';
 import { type AccessClient, type Admitted, type Direction, type Gatekeeper, type Judgement, OPEN } from '../../../access/access-check.ts';
 import { readNewUrl } from '../../../access/new-url.ts';
@@ -32,7 +32,7 @@ export function askedPlace(place: RequestPlace, request: IncomingMessage, client
   return { ...place, url, asker: { ...client.end, realIp: client.realIp, userAgent, authorization } };
 }
 
-/** What access control says of who asks for a place; who asks for none gets none. */
+/** Access control's verdict on a request for a place; none for a request without one. */
 export function admitAsked(access: Gatekeeper, direction: Direction, { target, url, asker }: AskedPlace): Judgement {
   if (target === null) return OPEN;
   const { vhost, app, stream } = target;

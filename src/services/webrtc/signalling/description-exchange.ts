@@ -20,7 +20,7 @@ const MAX_BODY = 64 * 1024;
 const BODY_TIME_MS = 10_000;
 const KEY_LENGTH = 16;
 const ETAG_LENGTH = 8;
-/** Of `Allow`, and of CORS preflights. */
+/** Methods for `Allow`, and for CORS preflights. */
 export const EXCHANGE_METHODS = 'OPTIONS, POST, PATCH, DELETE';
 
 /** A request that is answered with this status and text. */
@@ -41,7 +41,7 @@ export interface ExchangeSession {
   close(reason: string, code?: CloseReason['code']): void;
 }
 
-/** What a session is opened with; the offer follows by `accept`. */
+/** Options of a session; the offer follows by `accept`. */
 export interface OpenRequest {
   readonly target: StreamTarget;
   readonly place: RequestPlace;
@@ -52,17 +52,17 @@ export interface OpenRequest {
   readonly onEnded: (reason: string) => void;
 }
 
-/** What is particular to WHIP or WHEP. */
+/** The particulars of WHIP or WHEP. */
 export interface ExchangeOptions {
   /** For answers: `WHIP` or `WHEP`. */
   readonly name: 'WHIP' | 'WHEP';
-  /** Who sends such requests, for the log. */
+  /** Name of the clients, for the log. */
   readonly peer: 'publisher' | 'viewer';
   /** What access control says of an offer; absent: everybody may. The gatekeeper has told the log of who is refused. */
   readonly admit?: (place: AskedPlace) => Judgement;
   /** Where one who was let in goes; absent: to the target of the place. */
   readonly targetOf?: (admitted: Admitted, target: StreamTarget | null) => StreamTarget | null;
-  /** What must be over before `open`; null when nothing is to be waited for. */
+  /** Must be over before `open`; null if there is nothing to wait for. */
   readonly prepare?: (target: StreamTarget, client: string) => Promise<unknown> | null;
   /** Throws ExchangeRefused, or what `refusal` knows. */
   readonly open: (request: OpenRequest) => ExchangeSession;

@@ -16,7 +16,7 @@ import { type SignallingDialogue, SignallingFault, type SignallingMessage, Signa
 /** A text that peers branch on, whatever the cause, which is in the log. */
 const NO_OFFER = 'Cannot create offer';
 
-/** What a play session and an ingest session have in common here. */
+/** The common part of a play session and an ingest session. */
 export interface OfferedSession {
   readonly ended: boolean;
   /** Our offer. Throws ProtocolError. */
@@ -32,7 +32,7 @@ export interface OfferedSession {
 /** An error that says why somebody is refused. */
 export type Refusal = Error & { readonly code: string };
 
-/** What a session is opened with. */
+/** Options of a session. */
 export interface OfferRequest {
   readonly target: StreamTarget;
   /** Address of the peer. */
@@ -41,7 +41,7 @@ export interface OfferRequest {
   readonly onEnded: (reason: string) => void;
 }
 
-/** What a connection brings with it; the socket is the dialogue's from here on. */
+/** A new connection; the socket is the dialogue's from here on. */
 export interface DialogueConnection {
   readonly socket: WebSocket;
   /** Null: the request names no stream of ours. */
@@ -59,11 +59,11 @@ export interface DialogueConnection {
   readonly patience?: Patience | undefined;
 }
 
-/** What is particular to players or publishers. */
+/** The particulars of players or publishers. */
 export interface DialogueOptions<S extends OfferedSession> extends DialogueConnection {
-  /** Who asks for offers, for the log. */
+  /** Name of the clients, for the log. */
   readonly peer: 'publisher' | 'viewer';
-  /** What must be over before `open`; null when nothing is to be waited for. */
+  /** Must be over before `open`; null if there is nothing to wait for. */
   readonly prepare?: (target: StreamTarget) => Promise<unknown> | null;
   /** Throws what `isRefusal` knows. */
   readonly open: (request: OfferRequest) => S;
@@ -71,7 +71,7 @@ export interface DialogueOptions<S extends OfferedSession> extends DialogueConne
   readonly isRefusal: (error: unknown) => error is Refusal;
   /** The session has its answer. */
   readonly onAnswered?: (session: S) => void;
-  /** What only some peers say; false for an unknown command. */
+  /** Handles commands of some peers only; false for an unknown command. */
   readonly onOther?: (message: SignallingMessage, session: S | null) => boolean;
 }
 
@@ -81,13 +81,13 @@ export class OfferDialogue<S extends OfferedSession> implements SignallingDialog
   readonly #socket: SignallingSocket;
   readonly #turns: Turns;
   #session: S | null = null;
-  /** What the present offer is for. */
+  /** The place that the present offer is for. */
   #target: StreamTarget | null;
   #preparing = false;
   /** The peer has stopped what is being prepared, and asked again since. */
   #asksAgain = false;
   #stops = 0;
-  /** Who was let in, until the session is over. */
+  /** The admission, until the session is over. */
   #stay: Admitted = OPEN;
   /** Ends the waiting for a verdict. */
   #cancel: (() => void) | null = null;
@@ -148,7 +148,7 @@ export class OfferDialogue<S extends OfferedSession> implements SignallingDialog
       this.#preparing = false;
     });
     const stops = this.#stops;
-    // Who has stopped meanwhile is let in no more, but may have asked again.
+    // A peer that has stopped meanwhile is not admitted any more, but may have asked again.
     this.#socket.after(settled, () => {
       if (this.#stops === stops) this.#takeTurn(() => this.#offer());
       else if (this.#asksAgain) this.offer();
@@ -249,7 +249,7 @@ export class OfferDialogue<S extends OfferedSession> implements SignallingDialog
     }
   }
 
-  /** What it waited for before is not wanted any more. */
+  /** Its earlier request is obsolete. */
   #takeTurn(action: () => void): void {
     this.#leave();
     const newcomer: Newcomer = {

@@ -4,7 +4,7 @@ import type { StreamAddress } from '../../../core/stream-address.ts';
 import { decodePath, hostName, queryValue, splitTarget } from '../../../delivery/http/request-target.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';
 
-/** What a request is for; names are decoded. */
+/** The place of a request; names are decoded. */
 export interface StreamTarget extends StreamAddress {
   /** Players: the file name of a playlist, empty for the default one. */
   readonly playlist: string;
@@ -43,7 +43,7 @@ export function placeOf(target: string, host: string, virtualHostFor: (host: str
   };
 }
 
-/** What a peer asks for, for the log. */
+/** The request of a peer, for the log. */
 export function placeFields(target: StreamTarget | null): object {
   return target === null ? {} : { vhost: target.vhost, app: target.app, stream: target.stream };
 }

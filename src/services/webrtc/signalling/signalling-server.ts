@@ -33,7 +33,7 @@ export interface ListeningSide {
   readonly ports: ReadonlySet<number>;
 }
 
-/** Who takes requests, and how host names lead to virtual hosts. */
+/** Handlers of requests, and how host names lead to virtual hosts. */
 export interface SignallingOptions {
   /** Null where this server does not listen for them. */
   readonly play: ListeningSide | null;

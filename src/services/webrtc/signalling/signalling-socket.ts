@@ -24,7 +24,7 @@ const CLOSE_USELESS = 1008;
 const MAX_REASON = 120;
 const CANDIDATE = /^(?:a=)?candidate:\S+ \d+ \S+ \d+ \S+ \d+ typ \S+/i;
 
-/** What a peer may send. */
+/** Messages of a peer. */
 export interface SignallingMessage {
   readonly command: string;
   readonly id: unknown;
@@ -43,7 +43,7 @@ export class SignallingFault extends Error {
   }
 }
 
-/** Who the messages are for. Throws SignallingFault. */
+/** The recipient of the messages. Throws SignallingFault. */
 export interface SignallingDialogue {
   /** There is a session, or one is being made: that has deadlines of its own. */
   readonly engaged: boolean;
@@ -53,7 +53,7 @@ export interface SignallingDialogue {
   answer(sdp: string): void;
   /** Candidates of the peer, one a line. */
   candidates(lines: string): void;
-  /** What only some peers say; false for an unknown command. */
+  /** Handles commands of some peers only; false for an unknown command. */
   other(message: SignallingMessage): boolean;
   /** The session is over, by the peer or by a fault; may be called more than once. */
   stop(reason: string): void;

@@ -1,4 +1,4 @@
-/** What was tried to connect one peer, told in one line when nothing came of it. */
+/** Attempts to connect one peer, logged in one line when they failed. */
 
 import { hostPort } from '../../../util/client-address.ts';
 import { type PeerCandidate, readCandidates } from '../../../wire/ice/ice-candidate.ts';
@@ -77,7 +77,7 @@ export class ConnectionTrail {
   describe(): string {
     const parts = [`offered ${listed(readCandidates(this.#offered.join('\n')).map(placeOfCandidate))}`];
     parts.push(this.#announced.size === 0 ? 'the peer announced no address' : `announced by the peer ${this.#announcements()}`);
-    // Those that work first: the list is cut.
+    // Working ones first: the list is cut.
     const known = [...this.#checks].sort(([, a], [, b]) => Number(b.good > 0) - Number(a.good > 0));
     const checks = listed(known.map(([place, counts]) => `${place} ${countsOf(counts)}`));
     const elsewhere = countsOf(this.#elsewhere);

@@ -31,7 +31,7 @@ const SHARE_RANGE = 0.4;
 interface KnownPath {
   readonly path: PeerPath;
   readonly proof: PathProof;
-  /** Of the pair (RFC 8445 section 6.1.2.3). */
+  /** Priority of the pair (RFC 8445 section 6.1.2.3). */
   priority: number;
   heardAt: number;
   nominated: boolean;
@@ -42,7 +42,7 @@ interface KnownPath {
 /** A check that the peer made. */
 export interface PathCheck {
   readonly nominated: boolean;
-  /** Of the peer's candidate; 0 when it does not tell. */
+  /** Priority of the peer's candidate; 0 if unknown. */
   readonly priority: number;
   /** Bytes of the check, and of our answer. */
   readonly received: number;

@@ -30,7 +30,7 @@ const MAX_AWAITED = 32;
 /** Bytes waiting in a TCP connection beyond which frames are dropped: the viewer is too slow. */
 const TCP_BACKLOG = 1024 * 1024;
 
-/** What the owner of a session hears. */
+/** Events for the owner of a session. */
 export interface PeerListener {
   /** Media may flow. */
   connected(session: PeerSession): void;
@@ -46,7 +46,7 @@ export interface PeerListener {
   closed(reason: string): void;
 }
 
-/** What a session needs of its transport. */
+/** The transport as its sessions see it. */
 export interface PeerOwner {
   readonly fanout: Fanout;
   now(): number;
@@ -63,7 +63,7 @@ export interface PeerOwner {
   forget(session: PeerSession): void;
 }
 
-/** What a peer wants, and who it is as far as signalling knows. */
+/** A peer's request and identity, as far as signalling knows. */
 export interface PeerSessionOptions {
   readonly use: PeerUse;
   /** Where the signalling came from. */
@@ -72,7 +72,7 @@ export interface PeerSessionOptions {
   readonly timeout: number;
 }
 
-/** What the negotiation came to. */
+/** The result of the negotiation. */
 export interface PeerTerms {
   readonly plan: ViewerPlan;
   /** `sha-256 AA:…` as signalled. */
@@ -146,14 +146,14 @@ export class PeerSession {
     return placeOfPath(path);
   }
 
-  /** What was tried, for the log: `; offered udp 192.0.2.1:10000; …`. Empty once the session has been connected. */
+  /** Attempts, for the log: `; offered udp 192.0.2.1:10000; …`. Empty once the session has been connected. */
   get attempts(): string {
     if (this.#trail === null) return '';
     const strangers = this.#owner.strangers.tell(plainAddress(this.#options.client), this.openedAt);
     return `; ${this.#trail.describe()}${strangers === '' ? '' : `; ${strangers}`}`;
   }
 
-  /** What the fanout counts of the peer; the last figures when the session is over. */
+  /** The fanout's figures of the peer; the last ones when the session is over. */
   get counters(): ViewerCounters | null {
     if (this.#closed) return this.#last;
     return this.#viewer === 0 ? null : this.#owner.fanout.viewerCounters(this.#viewer);
@@ -239,7 +239,7 @@ export class PeerSession {
   }
 
   #take(datagram: Buffer): void {
-    // What we say in a handshake is long: nobody gets it who has not shown that he is there.
+    // Our handshake messages are long: a peer gets them only after it has proved its address.
     if (this.#terms === null || this.#paths.current === null) {
       // The newest are kept: flights are sent again.
       if (this.#early.push(datagram) > MAX_EARLY) this.#early.shift();

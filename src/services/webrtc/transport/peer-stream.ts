@@ -1,4 +1,4 @@
-/** What every TCP connection of a peer has in common, directly or by way of the relay. */
+/** The common part of a peer's TCP connections, direct or through the relay. */
 import type { Socket } from 'node:net';
 import { addressOwner, plainAddress } from '../../../util/client-address.ts';
 import type { DescriptorLedger } from '../../../util/descriptor-ledger.ts';

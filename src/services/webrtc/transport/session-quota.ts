@@ -4,13 +4,13 @@ import { addressOwner } from '../../../util/client-address.ts';
 import { OwnerCounts } from '../../../util/owner-counts.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';
 
-/** What a peer wants. */
+/** Purpose of a peer. */
 export type PeerUse = 'play' | 'publish';
 
-/** Of all addresses; players do not take the room of publishers. A handshake that is going on holds 70 KiB. */
+/** Limit for all addresses; players do not take publishers' places. A handshake in progress holds 70 KiB. */
 const PER_USE = 2048;
 
-/** What one address may have at once; 0: no limit. */
+/** Limit of one address; 0: none. */
 export interface PeerShares {
   /**
    * Sessions that are not connected yet. A flash crowd behind one proxy or one carrier's NAT comes through, because connecting takes a

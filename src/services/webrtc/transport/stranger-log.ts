@@ -1,9 +1,9 @@
-/** What came for nobody, by where it came from: for the log line of a session that did not connect. */
+/** Datagrams for no session, by sender: for the log line of a session that did not connect. */
 import { bracketed } from '../../../util/client-address.ts';
 
 /** Addresses remembered; the one that was silent longest is forgotten first, so that strangers cannot make it grow. */
 const MAX_ADDRESSES = 256;
-/** What is older belongs to somebody else's attempt, ms. */
+/** Older datagrams belong to another attempt, ms. */
 const MEMORY_MS = 60_000;
 
 interface Stranger {
@@ -33,7 +33,7 @@ export class StrangerLog {
     this.#byHost.delete(oldest);
   }
 
-  /** What came from `host` since `since` and was for no session, as a sentence; empty when nothing did. */
+  /** Datagrams from `host` since `since` for no session, as a sentence; empty if there were none. */
   tell(host: string, since: number): string {
     const known = this.#byHost.get(host);
     if (known === undefined || known.at < since) return '';

@@ -3,7 +3,7 @@ import type { FanoutCounters } from './fanout/fanout.ts';
 
 const INTERVAL_MS = 60_000;
 
-/** What the transport counts since its start. */
+/** Counts of the transport since its start. */
 export type TransportCounters = FanoutCounters & {
   /** Datagrams that looked like STUN and were not. */
   readonly malformed: number;
@@ -11,7 +11,7 @@ export type TransportCounters = FanoutCounters & {
   readonly turnedAway: number;
 };
 
-/** What viewers and publishers notice, and nobody else tells the operator. */
+/** Losses that viewers and publishers notice, and nobody else reports to the operator. */
 const TROUBLES = [
   'droppedEvents',
   'droppedStrangers',
@@ -34,7 +34,7 @@ export class TransportReport {
   #before: TransportCounters | null = null;
   #at = Number.NEGATIVE_INFINITY;
 
-  /** What there is to say now; null when nothing has changed, or it is not time yet. `read` is called only when it is. */
+  /** The report for now; null if nothing has changed, or it is not time yet. `read` is called only when it is. */
   next(now: number, read: () => TransportCounters): ReportLine | null {
     if (now - this.#at < INTERVAL_MS) return null;
     const counters = read();

@@ -13,7 +13,7 @@ export interface Cut {
   readonly time: number;
   /** Wall clock of media time 0 when the cut was made, ms since the epoch. */
   readonly epoch: number;
-  /** What playlists say of markers before the segment, whole lines; mostly ''. */
+  /** Playlist lines about markers before the segment; mostly ''. */
   readonly tags: string;
   /** All tracks list a discontinuity before it. */
   readonly discontinuity: boolean;

@@ -13,7 +13,7 @@ const ABSOLUTE_PATHS = -1;
 
 /** Its default playlist is `llhls.m3u8`. */
 export class LlhlsPublisher extends PackagingPublisher<LlhlsSettings, LlhlsStream> {
-  /** Who looks at the time of parts. */
+  /** Checks the timeliness of parts. */
   timeliness: PartTimeliness | null = null;
   override readonly kind = PublisherKind.LLHLS;
   protected override readonly choice: DefaultChoice = {

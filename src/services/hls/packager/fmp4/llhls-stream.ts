@@ -58,7 +58,7 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
   #independentSegments = true;
   #multivariantStale = false;
   #segmentBegan = false;
-  /** What another server has decided that numbers the stream; null: this one does. */
+  /** Decisions of the server that numbers the stream; null: this one does. */
   #facts: SegmentFacts | null = null;
   readonly #numbering: SegmentNumbering;
 
@@ -94,7 +94,7 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
     return Number.isFinite(next) ? this.stream.estimatedStart() + next : Number.NEGATIVE_INFINITY;
   }
 
-  /** What is being served: for statistics and tests. */
+  /** The served model, for statistics and tests. */
   get model(): StreamModel {
     return this.#model;
   }
@@ -377,7 +377,7 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
     for (const packager of this.#subtitles.values()) packager.follow(update);
   }
 
-  /** Whoever waits for parts counts on the next one. */
+  /** Viewers that wait for parts expect the next one. */
   #time(update: LlhlsUpdate): void {
     if (update.type === 'part') {
       const { partTarget = 0 } = this.#model.tracks.get(update.trackId) ?? {};

@@ -68,7 +68,7 @@ export class PartTarget {
     return this.#lastPart(ticks, frame) < least && this.#lastPart(ticks + frame, frame) >= least;
   }
 
-  /** What `isFull` leaves for the last part of a segment when parts have `target` ticks at most. */
+  /** Ticks that `isFull` leaves for the last part of a segment when parts have at most `target` ticks. */
   #lastPart(target: number, frame: number): number {
     const least = Math.ceil((MIN_PART * target) / frame) * frame;
     let rest = this.#segment;

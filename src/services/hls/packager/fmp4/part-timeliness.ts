@@ -69,7 +69,7 @@ export class StreamTimeliness {
   }
 }
 
-/** Those of all streams, from `open` to `close`. */
+/** Watches of all streams, from `open` to `close`. */
 export class PartTimeliness implements MetricSource {
   readonly definitions = [LATENESS, ...SERIES];
   readonly #clock: Clock;

@@ -9,7 +9,7 @@ import { HOLD_BACK_PARTS } from '../../wire/settings.ts';
 /** Seconds of the leading track after which tracks without media are left out. */
 const TRACK_WAIT = 10;
 
-/** What is known of one track. */
+/** Facts about one track. */
 export interface TrackProgress {
   readonly leads: boolean;
   readonly parts: number;

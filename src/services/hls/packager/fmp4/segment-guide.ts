@@ -6,7 +6,7 @@ import type { TimedSample } from './sample-timeline.ts';
 /** Who says where segments begin may be late by so many seconds. */
 const PATIENCE = 1;
 
-/** Of the track that leads. Needs no closing. */
+/** For the leading track. Needs no closing. */
 export class SegmentGuide {
   readonly #schedule: CutSchedule;
   #earliest: number | null = null;

@@ -1,4 +1,4 @@
-/** What other servers are told of the segments of a stream, so that they can number alike. */
+/** Describes the segments of a stream to other servers, so that they number them alike. */
 import { randomUUID } from 'node:crypto';
 import type { SegmentFacts, SegmentMark } from '../../../../media/segment-mark.ts';
 import type { CutSchedule } from './cut-schedule.ts';
@@ -14,7 +14,7 @@ export interface BegunSegment {
   readonly tags: string;
 }
 
-/** Of one stream, by its leading track. Needs no closing. */
+/** For one stream, by its leading track. Needs no closing. */
 export class SegmentNumbering {
   /** Discontinuities listed so far. */
   discontinuities = 0;

@@ -7,7 +7,7 @@ import type { LlhlsUpdate } from '../../wire/fmp4/update.ts';
 import { WaitingCues } from '../waiting-cues.ts';
 import type { CutSchedule } from './cut-schedule.ts';
 
-/** What a subtitle track needs of its stream. */
+/** A stream as its subtitle tracks see it. */
 export interface SubtitlePackagingContext {
   readonly schedule: CutSchedule;
   /** ms added to all times in the fragments of the media. */
@@ -21,7 +21,7 @@ type Part = Extract<LlhlsUpdate, { type: 'part' }>;
 
 /** What parts are short of their segment, ms, is listed with the next one: more needs a part of its own. */
 const MAX_CARRIED = 5;
-/** What sums of durations are off by, ms. */
+/** Error of sums of durations, ms. */
 const ROUNDING = 1e-6;
 
 /** Times are those of the media, ms. */

@@ -18,7 +18,7 @@ const MAX_WAITING_BYTES = 32 * 1024 * 1024;
 interface Lane {
   readonly packager: TrackPackager;
   readonly waiting: Packet[];
-  /** Of the packets that wait. */
+  /** Bytes of the waiting packets. */
   bytes: number;
 }
 

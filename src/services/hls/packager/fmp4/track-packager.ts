@@ -29,13 +29,13 @@ export function isServableInFmp4(track: Track): track is VideoTrack | AudioTrack
   return isMediaTrack(track) && hasSampleEntry(track);
 }
 
-/** What a track needs of its stream. */
+/** A stream as its tracks see it. */
 export interface PackagingContext {
   readonly chunkDuration: number;
   readonly schedule: CutSchedule;
   readonly limits: SegmentLimits;
   readonly metadata: TimedMetadata;
-  /** What another server has decided for the track; undefined: it has not. */
+  /** Another server's decisions for the track; undefined: none. */
   readonly decided: (trackId: number) => SegmentedTrack | undefined;
   /** Discontinuities before the first segment. */
   readonly discontinuities: () => number;
@@ -222,7 +222,7 @@ export class TrackPackager implements SegmentSink {
     const spans = this.#context.store(chunks);
     this.#segmentBytes += writer.length + payload;
     const { msn, duration, independent, likelyLast, last } = part;
-    // Of the first segment nobody can load anything before it is complete.
+    // Nobody can load any part of the first segment before it is complete.
     if (last && part.part > 0 && this.#segments > 0) this.#rest.hold(duration, this.#decodedUntil, this.#context.chunkDuration);
     else this.#rest.release();
     this.#rest.push({ type: 'part', trackId: this.#track.id, msn, part: part.part, duration, independent, likelyLast, spans });

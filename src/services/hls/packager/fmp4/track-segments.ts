@@ -5,14 +5,14 @@ import type { SegmentModel, TrackModel } from '../../wire/fmp4/stream-model.ts';
 import type { LlhlsUpdate } from '../../wire/fmp4/update.ts';
 import type { SegmentList, SegmentMemory } from '../segment-window.ts';
 
-/** What the segments of a track need of their stream. */
+/** A stream as the segments of a track see it. */
 export interface TrackSegmentsContext extends SegmentMemory {
   /** Changes the model and tells the views, with the next `flush` or at the end of a packet's turn. */
   emit(update: LlhlsUpdate): void;
   flush(): void;
 }
 
-/** What a segment lies in that is complete, in order. */
+/** Spans of a complete segment, in order. */
 export function segmentSpans({ whole, parts }: SegmentModel): readonly Span[] {
   return whole ?? partSpans(parts);
 }

@@ -41,7 +41,7 @@ export class SlotSchedule {
     return slot;
   }
 
-  /** What playlists say of markers before the segment of `slot`. */
+  /** Playlist lines about markers before the segment of `slot`. */
   tagsOf(slot: number): string {
     return this.#tags.get(slot) ?? '';
   }

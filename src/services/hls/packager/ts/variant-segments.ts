@@ -3,7 +3,7 @@ import { segmentExtension } from '../../wire/ts/multivariant-text.ts';
 import type { HlsSegment, HlsUpdate } from '../../wire/ts/update.ts';
 import { type Rewinding, type SegmentList, type SegmentMemory, SegmentWindow } from '../segment-window.ts';
 
-/** What the segments of a variant need of their stream. */
+/** A stream as the segments of a variant see it. */
 export interface VariantSegmentsContext extends SegmentMemory {
   update(update: HlsUpdate): void;
 }
@@ -38,7 +38,7 @@ export class VariantSegments implements SegmentList<Kept> {
     this.window.segmentClosed();
   }
 
-  /** What a thread that starts late must know. */
+  /** State for a thread that starts late. */
   snapshot(): HlsUpdate[] {
     return this.segments.map((segment) => ({ type: 'segment', variant: this.#variant, segment: { ...segment } }));
   }

@@ -1,7 +1,7 @@
 /** Delivery directives of playlist requests (rfc8216bis §6.2.5). */
 import type { TrackModel } from '../../wire/fmp4/stream-model.ts';
 
-/** What a client asked for; null when it did not. */
+/** The client's directives; null if absent. */
 export interface Directives {
   readonly msn: number | null;
   readonly part: number | null;

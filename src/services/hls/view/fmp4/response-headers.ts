@@ -10,11 +10,11 @@ export interface ResponseHeaders {
   readonly chunklistWithDirectives: readonly string[];
   readonly segment: Readonly<Record<MediaType, readonly string[]>>;
   readonly part: Readonly<Record<MediaType, readonly string[]>>;
-  /** Of answers without a body. */
+  /** Headers of answers without a body. */
   readonly empty: readonly string[];
-  /** Of answers that say what is wrong with the request. */
+  /** Headers of answers about a wrong request. */
   readonly refusal: readonly string[];
-  /** Of answers that ask the client to come again, besides their type. */
+  /** Headers of answers that ask the client to retry, besides their type. */
   readonly retry: readonly string[];
 }
 

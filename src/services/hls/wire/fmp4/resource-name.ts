@@ -3,7 +3,7 @@
 /** The word by which names tell what a track is. */
 export type MediaType = 'video' | 'audio' | 'subtitle';
 
-/** What a file name asks for. Numbers are as written: whether they exist is another question. */
+/** The resource that a file name requests. Numbers are as written; they need not exist. */
 export type Resource =
   | { readonly kind: 'chunklist'; readonly trackId: number; readonly type: MediaType; readonly streamKey: string }
   | { readonly kind: 'init'; readonly trackId: number; readonly generation: number; readonly type: MediaType; readonly streamKey: string }

@@ -1,4 +1,4 @@
-/** What the packager tells the views of a stream. One outlet update carries a list of these, in order. */
+/** The packager's updates for the views of a stream. One outlet update carries a list of these, in order. */
 import type { Span } from '../../../../delivery/outlet/messages.ts';
 import type { MediaType } from './resource-name.ts';
 

@@ -2,7 +2,7 @@
 import { TAIL_MARK } from '../fmp4/update.ts';
 import type { HlsMultivariant } from './update.ts';
 
-/** What segments of a transport stream need. */
+/** Tags for segments of a transport stream. */
 export const PLAYLIST_VERSION = 3;
 /** The same with services of CTA-708 (rfc8216bis §8). */
 export const SERVICES_VERSION = 7;
@@ -33,7 +33,7 @@ export function subtitleVariant(trackId: number): string {
   return `${SUBTITLES}${trackId}`;
 }
 
-/** What the segments of a variant are: transport streams, or subtitles. */
+/** Kind of a variant's segments: transport streams, or subtitles. */
 export function segmentExtension(variant: string): 'ts' | 'vtt' {
   return variant.startsWith(SUBTITLES) ? 'vtt' : 'ts';
 }

@@ -1,4 +1,4 @@
-/** What the packager of a stream tells its views in the delivery threads. */
+/** The packager's updates for the views of a stream in the delivery threads. */
 import type { Span } from '../../../../delivery/outlet/messages.ts';
 
 /** One line of a multivariant playlist. */

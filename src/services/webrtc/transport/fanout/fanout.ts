@@ -70,7 +70,7 @@ export interface SlotPlan {
   readonly extension: ExtensionPlan;
 }
 
-/** What one viewer is sent, fixed when it is opened. */
+/** Media for one viewer, fixed when it is opened. */
 export interface ViewerPlan {
   /** CNAME of the source description. */
   readonly cname: string;

@@ -18,7 +18,7 @@ export interface HandshakeMessage {
   serialize(): Buffer;
 }
 
-/** What has to be kept of a handshake to judge it in the end. */
+/** The parts of a handshake that are kept to verify it in the end. */
 export interface Handshake {
   /** Our part. */
   readonly role: 'client' | 'server';

@@ -175,7 +175,7 @@ export class ScriptDtls implements DtlsEndpoint {
     else if (alert[0] === FATAL) this.#end(`the peer sent alert ${alert[1]}`);
   }
 
-  /** What an encrypted record holds; null when it is not the peer's. */
+  /** Contents of an encrypted record; null if it is not the peer's. */
   #open(record: Buffer): Buffer | null {
     const { cipher, sessionType } = this.#socket;
     const suite = cipher.cipher;

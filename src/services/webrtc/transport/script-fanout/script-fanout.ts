@@ -213,7 +213,7 @@ export class ScriptFanout implements Fanout, ViewerWire {
     clearInterval(this.#reporter);
     for (const source of this.#sources.values()) source.close();
     for (const viewer of this.#viewers.values()) viewer.close();
-    // What was sent last leaves in the next tick.
+    // The last packets leave in the next tick.
     process.nextTick(() => {
       for (const socket of this.#sockets) socket.close();
     });

@@ -102,7 +102,7 @@ export class ScriptSource {
     }
   }
 
-  /** Whoever waits for the source gets it from this keyframe on. */
+  /** Waiting viewers get the source from this keyframe on. */
   #begin(keyframe: SourceFrame): void {
     const joining = [...this.joining];
     this.joining.clear();
