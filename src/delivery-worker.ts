@@ -1,4 +1,4 @@
-/** What a delivery thread starts with. */
+/** The entry point of a delivery thread. */
 
 import { runDeliveryWorker } from './delivery/thread/worker-shell.ts';
 import { VIEWS } from './delivery-views.ts';

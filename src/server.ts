@@ -94,7 +94,7 @@ const SHUTDOWN: CloseReason = { code: 'shutdown', detail: 'the server stops' };
 
 /** A whole running server. */
 export class MillraceServer {
-  /** What to tell the person who started it: where to publish, to watch, and where the API is. */
+  /** Text for the person who started it: where to publish, to watch, and where the API is. */
   readonly banner: string;
   /** How long whoever stops the server is to let it be emptied; 0: not at all. */
   readonly gracePeriodMs: number;

@@ -6,7 +6,7 @@ export type Direction = 'incoming' | 'outgoing';
 /** Ways in and out that can be protected, as `Enables` names them. WHIP, WHEP and both WebSocket protocols are `webrtc`. */
 export type AccessProtocol = 'rtmp' | 'srt' | 'webrtc' | 'llhls' | 'hls' | 'thumbnail';
 
-/** Whoever asks. */
+/** The client. */
 export interface AccessClient {
   /** The other end of the connection: the client, or a proxy that tells of it by headers only. */
   readonly address: string;
@@ -18,7 +18,7 @@ export interface AccessClient {
   readonly authorization?: string | undefined;
 }
 
-/** What somebody asks for. */
+/** A request for a place. */
 export interface AccessRequest {
   readonly direction: Direction;
   readonly protocol: AccessProtocol;
@@ -73,28 +73,28 @@ export interface Denied {
   /** Machine word of the reason. */
   readonly code: string;
   readonly reason: string;
-  /** What an answer of HTTP asks for, in `WWW-Authenticate`. */
+  /** The challenge of an HTTP answer, in `WWW-Authenticate`. */
   readonly challenge?: string;
-  /** What a control server says of it, for the peer and as a field of the log: one line, not long, without hidden characters. */
+  /** The control server's reason, for the peer and for the log: one short line without hidden characters. */
   readonly said?: string;
 }
 
-/** What a peer is told of why it is not let in. */
+/** The reason of a refusal for the peer. */
 export function toldReason({ reason, said }: Denied): string {
   return said ?? reason;
 }
 
-/** What becomes of a request. */
+/** The verdict on a request. */
 export type Verdict = Admitted | Denied;
 /** At once where that is possible. Such a promise never rejects, and is there within a deadline. */
 export type Judgement = Verdict | Promise<Verdict>;
 
-/** Who decides. `AccessControls` is the one of a server and of each delivery thread. */
+/** Decides about requests. `AccessControls` is the one of a server and of each delivery thread. */
 export interface Gatekeeper {
   admit(place: AccessPlace, request: AccessRequest): Judgement;
 }
 
-/** What one check says of a request that it does not refuse. */
+/** One check's result for a request that it does not refuse. */
 export interface Passed {
   readonly admitted: true;
   readonly expiresAt: number;
@@ -102,7 +102,7 @@ export interface Passed {
   readonly expiry?: string;
   /** Where the client goes instead. The last check that says so counts. */
   readonly newUrl?: string | undefined;
-  /** Of a delivery thread: how the main thread knows the admission. */
+  /** In a delivery thread: the main thread's name for the admission. */
   readonly ticket?: number;
   /** Called once, when the session is over or never began. */
   readonly closed?: () => void;
@@ -115,7 +115,7 @@ export interface Passed {
 /** One kind of access control of one virtual host. The checks of a host are asked one after the other; the first refusal counts. */
 export interface AccessCheck {
   covers(direction: Direction, protocol: AccessProtocol): boolean;
-  /** What it throws or rejects with counts as a refusal. */
+  /** An exception or rejection counts as a refusal. */
   judge(request: AccessRequest): Passed | Denied | Promise<Passed | Denied>;
 }
 

@@ -1,4 +1,4 @@
-/** Who is let in, by the settings of each virtual host. */
+/** Decides who is admitted, by the settings of each virtual host. */
 import type { AdmissionWebhooksConfig, SignedPolicyConfig, VirtualHostConfig } from '../config/index.ts';
 import { HostNameTable, type NamedHosts } from '../core/host-name-table.ts';
 import type { Clock } from '../util/clock.ts';
@@ -26,7 +26,7 @@ const VERDICT_MS = 11_000;
 const LATE: Denied = { admitted: false, code: 'no-verdict', reason: 'whoever decides about it did not answer in time' };
 const FAULT: Denied = { admitted: false, code: 'check-failed', reason: 'the server failed on deciding about it' };
 
-/** What a virtual host demands of those who come. Plain values: delivery threads get it by message. */
+/** A virtual host's access rules. Plain values: delivery threads get them by message. */
 export interface AccessSettings {
   readonly signedPolicy?: SignedPolicyConfig;
   readonly admissionWebhooks?: AdmissionWebhooksConfig;
@@ -35,14 +35,14 @@ export interface AccessSettings {
 /** A virtual host, with what it demands; without that everybody is let in. */
 export interface ControlledHost extends NamedHosts {
   readonly access?: AccessSettings | undefined;
-  /** What its applications demand. */
+  /** Access rules of its applications. */
   readonly keys?: HostKeys | undefined;
 }
 
 /** Their identity tells whether a virtual host is the same as before. */
 const SETTINGS = new WeakMap<VirtualHostConfig, AccessSettings>();
 
-/** What of a definition is about access, the same object for the same definition; undefined when nothing is protected. */
+/** The access rules of a definition, the same object for the same definition; undefined if nothing is protected. */
 export function accessSettingsOf(config: VirtualHostConfig): AccessSettings | undefined {
   const { signedPolicy, admissionWebhooks } = config;
   const found = {
@@ -70,7 +70,7 @@ function coveringOf(checks: readonly AccessCheck[], { direction, protocol }: Acc
 /** The checks of the virtual host `vhost`, in the order in which they are asked. */
 export type ChecksOf = (settings: AccessSettings, vhost: string) => readonly AccessCheck[];
 
-/** Those that need nobody but the clock. */
+/** Checks that need only the clock. */
 function ownChecks(clock: Clock): ChecksOf {
   return ({ signedPolicy }) => (signedPolicy === undefined ? [] : [new SignedPolicyCheck(signedPolicy, clock)]);
 }
@@ -103,7 +103,7 @@ export class AccessControls implements Gatekeeper {
   readonly #checksOf: ChecksOf;
   #hosts = new HostNameTable([]);
   #names = new Set<string>();
-  /** Of the virtual hosts that protect something. */
+  /** Rules of the virtual hosts that protect something. */
   #checks = new Map<string, { readonly settings: AccessSettings; readonly checks: readonly AccessCheck[] }>();
 
   constructor(options: AccessControlsOptions) {
@@ -140,7 +140,7 @@ export class AccessControls implements Gatekeeper {
     const own = name === undefined ? null : this.keys.check(name, place, request.direction);
     const covering = all === undefined ? NONE : coveringOf(all, request);
     const checks = own === null ? covering : [own, ...covering];
-    // Who asks for a virtual host that is not there gets nothing anyway.
+    // A request for a missing virtual host gets nothing anyway.
     if (name === undefined || checks.length === 0) return OPEN;
     const verdict = this.#ask(checks, request);
     return verdict instanceof Promise ? verdict.then((late) => this.#tell(late, name, request)) : this.#tell(verdict, name, request);
@@ -201,7 +201,7 @@ export class AccessControls implements Gatekeeper {
     };
     const settle = (verdict: Verdict): void => {
       clearTimeout(deadline);
-      // Who is let in too late is not.
+      // An admission that comes too late is none.
       if (!verdict.admitted) stay.close();
       resolve(verdict);
     };

@@ -1,4 +1,4 @@
-/** What the keys of applications are to whoever judges requests: plain values that delivery threads get by message, and keys ready to compare. */
+/** Keys of applications as access checks see them: plain values that delivery threads get by message, and keys ready to compare. */
 import { createHash } from 'node:crypto';
 import type { AccessKeyConfig, KeyList } from '../config/index.ts';
 import type { VirtualHost } from '../core/virtual-host.ts';

@@ -1,4 +1,4 @@
-/** What is told to a control server of admissions, and what it answers. */
+/** Requests about admissions to a control server, and its answers. */
 import { plainLine } from '../util/plain-text.ts';
 import { formatTimestamp } from '../util/timestamp.ts';
 import type { AccessProtocol, AccessRequest } from './access-check.ts';
@@ -15,7 +15,7 @@ const PROTOCOLS: Readonly<Record<AccessProtocol, string>> = {
 };
 const MAX_REASON = 200;
 
-/** What a control server has decided. */
+/** A control server's decision. */
 export interface AdmissionAnswer {
   readonly allowed: boolean;
   /** As it came; `readNewUrl` can read it. */
@@ -60,7 +60,7 @@ export function readAnswer(answer: Readonly<Record<string, unknown>>): Admission
   if (typeof allowed !== 'boolean') return 'allowed is not true or false';
   const said = typeof reason === 'string' && reason !== '' ? { reason: plainLine(reason.toWellFormed().slice(0, MAX_REASON)) } : {};
   if (!allowed) return { allowed, lifetimeMs: 0, ...said };
-  // What is not understood might have restricted the client.
+  // An unknown member might have restricted the client.
   if (lifetime !== null && !(typeof lifetime === 'number' && Number.isFinite(lifetime) && lifetime >= 0))
     return 'lifetime is no number of milliseconds';
   const lifetimeMs = lifetime === null || lifetime === 0 ? Number.POSITIVE_INFINITY : Number(lifetime);

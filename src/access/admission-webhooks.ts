@@ -60,7 +60,7 @@ export class AdmissionWebhooks {
     };
   }
 
-  /** What the control server of `vhost` says by the settings of the moment, of somebody whom it has let in before. */
+  /** Asks the control server of `vhost` again, by the present settings, about a client that it has admitted before. */
   async judge(vhost: string, request: AccessRequest): Promise<Passed | Denied> {
     const settings = this.#settings.get(vhost);
     return settings === undefined ? GONE : this.#serverOf(settings).judge(request, settings.timeout);

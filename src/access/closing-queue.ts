@@ -1,4 +1,4 @@
-/** What a control server is still to hear of sessions that are over. Nobody waits for its answers, but a stop does for a moment. */
+/** Queue of ended sessions to report to a control server. Nobody waits for its answers, but a stop does for a moment. */
 import type { ControlServerFault } from '../util/control-server-client.ts';
 
 /** Waiting ones, at most; further ones are dropped and counted. */

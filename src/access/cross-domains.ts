@@ -82,7 +82,7 @@ function compileOrigin(pattern: string): (origin: string) => boolean {
   };
 }
 
-/** What one handler (a publisher, the API) answers about other origins. Answers are remembered, bounded. */
+/** Answers of one handler (a publisher, the API) about other origins. They are cached, bounded. */
 export class CrossDomainPolicy {
   readonly #defaults: Pass;
   readonly #own: Pass | null;

@@ -45,7 +45,7 @@ export class KeyRing {
   /** By everything that they are made of, so that those that stay need not be made again. */
   #ready = new Map<string, ReadyKey>();
   #grants = new Set<string>();
-  /** Who is there with a key, by its grant: what ends them. */
+  /** Present users of keys, by grant, with the function that ends each. */
   readonly #present = new Map<string, Set<(reason: string) => void>>();
   /** When a key was last good, wall clock ms. */
   readonly #usedAt = new Map<string, number>();
@@ -195,7 +195,7 @@ export class KeyRing {
 
 const REMOVED = 'the key that it came with was removed';
 
-/** What a client shows: a bearer token, and the value of the query. */
+/** A client's credentials: a bearer token, and the value of the query. */
 function shownKeys({ direction, url, client }: AccessRequest): string[] {
   const bearer = BEARER.exec(client.authorization ?? '')?.[1];
   const queried = queryParameter(url, QUERY_KEYS[direction]);

@@ -21,7 +21,7 @@ export class KnownUrls {
   forgotten = 0;
   /** By the tail, which has the signature: with another base it is that of another URL. */
   readonly #urls = new Map<string, { readonly base: string; readonly policy: Policy }>();
-  /** Of the URLs that are kept. */
+  /** Digests of the kept URLs. */
   readonly #digests = new Set<string>();
   readonly #seen = new Uint16Array(SEEN);
 

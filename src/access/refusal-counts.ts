@@ -22,7 +22,7 @@ export class RefusalCounts implements MetricSource {
   readonly definitions = [METRIC];
   /** By the kind as one text. */
   #counts = new Map<string, RefusalCount>();
-  /** Of all kinds, taken ones too. */
+  /** Count of all kinds, reported ones too. */
   total = 0;
 
   note({ direction, protocol }: Pick<AccessRequest, 'direction' | 'protocol'>, { code }: Pick<Denied, 'code'>): void {

@@ -1,4 +1,4 @@
-/** What somebody who asks shows to this server alone, so that it is handed to no other one. */
+/** Query keys with credentials for this server alone, which are passed on to no other. */
 import type { VirtualHost } from '../core/virtual-host.ts';
 import { LIST_OF } from './access-keys.ts';
 import { QUERY_KEYS } from './key-ring.ts';

@@ -15,7 +15,7 @@ export interface SigningKeys extends SigningNames {
   readonly secretKey: string;
 }
 
-/** What a policy may hold; times in ms since the epoch. */
+/** Members of a policy; times in ms since the epoch. */
 export interface Policy {
   /** The URL cannot be opened any more. */
   readonly url_expire: number;
@@ -27,7 +27,7 @@ export interface Policy {
   readonly allow_ip?: string;
   /** The same of the client behind trusted proxies. */
   readonly real_ip?: string;
-  /** What it is for; an addition of ours, which matters where a URL plays and publishes (SRT). */
+  /** The direction it is for; an addition of ours, which matters where one URL plays and publishes (SRT). */
   readonly direction?: 'incoming' | 'outgoing';
 }
 
@@ -35,7 +35,7 @@ export interface Policy {
 export interface SignedUrl {
   readonly policy: string;
   readonly signature: string;
-  /** What is signed: the URL without any signature, whatever the case of its key; order and raw text of the rest stay. */
+  /** The signed text: the URL without any signature, whatever the case of its key; order and raw text of the rest stay. */
   readonly text: string;
 }
 
@@ -81,7 +81,7 @@ export function queryParameter(url: string, key: string): string | null {
   return null;
 }
 
-/** What signs URLs with a key. */
+/** Signs URLs with a key. */
 export function urlSignature(secretKey: string): KeyedHash {
   return new KeyedHash('sha1', secretKey);
 }

@@ -45,7 +45,7 @@ export class Stay implements Admitted {
     return this.#ticket;
   }
 
-  /** What one more check has said: the smallest limit counts, and the last of what is told once. */
+  /** Adds the result of one more check: the smallest limit counts, and the last of the values that are used once. */
   limit({ expiresAt, expiry = OVER, newUrl, ticket, closed, grant, watch }: Passed): void {
     if (closed !== undefined) this.#whenClosed(closed);
     if (watch !== undefined) {

@@ -8,7 +8,7 @@ import type { RefusalCount } from './refusal-counts.ts';
 /** Both names in a URL, whatever stands behind them. */
 const STREAM_OF_URL = /^[a-z]+:\/\/[^/?#]*\/([^/?#]+)\/([^/?#]+)/i;
 
-/** What tells it, for `AccessControlsOptions.tell`. Strangers can be refused as often as they like, so the lines are limited. */
+/** Logs refusals, for `AccessControlsOptions.tell`. Strangers can be refused as often as they like, so the lines are limited. */
 export function tellDenied(logger: Logger, notices: Notices): (denied: Denied, vhost: string, request: AccessRequest) => void {
   return (denied, vhost, request) => {
     logger.limited.warn(deniedFields(denied, vhost, request), deniedLine(request, denied.reason));
@@ -25,7 +25,7 @@ export function tellRefusals(notices: Notices, counts: readonly RefusalCount[]):
     notices.post({ type: 'refusal.counted', direction, protocol, reason: code, count });
 }
 
-/** What tells of faults, for `AccessControlsOptions.onFault`. */
+/** Logs faults, for `AccessControlsOptions.onFault`. */
 export function tellFaults(logger: Logger): (error: unknown, what: string) => void {
   return (error, what) => logger.limited.error({ err: error }, `${what} failed inside the server`);
 }

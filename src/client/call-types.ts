@@ -1,4 +1,4 @@
-/** What each call of the client takes and gives, worked out of the types that are generated from the OpenAPI document. */
+/** Arguments and results of each call of the client, derived from the types that are generated from the OpenAPI document. */
 import type { paths } from './openapi-types.ts';
 
 /** Methods of the API, as the document writes them. */
@@ -17,7 +17,7 @@ export type PathOf<M extends CallMethod> = {
 type Operation<M extends CallMethod, P extends PathOf<M>> = paths[P][M];
 type Json<C> = C extends { content: { 'application/json': infer B } } ? B : C extends { content: { 'text/plain': infer T } } ? T : never;
 
-/** What may be set for any call. */
+/** Options of any call. */
 export interface CallSettings {
   /** Ends the call; it rejects with the reason of the signal. */
   readonly signal?: AbortSignal;
@@ -53,6 +53,6 @@ export type CallArguments<M extends CallMethod, P extends PathOf<M>> =
 type Success<O> = O extends { responses: infer R } ? Json<R[keyof R & (200 | 201)]> : never;
 type Content<E> = E extends { statusCode: number; response: infer R } ? R : E extends { statusCode: number } ? undefined : E;
 
-/** What a call resolves with: `response` of the envelope, a list of them for a batch, or the whole body where there is no envelope. */
+/** The result of a call: `response` of the envelope, a list of them for a batch, or the whole body if there is no envelope. */
 export type CallResult<M extends CallMethod, P extends PathOf<M>> =
   Success<Operation<M, P>> extends readonly (infer E)[] ? Content<E>[] : Content<Success<Operation<M, P>>>;

@@ -16,11 +16,11 @@ export interface ClientOptions {
   readonly token?: string;
   /** For the whole answer of a call to arrive, ms; default 30,000. */
   readonly timeout?: number;
-  /** What to call instead of the global `fetch`. */
+  /** Replacement for the global `fetch`. */
   readonly fetch?: (url: string, init: RequestInit) => Promise<Response>;
 }
 
-/** What a request that is not typed may have. */
+/** Options of an untyped request. */
 export interface RequestOptions extends CallSettings {
   /** Sent as JSON; absent: no body. */
   readonly body?: unknown;
@@ -140,7 +140,7 @@ export class MillraceClient {
   }
 }
 
-/** What is inside of an envelope; what has none is given as it is. */
+/** The content of an envelope; a body without one is returned as it is. */
 function contentOf(body: unknown): unknown {
   const isEnvelope = typeof body === 'object' && body !== null && 'statusCode' in body;
   return isEnvelope ? (body as { readonly response?: unknown }).response : body;

@@ -2,7 +2,7 @@
 export interface ItemAnswer {
   readonly statusCode: number;
   readonly message: string;
-  /** What the server made of the item; absent when it failed. */
+  /** The server's object for the item; absent when it failed. */
   readonly response?: unknown;
 }
 
@@ -44,7 +44,7 @@ function isEnvelope(value: unknown): value is ItemAnswer {
   return typeof value === 'object' && value !== null && 'statusCode' in value && typeof value.statusCode === 'number' && 'message' in value;
 }
 
-/** What happened to a connection in a word: `fetch` hides it in the cause of its error. */
+/** A connection's error code: `fetch` hides it in the cause of its error. */
 export function reasonOf(error: unknown): string {
   const { cause, message } = error as { readonly cause?: { readonly code?: string; readonly message?: string }; readonly message?: string };
   return cause?.code ?? cause?.message ?? message ?? String(error);

@@ -3,7 +3,7 @@
 import { MillraceError, reasonOf, UnreachableError } from './error.ts';
 import type { components } from './openapi-types.ts';
 
-/** What happened in the server; `hello`, `gap` and `end` are about the connection. */
+/** An event of the server; `hello`, `gap` and `end` are about the connection. */
 export type LiveEvent = components['schemas']['LiveEvent'];
 
 /** A line of the log; `hello`, `gap` and `end` are about the connection. */

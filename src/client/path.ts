@@ -1,6 +1,6 @@
 /** Escapes that the server decodes: those of characters beyond ASCII. */
 const DECODED = /%[89a-f][0-9a-f]/i;
-/** What a path cannot hold as it is. A slash would end the name, and everything from `?` or `#` on is no path. */
+/** Characters that a path must escape. A slash would end the name, and everything from `?` or `#` on is no path. */
 const ESCAPED = /[^!$%&'()*+,\-.0-9:;=@A-Z_a-z~[\]|]/gu;
 
 /**

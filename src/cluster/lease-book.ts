@@ -51,7 +51,7 @@ export interface LeaseBookOptions {
   readonly node: string;
   /** At least 3000. */
   readonly leaseMs: number;
-  /** What is ours stays so while Redis is away, although another node may not see that. */
+  /** Our leases stay ours while Redis is away, although another node may not see that. */
   readonly keepWithoutRedis: boolean;
   readonly clock: Pick<Clock, 'monotonic'>;
   readonly logger: Logger;
@@ -118,7 +118,7 @@ export class LeaseBook {
     this.#ups += 1;
     const now = this.#options.clock.monotonic();
     if (this.#ups > 1) this.#backAt = now;
-    // What was kept without Redis is not dropped before it can be renewed.
+    // A lease that was kept without Redis is not dropped before it can be renewed.
     if (this.#options.keepWithoutRedis) for (const lease of this.#leases.values()) lease.until = Math.max(lease.until, now + RENEWED_MS);
     void this.refresh();
   }

@@ -15,7 +15,7 @@ const REFRESH_MS = 2500;
 /** Addresses renewed at once. */
 const AT_ONCE = 100;
 const MAX_ADDRESS = 2048;
-/** What the map may send an edge to. */
+/** Schemes to which the map may send an edge. */
 const FETCHED = /^(ovt|rtsp|rtspc):\/\/[^\s/]+\/\S+$/i;
 
 /** How one virtual host shares its streams. The link to Redis is made, and closed, by the map. */
@@ -24,7 +24,7 @@ export interface OriginMapOptions {
   /** Where edges fetch streams from this server; null: nowhere. */
   readonly ovtPort: number | null;
   readonly logger: Logger;
-  /** Of tests; default: those of the reference server. */
+  /** For tests; default: those of the reference server. */
   readonly expiryS?: number;
   readonly refreshMs?: number;
   /** Redis can be used, or not any more. */
@@ -121,7 +121,7 @@ export class OriginMap {
     return this.#link.up;
   }
 
-  /** What it came to since it was opened; `refused`: commands that were not sent because too many had no answer. */
+  /** Its figures since it was opened; `refused`: commands that were not sent because too many had no answer. */
   get figures(): OriginMapFigures {
     let registered = 0;
     for (const { holds } of this.#entries.values()) if (holds) registered += 1;
@@ -164,7 +164,7 @@ export class OriginMap {
       return null;
     }
     this.#lookUps[address === null ? 'absent' : 'found'] += 1;
-    // What this server had before it was started again is not here any more.
+    // Entries from before a restart of this server are obsolete.
     if (address === null || (this.#prefix !== null && address === this.#prefix + key)) return null;
     if (address.length <= MAX_ADDRESS && FETCHED.test(address)) return address;
     this.#logger.warn({ stream: key }, `the origin map has something for '${key}' that is no URL of OVT or RTSP`);

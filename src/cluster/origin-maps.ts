@@ -31,7 +31,7 @@ export class OriginMaps implements SharedWork {
   readonly #logger: Logger;
   /** By virtual host, which is another object when it was deleted and made again. */
   readonly #maps = new Map<VirtualHost, OriginMap>();
-  /** What each was made by: a virtual host may be given other settings. */
+  /** The settings of each map: a virtual host may get other settings. */
   readonly #settings = new WeakMap<OriginMap, OriginMapStoreConfig>();
   readonly #byName = new Map<string, OriginMap>();
   #withdrawn = false;
@@ -45,7 +45,7 @@ export class OriginMaps implements SharedWork {
     this.#logger = options.logger;
   }
 
-  /** Of all maps together, those that are gone included. */
+  /** Figures of all maps together, those that are gone included. */
   get figures(): OriginMapFigures & { readonly reachable: number; readonly unreachable: number } {
     const maps = [...this.#maps.values()];
     const reachable = maps.filter((map) => map.reachable).length;

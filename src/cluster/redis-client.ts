@@ -14,7 +14,7 @@ const CONNECT_MS = 2000;
 /** Members of a cluster may send a command on to each other; each has `ANSWER_MS`. */
 const MAX_REDIRECTIONS = 4;
 const AGAIN_MS = 100;
-/** Whoever was added to a cluster, or is its new master, is known after this long. */
+/** A member that was added to a cluster, or is its new master, is known after this long. */
 const SLOTS_MS = 5000;
 
 /** How to reach Redis, read from the configuration. */
@@ -31,7 +31,7 @@ export interface RedisTarget {
   readonly caPath: string | null;
 }
 
-/** What the configuration names. It was checked when it was read. */
+/** The configured servers. They were checked when the configuration was read. */
 export function redisTarget(config: RedisServerConfig): RedisTarget {
   const { host = '', url } = config;
   const node = redisNode(host) ?? { host: '', port: 0 };
@@ -48,7 +48,7 @@ export function redisTarget(config: RedisServerConfig): RedisTarget {
   };
 }
 
-/** What a link asks of either client. */
+/** The common interface of both clients. */
 export type RedisClient = Redis | Cluster;
 
 /**

@@ -69,7 +69,7 @@ export class RedisLink {
       if (fault !== null) this.#down(fault);
       else if (!/^All sentinels are/.test(error.message)) this.#fault = reasonOf(error);
     });
-    // Of a cluster: what is wrong with one of its members.
+    // In a cluster: the error of one of its members.
     this.#redis.on('node error', (error: Error) => {
       this.#fault ??= reasonOf(error);
     });

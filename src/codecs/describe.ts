@@ -1,4 +1,4 @@
-/** What the media router asks about bitstreams, in one place for all codecs. */
+/** Answers the media router's questions about bitstreams, in one place for all codecs. */
 import { AudioCodec, VideoCodec } from '../media/codec.ts';
 import { ProtocolError } from '../util/protocol-error.ts';
 import { aacCodecString, parseAudioSpecificConfig } from './aac/audio-specific-config.ts';

@@ -4,7 +4,7 @@ import { portsOf } from './server-config.ts';
 
 const INDENT = '  ';
 
-/** What a person who started the server wants to know, as lines of text: the ports open, and what works with the first application there. */
+/** Lines of text for the person who started the server: the open ports, and how to use the first application. */
 export function bannerOf(config: ServerConfig, facts: { version: string; accessToken: string; tokenFile: string | null }): string {
   const lines = [`Millrace ${facts.version} is ready`, ''];
   const vhost = config.virtualHosts[0];

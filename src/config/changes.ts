@@ -1,4 +1,4 @@
-/** What differs between two configurations, by the path of each setting, and when a running server can follow. */
+/** Differences between two configurations, by the path of each setting, and when a running server can follow. */
 import { isDeepStrictEqual } from 'node:util';
 import type { TSchema } from '@sinclair/typebox';
 import { type Field, fieldsOf } from './field-plan.ts';

@@ -1,4 +1,4 @@
-/** What a configuration asks for and this server does nothing about: told by `check`, the log and the API, never passed over. */
+/** Settings of a configuration without effect on this server: named by `check`, the log and the API, never ignored silently. */
 import type { TSchema } from '@sinclair/typebox';
 import { elementOf, type Field, fieldsOf, innerOf, joined } from './field-plan.ts';
 import type { ApplicationConfig, OutputProfileConfig, ServerConfig, VirtualHostConfig } from './index.ts';
@@ -14,7 +14,7 @@ export interface Ineffective {
   readonly key: string;
   /** The same in the words of `Server.xml`: `Publishers/WebRTC/JitterBuffer`. */
   readonly element: string;
-  /** What happens instead. */
+  /** The actual behaviour. */
   readonly why: string;
   /** To come. */
   readonly unbuilt: boolean;
@@ -108,7 +108,7 @@ function remember(config: object, find: () => readonly Ineffective[]): readonly 
   return found;
 }
 
-/** What `value` asks for and its schema says is idle; members in `without` are left to somebody else. */
+/** Settings in `value` that have no effect by its schema; members in `without` are left to the caller. */
 function collect(schema: TSchema, value: object, without: readonly string[] = [], key = '', element = ''): Ineffective[] {
   return fieldsOf(schema).flatMap((field) => {
     const member = (value as Readonly<Record<string, unknown>>)[field.key];

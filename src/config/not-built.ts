@@ -1,4 +1,7 @@
-/** What protects somebody and is not built yet: a configuration that relies on it is refused. What only does nothing is told (`ineffective.ts`). */
+/**
+ * Protections that are not built yet: a configuration that relies on one is refused.
+ * Settings that merely have no effect are in `ineffective.ts`.
+ */
 import type { ApplicationConfig, VirtualHostConfig } from './index.ts';
 
 /**

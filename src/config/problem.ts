@@ -1,4 +1,4 @@
-/** What can be wrong with a configuration, and how it is told. */
+/** Problems of a configuration, and their texts. */
 import { showHidden } from '../util/hidden-characters.ts';
 
 /** Where in the input something was found. */

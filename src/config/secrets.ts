@@ -1,4 +1,4 @@
-/** What nobody is shown of configurations, definitions and tasks: found by the names of members, and in URLs. */
+/** Secrets of configurations, definitions and tasks: found by the names of members, and in URLs. */
 import { maskedUrl } from '../util/masked-url.ts';
 
 /** Members that nobody is shown, wherever they stand. */

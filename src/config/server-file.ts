@@ -19,7 +19,7 @@ export interface FileOptions extends ReadOptions {
   readonly macros?: MacroSource;
 }
 
-/** What a server can be started with: the file had no error. Warnings are for the log. */
+/** A configuration without errors, with which a server can be started. Warnings are for the log. */
 export interface LoadedServer {
   readonly config: ServerConfig;
   /** In the order of the file. */

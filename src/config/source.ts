@@ -1,4 +1,4 @@
-/** What the reader sees of its input, be it XML or JSON. */
+/** Input as the reader sees it, be it XML or JSON. */
 import type { Field } from './field-plan.ts';
 import type { MacroSource } from './macros.ts';
 import type { ConfigError, ConfigWarning, Place } from './problem.ts';

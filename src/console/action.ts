@@ -48,7 +48,7 @@ export function Action({ label, run, question, isDanger, isDisabled = false, abo
     <span role="alert" class="bad">${fault}</span></span>`;
 }
 
-/** What the server said, or what else went wrong. */
+/** The server's error, or another one. */
 export function faultWords(error: unknown): string {
   return faultOf(error).message;
 }

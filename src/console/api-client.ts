@@ -29,7 +29,7 @@ export function apiClient(token: string, onRefused: () => void): MillraceClient 
   });
 }
 
-/** What went wrong, whatever was thrown. */
+/** The text of an error, whatever was thrown. */
 export function faultOf(error: unknown): Fault {
   if (error instanceof MillraceError) {
     const { response } = (error.body ?? {}) as { readonly response?: unknown };

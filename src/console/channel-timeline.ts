@@ -1,4 +1,4 @@
-/** What a scheduled channel plays now, and what is next. */
+/** The current and the next item of a scheduled channel. */
 import { duration, timeOfDay } from './format.ts';
 import { html, type View } from './html.ts';
 

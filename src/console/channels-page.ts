@@ -185,7 +185,7 @@ function scheduleToBegin(schema: Schema): JsonObject {
   };
 }
 
-/** What may be changed of it. */
+/** The part of it that may be changed. */
 function editable(definition: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(without(definition, ['currentProgram', 'stream'])).filter(([, value]) => value !== null));
 }

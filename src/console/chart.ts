@@ -12,7 +12,7 @@ export interface Line<Name extends string> {
   readonly colour: string;
 }
 
-/** What a chart shows; `format` is for the axis and for the newest values. */
+/** Contents of a chart; `format` is for the axis and for the newest values. */
 export interface ChartOptions<Name extends string> {
   readonly title: string;
   readonly history: History<Name>;

@@ -1,4 +1,4 @@
-/** What every page of the console is given. */
+/** Dependencies of every page of the console. */
 import type { MillraceClient } from '../client/index.ts';
 import type { LiveUpdates } from './live-updates.ts';
 import type { Sampler } from './sampler.ts';

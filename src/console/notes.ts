@@ -1,4 +1,4 @@
-/** What went wrong in the last minutes, in sentences: made of counters that grew, and of what the health of the server says. */
+/** Problems of the last minutes, in sentences: from counters that grew, and from the server's health. */
 
 import type { LiveEvent } from '../client/index.ts';
 import { counted } from './format.ts';

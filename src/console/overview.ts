@@ -22,7 +22,7 @@ const VIEWERS: readonly Line<Figure>[] = Object.entries(VIEWER_PROTOCOLS).map(([
 const CPU: readonly Line<Figure>[] = [{ figure: 'cpu', label: 'of a core', colour: '--first' }];
 const DELAY: readonly Line<Figure>[] = [{ figure: 'delay', label: 'p99', colour: '--third' }];
 const MEMORY: readonly Line<Figure>[] = [{ figure: 'memory', label: 'resident', colour: '--second' }];
-/** What `/metrics` may tell of the process. */
+/** Figures of the process in `/metrics`. */
 const PROCESS = [
   { title: 'CPU', lines: CPU, format: percent },
   { title: 'Event loop delay', lines: DELAY, format: milliseconds },

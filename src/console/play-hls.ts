@@ -57,7 +57,7 @@ function delayOf(hls: Hls, video: HTMLVideoElement): number | null {
   return video.readyState < HTMLMediaElement.HAVE_CURRENT_DATA || hls.latency === 0 ? null : hls.latency;
 }
 
-/** What the server said is in the body of its answer. */
+/** The server's reason is in the body of its answer. */
 function wordsOf({ response, details, error, networkDetails }: ErrorData): string {
   const body = networkDetails instanceof XMLHttpRequest && networkDetails.status >= 400 ? networkDetails.responseText.trim() : '';
   if (body !== '') return body;

@@ -3,10 +3,10 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { html, type View } from './html.ts';
 import type { PlayerListener, Playing } from './playing.ts';
 
-/** What a panel plays. */
+/** The stream of a panel. */
 export interface PlayerOptions {
   readonly title: string;
-  /** What the delay counts from. */
+  /** The reference of the delay. */
   readonly delayOf: string;
   /** Null: not to be had, for the reason in `missing`. */
   readonly url: string | null;

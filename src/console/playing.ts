@@ -1,4 +1,4 @@
-/** What a player of the console is, whatever protocol it plays. */
+/** A player of the console, whatever its protocol. */
 
 /** Told what happens. */
 export interface PlayerListener {

@@ -1,4 +1,4 @@
-/** What waits inside of the server for one stream. */
+/** The queues of one stream. */
 import type { StreamPart } from './context.ts';
 import { short } from './format.ts';
 import { html, type View } from './html.ts';

@@ -2,7 +2,7 @@
 import { addressHost, type ServerFacts } from './server-facts.ts';
 import { gathered, offerWhip, type WhipAnswer } from './whip.ts';
 
-/** What came of one try. */
+/** The result of one attempt. */
 export interface Finding {
   readonly what: string;
   readonly level: 'good' | 'warning' | 'bad';

@@ -1,4 +1,4 @@
-/** What was recorded of a stream: a bar of time to play from. */
+/** Recordings of a stream: a time bar to play from. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { components } from '../client/index.ts';
 import { faultOf } from './api-client.ts';

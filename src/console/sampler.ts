@@ -7,7 +7,7 @@ import { type Buckets, bucketsOf, quantileSince, readMetrics, type Sample, sumOf
 import { type Note, NoteBook } from './notes.ts';
 import type { Statistics } from './server-facts.ts';
 
-/** What is kept of each moment; rates in bit/s, `cpu` in per cent of a core, `delay` of the event loop in ms, `memory` in bytes. */
+/** A sample; rates in bit/s, `cpu` in per cent of a core, `delay` of the event loop in ms, `memory` in bytes. */
 export type Figure = 'in' | 'out' | 'webrtc' | 'llhls' | 'hlsv3' | 'srt' | 'cpu' | 'delay' | 'memory';
 
 const FIGURES: readonly Figure[] = ['in', 'out', 'webrtc', 'llhls', 'hlsv3', 'srt', 'cpu', 'delay', 'memory'];
@@ -28,7 +28,7 @@ interface Totals {
   readonly delays: Buckets;
 }
 
-/** What `/health` says. */
+/** The answer of `/health`. */
 export interface HealthAnswer {
   readonly status: string;
   readonly reasons?: readonly string[];

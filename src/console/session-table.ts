@@ -1,4 +1,4 @@
-/** Who watches a stream, with a way to send them off. */
+/** Viewers of a stream, with a button that disconnects each. */
 import { useState } from 'preact/hooks';
 import type { LiveEvent } from '../client/index.ts';
 import { Action } from './action.ts';

@@ -22,7 +22,7 @@ export interface StreamRow extends StreamName {
   readonly statistics: Statistics | null;
 }
 
-/** What is told of a stream. */
+/** A stream in the list. */
 interface Figures {
   readonly information: StreamInformation;
   readonly statistics?: Statistics;

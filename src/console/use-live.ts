@@ -1,9 +1,9 @@
-/** What a page loads again and again. */
+/** Data that a page loads periodically. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { type Fault, faultOf } from './api-client.ts';
 import type { LiveUpdates, Topic } from './live-updates.ts';
 
-/** What was loaded last, and why the newest try failed. */
+/** The last loaded data, and why the newest attempt failed. */
 export interface Live<T> {
   readonly data: T | null;
   readonly fault: Fault | null;

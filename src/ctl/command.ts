@@ -1,4 +1,4 @@
-/** What a command of `millrace ctl` is, and what it is given. */
+/** A command of `millrace ctl`, and its arguments. */
 import type { MillraceClient } from '../client/index.ts';
 import type { Output } from './output.ts';
 
@@ -13,7 +13,7 @@ export class NotThere extends Error {}
 
 /** An option of a command. */
 export interface Option {
-  /** What its value is called in the help; absent: it has none. */
+  /** Name of its value in the help; absent: it has none. */
   readonly value?: string;
   readonly about: string;
   /** May be given several times. */

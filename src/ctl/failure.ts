@@ -1,4 +1,4 @@
-/** What went wrong, in sentences for whoever typed the command, and the exit code for programs. */
+/** Errors as sentences for people, and the exit code for programs. */
 import { reasonOf } from '../client/error.ts';
 import { isFailure, MillraceError, UnreachableError } from '../client/index.ts';
 import { messageOf } from '../util/message-of.ts';

@@ -1,4 +1,4 @@
-/** What `--help` prints. */
+/** The output of `--help`. */
 import type { Command, Option } from './command.ts';
 import { commands } from './commands.ts';
 import { CONNECTION_OPTIONS } from './connection.ts';

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { messageOf } from '../util/message-of.ts';
 import { type Call, UsageProblem } from './command.ts';
 
-/** What `--file` holds, or an empty object without it. Rejects with `UsageProblem` for what is no JSON. */
+/** Content of `--file`, or an empty object without it. Rejects with `UsageProblem` if it is no JSON. */
 export async function bodyOf(call: Call): Promise<unknown> {
   const file = call.option('file');
   if (file === undefined) return {};
@@ -15,7 +15,7 @@ export async function bodyOf(call: Call): Promise<unknown> {
   }
 }
 
-/** What `--file` holds, which must be given. */
+/** Content of `--file`, which is required. */
 export async function neededBody(call: Call): Promise<unknown> {
   if (call.option('file') === undefined) throw new UsageProblem('give the JSON with --file FILE; --file - reads standard input');
   return bodyOf(call);

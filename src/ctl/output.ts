@@ -1,4 +1,4 @@
-/** What a command prints: tables for people, JSON for programs. */
+/** Output of commands: tables for people, JSON for programs. */
 import { plainLine, plainText } from '../util/plain-text.ts';
 import { type Column, textTable, textTree } from './text-table.ts';
 
@@ -27,7 +27,7 @@ export class Output {
     else this.#write(textTree(value));
   }
 
-  /** What was done: a sentence for people, `value` for programs. */
+  /** The result: a sentence for people, `value` for programs. */
   done(sentence: string, value: unknown): void {
     if (this.#json) this.json(value);
     else this.#write(`${plainText(sentence)}\n`);

@@ -1,4 +1,4 @@
-/** What clients may take of one delivery thread. */
+/** Limits of clients in one delivery thread. */
 import { ConnectionGate } from '../transport/proxy/connection-gate.ts';
 import { AddressShares } from '../util/address-shares.ts';
 import { DescriptorLedger } from '../util/descriptor-ledger.ts';
@@ -7,7 +7,7 @@ import type { Logger } from '../util/logger.ts';
 import { RefusalLog } from '../util/refusal-log.ts';
 import { TrustedProxies } from '../util/trusted-proxies.ts';
 
-/** What holds for all threads together. */
+/** Limits of all threads together. */
 export interface AdmissionPlan {
   /** Connections, and sessions, of one address; 0: no limit. */
   readonly viewers: number;
@@ -32,7 +32,7 @@ export interface ThreadAdmission extends AdmissionPlan {
   readonly slot: number;
 }
 
-/** Who may have a connection or a session in one delivery thread. Its counters are shared with the other threads; nothing to close. */
+/** Admits connections and sessions in one delivery thread. Its counters are shared with the other threads; nothing to close. */
 export class Admission {
   readonly gate: ConnectionGate;
   readonly proxies: TrustedProxies;

@@ -4,7 +4,7 @@ import { hostOriginsOf } from '../core/page-origins.ts';
 import type { VirtualHost } from '../core/virtual-host.ts';
 import type { ServedHost } from './thread-protocol.ts';
 
-/** What delivery threads know of a virtual host. */
+/** A virtual host as delivery threads see it. */
 export function servedHostOf(vhost: VirtualHost): ServedHost {
   const { name, hostNames, definition } = vhost;
   const { origins, originMapStore } = definition.config;

@@ -1,4 +1,4 @@
-/** What clients may take of this server, by its configuration and by what the system gives the process. */
+/** Limits of clients of this server, by its configuration and by the limits of the process. */
 import type { ServerConfig } from '../config/index.ts';
 import type { OrchestratorOptions } from '../core/orchestrator.ts';
 import { ConnectionGate } from '../transport/proxy/connection-gate.ts';
@@ -87,7 +87,7 @@ export class ServerLimits {
     return new Doorkeeper({ what: 'API connections', shares: this.shares('viewers', this.apiConnections), refusals: this.refusals });
   }
 
-  /** What delivery threads are told. */
+  /** Limits for delivery threads. */
   get admission(): AdmissionPlan {
     const { viewers, signalling } = this.#limits.perAddress;
     const { address, proxyProtocol } = this.#proxies;

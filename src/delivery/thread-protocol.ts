@@ -47,14 +47,14 @@ export interface DeliveryLimits {
   readonly patience: Patience;
 }
 
-/** What a thread is born with. */
+/** Initial data of a thread. */
 export interface ThreadSettings {
   /** Unique for every start of a thread while the server runs. */
   readonly incarnation: number;
   /** Signs session tokens; the same in all threads. */
   readonly secret: Uint8Array;
   readonly limits: DeliveryLimits;
-  /** What clients may take. */
+  /** Limits of clients. */
   readonly admission: ThreadAdmission;
   /** HTTP/2 on TLS ports. */
   readonly http2: boolean;
@@ -150,7 +150,7 @@ export interface ThreadReport {
   readonly sessionEvents: readonly SessionEvent[];
   /** Play tokens that let somebody in since the last report, by their grants. */
   readonly keyUses: readonly string[];
-  /** Who was refused since the last report, by kind. */
+  /** Refusals since the last report, by kind. */
   readonly refusals: readonly RefusalCount[];
   /** Control servers that the thread asks. */
   readonly controlServers: readonly ControlServerFigures[];

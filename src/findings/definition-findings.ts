@@ -1,4 +1,4 @@
-/** What is to be said of virtual hosts and applications once they are there, wherever they come from. */
+/** Findings about virtual hosts and applications once they exist, wherever they come from. */
 import { type ServerConfig, secretsOf } from '../config/index.ts';
 import { applicationSentences, virtualHostSentences } from '../config/ineffective.ts';
 import { openWays } from '../config/open-ways.ts';

@@ -1,4 +1,4 @@
-/** What can be said of a configuration beyond its form, before anything starts. */
+/** Findings about a configuration beyond its form, before anything starts. */
 import { formatConfigProblem, type LoadedServer, type Place } from '../config/index.ts';
 import type { Logger } from '../util/logger.ts';
 import { alertFindings } from './alert-findings.ts';

@@ -15,7 +15,7 @@ import { messageOf } from '../util/message-of.ts';
 type Found = Place & { readonly message: string };
 type PlaceOf = LoadedServer['placeOf'];
 
-/** What the server would start with, but not work with as it is meant. */
+/** Paths with which the server would start, but not work as intended. */
 export function pathFindings({ config, placeOf }: LoadedServer, stateFolder: string): Found[] {
   const writing = writingFolders(config, stateFolder);
   const reading = readingFolders(config, stateFolder);

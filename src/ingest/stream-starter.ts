@@ -1,7 +1,7 @@
 /** Holds packets back until the tracks of a source are known, for every provider whose tracks tell their parameters with the media. */
 import type { IngestStream, SourcePacket, SourceTrack } from '../core/ingest.ts';
 
-/** What one source may cost before its stream has started. */
+/** Limits of one source before its stream has started. */
 export interface StarterLimits {
   /** From the first usable track until the stream starts without those still missing, ms. */
   readonly trackWait: number;

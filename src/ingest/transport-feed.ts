@@ -98,7 +98,7 @@ export class TransportFeed {
     return this.#starter.started;
   }
 
-  /** What keeps the stream from having tracks, in words for people; null when nothing is known. */
+  /** The reason why the stream has no tracks, in words for people; null if unknown. */
   get fault(): string | null {
     return this.demuxer.missingProgram ?? this.counters.firstFault;
   }

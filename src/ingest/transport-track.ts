@@ -1,4 +1,4 @@
-/** What the core is told about an elementary stream of a transport stream. */
+/** Describes an elementary stream of a transport stream to the core. */
 import { describeAudio, describeVideo } from '../codecs/describe.ts';
 import type { StreamDescription, StreamKind } from '../containers/mpegts/stream-kind.ts';
 import type { SourceTrack } from '../core/ingest.ts';

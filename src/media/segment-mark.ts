@@ -1,6 +1,6 @@
 /** How one server numbers the segments of a stream, as it tells others that serve the same stream. */
 
-/** What holds for all segments of a stream; durations in seconds. */
+/** Facts about all segments of a stream; durations in seconds. */
 export interface SegmentFacts {
   readonly segmentDuration: number;
   readonly chunkDuration: number;

@@ -21,7 +21,7 @@ export type EventFormat = (typeof EventFormat)[keyof typeof EventFormat];
 /** Which tracks carry an event, where it is carried inside of tracks. */
 export type EventTarget = 'all' | 'video' | 'audio';
 
-/** What a packet of a data track is about. */
+/** The event of a data track's packet. */
 export interface TimedEvent {
   readonly format: EventFormat;
   readonly target: EventTarget;

@@ -65,7 +65,7 @@ export interface SubtitleTrack extends TrackBase {
   readonly forced: boolean;
 }
 
-/** What frames are carried in. */
+/** Bitstream form of frames. */
 export type MediaTrack = VideoTrack | AudioTrack;
 
 /**

@@ -13,14 +13,14 @@ import type { MetricDefinition, MetricSource } from '../util/metrics.ts';
 const NAME = 'events.log';
 /** Files of former days, or that were full: `events.log.YYYYMMDD`, and `-2` and so on for more of one day. */
 const FORMER = /^events\.log\.(\d{8})(?:-(\d{1,9}))?$/;
-/** What waits for the disk, characters; a line that finds no room is lost and counted. */
+/** Limit of text that waits for the disk, characters; a line beyond it is lost and counted. */
 const MAX_WAITING = 1_048_576;
 /** Limit of one write, characters. */
 const MAX_WRITTEN = 65_536;
 /** A disk that refuses is left alone for so long, ms. */
 const PAUSE_MS = 1000;
 const CONDITION = 'event log';
-/** What is not written when the server stops has this long, ms. */
+/** Time for unwritten lines when the server stops, ms. */
 const STOP_MS = 1000;
 const MIB = 1024 * 1024;
 

@@ -23,7 +23,7 @@ export interface FigureSample {
   readonly memory: number;
 }
 
-/** What the process uses. */
+/** Resources of the process. */
 export interface ProcessUse {
   /** CPU time since its start, us. */
   readonly cpu: number;

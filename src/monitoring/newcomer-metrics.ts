@@ -1,4 +1,4 @@
-/** Who waits to begin, and who found no room to wait. */
+/** Counts newcomers that wait, and those that found no room to wait. */
 import type { MetricDefinition, MetricSource } from '../util/metrics.ts';
 import type { NewcomerTurns } from '../util/newcomer-turns.ts';
 

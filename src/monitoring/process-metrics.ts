@@ -5,7 +5,7 @@ import { descriptorLimit } from '../util/descriptor-plan.ts';
 import { labelText, type MetricDefinition, type MetricSource } from '../util/metrics.ts';
 import type { EventLoopWatch } from './event-loop-watch.ts';
 
-/** What is told of the process. */
+/** Metrics of the process. */
 export interface ProcessFacts {
   readonly version: string;
   readonly revision: string;

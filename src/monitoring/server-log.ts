@@ -1,4 +1,4 @@
-/** What a server tells of itself while it runs: the lines of its log, and its notices. */
+/** A running server's reports: the lines of its log, and its notices. */
 import { type ServerConfig, secretsOf } from '../config/index.ts';
 import { NoticeBoard } from '../core/notices/notice-board.ts';
 import type { Running } from '../core/running.ts';
@@ -24,7 +24,7 @@ export interface ServerLog {
   readonly secrets: KnownSecrets;
 }
 
-/** What a log works with. */
+/** Options of a log. */
 export interface ServerLogOptions {
   readonly written: LogLines | LeveledLines;
   /** Its level stays as it is, whatever the configuration says. */

@@ -1,7 +1,7 @@
 import { formatTimestamp } from '../util/timestamp.ts';
 import type { ByteFigures } from './traffic-figures.ts';
 
-/** What statistics read of a viewer session. */
+/** A viewer session as statistics see it. */
 export interface SessionFigures {
   /** Wall clock, ms since the epoch. */
   readonly createdAt: number;

@@ -5,17 +5,17 @@ import type { AudioTrack, Track, VideoTrack } from '../media/track.ts';
 import { formatTimestamp } from '../util/timestamp.ts';
 import { Real } from './real.ts';
 
-/** What an output of a stream tells about itself. */
+/** An output in stream information. */
 export interface OutputFigures {
   readonly name: string;
   readonly tracks: readonly Track[];
   readonly playlists: readonly Playlist[];
-  /** What viewers do not get, or not well. */
+  /** Media that viewers do not get, or not well. */
   readonly warnings: readonly string[];
   figures(trackId: number): TrackFigures;
 }
 
-/** What an inbound stream tells about itself. */
+/** An inbound stream in stream information. */
 export interface StreamFigures {
   readonly name: string;
   /** Wall clock, ms since the epoch. */

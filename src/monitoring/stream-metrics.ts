@@ -1,4 +1,4 @@
-/** What flows through the server, its applications and its streams, as Prometheus reads it. */
+/** Traffic of the server, its applications and its streams, as Prometheus metrics. */
 import type { Application } from '../core/application.ts';
 import type { InboundStream } from '../core/inbound-stream.ts';
 import { ProviderKind, PublisherKind } from '../core/kinds.ts';

@@ -7,7 +7,7 @@ import { messageOf } from '../util/message-of.ts';
 /** Handles are opaque and freed by the garbage collector. */
 export type Handle = object;
 
-/** What a step of a handshake came to. `state`: 0 going on, 1 connected, 2 over. */
+/** The result of a handshake step. `state`: 0 going on, 1 connected, 2 over. */
 export interface DtlsOutcome {
   readonly state: number;
   readonly error: string;

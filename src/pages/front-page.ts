@@ -1,4 +1,4 @@
-/** What a person sees who opens a port of this server in a browser: plain HTML, without scripts. */
+/** The page for a person who opens a port of this server in a browser: plain HTML, without scripts. */
 
 const STYLE_HOLDER = `<!doctype html>
 <html lang="en">

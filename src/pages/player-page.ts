@@ -9,7 +9,7 @@ export interface PagePorts {
   readonly tlsPort?: number;
 }
 
-/** What pages of media ports tell; plain data. */
+/** Contents of the pages of media ports; plain data. */
 export interface PageSettings {
   /** Addresses of streams are player pages (`Modules/PlayerPage`). */
   readonly player: boolean;

@@ -1,4 +1,4 @@
-/** What a reload of the configuration would change in the server that runs, before it is done. */
+/** Shows what a reload of the configuration would change in the running server. */
 import { changeSentence, configChanges, keySalt, loadServerConfig, sealed, useKeySalt } from '../config/index.ts';
 import { readRunningConfig } from '../state/running-config.ts';
 import { StateLock } from '../state/state-lock.ts';

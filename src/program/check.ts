@@ -9,7 +9,7 @@ import { messageOf } from '../util/message-of.ts';
 import { compareWithRunning } from './check-running.ts';
 import { type CommandLine, ExitCode } from './command-line.js';
 
-/** What a configuration file comes to. */
+/** The result of checking a configuration file. */
 export interface CheckedConfiguration {
   readonly file: string;
   /** Null when it cannot be read as one. */

@@ -1,4 +1,4 @@
-/** What signals mean to the server. */
+/** The server's handling of signals. */
 import type { Clock } from '../util/clock.ts';
 
 /**
@@ -10,7 +10,7 @@ const STOPS = ['SIGINT', 'SIGTERM'] as const;
 /** By itself one of them would end the process, and SIGUSR1 would open the debugger to everybody on this machine. */
 const HARMLESS = { SIGUSR1: 'no effect', SIGUSR2: 'no effect' } as const;
 
-/** What the owner does about a signal. */
+/** The owner's reaction to a signal. */
 export interface SignalHandler {
   /** The first that asks for the end. */
   stop(signal: NodeJS.Signals): void;

@@ -26,7 +26,7 @@ function killAtOnce(): void {
   new Worker("process.kill(process.pid, 'SIGKILL')", { eval: true, execArgv: [], env: {} });
 }
 
-/** What `systemctl status` shows after a reload. */
+/** Text of `systemctl status` after a reload. */
 function statusOf(outcome: ReloadOutcome): string {
   if (outcome.kind === 'refused') return `running; the configuration was not reloaded: ${outcome.reason}`;
   const late = outcome.changes.filter(({ effect }) => effect === 'restart').length;

@@ -64,7 +64,7 @@ export class ConfigReload {
     this.#files = loaded.files;
   }
 
-  /** What the server runs on: settings that need a restart are those of its start. */
+  /** The running configuration: settings that need a restart are those of the start. */
   get running(): ServerConfig {
     return this.#running;
   }
@@ -125,7 +125,7 @@ export class ConfigReload {
   async #follow(next: ServerConfig, loaded: LoadedServer): Promise<void> {
     const { orchestrator, delivery, limits, api, reading, definitions, stateFolder, setLevel, logger } = this.#parts;
     const named = next.managers.api.accessToken;
-    // What can fail comes before anything changes.
+    // Everything that can fail comes before anything changes.
     const token = named === '' ? await this.#parts.ownToken() : named;
     api?.amend(apiRules(next, token));
     if (next.log.level !== this.#running.log.level) setLevel(next.log.level);
@@ -184,7 +184,7 @@ export class ConfigReload {
   }
 }
 
-/** What the file declares, with the objects of what runs where they are equal. */
+/** The file's configuration, with the running objects where they are equal. */
 function declarations({ virtualHosts }: ServerConfig, loaded: LoadedServer): Declaration[] {
   return loaded.virtualHosts.flatMap(({ echo, applications }, index) => {
     const typed = virtualHosts[index];

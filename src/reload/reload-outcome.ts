@@ -1,7 +1,7 @@
-/** What reloads come to. Programs that use the server as a library see these types: they need nothing that only the project has. */
+/** Results of reloads. Programs that use the server as a library see these types: they need nothing that only the project has. */
 import type { SettingChange } from '../config/setting-change.ts';
 
-/** What came of a reload. */
+/** The result of a reload. */
 export type ReloadOutcome =
   | { readonly kind: 'reloaded'; readonly changes: readonly SettingChange[] }
   /** Nothing has changed; `reason` says why, one line for each fault. */

@@ -19,10 +19,10 @@ const LOOKS_AT_ONCE = 100;
 const MAX_BYTES = 2 * 1024 * 1024;
 /** File systems take 255 bytes; the name of the temporary file appends 17. */
 const MAX_FILE_NAME_BYTES = 238;
-/** What a write that was cut off leaves behind. */
+/** Files that an interrupted write leaves behind. */
 const TEMPORARY = /\.[0-9a-f]{12}\.tmp$/;
 
-/** What a folder holds, and who is told of it. */
+/** Contents of a folder, and their observer. */
 export interface DefinitionFolderOptions<Definition> {
   /** Absolute. */
   readonly folder: string;
@@ -39,7 +39,7 @@ export interface DefinitionFolderOptions<Definition> {
   readonly format: (definition: Definition) => string;
   /** A definition is new, or says something else than before. What it throws is logged. */
   readonly changed: (name: string, definition: Definition) => void;
-  /** What it throws is logged. */
+  /** Exceptions are logged. */
   readonly removed: (name: string) => void;
   readonly logger: Logger;
   /** How often files are looked at, ms; default: every second. */
@@ -128,7 +128,7 @@ export class DefinitionFolder<Definition> {
     return new Map(usable.sort(([a], [b]) => (a < b ? -1 : 1)));
   }
 
-  /** What is defined under a name. */
+  /** The definition of a name. */
   get(name: string): Definition | undefined {
     return this.#files.get(name)?.inForce?.definition;
   }
@@ -162,7 +162,7 @@ export class DefinitionFolder<Definition> {
       const text = format(make(this.get(name)));
       const bytes = Buffer.byteLength(text);
       if (bytes > MAX_BYTES) throw new DefinitionTooLarge(`it takes ${bytes} bytes as a file, at most ${MAX_BYTES} are taken`);
-      // What is in force is what a restart would read.
+      // The valid definition is the one that a restart would read.
       const written = parse(text, name, path);
       const before = this.#files.get(name);
       if (before === undefined && this.#files.size >= MAX_FILES) throw new Error(`the folder has ${MAX_FILES} files already`);

@@ -10,7 +10,7 @@ import type { Logger } from '../util/logger.ts';
 /** How often, ms. */
 const INTERVAL_MS = 10_000;
 
-/** What a disk watch looks at, and whom it tells. */
+/** Folders of a disk watch, and its observers. */
 export interface DiskWatchOptions {
   /** Is told in words without paths. */
   readonly conditions: Conditions;
@@ -25,7 +25,7 @@ export interface DiskWatchOptions {
 export class DiskWatch {
   readonly #options: DiskWatchOptions;
   readonly #spaceOf: (folder: string) => Promise<DiskSpace>;
-  /** What is wrong, by path. */
+  /** Reported problems, by path. */
   readonly #told = new Map<string, string>();
   #timer: NodeJS.Timeout | null = null;
   #looking: Promise<void> | null = null;
@@ -56,7 +56,7 @@ export class DiskWatch {
   }
 
   async #look(): Promise<void> {
-    // What is said of a disk once is not said of every folder on it.
+    // A problem of a disk is reported once, not for every folder on it.
     const disks = new Set<number>();
     for (const { path, what } of this.#options.folders) this.#tell(path, what, await this.#wrongWith(path, what, disks));
   }

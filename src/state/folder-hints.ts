@@ -18,7 +18,7 @@ export interface FolderHintsOptions {
   readonly watch?: FolderWatch;
 }
 
-/** What a write leaves behind for a moment. */
+/** Temporary files of a write. */
 const TEMPORARY = /\.tmp$/;
 const MAX_NAMES = 1000;
 

@@ -9,7 +9,7 @@ const FILE_NAME = 'key-uses.json';
 /** At most one write in this time, ms. */
 const INTERVAL_MS = 60_000;
 
-/** What is kept: names of keys, which are no secrets, with wall clock times in ms. */
+/** The kept data: names of keys, which are no secrets, with wall clock times in ms. */
 export type KeyUseTimes = ReadonlyMap<string, number>;
 
 /** Where the times are kept, and who has them. */
@@ -24,7 +24,7 @@ export interface KeyUsesOptions {
 export class KeyUses {
   readonly #options: KeyUsesOptions;
   readonly #file: string;
-  /** What is on disk; null: nobody knows. */
+  /** Contents on disk; null: unknown. */
   #kept: string | null = null;
   /** Before that nobody knows what would be lost. */
   #isLoaded = false;

@@ -10,7 +10,7 @@ const FILE_NAME = 'running-config.json';
 const MODE = 0o600;
 const SEAL_KEY_BYTES = 32;
 
-/** What a server has written about itself. */
+/** A server's record of itself. */
 export interface RunningConfig {
   /** The configuration file, absolute. */
   readonly file: string;

@@ -8,7 +8,7 @@ import { messageOf } from '../util/message-of.ts';
 
 /** Nothing is ever in it: it is there to be locked. */
 const LOCK_FILE = 'server.lock';
-/** Who holds the lock, for people. */
+/** Holder of the lock, for people. */
 const HOLDER_FILE = 'server.pid';
 /** SQLITE_BUSY. */
 const BUSY = 5;

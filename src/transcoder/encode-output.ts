@@ -3,7 +3,7 @@ import { MPEG_90K } from '../media/timebase.ts';
 import type { Track } from '../media/track.ts';
 import { configBytes, type EncodePart, type TrackMessage } from './messages.ts';
 
-/** What fails of an encode that has made something. */
+/** Failures of an encode that has made something. */
 const UNDER_WAY = { decoder: 'decoding', filter: 'filtering', encoder: 'encoding' } as const satisfies Record<EncodePart, EncodeFault>;
 
 /** One encode of a job, on the server's side: what its encoder tells, without what a restarted one repeats. Needs no closing. */

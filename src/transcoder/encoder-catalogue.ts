@@ -3,7 +3,7 @@ import { AudioCodec, VideoCodec } from '../media/codec.ts';
 
 /** Names of modules as profiles and the API use them. */
 export const CodecModule = {
-  /** What the codec library brings itself. */
+  /** Encoders of the codec library itself. */
   DEFAULT: 'default',
   X264: 'x264',
   X265: 'x265',
@@ -124,7 +124,7 @@ export interface EncoderCandidate extends EncoderEntry {
   readonly device?: number;
 }
 
-/** What an encode comes to on this machine. */
+/** An encode's encoder on this machine. */
 export interface EncoderChoice {
   /** Encoders to try, in order; empty when there is none at all. */
   readonly candidates: readonly EncoderCandidate[];

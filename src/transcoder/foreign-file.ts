@@ -17,7 +17,7 @@ const SILENT_MS = 4000;
 /** The process is told of so many packets at once, unless it is waited for. */
 const TAKEN_AT_ONCE = 16;
 
-/** What comes next. `duration` in ticks; 0 when the file does not say. */
+/** The next packet. `duration` in ticks; 0 if unknown. */
 export type ForeignEvent = { readonly type: 'tracks'; readonly tracks: readonly SourceTrack[] } | ForeignPacket;
 
 interface ForeignPacket {

@@ -147,7 +147,7 @@ function imaged(overlay: Omit<OverlayRequest, 'image'>, image: Uint8Array | unde
   return image === undefined ? [] : [{ ...overlay, image }];
 }
 
-/** What the child must know of an inbound track. */
+/** An inbound track as the child sees it. */
 export function sourceMessage(track: VideoTrack | AudioTrack): SourceMessage {
   const config = track.config === null ? null : Buffer.from(track.config).toString('base64');
   const { timebase } = track;
@@ -180,6 +180,6 @@ export interface FileMessage {
   readonly tracks: readonly FileTrackMessage[];
   /** What is made of tracks that cannot pass as they are, in words for the log. */
   readonly changed: readonly string[];
-  /** What is left out. */
+  /** Omitted tracks. */
   readonly omitted: readonly string[];
 }

@@ -78,7 +78,7 @@ export class ProcessSlot {
     return this.#failures;
   }
 
-  /** What the process reported last; null when none runs. */
+  /** The last report of the process; null when none runs. */
   get status(): StatusMessage | null {
     return this.#status;
   }

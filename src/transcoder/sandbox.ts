@@ -88,7 +88,7 @@ export async function tellSandbox(logger: Logger): Promise<void> {
   else logger.warn(fields, `transcoder processes are not held back from: ${missing.join(', ')} (${why})`);
 }
 
-/** What transcoder processes are held to on this machine, and what they are not, with the reason. */
+/** The restrictions of transcoder processes on this machine, and the missing ones with the reason. */
 export async function protection(): Promise<{
   readonly held: readonly string[];
   readonly missing: readonly string[];

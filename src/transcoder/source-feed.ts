@@ -28,7 +28,7 @@ export class SourceFeed {
   readonly #keepsLate: boolean;
   /** Drops that were logged. */
   reportedDrops = 0;
-  /** Of the packets in the queue. */
+  /** Bytes of the packets in the queue. */
   #bytes = 0;
   #inFlight = 0;
   /** When the process took a packet last, or had none to take; monotonic ms. */

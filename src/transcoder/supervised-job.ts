@@ -12,7 +12,7 @@ import { DECODER_THRESHOLD, SourceFeed } from './source-feed.ts';
 import type { TranscoderCounts } from './transcoder-metrics.ts';
 import { FrameFlag, type FrameHeader, FrameType } from './wire.ts';
 
-/** What the core opens a job with. */
+/** Options of a job, from the core. */
 export type JobOptions = Parameters<Transcoder['open']>[0];
 
 /** A job this heavy has a process of its own. */
@@ -23,7 +23,7 @@ const VIDEO_WEIGHT = 50;
 const LIGHT_WEIGHT = 10;
 const NO_HARDWARE = { enable: false, modules: '' };
 
-/** What the supervisor makes a job with. */
+/** Dependencies of a job, from the supervisor. */
 export interface SupervisedJobOptions {
   /** Number on the wire. */
   readonly id: number;

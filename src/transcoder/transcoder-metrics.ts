@@ -1,4 +1,4 @@
-/** What the transcoder does, counted for Prometheus. */
+/** Metrics of the transcoder, for Prometheus. */
 import type { MetricDefinition, MetricSource } from '../util/metrics.ts';
 
 /** Counted from the start on. */
@@ -15,7 +15,7 @@ export class TranscoderCounts {
   refused = 0;
 }
 
-/** What runs now. */
+/** Present processes and jobs. */
 export interface TranscoderLoad {
   readonly processes: number;
   readonly maxProcesses: number;

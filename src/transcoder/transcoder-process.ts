@@ -26,7 +26,7 @@ const HELLO_DEADLINE_MS = 30_000;
 /** A process reports every second; one that is silent this long is stuck. */
 export const SILENCE_DEADLINE_MS = 15_000;
 const WATCH_INTERVAL_MS = 1000;
-/** What is kept of the last words of a process. */
+/** Limit of a process's kept output. */
 const LAST_WORDS = 2000;
 
 /** How a process is run and watched. */
@@ -41,7 +41,7 @@ export interface ProcessOptions {
   readonly memory?: number;
 }
 
-/** Who owns a transcoder process. */
+/** Owner of a transcoder process. */
 export interface ProcessOwner {
   onHello(hello: HelloMessage): void;
   /** `header` is reused; `payload` may be kept. */

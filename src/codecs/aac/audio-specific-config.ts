@@ -18,9 +18,9 @@ export const AacObjectType = {
   ESCAPE: 31,
 } as const;
 
-/** What an AudioSpecificConfig tells. */
+/** Fields of an AudioSpecificConfig. */
 export interface AudioSpecificConfig {
-  /** Of the core coder: 2 for AAC-LC, also when SBR or PS are on top of it. */
+  /** Object type of the core coder: 2 for AAC-LC, also with SBR or PS on top. */
   readonly objectType: number;
   /** Hz of the core coder. */
   readonly coreSampleRate: number;
@@ -28,7 +28,7 @@ export interface AudioSpecificConfig {
   readonly sampleRate: number;
   /** As coded; 0 when a program config element lists the channels. */
   readonly channelConfiguration: number;
-  /** What a decoder puts out: 2 for parametric stereo over mono. */
+  /** Channels of the decoder's output: 2 for parametric stereo over mono. */
   readonly channels: number;
   readonly sbr: boolean;
   readonly ps: boolean;

@@ -3,7 +3,7 @@ import { BitReader } from '../../util/bit-reader.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { ObuCursor, ObuType } from './obu.ts';
 
-/** What a sequence header tells. */
+/** Fields of a sequence header. */
 export interface Av1Sequence {
   readonly profile: number;
   readonly level: number;

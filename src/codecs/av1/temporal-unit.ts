@@ -1,4 +1,4 @@
-/** What an AV1 temporal unit tells without decoding it. */
+/** Facts about an AV1 temporal unit, read without decoding it. */
 import { ObuCursor, ObuType } from './obu.ts';
 
 const FRAME_TYPE_KEY = 0;

@@ -1,4 +1,4 @@
-/** What the NAL units of an H.264 access unit tell: keyframe, slice types, recovery point. */
+/** Facts from the NAL units of an H.264 access unit: keyframe, slice types, recovery point. */
 import { BitReader } from '../../util/bit-reader.ts';
 import type { NalCursor } from '../nal/nal-cursor.ts';
 import { unescapeRbsp } from '../nal/rbsp.ts';

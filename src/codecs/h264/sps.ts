@@ -5,7 +5,7 @@ import { type AspectRatio, readVuiHead, SQUARE } from '../aspect-ratio.ts';
 import { unescapeRbsp } from '../nal/rbsp.ts';
 import { H264NalType, h264NalType } from './nal-type.ts';
 
-/** What a sequence parameter set tells. */
+/** Fields of a sequence parameter set. */
 export interface H264Sps {
   readonly id: number;
   readonly profileIdc: number;

@@ -1,4 +1,4 @@
-/** What the NAL units of an H.265 access unit tell: random access. */
+/** Facts from the NAL units of an H.265 access unit: random access. */
 import type { NalCursor } from '../nal/nal-cursor.ts';
 import { H265NalType, h265NalType } from './nal-type.ts';
 

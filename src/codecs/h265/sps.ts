@@ -8,7 +8,7 @@ import { type ProfileTierLevel, readProfileTierLevel } from './profile-tier-leve
 import { skipScalingLists, skipShortTermRefPicSets } from './sps-lists.ts';
 import { NO_VUI, readVui } from './vui.ts';
 
-/** What a sequence parameter set tells. */
+/** Fields of a sequence parameter set. */
 export interface H265Sps {
   readonly id: number;
   readonly vpsId: number;

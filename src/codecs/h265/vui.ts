@@ -2,7 +2,7 @@
 import type { BitReader } from '../../util/bit-reader.ts';
 import { type AspectRatio, readVuiHead, SQUARE } from '../aspect-ratio.ts';
 
-/** What a server needs of the VUI. */
+/** The fields of the VUI that a server needs. */
 export interface H265Vui {
   readonly sampleAspectRatio: AspectRatio;
   /** Frames per second; 0 when unknown. */
@@ -10,7 +10,7 @@ export interface H265Vui {
   readonly minSpatialSegmentation: number;
 }
 
-/** What counts when the sequence parameter set has no VUI: square pixels, no frame rate. */
+/** Defaults without a VUI: square pixels, no frame rate. */
 export const NO_VUI: H265Vui = { sampleAspectRatio: SQUARE, framerate: 0, minSpatialSegmentation: 0 };
 
 const MAX_SPATIAL_SEGMENTATION = 4095;

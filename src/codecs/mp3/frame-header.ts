@@ -1,7 +1,7 @@
 /** Header of MPEG audio frames (layers I to III), ISO/IEC 11172-3 §2.4.1.3 and 13818-3. */
 import { ProtocolError } from '../../util/protocol-error.ts';
 
-/** What a frame header tells. */
+/** Fields of a frame header. */
 export interface MpegAudioFrame {
   /** 1, 2, or 2.5 for the unofficial low rates. */
   readonly version: 1 | 2 | 2.5;

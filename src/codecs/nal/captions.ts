@@ -18,7 +18,7 @@ const PACKET_START = 3;
 const MAX_PACKET = 128;
 const EXTENDED_SERVICE = 7;
 
-/** What a stream of captions has shown so far. One for each video track. */
+/** Captions detected so far in a stream. One for each video track. */
 export class CaptionReader {
   /** By the words of INSTREAM-ID (rfc8216bis §4.4.6.1): `CC1` to `CC4`, `SERVICE1` to `SERVICE63`. */
   readonly channels = new Set<string>();

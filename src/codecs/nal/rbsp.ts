@@ -19,7 +19,7 @@ export function unescapeRbsp(unit: Uint8Array, start: number): Uint8Array {
   return out.subarray(0, length + unit.length - from);
 }
 
-/** What `unescapeRbsp` makes `payload` of: `03` behind every two zeros that a byte up to 3 follows. */
+/** The inverse of `unescapeRbsp`: inserts `03` after two zeros that a byte up to 3 follows. */
 export function escapeRbsp(payload: Uint8Array): Uint8Array {
   const out = new Uint8Array(payload.length + Math.ceil(payload.length / 2));
   let length = 0;

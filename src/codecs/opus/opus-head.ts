@@ -1,7 +1,7 @@
 /** Identification header of Opus, RFC 7845 §5.1. All integers are little-endian. */
 import { ProtocolError } from '../../util/protocol-error.ts';
 
-/** What an OpusHead packet tells. */
+/** Fields of an OpusHead packet. */
 export interface OpusHead {
   readonly channels: number;
   /** Samples at 48 kHz to drop at the start. */

@@ -2,7 +2,7 @@
 import { BitReader } from '../../util/bit-reader.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 
-/** What the header of a keyframe tells. */
+/** Fields of a keyframe's header. */
 export interface Vp9Keyframe {
   readonly profile: number;
   readonly bitDepth: number;

@@ -9,7 +9,7 @@ const PUBLISHERS: readonly string[] = ['webrtc', 'llhls', 'hls', 'thumbnail', 's
 const SAME: Readonly<Record<string, string>> = { hlsv3: 'hls' };
 /** Publishers of earlier versions of the reference: nothing is served by them, so nothing stays open. */
 const GONE: readonly string[] = ['dash', 'lldash'];
-/** What cannot be protected and is not to be believed safe. */
+/** Names that cannot be protected and must not be believed safe. */
 const OPEN_WAYS: Readonly<Record<string, string>> = {
   ovt: 'OVT carries no signed URL: let its port be reached by edges only',
   mpegts: 'MPEG-TS has no URL: let its port be reached by encoders only',

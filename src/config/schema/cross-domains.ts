@@ -1,4 +1,4 @@
-/** Who may call from a web page of another origin. */
+/** Origins whose web pages may call. */
 import type { Static } from '@sinclair/typebox';
 import { list, object, text } from './field.ts';
 

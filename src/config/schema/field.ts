@@ -21,7 +21,7 @@ export interface Idle {
   readonly label?: boolean;
 }
 
-/** What the reader needs beyond JSON schema. */
+/** The reader's additions to JSON schema. */
 export interface FieldNotes {
   /** Element name in XML; default: the key with its first letter in upper case. */
   readonly xml?: string;
@@ -32,7 +32,7 @@ export interface FieldNotes {
   /** A list that has a container element of its own: the key of the items inside it. */
   readonly flatten?: string;
   readonly kind?: LeafKind;
-  /** What a text becomes, where that is more than text. */
+  /** Conversion of a text, if it is more than text. */
   readonly form?: TextForm;
   /** Makes the text of the error for a value outside `enum`. */
   readonly refusal?: (value: string) => string;

@@ -1,4 +1,4 @@
-/** What LL-HLS and HLS have in common. */
+/** The common settings of LL-HLS and HLS. */
 import type { Static } from '@sinclair/typebox';
 import { CrossDomainsSchema } from './cross-domains.ts';
 import { boolean, integer, list, needless, object, optional, path, REFUSED, real, text } from './field.ts';

@@ -1,4 +1,4 @@
-/** What one client and one application may take, and which proxies are believed about clients. */
+/** Limits of one client and one application, and the trusted proxies. */
 import { AddressSet } from '../../util/address-set.ts';
 import { boolean, finishing, integer, list, object, text } from './field.ts';
 

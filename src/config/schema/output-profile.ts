@@ -1,4 +1,4 @@
-/** What is made of every stream of an application. */
+/** The outputs of every stream of an application. */
 import type { Static } from '@sinclair/typebox';
 import { nameFault } from '../value.ts';
 import { EncodesSchema } from './encodes.ts';

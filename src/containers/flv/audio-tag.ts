@@ -17,7 +17,7 @@ const EX_TYPES: ExPacketTypes = { multitrack: ExAudioPacketType.MULTITRACK, modE
 /** SoundRate, SoundSize and SoundType that AAC tags always carry. */
 const AAC_SOUND_BITS = 0x0f;
 
-/** What one audio tag says about one track. Bodies are views of the tag. */
+/** One track's part of an audio tag. Bodies are views of the tag. */
 export type FlvAudioUnit =
   | { readonly kind: 'config'; readonly trackId: number; readonly codec: AudioCodec; readonly body: Buffer }
   | { readonly kind: 'frame'; readonly trackId: number; readonly codec: AudioCodec; readonly body: Buffer }

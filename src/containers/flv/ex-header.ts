@@ -1,4 +1,4 @@
-/** What the enhanced audio and video tag headers share: ModEx and multitrack (Enhanced RTMP v2). */
+/** The common part of the enhanced audio and video tag headers: ModEx and multitrack (Enhanced RTMP v2). */
 import { ProtocolError } from '../../util/protocol-error.ts';
 
 /** How the tracks of a multitrack tag are laid out (AvMultitrackType). */

@@ -20,7 +20,7 @@ export const FlvVideoCodecId = { AVC: 7, HEVC: 12 } as const;
 /** SoundFormat of an audio tag; 9 announces the enhanced header. */
 export const FlvSoundFormat = { MP3: 2, EX_HEADER: 9, AAC: 10, MP3_8K: 14 } as const;
 
-/** What classic numbers stand for that this server does not take (FLV 10.1, E.4.3.1 and E.4.2.1). */
+/** Names of classic codec numbers that this server does not accept (FLV 10.1, E.4.3.1 and E.4.2.1). */
 const FOREIGN_VIDEO: ReadonlyMap<string, string> = new Map([
   ['1', 'JPEG'],
   ['2', 'Sorenson H.263 (FLV1)'],

@@ -21,7 +21,7 @@ const EX_TYPES: ExPacketTypes = { multitrack: ExVideoPacketType.MULTITRACK, modE
 const COMPOSITION_TIME_LENGTH = 3;
 const CLASSIC_HEADER_LENGTH = 5;
 
-/** What one video tag says about one track. Bodies are views of the tag. */
+/** One track's part of a video tag. Bodies are views of the tag. */
 export type FlvVideoUnit =
   | { readonly kind: 'config'; readonly trackId: number; readonly codec: VideoCodec; readonly body: Buffer }
   | {

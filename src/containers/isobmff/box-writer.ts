@@ -96,7 +96,7 @@ export class BoxWriter {
     this.#length += count;
   }
 
-  /** What was written, valid until the next write or reset. */
+  /** The written bytes, valid until the next write or reset. */
   view(): Uint8Array {
     return this.#bytes.subarray(0, this.#length);
   }

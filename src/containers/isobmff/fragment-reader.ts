@@ -22,7 +22,7 @@ export interface SampleSink {
   sample(size: number, duration: number, compositionOffset: number, keyframe: boolean): void;
 }
 
-/** What samples are like that do not say it themselves (trex, §8.8.3). */
+/** Defaults of samples (trex, §8.8.3). */
 export interface SampleDefaults {
   readonly duration: number;
   readonly size: number;

@@ -15,7 +15,7 @@ export const SPAN_HEADER_SIZE = 16;
 /** Timescale of the movie header: edit lists and total duration are told in it. Milliseconds would move audio by part of one. */
 const MOVIE_TIMESCALE = 90_000;
 
-/** What a recording of `tracks` begins with. */
+/** The beginning of a recording of `tracks`. */
 export function buildRecordingHead(tracks: readonly MovieTrack[]): Uint8Array {
   const writer = new BoxWriter();
   writeFileType(writer, BRANDS);

@@ -6,15 +6,15 @@
 import { ByteWriter } from '../../util/byte-writer.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 
-/** What a cue says: a break begins, goes on, or ends. */
+/** A cue: a break begins, goes on, or ends. */
 export type CueType = 'out' | 'cont' | 'in';
 
 /** Times in ms. */
 export interface Cue {
   readonly type: CueType;
-  /** Of the whole break; 0 when it is not known. */
+  /** Length of the whole break; 0 if unknown. */
   readonly duration: number;
-  /** Of the break so far; with `cont` alone. */
+  /** Time since the break began; with `cont` only. */
   readonly elapsed: number;
 }
 

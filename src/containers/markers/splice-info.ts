@@ -29,7 +29,7 @@ const LOW_32 = 2 ** 32;
 const STARTS = new Set([0x22, 0x30, 0x32, 0x34, 0x36, 0x38, 0x3a, 0x44, 0x46]);
 const ENDS = new Set([0x23, 0x31, 0x33, 0x35, 0x37, 0x39, 0x3b, 0x45, 0x47]);
 
-/** What a section means for whoever cuts segments. */
+/** The meaning of a section for cutting segments. */
 export interface Splice {
   /** `splice_event_id`, or that of the segmentation. */
   readonly id: number;
@@ -37,7 +37,7 @@ export interface Splice {
   readonly type: 'out' | 'in' | 'other';
   /** 90 kHz, 33 bits, adjustment included; null: at once. */
   readonly time: number | null;
-  /** Of the break, 90 kHz; null when it is not told. */
+  /** Length of the break, 90 kHz; null if unknown. */
   readonly duration: number | null;
   /** The break ends by itself behind its duration. */
   readonly autoReturn: boolean;

@@ -195,7 +195,7 @@ function sameFormat(a: AdtsFrame | null, b: AdtsFrame): boolean {
   return a !== null && a.objectType === b.objectType && a.sampleRate === b.sampleRate && a.channelConfiguration === b.channelConfiguration;
 }
 
-/** What the parser would accept, told without an exception for each byte of garbage. */
+/** Whether the parser would accept it, without an exception for each byte of garbage. */
 function isAdtsHeader(data: Uint8Array, at: number): boolean {
   if (data[at] !== 0xff || ((data[at + 1] ?? 0) & 0xf6) !== 0xf0) return false;
   const frequencyIndex = ((data[at + 2] ?? 0) >> 2) & 0xf;

@@ -1,4 +1,4 @@
-/** What comes out of an elementary stream. */
+/** Units of an elementary stream. */
 import type { PesPacket } from './ts-demuxer.ts';
 
 /** One access unit (video), frame (audio) or tag (ID3). Times are 90 kHz; audio may have fractions. */

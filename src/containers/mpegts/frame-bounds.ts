@@ -12,7 +12,7 @@ const FIRST_SLICE = 0x80;
 const H264_RESERVED_FIRST = 14;
 const H264_RESERVED_LAST = 18;
 
-/** What was found in one PES packet; places are byte offsets. */
+/** Frame starts in one PES packet; places are byte offsets. */
 export interface FrameBounds {
   /** The first slice there is goes on with a frame that began before. */
   readonly isTail: boolean;

@@ -20,7 +20,7 @@ const PCR_LENGTH = 6;
 /** A PID and its continuity counter. */
 export interface PidState {
   readonly pid: number;
-  /** Of the next packet, 0 to 15. */
+  /** Continuity counter of the next packet, 0 to 15. */
   continuity: number;
 }
 

@@ -16,7 +16,7 @@ export type StreamKind =
   /** Of no use here; `what` says what it is, for the log. */
   | { readonly type: 'unsupported'; readonly what: string };
 
-/** What a program map table says about one stream. */
+/** One stream of a program map table. */
 export interface StreamDescription {
   readonly pid: number;
   readonly kind: StreamKind;

@@ -13,7 +13,7 @@ const PAYLOAD_LENGTH = 7 * TS_PACKET_LENGTH;
 /** Tables are repeated after this much media, ms. */
 const TABLE_INTERVAL_MS = 500;
 
-/** Who gets the payloads. */
+/** Receives the payloads. */
 export interface PayloadSink {
   /** A payload of 1 to 7 packets that will never change. */
   onPayload(payload: Uint8Array): void;

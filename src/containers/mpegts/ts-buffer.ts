@@ -40,7 +40,7 @@ export class TsBuffer {
     return at;
   }
 
-  /** What was written; valid until the next `reserve` or `reset`. */
+  /** The written bytes; valid until the next `reserve` or `reset`. */
   view(): Uint8Array {
     return this.#bytes.subarray(0, this.#length);
   }

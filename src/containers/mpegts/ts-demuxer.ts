@@ -33,7 +33,7 @@ export interface PesPacket {
   readonly data: Uint8Array;
 }
 
-/** What the streams of the program are; told again whenever they change. */
+/** The streams of the program; reported again whenever they change. */
 export interface TsProgram {
   readonly programNumber: number;
   readonly pcrPid: number;
@@ -61,7 +61,7 @@ export interface TsDemuxerOptions {
 const DEFAULT_MAX_PES = 4_194_304;
 const DEFAULT_MAX_STREAMS = 16;
 
-/** What came, and what of it was lost or left out. */
+/** Counts of received, lost and skipped packets. */
 export interface TsCounters extends PesCounters {
   packets: number;
   /** Marked as broken by the transport below. */

@@ -1,4 +1,4 @@
-/** What a request handler and the HTTP version under it know of each other. */
+/** The interface between a request handler and the HTTP version under it. */
 
 import type { Duplex, Readable } from 'node:stream';
 import { ProtocolError } from '../../util/protocol-error.ts';

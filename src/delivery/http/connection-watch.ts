@@ -16,7 +16,7 @@ export interface WatchTimes {
   readonly sweep: number;
 }
 
-/** What is watched of an answer. */
+/** The watched part of an answer. */
 export interface WatchedAnswer {
   /** All of it is written, though not all of it has left. */
   readonly writableEnded: boolean;

@@ -8,7 +8,7 @@ export interface Image {
   readonly length: number;
 }
 
-/** What a socket has inside: Node.js has no documented way to its descriptor. */
+/** The inside of a socket: Node.js has no documented way to its descriptor. */
 interface Inside {
   readonly _handle?: { readonly fd?: unknown } | null;
 }

@@ -3,7 +3,7 @@ import { HttpFault } from './answer-sink.ts';
 import type { RequestHead } from './request-head.ts';
 import { checkHostName } from './request-target.ts';
 
-/** What the headers say about the connection. */
+/** The connection's part of the headers. */
 export interface Framing {
   /** The connection may carry another request after this one. */
   readonly persistent: boolean;

@@ -19,7 +19,7 @@ import type { Wire, WireEvents } from './wire.ts';
 
 const NOTHING: readonly Uint8Array[] = [];
 
-/** What all connections of a listener share. */
+/** Dependencies shared by all connections of a listener. */
 export interface HttpConnectionContext {
   readonly handler: RequestHandler;
   readonly limits: HttpLimits;
@@ -197,7 +197,7 @@ export class HttpConnection implements AnswerSink {
     return now - this.#idleSince > (this.#requests === 0 ? headerTime : idleTime);
   }
 
-  /** What an answer's listener or a handler throws costs this connection, not the thread. */
+  /** An exception of an answer's listener or a handler costs this connection, not the thread. */
   #guarded<Given extends readonly unknown[]>(action: (...given: Given) => void): (...given: Given) => void {
     return (...given) => {
       try {

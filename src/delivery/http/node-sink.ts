@@ -14,7 +14,7 @@ import {
   type TakenConnection,
 } from './answer-sink.ts';
 
-/** What all requests of a listener share. */
+/** Dependencies shared by all requests of a listener. */
 export interface NodeSinkContext {
   readonly counters: HttpCounters;
   /** Headers of answers made below the handler, complete lines. */

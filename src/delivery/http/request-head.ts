@@ -12,7 +12,7 @@ const TOKEN = 1;
 const VALUE = 2;
 const TARGET = 4;
 
-/** What each byte may be part of. */
+/** Character classes of each byte. */
 const CLASSES = new Uint8Array(256);
 /** Bytes with ASCII letters in lower case. */
 const LOWER = new Uint8Array(256);

@@ -3,7 +3,7 @@
 /** The first byte of a TLS connection (RFC 8446 section 5.1); no text begins with it. */
 const TLS_HANDSHAKE = 0x16;
 
-/** What the client sends is no request but the beginning of TLS. */
+/** Whether the bytes are no request but the beginning of TLS. */
 export function beginsTls(bytes: Uint8Array | undefined): boolean {
   return bytes?.[0] === TLS_HANDSHAKE;
 }

@@ -1,4 +1,4 @@
-/** What one outlet may hold in shared memory. */
+/** Limits one outlet's shared memory. */
 import type { Outlet, Span } from './messages.ts';
 import { spansLength } from './spans.ts';
 

@@ -26,7 +26,7 @@ export type OutletMessage =
       readonly type: 'outlet-open';
       readonly outlet: number;
       readonly kind: PublisherKind;
-      /** What it serves; delivery threads route `/<app>/<stream>/…` by it. */
+      /** The served stream; delivery threads route `/<app>/<stream>/…` by it. */
       readonly address: StreamAddress;
       readonly crossDomains: CrossDomainRules | null;
       readonly settings: unknown;
@@ -51,11 +51,11 @@ export interface Outlet {
   close(): void;
 }
 
-/** What packagers need of the delivery pool. */
+/** The delivery pool as packagers see it. */
 export interface OutletOpener {
   openOutlet(request: {
     readonly kind: PublisherKind;
-    /** What it serves; delivery threads route `/<app>/<stream>/…` by it. */
+    /** The served stream; delivery threads route `/<app>/<stream>/…` by it. */
     readonly address: StreamAddress;
     readonly crossDomains: CrossDomainRules | null;
     /** Handed to the view's constructor in every delivery thread. */

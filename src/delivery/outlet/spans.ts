@@ -1,4 +1,4 @@
-/** What is done with lists of spans. */
+/** Operations on lists of spans. */
 import type { Span } from './messages.ts';
 
 /** The part of `spans` that holds `length` bytes from `offset` on. */

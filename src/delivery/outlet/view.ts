@@ -1,8 +1,8 @@
-/** What runs in a delivery thread for one outlet: it keeps a view of the stream and answers requests from it. */
+/** The part of an outlet in a delivery thread: it keeps a model of the stream and answers requests from it. */
 import type { AccessProtocol } from '../../access/access-check.ts';
 import type { Span } from './messages.ts';
 
-/** What access control has said of a request. */
+/** Access control's verdict on a request. */
 export interface Admission {
   readonly protocol: AccessProtocol;
   /** When its viewer has to go, wall clock ms; infinite: never. */

@@ -1,4 +1,4 @@
-/** What viewers are told who do not get what they asked for: one sentence, which repeats nothing of the request. */
+/** Error texts for viewers: one sentence each, which repeats nothing of the request. */
 import type { DeliveryExchange } from './view.ts';
 
 const TYPE = ['Content-Type: text/plain'];

@@ -1,4 +1,4 @@
-/** Who was let in by control servers over HTTP, until their sessions are over in all threads. */
+/** Clients admitted by control servers over HTTP, until their sessions are over in all threads. */
 import type { AdmissionText, SessionSighting } from '../thread-protocol.ts';
 
 interface Entry {

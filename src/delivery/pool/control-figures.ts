@@ -1,4 +1,4 @@
-/** What all delivery threads together have asked and told control servers. */
+/** Figures of requests to control servers, of all delivery threads together. */
 import type { AccessSettings } from '../../access/access-controls.ts';
 import { type ControlServerFigures, controlServerPlace } from '../../access/control-server.ts';
 
@@ -12,7 +12,7 @@ export class ControlFigures {
     return [...this.#threads.values(), [...this.#past.values()]].flat();
   }
 
-  /** What a thread has counted since it started. */
+  /** Sets a thread's counts since it started. */
   set(thread: number, figures: readonly ControlServerFigures[]): void {
     this.#threads.set(thread, figures);
   }

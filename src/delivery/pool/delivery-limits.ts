@@ -2,7 +2,7 @@ import type { Patience } from '../../util/patience.ts';
 import { DEFAULT_HTTP_LIMITS, patientHttpLimits } from '../http/limits.ts';
 import type { DeliveryLimits } from '../thread-protocol.ts';
 
-/** What a delivery thread puts up with unless told otherwise. */
+/** Default limits of a delivery thread. */
 export const DEFAULT_DELIVERY_LIMITS: DeliveryLimits = {
   http: DEFAULT_HTTP_LIMITS,
   waiting: 20_000,

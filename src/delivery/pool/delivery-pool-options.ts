@@ -1,4 +1,4 @@
-/** What a delivery pool is made with. */
+/** Options of a delivery pool. */
 import type { AccessRequest, Denied, Passed } from '../../access/access-check.ts';
 import type { AdmissionRecord } from '../../access/admission-webhooks.ts';
 import type { RefusalCount } from '../../access/refusal-counts.ts';
@@ -21,7 +21,7 @@ export interface DeliveryPoolOptions {
   /** The file workers start with; the default serves with `views.ts`. */
   readonly workerEntry?: URL;
   readonly limits?: DeliveryLimits;
-  /** What clients may take; absent: as much as there is. */
+  /** Limits of clients; absent: none. */
   readonly admission?: AdmissionPlan;
   /** HTTP/2 on TLS ports (`Modules/HTTP2`). */
   readonly http2?: boolean;

@@ -45,7 +45,7 @@ interface Slot {
   report: ThreadReport | null;
 }
 
-/** What the pool tells about itself. */
+/** Figures of the pool. */
 export interface DeliveryStatus {
   readonly threads: readonly {
     readonly thread: number;
@@ -231,7 +231,7 @@ export class DeliveryPool implements OutletOpener {
     return count;
   }
 
-  /** What the threads have asked and told control servers. */
+  /** The threads' figures of requests to control servers. */
   get controlServers(): readonly ControlServerFigures[] {
     return this.#controlServers.all;
   }
@@ -307,7 +307,7 @@ export class DeliveryPool implements OutletOpener {
   }
 
   #startThread(slot: Slot): void {
-    // What is queued is for the threads that run; the new one hears it in its replay.
+    // Queued messages are for running threads; the new one gets them in its replay.
     this.#flush();
     const thread = this.#nextThread;
     this.#nextThread += 1;

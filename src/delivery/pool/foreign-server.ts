@@ -22,7 +22,7 @@ const TIMES = {
   linger: 2000,
 };
 
-/** Who answers. It closes what it is given. */
+/** The handler. It closes the sockets that it is given. */
 export interface ForeignHandler {
   request(request: IncomingMessage, response: ServerResponse, client: ForeignPeer): void;
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, client: ForeignPeer): void;

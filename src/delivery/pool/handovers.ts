@@ -1,4 +1,4 @@
-/** What all delivery threads must have applied before somebody goes on. */
+/** Changes that all delivery threads must have applied before the caller goes on. */
 
 /** A thread that has not answered by then may hang: nobody waits for it any longer, ms. */
 const DEADLINE_MS = 5000;

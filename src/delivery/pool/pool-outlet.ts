@@ -3,10 +3,10 @@ import type { Outlet, OutletOpener, Span } from '../outlet/messages.ts';
 import type { ToThread } from '../thread-protocol.ts';
 import type { ArenaWriter } from './shared-arena.ts';
 
-/** What a publisher opens an outlet with, as `OutletOpener` says it. */
+/** Options of an outlet, as `OutletOpener` has them. */
 export type OutletRequest = Parameters<OutletOpener['openOutlet']>[0];
 
-/** What an outlet needs of the pool. */
+/** The pool as an outlet sees it. */
 export interface OutletOwner {
   post(message: ToThread): void;
   outletClosed(outlet: PoolOutlet): void;

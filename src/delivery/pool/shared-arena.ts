@@ -61,7 +61,7 @@ export class SharedArena {
     return new ArenaWriter(this, blockSize(bytesPerSecond));
   }
 
-  /** What a thread that starts must be told. */
+  /** State for a thread that starts. */
   *replay(): Iterable<ToThread> {
     for (const { id, buffer } of this.#blocks.values()) yield { type: 'block-add', block: id, buffer };
   }

@@ -11,7 +11,7 @@ export interface ThreadLink {
   terminate(): Promise<void>;
 }
 
-/** Who listens to a thread. */
+/** Listener of a thread. */
 export interface ThreadLinkOwner {
   message(message: FromThread): void;
   /** The thread is gone, asked for or not; `reason` for the log. */

@@ -46,7 +46,7 @@ export interface DeliveryOutlet {
   bytesSent: number;
 }
 
-/** What all deliveries of a thread share. */
+/** Dependencies shared by all deliveries of a thread. */
 export interface DeliveryServices {
   readonly blocks: BlockTable;
   readonly coder: TextCoder;

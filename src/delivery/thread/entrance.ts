@@ -20,7 +20,7 @@ export interface EntranceGatekeeper extends Gatekeeper {
   readonly keys: Pick<KeyRing, 'covers' | 'isEmpty'>;
 }
 
-/** What somebody asks to watch. */
+/** A request to watch. */
 export interface EntrancePlace {
   readonly vhost: string;
   readonly app: string;
@@ -35,7 +35,7 @@ export interface Asked {
   readonly host: string;
 }
 
-/** What of HTTP can be protected, by kind of outlet. */
+/** Protocols over HTTP that can be protected, by kind of outlet. */
 const PROTOCOLS: Partial<Record<PublisherKind, AccessProtocol>> = {
   [PublisherKind.LLHLS]: 'llhls',
   [PublisherKind.HLS]: 'hls',

@@ -40,7 +40,7 @@ interface Refusal {
   readonly text: string;
 }
 
-/** What the main thread is told of a connection: one line of JSON before the first byte of the request. */
+/** Head of a relayed connection: one line of JSON before the first byte of the request. */
 export interface ForeignPeer {
   /** Of the client, as far as trusted proxies tell. */
   readonly address: string;

@@ -185,7 +185,7 @@ export class ThreadOutlet implements DeliveryOutlet, SessionPlace, ViewContext {
   }
 }
 
-/** What the registry hands to the views it makes. */
+/** Dependencies of the views that the registry makes. */
 export interface RegistryServices {
   /** A view failed on a timer of its own, after which it goes on with the next, or at the end of its thread. */
   readonly onFault: (error: unknown) => void;
@@ -264,7 +264,7 @@ export class OutletRegistry {
     return read;
   }
 
-  /** What a view throws is told as a fault, and all other outlets are closed as well. */
+  /** An exception of a view is reported as a fault, and all other outlets are closed as well. */
   closeAll(): void {
     forEachGuarded(
       [...this.#outlets.keys()],

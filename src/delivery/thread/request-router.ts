@@ -39,7 +39,7 @@ export interface RouterOptions {
   readonly maxWaiting: number;
   /** Where to ask for streams that are not there. */
   readonly demands: DemandDesk;
-  /** Who may begin to watch. */
+  /** Decides who may begin to watch. */
   readonly entrance: Entrance;
   readonly foreign: ForeignRequests | null;
   /** Pages for browsers; null where there are none. */
@@ -61,7 +61,7 @@ interface Place {
 
 /** Answers every request, or hands it to a view that will. One for each thread; it owns no connection. */
 export class RequestRouter implements RequestHandler {
-  /** Those who begin to watch are sent elsewhere. */
+  /** New viewers are sent elsewhere. */
   draining = false;
   readonly #options: RouterOptions;
   /** Requests whose verdict is awaited. */
@@ -320,7 +320,7 @@ function appOf(key: string): string {
   return slash < 0 ? key : key.slice(0, slash);
 }
 
-/** What fails costs its own request: others wait for the same event. */
+/** A failure costs its own request: others wait for the same event. */
 function answerGuarded(sink: AnswerSink, answer: () => void): void {
   try {
     answer();
@@ -334,7 +334,7 @@ function mayWatch(outlet: ThreadOutlet, delivery: Delivery): boolean {
   return delivery.admission === null ? outlet.session(delivery) !== null : delivery.admission.protocol === outlet.protocol;
 }
 
-/** What is missing, from the outside in. */
+/** The missing object, from the outside in. */
 function absenceOf({ vhost, key, outlets, file }: Place): string {
   if (vhost === null) return Refusal.NO_HOST;
   if (outlets !== undefined && file === '') return Refusal.NO_FILE;

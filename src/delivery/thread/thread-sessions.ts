@@ -96,7 +96,7 @@ export interface ThreadSessionsOptions {
   readonly holds?: (grant: string) => boolean;
 }
 
-/** What a session is good for. */
+/** Rights of a session. */
 export interface SessionTerms {
   readonly until?: number | undefined;
   readonly grant?: string | undefined;
@@ -212,7 +212,7 @@ export class ThreadSessions {
     for (const live of this.#live.values()) if (live.outlet === outlet) this.#close(live, 'the stream ended');
   }
 
-  /** What began and ended since the last call, in order. The list is the caller's: it does not grow afterwards. */
+  /** Sessions that began and ended since the last call, in order. The list is the caller's: it does not grow afterwards. */
   takeEvents(): readonly SessionEvent[] {
     const events = this.#events;
     this.#events = [];

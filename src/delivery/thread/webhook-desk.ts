@@ -22,7 +22,7 @@ export interface WebhookDeskOptions extends AdmissionWebhooksOptions {
 export class WebhookDesk {
   readonly #webhooks: AdmissionWebhooks;
   readonly #limit: number;
-  /** Who was let in and is not over, by ticket. */
+  /** Present admissions, by ticket. */
   readonly #entries = new Map<number, Entry>();
   #waiting = 0;
   #lastTicket = 0;
@@ -38,7 +38,7 @@ export class WebhookDesk {
     return this.#waiting;
   }
 
-  /** Who was let in and is not over. */
+  /** Number of present admissions. */
   get size(): number {
     return this.#entries.size;
   }

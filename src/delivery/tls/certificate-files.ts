@@ -8,10 +8,10 @@ import { messageOf } from '../../util/message-of.ts';
 /** Member of the configuration that names a file. */
 export type CertificateFile = 'certPath' | 'keyPath' | 'chainCertPath';
 
-/** What the files hold, by the member that names them. */
+/** Contents of the files, by the member that names them. */
 export type CertificateTexts = { readonly [file in CertificateFile]?: string | undefined };
 
-/** What a TLS port works with. Texts are PEM. */
+/** Certificate and key of a TLS port. Texts are PEM. */
 export interface CertificatePair {
   /** The certificate, and behind it its chain, each once. */
   readonly cert: string;

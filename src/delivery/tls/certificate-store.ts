@@ -11,7 +11,7 @@ import { HostCertificate } from './host-certificate.ts';
 /** Hears of all certificates; a promise is one of having handed them on to where clients are met. */
 export type CertificateFollower = (certificates: readonly Certificate[]) => unknown;
 
-/** What is optional of a store. */
+/** Options of a store. */
 export interface CertificateStoreOptions {
   /** Has the virtual hosts whose files cannot be used. */
   readonly conditions?: Conditions;

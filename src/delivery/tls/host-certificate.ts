@@ -29,7 +29,7 @@ export class HostCertificate {
   readonly #watch: FileWatch;
   /** What was told of the files last; null while they can be used. */
   #fault: string | null = null;
-  /** What was read first must not replace what was read later. */
+  /** An earlier read must not replace a later one. */
   #tail: Promise<unknown> = Promise.resolve();
   #closed = false;
 
@@ -39,7 +39,7 @@ export class HostCertificate {
     this.#watch = new FileWatch({ paths: filesOf(tls), logger, changed: onFiles, ...(times !== undefined && { times }) });
   }
 
-  /** What the files hold now. Rejects when it cannot be used. */
+  /** Present contents of the files. Rejects if they are unusable. */
   async read(): Promise<CertificatePair> {
     try {
       return await readCertificate(this.#options.tls);

@@ -1,4 +1,4 @@
-/** What is wrong with a stream, by the rules of `Alert`, in the words of the reference server. */
+/** Problems of a stream by the rules of `Alert`, in the words of the reference server. */
 import type { AlertRulesConfig } from '../../config/index.ts';
 import type { Track } from '../../media/track.ts';
 

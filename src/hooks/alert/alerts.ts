@@ -23,12 +23,12 @@ import { type SegmentKind, type StreamAlert, WatchedStream } from './watched-str
 
 /** How often streams and queues are looked at, ms. */
 const LOOK_MS = 500;
-/** What is not told when the server stops has this long, ms. */
+/** Time for unsent alerts when the server stops, ms. */
 const STOP_MS = 1000;
 /** Codes that the live events tell by themselves. */
 const STATUS = /_STREAM_(CREATED|PREPARED|DELETED)$|_READY$/;
 
-/** What alerts are about, and where they go. */
+/** Sources and destination of alerts. */
 export interface AlertsOptions {
   /** Undefined: none are sent. */
   readonly config: AlertConfig | undefined;

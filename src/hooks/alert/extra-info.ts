@@ -1,4 +1,4 @@
-/** What alerts tell of an encode that fails, besides its stream. */
+/** Facts in alerts about an encode that fails, besides its stream. */
 import type { LeftOut } from '../../core/outbound-stream.ts';
 import { codecModuleOf } from '../../transcoder/codec-modules.ts';
 

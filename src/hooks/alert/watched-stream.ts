@@ -1,4 +1,4 @@
-/** What alerts know of one inbound stream and of what is made of it. */
+/** One inbound stream and its outputs, as alerts see them. */
 import type { AlertRulesConfig } from '../../config/index.ts';
 import type { InboundStream } from '../../core/inbound-stream.ts';
 import type { OutboundStream } from '../../core/outbound-stream.ts';
@@ -32,7 +32,7 @@ const FAULT_CODES: Readonly<Record<EncodeFault, string>> = {
   filtering: 'EGRESS_TRANSCODE_FAILED_FILTERING',
 };
 
-/** What is sent of a stream. */
+/** A stream in an alert. */
 export type StreamAlert = { readonly type: 'INGRESS' | 'EGRESS'; readonly messages: readonly AlertMessage[] } & Readonly<
   Record<string, unknown>
 >;

@@ -4,7 +4,7 @@ import { TLSSocket } from 'node:tls';
 import { getSystemErrorName } from 'node:util';
 import { loadAddon, type NativeAddon } from '../addon.ts';
 
-/** What one read may bring: a keyframe, mostly. */
+/** Limit of one read: mostly a keyframe. */
 const BUFFER_SIZE = 256 * 1024;
 /** After a read of more than this a socket is read again at once: the peer may wait for room, or has much to send. */
 const MAX_CALM_READ = 48 * 1024;

@@ -16,7 +16,7 @@ const MAX_WAITING = 128;
 /** Senders whose addresses are kept as texts. */
 const MAX_KNOWN = 4096;
 
-/** What the addon tells. */
+/** Callbacks of the addon. */
 const Told = { RECEIVED: 0, WRITABLE: 1, FAILED: 2, ALARM: 3 } as const;
 
 /** Datagrams that leave together. */

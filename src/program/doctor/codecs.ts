@@ -1,4 +1,4 @@
-/** What encodes and sends: the addon, FFmpeg, the graphics card. */
+/** Checks the addon, FFmpeg and graphics cards. */
 import { QueueRegistry } from '../../core/queue-registry.ts';
 import { loadAddon } from '../../native/addon.ts';
 import type { CodecModuleItem } from '../../transcoder/codec-modules.ts';
@@ -20,7 +20,7 @@ export function native(): Diagnosis {
     : problem(text, 'install a C++ compiler and run npm rebuild, or npm run build:native in a checkout');
 }
 
-/** What transcoder processes are held back from. */
+/** The restrictions of transcoder processes. */
 export async function sandbox(): Promise<Diagnosis> {
   const { ok, warning } = diagnosesOf('sandbox');
   const { missing, why } = await protection();

@@ -1,15 +1,15 @@
-/** What the doctor says of one thing. */
+/** The doctor's finding about one thing. */
 
 /** `problem`: something that is configured will not work; `warning`: it will, but worse than it could. */
 export type Status = 'ok' | 'warning' | 'problem';
 
 /** A line of the answer. */
 export interface Diagnosis {
-  /** What was looked at, a word of the documentation. */
+  /** Name of the check, as in the documentation. */
   readonly name: string;
   readonly status: Status;
   readonly text: string;
-  /** What to do about it. */
+  /** The remedy. */
   readonly remedy?: string;
 }
 

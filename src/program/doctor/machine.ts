@@ -1,4 +1,4 @@
-/** What the system lets the process have: memory, CPU, descriptors, socket buffers. */
+/** Checks the limits of the process: memory, CPU, descriptors, socket buffers. */
 import { availableParallelism, totalmem } from 'node:os';
 import type { ServerConfig } from '../../config/index.ts';
 import { deliveryThreads } from '../../config/server-config.ts';
@@ -76,7 +76,7 @@ export function ulimits(read: ReadSystem): Diagnosis {
   return warning(found.join('; '), 'set them to unlimited for the user or the unit that runs the server');
 }
 
-/** What a container or a control group leaves of the machine. */
+/** The machine's share for a container or a control group. */
 export function container(config: ServerConfig, read: ReadSystem, { cores = availableParallelism(), memory = totalmem() } = {}): Diagnosis {
   const { ok, warning } = diagnosesOf('container');
   const limits = groupLimits(read);

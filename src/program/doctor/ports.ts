@@ -64,7 +64,7 @@ async function requireFreeUdpPort(host: string, port: number): Promise<void> {
   }
 }
 
-/** What it means, and what to do. */
+/** Its meaning, and the remedy. */
 function explained(
   { protocol, host, port, place }: Place,
   fault: NodeJS.ErrnoException,

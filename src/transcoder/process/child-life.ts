@@ -6,7 +6,7 @@ import { Socket } from 'node:net';
 
 const SOCKET_DESCRIPTOR = 3;
 
-/** What a process does. */
+/** The work of a process. */
 export interface ChildWork {
   start(): void;
   /** Bytes from the server. */

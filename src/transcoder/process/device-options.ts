@@ -1,7 +1,7 @@
 /** How the library is told which of several devices a hardware encoder or decoder works on. */
 import { CodecModule } from '../encoder-catalogue.ts';
 
-/** What makes an encoder or decoder work on one device. */
+/** Options that make an encoder or decoder use one device. */
 export interface DeviceOptions {
   /** Private options of the encoder or decoder. */
   readonly options: Readonly<Record<string, string>>;

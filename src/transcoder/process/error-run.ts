@@ -1,4 +1,4 @@
-/** What is known of the faults of an encode, for those who are told that it has failed. */
+/** Facts about the faults of an encode, for reports that it has failed. */
 import type { EncodeErrors, EncodeFaultFacts } from '../../core/transcoding.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { CodecModule } from '../encoder-catalogue.ts';

@@ -1,4 +1,4 @@
-/** What the tracks of a media file have in common, however they leave the process. */
+/** The common part of a media file's tracks, however they leave the process. */
 import type { FileTrackMessage } from '../messages.ts';
 import type { FilePacket } from './engine/demuxer.ts';
 

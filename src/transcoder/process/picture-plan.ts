@@ -1,4 +1,4 @@
-/** What frames must be for an encode before its encoder is open. */
+/** The form of frames for an encode before its encoder is open. */
 import type { VideoCodec } from '../../media/codec.ts';
 import { routedAccessUnit } from './encoded-track.ts';
 import { type EncoderWish, wantedEncoders } from './encoder-opening.ts';

@@ -1,4 +1,4 @@
-/** What the pipelines of a transcoder process share. */
+/** The common part of a transcoder process's pipelines. */
 import type { EncodeFaultFacts } from '../../core/transcoding.ts';
 import type { BoundedQueue } from '../../util/bounded-queue.ts';
 import type { Clock } from '../../util/clock.ts';

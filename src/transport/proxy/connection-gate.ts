@@ -1,4 +1,4 @@
-/** What stands between a listener and its protocol: who is let in, and where a client behind a proxy is. */
+/** The gate between a listener and its protocol: it admits connections, and finds clients behind proxies. */
 import type { Socket } from 'node:net';
 import { plainAddress } from '../../util/client-address.ts';
 import { type Doorkeeper, openDoor } from '../../util/doorkeeper.ts';

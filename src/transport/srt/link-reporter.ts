@@ -12,7 +12,7 @@ const MAX_LINES = 100;
 /** A round trip that grew by half and by this much, ms, is worth a line. */
 const GROWN_BY = 10;
 
-/** Who uses a connection. */
+/** The user of a connection. */
 export interface LinkLabels extends StreamAddress {
   readonly session: string;
   readonly peer: string;
@@ -30,7 +30,7 @@ export interface WatchedLink {
   readonly statistics: SrtStatistics | null;
 }
 
-/** What happened between two rounds. */
+/** Figures between two rounds. */
 interface Round {
   readonly at: number;
   readonly statistics: SrtStatistics;

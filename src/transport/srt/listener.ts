@@ -12,7 +12,7 @@ import { modeOf, parseStreamId, type SrtTarget, withoutSecrets } from '../../wir
 import type { ListenerSettings } from './socket-options.ts';
 import { SrtUdpPort } from './udp-port.ts';
 
-/** What of the configuration concerns a listener. */
+/** A listener's part of the configuration. */
 export interface SrtListenerConfig {
   /** Address to listen on. */
   readonly host: string;
@@ -33,7 +33,7 @@ export interface SrtListenerConfig {
   readonly refusals?: RefusalLog;
 }
 
-/** What a publisher or provider listens with. */
+/** Options of listening, for a publisher or provider. */
 export interface SrtListenerOptions extends SrtListenerConfig {
   /** What callers do here; one that says it wants something else (`m` of its stream id) is refused. */
   readonly mode: 'publish' | 'request';
@@ -56,7 +56,7 @@ export interface SrtListenerOptions extends SrtListenerConfig {
 const FORM = 'streamid=VHOST/APP/STREAM, e.g. default/app/live';
 const SHOWN_CHARACTERS = 100;
 
-/** What is wrong with a stream id that names no stream. */
+/** Error of a stream id that names no stream. */
 function lackOf(streamId: string): string {
   if (streamId === '') return `the stream id is missing, and the port has no stream of its own (StreamMap): want ${FORM}`;
   const shown = showHidden(JSON.stringify(withoutSecrets(streamId).slice(0, SHOWN_CHARACTERS)));

@@ -6,7 +6,7 @@ import { DEFAULT_BANDWIDTH } from '../../wire/srt/live-pacer.ts';
 import { DEFAULT_KEY_REFRESH, type KeyRefresh } from '../../wire/srt/session-keys.ts';
 import { DEFAULT_LATENCY, type LatencyWish } from '../../wire/srt/terms.ts';
 
-/** What the options of a listener come to. */
+/** The result of a listener's options. */
 export interface ListenerSettings {
   /** Null: callers must not encrypt. */
   readonly passphrase: string | null;

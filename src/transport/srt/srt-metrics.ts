@@ -8,7 +8,7 @@ import type { LinkStatistics } from './link-reporter.ts';
 
 const DIRECTIONS = ['ingest', 'playback', 'push'] as const;
 
-/** Whoever has SRT connections. */
+/** An owner of SRT connections. */
 export interface SrtLinks {
   readonly direction: (typeof DIRECTIONS)[number];
   statistics(): readonly LinkStatistics[];

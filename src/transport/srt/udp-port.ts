@@ -69,7 +69,7 @@ export class SrtUdpPort {
     return opened;
   }
 
-  /** What the socket did. */
+  /** Figures of the socket. */
   get counters(): UdpCounters {
     return this.#socket.counters;
   }

@@ -1,4 +1,4 @@
-/** What is inside a media packet of OVT once its parts are joined: a header of 36 bytes and the data, all big-endian. */
+/** The content of an OVT media packet once its parts are joined: a header of 36 bytes and the data, all big-endian. */
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { readInt64 } from './packet.ts';
 

@@ -2,7 +2,7 @@
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { OvtPayloadType, PACKET_HEADER_LENGTH, type PacketHeader, parsePacketHeader, type TakenPackets } from './packet.ts';
 
-/** What the peer may send; more is a `ProtocolError`. */
+/** Limits of the peer; more is a `ProtocolError`. */
 export interface OvtReaderLimits extends TakenPackets {
   /** Bytes of one request or response. */
   readonly message: number;

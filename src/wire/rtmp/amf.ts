@@ -119,7 +119,7 @@ export class AmfWriter {
   #length = 0;
   #depth = 0;
 
-  /** What was written, as a copy of exactly its size. */
+  /** The written bytes, as a copy of exactly their size. */
   toBuffer(): Buffer {
     return Buffer.from(this.#bytes.subarray(0, this.#length));
   }

@@ -16,7 +16,7 @@ const MAX_HEADER = 3 + 11 + 4;
 const EXTENDED_TIMESTAMP = 0xff_ffff;
 const EXTENDED_TIMESTAMP_LENGTH = 4;
 
-/** What a peer may make a reader hold. */
+/** Limits of the memory that a peer can make a reader hold. */
 export interface ChunkReaderLimits {
   /** Largest audio, video or aggregate message, bytes. */
   readonly mediaBytes: number;

@@ -1,4 +1,4 @@
-/** What both ends of a connection do about protocol control messages, pings and acknowledgements (RTMP 1.0 §5.4, §7.1.7). */
+/** Handling of protocol control messages, pings and acknowledgements at both ends (RTMP 1.0 §5.4, §7.1.7). */
 import type { ChunkReader } from './chunk-reader.ts';
 import { controlMessage, parseControlValue, parseUserControl, userControlMessage } from './control.ts';
 import { MessageType, type RtmpMessage, UserControlEvent } from './message.ts';

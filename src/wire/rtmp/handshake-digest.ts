@@ -15,9 +15,9 @@ export interface DigestKeys {
   readonly first: KeyObject;
   readonly answer: KeyObject;
 }
-/** What a client signs with. */
+/** A client's key. */
 export const CLIENT_KEYS: DigestKeys = keysOf(CLIENT_KEY_TEXT);
-/** What a server signs with. */
+/** A server's key. */
 export const SERVER_KEYS: DigestKeys = keysOf(SERVER_KEY_TEXT);
 
 /*

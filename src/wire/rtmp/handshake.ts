@@ -19,7 +19,7 @@ const HELLO_LENGTH = 1 + HANDSHAKE_BLOCK_LENGTH;
 const SERVER_DIGEST_VERSION = 0x0401_0001;
 const CLIENT_DIGEST_VERSION = 0x0900_7c02;
 
-/** What a handshake did with received bytes. */
+/** A handshake's result for received bytes. */
 export interface HandshakeStep {
   /** Bytes taken; the rest belongs to the chunk stream. */
   readonly consumed: number;

@@ -1,4 +1,4 @@
-/** What turns the payloads of RTP packets into access units or frames. */
+/** Turns the payloads of RTP packets into access units or frames. */
 import type { RtpPacket } from './rtp-packet.ts';
 
 /** One access unit or frame. */

@@ -1,4 +1,4 @@
-/** What a receiver asks of a sender: RFC 4585 §6, RFC 5104 §4.3.1, draft-alvestrand-rmcat-remb §2.2. */
+/** A receiver's requests to a sender: RFC 4585 §6, RFC 5104 §4.3.1, draft-alvestrand-rmcat-remb §2.2. */
 import { ByteWriter } from '../../util/byte-writer.ts';
 import { sequenceDistance } from './rtp-packet.ts';
 

@@ -8,7 +8,7 @@ interface Ordered {
   readonly highest: number;
 }
 
-/** What receiver reports tell about one source. */
+/** One source in receiver reports. */
 export class Reception {
   readonly #clockRate: number;
   #jitter = 0;

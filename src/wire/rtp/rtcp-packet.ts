@@ -10,7 +10,7 @@ const SR_LENGTH = 28;
 const SDES_CNAME = 1;
 const VERSION = 2;
 
-/** What a sender says about the time of its packets. */
+/** A sender report's times. */
 export interface SenderReport {
   readonly ssrc: number;
   /** Wall clock, seconds since 1900. */
@@ -61,7 +61,7 @@ function readSenderReport(view: DataView, at: number): SenderReport {
   };
 }
 
-/** What a receiver tells about one source. */
+/** A receiver's report about one source. */
 export interface ReceptionReport {
   readonly ssrc: number;
   /** Lost since the last report, of 256. */

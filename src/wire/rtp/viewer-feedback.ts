@@ -1,4 +1,4 @@
-/** What a receiver of media reports in RTCP (RFC 3550 section 6.4, RFC 4585, RFC 5104, draft-alvestrand-rmcat-remb). */
+/** Reports of a media receiver in RTCP (RFC 3550 section 6.4, RFC 4585, RFC 5104, draft-alvestrand-rmcat-remb). */
 import { type ArrivalReport, readArrivalReport } from './arrival-report.ts';
 
 const PacketType = { RECEIVER_REPORT: 201, TRANSPORT_FEEDBACK: 205, PAYLOAD_FEEDBACK: 206 } as const;

@@ -26,7 +26,7 @@ export interface InterleavedData {
   readonly data: Uint8Array;
 }
 
-/** What a connection may bring, in order. */
+/** Messages of a connection, in order. */
 export type RtspItem = RtspResponse | RtspRequest | InterleavedData;
 
 const DOLLAR = 0x24;

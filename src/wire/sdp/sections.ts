@@ -18,10 +18,10 @@ export interface SdpAttribute {
 export interface SdpSection {
   /** Number of its first line, from 1. */
   readonly line: number;
-  /** What follows `v=` or `m=`. */
+  /** Text after `v=` or `m=`. */
   readonly head: string;
   readonly attributes: readonly SdpAttribute[];
-  /** What follows `b=AS:`, kbit/s; undefined without one. */
+  /** Value of `b=AS:`, kbit/s; undefined without one. */
   readonly bandwidth: string | undefined;
 }
 

@@ -2,7 +2,7 @@
 
 const PREFIX = '#!::';
 
-/** What a stream id asks for. */
+/** The request of a stream id. */
 export interface AccessControl {
   /** `u`: user name; OvenMediaEngine and the encoders it knows put the whole address here. */
   readonly user: string | null;

@@ -43,7 +43,7 @@ export class SrtCallFailed extends Error {
   }
 }
 
-/** What the call is made with; proposals are for the listener to take or refuse. */
+/** Options of the call; proposals are for the listener to accept or refuse. */
 export interface CallOptions {
   /** Socket id of the new connection. */
   readonly socketId: number;

@@ -35,7 +35,7 @@ export interface SrtCloseReason {
   readonly detail: string;
 }
 
-/** What the owner of a connection hears. Nothing is called after `onClosed`. */
+/** Events for the owner of a connection. Nothing is called after `onClosed`. */
 export interface SrtConnectionEvents {
   /** Payloads in order, each a view into a buffer of its own that passes to the owner. */
   onData(payload: Uint8Array): void;
@@ -44,7 +44,7 @@ export interface SrtConnectionEvents {
   onDue?(at: number): void;
 }
 
-/** What may be tuned on one's own side. */
+/** Settings of one's own side. */
 export interface SrtConnectionLimits {
   /** Silence after which the peer counts as gone, µs. */
   readonly idleTimeout: number;
@@ -63,7 +63,7 @@ export const DEFAULT_CONNECTION_LIMITS: SrtConnectionLimits = {
   bandwidth: DEFAULT_BANDWIDTH,
 };
 
-/** What a handshake settled. */
+/** The result of a handshake. */
 export interface AgreedTerms {
   readonly socketId: number;
   readonly peerSocketId: number;

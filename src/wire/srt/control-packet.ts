@@ -21,7 +21,7 @@ export interface LinkReport {
   readonly receiveByteRate: number;
 }
 
-/** What was read; unknown types are `other`, never a fault. */
+/** The parsed packet; unknown types are `other`, never a fault. */
 export type ControlPacket =
   | { readonly type: 'keep-alive' }
   | { readonly type: 'shutdown' }

@@ -55,7 +55,7 @@ export const ExtensionType = {
   GROUP: 8,
 } as const;
 
-/** What a side can do, §3.2.1.1.1. */
+/** Capabilities of a side, §3.2.1.1.1. */
 export const SrtFlag = {
   TSBPD_SENDER: 0x01,
   TSBPD_RECEIVER: 0x02,

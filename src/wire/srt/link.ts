@@ -1,4 +1,4 @@
-/** What the two directions of a connection share. */
+/** The common part of a connection's two directions. */
 import type { ControlAddress } from './control-packet.ts';
 import type { RttEstimator } from './rtt-estimator.ts';
 import type { SessionKeys } from './session-keys.ts';

@@ -54,7 +54,7 @@ export interface SrtCall {
   readonly encrypted: boolean;
 }
 
-/** What serves an accepted connection. */
+/** Serves an accepted connection. */
 export interface SrtSession extends SrtConnectionEvents {
   /** Called once, before anything else. */
   onOpen(connection: SrtConnection): void;

@@ -9,7 +9,7 @@ const PRESENT = 1;
 /** Will never come, so nobody waits for it. */
 const GIVEN_UP = 2;
 
-/** What became of a packet put in. */
+/** The result of inserting a packet. */
 export type Insertion = 'inserted' | 'duplicate' | 'late' | 'too-far';
 
 /** Grows up to its limit. */

@@ -171,7 +171,7 @@ export class Sender {
   #reportRange({ first, last }: LossRange, { tellGone, now }: { tellGone: boolean; now: number }): boolean {
     const buffer = this.#buffer;
     const from = sequenceOffset(buffer.first, first);
-    // What was never sent cannot be lost.
+    // A packet that was never sent cannot be lost.
     const to = Math.min(sequenceOffset(buffer.first, last), buffer.inFlight - 1);
     const isGone = from < 0 && to >= from;
     if (isGone && tellGone) {

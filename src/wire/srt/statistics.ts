@@ -1,6 +1,6 @@
 /** Figures of one connection since its start; logs and metrics read them. */
 
-/** Of the sending half: counters that only grow. */
+/** Counters of the sending half, which only grow. */
 export interface SenderStatistics {
   packetsSent: number;
   /** Payloads, first sendings only. */
@@ -14,7 +14,7 @@ export interface SenderStatistics {
   packetsRefused: number;
 }
 
-/** Of the receiving half: counters that only grow. */
+/** Counters of the receiving half, which only grow. */
 export interface ReceiverStatistics {
   /** Retransmissions and duplicates included. */
   packetsReceived: number;

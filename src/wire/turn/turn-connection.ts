@@ -52,7 +52,7 @@ export interface TurnAccount {
   readonly password: string;
 }
 
-/** Whoever has the connection. Called within `push` and `deliver`. */
+/** The owner of the connection. Called within `push` and `deliver`. */
 export interface TurnOwner {
   /** Bytes for the client. */
   send(bytes: Buffer): void;

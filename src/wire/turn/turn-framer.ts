@@ -9,7 +9,7 @@ const MAX_FRAME = 4096;
 const FIRST_CHANNEL = 0x4000;
 const LAST_CHANNEL = 0x4fff;
 
-/** What came whole; bytes are views into what was received. */
+/** Complete messages; bytes are views into the received buffer. */
 export type TurnFrame =
   | { readonly kind: 'message'; readonly bytes: Buffer }
   | { readonly kind: 'channel'; readonly channel: number; readonly datagram: Buffer };

@@ -1,4 +1,4 @@
-/** What of the library works on this machine. */
+/** Finds the parts of the library that work on this machine. */
 import * as C from 'node-av/constants';
 import { Codec, HardwareDeviceContext } from 'node-av/lib';
 import type { AudioCodec, VideoCodec } from '../../../media/codec.ts';

@@ -1,4 +1,4 @@
-/** What frames tell of themselves. */
+/** Properties of frames. */
 import * as C from 'node-av/constants';
 import { avChannelLayoutDefault, avChannelLayoutDescribe, avGetPixFmtFromName } from 'node-av/lib';
 import type { RawFrame } from './library.ts';
@@ -16,7 +16,7 @@ export interface PictureFormat {
   readonly colorTransfer: number;
 }
 
-/** What a decoded frame tells of itself; an unknown aspect ratio is 1:1. */
+/** Properties of a decoded frame; an unknown aspect ratio is 1:1. */
 export function pictureFormat(frame: RawFrame): PictureFormat {
   const { num, den } = frame.sampleAspectRatio;
   return {
@@ -60,7 +60,7 @@ export interface SampleFormat {
   readonly layout: string;
 }
 
-/** What decoded audio tells of itself; a layout without names is the default one of its number of channels. */
+/** Properties of decoded audio; a layout without names is the default one of its number of channels. */
 export function sampleFormat(frame: RawFrame): SampleFormat {
   const layout = frame.channelLayout;
   const known = layout.mask !== 0n ? layout : avChannelLayoutDefault(layout.nbChannels);
