@@ -25,7 +25,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Ports of media, and the virtual hosts that nobody may change */
+        /** Media ports, and the virtual hosts that cannot be changed */
         get: operations["getV1Server"];
         put?: never;
         post?: never;
@@ -44,7 +44,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Take no new sessions and publishers from now on; those who are there stay */
+        /** Accept no new sessions and publishers from now on; present ones stay */
         post: operations["postV1ServerDrain"];
         delete?: never;
         options?: never;
@@ -61,7 +61,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Take sessions and publishers again */
+        /** Accept sessions and publishers again */
         post: operations["postV1ServerResume"];
         delete?: never;
         options?: never;
@@ -237,10 +237,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All publish keys, without what they are */
+        /** All publish keys, without their secrets */
         get: operations["getV1VhostsByVhostAppsByAppPublishKeys"];
         put?: never;
-        /** Add a publish key; this answer alone has it */
+        /** Add a publish key; only this answer shows it */
         post: operations["postV1VhostsByVhostAppsByAppPublishKeys"];
         delete?: never;
         options?: never;
@@ -258,7 +258,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Remove a publish key; who came with it is sent away */
+        /** Remove a publish key; its users are disconnected */
         delete: operations["deleteV1VhostsByVhostAppsByAppPublishKeysByKey"];
         options?: never;
         head?: never;
@@ -272,10 +272,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All play tokens, without what they are */
+        /** All play tokens, without their secrets */
         get: operations["getV1VhostsByVhostAppsByAppPlayTokens"];
         put?: never;
-        /** Add a play token; this answer alone has it */
+        /** Add a play token; only this answer shows it */
         post: operations["postV1VhostsByVhostAppsByAppPlayTokens"];
         delete?: never;
         options?: never;
@@ -293,7 +293,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Remove a play token; who came with it is sent away */
+        /** Remove a play token; its users are disconnected */
         delete: operations["deleteV1VhostsByVhostAppsByAppPlayTokensByKey"];
         options?: never;
         head?: never;
@@ -533,7 +533,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** End the live playlists of LL-HLS and HLS: what comes later is not appended */
+        /** End the live playlists of LL-HLS and HLS: nothing is appended afterwards */
         post: operations["postV1VhostsByVhostAppsByAppStreamsByStreamConcludeHlsLive"];
         delete?: never;
         options?: never;
@@ -643,7 +643,7 @@ export interface paths {
         delete: operations["deleteV1VhostsByVhostAppsByAppScheduledChannelsByChannel"];
         options?: never;
         head?: never;
-        /** Change what a scheduled channel plays; what is on air goes on where it is the same */
+        /** Change the programs of a scheduled channel; an unchanged item on air continues */
         patch: operations["patchV1VhostsByVhostAppsByAppScheduledChannelsByChannel"];
         trace?: never;
     };
@@ -894,7 +894,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** From which level on the log tells what happens */
+        /** Level of the log */
         get: operations["getV2InternalsLog"];
         put?: never;
         post?: never;
@@ -929,7 +929,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What happens in the server, as it happens: server-sent events, without an envelope */
+        /** Events of the server as they happen: server-sent events, without an envelope */
         get: operations["getV1Events"];
         put?: never;
         post?: never;
@@ -997,7 +997,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The recorded files of a stream in a span of time, one behind the other, as HLS */
+        /** The recorded files of a stream in a time span, in sequence, as HLS */
         get: operations["getV2VhostsByVhostAppsByAppRecordingsPlaylistM3u8"];
         put?: never;
         post?: never;
@@ -1014,7 +1014,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A recorded file: `file.mp4` or `file.ts` with ranges, `playlist.m3u8` as HLS of ranges of it, `init.mp4` what stands before them */
+        /** A recorded file: `file.mp4` or `file.ts` with ranges, `playlist.m3u8` as HLS of byte ranges, `init.mp4` their init segment */
         get: operations["getV2VhostsByVhostAppsByAppRecordingsByRecordingByFile"];
         put?: never;
         post?: never;
@@ -1112,7 +1112,7 @@ export interface components {
                     publishers?: string;
                 };
             };
-            /** @description Asks a control server whom to let in */
+            /** @description Asks a control server whom to admit */
             admissionWebhooks?: {
                 /** @description URL of the control server */
                 controlServerUrl: string;
@@ -1251,7 +1251,7 @@ export interface components {
                      */
                     leaseTime?: number;
                     /**
-                     * @description What a node does it goes on with while Redis is away, though another one may have begun it; otherwise it stops when its lease ends
+                     * @description A node continues its work while Redis is away, although another node may have begun it; otherwise the work stops when its lease ends
                      * @default false
                      */
                     keepWithoutRedis?: boolean;
@@ -1855,7 +1855,7 @@ export interface components {
                     }[];
                 };
                 /**
-                 * @description What brings streams in; a provider that is listed is enabled
+                 * @description Sources of streams; a listed provider is enabled
                  * @default {}
                  */
                 providers?: {
@@ -2230,7 +2230,7 @@ export interface components {
                     };
                 };
                 /**
-                 * @description What serves streams; a publisher that is listed is enabled
+                 * @description Outputs of streams; a listed publisher is enabled
                  * @default {}
                  */
                 publishers?: {
@@ -2795,10 +2795,10 @@ export interface components {
                         fallbackStreamName?: string;
                     }[];
                 };
-                /** @description What becomes of a stream when its encoder goes away, or another one comes */
+                /** @description Behaviour of a stream when its encoder goes away, or another one comes */
                 sourceLoss?: {
                     /**
-                     * @description Keeps a stream that was pushed here this long without a source, ms; the next one goes on with it. 0 ends it at once
+                     * @description Keeps a pushed stream without a source for this long, ms; the next source continues it. 0 ends it at once
                      * @default 0
                      */
                     keepStreamMs?: number;
@@ -2813,7 +2813,7 @@ export interface components {
                      */
                     takeOverSilenceMs?: number;
                     /**
-                     * @description What plays meanwhile
+                     * @description Plays meanwhile
                      * @default []
                      */
                     standIn?: {
@@ -2832,7 +2832,7 @@ export interface components {
                          */
                         afterMs?: number;
                         /**
-                         * @description The stream ends when no encoder came back for this long, ms; 0: it goes on for ever
+                         * @description The stream ends when no encoder returns for this long, ms; 0: never
                          * @default 0
                          */
                         keepMs?: number;
@@ -2879,7 +2879,7 @@ export interface components {
                 };
                 /** @description Once this is given, nobody publishes without one of these keys; with an empty list nobody does */
                 publishKeys?: {
-                    /** @description What it is called; unique in its list */
+                    /** @description Its name; unique in its list */
                     name: string;
                     /** @description The key itself, 16 to 256 letters, digits and _ . ~ -. Only its hash is kept, and nobody is shown it */
                     key?: string;
@@ -2887,14 +2887,14 @@ export interface components {
                     hash?: string;
                     /** @description When it was made; the API sets it */
                     created?: string;
-                    /** @description It lets nobody in from then on, and who came with it is sent away, e.g. `2026-01-31T18:00:00Z` */
+                    /** @description From then on it admits nobody, and its users are disconnected, e.g. `2026-01-31T18:00:00Z` */
                     expires?: string;
                     /** @description Name of the streams it is for; `*` and `?` match. Absent: all */
                     streams?: string;
                 }[];
                 /** @description Once this is given, nobody plays without one of these tokens; with an empty list nobody does */
                 playTokens?: {
-                    /** @description What it is called; unique in its list */
+                    /** @description Its name; unique in its list */
                     name: string;
                     /** @description The key itself, 16 to 256 letters, digits and _ . ~ -. Only its hash is kept, and nobody is shown it */
                     key?: string;
@@ -2902,7 +2902,7 @@ export interface components {
                     hash?: string;
                     /** @description When it was made; the API sets it */
                     created?: string;
-                    /** @description It lets nobody in from then on, and who came with it is sent away, e.g. `2026-01-31T18:00:00Z` */
+                    /** @description From then on it admits nobody, and its users are disconnected, e.g. `2026-01-31T18:00:00Z` */
                     expires?: string;
                     /** @description Name of the streams it is for; `*` and `?` match. Absent: all */
                     streams?: string;
@@ -3488,7 +3488,7 @@ export interface components {
                 }[];
             };
             /**
-             * @description What brings streams in; a provider that is listed is enabled
+             * @description Sources of streams; a listed provider is enabled
              * @default {}
              */
             providers?: {
@@ -3863,7 +3863,7 @@ export interface components {
                 };
             };
             /**
-             * @description What serves streams; a publisher that is listed is enabled
+             * @description Outputs of streams; a listed publisher is enabled
              * @default {}
              */
             publishers?: {
@@ -4428,10 +4428,10 @@ export interface components {
                     fallbackStreamName?: string;
                 }[];
             };
-            /** @description What becomes of a stream when its encoder goes away, or another one comes */
+            /** @description Behaviour of a stream when its encoder goes away, or another one comes */
             sourceLoss?: {
                 /**
-                 * @description Keeps a stream that was pushed here this long without a source, ms; the next one goes on with it. 0 ends it at once
+                 * @description Keeps a pushed stream without a source for this long, ms; the next source continues it. 0 ends it at once
                  * @default 0
                  */
                 keepStreamMs?: number;
@@ -4446,7 +4446,7 @@ export interface components {
                  */
                 takeOverSilenceMs?: number;
                 /**
-                 * @description What plays meanwhile
+                 * @description Plays meanwhile
                  * @default []
                  */
                 standIn?: {
@@ -4465,7 +4465,7 @@ export interface components {
                      */
                     afterMs?: number;
                     /**
-                     * @description The stream ends when no encoder came back for this long, ms; 0: it goes on for ever
+                     * @description The stream ends when no encoder returns for this long, ms; 0: never
                      * @default 0
                      */
                     keepMs?: number;
@@ -4512,7 +4512,7 @@ export interface components {
             };
             /** @description Once this is given, nobody publishes without one of these keys; with an empty list nobody does */
             publishKeys?: {
-                /** @description What it is called; unique in its list */
+                /** @description Its name; unique in its list */
                 name: string;
                 /** @description The key itself, 16 to 256 letters, digits and _ . ~ -. Only its hash is kept, and nobody is shown it */
                 key?: string;
@@ -4520,14 +4520,14 @@ export interface components {
                 hash?: string;
                 /** @description When it was made; the API sets it */
                 created?: string;
-                /** @description It lets nobody in from then on, and who came with it is sent away, e.g. `2026-01-31T18:00:00Z` */
+                /** @description From then on it admits nobody, and its users are disconnected, e.g. `2026-01-31T18:00:00Z` */
                 expires?: string;
                 /** @description Name of the streams it is for; `*` and `?` match. Absent: all */
                 streams?: string;
             }[];
             /** @description Once this is given, nobody plays without one of these tokens; with an empty list nobody does */
             playTokens?: {
-                /** @description What it is called; unique in its list */
+                /** @description Its name; unique in its list */
                 name: string;
                 /** @description The key itself, 16 to 256 letters, digits and _ . ~ -. Only its hash is kept, and nobody is shown it */
                 key?: string;
@@ -4535,7 +4535,7 @@ export interface components {
                 hash?: string;
                 /** @description When it was made; the API sets it */
                 created?: string;
-                /** @description It lets nobody in from then on, and who came with it is sent away, e.g. `2026-01-31T18:00:00Z` */
+                /** @description From then on it admits nobody, and its users are disconnected, e.g. `2026-01-31T18:00:00Z` */
                 expires?: string;
                 /** @description Name of the streams it is for; `*` and `?` match. Absent: all */
                 streams?: string;
@@ -5021,7 +5021,7 @@ export interface components {
         };
         /** @description A key */
         AccessKeyRequest: {
-            /** @description What it is called; unique in its list */
+            /** @description Its name; unique in its list */
             name: string;
             /** @description The key itself, 16 to 256 letters, digits and _ . ~ -. Only its hash is kept, and nobody is shown it */
             key?: string;
@@ -5029,7 +5029,7 @@ export interface components {
             hash?: string;
             /** @description When it was made; the API sets it */
             created?: string;
-            /** @description It lets nobody in from then on, and who came with it is sent away, e.g. `2026-01-31T18:00:00Z` */
+            /** @description From then on it admits nobody, and its users are disconnected, e.g. `2026-01-31T18:00:00Z` */
             expires?: string;
             /** @description Name of the streams it is for; `*` and `?` match. Absent: all */
             streams?: string;
@@ -6984,7 +6984,7 @@ export interface operations {
                         }[];
                     };
                     /**
-                     * @description What brings streams in; a provider that is listed is enabled
+                     * @description Sources of streams; a listed provider is enabled
                      * @default {}
                      */
                     providers?: {
@@ -7359,7 +7359,7 @@ export interface operations {
                         };
                     };
                     /**
-                     * @description What serves streams; a publisher that is listed is enabled
+                     * @description Outputs of streams; a listed publisher is enabled
                      * @default {}
                      */
                     publishers?: {
@@ -7924,10 +7924,10 @@ export interface operations {
                             fallbackStreamName?: string;
                         }[];
                     };
-                    /** @description What becomes of a stream when its encoder goes away, or another one comes */
+                    /** @description Behaviour of a stream when its encoder goes away, or another one comes */
                     sourceLoss?: {
                         /**
-                         * @description Keeps a stream that was pushed here this long without a source, ms; the next one goes on with it. 0 ends it at once
+                         * @description Keeps a pushed stream without a source for this long, ms; the next source continues it. 0 ends it at once
                          * @default 0
                          */
                         keepStreamMs?: number;
@@ -7942,7 +7942,7 @@ export interface operations {
                          */
                         takeOverSilenceMs?: number;
                         /**
-                         * @description What plays meanwhile
+                         * @description Plays meanwhile
                          * @default []
                          */
                         standIn?: {
@@ -7961,7 +7961,7 @@ export interface operations {
                              */
                             afterMs?: number;
                             /**
-                             * @description The stream ends when no encoder came back for this long, ms; 0: it goes on for ever
+                             * @description The stream ends when no encoder returns for this long, ms; 0: never
                              * @default 0
                              */
                             keepMs?: number;
@@ -8008,7 +8008,7 @@ export interface operations {
                     };
                     /** @description Once this is given, nobody publishes without one of these keys; with an empty list nobody does */
                     publishKeys?: {
-                        /** @description What it is called; unique in its list */
+                        /** @description Its name; unique in its list */
                         name: string;
                         /** @description The key itself, 16 to 256 letters, digits and _ . ~ -. Only its hash is kept, and nobody is shown it */
                         key?: string;
@@ -8016,14 +8016,14 @@ export interface operations {
                         hash?: string;
                         /** @description When it was made; the API sets it */
                         created?: string;
-                        /** @description It lets nobody in from then on, and who came with it is sent away, e.g. `2026-01-31T18:00:00Z` */
+                        /** @description From then on it admits nobody, and its users are disconnected, e.g. `2026-01-31T18:00:00Z` */
                         expires?: string;
                         /** @description Name of the streams it is for; `*` and `?` match. Absent: all */
                         streams?: string;
                     }[];
                     /** @description Once this is given, nobody plays without one of these tokens; with an empty list nobody does */
                     playTokens?: {
-                        /** @description What it is called; unique in its list */
+                        /** @description Its name; unique in its list */
                         name: string;
                         /** @description The key itself, 16 to 256 letters, digits and _ . ~ -. Only its hash is kept, and nobody is shown it */
                         key?: string;
@@ -8031,7 +8031,7 @@ export interface operations {
                         hash?: string;
                         /** @description When it was made; the API sets it */
                         created?: string;
-                        /** @description It lets nobody in from then on, and who came with it is sent away, e.g. `2026-01-31T18:00:00Z` */
+                        /** @description From then on it admits nobody, and its users are disconnected, e.g. `2026-01-31T18:00:00Z` */
                         expires?: string;
                         /** @description Name of the streams it is for; `*` and `?` match. Absent: all */
                         streams?: string;

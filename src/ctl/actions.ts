@@ -44,7 +44,7 @@ export const actionCommands: readonly Command[] = [
   {
     name: 'drain',
     usage: '',
-    summary: 'Take no new sessions and publishers from now on; those who are there stay',
+    summary: 'Accept no new sessions and publishers from now on; present ones stay',
     run: async (call) => {
       nothing(call);
       call.out.tree(await call.client.post('/v1/server:drain'));
@@ -53,7 +53,7 @@ export const actionCommands: readonly Command[] = [
   {
     name: 'resume',
     usage: '',
-    summary: 'Take sessions and publishers again after a drain',
+    summary: 'Accept sessions and publishers again after a drain',
     run: async (call) => {
       nothing(call);
       call.out.tree(await call.client.post('/v1/server:resume'));
@@ -109,7 +109,7 @@ export const actionCommands: readonly Command[] = [
   {
     name: 'log-level',
     usage: '[LEVEL]',
-    summary: 'From which level on the log tells what happens, or set it until the next start',
+    summary: 'Level of the log, or set it until the next start',
     run: async (call) => {
       const level = optionalArgument(call, 'a level');
       const path = '/v2/internals/log';

@@ -161,7 +161,7 @@ export const listCommands: readonly Command[] = [
     return {
       name,
       usage: 'VHOST/APP',
-      summary: `${name === 'publish-keys' ? 'Publish keys' : 'Play tokens'} of an application, without what they are`,
+      summary: `${name === 'publish-keys' ? 'Publish keys' : 'Play tokens'} of an application, without their secrets`,
       run: async (call) => {
         const rows = await call.client.get(list, { path: fullAddress(call, 'vhost', 'app') });
         call.out.list(

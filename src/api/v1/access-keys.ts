@@ -20,7 +20,7 @@ interface ListWords {
   readonly secret: 'key' | 'token';
 }
 
-/** Publish keys and play tokens. Nothing restarts; who came with one that is removed is sent away. */
+/** Publish keys and play tokens. Nothing restarts; removing one disconnects its users. */
 export const accessKeyRoutes: readonly Route[] = [
   ...routesOf({ list: 'publishKeys', noun: 'publish key', secret: 'key' }),
   ...routesOf({ list: 'playTokens', noun: 'play token', secret: 'token' }),
@@ -34,7 +34,7 @@ function routesOf(words: ListWords): Route[] {
       method: 'GET',
       path,
       level: 'app',
-      summary: `All ${noun}s, without what they are`,
+      summary: `All ${noun}s, without their secrets`,
       response: Type.Array(AccessKey),
       handle: (request) => ok(keysIn(request.app.definition.echo, list).map((item) => listed(request, list, item))),
     },
@@ -42,7 +42,7 @@ function routesOf(words: ListWords): Route[] {
       method: 'POST',
       path,
       level: 'app',
-      summary: `Add a ${noun}; this answer alone has it`,
+      summary: `Add a ${noun}; only this answer shows it`,
       body: AccessKeySchema,
       response: Type.Object({ ...AccessKey.properties, [secret]: Type.Optional(Type.String()) }),
       success: 201,
@@ -52,7 +52,7 @@ function routesOf(words: ListWords): Route[] {
       method: 'DELETE',
       path: `${path}/{key}`,
       level: 'app',
-      summary: `Remove a ${noun}; who came with it is sent away`,
+      summary: `Remove a ${noun}; its users are disconnected`,
       handle: (request) => remove(request, words),
     },
   ];

@@ -40,7 +40,7 @@ export const eventRoutes: readonly Route[] = [
     method: 'POST',
     path: `${STREAM}:concludeHlsLive`,
     level: 'stream',
-    summary: 'End the live playlists of LL-HLS and HLS: what comes later is not appended',
+    summary: 'End the live playlists of LL-HLS and HLS: nothing is appended afterwards',
     body: ConclusionRequestSchema,
     bodyOptional: true,
     handle: conclude,

@@ -50,7 +50,7 @@ export const liveEventsRoute: Route = {
   method: 'GET',
   path: '/v1/events',
   level: 'server',
-  summary: 'What happens in the server, as it happens: server-sent events, without an envelope',
+  summary: 'Events of the server as they happen: server-sent events, without an envelope',
   query: {
     types: `Types or groups (${GROUPS.map((group) => `\`${group}\``).join(', ')}) with commas between; default: all`,
     vhost: 'Only what is about this virtual host',

@@ -48,7 +48,7 @@ export const scheduledChannelRoutes: readonly Route[] = [
     method: 'PATCH',
     path: ITEM,
     level: 'app',
-    summary: 'Change what a scheduled channel plays; what is on air goes on where it is the same',
+    summary: 'Change the programs of a scheduled channel; an unchanged item on air continues',
     body: ScheduledChannelChangeSchema,
     handle: change,
   },

@@ -51,7 +51,7 @@ export const serverRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/server',
     level: 'server',
-    summary: 'Ports of media, and the virtual hosts that nobody may change',
+    summary: 'Media ports, and the virtual hosts that cannot be changed',
     response: Server,
     handle: ({ server, control, mayWrite }) =>
       ok({
@@ -61,6 +61,6 @@ export const serverRoutes: readonly Route[] = [
         readOnlyVirtualHosts: control.virtualHosts.filter(({ readOnly }) => readOnly).map(({ name }) => name),
       }),
   },
-  drainRoute('drain', true, 'Take no new sessions and publishers from now on; those who are there stay'),
-  drainRoute('resume', false, 'Take sessions and publishers again'),
+  drainRoute('drain', true, 'Accept no new sessions and publishers from now on; present ones stay'),
+  drainRoute('resume', false, 'Accept sessions and publishers again'),
 ];

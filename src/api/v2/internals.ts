@@ -69,7 +69,7 @@ export const internalsV2Routes: readonly Route[] = [
     method: 'GET',
     path: '/v2/internals/log',
     level: 'server',
-    summary: 'From which level on the log tells what happens',
+    summary: 'Level of the log',
     response: LogSchema,
     handle: ({ control }) => ok({ level: control.logLevel.get() }),
   },

@@ -50,7 +50,7 @@ export const recordedFileRoutes: readonly Route[] = [
     path: `${ROOT}/playlist.m3u8`,
     level: 'app',
     signed: true,
-    summary: 'The recorded files of a stream in a span of time, one behind the other, as HLS',
+    summary: 'The recorded files of a stream in a time span, in sequence, as HLS',
     query: { ...SPAN_QUERY, token: 'Instead of authentication' },
     plain: { 200: Type.String() },
     type: TYPES.playlist,
@@ -61,8 +61,7 @@ export const recordedFileRoutes: readonly Route[] = [
     path: `${ROOT}/{recording}/{file}`,
     level: 'app',
     signed: true,
-    summary:
-      'A recorded file: `file.mp4` or `file.ts` with ranges, `playlist.m3u8` as HLS of ranges of it, `init.mp4` what stands before them',
+    summary: 'A recorded file: `file.mp4` or `file.ts` with ranges, `playlist.m3u8` as HLS of byte ranges, `init.mp4` their init segment',
     query: { token: 'Instead of authentication' },
     plain: { 200: Type.String(), 206: Type.String() },
     type: Object.values(TYPES),

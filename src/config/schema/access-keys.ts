@@ -51,7 +51,7 @@ function checkKey(value: KeyFinish, fail: Fail): void {
 }
 
 const KEY_MEMBERS = {
-  name: name('What it is called; unique in its list'),
+  name: name('Its name; unique in its list'),
   key: optional(
     text(
       `The key itself, ${MIN_KEY_LENGTH} to ${MAX_KEY_LENGTH} letters, digits and _ . ~ -. Only its hash is kept, and nobody is shown it`,
@@ -62,7 +62,7 @@ const KEY_MEMBERS = {
   ),
   hash: optional(text('Instead of the key: `sha256:SALT:DIGEST`, the SHA-256 of `SALT:KEY` in base64url. Never shown')),
   created: optional(text('When it was made; the API sets it')),
-  expires: optional(text('It lets nobody in from then on, and who came with it is sent away, e.g. `2026-01-31T18:00:00Z`')),
+  expires: optional(text('From then on it admits nobody, and its users are disconnected, e.g. `2026-01-31T18:00:00Z`')),
   streams: optional(text('Name of the streams it is for; `*` and `?` match. Absent: all')),
 };
 

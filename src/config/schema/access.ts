@@ -92,7 +92,7 @@ export const MAX_WEBHOOK_TIMEOUT_MS = 10_000;
 
 /** `<AdmissionWebhooks>`. */
 export const AdmissionWebhooksSchema = object(
-  'Asks a control server whom to let in',
+  'Asks a control server whom to admit',
   {
     controlServerUrl: text('URL of the control server', { form: 'url' }),
     secretKey: text('Key that signs the requests; may be empty', { default: '' }),

@@ -31,7 +31,7 @@ const EgressSchema = object('Rules for streams going out', {
 });
 
 /** `<Rules>`, in the file or in one of its own. */
-export const AlertRulesSchema = object('What is reported', {
+export const AlertRulesSchema = object('Rules for alerts', {
   ingress: optional(IngressSchema),
   egress: optional(EgressSchema),
   internalQueueCongestion: presence('A queue is full'),

@@ -35,7 +35,7 @@ interface StandInFinish {
 }
 
 const StandInSchema = object(
-  'What plays on a stream while its encoder is away or silent',
+  'Plays on a stream while its encoder is away or silent',
   {
     url: text('`file://` and a path below `mediaRootDir`, played in a loop; or `stream://VHOST/APP/STREAM`, a stream of this server'),
     mediaRootDir: optional(path('Directory that `file://` starts at')),
@@ -47,7 +47,7 @@ const StandInSchema = object(
       minimum: 0,
       maximum: 3_600_000,
     }),
-    keepMs: integer('The stream ends when no encoder came back for this long, ms; 0: it goes on for ever', {
+    keepMs: integer('The stream ends when no encoder returns for this long, ms; 0: never', {
       default: 0,
       minimum: 0,
       maximum: 604_800_000,
@@ -70,15 +70,12 @@ const StandInSchema = object(
 export type StandInConfig = Static<typeof StandInSchema>;
 
 /** `<SourceLoss>`, an extension of Millrace. */
-const SourceLossSchema = object('What becomes of a stream when its encoder goes away, or another one comes', {
-  keepStreamMs: integer(
-    'Keeps a stream that was pushed here this long without a source, ms; the next one goes on with it. 0 ends it at once',
-    {
-      default: 0,
-      minimum: 0,
-      maximum: 86_400_000,
-    },
-  ),
+const SourceLossSchema = object('Behaviour of a stream when its encoder goes away, or another one comes', {
+  keepStreamMs: integer('Keeps a pushed stream without a source for this long, ms; the next source continues it. 0 ends it at once', {
+    default: 0,
+    minimum: 0,
+    maximum: 86_400_000,
+  }),
   takeOver: optional(
     choice(
       'A second encoder for a name in use: `block` refuses it, `replace` lets it go on with the stream, `afterSilence` does so when the ' +
@@ -87,7 +84,7 @@ const SourceLossSchema = object('What becomes of a stream when its encoder goes 
     ),
   ),
   takeOverSilenceMs: integer('Silence of the first encoder that `afterSilence` asks for, ms', { default: 2000, minimum: 0 }),
-  standIn: list('What plays meanwhile', StandInSchema, { default: [] }),
+  standIn: list('Plays meanwhile', StandInSchema, { default: [] }),
 });
 
 const EventGeneratorSchema = object('Sends events by a file of rules', {

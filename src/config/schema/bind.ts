@@ -51,9 +51,9 @@ const signallingWorkers = optional(
 const signalling = () => optional(httpListener('Signalling over WebSocket and HTTP', 3333, 3334, { workers: signallingWorkers }));
 
 const IceCandidatesSchema = object('Where media is exchanged', {
-  iceCandidate: list('Addresses as `<ip>:<ports>/udp`; `*` stands for all of the machine', text('Address'), { default: ['*:10000/udp'] }),
+  iceCandidate: list('Addresses as `<ip>:<ports>/udp`; `*` is every address of the machine', text('Address'), { default: ['*:10000/udp'] }),
   tcpRelay: list('Addresses of the TURN relay over TCP, as `<ip>:<port>`', text('Address'), { default: [] }),
-  tcpForce: boolean('Viewers are always told to use the relay', { default: false }),
+  tcpForce: boolean('Every viewer gets the relay', { default: false }),
   tcpRelayWorkerCount: integer('Workers of the relay; read for compatibility', { default: 1, minimum: 0, ...WORKERS }),
   iceWorkerCount: integer('Workers; read for compatibility', { default: 1, minimum: 0, ...WORKERS }),
   enableLinkLocalAddress: boolean('Also offers link-local addresses', { default: false }),
@@ -64,7 +64,7 @@ const webrtcMembers = {
   iceCandidates: optional(IceCandidatesSchema),
   tcpRelayBind: optional(text('Address the relay listens on')),
   iceServers: optional(
-    object('Further STUN and TURN servers told to viewers', {
+    object('Further STUN and TURN servers for viewers', {
       iceServer: list(
         'Servers',
         object('One server', {
@@ -177,7 +177,7 @@ export const BindSchema = object('Listeners', {
         object(
           'OVT pull (a client, without port)',
           {
-            secretKey: optional(text('What this server proves to origins that it knows; 16 characters or more. An extension of Millrace')),
+            secretKey: optional(text('Key that this server proves to origins, 16 characters or more. An extension of Millrace')),
             workerCount,
             threadPerSocket,
           },
@@ -223,7 +223,7 @@ export const BindSchema = object('Listeners', {
           {
             port: plainPort('Port', 'tcp', 9000),
             secretKey: optional(
-              text('What edges must prove that they know; 16 characters or more. Others are refused. An extension of Millrace'),
+              text('Key that edges must prove to know, 16 characters or more; others are refused. An extension of Millrace'),
             ),
             workerCount,
             threadPerSocket,

@@ -18,11 +18,11 @@ const PerAddressSchema = object(
 
 /** `Server/Limits`. */
 export const LimitsSchema = object(
-  'What one client, and one application, may take of the server. An extension of Millrace',
+  'Limits of one client, and of one application. An extension of Millrace',
   {
     perAddress: PerAddressSchema,
     perApplication: object(
-      'Of one application',
+      'Limits of one application',
       { streams: share('Streams published to it at once; those that are pulled do not count', 1000) },
       { default: {} },
     ),

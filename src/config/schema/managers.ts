@@ -84,7 +84,7 @@ function keyOf(value: string): string | undefined {
 
 /** `<Managers><Metrics>`. */
 const ManagersMetricsSchema = object(
-  'Who may ask for `/metrics`, and how much is told. An extension of Millrace',
+  'Access to `/metrics`, and the number of its series. An extension of Millrace',
   {
     accessToken: text(
       'Credential for `/metrics` and nothing else, there and on the port of Bind/Managers/Metrics, or `sha256:` and its SHA-256 in hexadecimal. Empty: the API wants one of its own, the other port none',

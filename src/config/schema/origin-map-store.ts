@@ -76,7 +76,7 @@ const SharedWorkSchema = object(
       maximum: 600_000,
     }),
     keepWithoutRedis: boolean(
-      'What a node does it goes on with while Redis is away, though another one may have begun it; otherwise it stops when its lease ends',
+      'A node continues its work while Redis is away, although another node may have begun it; otherwise the work stops when its lease ends',
       { default: false },
     ),
   },

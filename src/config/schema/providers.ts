@@ -217,7 +217,7 @@ const pulled = (description: string, type: string, xml: string, notes = {}) =>
   object(description, noSilence, { xml, ...noSilenceRules(type), ...notes });
 
 /** Everything that may bring a stream in. */
-export const ProvidersSchema = object('What brings streams in; a provider that is listed is enabled', {
+export const ProvidersSchema = object('Sources of streams; a listed provider is enabled', {
   ovt: optional(pulled('Pulls streams from another origin over OVT', 'Ovt', 'OVT')),
   rtmp: optional(RtmpProviderSchema),
   srt: optional(SrtProviderSchema),
@@ -255,6 +255,6 @@ export const ProvidersSchema = object('What brings streams in; a provider that i
 export type ProvidersConfig = Static<typeof ProvidersSchema>;
 
 /** The providers of an application; absent means none. */
-export const ApplicationProvidersSchema = as(ProvidersSchema, 'What brings streams in; a provider that is listed is enabled', {
+export const ApplicationProvidersSchema = as(ProvidersSchema, 'Sources of streams; a listed provider is enabled', {
   default: {},
 });

@@ -143,7 +143,7 @@ const WORKERS = needless('threads are shared by all applications');
 
 /** Everything that may serve a stream. */
 export const PublishersSchema = object(
-  'What serves streams; a publisher that is listed is enabled',
+  'Outputs of streams; a listed publisher is enabled',
   {
     appWorkerCount: integer('Workers of the application; read for compatibility', { default: 1, minimum: 0, ...WORKERS }),
     streamWorkerCount: integer('Workers of each stream; read for compatibility', { default: 8, minimum: 0, ...WORKERS }),

@@ -41,13 +41,9 @@ const StorageSchema = object(
 const LogSchema = object(
   'The log of the process. An extension of Millrace',
   {
-    level: choice(
-      'What is told: everything from this level on. `--log-level` wins; the API and a reload change it at run time',
-      LOG_LEVELS,
-      {
-        default: 'info',
-      },
-    ),
+    level: choice('Lowest level that is logged. `--log-level` wins; the API and a reload change it at run time', LOG_LEVELS, {
+      default: 'info',
+    }),
   },
   { default: {} },
 );
