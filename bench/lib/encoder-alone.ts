@@ -10,7 +10,7 @@ import { Decoder } from '../../src/transcoder/process/engine/decoder.ts';
 import { Encoder } from '../../src/transcoder/process/engine/encoder.ts';
 import { FilterChain } from '../../src/transcoder/process/engine/filter-chain.ts';
 import { FramePool } from '../../src/transcoder/process/engine/frame-pool.ts';
-import { pictureFormat, stampFrame } from '../../src/transcoder/process/engine/frame-properties.ts';
+import { frameFormat, stampFrame } from '../../src/transcoder/process/engine/frame-properties.ts';
 import { type RawFrame, silenceLibrary } from '../../src/transcoder/process/engine/library.ts';
 import { videoConfig } from '../../test/fakes/transcode-run.ts';
 import { readMedia } from './ladder.ts';
@@ -35,9 +35,9 @@ const startAt = performance.now();
 let shown = 0;
 
 async function encode(frame: RawFrame): Promise<void> {
-  encoder ??= Encoder.forPictures({
+  encoder ??= Encoder.forFrames({
     name: entry?.name ?? '',
-    format: pictureFormat(frame),
+    format: frameFormat(frame),
     pixelFormat: 'yuv420p',
     uploads: false,
     framerate: SOURCE_FPS,
@@ -61,7 +61,7 @@ for (const packet of packets) {
   for (const frame of frames) {
     const scaled: RawFrame[] = [];
     const target = { width, height, pixelFormat: 'yuv420p', sarNum: 1, sarDen: 1 };
-    chain ??= FilterChain.forPictures(pictureFormat(frame), target, { pool, offThread, threads: 1 });
+    chain ??= FilterChain.forFrames(frameFormat(frame), target, { pool, offThread, threads: 1 });
     await chain.run(frame, (out) => scaled.push(out));
     pool.give(frame);
     for (const picture of scaled) {

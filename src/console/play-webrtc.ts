@@ -12,7 +12,7 @@ interface Delays {
   readonly emitted: number;
 }
 
-/** For the first picture or sound; then it begins anew. */
+/** Time limit for the first frame or audio; then it begins anew. */
 const FIRST_MS = 15_000;
 const AGAIN_MS = 3000;
 
@@ -99,7 +99,7 @@ function startIn(place: HTMLElement, url: string, ears: Ears): OvenPlayerInstanc
   return player;
 }
 
-/** Seconds on the way, and what the jitter buffer of the picture, or of the sound without one, has added up. */
+/** Seconds on the way, and what the jitter buffer of the video, or of the audio without one, has added up. */
 async function figuresOf(connection: RTCPeerConnection): Promise<{ readonly network: number; readonly buffer: Delays | null }> {
   let network = 0;
   let buffer: Delays | null = null;

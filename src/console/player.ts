@@ -4,7 +4,7 @@ import { playWebrtc } from './play-webrtc.ts';
 import type { Playing } from './playing.ts';
 import { originOf, type PortPair } from './server-facts.ts';
 
-/** For the first picture over WebRTC. */
+/** Time limit for the first frame over WebRTC. */
 const FIRST_MS = 10_000;
 const AGAIN_MS = 5000;
 
@@ -97,7 +97,7 @@ function rest(said: readonly string[], next: () => void): void {
   timer = setTimeout(next, AGAIN_MS);
 }
 
-/** A stream of AAC has no sound over WebRTC. */
+/** A stream with AAC has no audio over WebRTC. */
 function missingOf({ label }: Way): string {
   const media = screen?.querySelector('video')?.srcObject;
   if (!(media instanceof MediaStream)) return '';

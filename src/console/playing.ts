@@ -2,7 +2,7 @@
 
 /** Told what happens. */
 export interface PlayerListener {
-  /** The first picture or sound is there. */
+  /** The first frame or audio is there. */
   playing(): void;
   /** It does not play, and why; it may do so again later by itself. */
   failed(words: string): void;

@@ -1,4 +1,4 @@
-/** Everything about one stream: pictures, tracks, viewers, and what may be done with it. */
+/** Everything about one stream: players, tracks, viewers, and actions. */
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { Action } from './action.ts';
 import { Chart } from './chart.ts';

@@ -108,7 +108,7 @@ it.for(['nvenc', 'qsv', 'vaapi', 'amf'])('software makes the same where %s does 
 
   const fallen = new Run(name, ['libx264', name]);
   await fallen.feed(0, FRAMES / 2);
-  const chains = vi.spyOn(FilterChain, 'forPictures');
+  const chains = vi.spyOn(FilterChain, 'forFrames');
   onTestFinished(() => chains.mockRestore());
   await fallen.feed(FRAMES / 2, FRAMES);
 

@@ -3,8 +3,8 @@ import type { EncodeVideoConfig } from '../../config/index.ts';
 import { type ChildQueue, encodeRequests, type OpenMessage, type SourceMessage } from '../messages.ts';
 import type { AudioEncode } from './audio-output.ts';
 import { AudioPipeline } from './audio-pipeline.ts';
+import type { FrameEncode } from './frame-output.ts';
 import { imageEncode } from './image-encode.ts';
-import type { PictureEncode } from './picture-output.ts';
 import type { InputPacket, Pipeline, PipelineTools } from './pipeline.ts';
 import { followsSource, videoEncode } from './video-encode.ts';
 import { VideoPipeline } from './video-pipeline.ts';
@@ -20,7 +20,7 @@ export class ChildJob {
     for (const sourceId of new Set(encodes.map((encode) => encode.sourceId))) {
       const mine = encodes.filter((encode) => encode.sourceId === sourceId);
       const audios: AudioEncode[] = [];
-      const pictures: PictureEncode[] = [];
+      const pictures: FrameEncode[] = [];
       const videos = mine.flatMap((request): EncodeVideoConfig[] => (request.type === 'video' ? [request.encode] : []));
       const followSource = bypassedSources.includes(sourceId) || followsSource(videos);
       for (const request of mine) {

@@ -6,16 +6,16 @@ import { FrameWriter } from '../frame-writer.ts';
 import type { FailedMessage, FileMessage, HelloMessage, StatusMessage } from '../messages.ts';
 import { FrameFlag, type FrameHeader, FrameReader, FrameType } from '../wire.ts';
 import { CodecCensus } from './codec-census.ts';
+import { EncodedAudioTrack } from './encoded-audio-track.ts';
+import { EncodedVideoTrack } from './encoded-video-track.ts';
 import { Demuxer, type FileStream, refuseEmpty } from './engine/demuxer.ts';
 import { FramePool } from './engine/frame-pool.ts';
 import { EngineError, libraryVersion, silenceLibrary } from './engine/library.ts';
 import type { FileTrack, MadePacket, MadePacketSink } from './file-track.ts';
-import { FilmTrack } from './film-track.ts';
 import { PacketMerge } from './packet-merge.ts';
 import { PassedTrack } from './passed-track.ts';
 import type { PipelineTools } from './pipeline.ts';
 import { ReadWindow } from './read-window.ts';
-import { SoundTrack } from './sound-track.ts';
 
 const STATUS_INTERVAL_MS = 1000;
 /** It says that often that it is getting on. */
@@ -142,7 +142,7 @@ export class FileReader {
     const passed = PassedTrack.open(id, { stream, container, startSeconds, sink });
     if (passed !== null) return passed;
     const isFilm = stream.type === 'video';
-    const encoded = [...this.#tracks.values()].filter((track) => track instanceof (isFilm ? FilmTrack : SoundTrack)).length;
+    const encoded = [...this.#tracks.values()].filter((track) => track instanceof (isFilm ? EncodedVideoTrack : EncodedAudioTrack)).length;
     if (encoded >= (isFilm ? MAX_FILMS : MAX_SOUNDS)) {
       omitted.push(`${name}: one of more than ${isFilm ? MAX_FILMS : MAX_SOUNDS} that would have to be encoded`);
       return null;
@@ -150,8 +150,8 @@ export class FileReader {
     try {
       const { pool, cpus } = this.#tools;
       const track = isFilm
-        ? new FilmTrack(id, { stream, startSeconds, container, sink, pool, cpus, progress: () => this.#progress() })
-        : new SoundTrack(id, { stream, startSeconds, sink, tools: this.#tools });
+        ? new EncodedVideoTrack(id, { stream, startSeconds, container, sink, pool, cpus, progress: () => this.#progress() })
+        : new EncodedAudioTrack(id, { stream, startSeconds, sink, tools: this.#tools });
       changed.push(`${name} to ${track.message.codec}`);
       return track;
     } catch (error) {

@@ -4,8 +4,8 @@ import { videoTrackMessage } from './encoded-track.ts';
 import { openEncoder } from './encoder-opening.ts';
 import { tuneImage } from './encoder-tuning.ts';
 import { Encoder } from './engine/encoder.ts';
-import type { PictureEncode } from './picture-output.ts';
-import { picturePlan } from './picture-plan.ts';
+import type { FrameEncode } from './frame-output.ts';
+import { framePlan } from './frame-plan.ts';
 import type { PipelineTools } from './pipeline.ts';
 
 const OFF_THREAD_PIXELS = 640 * 360;
@@ -13,7 +13,7 @@ const OFF_THREAD_PIXELS = 640 * 360;
 type ImageRequest = Extract<EncodeRequest, { type: 'image' }>;
 
 /** Images of a profile. A frame rate, when there is one, wins over `skipFrames` 0, which drops nothing. */
-export function imageEncode(request: ImageRequest, tools: PipelineTools): PictureEncode {
+export function imageEncode(request: ImageRequest, tools: PipelineTools): FrameEncode {
   const { id, trackId = id, encode: config } = request;
   return {
     id,
@@ -23,11 +23,11 @@ export function imageEncode(request: ImageRequest, tools: PipelineTools): Pictur
     skipFrames: config.skipFrames > 0 ? config.skipFrames : -1,
     constant: false,
     overlays: [],
-    ...picturePlan(config, trackId, tools),
+    ...framePlan(config, trackId, tools),
     keyframePlan: () => null,
     open: (format, framerate) => {
       const opened = openEncoder(tools, config, (entry) =>
-        Encoder.forPictures({
+        Encoder.forFrames({
           name: entry.name,
           format,
           pixelFormat: entry.pixelFormat,

@@ -7,7 +7,7 @@ import { messageOf } from '../../util/message-of.ts';
 import { Decoder } from './engine/decoder.ts';
 import { FilterChain } from './engine/filter-chain.ts';
 import type { FramePool } from './engine/frame-pool.ts';
-import { type PictureFormat, pictureFormat } from './engine/frame-properties.ts';
+import { type FrameFormat, frameFormat } from './engine/frame-properties.ts';
 import { EngineError, type RawFrame } from './engine/library.ts';
 import { type LaidImage, OverlayChain } from './engine/overlay-chain.ts';
 
@@ -21,7 +21,7 @@ const MAX_PIXELS = 8192 * 4096;
 /** What a stage is made with. */
 export interface OverlayStageOptions {
   readonly overlays: readonly OverlayRequest[];
-  readonly format: PictureFormat;
+  readonly format: FrameFormat;
   /** Of the encoder, by the library's name. */
   readonly pixelFormat: string;
   readonly pool: FramePool;
@@ -53,12 +53,12 @@ export async function openOverlays({ overlays, format, pixelFormat, pool, warn }
 /** `room`: pixels that it may have. */
 async function laidImage(
   overlay: OverlayRequest,
-  format: PictureFormat,
+  format: FrameFormat,
   { pool, room }: { readonly pool: FramePool; readonly room: number },
 ): Promise<LaidImage> {
   const decoded = await decodedImage(overlay.image, pool);
   try {
-    const from = pictureFormat(decoded);
+    const from = frameFormat(decoded);
     const width = side('Width', calculate(overlay.width, overlayNames(format, from)));
     const height = side('Height', calculate(overlay.height, overlayNames(format, from)));
     if (width * height > room) throw new EngineError(`${width}x${height} pixels are more than there is room for (${room})`);
@@ -95,7 +95,7 @@ async function decodedImage(image: Uint8Array, pool: FramePool): Promise<RawFram
 }
 
 async function scaled(frame: RawFrame, to: Parameters<typeof FilterChain.forOverlay>[1], pool: FramePool): Promise<RawFrame> {
-  const chain = FilterChain.forOverlay(pictureFormat(frame), to, pool);
+  const chain = FilterChain.forOverlay(frameFormat(frame), to, pool);
   const made: RawFrame[] = [];
   try {
     await chain.run(frame, (picture) => made.push(picture));

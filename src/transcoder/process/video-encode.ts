@@ -6,9 +6,9 @@ import { videoTrackMessage } from './encoded-track.ts';
 import { openEncoder } from './encoder-opening.ts';
 import { tuneVideo } from './encoder-tuning.ts';
 import { Encoder } from './engine/encoder.ts';
+import type { FrameEncode } from './frame-output.ts';
+import { framePlan } from './frame-plan.ts';
 import { keyframeInterval } from './keyframe-schedule.ts';
-import type { PictureEncode } from './picture-output.ts';
-import { picturePlan } from './picture-plan.ts';
 import type { PipelineTools } from './pipeline.ts';
 
 /** Frames above this many pixels are encoded on a thread of the pool. */
@@ -21,7 +21,7 @@ const SECOND = 90_000;
 type VideoRequest = Extract<EncodeRequest, { type: 'video' }>;
 
 /** A video encode of a profile. `followSource` lets the source's keyframes lead, as `KeyframePlan` has it. */
-export function videoEncode(request: VideoRequest, followSource: boolean, tools: PipelineTools): PictureEncode {
+export function videoEncode(request: VideoRequest, followSource: boolean, tools: PipelineTools): FrameEncode {
   const { id, trackId = id, encode: config } = request;
   const bitrate = config.bitrate ?? DEFAULT_BITRATE;
   return {
@@ -32,7 +32,7 @@ export function videoEncode(request: VideoRequest, followSource: boolean, tools:
     skipFrames: config.skipFrames,
     constant: true,
     overlays: request.overlays ?? [],
-    ...picturePlan(config, trackId, tools),
+    ...framePlan(config, trackId, tools),
     keyframePlan: (framerate) => ({ interval: keyframeInterval(config, framerate), followSource }),
     open: (format, framerate) => {
       const { width, height } = format;
@@ -41,7 +41,7 @@ export function videoEncode(request: VideoRequest, followSource: boolean, tools:
       const opened = openEncoder(tools, config, (entry) => {
         const device = deviceOptions(entry.module, entry.device);
         const tuning = tuneVideo(entry, config, bitrate, pixels, tools.cpus);
-        return Encoder.forPictures({
+        return Encoder.forFrames({
           name: entry.name,
           format,
           pixelFormat: entry.pixelFormat,

@@ -6,12 +6,12 @@ import { CodecModule, chooseDecoders, HARDWARE_DECODERS } from '../encoder-catal
 import { configBytes, type SourceMessage } from '../messages.ts';
 import { deviceOptions } from './device-options.ts';
 import { Decoder } from './engine/decoder.ts';
-import { type PictureFormat, pictureFormat, rotationOf, samePictureFormat, startsGroup } from './engine/frame-properties.ts';
+import { type FrameFormat, frameFormat, rotationOf, sameFrameFormat, startsGroup } from './engine/frame-properties.ts';
 import { EngineError, type RawFrame } from './engine/library.ts';
 import { ErrorRun } from './error-run.ts';
+import { type FrameEncode, FrameOutput } from './frame-output.ts';
 import { FrameQueue } from './frame-queue.ts';
-import { type PictureEncode, PictureOutput } from './picture-output.ts';
-import { type PictureNode, PictureScaler } from './picture-scaler.ts';
+import { type FrameNode, FrameScaler } from './frame-scaler.ts';
 import { type Pipeline, type PipelineInput, type PipelineTools, VIDEO_WINDOW } from './pipeline.ts';
 
 /** Decoded frames that wait to be scaled. */
@@ -46,14 +46,14 @@ export class VideoPipeline implements Pipeline {
   readonly #tools: PipelineTools;
   readonly #input: FrameQueue<PipelineInput>;
   readonly #decoded: FrameQueue<DecodedFrame>;
-  readonly #outputs: readonly PictureOutput[];
-  readonly #scaler: PictureScaler;
+  readonly #outputs: readonly FrameOutput[];
+  readonly #scaler: FrameScaler;
   readonly #running: Promise<unknown>;
   #decoder: Decoder | null = null;
   #timebase: Timebase = MPEG_90K;
   #framerate = 0;
   #discontinuity = false;
-  #format: PictureFormat | null = null;
+  #format: FrameFormat | null = null;
   #sourceRate = 0;
   #rotation = 0;
   readonly #errors: ErrorRun;
@@ -63,15 +63,15 @@ export class VideoPipeline implements Pipeline {
   /** Packets since the last frame. */
   #withoutFrame = 0;
 
-  constructor(sourceId: number, encodes: readonly PictureEncode[], tools: PipelineTools) {
+  constructor(sourceId: number, encodes: readonly FrameEncode[], tools: PipelineTools) {
     this.#sourceId = sourceId;
     this.#tools = tools;
     const { clock } = tools;
     this.#errors = new ErrorRun(clock);
     this.#input = new FrameQueue({ role: '', type: 'Packet', threshold: VIDEO_WINDOW * 2, clock });
     this.#decoded = new FrameQueue({ role: 'filter_video', type: 'Frame', threshold: FILTER_THRESHOLD, clock });
-    this.#outputs = encodes.map((encode) => new PictureOutput(encode, tools));
-    this.#scaler = new PictureScaler(tools.pool);
+    this.#outputs = encodes.map((encode) => new FrameOutput(encode, tools));
+    this.#scaler = new FrameScaler(tools.pool);
     this.#running = Promise.all([this.#decodeLoop(), this.#filterLoop()]);
   }
 
@@ -213,8 +213,8 @@ export class VideoPipeline implements Pipeline {
   async #distribute(picture: DecodedFrame): Promise<void> {
     const { frame, pts, keyframe, discontinuity } = picture;
     this.#follow(picture);
-    const wanted = new Set<PictureNode>();
-    const chosen: { output: PictureOutput; times: readonly number[] }[] = [];
+    const wanted = new Set<FrameNode>();
+    const chosen: { output: FrameOutput; times: readonly number[] }[] = [];
     for (const output of this.#outputs) {
       if (output.failed || output.node === null) continue;
       // Another encoder may have opened than the one that the frames were planned for.
@@ -242,8 +242,8 @@ export class VideoPipeline implements Pipeline {
       this.#sourceRate = framerate;
       for (const output of this.#outputs) output.setSourceRate(framerate);
     }
-    const format = pictureFormat(frame);
-    if (this.#format !== null && samePictureFormat(format, this.#format)) return;
+    const format = frameFormat(frame);
+    if (this.#format !== null && sameFrameFormat(format, this.#format)) return;
     this.#format = format;
     this.#scaler.setFormat(format);
     for (const output of this.#outputs) output.node = this.#scaler.node(output.encode, output.pixelFormat);

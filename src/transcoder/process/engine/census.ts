@@ -5,10 +5,10 @@ import type { AudioCodec, VideoCodec } from '../../../media/codec.ts';
 import { Decoder } from './decoder.ts';
 import { Encoder } from './encoder.ts';
 import { FramePool } from './frame-pool.ts';
-import type { PictureFormat } from './frame-properties.ts';
+import type { FrameFormat } from './frame-properties.ts';
 import { CODEC_IDS } from './library.ts';
 
-const PROBE: PictureFormat = {
+const PROBE: FrameFormat = {
   width: 640,
   height: 360,
   pixelFormat: C.AV_PIX_FMT_YUV420P,
@@ -25,7 +25,7 @@ export function encoderWorks(name: string, hardware: { readonly pixelFormat: str
   if (Codec.findEncoderByName(name as Parameters<typeof Codec.findEncoderByName>[0]) === null) return false;
   if (hardware === null) return true;
   try {
-    const encoder = Encoder.forPictures({
+    const encoder = Encoder.forFrames({
       name,
       format: PROBE,
       pixelFormat: hardware.pixelFormat,

@@ -46,7 +46,7 @@ const MAX_FAULTS = 64;
 /** Packets that are read to see how codecs describe themselves. */
 const MAX_HELD = 128;
 const MAX_HELD_BYTES = 16 * 1024 * 1024;
-/** Sound that goes on for longer behind the last frame belongs to the film, seconds. */
+/** Audio that lasts this much longer than the last frame belongs to the file, seconds. */
 const LONG_SOUND_S = 1;
 /** A century. */
 const MAX_SECONDS = 3_155_760_000;
@@ -128,7 +128,7 @@ export class Demuxer {
     const first = streams.find(({ type }) => type === 'video') ?? streams[0];
     this.firstFrame = first?.start == null ? 0 : first.start - this.startSeconds;
     const total = duration > 0n ? Number(duration) / 1_000_000 : null;
-    // Video decides where it ends, unless much sound follows, so that frames can follow without a hole.
+    // Video decides where it ends, unless much audio follows, so that frames can follow without a hole.
     const end = first?.start == null || first.duration === null ? null : this.firstFrame + first.duration;
     const last = end !== null && (total === null || total <= end + LONG_SOUND_S) ? end : total;
     this.length = last === null ? null : Math.max(0, last - this.firstFrame);

@@ -11,7 +11,7 @@ import {
   Rational,
 } from 'node-av/lib';
 import { Device } from './device.ts';
-import type { PictureFormat } from './frame-properties.ts';
+import type { FrameFormat } from './frame-properties.ts';
 import { AGAIN, check, EngineError, type RawFrame } from './library.ts';
 import { Surfaces } from './surfaces.ts';
 
@@ -27,8 +27,8 @@ interface EncoderOptions {
 }
 
 /** How frames are encoded. */
-export interface PictureEncoderOptions extends EncoderOptions {
-  readonly format: PictureFormat;
+export interface FrameEncoderOptions extends EncoderOptions {
+  readonly format: FrameFormat;
   /** The library's name of the pixel format. */
   readonly pixelFormat: string;
   /** Frames per second, for rate control. */
@@ -77,7 +77,7 @@ export class Encoder {
   #closed = false;
 
   /** Throws EngineError when the encoder does not exist or refuses the parameters. */
-  static forPictures(options: PictureEncoderOptions): Encoder {
+  static forFrames(options: FrameEncoderOptions): Encoder {
     const { device = null } = options;
     const surfaces = options.uploads ? new Surfaces(options.format, options.pixelFormat, device) : null;
     const own = device === null || options.uploads ? null : new Device('qsv', device);

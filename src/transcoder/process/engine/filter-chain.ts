@@ -1,7 +1,7 @@
 import * as C from 'node-av/constants';
 import { avChannelLayoutDefault, avChannelLayoutDescribe, avGetSampleFmtName, FilterGraph } from 'node-av/lib';
 import type { FramePool } from './frame-pool.ts';
-import type { PictureFormat, SampleFormat } from './frame-properties.ts';
+import type { FrameFormat, SampleFormat } from './frame-properties.ts';
 import { AGAIN, check, EngineError, type RawFrame } from './library.ts';
 
 /** Lines from which on video that does not tell its colours is taken for BT.709. */
@@ -17,14 +17,14 @@ export class FilterChain {
   #closed = false;
 
   /** Frames in `from` become `width`×`height` in the pixel format of this name, with pixels of the given aspect. */
-  static forPictures(
-    from: PictureFormat,
+  static forFrames(
+    from: FrameFormat,
     to: { width: number; height: number; pixelFormat: string; sarNum: number; sarDen: number },
     options: { pool: FramePool; offThread: boolean; threads: number },
   ): FilterChain {
     const range = to.pixelFormat.startsWith('yuvj') ? ':out_range=pc' : '';
     const steps = `scale=${to.width}:${to.height}:flags=bicubic${range},format=${to.pixelFormat},setsar=${to.sarNum}/${to.sarDen}`;
-    return new FilterChain(`buffer@in=${pictureInput(from)},${steps},buffersink@out`, options);
+    return new FilterChain(`buffer@in=${frameInput(from)},${steps},buffersink@out`, options);
   }
 
   /**
@@ -32,7 +32,7 @@ export class FilterChain {
    * `drain` hands out the last one.
    */
   static forFilm(
-    from: PictureFormat,
+    from: FrameFormat,
     to: { width: number; height: number; pixelFormat: string; sarNum: number; sarDen: number },
     options: { pool: FramePool; offThread: boolean; threads: number },
   ): FilterChain {
@@ -44,13 +44,13 @@ export class FilterChain {
       // Deinterlacing counts in halves.
       'settb=1/90000',
     ];
-    return new FilterChain(`buffer@in=${pictureInput(from)},${steps.join(',')},buffersink@out`, options);
+    return new FilterChain(`buffer@in=${frameInput(from)},${steps.join(',')},buffersink@out`, options);
   }
 
   /** An image becomes `width`×`height`, as transparent as `opacity` (0 to 1) makes it, in the colours of frames of the form `over`. */
   static forOverlay(
-    from: PictureFormat,
-    to: { width: number; height: number; opacity: number; over: PictureFormat },
+    from: FrameFormat,
+    to: { width: number; height: number; opacity: number; over: FrameFormat },
     pool: FramePool,
   ): FilterChain {
     const { over } = to;
@@ -64,7 +64,7 @@ export class FilterChain {
       `scale=out_color_matrix=${matrix}:out_range=${range}`,
       'format=yuva420p',
     ];
-    return new FilterChain(`buffer@in=${pictureInput(from)},${steps.join(',')},buffersink@out`, { pool, offThread: true, threads: 1 });
+    return new FilterChain(`buffer@in=${frameInput(from)},${steps.join(',')},buffersink@out`, { pool, offThread: true, threads: 1 });
   }
 
   /**
@@ -155,7 +155,7 @@ export class FilterChain {
 }
 
 /** The arguments of a filter that frames of this form are put into. */
-export function pictureInput(from: PictureFormat): string {
+export function frameInput(from: FrameFormat): string {
   return [
     `video_size=${from.width}x${from.height}`,
     `pix_fmt=${from.pixelFormat}`,

@@ -4,7 +4,7 @@ import { avChannelLayoutDefault, avChannelLayoutDescribe, avGetPixFmtFromName } 
 import type { RawFrame } from './library.ts';
 
 /** Properties of a frame that decide how it is converted and encoded. */
-export interface PictureFormat {
+export interface FrameFormat {
   readonly width: number;
   readonly height: number;
   readonly pixelFormat: number;
@@ -17,7 +17,7 @@ export interface PictureFormat {
 }
 
 /** Properties of a decoded frame; an unknown aspect ratio is 1:1. */
-export function pictureFormat(frame: RawFrame): PictureFormat {
+export function frameFormat(frame: RawFrame): FrameFormat {
   const { num, den } = frame.sampleAspectRatio;
   return {
     width: frame.width,
@@ -33,8 +33,8 @@ export function pictureFormat(frame: RawFrame): PictureFormat {
 }
 
 /** Whether a filter chain or an encoder that was made for one takes the other. */
-export function samePictureFormat(a: PictureFormat, b: PictureFormat): boolean {
-  return (Object.keys(a) as (keyof PictureFormat)[]).every((key) => a[key] === b[key]);
+export function sameFrameFormat(a: FrameFormat, b: FrameFormat): boolean {
+  return (Object.keys(a) as (keyof FrameFormat)[]).every((key) => a[key] === b[key]);
 }
 
 /** Whether a frame has the pixel format that the library calls `name`. */

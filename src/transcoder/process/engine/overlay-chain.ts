@@ -1,8 +1,8 @@
 import * as C from 'node-av/constants';
 import { FilterGraph } from 'node-av/lib';
-import { pictureInput } from './filter-chain.ts';
+import { frameInput } from './filter-chain.ts';
 import type { FramePool } from './frame-pool.ts';
-import { type PictureFormat, pictureFormat } from './frame-properties.ts';
+import { type FrameFormat, frameFormat } from './frame-properties.ts';
 import { check, EngineError, type RawFrame } from './library.ts';
 
 /** An image that was brought to its size, and the place of its upper left corner. */
@@ -21,17 +21,17 @@ export class OverlayChain {
   #closed = false;
 
   /** Frames stay in `format` and the pixel format of this name. The images may be given back afterwards. Throws EngineError. */
-  constructor(format: PictureFormat, pixelFormat: string, images: readonly LaidImage[], pool: FramePool) {
+  constructor(format: FrameFormat, pixelFormat: string, images: readonly LaidImage[], pool: FramePool) {
     this.#pool = pool;
     const graph = this.#graph;
     graph.alloc();
     graph.nbThreads = 1;
-    const inputs = images.map(({ frame }, index) => `buffer@image${index}=${pictureInput(pictureFormat(frame))}[image${index}]`);
+    const inputs = images.map(({ frame }, index) => `buffer@image${index}=${frameInput(frameFormat(frame))}[image${index}]`);
     const steps = images.map(
       ({ x, y }, index) => `[frame${index}][image${index}]overlay=x=${x}:y=${y}:eof_action=repeat[frame${index + 1}]`,
     );
     const text = [
-      `buffer@in=${pictureInput(format)}[frame0]`,
+      `buffer@in=${frameInput(format)}[frame0]`,
       ...inputs,
       ...steps,
       `[frame${images.length}]format=${pixelFormat},setsar=${format.sarNum}/${format.sarDen},buffersink@out`,

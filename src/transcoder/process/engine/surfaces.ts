@@ -1,7 +1,7 @@
 import * as C from 'node-av/constants';
 import { avGetPixFmtFromName, Frame, HardwareFramesContext } from 'node-av/lib';
 import { Device } from './device.ts';
-import type { PictureFormat } from './frame-properties.ts';
+import type { FrameFormat } from './frame-properties.ts';
 import { check, type RawFrame } from './library.ts';
 
 /** Frames a VA-API encoder may hold at once. */
@@ -14,7 +14,7 @@ export class Surfaces {
   readonly #surface = new Frame();
 
   /** `pixelFormat`: the library's name of what is uploaded. Throws EngineError when there is no device. */
-  constructor(format: Pick<PictureFormat, 'width' | 'height'>, pixelFormat: string, node: string | null = null) {
+  constructor(format: Pick<FrameFormat, 'width' | 'height'>, pixelFormat: string, node: string | null = null) {
     this.#device = new Device('vaapi', node);
     this.#surface.alloc();
     try {

@@ -8,7 +8,7 @@ import type { FilePacket, FileStream } from './engine/demuxer.ts';
 import { type EncodedData, Encoder } from './engine/encoder.ts';
 import { FilterChain } from './engine/filter-chain.ts';
 import type { FramePool } from './engine/frame-pool.ts';
-import { type PictureFormat, pictureFormat, samePictureFormat, stampFrame } from './engine/frame-properties.ts';
+import { type FrameFormat, frameFormat, sameFrameFormat, stampFrame } from './engine/frame-properties.ts';
 import { EngineError, NO_TIMESTAMP, type RawFrame } from './engine/library.ts';
 import { type FileTrack, type MadePacketSink, WITHOUT_PRESENTATION_TIMES } from './file-track.ts';
 
@@ -43,7 +43,7 @@ const LEAST_EFFORT = 'ultrafast';
 const MAX_FAILURES = 30;
 
 /** What encodes of films are made with. */
-export interface FilmOptions {
+export interface EncodedVideoOptions {
   readonly stream: FileStream;
   readonly startSeconds: number;
   /** By its library name: some have no times of showing. */
@@ -56,17 +56,17 @@ export interface FilmOptions {
 }
 
 /** The frames keep their times and the size that the file announces, whatever comes in it. */
-export class FilmTrack implements FileTrack {
+export class EncodedVideoTrack implements FileTrack {
   readonly message: FileTrackMessage;
   readonly #id: number;
-  readonly #options: FilmOptions;
-  readonly #format: PictureFormat;
+  readonly #options: EncodedVideoOptions;
+  readonly #format: FrameFormat;
   readonly #framerate: number;
   readonly #start: number;
   readonly #decoder: Decoder;
   #encoder: Encoder;
   #chain: FilterChain | null = null;
-  #chainFormat: PictureFormat | null = null;
+  #chainFormat: FrameFormat | null = null;
   /** 1/90000 s. */
   readonly #duration: number;
   #lastDecoded = Number.NEGATIVE_INFINITY;
@@ -76,7 +76,7 @@ export class FilmTrack implements FileTrack {
   #closed = false;
 
   /** Throws EngineError when there is no decoder for it, or it has no size. */
-  constructor(id: number, options: FilmOptions) {
+  constructor(id: number, options: EncodedVideoOptions) {
     const { stream, startSeconds, container, pool, cpus } = options;
     this.#id = id;
     this.#options = options;
@@ -149,7 +149,7 @@ export class FilmTrack implements FileTrack {
     const pixelRate = width * height * this.#framerate;
     const ceiling = Math.round(Math.max(MIN_CEILING, pixelRate * MAX_BITS_PER_PIXEL));
     const preset = EFFORTS.find(({ pixels }) => pixelRate <= pixels * cpus)?.preset ?? LEAST_EFFORT;
-    return Encoder.forPictures({
+    return Encoder.forFrames({
       ...{ name: ENCODER, format: this.#format, pixelFormat: PIXEL_FORMAT, uploads: false, framerate: this.#framerate },
       // B-frames would keep the film from players of WebRTC.
       ...{ bitrate: 0, bFrames: 0, gop: MAX_GOP, bufferBits: 0, threads: cpus, offThread: true },
@@ -184,8 +184,8 @@ export class FilmTrack implements FileTrack {
     if (!Number.isFinite(pts)) return;
     this.#lastDecoded = pts;
     stampFrame(frame, pts, false);
-    const format = pictureFormat(frame);
-    if (this.#chain === null || this.#chainFormat === null || !samePictureFormat(format, this.#chainFormat)) {
+    const format = frameFormat(frame);
+    if (this.#chain === null || this.#chainFormat === null || !sameFrameFormat(format, this.#chainFormat)) {
       await this.#endChain();
       this.#chain = FilterChain.forFilm(format, { ...this.#format, pixelFormat: PIXEL_FORMAT }, { pool, offThread: true, threads: 1 });
       this.#chainFormat = format;
@@ -234,7 +234,7 @@ export class FilmTrack implements FileTrack {
 }
 
 /** Even numbers of pixels, as the encoder wants them, and at most so many. */
-function formatOf({ width, height, sarNum, sarDen, parameters }: FileStream): PictureFormat {
+function formatOf({ width, height, sarNum, sarDen, parameters }: FileStream): FrameFormat {
   if (width < 2 || height < 2) throw new EngineError(`frames of ${width}×${height} pixels`);
   const scale = Math.min(1, Math.sqrt(MAX_PIXELS / (width * height)));
   const even = (pixels: number): number => Math.max(2, Math.floor((pixels * scale) / 2) * 2);

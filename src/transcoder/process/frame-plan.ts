@@ -2,14 +2,14 @@
 import type { VideoCodec } from '../../media/codec.ts';
 import { routedAccessUnit } from './encoded-track.ts';
 import { type EncoderWish, wantedEncoders } from './encoder-opening.ts';
-import type { PictureEncode } from './picture-output.ts';
+import type { FrameEncode } from './frame-output.ts';
 import type { PipelineTools } from './pipeline.ts';
 
-export function picturePlan(
+export function framePlan(
   encode: EncoderWish,
   trackId: number,
   tools: Pick<PipelineTools, 'hardware' | 'working'>,
-): Pick<PictureEncode, 'pixelFormat' | 'role' | 'layout'> {
+): Pick<FrameEncode, 'pixelFormat' | 'role' | 'layout'> {
   const wanted = wantedEncoders(tools, encode);
   const codec = wanted?.codec as VideoCodec | undefined;
   return {

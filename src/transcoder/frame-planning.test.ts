@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { framePlan } from './process/frame-plan.ts';
 import { FrameSelector } from './process/frame-selector.ts';
+import { frameSize } from './process/frame-size.ts';
 import { KeyframeSchedule, keyframeInterval } from './process/keyframe-schedule.ts';
-import { picturePlan } from './process/picture-plan.ts';
-import { pictureSize } from './process/picture-size.ts';
 
 const square = { sarNum: 1, sarDen: 1 };
 
-describe('pictureSize', () => {
+describe('frameSize', () => {
   it.each([
     ['follows the source', { width: 1280, height: 720, ...square }, { width: 0, height: 0 }, { width: 1280, height: 720, ...square }],
     ['makes odd sides even', { width: 641, height: 359, ...square }, { width: 0, height: 0 }, { width: 642, height: 360, ...square }],
@@ -38,7 +38,7 @@ describe('pictureSize', () => {
       { width: 1280, height: 720, sarNum: 3, sarDen: 4 },
     ],
   ])('%s', (_name, source, encode, expected) => {
-    expect(pictureSize(source, encode)).toEqual(expected);
+    expect(frameSize(source, encode)).toEqual(expected);
   });
 
   it('never has odd sides and keeps the shape but for rounding', () => {
@@ -49,7 +49,7 @@ describe('pictureSize', () => {
       fc.property(side, side, term, term, wanted, wanted, (width, height, sarNum, sarDen, w, h) => {
         const shape = (width * sarNum) / (height * sarDen);
         fc.pre(shape < 3 && shape > 1 / 3);
-        const size = pictureSize({ width, height, sarNum, sarDen }, { width: w, height: h });
+        const size = frameSize({ width, height, sarNum, sarDen }, { width: w, height: h });
         expect(size.width % 2).toBe(0);
         expect(size.height % 2).toBe(0);
         const made = (size.width * size.sarNum) / (size.height * size.sarDen);
@@ -59,7 +59,7 @@ describe('pictureSize', () => {
   });
 });
 
-describe('picturePlan', () => {
+describe('framePlan', () => {
   const hardware = { enable: false, modules: '' };
   const working = new Set(['libx264', 'h264_nvenc', 'png']);
   it.each([
@@ -71,7 +71,7 @@ describe('picturePlan', () => {
     ['of images', { codec: 'png' }, hardware, 'rgb24', 'encoder_png_1'],
     ['of nothing known', { codec: 'h266' }, hardware, 'yuv420p', 'encoder_h266_1'],
   ])('asks for the pixels that the encoder to be opened takes: those %s', (_name, wish, on, pixelFormat, role) => {
-    expect(picturePlan({ name: 'v', ...wish }, 1, { hardware: on, working })).toMatchObject({ pixelFormat, role });
+    expect(framePlan({ name: 'v', ...wish }, 1, { hardware: on, working })).toMatchObject({ pixelFormat, role });
   });
 });
 

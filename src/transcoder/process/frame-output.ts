@@ -5,16 +5,16 @@ import type { EncodePart, TrackMessage } from '../messages.ts';
 import { closeEncoder, type OpenEncoder } from './encoder-opening.ts';
 import type { EncodedData } from './engine/encoder.ts';
 import { FilterChain } from './engine/filter-chain.ts';
-import { hasPixelFormat, type PictureFormat, pictureFormat, samePictureFormat, stampFrame } from './engine/frame-properties.ts';
+import { type FrameFormat, frameFormat, hasPixelFormat, sameFrameFormat, stampFrame } from './engine/frame-properties.ts';
 import { EngineError, type RawFrame } from './engine/library.ts';
 import type { OverlayChain } from './engine/overlay-chain.ts';
 import { ErrorRun, faultFacts } from './error-run.ts';
 import { FrameQueue } from './frame-queue.ts';
+import type { FrameNode } from './frame-scaler.ts';
 import { FrameSelector } from './frame-selector.ts';
 import type { KeyframePlan } from './keyframe-schedule.ts';
 import { ForcedKeyframes, KeyframeSchedule } from './keyframe-schedule.ts';
 import { openOverlays } from './overlay-stage.ts';
-import type { PictureNode } from './picture-scaler.ts';
 import type { PipelineTools } from './pipeline.ts';
 
 /** Scaled frames that wait for an encoder. */
@@ -30,7 +30,7 @@ interface Waiting {
 }
 
 /** What tells one kind of encode of frames from another. */
-export interface PictureEncode {
+export interface FrameEncode {
   readonly id: number;
   readonly width: number;
   readonly height: number;
@@ -48,17 +48,17 @@ export interface PictureEncode {
   /** Null for images, which all are keyframes. */
   keyframePlan(framerate: number): KeyframePlan | null;
   /** Throws EngineError. */
-  open(format: PictureFormat, framerate: number): { readonly opened: OpenEncoder; readonly track: TrackMessage };
+  open(format: FrameFormat, framerate: number): { readonly opened: OpenEncoder; readonly track: TrackMessage };
   /** The bytes as the server hands them on; a copy. */
   layout(data: Uint8Array): Uint8Array;
 }
 
 /** One encode of a frame track: picks its frames, queues them, encodes them at its own pace. */
-export class PictureOutput {
-  readonly encode: PictureEncode;
+export class FrameOutput {
+  readonly encode: FrameEncode;
   readonly queue: FrameQueue<Waiting>;
   /** The size it takes its frames from; null until the form of the source is known. */
-  node: PictureNode | null = null;
+  node: FrameNode | null = null;
   readonly #tools: PipelineTools;
   readonly #selector: FrameSelector;
   readonly #running: Promise<void>;
@@ -72,7 +72,7 @@ export class PictureOutput {
   /** The frame before, when it may have to be repeated. */
   #last: RawFrame | null = null;
   #opened: OpenEncoder | null = null;
-  #format: PictureFormat | null = null;
+  #format: FrameFormat | null = null;
   /** Null where nothing lies over the frames. */
   #overlays: OverlayChain | null = null;
   #pixelFormat: string;
@@ -83,7 +83,7 @@ export class PictureOutput {
   #module: CodecModule | null = null;
   #failed = false;
 
-  constructor(encode: PictureEncode, tools: PipelineTools) {
+  constructor(encode: FrameEncode, tools: PipelineTools) {
     this.encode = encode;
     this.#pixelFormat = encode.pixelFormat;
     this.#tools = tools;
@@ -199,9 +199,9 @@ export class PictureOutput {
     let covered: RawFrame | null = null;
     let part: EncodePart = 'encoder';
     try {
-      const format = pictureFormat(frame);
+      const format = frameFormat(frame);
       // The pixel format is the choice of the encoder, not a change of the source.
-      const fresh = this.#format === null || !samePictureFormat({ ...format, pixelFormat: this.#format.pixelFormat }, this.#format);
+      const fresh = this.#format === null || !sameFrameFormat({ ...format, pixelFormat: this.#format.pixelFormat }, this.#format);
       if (fresh) {
         if (this.#opened !== null) await this.#opened.encoder.encode(null, this.#emit);
         this.#openEncoder(format);
@@ -231,7 +231,7 @@ export class PictureOutput {
     if (fresh) {
       const { pool, sink } = this.#tools;
       const warn = (message: string): void => sink.notice('warn', message);
-      this.#overlays = await openOverlays({ overlays, format: pictureFormat(frame), pixelFormat: this.#pixelFormat, pool, warn });
+      this.#overlays = await openOverlays({ overlays, format: frameFormat(frame), pixelFormat: this.#pixelFormat, pool, warn });
     }
     if (this.#overlays === null) return null;
     stampFrame(frame, pts, false);
@@ -239,10 +239,10 @@ export class PictureOutput {
   }
 
   /** A frame that was on its way when another encoder opened than it was made for, in what that one takes. Throws EngineError. */
-  async #convert(frame: RawFrame, format: PictureFormat): Promise<RawFrame> {
+  async #convert(frame: RawFrame, format: FrameFormat): Promise<RawFrame> {
     const { pool } = this.#tools;
     const made: RawFrame[] = [];
-    const chain = FilterChain.forPictures(format, { ...format, pixelFormat: this.#pixelFormat }, { pool, offThread: true, threads: 1 });
+    const chain = FilterChain.forFrames(format, { ...format, pixelFormat: this.#pixelFormat }, { pool, offThread: true, threads: 1 });
     try {
       await chain.run(frame, (picture) => made.push(picture));
     } finally {
@@ -253,7 +253,7 @@ export class PictureOutput {
     return picture;
   }
 
-  #openEncoder(format: PictureFormat): void {
+  #openEncoder(format: FrameFormat): void {
     this.#closeEncoder();
     const { opened, track } = this.encode.open(format, this.#framerate);
     this.#opened = opened;

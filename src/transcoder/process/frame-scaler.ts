@@ -1,46 +1,46 @@
 /** Brings the frames of one source to all the sizes its encodes need, each size once. */
 import { FilterChain } from './engine/filter-chain.ts';
 import type { FramePool } from './engine/frame-pool.ts';
-import { type PictureFormat, pictureFormat } from './engine/frame-properties.ts';
+import { type FrameFormat, frameFormat } from './engine/frame-properties.ts';
 import type { RawFrame } from './engine/library.ts';
-import { type PictureSize, pictureSize } from './picture-size.ts';
+import { type FrameSize, frameSize } from './frame-size.ts';
 
 /** Above this many pixels a frame is converted on a thread of the pool. */
 const OFF_THREAD_PIXELS = 640 * 360;
 const THREADS_PIXELS = 1920 * 1080;
 
 /** A size and pixel format that at least one encode needs. */
-export interface PictureNode {
-  readonly target: PictureSize & { readonly pixelFormat: string };
+export interface FrameNode {
+  readonly target: FrameSize & { readonly pixelFormat: string };
   /** The frame being handed round, in this size; null until somebody asks. */
   current: RawFrame | null;
   /** By the size they start from. */
-  readonly chains: Map<PictureNode | null, FilterChain>;
+  readonly chains: Map<FrameNode | null, FilterChain>;
 }
 
 /** Pixel formats whose frames can be the start of a smaller one without a second loss. */
 const REUSABLE = new Set(['yuv420p', 'nv12']);
 
 /** Owned by its pipeline, which closes it. Nodes are of use until `setFormat` or `close`. */
-export class PictureScaler {
+export class FrameScaler {
   readonly #pool: FramePool;
-  readonly #nodes: PictureNode[] = [];
-  #format: PictureFormat | null = null;
+  readonly #nodes: FrameNode[] = [];
+  #format: FrameFormat | null = null;
 
   constructor(pool: FramePool) {
     this.#pool = pool;
   }
 
   /** The frames of the source have another form from now on: every node must be asked for anew. */
-  setFormat(format: PictureFormat): void {
+  setFormat(format: FrameFormat): void {
     this.#closeNodes();
     this.#format = format;
   }
 
   /** The node for an encode; encodes that agree share one. */
-  node(encode: { readonly width: number; readonly height: number }, pixelFormat: string): PictureNode {
+  node(encode: { readonly width: number; readonly height: number }, pixelFormat: string): FrameNode {
     if (this.#format === null) throw new TypeError('the form of the source is not known yet');
-    const target = { ...pictureSize(this.#format, encode), pixelFormat };
+    const target = { ...frameSize(this.#format, encode), pixelFormat };
     const same = this.#nodes.find(
       (node) =>
         node.target.width === target.width &&
@@ -50,7 +50,7 @@ export class PictureScaler {
         node.target.sarDen === target.sarDen,
     );
     if (same !== undefined) return same;
-    const node: PictureNode = { target, current: null, chains: new Map() };
+    const node: FrameNode = { target, current: null, chains: new Map() };
     this.#nodes.push(node);
     // Large ones come first, so that smaller ones can start from them.
     this.#nodes.sort((a, b) => area(b.target) - area(a.target));
@@ -58,7 +58,7 @@ export class PictureScaler {
   }
 
   /** Makes `source` in the sizes of all `wanted` nodes; they are in `current` until `release`. Throws EngineError. */
-  async scale(source: RawFrame, wanted: ReadonlySet<PictureNode>): Promise<void> {
+  async scale(source: RawFrame, wanted: ReadonlySet<FrameNode>): Promise<void> {
     for (const node of this.#nodes) {
       if (!wanted.has(node)) continue;
       const parent = this.#parentOf(node);
@@ -83,8 +83,8 @@ export class PictureScaler {
   }
 
   /** The smallest frame made so far that is at least as large in both directions. */
-  #parentOf(node: PictureNode): PictureNode | null {
-    let parent: PictureNode | null = null;
+  #parentOf(node: FrameNode): FrameNode | null {
+    let parent: FrameNode | null = null;
     for (const other of this.#nodes) {
       if (other === node || other.current === null || !REUSABLE.has(other.target.pixelFormat)) continue;
       if (other.target.width < node.target.width || other.target.height < node.target.height) continue;
@@ -93,12 +93,12 @@ export class PictureScaler {
     return parent;
   }
 
-  #chain(node: PictureNode, parent: PictureNode | null, source: RawFrame): FilterChain {
+  #chain(node: FrameNode, parent: FrameNode | null, source: RawFrame): FilterChain {
     let chain = node.chains.get(parent);
     if (chain === undefined) {
-      const from = pictureFormat(parent?.current ?? source);
+      const from = frameFormat(parent?.current ?? source);
       const pixels = from.width * from.height;
-      chain = FilterChain.forPictures(from, node.target, {
+      chain = FilterChain.forFrames(from, node.target, {
         pool: this.#pool,
         offThread: pixels > OFF_THREAD_PIXELS,
         threads: pixels > THREADS_PIXELS ? 2 : 1,
@@ -115,6 +115,6 @@ export class PictureScaler {
   }
 }
 
-function area({ width, height }: PictureSize): number {
+function area({ width, height }: FrameSize): number {
   return width * height;
 }

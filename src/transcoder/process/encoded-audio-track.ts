@@ -19,7 +19,7 @@ const TIMEBASE: Timebase = { num: 1, den: RATE };
 const ENCODE = { name: 'file', bypass: false, codec: 'aac', bitrate: BITRATE, samplerate: RATE, channel: CHANNELS } as const;
 
 /** What encodes of audio are made with. `tools` are those of a process; the sink in them is not used. */
-export interface SoundOptions {
+export interface EncodedAudioOptions {
   readonly stream: FileStream;
   readonly startSeconds: number;
   readonly sink: MadePacketSink;
@@ -27,10 +27,10 @@ export interface SoundOptions {
 }
 
 /** Stereo at 48 kHz, whatever comes in the file. */
-export class SoundTrack implements FileTrack {
+export class EncodedAudioTrack implements FileTrack {
   readonly message: FileTrackMessage;
   readonly #id: number;
-  readonly #options: SoundOptions;
+  readonly #options: EncodedAudioOptions;
   readonly #tools: PipelineTools;
   readonly #decoder: Decoder;
   #output: AudioOutput;
@@ -38,7 +38,7 @@ export class SoundTrack implements FileTrack {
   #closed = false;
 
   /** Throws EngineError when there is no decoder for it. */
-  constructor(id: number, options: SoundOptions) {
+  constructor(id: number, options: EncodedAudioOptions) {
     const { stream, tools } = options;
     this.#id = id;
     this.#options = options;

@@ -1,7 +1,7 @@
 /** The size of an encode's frames. */
 
 /** Pixels, both even: encoders take no others. */
-export interface PictureSize {
+export interface FrameSize {
   readonly width: number;
   readonly height: number;
   /** Shape of a pixel. */
@@ -19,7 +19,7 @@ const MAX_SAR_TERM = 255;
  * When one side is given the other keeps the shape of the frame as it is meant to be seen, with square pixels, and both
  * sides are moved up to a multiple of 4. When both are given and the shape is another one, the pixels are stretched so that nobody looks fat.
  */
-export function pictureSize(source: PictureSize, encode: { readonly width: number; readonly height: number }): PictureSize {
+export function frameSize(source: FrameSize, encode: { readonly width: number; readonly height: number }): FrameSize {
   if (encode.width <= 0 && encode.height <= 0) {
     return { width: even(source.width), height: even(source.height), sarNum: source.sarNum, sarDen: source.sarDen };
   }
