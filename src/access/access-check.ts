@@ -44,13 +44,13 @@ export interface UrlParts {
 export interface AccessPlace {
   readonly host: string;
   readonly vhost?: string | undefined;
-  /** As applications are looked up. Whoever does not tell is refused where any application has keys. */
+  /** Address for looking up applications. Without it, a request is refused if any application has keys. */
   readonly app?: string;
   /** As it will be published or was asked for. */
   readonly stream?: string;
 }
 
-/** Somebody is let in. Whoever gets it calls `close`, also when nothing came of it. */
+/** Somebody is let in. Its receiver calls `close`, also when it was not used. */
 export interface Admitted {
   readonly admitted: true;
   /** When it has to go, wall clock ms; infinite: never. */

@@ -58,7 +58,7 @@ export interface ControlServerOptions {
   readonly threads: number;
 }
 
-/** Whoever made it calls `close`, after `drained` where what it was not told is not to be lost. */
+/** Its maker calls `close`, after `drained` where what it was not told is not to be lost. */
 export class ControlServer {
   /** Without query and credentials. */
   readonly url: string;

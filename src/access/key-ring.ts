@@ -60,7 +60,7 @@ export class KeyRing {
     return this.#hosts.size === 0;
   }
 
-  /** All virtual hosts as they are now. Whoever came with a key that is gone is sent away. */
+  /** Sets all virtual hosts. Users of keys that are gone are disconnected. */
   follow(hosts: readonly KeyedHost[]): void {
     const before = this.#ready;
     this.#ready = new Map();
@@ -84,7 +84,7 @@ export class KeyRing {
     return this.#grants.has(grant);
   }
 
-  /** Null where nothing is asked for. Whoever asks without telling the application is refused where any has keys. */
+  /** Null if no key is needed. A request without an application is refused if any application has keys. */
   check(vhost: string, { app, stream }: AccessPlace, direction: Direction): AccessCheck | null {
     if (!this.#hosts.has(vhost)) return null;
     const keys = app === undefined ? NO_KEYS : this.#listOf(vhost, app, direction);

@@ -1,9 +1,9 @@
-/** Answers that are a part of a file, and how they are sent to whoever takes them slowly. */
+/** Answers with a part of a file, and sending them to slow clients. */
 import type { FileHandle } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import type { ByteRange } from '../delivery/http/byte-range.ts';
 
-/** Bytes of an open file, which whoever sends them closes. */
+/** Bytes of an open file, which the sender closes. */
 export interface FilePart {
   readonly file: FileHandle;
   /** One behind the other. */

@@ -1,4 +1,4 @@
-/** Lines about wrong access tokens: whoever guesses is named, and cannot write the log. */
+/** Log lines about wrong access tokens: they name the client, which cannot flood the log. */
 import { type Clock, systemClock } from '../util/clock.ts';
 import { LineBudget } from '../util/line-budget.ts';
 import type { Logger } from '../util/logger.ts';

@@ -7,12 +7,12 @@ import type { RedisLink } from './redis-link.ts';
 
 /** A lease is renewed this often while it lasts. */
 const RENEWALS = 4;
-/** Ours ends by our own clock this much sooner than in Redis: clocks do not run alike, and whoever works asks once a second only. */
+/** Our lease ends by our own clock this much sooner than in Redis: clocks differ, and the work asks only once a second. */
 const SAFETY = 0.9;
 const ASKED_EVERY_MS = 1000;
 /** Nobody has asked for so long: the work is not wanted here any more. Askers come once a second. */
 const FORGET_MS = 5000;
-/** After a drain begins, until whoever works has stopped. */
+/** Time after a drain begins until the work has stopped. */
 const YIELD_MS = 1500;
 /** Redis answers, or is away again. */
 const RENEWED_MS = 1500;
@@ -69,7 +69,7 @@ interface Lease {
   busy: boolean;
 }
 
-/** Leases are claimed when they are asked for, and again and again; they end by themselves when this process does. Whoever makes it calls `close`. */
+/** Leases are claimed when they are asked for, and again and again; they end by themselves when this process does. Its maker calls `close`. */
 export class LeaseBook {
   /** Leases that were lost to another node, or for want of Redis. */
   lost = 0;
@@ -127,7 +127,7 @@ export class LeaseBook {
   yield(yielding: boolean): void {
     this.#yielding = yielding;
     clearTimeout(this.#yielded);
-    // Whoever works sees it when he asks next.
+    // The work sees it when it asks next.
     if (yielding) this.#yielded = setTimeout(() => void this.#releaseAll(), YIELD_MS);
     else void this.refresh();
   }

@@ -135,7 +135,7 @@ export class RedisLink {
     }
   }
 
-  /** A server that hangs is left at once: whoever comes next shall not wait as well. */
+  /** Leaves a server that hangs at once: the next request must not wait as well. */
   #failed(error: unknown): void {
     if (this.#closed || !this.#up) return;
     const misplaced = isMisplaced(error);

@@ -27,7 +27,7 @@ export function writingFolders({ storage }: ServerConfig, stateFolder: string): 
   return new AllowedFolders(roots.length === 0 ? null : roots, 'Server/Storage/AllowedRoots');
 }
 
-/** Where files may be played from: a `RootPath` or `MediaRootDir` that the file itself names is the word of whoever runs the server. */
+/** Folders from which files may be played: a `RootPath` or `MediaRootDir` in the file itself is the operator's decision. */
 export function readingFolders({ storage, virtualHosts }: ServerConfig, stateFolder: string): AllowedFolders {
   const roots = allowedRoots(storage, stateFolder);
   const media = virtualHosts.flatMap(({ applications }) =>
@@ -39,7 +39,7 @@ export function readingFolders({ storage, virtualHosts }: ServerConfig, stateFol
   return new AllowedFolders(roots.length === 0 ? null : [...roots, ...media], 'Server/Storage/AllowedRoots');
 }
 
-/** Where files that define channels may be: a folder that the file itself names is the word of whoever runs the server. */
+/** Folders for files that define channels: a folder in the file itself is the operator's decision. */
 export function definitionFolders({ storage, virtualHosts }: ServerConfig, stateFolder: string): AllowedFolders {
   const roots = allowedRoots(storage, stateFolder);
   const named = virtualHosts.flatMap(({ applications }) =>

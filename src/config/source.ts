@@ -14,7 +14,7 @@ export interface Reading {
   readonly macros: MacroSource | null;
   /** Start of relative paths; absent leaves them as written. */
   readonly directory?: string;
-  /** Takes where each typed object was read, for whoever compares them afterwards. */
+  /** Records where each typed object was read, for a later comparison. */
   readonly places?: WeakMap<object, Place>;
   /** Takes where the members of each typed object were read, by key; those that were not given are not there. */
   readonly memberPlaces?: WeakMap<object, ReadonlyMap<string, Place>>;

@@ -1,4 +1,4 @@
-/** Publishes from the camera or the screen of whoever looks at the console. */
+/** Publishes the console user's camera or screen. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { faultWords } from './action.ts';
 import { bitrate } from './format.ts';

@@ -61,7 +61,7 @@ export function ChannelsPage({ context }: { readonly context: Context }): View {
     async () => {
       const apps = (await listStreams(client)).filter(({ app }) => app !== '*');
       const found = await inTurns(apps, async ({ vhost, app }) => {
-        // Whoever has no channels answers that with an error.
+        // An application without channels answers with an error.
         const { providers = {} }: { readonly providers?: object } = await client.get('/v1/vhosts/{vhost}/apps/{app}', {
           path: { vhost, app },
         });

@@ -3,7 +3,7 @@
 /** `figures` change all the time; `names` when something comes, goes or is another. */
 export type Topic = 'figures' | 'names';
 
-/** Tells whoever follows that something may have changed. */
+/** Notifies followers that something may have changed. */
 export interface LiveUpdates {
   /** Calls `listener` until the function returned is called. */
   follow(listener: () => void, topic?: Topic): () => void;

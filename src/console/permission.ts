@@ -1,4 +1,4 @@
-/** Whether whoever is logged in may change anything: buttons that would be refused are not shown. */
+/** Whether the logged-in user may change anything: buttons that would be refused are not shown. */
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import { html, type View } from './html.ts';

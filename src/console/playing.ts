@@ -8,7 +8,7 @@ export interface PlayerListener {
   failed(words: string): void;
 }
 
-/** A running player. Whoever started it closes it. */
+/** A running player. Its starter closes it. */
 export interface Playing {
   /** Seconds behind what the server sends; null while that is not known. */
   delay(): Promise<number | null>;

@@ -1,6 +1,6 @@
 /** Publishes what a browser sees and hears, by WHIP (RFC 9725). */
 
-/** A publication under way. Whoever began it ends it. */
+/** A publication under way. Its starter ends it. */
 export interface Publication {
   /** Bits per second since the last call; null at first. */
   sending(): Promise<number | null>;

@@ -192,7 +192,7 @@ export class Application {
     this.meter.retire();
   }
 
-  /** Throws IngestRefused when the application has all the streams it may. Those that are pulled were asked for by whoever runs the server. */
+  /** Throws IngestRefused when the application has all the streams it may have. Pulled streams were requested by the operator. */
   #requireRoom(): void {
     const { maxStreams = 0, onFull } = this.#context;
     if (maxStreams === 0 || this.#streams.size < maxStreams) return;
@@ -203,7 +203,7 @@ export class Application {
     throw new IngestRefused('full', `application '${this.name}' has ${maxStreams} streams, which is all it may have`);
   }
 
-  /** Channels are the server's own: whoever has them ends them. */
+  /** Channels are the server's own: their owner ends them. */
   #requireOpen({ provider }: IngestName): void {
     if (this.#context.drain?.active === true && provider !== ProviderKind.MULTIPLEX) throw new IngestRefused('shutting-down', DRAINING);
   }

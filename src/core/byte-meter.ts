@@ -27,7 +27,7 @@ export class ByteMeter {
     this.#countedAt = this.#windowStart;
   }
 
-  /** `now` and `wall` are both clocks, read by whoever counts the same bytes in several meters. */
+  /** `now` and `wall` are both clocks; the caller reads them once to count the same bytes in several meters. */
   add(bytes: number, now = this.#clock.monotonic(), wall = this.#clock.now()): void {
     this.total += bytes;
     this.#window += bytes;

@@ -104,7 +104,7 @@ export class DelayBuffer {
     return true;
   }
 
-  /** Hands everything on now. Throws what is thrown by whoever is called. */
+  /** Hands everything on now. Throws exceptions of the receivers. */
   flush(): void {
     if (!this.#closed) this.#handOn(Number.POSITIVE_INFINITY);
   }

@@ -26,7 +26,7 @@ export interface InboundQueueOptions {
   readonly source: () => { readonly onCongested?: () => void; readonly onRelieved?: () => void };
 }
 
-/** Between a provider and the router: worked off in turns of the event loop, so that nothing is dropped. Whoever makes it closes it. */
+/** Between a provider and the router: worked off in turns of the event loop, so that nothing is dropped. Its maker closes it. */
 export class InboundQueue {
   readonly #options: InboundQueueOptions;
   readonly #queue: BoundedQueue<SourceItem>;
@@ -56,7 +56,7 @@ export class InboundQueue {
     }
   }
 
-  /** Hands on what waits, at most `limit` of it. Throws what is thrown by whoever is called. */
+  /** Hands on what waits, at most `limit` of it. Throws exceptions of the receivers. */
   work(limit = Number.POSITIVE_INFINITY): void {
     for (let count = 1; count <= limit; count += 1) {
       const item = this.#queue.shift();

@@ -117,7 +117,7 @@ export interface IngestRequest {
   readonly sourceType: SourceType;
   /** Shown as `sourceUrl`, e.g. `TCP://10.0.0.5:50412`. */
   readonly sourceUrl: string;
-  /** Address of whoever publishes; absent where the server fetches the stream. */
+  /** Address of the publisher; absent if the server pulls the stream. */
   readonly client?: string;
   /** Tracks pass as they are, whatever output profiles the application has. */
   readonly passthrough?: boolean;

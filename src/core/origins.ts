@@ -9,7 +9,7 @@ export interface WantedStream extends StreamAddress {
   readonly query: string;
   /** Address of who asks; absent: the server itself. */
   readonly client?: string;
-  /** Ids of the servers that ask for it, whoever asked first first; absent: it is no server that asks. */
+  /** Ids of the servers that ask for it, the first to ask first; absent: it is no server that asks. */
   readonly via?: readonly string[];
 }
 

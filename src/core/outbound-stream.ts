@@ -53,7 +53,7 @@ export class OutboundStream implements PublishableStream {
   tracks: readonly Track[] = [];
   playlists: readonly Playlist[] = [];
   startedAt = 0;
-  /** `startedAt` as well as it is known now, for whoever brings several streams together. */
+  /** Best present estimate of `startedAt`, for combining several streams. */
   estimatedStart: () => number = () => this.startedAt;
   /** Why tracks are left out that viewers should have, as sentences. */
   failures: readonly LeftOut[] = [];
@@ -66,7 +66,7 @@ export class OutboundStream implements PublishableStream {
   readonly #meters = new TrackMeters();
   /** Packets handed to publishers. */
   packetsOut = 0;
-  /** Never changed in place: whoever is called may leave while others are. */
+  /** Never changed in place: a consumer may leave while others are being called. */
   #consumers: readonly Consumer[] = [];
   /** Publishers have packets that they were not told the end of. */
   #undrained = false;

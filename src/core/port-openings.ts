@@ -4,7 +4,7 @@ import { messageOf } from '../util/message-of.ts';
 /** Error codes of addresses that cannot be bound; threads and the addon pass on only their text. */
 const REFUSALS = /EADDRINUSE|EADDRNOTAVAIL|EACCES|EPERM|address already in use|cannot assign requested address|permission denied/i;
 
-/** The server cannot start for a reason that whoever started it can fix; the message says all there is to say. */
+/** The server cannot start for a reason that the operator can fix; the message is complete. */
 export class StartProblem extends Error {
   override readonly name = 'StartProblem';
 }

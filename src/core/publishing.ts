@@ -44,7 +44,7 @@ export interface SessionRequest {
   readonly onTerminate: (reason: string) => void;
 }
 
-/** A viewer session that is counted and that the API lists; whoever opened it closes it. */
+/** A viewer session that is counted and that the API lists; its opener closes it. */
 export interface SessionHandle {
   /** Bytes sent to this viewer. Those of the stream are counted apart, by its meter. */
   countBytes(bytes: number): void;

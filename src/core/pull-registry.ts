@@ -235,7 +235,7 @@ export class PullRegistry {
     return entry;
   }
 
-  /** The API answers with its own URL; what viewers ask for is told by whoever asks for them. */
+  /** The API answers with its own URL; for viewers' requests the caller reports it. */
   #tellRefusal({ vhost, app, name, urls, configured = false }: PullDocument, error: unknown): void {
     if (configured || !(error instanceof IngestRefused || error instanceof PullFailed)) return;
     const fields = { vhost, app, stream: name, url: shownUrl(urls[0] ?? '') };

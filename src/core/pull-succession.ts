@@ -20,7 +20,7 @@ export class Succession {
     this.#clock = clock;
   }
 
-  /** Resolves with the URL of whoever has the stream now, if `scheme` can fetch it; null: nobody is known. */
+  /** Resolves with the URL of the stream's present server, if `scheme` can pull it; null if none is known. */
   async find(scheme: string): Promise<string | null> {
     const url = await this.#ask();
     if (url === null) this.#unknownSince ??= this.#clock.monotonic();

@@ -28,7 +28,7 @@ export interface PullTarget {
   readonly stream?: StreamAddress;
   /** The stream is served as it is. */
   readonly relay?: boolean;
-  /** Ids of the servers for which the stream is pulled, whoever asked first first; absent: none. */
+  /** Ids of the servers for which the stream is pulled, the first to ask first; absent: none. */
   readonly via?: readonly string[];
 }
 
@@ -78,7 +78,7 @@ export interface PullDefinition {
   readonly configured?: boolean;
   /** The origin map named the source. */
   readonly fromOriginMap?: boolean;
-  /** Ids of the servers that asked for it, whoever asked first first. */
+  /** Ids of the servers that asked for it, the first to ask first. */
   readonly via?: readonly string[];
   /** Finds the stream's present server when its source was lost; null if none is known. Absent: only `urls` count. Never rejects. */
   readonly successor?: () => Promise<string | null>;

@@ -2,7 +2,7 @@
 import type { Packet } from '../media/packet.ts';
 import type { SegmentMark } from '../media/segment-mark.ts';
 
-/** Told within the call that brings the packet to whoever numbers, before later publishers get it. */
+/** Reported within the call that brings the packet to the numbering publisher, before later publishers get it. */
 export type MarkListener = (mark: SegmentMark, packet: Packet) => void;
 
 /** One for each outbound stream. Needs no closing. */

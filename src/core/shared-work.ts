@@ -12,7 +12,7 @@ export interface Work {
   readonly name: string;
 }
 
-/** Tells whose a work is. Whoever would do one asks at least once a second: that is how it is known to be wanted here. */
+/** Says which node does a piece of work. A node that would do it asks at least once a second: asking shows that it is wanted here. */
 export interface SharedWork {
   stateOf(work: Work): WorkState;
 }

@@ -14,7 +14,7 @@ import { streamKey, streamText } from './stream-address.ts';
 const MAX_PENDING = 200;
 /** Share of one address: requests for missing streams keep nobody else from existing ones. */
 const MAX_PENDING_PER_ADDRESS = 64;
-/** An origin that failed is left alone this long, whoever asks, ms. */
+/** An origin that failed is not asked again for this long, ms. */
 const FAILURE_MEMORY_MS = 1000;
 const MAX_FAILURES = 1000;
 /** A source that was reached gets this long to tell its tracks, ms. */
@@ -40,7 +40,7 @@ export interface OriginLocator {
   locate(app: string, stream: string): Promise<string | null>;
 }
 
-/** How demands find their application, an origin for them, and whoever pulls. */
+/** How demands find their application, an origin, and the puller. */
 export interface StreamDemandOptions {
   readonly application: (vhost: string, app: string) => Application | undefined;
   /** The application of that name, or one made for the occasion; asked only for streams that an origin has. */

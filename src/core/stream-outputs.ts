@@ -230,7 +230,7 @@ export class StreamOutputs {
     }
   }
 
-  /** Asks, once, when the tracks are known or no more can be held; whoever is asked for too long is waited for no longer. */
+  /** Asks once, when the tracks are known or no more can be held; a late answer is not awaited any longer. */
   #seekAdvice(): void {
     const { advise, newcomer } = this.#options;
     if (this.#advising !== null) {

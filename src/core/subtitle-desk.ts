@@ -19,7 +19,7 @@ export const MAX_CUE_TEXT = 4096;
 /** The same of its settings. */
 export const MAX_CUE_SETTINGS = 256;
 
-/** One cue as whoever sends it says; times in ms. */
+/** One cue as its sender describes it; times in ms. */
 export interface SubtitleCue {
   /** From the end of the cue before it, or from now. */
   readonly startOffset: number;

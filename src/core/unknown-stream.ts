@@ -1,6 +1,6 @@
 /** A stream of which nobody knows at present whether another server has it. */
 
-/** Whether a stream is there by now; `unknown`: whoever could tell cannot be asked. */
+/** Whether a stream is there by now; `unknown`: the origin map does not answer. */
 export type Found = boolean | 'unknown';
 
 /** The error for viewers, over every protocol. */

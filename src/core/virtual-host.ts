@@ -36,7 +36,7 @@ export class VirtualHost implements NamedHosts {
     return this.#definition;
   }
 
-  /** Takes another definition of the same name; whoever works by it is told by its owner. */
+  /** Takes another definition of the same name; the owner notifies its users. */
   amend(definition: Definition<VirtualHostConfig>): void {
     this.#definition = definition;
   }

@@ -33,7 +33,7 @@ export class Output {
     else this.#write(`${plainText(sentence)}\n`);
   }
 
-  /** Text for whoever asked for it. */
+  /** Text that was asked for. */
   text(text: string): void {
     this.#write(text);
   }

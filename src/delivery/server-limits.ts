@@ -15,7 +15,7 @@ import type { AdmissionPlan } from './admission.ts';
 
 /** The API has the reserve to itself, but for files: so many connections at most. */
 const MAX_API_CONNECTIONS = 1000;
-/** Viewers are few for a server under this many: whoever runs it should know. */
+/** Below this number of viewers the operator should know. */
 const FEW_VIEWERS = 1000;
 
 /** The limits of one server; made before anything listens. */

@@ -8,7 +8,7 @@ import type { VirtualHost } from '../core/virtual-host.ts';
 import type { KnownSecrets } from '../util/known-secrets.ts';
 import type { Logger } from '../util/logger.ts';
 
-/** What is known of definitions is told in the log, and their secrets to whoever keeps them out of it. */
+/** Logs findings about definitions, and reports their secrets to the filter that keeps them out of the log. */
 export class DefinitionFindings {
   readonly #bind: ServerConfig['bind'];
   readonly #logger: Logger;

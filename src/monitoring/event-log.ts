@@ -71,7 +71,7 @@ export function startEventLog(
   return new EventLog({ ...parts, folder, maxFileBytes: maxFileMiB * MIB, maxFiles, logger: logger.child({ part: 'event-log' }) });
 }
 
-/** Writes behind the scenes, one write at a time; nothing waits for it. Begins when it is made; whoever made it calls `stop`. */
+/** Writes behind the scenes, one write at a time; nothing waits for it. Begins when it is made; its maker calls `stop`. */
 export class EventLog {
   readonly #options: EventLogOptions;
   readonly #unwatch: () => void;

@@ -8,7 +8,7 @@ const INTERVAL_MS = 100;
 const MAX_DELAY_MS = 10_000;
 const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
-/** Looks ten times a second, from the first `start` on. Whoever starts it stops it. */
+/** Looks ten times a second, from the first `start` on. Its starter stops it. */
 export class EventLoopWatch {
   /** Delays, seconds. */
   readonly delays = new Histogram(BOUNDS);

@@ -1,4 +1,4 @@
-/** The figures of the last hour, so that whoever comes sees what was before. */
+/** The figures of the last hour, so that a new client sees the past. */
 import type { TrafficMeter } from '../core/traffic-meter.ts';
 import type { Clock } from '../util/clock.ts';
 
@@ -42,7 +42,7 @@ interface Totals {
   readonly cpu: number;
 }
 
-/** A ring of samples, one each ten seconds from `start` on. Whoever starts it stops it. */
+/** A ring of samples, one each ten seconds from `start` on. Its starter stops it. */
 export class FigureHistory {
   readonly #clock: Clock;
   readonly #meter: TrafficMeter;

@@ -1,4 +1,4 @@
-/** Makes the answer to `GET /metrics` out of whoever has figures. */
+/** Makes the answer to `GET /metrics` from all owners of figures. */
 import { setImmediate } from 'node:timers/promises';
 import { LabelSlots } from '../util/label-slots.ts';
 import { type MetricDefinition, type MetricSource, type MetricsFormat, MetricsPage } from '../util/metrics.ts';

@@ -27,7 +27,7 @@ export function hostOnly(header: string): string {
   return /^(\[[\da-f:.]+\]|[\w.-]+)(?::\d+)?$/i.exec(header)?.[1] ?? '';
 }
 
-/** Whether whoever asks for it can show a page: browsers name HTML when a person opens an address; players and programs do not. */
+/** Whether the client can show a page: browsers accept HTML when a person opens an address; players and programs do not. */
 export function wantsPage(accept: string | undefined): boolean {
   return accept !== undefined && /(?:^|,)\s*text\/html\s*(?:[;,]|$)/i.test(accept);
 }

@@ -97,7 +97,7 @@ interface Airing {
  * Plays items on one stream, so that viewers see one stream that never breaks. Times of the channel are those of the monotonic clock; the wall
  * clock is asked where an item has its place on it, so that nothing adds up however many items there are.
  *
- * Closed by whoever made it, before the stream is.
+ * Closed by its maker, before the stream is.
  */
 export class ChannelPlayout implements Playout {
   readonly #options: ChannelPlayoutOptions;

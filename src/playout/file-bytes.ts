@@ -10,7 +10,7 @@ export interface FileBytes {
   read(offset: number, length: number): Promise<Uint8Array>;
 }
 
-/** Owned by whoever opened it, who calls `close`. The size is that at the opening: a file that grows meanwhile is read no further. */
+/** Owned by its opener, which calls `close`. The size is that at the opening: a file that grows meanwhile is read no further. */
 export class OpenFile implements FileBytes {
   readonly size: number;
   /** Another one when the file may have been written since. */

@@ -65,7 +65,7 @@ export interface PlayedItemOptions {
   readonly onChange: () => void;
 }
 
-/** One item from its cue to its end: reads ahead of what is played, within bounds. Whoever made it closes it. */
+/** One item from its cue to its end: reads ahead of what is played, within bounds. Its maker closes it. */
 export class PlayedItem {
   readonly cued: CuedItem;
   /** Where it is to be on air, wall clock, ms: where it was cued, unless that has changed. */

@@ -5,7 +5,7 @@ import type { Logger, LogLines } from './logger.ts';
 /** Lines of a kind that go out in a minute. */
 export const MAX_LINES_PER_MINUTE = 100;
 
-/** The budget that the `limited` loggers of a server share; what is too much is told to `lines`. Whoever made it calls `close`. */
+/** The budget that the `limited` loggers of a server share; what is too much is told to `lines`. Its maker calls `close`. */
 export function limitedLines(clock: Clock, lines: LogLines): LineBudget {
   const tell = (kind: string, count: number): void =>
     lines.warn({ lines: count }, `${count} more lines '${kind}' within a minute were left out`);

@@ -57,7 +57,7 @@ export function controlSignature(secretKey: string): (body: string) => string {
 
 /**
  * Asks one control server. Connections are kept between questions. Redirects are not followed: the answer must come from where the
- * configuration says. Whoever makes it closes it.
+ * configuration says. Its maker closes it.
  */
 export class ControlServerClient {
   readonly #url: URL;

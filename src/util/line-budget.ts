@@ -26,7 +26,7 @@ interface Kind {
   late: number;
 }
 
-/** Counts the lines of each kind in a minute, and tells then how many were too many. Whoever made it calls `close`. */
+/** Counts the lines of each kind in a minute, and tells then how many were too many. Its maker calls `close`. */
 export class LineBudget {
   readonly #options: LineBudgetOptions;
   readonly #kinds = new Map<string, Kind>();

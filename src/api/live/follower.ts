@@ -76,7 +76,7 @@ export class Follower<N extends { readonly type: string }> {
     if (text !== '') this.#write(text, now);
   }
 
-  /** Keeps connections, and whoever watches over them, from taking silence for an end. */
+  /** Keeps connections and proxies from taking silence for an end. */
   beat(now: () => number): void {
     if (!this.#isWriting && !this.#closed) this.#write(': \n\n', now);
   }

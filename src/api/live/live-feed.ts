@@ -69,7 +69,7 @@ export class LiveFeed<N extends { readonly type: string }, B extends FollowedBoa
     return this.#followers.size;
   }
 
-  /** No room for another one; counts whoever asks and finds none. */
+  /** Whether there is no room for another client; counts refused clients. */
   get isFull(): boolean {
     const isFull = this.#followers.size >= (this.#options.maxFollowers ?? MAX_FOLLOWERS);
     if (isFull) this.refused += 1;

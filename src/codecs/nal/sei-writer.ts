@@ -5,7 +5,7 @@ import { H265NalType, h265NalType } from '../h265/nal-type.ts';
 import { LengthPrefixedCursor } from './nal-cursor.ts';
 import { escapeRbsp } from './rbsp.ts';
 
-/** Payload type of messages that begin with a UUID of whoever wrote them. */
+/** Payload type of messages that begin with their writer's UUID. */
 export const SEI_USER_DATA_UNREGISTERED = 5;
 /** rbsp_trailing_bits. */
 const STOP = 0x80;

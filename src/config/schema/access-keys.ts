@@ -10,7 +10,7 @@ export const MAX_ACCESS_KEYS = 100;
 let salt = makeSalt();
 const MAX_PATTERN_LENGTH = 256;
 
-/** By which keys in the clear become hashes: the same keys are the same hashes to whoever has it. */
+/** Salt for hashing keys given in the clear: with it, equal keys have equal hashes. */
 export function keySalt(): string {
   return salt;
 }

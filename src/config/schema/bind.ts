@@ -125,7 +125,7 @@ interface KeyFinish {
 }
 
 const MIN_KEY_LENGTH = 16;
-/** Shared between servers: whoever may try could guess a short one. */
+/** Shared between servers: a short one could be guessed. */
 const ovtKeyFinish = finishing<KeyFinish>(({ secretKey }, fail) => {
   if (secretKey !== undefined && secretKey.length < MIN_KEY_LENGTH)
     fail(`ovt.secretKey must have at least ${MIN_KEY_LENGTH} characters, but has ${secretKey.length}`, 'secretKey');

@@ -43,7 +43,7 @@ export type TaskNotice = InStream & {
   readonly reason?: string;
 };
 
-/** `reason`: a code; `count`: how many of them. Whoever comes in floods is told without a place. */
+/** `reason`: a code; `count`: the number of refusals. Floods are reported without a place. */
 export type RefusalNotice = Partial<InStream> & {
   readonly type: 'refusal.counted';
   readonly direction: 'incoming' | 'outgoing';

@@ -32,7 +32,7 @@ export interface HttpListenerOptions {
 }
 
 /**
- * Owns the port and its connections: whoever called `listen` calls `close`. The handler is asked for each request, within the turn it came
+ * Owns the port and its connections: the caller of `listen` calls `close`. The handler is asked for each request, within the turn it came
  * in.
  */
 export class HttpListener {

@@ -48,7 +48,7 @@ const REQUEST_TIMES = 3;
 const BROKEN = 'HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n';
 const REFUSED_UPGRADE = 'HTTP/1.1 501 Not Implemented\r\nConnection: close\r\nContent-Length: 0\r\n\r\n';
 
-/** Owns the port and its connections: whoever called `listen` calls `close`. Without `setCertificates` no handshake succeeds. */
+/** Owns the port and its connections: the caller of `listen` calls `close`. Without `setCertificates` no handshake succeeds. */
 export class SecureListener {
   readonly counters: HttpCounters;
   readonly #server: Http2SecureServer;

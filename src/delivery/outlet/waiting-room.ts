@@ -46,7 +46,7 @@ export class WaitingRoom {
     return true;
   }
 
-  /** Something changed: whoever can be answered is. Throws what a waiter threw, once everybody had a turn. */
+  /** Something changed: answers every waiter that can be answered. Throws a waiter's exception once all had a turn. */
   retry(): void {
     this.#each(this.#entries, (waiter) => waiter.attempt());
   }

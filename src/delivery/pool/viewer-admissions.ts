@@ -15,7 +15,7 @@ const FORGOTTEN = 1000;
 const MAX_RECORD = 5120;
 /** From an end to the question whether that viewer may come back, ms: a control server that counts seats hears in this order. */
 const TELLING_MS = 500;
-/** Asked about again at once: half of what a control server is asked at once, so that whoever begins is not kept waiting. */
+/** Limit of simultaneous repeated requests: half of a control server's requests, so that new viewers do not wait. */
 const MAX_ASKING = 32;
 const NOT_ASKED: Denied = { admitted: false, code: 'webhook-failed', reason: 'the control server could not be asked' };
 
@@ -180,7 +180,7 @@ export class ViewerAdmissions {
     }
   }
 
-  /** Whoever is not remembered begins anew. */
+  /** A viewer that is not remembered begins anew. */
   #remember(session: string, record: AdmissionText): void {
     if (record.length > MAX_RECORD) {
       this.#options.revoke([session]);

@@ -330,7 +330,7 @@ export class DeliveryThread {
     return events.map((event) => (event.ticket === undefined ? event : { ...event, record: this.#webhooks.recordOf(event.ticket) }));
   }
 
-  /** Ports first, then streams (whoever waits is answered), then what is left of the connections. */
+  /** Ports first, then streams (waiting requests are answered), then the remaining connections. */
   async #stop(): Promise<void> {
     if (this.#stopping) return;
     this.#stopping = true;

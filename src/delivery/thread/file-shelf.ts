@@ -1,7 +1,7 @@
 /** Bytes of files (DVR segments) for answers. Viewers of the same file share one copy while any of them is served. */
 import { open } from 'node:fs/promises';
 
-/** A file in memory; whoever got it calls `release` once. */
+/** A file in memory; its receiver calls `release` once. */
 export interface FileLease {
   readonly bytes: Uint8Array;
   release(): void;

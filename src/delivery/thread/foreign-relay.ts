@@ -252,7 +252,7 @@ const REQUEST_HEADERS = [
   'access-control-request-headers',
   'oven-capabilities',
 ];
-/** Written by whoever answers the client. */
+/** Written by the code that answers the client. */
 const OWN_HEADERS = new Set(['connection', 'content-length', 'transfer-encoding', 'date', 'keep-alive']);
 
 function forwardedHeaders(request: IncomingRequest): Record<string, string> {

@@ -92,7 +92,7 @@ export class RequestRouter implements RequestHandler {
     sink.waitBriefly({ aborted: this.#options.attention.wait(() => answerGuarded(sink, answer)) });
   }
 
-  /** Answers whoever may watch, as far as that is to be decided; others are told why not. */
+  /** Answers clients that may watch, as far as that is to be decided; others get the reason. */
   #deliver(request: IncomingRequest, sink: AnswerSink): void {
     const { entrance, maxWaiting } = this.#options;
     const place = this.#find(request);
@@ -219,7 +219,7 @@ export class RequestRouter implements RequestHandler {
     else delivery.refuse(404, Refusal.NO_FILE);
   }
 
-  /** In words, with the CORS rules of whoever would have answered. */
+  /** As text, with the CORS rules of the one that would have answered. */
   #refuse(
     request: IncomingRequest,
     sink: AnswerSink,

@@ -61,7 +61,7 @@ export class WebhookDesk {
     };
   }
 
-  /** What whoever goes on without this thread has to know of an admission; undefined when it is over. */
+  /** State of an admission for continuing without this thread; undefined when it is over. */
   recordOf(ticket: number): AdmissionText | undefined {
     const entry = this.#entries.get(ticket);
     if (entry === undefined) return undefined;

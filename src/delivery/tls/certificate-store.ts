@@ -18,7 +18,7 @@ export interface CertificateStoreOptions {
   readonly times?: FileWatchTimes;
 }
 
-/** Certificates of the virtual hosts, read from their files when hosts or files change and when the API asks. Whoever made it calls `close`. */
+/** Certificates of the virtual hosts, read from their files when hosts or files change and when the API asks. Its maker calls `close`. */
 export class CertificateStore {
   readonly #logger: Logger;
   readonly #options: CertificateStoreOptions;

@@ -1,4 +1,4 @@
-/** The certificate of one host as its files have it, for as long as the server runs: whoever renews it replaces files and tells nobody. */
+/** The certificate of one host, as in its files, for as long as the server runs: a renewal replaces files without a notice. */
 import type { TlsConfig } from '../../config/index.ts';
 import type { Conditions } from '../../util/conditions.ts';
 import { FileWatch, type FileWatchTimes } from '../../util/file-watch.ts';

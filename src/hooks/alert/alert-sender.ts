@@ -37,7 +37,7 @@ export interface AlertSenderOptions {
   readonly pausesMs?: readonly number[];
 }
 
-/** Nobody waits for it but whoever calls `stop`. Whoever made it does. */
+/** Nobody waits for it but whoever calls `stop`. Its maker does. */
 export class AlertSender {
   readonly #options: AlertSenderOptions;
   readonly #client: ControlServerClient;

@@ -171,7 +171,7 @@ export class Alerts {
     this.#streams.set(streamKey({ vhost, app, stream: name }), watched);
   }
 
-  /** Whoever comes second has no stream, and its name is all there is to tell. */
+  /** The second publisher has no stream; only its name can be reported. */
   #refused({ vhost, app, stream }: Partial<StreamAddress>): void {
     if (this.#rules.ingress?.streamStatus === undefined || vhost === undefined || app === undefined || stream === undefined) return;
     const description = 'The ingress stream could not be created because its name is already in use';

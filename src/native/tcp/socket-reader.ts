@@ -191,7 +191,7 @@ export class SocketReader {
     }
     const received = this.#addon.tcpReceive(descriptor, this.#buffer);
     if (received === undefined) {
-      // Whoever has sent nothing for so long is heard as soon as it does.
+      // A peer that was silent for so long is read as soon as it sends.
       if (dozing === undefined) this.#handBack(socket);
       return;
     }

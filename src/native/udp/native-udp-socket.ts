@@ -30,7 +30,7 @@ interface Block {
 }
 
 /**
- * Owned by whoever made it; `close` may be called twice. Datagrams that the system does not take are kept for a while, then dropped and
+ * Owned by its maker; `close` may be called twice. Datagrams that the system does not take are kept for a while, then dropped and
  * counted.
  */
 export class NativeUdpSocket implements UdpSocket {

@@ -54,7 +54,7 @@ export function startMultiplex({
   };
 }
 
-/** The channels of all applications. Whoever makes it calls `start`, `follow` for each application, and `close`. */
+/** The channels of all applications. Its maker calls `start`, `follow` for each application, and `close`. */
 export class MultiplexChannels {
   readonly #applications: Applications;
   readonly #allowed: AllowedFolders;

@@ -28,7 +28,7 @@ export interface TcpLinkOptions {
   readonly onFailed: (failure: PushFailure) => void;
 }
 
-/** Owns its socket and begins to connect when it is made. Whoever made it closes it, also before it is connected. */
+/** Owns its socket and begins to connect when it is made. Its maker closes it, also before it is connected. */
 export class TcpLink {
   readonly #options: TcpLinkOptions;
   readonly #socket: net.Socket;

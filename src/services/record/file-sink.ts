@@ -28,7 +28,7 @@ export interface FileSinkOptions {
 }
 
 /**
- * A new file that grows at its end. Whoever made it calls `close`. `write` never blocks; it takes any amount, and
+ * A new file that grows at its end. Its maker calls `close`. `write` never blocks; it takes any amount, and
  * whoever writes looks at `full` first and drops what it can spare.
  */
 export class FileSink {

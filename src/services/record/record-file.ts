@@ -47,7 +47,7 @@ export function canRecord(container: RecordContainerName, track: Track): boolean
   return isMediaTrack(track) && (container === 'mp4' ? mp4CanCarry(track) : tsCanCarry(track));
 }
 
-/** Packets in, a finished file out. Whoever made it calls `finish`. */
+/** Packets in, a finished file out. Its maker calls `finish`. */
 export class RecordFile {
   readonly tracks: ReadonlyMap<number, Track>;
   /** Presentation time of the first packet, ms. */

@@ -30,7 +30,7 @@ export interface RecordingQuery {
   readonly stream: string;
 }
 
-/** A file that is open; whoever opened it closes it. */
+/** A file that is open; its opener closes it. */
 export interface OpenedRecording {
   readonly file: FileHandle;
   readonly size: number;

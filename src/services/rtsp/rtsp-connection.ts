@@ -41,7 +41,7 @@ interface Pending {
   readonly reject: (error: Error) => void;
 }
 
-/** Owns its socket; whoever opened it closes it. Requests may overlap, and are told apart by CSeq (RFC 2326 §12.17). */
+/** Owns its socket; its opener closes it. Requests may overlap, and are told apart by CSeq (RFC 2326 §12.17). */
 export class RtspConnection {
   readonly #socket: net.Socket;
   readonly #reader = new RtspReader();

@@ -29,7 +29,7 @@ export interface UdpPortOptions extends Omit<MultiplexerOptions, 'sender' | 'onD
   readonly onError: (error: Error) => void;
 }
 
-/** Owns socket, timer and connections; whoever opened it closes it. */
+/** Owns socket, timer and connections; its opener closes it. */
 export class SrtUdpPort {
   readonly multiplexer: SrtMultiplexer;
   /** The port bound. */

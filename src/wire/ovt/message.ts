@@ -21,7 +21,7 @@ export interface OvtRequest {
   readonly codecs?: readonly number[];
   /** The client takes events: packets of data tracks. Absent: it does not; what the reference makes of them nobody knows. */
   readonly events?: boolean;
-  /** Ids of the servers that ask, whoever asked first first and the client last. Absent: the client does not tell. */
+  /** Ids of the servers that ask, the first to ask first and the client last. Absent: the client does not tell. */
   readonly path?: readonly string[];
   /** The client takes marks: it is told where segments begin, and what has come since the one before the present. Absent: it does not. */
   readonly marks?: boolean;
