@@ -1,8 +1,12 @@
-/** `npm run bench -- NAME… [--seconds N] [--rounds N]`: measures on loopback only, prints ratios, keeps JSON. */
+/** `npm run bench -- NAME… [--seconds N] [--rounds N]`: measures on loopback only, prints ratios, keeps JSON. `npm run bench -- report` makes a page of all of it. */
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { ensureTools } from '../scripts/ensure-tools.ts';
 import { loadAddon } from '../src/native/addon.ts';
-import { type BenchOptions, meetsTarget, printReport, type Report, saveReport } from './lib/report.ts';
+import { readRuns } from './lib/kept-runs.ts';
+import { type BenchOptions, meetsTarget, printReport, RESULTS_FOLDER, type Report, saveReport } from './lib/report.ts';
+import { reportPage } from './lib/report-page.ts';
 
 const BENCHES: Record<string, () => Promise<{ run(options: BenchOptions): Promise<Report> }>> = {
   ingest: () => import('./ingest.ts'),
@@ -22,6 +26,7 @@ const BENCHES: Record<string, () => Promise<{ run(options: BenchOptions): Promis
   'webrtc-latency': () => import('./webrtc-latency.ts'),
   transcode: () => import('./transcode.ts'),
   'ovt-relay': () => import('./ovt-relay.ts'),
+  cluster: () => import('./cluster.ts'),
   abuse: () => import('./abuse.ts'),
   access: () => import('./access.ts'),
   'access-micro': () => import('./access-micro.ts'),
@@ -32,8 +37,19 @@ const MAX_SECONDS = 120;
 const MAX_ROUNDS = 20;
 
 function usage(): never {
-  console.error(`usage: npm run bench -- ${Object.keys(BENCHES).join(' | ')} | all [--seconds N] [--rounds N]`);
+  console.error(
+    `usage: npm run bench -- ${Object.keys(BENCHES).join(' | ')} | all [--seconds N] [--rounds N]\n       npm run bench -- report [FOLDER]`,
+  );
   process.exit(2);
+}
+
+/** Writes the page of what `folder` has, beside it, and says where. */
+function writeReport(folder: string): void {
+  const runs = readRuns(folder);
+  const file = path.join(folder, 'report.html');
+  writeFileSync(file, reportPage(runs));
+  for (const reason of runs.unreadable) console.error(`left out: ${reason}`);
+  console.log(`${runs.benches.length} benches in ${file}`);
 }
 
 function positive(text: string, most: number): number {
@@ -48,6 +64,7 @@ async function main(): Promise<void> {
     options: { seconds: { type: 'string', default: DEFAULTS.seconds }, rounds: { type: 'string', default: DEFAULTS.rounds } },
   });
   const options = { seconds: positive(values.seconds, MAX_SECONDS), rounds: Math.ceil(positive(values.rounds, MAX_ROUNDS)) };
+  if (positionals[0] === 'report' && positionals.length <= 2) return writeReport(path.resolve(positionals[1] ?? RESULTS_FOLDER));
   const names = positionals.includes('all') ? Object.keys(BENCHES) : positionals;
   if (names.length === 0 || names.some((name) => BENCHES[name] === undefined)) usage();
   const missing = ensureTools('bench');

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { median } from './lib/measure.ts';
 import type { BenchOptions, Figure, Report } from './lib/report.ts';
+import { compileDrain } from './lib/socket-drain.ts';
 import type { FanoutResult } from './lib/webrtc-origin.ts';
 
 interface Way {
@@ -56,13 +57,6 @@ async function measure(way: Way, viewers: number, seconds: number, drain: string
 /** What the viewer that got least got of what was sent. */
 function share({ least, expected }: FanoutResult): number {
   return least / expected;
-}
-
-/** The program that counts at the viewers, compiled into `folder`. */
-async function compileDrain(folder: string): Promise<string> {
-  const program = join(folder, 'rtp-drain');
-  await promisify(execFile)('g++', ['-O2', '-o', program, fileURLToPath(new URL('./lib/rtp-drain.cc', import.meta.url))]);
-  return program;
 }
 
 export async function run(options: BenchOptions): Promise<Report> {
