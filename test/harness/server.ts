@@ -34,6 +34,8 @@ export interface StartOptions extends ServerSettings {
   readonly cpu?: number;
   /** File descriptors that it may have (`ulimit -n`). */
   readonly descriptors?: number;
+  /** Another host than this one: its address, and what runs a program there. */
+  readonly host?: { readonly address: string; readonly at: readonly string[] };
 }
 
 /** One server with its folders. `close` ends it and removes them. */
@@ -44,6 +46,7 @@ export class TestServer {
   readonly ports: ServerPorts;
   readonly api: ApiClient;
   readonly #options: StartOptions;
+  readonly #address: string;
   #child: Child;
   #startedAt = 0;
 
@@ -53,7 +56,8 @@ export class TestServer {
     this.state = options.state ?? path.join(folder, 'state');
     this.ports = ports;
     this.#options = options;
-    this.api = new ApiClient(`http://127.0.0.1:${ports.api}`, options.accessToken ?? ACCESS_TOKEN);
+    this.#address = options.host?.address ?? '127.0.0.1';
+    this.api = new ApiClient(`http://${this.#address}:${ports.api}`, options.accessToken ?? ACCESS_TOKEN);
     mkdirSync(this.state, { recursive: true });
     writeFileSync(this.config, serverXml(ports, options));
     this.#child = this.#spawn();
@@ -78,12 +82,12 @@ export class TestServer {
   }
 
   /** `rtmp://…/app/stream`. */
-  rtmp(stream: string, app = 'app', host = '127.0.0.1'): string {
+  rtmp(stream: string, app = 'app', host = this.#address): string {
     return `rtmp://${host}:${this.ports.rtmp}/${app}/${stream}`;
   }
 
   /** `http://…/app/stream/file`. */
-  http(stream: string, file: string, app = 'app', host = '127.0.0.1'): string {
+  http(stream: string, file: string, app = 'app', host = this.#address): string {
     return `http://${host}:${this.ports.http}/${app}/${stream}/${file}`;
   }
 
@@ -123,7 +127,8 @@ export class TestServer {
     const { cpu, descriptors, main = MAIN, compileCache = false } = this.#options;
     const command = [process.execPath, main, 'serve', '--config', this.config, '--state', this.state, ...args];
     const limited = descriptors === undefined ? command : ['prlimit', `--nofile=${descriptors}`, ...command];
-    const [program = '', ...rest] = cpu === undefined ? limited : ['taskset', '-c', `${cpu}`, ...limited];
+    const placed = cpu === undefined ? limited : ['taskset', '-c', `${cpu}`, ...limited];
+    const [program = '', ...rest] = [...(this.#options.host?.at ?? []), ...placed];
     return new Child(program, rest, {
       cwd: this.#options.cwd ?? this.folder,
       env: {

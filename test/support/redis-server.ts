@@ -6,34 +6,49 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
 import { freePorts } from '../harness/ports.ts';
 
+/** Where it runs, and what runs a program there. */
+export interface RedisHost {
+  readonly address: string;
+  readonly at: readonly string[];
+}
+
+const THIS_HOST: RedisHost = { address: '127.0.0.1', at: [] };
+
 export class RedisServer {
   readonly port: number;
   readonly #password: string | null;
   readonly #more: readonly string[];
+  readonly #host: RedisHost;
   #child: ChildProcess;
 
-  private constructor(port: number, password: string | null, more: readonly string[]) {
+  private constructor(port: number, password: string | null, more: readonly string[], host: RedisHost) {
     this.port = port;
     this.#password = password;
     this.#more = more;
+    this.#host = host;
     this.#child = this.#spawn();
   }
 
   /** `more`: further arguments of the program; `--sentinel` needs the file of its configuration as the first. */
-  static async start(password: string | null = null, more: readonly string[] = [], ownPort?: number): Promise<RedisServer> {
+  static async start(
+    password: string | null = null,
+    more: readonly string[] = [],
+    ownPort?: number,
+    host: RedisHost = THIS_HOST,
+  ): Promise<RedisServer> {
     const port = ownPort ?? (await freePorts(1))[0] ?? 0;
-    const server = new RedisServer(port, password, more);
+    const server = new RedisServer(port, password, more, host);
     await server.#listens();
     return server;
   }
 
   get address(): string {
-    return `127.0.0.1:${this.port}`;
+    return `${this.#host.address}:${this.port}`;
   }
 
   /** Sends one command as words; resolves with the text of the answer. */
   async ask(...words: string[]): Promise<string> {
-    const socket = net.connect(this.port, '127.0.0.1');
+    const socket = net.connect(this.port, this.#host.address);
     const lines = [...(this.#password === null ? [] : [`AUTH ${this.#password}`]), words.join(' '), 'QUIT'];
     socket.end(lines.map((line) => `${line}\r\n`).join(''));
     let text = '';
@@ -75,16 +90,14 @@ export class RedisServer {
 
   #spawn(): ChildProcess {
     const isSentinel = this.#more.includes('--sentinel');
-    const own = ['--port', `${this.port}`, '--bind', '127.0.0.1'];
+    const own = ['--port', `${this.port}`, '--bind', this.#host.address];
     const options = isSentinel ? own : [...own, '--save', '', '--appendonly', 'no'];
     const password = this.#password === null ? [] : ['--requirepass', this.#password];
     const [file = '', ...others] = this.#more;
     const all = file.startsWith('-') ? [...options, ...password, ...this.#more] : [file, ...options, ...password, ...others];
-    return spawn(
-      requireProgram('redis-server'),
-      all.filter((word, index) => index > 0 || word !== ''),
-      { stdio: 'ignore', cwd: '/tmp' },
-    );
+    const words = all.filter((word, index) => index > 0 || word !== '');
+    const [program = '', ...args] = [...this.#host.at, requireProgram('redis-server'), ...words];
+    return spawn(program, args, { stdio: 'ignore', cwd: '/tmp' });
   }
 
   async #listens(): Promise<void> {
