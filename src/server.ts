@@ -21,6 +21,7 @@ import { type Running, stopAll } from './core/running.ts';
 import { removingUnusedApplications } from './core/template-applications.ts';
 import { openDeliveryPorts } from './delivery/delivery-ports.ts';
 import { tellFindings } from './findings/findings.ts';
+import { outsidePorts } from './findings/port-findings.ts';
 import { loadUsable } from './findings/usable-config.ts';
 import { alertMetrics } from './hooks/alert/alert-metrics.ts';
 import { startAlerts } from './hooks/alert/alerts.ts';
@@ -79,6 +80,8 @@ export interface ServerOptions {
   readonly logger: (LogLines | LeveledLines) & { readonly dropped?: number };
   /** Its level was asked for by whoever starts the server: that of the configuration does not count before it changes. */
   readonly keepLogLevel?: boolean;
+  /** `banner` has the token of the API, if the server made it. Default: it says where that is kept. */
+  readonly showToken?: boolean;
   /** Reads the configuration again whenever its files change. Default: when `reload` is called. */
   readonly watchConfig?: boolean;
   /** Hears of reloads. */
@@ -345,8 +348,9 @@ async function startAll(
     const watch = new ConfigWatch({ reload, logger });
     running.push({ stop: async () => watch.close() });
   }
+  const accessToken = options.showToken === true ? apiAccess.token : null;
   return {
-    banner: bannerOf(config, { version, accessToken: apiAccess.token, tokenFile: apiAccess.file }),
+    banner: bannerOf(config, { version, accessToken, tokenFile: apiAccess.file, ports: outsidePorts(loaded) }),
     reload,
     presence: () => presenceIn(orchestrator, delivery.readOutlets),
     gracePeriodMs: config.drain.gracePeriod,

@@ -7,9 +7,9 @@ const FILE = new URL('../../conf/Server.xml', import.meta.url);
 const SHIPPED = readFileSync(FILE, 'utf8');
 
 /** The banner of the shipped configuration, changed. */
-function bannerWith(change: (xml: string) => string = (xml) => xml): string {
+function bannerWith(change: (xml: string) => string = (xml) => xml, accessToken: string | null = 'secret'): string {
   const { config } = parseServerConfig(change(SHIPPED), FILE.pathname, { macros: { env: {}, home: '/home', currentPath: '/' } });
-  return bannerOf(config, { version: '1.2.3', accessToken: 'secret', tokenFile: 'state/access-token' });
+  return bannerOf(config, { version: '1.2.3', accessToken, tokenFile: 'state/access-token', ports: 'TCP 1935; UDP 9999' });
 }
 
 test('what the shipped configuration opens is what its application takes and serves', () => {
@@ -28,6 +28,7 @@ test('what the shipped configuration opens is what its application takes and ser
     'Console  http://127.0.0.1:8081/console/   (log in with the token)',
     'API      http://127.0.0.1:8081/v1   (Authorization: Bearer <token>, or Basic)',
     'token: secret   (kept in state/access-token)',
+    'Ports    TCP 1935; UDP 9999   (for a firewall)',
     '',
     '',
   ]);
@@ -57,4 +58,10 @@ test('where there are TLS ports only, they are what is told', () => {
   expect(banner).toContain('https://localhost/app/<stream>/llhls.m3u8   (LL-HLS)');
   expect(banner).toContain('wss://localhost/app/<stream>   (WebRTC: OvenPlayer, or WHEP)');
   expect(banner).toContain('https://localhost/app/<stream>?direction=whip   (WebRTC: WHIP)');
+});
+
+test('who is not to read the token is told where it is', () => {
+  const banner = bannerWith(undefined, null);
+  expect(banner).toContain('token: in state/access-token\n');
+  expect(banner).not.toContain('secret');
 });

@@ -4,8 +4,19 @@ import { portsOf } from './server-config.ts';
 
 const INDENT = '  ';
 
+/** What is told beside the configuration. */
+export interface BannerFacts {
+  readonly version: string;
+  /** Null: it is not for this reader. */
+  readonly accessToken: string | null;
+  /** Null: the configuration has it. */
+  readonly tokenFile: string | null;
+  /** Those that other machines reach. */
+  readonly ports: string;
+}
+
 /** Lines of text for the person who started the server: the open ports, and how to use the first application. */
-export function bannerOf(config: ServerConfig, facts: { version: string; accessToken: string; tokenFile: string | null }): string {
+export function bannerOf(config: ServerConfig, facts: BannerFacts): string {
   const lines = [`Millrace ${facts.version} is ready`, ''];
   const vhost = config.virtualHosts[0];
   const application = vhost?.applications.find(({ name }) => name !== '*');
@@ -45,12 +56,13 @@ export function bannerOf(config: ServerConfig, facts: { version: string; accessT
   if (control !== null) {
     lines.push(row('Console', control.replace(/v1$/, 'console/'), 'log in with the token'));
     lines.push(row('API', control, 'Authorization: Bearer <token>, or Basic'));
-    lines.push(
-      facts.tokenFile === null ? row('', 'token: as configured', '') : row('', `token: ${facts.accessToken}`, `kept in ${facts.tokenFile}`),
-    );
+    if (facts.tokenFile === null) lines.push(row('', 'token: as configured', ''));
+    else if (facts.accessToken === null) lines.push(row('', `token: in ${facts.tokenFile}`, ''));
+    else lines.push(row('', `token: ${facts.accessToken}`, `kept in ${facts.tokenFile}`));
   } else {
     lines.push(row('API', 'off', 'Bind/Managers/API names no port'));
   }
+  if (facts.ports !== '') lines.push(row('Ports', facts.ports, 'for a firewall'));
   return `${lines.join('\n')}\n\n`;
 }
 

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { defaultServerXml, parseServerConfig } from '../config/index.ts';
 import { findingsOf, tellFindings } from './findings.ts';
+import { outsidePorts } from './port-findings.ts';
 
 let folder = '';
 beforeEach(() => {
@@ -274,4 +275,11 @@ test('a file with rules of alerts that cannot be used is named, with what is wro
   ]);
   writeFileSync(join(folder, 'rules.xml'), '<Rules><InternalQueueCongestion/></Rules>');
   expect(found({ head: alert })).toEqual([]);
+});
+
+test('the ports for a firewall are all but those of the machine itself', () => {
+  const ports =
+    '<Managers><API><IP>127.0.0.1</IP><Port>8081</Port></API></Managers><Providers><RTMP><Port>1935</Port></RTMP><SRT><Port>9998-9999</Port></SRT></Providers>';
+  expect(outsidePorts(load({ bind: ports }))).toBe('TCP 1935; UDP 9998-9999');
+  expect(outsidePorts(load({ ip: '<IP>127.0.0.1</IP>', bind: ports }))).toBe('');
 });

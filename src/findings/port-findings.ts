@@ -4,6 +4,7 @@ import type { LoadedServer, Place, PortRanges, ServerConfig } from '../config/in
 import { portsOf } from '../config/server-config.ts';
 import { readCandidatePorts, withAnyPublicAddress } from '../services/webrtc/candidate-ports.ts';
 import { readRelayAddresses } from '../services/webrtc/relay-addresses.ts';
+import { isLoopback } from '../util/client-address.ts';
 import { listenAddresses } from '../util/listen-addresses.ts';
 
 /** An address and port that something listens on. */
@@ -59,6 +60,21 @@ export function unopenedPortFindings({ config, placeOf }: LoadedServer): (Place 
     for (const entry of bind?.streamMap ?? []) tell(bind, [entry.port], placeOf(entry, 'port'), `${side}/SRT/Port`);
   }
   return found;
+}
+
+/** `TCP 1935, 3333; UDP 9999`. */
+export function portList(places: readonly Pick<PortUse, 'protocol' | 'port'>[]): string {
+  return (['tcp', 'udp'] as const)
+    .flatMap((protocol) => {
+      const numbers = [...new Set(places.flatMap((place) => (place.protocol === protocol ? [place.port] : [])))];
+      return numbers.length === 0 ? [] : [`${protocol.toUpperCase()} ${listed(numbers)}`];
+    })
+    .join('; ');
+}
+
+/** The ports that other machines can be let through to, as `portList` has them. */
+export function outsidePorts(loaded: LoadedServer): string {
+  return portList([...portUses(loaded)].filter(({ host }) => !isLoopback(host)));
 }
 
 /** `4000, 4002-4004`. */

@@ -107,6 +107,8 @@ export async function serve(line: CommandLine, signals: ProcessSignals): Promise
       forgetApiState: line.forgetApiState,
       logger,
       keepLogLevel: line.logLevel !== undefined,
+      // A journal, or the log of a container, is read by others than whoever starts the server.
+      showToken: process.stdout.isTTY,
       watchConfig: line.watchConfig,
       reloads: { begun: () => manager.reloading(), over: (outcome) => manager.ready(statusOf(outcome)) },
     });

@@ -1,6 +1,6 @@
 /** Arguments, exit codes, signals, and where the server writes. */
 import { once } from 'node:events';
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -260,6 +260,23 @@ test.for(['rtmp', 'http', 'api'] as const)('a %s port that is taken ends the ser
   });
   expect((await server.child.ended(15_000)).code).toBe(1);
   expect(server.log).toContain(`${port}`);
+});
+
+test.each([
+  ['a terminal', (line: string) => new Child('script', ['--quiet', '--flush', '--return', '--command', line, '/dev/null'])],
+  ['a pipe', (line: string) => new Child('/bin/sh', ['-c', `exec ${line}`])],
+] as const)('a start in %s: who reads along is not told the token', async (place, run) => {
+  const [rtmp = 0, http = 0, api = 0, ice = 0, relay = 0] = await freePorts(5);
+  const state = mkdtempSync(path.join(folder, 'token-'));
+  const config = configFile(serverXml({ rtmp, http, api, ice, relay }).replace(/<AccessToken>.*?<\/AccessToken>/, ''));
+  const child = run([process.execPath, MAIN, 'serve', '--config', config, '--state', state].join(' '));
+  // A terminal that goes tells its program so.
+  onTestFinished(async () => void (await child.stop()));
+  const banner = await child.printed(/token: .*\r?\n/, 20_000);
+  const token = readFileSync(path.join(state, 'access-token'), 'utf8').trim();
+  expect(token).toMatch(/^\S{16,}$/);
+  expect(String(banner).includes(token)).toBe(place === 'a terminal');
+  expect(child.output).toContain(path.join(state, 'access-token'));
 });
 
 test('the log tells each port that is open, and with PrivacyProtection no address of a client', async () => {

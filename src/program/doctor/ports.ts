@@ -4,7 +4,7 @@ import { isIPv6 } from 'node:net';
 import type { LoadedServer } from '../../config/index.ts';
 import { requireFreePort } from '../../delivery/http/shared-port.ts';
 import { optionFindings } from '../../findings/option-findings.ts';
-import { listed, type PortUse, portUses } from '../../findings/port-findings.ts';
+import { type PortUse, portList, portUses } from '../../findings/port-findings.ts';
 import { hostPort } from '../../util/client-address.ts';
 import { messageOf } from '../../util/message-of.ts';
 import { type Diagnosis, diagnosesOf, type ReadSystem } from './diagnosis.ts';
@@ -92,14 +92,4 @@ function explained(
     default:
       return [`${what} cannot be opened: ${messageOf(fault)}`, `change ${place.path}`];
   }
-}
-
-/** `TCP 1935, 3333; UDP 9999`. */
-function portList(places: readonly Place[]): string {
-  return (['tcp', 'udp'] as const)
-    .flatMap((protocol) => {
-      const numbers = [...new Set(places.flatMap((place) => (place.protocol === protocol ? [place.port] : [])))];
-      return numbers.length === 0 ? [] : [`${NAMES[protocol]} ${listed(numbers)}`];
-    })
-    .join('; ');
 }
