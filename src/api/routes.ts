@@ -24,6 +24,7 @@ import { vhostRoutes } from './v1/vhosts.ts';
 import { internalsV2Routes } from './v2/internals.ts';
 import { logsRoute } from './v2/logs.ts';
 import { recordedFileRoutes, recordingRoutes } from './v2/recordings.ts';
+import { viewerRoutes } from './v2/sessions.ts';
 import { statsV2Routes } from './v2/stats.ts';
 import { streamFiguresRoutes } from './v2/streams.ts';
 
@@ -49,6 +50,7 @@ const resources: readonly Route[] = [
   ...statsV2Routes,
   ...internalsV2Routes,
   ...streamFiguresRoutes,
+  ...viewerRoutes,
   liveEventsRoute,
   logsRoute,
   ...recordingRoutes,

@@ -922,6 +922,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v2/vhosts/{vhost}/apps/{app}/streams/{stream}/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Viewers of a stream with their addresses and statistics, a page of them */
+        get: operations["getV2VhostsByVhostAppsByAppStreamsByStreamSessions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/events": {
         parameters: {
             query?: never;
@@ -11230,6 +11247,75 @@ export interface operations {
                                 totalConnections: number;
                             };
                         }[];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            /** @description What went wrong */
+            default: {
+                headers: {
+                    /** @description Why, where the message does not say so */
+                    "Millrace-Reason"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getV2VhostsByVhostAppsByAppStreamsByStreamSessions: {
+        parameters: {
+            query?: {
+                /** @description Only of these: words of the statistics' `connections` with commas between; default: `all` */
+                protocol?: string;
+                /** @description How many to leave out, the oldest first; default: 0 */
+                offset?: string;
+                /** @description How many to tell, at most 1000; default: 100 */
+                limit?: string;
+            };
+            header?: never;
+            path: {
+                vhost: string;
+                app: string;
+                stream: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The status in words */
+                        message: string;
+                        /** @description Same as the HTTP status */
+                        statusCode: number;
+                        response: {
+                            /** @description Oldest first */
+                            sessions: {
+                                /** @description Address of the viewer, with the port where a connection is one; with `PrivacyProtection` it is hidden */
+                                client?: string;
+                                /** @description As in `connections` of the statistics */
+                                protocol: string;
+                                session: string;
+                                statistics: {
+                                    avgThroughputOut: number;
+                                    createdTime: string;
+                                    lastSentTime: string;
+                                    lastThroughputOut: number;
+                                    lastUpdatedTime: string;
+                                    maxThroughputOut: number;
+                                    totalBytesOut: number;
+                                };
+                            }[];
+                            /** @description How many there are on all pages */
+                            total: number;
+                        };
                     };
                 };
             };

@@ -40,6 +40,8 @@ export interface SessionRequest {
   readonly kind: PublisherKind;
   /** Unique among the viewers of the inbound stream; the API addresses the session by it. */
   readonly id: string;
+  /** Where the viewer is: an address, with a port where a connection is one viewer. */
+  readonly client?: string | undefined;
   /** Somebody wants the viewer gone: send it away for good. Its session is closed already. */
   readonly onTerminate: (reason: string) => void;
 }

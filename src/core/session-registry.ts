@@ -8,14 +8,16 @@ import type { EgressMeter, SessionHandle, SessionRequest } from './publishing.ts
 export class Session implements SessionHandle {
   readonly id: string;
   readonly kind: PublisherKind;
+  readonly client: string | undefined;
   /** Wall clock, ms. */
   readonly createdAt: number;
   readonly out: ByteMeter;
   readonly #registry: SessionRegistry;
 
-  constructor({ id, kind }: SessionRequest, clock: Clock, registry: SessionRegistry) {
+  constructor({ id, kind, client }: SessionRequest, clock: Clock, registry: SessionRegistry) {
     this.id = id;
     this.kind = kind;
+    this.client = client;
     this.createdAt = clock.now();
     this.out = new ByteMeter(clock);
     this.#registry = registry;

@@ -9,6 +9,16 @@ type Track = components['schemas']['StreamInformation']['input']['tracks'][numbe
 const APP = '/v1/vhosts/{vhost}/apps/{app}';
 const STREAM = `${APP}/streams/{stream}` as const;
 
+/** Of one request. */
+const VIEWERS_AT_ONCE = 1000;
+
+interface Viewer {
+  readonly session: string;
+  readonly protocol: string;
+  readonly client?: string;
+  readonly statistics: components['schemas']['SessionStatistics'];
+}
+
 /** Virtual hosts and what is in them. */
 export const listCommands: readonly Command[] = [
   {
@@ -108,26 +118,25 @@ export const listCommands: readonly Command[] = [
       if (session !== undefined) {
         return out.tree(await client.get(at, { path: { ...place, session }, query: { protocol: 'all' } }));
       }
-      // A list does not say whose it is, so each protocol is asked about; without a viewer there is none.
-      const given = call.option('protocol');
-      const { connections } = await client.get('/v1/stats/current/vhosts/{vhost}/apps/{app}/streams/{stream}', { path: place });
-      const protocols = given?.split(',') ?? Object.entries(connections).flatMap(([word, count]) => (count > 0 ? [word] : []));
-      const rows = await forEachOf(protocols, async (protocol) => {
-        const names = await client.get(`${STREAM}/sessions`, { path: place, query: { protocol } });
-        return forEachOf(names, async (name) => {
-          const figures = await unlessMissing(client.get(at, { path: { ...place, session: name }, query: { protocol } }));
-          return figures === null ? null : { ...place, session: name, protocol, ...figures };
-        });
-      });
+      const protocol = call.option('protocol') ?? 'all';
+      const rows: (StreamPlace & Viewer & Viewer['statistics'])[] = [];
+      for (let total = 1; rows.length < total; ) {
+        const query = { protocol, offset: `${rows.length}`, limit: `${VIEWERS_AT_ONCE}` };
+        const page = await client.get('/v2/vhosts/{vhost}/apps/{app}/streams/{stream}/sessions', { path: place, query });
+        rows.push(...page.sessions.map((viewer) => ({ ...place, ...viewer, ...viewer.statistics })));
+        // They come and go meanwhile.
+        total = page.sessions.length === 0 ? 0 : page.total;
+      }
       out.list(
         [
           { title: 'SESSION', of: (row) => row.session },
           { title: 'PROTOCOL', of: (row) => row.protocol },
+          { title: 'CLIENT', of: (row) => row.client ?? '' },
           { title: 'OUT', of: (row) => bitrateText(row.avgThroughputOut), right: true },
           { title: 'TOTAL', of: (row) => bytesText(row.totalBytesOut), right: true },
           { title: 'SINCE', of: (row) => row.createdTime },
         ],
-        rows.flat(),
+        rows.map(({ statistics: _repeated, ...row }) => row).sort((a, b) => a.protocol.localeCompare(b.protocol)),
         'no viewers',
       );
     },

@@ -20,10 +20,10 @@ beforeEach(async () => {
 });
 afterEach(() => api.close());
 
-function watch(id: string, kind: 'webrtc' | 'llhls' | 'srt'): SessionHandle {
+function watch(id: string, kind: 'webrtc' | 'llhls' | 'srt', client?: string): SessionHandle {
   const output = api.orchestrator.application('default', 'app')?.stream('s')?.outputs[0];
   if (output === undefined) throw new Error('the stream has no output');
-  return output.openSession({ kind, id, onTerminate: (reason) => ended.push(`${id} ${reason}`) });
+  return output.openSession({ kind, id, client, onTerminate: (reason) => ended.push(`${id} ${reason}`) });
 }
 
 const connections = async (version: 'v1' | 'v2') => {
@@ -86,6 +86,42 @@ describe('the list', () => {
     expect((await api.call('DELETE', STREAM)).status).toBe(200);
     expect(api.orchestrator.meter.totalSessions).toBe(0);
     expect((await api.call('GET', `${STREAM}/sessions`)).status).toBe(404);
+  });
+});
+
+describe('the list of version 2', () => {
+  const PAGE = STREAM.replace('v1', 'v2').concat('/sessions');
+  const page = async (query = '') =>
+    ((await api.call('GET', `${PAGE}${query}`)).json as { response: { sessions: object[]; total: number } }).response;
+
+  test('has each viewer with protocol, address and figures, oldest first', async () => {
+    watch('a', 'webrtc', '192.0.2.1');
+    watch('b', 'llhls', '2001:db8::1').countBytes(1000);
+    watch('c', 'srt');
+    expect(await page()).toEqual({
+      total: 3,
+      sessions: [
+        { session: 'a', protocol: 'webrtc', client: '192.0.2.1', statistics: expect.any(Object) },
+        { session: 'b', protocol: 'llhls', client: '2001:db8::1', statistics: expect.objectContaining({ totalBytesOut: 1000 }) },
+        { session: 'c', protocol: 'srt', statistics: expect.any(Object) },
+      ],
+    });
+    expect(await page('?protocol=srt,webrtc&offset=1')).toMatchObject({ total: 2, sessions: [{ session: 'c' }] });
+    expect(await page('?limit=1&offset=1')).toMatchObject({ total: 3, sessions: [{ session: 'b' }] });
+    expect(await page('?offset=3')).toEqual({ total: 3, sessions: [] });
+  });
+
+  test.each(['limit=1001', 'limit=-1', 'offset=x', 'protocol=rtmp'])('refuses %s by the name of the parameter', async (query) => {
+    const { status, json } = await api.call('GET', `${PAGE}?${query}`);
+    expect([status, json]).toEqual([400, { message: expect.stringContaining(`[${query.split('=')[0]}]`), statusCode: 400 }]);
+  });
+
+  test('has no address with PrivacyProtection', async () => {
+    await api.close();
+    api = await startApi({ privacyProtection: true });
+    await api.publish('default', 'app', 's');
+    watch('a', 'webrtc', '192.0.2.1');
+    expect(await page()).toMatchObject({ sessions: [{ client: 'xxx.xxx.xxx.xxx' }] });
   });
 });
 

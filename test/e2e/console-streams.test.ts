@@ -55,6 +55,7 @@ test('both players show the stream, with their delays, and are viewers that can 
   }
   const sessions = page.getByRole('region', { name: 'Viewers' });
   await expect.poll(() => sessions.getByRole('row').allTextContents()).toHaveLength(3);
+  for (const text of (await sessions.getByRole('row').allTextContents()).slice(1)) expect(text).toContain('127.0.0.1');
   expect(complaints).toEqual([]);
   const row = sessions.getByRole('row').filter({ hasText: 'WebRTC' });
   await row.getByRole('button', { name: /^Kick/ }).click();

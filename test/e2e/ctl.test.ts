@@ -185,7 +185,7 @@ test('shows a stream that is published and its viewer, and sends the viewer away
     await until('the viewer to be counted', async () => (await counted()).connections.llhls > 0);
     const { stdout } = await ctl(['streams', ...local()]);
     expect(stdout).toMatch(/^default\/app\/live +Rtmp +H264 320x180 30 fps +AAC 48000 Hz \d ch +\d+ kbit\/s /m);
-    expect((await ctl(['sessions', 'default/app/live', ...local()])).stdout).toMatch(/^\S+ +llhls /m);
+    expect((await ctl(['sessions', 'default/app/live', ...local()])).stdout).toMatch(/^\S+ +llhls +127\.0\.0\.1 /m);
     expect((await ctl(['kick', 'default/app/live', '--all', ...local()])).stdout).toMatch(/^sent away: [1-9]\d*\n$/);
     expect((await ctl(['delete', 'stream', 'default/app/live', ...local()])).stdout).toBe('removed stream default/app/live\n');
   } finally {

@@ -183,6 +183,8 @@ test('streams, with what can be done to them', async () => {
   expect(await client.get('/v1/stats/current/vhosts/{vhost}/apps/{app}/streams/{stream}/sessions/{session}', session)).toHaveProperty(
     'totalBytesOut',
   );
+  const viewers = await client.get('/v2/vhosts/{vhost}/apps/{app}/streams/{stream}/sessions', { ...stream, query });
+  expect(viewers).toMatchObject({ total: 1, sessions: [{ session: name, protocol: 'llhls', client: '127.0.0.1' }] });
   await client.delete(`${streams}/{stream}/sessions/{session}`, session);
 
   const event = { eventFormat: 'id3v2', events: [{ frameType: 'TXXX', info: 'a', data: 'b' }] };

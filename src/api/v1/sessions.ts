@@ -10,10 +10,11 @@ import { SessionStatisticsSchema } from '../schemas.ts';
 const STREAM = 'vhosts/{vhost}/apps/{app}/streams/{stream}';
 const COLLECTION = `/v1/${STREAM}/sessions`;
 
-const EVERY = 'all';
+/** Asks for the sessions of all protocols. */
+export const EVERY_PROTOCOL = 'all';
 const WORDS: ReadonlySet<string> = new Set(Object.values(PublisherKind));
 const QUERY = {
-  protocol: `What sessions are looked at: \`${EVERY}\`, or words of the statistics' \`connections\` with commas between; default: \`webrtc\``,
+  protocol: `What sessions are looked at: \`${EVERY_PROTOCOL}\`, or words of the statistics' \`connections\` with commas between; default: \`webrtc\``,
 };
 
 /** Viewer sessions of an inbound stream, from whichever of its outputs: those of WebRTC, and others by query. */
@@ -25,10 +26,7 @@ export const sessionRoutes: readonly Route[] = [
     summary: 'Names of the WebRTC sessions of a stream, or of others (`protocol`)',
     query: QUERY,
     response: Type.Array(Type.String()),
-    handle: (request) => {
-      const wanted = wantedBy(request);
-      return ok(request.stream.sessions.all.filter(wanted).map(({ id }) => id));
-    },
+    handle: (request) => ok(sessionsIn(request).map(({ id }) => id)),
   },
   {
     method: 'DELETE',
@@ -53,6 +51,11 @@ export const sessionRoutes: readonly Route[] = [
   },
 ];
 
+/** Those that the query `protocol` wants, oldest first; without it those of `usual`. Throws where it has an unknown word. */
+export function sessionsIn(request: StreamRequest, usual: string = PublisherKind.WEBRTC): Session[] {
+  return request.stream.sessions.all.filter(wantedBy(request, usual));
+}
+
 function sessionOf(request: StreamRequest): Session {
   const wanted = wantedBy(request);
   const session = request.stream.sessions.find(request.parameter('session'));
@@ -61,12 +64,12 @@ function sessionOf(request: StreamRequest): Session {
 }
 
 /** The contract knows sessions of WebRTC; a query that it does not have leads to the others. */
-function wantedBy({ query }: StreamRequest): (session: Session) => boolean {
-  const given = query('protocol') ?? PublisherKind.WEBRTC;
-  if (given === EVERY) return () => true;
+function wantedBy({ query }: StreamRequest, usual: string = PublisherKind.WEBRTC): (session: Session) => boolean {
+  const given = query('protocol') ?? usual;
+  if (given === EVERY_PROTOCOL) return () => true;
   const kinds = new Set(given.split(','));
   for (const kind of kinds) {
-    if (!WORDS.has(kind)) throw new ApiError('MEMBER_INVALID', 'protocol', `${EVERY}, or of ${[...WORDS].join(', ')}`);
+    if (!WORDS.has(kind)) throw new ApiError('MEMBER_INVALID', 'protocol', `${EVERY_PROTOCOL}, or of ${[...WORDS].join(', ')}`);
   }
   return ({ kind }) => kinds.has(kind);
 }

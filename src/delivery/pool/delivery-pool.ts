@@ -265,7 +265,8 @@ export class DeliveryPool implements OutletOpener {
     if (outlet === undefined) return null;
     this.#options.logger.limited.info(sessionFields(outlet, sighting), 'viewer session opened');
     const { openSession } = outlet.request;
-    return openSession === null ? null : openSession({ id: sighting.session, onTerminate: () => this.revokeSessions([sighting.session]) });
+    const { session: id, remoteAddress: client } = sighting;
+    return openSession === null ? null : openSession({ id, client, onTerminate: () => this.revokeSessions([id]) });
   }
 
   #sessionClosed(sighting: SessionSighting, reason: string): void {

@@ -65,6 +65,7 @@ export class SrtStream implements PublisherStream {
     const session = this.#stream.openSession({
       kind: PublisherKind.SRT,
       id: viewer.labels.session,
+      client: viewer.labels.peer,
       onTerminate: (reason) => viewer.close(reason),
     });
     channel.viewers.set(viewer, session);

@@ -30,7 +30,7 @@ export interface PlaySessionOptions {
   readonly stream: WebrtcStream;
   readonly playlist: Playlist;
   readonly transport: PeerTransport;
-  /** Where the request came from, for the log. */
+  /** Where the request came from. */
   readonly client: string;
   readonly logger: Logger;
   /** The session has ended by itself; once. */
@@ -43,6 +43,7 @@ export interface PlaySessionOptions {
 export class PlaySession implements PeerListener {
   readonly playlist: Playlist;
   readonly #options: PlaySessionOptions;
+  readonly #client: string;
   readonly #peer: PeerSession;
   readonly #logger: Logger;
   readonly #cname = randomWord(CNAME_LENGTH);
@@ -83,6 +84,7 @@ export class PlaySession implements PeerListener {
       throw new ProtocolError('WEBRTC_CODECS', 'the playlist has no track that WebRTC carries (H264, H265, VP8, AV1, OPUS)');
     // Feedback about every packet costs, and without a choice nobody would use it.
     this.#settings = this.#renditions.length > 1 ? stream.settings : { ...stream.settings, bandwidthEstimation: 'REMB' };
+    this.#client = options.client;
     this.#peer = transport.openSession(this, { use: 'play', client: options.client, timeout: stream.settings.timeout });
     this.#logger = options.logger.limited.child({ ...stream.fields, session: this.#peer.credentials.ufrag, peer: options.client });
     stream.add(this);
@@ -228,6 +230,7 @@ export class PlaySession implements PeerListener {
     this.#handle = published.openSession({
       kind: PublisherKind.WEBRTC,
       id: this.id,
+      client: this.#client,
       onTerminate: (reason) => this.#peer.fail(reason),
     });
     this.#logger.info({ path: this.#peer.place }, 'viewer session plays over WebRTC');

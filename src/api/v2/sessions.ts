@@ -1,0 +1,69 @@
+/** The viewers of a stream with their figures in one answer. An extension of Millrace. */
+import type { Session } from '../../core/session-registry.ts';
+import { sessionStatistics } from '../../monitoring/session-stats.ts';
+import { HIDDEN_ADDRESS } from '../../util/private-logger.ts';
+import { Type } from '../../util/typebox.ts';
+import { type Answer, ok } from '../envelope.ts';
+import { countIn } from '../request-path.ts';
+import type { Route, StreamRequest } from '../route.ts';
+import { SessionStatisticsSchema } from '../schemas.ts';
+import { EVERY_PROTOCOL, sessionsIn } from '../v1/sessions.ts';
+
+/** The main thread does nothing else meanwhile. */
+const LIMIT = { usual: 100, most: 1000 };
+/** More than a stream can have. */
+const MAX_OFFSET = 100_000_000;
+
+const ViewerSchema = Type.Object(
+  {
+    client: Type.Optional(
+      Type.String({ description: 'Address of the viewer, with the port where a connection is one; with `PrivacyProtection` it is hidden' }),
+    ),
+    protocol: Type.String({ description: 'As in `connections` of the statistics' }),
+    session: Type.String(),
+    statistics: SessionStatisticsSchema,
+  },
+  { additionalProperties: false },
+);
+
+/** Viewers of an inbound stream, from whichever of its outputs. */
+export const viewerRoutes: readonly Route[] = [
+  {
+    method: 'GET',
+    path: '/v2/vhosts/{vhost}/apps/{app}/streams/{stream}/sessions',
+    level: 'stream',
+    summary: 'Viewers of a stream with their addresses and statistics, a page of them',
+    query: {
+      protocol: `Only of these: words of the statistics' \`connections\` with commas between; default: \`${EVERY_PROTOCOL}\``,
+      offset: 'How many to leave out, the oldest first; default: 0',
+      limit: `How many to tell, at most ${LIMIT.most}; default: ${LIMIT.usual}`,
+    },
+    response: Type.Object(
+      {
+        sessions: Type.Array(ViewerSchema, { description: 'Oldest first' }),
+        total: Type.Integer({ description: 'How many there are on all pages', minimum: 0 }),
+      },
+      { additionalProperties: false },
+    ),
+    handle: viewers,
+  },
+];
+
+function viewers(request: StreamRequest): Answer {
+  const { query, server } = request;
+  const offset = countIn(query('offset') ?? '', 'offset', { usual: 0, most: MAX_OFFSET });
+  const limit = countIn(query('limit') ?? '', 'limit', LIMIT);
+  const all = sessionsIn(request, EVERY_PROTOCOL);
+  return ok({ sessions: all.slice(offset, offset + limit).map((session) => viewer(session, server.privacyProtection)), total: all.length });
+}
+
+/** Members in byte order. */
+function viewer(session: Session, masked: boolean): object {
+  const { client, id, kind } = session;
+  return {
+    ...(client === undefined ? {} : { client: masked ? HIDDEN_ADDRESS : client }),
+    protocol: kind,
+    session: id,
+    statistics: sessionStatistics(session),
+  };
+}
