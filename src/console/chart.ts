@@ -91,7 +91,7 @@ function optionsOf<Name extends string>(
       },
       { ...axis, size: AXIS, space: 30, values: (_plot, splits) => splits.map(format) },
     ],
-    series: [{}, ...lines.map(({ colour: name }) => ({ stroke: colour(name), width: 1.5, points: { show: false } }))],
+    series: [{}, ...lines.map(({ colour: name }) => ({ stroke: colour(name), width: 1.5, points: { show: false }, spanGaps: true }))],
   };
 }
 

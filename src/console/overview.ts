@@ -66,7 +66,7 @@ function Notes({ sampler }: { readonly sampler: Sampler }): View {
   const more = notes.length > NOTES_SHOWN ? html`<li class="quiet">and ${notes.length - NOTES_SHOWN} before</li>` : null;
   return html`<section class="notes" aria-labelledby="notes-title">
     <h2 id="notes-title">Refusals and alerts</h2>
-    ${notes.length === 0 ? html`<p class="quiet">None since the console was opened.</p>` : html`<div role="log" tabindex="0" aria-labelledby="notes-title"><ol>${items}${more}</ol></div>`}
+    ${notes.length === 0 ? html`<p class="quiet">None lately.</p>` : html`<div role="log" tabindex="0" aria-labelledby="notes-title"><ol>${items}${more}</ol></div>`}
   </section>`;
 }
 

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import type { MillraceClient } from '../client/index.ts';
 import type { LiveClock } from './live-updates.ts';
 import { Sampler } from './sampler.ts';
@@ -50,4 +50,39 @@ test('a server that does not tell it is one whose charts begin now', async () =>
   await expect.poll(() => sampler.history.size).toBe(1);
   stop();
   expect([sampler.isAnswering, sampler.history.knows('memory')]).toEqual([true, false]);
+});
+
+test('rates are those of ten seconds, in which bursts of segments lie, and begin anew with the counters of the server', async () => {
+  vi.useFakeTimers({ toFake: ['Date'], now: 0 });
+  onTestFinished(() => void vi.useRealTimers());
+  const statistics = { totalBytesIn: 0, totalBytesOut: 0, connections: {} };
+  let look = (): void => undefined;
+  const clock = {
+    ...NEVER,
+    follow: (listener: () => void) => {
+      look = listener;
+      return () => undefined;
+    },
+  } as unknown as LiveClock;
+  const sampler = new Sampler(clientOf({ '/v1/stats/current': statistics, '/metrics': '', '/health': { status: 'ok' } }));
+  onTestFinished(sampler.start(clock));
+  await expect.poll(() => sampler.history.size).toBe(1);
+  // A viewer takes a segment of 1250 bytes every ten seconds.
+  for (let second = 2; second <= 20; second += 2) {
+    vi.setSystemTime(second * 1000);
+    if (second % 10 === 4) statistics.totalBytesOut += 1250;
+    look();
+    await expect.poll(() => sampler.history.size).toBe(second / 2 + 1);
+  }
+  expect(sampler.history.column('out').slice(5)).toEqual([1000, 1000, 1000, 1000, 1000, 1000]);
+  statistics.totalBytesOut = 10;
+  for (const [at, rate] of [
+    [22_000, null],
+    [24_000, 0],
+  ] as const) {
+    vi.setSystemTime(at);
+    look();
+    await expect.poll(() => sampler.history.size).toBe(at / 2000 + 1);
+    expect(sampler.history.last('out')).toBe(rate);
+  }
 });

@@ -17,6 +17,8 @@ const VIEWERS = ['webrtc', 'llhls', 'hlsv3', 'srt'] as const;
 const BITS = 8;
 const LOOP_DELAY = 'millrace_event_loop_delay_seconds';
 const QUANTILE = 0.99;
+/** Rates are those of so long, ms: viewers of segments take them in bursts. That of the history, which they go on from, is the same. */
+const RATE_SPAN_MS = 10_000;
 /** Sessions that are remembered when they are over. */
 const ENDED = 200;
 
@@ -41,7 +43,8 @@ export class Sampler {
   readonly #notes = new NoteBook();
   readonly #listeners = new Set<() => void>();
   #health: HealthAnswer | null = null;
-  #before: Totals | null = null;
+  /** Oldest first, at most `RATE_SPAN_MS` before the last. */
+  #past: readonly Totals[] = [];
   #isLooking = false;
   #isAnswering = true;
   #isTold = false;
@@ -140,7 +143,6 @@ export class Sampler {
   }
 
   #take(at: number, { totalBytesIn, totalBytesOut, connections }: Statistics, samples: readonly Sample[]): void {
-    const before = this.#before;
     const now: Totals = {
       at,
       in: totalBytesIn,
@@ -148,10 +150,13 @@ export class Sampler {
       cpu: sumOf(samples, 'process_cpu_seconds_total'),
       delays: bucketsOf(samples, LOOP_DELAY),
     };
-    this.#before = now;
+    // Counters begin anew with the server.
+    const isAnother = this.#past.some((each) => each.in > now.in || each.out > now.out);
+    const past = isAnother ? [] : this.#past.filter((each) => at - each.at <= RATE_SPAN_MS);
+    const [before, last] = [past[0], past.at(-1)];
+    this.#past = [...past, now];
     this.#notes.take(at, samples, this.#health?.reasons ?? [], this.#isTold);
-    const seconds = before === null ? 0 : (at - before.at) / 1000;
-    /** Of a counter, which begins anew with the server. */
+    const seconds = before === undefined ? 0 : (at - before.at) / 1000;
     const rate = (of: number | null, since: number | null | undefined): number | null =>
       of === null || since === null || since === undefined || seconds <= 0 || of < since ? null : (of - since) / seconds;
     const bits = (of: number | null): number | null => (of === null ? null : of * 8);
@@ -164,7 +169,7 @@ export class Sampler {
       hlsv3: connections['hlsv3'] ?? 0,
       srt: connections['srt'] ?? 0,
       cpu: percent === null ? null : percent * 100,
-      delay: milliseconds(quantileSince(now.delays, before?.delays ?? null, QUANTILE)),
+      delay: milliseconds(quantileSince(now.delays, last?.delays ?? null, QUANTILE)),
       memory: sumOf(samples, 'process_resident_memory_bytes'),
     });
   }

@@ -88,6 +88,14 @@ export const VIEWER_PROTOCOLS = {
   srt: 'SRT',
 } as const;
 
+/** Kinds of sources that the API writes otherwise than people do. */
+const SOURCES: Readonly<Record<string, string>> = { Rtmp: 'RTMP', Ovt: 'OVT', RtspPull: 'RTSP', MPEGTS: 'MPEG-TS' };
+
+/** A `sourceType` of the API as people call it. */
+export function sourceWords(type: string): string {
+  return SOURCES[type] ?? type;
+}
+
 /** Viewers without those whom nobody watches with: files, pushes, edges and images. */
 export function viewersOf({ connections }: Statistics): number {
   return Object.keys(VIEWER_PROTOCOLS).reduce((sum, kind) => sum + (connections[kind] ?? 0), 0);

@@ -11,7 +11,7 @@ import { playWebrtc } from './play-webrtc.ts';
 import { PlayerPanel } from './player-panel.ts';
 import { QueueTable } from './queue-table.ts';
 import { RecordingsPanel } from './recordings-panel.ts';
-import { originOf, type ServerFacts, type Statistics, type StreamInformation, VIEWER_PROTOCOLS } from './server-facts.ts';
+import { originOf, type ServerFacts, type Statistics, type StreamInformation, sourceWords, VIEWER_PROTOCOLS } from './server-facts.ts';
 import { SessionTable } from './session-table.ts';
 import { of, STATISTICS, STREAM, type StreamName } from './stream-list.ts';
 import { TaskPanel } from './task-panel.ts';
@@ -81,7 +81,7 @@ function Facts({ information, statistics }: { readonly information: StreamInform
   const { input } = information;
   const viewers = Object.entries(VIEWER_PROTOCOLS).map(([kind, label]) => `${statistics.connections[kind] ?? 0} ${label}`);
   const rows: readonly (readonly [string, string])[] = [
-    ['Source', input.sourceType],
+    ['Source', sourceWords(input.sourceType)],
     ['From', input.sourceUrl ?? '–'],
     ['Since', duration(Date.now() - Date.parse(input.createdTime))],
     ['In', bitrate(statistics.lastThroughputIn * BITS)],

@@ -4,7 +4,7 @@ import type { Context } from './context.ts';
 import { bitrate, counted, duration } from './format.ts';
 import { html, type View } from './html.ts';
 import { hashOf } from './routes.ts';
-import { type StreamInformation, type Track, viewersOf } from './server-facts.ts';
+import { type StreamInformation, sourceWords, type Track, viewersOf } from './server-facts.ts';
 import { type AppStreams, figuresOf, listStreams, type StreamName, type StreamRow } from './stream-list.ts';
 import { useLive } from './use-live.ts';
 
@@ -39,8 +39,8 @@ export function StreamTable({ context }: { readonly context: Context }): View {
     ${fault === null ? null : html`<p role="alert" class="bad">The streams cannot be listed: ${fault.message}</p>`}
     <div class="scroll" tabindex="0" role="region" aria-labelledby="streams-title">
       <table>
-        <thead><tr><th scope="col">Stream</th><th scope="col">Source</th><th scope="col">Video</th><th scope="col">Audio</th>
-          <th scope="col" class="number">In</th><th scope="col" class="number">Out</th><th scope="col" class="number">Viewers</th><th scope="col" class="number">Since</th></tr></thead>
+        <thead><tr><th scope="col">Stream</th><th scope="col" class="roomy">Source</th><th scope="col" class="roomy">Video</th><th scope="col" class="roomy">Audio</th>
+          <th scope="col" class="number">In</th><th scope="col" class="number">Out</th><th scope="col" class="number">Viewers</th><th scope="col" class="number roomy">Since</th></tr></thead>
         ${bodies(apps, shown, rows ?? [], filter)}
       </table>
     </div>
@@ -80,13 +80,13 @@ function Row({ name, row }: { readonly name: StreamName; readonly row: StreamRow
   const cell = (value: string | undefined): string => (row === undefined ? '' : (value ?? '–'));
   return html`<tr>
     <th scope="row"><a href=${hashOf({ page: 'stream', ...name })}>${name.stream}</a></th>
-    <td>${cell(information?.input.sourceType)}</td>
-    <td>${cell(videoWords(tracks))}</td>
-    <td>${cell(audioWords(tracks))}</td>
+    <td class="roomy">${cell(information === null ? undefined : sourceWords(information.input.sourceType))}</td>
+    <td class="roomy">${cell(videoWords(tracks))}</td>
+    <td class="roomy">${cell(audioWords(tracks))}</td>
     <td class="number">${cell(statistics === null ? undefined : bitrate(statistics.lastThroughputIn * BITS))}</td>
     <td class="number">${cell(statistics === null ? undefined : bitrate(statistics.lastThroughputOut * BITS))}</td>
     <td class="number">${cell(statistics === null ? undefined : String(viewersOf(statistics)))}</td>
-    <td class="number">${cell(sinceWords(information))}</td>
+    <td class="number roomy">${cell(sinceWords(information))}</td>
   </tr>`;
 }
 

@@ -73,7 +73,7 @@ test('a token that is no longer good leads back to the login', async () => {
 test('the overview tells what runs, and how much of it', async () => {
   const { page, complaints } = await open();
   const row = page.getByRole('row').filter({ has: page.getByRole('link', { name: 'live', exact: true }) });
-  await expect.poll(() => row.textContent()).toMatch(/RtmpH264 640×360 10 fpsAAC 48 kHz[\d.]+ kbit\/s/);
+  await expect.poll(() => row.textContent()).toMatch(/RTMPH264 640×360 10 fpsAAC 48 kHz[\d.]+ kbit\/s/);
   expect(await page.getByRole('table').textContent()).toContain('default / app');
   expect(await page.getByRole('status').first().textContent()).toBe('Healthy');
   const legend = page.getByRole('figure').filter({ hasText: 'Throughput' }).getByRole('listitem').first();
@@ -178,6 +178,11 @@ test('what runs comes first on a phone, for eyes and keys alike, and behind the 
     page.evaluate(`[...document.querySelectorAll('#streams-title, #notes-title, [aria-label="The last hour"] figure:first-of-type')]
       .map((each) => each.id || 'chart')`);
   for (const order of [parts, inDocument]) expect(await order()).toEqual(['streams-title', 'notes-title', 'chart']);
+  // What comes in, what goes out and who watches are there without a look to the side.
+  const table = page.getByRole('region', { name: 'Streams' });
+  await expect.poll(() => table.getByRole('columnheader').allTextContents()).toEqual(['Stream', 'In', 'Out', 'Viewers']);
+  const hidden = "[...document.querySelectorAll('.scroll')].map(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)";
+  expect(await page.evaluate(hidden)).toEqual([0]);
   await page.setViewportSize({ width: 1280, height: 800 });
   await expect.poll(inDocument).toEqual(['chart', 'notes-title', 'streams-title']);
 });
