@@ -11,6 +11,8 @@ const STREAM = `${APP}/streams/{stream}` as const;
 
 /** Of one request. */
 const VIEWERS_AT_ONCE = 1000;
+/** Connections of other kinds are files, pushes, edges and images. */
+const VIEWER_KINDS = ['webrtc', 'llhls', 'hlsv3', 'srt'];
 
 interface Viewer {
   readonly session: string;
@@ -96,7 +98,7 @@ export const listCommands: readonly Command[] = [
           { title: 'AUDIO', of: ({ input }) => trackText(input.tracks, 'Audio') },
           { title: 'IN', of: ({ statistics }) => bitrateText(statistics?.avgThroughputIn ?? 0), right: true },
           { title: 'OUT', of: ({ statistics }) => bitrateText(statistics?.avgThroughputOut ?? 0), right: true },
-          { title: 'VIEWERS', of: ({ statistics }) => statistics?.totalConnections ?? 0, right: true },
+          { title: 'VIEWERS', of: ({ statistics }) => viewersOf(statistics?.connections ?? {}), right: true },
           { title: 'SINCE', of: ({ input }) => input.createdTime },
         ],
         rows,
@@ -215,4 +217,8 @@ function trackText(tracks: readonly Track[], type: 'Video' | 'Audio'): string {
     return `${codec} ${width}x${height} ${Number(framerate.toFixed(2))} fps${rest}`;
   }
   return first.type === 'Audio' ? `${first.audio.codec} ${first.audio.samplerate} Hz ${first.audio.channel} ch${rest}` : '-';
+}
+
+function viewersOf(connections: Readonly<Record<string, number>>): number {
+  return VIEWER_KINDS.reduce((sum, kind) => sum + (connections[kind] ?? 0), 0);
 }

@@ -86,6 +86,13 @@ describe('lists', () => {
     expect(await ctl('sessions default/app/live')).toEqual({ code: 0, out: 'no viewers\n', err: '' });
     watch('a', 'webrtc');
     watch('b', 'llhls');
+    // Another server is no viewer.
+    const edge = api.orchestrator
+      .application('default', 'app')
+      ?.stream('live')
+      ?.outputs[0]?.openSession({ kind: 'ovt', id: 'e', onTerminate: () => undefined });
+    expect(lines(await ctl('streams default/app'))[1]).toMatch(/ 2 +\d{4}-/);
+    edge?.close();
     expect(lines(await ctl('sessions default/app/live')).map((line) => line.split(/ +/).slice(0, 2))).toEqual([
       ['SESSION', 'PROTOCOL'],
       ['b', 'llhls'],

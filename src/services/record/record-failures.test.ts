@@ -32,6 +32,15 @@ describe('a recording that cannot go on', () => {
     expect(bench.streams('e_0.mp4').map(({ type }) => type)).toEqual(['video']);
   });
 
+  it('is logged by the place where the file will be, not as the API shows it', async () => {
+    const { attached } = bench.stream(sample.tracks);
+    await bench.record('e');
+    bench.send(attached, sample.packets.slice(0, 20));
+    expect(bench.logger.matching(`recording to ${join(bench.root, 'e_0.mp4')}`)).toHaveLength(1);
+    attached.close(CLOSED);
+    await bench.publisher.stop();
+  });
+
   it('tells why the file cannot be made; others are untouched, and the next stream tries again', async () => {
     mkdirSync(bench.root);
     writeFileSync(join(bench.root, 'file'), '');

@@ -336,7 +336,9 @@ export class RecordTask extends FollowingTask<RecordRequest> {
     });
     attachment.file = file;
     this.#shown = { file, place };
-    this.#logger.info({ file: this.#outputFile, sequence: values.sequence }, `recording to ${this.#outputFile}`);
+    // Not as the API shows it: below the folder of the publisher it would read like a path of this machine that is not there.
+    const whole = expandPath(paths.file, { ...values, endTime: null });
+    this.#logger.info({ file: whole, sequence: values.sequence }, `recording to ${whole}`);
   }
 
   /** Ends the present file at `endMs` for its main track: see `#belongsBefore`. */
