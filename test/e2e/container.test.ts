@@ -23,6 +23,9 @@ test('the image has what the server needs to run, and nothing to build it with',
   expect(readdirSync(path.join(inside, 'native/build')).sort()).toEqual(['millrace-sandbox', 'millrace.node']);
   const packages = readdirSync(path.join(inside, 'node_modules'));
   expect(packages).toContain('node-av');
+  const files = readdirSync(path.join(inside, 'node_modules'), { recursive: true, encoding: 'utf8' });
+  expect(files).toContain('hls.js/dist/hls.min.mjs');
+  expect(files.filter((file) => file.endsWith('.map') || /hls\.light/.test(file))).toEqual([]);
   expect(packages.filter((name) => ['typescript', 'vitest', 'playwright-core', 'node'].includes(name))).toEqual([]);
 });
 

@@ -89,7 +89,9 @@ export class Image {
     } else if (command === 'npm prune --omit=dev --ignore-scripts') {
       const { packages } = JSON.parse(readFileSync(path.join(cwd, 'package-lock.json'), 'utf8')) as Lock;
       rmSync(path.join(cwd, 'node_modules'), { recursive: true });
-      installFromHere(cwd, (name) => packages[name] !== undefined && packages[name].dev !== true && packages[name].link !== true);
+      const isWanted = (name: string): boolean =>
+        packages[name] !== undefined && packages[name].dev !== true && packages[name].link !== true;
+      installFromHere(cwd, isWanted, copyTree);
     } else if (command === 'node native/build.mjs --strict') {
       // As every installation did; to compile it again takes longer than all tests of the image.
       for (const name of ['millrace.node', 'millrace-sandbox'])
@@ -101,7 +103,7 @@ export class Image {
       const [mode] = /(?<=--mode=)\d+/.exec(command) ?? [];
       mkdirSync(path.join(root, folder), { recursive: true });
       if (process.getuid?.() === 0) execFileSync('install', ['-d', '-o', '10001', '-g', '10001', `-m${mode}`, path.join(root, folder)]);
-    } else if (/^npm run /.test(command)) {
+    } else if (/^npm run |^node scripts\//.test(command)) {
       const bin = `${path.dirname(process.execPath)}:${path.join(cwd, 'node_modules/.bin')}:${process.env['PATH']}`;
       const { status, stdout, stderr } = spawnSync('sh', ['-c', command], { cwd, env: { ...process.env, PATH: bin }, encoding: 'utf8' });
       if (status !== 0) throw new Error(`'${command}' ended with ${status}:\n${stdout}${stderr}`);
@@ -199,7 +201,7 @@ function contextFiles(): string[] {
 }
 
 /** The packages of this checkout that are wanted, by the names of the lock file. */
-function installFromHere(cwd: string, wants: (name: string) => boolean): void {
+function installFromHere(cwd: string, wants: (name: string) => boolean, put: (from: string, to: string) => void = symlinkSync): void {
   const modules = path.join(ROOT, 'node_modules');
   const names = readdirSync(modules).flatMap((name) =>
     name.startsWith('@') ? readdirSync(path.join(modules, name)).map((inner) => `${name}/${inner}`) : [name],
@@ -209,7 +211,7 @@ function installFromHere(cwd: string, wants: (name: string) => boolean): void {
     if (!isPackage || !wants(`node_modules/${name}`)) continue;
     const to = path.join(cwd, 'node_modules', name);
     mkdirSync(path.dirname(to), { recursive: true });
-    symlinkSync(path.join(modules, name), to);
+    put(path.join(modules, name), to);
   }
   const bin = path.join(cwd, 'node_modules/.bin');
   mkdirSync(bin, { recursive: true });
