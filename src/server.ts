@@ -66,7 +66,7 @@ import type { MetricSource } from './util/metrics.ts';
 import { packageVersion } from './util/package-version.ts';
 import type { Patience } from './util/patience.ts';
 
-export { ConfigProblem } from './findings/usable-config.ts';
+export { ConfigProblem } from './findings/config-problem.ts';
 export type { ReloadOutcome } from './reload/reload-outcome.ts';
 
 /** How a process runs its server; everything else is in the configuration file. */

@@ -2,12 +2,8 @@
 import { ConfigErrors, formatConfigProblem, type LoadedServer, loadServerConfig } from '../config/index.ts';
 import { unprotected } from '../config/not-built.ts';
 import type { LogLines } from '../util/logger.ts';
+import { ConfigProblem } from './config-problem.ts';
 import { optionFindings } from './option-findings.ts';
-
-/** The configuration cannot be used; `message` lists what is wrong, one line each. */
-export class ConfigProblem extends Error {
-  override readonly name = 'ConfigProblem';
-}
 
 /** Reads `file`, and logs what is odd about it. Throws `ConfigProblem`, whose `cause` is a `ConfigErrors` where places are known. */
 export function loadUsable(file: string, logger: Pick<LogLines, 'warn'>): LoadedServer {
