@@ -1,9 +1,7 @@
 /**
  * What a server costs that has just started: until its API answers, idle, and with one publisher. `BENCH_OTHER=…/scripts/start.mjs` names the
- * program of another checkout, which takes turns with this one and is the baseline then; without it the baseline of the start is a bare Node.js
- * with as many threads.
+ * program of another checkout, which takes turns with this one and is the baseline then; without it a bare Node.js stands beside.
  */
-import { availableParallelism } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Child } from '../test/harness/child.ts';
 import { until } from '../test/harness/poll.ts';
@@ -17,19 +15,13 @@ const OTHER = process.env['BENCH_OTHER'] ?? '';
 const FIRST_START_TARGET_MS = 600;
 const START_TARGET_MS = 300;
 const RESIDENT_TARGET_MB = 90;
-const PUBLISHER_TARGET = 15;
+const PUBLISHER_TARGET = 12;
 /** A publisher is fresh this long. */
 const PUBLISHER_SECONDS = 12;
 /** What a start still does once it is ready. */
 const SETTLE_MS = 700;
 
-const BARE = `const { Worker } = require('node:worker_threads');
-  const threads = ${availableParallelism()};
-  let online = 0;
-  for (let at = 0; at < threads; at += 1) new Worker('setInterval(() => {}, 1e6)', { eval: true }).on('online', () => {
-    online += 1;
-    if (online === threads) console.log('ready');
-  });`;
+const BARE = "setInterval(() => {}, 1e6); console.log('ready');";
 
 /** What is measured in each round, one value for each. */
 interface Sample {
@@ -38,7 +30,9 @@ interface Sample {
   readonly laterMs: number;
   readonly laterCpu: number;
   readonly resident: number;
+  readonly proportional: number;
   readonly idle: number;
+  readonly viewerMs: number;
   readonly publisher: number;
 }
 
@@ -58,6 +52,14 @@ async function rate(server: TestServer, seconds: number): Promise<number> {
   return ((threadTime(server.pid) - before) * 1000) / (performance.now() - since);
 }
 
+/** Milliseconds that somebody waits who is the first to connect over HTTP: threads that serve viewers start with that. */
+async function firstViewer(server: TestServer): Promise<number> {
+  const since = performance.now();
+  const { status } = await fetch(server.http('nobody', 'llhls.m3u8'));
+  if (status !== 404) throw new Error(`a stream that is not there was answered with ${status}`);
+  return performance.now() - since;
+}
+
 async function sample(main: string, source: string, seconds: number): Promise<Sample> {
   const server = await spawnServer({ main, compileCache: true, webrtc: {}, withoutHls: true });
   try {
@@ -68,14 +70,25 @@ async function sample(main: string, source: string, seconds: number): Promise<Sa
     const later = await startOf(server);
     await delay(2000);
     const idle = await rate(server, seconds);
-    const { resident } = memory(server.pid);
+    const { resident, proportional } = memory(server.pid);
+    const viewerMs = await firstViewer(server);
     await server.restart();
     await delay(SETTLE_MS);
     const encoder = publishSource(source, server.rtmp('live'));
     try {
       await until('the stream', async () => (await server.api.get<string[]>('/v1/vhosts/default/apps/app/streams')).length === 1);
       const publisher = await rate(server, PUBLISHER_SECONDS);
-      return { firstMs: first.ms, firstCpu: first.cpu, laterMs: later.ms, laterCpu: later.cpu, resident, idle, publisher };
+      return {
+        firstMs: first.ms,
+        firstCpu: first.cpu,
+        laterMs: later.ms,
+        laterCpu: later.cpu,
+        resident,
+        proportional,
+        idle,
+        viewerMs,
+        publisher,
+      };
     } finally {
       await encoder.kill();
     }
@@ -84,13 +97,13 @@ async function sample(main: string, source: string, seconds: number): Promise<Sa
   }
 }
 
-/** CPU time of a Node.js that starts as many threads, ms. */
-async function bareStart(): Promise<number> {
+/** CPU time of the start of a Node.js that does nothing, ms, and its memory, MB. */
+async function bareStart(): Promise<{ cpu: number; resident: number; proportional: number }> {
   const node = new Child(process.execPath, ['-e', BARE]);
   try {
     await node.printed(/ready/, 10_000);
     await delay(SETTLE_MS);
-    return cpuTime(node.pid);
+    return { cpu: cpuTime(node.pid), ...memory(node.pid) };
   } finally {
     await node.kill();
   }
@@ -100,7 +113,7 @@ export async function run(options: BenchOptions): Promise<Report> {
   const source = await sourceFile();
   const own: Sample[] = [];
   const others: Sample[] = [];
-  const bare: number[] = [];
+  const bare: Awaited<ReturnType<typeof bareStart>>[] = [];
   for (let round = 0; round < options.rounds; round += 1) {
     if (OTHER !== '') others.push(await sample(OTHER, source, options.seconds));
     own.push(await sample(MAIN, source, options.seconds));
@@ -118,8 +131,12 @@ export async function run(options: BenchOptions): Promise<Report> {
       figure('  its CPU, children included', 'ms', ({ firstCpu }) => firstCpu),
       figure('later start to API answer', 'ms', ({ laterMs }) => laterMs, START_TARGET_MS),
       figure('  its CPU', 'ms', ({ laterCpu }) => laterCpu),
-      { name: '  CPU of a bare Node.js with as many threads', unit: 'ms', value: median(bare) },
+      { name: '  CPU of a bare Node.js', unit: 'ms', value: median(bare.map(({ cpu }) => cpu)) },
       figure('resident memory, idle', 'MB', ({ resident }) => resident, RESIDENT_TARGET_MB),
+      { name: '  of a bare Node.js', unit: 'MB', value: median(bare.map(({ resident }) => resident)) },
+      figure('  shared pages divided', 'MB', ({ proportional }) => proportional),
+      { name: '  of a bare Node.js', unit: 'MB', value: median(bare.map(({ proportional }) => proportional)) },
+      figure('first connection over HTTP to its answer', 'ms', ({ viewerMs }) => viewerMs),
       figure('CPU, idle', 'ms/s', ({ idle }) => idle),
       figure(`CPU of one publisher, first ${PUBLISHER_SECONDS} s of a process`, 'ms/s', ({ publisher }) => publisher, PUBLISHER_TARGET),
     ],

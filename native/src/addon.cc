@@ -5,8 +5,10 @@
 #include <memory>
 
 #include "bytes.h"
+#include "door.h"
 #include "dtls.h"
 #include "fanout.h"
+#include "memory.h"
 #include "napi-export.h"
 #include "napi-values.h"
 #include "notify.h"
@@ -484,6 +486,10 @@ NAPI_MODULE_INIT() {
   Export<TcpSendImage>(env, exports, "tcpSendImage");
   Export<TcpReceive>(env, exports, "tcpReceive");
   ExportTls(env, exports);
+  Export<DoorOpen>(env, exports, "doorOpen");
+  Export<DoorClose>(env, exports, "doorClose");
+  Export<DoorShare>(env, exports, "doorShare");
+  Export<TrimMemory>(env, exports, "trimMemory");
   Export<NotifySend>(env, exports, "notifySend");
   Export<UdpOpen>(env, exports, "udpOpen");
   Export<UdpClose>(env, exports, "udpClose");

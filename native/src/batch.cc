@@ -15,14 +15,14 @@ constexpr int kFullTries = 4;
 
 }  // namespace
 
-Batch::Batch(SendMode mode, SendCounters* counters) : mode_(mode), counters_(counters), arena_(kArena), headers_(kMessages), vectors_(kMessages), controls_(kMessages * kSegmentControl) {
+Batch::Batch(SendMode mode, SendCounters* counters) : mode_(mode), counters_(counters), arena_(new uint8_t[kArena]), headers_(kMessages), vectors_(kMessages), controls_(kMessages * kSegmentControl) {
   messages_.reserve(kMessages);
 }
 
 uint8_t* Batch::Reserve(int socket, size_t length) {
-  if (socket != socket_ || used_ + length > arena_.size() || messages_.size() == kMessages) Flush();
+  if (socket != socket_ || used_ + length > kArena || messages_.size() == kMessages) Flush();
   socket_ = socket;
-  return arena_.data() + used_;
+  return arena_.get() + used_;
 }
 
 void Batch::Commit(Viewer* viewer, size_t length) {
@@ -47,7 +47,7 @@ void Batch::Flush() {
   const size_t count = messages_.size();
   for (size_t n = 0; n < count; n += 1) {
     const Message& message = messages_[n];
-    vectors_[n] = {arena_.data() + message.offset, message.length};
+    vectors_[n] = {arena_.get() + message.offset, message.length};
     msghdr& header = headers_[n].msg_hdr;
     header = {};
     header.msg_name = &message.viewer->address.storage;
@@ -90,7 +90,7 @@ void Batch::Flush() {
 bool Batch::SendSegments(const Message& message) {
   const Address& to = message.viewer->address;
   const size_t failed =
-      SendApart(socket_, arena_.data() + message.offset, message.length, message.segment, &to.storage, to.length);
+      SendApart(socket_, arena_.get() + message.offset, message.length, message.segment, &to.storage, to.length);
   counters_->calls.fetch_add(message.count, std::memory_order_relaxed);
   counters_->datagrams.fetch_add(message.count - failed, std::memory_order_relaxed);
   counters_->errors.fetch_add(failed, std::memory_order_relaxed);

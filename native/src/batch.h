@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "viewer.h"
@@ -49,7 +50,8 @@ class Batch {
   SendMode mode_;
   SendCounters* counters_;
   int socket_ = -1;
-  std::vector<uint8_t> arena_;
+  // Not cleared: what no datagram has needed takes no memory.
+  std::unique_ptr<uint8_t[]> arena_;
   size_t used_ = 0;
   std::vector<Message> messages_;
   std::vector<mmsghdr> headers_;

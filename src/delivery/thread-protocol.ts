@@ -122,6 +122,8 @@ export type ToThread =
       readonly request: ListenRequest;
       /** This thread opens the port first: fail when anybody has it. */
       readonly first: boolean;
+      /** The descriptor of a socket that listens there already; it is the main thread's until that hears `listening`. */
+      readonly door?: number;
     }
   | { readonly type: 'unlisten'; readonly listener: number }
   | { readonly type: 'block-add'; readonly block: number; readonly buffer: SharedArrayBuffer }

@@ -119,6 +119,13 @@ export interface NativeAddon {
   http2Flush(connection: Handle): number;
   /** Type, stream, number, text or bytes of each. */
   http2Events(connection: Handle): (number | string | Buffer)[];
+  /** A listening socket that accepts nothing and calls `knocked` once, with the first connection. */
+  doorOpen(host: string, port: number, backlog: number, knocked: () => void): [door: Handle, port: number, descriptor: number];
+  doorClose(door: Handle): void;
+  /** Another descriptor of the same socket, or a negative error number. */
+  doorShare(descriptor: number): number;
+  /** Gives memory that was freed back to the system. */
+  trimMemory(): void;
   /** Sends a datagram to a Unix socket, whose name is abstract when it begins with `@`. 0, or the number of the error; never waits. */
   notifySend(path: string, text: string): number;
 }
@@ -135,7 +142,7 @@ export interface NativeUdpCounters {
 /** Overrides the addon: the path of another build, or `off` for none. */
 const OVERRIDE = 'MILLRACE_NATIVE';
 /** What the build of an older version does not have. */
-const NEWEST = 'http2Events' satisfies keyof NativeAddon;
+const NEWEST = 'trimMemory' satisfies keyof NativeAddon;
 const BUILT = new URL('../../native/build/millrace.node', import.meta.url);
 
 /** The addon, or why there is none. */

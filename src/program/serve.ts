@@ -1,6 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { Worker } from 'node:worker_threads';
 import { StartProblem } from '../core/port-openings.ts';
+import { loadAddon } from '../native/addon.ts';
 import { ConfigProblem, MillraceServer, type ReloadOutcome } from '../server.ts';
 import { StateFolderProblem } from '../state/state-lock.ts';
 import { createLogger } from '../util/create-logger.ts';
@@ -11,6 +12,8 @@ import { ServiceManager } from './service-manager.ts';
 
 /** A stop that takes longer than this, ms, is cut short. It is to be over within 5 s, and the exit first writes what was compiled. */
 const STOP_DEADLINE_MS = 3900;
+/** After this, ms, what a start has used and does not need any more goes back to the system. */
+const SETTLED_MS = 1500;
 /**
  * The heap may double between two full collections. By itself V8 lets a heap as calm as this one grow by 8 MiB only, and begins to mark long
  * before that is full: media on its way through fill it several times a second, and every full collection marks all of it. A full one
@@ -128,6 +131,7 @@ export async function serve(line: CommandLine, signals: ProcessSignals): Promise
   else {
     process.stdout.write(server.banner);
     manager.ready('running');
+    setTimeout(() => loadAddon().addon?.trimMemory(), SETTLED_MS).unref();
     if (hungUp) void server.reload();
   }
   const code = await over.promise;

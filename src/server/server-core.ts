@@ -159,7 +159,7 @@ export async function makeCore(options: ServerCoreOptions): Promise<ServerCore> 
   const restingSources = new RestingSources();
   const delivery = new DeliveryPool({
     views: threads === 0 ? (await import('../delivery-views.ts')).VIEWS : {},
-    ...{ threads, admission: limits.admission, limits: patientDeliveryLimits(patience), http2: config.modules.http2.enable },
+    ...{ threads, sleeps: true, admission: limits.admission, limits: patientDeliveryLimits(patience), http2: config.modules.http2.enable },
     logConnections: lines.level === 'debug',
     pages: pagesOf(config),
     // What is there already was announced to the threads before they hear this.

@@ -158,7 +158,11 @@ test('a start after the first loads no compiler, no HTTP client and nothing for 
   const server = await spawnServer({ compileCache: true, env });
   onTestFinished(() => server.close());
   await server.ready();
+  // Delivery threads start with somebody who connects.
+  const visit = async (): Promise<void> => expect((await fetch(server.http('nobody', 'llhls.m3u8'))).status).toBe(404);
+  await visit();
   await server.restart();
+  await visit();
   await server.stop();
   const loadedBy = (name: string): string => new RegExp(`^${name} loaded (.*)$`, 'm').exec(server.log)?.[1] ?? '';
   expect(loadedBy('main')).toMatch(/node_modules\/pino\//);

@@ -1,5 +1,7 @@
 /** How listeners open a port that several threads of this process share, and nobody else. */
 import { createServer, type ListenOptions, type Server } from 'node:net';
+import { getSystemErrorName } from 'node:util';
+import { loadAddon } from '../../native/addon.ts';
 import { ownFamily } from '../../util/listen-addresses.ts';
 
 /** Where to listen. */
@@ -8,12 +10,19 @@ export interface ListenAddress {
   readonly host: string;
   /** 0: any free port. */
   readonly port: number;
+  /** The descriptor of a socket that listens there already, with connections that wait; it stays its owner's. */
+  readonly door?: number;
 }
 
 /** Connections that wait for `accept`. */
-const BACKLOG = 4096;
+export const BACKLOG = 4096;
 
-function listening(server: Server, options: ListenOptions): Promise<number> {
+/** The address that a setting means: `*` is all of IPv4. */
+export function hostOf({ host }: { readonly host: string }): string {
+  return host === '*' ? '0.0.0.0' : host;
+}
+
+function listening(server: Server, options: ListenOptions | { readonly fd: number; readonly backlog: number }): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
     server.listen(options, () => {
@@ -25,8 +34,15 @@ function listening(server: Server, options: ListenOptions): Promise<number> {
 }
 
 /** Lets `server` listen beside others of this process on the same port: the kernel spreads connections. Returns the port. */
-export function listenShared(server: Server, { host, port }: ListenAddress): Promise<number> {
-  return listening(server, { ...ownFamily(host), port, reusePort: true, exclusive: true, backlog: BACKLOG });
+export async function listenShared(server: Server, { host, port, door }: ListenAddress): Promise<number> {
+  if (door !== undefined) return await listening(server, { fd: sharedDescriptor(door), backlog: BACKLOG });
+  return await listening(server, { ...ownFamily(host), port, reusePort: true, exclusive: true, backlog: BACKLOG });
+}
+
+function sharedDescriptor(door: number): number {
+  const shared = loadAddon().addon?.doorShare(door) ?? Number.NaN;
+  if (shared >= 0) return shared;
+  throw new Error(Number.isNaN(shared) ? 'the addon is gone' : `the open port cannot be shared: ${getSystemErrorName(shared)}`);
 }
 
 /**

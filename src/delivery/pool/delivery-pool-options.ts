@@ -16,6 +16,8 @@ import type { DeliveryLimits } from '../thread-protocol.ts';
 export interface DeliveryPoolOptions {
   /** Worker threads; 0 serves from the main thread, with `views`. */
   readonly threads: number;
+  /** Workers start with the first connection, where the addon can tell of it; until then there are open ports alone. */
+  readonly sleeps?: boolean;
   /** Workers bring their own. */
   readonly views: ViewFactories;
   /** The file workers start with; the default serves with `views.ts`. */

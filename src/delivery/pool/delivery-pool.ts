@@ -8,6 +8,7 @@ import type { Found } from '../../core/unknown-stream.ts';
 import { guarded } from '../../util/guarded.ts';
 import type { QueueGauge } from '../../util/queue-gauge.ts';
 import { OPEN_ADMISSION } from '../admission.ts';
+import { hostOf } from '../http/shared-port.ts';
 import type { Outlet, OutletOpener } from '../outlet/messages.ts';
 import { sessionId } from '../session-token.ts';
 import type { DeliveryLimits, FromThread, ListenRequest, ServedHost, SessionSighting, ThreadReport, ToThread } from '../thread-protocol.ts';
@@ -20,6 +21,7 @@ import type { startLocal } from './local-thread.ts';
 import { MAX_BUNDLE, PatientLink } from './patient-link.ts';
 import { type OutletOwner, type OutletRequest, PoolOutlet } from './pool-outlet.ts';
 import { PortBook } from './port-book.ts';
+import { type PortDoor, PortDoors } from './port-door.ts';
 import { SessionLedger } from './session-ledger.ts';
 import { SharedArena } from './shared-arena.ts';
 import { startWorker } from './thread-link.ts';
@@ -71,6 +73,8 @@ export class DeliveryPool implements OutletOpener {
   readonly #controlServers = new ControlFigures();
   readonly #arena: SharedArena;
   readonly #ports: PortBook;
+  /** Not null while the threads wait for somebody to come. */
+  #doors: PortDoors | null = null;
   readonly #handovers = new Handovers();
   readonly #outbox: ThreadOutbox;
   readonly #revoked = new Set<string>();
@@ -140,19 +144,22 @@ export class DeliveryPool implements OutletOpener {
     this.#foreign = path;
   }
 
-  /** Starts the threads; resolves when all run, rejects when one cannot. */
+  /** Starts the threads; resolves when all run, or wait for somebody to come, rejects when one cannot. */
   async start(): Promise<void> {
     if (this.#options.threads === 0) this.#startLocal = (await import('./local-thread.ts')).startLocal;
-    if (this.#stopping) return;
+    else if (this.#options.sleeps === true) this.#doors = PortDoors.load();
+    // Queues are listed from the beginning.
+    if (this.#doors !== null) for (const slot of this.#slots) slot.gauge = this.#gaugeOf(slot);
+    if (this.#stopping || this.#doors !== null) return;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.#starting = { missing: new Set(this.#slots), resolve, reject };
     for (const slot of this.#slots) this.#startThread(slot);
     await promise;
   }
 
-  /** Opens a port in all threads; resolves with its number. Rejects when it cannot be bound. */
+  /** Opens a port, in all threads that run; resolves with its number. Rejects when it cannot be bound. */
   async listen(request: ListenRequest): Promise<{ readonly id: number; readonly port: number }> {
-    const { id, opened } = this.#ports.open(request);
+    const { id, opened } = this.#ports.open(request, await this.#doorFor(request));
     return { id, port: await opened };
   }
 
@@ -241,6 +248,7 @@ export class DeliveryPool implements OutletOpener {
     if (this.#stopping) return;
     this.#stopping = true;
     this.#handovers.close();
+    this.#ports.stop();
     for (const slot of this.#slots) if (slot.restart !== null) clearTimeout(slot.restart);
     for (const outlet of [...this.#outlets.values()]) outlet.close();
     this.#outbox.post({ type: 'stop' });
@@ -412,6 +420,25 @@ export class DeliveryPool implements OutletOpener {
       this.#options.logger.limited.error({ err: error, stream: `${wanted.app}/${wanted.stream}` }, 'a stream could not be looked for');
     }
     this.#postTo(thread, { type: 'demand-answer', question, found });
+  }
+
+  async #doorFor(request: ListenRequest): Promise<PortDoor | null> {
+    const doors = this.#doors;
+    if (doors === null) return null;
+    const knocked = this.#guarded('the first connection', () => this.#wake());
+    const door = await doors.open({ host: hostOf(request), port: request.port }, knocked);
+    if (!this.#stopping) return door;
+    door.close();
+    throw new Error('the delivery pool is stopping');
+  }
+
+  /** Somebody has connected: the threads take the ports over. */
+  #wake(): void {
+    if (this.#doors === null || this.#stopping) return;
+    this.#doors = null;
+    this.#options.logger.info({ threads: this.#slots.length }, 'the first connection over HTTP: the delivery threads start');
+    for (const slot of this.#slots) this.#restart(slot);
+    this.#options.onAttended?.();
   }
 
   #ready(slot: Slot): void {

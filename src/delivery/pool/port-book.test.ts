@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { PortBook } from './port-book.ts';
+import type { PortDoor } from './port-door.ts';
 
 describe('port book', () => {
   let threads: number[];
@@ -14,7 +15,10 @@ describe('port book', () => {
     book = new PortBook({
       threads: () => threads,
       post: (thread, message) => {
-        if (message.type === 'listen') asked.push(`${thread}:${message.request.port}`);
+        if (message.type !== 'listen') return;
+        const { request, first, door } = message;
+        asked.push(`${thread}:${request.port}${door === undefined ? '' : ` door ${door}`}`);
+        if (door !== undefined) expect(first).toBe(false);
       },
       onFailed: (thread, port, message) => failures.push(`${thread}:${port} ${message}`),
     });
@@ -70,5 +74,63 @@ describe('port book', () => {
     expect(await opened).toBe(7777);
     expect(book.close(id)).toBe(true);
     expect(book.close(id)).toBe(false);
+  });
+
+  describe('with a door', () => {
+    let closed = 0;
+    const door = { port: 8080, descriptor: 17, close: () => (closed += 1) } as unknown as PortDoor;
+
+    beforeEach(() => {
+      closed = 0;
+      threads = [];
+    });
+
+    test('the first thread takes it over, the others open the port', async () => {
+      const { id, opened } = book.open({ host: '127.0.0.1', port: 0, tls: false }, door);
+      expect(await opened).toBe(8080);
+      threads = [1];
+      book.threadStarted(1);
+      threads = [1, 2];
+      book.threadStarted(2);
+      expect(asked).toEqual(['1:8080 door 17', '2:8080']);
+      book.listening(2, id, 8080);
+      expect(closed).toBe(0);
+      book.listening(1, id, 8080);
+      expect(closed).toBe(1);
+      threads = [2, 3];
+      book.threadGone(1);
+      book.threadStarted(3);
+      expect(asked.at(-1)).toBe('3:8080');
+    });
+
+    test('a thread that dies before it has the door leaves it to the next', async () => {
+      const { id } = book.open({ host: '127.0.0.1', port: 0, tls: false }, door);
+      threads = [1];
+      book.threadStarted(1);
+      threads = [];
+      book.threadGone(1);
+      expect(closed).toBe(0);
+      threads = [2];
+      book.threadStarted(2);
+      expect(asked).toEqual(['1:8080 door 17', '2:8080 door 17']);
+      book.listening(2, id, 8080);
+      expect(closed).toBe(1);
+    });
+
+    test('nobody waits at one that cannot be taken over', async () => {
+      const { id } = book.open({ host: '127.0.0.1', port: 0, tls: false }, door);
+      threads = [1];
+      book.threadStarted(1);
+      book.failed(1, id, 'EMFILE');
+      expect([closed, failures]).toEqual([1, ['1:8080 EMFILE']]);
+    });
+
+    test('is closed with the port, and with the book', () => {
+      const { id } = book.open({ host: '127.0.0.1', port: 0, tls: false }, door);
+      book.stop();
+      expect(closed).toBe(1);
+      book.close(id);
+      expect(closed).toBe(2);
+    });
   });
 });

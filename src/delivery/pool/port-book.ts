@@ -1,11 +1,16 @@
 /** The ports of the delivery side, and which threads have opened them. */
 import type { ListenRequest, ToThread } from '../thread-protocol.ts';
+import type { PortDoor } from './port-door.ts';
 
 interface Entry {
   readonly id: number;
   readonly request: ListenRequest;
   /** 0 until a thread has bound it. */
   port: number;
+  /** Where those wait who came before the threads; null when there is none, or a thread has taken it over. */
+  door: Pick<PortDoor, 'descriptor' | 'close'> | null;
+  /** The thread that is to take the door over; 0 for none. */
+  taker: number;
   readonly asked: Set<number>;
   readonly settled: Set<number>;
   readonly resolve: (port: number) => void;
@@ -31,14 +36,19 @@ export class PortBook {
     this.#options = options;
   }
 
-  /** Opens a port in all threads; resolves with its number when all have it, rejects when the first cannot bind. */
-  open(request: ListenRequest): { readonly id: number; readonly opened: Promise<number> } {
+  /**
+   * Opens a port in all threads; resolves with its number when all have it, rejects when the first cannot bind. One that has a door is open already, and
+   * the first thread that starts takes that over.
+   */
+  open(request: ListenRequest, door: PortDoor | null = null): { readonly id: number; readonly opened: Promise<number> } {
     const { promise, resolve, reject } = Promise.withResolvers<number>();
     const id = this.#nextId;
     this.#nextId += 1;
-    const entry: Entry = { id, request, port: 0, asked: new Set(), settled: new Set(), resolve, reject };
+    const entry: Entry = { id, request, port: door?.port ?? 0, door, taker: 0, asked: new Set(), settled: new Set(), resolve, reject };
     this.#entries.set(id, entry);
-    this.#askFirst(entry);
+    if (door === null) this.#askFirst(entry);
+    else for (const thread of this.#options.threads()) this.#ask(entry, thread);
+    if (door !== null) resolve(door.port);
     return { id, opened: promise };
   }
 
@@ -46,7 +56,13 @@ export class PortBook {
   close(id: number): boolean {
     const entry = this.#entries.get(id);
     entry?.reject(new Error('the port was closed'));
+    entry?.door?.close();
     return this.#entries.delete(id);
+  }
+
+  /** Closes what no thread has taken over. Idempotent. */
+  stop(): void {
+    for (const { door } of this.#entries.values()) door?.close();
   }
 
   /** A thread has (re)started. */
@@ -61,6 +77,7 @@ export class PortBook {
     for (const entry of this.#entries.values()) {
       entry.asked.delete(thread);
       entry.settled.delete(thread);
+      if (entry.taker === thread) entry.taker = 0;
       if (entry.port === 0) this.#askFirst(entry);
       else this.#check(entry);
     }
@@ -70,6 +87,7 @@ export class PortBook {
     const entry = this.#entries.get(id);
     if (entry === undefined) return;
     entry.settled.add(thread);
+    if (entry.taker === thread) this.#leaveDoor(entry);
     if (entry.port === 0) {
       entry.port = port;
       for (const other of this.#options.threads()) this.#ask(entry, other);
@@ -87,6 +105,8 @@ export class PortBook {
     }
     this.#options.onFailed(thread, entry.port, message);
     entry.settled.add(thread);
+    // Nobody is to wait where nobody answers.
+    if (entry.taker === thread) this.#leaveDoor(entry);
     this.#check(entry);
   }
 
@@ -100,7 +120,19 @@ export class PortBook {
     if (entry.asked.has(thread)) return;
     entry.asked.add(thread);
     const port = entry.port === 0 ? entry.request.port : entry.port;
-    this.#options.post(thread, { type: 'listen', listener: entry.id, request: { ...entry.request, port }, first: entry.port === 0 });
+    const request = { ...entry.request, port };
+    if (entry.door === null || entry.taker !== 0) {
+      this.#options.post(thread, { type: 'listen', listener: entry.id, request, first: entry.port === 0 });
+      return;
+    }
+    entry.taker = thread;
+    this.#options.post(thread, { type: 'listen', listener: entry.id, request, first: false, door: entry.door.descriptor });
+  }
+
+  #leaveDoor(entry: Entry): void {
+    entry.door?.close();
+    entry.door = null;
+    entry.taker = 0;
   }
 
   #check(entry: Entry): void {

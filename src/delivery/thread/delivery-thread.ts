@@ -10,10 +10,10 @@ import { type HttpCounters, newHttpCounters } from '../http/answer-sink.ts';
 import { HttpListener } from '../http/http-listener.ts';
 import { DirectSecureListener } from '../http/secure/direct-secure-listener.ts';
 import { SecureListener } from '../http/secure-listener.ts';
-import { requireFreePort } from '../http/shared-port.ts';
+import { hostOf, type ListenAddress, requireFreePort } from '../http/shared-port.ts';
 import { DateLine } from '../http/status-line.ts';
 import { SessionTokens } from '../session-token.ts';
-import type { FromThread, ListenRequest, SessionEvent, ThreadReport, ThreadSettings, ToThread } from '../thread-protocol.ts';
+import type { FromThread, SessionEvent, ThreadReport, ThreadSettings, ToThread } from '../thread-protocol.ts';
 import type { Certificate } from '../tls/certificate-choice.ts';
 import { Attention } from './attention.ts';
 import { BlockTable } from './block-table.ts';
@@ -188,7 +188,7 @@ export class DeliveryThread {
         this.#useCertificates(message.certificates, message.handover);
         break;
       case 'listen':
-        void this.#listen(message.listener, message.request, message.first);
+        void this.#listen(message);
         break;
       case 'unlisten':
         void this.#unlisten(message.listener);
@@ -222,8 +222,8 @@ export class DeliveryThread {
     }
   }
 
-  async #listen(id: number, request: ListenRequest, first: boolean): Promise<void> {
-    const address = { host: request.host === '*' ? '0.0.0.0' : request.host, port: request.port };
+  async #listen({ listener: id, request, first, door }: Extract<ToThread, { type: 'listen' }>): Promise<void> {
+    const address: ListenAddress = { host: hostOf(request), port: request.port, ...(door !== undefined && { door }) };
     try {
       const listener = request.tls ? this.#secureListener() : this.#plainListener();
       this.#listeners.set(id, listener);

@@ -1,0 +1,12 @@
+// TCP ports that are open before anybody serves them, for `src/delivery/pool/port-door.ts`.
+#pragma once
+
+#include "napi-values.h"
+
+namespace millrace {
+
+napi_value DoorOpen(const Arguments& arguments);
+napi_value DoorClose(const Arguments& arguments);
+napi_value DoorShare(const Arguments& arguments);
+
+}  // namespace millrace
