@@ -13,6 +13,7 @@ const BENCHES: Record<string, () => Promise<{ run(options: BenchOptions): Promis
   start: () => import('./start.ts'),
   crowd: () => import('./crowd.ts'),
   record: () => import('./record.ts'),
+  'llhls-crowd': () => import('./llhls-crowd.ts'),
   'llhls-origin': () => import('./llhls-origin.ts'),
   'http-origin-micro': () => import('./http-origin-micro.ts'),
   channels: () => import('./channels.ts'),

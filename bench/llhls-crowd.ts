@@ -1,0 +1,76 @@
+/** Many viewers of LL-HLS at once: how late parts come, what fails, and what the server uses. `CROWD_VIEWERS` (5000), `--seconds` each round. */
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { until } from '../test/harness/poll.ts';
+import { startServer } from '../test/harness/server.ts';
+import { fetchText, openSession, readMediaPlaylist } from '../test/harness/viewer.ts';
+import type { CrowdFigures, CrowdOrder } from './lib/crowd-viewers.ts';
+import { cpuDuring, cpuRate } from './lib/measure.ts';
+import { memory } from './lib/process-usage.ts';
+import type { BenchOptions, Report } from './lib/report.ts';
+import { publishSource, sourceFile } from './lib/source.ts';
+
+const VIEWERS = Number(process.env['CROWD_VIEWERS'] ?? 5000);
+/** Two cores carry viewers and server: what is asked is whether the server is in time, not what loopback copies. */
+const SOURCE = { width: 320, height: 180, kbps: 200 };
+const IDLE_SECONDS = 3;
+
+/** Runs the viewers in a process of their own, which begins when they are all connected. */
+async function crowd(order: CrowdOrder): Promise<CrowdFigures> {
+  const child = fork(fileURLToPath(new URL('./lib/crowd-viewers.ts', import.meta.url)), { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  child.send(order);
+  const [figures] = (await once(child, 'message')) as [CrowdFigures];
+  child.disconnect();
+  return figures;
+}
+
+export async function run(options: BenchOptions): Promise<Report> {
+  // In one go: 120 s and 5 rounds are ten minutes.
+  const seconds = options.seconds * options.rounds;
+  const source = await sourceFile(SOURCE);
+  const server = await startServer({ segmentDuration: 2, chunkDuration: 0.5, segmentCount: 10, withoutHls: true });
+  const encoder = publishSource(source, server.rtmp('live'));
+  try {
+    const { video } = await until(
+      'a playlist with parts',
+      async () => {
+        const found = await openSession(server.http('live', 'llhls.m3u8'));
+        return readMediaPlaylist(await fetchText(found.video), found.video).segments.length >= 2 ? found : null;
+      },
+      { deadlineMs: 30_000, everyMs: 250 },
+    );
+    const idle = await cpuRate(server.pid, IDLE_SECONDS);
+    const { lastSequence, lastPart } = readMediaPlaylist(await fetchText(video), video);
+    const { pathname, search, port } = new URL(video);
+    const order = {
+      port: Number(port),
+      viewers: VIEWERS,
+      playlist: pathname + search,
+      sequence: lastSequence,
+      part: lastPart,
+      seconds,
+    };
+    const { cpuMs, result } = await cpuDuring(server.pid, idle, () => crowd(order));
+    const requests = result.playlists + result.parts;
+    const { part, playlist } = result.lateness;
+    return {
+      bench: 'llhls-crowd',
+      figures: [
+        { name: `requests that failed, ${VIEWERS} viewers`, value: result.failed, unit: 'requests', target: 0 },
+        { name: 'last byte of a part behind the first viewer’s playlist that names it, p50', value: part.p50, unit: 'ms' },
+        { name: 'the same, p99', value: part.p99, unit: 'ms', target: 500 },
+        { name: 'the same, max', value: part.max, unit: 'ms' },
+        { name: 'playlist behind the first viewer’s, p99', value: playlist.p99, unit: 'ms' },
+        { name: 'CPU of a request', value: (cpuMs * 1000) / requests, unit: 'us' },
+        { name: 'memory of the server', value: memory(server.pid).resident, unit: 'MB' },
+      ],
+      notes: [
+        `${result.playlists} playlists and ${result.parts} parts in ${seconds} s; viewers of the video alone, in one process of this machine`,
+      ],
+    };
+  } finally {
+    await encoder.kill();
+    await server.close();
+  }
+}
