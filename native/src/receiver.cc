@@ -1,6 +1,7 @@
 #include "receiver.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -131,6 +132,8 @@ void Receiver::Inject(uint32_t viewer, std::shared_ptr<ViewerCounters> counters,
 }
 
 void Receiver::Run() {
+  // What `top -H` shows.
+  pthread_setname_np(pthread_self(), "webrtc-receive");
   std::vector<Command> commands;
   std::vector<pollfd> descriptors;
   while (!stopping_) {

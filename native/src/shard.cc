@@ -1,5 +1,7 @@
 #include "shard.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -177,6 +179,8 @@ void Shard::SendRtcp(uint32_t id, std::vector<uint8_t> packet) {
 }
 
 void Shard::Run() {
+  // What `top -H` shows.
+  pthread_setname_np(pthread_self(), "webrtc-send");
   std::vector<Command> commands;
   int64_t due = NowUs();
   while (true) {

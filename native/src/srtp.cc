@@ -90,21 +90,21 @@ void SrtpCipher::CounterIv(uint32_t ssrc, uint64_t index, uint8_t iv[16]) const 
   for (int n = 0; n < 6; n += 1) iv[8 + n] ^= static_cast<uint8_t>(index >> (40 - 8 * n));
 }
 
-bool SrtpCipher::KeyStream(const uint8_t iv[16], uint8_t* data, size_t length) {
+bool SrtpCipher::KeyStream(const uint8_t iv[16], const uint8_t* from, uint8_t* to, size_t length) {
   int written = 0;
   return EVP_EncryptInit_ex(context_.get(), nullptr, nullptr, nullptr, iv) == 1 &&
-         EVP_EncryptUpdate(context_.get(), data, &written, data, static_cast<int>(length)) == 1;
+         EVP_EncryptUpdate(context_.get(), to, &written, from, static_cast<int>(length)) == 1;
 }
 
 bool SrtpCipher::Seal(const uint8_t iv[12], const uint8_t* aad, size_t aad_length, const uint8_t* more, size_t more_length,
-                      uint8_t* data, size_t length, uint8_t* tag) {
+                      const uint8_t* from, uint8_t* to, size_t length, uint8_t* tag) {
   int written = 0;
   EVP_CIPHER_CTX* context = context_.get();
   return EVP_EncryptInit_ex(context, nullptr, nullptr, nullptr, iv) == 1 &&
          EVP_EncryptUpdate(context, nullptr, &written, aad, static_cast<int>(aad_length)) == 1 &&
          (more_length == 0 || EVP_EncryptUpdate(context, nullptr, &written, more, static_cast<int>(more_length)) == 1) &&
-         EVP_EncryptUpdate(context, data, &written, data, static_cast<int>(length)) == 1 &&
-         EVP_EncryptFinal_ex(context, data, &written) == 1 &&
+         EVP_EncryptUpdate(context, to, &written, from, static_cast<int>(length)) == 1 &&
+         EVP_EncryptFinal_ex(context, to, &written) == 1 &&
          EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_GET_TAG, kGcmTagLength, tag) == 1;
 }
 
@@ -129,15 +129,17 @@ static void GcmIv(const uint8_t* salt, uint32_t ssrc, uint64_t index, uint8_t iv
   for (size_t n = 0; n < kGcmIvLength; n += 1) iv[n] ^= salt[n];
 }
 
-size_t SrtpCipher::EncryptRtp(uint8_t* packet, size_t header, size_t length, uint32_t ssrc, uint64_t index) {
+size_t SrtpCipher::EncryptRtp(uint8_t* packet, size_t header, size_t length, uint32_t ssrc, uint64_t index, const uint8_t* plain) {
+  uint8_t* const payload = packet + header;
+  if (plain == nullptr) plain = payload;
   if (profile_ == Profile::kAeadAes128Gcm) {
     uint8_t iv[kGcmIvLength];
     GcmIv(salt_, ssrc, index, iv);
-    return Seal(iv, packet, header, nullptr, 0, packet + header, length - header, packet + length) ? length + kGcmTagLength : 0;
+    return Seal(iv, packet, header, nullptr, 0, plain, payload, length - header, packet + length) ? length + kGcmTagLength : 0;
   }
   uint8_t iv[16];
   CounterIv(ssrc, index, iv);
-  if (!KeyStream(iv, packet + header, length - header)) return 0;
+  if (!KeyStream(iv, plain, payload, length - header)) return 0;
   uint8_t roc[4];
   Write32(roc, static_cast<uint32_t>(index >> 16));
   uint8_t tag[20];
@@ -162,7 +164,7 @@ size_t SrtpCipher::DecryptRtp(uint8_t* packet, size_t header, size_t length, uin
   if (CRYPTO_memcmp(tag, packet + plain, kHmacTagLength) != 0) return 0;
   uint8_t iv[16];
   CounterIv(ssrc, index, iv);
-  return KeyStream(iv, packet + header, plain - header) ? plain : 0;
+  return KeyStream(iv, packet + header, packet + header, plain - header) ? plain : 0;
 }
 
 size_t SrtpCipher::EncryptRtcp(uint8_t* packet, size_t length, uint32_t index) {
@@ -172,13 +174,14 @@ size_t SrtpCipher::EncryptRtcp(uint8_t* packet, size_t length, uint32_t index) {
   if (profile_ == Profile::kAeadAes128Gcm) {
     uint8_t iv[kGcmIvLength];
     GcmIv(salt_, ssrc, index, iv);
-    if (!Seal(iv, packet, kRtcpHeader, trailer, sizeof trailer, packet + kRtcpHeader, length - kRtcpHeader, packet + length)) return 0;
+    uint8_t* const body = packet + kRtcpHeader;
+    if (!Seal(iv, packet, kRtcpHeader, trailer, sizeof trailer, body, body, length - kRtcpHeader, packet + length)) return 0;
     memcpy(packet + length + kGcmTagLength, trailer, sizeof trailer);
     return length + kGcmTagLength + sizeof trailer;
   }
   uint8_t iv[16];
   CounterIv(ssrc, index, iv);
-  if (!KeyStream(iv, packet + kRtcpHeader, length - kRtcpHeader)) return 0;
+  if (!KeyStream(iv, packet + kRtcpHeader, packet + kRtcpHeader, length - kRtcpHeader)) return 0;
   memcpy(packet + length, trailer, sizeof trailer);
   uint8_t tag[20];
   hmac_.Sign(packet, length + sizeof trailer, nullptr, 0, tag);
@@ -206,7 +209,7 @@ size_t SrtpCipher::DecryptRtcp(uint8_t* packet, size_t length, uint32_t* index) 
   if (CRYPTO_memcmp(tag, packet + plain + 4, kHmacTagLength) != 0) return 0;
   uint8_t iv[16];
   CounterIv(ssrc, *index, iv);
-  return KeyStream(iv, packet + kRtcpHeader, plain - kRtcpHeader) ? plain : 0;
+  return KeyStream(iv, packet + kRtcpHeader, packet + kRtcpHeader, plain - kRtcpHeader) ? plain : 0;
 }
 
 bool ReplayWindow::Fresh(uint64_t index) const {

@@ -56,8 +56,9 @@ class SrtpCipher {
   bool Init(Profile profile, const uint8_t* master_key, const uint8_t* master_salt, uint8_t label, bool encrypt);
 
   // Both work on `packet` in place, of which the first `header` bytes stay in the clear.
-  // Encrypt returns the new length, 0 on failure; there must be room for kRtpOverhead.
-  size_t EncryptRtp(uint8_t* packet, size_t header, size_t length, uint32_t ssrc, uint64_t index);
+  // Encrypt returns the new length, 0 on failure; there must be room for kRtpOverhead. With `plain` the payload is read there, and
+  // what stands behind the header before does not count: protecting it is then copying it, too.
+  size_t EncryptRtp(uint8_t* packet, size_t header, size_t length, uint32_t ssrc, uint64_t index, const uint8_t* plain = nullptr);
   // Returns the length without tag, or 0 when it is not authentic.
   size_t DecryptRtp(uint8_t* packet, size_t header, size_t length, uint32_t ssrc, uint64_t index);
   size_t EncryptRtcp(uint8_t* packet, size_t length, uint32_t index);
@@ -68,9 +69,10 @@ class SrtpCipher {
 
  private:
   void CounterIv(uint32_t ssrc, uint64_t index, uint8_t iv[16]) const;
-  bool KeyStream(const uint8_t iv[16], uint8_t* data, size_t length);
-  bool Seal(const uint8_t iv[12], const uint8_t* aad, size_t aad_length, const uint8_t* more, size_t more_length, uint8_t* data,
-            size_t length, uint8_t* tag);
+  // Both read `length` bytes at `from` and write them at `to`, which may be the same place.
+  bool KeyStream(const uint8_t iv[16], const uint8_t* from, uint8_t* to, size_t length);
+  bool Seal(const uint8_t iv[12], const uint8_t* aad, size_t aad_length, const uint8_t* more, size_t more_length, const uint8_t* from,
+            uint8_t* to, size_t length, uint8_t* tag);
   bool Open(const uint8_t iv[12], const uint8_t* aad, size_t aad_length, const uint8_t* more, size_t more_length, uint8_t* data,
             size_t length, uint8_t* tag);
 

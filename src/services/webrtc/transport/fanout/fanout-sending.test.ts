@@ -1,10 +1,20 @@
 import { createSocket, Socket } from 'node:dgram';
+import { readdirSync, readFileSync } from 'node:fs';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { FANOUT_KINDS, FanoutBench, frame, keysFor, nackOf, PLI, VIDEO, WAIT } from '../../../../../test/fakes/fanout-bench.ts';
 import { until } from '../../../../../test/harness/poll.ts';
 import { SrtpProfile } from '../../../../wire/srtp/profile.ts';
 
 const bench = new FanoutBench();
+
+/** Empty for one that has ended by now. */
+function nameOfThread(task: string): string {
+  try {
+    return readFileSync(`/proc/self/task/${task}/comm`, 'utf8').trim();
+  } catch {
+    return '';
+  }
+}
 
 afterEach(() => {
   bench.close();
@@ -32,6 +42,12 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
       expect(fanout.viewerCounters(viewer)).toMatchObject({ packets: 6, sendErrors: 0 });
     },
   );
+
+  test.runIf(kind.startsWith('native'))('its threads have names of their own', async () => {
+    await start();
+    const names = (): string[] => readdirSync('/proc/self/task').map(nameOfThread);
+    await until('threads that send and receive', () => ['webrtc-send', 'webrtc-receive'].every((name) => names().includes(name)), WAIT);
+  });
 
   test('nothing is sent to port 0, and nothing breaks', async () => {
     const { fanout, socket } = await start();
