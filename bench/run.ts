@@ -23,6 +23,7 @@ const BENCHES: Record<string, () => Promise<{ run(options: BenchOptions): Promis
   'metrics-micro': () => import('./metrics-micro.ts'),
   latency: () => import('./latency.ts'),
   'webrtc-fanout': () => import('./webrtc-fanout.ts'),
+  'webrtc-viewers': () => import('./webrtc-viewers.ts'),
   srt: () => import('./srt.ts'),
   'webrtc-latency': () => import('./webrtc-latency.ts'),
   transcode: () => import('./transcode.ts'),

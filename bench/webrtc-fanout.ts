@@ -1,14 +1,8 @@
 /** CPU for each RTP packet that reaches a WebRTC viewer, by way of sending: addon, addon with plain sends, JavaScript. */
-import { execFile } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { median } from './lib/measure.ts';
 import type { BenchOptions, Figure, Report } from './lib/report.ts';
-import { compileDrain } from './lib/socket-drain.ts';
-import type { FanoutResult } from './lib/webrtc-origin.ts';
+import type { FanoutResult } from './lib/webrtc-orders.ts';
+import { measureFanout, WebrtcTools } from './lib/webrtc-tools.ts';
 
 interface Way {
   readonly name: string;
@@ -44,14 +38,9 @@ const MEMORY_VIEWERS = 200;
 const USUAL_RATE = 270;
 /** Packets a second that the stream of this bench has: 30 frames of 9, and 50 of audio. */
 const PACKET_RATE = 30 * 9 + 50;
-const DEADLINE_MS = 120_000;
 
-const ORIGIN = fileURLToPath(new URL('./lib/webrtc-origin.ts', import.meta.url));
-
-async function measure(way: Way, viewers: number, seconds: number, drain: string): Promise<FanoutResult> {
-  const args = ['--expose-gc', ORIGIN, way.mode, String(viewers), String(seconds), drain];
-  const { stdout } = await promisify(execFile)(process.execPath, args, { env: { ...process.env, ...way.env }, timeout: DEADLINE_MS });
-  return JSON.parse(stdout) as FanoutResult;
+async function measure(way: Way, viewers: number, seconds: number, { drain }: WebrtcTools): Promise<FanoutResult> {
+  return await measureFanout({ sendMode: way.mode, viewers, seconds, drain, drainMode: 'clock' }, { env: way.env });
 }
 
 /** What the viewer that got least got of what was sent. */
@@ -60,21 +49,21 @@ function share({ least, expected }: FanoutResult): number {
 }
 
 export async function run(options: BenchOptions): Promise<Report> {
-  const folder = await mkdtemp(join(tmpdir(), 'millrace-bench-'));
+  const tools = await WebrtcTools.compile();
   try {
-    return await measureAll(options, await compileDrain(folder));
+    return await measureAll(options, tools);
   } finally {
-    await rm(folder, { recursive: true, force: true });
+    await tools.close();
   }
 }
 
-async function measureAll({ seconds, rounds }: BenchOptions, drain: string): Promise<Report> {
+async function measureAll({ seconds, rounds }: BenchOptions, tools: WebrtcTools): Promise<Report> {
   const figures: Figure[] = [];
   const notes: string[] = [];
   for (const way of WAYS) {
     for (const viewers of SIZES) {
       const results: FanoutResult[] = [];
-      for (let round = 0; round < rounds; round += 1) results.push(await measure(way, viewers, seconds, drain));
+      for (let round = 0; round < rounds; round += 1) results.push(await measure(way, viewers, seconds, tools));
       const name = `${way.name}, ${viewers} viewers`;
       const perPacket = median(results.map((result) => result.perPacket));
       const worst = results.reduce((one, other) => (share(other) < share(one) ? other : one));

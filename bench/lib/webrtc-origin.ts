@@ -1,56 +1,45 @@
 /**
- * Child process of `webrtc-fanout`: one stream of 30 frames (9 packets each) and 50 packets of audio a second, sent to
- * viewers in another process. Arguments: way of sending, viewers, seconds, path of
- * the program that counts at the viewers. Prints one line of JSON.
+ * Child process of the WebRTC benches: one stream of 30 frames and 50 packets of audio a second, sent to viewers in another process.
+ * Its argument is a `FanoutOrder` as JSON; it prints one line of JSON, a `FanoutResult`.
  */
-import { fork } from 'node:child_process';
+import { execFile, fork } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import type { Packet } from '../../src/media/packet.ts';
 import type { AudioTrack, VideoTrack } from '../../src/media/track.ts';
 import type { PlaySession } from '../../src/services/webrtc/play/play-session.ts';
 import { WebrtcPublisher } from '../../src/services/webrtc/play/webrtc-publisher.ts';
-import type { SendMode } from '../../src/services/webrtc/transport/fanout/native-fanout.ts';
 import { PeerTransport } from '../../src/services/webrtc/transport/peer-transport.ts';
 import { systemClock } from '../../src/util/clock.ts';
 import { FakeStream } from '../../test/fakes/fake-stream.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { until } from '../../test/harness/poll.ts';
+import { median, percentile } from './measure.ts';
+import {
+  type BareWay,
+  type CrowdResult,
+  DECRYPTING,
+  type Delay,
+  type FanoutOrder,
+  type FanoutResult,
+  type LoadAnswer,
+  type LoadOrder,
+  type LoadReport,
+  type SpanResult,
+} from './webrtc-orders.ts';
 
-export type LoadOrder =
-  | { readonly type: 'watch'; readonly viewer: number; readonly offer: string; readonly candidates: readonly string[] }
-  /** Path of the program that empties the sockets from now on. */
-  | { readonly type: 'drain'; readonly program: string }
-  | { readonly type: 'report' };
-export type LoadAnswer =
-  | { readonly type: 'answer'; readonly viewer: number; readonly description: string }
-  | { readonly type: 'draining' }
-  /** Packets that each viewer has received. */
-  | { readonly type: 'received'; readonly packets: readonly number[] };
-
-/** What the child prints. */
-export interface FanoutResult {
-  readonly kind: string;
-  /** CPU of the whole process less what it uses without viewers, microseconds for each packet that arrived. */
-  readonly perPacket: number;
-  /** CPU of the process while media flows and nobody watches, milliseconds a second. */
-  readonly unwatched: number;
-  /** CPU milliseconds to connect a viewer. */
-  readonly setup: number;
-  /** Resident memory that a viewer adds while media flows, KiB; the history of packets, which all share, is full before and after. */
-  readonly memory: number;
-  /** Media packets of the stream, what viewers received on average, and what the one that got least did. */
-  readonly expected: number;
-  readonly received: number;
-  readonly least: number;
-}
-
+const LOOPBACK = '127.0.0.1';
 const PICTURE_MS = 1000 / 30;
-const PICTURE_BYTES = 9 * 1150;
+const USUAL_PACKETS = 9;
+/** Bytes of a picture for each packet of it, and what one of video and of audio then has with its RTP head and tag. */
+const PACKET_BYTES = 1150;
+const VIDEO_DATAGRAM = 1188;
+const SOUND_DATAGRAM = 196;
 const GOP = 60;
 const SOUND_MS = 20;
 const SOUND_BYTES = 160;
-const PACKETS_OF_A_PICTURE = 9;
 const WARM_UP_VIEWERS = 10;
 /** The history of a source holds 1500 packets, of which 270 come in a second. */
 const HISTORY_SECONDS = 6;
@@ -58,6 +47,17 @@ const UNWATCHED_SECONDS = 4;
 /** Viewers that connect at one time. */
 const AT_ONCE = 25;
 const CONNECT = { deadlineMs: 60_000, everyMs: 50 };
+const SENDERS = 2;
+/** A crowd is waited for so long after the last of its requests, s. */
+const CROWD_PATIENCE_SECONDS = 4;
+const RULES = {
+  timeout: 30_000,
+  rtx: true,
+  bandwidthEstimation: 'REMB',
+  ulpfec: false,
+  jitterBuffer: false,
+  createDefaultPlaylist: true,
+} as const;
 
 const COMMON = { publicName: '', language: '', characteristics: '', bypass: true, config: null, bitrateConf: 0 };
 const VIDEO: VideoTrack = {
@@ -84,126 +84,323 @@ const AUDIO: AudioTrack = {
   codecString: 'opus',
 };
 
-function picture(keyframe: boolean): Buffer {
-  const unit = Buffer.alloc(PICTURE_BYTES, 7);
-  unit.writeUInt32BE(PICTURE_BYTES - 4);
+function picture(keyframe: boolean, packets: number): Buffer {
+  const unit = Buffer.alloc(packets * PACKET_BYTES, 7);
+  unit.writeUInt32BE(unit.length - 4);
   unit[4] = keyframe ? 0x65 : 0x41;
   return unit;
 }
 
-async function main(sendMode: SendMode, viewers: number, seconds: number, drain: string): Promise<FanoutResult> {
-  const ports = [{ host: '127.0.0.1', port: 0, addresses: ['127.0.0.1'] }];
-  const logger = new RecordingLogger();
-  const transport = await PeerTransport.open({ ports, tcp: false, threads: 2, sendMode, clock: systemClock, logger });
-  const publisher = new WebrtcPublisher({ transport, clock: systemClock, logger });
-  const source = new FakeStream();
-  source.tracks = [VIDEO, AUDIO];
-  const rules = {
-    timeout: 30_000,
-    rtx: true,
-    bandwidthEstimation: 'REMB',
-    ulpfec: false,
-    jitterBuffer: false,
-    createDefaultPlaylist: true,
-  } as const;
-  const playlist = publisher.defaultPlaylist(source.tracks, rules);
-  source.playlists = playlist === null ? [] : [playlist];
-  const stream = publisher.attach(source, rules);
-  stream.onTracks(source.tracks);
+/** What a span of media was sent as, and at what cost. */
+interface Span {
+  readonly cpuMs: number;
+  readonly seconds: number;
+  /** Packets for each viewer. */
+  readonly expected: number;
+}
 
-  const load = fork(fileURLToPath(new URL('./webrtc-load.ts', import.meta.url)), { env: { ...process.env, MILLRACE_NATIVE: '' } });
-  load.once('exit', (code) => {
-    throw new Error(`the load client ended with ${code}`);
-  });
-  const sessions: PlaySession[] = [];
-  let draining = false;
-  let report: Extract<LoadAnswer, { type: 'received' }> | null = null;
-  load.on('message', (answer: LoadAnswer) => {
-    if (answer.type === 'answer') sessions[answer.viewer]?.answered(answer.description);
-    else if (answer.type === 'draining') draining = true;
-    else report = answer;
-  });
-  // The first viewers load code and fill pools.
-  const watch = (viewer: number): void => {
-    const session = publisher.openSession(
-      { vhost: 'default', app: 'app', stream: 'stream', playlist: '' },
-      { client: '', onEnded: () => undefined },
-    );
-    sessions.push(session);
-    load.send({ type: 'watch', viewer, offer: session.offer(), candidates: session.candidates() } satisfies LoadOrder);
-  };
-  const connectUpTo = async (count: number): Promise<void> => {
-    while (sessions.length < count) {
-      const next = Math.min(count, sessions.length + AT_ONCE);
-      while (sessions.length < next) watch(sessions.length);
-      await until(`${next} viewers are connected`, () => source.viewers === next, CONNECT);
-    }
-  };
-  const key = picture(true);
-  const delta = picture(false);
-  const sound = Buffer.alloc(SOUND_BYTES, 1);
-  const push = (packet: Omit<Packet, 'dts'>): void => stream.onPacket({ ...packet, dts: packet.pts });
-  let pictures = 0;
-  let sounds = 0;
-  /** Pushes media in real time; resolves with the packets it makes for each viewer. */
-  const flow = async (span: number): Promise<number> => {
+/** The server, its stream and its viewers. */
+class Origin {
+  readonly #order: FanoutOrder;
+  readonly #transport: PeerTransport;
+  readonly #publisher: WebrtcPublisher;
+  readonly #source = new FakeStream();
+  readonly #stream: ReturnType<WebrtcPublisher['attach']>;
+  readonly #load: ReturnType<typeof fork>;
+  readonly #sessions: PlaySession[] = [];
+  readonly #key: Buffer;
+  readonly #delta: Buffer;
+  readonly #sound = Buffer.alloc(SOUND_BYTES, 1);
+  #pictures = 0;
+  #sounds = 0;
+  /** RTP timestamp → ms of the monotonic clock at which the frame was handed over. */
+  readonly #handedOver = new Map<number, number>();
+  #ports: readonly number[] | null = null;
+  #report: LoadReport | null = null;
+
+  constructor(order: FanoutOrder, transport: PeerTransport, logger: RecordingLogger) {
+    this.#order = order;
+    this.#transport = transport;
+    this.#key = picture(true, order.keyframe ?? USUAL_PACKETS);
+    this.#delta = picture(false, order.frame ?? USUAL_PACKETS);
+    this.#publisher = new WebrtcPublisher({ transport, clock: systemClock, logger });
+    this.#source.tracks = [VIDEO, AUDIO];
+    const playlist = this.#publisher.defaultPlaylist(this.#source.tracks, RULES);
+    this.#source.playlists = playlist === null ? [] : [playlist];
+    this.#stream = this.#publisher.attach(this.#source, RULES);
+    this.#stream.onTracks(this.#source.tracks);
+    const [program = process.execPath, ...before] = [...(order.elsewhere?.prefix ?? []), process.execPath];
+    const env = { ...process.env, MILLRACE_NATIVE: '' };
+    this.#load = fork(fileURLToPath(new URL('./webrtc-load.ts', import.meta.url)), { env, execPath: program, execArgv: before });
+    this.#load.once('exit', (code) => {
+      throw new Error(`the load client ended with ${code}`);
+    });
+    this.#load.on('message', (answer: LoadAnswer) => {
+      if (answer.type === 'answer') this.#sessions[answer.viewer]?.answered(answer.description);
+      else if (answer.type === 'draining') this.#ports = answer.ports;
+      else this.#report = answer;
+    });
+  }
+
+  /** Media in real time for `seconds`. */
+  async flow(seconds: number): Promise<Span> {
+    const { keyframe = USUAL_PACKETS, frame = USUAL_PACKETS } = this.#order;
+    const before = process.cpuUsage();
     const start = performance.now();
-    const [fromPicture, fromSound] = [pictures, sounds];
-    while (performance.now() - start < span * 1000) {
-      const elapsed = performance.now() - start;
-      for (; (pictures - fromPicture) * PICTURE_MS <= elapsed; pictures += 1) {
-        const keyframe = (pictures - fromPicture) % GOP === 0;
-        push({ track: VIDEO, pts: pictures * 3000, duration: 3000, keyframe, data: keyframe ? key : delta });
+    const [fromPicture, fromSound] = [this.#pictures, this.#sounds];
+    let expected = 0;
+    for (let elapsed = 0; elapsed < seconds * 1000; elapsed = performance.now() - start) {
+      for (; (this.#pictures - fromPicture) * PICTURE_MS <= elapsed; this.#pictures += 1) {
+        const isKey = (this.#pictures - fromPicture) % GOP === 0;
+        expected += isKey ? keyframe : frame;
+        this.#handedOver.set(this.#pictures * 3000, Number(process.hrtime.bigint()) / 1e6);
+        this.#push({ track: VIDEO, pts: this.#pictures * 3000, duration: 3000, keyframe: isKey, data: isKey ? this.#key : this.#delta });
       }
-      for (; (sounds - fromSound) * SOUND_MS <= elapsed; sounds += 1) {
-        push({ track: AUDIO, pts: sounds * 960, duration: 960, keyframe: true, data: sound });
+      for (; (this.#sounds - fromSound) * SOUND_MS <= elapsed; this.#sounds += 1) {
+        expected += 1;
+        this.#push({ track: AUDIO, pts: this.#sounds * 960, duration: 960, keyframe: true, data: this.#sound });
       }
       await delay(2);
     }
-    return (pictures - fromPicture) * PACKETS_OF_A_PICTURE + sounds - fromSound;
-  };
-  const reported = async (): Promise<Extract<LoadAnswer, { type: 'received' }>> => {
-    // What is on its way arrives.
+    return { cpuMs: cpuMs(before), seconds: (performance.now() - start) / 1000, expected };
+  }
+
+  #push(packet: Omit<Packet, 'dts'>): void {
+    this.#stream.onPacket({ ...packet, dts: packet.pts });
+  }
+
+  get viewers(): number {
+    return this.#source.viewers;
+  }
+
+  watch(): void {
+    const viewer = this.#sessions.length;
+    const session = this.#publisher.openSession(
+      { vhost: 'default', app: 'app', stream: 'stream', playlist: '' },
+      { client: '', onEnded: () => undefined },
+    );
+    this.#sessions.push(session);
+    this.#load.send({ type: 'watch', viewer, offer: session.offer(), candidates: session.candidates() } satisfies LoadOrder);
+  }
+
+  async connectUpTo(count: number): Promise<void> {
+    while (this.#sessions.length < count) {
+      const next = Math.min(count, this.#sessions.length + AT_ONCE);
+      while (this.#sessions.length < next) this.watch();
+      await until(`${next} viewers are connected`, () => this.viewers === next, CONNECT);
+    }
+  }
+
+  /** What viewers have received since the report before, with all that is on its way. */
+  async reported(): Promise<LoadReport> {
     await delay(500);
-    report = null;
-    load.send({ type: 'report' } satisfies LoadOrder);
-    return await until('the report', () => report, CONNECT);
-  };
+    this.#report = null;
+    this.#load.send({ type: 'report' } satisfies LoadOrder);
+    return await until('the report', () => this.#report, CONNECT);
+  }
 
+  /** From now on a small program empties the sockets. */
+  async drain(): Promise<void> {
+    const { drain: program, drainMode: mode, whole = false } = this.#order;
+    this.#load.send({ type: 'drain', program, mode, whole } satisfies LoadOrder);
+    await until('the load client empties its sockets', () => this.#ports !== null, CONNECT);
+  }
+
+  /** Sends to those who are drained with the bare sender; what is on its way is told in `reported`. */
+  async bareFlow(way: BareWay, seconds: number): Promise<Span & { readonly viewers: number }> {
+    const { keyframe = USUAL_PACKETS, frame = USUAL_PACKETS, bare, elsewhere } = this.#order;
+    const sizes = [VIDEO_DATAGRAM, SOUND_DATAGRAM, frame, keyframe].map(String);
+    const ports = this.#ports ?? [];
+    const start = performance.now();
+    const output = await new Promise<string>((resolve, reject) => {
+      const child = execFile(bare?.program ?? '', [way, String(SENDERS), String(seconds), ...sizes], (error, stdout) => {
+        if (error === null) resolve(stdout);
+        else reject(error);
+      });
+      child.stdin?.end(ports.map((port) => `${elsewhere?.host ?? LOOPBACK} ${port}\n`).join(''));
+    });
+    const result = JSON.parse(output) as { sent: number; refused: number; cpuMs: number };
+    const expected = (result.sent + result.refused) / ports.length;
+    return { cpuMs: result.cpuMs, seconds: (performance.now() - start) / 1000, expected, viewers: ports.length };
+  }
+
+  /** From frames to their last packets. */
+  delayOf({ arrivals }: LoadReport): Delay {
+    const delays = arrivals.flatMap(([timestamp, at]) => {
+      const handedOver = this.#handedOver.get(timestamp);
+      return handedOver === undefined ? [] : [at / 1e6 - handedOver];
+    });
+    return delayAmong(delays);
+  }
+
+  get counters(): ReturnType<PeerTransport['fanout']['counters']> {
+    return this.#transport.fanout.counters();
+  }
+
+  close(): void {
+    this.#load.removeAllListeners('exit').kill();
+  }
+}
+
+async function main(order: FanoutOrder): Promise<FanoutResult> {
+  const { viewers, seconds, host = LOOPBACK, sendMode } = order;
+  const ports = [{ host, port: 0, addresses: [host] }];
+  const logger = new RecordingLogger();
+  const shares = { waiting: 0, play: 0, publish: 0 };
+  const transport = await PeerTransport.open({ ports, tcp: false, threads: SENDERS, shares, sendMode, clock: systemClock, logger });
+  const origin = new Origin(order, transport, logger);
   // Code that is run for the first time is compiled while it runs.
-  await flow(UNWATCHED_SECONDS);
-  const nobody = process.cpuUsage();
-  await flow(UNWATCHED_SECONDS);
-  const unwatched = cpuMs(nobody) / UNWATCHED_SECONDS;
+  await origin.flow(order.warmUp ?? UNWATCHED_SECONDS);
+  const nobody = await origin.flow(order.warmUp ?? UNWATCHED_SECONDS);
+  const unwatched = nobody.cpuMs / nobody.seconds;
 
-  await connectUpTo(Math.min(WARM_UP_VIEWERS, viewers / 2));
-  await flow(HISTORY_SECONDS);
-  const [few, memory, idle] = [sessions.length, residentKiB(), process.cpuUsage()];
-  await connectUpTo(viewers);
+  // The first viewers load code and fill pools.
+  const few = Math.min(WARM_UP_VIEWERS, viewers / 2);
+  await origin.connectUpTo(few);
+  await origin.flow(order.warmUp ?? HISTORY_SECONDS);
+  const [memory, idle] = [residentKiB(), process.cpuUsage()];
+  await origin.connectUpTo(viewers);
   const setup = cpuMs(idle) / (viewers - few);
 
-  const earlier = await reported();
-  load.send({ type: 'drain', program: drain } satisfies LoadOrder);
-  await until('the load client empties its sockets', () => draining, CONNECT);
-  const before = process.cpuUsage();
-  const startedAt = performance.now();
-  const expected = await flow(seconds);
-  const cpu = cpuMs(before) - (unwatched * (performance.now() - startedAt)) / 1000;
+  await origin.drain();
+  const meter = new ReceptionMeter(origin, order);
+  await meter.begin();
+  const from = origin.counters;
+  const media = await meter.measure(0, () => origin.flow(seconds));
   const memoryEach = (residentKiB() - memory) / (viewers - few);
-  const { packets } = await reported();
-  load.removeAllListeners('exit').kill();
-  const received = packets.map((count, viewer) => count - (earlier.packets[viewer] ?? 0));
-  const total = received.reduce((sum, count) => sum + count, 0);
+  const to = origin.counters;
+  const delay = origin.delayOf(media.report);
+  const [server, crowd] = [
+    order.deafness === undefined ? null : await deafly(order.deafness, () => origin.flow(seconds)),
+    order.crowd === undefined ? null : await connectCrowd(origin, order.crowd),
+  ];
+  const bare: Partial<Record<BareWay, SpanResult>> = {};
+  for (const way of order.bare?.ways ?? []) {
+    const { span, result } = await meter.measure(DECRYPTING, () => origin.bareFlow(way, seconds));
+    bare[way] = { ...result, perPacket: (span.cpuMs * 1000) / result.total };
+  }
+  const alone =
+    order.deafness === undefined || order.bare === undefined ? null : await deafly(order.deafness, () => origin.bareFlow('gso', seconds));
+  origin.close();
   return {
+    ...media.result,
     kind: transport.fanout.kind,
-    perPacket: (cpu * 1000) / total,
+    perPacket: ((media.span.cpuMs - unwatched * media.span.seconds) * 1000) / media.result.total,
     unwatched,
     setup,
     memory: memoryEach,
-    expected,
-    received: total / viewers,
-    least: Math.min(...received),
+    delay,
+    congested: to.congested - from.congested,
+    droppedFrames: to.droppedFrames - from.droppedFrames,
+    bare,
+    deaf:
+      server === null || alone === null
+        ? null
+        : {
+            server: ((server.cpuMs - unwatched * server.seconds) * 1000) / (server.expected * viewers),
+            bare: (alone.cpuMs * 1000) / (alone.expected * alone.viewers),
+          },
+    crowd,
   };
+}
+
+/** Does `work` while nobody receives. */
+async function deafly<T>({ begin, end }: NonNullable<FanoutOrder['deafness']>, work: () => Promise<T>): Promise<T> {
+  const run = async ([program = '', ...args]: readonly string[]): Promise<unknown> => promisify(execFile)(program, args);
+  await run(begin);
+  try {
+    return await work();
+  } finally {
+    await run(end);
+  }
+}
+
+/** What comes of what is sent, a span at a time. */
+class ReceptionMeter {
+  readonly #origin: Origin;
+  readonly #meanBytes: number;
+  #earlier: LoadReport | null = null;
+
+  constructor(origin: Origin, { keyframe = USUAL_PACKETS, frame = USUAL_PACKETS }: FanoutOrder) {
+    this.#origin = origin;
+    const video = (keyframe + (GOP - 1) * frame) / (GOP * PICTURE_MS);
+    this.#meanBytes = (video * VIDEO_DATAGRAM + SOUND_DATAGRAM / SOUND_MS) / (video + 1 / SOUND_MS);
+  }
+
+  /** What has come so far belongs to no span. */
+  async begin(): Promise<void> {
+    this.#earlier = await this.#origin.reported();
+  }
+
+  /** What the viewers from the one numbered `first` on get of `work`. */
+  async measure<T extends Span>(
+    first: number,
+    work: () => Promise<T>,
+  ): Promise<{ readonly span: T; readonly report: LoadReport; readonly result: Omit<SpanResult, 'perPacket'> }> {
+    const machine = machineTimes();
+    const span = await work();
+    const now = machineTimes();
+    const report = await this.#origin.reported();
+    const packets = report.packets.slice(first);
+    const total = packets.reduce((sum, count) => sum + count, 0);
+    const result = {
+      total,
+      perPacketViewers: ((report.cpuMs - (this.#earlier?.cpuMs ?? 0)) * 1000) / total,
+      expected: span.expected,
+      received: total / packets.length,
+      least: Math.min(...packets),
+      lost: report.lost,
+      overflows: report.overflows - (this.#earlier?.overflows ?? 0),
+      rate: (total * this.#meanBytes * 8) / span.seconds / 1e6,
+      idle: (now.idle - machine.idle) / (now.total - machine.total),
+    };
+    this.#earlier = report;
+    return { span, report, result };
+  }
+}
+
+/** Viewers that come while others watch. Their order of arrival is taken for that of their requests. */
+async function connectCrowd(
+  origin: Origin,
+  { viewers, perSecond }: { readonly viewers: number; readonly perSecond: number },
+): Promise<CrowdResult> {
+  const [before, start] = [origin.viewers, performance.now()];
+  const requests: number[] = [];
+  const waits: number[] = [];
+  let isOver = false;
+  let last = 0;
+  const flowing = origin.flow(viewers / perSecond + CROWD_PATIENCE_SECONDS).finally(() => {
+    isOver = true;
+  });
+  while (!isOver) {
+    const now = performance.now() - start;
+    for (; requests.length < Math.min(viewers, (now * perSecond) / 1000); requests.push(now)) origin.watch();
+    for (; waits.length < origin.viewers - before; waits.push(now - (requests[waits.length] ?? 0))) last = now;
+    await delay(2);
+  }
+  await flowing;
+  const report = await origin.reported();
+  const seen = origin.delayOf(report);
+  return {
+    connected: waits.length,
+    failed: viewers - waits.length,
+    seconds: last / 1000,
+    wait: delayAmong(waits),
+    lost: report.lost,
+    delay: seen,
+  };
+}
+
+function delayAmong(values: readonly number[]): Delay {
+  return { median: median(values), p99: percentile(values, 99) };
+}
+
+/** CPU time of the machine, in ticks. */
+function machineTimes(): { readonly idle: number; readonly total: number } {
+  const [, ...ticks] = (readFileSync('/proc/stat', 'utf8').split('\n')[0] ?? '').trim().split(/\s+/).map(Number);
+  const [, , , idle = 0, waiting = 0] = ticks;
+  // Guests are counted among users.
+  return { idle: idle + waiting, total: ticks.slice(0, 8).reduce((sum, count) => sum + count, 0) };
 }
 
 /** After a collection, when node was told to allow one. */
@@ -218,7 +415,6 @@ function cpuMs(since: NodeJS.CpuUsage): number {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const [mode = 'segmented', viewers = '50', seconds = '5', drain = ''] = process.argv.slice(2);
-  console.log(JSON.stringify(await main(mode as SendMode, Number(viewers), Number(seconds), drain)));
+  console.log(JSON.stringify(await main(JSON.parse(process.argv[2] ?? '') as FanoutOrder)));
   process.exit(0);
 }

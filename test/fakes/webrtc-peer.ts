@@ -4,6 +4,7 @@ import { isIPv6 } from 'node:net';
 import { createCertificate, type DtlsCertificate, formatFingerprint } from '../../src/services/webrtc/transport/dtls-certificate.ts';
 import type { DtlsEndpoint, Fanout, PeerAddress, SlotPlan } from '../../src/services/webrtc/transport/fanout/fanout.ts';
 import { openFanout } from '../../src/services/webrtc/transport/fanout/open-fanout.ts';
+import { isLoopback } from '../../src/util/client-address.ts';
 import {
   isStunAuthentic,
   parseStun,
@@ -79,7 +80,8 @@ export abstract class WebrtcPeer {
       password: attribute('ice-pwd'),
       fingerprint: attribute('fingerprint').split(' ')[1] ?? '',
     };
-    ({ socket: this.#socket, port: this.port } = await this.#fanout.bind(isIPv6(host) ? '::1' : '127.0.0.1', 0));
+    const own = isIPv6(host) ? '::1' : isLoopback(host) ? '127.0.0.1' : '0.0.0.0';
+    ({ socket: this.#socket, port: this.port } = await this.#fanout.bind(own, 0));
     this.#check();
     let ticks = 0;
     this.#timer = setInterval(() => {
