@@ -9,6 +9,7 @@
 //
 // Each line on standard input is answered by one of JSON: packets of each socket and packets missing by their sequence numbers since
 // the line before, the last packets of frames as [RTP timestamp, ns of the monotonic clock], and CPU so far. It ends with its input.
+// With the first two arguments alone it works on the clock and prints one count a line at the end of its input.
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
@@ -228,11 +229,12 @@ void Report(std::vector<std::unique_ptr<Socket>>* sockets) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 6) return 2;
+  if (argc != 3 && argc != 6) return 2;
+  const bool counts_only = argc == 3;
   const int first = atoi(argv[1]);
-  const std::string mode = argv[3];
-  const bool whole = strcmp(argv[4], "gro") == 0;
-  const int telling = atoi(argv[5]);
+  const std::string mode = counts_only ? "clock" : argv[3];
+  const bool whole = !counts_only && strcmp(argv[4], "gro") == 0;
+  const int telling = counts_only ? 0 : atoi(argv[5]);
   const int one = 1;
   std::vector<std::unique_ptr<Socket>> sockets;
   const int count = atoi(argv[2]);
@@ -261,8 +263,17 @@ int main(int argc, char** argv) {
     pollfd input = {0, POLLIN, 0};
     if (poll(&input, 1, rest) <= 0) continue;
     char line[64];
-    // Threads that wait are not waited for.
-    if (read(0, line, sizeof line) <= 0) _exit(0);
+    if (read(0, line, sizeof line) <= 0) {
+      if (counts_only) {
+        for (const auto& socket : sockets) {
+          Empty(socket.get(), &room);
+          printf("%llu\n", static_cast<unsigned long long>(socket->packets));
+        }
+        fflush(stdout);
+      }
+      // Threads that wait are not waited for.
+      _exit(0);
+    }
     if (rest >= 0) {
       for (const auto& socket : sockets) Empty(socket.get(), &room);
     }
