@@ -6,7 +6,8 @@ import { Histogram } from '../util/metrics.ts';
 const INTERVAL_MS = 100;
 /** A thread that stood still for longer counts as one that stood still for so long. */
 const MAX_DELAY_MS = 10_000;
-const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
+/** 20 ms is where an alert begins. */
+const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.02, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
 /** Looks ten times a second, from the first `start` on. Its starter stops it. */
 export class EventLoopWatch {
