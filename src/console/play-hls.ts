@@ -35,7 +35,7 @@ export async function playHls(place: HTMLElement, url: string, listener: PlayerL
     close: () => {
       clearTimeout(timer);
       hls.destroy();
-      place.replaceChildren();
+      video.remove();
     },
   };
 }

@@ -21,6 +21,7 @@ export async function playWebrtc(place: HTMLElement, url: string, listener: Play
   await import('ovenplayer');
   let connection: RTCPeerConnection | null = null;
   let player: OvenPlayerInstance | null = null;
+  let holder: HTMLElement | null = null;
   let before: Delays | null = null;
   let timer = 0;
   let turn = 0;
@@ -42,7 +43,10 @@ export async function playWebrtc(place: HTMLElement, url: string, listener: Play
       listener.failed(words);
     };
     timer = setTimeout(() => fail('No picture came in time.'), FIRST_MS);
-    player = startIn(place, url, {
+    // Another player may be in the place by now: what closes takes away its own holder only.
+    holder = document.createElement('div');
+    place.replaceChildren(holder);
+    player = startIn(holder, url, {
       prepared: (prepared) => {
         connection = prepared;
       },
@@ -66,7 +70,7 @@ export async function playWebrtc(place: HTMLElement, url: string, listener: Play
     },
     close: () => {
       end();
-      place.replaceChildren();
+      holder?.remove();
     },
   };
 }
@@ -75,9 +79,7 @@ interface Ears extends PlayerListener {
   prepared(connection: RTCPeerConnection): void;
 }
 
-function startIn(place: HTMLElement, url: string, ears: Ears): OvenPlayerInstance {
-  const holder = document.createElement('div');
-  place.replaceChildren(holder);
+function startIn(holder: HTMLElement, url: string, ears: Ears): OvenPlayerInstance {
   const player = window.OvenPlayer.create(holder, {
     sources: [{ type: 'webrtc', file: url }],
     autoStart: true,

@@ -138,6 +138,20 @@ test('a play token in the address lets the page play, over either way', async ()
   }
 });
 
+test('a way that is chosen while its player is still loading plays', async () => {
+  const { page } = await open('/');
+  const { promise: loaded, resolve: load } = Promise.withResolvers<void>();
+  await page.route(/ovenplayer/, async (route) => {
+    await loaded;
+    await route.continue();
+  });
+  await page.goto(address('/app/live'));
+  // The page has begun with WebRTC by itself: there are two attempts now, of which the first is to leave the second alone.
+  await page.getByRole('button', { name: 'WebRTC' }).click();
+  load();
+  await until('frames over WebRTC', async () => (((await page.evaluate(FRAMES)) as number) > 5 ? true : null), DEADLINE);
+});
+
 test('a way that the viewer chose is tried again when the stream has ended and come back', async () => {
   const send = async () => {
     const sender = publish({ url: server.rtmp('returns'), width: 640, height: 360, fps: 15, gop: 15, videoKbps: 300 });
