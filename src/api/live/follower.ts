@@ -81,10 +81,10 @@ export class Follower<N extends { readonly type: string }> {
     if (!this.#isWriting && !this.#closed) this.#write(': \n\n', now);
   }
 
-  /** Ends the answer. */
+  /** Ends the answer, and says so: behind a write that is under way, too. */
   end(): void {
     this.#closed = true;
-    this.#options.sink.end(this.#isWriting ? '' : frame('end', null, '{"type":"end"}'));
+    this.#options.sink.end(frame('end', null, '{"type":"end"}'));
   }
 
   /** Cuts the connection. */

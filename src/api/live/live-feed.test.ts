@@ -162,6 +162,12 @@ test('its figures', async () => {
   expect(metricsText(liveMetrics(feed))).toContain('\nmillrace_event_followers 1\n');
 });
 
+test('the end is told behind a write that has not left', () => {
+  const answer = follow(true);
+  feed.close();
+  expect([answer.ended, answer.types.at(-1)]).toEqual([true, 'end']);
+});
+
 test('who comes after the end is sent away at once', () => {
   feed.close();
   const answer = follow();
