@@ -26,6 +26,7 @@ import { SessionLedger } from './session-ledger.ts';
 import { SharedArena } from './shared-arena.ts';
 import { startWorker } from './thread-link.ts';
 import { ThreadOutbox } from './thread-outbox.ts';
+import { emptySlot, type ThreadSlot } from './thread-slot.ts';
 import { ViewerAdmissions } from './viewer-admissions.ts';
 import { workerEntry } from './worker-entry.ts';
 
@@ -35,17 +36,6 @@ const MAX_RESTART_DELAY = 10_000;
 /** A thread that ran this long has recovered. */
 const HEALTHY_AFTER = 60_000;
 const MAX_REVOKED = 100_000;
-
-interface Slot {
-  /** Number of the running thread, which is also its incarnation; 0 when none runs. */
-  thread: number;
-  link: PatientLink | null;
-  gauge: QueueGauge | null;
-  startedAt: number;
-  failures: number;
-  restart: NodeJS.Timeout | null;
-  report: ThreadReport | null;
-}
 
 /** Figures of the pool. */
 export interface DeliveryStatus {
@@ -66,7 +56,7 @@ export class DeliveryPool implements OutletOpener {
   readonly #options: DeliveryPoolOptions;
   readonly #limits: DeliveryLimits;
   readonly #secret = randomBytes(32);
-  readonly #slots: Slot[];
+  readonly #slots: ThreadSlot[];
   readonly #outlets = new Map<number, PoolOutlet>();
   readonly #ledger: SessionLedger;
   readonly #admissions: ViewerAdmissions;
@@ -89,7 +79,7 @@ export class DeliveryPool implements OutletOpener {
   #nextOutlet = 1;
   #nextThread = 1;
   #restarts = 0;
-  #starting: { readonly missing: Set<Slot>; readonly resolve: () => void; readonly reject: (error: Error) => void } | null = null;
+  #starting: { readonly missing: Set<ThreadSlot>; readonly resolve: () => void; readonly reject: (error: Error) => void } | null = null;
   /** Null: threads are workers. */
   #startLocal: typeof startLocal | null = null;
   #stopping = false;
@@ -99,16 +89,7 @@ export class DeliveryPool implements OutletOpener {
     this.#options = options;
     this.#limits = options.limits ?? DEFAULT_DELIVERY_LIMITS;
     this.#logConnections = options.logConnections ?? false;
-    const count = Math.max(1, options.threads);
-    this.#slots = Array.from({ length: count }, () => ({
-      thread: 0,
-      link: null,
-      gauge: null,
-      startedAt: 0,
-      failures: 0,
-      restart: null,
-      report: null,
-    }));
+    this.#slots = Array.from({ length: Math.max(1, options.threads) }, () => emptySlot());
     this.#outbox = new ThreadOutbox(this.#guarded('a message to the delivery threads', () => this.#flush()));
     this.#ledger = new SessionLedger({
       sessionOpened: (sighting) => this.#sessionOpened(sighting),
@@ -308,14 +289,14 @@ export class DeliveryPool implements OutletOpener {
   }
 
   /** One for each slot: a thread that is started again has that of the one before. */
-  #gaugeOf(slot: Slot): QueueGauge | null {
+  #gaugeOf(slot: ThreadSlot): QueueGauge | null {
     const { queues } = this.#options;
     if (queues === undefined || slot.gauge !== null) return slot.gauge;
     const urn = `mngq:p=pub:r=appworker_[egress]_${this.#slots.indexOf(slot)}`;
     return queues.gauge({ urn, type: 'ToThread', threshold: MAX_BUNDLE });
   }
 
-  #startThread(slot: Slot): void {
+  #startThread(slot: ThreadSlot): void {
     // Queued messages are for running threads; the new one gets them in its replay.
     this.#flush();
     const thread = this.#nextThread;
@@ -358,7 +339,7 @@ export class DeliveryPool implements OutletOpener {
     for (const outlet of this.#outlets.values()) yield* outlet.replay();
   }
 
-  #receive(slot: Slot, thread: number, message: FromThread): void {
+  #receive(slot: ThreadSlot, thread: number, message: FromThread): void {
     const { logger } = this.#options;
     switch (message.type) {
       case 'ready':
@@ -399,7 +380,7 @@ export class DeliveryPool implements OutletOpener {
     }
   }
 
-  #attend(slot: Slot, wanted: boolean): void {
+  #attend(slot: ThreadSlot, wanted: boolean): void {
     const before = this.#slots.some(({ link }) => link?.resting === false);
     if (wanted) slot.link?.attend();
     else slot.link?.rest();
@@ -441,7 +422,7 @@ export class DeliveryPool implements OutletOpener {
     this.#options.onAttended?.();
   }
 
-  #ready(slot: Slot): void {
+  #ready(slot: ThreadSlot): void {
     const starting = this.#starting;
     if (starting === null) return;
     starting.missing.delete(slot);
@@ -471,7 +452,7 @@ export class DeliveryPool implements OutletOpener {
     }
   }
 
-  #exited(slot: Slot, thread: number, reason: string): void {
+  #exited(slot: ThreadSlot, thread: number, reason: string): void {
     if (slot.thread !== thread) return;
     slot.link?.close();
     slot.link = null;
@@ -502,7 +483,7 @@ export class DeliveryPool implements OutletOpener {
   }
 
   /** A system out of memory or descriptors has no thread to give: later it may. */
-  #restart(slot: Slot): void {
+  #restart(slot: ThreadSlot): void {
     try {
       this.#startThread(slot);
     } catch (error) {
