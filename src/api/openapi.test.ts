@@ -46,6 +46,7 @@ describe('the OpenAPI document', () => {
       'get /v2/vhosts/{vhost}/apps/{app}/recordings/playlist.m3u8',
       'get /v2/vhosts/{vhost}/apps/{app}/recordings/{recording}/{file}',
       'get /v2/vhosts/{vhost}/apps/{app}/streams',
+      'get /v2/vhosts/{vhost}/apps/{app}/streams/{stream}/sessions',
     ]);
   });
 
