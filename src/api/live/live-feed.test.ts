@@ -164,12 +164,34 @@ test('its figures', async () => {
 
 test('the end is told behind a write that has not left', () => {
   const answer = follow(true);
-  feed.close();
+  void feed.close();
   expect([answer.ended, answer.types.at(-1)]).toEqual([true, 'end']);
 });
 
+test('the end waits until answers have left, for half a second', async () => {
+  const [first, second] = [follow(), follow()];
+  let isOver = false;
+  void feed.close().then(() => {
+    isOver = true;
+  });
+  first.close();
+  await vi.advanceTimersByTimeAsync(0);
+  expect(isOver).toBe(false);
+  second.close();
+  await vi.advanceTimersByTimeAsync(0);
+  expect([isOver, feed.size]).toEqual([true, 0]);
+});
+
+test('the end does not wait for answers that nobody takes', async () => {
+  follow(true);
+  const closed = feed.close();
+  await vi.advanceTimersByTimeAsync(500);
+  await closed;
+  expect(feed.size).toBe(0);
+});
+
 test('who comes after the end is sent away at once', () => {
-  feed.close();
+  void feed.close();
   const answer = follow();
   expect([answer.ended, answer.types, feed.size]).toEqual([true, ['end'], 0]);
 });

@@ -9,6 +9,8 @@ import { Follower, type FollowerOptions, type FollowerSink } from './follower.ts
 
 /** At once. */
 const MAX_FOLLOWERS = 64;
+/** The end of the server waits so long for answers to leave, ms: one that is not taken holds up nothing else. */
+const END_MS = 500;
 /** All in milliseconds. */
 const TIMES = {
   /** Events within it leave together. */
@@ -54,6 +56,8 @@ export class LiveFeed<N extends { readonly type: string }, B extends FollowedBoa
   #sweeper: NodeJS.Timeout | null = null;
   #waking: NodeJS.Timeout | null = null;
   #closed = false;
+  /** Called when the last answer has left a feed that is closed. */
+  #onEmpty: (() => void) | null = null;
 
   constructor(options: LiveFeedOptions<B>) {
     this.#options = options;
@@ -101,17 +105,26 @@ export class LiveFeed<N extends { readonly type: string }, B extends FollowedBoa
       follower.gone();
       this.#followers.delete(follower);
       onGone?.();
-      if (this.#followers.size === 0) this.#rest();
+      if (this.#followers.size > 0) return;
+      this.#rest();
+      this.#onEmpty?.();
     });
     this.#watch();
     follower.pump(now);
   }
 
-  /** Ends all answers; who comes later is ended at once. Idempotent. */
-  close(): void {
+  /** Ends all answers; new ones are ended at once. Resolves when they have left, after half a second at the latest. Idempotent. */
+  async close(): Promise<void> {
+    if (this.#closed) return;
     this.#closed = true;
     this.#rest();
     for (const follower of this.#followers) follower.end();
+    if (this.#followers.size === 0) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#onEmpty = resolve;
+    const deadline = setTimeout(resolve, END_MS);
+    await promise;
+    clearTimeout(deadline);
     this.#followers.clear();
   }
 
