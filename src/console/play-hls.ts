@@ -7,9 +7,14 @@ import { type PlayerListener, type Playing, videoIn } from './playing.ts';
 const RECOVERIES = 3;
 const RETRY_MS = 2000;
 
+/** Loads hls.js, once. */
+export function loadHls(): Promise<typeof import('hls.js')> {
+  return import('hls.js');
+}
+
 /** `url` is that of a multivariant playlist. The module of hls.js is loaded when it is first needed. */
 export async function playHls(place: HTMLElement, url: string, listener: PlayerListener, { isLive = true } = {}): Promise<Playing> {
-  const { default: Player } = await import('hls.js');
+  const { default: Player } = await loadHls();
   const video = videoIn(place);
   video.addEventListener('playing', () => listener.playing());
   if (!Player.isSupported()) return playNatively(video, url, listener);

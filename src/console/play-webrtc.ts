@@ -16,9 +16,14 @@ interface Delays {
 const FIRST_MS = 15_000;
 const AGAIN_MS = 3000;
 
+/** Loads OvenPlayer, once. */
+export function loadWebrtc(): Promise<unknown> {
+  return import('ovenplayer');
+}
+
 /** `url` is that of the signalling, `ws:` or `wss:`. The module of OvenPlayer is loaded when it is first needed. Begins anew after a failure. */
 export async function playWebrtc(place: HTMLElement, url: string, listener: PlayerListener): Promise<Playing> {
-  await import('ovenplayer');
+  await loadWebrtc();
   let connection: RTCPeerConnection | null = null;
   let player: OvenPlayerInstance | null = null;
   let holder: HTMLElement | null = null;

@@ -1,6 +1,6 @@
 /** The plain player of a stream: WebRTC first, LL-HLS where that does not play, and words for what is missing. */
-import { playHls } from './play-hls.ts';
-import { playWebrtc } from './play-webrtc.ts';
+import { loadHls, playHls } from './play-hls.ts';
+import { loadWebrtc, playWebrtc } from './play-webrtc.ts';
 import type { Playing } from './playing.ts';
 import { originOf, type PortPair } from './server-facts.ts';
 
@@ -11,6 +11,8 @@ const AGAIN_MS = 5000;
 interface Way {
   readonly label: string;
   readonly url: string | null;
+  /** Loads the module of the player. */
+  readonly load: () => Promise<unknown>;
   readonly play: typeof playHls;
 }
 
@@ -24,8 +26,8 @@ const place = location.pathname.split('/').slice(-2).join('/');
 const address = (origin: string | null, file: string): string | null =>
   origin === null ? null : `${origin}/${place}${file}${location.search}`;
 const ways: readonly Way[] = [
-  { label: 'WebRTC', url: address(originOf(webrtc, ['ws', 'wss']), ''), play: playWebrtc },
-  { label: 'LL-HLS', url: address(originOf(llhls), '/llhls.m3u8'), play: playHls },
+  { label: 'WebRTC', url: address(originOf(webrtc, ['ws', 'wss']), ''), load: loadWebrtc, play: playWebrtc },
+  { label: 'LL-HLS', url: address(originOf(llhls), '/llhls.m3u8'), load: loadHls, play: playHls },
 ];
 let current: Playing | null = null;
 let turn = 0;
@@ -66,13 +68,20 @@ function start(way: Way, onFailed: (why: string) => void): void {
     },
     failed: fail,
   };
-  way.play(screen, way.url, listener).then(
-    (playing) => {
+  void attempt(way.url, screen);
+
+  async function attempt(url: string, place: HTMLElement): Promise<void> {
+    try {
+      await way.load();
+      // Another way was chosen meanwhile, and has the place.
+      if (own !== turn || isOver) return;
+      const playing = await way.play(place, url, listener);
       if (own === turn && !isOver) current = playing;
       else playing.close();
-    },
-    (error) => fail(String(error)),
-  );
+    } catch (error) {
+      fail(String(error));
+    }
+  }
 }
 
 /** Each way in turn, then again after a while. */
