@@ -30,8 +30,8 @@ const GOAL_MS = 15 * 60_000;
 const LIMIT_MS = 60 * 60_000;
 /** What each suite is sure to have of it, and the repeat of its failed files: more than either takes. */
 const SURE_MS = { unit: 600_000, e2e: 1_200_000, playing: 480_000, repeat: 600_000 };
-/** More failed files than this are no accident, whatever the machine: they do not run again. */
-const MAX_REPEATED_FILES = 8;
+/** More failed files than this are no accident: they do not run again. */
+const MAX_REPEATED_FILES = 3;
 
 /** A step that is one test: it passes when the program exits with 0, and does not count when it could not be done. */
 async function check(name: string, args: readonly string[]): Promise<Result> {
