@@ -32,7 +32,7 @@ interface Origin {
 }
 
 async function startDelivery(threads: 0 | 1): Promise<Origin> {
-  const script = fileURLToPath(new URL('./lib/shelf-server.ts', import.meta.url));
+  const script = fileURLToPath(new URL('./lib/blob-server.ts', import.meta.url));
   const child = new Child(process.execPath, [script, String(threads)]);
   const [port] = await child.printed(/^\d+/, START_DEADLINE);
   return { name: threads === 0 ? 'main thread' : 'worker', child, base: `http://127.0.0.1:${port}/app/stream` };

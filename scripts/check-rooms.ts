@@ -86,7 +86,7 @@ const HLS_FOLDERS: Readonly<Record<string, readonly string[]>> = {
 const APART: Readonly<Record<string, readonly string[]>> = {
   'delivery-worker.ts': [
     ...['util', 'media', 'playlist', 'wire', 'access', 'pages', 'native/addon.ts', 'transport/proxy', 'delivery-views.ts'],
-    ...['delivery/http', 'delivery/thread', 'delivery/outlet', 'delivery/tls', 'delivery/*.ts', 'services/*/view', 'services/*/wire'],
+    ...['delivery/http', 'delivery/thread', 'delivery/feed', 'delivery/tls', 'delivery/*.ts', 'services/*/view', 'services/*/wire'],
     // What names and tells the same in every thread.
     ...['core/drain.ts', 'core/host-name-table.ts', 'core/kinds.ts', 'core/stream-address.ts', 'core/unknown-stream.ts'],
   ],

@@ -20,7 +20,7 @@ import { definitionOf, restorePulls, restoreVirtualHosts } from './core/restored
 import { type Running, stopAll } from './core/running.ts';
 import { removingUnusedApplications } from './core/template-applications.ts';
 import { openDeliveryPorts } from './delivery/delivery-ports.ts';
-import { tellFindings } from './findings/findings.ts';
+import { logFindings } from './findings/findings.ts';
 import { outsidePorts } from './findings/port-findings.ts';
 import { loadUsable } from './findings/usable-config.ts';
 import { alertMetrics } from './hooks/alert/alert-metrics.ts';
@@ -64,7 +64,7 @@ import { gitRevision } from './util/git-revision.ts';
 import type { LogLines } from './util/logger.ts';
 import type { MetricSource } from './util/metrics.ts';
 import { packageVersion } from './util/package-version.ts';
-import type { Patience } from './util/patience.ts';
+import type { TimeoutScale } from './util/timeout-scale.ts';
 
 export { ConfigProblem } from './findings/config-problem.ts';
 export type { ReloadOutcome } from './reload/reload-outcome.ts';
@@ -87,7 +87,7 @@ export interface ServerOptions {
   /** Hears of reloads. */
   readonly reloads?: ReloadFollowers;
   /** With peers; default: 1. */
-  readonly patience?: Patience;
+  readonly timeoutScale?: TimeoutScale;
 }
 
 /** Each may ask for a thousand lines at once. */
@@ -182,7 +182,7 @@ async function startAll(
   running: Running[],
   { health, drain }: { readonly health: Health; readonly drain: Drain },
 ): Promise<Started> {
-  const { stateFolder, patience = 1 } = options;
+  const { stateFolder, timeoutScale = 1 } = options;
   const configFile = findConfigFile(options.configFile);
   const loaded = loadUsable(configFile, options.logger);
   const { config } = loaded;
@@ -192,7 +192,7 @@ async function startAll(
   const version = packageVersion();
   logger.info({ config: configFile, state: stateFolder, version }, `millrace ${version} starts with ${configFile}`);
   for (const sentence of [...serverSentences(config), ...shortServerSecrets(config)]) logger.warn({}, sentence);
-  tellFindings(loaded, stateFolder, logger);
+  logFindings(loaded, stateFolder, logger);
 
   // The state folder.
   const { conditions } = health;
@@ -206,7 +206,7 @@ async function startAll(
   const services = new ServiceList();
   const readable = readingFolders(config, stateFolder);
   const { webhooks, keyUses, ...core } = await makeCore({
-    ...{ config, stateFolder, state, clock, log, conditions, drain, patience, reading: readable, services, running },
+    ...{ config, stateFolder, state, clock, log, conditions, drain, timeoutScale, reading: readable, services, running },
   });
   const { limits, certificates, access, originMaps, queues, transcoder, orchestrator, pulls, delivery } = core;
 
@@ -219,8 +219,8 @@ async function startAll(
   // The services. What their streams leave behind ends after the streams.
   const writing = writingFolders(config, stateFolder);
   const context: ServiceContext = {
-    ...{ config, stateFolder, clock, logger, patience, conditions, notices, secrets, openings, ...core },
-    ...{ writing, reading: readable, definitions: definitionFolders(config, stateFolder), foreignFiles: transcoder },
+    ...{ config, stateFolder, clock, logger, timeoutScale, conditions, notices, secrets, openings, ...core },
+    ...{ writing, reading: readable, definitions: definitionFolders(config, stateFolder), ffmpegFiles: transcoder },
   };
   const started = <S extends Service>(service: S): S => {
     services.add(service);
@@ -309,10 +309,10 @@ async function startAll(
       health,
       drain,
       logger,
-      patience,
+      timeoutScale,
     },
     accessToken: apiAccess.token,
-    readers: () => delivery.readOutlets,
+    readers: () => delivery.readFeeds,
     reloadCertificates: (virtualHosts) => certificates.reload(virtualHosts),
     codecModules: () => transcoder.codecModules(),
     logLevel: { get: () => lines.level, set: setLevel },
@@ -352,7 +352,7 @@ async function startAll(
   return {
     banner: bannerOf(config, { version, accessToken, tokenFile: apiAccess.file, ports: outsidePorts(loaded) }),
     reload,
-    presence: () => presenceIn(orchestrator, delivery.readOutlets),
+    presence: () => presenceIn(orchestrator, delivery.readFeeds),
     gracePeriodMs: config.drain.gracePeriod,
   };
 }

@@ -95,7 +95,7 @@ beforeEach(async () => {
     configFile,
     stateFolder: path.join(folder, 'state'),
     logger: new RecordingLogger(),
-    patience: PATIENCE,
+    timeoutScale: PATIENCE,
   });
   const after = portsListening();
   const added = (now: Set<number>, then: Set<number>) => new Set([...now].filter((port) => !then.has(port)));

@@ -46,7 +46,7 @@ beforeEach(async () => {
     configFile,
     stateFolder: path.join(folder, 'state'),
     logger: new RecordingLogger(),
-    patience: PATIENCE,
+    timeoutScale: PATIENCE,
   });
 }, 30_000);
 

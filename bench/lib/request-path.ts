@@ -6,15 +6,15 @@ import type { AnswerSink } from '../../src/delivery/http/answer-sink.ts';
 import { RequestHead } from '../../src/delivery/http/request-head.ts';
 import { DEFAULT_DELIVERY_LIMITS as LIMITS } from '../../src/delivery/pool/delivery-limits.ts';
 import { SessionTokens } from '../../src/delivery/session-token.ts';
-import { Attention } from '../../src/delivery/thread/attention.ts';
 import { BlockTable } from '../../src/delivery/thread/block-table.ts';
-import { DemandDesk } from '../../src/delivery/thread/demand-desk.ts';
-import { Entrance } from '../../src/delivery/thread/entrance.ts';
-import { FileShelf } from '../../src/delivery/thread/file-shelf.ts';
+import { CatchUp } from '../../src/delivery/thread/catch-up.ts';
+import { FeedRegistry } from '../../src/delivery/thread/feed-registry.ts';
 import { HotFiles } from '../../src/delivery/thread/hot-files.ts';
-import { OutletRegistry } from '../../src/delivery/thread/outlet-registry.ts';
 import { PageRules } from '../../src/delivery/thread/page-rules.ts';
+import { PendingDemands } from '../../src/delivery/thread/pending-demands.ts';
+import { RequestAdmission } from '../../src/delivery/thread/request-admission.ts';
 import { RequestRouter } from '../../src/delivery/thread/request-router.ts';
+import { SharedFiles } from '../../src/delivery/thread/shared-files.ts';
 import { TextCoder } from '../../src/delivery/thread/text-coder.ts';
 import { ThreadSessions } from '../../src/delivery/thread/thread-sessions.ts';
 import type { ServedHost } from '../../src/delivery/thread-protocol.ts';
@@ -75,36 +75,36 @@ export class RequestPath {
       ...{ limit: LIMITS.sessions, idle: LIMITS.sessionIdle, lifetime: LIMITS.sessionLifetime },
       holds: (grant) => access.keys.holds(grant),
     });
-    const entrance = new Entrance(access, admission.proxies);
-    const outlets = new OutletRegistry({
-      entrance,
+    const requestAdmission = new RequestAdmission(access, admission.proxies);
+    const feeds = new FeedRegistry({
+      requestAdmission,
       sessions: this.#sessions,
       clock: systemClock,
       views: VIEWS,
-      attend: () => undefined,
+      setWatched: () => undefined,
       onFault: (error) => console.error(error),
     });
     this.#admission = admission;
     this.#hot = new HotFiles(LIMITS.hotBytes, undefined, admission);
-    const attention = new Attention(() => undefined);
-    attention.caughtUp();
+    const catchUp = new CatchUp(() => undefined);
+    catchUp.caughtUp();
     const hosts = new HostTable();
     this.#router = new RequestRouter({
-      ...{ hosts, outlets, pageRules: new PageRules(), attention, entrance, maxWaiting: LIMITS.waiting, foreign: null, pages: null },
-      demands: new DemandDesk(() => undefined, LIMITS.waiting),
+      ...{ hosts, feeds, pageRules: new PageRules(), catchUp, requestAdmission, maxWaiting: LIMITS.waiting, foreign: null, pages: null },
+      demands: new PendingDemands(() => undefined, LIMITS.waiting),
       services: {
-        ...{ blocks: new BlockTable(() => undefined), coder: new TextCoder(), files: new FileShelf(LIMITS.fileBytes), hot: this.#hot },
+        ...{ blocks: new BlockTable(() => undefined), coder: new TextCoder(), files: new SharedFiles(LIMITS.fileBytes), hot: this.#hot },
         ...{ proxies: admission.proxies, waiting: new Set() },
       },
     });
     hosts.set(served);
-    entrance.setHosts(served);
+    requestAdmission.setHosts(served);
     for (const [index, { name: vhost }] of served.entries()) {
-      const outlet = index + 1;
+      const feed = index + 1;
       const crossDomains = { urls: ['*'], headers: [] };
       const address = { vhost, app: 'app', stream: 'stream' };
-      outlets.apply({ type: 'outlet-open', outlet, kind: 'llhls', address, crossDomains, settings: VIEW });
-      outlets.apply({ type: 'outlet-update', outlet, payload: UPDATES });
+      feeds.apply({ type: 'feed-open', feed, kind: 'llhls', address, crossDomains, settings: VIEW });
+      feeds.apply({ type: 'feed-update', feed, payload: UPDATES });
     }
   }
 

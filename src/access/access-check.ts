@@ -80,7 +80,7 @@ export interface Denied {
 }
 
 /** The reason of a refusal for the peer. */
-export function toldReason({ reason, said }: Denied): string {
+export function shownReason({ reason, said }: Denied): string {
   return said ?? reason;
 }
 

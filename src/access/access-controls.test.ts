@@ -114,9 +114,9 @@ describe('AccessControls', () => {
     const keys = (...publishKeys: AccessKeyConfig[]) => ({ applications: new Map([['app', { publishKeys }]]), template: {} });
     access.follow([{ ...open, keys: keys({ name: 'k', hash: hashKey('the-key-of-a-studio') }) }, signed]);
     const url = 'rtmp://open.test:1935/app/live?key=the-key-of-a-studio';
-    const stay = access.admit({ host: 'open.test', app: 'app', stream: 'live' }, { ...REQUEST, url }) as Verdict & { admitted: true };
+    const lease = access.admit({ host: 'open.test', app: 'app', stream: 'live' }, { ...REQUEST, url }) as Verdict & { admitted: true };
     const seen: unknown[] = [];
-    stay.begin((reason) => seen.push(reason, access.admit({ host: 'signed.test' }, REQUEST)));
+    lease.begin((reason) => seen.push(reason, access.admit({ host: 'signed.test' }, REQUEST)));
     access.follow([{ ...open, keys: keys() }, signed]);
     expect(seen).toEqual(['the key that it came with was removed', expect.objectContaining({ admitted: false })]);
   });

@@ -16,10 +16,10 @@ import {
   type Verdict,
 } from './access-check.ts';
 import type { HostKeys } from './access-keys.ts';
+import { AdmissionLease } from './admission-lease.ts';
 import { KeyRing } from './key-ring.ts';
 import { RefusalCounts } from './refusal-counts.ts';
 import { SignedPolicyCheck } from './signed-policy.ts';
-import { Stay } from './stay.ts';
 
 /** For a check that asks somebody else, ms. It has a shorter limit of its own (`MAX_WEBHOOK_TIMEOUT_MS`); nobody waits longer than this. */
 const VERDICT_MS = 11_000;
@@ -154,7 +154,7 @@ export class AccessControls implements Gatekeeper {
   }
 
   #ask(checks: readonly AccessCheck[], request: AccessRequest): Judgement {
-    const stay = new Stay(this.#options.clock, this.#options.onFault);
+    const lease = new AdmissionLease(this.#options.clock, this.#options.onFault);
     let asked = 0;
     for (const check of checks) {
       asked += 1;
@@ -164,19 +164,19 @@ export class AccessControls implements Gatekeeper {
       } catch (error) {
         said = this.#fault(error);
       }
-      if (said instanceof Promise) return this.#await(stay, said, { rest: checks.slice(asked), request });
+      if (said instanceof Promise) return this.#await(lease, said, { rest: checks.slice(asked), request });
       if (!said.admitted) {
-        stay.close();
+        lease.close();
         return said;
       }
-      stay.limit(said);
+      lease.limit(said);
     }
-    return stay;
+    return lease;
   }
 
   /** Resolves within the deadline; who is let in later is over at once. */
   #await(
-    stay: Stay,
+    lease: AdmissionLease,
     first: Promise<Passed | Denied>,
     { rest, request }: { readonly rest: readonly AccessCheck[]; readonly request: AccessRequest },
   ): Promise<Verdict> {
@@ -194,15 +194,15 @@ export class AccessControls implements Gatekeeper {
       for (const next of waiting) {
         const said = await next();
         if (!said.admitted) return said;
-        stay.limit(said);
+        lease.limit(said);
         if (isLate) return LATE;
       }
-      return stay;
+      return lease;
     };
     const settle = (verdict: Verdict): void => {
       clearTimeout(deadline);
       // An admission that comes too late is none.
-      if (!verdict.admitted) stay.close();
+      if (!verdict.admitted) lease.close();
       resolve(verdict);
     };
     ask().then(settle, (error: unknown) => settle(this.#fault(error)));

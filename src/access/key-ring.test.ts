@@ -55,7 +55,7 @@ function ring(held: HostKeys | undefined) {
   return { access, admit, clock, code, faults, follow, told };
 }
 
-const stayOf = (verdict: Verdict): Admitted => {
+const leaseOf = (verdict: Verdict): Admitted => {
   if (!verdict.admitted) throw new Error(verdict.reason);
   return verdict;
 };
@@ -137,14 +137,14 @@ describe('KeyRing', () => {
     const { admit, follow, faults } = ring(keys({ publishKeys: both }));
     const ended: string[] = [];
     const begin = (who: string, query: string): Admitted => {
-      const stay = stayOf(admit('incoming', query));
-      stay.begin((reason) => ended.push(`${who}: ${reason}`));
-      return stay;
+      const lease = leaseOf(admit('incoming', query));
+      lease.begin((reason) => ended.push(`${who}: ${reason}`));
+      return lease;
     };
     begin('one', `?key=${KEY}`);
     begin('other', `?key=${OTHER}`);
     begin('left', `?key=${KEY}`).close();
-    const early = stayOf(admit('incoming', `?key=${KEY}`));
+    const early = leaseOf(admit('incoming', `?key=${KEY}`));
     follow(keys({ publishKeys: [...both].reverse() }));
     expect(ended).toEqual([]);
     follow(keys({ publishKeys: [named('b', OTHER)] }));
@@ -162,7 +162,7 @@ describe('KeyRing', () => {
 
   it('ends a stay with its key, and names what let it in', () => {
     const { access, admit, follow } = ring(keys({ playTokens: [named('a', KEY, { expires: '2100-01-01' }), named('b', OTHER)] }));
-    const [first, second] = [KEY, OTHER].map((key) => stayOf(admit('outgoing', `?token=${key}`)));
+    const [first, second] = [KEY, OTHER].map((key) => leaseOf(admit('outgoing', `?token=${key}`)));
     expect([first?.expiresAt, second?.expiresAt]).toEqual([Date.UTC(2100, 0), Number.POSITIVE_INFINITY]);
     expect(first?.grant).toMatch(/^[0-9a-f]{12}$/);
     expect(first?.grant).not.toBe(second?.grant);
@@ -176,7 +176,7 @@ describe('KeyRing', () => {
 
   it('remembers when a key was last good, here and elsewhere, as long as it is there', () => {
     const { access, admit, clock, follow } = ring(keys({ playTokens: [named('a', KEY)] }));
-    const { grant = '' } = stayOf(admit('outgoing', `?token=${KEY}`));
+    const { grant = '' } = leaseOf(admit('outgoing', `?token=${KEY}`));
     expect(access.keys.usedAt(grant)).toBe(clock.now());
     expect([access.keys.takeUses(), access.keys.takeUses()]).toEqual([[grant], []]);
     clock.advance(5000);

@@ -3,7 +3,7 @@ import type { Clock } from '../util/clock.ts';
 import { MAX_KEY_LENGTH, MIN_KEY_LENGTH } from '../util/key-hash.ts';
 import type { AccessCheck, AccessPlace, AccessRequest, Denied, Direction, Passed } from './access-check.ts';
 import { type ApplicationKeys, type HostKeys, LIST_OF, type ReadyKey, readyKey } from './access-keys.ts';
-import { KeyShelf } from './key-shelf.ts';
+import { KeyIndex } from './key-index.ts';
 import { queryParameter } from './signed-url.ts';
 
 /** Query keys of the secrets. */
@@ -29,8 +29,8 @@ interface KeyedHost {
   readonly keys?: HostKeys | undefined;
 }
 
-type ReadyLists = { readonly [direction in Direction]: KeyShelf | null };
-const NO_KEYS = new KeyShelf([]);
+type ReadyLists = { readonly [direction in Direction]: KeyIndex | null };
+const NO_KEYS = new KeyIndex([]);
 const OPEN_LISTS: ReadyLists = { incoming: null, outgoing: null };
 
 interface ReadyHost {
@@ -128,12 +128,12 @@ export class KeyRing {
     return this.#usedAt.get(grant);
   }
 
-  #listOf(vhost: string, app: string, direction: Direction): KeyShelf | null {
+  #listOf(vhost: string, app: string, direction: Direction): KeyIndex | null {
     const host = this.#hosts.get(vhost);
     return host === undefined ? null : (host.applications.get(app) ?? host.template)[direction];
   }
 
-  #judge(keys: KeyShelf, stream: string, request: AccessRequest): Passed | Denied {
+  #judge(keys: KeyIndex, stream: string, request: AccessRequest): Passed | Denied {
     const { direction } = request;
     const shown = shownKeys(request);
     if (shown.length === 0) return deny('key-missing', direction);
@@ -173,7 +173,7 @@ export class KeyRing {
 
   #readyHost(vhost: string, { applications, template }: HostKeys, before: ReadonlyMap<string, ReadyKey>): ReadyHost {
     const ready = (app: string, lists: ApplicationKeys): ReadyLists => {
-      const list = (direction: Direction): KeyShelf | null => {
+      const list = (direction: Direction): KeyIndex | null => {
         const place = { vhost, app, list: LIST_OF[direction] };
         const keys = lists[place.list]?.map((key) => {
           const text = JSON.stringify([place, key]);
@@ -181,7 +181,7 @@ export class KeyRing {
           this.#ready.set(text, made);
           return made;
         });
-        return keys === undefined ? null : new KeyShelf(keys);
+        return keys === undefined ? null : new KeyIndex(keys);
       };
       const [incoming, outgoing] = [list('incoming'), list('outgoing')];
       return incoming === null && outgoing === null ? OPEN_LISTS : { incoming, outgoing };

@@ -8,12 +8,12 @@ import type { CrossDomainPolicy } from '../access/cross-domains.ts';
 import { ConnectionWatch } from '../delivery/http/connection-watch.ts';
 import { beginsTls, isPlainRequest, spokeHttp, spokeTls } from '../delivery/http/wrong-scheme.ts';
 import { protocolChoice } from '../delivery/tls/protocol-choice.ts';
-import type { Doorkeeper } from '../util/doorkeeper.ts';
+import type { ConnectionLimiter } from '../util/connection-limiter.ts';
 import { endAndCut } from '../util/end-and-cut.ts';
 import { ownFamily } from '../util/listen-addresses.ts';
 import type { Logger } from '../util/logger.ts';
 import { createServer } from '../util/node-http.ts';
-import { type Patience, withPatience } from '../util/patience.ts';
+import { scaleTimeouts, type TimeoutScale } from '../util/timeout-scale.ts';
 import { type AccessToken, TokenAuth } from './auth.ts';
 import { ConsoleSite } from './console-site.ts';
 import type { ControlPlane } from './control.ts';
@@ -70,7 +70,7 @@ export interface ApiServerOptions extends ApiRules {
   /** Connections of each port at once; absent: no limit. */
   readonly maxConnections?: number;
   /** Admits connections and hears of refused ones; absent: everybody is admitted. */
-  readonly door?: Doorkeeper;
+  readonly limiter?: ConnectionLimiter;
   readonly logger: Logger;
   readonly health: Health;
   /** Where media comes and goes; absent: nowhere. */
@@ -81,7 +81,7 @@ export interface ApiServerOptions extends ApiRules {
   readonly port: number | null;
   /** Null for no TLS port. */
   readonly tls: ApiTls | null;
-  readonly patience?: Patience;
+  readonly timeoutScale?: TimeoutScale;
 }
 
 /** How long clients are waited for, ms. */
@@ -121,7 +121,7 @@ export class ApiServer {
   /** @throws TypeError when an access token is empty or half a hash */
   constructor(options: ApiServerOptions) {
     this.#options = options;
-    this.#times = withPatience(TIMES, options.patience ?? 1);
+    this.#times = scaleTimeouts(TIMES, options.timeoutScale ?? 1);
     const { control, logger, version, revision, health, tls, privacyProtection = false, listeners = NO_LISTENERS } = options;
     this.#wrongTokens = new WrongTokenLog(logger);
     const reloadCertificate = tls === null ? null : () => this.#reloadCertificate(tls.load);
@@ -218,7 +218,7 @@ export class ApiServer {
     Object.assign(secure, this.#http1Times());
     this.#secure.push(secure);
     secure.on('tlsClientError', (error: NodeJS.ErrnoException, socket: Socket) => {
-      if (isPlainRequest(error)) this.#options.door?.fault(spokeHttp(socket.localPort), socket.remoteAddress ?? '');
+      if (isPlainRequest(error)) this.#options.limiter?.fault(spokeHttp(socket.localPort), socket.remoteAddress ?? '');
       socket.destroy();
     });
     // The compatibility layer of http2 gives requests and responses the shape that http has.
@@ -243,11 +243,11 @@ export class ApiServer {
     });
     server.on('checkExpectation', this.#handle);
     server.on('clientError', this.#answerBroken);
-    const { maxConnections, door } = this.#options;
+    const { maxConnections, limiter } = this.#options;
     if (maxConnections !== undefined) server.maxConnections = maxConnections;
-    server.on('drop', () => door?.overflow(maxConnections ?? 0));
+    server.on('drop', () => limiter?.overflow(maxConnections ?? 0));
     server.on('connection', (socket: Socket) => {
-      if (door?.admit(socket) === false) socket.destroy();
+      if (limiter?.admit(socket) === false) socket.destroy();
     });
     const watch = new ConnectionWatch(server, this.#times);
     server.on('request', (request, response) => watch.began(request.socket, response));
@@ -258,7 +258,7 @@ export class ApiServer {
 
   /** Answers a connection whose request could not be read. */
   readonly #answerBroken = (error: NodeJS.ErrnoException & { readonly rawPacket?: Uint8Array }, socket: Socket): void => {
-    if (beginsTls(error.rawPacket)) this.#options.door?.fault(spokeTls(socket.localPort), socket.remoteAddress ?? '');
+    if (beginsTls(error.rawPacket)) this.#options.limiter?.fault(spokeTls(socket.localPort), socket.remoteAddress ?? '');
     if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
     else this.#writeAndClose(socket, {}, failure(brokenRequest(error)));
   };

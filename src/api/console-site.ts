@@ -1,10 +1,10 @@
 /** The web console on the ports of the API, and the page of their root. Needs no token: what the page asks of the API does. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { acceptsGzip } from '../delivery/http/accept-encoding.ts';
-import { CONSOLE_IMPORTS, consoleShelf } from '../pages/console-page.ts';
+import { CONSOLE_IMPORTS, consoleFiles } from '../pages/console-page.ts';
 import { frontPage, hostOnly, wantsPage } from '../pages/front-page.ts';
+import type { PageFile, PageFiles } from '../pages/page-files.ts';
 import { contentPolicy, PAGE_HEADERS } from '../pages/page-headers.ts';
-import type { PageFile, PageShelf } from '../pages/page-shelf.ts';
 import { PRODUCT } from './envelope.ts';
 
 /** Ports that pages of the console connect to for media. */
@@ -30,7 +30,7 @@ const CACHE = ['Cache-Control', 'no-cache'];
 /** One for each API server. Has no sockets of its own. */
 export class ConsoleSite {
   readonly #ports: MediaPorts;
-  #shelf: PageShelf | null = null;
+  #files: PageFiles | null = null;
 
   constructor(ports: MediaPorts) {
     this.#ports = ports;
@@ -56,8 +56,8 @@ export class ConsoleSite {
       return;
     }
     const name = path.slice(FOLDER.length);
-    this.#shelf ??= consoleShelf();
-    const file = await this.#shelf.take(name === '' ? PAGE : name);
+    this.#files ??= consoleFiles();
+    const file = await this.#files.take(name === '' ? PAGE : name);
     if (file === null) {
       const body = Buffer.from('The console has no such file.\n');
       send(request, response, 404, { type: 'text/plain; charset=utf-8', policy: contentPolicy(null, null), body });

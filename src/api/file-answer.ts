@@ -26,8 +26,8 @@ export function rangeOf({ file, ranges }: FilePart, range: ByteRange): FilePart 
   return { file, ranges: cut };
 }
 
-/** Sends the bytes and closes the file. A client that takes nothing for `patience` ms loses its connection. Never rejects. */
-export async function sendFile(response: ServerResponse, { file, ranges }: FilePart, patience: number): Promise<void> {
+/** Sends the bytes and closes the file. A client that takes nothing for `timeoutMs` loses its connection. Never rejects. */
+export async function sendFile(response: ServerResponse, { file, ranges }: FilePart, timeoutMs: number): Promise<void> {
   try {
     for (const { offset, length } of ranges) {
       for (let sent = 0; sent < length; ) {
@@ -36,7 +36,7 @@ export async function sendFile(response: ServerResponse, { file, ranges }: FileP
         if (bytesRead === 0) throw new Error('the file ended');
         sent += bytesRead;
         if (response.destroyed) return;
-        if (!response.write(buffer.subarray(0, bytesRead))) await drained(response, patience);
+        if (!response.write(buffer.subarray(0, bytesRead))) await drained(response, timeoutMs);
       }
     }
     response.end();
@@ -48,9 +48,9 @@ export async function sendFile(response: ServerResponse, { file, ranges }: FileP
 }
 
 /** Rejects when the client has gone, or takes nothing for so long. */
-function drained(response: ServerResponse, patience: number): Promise<void> {
+function drained(response: ServerResponse, timeoutMs: number): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const late = setTimeout(() => reject(new Error('nothing was taken')), patience);
+  const late = setTimeout(() => reject(new Error('nothing was taken')), timeoutMs);
   const gone = (): void => reject(new Error('the client has gone'));
   response.once('drain', resolve);
   response.once('close', gone);

@@ -8,7 +8,7 @@ import { gitRevision } from '../util/git-revision.ts';
 import { listenAddresses } from '../util/listen-addresses.ts';
 import type { Logger } from '../util/logger.ts';
 import { packageVersion } from '../util/package-version.ts';
-import type { Patience } from '../util/patience.ts';
+import type { TimeoutScale } from '../util/timeout-scale.ts';
 import { type ApiRules, ApiServer } from './api-server.ts';
 
 import { ControlPlane, type ControlPlaneOptions } from './control.ts';
@@ -23,7 +23,7 @@ export interface ApiParts extends ControlPlaneOptions {
   readonly openings: PortOpenings;
   readonly limits: ServerLimits;
   readonly logger: Logger;
-  readonly patience: Patience;
+  readonly timeoutScale: TimeoutScale;
 }
 
 /** Whom a configuration lets in; `accessToken` is the one that counts, for it may name none. */
@@ -72,8 +72,8 @@ export async function startApi(config: ServerConfig, parts: ApiParts): Promise<A
     ...apiRules(config, parts.accessToken),
     privacyProtection: config.privacyProtection,
     maxConnections: parts.limits.apiConnections,
-    door: parts.limits.apiDoor(),
-    patience: parts.patience,
+    limiter: parts.limits.apiLimiter(),
+    timeoutScale: parts.timeoutScale,
     logger,
     health: parts.health,
     listeners: listenersOf(config),

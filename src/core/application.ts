@@ -27,7 +27,7 @@ import type { StandIns } from './stand-in.ts';
 import { isAddressableName } from './stream-address.ts';
 import { StreamArrivals } from './stream-arrivals.ts';
 import { type OutputPlan, type Outputs, StreamOutputs } from './stream-outputs.ts';
-import { subtitleTracks } from './subtitle-desk.ts';
+import { subtitleTracks } from './subtitle-injector.ts';
 import { TrafficMeter } from './traffic-meter.ts';
 import type { Transcoder } from './transcoding.ts';
 
@@ -439,7 +439,7 @@ export class Application {
       sessions: inbound.sessions,
       logger: logger.child({ output: name }),
       requestKeyframe,
-      attend: () => inbound.attend(),
+      wake: () => inbound.wake(),
       hasRoom: (kind) => this.#hasRoom(kind),
       onTracks: () => {
         this.#arrivals.look();

@@ -5,7 +5,7 @@ import type { InboundStream } from './inbound-stream.ts';
 import type { CloseReason, IngestRequest } from './ingest.ts';
 import type { StreamNotices } from './notices/stream-notices.ts';
 import type { QueueRegistry } from './queue-registry.ts';
-import type { StandInDutyOptions } from './stand-in-duty.ts';
+import type { StandInControllerOptions } from './stand-in-controller.ts';
 import type { Outputs } from './stream-outputs.ts';
 import type { TrafficMeter } from './traffic-meter.ts';
 
@@ -24,7 +24,7 @@ export interface InboundStreamOptions {
   /** How long a linked stream outlives its source, ms; 0 ends it at once. */
   readonly keepMs: number;
   /** Plays on a linked stream while its source is away; absent: nothing does. */
-  readonly standIn?: Pick<StandInDutyOptions, 'settings' | 'open'> | undefined;
+  readonly standIn?: Pick<StandInControllerOptions, 'settings' | 'open'> | undefined;
   /** Timestamps stay those of the source instead of starting at 0. */
   readonly keepSourceTime: boolean;
   /** Tracks for cues that come from elsewhere than the source, without ids; default: none. */

@@ -4,7 +4,7 @@ import type { Track } from '../media/track.ts';
 import type { Clock } from '../util/clock.ts';
 import { guarded } from '../util/guarded.ts';
 import type { Logger } from '../util/logger.ts';
-import { EventDesk, keyframesOf } from './event-desk.ts';
+import { EventInjector, keyframesOf } from './event-injector.ts';
 import type { InboundStreamOptions } from './inbound-options.ts';
 import { InboundQueue, type SourceItem } from './inbound-queue.ts';
 import {
@@ -23,19 +23,19 @@ import type { OutboundStream } from './outbound-stream.ts';
 import type { Playlist } from './playlist.ts';
 import { type Session, SessionRegistry } from './session-registry.ts';
 import { SourceWatch } from './source-watch.ts';
-import { type DutyStream, StandInDuty } from './stand-in-duty.ts';
+import { type CoveredStream, StandInController } from './stand-in-controller.ts';
 import { endFacts } from './stream-end.ts';
 import type { LeftOutProfile, Outputs } from './stream-outputs.ts';
 import { StreamSource } from './stream-source.ts';
 import { type StreamTap, StreamTaps } from './stream-taps.ts';
-import { SubtitleDesk } from './subtitle-desk.ts';
+import { SubtitleInjector } from './subtitle-injector.ts';
 import { TrackLines } from './track-lines.ts';
 import { type TrackMeter, TrackMeters } from './track-meter.ts';
 import type { TrafficMeter } from './traffic-meter.ts';
 import { mostUrgent, type Urgency } from './urgency.ts';
 
 /** A stream as it comes in, before output profiles. */
-export class InboundStream implements IngestStream, DutyStream {
+export class InboundStream implements IngestStream, CoveredStream {
   readonly id: number;
   readonly vhost: string;
   readonly app: string;
@@ -43,8 +43,8 @@ export class InboundStream implements IngestStream, DutyStream {
   /** Wall clock, ms. */
   readonly createdAt: number;
   readonly meter: TrafficMeter;
-  readonly events: EventDesk;
-  readonly subtitles: SubtitleDesk;
+  readonly events: EventInjector;
+  readonly subtitles: SubtitleInjector;
   /** Viewers of all its outputs. */
   readonly sessions: SessionRegistry;
   readonly #options: InboundStreamOptions;
@@ -72,7 +72,7 @@ export class InboundStream implements IngestStream, DutyStream {
   #closed = false;
   /** When the provider brought its last packet; monotonic, ms. */
   #lastPacketAt = 0;
-  readonly #duty: StandInDuty | null;
+  readonly #standInController: StandInController | null;
 
   constructor(options: InboundStreamOptions) {
     const { request, standIn, clock, logger, keepMs, meter, notices } = options;
@@ -84,7 +84,7 @@ export class InboundStream implements IngestStream, DutyStream {
     this.createdAt = options.clock.now();
     this.meter = options.meter;
     const opened = (session: Session): void => {
-      this.attend();
+      this.wake();
       notices.sessionStarted(session);
     };
     this.sessions = new SessionRegistry(options.clock, options.meter, opened, (session, reason) => notices.sessionEnded(session, reason));
@@ -108,7 +108,7 @@ export class InboundStream implements IngestStream, DutyStream {
       { keepSourceTime: options.keepSourceTime, steadyTime: request.steadyTime ?? false, subtitles: options.subtitles ?? [] },
     );
     this.#outputs = options.createOutputs(this);
-    this.events = new EventDesk({
+    this.events = new EventInjector({
       clock: options.clock,
       router: this.#router,
       keyframes: () => keyframesOf(this),
@@ -116,7 +116,7 @@ export class InboundStream implements IngestStream, DutyStream {
       onPacket: (packet, urgent) => this.#onEvent(packet, urgent),
     });
     this.#taps = new StreamTaps(options.logger);
-    this.subtitles = new SubtitleDesk({
+    this.subtitles = new SubtitleInjector({
       clock: options.clock,
       router: this.#router,
       isOpen: () => !this.#closed && this.#unusable === null,
@@ -124,12 +124,12 @@ export class InboundStream implements IngestStream, DutyStream {
       onSent: () => this.#outputs.drain(),
     });
     this.source.begin(options.silenceTimeoutMs);
-    this.#duty = standIn === undefined ? null : new StandInDuty({ ...standIn, keepMs, stream: this, clock, logger });
+    this.#standInController = standIn === undefined ? null : new StandInController({ ...standIn, keepMs, stream: this, clock, logger });
   }
 
   /** Asks the source for a keyframe, where its protocol can. */
   requestKeyframe(trackId: number): void {
-    if (this.#duty?.onAir !== true) this.askKeyframe(trackId);
+    if (this.#standInController?.onAir !== true) this.askKeyframe(trackId);
   }
 
   askKeyframe(trackId: number): void {
@@ -137,10 +137,10 @@ export class InboundStream implements IngestStream, DutyStream {
   }
 
   /** Somebody has come who needs packets from now on. */
-  attend(): void {
+  wake(): void {
     if (this.#closed) return;
-    this.#duty?.attend();
-    this.source.request.onAttended?.();
+    this.#standInController?.wake();
+    this.source.request.onWatched?.();
   }
 
   get closed(): boolean {
@@ -152,8 +152,8 @@ export class InboundStream implements IngestStream, DutyStream {
   }
 
   get sourceType(): SourceType {
-    if (this.#duty?.onAir !== true) return this.source.request.sourceType;
-    return this.#duty.url.startsWith('file:') ? SourceType.FILE : SourceType.MULTIPLEX;
+    if (this.#standInController?.onAir !== true) return this.source.request.sourceType;
+    return this.#standInController.url.startsWith('file:') ? SourceType.FILE : SourceType.MULTIPLEX;
   }
 
   /** Where what has gone out ends, ms of the stream. */
@@ -162,8 +162,8 @@ export class InboundStream implements IngestStream, DutyStream {
   }
 
   /** State of its stand-in; null without one. */
-  get standIn(): Pick<StandInDuty, 'onAir' | 'airings'> | null {
-    return this.#duty;
+  get standIn(): Pick<StandInController, 'onAir' | 'airings'> | null {
+    return this.#standInController;
   }
 
   /** Since the source sent audio or video, ms. */
@@ -186,7 +186,7 @@ export class InboundStream implements IngestStream, DutyStream {
 
   /** Tells `tap` the tracks and packets of the stream from now on; returns what ends that, which may be called twice. */
   tap(tap: StreamTap): () => void {
-    this.attend();
+    this.wake();
     return this.#taps.add(tap, this.tracks);
   }
 
@@ -197,7 +197,7 @@ export class InboundStream implements IngestStream, DutyStream {
 
   /** Where the media comes from now. */
   get sourceUrl(): string {
-    return this.#duty?.onAir === true ? this.#duty.url : this.source.url;
+    return this.#standInController?.onAir === true ? this.#standInController.url : this.source.url;
   }
 
   /** Lists the stream before its source has announced tracks: a pulled one whose source may be away. */
@@ -214,7 +214,7 @@ export class InboundStream implements IngestStream, DutyStream {
 
   /** Binds the stream to the source that asked for it, which is told the `settings` of its provider. */
   link(settings?: unknown): IngestStream {
-    return this.source.link({ stream: this.#duty?.gate() ?? this, settings, onClose: (reason) => this.#sourceLeft(reason) });
+    return this.source.link({ stream: this.#standInController?.gate() ?? this, settings, onClose: (reason) => this.#sourceLeft(reason) });
   }
 
   /** Gives a linked stream another source, which goes on where the last one ended; one that is still there is sent away. */
@@ -223,7 +223,7 @@ export class InboundStream implements IngestStream, DutyStream {
     const before = this.source.replace(request, silenceTimeoutMs);
     this.#queue.forgetCongestion();
     this.#options.notices.sourceCame(this);
-    const waits = this.#duty?.isCalled === true;
+    const waits = this.#standInController?.isCalled === true;
     if (!waits) this.changeSource();
     this.#logger.info(
       { source: request.sourceUrl },
@@ -348,7 +348,7 @@ export class InboundStream implements IngestStream, DutyStream {
     // The rest may have ended it.
     if (this.#closed) return;
     this.#closed = true;
-    this.#duty?.close();
+    this.#standInController?.close();
     this.#queue.close();
     try {
       this.#outputs.close(reason);
@@ -376,7 +376,7 @@ export class InboundStream implements IngestStream, DutyStream {
       this.#outlive(reason);
       return;
     }
-    this.#duty?.close();
+    this.#standInController?.close();
     this.#drainLast();
     const end = guarded(this.#logger, 'the end of a stream', () => this.close(reason));
     if (this.#closed || this.#broken || !this.#outputs.settle(reason, end)) this.close(reason);
@@ -393,7 +393,7 @@ export class InboundStream implements IngestStream, DutyStream {
   }
 
   #isKept({ code }: CloseReason): boolean {
-    const isWanted = this.source.keepMs > 0 || this.#duty?.canStandIn === true;
+    const isWanted = this.source.keepMs > 0 || this.#standInController?.canStandIn === true;
     return isWanted && this.#started && !this.#closed && this.source.linked && isRecoverable(code);
   }
 
@@ -401,8 +401,8 @@ export class InboundStream implements IngestStream, DutyStream {
   #outlive(reason: CloseReason): void {
     this.#loseSource();
     this.#options.notices.sourceLost(reason);
-    if (this.#duty?.canStandIn === true) {
-      this.#duty.encoderLeft(reason);
+    if (this.#standInController?.canStandIn === true) {
+      this.#standInController.encoderLeft(reason);
       return;
     }
     const { keepMs } = this.source;
@@ -423,11 +423,11 @@ export class InboundStream implements IngestStream, DutyStream {
     if (what === null || this.#unusable !== null || this.#closed) return;
     const reason: CloseReason = { code, detail: what };
     this.#unusable = reason;
-    const ofStandIn = this.#duty?.onAir === true && isRecoverable(code);
+    const ofStandIn = this.#standInController?.onAir === true && isRecoverable(code);
     this.#soon(() => {
       if (this.#unusable !== reason) return;
-      if (ofStandIn) this.#duty?.fail(what);
-      else if (!this.source.present && this.#duty?.onAir === true) this.close(reason);
+      if (ofStandIn) this.#standInController?.fail(what);
+      else if (!this.source.present && this.#standInController?.onAir === true) this.close(reason);
       else if (!this.source.present || this.source.request.onUnusable === undefined) this.#endSource(reason);
       else this.source.request.onUnusable(reason);
     });
@@ -476,14 +476,14 @@ export class InboundStream implements IngestStream, DutyStream {
     this.#options.notices.listed(this);
     this.#outputs.setTracks(tracks, this.#router.complete);
     this.#taps.setTracks(tracks);
-    this.#duty?.tracksChanged();
+    this.#standInController?.tracksChanged();
     this.#trackLines.tell(tracks, now);
   }
 
   #onPacket(packet: Packet): void {
     this.judge(this.#watch.packet(packet, this.#lastPacketAt));
     if (this.#unusable !== null) return;
-    this.#duty?.flows();
+    this.#standInController?.flows();
     this.figures(packet.track.id).count(packet);
     this.#outputs.push(packet);
     this.#taps.push(packet);

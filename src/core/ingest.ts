@@ -136,7 +136,7 @@ export interface IngestRequest {
   readonly onCongested?: () => void;
   readonly onRelieved?: () => void;
   /** Somebody has come who needs packets, a viewer, a push, a recording: what a provider left for the next bundle is wanted now. */
-  readonly onAttended?: () => void;
+  readonly onWatched?: () => void;
   /**
    * A viewer needs a keyframe of a track that passes as it is; asked at most once a second for each track. For providers whose
    * protocol can ask for one (RTCP has PLI; RTMP, SRT and MPEG-TS have nothing).

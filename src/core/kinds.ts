@@ -14,7 +14,7 @@ export const ProviderKind = {
 /** Any of these words. */
 export type ProviderKind = (typeof ProviderKind)[keyof typeof ProviderKind];
 
-/** Kinds of publishers; outlets and sessions carry them too. */
+/** Kinds of publishers; feeds and sessions carry them too. */
 export const PublisherKind = {
   FILE: 'file',
   HLS: 'hlsv3',

@@ -237,18 +237,18 @@ describe('Orchestrator', () => {
     const { orchestrator } = setUp();
     await orchestrator.createVirtualHost(vhostDefinition('v', ['*']), [appDefinition('app')]);
     let told = 0;
-    const onAttended = (): void => {
+    const onWatched = (): void => {
       told += 1;
     };
-    const ingest = orchestrator.openIngest({ host: 'x', app: 'app' }, { ...request('s'), onAttended });
+    const ingest = orchestrator.openIngest({ host: 'x', app: 'app' }, { ...request('s'), onWatched });
     ingest.setTracks([videoTrack(), audioTrack()]);
     const output = orchestrator.application('v', 'app')?.stream('s')?.outputs[0];
     output?.openSession({ kind: 'webrtc', id: 'a', onTerminate: () => undefined });
     expect(told).toBe(1);
-    output?.attend();
+    output?.wake();
     expect(told).toBe(2);
     ingest.close({ code: 'peer-left', detail: 'bye' });
-    output?.attend();
+    output?.wake();
     expect(told).toBe(2);
   });
 

@@ -17,9 +17,9 @@ import {
   type IngestTarget,
 } from './ingest.ts';
 import type { PublisherKind } from './kinds.ts';
-import { definitionsOf, tellProfileChanges, tellRedeclared } from './notices/config-notices.ts';
+import { definitionsOf, postProfileChanges, postRedeclared } from './notices/config-notices.ts';
 import { NO_NOTICES, type Notices } from './notices/notice.ts';
-import { tellRefusedIngest } from './notices/refusal-notices.ts';
+import { postRefusedIngest } from './notices/refusal-notices.ts';
 import { hasOrigins } from './page-origins.ts';
 import type { AdviserSource } from './profile-advice.ts';
 import type { Publisher } from './publishing.ts';
@@ -237,7 +237,7 @@ export class Orchestrator implements IngestGate {
       this.#rulesChanged(current.definition, definition);
       this.#options.onApplication?.(application);
       this.#notices.post({ type: 'app.changed', vhost: vhostName, app: appName });
-      tellProfileChanges(this.#notices, { vhost: vhostName, app: appName }, current.definition.config, definition.config);
+      postProfileChanges(this.#notices, { vhost: vhostName, app: appName }, current.definition.config, definition.config);
       return application;
     });
   }
@@ -297,7 +297,7 @@ export class Orchestrator implements IngestGate {
       for (const vhost of [...hosts.map((each) => each.vhost), ...made]) this.#virtualHosts.set(vhost.name, vhost);
       this.#hostsChanged();
       for (const application of hosts.flatMap(({ begun }) => begun)) this.#options.onApplication?.(application);
-      tellRedeclared(this.#notices, before, definitionsOf(this.virtualHosts));
+      postRedeclared(this.#notices, before, definitionsOf(this.virtualHosts));
       return taken;
     });
   }
@@ -325,7 +325,7 @@ export class Orchestrator implements IngestGate {
       return work();
     } catch (error) {
       if (error instanceof IngestRefused)
-        tellRefusedIngest(this.#notices, error, { vhost: this.#virtualHostOf(target)?.name, app: target.app, request });
+        postRefusedIngest(this.#notices, error, { vhost: this.#virtualHostOf(target)?.name, app: target.app, request });
       throw error;
     }
   }

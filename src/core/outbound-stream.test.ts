@@ -15,7 +15,7 @@ import { Urgency } from './urgency.ts';
 const HIGH = videoTrack({ id: 0, variantName: 'high' });
 const AUDIO = audioTrack({ id: 2 });
 
-function setUp(tracks: readonly Track[], urgency?: Urgency, attend: () => unknown = () => undefined) {
+function setUp(tracks: readonly Track[], urgency?: Urgency, wake: () => unknown = () => undefined) {
   const clock = new ManualClock();
   const meter = new TrafficMeter(clock, null);
   const logger = new RecordingLogger();
@@ -30,7 +30,7 @@ function setUp(tracks: readonly Track[], urgency?: Urgency, attend: () => unknow
     logger,
     requestKeyframe: () => undefined,
     fromOriginMap: false,
-    attend,
+    wake,
   });
   const events: (Packet | readonly Track[])[] = [];
   const served = {
@@ -203,9 +203,9 @@ describe('OutboundStream', () => {
   });
 
   it('asks for packets that rest when a tap comes', () => {
-    const attended: string[] = [];
-    const { stream } = setUp([HIGH], Urgency.NONE, () => attended.push('attended'));
+    const watched: string[] = [];
+    const { stream } = setUp([HIGH], Urgency.NONE, () => watched.push('woken'));
     stream.tap('a tap', { onTracks: () => undefined, onPacket: () => undefined, close: () => undefined });
-    expect(attended).toEqual(['attended']);
+    expect(watched).toEqual(['woken']);
   });
 });

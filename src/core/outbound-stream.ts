@@ -58,7 +58,7 @@ export class OutboundStream implements PublishableStream {
   /** Why tracks are left out that viewers should have, as sentences. */
   failures: readonly LeftOut[] = [];
   readonly requestKeyframe: (trackId: number) => void;
-  readonly attend: () => void;
+  readonly wake: () => void;
   readonly hasRoom: (kind: PublisherKind) => boolean;
   readonly #onTracks: () => void;
   readonly #sessions: SessionRegistry;
@@ -83,7 +83,7 @@ export class OutboundStream implements PublishableStream {
     sessions: SessionRegistry;
     logger: Logger;
     requestKeyframe: (trackId: number) => void;
-    attend: () => void;
+    wake: () => void;
     /** Default: for everybody. */
     hasRoom?: (kind: PublisherKind) => boolean;
     /** The publishers know the tracks, which are new. */
@@ -99,7 +99,7 @@ export class OutboundStream implements PublishableStream {
     this.#sessions = options.sessions;
     this.#logger = options.logger;
     this.requestKeyframe = options.requestKeyframe;
-    this.attend = options.attend;
+    this.wake = options.wake;
     this.hasRoom = options.hasRoom ?? (() => true);
     this.#onTracks = options.onTracks ?? (() => undefined);
   }
@@ -150,7 +150,7 @@ export class OutboundStream implements PublishableStream {
     const consumer: Consumer = { who, kind: null, stream };
     this.#consumers = [...this.#consumers, consumer];
     if (this.tracks.length > 0) stream.onTracks(this.tracks);
-    this.attend();
+    this.wake();
     return () => this.#remove(consumer);
   }
 

@@ -81,7 +81,7 @@ export interface PublishableStream {
   /** Counts a viewer and lists it. How many there may be is up to the publisher. */
   openSession(request: SessionRequest): SessionHandle;
   /** Somebody has come who is no session and needs packets from now on; `urgency` of the publisher's stream says so already. */
-  attend(): void;
+  wake(): void;
   figures(trackId: number): TrackFigures;
   /** Asks for a keyframe of an encoded video track soon; nothing happens for other tracks. May be called often. */
   requestKeyframe(trackId: number): void;

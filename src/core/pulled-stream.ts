@@ -9,9 +9,9 @@ import type { InboundStream } from './inbound-stream.ts';
 import { type CloseReason, IngestRefused, type IngestRequest } from './ingest.ts';
 import { type PullDefinition, PullFailed, type PullSession, type PullSink, type PullSource, schemeOf, shownUrl } from './pull.ts';
 import { pullPause } from './pull-pause.ts';
-import { Succession } from './pull-succession.ts';
 import { SourceLink } from './source-link.ts';
 import type { StreamAddress } from './stream-address.ts';
+import { SuccessorLookup } from './successor-lookup.ts';
 
 /** How often it is looked whether a time is over: of silence, disuse, failback. What a source does is an event. */
 const SUPERVISION_MS = 100;
@@ -72,7 +72,7 @@ export class PulledStream {
   #returning: Promise<void> | null = null;
   /** In the order of failover. */
   #urls: readonly string[];
-  readonly #succession: Succession | null;
+  readonly #successors: SuccessorLookup | null;
   /** Servers on whose behalf the stream is requested, until it is there. */
   #via: readonly string[] | undefined;
   #url = 0;
@@ -95,7 +95,7 @@ export class PulledStream {
     const { urls, successor, via } = options.definition;
     this.#urls = urls;
     this.#via = via;
-    this.#succession = successor === undefined ? null : new Succession(successor, options.clock);
+    this.#successors = successor === undefined ? null : new SuccessorLookup(successor, options.clock);
     this.#inputAt = options.clock.monotonic();
   }
 
@@ -433,9 +433,9 @@ export class PulledStream {
     const wait = Math.max(least, this.#failures > 0 ? pullPause(this.#failures, kind, Math.random()) : 0);
     if (wait > 0) await pause(wait, this.#closing.signal);
     if (this.closed) return;
-    const heir = await this.#succession?.find(schemeOf(this.#currentUrl));
+    const successor = await this.#successors?.find(schemeOf(this.#currentUrl));
     if (this.closed) return;
-    if (heir !== undefined && heir !== null) this.#urls = [heir];
+    if (successor !== undefined && successor !== null) this.#urls = [successor];
     try {
       await this.#connect();
     } catch (error) {
@@ -452,7 +452,7 @@ export class PulledStream {
   #giveUpIfVain(why: string): void {
     const { persistent, retryCount } = this.definition.properties;
     if (this.closed || persistent || this.#failures <= this.#urls.length * retryCount) return;
-    if (this.#succession !== null && !this.#succession.isOver(this.#inputAt)) return;
+    if (this.#successors !== null && !this.#successors.isOver(this.#inputAt)) return;
     this.end({ code: 'peer-error', detail: `given up after ${this.#failures} failures, the last one: ${why}` });
   }
 }

@@ -1,12 +1,12 @@
-/** Sources that take what they receive in large pieces while nobody watches, so that they cost less. */
+/** Sources whose sockets are read in batches while nobody watches, which costs less CPU. */
 
-/** A listener whose connections may rest. */
+/** A listener whose sockets may rest. */
 export interface RestingSource {
-  /** Takes at once what has come. */
-  rouse(): void;
+  /** Reads all resting sockets at once. */
+  readNow(): void;
 }
 
-/** All of a server. */
+/** All resting sources of the server. */
 export class RestingSources {
   readonly #sources: RestingSource[] = [];
 
@@ -15,8 +15,8 @@ export class RestingSources {
     this.#sources.push(source);
   }
 
-  /** Somebody is there who waits for media, or for the name of a stream. */
-  rouse(): void {
-    for (const source of this.#sources) source.rouse();
+  /** Call when a client waits for media or for the name of a stream. */
+  readNow(): void {
+    for (const source of this.#sources) source.readNow();
   }
 }

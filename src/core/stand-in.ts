@@ -29,7 +29,7 @@ export interface StandIn {
   /** Off air from now on. */
   rest(): void;
   /** Somebody has come who needs packets now. */
-  attend(): void;
+  wake(): void;
   /** Idempotent. */
   close(): void;
 }

@@ -1,6 +1,6 @@
 /** Pulls streams that viewers ask for and nobody sends, where the virtual host has an origin for them. */
 import type { OriginsConfig } from '../config/index.ts';
-import { AddressShares, type Seat } from '../util/address-shares.ts';
+import { AddressShares, type AddressSlot } from '../util/address-shares.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
 import type { Application } from './application.ts';
@@ -20,7 +20,7 @@ const MAX_FAILURES = 1000;
 /** A source that was reached gets this long to tell its tracks, ms. */
 const PLAYABLE_MS = 5000;
 
-const NO_SEAT: Seat = { leave: () => undefined };
+const NO_SEAT: AddressSlot = { leave: () => undefined };
 
 /** As publishers see it: whether a missing stream may come. */
 export interface StreamFinder {
@@ -98,18 +98,18 @@ export class StreamDemand implements StreamFinder {
     const pending = this.#pending.get(key);
     if (pending !== undefined) return pending;
     if (this.#options.clock.monotonic() - (this.#failures.get(key) ?? Number.NEGATIVE_INFINITY) < FAILURE_MEMORY_MS) return null;
-    const seat = this.#pending.size >= MAX_PENDING ? null : this.#seatOf(wanted);
-    if (seat === null) {
+    const slot = this.#pending.size >= MAX_PENDING ? null : this.#slotOf(wanted);
+    if (slot === null) {
       this.refused += 1;
       return null;
     }
     const pull = map === undefined ? this.#pull(wanted, definition, key) : this.#locateAndPull(wanted, map, key);
     if (pull === null) {
-      seat.leave();
+      slot.leave();
       return null;
     }
     const settled = pull.finally(() => {
-      seat.leave();
+      slot.leave();
       this.#pending.delete(key);
     });
     this.#pending.set(key, settled);
@@ -124,7 +124,7 @@ export class StreamDemand implements StreamFinder {
     return originPull(this.#options.origins(vhost), { ...wanted, query: '' }) === null;
   }
 
-  #seatOf({ client }: WantedStream): Seat | null {
+  #slotOf({ client }: WantedStream): AddressSlot | null {
     return client === undefined ? NO_SEAT : this.#shares.enter(client);
   }
 

@@ -1,7 +1,7 @@
-import type { EventCounters } from './event-desk.ts';
+import type { EventCounters } from './event-injector.ts';
 import type { CloseReason } from './ingest.ts';
 import type { RouterCounters } from './media-router.ts';
-import type { CueCounters } from './subtitle-desk.ts';
+import type { CueCounters } from './subtitle-injector.ts';
 
 /** Log fields of an ended stream, beside the reason; `now` is the wall clock, ms. */
 export function endFacts(

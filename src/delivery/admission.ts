@@ -1,8 +1,8 @@
 /** Limits of clients in one delivery thread. */
 import { ConnectionGate } from '../transport/proxy/connection-gate.ts';
 import { AddressShares } from '../util/address-shares.ts';
+import { ConnectionLimiter } from '../util/connection-limiter.ts';
 import { DescriptorLedger } from '../util/descriptor-ledger.ts';
-import { Doorkeeper } from '../util/doorkeeper.ts';
 import type { Logger } from '../util/logger.ts';
 import { RefusalLog } from '../util/refusal-log.ts';
 import { TrustedProxies } from '../util/trusted-proxies.ts';
@@ -53,13 +53,13 @@ export class Admission {
     this.sessionShare = plan.viewers === 0 ? Number.POSITIVE_INFINITY : plan.viewers;
     this.#descriptors = descriptors === null ? null : new DescriptorLedger(descriptors, plan.slot);
     const total = Math.min(connections, Math.ceil((this.#descriptors?.limit ?? Number.POSITIVE_INFINITY) / threads));
-    const door = new Doorkeeper({
+    const limiter = new ConnectionLimiter({
       what: 'HTTP connections',
       shares: new AddressShares({ perAddress: part(plan.viewers), total }),
       refusals: this.refusals,
       ...(this.#descriptors !== null && { descriptors: this.#descriptors }),
     });
-    this.gate = new ConnectionGate({ door, proxies: this.proxies, proxyProtocol });
+    this.gate = new ConnectionGate({ limiter, proxies: this.proxies, proxyProtocol });
   }
 
   /** Takes descriptors that a client costs beyond its connection; false when there are none left. */

@@ -1,8 +1,8 @@
 import { get as getSecurely } from 'node:https';
 import { expect, test } from 'vitest';
+import { BLOB_VIEWS } from '../../test/fakes/blob-views.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { selfSigned } from '../../test/fakes/self-signed.ts';
-import { SHELF_VIEWS } from '../../test/fakes/shelf-views.ts';
 import { systemClock } from '../util/clock.ts';
 import { DeliveryPool } from './pool/delivery-pool.ts';
 
@@ -15,7 +15,7 @@ test.each([
   'connections are told when they open and when they end, if asked for: $logConnections, then $changed',
   async ({ logConnections, changed, lines }) => {
     const logger = new RecordingLogger();
-    const pool = new DeliveryPool({ threads: 0, views: SHELF_VIEWS, logConnections, clock: systemClock, logger });
+    const pool = new DeliveryPool({ threads: 0, views: BLOB_VIEWS, logConnections, clock: systemClock, logger });
     await pool.start();
     if (changed !== undefined) pool.logConnections(changed);
     pool.setCertificates([{ hostNames: ['*'], ...selfSigned('localhost') }]);

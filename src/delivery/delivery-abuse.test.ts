@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { BlobFeed, type BlobPool, startBlobPool } from '../../test/fakes/blob-pool.ts';
 import { RawClient } from '../../test/fakes/raw-client.ts';
-import { Shelf, type ShelfPool, startShelfPool } from '../../test/fakes/shelf-pool.ts';
 import { DEFAULT_HTTP_LIMITS } from './http/limits.ts';
 
 const CLIENTS = 500;
@@ -31,17 +31,17 @@ describe.each([
   ['in the main thread', 0],
   ['in two workers', 2],
 ])('abuse of delivery %s', (_name, threads) => {
-  let started: ShelfPool;
+  let started: BlobPool;
   let port: number;
-  let shelf: Shelf;
+  let blobs: BlobFeed;
 
   beforeEach(async () => {
-    started = await startShelfPool(threads, {
+    started = await startBlobPool(threads, {
       // A loaded machine may take a while from a client's connection to its request; no good request may be late.
       http: { ...DEFAULT_HTTP_LIMITS, headerTime: 3000, idleTime: 3000, sendTime: 1000, lingerTime: 200, sweepInterval: 20 },
     });
-    shelf = new Shelf(started.pool, 'stream');
-    shelf.putBytes('seg', randomBytes(20_000_000));
+    blobs = new BlobFeed(started.pool, 'stream');
+    blobs.putBytes('seg', randomBytes(20_000_000));
     ({ port } = await started.pool.listen({ host: '127.0.0.1', port: 0, tls: false }));
   });
 
@@ -68,9 +68,9 @@ describe.each([
     await expect.poll(kept, { timeout: 25_000 }).toEqual({ connections: waiters.length, waiting: waiters.length, blocksInFlight: 0 });
     for (const waiter of waiters) waiter.socket.resetAndDestroy();
     await expect.poll(kept).toEqual({ connections: 0, waiting: 0, blocksInFlight: 0 });
-    shelf.drop('seg');
+    blobs.drop('seg');
     await expect.poll(() => started.pool.status().memory.retiring).toBe(0);
-    shelf.putText('still', 'alive');
+    blobs.putText('still', 'alive');
     // A thread may see the request before it sees what was put there.
     await expect.poll(async () => (await fetch(`http://127.0.0.1:${port}/app/stream/still`)).text()).toBe('alive');
     for (const client of clients) client.destroy();

@@ -2,8 +2,8 @@
 import { get } from 'node:http';
 import { request } from 'node:https';
 import { afterEach, describe, expect, test } from 'vitest';
+import { BlobFeed, type BlobPool, startBlobPool } from '../../test/fakes/blob-pool.ts';
 import { selfSigned } from '../../test/fakes/self-signed.ts';
-import { Shelf, type ShelfPool, startShelfPool } from '../../test/fakes/shelf-pool.ts';
 import { until } from '../../test/harness/poll.ts';
 import type { AccessSettings } from '../access/access-controls.ts';
 import { type Policy, signUrl } from '../access/signed-url.ts';
@@ -12,7 +12,7 @@ import { OPEN_ADMISSION } from './admission.ts';
 const KEYS = { policyQueryKeyName: 'policy', signatureQueryKeyName: 'signature', secretKey: 'aKq#1kj' };
 const HOUR = 3_600_000;
 
-let started: ShelfPool | null = null;
+let started: BlobPool | null = null;
 let port = 0;
 
 afterEach(async () => {
@@ -24,8 +24,8 @@ function policy(publishers: readonly string[], secretKey = KEYS.secretKey): Acce
   return { signedPolicy: { ...KEYS, secretKey, enables: { providers: [], publishers: [...publishers] } } };
 }
 
-async function start(publishers: readonly string[], threads = 0, admission = OPEN_ADMISSION): Promise<ShelfPool> {
-  started = await startShelfPool(threads, { reportInterval: 20 }, { admission });
+async function start(publishers: readonly string[], threads = 0, admission = OPEN_ADMISSION): Promise<BlobPool> {
+  started = await startBlobPool(threads, { reportInterval: 20 }, { admission });
   started.pool.setHosts([{ name: 'default', hostNames: ['127.0.0.1'], access: policy(publishers) }]);
   ({ port } = await started.pool.listen({ host: '127.0.0.1', port: 0, tls: false }));
   return started;
@@ -63,8 +63,8 @@ const BEGINNINGS = [
 describe.each(BEGINNINGS)('%s of %s at %s', (word, kind, path) => {
   async function serve(): Promise<void> {
     const { pool } = await start([word]);
-    new Shelf(pool, 'stream', { kind }).putText('thumb.jpg', 'picture');
-    new Shelf(pool, 'other', { kind }).putText('thumb.jpg', 'picture');
+    new BlobFeed(pool, 'stream', { kind }).putText('thumb.jpg', 'picture');
+    new BlobFeed(pool, 'other', { kind }).putText('thumb.jpg', 'picture');
   }
 
   test('is for signed URLs only', async () => {
@@ -131,9 +131,9 @@ describe.each(BEGINNINGS)('%s of %s at %s', (word, kind, path) => {
 describe('what comes after', () => {
   async function serve(publishers: readonly string[] = ['llhls', 'hls', 'thumbnail'], threads = 0) {
     const { pool, logger } = await start(publishers, threads);
-    const shelves = (['llhls', 'hlsv3'] as const).map((kind) => new Shelf(pool, 'stream', { kind }));
-    for (const shelf of shelves) for (const file of ['part.m4s', 'seg_1_1_hls.ts', 'medialist_1_hls.m3u8']) shelf.putText(file, file);
-    return { pool, logger, shelves };
+    const allBlobs = (['llhls', 'hlsv3'] as const).map((kind) => new BlobFeed(pool, 'stream', { kind }));
+    for (const blobs of allBlobs) for (const file of ['part.m4s', 'seg_1_1_hls.ts', 'medialist_1_hls.m3u8']) blobs.putText(file, file);
+    return { pool, logger, allBlobs };
   }
 
   const session = async (path = '/app/stream/new-session.m3u8', changes: Partial<Policy> = {}): Promise<string> =>
@@ -174,14 +174,14 @@ describe('what comes after', () => {
   });
 
   test.each([0, 2])('ends with stream_expire, in all of %i threads, and the log tells', async (threads) => {
-    const { logger, shelves } = await serve(undefined, threads);
+    const { logger, allBlobs } = await serve(undefined, threads);
     const end = Date.now() + 2500;
     const token = await session(undefined, { stream_expire: end });
     expect((await ask(at(`/app/stream/part.m4s?session=${token}`))).status).toBe(200);
-    await until('the viewer', () => shelves.some(({ sessions }) => sessions === 1), { deadlineMs: 5000 });
+    await until('the viewer', () => allBlobs.some(({ sessions }) => sessions === 1), { deadlineMs: 5000 });
     await expect.poll(async () => (await ask(at(`/app/stream/part.m4s?session=${token}`))).status, { timeout: 10_000 }).toBe(401);
     expect(Date.now()).toBeGreaterThanOrEqual(end - 1000);
-    await until('the end', () => shelves.every(({ sessions }) => sessions === 0), { deadlineMs: 5000 });
+    await until('the end', () => allBlobs.every(({ sessions }) => sessions === 0), { deadlineMs: 5000 });
     expect(logger.matching('viewer session closed: expired')).toHaveLength(1);
   });
 });
@@ -198,7 +198,7 @@ describe('the URL that was signed', () => {
 
   test('has the port of the server where the client named none', async () => {
     const { pool } = await start(['llhls']);
-    new Shelf(pool, 'stream');
+    new BlobFeed(pool, 'stream');
     expect(await statusFor(over(`http://127.0.0.1:${port}`), { host: '127.0.0.1' })).toBe(200);
     expect(await statusFor(over('http://127.0.0.1'), { host: '127.0.0.1' })).toBe(401);
     expect(await statusFor(over('http://127.0.0.1:80'), { host: '127.0.0.1' })).toBe(401);
@@ -206,7 +206,7 @@ describe('the URL that was signed', () => {
 
   test('is the one that a trusted proxy was asked for, and no other one', async () => {
     const { pool } = await start(['llhls'], 0, { ...OPEN_ADMISSION, trustedProxies: ['127.0.0.1'] });
-    new Shelf(pool, 'stream');
+    new BlobFeed(pool, 'stream');
     const secure = { host: '127.0.0.1', 'x-forwarded-proto': 'https' };
     expect(await statusFor(over('https://127.0.0.1:443'), secure)).toBe(200);
     expect(await statusFor(over('https://127.0.0.1:8443'), { ...secure, 'x-forwarded-port': '8443' })).toBe(200);
@@ -217,7 +217,7 @@ describe('the URL that was signed', () => {
 
   test('is not what a stranger tells', async () => {
     const { pool } = await start(['llhls'], 0, { ...OPEN_ADMISSION, trustedProxies: ['192.0.2.1'] });
-    new Shelf(pool, 'stream');
+    new BlobFeed(pool, 'stream');
     const headers = { host: '127.0.0.1', 'x-forwarded-proto': 'https' };
     expect(await statusFor(over('https://127.0.0.1:443'), headers)).toBe(401);
     expect(await statusFor(over(`http://127.0.0.1:${port}`), headers)).toBe(200);
@@ -228,7 +228,7 @@ test('a Host header that holds the signed URL of another stream opens nothing ov
   const { pool } = await start(['llhls']);
   pool.setCertificates([{ hostNames: ['127.0.0.1'], ...selfSigned('localhost') }]);
   const secure = (await pool.listen({ host: '127.0.0.1', port: 0, tls: true })).port;
-  for (const name of ['stream', 'other']) new Shelf(pool, name, { kind: 'llhls' });
+  for (const name of ['stream', 'other']) new BlobFeed(pool, name, { kind: 'llhls' });
   const statusFor = (path: string, host: string): Promise<number | undefined> =>
     new Promise((resolve, reject) => {
       const options = { host: '127.0.0.1', port: secure, path, rejectUnauthorized: false, headers: { host } };
@@ -243,7 +243,7 @@ test('a Host header that holds the signed URL of another stream opens nothing ov
 
 test('nobody who is not let in makes the server look for a stream', async () => {
   const asked: string[] = [];
-  started = await startShelfPool(0, {}, { find: async ({ stream }) => asked.push(stream) < 0 });
+  started = await startBlobPool(0, {}, { find: async ({ stream }) => asked.push(stream) < 0 });
   started.pool.setHosts([{ name: 'default', hostNames: ['127.0.0.1'], hasOrigins: true, access: policy(['llhls', 'hls', 'thumbnail']) }]);
   ({ port } = await started.pool.listen({ host: '127.0.0.1', port: 0, tls: false }));
   for (const file of ['llhls.m3u8', 'medialist_0_hls.m3u8', 'chunklist_0_video_key_llhls.m3u8', 'x_hls.m3u8?format=ts', 'thumb.jpg'])

@@ -5,18 +5,18 @@ import { connect } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { afterEach, describe, expect, test } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
+import { BlobFeed } from '../../test/fakes/blob-pool.ts';
+import { BLOB_VIEWS } from '../../test/fakes/blob-views.ts';
 import { RawClient } from '../../test/fakes/raw-client.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { selfSigned } from '../../test/fakes/self-signed.ts';
-import { Shelf } from '../../test/fakes/shelf-pool.ts';
-import { SHELF_VIEWS } from '../../test/fakes/shelf-views.ts';
 import { systemClock } from '../util/clock.ts';
 import { DescriptorLedger } from '../util/descriptor-ledger.ts';
 import { type AdmissionPlan, OPEN_ADMISSION } from './admission.ts';
 import { DEFAULT_DELIVERY_LIMITS } from './pool/delivery-limits.ts';
 import { DeliveryPool } from './pool/delivery-pool.ts';
-import { ForeignServer } from './pool/foreign-server.ts';
-import type { ForeignPeer } from './thread/foreign-relay.ts';
+import { MainThreadServer } from './pool/main-thread-server.ts';
+import type { RelayedPeer } from './thread/main-thread-relay.ts';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -30,9 +30,9 @@ const WHEP = 'POST /app/s?direction=whep HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-
 
 async function start(plan: Partial<AdmissionPlan>) {
   const logger = new RecordingLogger();
-  const clients: ForeignPeer[] = [];
+  const clients: RelayedPeer[] = [];
   const sockets = new WebSocketServer({ noServer: true });
-  const foreign = new ForeignServer(
+  const foreign = new MainThreadServer(
     {
       request: (request, response, client) => {
         clients.push(client);
@@ -48,7 +48,7 @@ async function start(plan: Partial<AdmissionPlan>) {
   await foreign.listen();
   const pool = new DeliveryPool({
     threads: 0,
-    views: SHELF_VIEWS,
+    views: BLOB_VIEWS,
     limits: { ...DEFAULT_DELIVERY_LIMITS, reportInterval: 20, stopGrace: 20 },
     admission: { ...OPEN_ADMISSION, ...plan },
     clock: systemClock,
@@ -58,7 +58,7 @@ async function start(plan: Partial<AdmissionPlan>) {
   await pool.start();
   pool.setHosts([{ name: 'default', hostNames: ['127.0.0.1'] }]);
   pool.setCertificates([{ hostNames: ['*'], ...selfSigned('media.example') }]);
-  new Shelf(pool, 's').putText('hello', 'hello there');
+  new BlobFeed(pool, 's').putText('hello', 'hello there');
   cleanups.push(
     () => foreign.close(),
     () => pool.stop(),

@@ -1,6 +1,6 @@
 /** Play tokens over HTTP: the threads of a pool, with requests of our own. */
 import { afterEach, describe, expect, test } from 'vitest';
-import { Shelf, type ShelfPool, startShelfPool } from '../../test/fakes/shelf-pool.ts';
+import { BlobFeed, type BlobPool, startBlobPool } from '../../test/fakes/blob-pool.ts';
 import { until } from '../../test/harness/poll.ts';
 import type { AccessSettings } from '../access/access-controls.ts';
 import { signUrl } from '../access/signed-url.ts';
@@ -13,7 +13,7 @@ const SITE = { name: 'site', hash: hashKey(TOKEN) };
 const FRIEND = { name: 'friend', hash: hashKey(OTHER) };
 const POLICY = { policyQueryKeyName: 'policy', signatureQueryKeyName: 'signature', secretKey: 'aKq#1kj' };
 
-let started: ShelfPool | null = null;
+let started: BlobPool | null = null;
 let port = 0;
 const uses: string[] = [];
 
@@ -36,8 +36,8 @@ function setTokens(playTokens: readonly Token[] | null, access?: AccessSettings)
   started?.pool.setHosts([{ name: 'default', hostNames: ['127.0.0.1'], keys, access }]);
 }
 
-async function start(playTokens: readonly Token[], threads = 0): Promise<ShelfPool> {
-  started = await startShelfPool(threads, { reportInterval: 20 }, { onKeyUses: (grants) => uses.push(...grants) });
+async function start(playTokens: readonly Token[], threads = 0): Promise<BlobPool> {
+  started = await startBlobPool(threads, { reportInterval: 20 }, { onKeyUses: (grants) => uses.push(...grants) });
   setTokens(playTokens);
   ({ port } = await started.pool.listen({ host: '127.0.0.1', port: 0, tls: false }));
   return started;
@@ -67,7 +67,7 @@ describe.each(BEGINNINGS)('%s at %s', (kind, path) => {
       { ...FRIEND, expires: '2020-01-01' },
       { name: 'show', hash: hashKey('the-token-of-a-show'), streams: 'show-*' },
     ]);
-    for (const stream of ['stream', 'show-1']) new Shelf(pool, stream, { kind }).putText('thumb.jpg', 'picture');
+    for (const stream of ['stream', 'show-1']) new BlobFeed(pool, stream, { kind }).putText('thumb.jpg', 'picture');
     expect(await statusOf(withToken(path, TOKEN))).toBe(200);
     expect(await statusOf(at(path), { authorization: `Bearer ${TOKEN}` })).toBe(200);
     expect(await statusOf(withToken(path.replace('/stream/', '/show-1/'), 'the-token-of-a-show'))).toBe(200);
@@ -90,10 +90,10 @@ describe.each(BEGINNINGS)('%s at %s', (kind, path) => {
 });
 
 describe('the session', () => {
-  async function serve(threads: number): Promise<ShelfPool> {
+  async function serve(threads: number): Promise<BlobPool> {
     const pool = await start([SITE, FRIEND], threads);
-    const shelf = new Shelf(pool.pool, 'stream', { kind: 'llhls' });
-    for (const file of ['part.m4s', 'medialist.txt']) shelf.putText(file, file);
+    const blobs = new BlobFeed(pool.pool, 'stream', { kind: 'llhls' });
+    for (const file of ['part.m4s', 'medialist.txt']) blobs.putText(file, file);
     return pool;
   }
   /** A thread may hear of the stream later than another one. */
@@ -139,7 +139,7 @@ describe('the session', () => {
 
   test('is for one protocol', async () => {
     const { pool } = await serve(0);
-    new Shelf(pool, 'stream', { kind: 'hlsv3' }).putText('seg_1_1_hls.ts', 'segment');
+    new BlobFeed(pool, 'stream', { kind: 'hlsv3' }).putText('seg_1_1_hls.ts', 'segment');
     const segment = (token: string): Promise<number> => statusOf(at(`/app/stream/seg_1_1_hls.ts?session=${token}`));
     const ts = await ask(withToken('/app/stream/ts:new-session.m3u8', TOKEN));
     const ll = await session(TOKEN);

@@ -3,9 +3,9 @@ import { connect as connectHttp2 } from 'node:http2';
 import { request } from 'node:https';
 import { connect as connectTls } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { BlobFeed, type BlobPool, startBlobPool } from '../../test/fakes/blob-pool.ts';
 import { RawClient } from '../../test/fakes/raw-client.ts';
 import { selfSigned } from '../../test/fakes/self-signed.ts';
-import { Shelf, type ShelfPool, startShelfPool } from '../../test/fakes/shelf-pool.ts';
 import { DEFAULT_HTTP_LIMITS } from './http/limits.ts';
 
 const DEFAULT = { hostNames: ['localhost'], ...selfSigned('localhost') };
@@ -22,17 +22,17 @@ describe.each([
   ['in two workers', 2, ''],
   ['through Node alone', 0, 'off'],
 ])('TLS delivery %s', (_name, threads, native) => {
-  let started: ShelfPool;
+  let started: BlobPool;
   let port: number;
-  let shelf: Shelf;
+  let blobs: BlobFeed;
 
   beforeEach(async () => {
     if (native !== '') vi.stubEnv('MILLRACE_NATIVE', native);
-    started = await startShelfPool(threads, { http: { ...DEFAULT_HTTP_LIMITS, sendTime: 1500, sweepInterval: 50 } });
+    started = await startBlobPool(threads, { http: { ...DEFAULT_HTTP_LIMITS, sendTime: 1500, sweepInterval: 50 } });
     started.pool.setCertificates([DEFAULT, WILDCARD]);
     started.pool.setDefaultCrossDomains({ urls: ['*'], headers: [] });
     ({ port } = await started.pool.listen({ host: '127.0.0.1', port: 0, tls: true }));
-    shelf = new Shelf(started.pool, 'stream');
+    blobs = new BlobFeed(started.pool, 'stream');
   });
 
   afterEach(async () => {
@@ -92,7 +92,7 @@ describe.each([
 
   test('speaks HTTP/2 and HTTP/1.1 with the same answers', async () => {
     const media = randomBytes(500_000);
-    shelf.putBytes('seg', media);
+    blobs.putBytes('seg', media);
     for (const answer of [await http2('/app/stream/seg'), await http1('/app/stream/seg')]) {
       expect(answer.status).toBe(200);
       expect(answer.headers).toMatchObject({
@@ -123,7 +123,7 @@ describe.each([
   test('a waiting HTTP/2 request is answered later, or forgotten when its stream is reset', async () => {
     const later = http2('/app/stream/wait-part');
     await expect.poll(() => waitingNow(started.pool)).toBe(1);
-    shelf.putText('part', 'late');
+    blobs.putText('part', 'late');
     expect((await later).body.toString()).toBe('late');
     const session = connectHttp2(`https://localhost:${port}`, { rejectUnauthorized: false });
     const stream = session.request({ ':path': '/app/stream/wait-never' });
@@ -135,7 +135,7 @@ describe.each([
   });
 
   test('an HTTP/2 client that takes nothing, or leaves in the middle, frees the memory', async () => {
-    shelf.putBytes('seg', randomBytes(20_000_000));
+    blobs.putBytes('seg', randomBytes(20_000_000));
     const session = connectHttp2(`https://localhost:${port}`, { rejectUnauthorized: false });
     session.on('error', () => {});
     const stalled = session.request({ ':path': '/app/stream/seg' });
@@ -162,7 +162,7 @@ describe.each([
 
   test('a client that stops in the TLS handshake is cut off at the deadline of a request header', async () => {
     const limits = { http: { ...DEFAULT_HTTP_LIMITS, headerTime: 300 } };
-    const { pool } = await startShelfPool(threads, limits);
+    const { pool } = await startBlobPool(threads, limits);
     pool.setCertificates([DEFAULT]);
     const { port: impatient } = await pool.listen({ host: '127.0.0.1', port: 0, tls: true });
     const client = await RawClient.open(impatient);
@@ -201,7 +201,7 @@ describe.each([
   });
 
   test('speaks HTTP/1.1 alone where HTTP/2 is off', async () => {
-    const { pool } = await startShelfPool(threads, {}, { http2: false });
+    const { pool } = await startBlobPool(threads, {}, { http2: false });
     pool.setCertificates([DEFAULT]);
     const { port: old } = await pool.listen({ host: '127.0.0.1', port: 0, tls: true });
     const chosen = (at: number, ALPNProtocols: string[]): Promise<string | false | null> =>
@@ -252,10 +252,10 @@ describe.each([
   });
 });
 
-function waitingNow(pool: ShelfPool['pool']): number {
+function waitingNow(pool: BlobPool['pool']): number {
   return pool.status().threads.reduce((sum, { report }) => sum + (report?.waiting ?? 0), 0);
 }
 
-function inFlight(pool: ShelfPool['pool']): number {
+function inFlight(pool: BlobPool['pool']): number {
   return pool.status().threads.reduce((sum, { report }) => sum + (report?.blocksInFlight ?? 0), 0);
 }

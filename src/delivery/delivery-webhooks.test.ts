@@ -2,12 +2,12 @@
 import { get } from 'node:http';
 import { get as getSecurely } from 'node:https';
 import { afterEach, describe, expect, test } from 'vitest';
+import { BlobFeed, type BlobPool, startBlobPool } from '../../test/fakes/blob-pool.ts';
 import { type ControlAnswer, type ControlRequest, ControlServer } from '../../test/fakes/control-server.ts';
 import { metricsText } from '../../test/fakes/metrics-text.ts';
 import { RawClient } from '../../test/fakes/raw-client.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { selfSigned } from '../../test/fakes/self-signed.ts';
-import { Shelf, type ShelfPool, startShelfPool } from '../../test/fakes/shelf-pool.ts';
 import { until } from '../../test/harness/poll.ts';
 import { type AdmissionRecord, AdmissionWebhooks } from '../access/admission-webhooks.ts';
 import { RefusalCounts } from '../access/refusal-counts.ts';
@@ -16,7 +16,7 @@ import { hashKey } from '../util/key-hash.ts';
 
 const DEADLINE = { deadlineMs: 5000 };
 
-const started: { pools: ShelfPool[]; webhooks: AdmissionWebhooks[]; controls: ControlServer[] } = { pools: [], webhooks: [], controls: [] };
+const started: { pools: BlobPool[]; webhooks: AdmissionWebhooks[]; controls: ControlServer[] } = { pools: [], webhooks: [], controls: [] };
 afterEach(async () => {
   for (const { pool } of started.pools.splice(0)) await pool.stop();
   for (const webhooks of started.webhooks.splice(0)) await webhooks.stop();
@@ -57,7 +57,7 @@ async function serve({ threads = 0, sessionIdle = 60_000 }: { threads?: number; 
   const refusals = new RefusalCounts();
   const webhooks = new AdmissionWebhooks({ clock: systemClock, logger: new RecordingLogger() });
   started.webhooks.push(webhooks);
-  const shelves = await startShelfPool(
+  const allBlobs = await startBlobPool(
     threads,
     { sessionIdle },
     {
@@ -66,8 +66,8 @@ async function serve({ threads = 0, sessionIdle = 60_000 }: { threads?: number; 
       onRefusals: (counts) => refusals.add(counts),
     },
   );
-  started.pools.push(shelves);
-  const { pool } = shelves;
+  started.pools.push(allBlobs);
+  const { pool } = allBlobs;
   const admissionWebhooks = {
     ...{ controlServerUrl: control.server.url, secretKey: control.server.secretKey, timeout: 5000 },
     enables: { providers: [], publishers: ['llhls', 'hls', 'thumbnail'] },
@@ -79,14 +79,14 @@ async function serve({ threads = 0, sessionIdle = 60_000 }: { threads?: number; 
   webhooks.follow(hosts);
   pool.setHosts(hosts);
   const { port } = await pool.listen({ host: '127.0.0.1', port: 0, tls: false });
-  const shelf = new Shelf(pool, 'stream');
-  shelf.putText('part.m4s', 'part');
-  new Shelf(pool, 'stream', { kind: 'thumbnail' }).putText('thumb.jpg', 'picture');
+  const blobs = new BlobFeed(pool, 'stream');
+  blobs.putText('part.m4s', 'part');
+  new BlobFeed(pool, 'stream', { kind: 'thumbnail' }).putText('thumb.jpg', 'picture');
   const ask = async (path: string, headers: Record<string, string> = {}): Promise<{ status: number; text: string }> => {
     const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers });
     return { status: response.status, text: await response.text() };
   };
-  return { control, pool, shelf, port, ask, adopted, refusals, settings: admissionWebhooks, logger: shelves.logger };
+  return { control, pool, blobs, port, ask, adopted, refusals, settings: admissionWebhooks, logger: allBlobs.logger };
 }
 
 const PLAYLIST = '/app/stream/new-session.m3u8';
@@ -110,12 +110,12 @@ describe.each([0, 2])('with %i threads', (threads) => {
   });
 
   test('it is over when its session is, which the last thread tells that has seen it', async () => {
-    const { control, ask, port, shelf } = await serve({ threads, sessionIdle: 400 });
+    const { control, ask, port, blobs } = await serve({ threads, sessionIdle: 400 });
     const { text } = await ask(PLAYLIST);
-    await until('the viewer', () => shelf.sessions === 1, DEADLINE);
+    await until('the viewer', () => blobs.sessions === 1, DEADLINE);
     for (let n = 0; n < 8; n += 1) await ask(`/app/stream/part.m4s?session=${text}`, { connection: 'close' });
     await until('the end', () => control.over.length > 0, DEADLINE);
-    expect(shelf.sessions).toBe(0);
+    expect(blobs.sessions).toBe(0);
     expect(control.over).toEqual([`http://127.0.0.1:${port}${PLAYLIST}`]);
   });
 
@@ -134,9 +134,9 @@ describe.each([0, 2])('with %i threads', (threads) => {
   });
 
   test('it is over when the server stops, whether its session was told of or not', async () => {
-    const { control, ask, pool, adopted, shelf } = await serve({ threads });
+    const { control, ask, pool, adopted, blobs } = await serve({ threads });
     await ask(PLAYLIST);
-    await until('the viewer', () => shelf.sessions === 1, DEADLINE);
+    await until('the viewer', () => blobs.sessions === 1, DEADLINE);
     await ask(PLAYLIST);
     await pool.stop();
     expect(control.over).toHaveLength(2);
@@ -144,7 +144,7 @@ describe.each([0, 2])('with %i threads', (threads) => {
   });
 
   test('what the threads have asked and told is counted', async () => {
-    const { control, ask, pool, shelf, settings } = await serve({ threads });
+    const { control, ask, pool, blobs, settings } = await serve({ threads });
     const sum = (): Record<string, number> => {
       const all: Record<string, number> = {};
       for (const { url, ...figures } of pool.controlServers) {
@@ -160,25 +160,25 @@ describe.each([0, 2])('with %i threads', (threads) => {
     await ask(PLAYLIST);
     await until('the figures', () => sum()['requests'] === 6 && sum()['inFlight'] === 0, DEADLINE);
     expect(sum()).toMatchObject({ allowed: 4, refused: 1, failed: 1, admitted: 4, closingsDelivered: 0 });
-    await until('the viewers', () => shelf.sessions === 4, DEADLINE);
-    shelf.outlet.close();
+    await until('the viewers', () => blobs.sessions === 4, DEADLINE);
+    blobs.feed.close();
     await until('the ends', () => sum()['closingsDelivered'] === 4, DEADLINE);
     expect(sum()).toMatchObject({ admitted: 0, closingsLost: 0, closingsPending: 0 });
   });
 
   test('it is over when the stream ends', async () => {
-    const { control, ask, shelf } = await serve({ threads });
+    const { control, ask, blobs } = await serve({ threads });
     await ask(PLAYLIST);
-    await until('the viewer', () => shelf.sessions === 1, DEADLINE);
-    shelf.outlet.close();
+    await until('the viewer', () => blobs.sessions === 1, DEADLINE);
+    blobs.feed.close();
     await until('the end', () => control.over.length === 1, DEADLINE);
   });
 
   test('it is over when a viewer is sent away', async () => {
-    const { control, ask, shelf } = await serve({ threads });
+    const { control, ask, blobs } = await serve({ threads });
     await ask(PLAYLIST);
-    await until('the viewer', () => shelf.sessions === 1, DEADLINE);
-    for (const { terminate } of shelf.viewers.values()) terminate();
+    await until('the viewer', () => blobs.sessions === 1, DEADLINE);
+    for (const { terminate } of blobs.viewers.values()) terminate();
     await until('the end', () => control.over.length === 1, DEADLINE);
   });
 
@@ -269,9 +269,9 @@ test('one who gets no session is over at once', async () => {
 describe('new_url', () => {
   test('leads to another stream, at the address that was asked for', async () => {
     const { control, ask, pool, port } = await serve();
-    const shelf = new Shelf(pool, 'renamed');
-    shelf.putText('part.m4s', 'renamed');
-    new Shelf(pool, 'renamed', { kind: 'thumbnail' }).putText('thumb.jpg', 'another picture');
+    const blobs = new BlobFeed(pool, 'renamed');
+    blobs.putText('part.m4s', 'renamed');
+    new BlobFeed(pool, 'renamed', { kind: 'thumbnail' }).putText('thumb.jpg', 'another picture');
     control.says = ({ url }) => ({ new_url: url.replace('/wanted/', '/renamed/') });
     const { status, text } = await ask('/app/wanted/new-session.m3u8');
     expect(status).toBe(200);
@@ -283,8 +283,8 @@ describe('new_url', () => {
       `http://127.0.0.1:${port}/app/wanted/new-session.m3u8`,
       `http://127.0.0.1:${port}/app/wanted/thumb.jpg`,
     ]);
-    await until('the viewer', () => shelf.sessions === 1, DEADLINE);
-    shelf.outlet.close();
+    await until('the viewer', () => blobs.sessions === 1, DEADLINE);
+    blobs.feed.close();
     await until('the end', () => control.over.length === 1, DEADLINE);
   });
 
@@ -295,8 +295,8 @@ describe('new_url', () => {
     ['rtmp://127.0.0.1/app/renamed', '../../app/renamed/'],
   ])('%s is reached by %o', async (newUrl, base) => {
     const { control, ask, pool } = await serve();
-    for (const stream of ['renamed', 'wanted']) new Shelf(pool, stream);
-    new Shelf(pool, 'far', { vhost: 'other' });
+    for (const stream of ['renamed', 'wanted']) new BlobFeed(pool, stream);
+    new BlobFeed(pool, 'far', { vhost: 'other' });
     control.says = () => ({ new_url: newUrl });
     expect(await ask('/app/wanted/base.m3u8')).toEqual({ status: 200, text: base });
   });
@@ -311,7 +311,7 @@ describe('new_url', () => {
         { name: 'other', hostNames: ['other.example'], keys: { applications: new Map([['app', { playTokens: tokens }]]), template: {} } },
       ]);
       const kind = file.startsWith('ts:') ? 'hlsv3' : 'llhls';
-      new Shelf(pool, 'far', { vhost: 'other', kind }).putText('part.m4s', 'far away');
+      new BlobFeed(pool, 'far', { vhost: 'other', kind }).putText('part.m4s', 'far away');
       const askThere = (path: string): Promise<{ status: number | undefined; text: string }> =>
         new Promise((resolve, reject) => {
           const asked = get({ host: '127.0.0.1', port, path, headers: { host: 'other.example' } }, async (response) => {
@@ -338,9 +338,9 @@ describe('new_url', () => {
 });
 
 test('a control server that does not answer refuses in time, and its threads stop within a bounded one', async () => {
-  const { control, ask, pool, settings, shelf } = await serve({ threads: 2 });
+  const { control, ask, pool, settings, blobs } = await serve({ threads: 2 });
   await ask(PLAYLIST);
-  await until('the viewer', () => shelf.sessions === 1, DEADLINE);
+  await until('the viewer', () => blobs.sessions === 1, DEADLINE);
   control.says = () => null;
   pool.setHosts([{ name: 'default', hostNames: ['127.0.0.1'], access: { admissionWebhooks: { ...settings, timeout: 50 } } }]);
   expect((await ask(PLAYLIST)).status).toBe(401);
@@ -354,10 +354,10 @@ test('a control server that does not answer refuses in time, and its threads sto
 });
 
 test('when a thread dies the ends of those whom it has let in are told all the same, and they are asked about when they come back', async () => {
-  const { ask, control, pool, adopted, shelf, settings, port } = await serve({ threads: 1 });
+  const { ask, control, pool, adopted, blobs, settings, port } = await serve({ threads: 1 });
   const { text } = await ask(PLAYLIST);
-  await until('the viewer', () => shelf.sessions === 1, DEADLINE);
-  shelf.outlet.update({ crash: true });
+  await until('the viewer', () => blobs.sessions === 1, DEADLINE);
+  blobs.feed.update({ crash: true });
   await until('its end', () => pool.status().restarts === 1, DEADLINE);
   await until('the end', () => adopted.length === 1, DEADLINE);
   const { controlServerUrl, secretKey } = settings;

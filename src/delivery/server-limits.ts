@@ -3,10 +3,10 @@ import type { ServerConfig } from '../config/index.ts';
 import type { OrchestratorOptions } from '../core/orchestrator.ts';
 import { ConnectionGate } from '../transport/proxy/connection-gate.ts';
 import { AddressShares } from '../util/address-shares.ts';
+import { ConnectionLimiter } from '../util/connection-limiter.ts';
 import { DescriptorLedger } from '../util/descriptor-ledger.ts';
 import { descriptorLimit, planDescriptors } from '../util/descriptor-plan.ts';
 import { DescriptorWatch } from '../util/descriptor-watch.ts';
-import { Doorkeeper } from '../util/doorkeeper.ts';
 import type { Logger } from '../util/logger.ts';
 import { NewcomerTurns } from '../util/newcomer-turns.ts';
 import { RefusalLog } from '../util/refusal-log.ts';
@@ -66,10 +66,10 @@ export class ServerLimits {
   }
 
   /** The door of a listener that takes `total` connections. */
-  door(what: string, kind: 'publishers' | 'viewers', total: number): Doorkeeper {
+  limiter(what: string, kind: 'publishers' | 'viewers', total: number): ConnectionLimiter {
     const descriptors = kind === 'viewers' ? this.#viewers : this.#encoders;
     const least = Math.min(total, descriptors?.limit ?? total);
-    return new Doorkeeper({
+    return new ConnectionLimiter({
       ...{ what, shares: this.shares(kind, least), refusals: this.refusals },
       ...(descriptors !== null && { descriptors }),
     });
@@ -78,13 +78,13 @@ export class ServerLimits {
   /** The door of an RTMP listener that takes so many `connections`, and what it believes of proxies. */
   rtmpEntry(connections: number): ConnectionGate {
     const { address, proxyProtocol } = this.#proxies;
-    const door = this.door('RTMP connections', 'publishers', connections);
-    return new ConnectionGate({ door, proxies: new TrustedProxies(address), proxyProtocol: proxyProtocol.rtmp });
+    const limiter = this.limiter('RTMP connections', 'publishers', connections);
+    return new ConnectionGate({ limiter, proxies: new TrustedProxies(address), proxyProtocol: proxyProtocol.rtmp });
   }
 
   /** The door of the API, whose ports have `apiConnections` each and one share for an address. */
-  apiDoor(): Doorkeeper {
-    return new Doorkeeper({ what: 'API connections', shares: this.shares('viewers', this.apiConnections), refusals: this.refusals });
+  apiLimiter(): ConnectionLimiter {
+    return new ConnectionLimiter({ what: 'API connections', shares: this.shares('viewers', this.apiConnections), refusals: this.refusals });
   }
 
   /** Limits for delivery threads. */

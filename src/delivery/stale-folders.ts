@@ -3,7 +3,7 @@ import { lstat, readdir, rm, rmdir } from 'node:fs/promises';
 import { connect } from 'node:net';
 import path from 'node:path';
 
-/** Begins the names of the folders of `ForeignServer`; six characters of `mkdtemp` follow. */
+/** Begins the names of the folders of `MainThreadServer`; six characters of `mkdtemp` follow. */
 export const FOLDER_PREFIX = 'millrace-';
 /** The socket in them. */
 export const SOCKET_NAME = 'signalling';

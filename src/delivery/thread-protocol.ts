@@ -7,11 +7,11 @@ import type { WantedStream } from '../core/origins.ts';
 import type { HostOrigins } from '../core/page-origins.ts';
 import type { Found } from '../core/unknown-stream.ts';
 import type { PageSettings } from '../pages/player-page.ts';
-import type { Patience } from '../util/patience.ts';
+import type { TimeoutScale } from '../util/timeout-scale.ts';
 import type { ThreadAdmission } from './admission.ts';
+import type { FeedMessage } from './feed/messages.ts';
 import type { HttpCounters } from './http/answer-sink.ts';
 import type { HttpLimits } from './http/limits.ts';
-import type { OutletMessage } from './outlet/messages.ts';
 import type { HotFigures } from './thread/hot-files.ts';
 import type { Certificate } from './tls/certificate-choice.ts';
 
@@ -44,7 +44,7 @@ export interface DeliveryLimits {
   /** Time for answers in progress when the server stops. */
   readonly stopGrace: number;
   /** With peers whose requests are relayed. */
-  readonly patience: Patience;
+  readonly timeoutScale: TimeoutScale;
 }
 
 /** Initial data of a thread. */
@@ -68,7 +68,7 @@ export interface ThreadSettings {
 
 /** A viewer session as one thread sees it. */
 export interface SessionSighting {
-  readonly outlet: number;
+  readonly feed: number;
   /** Public part of the token. */
   readonly session: string;
   readonly remoteAddress: string;
@@ -103,7 +103,7 @@ export interface SessionBytes {
 
 /** From the main thread. Each number names a listener, a block or a question that one side has told the other before. */
 export type ToThread =
-  | OutletMessage
+  | FeedMessage
   | { readonly type: 'hosts'; readonly hosts: readonly ServedHost[] }
   /** The stream of a `demand` can be served now, or will not come. */
   | { readonly type: 'demand-answer'; readonly question: number; readonly found: Found }
@@ -123,7 +123,7 @@ export type ToThread =
       /** This thread opens the port first: fail when anybody has it. */
       readonly first: boolean;
       /** The descriptor of a socket that listens there already; it is the main thread's until that hears `listening`. */
-      readonly door?: number;
+      readonly held?: number;
     }
   | { readonly type: 'unlisten'; readonly listener: number }
   | { readonly type: 'block-add'; readonly block: number; readonly buffer: SharedArrayBuffer }
@@ -143,10 +143,10 @@ export interface ThreadReport {
   /** Spans of shared blocks in answers that are not written completely. */
   readonly blocksInFlight: number;
   readonly hot: HotFigures;
-  /** Bytes of answers sent since the last report: outlet, bytes, outlet, bytes, … */
+  /** Bytes of answers sent since the last report: feed, bytes, feed, bytes, … */
   readonly bytes: readonly number[];
-  /** Outlets that have served somebody without a session since the last report. */
-  readonly readOutlets: readonly number[];
+  /** Feeds that have served somebody without a session since the last report. */
+  readonly readFeeds: readonly number[];
   readonly sessionBytes: SessionBytes;
   /** In the order they happened. */
   readonly sessionEvents: readonly SessionEvent[];
@@ -170,8 +170,8 @@ export type FromThread =
   /** A viewer wants a stream that is not there; `question` is the thread's own number for it. */
   | { readonly type: 'demand'; readonly question: number; readonly wanted: WantedStream }
   /** The thread has somebody to serve and must hear of everything at once; or nobody, and bundles will do. */
-  | { readonly type: 'attention'; readonly wanted: boolean }
-  /** Somebody is served of this outlet, or nobody any more. A thread that wants no attention serves nobody of any. */
-  | { readonly type: 'outlet-attention'; readonly outlet: number; readonly wanted: boolean }
+  | { readonly type: 'catch-up'; readonly wanted: boolean }
+  /** Somebody is served of this feed, or nobody any more. A thread that wants no attention serves nobody of any. */
+  | { readonly type: 'feed-watched'; readonly feed: number; readonly wanted: boolean }
   | { readonly type: 'log'; readonly level: 'debug' | 'info' | 'warn' | 'error'; readonly fields: object; readonly message: string }
   | { readonly type: 'stopped' };

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { defaultServerXml, parseServerConfig } from '../config/index.ts';
-import { findingsOf, tellFindings } from './findings.ts';
+import { findingsOf, logFindings } from './findings.ts';
 import { outsidePorts } from './port-findings.ts';
 
 let folder = '';
@@ -258,7 +258,7 @@ test('certificates that are missing, broken or of another key are told; that of 
 
 test('the log of a start tells the same, with places', () => {
   const logger = new RecordingLogger();
-  tellFindings(load({ bind: `${api(1935)}${rtmp(1935)}`, host: '<TLS><CertPath>x</CertPath><KeyPath>y</KeyPath></TLS>' }), folder, logger);
+  logFindings(load({ bind: `${api(1935)}${rtmp(1935)}`, host: '<TLS><CertPath>x</CertPath><KeyPath>y</KeyPath></TLS>' }), folder, logger);
   expect(logger.lines).toMatchObject([
     { level: 'error', message: expect.stringContaining('TCP port 1935'), fields: { path: `${BIND}/Providers/RTMP/Port`, line: 5 } },
   ]);

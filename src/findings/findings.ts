@@ -17,7 +17,7 @@ export interface Finding {
 }
 
 /** Logs what is found at the start, but for certificates and rules of alerts: whoever reads them tells of them. */
-export function tellFindings(loaded: LoadedServer, stateFolder: string, logger: Logger): void {
+export function logFindings(loaded: LoadedServer, stateFolder: string, logger: Logger): void {
   for (const { severity, path, line, text } of findingsOf(loaded, stateFolder).atStart) logger[severity]({ path, line }, text);
 }
 

@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { PageSource } from './page-shelf.ts';
+import type { PageSource } from './page-files.ts';
 
 /** `ts` when run from source, `js` when compiled: that of this file. */
 const ENDING = path.extname(fileURLToPath(import.meta.url)).slice(1);

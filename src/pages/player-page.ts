@@ -1,6 +1,6 @@
 /** The pages of a media port: what a browser sees at its root, and a plain player for the address of a stream. */
 import { escaped, frontPage } from './front-page.ts';
-import { PageShelf } from './page-shelf.ts';
+import { PageFiles } from './page-files.ts';
 import { consoleSources, importMap, moduleName, vendorSources } from './page-sources.ts';
 
 /** Ports of something that can be had with and without TLS. */
@@ -23,16 +23,16 @@ export interface PageSettings {
 /** The import map that stands in the page. */
 export const PLAYER_IMPORTS = importMap('../', ['hls.js', 'ovenplayer']);
 
-/** The name of the page itself on its shelf, which no request can have. */
+/** The name of the page itself among the files, which no request can have. */
 export const PLAYER_PAGE = '/player.html';
 
 const MODULES: readonly string[] = ['player', 'playing', 'play-hls', 'play-webrtc', 'server-facts'].map(moduleName);
 const FILES: ReadonlySet<string> = new Set([...MODULES, 'player.css']);
 
 /** The player page and everything it loads, which lies at the root of the port. Throws when a package is not installed. */
-export function playerShelf(settings: PageSettings): PageShelf {
+export function playerFiles(settings: PageSettings): PageFiles {
   const page = playerPage(settings);
-  return new PageShelf([
+  return new PageFiles([
     [PLAYER_PAGE, { text: page }],
     ...consoleSources().filter(([name]) => FILES.has(name)),
     ...vendorSources(['hls.mjs', 'ovenplayer.js']),

@@ -143,7 +143,7 @@ export class ChannelPlayout implements Playout {
     this.#cued?.close();
     this.#cued = item === null ? null : this.#open(item);
     this.#cuedAt = this.#now;
-    this.attend();
+    this.wake();
   }
 
   /** Moves what is cued to another time of the wall clock, ms. */
@@ -151,14 +151,14 @@ export class ChannelPlayout implements Playout {
     if (this.#cued === null) return;
     this.#cued.at = at;
     this.#cuedAt = this.#now;
-    this.attend();
+    this.wake();
   }
 
   endAt(until: number): void {
     if (this.#air === null) return;
     this.#air.until = until;
     this.#air.toldEnd = null;
-    this.attend();
+    this.wake();
   }
 
   stop(): void {
@@ -168,7 +168,7 @@ export class ChannelPlayout implements Playout {
     this.#air = null;
     if (this.#send(air, Number.POSITIVE_INFINITY, this.#output.end)) this.#retire(air);
     this.#output.drain();
-    this.attend();
+    this.wake();
   }
 
   close(): void {
@@ -182,8 +182,8 @@ export class ChannelPlayout implements Playout {
     this.#cued = null;
   }
 
-  /** Somebody has come who needs packets now: for `IngestRequest.onAttended`. */
-  attend(): void {
+  /** Somebody has come who needs packets now: for `IngestRequest.onWatched`. */
+  wake(): void {
     this.#wake(0);
   }
 
@@ -228,7 +228,7 @@ export class ChannelPlayout implements Playout {
         });
       },
       arrange: (tracks) => this.#slots.arrange(tracks),
-      onChange: () => this.attend(),
+      onChange: () => this.wake(),
     });
   }
 

@@ -125,8 +125,8 @@ it('is joined at a keyframe, and what has the codec passes as it is', async () =
 const films = (options: FilmOptions): Promise<ItemSource> => new FilmSources({ film: options }).open('file://film', { position: 0 });
 
 it('says what cannot be had without a transcoder, and passes what needs none', async () => {
-  const strange = conformed(await films({ seconds: 1, videoCodec: VideoCodec.VP8 }), AAC_AND_H264, null);
-  await expect(strange.conformed.next()).rejects.toThrow('its video is VP8, the channel has H264, and nothing is transcoded here');
+  const unsupported = conformed(await films({ seconds: 1, videoCodec: VideoCodec.VP8 }), AAC_AND_H264, null);
+  await expect(unsupported.conformed.next()).rejects.toThrow('its video is VP8, the channel has H264, and nothing is transcoded here');
   const plain = conformed(await films({ seconds: 1 }), AAC_AND_H264, null);
   expect((await readAll(plain.conformed)).video.length).toBe(25);
   expect(plain.slow()).toBe(0);

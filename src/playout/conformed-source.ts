@@ -7,7 +7,7 @@ import { type Timebase, toSeconds } from '../media/timebase.ts';
 import type { Track } from '../media/track.ts';
 import { messageOf } from '../util/message-of.ts';
 import type { Conversion } from './conversion.ts';
-import type { ItemAsides } from './item-asides.ts';
+import type { ItemSideData } from './item-side-data.ts';
 import type { ItemSource } from './item-source.ts';
 import type { FileEvent } from './media-file.ts';
 import type { ItemSubtitles } from './sidecars.ts';
@@ -101,8 +101,8 @@ export class ConformedSource implements ItemSource {
     return this.#source.subtitles ?? [];
   }
 
-  get asides(): ItemAsides | undefined {
-    return this.#source.asides;
+  get sideData(): ItemSideData | undefined {
+    return this.#source.sideData;
   }
 
   async next(): Promise<FileEvent | null> {

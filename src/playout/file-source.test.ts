@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
+import { FailedAttempts } from '../util/failed-attempts.ts';
 import { messageOf } from '../util/message-of.ts';
-import { VainAttempts } from '../util/vain-attempts.ts';
 import { FileSource, lengthOfBytes } from './file-source.ts';
 
 const TS_PACKET = 188;
@@ -71,11 +71,11 @@ it('an item that nobody waits for any more is read no further, and its file is c
 
 it('a file that has nothing to play is refused before it is an item, and left alone for a while unless it changes', async () => {
   const clock = new ManualClock();
-  const vain = new VainAttempts(clock);
+  const attempts = new FailedAttempts(clock);
   const open = async (identity: string): Promise<{ read: number; closed: boolean; fault: string }> => {
     const bytes = new EmptyPackets(2 * MIB, identity);
     const fault = await FileSource.open('file://a.ts', {
-      ...{ root: { open: async () => bytes } as unknown as Root, foreign: null, logger: new RecordingLogger(), vain },
+      ...{ root: { open: async () => bytes } as unknown as Root, foreign: null, logger: new RecordingLogger(), attempts },
       ...{ position: 0, signal: new AbortController().signal, onSlow: () => undefined },
     }).then(
       () => 'none',
@@ -95,21 +95,21 @@ it('a file that has nothing to play is refused before it is an item, and left al
 });
 
 it('a file that nobody waited for counts as not tried', async () => {
-  const vain = new VainAttempts(new ManualClock());
+  const attempts = new FailedAttempts(new ManualClock());
   const nobody = new AbortController();
   const bytes = new EmptyPackets(2 * MIB, '1');
   const opening = FileSource.open('file://a.ts', {
-    ...{ root: { open: async () => bytes } as unknown as Root, foreign: null, logger: new RecordingLogger(), vain },
+    ...{ root: { open: async () => bytes } as unknown as Root, foreign: null, logger: new RecordingLogger(), attempts },
     ...{ position: 0, signal: nobody.signal, onSlow: () => undefined },
   });
   nobody.abort();
   await expect(opening).rejects.toThrow();
-  expect(vain.reasonOf('1')).toBeNull();
+  expect(attempts.reasonOf('1')).toBeNull();
 });
 
 it('a file of which much was read when nobody waited any more is left alone for a while', async () => {
   const clock = new ManualClock();
-  const vain = new VainAttempts(clock);
+  const attempts = new FailedAttempts(clock);
   const nobody = new AbortController();
   const bytes = new EmptyPackets();
   const read = bytes.read.bind(bytes);
@@ -118,7 +118,7 @@ it('a file of which much was read when nobody waited any more is left alone for 
     return read(offset, length);
   };
   const root = { open: async () => bytes } as unknown as Root;
-  const options = { root, foreign: null, logger: new RecordingLogger(), vain, position: 0, onSlow: () => undefined };
+  const options = { root, foreign: null, logger: new RecordingLogger(), attempts, position: 0, onSlow: () => undefined };
   await expect(FileSource.open('file://a.ts', { ...options, signal: nobody.signal })).rejects.toThrow();
   expect(bytes.bytesRead).toBeLessThan(9 * MIB);
   const again = new EmptyPackets();
@@ -126,5 +126,5 @@ it('a file of which much was read when nobody waited any more is left alone for 
   await expect(FileSource.open('file://a.ts', opening)).rejects.toThrow('it takes too long to find where it is to be joined');
   expect(again.bytesRead).toBe(0);
   clock.advance(2000);
-  expect(vain.reasonOf('1')).toBeNull();
+  expect(attempts.reasonOf('1')).toBeNull();
 });

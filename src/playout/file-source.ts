@@ -1,10 +1,11 @@
 /** Items that are files. */
+
+import type { FailedAttempts } from '../util/failed-attempts.ts';
 import type { Logger } from '../util/logger.ts';
 import { messageOf } from '../util/message-of.ts';
-import type { VainAttempts } from '../util/vain-attempts.ts';
 import type { OpenFile } from './file-bytes.ts';
 import type { ItemOpening, ItemSource } from './item-source.ts';
-import { type FileEvent, type ForeignFiles, type MediaFile, openMediaFile } from './media-file.ts';
+import { type FfmpegFiles, type FileEvent, type MediaFile, openMediaFile } from './media-file.ts';
 import type { MediaRoot } from './media-root.ts';
 import { type ItemSubtitles, readSidecars } from './sidecars.ts';
 import { WindowBytes } from './window-bytes.ts';
@@ -18,12 +19,12 @@ const TOO_LONG = 'it takes too long to find where it is to be joined';
 export interface FileSourceOptions extends ItemOpening {
   readonly root: MediaRoot;
   /** Reads what is neither MP4 nor MPEG-TS; null: nobody does. */
-  readonly foreign: ForeignFiles | null;
+  readonly foreign: FfmpegFiles | null;
   /** Languages of subtitle files to look for beside it; default: none. */
   readonly languages?: readonly string[];
   readonly logger: Logger;
   /** Files that could not be opened, by their identities; default: each is tried every time. */
-  readonly vain?: VainAttempts;
+  readonly attempts?: FailedAttempts;
 }
 
 /** A file below the media root, from a position on. */
@@ -44,7 +45,7 @@ export class FileSource implements ItemSource {
   /** Rejects when the file lies elsewhere, cannot be opened or is none that can be played. */
   static async open(
     url: string,
-    { root, foreign, position, signal, onSlow, logger, languages = [], vain }: FileSourceOptions,
+    { root, foreign, position, signal, onSlow, logger, languages = [], attempts }: FileSourceOptions,
   ): Promise<FileSource> {
     const bytes = await root.open(url);
     const close = (): void => void bytes.close();
@@ -53,7 +54,7 @@ export class FileSource implements ItemSource {
     try {
       // A disk that hung may answer when nobody waits any more.
       signal.throwIfAborted();
-      const known = vain?.reasonOf(bytes.identity) ?? null;
+      const known = attempts?.reasonOf(bytes.identity) ?? null;
       if (known !== null) throw new KnownFault(known);
       const file = await openAnyFile(bytes, { foreign, logger, onSlow });
       signal.throwIfAborted();
@@ -62,13 +63,13 @@ export class FileSource implements ItemSource {
       else file.rewind();
       const subtitles = languages.length > 0 ? await readSidecars(root, url, { languages, logger }) : [];
       signal.throwIfAborted();
-      vain?.succeeded(bytes.identity);
+      attempts?.succeeded(bytes.identity);
       return new FileSource(file, { start, subtitles }, close);
     } catch (error) {
       close();
-      if (!signal.aborted && !(error instanceof KnownFault)) vain?.failed(bytes.identity, messageOf(error));
+      if (!signal.aborted && !(error instanceof KnownFault)) attempts?.failed(bytes.identity, messageOf(error));
       // Not a disk that hung, which may answer soon: the next try would read all of that again.
-      else if (bytes.bytesRead >= MUCH_BYTES) vain?.failed(bytes.identity, TOO_LONG);
+      else if (bytes.bytesRead >= MUCH_BYTES) attempts?.failed(bytes.identity, TOO_LONG);
       throw error;
     }
   }
@@ -88,7 +89,7 @@ class KnownFault extends Error {
 }
 
 /** Milliseconds of what an open file shows, which stays the caller's. Rejects when it cannot be read, or does not tell. */
-export async function lengthOfBytes(bytes: OpenFile, logger: Logger, foreign: ForeignFiles | null = null): Promise<number> {
+export async function lengthOfBytes(bytes: OpenFile, logger: Logger, foreign: FfmpegFiles | null = null): Promise<number> {
   const file = await openAnyFile(bytes, { foreign, logger, onSlow: () => undefined });
   const seconds = await file.length();
   if (seconds === null) throw new Error('the file does not tell how long it is');

@@ -23,13 +23,13 @@ interface WaitingCue {
 }
 
 /** The cues of one language, and which of them is next. */
-interface Lane extends ItemSubtitles {
+interface CueTrack extends ItemSubtitles {
   next: number;
 }
 
 /** One for each item that goes on air. */
 export class ItemCues {
-  readonly #lanes: readonly Lane[];
+  readonly #cueTracks: readonly CueTrack[];
   readonly #offset: number;
   readonly #pieceMs: number;
   /** Remaining cues that have begun. */
@@ -43,7 +43,7 @@ export class ItemCues {
   constructor(subtitles: readonly ItemSubtitles[], offset: number, pieceMs = Number.POSITIVE_INFINITY) {
     this.#pieceMs = pieceMs;
     this.#offset = offset;
-    this.#lanes = subtitles.map((each) => ({ ...each, next: 0 }));
+    this.#cueTracks = subtitles.map((each) => ({ ...each, next: 0 }));
   }
 
   /** There is nothing left to send. */
@@ -52,9 +52,10 @@ export class ItemCues {
   }
 
   /** Of the languages that have cues left the one whose next begins first. */
-  get #first(): Lane | null {
-    let first: Lane | null = null;
-    for (const lane of this.#lanes) if (startOf(lane) < (first === null ? Number.POSITIVE_INFINITY : startOf(first))) first = lane;
+  get #first(): CueTrack | null {
+    let first: CueTrack | null = null;
+    for (const cueTrack of this.#cueTracks)
+      if (startOf(cueTrack) < (first === null ? Number.POSITIVE_INFINITY : startOf(first))) first = cueTrack;
     return first;
   }
 
@@ -63,8 +64,8 @@ export class ItemCues {
     const { from, until, cut } = span;
     for (const cue of this.#open.splice(0)) this.#goOn(stream, cue, span);
     const last = Math.min(until, cut);
-    for (let lane = this.#first; lane !== null && this.#offset + startOf(lane) < last; lane = this.#first) {
-      const cue = nextOf(lane, this.#offset);
+    for (let cueTrack = this.#first; cueTrack !== null && this.#offset + startOf(cueTrack) < last; cueTrack = this.#first) {
+      const cue = nextOf(cueTrack, this.#offset);
       const start = Math.max(cue.start, from);
       const isWhole = this.#open.length >= MAX_OPEN;
       const end = Math.min(cue.end, cut, isWhole ? cut : start + this.#pieceMs);
@@ -73,7 +74,7 @@ export class ItemCues {
         this.#offers += 1;
         return;
       }
-      lane.next += 1;
+      cueTrack.next += 1;
       if (!isOver) this.#goOn(stream, { ...cue, start: end }, span);
     }
   }
@@ -91,12 +92,12 @@ export class ItemCues {
   }
 }
 
-function startOf({ cues, next }: Lane): number {
+function startOf({ cues, next }: CueTrack): number {
   return cues[next]?.start ?? Number.POSITIVE_INFINITY;
 }
 
 /** `offset` leads to ms of the channel. */
-function nextOf({ language, cues, next }: Lane, offset: number): WaitingCue {
+function nextOf({ language, cues, next }: CueTrack, offset: number): WaitingCue {
   const { start = 0, duration = 0, settings = '', text = '' } = cues[next] ?? {};
   return { language, start: offset + start, end: offset + start + duration, settings, text };
 }

@@ -1,5 +1,5 @@
 /** The source of an item, whatever its URL names. */
-import type { ItemAsides } from './item-asides.ts';
+import type { ItemSideData } from './item-side-data.ts';
 import type { FileEvent } from './media-file.ts';
 import type { ItemSubtitles } from './sidecars.ts';
 
@@ -12,7 +12,7 @@ export interface ItemSource {
   /** Its subtitles, by language; absent: none. */
   readonly subtitles?: readonly ItemSubtitles[];
   /** Events and cues that wait for their time; absent: the source has none. */
-  readonly asides?: ItemAsides | undefined;
+  readonly sideData?: ItemSideData | undefined;
   /** Tracks, then packets in the order of decoding; tracks again when they change. Null at the end. Rejects when it can be read no more. */
   next(): Promise<FileEvent | null>;
   /** Ends all waiting. Idempotent. */

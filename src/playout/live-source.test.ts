@@ -34,7 +34,7 @@ class Studio {
   readonly live: LiveStreams;
   readonly lineage = new StreamLineage();
   readonly logger = new RecordingLogger();
-  attended = 0;
+  watched = 0;
   #camera: IngestStream | null = null;
   #filming = false;
 
@@ -65,8 +65,8 @@ class Studio {
     this.#camera ??= this.application.openIngest({
       ...{ streamName: 'camera', provider: ProviderKind.RTMP, sourceType: SourceType.RTMP, sourceUrl: 'x' },
       onClose: () => undefined,
-      onAttended: () => {
-        this.attended += 1;
+      onWatched: () => {
+        this.watched += 1;
       },
     });
     return this.#camera;
@@ -231,7 +231,7 @@ it('counts as one who needs packets, and leaves when it is over', async () => {
   expect(before).toBe(Urgency.NONE);
   channel.playout.cue(item(studio, 0));
   await channel.timers.pass(1000);
-  expect(studio.attended).toBe(1);
+  expect(studio.watched).toBe(1);
   expect(stream.urgency).toBe(Urgency.LOW_LATENCY);
   channel.playout.close();
   expect(stream.urgency).toBe(before);

@@ -2,11 +2,11 @@
 import type { CloseReason } from '../core/ingest.ts';
 import type { StreamAddress } from '../core/stream-address.ts';
 import { streamOfUrl, streamText } from '../core/stream-address.ts';
-import { asideOf } from '../core/stream-aside.ts';
 import type { StreamLineage } from '../core/stream-lineage.ts';
+import { sideDataOf } from '../core/stream-side-data.ts';
 import type { StreamTap } from '../core/stream-taps.ts';
 import type { Packet } from '../media/packet.ts';
-import { ItemAsides } from './item-asides.ts';
+import { ItemSideData } from './item-side-data.ts';
 import type { ItemSource } from './item-source.ts';
 import type { FileEvent } from './media-file.ts';
 import { isOfSource, sourceTrackOf } from './source-track.ts';
@@ -46,7 +46,7 @@ export class LiveStreams {
 class LiveSource implements ItemSource {
   readonly live = true;
   readonly start = 0;
-  readonly asides = new ItemAsides();
+  readonly sideData = new ItemSideData();
   readonly #events: FileEvent[] = [];
   readonly #end: () => void;
   readonly #forget: () => void;
@@ -86,8 +86,8 @@ class LiveSource implements ItemSource {
       this.#take(eventOf(packet));
       return;
     }
-    const aside = asideOf(packet);
-    if (aside !== null) this.asides.add(aside);
+    const data = sideDataOf(packet);
+    if (data !== null) this.sideData.add(data);
   }
 
   #take(event: FileEvent): void {

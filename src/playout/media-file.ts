@@ -6,7 +6,7 @@ import { messageOf } from '../util/message-of.ts';
 import type { FileBytes, OpenFile } from './file-bytes.ts';
 import { MovieFile } from './movie-file.ts';
 import { TransportFile } from './transport-file.ts';
-import { foreignStreams } from './transport-probe.ts';
+import { unsupportedStreams } from './transport-probe.ts';
 
 /** The next frame or change of tracks in a file. */
 export type FileEvent =
@@ -39,7 +39,7 @@ const TS_PACKET = 188;
 const FIRST_BOXES: readonly string[] = ['ftyp', 'styp', 'moov', 'mdat', 'free', 'skip', 'wide', 'pnot'];
 
 /** Opens files of all other containers and codecs. */
-export interface ForeignFiles {
+export interface FfmpegFiles {
   /** The reader ends when the file is closed. Rejects with an error for people. */
   openFile(file: OpenFile, logger: Logger): Promise<MediaFile>;
 }
@@ -55,12 +55,12 @@ export async function openMediaFile(
 ): Promise<MediaFile> {
   const head = await bytes.read(0, Math.min(bytes.size, TS_PACKET + 1));
   if (head[0] === TS_SYNC && (head[TS_PACKET] ?? TS_SYNC) === TS_SYNC) {
-    const strange = foreign === null ? [] : await foreignStreams(bytes);
-    return await openAs(strange, foreign, logger, async () => new TransportFile(bytes, logger));
+    const unsupported = foreign === null ? [] : await unsupportedStreams(bytes);
+    return await openAs(unsupported, foreign, logger, async () => new TransportFile(bytes, logger));
   }
   if (FIRST_BOXES.includes(String.fromCharCode(...head.subarray(4, 8)))) {
-    const strange = foreign === null ? [] : await MovieFile.foreignTracks(bytes);
-    return await openAs(strange, foreign, logger, () => MovieFile.open(bytes, logger));
+    const unsupported = foreign === null ? [] : await MovieFile.unsupportedTracks(bytes);
+    return await openAs(unsupported, foreign, logger, () => MovieFile.open(bytes, logger));
   }
   if (foreign === null || bytes.size === 0) throw new Error('the file is neither MP4 nor MPEG-TS');
   return await foreign();
@@ -68,16 +68,16 @@ export async function openMediaFile(
 
 /** `own` is for files without `strange` codecs, and where nobody else can read those either. */
 async function openAs(
-  strange: readonly string[],
+  unsupported: readonly string[],
   foreign: (() => Promise<MediaFile>) | null,
   logger: Logger,
   own: () => Promise<MediaFile>,
 ): Promise<MediaFile> {
-  if (strange.length === 0 || foreign === null) return await own();
+  if (unsupported.length === 0 || foreign === null) return await own();
   try {
     return await foreign();
   } catch (error) {
-    logger.warn({ err: error }, `${strange.join(', ')} cannot be read: ${messageOf(error)}`);
+    logger.warn({ err: error }, `${unsupported.join(', ')} cannot be read: ${messageOf(error)}`);
     return await own();
   }
 }

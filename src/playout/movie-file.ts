@@ -160,7 +160,7 @@ export class MovieFile implements MediaFile {
   }
 
   /** Sample entries of its video and audio in codecs that are none of ours. What is encrypted nobody can play. Rejects as `open`. */
-  static async foreignTracks(bytes: FileBytes): Promise<readonly string[]> {
+  static async unsupportedTracks(bytes: FileBytes): Promise<readonly string[]> {
     const { movie } = await movieOf(bytes);
     return unsupportedIn(movie).filter((what) => !ENCRYPTED.includes(what));
   }

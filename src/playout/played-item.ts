@@ -6,7 +6,7 @@ import { messageOf } from '../util/message-of.ts';
 import { ProtocolError } from '../util/protocol-error.ts';
 import { audioFrameSeconds, constantFrameSeconds } from './audio-frames.ts';
 import type { Arrangement, ChannelSlot } from './channel-slots.ts';
-import type { ItemAsides } from './item-asides.ts';
+import type { ItemSideData } from './item-side-data.ts';
 import type { ItemOpening, ItemSource } from './item-source.ts';
 import { endOfMedia } from './media-end.ts';
 import type { FileEvent } from './media-file.ts';
@@ -125,8 +125,8 @@ export class PlayedItem {
   }
 
   /** Its events and cues; undefined: it has none. */
-  get asides(): ItemAsides | undefined {
-    return this.#source?.asides;
+  get sideData(): ItemSideData | undefined {
+    return this.#source?.sideData;
   }
 
   /** Where it is joined, ms: the keyframe that is shown first. Null before that has come. */

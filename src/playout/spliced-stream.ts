@@ -111,13 +111,13 @@ export class SplicedStream {
       item.take(frame);
     }
     this.#sendSilence(splice, Math.min(until, cut));
-    item.asides?.send(this.#stream, { offset: item.offset, from: splice.begin, until: Math.min(until, this.end), cut });
+    item.sideData?.send(this.#stream, { offset: item.offset, from: splice.begin, until: Math.min(until, this.end), cut });
     if (!splice.cues.isEmpty) splice.cues.send(this.#stream, { from: splice.begin, until: Math.min(until, this.end), cut });
   }
 
   /** The item is off air: what it has begun beside its media ends where that does. */
   leave({ item }: Splice): void {
-    item.asides?.leave(this.#stream, this.end);
+    item.sideData?.leave(this.#stream, this.end);
   }
 
   get #leader(): ChannelSlot | undefined {

@@ -85,8 +85,8 @@ class StandInPlayer implements StandIn, PlayoutListener {
     this.#drop();
   }
 
-  attend(): void {
-    this.#playout?.attend();
+  wake(): void {
+    this.#playout?.wake();
   }
 
   close(): void {

@@ -8,7 +8,7 @@ const CHUNK_BYTES = 65_536;
 const MEDIA = /(?:video|audio)$/;
 
 /** Video and audio of the first program that are no codecs of ours, in words; empty where there are none, or no program is near. */
-export async function foreignStreams(bytes: FileBytes): Promise<readonly string[]> {
+export async function unsupportedStreams(bytes: FileBytes): Promise<readonly string[]> {
   let program: TsProgram | null = null;
   const demuxer = new TsDemuxer({ onProgram: (found) => (program ??= found), onPes: () => {} });
   const end = Math.min(bytes.size, PROBED_BYTES);

@@ -50,10 +50,10 @@ export function check(line: CommandLine): number {
   for (const error of errors) process.stdout.write(`error: ${error}\n`);
   process.stdout.write(`${summary}\n`);
   if (errors.length > 0) return ExitCode.USAGE;
-  return line.againstRunning ? tellComparison(file, line.state) : ExitCode.CLEAN;
+  return line.againstRunning ? printComparison(file, line.state) : ExitCode.CLEAN;
 }
 
-function tellComparison(file: string, stateFolder: string): number {
+function printComparison(file: string, stateFolder: string): number {
   try {
     const { lines, isRunning } = compareWithRunning(file, stateFolder);
     for (const text of lines) process.stdout.write(`${text}\n`);

@@ -2,8 +2,8 @@
 import { availableParallelism } from 'node:os';
 import { AccessControls, allChecks } from '../access/access-controls.ts';
 import { AdmissionWebhooks } from '../access/admission-webhooks.ts';
+import { logDenied, logFaults, postRefusals } from '../access/log-denied.ts';
 import { secretQueryKeys } from '../access/secret-query-keys.ts';
-import { tellDenied, tellFaults, tellRefusals } from '../access/tell-denied.ts';
 import { pagesOf } from '../api/listeners.ts';
 import { OriginMaps } from '../cluster/origin-maps.ts';
 import type { ServerConfig } from '../config/index.ts';
@@ -17,7 +17,7 @@ import { RestingSources } from '../core/resting-sources.ts';
 import type { Running } from '../core/running.ts';
 import { StreamDemand } from '../core/stream-demand.ts';
 import { StreamLineage } from '../core/stream-lineage.ts';
-import { patientDeliveryLimits } from '../delivery/pool/delivery-limits.ts';
+import { scaledDeliveryLimits } from '../delivery/pool/delivery-limits.ts';
 import { DeliveryPool } from '../delivery/pool/delivery-pool.ts';
 import { servedHostOf } from '../delivery/served-host.ts';
 import { ServerLimits } from '../delivery/server-limits.ts';
@@ -31,12 +31,12 @@ import { MediaRoot } from '../playout/media-root.ts';
 import { standInPlayers } from '../playout/stand-in-player.ts';
 import type { ServiceContext } from '../services/service.ts';
 import { KeyUses } from '../state/key-uses.ts';
-import { tellSandbox } from '../transcoder/sandbox.ts';
+import { logSandbox } from '../transcoder/sandbox.ts';
 import { TranscoderSupervisor } from '../transcoder/supervisor.ts';
 import type { AllowedFolders } from '../util/allowed-folders.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Conditions } from '../util/conditions.ts';
-import type { Patience } from '../util/patience.ts';
+import type { TimeoutScale } from '../util/timeout-scale.ts';
 import type { ServiceList } from './service-list.ts';
 import type { StateFolder } from './state-folder.ts';
 
@@ -49,7 +49,7 @@ export interface ServerCoreOptions {
   readonly log: ServerLog;
   readonly conditions: Conditions;
   readonly drain: Drain;
-  readonly patience: Patience;
+  readonly timeoutScale: TimeoutScale;
   /** Folders that files may be played from. */
   readonly reading: AllowedFolders;
   /** Its services come when the core is there. */
@@ -81,7 +81,7 @@ export interface ServerCore
 
 /** Without applications, publishers and pull sources; nothing listens. */
 export async function makeCore(options: ServerCoreOptions): Promise<ServerCore> {
-  const { config, stateFolder, state, clock, log, conditions, drain, patience, reading, services, running } = options;
+  const { config, stateFolder, state, clock, log, conditions, drain, timeoutScale, reading, services, running } = options;
   const { lines, logger, notices, secrets } = log;
   const threads = deliveryThreads(config, availableParallelism());
   const limits = new ServerLimits(config, threads, logger);
@@ -96,12 +96,12 @@ export async function makeCore(options: ServerCoreOptions): Promise<ServerCore> 
   const queues = new QueueRegistry(clock);
   const transcoderLogger = logger.child({ part: 'transcoder' });
   const transcoder = new TranscoderSupervisor({ clock, logger: transcoderLogger, queues, ...config.modules.transcoder });
-  void tellSandbox(transcoderLogger);
+  void logSandbox(transcoderLogger);
   const webhooks = new AdmissionWebhooks({ clock, logger: logger.child({ part: 'admission' }) });
   // Sessions end while the server stops: their control servers hear of it behind everything else.
   running.push({ keeps: true, stop: () => webhooks.stop() });
   const access = new AccessControls({
-    ...{ clock, onFault: tellFaults(logger), tell: tellDenied(logger, notices) },
+    ...{ clock, onFault: logFaults(logger), tell: logDenied(logger, notices) },
     checksOf: allChecks(clock, (settings) => webhooks.check(settings)),
   });
   const keyUses = new KeyUses({ stateFolder, logger, times: () => access.keys.uses });
@@ -159,7 +159,13 @@ export async function makeCore(options: ServerCoreOptions): Promise<ServerCore> 
   const restingSources = new RestingSources();
   const delivery = new DeliveryPool({
     views: threads === 0 ? (await import('../delivery-views.ts')).VIEWS : {},
-    ...{ threads, sleeps: true, admission: limits.admission, limits: patientDeliveryLimits(patience), http2: config.modules.http2.enable },
+    ...{
+      threads,
+      sleeps: true,
+      admission: limits.admission,
+      limits: scaledDeliveryLimits(timeoutScale),
+      http2: config.modules.http2.enable,
+    },
     logConnections: lines.level === 'debug',
     pages: pagesOf(config),
     // What is there already was announced to the threads before they hear this.
@@ -169,11 +175,11 @@ export async function makeCore(options: ServerCoreOptions): Promise<ServerCore> 
     },
     judge: (vhost, request) => webhooks.judge(vhost, request),
     adopt: (record) => webhooks.adopt(record),
-    onAttended: () => restingSources.rouse(),
+    onWatched: () => restingSources.readNow(),
     onKeyUses: (grants) => access.keys.noteUses(grants),
     onRefusals: (counts) => {
       access.refusals.add(counts);
-      tellRefusals(notices, counts);
+      postRefusals(notices, counts);
     },
     ...{ clock, queues, logger: logger.child({ part: 'delivery' }) },
   });

@@ -18,7 +18,7 @@ import type { DeliveryPool } from '../delivery/pool/delivery-pool.ts';
 import type { ServerLimits } from '../delivery/server-limits.ts';
 import type { CertificateStore } from '../delivery/tls/certificate-store.ts';
 import type { LiveStreams } from '../playout/live-source.ts';
-import type { ForeignFiles } from '../playout/media-file.ts';
+import type { FfmpegFiles } from '../playout/media-file.ts';
 import type { SrtLinks } from '../transport/srt/srt-metrics.ts';
 import type { AllowedFolders } from '../util/allowed-folders.ts';
 import type { Clock } from '../util/clock.ts';
@@ -26,7 +26,7 @@ import type { Conditions } from '../util/conditions.ts';
 import type { KnownSecrets } from '../util/known-secrets.ts';
 import type { Logger } from '../util/logger.ts';
 import type { MetricSource } from '../util/metrics.ts';
-import type { Patience } from '../util/patience.ts';
+import type { TimeoutScale } from '../util/timeout-scale.ts';
 
 /** Dependencies of every service. All of it is the server's: a service closes none of it. */
 export interface ServiceContext {
@@ -37,7 +37,7 @@ export interface ServiceContext {
   /** Folders that files may be played from. */
   readonly reading: AllowedFolders;
   /** Opens media files that are neither MP4 nor MPEG-TS. */
-  readonly foreignFiles: ForeignFiles;
+  readonly ffmpegFiles: FfmpegFiles;
   /** Streams of this server as items. */
   readonly liveStreams: LiveStreams;
   /** Which streams are made of which others. */
@@ -46,7 +46,7 @@ export interface ServiceContext {
   readonly definitions: AllowedFolders;
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly patience: Patience;
+  readonly timeoutScale: TimeoutScale;
   /** The conditions of `/health`. */
   readonly conditions: Conditions;
   /** Is told what happens. */

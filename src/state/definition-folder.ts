@@ -239,11 +239,11 @@ export class DefinitionFolder<Definition> {
     const names = found.filter(isName);
     // Those that are known stay in, whoever else comes.
     names.sort((a, b) => Number(this.#files.has(b)) - Number(this.#files.has(a)));
-    const strange = found.find((name) => !isName(name));
+    const unsupported = found.find((name) => !isName(name));
     if (names.length > MAX_FILES) {
       this.#tell('', `more than ${MAX_FILES} files end in ${extension}: the others are left out`);
-    } else if (strange !== undefined) {
-      this.#tell('', `${JSON.stringify(strange)} cannot be a name of a ${this.#options.what}: its file is left out`);
+    } else if (unsupported !== undefined) {
+      this.#tell('', `${JSON.stringify(unsupported)} cannot be a name of a ${this.#options.what}: its file is left out`);
     } else {
       this.#told.delete('');
     }

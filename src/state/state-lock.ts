@@ -45,7 +45,7 @@ export class StateLock {
       accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK);
       database = new DatabaseSync(join(folder, LOCK_FILE), { timeout: 0 });
       database.exec(TAKE);
-      tellHolder(holderFile);
+      warnOfHolder(holderFile);
     } catch (error) {
       database?.close();
       if (isBusy(error)) throw new StateFolderProblem(`state folder '${folder}' is in use by ${holderOf(holderFile)}`, { cause: error });
@@ -96,7 +96,7 @@ export function problemOf(folder: string, error: unknown): StateFolderProblem {
 }
 
 /** For people only: a full disk must not keep the server from what it can do. */
-function tellHolder(file: string): void {
+function warnOfHolder(file: string): void {
   try {
     writeFileSync(file, `${process.pid} ${hostname()}\n`);
   } catch (error) {

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
-import { environmentOf, sandboxed, tellSandbox } from './sandbox.ts';
+import { environmentOf, logSandbox, sandboxed } from './sandbox.ts';
 
 /** The program ends with this when it cannot start another. */
 const CANNOT_RUN = 126;
@@ -63,7 +63,7 @@ describe.skipIf(!complete)('a transcoder process in its sandbox', () => {
 
   test('is told of at the start', async () => {
     const logger = new RecordingLogger();
-    await tellSandbox(logger);
+    await logSandbox(logger);
     expect(logger.lines).toMatchObject([{ level: 'info', message: expect.stringContaining('sandbox: no network') }]);
   });
 
@@ -85,7 +85,7 @@ test('without the sandbox the process runs all the same, and the log says so', a
   const { said } = tryToEscape();
   expect(said).toMatchObject({ write: 'done', variables: [] });
   const logger = new RecordingLogger();
-  await tellSandbox(logger);
+  await logSandbox(logger);
   expect(logger.lines).toMatchObject([
     {
       level: 'warn',

@@ -80,7 +80,7 @@ export function sandboxed(entry: URL, compiled: string | null, memory: number | 
 }
 
 /** Says what transcoder processes are held to on this machine; a warning when that is not everything. */
-export async function tellSandbox(logger: Logger): Promise<void> {
+export async function logSandbox(logger: Logger): Promise<void> {
   const { held, missing, why } = await protection();
   const fields = { sandbox: held };
   if (missing.length === 0)

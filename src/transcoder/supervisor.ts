@@ -7,7 +7,7 @@ import type { Logger } from '../util/logger.ts';
 import type { MetricSource } from '../util/metrics.ts';
 import { busIds } from './bus-ids.ts';
 import { type CodecModuleItem, codecModules } from './codec-modules.ts';
-import { ForeignFile, type OpenedFile } from './foreign-file.ts';
+import { FfmpegFile, type OpenedFile } from './ffmpeg-file.ts';
 import type { HelloMessage } from './messages.ts';
 import { ProcessSlot } from './process-slot.ts';
 import { type JobOptions, SupervisedJob } from './supervised-job.ts';
@@ -44,7 +44,7 @@ export class TranscoderSupervisor implements Transcoder {
   readonly #options: SupervisorOptions;
   readonly #slots = new Set<ProcessSlot>();
   /** Files, each with a process of its own. */
-  readonly #files = new Set<ForeignFile>();
+  readonly #files = new Set<FfmpegFile>();
   readonly #bySession = new Map<SupervisedJob, ProcessSlot>();
   #nextJob = 1;
   #hello: HelloMessage | null = null;
@@ -117,11 +117,11 @@ export class TranscoderSupervisor implements Transcoder {
    * Reads a media file of any container and codec that the codec library knows, in a process of its own that ends when the file is closed.
    * Rejects when there is nothing to play, or no room for another process.
    */
-  async openFile(file: OpenedFile, logger: Logger): Promise<ForeignFile> {
+  async openFile(file: OpenedFile, logger: Logger): Promise<FfmpegFile> {
     if (this.#closed) throw new TypeError('the transcoder is closed');
     if (this.#room === 0) throw new Error(this.#fullReason);
     const { clock, fileEntry: entry = FILE_CHILD_ENTRY, fileHangMs, silenceDeadlineMs = SILENCE_DEADLINE_MS } = this.#options;
-    const opened = new ForeignFile(file, {
+    const opened = new FfmpegFile(file, {
       process: { entry, clock, silenceDeadlineMs, memory: FILE_MEMORY },
       ...{ clock, logger, onEnd: (ended) => this.#files.delete(ended) },
       ...(fileHangMs !== undefined && { hangMs: fileHangMs }),

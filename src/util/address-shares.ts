@@ -2,27 +2,25 @@
 import { addressOwner } from './client-address.ts';
 import { OwnerCounts } from './owner-counts.ts';
 
-/** A place that a client holds. */
-export interface Seat {
-  /** Gives the place back. Idempotent. */
+/** A connection slot that a client holds. */
+export interface AddressSlot {
+  /** Gives the slot back. Idempotent. */
   leave(): void;
 }
 
-/** How many seats there are. */
+/** Numbers of slots. */
 export interface ShareOptions {
-  /** Seats of one address; of IPv6 those of a /64 count together. 0: as many as there are. */
+  /** Slots of one address; an IPv6 /64 counts as one address. 0: all. */
   readonly perAddress: number;
-  /** Seats of all; absent: somebody else counts them. An address gets half of them at most, so that nobody alone takes all. */
+  /** Slots of all addresses; absent: counted elsewhere. One address gets at most half, so no client can take all. */
   readonly total?: number;
 }
 
-/**
- * Counts seats by address. Who holds none is not remembered, so it never knows more addresses than there are seats.
- */
+/** Counts slots by address. Addresses without a slot are forgotten, so memory is bounded by the number of slots. */
 export class AddressShares {
-  /** Seats that one address may hold; infinite without limit. */
+  /** Slots that one address may hold; infinite without limit. */
   readonly share: number;
-  /** Asked in vain since the start. */
+  /** Slots refused since the start. */
   refused = 0;
   readonly #counts = new OwnerCounts();
 
@@ -31,13 +29,13 @@ export class AddressShares {
     this.share = Math.max(1, wanted);
   }
 
-  /** Seats that `address` holds. */
+  /** Slots that `address` holds. */
   held(address: string): number {
     return this.#counts.of(addressOwner(address));
   }
 
-  /** A seat for a client at `address`; null, and counted, when its address holds its share. */
-  enter(address: string): Seat | null {
+  /** A slot for a client at `address`; null, and counted, when the address holds its share. */
+  enter(address: string): AddressSlot | null {
     const owner = addressOwner(address);
     if (this.#counts.of(owner) >= this.share) {
       this.refused += 1;

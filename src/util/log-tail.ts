@@ -4,7 +4,7 @@ import { KnownSecrets } from './known-secrets.ts';
 import { LOG_LEVELS } from './log-levels.js';
 import type { LogLines } from './logger.ts';
 import { maskedJson } from './masked-json.ts';
-import { type Numbered, NumberedRing, toldText } from './numbered-ring.ts';
+import { type Numbered, NumberedRing, textWithoutSecrets } from './numbered-ring.ts';
 
 /** Lines that are kept. */
 const KEPT = 1000;
@@ -62,7 +62,12 @@ export class LogTail extends NumberedRing<LogLine> {
   add(level: LineLevel, fields: object, message: string, inherited: object = {}): void {
     if (level === 'debug' && this.#wantDebug === 0) return;
     const secrets = this.#secrets;
-    this.append({ type: 'log', level, message: toldText(message, secrets), fields: plainFields({ ...inherited, ...fields }, secrets) });
+    this.append({
+      type: 'log',
+      level,
+      message: textWithoutSecrets(message, secrets),
+      fields: plainFields({ ...inherited, ...fields }, secrets),
+    });
   }
 
   textOf(value: object): string {
@@ -121,10 +126,10 @@ function plainFields(fields: object, secrets: KnownSecrets): LogLine['fields'] {
 
 function plainValue(value: unknown, secrets: KnownSecrets): string | number | boolean | null {
   if (value === null || typeof value === 'number' || typeof value === 'boolean') return value;
-  if (value instanceof Error) return toldText(value.stack ?? value.message, secrets);
-  if (typeof value === 'string') return toldText(value, secrets);
+  if (value instanceof Error) return textWithoutSecrets(value.stack ?? value.message, secrets);
+  if (typeof value === 'string') return textWithoutSecrets(value, secrets);
   try {
-    return toldText(JSON.stringify(value) ?? String(value), secrets);
+    return textWithoutSecrets(JSON.stringify(value) ?? String(value), secrets);
   } catch {
     return '?';
   }

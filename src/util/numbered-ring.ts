@@ -99,7 +99,7 @@ export abstract class NumberedRing<Told extends object> {
 }
 
 /** A text as followers may see it: without secrets, then cut, so that none of them lies across the cut and shows its beginning. */
-export function toldText(text: string, secrets: KnownSecrets): string {
+export function textWithoutSecrets(text: string, secrets: KnownSecrets): string {
   const told = secrets.masked(maskedUrl(maskedJson(text)));
   return told.length <= MAX_TEXT ? told : `${told.slice(0, MAX_TEXT)}…`;
 }

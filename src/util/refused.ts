@@ -15,7 +15,7 @@ export interface Refused {
  * Tells that somebody was refused, `publisher refused: <reason>`: a publisher is worth a warning, that a viewer is refused happens.
  * Strangers can be refused as often as they like, so the lines are limited.
  */
-export function tellRefused(logger: Logger, who: 'publisher' | 'viewer', { reason, ...fields }: Refused): void {
+export function logRefused(logger: Logger, who: 'publisher' | 'viewer', { reason, ...fields }: Refused): void {
   const line = `${who} refused: ${reason}`;
   if (who === 'publisher') logger.limited.warn(fields, line);
   else logger.limited.info(fields, line);

@@ -5,7 +5,7 @@ import { connect as connectTls } from 'node:tls';
 import { afterEach, expect, test } from 'vitest';
 import type { ApiServerOptions } from '../../src/api/api-server.ts';
 import { AddressShares } from '../../src/util/address-shares.ts';
-import { Doorkeeper } from '../../src/util/doorkeeper.ts';
+import { ConnectionLimiter } from '../../src/util/connection-limiter.ts';
 import { RefusalLog } from '../../src/util/refusal-log.ts';
 import { RecordingLogger } from '../fakes/recording-logger.ts';
 import { type ApiHarness, startApi, TLS_FILES } from './harness.ts';
@@ -42,8 +42,8 @@ async function limited(options: Partial<ApiServerOptions>): Promise<{ readonly a
   const logger = new RecordingLogger();
   const refusals = new RefusalLog(logger);
   closings.push(() => refusals.close());
-  const door = new Doorkeeper({ what: 'API connections', shares: new AddressShares({ perAddress: 2 }), refusals });
-  const api = await startApi({ door, ...options });
+  const limiter = new ConnectionLimiter({ what: 'API connections', shares: new AddressShares({ perAddress: 2 }), refusals });
+  const api = await startApi({ limiter, ...options });
   closings.push(() => api.close());
   return { api, logger };
 }

@@ -10,10 +10,10 @@ import { PullRegistry } from '../../src/core/pull-registry.ts';
 import { QueueRegistry } from '../../src/core/queue-registry.ts';
 import { TrafficMeter } from '../../src/core/traffic-meter.ts';
 import type { VirtualHost } from '../../src/core/virtual-host.ts';
+import { WaitingRoom } from '../../src/delivery/feed/waiting-room.ts';
 import { HttpListener } from '../../src/delivery/http/http-listener.ts';
 import { DEFAULT_HTTP_LIMITS } from '../../src/delivery/http/limits.ts';
 import { DateLine } from '../../src/delivery/http/status-line.ts';
-import { WaitingRoom } from '../../src/delivery/outlet/waiting-room.ts';
 import { CertificateStore } from '../../src/delivery/tls/certificate-store.ts';
 import { MpegtsProvider } from '../../src/services/mpegts/mpegts-provider.ts';
 import { PushFailure } from '../../src/services/push/destination.ts';
@@ -22,12 +22,12 @@ import { FinaliserThread } from '../../src/services/record/finalise.ts';
 import { ConnectionGate, type GateOptions } from '../../src/transport/proxy/connection-gate.ts';
 import { systemClock } from '../../src/util/clock.ts';
 import { forEachGuarded, guarded } from '../../src/util/guarded.ts';
+import { BlobFeed, startBlobPool } from '../fakes/blob-pool.ts';
 import { FakeExchange, FakeViewContext } from '../fakes/fake-delivery.ts';
 import { FakePullSource, MemoryPullStore } from '../fakes/fake-pull-source.ts';
 import { ManualClock } from '../fakes/manual-clock.ts';
 import { RawClient } from '../fakes/raw-client.ts';
 import { RecordingLogger } from '../fakes/recording-logger.ts';
-import { Shelf, startShelfPool } from '../fakes/shelf-pool.ts';
 import { audioPacket, audioTrack, videoPacket, videoTrack } from '../fakes/source.ts';
 import { SimulatedLink } from '../fakes/srt-link.ts';
 import { until } from '../harness/poll.ts';
@@ -264,12 +264,12 @@ describe('delivery', () => {
   });
 
   test('goes on when a report or a search of its threads fails', async () => {
-    const started = await startShelfPool(0, { reportInterval: 5 });
+    const started = await startBlobPool(0, { reportInterval: 5 });
     closings.push(() => started.pool.stop());
-    const shelf = new Shelf(started.pool, 'stream');
-    shelf.putText('list.m3u8', '#EXTM3U\n');
+    const blobs = new BlobFeed(started.pool, 'stream');
+    blobs.putText('list.m3u8', '#EXTM3U\n');
     const { port } = await started.pool.listen({ host: '127.0.0.1', port: 0, tls: false });
-    Object.defineProperty(shelf, 'bytes', { get: () => 0, set: fail });
+    Object.defineProperty(blobs, 'bytes', { get: () => 0, set: fail });
     expect((await fetch(`http://127.0.0.1:${port}/app/stream/list.m3u8`)).status).toBe(200);
     await until('the line', () => told(started.logger).length > 0, WAIT);
     expect(told(started.logger)[0]).toBe('a message of a delivery thread failed inside the server');
@@ -337,8 +337,8 @@ describe('in the background', () => {
 
   test('a proxy whose header the server fails on loses its connection', () => {
     const faults: string[] = [];
-    const door = { admit: () => true, seat: () => true, fault: (why: string) => faults.push(why) };
-    const gate = new ConnectionGate({ door, proxies: { has: () => true }, proxyProtocol: true } as unknown as GateOptions);
+    const limiter = { admit: () => true, admitAddress: () => true, fault: (why: string) => faults.push(why) };
+    const gate = new ConnectionGate({ limiter, proxies: { has: () => true }, proxyProtocol: true } as unknown as GateOptions);
     const socket = Object.assign(new EventEmitter(), { remoteAddress: '192.0.2.1', closed: 0, resume: () => undefined });
     const destroy = (): void => {
       socket.closed += 1;

@@ -290,7 +290,7 @@ describe('connections', () => {
   });
 
   test('are ended with the server, whatever they were in', async () => {
-    const other = await startApi({ patience: 1000 });
+    const other = await startApi({ timeoutScale: 1000 });
     const opened = ['', 'GET /v1/version HTTP', 'CONNECT /v1/vhosts HTTP/1.1\r\n\r\n'].map((bytes) => {
       // Its side stays open when the server has ended its own.
       const socket = connect({ port: other.port, host: '127.0.0.1', allowHalfOpen: true }).resume();

@@ -1,6 +1,6 @@
 /** Subtitles sent to a stream: success, each refusal with its words, and the tracks that stream information tells. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { MAX_CUE_MS, MAX_CUE_SETTINGS, MAX_CUE_TEXT } from '../../src/core/subtitle-desk.ts';
+import { MAX_CUE_MS, MAX_CUE_SETTINGS, MAX_CUE_TEXT } from '../../src/core/subtitle-injector.ts';
 import { audioTrack, videoTrack } from '../fakes/source.ts';
 import { checkedCalls, done, error } from './checked-calls.ts';
 import { type ApiHarness, startApi } from './harness.ts';

@@ -72,7 +72,7 @@ test('over the edges of OVT, of which the one that it fails on is cut', async ()
   const logger = new RecordingLogger();
   const publisher = new OvtPublisher({ clock: systemClock, logger });
   closings.push(() => publisher.stop());
-  await publisher.listen({ host: '127.0.0.1', port: 0, virtualHostFor: () => null, hasApplication: () => false, patience: 0.05 });
+  await publisher.listen({ host: '127.0.0.1', port: 0, virtualHostFor: () => null, hasApplication: () => false, timeoutScale: 0.05 });
   const [port = 0] = publisher.ports;
   await silentClient(port);
   await silentClient(port);

@@ -81,7 +81,7 @@ export class DeliveryServer {
     }
     const { delivery } = this.#simulation;
     const file = target.split('/').slice(3).join('/');
-    const exchange: FakeExchange = new ServedExchange(file, delivery.outlet.read, () => {
+    const exchange: FakeExchange = new ServedExchange(file, delivery.feed.read, () => {
       const answer = exchange.response;
       if (answer === null) return;
       for (const line of answer.headers) response.setHeader(line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1).trim());
@@ -90,6 +90,6 @@ export class DeliveryServer {
     response.on('close', () => {
       if (!exchange.done) exchange.abort();
     });
-    if (!delivery.outlet.view.handle(exchange)) response.writeHead(404).end();
+    if (!delivery.feed.view.handle(exchange)) response.writeHead(404).end();
   }
 }

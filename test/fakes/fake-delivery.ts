@@ -1,8 +1,8 @@
-/** A delivery pool of one pretended thread: outlets, shared memory, sessions, exchanges and a clock turned by hand. */
-import type { Outlet, OutletOpener, Span } from '../../src/delivery/outlet/messages.ts';
-import type { Admission, ByteSink, DeliveryExchange, OutletView, ViewContext } from '../../src/delivery/outlet/view.ts';
+/** A delivery pool of one pretended thread: feeds, shared memory, sessions, exchanges and a clock turned by hand. */
+import type { DeliveryFeed, FeedOpener, Span } from '../../src/delivery/feed/messages.ts';
+import type { Admission, ByteSink, DeliveryExchange, DeliveryView, ViewContext } from '../../src/delivery/feed/view.ts';
 
-type OpenRequest = Parameters<OutletOpener['openOutlet']>[0];
+type OpenRequest = Parameters<FeedOpener['openFeed']>[0];
 
 /** Everything a view answered. */
 export interface FakeResponse {
@@ -165,18 +165,18 @@ export class FakeExchange implements DeliveryExchange {
   protected answered(): void {}
 }
 
-/** An outlet whose updates reach its view at once, through structured clone as between threads. */
-export class FakeOutlet implements Outlet {
-  attended = true;
+/** A feed whose updates reach its view at once, through structured clone as between threads. */
+export class FakeFeed implements DeliveryFeed {
+  watched = true;
   readonly id: number;
   readonly request: OpenRequest;
-  readonly view: OutletView;
+  readonly view: DeliveryView;
   readonly updates: unknown[] = [];
   closed = false;
   readonly #blocks = new Map<number, Uint8Array>();
   #nextBlock = 1;
 
-  constructor(id: number, request: OpenRequest, view: OutletView) {
+  constructor(id: number, request: OpenRequest, view: DeliveryView) {
     this.id = id;
     this.request = request;
     this.view = view;
@@ -229,34 +229,34 @@ export class FakeOutlet implements Outlet {
   }
 }
 
-/** The port packagers open outlets at; `createView` is what a delivery thread would do for the outlet's kind. */
-export class FakeDelivery implements OutletOpener {
+/** The port packagers open feeds at; `createView` is what a delivery thread would do for the feed's kind. */
+export class FakeDelivery implements FeedOpener {
   readonly context = new FakeViewContext();
-  readonly outlets: FakeOutlet[] = [];
-  readonly #createView: (settings: unknown, context: ViewContext) => OutletView;
+  readonly feeds: FakeFeed[] = [];
+  readonly #createView: (settings: unknown, context: ViewContext) => DeliveryView;
 
-  constructor(createView: (settings: unknown, context: ViewContext) => OutletView) {
+  constructor(createView: (settings: unknown, context: ViewContext) => DeliveryView) {
     this.#createView = createView;
   }
 
-  openOutlet(request: OpenRequest): FakeOutlet {
+  openFeed(request: OpenRequest): FakeFeed {
     const view = this.#createView(structuredClone(request.settings), this.context);
-    const outlet = new FakeOutlet(this.outlets.length + 1, request, view);
-    this.outlets.push(outlet);
-    return outlet;
+    const feed = new FakeFeed(this.feeds.length + 1, request, view);
+    this.feeds.push(feed);
+    return feed;
   }
 
-  /** The outlet opened last. */
-  get outlet(): FakeOutlet {
-    const outlet = this.outlets.at(-1);
-    if (outlet === undefined) throw new Error('no outlet was opened');
-    return outlet;
+  /** The feed opened last. */
+  get feed(): FakeFeed {
+    const feed = this.feeds.at(-1);
+    if (feed === undefined) throw new Error('no feed was opened');
+    return feed;
   }
 
-  /** Sends a request for `target` (`file?query`) to the last outlet; null when the view does not know the file. */
+  /** Sends a request for `target` (`file?query`) to the last feed; null when the view does not know the file. */
   request(target: string, client: FakeClient = {}): FakeExchange | null {
-    const exchange = new FakeExchange(target, this.outlet.read, client);
-    return this.outlet.view.handle(exchange) ? exchange : null;
+    const exchange = new FakeExchange(target, this.feed.read, client);
+    return this.feed.view.handle(exchange) ? exchange : null;
   }
 
   /** As `request`, for answers that must be there at once. */

@@ -4,7 +4,7 @@ import type { AccessPlace, AccessRequest, Admitted, Denied, Gatekeeper, Judgemen
 export const DENIED: Denied = { admitted: false, code: 'url-expired', reason: 'the URL has expired (url_expire)' };
 
 /** Somebody who was let in: ends when the test says so. */
-export class FakeStay implements Admitted {
+export class FakeLease implements Admitted {
   readonly admitted = true;
   readonly expiresAt: number;
   newUrl: string | undefined = undefined;
@@ -17,10 +17,10 @@ export class FakeStay implements Admitted {
   }
 
   /** One who is sent elsewhere. */
-  static to(newUrl: string): FakeStay {
-    const stay = new FakeStay();
-    stay.newUrl = newUrl;
-    return stay;
+  static to(newUrl: string): FakeLease {
+    const lease = new FakeLease();
+    lease.newUrl = newUrl;
+    return lease;
   }
 
   begin(onExpired: (reason: string) => void): void {

@@ -76,7 +76,7 @@ export class FakeStream implements PublishableStream {
     };
   }
 
-  attend(): void {
+  wake(): void {
     this.comings += 1;
   }
 

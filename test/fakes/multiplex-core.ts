@@ -151,7 +151,7 @@ export class Encoder {
   /** Tracks of which a keyframe was asked for. */
   readonly wanted: number[] = [];
   /** How often somebody came who needs packets. */
-  attended = 0;
+  watched = 0;
   readonly ingest: IngestStream;
   readonly #clock: ManualClock;
   #frames = 0;
@@ -162,8 +162,8 @@ export class Encoder {
       ...{ streamName: name, provider: ProviderKind.RTMP, sourceType: SourceType.RTMP, sourceUrl: 'TCP://encoder' },
       onClose: () => undefined,
       onKeyframeWanted: (id) => this.wanted.push(id),
-      onAttended: () => {
-        this.attended += 1;
+      onWatched: () => {
+        this.watched += 1;
       },
     });
     this.ingest.setTracks(tracks);

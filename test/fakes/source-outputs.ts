@@ -128,7 +128,7 @@ export function setUpOutputs(
         logger,
         requestKeyframe,
         fromOriginMap: false,
-        attend: () => undefined,
+        wake: () => undefined,
       });
       const viewer = new OutputViewer();
       viewers.set(name, viewer);

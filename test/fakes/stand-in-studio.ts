@@ -43,8 +43,8 @@ export class ToldStandIn implements StandIn {
     this.told.push('rest');
   }
 
-  attend(): void {
-    this.told.push('attend');
+  wake(): void {
+    this.told.push('wake');
   }
 
   close(): void {

@@ -2,7 +2,7 @@
 import { buildId3Tag, type Id3Frame, isTextFrameId } from '../../containers/id3/id3-tag.ts';
 import { buildCue, CUE_TYPES } from '../../containers/markers/cue.ts';
 import { buildSpliceInsert } from '../../containers/markers/splice-info.ts';
-import { MAX_EVENT_BYTES } from '../../core/event-desk.ts';
+import { MAX_EVENT_BYTES } from '../../core/event-injector.ts';
 import type { SourceEvent } from '../../core/ingest.ts';
 import { EventFormat, type EventTarget } from '../../media/timed-event.ts';
 import { Type } from '../../util/typebox.ts';

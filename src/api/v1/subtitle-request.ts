@@ -1,6 +1,6 @@
 /** A client's request to show subtitles. */
 import { areCueSettings } from '../../containers/webvtt/cue-payload.ts';
-import { MAX_CUE_MS, MAX_CUE_SETTINGS, MAX_CUE_TEXT, type SubtitleCue, type SubtitleWish } from '../../core/subtitle-desk.ts';
+import { MAX_CUE_MS, MAX_CUE_SETTINGS, MAX_CUE_TEXT, type SubtitleCue, type SubtitleWish } from '../../core/subtitle-injector.ts';
 import { Type } from '../../util/typebox.ts';
 import { ApiError } from '../errors.ts';
 import { memberOf } from '../json/json-value.ts';

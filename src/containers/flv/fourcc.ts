@@ -42,7 +42,7 @@ const FOREIGN_AUDIO: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** What people call a codec that a tag says it has and this server does not take; `text` is the number or FourCC of the tag. */
-export function foreignCodecName(type: 'video' | 'audio', text: string): string {
+export function unsupportedCodecName(type: 'video' | 'audio', text: string): string {
   const name = (type === 'video' ? FOREIGN_VIDEO : FOREIGN_AUDIO).get(text);
   // A FourCC is four bytes of anything.
   return name ?? `codec ${JSON.stringify(text.replace(/[^\x20-\x7e]/g, '?'))}`;

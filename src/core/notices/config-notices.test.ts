@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ApplicationConfig } from '../../config/index.ts';
-import { definitionsOf, tellRedeclared } from './config-notices.ts';
+import { definitionsOf, postRedeclared } from './config-notices.ts';
 import type { Notice } from './notice.ts';
 
 const app = (name: string, more: object = {}) => {
@@ -23,7 +23,7 @@ test('what another configuration file changes is told, and nothing of what stays
     host('more', [app('in-more')]),
   ]);
   const told: Notice[] = [];
-  tellRedeclared({ post: (notice) => told.push(notice) }, before, after);
+  postRedeclared({ post: (notice) => told.push(notice) }, before, after);
   expect(told).toEqual([
     { type: 'app.deleted', vhost: 'gone', app: 'in-gone' },
     { type: 'vhost.deleted', vhost: 'gone' },

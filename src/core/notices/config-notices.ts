@@ -22,7 +22,7 @@ export function definitionsOf(virtualHosts: readonly DefinedHost[]): Definitions
 }
 
 /** Tells what another configuration file has made of virtual hosts and applications. One that differs in its keys alone goes on. */
-export function tellRedeclared(notices: Notices, before: Definitions, after: Definitions): void {
+export function postRedeclared(notices: Notices, before: Definitions, after: Definitions): void {
   for (const [vhost, applications] of before) {
     const now = after.get(vhost);
     for (const app of applications.keys()) if (now?.has(app) !== true) notices.post({ type: 'app.deleted', vhost, app });
@@ -38,7 +38,7 @@ export function tellRedeclared(notices: Notices, before: Definitions, after: Def
         notices.post({ type: 'keys.changed', vhost, app });
       else if (was !== config) {
         notices.post({ type: 'app.changed', vhost, app });
-        tellProfileChanges(notices, { vhost, app }, was, config);
+        postProfileChanges(notices, { vhost, app }, was, config);
       }
     }
   }
@@ -49,7 +49,7 @@ function withoutKeys(config: ApplicationConfig): object {
 }
 
 /** Tells which output profiles of an application are new, others than before, or gone. */
-export function tellProfileChanges(notices: Notices, place: ApplicationAddress, before: ApplicationConfig, after: ApplicationConfig): void {
+export function postProfileChanges(notices: Notices, place: ApplicationAddress, before: ApplicationConfig, after: ApplicationConfig): void {
   const { vhost, app } = place;
   const [old, now] = [profilesOf(before), profilesOf(after)];
   for (const [profile, settings] of now) {

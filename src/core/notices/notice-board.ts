@@ -2,7 +2,7 @@
 import type { Clock } from '../../util/clock.ts';
 import { KnownSecrets } from '../../util/known-secrets.ts';
 import { maskedJson } from '../../util/masked-json.ts';
-import { type Numbered, NumberedRing, toldText } from '../../util/numbered-ring.ts';
+import { type Numbered, NumberedRing, textWithoutSecrets } from '../../util/numbered-ring.ts';
 import { BurstFold } from './burst-fold.ts';
 import { NOTICE_TYPES, type Notice, type NoticeGroup, type Notices } from './notice.ts';
 
@@ -51,7 +51,8 @@ export class NoticeBoard extends NumberedRing<Notice> implements Notices {
   }
 
   textOf(value: object): string {
-    const told = (_key: string, member: unknown): unknown => (typeof member === 'string' ? toldText(member, this.#secrets) : member);
+    const told = (_key: string, member: unknown): unknown =>
+      typeof member === 'string' ? textWithoutSecrets(member, this.#secrets) : member;
     return this.#hide(maskedJson(JSON.stringify(value, told)));
   }
 

@@ -3,7 +3,7 @@ import { isAddressableName } from '../stream-address.ts';
 import type { Notices } from './notice.ts';
 
 /** Tells of a publisher who has no place. `vhost`: the one that it came to, if any. What it calls its stream is told only where it is a name. */
-export function tellRefusedIngest(
+export function postRefusedIngest(
   notices: Notices,
   { code: reason, message: detail }: IngestRefused,
   { vhost, app, request }: { readonly vhost: string | undefined; readonly app: string; readonly request: IngestName },

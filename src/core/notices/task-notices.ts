@@ -7,7 +7,7 @@ import type { Notices, TaskNotice } from './notice.ts';
 const INTERNAL_PATH = /^#([^#/]*)#([^#/]*)\/(.*)$/;
 
 /** The state of a recording or push as it is now. */
-export function tellTask(
+export function postTask(
   notices: Notices,
   task: TaskNotice['task'],
   { vhost, app, request, state, reason }: FollowingTask<TaskRequest> & { readonly state: string; readonly reason: string | null },
@@ -17,7 +17,7 @@ export function tellTask(
 }
 
 /** The state of a dump. `path`: the internal one of its stream. */
-export function tellDump(
+export function postDump(
   notices: Notices,
   path: string,
   { id, state, reason }: { readonly id: string; readonly state: string; readonly reason: string | null },

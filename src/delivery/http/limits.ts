@@ -1,4 +1,4 @@
-import { type Patience, withPatience } from '../../util/patience.ts';
+import { scaleTimeouts, type TimeoutScale } from '../../util/timeout-scale.ts';
 
 /** How much of a peer's time and bytes an HTTP server puts up with. All times are milliseconds. */
 export interface HttpLimits {
@@ -24,10 +24,10 @@ export interface HttpLimits {
   readonly sweepInterval: number;
 }
 
-/** The same with patience for all times. */
-export function patientHttpLimits(limits: HttpLimits, patience: Patience): HttpLimits {
+/** `limits` with all times scaled. */
+export function scaledHttpLimits(limits: HttpLimits, timeoutScale: TimeoutScale): HttpLimits {
   const { headerTime, idleTime, sendTime, lingerTime, sweepInterval } = limits;
-  return { ...limits, ...withPatience({ headerTime, idleTime, sendTime, lingerTime, sweepInterval }, patience) };
+  return { ...limits, ...scaleTimeouts({ headerTime, idleTime, sendTime, lingerTime, sweepInterval }, timeoutScale) };
 }
 
 /** Used unless told otherwise. */

@@ -11,7 +11,7 @@ export interface ListenAddress {
   /** 0: any free port. */
   readonly port: number;
   /** The descriptor of a socket that listens there already, with connections that wait; it stays its owner's. */
-  readonly door?: number;
+  readonly held?: number;
 }
 
 /** Connections that wait for `accept`. */
@@ -34,13 +34,13 @@ function listening(server: Server, options: ListenOptions | { readonly fd: numbe
 }
 
 /** Lets `server` listen beside others of this process on the same port: the kernel spreads connections. Returns the port. */
-export async function listenShared(server: Server, { host, port, door }: ListenAddress): Promise<number> {
-  if (door !== undefined) return await listening(server, { fd: sharedDescriptor(door), backlog: BACKLOG });
+export async function listenShared(server: Server, { host, port, held }: ListenAddress): Promise<number> {
+  if (held !== undefined) return await listening(server, { fd: sharedDescriptor(held), backlog: BACKLOG });
   return await listening(server, { ...ownFamily(host), port, reusePort: true, exclusive: true, backlog: BACKLOG });
 }
 
-function sharedDescriptor(door: number): number {
-  const shared = loadAddon().addon?.doorShare(door) ?? Number.NaN;
+function sharedDescriptor(held: number): number {
+  const shared = loadAddon().addon?.doorShare(held) ?? Number.NaN;
   if (shared >= 0) return shared;
   throw new Error(Number.isNaN(shared) ? 'the addon is gone' : `the open port cannot be shared: ${getSystemErrorName(shared)}`);
 }

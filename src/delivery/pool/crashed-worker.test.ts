@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { BlobFeed, startBlobPool } from '../../../test/fakes/blob-pool.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
-import { Shelf, startShelfPool } from '../../../test/fakes/shelf-pool.ts';
 import { systemClock } from '../../util/clock.ts';
 import { DeliveryPool } from './delivery-pool.ts';
 
@@ -14,24 +14,24 @@ describe('a worker that crashes', () => {
   });
 
   test('is started again and knows everything', async () => {
-    const { pool, logger } = await startShelfPool(1);
+    const { pool, logger } = await startBlobPool(1);
     pool.setDefaultCrossDomains({ urls: ['*'], headers: [] });
-    const shelf = new Shelf(pool, 'stream');
-    shelf.putBytes('seg', Buffer.alloc(200_000, 's'));
-    shelf.putText('list', 'the list');
+    const blobs = new BlobFeed(pool, 'stream');
+    blobs.putBytes('seg', Buffer.alloc(200_000, 's'));
+    blobs.putText('list', 'the list');
     const { port } = await pool.listen({ host: '127.0.0.1', port: 0, tls: false });
     const get = (file: string): Promise<Response> => fetch(`http://127.0.0.1:${port}/app/stream/${file}`);
     const token = await (await get('new-session')).text();
-    await expect.poll(() => [shelf.sessions, shelf.outlet.attended]).toEqual([1, true]);
-    shelf.outlet.update({ crash: true });
+    await expect.poll(() => [blobs.sessions, blobs.feed.watched]).toEqual([1, true]);
+    blobs.feed.update({ crash: true });
     await expect.poll(() => pool.status().restarts).toBe(1);
-    expect([shelf.sessions, shelf.outlet.attended]).toEqual([0, false]);
-    shelf.putText('later', 'said while it was away');
+    expect([blobs.sessions, blobs.feed.watched]).toEqual([0, false]);
+    blobs.putText('later', 'said while it was away');
     await expect.poll(async () => (await get('list').catch(() => null))?.status, { timeout: 5000 }).toBe(200);
     expect(await (await get('seg')).text()).toBe('s'.repeat(200_000));
     expect(await (await get('later')).text()).toBe('said while it was away');
     expect(await (await get(`need-session?session=${token}`)).text()).toBe(token);
-    await expect.poll(() => shelf.sessions).toBe(1);
+    await expect.poll(() => blobs.sessions).toBe(1);
     expect(logger.lines.find(({ level }) => level === 'error')?.fields).toMatchObject({
       reason: expect.stringContaining('crash on demand'),
     });

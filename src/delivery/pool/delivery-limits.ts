@@ -1,5 +1,5 @@
-import type { Patience } from '../../util/patience.ts';
-import { DEFAULT_HTTP_LIMITS, patientHttpLimits } from '../http/limits.ts';
+import type { TimeoutScale } from '../../util/timeout-scale.ts';
+import { DEFAULT_HTTP_LIMITS, scaledHttpLimits } from '../http/limits.ts';
 import type { DeliveryLimits } from '../thread-protocol.ts';
 
 /** Default limits of a delivery thread. */
@@ -13,10 +13,10 @@ export const DEFAULT_DELIVERY_LIMITS: DeliveryLimits = {
   sessionLifetime: 30 * 24 * 3600 * 1000,
   reportInterval: 500,
   stopGrace: 2_000,
-  patience: 1,
+  timeoutScale: 1,
 };
 
-/** The same with patience for clients. */
-export function patientDeliveryLimits(patience: Patience): DeliveryLimits {
-  return { ...DEFAULT_DELIVERY_LIMITS, http: patientHttpLimits(DEFAULT_HTTP_LIMITS, patience), patience };
+/** The default limits with all times for clients scaled. */
+export function scaledDeliveryLimits(timeoutScale: TimeoutScale): DeliveryLimits {
+  return { ...DEFAULT_DELIVERY_LIMITS, http: scaledHttpLimits(DEFAULT_HTTP_LIMITS, timeoutScale), timeoutScale };
 }

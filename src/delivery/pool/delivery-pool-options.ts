@@ -9,7 +9,7 @@ import type { PageSettings } from '../../pages/player-page.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
 import type { AdmissionPlan } from '../admission.ts';
-import type { ViewFactories } from '../thread/outlet-registry.ts';
+import type { ViewFactories } from '../thread/feed-registry.ts';
 import type { DeliveryLimits } from '../thread-protocol.ts';
 
 /** Where limits are absent, those of `delivery-limits.ts` hold. */
@@ -34,7 +34,7 @@ export interface DeliveryPoolOptions {
   /** Takes over from a thread that is gone; what is returned tells the control server the end. Absent: it is not told. */
   readonly adopt?: (record: AdmissionRecord) => () => void;
   /** A thread has somebody to serve, after none had. */
-  readonly onAttended?: () => void;
+  readonly onWatched?: () => void;
   /** These play tokens have let somebody in, by their grants. */
   readonly onKeyUses?: (grants: readonly string[]) => void;
   /** Access control has refused somebody over HTTP. */

@@ -4,8 +4,8 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
+import { BlobFeed, type BlobPool, startBlobPool } from '../../../test/fakes/blob-pool.ts';
 import { RawClient } from '../../../test/fakes/raw-client.ts';
-import { Shelf, type ShelfPool, startShelfPool } from '../../../test/fakes/shelf-pool.ts';
 import { loadAddon } from '../../native/addon.ts';
 import type { DeliveryLimits } from '../thread-protocol.ts';
 
@@ -13,11 +13,11 @@ describe.each([
   ['in the main thread', 0],
   ['in two workers', 2],
 ])('delivery %s', (_name, threads) => {
-  let started: ShelfPool | null = null;
+  let started: BlobPool | null = null;
   let port = 0;
 
-  async function start(limits: Partial<DeliveryLimits> = {}): Promise<ShelfPool> {
-    started = await startShelfPool(threads, limits);
+  async function start(limits: Partial<DeliveryLimits> = {}): Promise<BlobPool> {
+    started = await startBlobPool(threads, limits);
     ({ port } = await started.pool.listen({ host: '127.0.0.1', port: 0, tls: false }));
     return started;
   }
@@ -33,10 +33,10 @@ describe.each([
   test('serves text and shared bytes, with the headers of the reference server', async () => {
     const { pool } = await start();
     pool.setDefaultCrossDomains({ urls: ['*'], headers: [] });
-    const shelf = new Shelf(pool, 'stream');
+    const blobs = new BlobFeed(pool, 'stream');
     const media = randomBytes(300_000);
-    shelf.putText('list.m3u8', '#EXTM3U\n');
-    shelf.putBytes('seg.m4s', media);
+    blobs.putText('list.m3u8', '#EXTM3U\n');
+    blobs.putBytes('seg.m4s', media);
     const list = await get('/app/stream/list.m3u8', { headers: { 'accept-encoding': 'identity' } });
     expect(await list.text()).toBe('#EXTM3U\n');
     const { date, connection, 'keep-alive': _keepAlive, ...headers } = Object.fromEntries(list.headers);
@@ -54,22 +54,22 @@ describe.each([
     expect(date).toMatch(/GMT$/);
     const segment = await get('/app/stream/seg.m4s');
     expect(Buffer.from(await segment.arrayBuffer()).equals(media)).toBe(true);
-    await expect.poll(() => shelf.bytes).toBeGreaterThan(300_000);
+    await expect.poll(() => blobs.bytes).toBeGreaterThan(300_000);
   });
 
   test('answers with what is newest after nobody asked for a while', async () => {
     const { pool } = await start();
-    const shelf = new Shelf(pool, 'stream');
-    shelf.putText('gone.m3u8', 'old');
+    const blobs = new BlobFeed(pool, 'stream');
+    blobs.putText('gone.m3u8', 'old');
     const resting = (): boolean[] => pool.status().threads.map((thread) => thread.resting);
-    expect(shelf.outlet.attended).toBe(false);
+    expect(blobs.feed.watched).toBe(false);
     for (let round = 0; round < 3; round += 1) {
       await expect.poll(() => resting().every(Boolean), { timeout: 5000 }).toBe(true);
-      expect(shelf.outlet.attended).toBe(false);
+      expect(blobs.feed.watched).toBe(false);
       const media = randomBytes(100_000);
-      shelf.putText('list.m3u8', `round ${round}`);
-      shelf.putBytes(`seg${round}.m4s`, media);
-      shelf.drop('gone.m3u8');
+      blobs.putText('list.m3u8', `round ${round}`);
+      blobs.putBytes(`seg${round}.m4s`, media);
+      blobs.drop('gone.m3u8');
       const ask = async (file: string): Promise<string> => {
         const client = await RawClient.open(port);
         client.send(`GET /app/stream/${file} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n`);
@@ -79,15 +79,15 @@ describe.each([
       expect(list).toMatch(new RegExp(`\\r\\n\\r\\nround ${round}$`));
       expect(segment.endsWith(media.toString('latin1'))).toBe(true);
       expect(gone).toMatch(/^HTTP\/1.1 404 /);
-      await expect.poll(() => shelf.outlet.attended).toBe(true);
+      await expect.poll(() => blobs.feed.watched).toBe(true);
       expect(resting().every(Boolean)).toBe(false);
     }
   });
 
   test('is attended to while somebody is there, and tells once that one came after nobody was there', async () => {
     const { pool, comings } = await start();
-    const shelf = new Shelf(pool, 'stream');
-    shelf.putText('list.m3u8', 'here');
+    const blobs = new BlobFeed(pool, 'stream');
+    blobs.putText('list.m3u8', 'here');
     const ask = async (): Promise<RawClient> => {
       const client = await RawClient.open(port);
       client.send('GET /app/stream/list.m3u8 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n');
@@ -96,38 +96,38 @@ describe.each([
     };
     for (let round = 0; round < 2; round += 1) {
       await expect.poll(() => pool.status().threads.every(({ resting }) => resting), { timeout: 5000 }).toBe(true);
-      expect([shelf.outlet.attended, comings()]).toEqual([false, round]);
+      expect([blobs.feed.watched, comings()]).toEqual([false, round]);
       // The thread of who stays does not rest: others who come are no news.
       const clients = [await ask(), ...(await Promise.all([ask(), ask(), ask()]))];
-      await expect.poll(() => [shelf.outlet.attended, comings()]).toEqual([true, round + 1]);
+      await expect.poll(() => [blobs.feed.watched, comings()]).toEqual([true, round + 1]);
       for (const client of clients.reverse()) client.destroy();
     }
   });
 
   test('attends to the streams that somebody is served of, and tells their packagers once, until nobody is there', async () => {
     const { pool } = await start();
-    const shelves = ['watched', 'other'].map((stream) => new Shelf(pool, stream));
-    for (const shelf of shelves) shelf.putText('list.m3u8', 'here');
-    const attended = (): unknown => shelves.map(({ outlet, comings }) => [outlet.attended, comings]);
+    const allBlobs = ['watched', 'other'].map((stream) => new BlobFeed(pool, stream));
+    for (const blobs of allBlobs) blobs.putText('list.m3u8', 'here');
+    const watched = (): unknown => allBlobs.map(({ feed, comings }) => [feed.watched, comings]);
     const client = await RawClient.open(port);
     const ask = async (target: string, answers: number): Promise<void> => {
       client.send(`GET ${target} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`);
       await client.until((text) => text.split('HTTP/1.1 ').length > answers);
     };
     await ask('/app/watched/list.m3u8', 1);
-    await expect.poll(attended).toEqual([
+    await expect.poll(watched).toEqual([
       [true, 1],
       [false, 0],
     ]);
     await ask('/app/watched/list.m3u8', 2);
     await ask('/app/other/none.m3u8', 3);
     await ask('/app/other/list.m3u8', 4);
-    await expect.poll(attended).toEqual([
+    await expect.poll(watched).toEqual([
       [true, 1],
       [true, 1],
     ]);
     client.destroy();
-    await expect.poll(attended, { timeout: 5000 }).toEqual([
+    await expect.poll(watched, { timeout: 5000 }).toEqual([
       [false, 1],
       [false, 1],
     ]);
@@ -136,21 +136,21 @@ describe.each([
   test('knows what is read without a session, for as long as a session would be alive', async () => {
     const { pool } = await start({ sessionIdle: 400 });
     for (const stream of ['read', 'other']) {
-      const shelf = new Shelf(pool, stream);
-      for (const file of ['open-list.m3u8', 'list.m3u8']) shelf.putText(file, 'here');
+      const blobs = new BlobFeed(pool, stream);
+      for (const file of ['open-list.m3u8', 'list.m3u8']) blobs.putText(file, 'here');
     }
     await get('/app/other/list.m3u8');
-    expect(pool.readOutlets).toBe(0);
+    expect(pool.readFeeds).toBe(0);
     for (const _ of [1, 2, 3]) await get('/app/read/open-list.m3u8');
-    await expect.poll(() => pool.readOutlets).toBe(1);
+    await expect.poll(() => pool.readFeeds).toBe(1);
     await get('/app/other/open-list.m3u8');
-    await expect.poll(() => pool.readOutlets).toBe(2);
-    await expect.poll(() => pool.readOutlets).toBe(0);
+    await expect.poll(() => pool.readFeeds).toBe(2);
+    await expect.poll(() => pool.readFeeds).toBe(0);
   });
 
   test('answers after nobody asked for a while also who has closed his side', async () => {
     const { pool } = await start();
-    new Shelf(pool, 'stream').putText('list.m3u8', 'here');
+    new BlobFeed(pool, 'stream').putText('list.m3u8', 'here');
     await expect.poll(() => pool.status().threads.every(({ resting }) => resting), { timeout: 5000 }).toBe(true);
     const client = await RawClient.open(port, { allowHalfOpen: true });
     client.socket.end('GET /app/stream/list.m3u8 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n');
@@ -174,17 +174,17 @@ describe.each([
 
   test('gives memory back while nobody asks', async () => {
     const { pool } = await start();
-    const shelf = new Shelf(pool, 'stream');
+    const blobs = new BlobFeed(pool, 'stream');
     await expect.poll(() => pool.status().threads.every(({ resting }) => resting), { timeout: 5000 }).toBe(true);
-    shelf.putBytes('seg.m4s', randomBytes(300_000));
-    shelf.drop('seg.m4s');
+    blobs.putBytes('seg.m4s', randomBytes(300_000));
+    blobs.drop('seg.m4s');
     await expect.poll(() => pool.status().memory.retiring, { timeout: 5000 }).toBe(0);
   });
 
   test('gzip when the client takes it; text outside ASCII keeps its bytes', async () => {
     const { pool } = await start();
-    const shelf = new Shelf(pool, 'stream');
-    shelf.putText('list.m3u8', '#EXTM3U\nNAME="방송"\n'.repeat(50));
+    const blobs = new BlobFeed(pool, 'stream');
+    blobs.putText('list.m3u8', '#EXTM3U\nNAME="방송"\n'.repeat(50));
     const zipped = await get('/app/stream/list.m3u8', { headers: { 'accept-encoding': 'gzip' } });
     expect(zipped.headers.get('content-encoding')).toBe('gzip');
     expect(zipped.headers.get('vary')).toBe('Origin, Accept-Encoding');
@@ -203,7 +203,7 @@ describe.each([
   ])('range %s is %i', async (range, status, contentRange, length) => {
     const { pool } = await start();
     const media = randomBytes(100_000);
-    new Shelf(pool, 'stream').putBytes('seg.m4s', media);
+    new BlobFeed(pool, 'stream').putBytes('seg.m4s', media);
     const answer = await get('/app/stream/seg.m4s', { headers: { range } });
     expect([answer.status, answer.headers.get('content-range')]).toEqual([status, contentRange]);
     const from = Number(/bytes (\d+)/.exec(contentRange ?? 'bytes 0')?.[1] ?? 0);
@@ -212,8 +212,8 @@ describe.each([
 
   test('HEAD tells the length and sends nothing', async () => {
     const { pool } = await start();
-    const shelf = new Shelf(pool, 'stream');
-    shelf.putBytes('seg.m4s', Buffer.alloc(5000));
+    const blobs = new BlobFeed(pool, 'stream');
+    blobs.putBytes('seg.m4s', Buffer.alloc(5000));
     const answer = await get('/app/stream/seg.m4s', { method: 'HEAD' });
     expect([answer.status, answer.headers.get('content-length'), await answer.text()]).toEqual([200, '5000', '']);
   });
@@ -236,7 +236,7 @@ describe.each([
     ['PROPFIND', '/app/stream', 501],
   ])('%s %s: %i', async (method, path, status) => {
     const { pool } = await start();
-    new Shelf(pool, 'stream').putText('list.m3u8', 'x');
+    new BlobFeed(pool, 'stream').putText('list.m3u8', 'x');
     const answer = await get(path, { method });
     expect(answer.status).toBe(status);
     if (status === 404) {
@@ -260,8 +260,8 @@ describe.each([
   ])('%s is not there, and the answer says what is missing', async (path, words) => {
     const { pool } = await start();
     pool.setDefaultCrossDomains({ urls: ['*'], headers: [] });
-    new Shelf(pool, 'stream', { kind: 'thumbnail', crossDomains: { urls: ['*'], headers: [] } });
-    new Shelf(pool, 'stream', { crossDomains: { urls: ['*'], headers: [] } }).putText('list.m3u8', 'x');
+    new BlobFeed(pool, 'stream', { kind: 'thumbnail', crossDomains: { urls: ['*'], headers: [] } });
+    new BlobFeed(pool, 'stream', { crossDomains: { urls: ['*'], headers: [] } }).putText('list.m3u8', 'x');
     const answer = await get(path, { headers: { origin: 'https://player.test' } });
     expect([answer.status, await answer.text(), answer.headers.get('content-type')]).toEqual([404, words, 'text/plain']);
     expect(answer.headers.get('access-control-allow-origin')).toBe('*');
@@ -286,8 +286,8 @@ describe.each([
 
   test('the Host header chooses the virtual host, an absolute target wins over it', async () => {
     const { pool } = await start();
-    new Shelf(pool, 'stream').putText('who', 'default');
-    new Shelf(pool, 'stream', { vhost: 'example' }).putText('who', 'example');
+    new BlobFeed(pool, 'stream').putText('who', 'default');
+    new BlobFeed(pool, 'stream', { vhost: 'example' }).putText('who', 'example');
     const ask = async (target: string, host: string): Promise<string | undefined> => {
       const client = await RawClient.open(port);
       client.send(`GET ${target} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
@@ -299,12 +299,12 @@ describe.each([
     expect(await ask('http://a.example/app/stream/who', 'localhost')).toBe('example');
   });
 
-  test('several outlets of a stream share its path, each with its own rules', async () => {
+  test('several feeds of a stream share its path, each with its own rules', async () => {
     const { pool } = await start();
     const rules = (origin: string) => ({ urls: [origin], headers: [] });
-    new Shelf(pool, 'stream', { kind: 'llhls', crossDomains: rules('a.test') }).putText('a', 'from llhls');
-    new Shelf(pool, 'stream', { kind: 'hlsv3', crossDomains: rules('b.test') }).putText('b', 'from hls');
-    new Shelf(pool, 'stream', { kind: 'thumbnail', crossDomains: rules('*') }).putText('thumb.jpg', 'picture');
+    new BlobFeed(pool, 'stream', { kind: 'llhls', crossDomains: rules('a.test') }).putText('a', 'from llhls');
+    new BlobFeed(pool, 'stream', { kind: 'hlsv3', crossDomains: rules('b.test') }).putText('b', 'from hls');
+    new BlobFeed(pool, 'stream', { kind: 'thumbnail', crossDomains: rules('*') }).putText('thumb.jpg', 'picture');
     const ask = async (file: string, origin: string): Promise<(string | null)[]> => {
       const answer = await get(`/app/stream/${file}`, { headers: { origin } });
       return [await answer.text(), answer.headers.get('access-control-allow-origin'), answer.headers.get('access-control-allow-methods')];
@@ -317,17 +317,17 @@ describe.each([
 
   test('a blocking request is answered when its media comes, by every thread', async () => {
     const { pool } = await start();
-    const shelf = new Shelf(pool, 'stream');
+    const blobs = new BlobFeed(pool, 'stream');
     const waiting = Array.from({ length: 20 }, () => get('/app/stream/wait-part').then((answer) => answer.text()));
     await expect.poll(() => waitingNow(pool)).toBe(20);
-    shelf.putBytes('part', Buffer.from('here it is'));
+    blobs.putBytes('part', Buffer.from('here it is'));
     expect(new Set(await Promise.all(waiting))).toEqual(new Set(['here it is']));
     await expect.poll(() => waitingNow(pool)).toBe(0);
   });
 
   test('a client that leaves is forgotten', async () => {
     const { pool } = await start();
-    new Shelf(pool, 'stream');
+    new BlobFeed(pool, 'stream');
     const abort = new AbortController();
     const asked = get('/app/stream/wait-part', { signal: abort.signal });
     await expect.poll(() => waitingNow(pool)).toBe(1);
@@ -338,7 +338,7 @@ describe.each([
 
   test('requests that wait are limited', async () => {
     const { pool } = await start({ waiting: 2 });
-    new Shelf(pool, 'stream');
+    new BlobFeed(pool, 'stream');
     const asked = Array.from({ length: 8 }, () => get('/app/stream/wait-part').then(({ status }) => status));
     await expect.poll(() => pool.status().threads.reduce((sum, { report }) => sum + (report?.http.requests ?? 0), 0)).toBe(8);
     expect(await Promise.race(asked)).toBe(503);
@@ -350,16 +350,16 @@ describe.each([
   test('a session counts once whichever thread sees it, and ends when nobody asks any more', async () => {
     // A process that is kept waiting for less asks in time all the same.
     const { pool, logger } = await start({ sessionIdle: 1000 });
-    const shelf = new Shelf(pool, 'stream');
-    new Shelf(pool, 'other');
+    const blobs = new BlobFeed(pool, 'stream');
+    new BlobFeed(pool, 'other');
     const token = await (await get('/app/stream/new-session')).text();
     const ask = async (path: string): Promise<number> => (await get(path, { headers: { connection: 'close' } })).status;
     for (let n = 0; n < 10; n += 1) expect(await ask(`/app/stream/need-session?session=${token}`)).toBe(200);
     expect(await ask('/app/stream/need-session')).toBe(401);
     expect(await ask(`/app/stream/need-session?session=${token}x`)).toBe(401);
     expect(await ask(`/app/other/need-session?session=${token}`)).toBe(401);
-    await expect.poll(() => shelf.sessions).toBe(1);
-    await expect.poll(() => shelf.sessions).toBe(0);
+    await expect.poll(() => blobs.sessions).toBe(1);
+    await expect.poll(() => blobs.sessions).toBe(0);
     const lines = logger.lines.filter(({ level }) => level === 'info');
     expect(lines.map(({ message }) => message)).toEqual(['viewer session opened', 'viewer session closed: idle']);
     expect(lines[0]?.fields).toMatchObject({ vhost: 'default', app: 'app', stream: 'stream', peer: '127.0.0.1' });
@@ -369,34 +369,34 @@ describe.each([
 
   test('a session knows its bytes, and is refused once it was terminated', async () => {
     const { pool } = await start();
-    const shelf = new Shelf(pool, 'stream');
-    shelf.putBytes('public', randomBytes(5000));
+    const blobs = new BlobFeed(pool, 'stream');
+    blobs.putBytes('public', randomBytes(5000));
     const token = await (await get('/app/stream/new-session')).text();
     const ask = async (): Promise<number> => (await get(`/app/stream/need-session?session=${token}`)).status;
     expect(await ask()).toBe(200);
     await (await get('/app/stream/public')).arrayBuffer();
-    await expect.poll(() => shelf.sessions).toBe(1);
-    const viewer = [...shelf.viewers.values()][0];
+    await expect.poll(() => blobs.sessions).toBe(1);
+    const viewer = [...blobs.viewers.values()][0];
     await expect.poll(() => viewer?.bytes).toBeGreaterThan(200);
     expect(viewer?.bytes).toBeLessThan(5000);
     viewer?.terminate();
     await expect.poll(ask).toBe(401);
-    await expect.poll(() => shelf.sessions).toBe(0);
+    await expect.poll(() => blobs.sessions).toBe(0);
     expect(await ask()).toBe(401);
   });
 
-  test('closing an outlet answers who waits, ends its sessions and gives its memory back', async () => {
+  test('closing a feed answers who waits, ends its sessions and gives its memory back', async () => {
     const { pool } = await start();
-    const shelf = new Shelf(pool, 'stream');
-    shelf.putBytes('seg', Buffer.alloc(1_000_000));
+    const blobs = new BlobFeed(pool, 'stream');
+    blobs.putBytes('seg', Buffer.alloc(1_000_000));
     await get('/app/stream/new-session');
-    await expect.poll(() => shelf.sessions).toBe(1);
+    await expect.poll(() => blobs.sessions).toBe(1);
     const asked = get('/app/stream/wait-part');
     await expect.poll(() => waitingNow(pool)).toBe(1);
-    shelf.outlet.close();
-    shelf.outlet.close();
+    blobs.feed.close();
+    blobs.feed.close();
     expect((await asked).status).toBe(404);
-    expect(shelf.sessions).toBe(0);
+    expect(blobs.sessions).toBe(0);
     await expect.poll(() => pool.status().memory).toMatchObject({ used: 0, retiring: 0 });
     expect((await get('/app/stream/seg')).status).toBe(404);
   });
@@ -407,9 +407,9 @@ describe.each([
   ])('%s gets the right bytes although they were released and written over elsewhere', async (_name, others, size) => {
     // Images are let go of after some reports; they are to be there still when the reader comes.
     const { pool } = await start(others > 0 ? { reportInterval: 250 } : {});
-    const shelf = new Shelf(pool, 'stream');
+    const blobs = new BlobFeed(pool, 'stream');
     const media = randomBytes(size);
-    shelf.putBytes('seg', media);
+    blobs.putBytes('seg', media);
     const answered = Array.from({ length: others }, async () => await (await get('/app/stream/seg')).arrayBuffer());
     if (loadAddon().addon !== null && others > 0) await expect.poll(() => hotBytes(pool)).toBeGreaterThanOrEqual(size);
     await Promise.all(answered);
@@ -420,10 +420,10 @@ describe.each([
     const request = 'GET /app/stream/seg HTTP/1.1\r\nHost: 127.0.0.1\r\n';
     client.send(`${`${request}\r\n`.repeat(Math.ceil(30_000_000 / size) - 1)}${request}Connection: close\r\n\r\n`);
     await expect.poll(() => inFlight(pool)).toBeGreaterThan(0);
-    shelf.drop('seg');
+    blobs.drop('seg');
     for (let n = 0; n < 100; n += 1) {
-      shelf.putBytes(`other${n}`, Buffer.alloc(500_000, n));
-      if (n >= 10) shelf.drop(`other${n - 10}`);
+      blobs.putBytes(`other${n}`, Buffer.alloc(500_000, n));
+      if (n >= 10) blobs.drop(`other${n - 10}`);
     }
     await expect.poll(() => pool.status().memory.retiring).toBeGreaterThan(size / 2);
     client.socket.resume();
@@ -440,15 +440,15 @@ describe.each([
 
   test('files are served like shared bytes, whole and in ranges, and 404 when they are gone', async () => {
     const { pool } = await start({ fileBytes: 3_000_000 });
-    const shelf = new Shelf(pool, 'stream');
+    const blobs = new BlobFeed(pool, 'stream');
     const folder = mkdtempSync(path.join(tmpdir(), 'delivery-file-'));
     const media = randomBytes(2_000_000);
     const [small, large] = [path.join(folder, 'small'), path.join(folder, 'large')];
     writeFileSync(small, media);
     writeFileSync(large, Buffer.alloc(4_000_000));
-    shelf.putFile('seg', small);
-    shelf.putFile('huge', large);
-    shelf.putFile('gone', path.join(folder, 'gone'));
+    blobs.putFile('seg', small);
+    blobs.putFile('huge', large);
+    blobs.putFile('gone', path.join(folder, 'gone'));
     const answers = await Promise.all(Array.from({ length: 10 }, () => get('/app/stream/seg')));
     for (const answer of answers) expect(Buffer.from(await answer.arrayBuffer()).equals(media)).toBe(true);
     const range = await get('/app/stream/seg', { headers: { range: 'bytes=-7' } });
@@ -463,7 +463,7 @@ describe.each([
 
   test('a view that throws costs its own request only', async () => {
     const { pool } = await start();
-    new Shelf(pool, 'stream').putText('list', 'x');
+    new BlobFeed(pool, 'stream').putText('list', 'x');
     expect((await get('/app/stream/throw')).status).toBe(500);
     expect((await get('/app/stream/list')).status).toBe(200);
   });
@@ -479,7 +479,7 @@ describe.each([
 
   test('a port that another server shares among its threads is taken, too', async () => {
     await start();
-    const other = await startShelfPool(threads);
+    const other = await startBlobPool(threads);
     await expect(other.pool.listen({ host: '127.0.0.1', port, tls: false })).rejects.toThrow('EADDRINUSE');
     await other.pool.stop();
   });
@@ -499,16 +499,16 @@ describe.each([
   });
 });
 
-function waitingNow(pool: ShelfPool['pool']): number {
+function waitingNow(pool: BlobPool['pool']): number {
   return pool.status().threads.reduce((sum, { report }) => sum + (report?.waiting ?? 0), 0);
 }
 
-function inFlight(pool: ShelfPool['pool']): number {
+function inFlight(pool: BlobPool['pool']): number {
   return pool.status().threads.reduce((sum, { report }) => sum + (report?.blocksInFlight ?? 0), 0);
 }
 
 /** Kept a second time by all threads. */
-function hotBytes(pool: ShelfPool['pool']): number {
+function hotBytes(pool: BlobPool['pool']): number {
   return pool.status().threads.reduce((sum, { report }) => sum + (report?.hot.bytes ?? 0), 0);
 }
 

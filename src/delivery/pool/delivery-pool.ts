@@ -8,20 +8,20 @@ import type { Found } from '../../core/unknown-stream.ts';
 import { guarded } from '../../util/guarded.ts';
 import type { QueueGauge } from '../../util/queue-gauge.ts';
 import { OPEN_ADMISSION } from '../admission.ts';
+import type { DeliveryFeed, FeedOpener } from '../feed/messages.ts';
 import { hostOf } from '../http/shared-port.ts';
-import type { Outlet, OutletOpener } from '../outlet/messages.ts';
 import { sessionId } from '../session-token.ts';
 import type { DeliveryLimits, FromThread, ListenRequest, ServedHost, SessionSighting, ThreadReport, ToThread } from '../thread-protocol.ts';
 import type { Certificate } from '../tls/certificate-choice.ts';
+import { type ActivationPort, ActivationPorts } from './activation-port.ts';
+import { BatchingLink, MAX_BATCH } from './batching-link.ts';
 import { ControlFigures } from './control-figures.ts';
 import { DEFAULT_DELIVERY_LIMITS } from './delivery-limits.ts';
 import type { DeliveryPoolOptions } from './delivery-pool-options.ts';
 import { Handovers } from './handovers.ts';
 import type { startLocal } from './local-thread.ts';
-import { MAX_BUNDLE, PatientLink } from './patient-link.ts';
-import { type OutletOwner, type OutletRequest, PoolOutlet } from './pool-outlet.ts';
-import { PortBook } from './port-book.ts';
-import { type PortDoor, PortDoors } from './port-door.ts';
+import { type FeedOwner, type FeedRequest, PoolFeed } from './pool-feed.ts';
+import { PortRegistry } from './port-registry.ts';
 import { SessionLedger } from './session-ledger.ts';
 import { SharedArena } from './shared-arena.ts';
 import { startWorker } from './thread-link.ts';
@@ -46,29 +46,29 @@ export interface DeliveryStatus {
     readonly resting: boolean;
   }[];
   readonly restarts: number;
-  readonly outlets: number;
+  readonly feeds: number;
   readonly sessions: number;
   readonly memory: SharedArena['usage'];
 }
 
-/** Owns threads, ports, outlets and their memory from `start` to `stop`. A thread that dies is started again and told everything anew. */
-export class DeliveryPool implements OutletOpener {
+/** Owns threads, ports, feeds and their memory from `start` to `stop`. A thread that dies is started again and told everything anew. */
+export class DeliveryPool implements FeedOpener {
   readonly #options: DeliveryPoolOptions;
   readonly #limits: DeliveryLimits;
   readonly #secret = randomBytes(32);
   readonly #slots: ThreadSlot[];
-  readonly #outlets = new Map<number, PoolOutlet>();
+  readonly #feeds = new Map<number, PoolFeed>();
   readonly #ledger: SessionLedger;
   readonly #admissions: ViewerAdmissions;
   readonly #controlServers = new ControlFigures();
   readonly #arena: SharedArena;
-  readonly #ports: PortBook;
+  readonly #ports: PortRegistry;
   /** Not null while the threads wait for somebody to come. */
-  #doors: PortDoors | null = null;
+  #activationPorts: ActivationPorts | null = null;
   readonly #handovers = new Handovers();
   readonly #outbox: ThreadOutbox;
   readonly #revoked = new Set<string>();
-  readonly #outletOwner: OutletOwner;
+  readonly #feedOwner: FeedOwner;
   /** Unix socket where signalling is served. */
   #foreign: string | null = null;
   #hosts: readonly ServedHost[] = [];
@@ -76,7 +76,7 @@ export class DeliveryPool implements OutletOpener {
   #certificates: readonly Certificate[] = [];
   #draining = false;
   #logConnections: boolean;
-  #nextOutlet = 1;
+  #nextFeed = 1;
   #nextThread = 1;
   #restarts = 0;
   #starting: { readonly missing: Set<ThreadSlot>; readonly resolve: () => void; readonly reject: (error: Error) => void } | null = null;
@@ -108,11 +108,11 @@ export class DeliveryPool implements OutletOpener {
       threads: () => this.#threads(),
       maxFreeBytes: MAX_FREE_BYTES,
     });
-    this.#outletOwner = {
+    this.#feedOwner = {
       post: (message) => this.#outbox.post(message),
-      outletClosed: (closed) => this.#outletClosed(closed),
+      feedClosed: (closed) => this.#feedClosed(closed),
     };
-    this.#ports = new PortBook({
+    this.#ports = new PortRegistry({
       threads: () => this.#threads(),
       post: (thread, message) => this.#postTo(thread, message),
       onFailed: (thread, port, message) =>
@@ -128,10 +128,10 @@ export class DeliveryPool implements OutletOpener {
   /** Starts the threads; resolves when all run, or wait for somebody to come, rejects when one cannot. */
   async start(): Promise<void> {
     if (this.#options.threads === 0) this.#startLocal = (await import('./local-thread.ts')).startLocal;
-    else if (this.#options.sleeps === true) this.#doors = PortDoors.load();
+    else if (this.#options.sleeps === true) this.#activationPorts = ActivationPorts.load();
     // Queues are listed from the beginning.
-    if (this.#doors !== null) for (const slot of this.#slots) slot.gauge = this.#gaugeOf(slot);
-    if (this.#stopping || this.#doors !== null) return;
+    if (this.#activationPorts !== null) for (const slot of this.#slots) slot.gauge = this.#gaugeOf(slot);
+    if (this.#stopping || this.#activationPorts !== null) return;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.#starting = { missing: new Set(this.#slots), resolve, reject };
     for (const slot of this.#slots) this.#startThread(slot);
@@ -140,7 +140,7 @@ export class DeliveryPool implements OutletOpener {
 
   /** Opens a port, in all threads that run; resolves with its number. Rejects when it cannot be bound. */
   async listen(request: ListenRequest): Promise<{ readonly id: number; readonly port: number }> {
-    const { id, opened } = this.#ports.open(request, await this.#doorFor(request));
+    const { id, opened } = this.#ports.open(request, await this.#activationPortFor(request));
     return { id, port: await opened };
   }
 
@@ -193,29 +193,29 @@ export class DeliveryPool implements OutletOpener {
     this.#outbox.post({ type: 'revoke', sessions });
   }
 
-  openOutlet(request: OutletRequest): Outlet {
+  openFeed(request: FeedRequest): DeliveryFeed {
     if (this.#stopping) throw new TypeError('the delivery pool is stopping');
-    const outlet = new PoolOutlet(this.#nextOutlet, request, this.#arena.writer(request.bytesPerSecond), this.#outletOwner);
-    this.#nextOutlet += 1;
-    this.#outlets.set(outlet.id, outlet);
-    return outlet;
+    const feed = new PoolFeed(this.#nextFeed, request, this.#arena.writer(request.bytesPerSecond), this.#feedOwner);
+    this.#nextFeed += 1;
+    this.#feeds.set(feed.id, feed);
+    return feed;
   }
 
   status(): DeliveryStatus {
     return {
       threads: this.#slots.map(({ thread, report, link }) => ({ thread, report, resting: link?.resting === true })),
       restarts: this.#restarts,
-      outlets: this.#outlets.size,
+      feeds: this.#feeds.size,
       sessions: this.#ledger.size,
       memory: this.#arena.usage,
     };
   }
 
-  /** Outlets that somebody without a session read so lately that a session would still be alive. */
-  get readOutlets(): number {
+  /** Feeds that somebody without a session read so lately that a session would still be alive. */
+  get readFeeds(): number {
     const since = this.#options.clock.monotonic() - this.#limits.sessionIdle;
     let count = 0;
-    for (const { readAt } of this.#outlets.values()) if (readAt > since) count += 1;
+    for (const { readAt } of this.#feeds.values()) if (readAt > since) count += 1;
     return count;
   }
 
@@ -231,7 +231,7 @@ export class DeliveryPool implements OutletOpener {
     this.#handovers.close();
     this.#ports.stop();
     for (const slot of this.#slots) if (slot.restart !== null) clearTimeout(slot.restart);
-    for (const outlet of [...this.#outlets.values()]) outlet.close();
+    for (const feed of [...this.#feeds.values()]) feed.close();
     this.#outbox.post({ type: 'stop' });
     this.#flush();
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -244,25 +244,25 @@ export class DeliveryPool implements OutletOpener {
     this.#admissions.close();
   }
 
-  #outletClosed(outlet: PoolOutlet): void {
-    this.#ledger.outletGone(outlet.id);
-    this.#outlets.delete(outlet.id);
+  #feedClosed(feed: PoolFeed): void {
+    this.#ledger.feedGone(feed.id);
+    this.#feeds.delete(feed.id);
   }
 
   #sessionOpened(sighting: SessionSighting): SessionHandle | null {
-    const outlet = this.#outlets.get(sighting.outlet);
-    if (outlet === undefined) return null;
-    this.#options.logger.limited.info(sessionFields(outlet, sighting), 'viewer session opened');
-    const { openSession } = outlet.request;
+    const feed = this.#feeds.get(sighting.feed);
+    if (feed === undefined) return null;
+    this.#options.logger.limited.info(sessionFields(feed, sighting), 'viewer session opened');
+    const { openSession } = feed.request;
     const { session: id, remoteAddress: client } = sighting;
     return openSession === null ? null : openSession({ id, client, onTerminate: () => this.revokeSessions([id]) });
   }
 
   #sessionClosed(sighting: SessionSighting, reason: string): void {
     this.#admissions.sessionOver(sighting);
-    const outlet = this.#outlets.get(sighting.outlet);
-    if (outlet === undefined) return;
-    this.#options.logger.limited.info(sessionFields(outlet, sighting), `viewer session closed: ${reason}`);
+    const feed = this.#feeds.get(sighting.feed);
+    if (feed === undefined) return;
+    this.#options.logger.limited.info(sessionFields(feed, sighting), `viewer session closed: ${reason}`);
   }
 
   #threads(): readonly number[] {
@@ -274,7 +274,7 @@ export class DeliveryPool implements OutletOpener {
     this.#linkOf(thread)?.post([message]);
   }
 
-  #linkOf(thread: number): PatientLink | null {
+  #linkOf(thread: number): BatchingLink | null {
     return this.#slots.find((slot) => slot.thread === thread)?.link ?? null;
   }
 
@@ -293,7 +293,7 @@ export class DeliveryPool implements OutletOpener {
     const { queues } = this.#options;
     if (queues === undefined || slot.gauge !== null) return slot.gauge;
     const urn = `mngq:p=pub:r=appworker_[egress]_${this.#slots.indexOf(slot)}`;
-    return queues.gauge({ urn, type: 'ToThread', threshold: MAX_BUNDLE });
+    return queues.gauge({ urn, type: 'ToThread', threshold: MAX_BATCH });
   }
 
   #startThread(slot: ThreadSlot): void {
@@ -324,7 +324,7 @@ export class DeliveryPool implements OutletOpener {
     slot.restart = null;
     slot.gauge = this.#gaugeOf(slot);
     const link = this.#startLocal?.(views, clock, settings, owner) ?? startWorker(entry, settings, owner);
-    slot.link = new PatientLink(link, slot.gauge);
+    slot.link = new BatchingLink(link, slot.gauge);
     slot.link.post([...this.#replay()]);
     this.#ports.threadStarted(thread);
   }
@@ -336,7 +336,7 @@ export class DeliveryPool implements OutletOpener {
     yield { type: 'certificates', certificates: this.#certificates, handover: 0 };
     if (this.#revoked.size > 0) yield { type: 'revoke', sessions: [...this.#revoked] };
     yield* this.#arena.replay();
-    for (const outlet of this.#outlets.values()) yield* outlet.replay();
+    for (const feed of this.#feeds.values()) yield* feed.replay();
   }
 
   #receive(slot: ThreadSlot, thread: number, message: FromThread): void {
@@ -360,12 +360,12 @@ export class DeliveryPool implements OutletOpener {
       case 'demand':
         void this.#find(thread, message.question, message.wanted);
         break;
-      case 'attention':
+      case 'catch-up':
         this.#flush();
-        this.#attend(slot, message.wanted);
+        this.#catchUp(slot, message.wanted);
         break;
-      case 'outlet-attention':
-        this.#outlets.get(message.outlet)?.attend(thread, message.wanted);
+      case 'feed-watched':
+        this.#feeds.get(message.feed)?.setWatched(thread, message.wanted);
         break;
       case 'log':
         logger[message.level]({ thread, ...message.fields }, message.message);
@@ -380,17 +380,17 @@ export class DeliveryPool implements OutletOpener {
     }
   }
 
-  #attend(slot: ThreadSlot, wanted: boolean): void {
+  #catchUp(slot: ThreadSlot, wanted: boolean): void {
     const before = this.#slots.some(({ link }) => link?.resting === false);
-    if (wanted) slot.link?.attend();
+    if (wanted) slot.link?.resume();
     else slot.link?.rest();
     if (!wanted) this.#leave(slot.thread);
-    else if (!before) this.#options.onAttended?.();
+    else if (!before) this.#options.onWatched?.();
   }
 
   /** The thread serves nobody. */
   #leave(thread: number): void {
-    for (const outlet of this.#outlets.values()) outlet.attend(thread, false);
+    for (const feed of this.#feeds.values()) feed.setWatched(thread, false);
   }
 
   async #find(thread: number, question: number, wanted: WantedStream): Promise<void> {
@@ -403,23 +403,23 @@ export class DeliveryPool implements OutletOpener {
     this.#postTo(thread, { type: 'demand-answer', question, found });
   }
 
-  async #doorFor(request: ListenRequest): Promise<PortDoor | null> {
-    const doors = this.#doors;
-    if (doors === null) return null;
+  async #activationPortFor(request: ListenRequest): Promise<ActivationPort | null> {
+    const activationPorts = this.#activationPorts;
+    if (activationPorts === null) return null;
     const knocked = this.#guarded('the first connection', () => this.#wake());
-    const door = await doors.open({ host: hostOf(request), port: request.port }, knocked);
-    if (!this.#stopping) return door;
-    door.close();
+    const held = await activationPorts.open({ host: hostOf(request), port: request.port }, knocked);
+    if (!this.#stopping) return held;
+    held.close();
     throw new Error('the delivery pool is stopping');
   }
 
   /** Somebody has connected: the threads take the ports over. */
   #wake(): void {
-    if (this.#doors === null || this.#stopping) return;
-    this.#doors = null;
+    if (this.#activationPorts === null || this.#stopping) return;
+    this.#activationPorts = null;
     this.#options.logger.info({ threads: this.#slots.length }, 'the first connection over HTTP: the delivery threads start');
     for (const slot of this.#slots) this.#restart(slot);
-    this.#options.onAttended?.();
+    this.#options.onWatched?.();
   }
 
   #ready(slot: ThreadSlot): void {
@@ -434,21 +434,21 @@ export class DeliveryPool implements OutletOpener {
   #count(thread: number, report: ThreadReport): void {
     for (const event of report.sessionEvents) {
       const { sighting, ended } = event;
-      const exists = this.#outlets.has(sighting.outlet);
+      const exists = this.#feeds.has(sighting.feed);
       if (ended !== null) this.#ledger.closed(thread, sighting, ended);
       else if (exists) this.#ledger.opened(thread, sighting);
       if (ended === null) this.#admissions.seen(thread, event, exists);
     }
-    for (const id of report.readOutlets) {
-      const outlet = this.#outlets.get(id);
-      if (outlet !== undefined) outlet.readAt = this.#options.clock.monotonic();
+    for (const id of report.readFeeds) {
+      const feed = this.#feeds.get(id);
+      if (feed !== undefined) feed.readAt = this.#options.clock.monotonic();
     }
     this.#controlServers.set(thread, report.controlServers);
     this.#ledger.countBytes(report.sessionBytes);
     if (report.keyUses.length > 0) this.#options.onKeyUses?.(report.keyUses);
     if (report.refusals.length > 0) this.#options.onRefusals?.(report.refusals);
     for (let at = 0; at + 1 < report.bytes.length; at += 2) {
-      this.#outlets.get(report.bytes[at] ?? 0)?.request.onBytesSent(report.bytes[at + 1] ?? 0);
+      this.#feeds.get(report.bytes[at] ?? 0)?.request.onBytesSent(report.bytes[at + 1] ?? 0);
     }
   }
 
@@ -494,7 +494,7 @@ export class DeliveryPool implements OutletOpener {
   }
 }
 
-function sessionFields(outlet: PoolOutlet, sighting: SessionSighting): object {
-  const { vhost, app, stream } = outlet.request.address;
-  return { vhost, app, stream, publisher: outlet.request.kind, session: sighting.session, peer: sighting.remoteAddress };
+function sessionFields(feed: PoolFeed, sighting: SessionSighting): object {
+  const { vhost, app, stream } = feed.request.address;
+  return { vhost, app, stream, publisher: feed.request.kind, session: sighting.session, peer: sighting.remoteAddress };
 }

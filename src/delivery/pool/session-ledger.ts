@@ -2,7 +2,7 @@
 import type { SessionHandle } from '../../core/publishing.ts';
 import type { SessionBytes, SessionSighting } from '../thread-protocol.ts';
 
-/** Told when a viewer of an outlet comes, and when the last thread has seen the end of it. */
+/** Told when a viewer of a feed comes, and when the last thread has seen the end of it. */
 export interface SessionListener {
   /** Returns where the viewer is counted; null: nowhere. */
   sessionOpened(sighting: SessionSighting): SessionHandle | null;
@@ -15,7 +15,7 @@ interface Entry {
   readonly threads: Set<number>;
 }
 
-/** A viewer counts from the first thread that saw it to the last. Needs no closing: sessions end with their outlet. */
+/** A viewer counts from the first thread that saw it to the last. Needs no closing: sessions end with their feed. */
 export class SessionLedger {
   readonly #listener: SessionListener;
   readonly #entries = new Map<string, Entry>();
@@ -64,10 +64,10 @@ export class SessionLedger {
     }
   }
 
-  /** The outlet is gone: whatever the threads still say about it does not matter. */
-  outletGone(outlet: number): void {
+  /** The feed is gone: whatever the threads still say about it does not matter. */
+  feedGone(feed: number): void {
     for (const [key, entry] of this.#entries) {
-      if (entry.sighting.outlet === outlet) this.#end(key, entry, 'the stream ended');
+      if (entry.sighting.feed === feed) this.#end(key, entry, 'the stream ended');
     }
   }
 
@@ -79,5 +79,5 @@ export class SessionLedger {
 }
 
 function keyOf(sighting: SessionSighting): string {
-  return `${sighting.outlet}/${sighting.session}`;
+  return `${sighting.feed}/${sighting.session}`;
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { Span } from '../outlet/messages.ts';
-import { sliceSpans, spansLength } from '../outlet/spans.ts';
+import type { Span } from '../feed/messages.ts';
+import { sliceSpans, spansLength } from '../feed/spans.ts';
 import { BlockTable } from '../thread/block-table.ts';
 import type { ToThread } from '../thread-protocol.ts';
 import { SharedArena } from './shared-arena.ts';

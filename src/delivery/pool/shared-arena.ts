@@ -4,8 +4,8 @@
  * in flight needs it. Used again means: the same memory under a new number, so a stale span can never be
  * taken for a new one.
  */
-import type { Span } from '../outlet/messages.ts';
-import { appendSpan } from '../outlet/spans.ts';
+import type { Span } from '../feed/messages.ts';
+import { appendSpan } from '../feed/spans.ts';
 import type { ToThread } from '../thread-protocol.ts';
 
 const MIN_BLOCK = 64 * 1024;
@@ -56,7 +56,7 @@ export class SharedArena {
     return { used, retiring, free: this.#freeBytes };
   }
 
-  /** A writer for one outlet that will store about `bytesPerSecond`. */
+  /** A writer for one feed that will store about `bytesPerSecond`. */
   writer(bytesPerSecond: number): ArenaWriter {
     return new ArenaWriter(this, blockSize(bytesPerSecond));
   }
@@ -126,7 +126,7 @@ export class SharedArena {
   }
 }
 
-/** Appends the bytes of one outlet to blocks of its own. */
+/** Appends the bytes of one feed to blocks of its own. */
 export class ArenaWriter {
   readonly #arena: SharedArena;
   readonly #blockSize: number;
@@ -147,7 +147,7 @@ export class ArenaWriter {
 
   /** Copies `chunks` back to back; one span unless a block ends in between. */
   store(chunks: readonly Uint8Array[]): Span[] {
-    if (this.#closed) throw new TypeError('the outlet is closed');
+    if (this.#closed) throw new TypeError('the feed is closed');
     const spans: Span[] = [];
     for (const chunk of chunks) {
       for (let at = 0; at < chunk.length; ) {

@@ -1,22 +1,22 @@
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
+import { BlobFeed, type BlobPool, startBlobPool } from '../../../test/fakes/blob-pool.ts';
 import { RawClient } from '../../../test/fakes/raw-client.ts';
-import { Shelf, type ShelfPool, startShelfPool } from '../../../test/fakes/shelf-pool.ts';
 import { loadAddon } from '../../native/addon.ts';
 
 const THREADS = 2;
 const ANY = { host: '127.0.0.1', port: 0, tls: false };
 
 describe.skipIf(loadAddon().addon === null)('delivery threads that sleep', () => {
-  let started: ShelfPool | null = null;
+  let started: BlobPool | null = null;
 
-  async function start(): Promise<ShelfPool> {
-    started = await startShelfPool(THREADS, {}, { sleeps: true });
+  async function start(): Promise<BlobPool> {
+    started = await startBlobPool(THREADS, {}, { sleeps: true });
     return started;
   }
 
-  const running = ({ pool }: ShelfPool): number => pool.status().threads.filter(({ thread }) => thread > 0).length;
+  const running = ({ pool }: BlobPool): number => pool.status().threads.filter(({ thread }) => thread > 0).length;
   const ask = async (port: number, file: string): Promise<string> => {
     const client = await RawClient.open(port);
     client.send(`GET /app/stream/${file} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n`);
@@ -45,19 +45,19 @@ describe.skipIf(loadAddon().addon === null)('delivery threads that sleep', () =>
     const made = await start();
     const { port } = await made.pool.listen(ANY);
     const second = await made.pool.listen(ANY);
-    const shelf = new Shelf(made.pool, 'stream');
-    shelf.putText('list', 'the list');
-    shelf.putBytes('seg', Buffer.alloc(200_000, 's'));
-    for (let at = 0; at < 100; at += 1) shelf.putBytes('gone', Buffer.alloc(100_000, 'g'));
-    shelf.drop('gone');
-    expect([running(made), made.comings(), shelf.outlet.attended]).toEqual([0, 0, false]);
+    const blobs = new BlobFeed(made.pool, 'stream');
+    blobs.putText('list', 'the list');
+    blobs.putBytes('seg', Buffer.alloc(200_000, 's'));
+    for (let at = 0; at < 100; at += 1) blobs.putBytes('gone', Buffer.alloc(100_000, 'g'));
+    blobs.drop('gone');
+    expect([running(made), made.comings(), blobs.feed.watched]).toEqual([0, 0, false]);
     // Nobody has said that the memory of what is gone is not needed any more, and nobody has to.
     expect(made.pool.status().memory.retiring).toBe(0);
     const answers = await Promise.all(Array.from({ length: 40 }, async (_, at) => await ask(at % 2 === 0 ? port : second.port, 'list')));
     for (const answer of answers) expect(answer).toMatch(/\r\n\r\nthe list$/);
     expect(await ask(port, 'seg')).toContain('s'.repeat(200_000));
     expect([running(made), made.comings()]).toEqual([THREADS, 1]);
-    await expect.poll(() => shelf.outlet.attended).toBe(true);
+    await expect.poll(() => blobs.feed.watched).toBe(true);
     expect(made.logger.lines.filter(({ level }) => level === 'error')).toEqual([]);
     // Ports that open later are opened by the threads.
     const later = await made.pool.listen(ANY);
@@ -67,7 +67,7 @@ describe.skipIf(loadAddon().addon === null)('delivery threads that sleep', () =>
   test('are not started by a stream', async () => {
     const made = await start();
     await made.pool.listen(ANY);
-    new Shelf(made.pool, 'stream').putText('list', 'the list');
+    new BlobFeed(made.pool, 'stream').putText('list', 'the list');
     await made.pool.setCertificates([]);
     expect(running(made)).toBe(0);
   });

@@ -1,13 +1,13 @@
 /** The place of one delivery thread. */
 import type { QueueGauge } from '../../util/queue-gauge.ts';
 import type { ThreadReport } from '../thread-protocol.ts';
-import type { PatientLink } from './patient-link.ts';
+import type { BatchingLink } from './batching-link.ts';
 
 /** Outlives its threads: one that dies is followed by another in the same place. */
 export interface ThreadSlot {
   /** Number of the running thread, which is also its incarnation; 0 when none runs. */
   thread: number;
-  link: PatientLink | null;
+  link: BatchingLink | null;
   gauge: QueueGauge | null;
   startedAt: number;
   failures: number;

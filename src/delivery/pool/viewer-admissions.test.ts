@@ -11,7 +11,7 @@ const REQUEST: AccessRequest = {
   ...{ direction: 'outgoing', protocol: 'llhls', url: 'http://a.test:80/app/live/llhls.m3u8?seat=7' },
   client: { address: '192.0.2.1', port: 1, realIp: '192.0.2.1' },
 };
-const VIEWER: SessionSighting = { outlet: 1, session: 's', remoteAddress: '192.0.2.1' };
+const VIEWER: SessionSighting = { feed: 1, session: 's', remoteAddress: '192.0.2.1' };
 const SETTINGS = { controlServerUrl: 'http://127.0.0.1:1/', secretKey: 'SECRET' };
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
@@ -63,7 +63,7 @@ test('one who comes back with its session is asked about again, by the URL of it
   left();
   expect(over).toEqual([1]);
   // The stream has begun anew.
-  const again = { ...VIEWER, outlet: 2 };
+  const again = { ...VIEWER, feed: 2 };
   seen(again);
   seen(again);
   await settled();
@@ -184,7 +184,7 @@ test('one whose stream begins anew while it is asked about is let in where it is
   state.says = () => promise;
   seen(VIEWER);
   made.sessionOver(VIEWER);
-  const again = { ...VIEWER, outlet: 2 };
+  const again = { ...VIEWER, feed: 2 };
   seen(again);
   resolve({});
   await settled();

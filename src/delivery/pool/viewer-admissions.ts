@@ -1,11 +1,11 @@
 /** Viewers over HTTP whom control servers have let in: when they are gone in all threads, and when they come back. */
 import type { AccessRequest, Denied, Passed } from '../../access/access-check.ts';
+import { AdmissionLease } from '../../access/admission-lease.ts';
 import type { AdmissionRecord } from '../../access/admission-webhooks.ts';
-import { Stay } from '../../access/stay.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
 import type { AdmissionText, SessionEvent, SessionSighting } from '../thread-protocol.ts';
-import { AdmissionBook } from './admission-book.ts';
+import { AdmissionRegistry } from './admission-registry.ts';
 
 /** Viewers who are gone and may come back with the session that they had; and those who have come back and have no answer yet. */
 const MAX_GONE = 10_000;
@@ -47,7 +47,7 @@ interface Returned {
 /** The owner tells of every session that begins and ends, and calls `close`. */
 export class ViewerAdmissions {
   readonly #options: ViewerAdmissionsOptions;
-  readonly #book: AdmissionBook;
+  readonly #registry: AdmissionRegistry;
   /** By session; the oldest is forgotten first. `since`: monotonic, ms. */
   readonly #gone = new Map<string, { readonly record: AdmissionText; readonly since: number }>();
   /** By session. */
@@ -61,42 +61,42 @@ export class ViewerAdmissions {
   constructor(options: ViewerAdmissionsOptions) {
     this.#options = options;
     const { adopt, onOver } = options;
-    this.#book = new AdmissionBook({ onOver, adopt: (record) => adopt?.(readRecord(record)) ?? (() => undefined) });
+    this.#registry = new AdmissionRegistry({ onOver, adopt: (record) => adopt?.(readRecord(record)) ?? (() => undefined) });
   }
 
   /** `thread` sees a session; with a ticket it began there. `isThere`: it is counted, and its end will be told. */
   seen(thread: number, { sighting, ticket, record }: SessionEvent, isThere: boolean): void {
     if (ticket !== undefined) {
       // Without a record the thread has told the end.
-      if (record !== undefined) this.#book.bind(thread, { ticket, record }, { sighting, exists: isThere });
+      if (record !== undefined) this.#registry.bind(thread, { ticket, record }, { sighting, exists: isThere });
     } else if (isThere) this.#mayReturn(sighting);
   }
 
   /** The last thread has seen the end of it. */
   sessionOver(sighting: SessionSighting): void {
-    const record = this.#book.sessionOver(sighting);
+    const record = this.#registry.sessionOver(sighting);
     if (record !== undefined) this.#remember(sighting.session, record);
   }
 
   /** Which tickets each thread is to hear of, because nobody makes use of them any more, since the last call. */
   takeOver(): ReadonlyMap<number, readonly number[]> {
-    return this.#book.takeOver();
+    return this.#registry.takeOver();
   }
 
   /** The thread has told all ends itself. */
   threadStopped(thread: number): void {
-    this.#book.threadStopped(thread);
+    this.#registry.threadStopped(thread);
   }
 
   /** Before its sessions are over: their ends are told here. */
   threadGone(thread: number): void {
-    this.#book.threadGone(thread);
+    this.#registry.threadGone(thread);
   }
 
   /** There is no thread any more: all are over. Idempotent. */
   close(): void {
     this.#closed = true;
-    this.#book.close();
+    this.#registry.close();
     this.#gone.clear();
     this.#returned.clear();
     this.#waiting = [];
@@ -152,21 +152,21 @@ export class ViewerAdmissions {
   #decide({ sighting, record }: Returned, said: Passed | Denied, newUrl: string | undefined): void {
     const { clock, logger, isThere, revoke } = this.#options;
     const { session } = sighting;
-    const stay = new Stay(clock, (error, what) => logger.limited.error({ err: error }, `${what} failed inside the server`));
-    if (said.admitted) stay.limit(said);
+    const lease = new AdmissionLease(clock, (error, what) => logger.limited.error({ err: error }, `${what} failed inside the server`));
+    if (said.admitted) lease.limit(said);
     if (this.#closed) {
-      stay.close();
+      lease.close();
       return;
     }
     this.#returned.delete(session);
     if (!said.admitted || said.newUrl !== newUrl) {
-      stay.close();
+      lease.close();
       revoke([session]);
     } else if (isThere(sighting)) {
-      stay.begin(() => revoke([session]));
-      this.#book.enterSession(sighting, record, () => stay.close());
+      lease.begin(() => revoke([session]));
+      this.#registry.enterSession(sighting, record, () => lease.close());
     } else {
-      stay.close();
+      lease.close();
       this.#remember(session, record);
     }
   }

@@ -1,5 +1,5 @@
 /** The shared blocks as a delivery thread sees them, with the number of answers in flight that need each. */
-import type { Span } from '../outlet/messages.ts';
+import type { Span } from '../feed/messages.ts';
 
 interface Block {
   readonly bytes: Buffer;

@@ -3,7 +3,7 @@ import { until } from '../../../test/harness/poll.ts';
 import type { Denied, Passed } from '../../access/access-check.ts';
 import type { ChecksOf } from '../../access/access-controls.ts';
 import { OPEN_ADMISSION } from '../admission.ts';
-import type { DeliveryExchange, OutletView, ViewContext } from '../outlet/view.ts';
+import type { DeliveryExchange, DeliveryView, ViewContext } from '../feed/view.ts';
 import { DEFAULT_DELIVERY_LIMITS } from '../pool/delivery-limits.ts';
 import type { FromThread, ThreadSettings, ToThread } from '../thread-protocol.ts';
 import { Refusal } from './delivery.ts';
@@ -29,14 +29,14 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-function start(view: (outlet: unknown, context: ViewContext) => Partial<OutletView>, checksOf?: ChecksOf) {
+function start(view: (feed: unknown, context: ViewContext) => Partial<DeliveryView>, checksOf?: ChecksOf) {
   const posted: FromThread[] = [];
   const whole = { update: () => undefined, handle: () => false, close: () => undefined };
   const views = { llhls: (settings: unknown, context: ViewContext) => ({ ...whole, ...view(settings, context) }) };
   const post = (message: FromThread): void => {
     posted.push(message);
     // It rests while a test prepares its requests.
-    if (message.type === 'attention' && message.wanted) queueMicrotask(() => thread.receive([{ type: 'caught-up' }]));
+    if (message.type === 'catch-up' && message.wanted) queueMicrotask(() => thread.receive([{ type: 'caught-up' }]));
   };
   const thread = new DeliveryThread({ settings: SETTINGS, views, clock, post, ...(checksOf !== undefined && { checksOf }) });
   opened.push(thread);
@@ -46,9 +46,9 @@ function start(view: (outlet: unknown, context: ViewContext) => Partial<OutletVi
   return { thread, told };
 }
 
-function openOutlet(outlet: number): ToThread {
-  const address = { vhost: 'default', app: 'app', stream: `stream${outlet}` };
-  return { type: 'outlet-open', outlet, kind: 'llhls', address, crossDomains: null, settings: outlet };
+function openFeed(feed: number): ToThread {
+  const address = { vhost: 'default', app: 'app', stream: `stream${feed}` };
+  return { type: 'feed-open', feed, kind: 'llhls', address, crossDomains: null, settings: feed };
 }
 
 function listen(listener: number, tls = false): ToThread {
@@ -70,7 +70,7 @@ it('answers all who wait for a stream when its view fails on one of them', async
   await until('the question', () => told('demand').length > 0, WAIT);
   const good = fetch(url);
   await until('both', () => told('report').at(-1)?.waiting === 2, WAIT);
-  thread.receive([openOutlet(1), { type: 'demand-answer', question: 1, found: true }]);
+  thread.receive([openFeed(1), { type: 'demand-answer', question: 1, found: true }]);
   expect([(await bad).status, (await good).status]).toEqual([500, 200]);
 });
 
@@ -92,7 +92,7 @@ it('sends those away who begin to watch while the server is drained, and nobody 
       return true;
     },
   }));
-  thread.receive([listen(1), openOutlet(1), { type: 'draining', on: true }]);
+  thread.receive([listen(1), openFeed(1), { type: 'draining', on: true }]);
   await until('the port', () => told('listening').length > 0, WAIT);
   const get = async (file: string): Promise<number> =>
     (await fetch(`http://127.0.0.1:${told('listening')[0]?.port}/app/stream1/${file}`)).status;
@@ -108,18 +108,18 @@ it('sends those away who begin to watch while the server is drained, and nobody 
 
 it('closes all streams and stops when a view fails at its end', async () => {
   const closed: unknown[] = [];
-  const { thread, told } = start((outlet, context) => ({
+  const { thread, told } = start((feed, context) => ({
     handle: (exchange) => {
       context.countViewer(exchange, 1000);
       exchange.respond(200, [], []);
       return true;
     },
     close: () => {
-      closed.push(outlet);
+      closed.push(feed);
       throw new TypeError('made up');
     },
   }));
-  thread.receive([listen(1), openOutlet(1), openOutlet(2)]);
+  thread.receive([listen(1), openFeed(1), openFeed(2)]);
   await until('the port', () => told('listening').length > 0, WAIT);
   await fetch(`http://127.0.0.1:${told('listening')[0]?.port}/app/stream1/file`);
   thread.receive([{ type: 'stop' }]);
@@ -139,12 +139,12 @@ it('tells of which streams somebody is served, and when nobody has asked for one
       return true;
     },
   }));
-  thread.receive([listen(1), openOutlet(1), openOutlet(2)]);
+  thread.receive([listen(1), openFeed(1), openFeed(2)]);
   await until('the port', () => told('listening').length > 0, WAIT);
   const ask = async (path: string): Promise<number> => (await fetch(`http://127.0.0.1:${told('listening')[0]?.port}/app/${path}`)).status;
   const news = (): string =>
-    told('outlet-attention')
-      .map(({ outlet, wanted }) => `${outlet}${wanted ? '+' : '-'}`)
+    told('feed-watched')
+      .map(({ feed, wanted }) => `${feed}${wanted ? '+' : '-'}`)
       .join(' ');
   expect([await ask('stream1/list'), await ask('stream2/none'), await ask('stream1/list')]).toEqual([200, 404, 200]);
   expect(news()).toBe('1+');
@@ -159,23 +159,23 @@ it('tells of which streams somebody is served, and when nobody has asked for one
 });
 
 it('tells which streams somebody without a session has read since the last report', async () => {
-  const { thread, told } = start((_outlet, context) => ({
+  const { thread, told } = start((_feed, context) => ({
     handle: (exchange) => {
       if (exchange.file === 'read') context.noteReader();
       exchange.respond(200, [], []);
       return true;
     },
   }));
-  thread.receive([listen(1), openOutlet(1), openOutlet(2)]);
+  thread.receive([listen(1), openFeed(1), openFeed(2)]);
   await until('the port', () => told('listening').length > 0, WAIT);
   const base = `http://127.0.0.1:${told('listening')[0]?.port}/app`;
   await fetch(`${base}/stream1/list`);
   await fetch(`${base}/stream2/read`);
-  const read = (): readonly (readonly number[])[] => told('report').map(({ readOutlets }) => readOutlets);
-  await until('a report of it', () => read().some((outlets) => outlets.length > 0), WAIT);
+  const read = (): readonly (readonly number[])[] => told('report').map(({ readFeeds }) => readFeeds);
+  await until('a report of it', () => read().some((feeds) => feeds.length > 0), WAIT);
   const reports = read().length;
   await until('the next one', () => read().length > reports, WAIT);
-  expect(read().filter((outlets) => outlets.length > 0)).toEqual([[2]]);
+  expect(read().filter((feeds) => feeds.length > 0)).toEqual([[2]]);
 });
 
 it('closes a port that is given up while it opens', async () => {
@@ -193,11 +193,11 @@ it('tells that a port cannot be opened with the certificates there are', async (
 
 it('lets views wait by a clock that nobody sets', () => {
   const contexts: ViewContext[] = [];
-  const { thread } = start((_outlet, context) => {
+  const { thread } = start((_feed, context) => {
     contexts.push(context);
     return {};
   });
-  thread.receive([openOutlet(1)]);
+  thread.receive([openFeed(1)]);
   expect(contexts.map((context) => context.now())).toEqual([clock.monotonic()]);
 });
 
@@ -244,7 +244,7 @@ it('holds who begins to watch until it is decided, and looks for no stream befor
   await until('another report', () => told('report').length > reports + 1, WAIT);
   // Who has left waits for nothing.
   expect(told('report').at(-1)?.waiting).toBe(1);
-  thread.receive([openOutlet(1), { type: 'demand-answer', question: 1, found: true }]);
+  thread.receive([openFeed(1), { type: 'demand-answer', question: 1, found: true }]);
   expect(await (await held).text()).toBe('llhls until 8000000');
   expect(told('demand')).toHaveLength(1);
 });
@@ -260,7 +260,7 @@ it('makes no session for who was let in before the application had tokens', asyn
     }),
     checksOf,
   );
-  thread.receive([hosts, openOutlet(1), listen(1)]);
+  thread.receive([hosts, openFeed(1), listen(1)]);
   await until('the port', () => told('listening').length > 0, WAIT);
   const held = fetch(`http://127.0.0.1:${told('listening')[0]?.port}/app/stream1/llhls.m3u8`);
   await until('the question', () => urls.length === 1, WAIT);

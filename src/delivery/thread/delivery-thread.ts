@@ -1,7 +1,7 @@
 /** Everything that happens in one delivery thread. It knows nothing of workers: messages come in and go out. */
 
 import { AccessControls, allChecks, type ChecksOf } from '../../access/access-controls.ts';
-import { deniedFields, deniedLine } from '../../access/tell-denied.ts';
+import { deniedFields, deniedLine } from '../../access/log-denied.ts';
 import type { Clock } from '../../util/clock.ts';
 import { messageOf } from '../../util/message-of.ts';
 import { Admission } from '../admission.ts';
@@ -15,21 +15,21 @@ import { DateLine } from '../http/status-line.ts';
 import { SessionTokens } from '../session-token.ts';
 import type { FromThread, SessionEvent, ThreadReport, ThreadSettings, ToThread } from '../thread-protocol.ts';
 import type { Certificate } from '../tls/certificate-choice.ts';
-import { Attention } from './attention.ts';
 import { BlockTable } from './block-table.ts';
+import { CatchUp } from './catch-up.ts';
 import { COMMON_HEADERS, type Delivery, type DeliveryServices, Refusal } from './delivery.ts';
-import { DemandDesk } from './demand-desk.ts';
-import { Entrance } from './entrance.ts';
-import { FileShelf } from './file-shelf.ts';
-import { ForeignRelay, MAX_RELAY } from './foreign-relay.ts';
+import { FeedRegistry, type ViewFactories } from './feed-registry.ts';
 import { HotFiles } from './hot-files.ts';
-import { OutletRegistry, type ViewFactories } from './outlet-registry.ts';
-import { PageDesk } from './page-desk.ts';
+import { MAX_RELAY, MainThreadRelay } from './main-thread-relay.ts';
+import { PageHandler } from './page-handler.ts';
 import { PageRules } from './page-rules.ts';
+import { PendingDemands } from './pending-demands.ts';
+import { RequestAdmission } from './request-admission.ts';
 import { RequestRouter } from './request-router.ts';
+import { SharedFiles } from './shared-files.ts';
 import { TextCoder } from './text-coder.ts';
 import { ThreadSessions } from './thread-sessions.ts';
-import { WebhookDesk } from './webhook-desk.ts';
+import { WebhookAdmissions } from './webhook-admissions.ts';
 
 /** `post` reaches the main thread, in order. */
 export interface DeliveryThreadOptions {
@@ -44,19 +44,19 @@ export interface DeliveryThreadOptions {
 /** Lives from its making until the message `stop`, which ends ports, streams and connections and is answered with `stopped`. */
 export class DeliveryThread {
   readonly #options: DeliveryThreadOptions;
-  readonly #attention: Attention;
+  readonly #catchUp: CatchUp;
   readonly #blocks: BlockTable;
   readonly #hosts = new HostTable();
-  readonly #outlets: OutletRegistry;
+  readonly #feeds: FeedRegistry;
   readonly #pageRules = new PageRules();
   readonly #sessions: ThreadSessions;
   readonly #services: DeliveryServices;
   readonly #admission: Admission;
-  readonly #foreign: ForeignRelay | null;
-  readonly #demands: DemandDesk;
+  readonly #foreign: MainThreadRelay | null;
+  readonly #demands: PendingDemands;
   readonly #access: AccessControls;
-  readonly #webhooks: WebhookDesk;
-  readonly #entrance: Entrance;
+  readonly #webhooks: WebhookAdmissions;
+  readonly #requestAdmission: RequestAdmission;
   readonly #router: RequestRouter;
   readonly #date: DateLine;
   readonly #counters: HttpCounters = newHttpCounters();
@@ -71,9 +71,9 @@ export class DeliveryThread {
     const { limits } = settings;
     this.#options = options;
     this.#logConnections = settings.logConnections;
-    this.#attention = new Attention((wanted) => {
-      post({ type: 'attention', wanted });
-      if (!wanted) this.#outlets.rest();
+    this.#catchUp = new CatchUp((wanted) => {
+      post({ type: 'catch-up', wanted });
+      if (!wanted) this.#feeds.rest();
     });
     this.#blocks = new BlockTable((block) => post({ type: 'block-idle', block }));
     this.#admission = new Admission(settings.admission, {
@@ -81,7 +81,7 @@ export class DeliveryThread {
       relays: MAX_RELAY,
       log: { warn: (fields, message) => this.#log('warn', fields, message) },
     });
-    this.#webhooks = new WebhookDesk({
+    this.#webhooks = new WebhookAdmissions({
       ...{ clock, threads: settings.admission.threads, limit: limits.waiting },
       logger: { warn: (fields, message) => this.#log('warn', fields, message) },
     });
@@ -103,39 +103,39 @@ export class DeliveryThread {
       lifetime: limits.sessionLifetime,
       holds: (grant) => access.keys.holds(grant),
     });
-    this.#entrance = new Entrance(access, this.#admission.proxies);
-    this.#outlets = new OutletRegistry({
-      entrance: this.#entrance,
+    this.#requestAdmission = new RequestAdmission(access, this.#admission.proxies);
+    this.#feeds = new FeedRegistry({
+      requestAdmission: this.#requestAdmission,
       sessions: this.#sessions,
       clock,
       views,
       onFault: (error) => this.#log('error', { error: String(error) }, 'the view of a stream failed'),
-      attend: (outlet, wanted) => post({ type: 'outlet-attention', outlet, wanted }),
+      setWatched: (feed, wanted) => post({ type: 'feed-watched', feed, wanted }),
     });
     this.#services = {
       blocks: this.#blocks,
       coder: new TextCoder(),
-      files: new FileShelf(limits.fileBytes),
+      files: new SharedFiles(limits.fileBytes),
       hot: new HotFiles(limits.hotBytes, undefined, this.#admission),
       proxies: this.#admission.proxies,
       waiting: new Set<Delivery>(),
     };
-    this.#foreign = settings.foreign === null ? null : new ForeignRelay(settings.foreign, this.#admission, limits.patience);
-    this.#demands = new DemandDesk(post, limits.waiting);
+    this.#foreign = settings.foreign === null ? null : new MainThreadRelay(settings.foreign, this.#admission, limits.timeoutScale);
+    this.#demands = new PendingDemands(post, limits.waiting);
     this.#router = new RequestRouter({
       hosts: this.#hosts,
-      outlets: this.#outlets,
+      feeds: this.#feeds,
       pageRules: this.#pageRules,
       services: this.#services,
-      attention: this.#attention,
+      catchUp: this.#catchUp,
       maxWaiting: limits.waiting,
       demands: this.#demands,
-      entrance: this.#entrance,
+      requestAdmission: this.#requestAdmission,
       foreign: this.#foreign,
       pages:
         settings.pages === null
           ? null
-          : new PageDesk(settings.pages, (error) => this.#log('error', { error: String(error) }, 'a page for browsers cannot be read')),
+          : new PageHandler(settings.pages, (error) => this.#log('error', { error: String(error) }, 'a page for browsers cannot be read')),
     });
     this.#date = new DateLine(clock);
     this.#reporter = setInterval(() => {
@@ -163,7 +163,7 @@ export class DeliveryThread {
     switch (message.type) {
       case 'hosts':
         this.#hosts.set(message.hosts);
-        this.#entrance.setHosts(message.hosts);
+        this.#requestAdmission.setHosts(message.hosts);
         this.#pageRules.setHosts(message.hosts);
         this.#webhooks.follow(message.hosts);
         this.#demands.setOrigins(new Set(message.hosts.filter(({ hasOrigins }) => hasOrigins).map(({ name }) => name)));
@@ -178,7 +178,7 @@ export class DeliveryThread {
         this.#router.draining = message.on;
         break;
       case 'default-cross-domains':
-        this.#outlets.setDefaults(message.rules);
+        this.#feeds.setDefaults(message.rules);
         this.#pageRules.setDefaults(message.rules);
         break;
       case 'log-connections':
@@ -203,13 +203,13 @@ export class DeliveryThread {
         this.#sessions.revoke(message.sessions);
         break;
       case 'caught-up':
-        this.#attention.caughtUp();
+        this.#catchUp.caughtUp();
         break;
       case 'stop':
         void this.#stop();
         break;
       default:
-        this.#outlets.apply(message);
+        this.#feeds.apply(message);
     }
   }
 
@@ -222,8 +222,8 @@ export class DeliveryThread {
     }
   }
 
-  async #listen({ listener: id, request, first, door }: Extract<ToThread, { type: 'listen' }>): Promise<void> {
-    const address: ListenAddress = { host: hostOf(request), port: request.port, ...(door !== undefined && { door }) };
+  async #listen({ listener: id, request, first, held }: Extract<ToThread, { type: 'listen' }>): Promise<void> {
+    const address: ListenAddress = { host: hostOf(request), port: request.port, ...(held !== undefined && { held }) };
     try {
       const listener = request.tls ? this.#secureListener() : this.#plainListener();
       this.#listeners.set(id, listener);
@@ -300,7 +300,7 @@ export class DeliveryThread {
     this.#sessions.sweep();
     this.#services.hot.sweep();
     const bytes: number[] = [];
-    this.#outlets.takeBytes((outlet, count) => bytes.push(outlet, count));
+    this.#feeds.takeBytes((feed, count) => bytes.push(feed, count));
     let connections = 0;
     for (const listener of this.#listeners.values()) connections += listener.connections;
     const report: ThreadReport = {
@@ -312,7 +312,7 @@ export class DeliveryThread {
       blocksInFlight: this.#blocks.inFlight,
       hot: this.#services.hot.figures,
       bytes,
-      readOutlets: this.#outlets.takeRead(),
+      readFeeds: this.#feeds.takeRead(),
       sessionBytes: this.#sessions.takeBytes(),
       sessionEvents: this.#sessionEvents(),
       keyUses: this.#access.keys.takeUses(),
@@ -320,8 +320,8 @@ export class DeliveryThread {
       controlServers: this.#webhooks.figures,
     };
     this.#options.post(report);
-    this.#outlets.look();
-    this.#attention.look(connections, this.#counters.opened);
+    this.#feeds.look();
+    this.#catchUp.look(connections, this.#counters.opened);
   }
 
   #sessionEvents(): readonly SessionEvent[] {
@@ -335,7 +335,7 @@ export class DeliveryThread {
     if (this.#stopping) return;
     this.#stopping = true;
     const closing = [...this.#listeners.keys()].map((id) => this.#unlisten(id));
-    this.#outlets.closeAll();
+    this.#feeds.closeAll();
     this.#demands.close();
     const told = this.#webhooks.stop();
     for (const delivery of [...this.#services.waiting]) delivery.withdraw(503, Refusal.STOPPING);

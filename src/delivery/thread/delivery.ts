@@ -4,17 +4,17 @@ import type { CrossDomainPolicy } from '../../access/cross-domains.ts';
 import { DRAINING } from '../../core/drain.ts';
 import { UNKNOWN_STREAM } from '../../core/unknown-stream.ts';
 import type { TrustedProxies } from '../../util/trusted-proxies.ts';
+import type { Span } from '../feed/messages.ts';
+import { sliceSpans, spansLength } from '../feed/spans.ts';
+import type { Admission, ByteSink, DeliveryExchange } from '../feed/view.ts';
 import { acceptsGzip } from '../http/accept-encoding.ts';
 import { type AbortListener, type AnswerSink, bodyLength, type IncomingRequest, type SentListener } from '../http/answer-sink.ts';
 import { readRange } from '../http/byte-range.ts';
 import type { Image } from '../http/direct-sender.ts';
 import { queryValue } from '../http/request-target.ts';
-import type { Span } from '../outlet/messages.ts';
-import { sliceSpans, spansLength } from '../outlet/spans.ts';
-import type { Admission, ByteSink, DeliveryExchange } from '../outlet/view.ts';
 import type { BlockTable } from './block-table.ts';
-import type { FileLease, FileShelf } from './file-shelf.ts';
 import type { HotFiles } from './hot-files.ts';
+import type { FileLease, SharedFiles } from './shared-files.ts';
 import type { TextCoder } from './text-coder.ts';
 
 /** Headers of every answer, complete lines. */
@@ -39,8 +39,8 @@ export const Refusal = {
   STOPPING: 'the server stops\n',
 } as const;
 
-/** The outlet whose view looks at the request: its rules, and its meter. */
-export interface DeliveryOutlet {
+/** The feed whose view looks at the request: its rules, and its meter. */
+export interface ServedFeed {
   readonly policy: CrossDomainPolicy;
   /** Bytes of answers since the last report. */
   bytesSent: number;
@@ -50,7 +50,7 @@ export interface DeliveryOutlet {
 export interface DeliveryServices {
   readonly blocks: BlockTable;
   readonly coder: TextCoder;
-  readonly files: FileShelf;
+  readonly files: SharedFiles;
   readonly hot: HotFiles;
   /** Believed when they tell whom they speak for. */
   readonly proxies: TrustedProxies;
@@ -70,7 +70,7 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
   readonly #services: DeliveryServices;
   readonly #request: IncomingRequest;
   readonly #sink: AnswerSink;
-  #outlet: DeliveryOutlet;
+  #feed: ServedFeed;
   #viewer: ByteSink | null = null;
   #done = false;
   #onAbort: (() => void) | null = null;
@@ -82,12 +82,12 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
     services: DeliveryServices,
     request: IncomingRequest,
     sink: AnswerSink,
-    target: { file: string; query: string; outlet: DeliveryOutlet; admission: Admission | null },
+    target: { file: string; query: string; feed: ServedFeed; admission: Admission | null },
   ) {
     this.#services = services;
     this.#request = request;
     this.#sink = sink;
-    this.#outlet = target.outlet;
+    this.#feed = target.feed;
     this.method = request.method === 'HEAD' ? 'HEAD' : 'GET';
     this.file = target.file;
     this.query = target.query;
@@ -102,9 +102,9 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
     return this.#services.proxies.clientOf(this.#sink.remoteAddress, this.#request.header('x-forwarded-for'));
   }
 
-  /** The outlet whose view is asked next. */
-  offerTo(outlet: DeliveryOutlet): void {
-    this.#outlet = outlet;
+  /** The feed whose view is asked next. */
+  offerTo(feed: ServedFeed): void {
+    this.#feed = feed;
   }
 
   billTo(viewer: ByteSink): void {
@@ -242,7 +242,7 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
     this.#services.waiting.delete(this);
     this.admission?.leave();
     const bytes = block.length + (this.method === 'HEAD' ? 0 : length);
-    this.#outlet.bytesSent += bytes;
+    this.#feed.bytesSent += bytes;
     this.#viewer?.countBytes(bytes);
     this.#sink.answer(status, block, body, this.#spans === null && this.#lease === null ? null : this, this.#image);
   }
@@ -254,7 +254,7 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
   }
 
   #crossDomains(): string {
-    return crossDomainBlock(this.#outlet.policy, this.#request);
+    return crossDomainBlock(this.#feed.policy, this.#request);
   }
 
   #range(size: number): ReturnType<typeof readRange> {

@@ -2,8 +2,8 @@ import { createServer, type Socket } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { RawClient } from '../../../test/fakes/raw-client.ts';
 import { loadAddon } from '../../native/addon.ts';
+import type { Span } from '../feed/messages.ts';
 import { DirectSender, type Image } from '../http/direct-sender.ts';
-import type { Span } from '../outlet/messages.ts';
 import { HotFiles } from './hot-files.ts';
 
 const { addon } = loadAddon();

@@ -1,7 +1,7 @@
 /** Media that several viewers ask for, once more in memory files: from there the system sends without copying. */
 import { loadAddon, type NativeAddon } from '../../native/addon.ts';
+import type { Span } from '../feed/messages.ts';
 import type { Image } from '../http/direct-sender.ts';
-import type { Span } from '../outlet/messages.ts';
 
 /** For fewer bytes, copying them costs less. */
 const MIN_IMAGE_BYTES = 32 * 1024;

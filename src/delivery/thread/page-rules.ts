@@ -1,8 +1,8 @@
-/** What pages of other origins are answered where no outlet has a say: the application's rules, or those of the whole server. */
+/** What pages of other origins are answered where no feed has a say: the application's rules, or those of the whole server. */
 import { CrossDomainPolicy, type CrossDomainRules } from '../../access/cross-domains.ts';
 import type { HostOrigins, PageKind } from '../../core/page-origins.ts';
-import { beginning } from './entrance.ts';
-import { DELIVERY_METHODS } from './outlet-registry.ts';
+import { DELIVERY_METHODS } from './feed-registry.ts';
+import { beginning } from './request-admission.ts';
 
 const NONE: CrossDomainRules = { urls: [], headers: [] };
 

@@ -1,19 +1,19 @@
 /** Finds the views for a request: Host → virtual host, path → stream, file → view. */
 
-import { type AccessProtocol, type Admitted, toldReason, type Verdict, whenJudged } from '../../access/access-check.ts';
+import { type AccessProtocol, type Admitted, shownReason, type Verdict, whenJudged } from '../../access/access-check.ts';
 import type { CrossDomainPolicy } from '../../access/cross-domains.ts';
 import { readNewUrl } from '../../access/new-url.ts';
+import type { Admission } from '../feed/view.ts';
 import type { HostTable } from '../host-table.ts';
 import type { AnswerSink, IncomingRequest, RequestHandler } from '../http/answer-sink.ts';
 import { decodePath, type RequestTarget, splitTarget } from '../http/request-target.ts';
-import type { Admission } from '../outlet/view.ts';
-import type { Attention } from './attention.ts';
+import type { CatchUp } from './catch-up.ts';
 import { COMMON_HEADERS, crossDomainBlock, Delivery, type DeliveryServices, Refusal } from './delivery.ts';
-import type { DemandDesk } from './demand-desk.ts';
-import { beginning, Entered, type Entrance } from './entrance.ts';
-import type { OutletRegistry, ThreadOutlet } from './outlet-registry.ts';
-import type { PageDesk } from './page-desk.ts';
+import type { FeedRegistry, ThreadFeed } from './feed-registry.ts';
+import type { PageHandler } from './page-handler.ts';
 import type { PageRules } from './page-rules.ts';
+import type { PendingDemands } from './pending-demands.ts';
+import { beginning, Entered, type RequestAdmission } from './request-admission.ts';
 
 const PREFLIGHT = 'Access-Control-Allow-Private-Network: true\r\n';
 const ALLOW = 'Allow: OPTIONS, GET, HEAD\r\n';
@@ -23,7 +23,7 @@ const EMPTY = 'Content-Type: text/html\r\n';
 const KNOWN_METHODS = new Set(['POST', 'PUT', 'PATCH', 'DELETE', 'TRACE', 'CONNECT']);
 
 /** Takes the requests that are not delivery: WebSocket upgrades and methods other than GET, HEAD and OPTIONS. */
-export interface ForeignRequests {
+export interface MainThreadRequests {
   /** Returns false when it does not want the request; then a refusal is answered. */
   take(request: IncomingRequest, sink: AnswerSink): boolean;
 }
@@ -31,26 +31,26 @@ export interface ForeignRequests {
 /** What a request is found with; all of it belongs to the thread. `foreign` is null where signalling is refused. */
 export interface RouterOptions {
   readonly hosts: HostTable;
-  readonly outlets: OutletRegistry;
+  readonly feeds: FeedRegistry;
   readonly pageRules: PageRules;
   readonly services: DeliveryServices;
-  readonly attention: Attention;
+  readonly catchUp: CatchUp;
   /** Requests that may wait for media at once. */
   readonly maxWaiting: number;
   /** Where to ask for streams that are not there. */
-  readonly demands: DemandDesk;
+  readonly demands: PendingDemands;
   /** Decides who may begin to watch. */
-  readonly entrance: Entrance;
-  readonly foreign: ForeignRequests | null;
+  readonly requestAdmission: RequestAdmission;
+  readonly foreign: MainThreadRequests | null;
   /** Pages for browsers; null where there are none. */
-  readonly pages: PageDesk | null;
+  readonly pages: PageHandler | null;
 }
 
 interface Place {
   readonly vhost: string | null;
   /** `<app>/<stream>`. */
   readonly key: string;
-  readonly outlets: readonly ThreadOutlet[] | undefined;
+  readonly feeds: readonly ThreadFeed[] | undefined;
   readonly file: string;
   readonly query: string;
   /** As it was asked for. */
@@ -73,37 +73,37 @@ export class RequestRouter implements RequestHandler {
 
   handle(request: IncomingRequest, sink: AnswerSink): void {
     const { method } = request;
-    const { attention, foreign, pages } = this.#options;
+    const { catchUp, foreign, pages } = this.#options;
     if (method === 'GET' || method === 'HEAD') {
       if (request.header('upgrade')?.toLowerCase() === 'websocket') this.#foreign(request, sink);
       else if (pages?.take(request, sink) === true) return;
-      else if (attention.current) this.#deliver(request, sink);
+      else if (catchUp.current) this.#deliver(request, sink);
       else this.#later(sink, () => this.#deliver(request, sink));
     } else if (method === 'OPTIONS' && request.target === '*') this.#preflight(request, sink, undefined);
     // What signalling allows is its own to say.
     else if (method === 'OPTIONS' && foreign?.take(request, sink) === true) return;
-    else if (method === 'OPTIONS' && attention.current) this.#preflight(request, sink, this.#find(request));
+    else if (method === 'OPTIONS' && catchUp.current) this.#preflight(request, sink, this.#find(request));
     else if (method === 'OPTIONS') this.#later(sink, () => this.#preflight(request, sink, this.#find(request)));
     else this.#foreign(request, sink);
   }
 
   /** Answers when this thread knows what there is. */
   #later(sink: AnswerSink, answer: () => void): void {
-    sink.waitBriefly({ aborted: this.#options.attention.wait(() => answerGuarded(sink, answer)) });
+    sink.waitBriefly({ aborted: this.#options.catchUp.wait(() => answerGuarded(sink, answer)) });
   }
 
   /** Answers clients that may watch, as far as that is to be decided; others get the reason. */
   #deliver(request: IncomingRequest, sink: AnswerSink): void {
-    const { entrance, maxWaiting } = this.#options;
+    const { requestAdmission, maxWaiting } = this.#options;
     const place = this.#find(request);
     const { vhost, file, query } = place;
     if (this.draining && vhost !== null && beginning(file, query) !== null && beginsToWatch(file, query)) {
       this.#refuse(request, sink, { place, status: 503, words: Refusal.DRAINING, lines: 'Retry-After: 1\r\n' });
       return;
     }
-    const protocol = vhost === null || !entrance.active ? null : beginning(file, query);
+    const protocol = vhost === null || !requestAdmission.active ? null : beginning(file, query);
     const app = appOf(place.key);
-    if (vhost === null || protocol === null || entrance.markOf(vhost, app, protocol) === undefined) {
+    if (vhost === null || protocol === null || requestAdmission.markOf(vhost, app, protocol) === undefined) {
       this.#serve(request, sink, { place, admission: null });
       return;
     }
@@ -111,7 +111,7 @@ export class RequestRouter implements RequestHandler {
       this.#refuse(request, sink, { place, status: 503, words: Refusal.BUSY, lines: 'Retry-After: 1\r\n' });
       return;
     }
-    const judgement = entrance.judge(
+    const judgement = requestAdmission.judge(
       { vhost, app, stream: place.key.slice(app.length + 1) },
       { protocol, target: place.target, host: place.host },
       request,
@@ -149,7 +149,7 @@ export class RequestRouter implements RequestHandler {
       return;
     }
     const lines = verdict.challenge === undefined ? '' : `WWW-Authenticate: ${verdict.challenge}\r\n`;
-    this.#refuse(request, sink, { place, status: 401, words: `${toldReason(verdict)}\n`, lines });
+    this.#refuse(request, sink, { place, status: 401, words: `${shownReason(verdict)}\n`, lines });
   }
 
   /** Serves somebody who was let in, at the place that a control server names, if any. */
@@ -191,30 +191,30 @@ export class RequestRouter implements RequestHandler {
     { place, admission, mayAsk = true }: { readonly place: Place; readonly admission: Admission | null; readonly mayAsk?: boolean },
   ): void {
     const { services, maxWaiting } = this.#options;
-    const first = place.outlets?.[0];
-    if (place.outlets === undefined || first === undefined || place.file === '') {
-      if (mayAsk && place.outlets === undefined && this.#ask(request, sink, { place, admission })) return;
+    const first = place.feeds?.[0];
+    if (place.feeds === undefined || first === undefined || place.file === '') {
+      if (mayAsk && place.feeds === undefined && this.#ask(request, sink, { place, admission })) return;
       admission?.leave();
       sink.answer(404, COMMON_HEADERS + crossDomainBlock(this.#rulesFor(place), request) + TEXT, absenceOf(place), null);
       return;
     }
-    const delivery = new Delivery(services, request, sink, { file: place.file, query: place.query, outlet: first, admission });
+    const delivery = new Delivery(services, request, sink, { file: place.file, query: place.query, feed: first, admission });
     let isGuarded = false;
-    for (const outlet of place.outlets) {
-      delivery.offerTo(outlet);
-      if (outlet.guarded && !mayWatch(outlet, delivery)) {
+    for (const feed of place.feeds) {
+      delivery.offerTo(feed);
+      if (feed.guarded && !mayWatch(feed, delivery)) {
         // Who was let in hears what is missing.
         isGuarded ||= admission === null;
         continue;
       }
-      if (!outlet.view.handle(delivery)) continue;
-      outlet.asked();
+      if (!feed.view.handle(delivery)) continue;
+      feed.asked();
       if (delivery.done) return;
       delivery.hold();
       if (services.waiting.size > maxWaiting) delivery.withdraw(503, Refusal.BUSY, 'Retry-After: 1\r\n');
       return;
     }
-    delivery.offerTo(speaker(place.outlets, place.file) ?? first);
+    delivery.offerTo(speaker(place.feeds, place.file) ?? first);
     if (isGuarded) delivery.refuse(401, Refusal.NO_SESSION);
     else delivery.refuse(404, Refusal.NO_FILE);
   }
@@ -230,7 +230,7 @@ export class RequestRouter implements RequestHandler {
       lines = '',
     }: { readonly place: Place; readonly status: number; readonly words: string; readonly lines?: string },
   ): void {
-    const policy = (place.outlets === undefined ? undefined : speaker(place.outlets, place.file))?.policy ?? this.#rulesFor(place);
+    const policy = (place.feeds === undefined ? undefined : speaker(place.feeds, place.file))?.policy ?? this.#rulesFor(place);
     // A text is written byte by byte; what a control server says may be of any script.
     const isPlain = /^[\n -~]*$/.test(words);
     const type = isPlain ? TEXT : ANY_TEXT;
@@ -243,17 +243,17 @@ export class RequestRouter implements RequestHandler {
     sink: AnswerSink,
     { place, admission }: { readonly place: Place; readonly admission: Admission | null },
   ): boolean {
-    const { demands, entrance, outlets, services } = this.#options;
+    const { demands, requestAdmission, feeds, services } = this.#options;
     const { vhost, key, file, query } = place;
     if (vhost === null || !demands.hasOrigins(vhost) || !beginsToWatch(file, query)) return false;
     const [app = '', stream = '', ...deeper] = key.split('/');
     if (app === '' || stream === '' || deeper.length > 0) return false;
     // What other files name is for sessions, and nobody has one of a stream that is not there.
-    if (admission === null && beginning(file, query) === null && entrance.guards(vhost, app)) return false;
+    if (admission === null && beginning(file, query) === null && requestAdmission.guards(vhost, app)) return false;
     const client = services.proxies.clientOf(sink.remoteAddress, request.header('x-forwarded-for'));
     const forget = demands.ask({ vhost, app, stream, query, client }, (found) => {
-      const current = { ...place, outlets: outlets.find(vhost, key) };
-      if (found === 'unknown' && current.outlets === undefined) {
+      const current = { ...place, feeds: feeds.find(vhost, key) };
+      if (found === 'unknown' && current.feeds === undefined) {
         admission?.leave();
         this.#refuse(request, sink, { place, status: 503, words: Refusal.NO_MAP, lines: 'Retry-After: 1\r\n' });
         return;
@@ -280,8 +280,8 @@ export class RequestRouter implements RequestHandler {
   }
 
   #preflight(request: IncomingRequest, sink: AnswerSink, place: Place | undefined): void {
-    const outlet = place?.outlets === undefined ? undefined : speaker(place.outlets, place.file);
-    const policy = outlet?.preflight ?? (place === undefined ? this.#options.pageRules.fallback : this.#rulesFor(place));
+    const feed = place?.feeds === undefined ? undefined : speaker(place.feeds, place.file);
+    const policy = feed?.preflight ?? (place === undefined ? this.#options.pageRules.fallback : this.#rulesFor(place));
     sink.answer(200, COMMON_HEADERS + crossDomainBlock(policy, request) + PREFLIGHT + EMPTY, '', null);
   }
 
@@ -309,8 +309,8 @@ export class RequestRouter implements RequestHandler {
     const key = decodePath(streamEnd < 0 ? path.slice(1) : path.slice(1, streamEnd));
     const fileEnd = streamEnd < 0 ? -1 : path.indexOf('/', streamEnd + 1);
     const file = streamEnd < 0 ? '' : decodePath(path.slice(streamEnd + 1, fileEnd < 0 ? undefined : fileEnd));
-    const outlets = vhost === null ? undefined : this.#options.outlets.find(vhost, key);
-    return { vhost, key, outlets, file, query: target.query, target, host };
+    const feeds = vhost === null ? undefined : this.#options.feeds.find(vhost, key);
+    return { vhost, key, feeds, file, query: target.query, target, host };
   }
 }
 
@@ -329,15 +329,15 @@ function answerGuarded(sink: AnswerSink, answer: () => void): void {
   }
 }
 
-/** Who was let in for this protocol, or has a session of it. A session makes no other (`ThreadOutlet.createSession`). */
-function mayWatch(outlet: ThreadOutlet, delivery: Delivery): boolean {
-  return delivery.admission === null ? outlet.session(delivery) !== null : delivery.admission.protocol === outlet.protocol;
+/** Who was let in for this protocol, or has a session of it. A session makes no other (`ThreadFeed.createSession`). */
+function mayWatch(feed: ThreadFeed, delivery: Delivery): boolean {
+  return delivery.admission === null ? feed.session(delivery) !== null : delivery.admission.protocol === feed.protocol;
 }
 
 /** The missing object, from the outside in. */
-function absenceOf({ vhost, key, outlets, file }: Place): string {
+function absenceOf({ vhost, key, feeds, file }: Place): string {
   if (vhost === null) return Refusal.NO_HOST;
-  if (outlets !== undefined && file === '') return Refusal.NO_FILE;
+  if (feeds !== undefined && file === '') return Refusal.NO_FILE;
   return /^[^/]+\/[^/]/.test(key) ? Refusal.NO_STREAM : Refusal.NO_PATH;
 }
 
@@ -347,7 +347,7 @@ function beginsToWatch(file: string, query: string): boolean {
 }
 
 /** Whose CORS rules count for a file that no view claimed: by its name, as the reference server routes. */
-function speaker(outlets: readonly ThreadOutlet[], file: string): ThreadOutlet | undefined {
+function speaker(feeds: readonly ThreadFeed[], file: string): ThreadFeed | undefined {
   const thumbnail = file.startsWith('thumb.');
-  return outlets.find((outlet) => (outlet.kind === 'thumbnail') === thumbnail) ?? outlets[0];
+  return feeds.find((feed) => (feed.kind === 'thumbnail') === thumbnail) ?? feeds[0];
 }

@@ -6,8 +6,8 @@ import type { SessionSighting } from '../thread-protocol.ts';
 import { ThreadSessions } from './thread-sessions.ts';
 
 const SECRET = Buffer.alloc(32, 7);
-const HERE = { outlet: 1, address: 'v\napp\nstream' };
-const THERE = { outlet: 2, address: 'v\napp\nother' };
+const HERE = { feed: 1, address: 'v\napp\nstream' };
+const THERE = { feed: 2, address: 'v\napp\nother' };
 
 describe('session tokens', () => {
   const tokens = new SessionTokens(SECRET, 5);
@@ -204,7 +204,7 @@ describe('sessions of a thread', () => {
     live[0]?.countBytes(5);
     const first = sessions.takeBytes();
     expect([first.sightings.length, first.bytes[0], first.bytes[1]]).toEqual([1000, 15, 10]);
-    expect(first.sightings[0]).toEqual({ outlet: 1, session: live[0]?.id, remoteAddress: '10.0.0.1' });
+    expect(first.sightings[0]).toEqual({ feed: 1, session: live[0]?.id, remoteAddress: '10.0.0.1' });
     live[0]?.countBytes(7);
     sessions.revoke([live[1400]?.token ?? '']);
     const second = sessions.takeBytes();
@@ -212,10 +212,10 @@ describe('sessions of a thread', () => {
     expect(sessions.takeBytes()).toEqual({ sightings: [], bytes: [] });
   });
 
-  test('closing an outlet ends its sessions only', () => {
+  test('closing a feed ends its sessions only', () => {
     sessions.create(HERE, '10.0.0.1');
     sessions.create(THERE, '10.0.0.1');
-    sessions.closeOutlet(HERE.outlet);
+    sessions.closeFeed(HERE.feed);
     expect(sessions.size).toBe(1);
     expect(events()).toEqual([null, null, 'the stream ended']);
   });
@@ -235,13 +235,13 @@ describe('sessions of a thread', () => {
       expect(events()).toEqual(['idle']);
     });
 
-    test('other addresses, players and outlets are other viewers', () => {
+    test('other addresses, players and feeds are other viewers', () => {
       seen('10.0.0.1');
       seen('10.0.0.1', 'hls.js');
       seen('10.0.0.2');
       seen('10.0.0.1', 'vlc', THERE);
       expect(sessions.size).toBe(4);
-      sessions.closeOutlet(HERE.outlet);
+      sessions.closeFeed(HERE.feed);
       expect(sessions.size).toBe(1);
     });
 
@@ -296,7 +296,7 @@ describe('sessions of a thread', () => {
 });
 
 describe('session ledger', () => {
-  const viewer: SessionSighting = { outlet: 1, session: 's1', remoteAddress: '10.0.0.1' };
+  const viewer: SessionSighting = { feed: 1, session: 's1', remoteAddress: '10.0.0.1' };
   let told: string[];
   let ledger: SessionLedger;
 
@@ -338,10 +338,10 @@ describe('session ledger', () => {
     expect(told).toEqual(['+s1', '+s2', 's2 closed', '-s2 the delivery thread ended']);
   });
 
-  test('an outlet that is gone ends its viewers, and late words about it do nothing', () => {
+  test('a feed that is gone ends its viewers, and late words about it do nothing', () => {
     ledger.opened(1, viewer);
-    ledger.opened(1, { ...viewer, outlet: 2 });
-    ledger.outletGone(1);
+    ledger.opened(1, { ...viewer, feed: 2 });
+    ledger.feedGone(1);
     ledger.closed(1, viewer, 'the stream ended');
     expect(told).toEqual(['+s1', '+s1', 's1 closed', '-s1 the stream ended']);
     expect(ledger.size).toBe(1);

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { addressOwner } from '../../util/client-address.ts';
 import type { Clock } from '../../util/clock.ts';
 import { OwnerCounts } from '../../util/owner-counts.ts';
-import type { ByteSink, ViewerSession } from '../outlet/view.ts';
+import type { ByteSink, ViewerSession } from '../feed/view.ts';
 import { type SessionTokens, sessionId } from '../session-token.ts';
 import type { SessionBytes, SessionEvent, SessionSighting } from '../thread-protocol.ts';
 
@@ -18,7 +18,7 @@ class LiveSession implements ViewerSession, ByteSink {
   readonly token: string;
   readonly id: string;
   readonly address: string;
-  readonly outlet: number;
+  readonly feed: number;
   readonly remoteAddress: string;
   /** Whose share it counts to. */
   readonly owner: string;
@@ -38,7 +38,7 @@ class LiveSession implements ViewerSession, ByteSink {
       token: string;
       id: string;
       address: string;
-      outlet: number;
+      feed: number;
       remoteAddress: string;
       expiresAt: number;
       grant?: string | undefined;
@@ -50,7 +50,7 @@ class LiveSession implements ViewerSession, ByteSink {
     this.token = fields.token;
     this.id = fields.id;
     this.address = fields.address;
-    this.outlet = fields.outlet;
+    this.feed = fields.feed;
     this.remoteAddress = fields.remoteAddress;
     this.owner = addressOwner(fields.remoteAddress);
     this.expiresAt = fields.expiresAt;
@@ -59,7 +59,7 @@ class LiveSession implements ViewerSession, ByteSink {
   }
 
   get sighting(): SessionSighting {
-    return { outlet: this.outlet, session: this.id, remoteAddress: this.remoteAddress };
+    return { feed: this.feed, session: this.id, remoteAddress: this.remoteAddress };
   }
 
   countBytes(bytes: number): void {
@@ -76,7 +76,7 @@ class LiveSession implements ViewerSession, ByteSink {
 
 /** Where a session is used. */
 export interface SessionPlace {
-  readonly outlet: number;
+  readonly feed: number;
   /** Identifies virtual host, application and stream. */
   readonly address: string;
 }
@@ -138,7 +138,7 @@ export class ThreadSessions {
     const { tokens, clock, lifetime } = this.#options;
     const expiresAt = Math.min(clock.now() + lifetime, Math.floor(until / 1000) * 1000);
     const { id, token } = tokens.mint(place.address, expiresAt, grant);
-    return this.#open({ token, id, address: place.address, outlet: place.outlet, remoteAddress, expiresAt, grant }, { ticket });
+    return this.#open({ token, id, address: place.address, feed: place.feed, remoteAddress, expiresAt, grant }, { ticket });
   }
 
   /** The session of `token`, marked as alive; null when the token is not good for this stream (any more). */
@@ -160,17 +160,17 @@ export class ThreadSessions {
     }
     const verified = tokens.verify(token, place.address);
     if (verified === null || clock.now() >= verified.expiresAt || this.#revoked.has(verified.id) || !this.#isHeld(verified)) return null;
-    return this.#open({ token, ...verified, address: place.address, outlet: place.outlet, remoteAddress });
+    return this.#open({ token, ...verified, address: place.address, feed: place.feed, remoteAddress });
   }
 
   /**
-   * Marks a viewer without token as alive: one per outlet and `key`, gone `idle` ms after it was last seen. Null: it was
+   * Marks a viewer without token as alive: one per feed and `key`, gone `idle` ms after it was last seen. Null: it was
    * revoked; `full`: its address has its share, so it is not counted.
    */
   count(place: SessionPlace, key: string, idle: number, remoteAddress: string): LiveSession | 'full' | null {
     const { clock } = this.#options;
     // Peers choose parts of the key.
-    const token = `${place.outlet} ${key.slice(0, MAX_KEY_LENGTH)}`;
+    const token = `${place.feed} ${key.slice(0, MAX_KEY_LENGTH)}`;
     const live = this.#live.get(token);
     if (live !== undefined) {
       live.seenAt = clock.monotonic();
@@ -179,8 +179,8 @@ export class ThreadSessions {
     const id = createHash('sha256').update(token).digest('hex').slice(0, 16);
     if (this.#revoked.has(id)) return null;
     if (this.#isFull(remoteAddress)) return 'full';
-    const { address, outlet } = place;
-    return this.#open({ token, id, address, outlet, remoteAddress, expiresAt: Number.POSITIVE_INFINITY }, { idle });
+    const { address, feed } = place;
+    return this.#open({ token, id, address, feed, remoteAddress, expiresAt: Number.POSITIVE_INFINITY }, { idle });
   }
 
   /** Refuses these sessions (by id or whole token) from now on. */
@@ -208,8 +208,8 @@ export class ThreadSessions {
     }
   }
 
-  closeOutlet(outlet: number): void {
-    for (const live of this.#live.values()) if (live.outlet === outlet) this.#close(live, 'the stream ended');
+  closeFeed(feed: number): void {
+    for (const live of this.#live.values()) if (live.feed === feed) this.#close(live, 'the stream ended');
   }
 
   /** Sessions that began and ended since the last call, in order. The list is the caller's: it does not grow afterwards. */

@@ -3,7 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../../util/clock.ts';
 import type { FromThread, ThreadSettings, ToThread } from '../thread-protocol.ts';
 import { DeliveryThread } from './delivery-thread.ts';
-import type { ViewFactories } from './outlet-registry.ts';
+import type { ViewFactories } from './feed-registry.ts';
 
 export function runDeliveryWorker(views: ViewFactories): void {
   const port = parentPort;

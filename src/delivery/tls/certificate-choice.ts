@@ -1,6 +1,6 @@
 /** Which certificate a TLS client gets: by the server name it asks for (SNI), replaceable while ports are open. */
 import { createSecureContext, type SecureContext, type SecureContextOptions } from 'node:tls';
-import { CertificateBook } from './certificate-book.ts';
+import { CertificateIndex } from './certificate-index.ts';
 
 /** A certificate with the host names (wildcards allowed) it is for. Texts are PEM. */
 export interface Certificate {
@@ -17,21 +17,21 @@ interface TlsServer {
 
 /** One for each TLS server. Before `replace` no client gets a certificate. */
 export class CertificateChoice {
-  readonly #book = new CertificateBook<SecureContext>();
+  readonly #index = new CertificateIndex<SecureContext>();
 
   /**
    * Replaces all certificates; open connections of `server` keep theirs. The first is for clients without SNI and for
    * names that nobody has. Throws for bad PEM, and then nothing has changed.
    */
   replace(certificates: readonly Certificate[], server: TlsServer): void {
-    this.#book.replace(certificates, ({ cert, key }) => createSecureContext({ cert, key }));
+    this.#index.replace(certificates, ({ cert, key }) => createSecureContext({ cert, key }));
     const [first] = certificates;
     server.setSecureContext(first === undefined ? {} : { cert: first.cert, key: first.key });
   }
 
   /** For `SNICallback`. A literal name wins over patterns, as it does when requests look for their virtual host. */
   readonly answer = (serverName: string, done: (error: Error | null, context?: SecureContext) => void): void => {
-    const context = this.#book.find(serverName);
+    const context = this.#index.find(serverName);
     if (context === undefined) done(new Error('there is no certificate'));
     else done(null, context);
   };

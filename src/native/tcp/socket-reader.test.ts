@@ -224,7 +224,7 @@ describe.each([
         await expect.poll(() => bytes().toString()).toMatch(new RegExp(`${word}$`));
       };
       await say('one');
-      reader.rouse();
+      reader.readNow();
       await say('two');
       await wake();
       await say('three');
@@ -233,7 +233,7 @@ describe.each([
       client.write('five');
       await others();
       expect(bytes().toString()).toBe('onetwothreefour');
-      reader.rouse();
+      reader.readNow();
       client.end();
       await expect.poll(() => told).toEqual(['end', 'close']);
       expect(bytes().toString()).toBe('onetwothreefourfive');
@@ -498,7 +498,7 @@ describe.each([
       for (const { client } of all) client.write('later');
       await others();
       expect(texts(all)).toEqual(five(''));
-      reader.rouse();
+      reader.readNow();
       await seen(() => texts(all), five('later'));
       reader.wake();
       reader.wake();

@@ -63,7 +63,7 @@ export class SocketReader {
   #sweeping = false;
   #waking = false;
   /** Calls of `wake` until sockets may rest again. */
-  #roused = 0;
+  #readNowTurns = 0;
 
   /** Without the addon each `wake` costs two turns of the event loop for every socket that rests, and none rests for short. */
   constructor(addon: NativeAddon | null = loadAddon().addon) {
@@ -120,7 +120,7 @@ export class SocketReader {
    * event loop. Must be called regularly: the end of a connection is not seen either while it rests.
    */
   wake(done?: () => void): void {
-    if (this.#roused > 0) this.#roused -= 1;
+    if (this.#readNowTurns > 0) this.#readNowTurns -= 1;
     // To look again and again for what does not come costs more than to hear of it.
     for (const [socket, sleeper] of this.#dozing) {
       if (!sleeper.heard) this.#handBack(socket);
@@ -136,8 +136,8 @@ export class SocketReader {
   }
 
   /** Has all sockets read until nothing is left in them, their ends included: none rests before `wake` was called twice. */
-  rouse(): void {
-    this.#roused = 2;
+  readNow(): void {
+    this.#readNowTurns = 2;
     for (const socket of [...this.#resting.keys(), ...this.#dozing.keys()]) this.#handBack(socket);
   }
 
@@ -209,7 +209,7 @@ export class SocketReader {
     sleeper.heard = true;
     sleeper.neededAt = null;
     this.#want(sleeper, sleeper.onRead(this.#buffer, length));
-    if (length > MAX_CALM_READ || this.#roused > 0) return Rest.NONE;
+    if (length > MAX_CALM_READ || this.#readNowTurns > 0) return Rest.NONE;
     return sleeper.wanted === Rest.SHORT && (this.#addon === null || this.#drowsy < MIN_DOZING) ? Rest.NONE : sleeper.wanted;
   }
 

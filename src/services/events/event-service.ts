@@ -4,7 +4,7 @@
  * `event-rules.ts` reads the file when an application starts; an `EventGenerator` sends until it ends. What becomes of events is the core's.
  *
  * Threads: the main one; a timer for each rule.
- * Limits: 64 rules a file, one event each 20 ms and rule, and what a stream takes (`core/event-desk.ts`).
+ * Limits: 64 rules a file, one event each 20 ms and rule, and what a stream takes (`core/event-injector.ts`).
  */
 import { readFile } from 'node:fs/promises';
 import type { Application } from '../../core/application.ts';

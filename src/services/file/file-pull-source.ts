@@ -2,7 +2,7 @@
 import { ProviderKind, SourceType } from '../../core/kinds.ts';
 import type { PullSession, PullSource, PullTarget } from '../../core/pull.ts';
 import { OpenFile } from '../../playout/file-bytes.ts';
-import { type ForeignFiles, openMediaFile } from '../../playout/media-file.ts';
+import { type FfmpegFiles, openMediaFile } from '../../playout/media-file.ts';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
 import type { Clock } from '../../util/clock.ts';
 import { type FileProviderSettings, filePathOf } from './file-place.ts';
@@ -14,10 +14,10 @@ export class FilePullSource implements PullSource {
   readonly sourceType = SourceType.FILE;
   readonly #clock: Clock;
   readonly #allowed: AllowedFolders;
-  readonly #foreign: ForeignFiles;
+  readonly #foreign: FfmpegFiles;
 
   /** `allowed`: the folders of `Server/Storage/AllowedRoots`. `foreign` opens what is neither MP4 nor MPEG-TS. */
-  constructor(clock: Clock, allowed: AllowedFolders, foreign: ForeignFiles) {
+  constructor(clock: Clock, allowed: AllowedFolders, foreign: FfmpegFiles) {
     this.#clock = clock;
     this.#allowed = allowed;
     this.#foreign = foreign;

@@ -2,7 +2,7 @@
  * Files as a service: streams are pulled from them (`file://`), and those that `Providers/FILE/StreamMap` names play as long as the application runs.
  *
  * `FilePullSource` opens a `FileSession`, which paces what it reads and begins again at the end: MP4 by `MovieFile`, transport streams by
- * `TransportFeed`, everything else in a transcoder process (`ForeignFile`). Where files may lie is `Server/Storage/AllowedRoots`.
+ * `TransportFeed`, everything else in a transcoder process (`FfmpegFile`). Where files may lie is `Server/Storage/AllowedRoots`.
  *
  * Threads: the main one; reads are asynchronous and bounded.
  * Limits: 64 MiB of `moov`, 16 MiB a sample, 10 s of one track ahead of another.
@@ -15,9 +15,9 @@ import type { Service, ServiceContext } from '../service.ts';
 import { FilePullSource } from './file-pull-source.ts';
 
 /** Has no port. */
-export function startFiles({ clock, reading, foreignFiles, pulls, logger }: ServiceContext): Service {
+export function startFiles({ clock, reading, ffmpegFiles, pulls, logger }: ServiceContext): Service {
   return {
-    pullSources: [new FilePullSource(clock, reading, foreignFiles)],
+    pullSources: [new FilePullSource(clock, reading, ffmpegFiles)],
     applicationStarted: (application) => startMappedFiles(application, pulls, logger),
   };
 }

@@ -5,7 +5,7 @@
  * later; `view/` answers requests; `wire/` is what packager and view tell each other. `fmp4/` is LL-HLS (CMAF), `ts/` is HLS of version 3.
  *
  * Threads: `view/` runs in delivery threads, all else on the main one; `scripts/check-rooms.ts` holds that they meet only in `wire/`.
- * Limits: parts of 16 MiB, segments of 128 MiB, 512 MiB of segments an outlet, 20 000 requests that wait in a thread, 1000 dumps a stream.
+ * Limits: parts of 16 MiB, segments of 128 MiB, 512 MiB of segments a feed, 20 000 requests that wait in a thread, 1000 dumps a stream.
  * Specifications: RFC 8216, draft-pantos-hls-rfc8216bis, ISO/IEC 23000-19 (CMAF), ISO/IEC 14496-12 and -15, ISO/IEC 13818-1.
  */
 import type { StreamAddress } from '../../core/stream-address.ts';

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import net from 'node:net';
 import type { StarterLimits } from '../../ingest/stream-starter.ts';
 import type { Clock } from '../../util/clock.ts';
-import type { Doorkeeper } from '../../util/doorkeeper.ts';
+import type { ConnectionLimiter } from '../../util/connection-limiter.ts';
 import { guarded } from '../../util/guarded.ts';
 import { ownFamily } from '../../util/listen-addresses.ts';
 import type { Logger } from '../../util/logger.ts';
@@ -39,7 +39,7 @@ export interface MpegtsProviderOptions {
   /** Finds out where the stream of a port goes; asked when a sender appears. */
   readonly route: (port: number) => MpegtsRoute | null;
   /** Whose connections (TCP) are let in; absent: everybody's. */
-  readonly door?: Doorkeeper;
+  readonly limiter?: ConnectionLimiter;
   /** Told of senders that are not heard; absent: nobody is. */
   readonly refusals?: RefusalLog;
   readonly timeouts?: Partial<MpegtsTimeouts>;
@@ -170,7 +170,7 @@ export class MpegtsProvider {
       connection.destroy();
       return;
     }
-    if (this.#options.door?.admit(connection) === false) {
+    if (this.#options.limiter?.admit(connection) === false) {
       connection.destroy();
       return;
     }

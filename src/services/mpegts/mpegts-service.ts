@@ -15,7 +15,7 @@ import type { Orchestrator } from '../../core/orchestrator.ts';
 import { AddressSet } from '../../util/address-set.ts';
 import { listenAddresses } from '../../util/listen-addresses.ts';
 import type { Logger } from '../../util/logger.ts';
-import { withPatience } from '../../util/patience.ts';
+import { scaleTimeouts } from '../../util/timeout-scale.ts';
 import type { Service, ServiceContext } from '../service.ts';
 import { MpegtsProvider } from './mpegts-provider.ts';
 import { DEFAULT_MPEGTS_TIMEOUTS, type MpegtsRoute } from './port-source.ts';
@@ -26,7 +26,7 @@ const SETS = new WeakMap<readonly string[], AddressSet>();
 
 /** One provider for each address of the server. */
 export function startMpegts(context: ServiceContext): Service {
-  const { config, orchestrator, openings, limits, clock, patience } = context;
+  const { config, orchestrator, openings, limits, clock, timeoutScale } = context;
   const { mpegts } = config.bind.providers;
   const logger = context.logger.child({ provider: 'mpegts' });
   const providers: MpegtsProvider[] = [];
@@ -36,12 +36,12 @@ export function startMpegts(context: ServiceContext): Service {
       if (mpegts === undefined) return;
       for (const [index, host] of listenAddresses(config.ip).entries()) {
         const provider = new MpegtsProvider({
-          ...{ logger, clock, host, ports: portsOf(mpegts.port), timeouts: withPatience(DEFAULT_MPEGTS_TIMEOUTS, patience) },
+          ...{ logger, clock, host, ports: portsOf(mpegts.port), timeouts: scaleTimeouts(DEFAULT_MPEGTS_TIMEOUTS, timeoutScale) },
           protocol: mpegts.port.protocol === 'tcp' ? 'tcp' : 'udp',
           // A group has its own address, so that it can be joined once only.
           multicast: index === 0 ? mpegts.multicast : [],
           refusals: limits.refusals,
-          door: limits.door('MPEG-TS connections', 'publishers', Number.POSITIVE_INFINITY),
+          limiter: limits.limiter('MPEG-TS connections', 'publishers', Number.POSITIVE_INFINITY),
           route: (port) => mpegtsRoute(applicationsOf(orchestrator), port),
         });
         providers.push(provider);

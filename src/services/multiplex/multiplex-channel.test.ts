@@ -389,9 +389,9 @@ describe('multiplex channels', () => {
     expect(app.meter.ingests.multiplex).toBe(1);
     app.outbound('ch')?.requestKeyframe(0);
     expect(one.wanted).toEqual([0]);
-    const before = one.attended;
-    app.outbound('ch')?.attend();
-    expect(one.attended).toBe(before + 1);
+    const before = one.watched;
+    app.outbound('ch')?.wake();
+    expect(one.watched).toBe(before + 1);
   });
 
   it('end when nothing comes for PacketSilenceTimeoutMs, and begin again with the next packet', async () => {

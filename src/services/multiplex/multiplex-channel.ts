@@ -5,8 +5,8 @@ import type { OutboundStream } from '../../core/outbound-stream.ts';
 import type { Playlist } from '../../core/playlist.ts';
 import { SourceBreaks } from '../../core/source-breaks.ts';
 import { addressOf, internalAppName, type StreamAddress, streamOfUrl } from '../../core/stream-address.ts';
-import type { StreamAside } from '../../core/stream-aside.ts';
 import type { StreamLineage } from '../../core/stream-lineage.ts';
+import type { StreamSideData } from '../../core/stream-side-data.ts';
 import { Urgency } from '../../core/urgency.ts';
 import { isMarker } from '../../media/timed-event.ts';
 import type { Logger } from '../../util/logger.ts';
@@ -175,7 +175,7 @@ export class MultiplexChannel {
         },
         onTracks: (tracks) => this.#onTracks(place, tracks),
         onPacket: (packet) => this.#onPacket(packet),
-        onAside: (aside) => this.#onAside(place, aside),
+        onSideData: (data) => this.#onSideData(place, data),
         onEnd: (reason) => this.#onEnd(place, reason),
       },
     });
@@ -232,16 +232,16 @@ export class MultiplexChannel {
     for (const end of this.#breaks.end(null)) this.#ingest?.pushEvent(end);
   }
 
-  #onAside(place: Place, aside: StreamAside): void {
+  #onSideData(place: Place, data: StreamSideData): void {
     const ingest = this.#ingest;
     if (ingest === null || place !== this.#speaker) return;
-    const at = aside.at / 1000;
-    if (aside.type === 'cue') {
-      const { language, duration, settings, text } = aside;
+    const at = data.at / 1000;
+    if (data.type === 'cue') {
+      const { language, duration, settings, text } = data;
       ingest.pushCue(language, { at, duration, settings, text });
       return;
     }
-    const event = { ...aside.event, data: aside.data, at };
+    const event = { ...data.event, data: data.data, at };
     if (!isMarker(event)) ingest.pushEvent(event);
     // Its stream ends the breaks that it begins.
     else if (this.#breaks.admits(event)) ingest.pushEvent({ ...event, settled: true });
@@ -258,7 +258,7 @@ export class MultiplexChannel {
         passthrough: outputStream.bypassTranscoder,
         steadyTime: true,
         onClose: (reason) => this.#onStreamEnd(reason),
-        onAttended: () => this.#attend(),
+        onWatched: () => this.#wake(),
         onKeyframeWanted: (id) => this.#requestKeyframe(id),
       });
       this.#ingest = ingest;
@@ -284,8 +284,8 @@ export class MultiplexChannel {
     }
   }
 
-  #attend(): void {
-    for (const { tap } of this.#places) tap?.stream.attend();
+  #wake(): void {
+    for (const { tap } of this.#places) tap?.stream.wake();
   }
 
   #requestKeyframe(id: number): void {
@@ -329,9 +329,9 @@ export class MultiplexChannel {
 
   /** The reason why the channel cannot begin, whatever comes. */
   #fault(): Fault | null {
-    const strange = this.definition.sourceStreams.find(({ url }) => streamOfUrl(url) === null);
-    if (strange !== undefined)
-      return { ...this.#mirrorFault(strange, FAULT.noStreamUrl), why: 'sources are stream://<vhost>/<app>/<stream>' };
+    const unsupported = this.definition.sourceStreams.find(({ url }) => streamOfUrl(url) === null);
+    if (unsupported !== undefined)
+      return { ...this.#mirrorFault(unsupported, FAULT.noStreamUrl), why: 'sources are stream://<vhost>/<app>/<stream>' };
     if (this.onAir) return null;
     const loop = this.#loop();
     const [first] = this.definition.sourceStreams;

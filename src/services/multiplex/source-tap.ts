@@ -4,8 +4,8 @@ import type { CloseReason, SourcePacket, SourceTrack } from '../../core/ingest.t
 import type { OutboundStream } from '../../core/outbound-stream.ts';
 import type { PublisherStream } from '../../core/publishing.ts';
 import type { StreamAddress } from '../../core/stream-address.ts';
-import { asideOf, type StreamAside } from '../../core/stream-aside.ts';
 import type { StreamLineage } from '../../core/stream-lineage.ts';
+import { type StreamSideData, sideDataOf } from '../../core/stream-side-data.ts';
 import type { Urgency } from '../../core/urgency.ts';
 import type { Packet } from '../../media/packet.ts';
 import { MILLISECONDS, toMilliseconds } from '../../media/timebase.ts';
@@ -23,7 +23,7 @@ export interface TapListener {
   onTracks(tracks: readonly SourceTrack[]): void;
   onPacket(packet: SourcePacket): void;
   /** An event or a cue; times in ms of the channel. */
-  onAside(aside: StreamAside): void;
+  onSideData(data: StreamSideData): void;
   /** The source has ended; not called after `close` of the tap. */
   onEnd(reason: CloseReason): void;
 }
@@ -34,7 +34,7 @@ export interface TrackNumbers {
 }
 
 /** A track of the source in one of its places in the channel. */
-interface Lane {
+interface MappedOutput {
   readonly id: number;
   readonly mapped: MappedTrack;
   /** The last time handed on, ms: what comes does not go behind it. */
@@ -55,7 +55,7 @@ export class SourceTap {
   readonly #time: SourceTime;
   readonly #channelTime: ChannelTime;
   /** By outbound track. */
-  readonly #lanes = new Map<number, readonly Lane[]>();
+  readonly #outputs = new Map<number, readonly MappedOutput[]>();
   #tracks: readonly SourceTrack[] = [];
   /** The channel has got media of it: its time is known. */
   #delivers = false;
@@ -113,7 +113,7 @@ export class SourceTap {
 
   /** Asks for a keyframe of a track of the channel. */
   requestKeyframe(id: number): void {
-    for (const [trackId, lanes] of this.#lanes) if (lanes.some((lane) => lane.id === id)) this.stream.requestKeyframe(trackId);
+    for (const [trackId, outputs] of this.#outputs) if (outputs.some((output) => output.id === id)) this.stream.requestKeyframe(trackId);
   }
 
   /** Idempotent. */
@@ -130,15 +130,15 @@ export class SourceTap {
     const mapped: SourceTrack[] = [];
     for (const track of tracks) {
       if (!canBeMapped(track)) continue;
-      const lanes = this.#lanes.get(track.id) ?? this.#lanesOf(track, tracks);
-      this.#lanes.set(track.id, lanes);
-      for (const lane of lanes) mapped.push(mappedTrackOf(track, lane.id, lane.mapped));
+      const outputs = this.#outputs.get(track.id) ?? this.#outputsOf(track, tracks);
+      this.#outputs.set(track.id, outputs);
+      for (const output of outputs) mapped.push(mappedTrackOf(track, output.id, output.mapped));
     }
     this.#tracks = mapped;
     this.#listener.onTracks(mapped);
   }
 
-  #lanesOf(track: Track, tracks: readonly Track[]): Lane[] {
+  #outputsOf(track: Track, tracks: readonly Track[]): MappedOutput[] {
     const alike = tracks.filter((other) => other.type === track.type && other.variantName === track.variantName);
     return this.#source.trackMap.flatMap((mapped, index) => {
       if (mapped.sourceTrackName !== track.variantName) return [];
@@ -151,38 +151,38 @@ export class SourceTap {
     if (this.#closed) return;
     const { type } = packet.track;
     if (type === 'data' || type === 'subtitle') {
-      this.#takeAside(packet);
+      this.#takeSideData(packet);
       return;
     }
-    const lanes = this.#lanes.get(packet.track.id);
-    if (lanes === undefined) return;
+    const outputs = this.#outputs.get(packet.track.id);
+    if (outputs === undefined) return;
     const offset = this.#time.offset(packet.track.timebase);
     const dts = packet.dts + offset;
     const at = toMilliseconds(dts, packet.track.timebase);
-    for (const lane of lanes) {
-      if (at <= lane.lastAt || (lane.waits && !packet.keyframe)) {
+    for (const output of outputs) {
+      if (at <= output.lastAt || (output.waits && !packet.keyframe)) {
         // The clock of the source went back: what is left out is needed by the frames behind it.
-        lane.waits = true;
+        output.waits = true;
         this.discarded += 1;
         continue;
       }
-      lane.waits = false;
+      output.waits = false;
       this.#delivers = true;
-      lane.lastAt = at;
-      this.#last.set(lane.id, at);
-      this.#listener.onPacket({ trackId: lane.id, pts: packet.pts + offset, dts, keyframe: packet.keyframe, data: packet.data });
+      output.lastAt = at;
+      this.#last.set(output.id, at);
+      this.#listener.onPacket({ trackId: output.id, pts: packet.pts + offset, dts, keyframe: packet.keyframe, data: packet.data });
       if (this.#closed) return;
     }
   }
 
-  #takeAside(packet: Packet): void {
+  #takeSideData(packet: Packet): void {
     if (!this.#delivers) return;
-    const aside = packet.event === undefined ? this.#tagOf(packet) : asideOf(packet);
-    if (aside !== null) this.#listener.onAside({ ...aside, at: aside.at + this.#time.offset(MILLISECONDS) });
+    const data = packet.event === undefined ? this.#tagOf(packet) : sideDataOf(packet);
+    if (data !== null) this.#listener.onSideData({ ...data, at: data.at + this.#time.offset(MILLISECONDS) });
   }
 
   /** The ID3 tag of a source that has a track for them; it goes where the packagers put such tags: into the track that leads. */
-  #tagOf({ track, pts, data }: Packet): StreamAside | null {
+  #tagOf({ track, pts, data }: Packet): StreamSideData | null {
     if (!isId3(data)) return null;
     const target = this.#tracks.some(({ type }) => type === 'video') ? 'video' : 'audio';
     return { type: 'event', at: toMilliseconds(pts, track.timebase), event: { format: EventFormat.ID3, target }, data };

@@ -6,9 +6,9 @@ import type { Clock } from '../../util/clock.ts';
 import { endAndCut } from '../../util/end-and-cut.ts';
 import { faultDetail } from '../../util/fault-detail.ts';
 import type { Logger } from '../../util/logger.ts';
-import { type Patience, withPatience } from '../../util/patience.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { StallGuard } from '../../util/stall-guard.ts';
+import { scaleTimeouts, type TimeoutScale } from '../../util/timeout-scale.ts';
 import { describeContents } from '../../wire/ovt/description.ts';
 import { markContents, type PlacedMark } from '../../wire/ovt/mark.ts';
 import { OvtCommand, type OvtRequest, OvtStatus, parseRequest, serializeResponse } from '../../wire/ovt/message.ts';
@@ -55,7 +55,7 @@ export interface OvtConnectionOptions {
   /** The key that edges must know; null: none. */
   readonly key: string | null;
   readonly onClosed: (connection: OvtConnection) => void;
-  readonly patience?: Patience | undefined;
+  readonly timeoutScale?: TimeoutScale | undefined;
 }
 
 /** Owns its socket. Ends by itself when the edge leaves or breaks the protocol, and by `close`; `onClosed` is called once either way. */
@@ -85,7 +85,7 @@ export class OvtConnection implements OvtLink {
     this.#socket = socket;
     this.#logger = logger;
     this.#clock = clock;
-    this.#times = withPatience(TIMES, options.patience ?? 1);
+    this.#times = scaleTimeouts(TIMES, options.timeoutScale ?? 1);
     this.#stall = new StallGuard(socket, this.#times.stall);
     this.#lastUsed = clock.monotonic();
     socket.setNoDelay(true);

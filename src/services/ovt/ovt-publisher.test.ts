@@ -22,7 +22,7 @@ import type { Packet } from '../../media/packet.ts';
 import type { TimedEvent } from '../../media/timed-event.ts';
 import type { Track } from '../../media/track.ts';
 import { AddressShares } from '../../util/address-shares.ts';
-import { Doorkeeper } from '../../util/doorkeeper.ts';
+import { ConnectionLimiter } from '../../util/connection-limiter.ts';
 import { RefusalLog } from '../../util/refusal-log.ts';
 import { parseContents } from '../../wire/ovt/description.ts';
 import { parseMediaPacket } from '../../wire/ovt/media-packet.ts';
@@ -74,7 +74,7 @@ afterEach(async () => {
   await publisher.stop();
 });
 
-async function listen(options: { maxConnections?: number; startWait?: number; door?: Doorkeeper } = {}): Promise<void> {
+async function listen(options: { maxConnections?: number; startWait?: number; limiter?: ConnectionLimiter } = {}): Promise<void> {
   const virtualHostFor = (host: string): string | null => (host === '127.0.0.1' ? 'default' : null);
   const hasApplication = (vhost: string, app: string): boolean => `${vhost}/${app}` === 'default/app';
   await publisher.listen({ host: '127.0.0.1', port: 0, virtualHostFor, hasApplication, ...options });
@@ -545,7 +545,7 @@ describe('limits', () => {
   test('an address that has its share of connections gets no more, and the others do', async () => {
     const refusals = new RefusalLog(logger);
     closing.push(() => refusals.close());
-    await listen({ door: new Doorkeeper({ what: 'OVT edges', shares: new AddressShares({ perAddress: 1 }), refusals }) });
+    await listen({ limiter: new ConnectionLimiter({ what: 'OVT edges', shares: new AddressShares({ perAddress: 1 }), refusals }) });
     serve();
     const edge = await pull();
     await expect(pull()).rejects.toThrow();

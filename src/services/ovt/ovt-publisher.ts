@@ -8,11 +8,11 @@ import type { StreamFinder } from '../../core/stream-demand.ts';
 import { UNKNOWN_STREAM } from '../../core/unknown-stream.ts';
 import { plainAddress } from '../../util/client-address.ts';
 import type { Clock } from '../../util/clock.ts';
-import { type Doorkeeper, openDoor } from '../../util/doorkeeper.ts';
+import { type ConnectionLimiter, unlimitedConnections } from '../../util/connection-limiter.ts';
 import { forEachGuarded } from '../../util/guarded.ts';
 import { ownFamily } from '../../util/listen-addresses.ts';
 import type { Logger } from '../../util/logger.ts';
-import type { Patience } from '../../util/patience.ts';
+import type { TimeoutScale } from '../../util/timeout-scale.ts';
 import { OvtCommand } from '../../wire/ovt/message.ts';
 import { OvtConnection } from './ovt-connection.ts';
 import { type EdgesSeen, OvtStream } from './ovt-stream.ts';
@@ -33,10 +33,10 @@ export interface OvtListenOptions {
   /** Edges of one port at once. */
   readonly maxConnections?: number;
   /** Admits connections; absent: everybody is admitted. */
-  readonly door?: Doorkeeper;
+  readonly limiter?: ConnectionLimiter;
   /** How long a stream that exists may take to start before an edge is told to come again, ms. */
   readonly startWait?: number;
-  readonly patience?: Patience;
+  readonly timeoutScale?: TimeoutScale;
 }
 
 interface Listener {
@@ -127,10 +127,10 @@ export class OvtPublisher implements Publisher {
 
   /** Listens on one address. Rejects when it cannot be bound. */
   async listen(options: OvtListenOptions): Promise<void> {
-    const { host, port, maxConnections = MAX_EDGES, door = openDoor('OVT edges') } = options;
+    const { host, port, maxConnections = MAX_EDGES, limiter = unlimitedConnections('OVT edges') } = options;
     const connections = new Set<OvtConnection>();
     const server = net.createServer((socket) => {
-      if (door.admit(socket)) connections.add(this.#open(socket, options, connections));
+      if (limiter.admit(socket)) connections.add(this.#open(socket, options, connections));
       else {
         this.refused += 1;
         socket.destroy();
@@ -139,7 +139,7 @@ export class OvtPublisher implements Publisher {
     server.maxConnections = maxConnections;
     server.on('drop', () => {
       this.refused += 1;
-      door.overflow(maxConnections);
+      limiter.overflow(maxConnections);
     });
     server.listen({ ...ownFamily(host), port });
     await once(server, 'listening');
@@ -152,7 +152,7 @@ export class OvtPublisher implements Publisher {
         };
         forEachGuarded(connections, (connection) => connection.checkDeadline(), failed);
       },
-      SWEEP_MS * (options.patience ?? 1),
+      SWEEP_MS * (options.timeoutScale ?? 1),
     );
     this.#listeners.push({ server, sweep, connections });
     this.#logger.info({ host, port: (server.address() as net.AddressInfo).port }, 'OVT publisher listening');
@@ -173,7 +173,7 @@ export class OvtPublisher implements Publisher {
 
   #open(
     socket: net.Socket,
-    { virtualHostFor, hasApplication, startWait = DEFAULT_START_WAIT_MS, patience }: OvtListenOptions,
+    { virtualHostFor, hasApplication, startWait = DEFAULT_START_WAIT_MS, timeoutScale }: OvtListenOptions,
     connections: Set<OvtConnection>,
   ): OvtConnection {
     this.#lastSession += 1;
@@ -205,7 +205,7 @@ export class OvtPublisher implements Publisher {
         return isThere ? `There is no such stream (${name}/${stream})` : `There is no such app (${name})`;
       },
       onClosed: (connection) => connections.delete(connection),
-      patience,
+      timeoutScale,
     });
   }
 }

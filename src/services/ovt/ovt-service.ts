@@ -16,7 +16,17 @@ import { OvtPullSource } from './ovt-pull-source.ts';
 import { RelayPaths } from './relay-paths.ts';
 
 /** Pulls work without a port of our own. */
-export function startOvt({ config, orchestrator, openings, limits, finder, originMaps, clock, logger, patience }: ServiceContext): Service {
+export function startOvt({
+  config,
+  orchestrator,
+  openings,
+  limits,
+  finder,
+  originMaps,
+  clock,
+  logger,
+  timeoutScale,
+}: ServiceContext): Service {
   const { ovt } = config.bind.publishers;
   const paths = new RelayPaths();
   const publisher = new OvtPublisher({
@@ -36,8 +46,8 @@ export function startOvt({ config, orchestrator, openings, limits, finder, origi
     listen: async () => {
       if (ovt === undefined) return;
       for (const host of listenAddresses(config.ip)) {
-        const door = limits.door('OVT edges', 'viewers', MAX_EDGES);
-        const options = { host, port: ovt.port, virtualHostFor, hasApplication, door, patience };
+        const limiter = limits.limiter('OVT edges', 'viewers', MAX_EDGES);
+        const options = { host, port: ovt.port, virtualHostFor, hasApplication, limiter, timeoutScale };
         await openings.open(`OVT port ${ovt.port} (Bind/Publishers/OVT/Port)`, () => publisher.listen(options));
       }
     },

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { PushPublisherConfig } from '../../config/index.ts';
 import { PublisherKind } from '../../core/kinds.ts';
 import { NO_NOTICES, type Notices } from '../../core/notices/notice.ts';
-import { tellTask } from '../../core/notices/task-notices.ts';
+import { postTask } from '../../core/notices/task-notices.ts';
 import type { PublishableStream, Publisher, PublisherStream } from '../../core/publishing.ts';
 import type { QueueRegistry } from '../../core/queue-registry.ts';
 import { OWN_WORK, type SharedWork } from '../../core/shared-work.ts';
@@ -87,7 +87,7 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
         return new PushTask(origin, context);
       },
       onRegistered: (task) => {
-        tellTask(notices, 'push', task);
+        postTask(notices, 'push', task);
         this.#keepLooking();
       },
       onDropped: (task) => {

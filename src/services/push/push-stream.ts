@@ -46,7 +46,7 @@ export class PushStream implements PublisherStream {
   begin(task: PushTask): void {
     if (this.#closed || this.#tasks.includes(task)) return;
     this.#tasks.push(task);
-    this.source.attend();
+    this.source.wake();
     forEachGiven(
       [task],
       this.#hold.packets,

@@ -1,7 +1,7 @@
 /** A push task: waits for its stream, connects, sends, and calls again when the receiver is lost. */
 import { PublisherKind } from '../../core/kinds.ts';
 import type { Notices } from '../../core/notices/notice.ts';
-import { tellTask } from '../../core/notices/task-notices.ts';
+import { postTask } from '../../core/notices/task-notices.ts';
 import type { PublishableStream } from '../../core/publishing.ts';
 import type { QueueRegistry } from '../../core/queue-registry.ts';
 import { FollowingTask, NO_TOTALS, type TaskOrigin, type TaskTotals } from '../../core/tasks/following-task.ts';
@@ -98,7 +98,7 @@ export class PushTask extends FollowingTask<PushRequest> {
     const isNew = state !== this.#state || reason !== this.#reason;
     this.#state = state;
     this.#reason = reason;
-    if (isNew) tellTask(this.#context.notices, 'push', this);
+    if (isNew) postTask(this.#context.notices, 'push', this);
   }
 
   /** The error in the state `error`, else null. */

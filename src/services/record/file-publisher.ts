@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { CloseReason } from '../../core/ingest.ts';
 import { PublisherKind } from '../../core/kinds.ts';
 import { NO_NOTICES, type Notices } from '../../core/notices/notice.ts';
-import { tellTask } from '../../core/notices/task-notices.ts';
+import { postTask } from '../../core/notices/task-notices.ts';
 import type { PublishableStream, Publisher, PublisherStream } from '../../core/publishing.ts';
 import { QueueRegistry } from '../../core/queue-registry.ts';
 import { type ApplicationAddress, addressOf, streamKey } from '../../core/stream-address.ts';
@@ -101,7 +101,7 @@ export class FilePublisher implements Publisher<FilePublisherSettings> {
       logger,
       parse: storedRequest,
       make: (origin) => new RecordTask(origin, context),
-      onRegistered: (task) => tellTask(notices, 'recording', task),
+      onRegistered: (task) => postTask(notices, 'recording', task),
     });
   }
 

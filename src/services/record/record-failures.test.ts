@@ -120,14 +120,14 @@ describe('a bug in one recording', () => {
   it.each(['mp4', 'ts'])('ends that one only, and tells why (%s)', async (extension) => {
     const [main] = sample.tracks.filter(({ type }) => type === 'video');
     if (main?.type !== 'video') throw new Error('no video');
-    const strange = { ...main, id: 5, variantName: 'strange' };
+    const unsupported = { ...main, id: 5, variantName: 'strange' };
     await bench.record('bad', { filePath: `/bad.${extension}`, trackIds: [5] });
     await bench.record('good', { variantNames: ['video'] });
-    const { attached } = bench.stream([...sample.tracks, strange]);
-    const before: Packet[] = sample.packets.filter(({ track }) => track === main).map((packet) => ({ ...packet, track: strange }));
+    const { attached } = bench.stream([...sample.tracks, unsupported]);
+    const before: Packet[] = sample.packets.filter(({ track }) => track === main).map((packet) => ({ ...packet, track: unsupported }));
     bench.send(attached, before.slice(0, 50));
     const broken: Packet = {
-      ...{ track: strange, pts: 9e6, dts: 9e6, duration: 3000, keyframe: true },
+      ...{ track: unsupported, pts: 9e6, dts: 9e6, duration: 3000, keyframe: true },
       get data(): Uint8Array {
         throw new RangeError('section of 190 bytes does not fit one packet');
       },

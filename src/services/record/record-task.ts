@@ -2,7 +2,7 @@
 import { dirname } from 'node:path';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { Notices } from '../../core/notices/notice.ts';
-import { tellTask } from '../../core/notices/task-notices.ts';
+import { postTask } from '../../core/notices/task-notices.ts';
 import type { PublishableStream } from '../../core/publishing.ts';
 import type { QueueRegistry } from '../../core/queue-registry.ts';
 import { DiskRetry } from '../../core/tasks/disk-retry.ts';
@@ -108,7 +108,7 @@ export class RecordTask extends FollowingTask<RecordRequest> {
   #become(state: RecordState): void {
     const before = this.#state;
     this.#state = state;
-    if (state !== before) tellTask(this.#context.notices, 'recording', this);
+    if (state !== before) postTask(this.#context.notices, 'recording', this);
   }
 
   /** Stopped, or about to be: it takes no more packets. */

@@ -20,12 +20,12 @@ const DESCRIPTION = 'Too many connections, of your address or of all: try again 
 export class RefusedPublishers {
   readonly #clock: Clock;
   readonly #limits: RtmpLimits;
-  readonly #patience: number;
+  readonly #timeoutMs: number;
   readonly #budget = new TokenBucket({ burst: TOLD_PER_SECOND, perSecond: TOLD_PER_SECOND });
 
   constructor({ limits, timeouts, clock }: { readonly limits: RtmpLimits; readonly timeouts: RtmpTimeouts; readonly clock: Clock }) {
     this.#limits = limits;
-    this.#patience = timeouts.refusal;
+    this.#timeoutMs = timeouts.refusal;
     this.#clock = clock;
   }
 
@@ -35,7 +35,7 @@ export class RefusedPublishers {
       socket.destroy();
       return;
     }
-    const deadline = setTimeout(() => socket.destroy(), this.#patience);
+    const deadline = setTimeout(() => socket.destroy(), this.#timeoutMs);
     socket.once('close', () => clearTimeout(deadline));
     socket.on('error', () => socket.destroy());
     socket.on('end', () => socket.destroy());

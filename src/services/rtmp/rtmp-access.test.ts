@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest';
-import { DENIED, FakeGatekeeper, FakeStay } from '../../../test/fakes/fake-gatekeeper.ts';
+import { DENIED, FakeGatekeeper, FakeLease } from '../../../test/fakes/fake-gatekeeper.ts';
 import { FakeIngestGate } from '../../../test/fakes/fake-ingest-gate.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { informationOf, RtmpPublisher } from '../../../test/fakes/rtmp-publisher.ts';
@@ -37,7 +37,7 @@ async function ask(port: number, { tcUrl = `rtmp://media.example/app`, key = 'li
 }
 
 test('a publisher is judged by its whole URL, with our port where it named none', async () => {
-  const stay = new FakeStay();
+  const stay = new FakeLease();
   const access = new FakeGatekeeper(() => stay);
   const { gate, port } = await start(access);
   const publisher = await ask(port, { tcUrl: 'rtmp://media.example/app?a=1' });
@@ -86,7 +86,7 @@ test('one whose verdict takes its time is not judged silent, and what it sent me
   await (await RtmpPublisher.open(port)).closed;
   expect(publisher.socket.destroyed).toBe(false);
   expect(gate.streams).toHaveLength(0);
-  answer(new FakeStay());
+  answer(new FakeLease());
   await publisher.command('onStatus');
   const stream = await gate.stream();
   await stream.until(({ packets }) => packets.length === 5);
@@ -99,12 +99,12 @@ test('one that leaves while it waits, and one that no application takes, end the
   await until('the question', () => access.asked.length === 1, { deadlineMs: 5000 });
   await provider.stop();
   await publisher.closed;
-  const late = new FakeStay();
+  const late = new FakeLease();
   answer(late);
   await vi.waitFor(() => expect(late.closes).toBe(1));
   expect(gate.streams).toHaveLength(0);
 
-  const stay = new FakeStay();
+  const stay = new FakeLease();
   const second = await start(new FakeGatekeeper(() => stay));
   second.gate.refusal = 'no-application';
   await (await ask(second.port)).closed;
@@ -112,7 +112,7 @@ test('one that leaves while it waits, and one that no application takes, end the
 });
 
 test('a publication whose time is over is told so and ends with the reason', async () => {
-  const stay = new FakeStay();
+  const stay = new FakeLease();
   const { gate, logger, port } = await start(new FakeGatekeeper(() => stay));
   const publisher = await ask(port);
   await publisher.command('onStatus');
@@ -129,7 +129,7 @@ test('a publication whose time is over is told so and ends with the reason', asy
 });
 
 test('one whom a control server sends elsewhere publishes there, and ends by the name it gave', async () => {
-  const stay = FakeStay.to('rtmp://other.example:1935/elsewhere/renamed?x=1');
+  const stay = FakeLease.to('rtmp://other.example:1935/elsewhere/renamed?x=1');
   const { gate, port } = await start(new FakeGatekeeper(() => stay));
   const publisher = await ask(port);
   expect(informationOf(await publisher.command('onStatus'))).toMatchObject({ code: 'NetStream.Publish.Start' });

@@ -1,7 +1,7 @@
 /** One accepted socket: handshake, chunk streams, acknowledgements, deadlines, and the log of its life. */
 import type { Socket } from 'node:net';
 import type { Gatekeeper } from '../../access/access-check.ts';
-import { foreignCodecName } from '../../containers/flv/fourcc.ts';
+import { unsupportedCodecName } from '../../containers/flv/fourcc.ts';
 import type { CloseReason, IngestGate, SourceTrack } from '../../core/ingest.ts';
 import { Urgency } from '../../core/urgency.ts';
 import { Rest, type SocketReader } from '../../native/tcp/socket-reader.ts';
@@ -11,7 +11,7 @@ import { faultDetail } from '../../util/fault-detail.ts';
 import type { Logger } from '../../util/logger.ts';
 import type { Newcomer, Turns } from '../../util/newcomer-turns.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
-import { tellRefused } from '../../util/refused.ts';
+import { logRefused } from '../../util/refused.ts';
 import { TokenBucket } from '../../util/token-bucket.ts';
 import type { ClientEnd } from '../../wire/proxy/proxy-header.ts';
 import { ChunkReader, type ChunkReaderLimits } from '../../wire/rtmp/chunk-reader.ts';
@@ -266,7 +266,7 @@ export class RtmpConnection {
       close: (reason) => this.close(reason),
       closeAfterFlush: (reason) => this.#closeAfterFlush(reason),
       failed: (error) => this.#closeOnError(error),
-      onRefused: ({ who, ...refusal }) => tellRefused(this.#connectionLogger, who, refusal),
+      onRefused: ({ who, ...refusal }) => logRefused(this.#connectionLogger, who, refusal),
     };
   }
 
@@ -374,7 +374,7 @@ export class RtmpConnection {
       this.#logger.warn({ unsupported: text }, `the ${what} comes by ${text}, which is off (Modules/ERTMP), and is left out`);
       return;
     }
-    const codec = foreignCodecName(what, text);
+    const codec = unsupportedCodecName(what, text);
     const taken = what === 'video' ? 'H.264, H.265, VP8, VP9 and AV1' : 'AAC, MP3 and Opus';
     this.#logger.warn({ unsupported: codec }, `the ${what} is ${codec}, which cannot be carried, and is left out; RTMP can bring ${taken}`);
   }

@@ -10,8 +10,8 @@ import { selfSigned } from '../../../test/fakes/self-signed.ts';
 import { ConnectionGate, type GateOptions } from '../../transport/proxy/connection-gate.ts';
 import { AddressShares } from '../../util/address-shares.ts';
 import { systemClock } from '../../util/clock.ts';
+import { ConnectionLimiter } from '../../util/connection-limiter.ts';
 import { DescriptorLedger } from '../../util/descriptor-ledger.ts';
-import { Doorkeeper } from '../../util/doorkeeper.ts';
 import { RefusalLog } from '../../util/refusal-log.ts';
 import { TrustedProxies } from '../../util/trusted-proxies.ts';
 import { ClientHandshake } from '../../wire/rtmp/handshake.ts';
@@ -32,8 +32,13 @@ async function start(
   const logger = new RecordingLogger();
   const refusals = new RefusalLog(logger);
   const ledger = new DescriptorLedger(DescriptorLedger.open(descriptors));
-  const door = new Doorkeeper({ what: 'RTMP connections', shares: new AddressShares({ perAddress }), descriptors: ledger, refusals });
-  const entry = new ConnectionGate({ door, ...gating });
+  const limiter = new ConnectionLimiter({
+    what: 'RTMP connections',
+    shares: new AddressShares({ perAddress }),
+    descriptors: ledger,
+    refusals,
+  });
+  const entry = new ConnectionGate({ limiter, ...gating });
   const provider = new RtmpProvider({ gate, logger, clock: systemClock, host: '127.0.0.1', port: 0, entry, ...options });
   await provider.start();
   cleanups.push(

@@ -98,8 +98,8 @@ export class RtmpProvider {
   }
 
   /** Somebody has come who may need any stream: what rests is read now. */
-  rouse(): void {
-    this.#reader.rouse();
+  readNow(): void {
+    this.#reader.readNow();
   }
 
   /** Stops listening and closes every connection. Idempotent. */
@@ -199,7 +199,7 @@ export class RtmpProvider {
   #accept(socket: net.Socket): void {
     this.#lastSession += 1;
     // A publisher may be back: what its last connection left is read before it asks for its stream.
-    if (this.#options.onArrival === undefined) this.rouse();
+    if (this.#options.onArrival === undefined) this.readNow();
     else this.#options.onArrival();
     this.#sweep ??= setInterval(
       guarded(this.#logger, 'the watch over RTMP connections', () => this.#sweepConnections()),

@@ -9,7 +9,7 @@ import type { RtmpProviderOptions } from './rtmp-options.ts';
 
 describe('a stream that nobody attends to', () => {
   /** Publishes audio; `frames` sends that many and waits until they are there. */
-  async function unattended(options: Partial<RtmpProviderOptions> = {}) {
+  async function unwatched(options: Partial<RtmpProviderOptions> = {}) {
     const started = await publishing(options);
     const { publisher, stream } = started;
     stream.urgency = Urgency.NONE;
@@ -29,7 +29,7 @@ describe('a stream that nobody attends to', () => {
 
   test('arrives in bundles, whole and in order', async () => {
     const { sweep } = holdSweeps();
-    const { publisher, stream } = await unattended();
+    const { publisher, stream } = await unwatched();
     // The connection was new: it rests from the second sweep on.
     sweep();
     sweep();
@@ -50,7 +50,7 @@ describe('a stream that nobody attends to', () => {
 
   test('is read as it comes from the next bundle on when somebody attends', async () => {
     const { sweep } = holdSweeps();
-    const { stream, frames } = await unattended();
+    const { stream, frames } = await unwatched();
     sweep();
     sweep();
     await frames(1);
@@ -62,11 +62,11 @@ describe('a stream that nobody attends to', () => {
 
   test('is read at once when a viewer comes, and when the provider is roused', async () => {
     const { sweep } = holdSweeps();
-    const { provider, publisher, stream, frames } = await unattended();
+    const { provider, publisher, stream, frames } = await unwatched();
     sweep();
     sweep();
     await frames(1);
-    for (const wake of [() => stream.request.onAttended?.(), () => provider.rouse()]) {
+    for (const wake of [() => stream.request.onWatched?.(), () => provider.readNow()]) {
       const before = stream.packets.length;
       publisher.audio(20 * (before + 1), AAC_FRAME);
       await settle();
@@ -78,7 +78,7 @@ describe('a stream that nobody attends to', () => {
 
   test('is read as it comes when its publisher wants acknowledgements often', async () => {
     const { sweep } = holdSweeps();
-    const { publisher, stream, frames } = await unattended();
+    const { publisher, stream, frames } = await unwatched();
     publisher.send(controlMessage(MessageType.WINDOW_ACK_SIZE, 100_000));
     sweep();
     sweep();
@@ -168,7 +168,7 @@ describe('a stream that nobody attends to', () => {
     assert.ok(watched);
     watched.urgency = Urgency.REAL_TIME;
     send();
-    watched.request.onAttended?.();
+    watched.request.onWatched?.();
     for (let round = 0; round < 2; round += 1) {
       await watched.until((it) => it.packets.length === sent);
       await settle();
@@ -197,19 +197,19 @@ describe('a stream that nobody attends to', () => {
   });
 
   test('ends with its connection, also when the provider stops', async () => {
-    const first = await unattended();
+    const first = await unwatched();
     first.publisher.close();
     await first.stream.until((it) => it.closed);
     expect(first.stream.closeReason).toMatchObject({ code: 'peer-left' });
-    const second = await unattended();
+    const second = await unwatched();
     await second.provider.stop();
     expect(second.stream.closeReason).toMatchObject({ code: 'shutdown' });
   });
 
   test.each(['the same', 'another'])('has ended when its publisher asks for it on a new connection to %s listener', async (which) => {
     const { sweep } = holdSweeps();
-    const { port: same, provider, publisher, stream, gate, frames } = await unattended();
-    const port = which === 'another' ? (await start({ gate, onArrival: () => provider.rouse() })).port : same;
+    const { port: same, provider, publisher, stream, gate, frames } = await unwatched();
+    const port = which === 'another' ? (await start({ gate, onArrival: () => provider.readNow() })).port : same;
     sweep();
     sweep();
     await frames(1);
@@ -223,11 +223,11 @@ describe('a stream that nobody attends to', () => {
   });
 
   test('stays paused while the core has too much to do', async () => {
-    const { publisher, stream, frames } = await unattended();
+    const { publisher, stream, frames } = await unwatched();
     stream.request.onCongested?.();
     publisher.audio(1000, AAC_FRAME);
     await new Promise((resolve) => setTimeout(resolve, 300));
-    stream.request.onAttended?.();
+    stream.request.onWatched?.();
     await settle();
     expect(stream.packets).toHaveLength(1);
     stream.request.onRelieved?.();

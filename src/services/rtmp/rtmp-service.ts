@@ -12,22 +12,22 @@
  */
 import { openWithCertificate } from '../../delivery/tls/open-listener.ts';
 import { listenAddresses } from '../../util/listen-addresses.ts';
-import { withPatience } from '../../util/patience.ts';
+import { scaleTimeouts } from '../../util/timeout-scale.ts';
 import type { Service, ServiceContext } from '../service.ts';
 import { DEFAULT_RTMP_LIMITS, DEFAULT_RTMP_TIMEOUTS } from './rtmp-options.ts';
 import { RtmpProvider } from './rtmp-provider.ts';
 
 /** One provider for each port on every address of the server. */
 export function startRtmp(context: ServiceContext): Service {
-  const { config, orchestrator, access, openings, limits, certificates, restingSources, clock, patience } = context;
+  const { config, orchestrator, access, openings, limits, certificates, restingSources, clock, timeoutScale } = context;
   const { rtmp } = config.bind.providers;
   if (rtmp === undefined) return {};
   const logger = context.logger.child({ provider: 'rtmp' });
   const providers: RtmpProvider[] = [];
   const options = {
-    ...{ gate: orchestrator, access, logger, clock, turns: limits.newcomers, timeouts: withPatience(DEFAULT_RTMP_TIMEOUTS, patience) },
+    ...{ gate: orchestrator, access, logger, clock, turns: limits.newcomers, timeouts: scaleTimeouts(DEFAULT_RTMP_TIMEOUTS, timeoutScale) },
     enhanced: config.modules.ertmp.enable,
-    onArrival: () => restingSources.rouse(),
+    onArrival: () => restingSources.readNow(),
   };
   const provide = (place: { readonly host: string; readonly port: number; readonly tls?: [] }): RtmpProvider => {
     const provider = new RtmpProvider({ ...options, ...place, entry: limits.rtmpEntry(DEFAULT_RTMP_LIMITS.connections) });

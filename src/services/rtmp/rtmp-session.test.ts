@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { FakeGatekeeper, FakeStay } from '../../../test/fakes/fake-gatekeeper.ts';
+import { FakeGatekeeper, FakeLease } from '../../../test/fakes/fake-gatekeeper.ts';
 import { FakeIngestGate } from '../../../test/fakes/fake-ingest-gate.ts';
 import type { CloseReason } from '../../core/ingest.ts';
 import { AmfObject, type AmfValue } from '../../wire/rtmp/amf.ts';
@@ -53,17 +53,17 @@ function connected(access: FakeGatekeeper, gate = new FakeIngestGate()) {
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 test('nothing is read while a second publication is judged that was asked for behind the first', async () => {
-  const verdicts = [Promise.withResolvers<FakeStay>(), Promise.withResolvers<FakeStay>()];
+  const verdicts = [Promise.withResolvers<FakeLease>(), Promise.withResolvers<FakeLease>()];
   const access = new FakeGatekeeper(() => verdicts[access.asked.length - 1]!.promise);
   const { session, gate, told } = connected(access);
   session.receive(command('publish', 2, null, 'first', 'live'));
   session.receive(command('deleteStream', 3, null, 1));
   session.receive(command('publish', 4, null, 'second', 'live'));
-  verdicts[0]!.resolve(new FakeStay());
+  verdicts[0]!.resolve(new FakeLease());
   await turn();
   expect(access.asked.map(({ place }) => place.stream)).toEqual(['first', 'second']);
   expect([session.judging, told.isReading]).toEqual([true, false]);
-  verdicts[1]!.resolve(new FakeStay());
+  verdicts[1]!.resolve(new FakeLease());
   await turn();
   expect([session.judging, told.isReading]).toEqual([false, true]);
   expect(gate.streams.map(({ name, closed }) => [name, closed])).toEqual([
@@ -79,7 +79,7 @@ test('nothing is begun by what was held behind the end of the connection', async
   session.receive(command('deleteStream', 3, null, 1));
   session.receive(command('publish', 4, null, '', 'live'));
   session.receive(command('publish', 5, null, 'orphan', 'live'));
-  answer(new FakeStay());
+  answer(new FakeLease());
   await turn();
   expect(told.closes).toMatchObject([{ detail: 'publish without a stream name' }]);
   expect(gate.streams.map(({ name, closed }) => [name, closed])).toEqual([['live', true]]);
@@ -98,14 +98,14 @@ test('a stream that has too much at once of what was held while it was judged is
     const stream = opened(target, request);
     return Object.assign(stream, { setTracks: () => request.onCongested?.() });
   };
-  answer(new FakeStay());
+  answer(new FakeLease());
   await turn();
   expect(told.faults).toEqual([]);
   expect(told.isReading).toBe(false);
 });
 
 test('whoever was let in and met a fault of the server does not stay', async () => {
-  const stay = new FakeStay();
+  const stay = new FakeLease();
   const gate = new FakeIngestGate();
   gate.openIngest = () => {
     throw new Error('a fault');

@@ -4,7 +4,7 @@ import {
   type Admitted,
   type Gatekeeper,
   OPEN_GATE,
-  toldReason,
+  shownReason,
   type Verdict,
   whenJudged,
 } from '../../access/access-check.ts';
@@ -332,7 +332,7 @@ export class RtmpSession {
       this.#begin(verdict, newUrl === undefined || other === null ? target : redirected(other, newUrl), key);
     } else {
       const { code, reason } = verdict;
-      this.#link.send(refused('NetStream.Publish.Rejected', `Access denied: ${toldReason(verdict)}.`));
+      this.#link.send(refused('NetStream.Publish.Rejected', `Access denied: ${shownReason(verdict)}.`));
       this.#link.closeAfterFlush({ code: 'denied', detail: `access denied, ${code}: ${reason}` });
     }
     if (!hasWaited || this.#publication === null) return;
@@ -384,7 +384,7 @@ export class RtmpSession {
           onClose: (reason) => this.#sendAway(reason, target),
           onCongested: () => this.#link.pauseReading(),
           onRelieved: () => this.#link.resumeReading(),
-          onAttended: () => this.#link.endRest(),
+          onWatched: () => this.#link.endRest(),
         },
       );
     } catch (error) {

@@ -2,13 +2,13 @@
 import type { Application } from '../../core/application.ts';
 import { ProviderKind, SourceType } from '../../core/kinds.ts';
 import { addressOf } from '../../core/stream-address.ts';
-import { subtitleTracks } from '../../core/subtitle-desk.ts';
+import { subtitleTracks } from '../../core/subtitle-injector.ts';
 import type { Transcoder } from '../../core/transcoding.ts';
 import { ChannelPlayout } from '../../playout/channel-playout.ts';
 import type { AudioLabel } from '../../playout/channel-slots.ts';
 import { ChannelSources } from '../../playout/channel-sources.ts';
 import type { LiveStreams } from '../../playout/live-source.ts';
-import type { ForeignFiles } from '../../playout/media-file.ts';
+import type { FfmpegFiles } from '../../playout/media-file.ts';
 import type { MediaRoot } from '../../playout/media-root.ts';
 import type { CuedItem, Playout } from '../../playout/playout.ts';
 import type { Clock } from '../../util/clock.ts';
@@ -22,7 +22,7 @@ export interface ChannelPlayoutsOptions {
   readonly application: Application;
   readonly root: MediaRoot;
   /** Reads files that are neither MP4 nor MPEG-TS. */
-  readonly foreign: ForeignFiles;
+  readonly foreign: FfmpegFiles;
   readonly live: LiveStreams;
   /** Converts items of other codecs than the channel has. */
   readonly transcoder: Transcoder;
@@ -39,7 +39,7 @@ export function channelPlayouts(options: ChannelPlayoutsOptions): OpenPlayout {
       ...{ streamName: name, provider: ProviderKind.SCHEDULED, sourceType: SourceType.SCHEDULED },
       ...{ sourceUrl: `${name}${SCHEDULE_FILE}`, passthrough: bypassTranscoder },
       onClose: ({ detail }) => onLost(detail),
-      onAttended: () => playout.attend(),
+      onWatched: () => playout.wake(),
     });
     // It is there before anything of it can be played, and while nothing is.
     stream.show();

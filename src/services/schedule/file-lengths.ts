@@ -1,9 +1,9 @@
 /** Lengths of media files, asked for once for each file and change of it. */
 import { stat } from 'node:fs/promises';
 import type { Clock } from '../../util/clock.ts';
+import { FailedAttempts } from '../../util/failed-attempts.ts';
 import { messageOf } from '../../util/message-of.ts';
 import { Semaphore } from '../../util/semaphore.ts';
-import { VainAttempts } from '../../util/vain-attempts.ts';
 import { isLive, type ScheduleItem } from './schedule-definition.ts';
 import { grained } from './schedule-timeline.ts';
 
@@ -38,7 +38,7 @@ const MAX_AT_ONCE = 2;
 const MAX_SOON = 1;
 
 /** Files that are looked at, by their URLs, and who waits for that. */
-interface Lane {
+interface MeasureQueue {
   readonly semaphore: Semaphore;
   readonly looking: Map<string, Promise<number | null>>;
 }
@@ -47,14 +47,14 @@ interface Lane {
 export class FileLengths implements Lengths {
   readonly #meter: FileMeter;
   readonly #measured = new Map<string, Measured>();
-  readonly #listed: Lane = { semaphore: new Semaphore(MAX_AT_ONCE), looking: new Map() };
-  readonly #soon: Lane = { semaphore: new Semaphore(MAX_SOON), looking: new Map() };
+  readonly #listed: MeasureQueue = { semaphore: new Semaphore(MAX_AT_ONCE), looking: new Map() };
+  readonly #soon: MeasureQueue = { semaphore: new Semaphore(MAX_SOON), looking: new Map() };
   /** Files without a length, by their identities: some are read to their ends for it. */
-  readonly #vain: VainAttempts;
+  readonly #attempts: FailedAttempts;
 
   constructor(meter: FileMeter, clock: Pick<Clock, 'monotonic'>) {
     this.#meter = meter;
-    this.#vain = new VainAttempts(clock);
+    this.#attempts = new FailedAttempts(clock);
   }
 
   of({ url }: Pick<ScheduleItem, 'url'>): number | null {
@@ -64,9 +64,9 @@ export class FileLengths implements Lengths {
   look(item: Pick<ScheduleItem, 'url'>, soon = false): Promise<number | null> {
     if (isLive(item)) return Promise.resolve(null);
     const { url } = item;
-    const lane = soon ? this.#soon : this.#listed;
-    const looking = lane.looking.get(url) ?? lane.semaphore.take(() => this.#look(url)).finally(() => lane.looking.delete(url));
-    lane.looking.set(url, looking);
+    const queue = soon ? this.#soon : this.#listed;
+    const looking = queue.looking.get(url) ?? queue.semaphore.take(() => this.#look(url)).finally(() => queue.looking.delete(url));
+    queue.looking.set(url, looking);
     return looking;
   }
 
@@ -83,14 +83,14 @@ export class FileLengths implements Lengths {
       identity = [path, dev, ino, size, mtimeNs].join(' ');
       const known = this.#measured.get(url);
       if (known?.identity === identity && known.length !== null) return known.length;
-      if (this.#vain.reasonOf(identity) !== null) return this.#remember(url, { identity, length: null });
+      if (this.#attempts.reasonOf(identity) !== null) return this.#remember(url, { identity, length: null });
       const length = await this.#meter.lengthOf(url);
       if (!(length > 0 && Number.isFinite(length))) throw new Error('it has no length');
-      this.#vain.succeeded(identity);
+      this.#attempts.succeeded(identity);
       return this.#remember(url, { identity, length: grained(length) });
     } catch (error) {
       // Whoever plays it tells why.
-      if (identity !== '') this.#vain.failed(identity, messageOf(error));
+      if (identity !== '') this.#attempts.failed(identity, messageOf(error));
       return this.#remember(url, { identity, length: null });
     }
   }

@@ -19,7 +19,7 @@ import { startSchedules } from './schedule-service.ts';
 
 const logger = new RecordingLogger();
 const transcoder = new FakeTranscoder();
-const foreignFiles = { openFile: () => Promise.reject(new Error('it is no film')) };
+const ffmpegFiles = { openFile: () => Promise.reject(new Error('it is no film')) };
 const anywhere = new AllowedFolders(null, 'nothing');
 const STOPPED = { code: 'shutdown', detail: 'the test is over' } as const;
 
@@ -40,7 +40,7 @@ beforeEach(() => {
   service = startSchedules({
     originMaps: work,
     orchestrator,
-    foreignFiles,
+    ffmpegFiles,
     liveStreams,
     transcoder,
     clock,

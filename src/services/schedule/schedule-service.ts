@@ -27,7 +27,7 @@ import { Schedules } from './schedules.ts';
 /** Dependencies of the scheduled channels. */
 export type ScheduleContext = Pick<
   ServiceContext,
-  'orchestrator' | 'definitions' | 'reading' | 'foreignFiles' | 'liveStreams' | 'transcoder' | 'clock' | 'logger'
+  'orchestrator' | 'definitions' | 'reading' | 'ffmpegFiles' | 'liveStreams' | 'transcoder' | 'clock' | 'logger'
 > & {
   /** Whose channels are; absent: ours. */
   readonly originMaps?: SharedWork;
@@ -53,7 +53,7 @@ export function startSchedules(context: ScheduleContext): Service & { readonly s
 /** Null where the provider is off, and in applications that viewers make by asking: nobody has scheduled anything there. */
 function openSchedules(
   application: Application,
-  { orchestrator, originMaps: work = OWN_WORK, definitions, reading, foreignFiles: foreign, transcoder, clock }: ScheduleContext,
+  { orchestrator, originMaps: work = OWN_WORK, definitions, reading, ffmpegFiles: foreign, transcoder, clock }: ScheduleContext,
   live: LiveStreams,
   parent: Logger,
   onDefined: () => void,

@@ -26,7 +26,7 @@ const ATTEMPT_MS = 500;
 const SHORT_FALLBACK_MS = 3000;
 const RETRY_MS = 1000;
 /** What is not there so long after its time leaves the air to the fallback program until it is; its playout has less for what opens at once. */
-const PATIENCE_MS = 900;
+const MAX_LATE_MS = 900;
 /** A playout that tells nothing of what should be on air for so long has lost it: it has limits of its own, which are less. */
 const OPENING_MS = 6000;
 /** An item joined less late than this begins at its beginning. */
@@ -264,7 +264,7 @@ export class ScheduledChannel {
   #begin(slot: Slot, now: number): void {
     if (slot.item !== null) this.#cueItem(slot.item, slot, now);
     const since = Math.max(this.#cue?.cuedAt ?? now, slot.startsAt, this.#air?.until ?? slot.startsAt);
-    const limit = this.#fallback.fails ? OPENING_MS : PATIENCE_MS;
+    const limit = this.#fallback.fails ? OPENING_MS : MAX_LATE_MS;
     if (!this.#fallback.exists || now - since < limit) return;
     this.#fail(slot, `it is not ready ${limit} ms after its time`, now);
     if (this.#slot === slot && this.#failed.has(slot)) this.#standIn(slot, now);

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { DENIED, FakeGatekeeper, FakeStay } from '../../../test/fakes/fake-gatekeeper.ts';
+import { DENIED, FakeGatekeeper, FakeLease } from '../../../test/fakes/fake-gatekeeper.ts';
 import { FakeIngestGate } from '../../../test/fakes/fake-ingest-gate.ts';
 import { FakeStream } from '../../../test/fakes/fake-stream.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
@@ -82,7 +82,7 @@ function sound(): Uint8Array {
 
 describe('encoders', () => {
   test('are judged by their stream id as a URL, and let in', async () => {
-    const stay = new FakeStay();
+    const stay = new FakeLease();
     const access = new FakeGatekeeper(() => stay);
     const { gate, port } = await provide(access);
     const encoder = await call(port, STREAM_ID);
@@ -104,7 +104,7 @@ describe('encoders', () => {
   });
 
   test('show a key by their stream id, beside the URL', async () => {
-    const access = new FakeGatekeeper(() => new FakeStay());
+    const access = new FakeGatekeeper(() => new FakeLease());
     const { gate, port } = await provide(access);
     await call(port, '#!::h=default,r=app/live,m=publish,s=the-key-of-the-studio');
     await gate.stream();
@@ -131,7 +131,7 @@ describe('encoders', () => {
     // Somebody else is served meanwhile, so what was sent before has arrived.
     await call(port, STREAM_ID);
     expect(gate.streams).toHaveLength(0);
-    answer(new FakeStay());
+    answer(new FakeLease());
     const stream = await gate.stream();
     await stream.until((told) => told.bytes === bytes.length);
     expect(stream.packets.length).toBeGreaterThan(40);
@@ -147,14 +147,14 @@ describe('encoders', () => {
     const leaving = await provide(second.access);
     (await call(leaving.port, STREAM_ID)).leave();
     await leaving.provider.stop();
-    const stay = new FakeStay();
+    const stay = new FakeLease();
     second.answer(stay);
     await until('the end of the stay', () => stay.closes === 1, DEADLINE);
     expect([refusing.gate.streams.length, leaving.gate.streams.length]).toEqual([0, 0]);
   });
 
   test('publish where a control server sends them, at once or later', async () => {
-    const to = (): FakeStay => FakeStay.to('srt://other.example:9999/elsewhere/renamed?x=1');
+    const to = (): FakeLease => FakeLease.to('srt://other.example:9999/elsewhere/renamed?x=1');
     const waiting = FakeGatekeeper.waiting();
     for (const access of [new FakeGatekeeper(to), waiting.access]) {
       const { gate, port } = await provide(access);
@@ -166,7 +166,7 @@ describe('encoders', () => {
   });
 
   test('end with the reason when their time is over; one that finds no application ends its stay at once', async () => {
-    const stay = new FakeStay();
+    const stay = new FakeLease();
     const { gate, logger, port } = await provide(new FakeGatekeeper(() => stay));
     const encoder = await call(port, STREAM_ID);
     const stream = await gate.stream();
@@ -217,7 +217,7 @@ describe('what a caller sends before its verdict', () => {
     const inner = recording();
     const { access, answer, session } = waiting(() => inner);
     for (const first of [1, 2]) session.onData(Uint8Array.of(first));
-    const stay = new FakeStay();
+    const stay = new FakeLease();
     answer(stay);
     await settled();
     session.onData(Uint8Array.of(3));
@@ -231,7 +231,7 @@ describe('what a caller sends before its verdict', () => {
     const inner = recording();
     const { answer, session } = waiting(() => inner);
     for (let n = 0; n < 5; n += 1) session.onData(new Uint8Array(200 * 1024).fill(n));
-    answer(new FakeStay());
+    answer(new FakeLease());
     await settled();
     expect(inner.heard).toEqual(['open', '4 of 204800']);
   });
@@ -239,14 +239,14 @@ describe('what a caller sends before its verdict', () => {
   test('is of no use where the session cannot be opened: the connection ends, and so does the stay', async () => {
     const { answer, session, ends } = waiting(() => RejectionCode.CONFLICT);
     session.onData(Uint8Array.of(1));
-    const stay = new FakeStay();
+    const stay = new FakeLease();
     answer(stay);
     await settled();
     expect([ends, stay.closes]).toEqual([['conflict (1409)'], 1]);
     const broken = waiting(() => {
       throw new Error('broken');
     });
-    const lost = new FakeStay();
+    const lost = new FakeLease();
     broken.answer(lost);
     await settled();
     expect(lost.closes).toBe(1);
@@ -256,7 +256,7 @@ describe('what a caller sends before its verdict', () => {
 
 describe('players', () => {
   test('are sent away while the server is drained', async () => {
-    const { finder, port, streamId } = await serve(new FakeGatekeeper(() => new FakeStay()));
+    const { finder, port, streamId } = await serve(new FakeGatekeeper(() => new FakeLease()));
     finder.draining = true;
     await expect(call(port, streamId)).rejects.toMatchObject({ code: RejectionCode.UNAVAILABLE });
     finder.draining = false;
@@ -264,7 +264,7 @@ describe('players', () => {
   });
 
   test('are told when nobody knows whether another server has the stream', async () => {
-    const { isUnknown, port, publisher } = await serve(new FakeGatekeeper(() => new FakeStay()));
+    const { isUnknown, port, publisher } = await serve(new FakeGatekeeper(() => new FakeLease()));
     await expect(call(port, 'default/app/other')).rejects.toMatchObject({ code: RejectionCode.NOT_FOUND });
     isUnknown.mockReturnValue(true);
     await expect(call(port, 'default/app/other')).rejects.toMatchObject({ code: RejectionCode.UNAVAILABLE });
@@ -282,7 +282,7 @@ describe('players', () => {
   });
 
   test('play what a control server sends them to', async () => {
-    const { served, streamId, port } = await serve(new FakeGatekeeper(() => FakeStay.to(`srt://${streamId}`)));
+    const { served, streamId, port } = await serve(new FakeGatekeeper(() => FakeLease.to(`srt://${streamId}`)));
     await call(port, 'default/app/elsewhere?policy=p');
     await until('the player', () => served.viewers === 1, DEADLINE);
   });
@@ -292,7 +292,7 @@ describe('players', () => {
     const { logger, served, streamId, port } = await serve(access);
     const player = await call(port, streamId);
     expect(served.viewers).toBe(0);
-    const stay = new FakeStay();
+    const stay = new FakeLease();
     answer(stay);
     await until('the player', () => served.viewers === 1, DEADLINE);
     stay.expire?.('its time is over');

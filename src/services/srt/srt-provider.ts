@@ -10,7 +10,7 @@ import { hostPort } from '../../util/client-address.ts';
 import type { Clock } from '../../util/clock.ts';
 import { guarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
-import { tellRefused } from '../../util/refused.ts';
+import { logRefused } from '../../util/refused.ts';
 import type { PeerAddress } from '../../wire/srt/link.ts';
 import type { SrtCall, SrtSession } from '../../wire/srt/multiplexer.ts';
 import { describeRejection, RejectionCode } from '../../wire/srt/rejection.ts';
@@ -145,7 +145,7 @@ export class SrtProvider {
 
   #refuse(peer: PeerAddress, { kind, reason, detail }: Pick<Refusal, 'kind' | 'reason' | 'detail'>, place: object = {}): void {
     this.refused += 1;
-    tellRefused(this.#logger, 'publisher', { code: kind, reason, peer: hostPort(peer.address, peer.port), ...place, detail });
+    logRefused(this.#logger, 'publisher', { code: kind, reason, peer: hostPort(peer.address, peer.port), ...place, detail });
   }
 
   #checkDeadlines(): void {

@@ -19,7 +19,7 @@ import { hostPort, plainAddress } from '../../util/client-address.ts';
 import type { Clock } from '../../util/clock.ts';
 import { guarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
-import { tellRefused } from '../../util/refused.ts';
+import { logRefused } from '../../util/refused.ts';
 import type { PeerAddress } from '../../wire/srt/link.ts';
 import type { SrtCall, SrtSession } from '../../wire/srt/multiplexer.ts';
 import { describeRejection, RejectionCode } from '../../wire/srt/rejection.ts';
@@ -211,7 +211,7 @@ export class SrtPublisher implements Publisher {
 
   #refuse(peer: PeerAddress, code: string, reason: string, place: object = {}): void {
     this.refused += 1;
-    tellRefused(this.#logger, 'viewer', { code, reason, peer: hostPort(peer.address, peer.port), ...place });
+    logRefused(this.#logger, 'viewer', { code, reason, peer: hostPort(peer.address, peer.port), ...place });
   }
 }
 

@@ -15,7 +15,7 @@ import { portsOf } from '../../config/server-config.ts';
 import type { SrtListenerConfig } from '../../transport/srt/listener.ts';
 import { readListenerOptions } from '../../transport/srt/socket-options.ts';
 import { listenAddresses } from '../../util/listen-addresses.ts';
-import { withPatience } from '../../util/patience.ts';
+import { scaleTimeouts } from '../../util/timeout-scale.ts';
 import type { Service, ServiceContext } from '../service.ts';
 import { MAX_SRT_ENCODERS, SrtProvider } from './srt-provider.ts';
 import { DEFAULT_SRT_TIMEOUTS } from './srt-publication.ts';
@@ -25,7 +25,7 @@ type SrtBind = NonNullable<ServerConfig['bind']['providers']['srt']>;
 
 /** The providers and the publisher of SRT. */
 export function startSrt(context: ServiceContext): Service {
-  const { config, orchestrator, access, openings, limits, finder, clock, patience } = context;
+  const { config, orchestrator, access, openings, limits, finder, clock, timeoutScale } = context;
   const { refusals } = limits;
   const maxWrongKeysPerSecond = config.limits.perAddress.keyTrials;
   const { srt: ingest } = config.bind.providers;
@@ -46,7 +46,7 @@ export function startSrt(context: ServiceContext): Service {
           const provider = new SrtProvider({
             ...listenerConfig(host, ingest),
             ...{ virtualHostFor, refusals, maxWrongKeysPerSecond, shares: limits.shares('publishers', MAX_SRT_ENCODERS) },
-            ...{ gate: orchestrator, access, logger, clock, timeouts: withPatience(DEFAULT_SRT_TIMEOUTS, patience) },
+            ...{ gate: orchestrator, access, logger, clock, timeouts: scaleTimeouts(DEFAULT_SRT_TIMEOUTS, timeoutScale) },
             audioLabels: ({ vhost }, { app }) =>
               orchestrator.application(vhost, app)?.definition.config.providers?.srt?.audioMap?.item ?? [],
           });

@@ -1,14 +1,14 @@
 /** The thumbnail publisher: serves the newest image of outbound streams through the delivery threads. */
 import { PublisherKind } from '../../core/kinds.ts';
 import type { PublishableStream, Publisher } from '../../core/publishing.ts';
-import type { OutletOpener } from '../../delivery/outlet/messages.ts';
+import type { FeedOpener } from '../../delivery/feed/messages.ts';
 import { type ThumbnailSettings, ThumbnailStream } from './thumbnail-stream.ts';
 
 export class ThumbnailPublisher implements Publisher<ThumbnailSettings> {
   readonly kind = PublisherKind.THUMBNAIL;
-  readonly #delivery: OutletOpener;
+  readonly #delivery: FeedOpener;
 
-  constructor(delivery: OutletOpener) {
+  constructor(delivery: FeedOpener) {
     this.#delivery = delivery;
   }
 

@@ -4,7 +4,7 @@ import { PublisherKind } from '../../core/kinds.ts';
 import type { PublishableStream, PublisherStream } from '../../core/publishing.ts';
 import { addressOf } from '../../core/stream-address.ts';
 import { Urgency } from '../../core/urgency.ts';
-import type { CrossDomainRules, Outlet, OutletOpener, Span } from '../../delivery/outlet/messages.ts';
+import type { CrossDomainRules, DeliveryFeed, FeedOpener, Span } from '../../delivery/feed/messages.ts';
 import { VideoCodec } from '../../media/codec.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
@@ -21,7 +21,7 @@ const KINDS: Partial<Record<VideoCodec, ImageKind>> = {
   [VideoCodec.WEBP]: ImageKind.WEBP,
 };
 
-interface Gallery {
+interface KeptImage {
   /** The track that the images of this kind come from. */
   readonly trackId: number;
   /** The newest image; null before the first. */
@@ -32,13 +32,13 @@ interface Gallery {
 export class ThumbnailStream implements PublisherStream {
   /** Nobody waits for the next image. */
   readonly urgency = Urgency.NONE;
-  readonly #outlet: Outlet;
-  readonly #galleries = new Map<ImageKind, Gallery>();
+  readonly #feed: DeliveryFeed;
+  readonly #images = new Map<ImageKind, KeptImage>();
   #started = false;
   #closed = false;
 
-  constructor(stream: PublishableStream, settings: ThumbnailSettings, delivery: OutletOpener) {
-    this.#outlet = delivery.openOutlet({
+  constructor(stream: PublishableStream, settings: ThumbnailSettings, delivery: FeedOpener) {
+    this.#feed = delivery.openFeed({
       kind: PublisherKind.THUMBNAIL,
       address: addressOf(stream),
       crossDomains: settings.crossDomains ?? null,
@@ -59,44 +59,44 @@ export class ThumbnailStream implements PublisherStream {
       if (kind !== undefined && !wanted.has(kind)) wanted.set(kind, track.id);
     }
     const gone: (readonly Span[])[] = [];
-    for (const [kind, gallery] of this.#galleries) {
-      if (wanted.get(kind) === gallery.trackId) continue;
-      if (gallery.spans !== null) gone.push(gallery.spans);
-      this.#galleries.delete(kind);
+    for (const [kind, kept] of this.#images) {
+      if (wanted.get(kind) === kept.trackId) continue;
+      if (kept.spans !== null) gone.push(kept.spans);
+      this.#images.delete(kind);
     }
-    for (const [kind, trackId] of wanted) if (!this.#galleries.has(kind)) this.#galleries.set(kind, { trackId, spans: null });
+    for (const [kind, trackId] of wanted) if (!this.#images.has(kind)) this.#images.set(kind, { trackId, spans: null });
     this.#started = true;
-    this.#update({ type: 'kinds', kinds: [...this.#galleries.keys()] });
-    for (const spans of gone) this.#outlet.release(spans);
+    this.#update({ type: 'kinds', kinds: [...this.#images.keys()] });
+    for (const spans of gone) this.#feed.release(spans);
   }
 
   onPacket(packet: Packet): void {
     if (this.#closed) return;
     const kind = kindOf(packet.track);
-    const gallery = kind === undefined ? undefined : this.#galleries.get(kind);
-    if (kind === undefined || gallery?.trackId !== packet.track.id) return;
-    const previous = gallery.spans;
-    gallery.spans = this.#outlet.store([packet.data]);
-    this.#update({ type: 'image', kind, spans: gallery.spans });
-    if (previous !== null) this.#outlet.release(previous);
+    const kept = kind === undefined ? undefined : this.#images.get(kind);
+    if (kind === undefined || kept?.trackId !== packet.track.id) return;
+    const previous = kept.spans;
+    kept.spans = this.#feed.store([packet.data]);
+    this.#update({ type: 'image', kind, spans: kept.spans });
+    if (previous !== null) this.#feed.release(previous);
   }
 
   close(_reason: CloseReason): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#galleries.clear();
-    this.#outlet.close();
+    this.#images.clear();
+    this.#feed.close();
   }
 
   #snapshot(): ThumbnailUpdate[] {
     if (!this.#started) return [];
-    const updates: ThumbnailUpdate[] = [{ type: 'kinds', kinds: [...this.#galleries.keys()] }];
-    for (const [kind, { spans }] of this.#galleries) if (spans !== null) updates.push({ type: 'image', kind, spans });
+    const updates: ThumbnailUpdate[] = [{ type: 'kinds', kinds: [...this.#images.keys()] }];
+    for (const [kind, { spans }] of this.#images) if (spans !== null) updates.push({ type: 'image', kind, spans });
     return updates;
   }
 
   #update(update: ThumbnailUpdate): void {
-    this.#outlet.update(update);
+    this.#feed.update(update);
   }
 }
 

@@ -41,16 +41,16 @@ describe('thumbnails', () => {
     });
     expect(delivery.get('thumb.webp?x=1')).toMatchObject({ status: 200, text: 'web' });
     expect(delivery.get('thumb.webp').headers).toContain('Content-Type: image/webp');
-    expect(delivery.outlet.request.crossDomains).toEqual({ urls: ['*'], headers: [] });
+    expect(delivery.feed.request.crossDomains).toEqual({ urls: ['*'], headers: [] });
   });
 
   it('take memory for one image of each kind', () => {
     const { delivery, stream } = setUp();
     for (let index = 0; index < 100; index += 1) stream.onPacket(image(JPEG, `frame ${index % 10}`));
     stream.onPacket(image(WEBP, 'web'));
-    expect(delivery.outlet.storedBytes).toBe('frame 9'.length + 'web'.length);
+    expect(delivery.feed.storedBytes).toBe('frame 9'.length + 'web'.length);
     stream.onTracks([VIDEO, WEBP]);
-    expect(delivery.outlet.storedBytes).toBe('web'.length);
+    expect(delivery.feed.storedBytes).toBe('web'.length);
     expect(delivery.get('thumb.jpg').status).toBe(404);
   });
 
@@ -99,7 +99,7 @@ describe('thumbnails', () => {
   it('are known to a thread that starts late', () => {
     const { delivery, stream } = setUp();
     stream.onPacket(image(JPEG, 'now'));
-    const { snapshot } = delivery.outlet.request;
+    const { snapshot } = delivery.feed.request;
     const late = new ThumbnailView(null, delivery.context);
     for (const update of snapshot()) late.update(update);
     expect(snapshot()).toEqual([{ type: 'kinds', kinds: ['jpg', 'webp'] }, expect.objectContaining({ type: 'image', kind: 'jpg' })]);
@@ -111,15 +111,15 @@ describe('thumbnails', () => {
     stream.close(REASON);
     stream.close(REASON);
     expect(waiting?.response?.status).toBe(404);
-    expect(delivery.outlet.storedBytes).toBe(0);
+    expect(delivery.feed.storedBytes).toBe(0);
     stream.onTracks([JPEG]);
     stream.onPacket(image(JPEG, 'late'));
   });
 
   it('count bytes, and whoever is given an image as a viewer', () => {
     const { delivery, source, stream } = setUp();
-    delivery.outlet.request.onBytesSent(1234);
-    const session = delivery.outlet.request.openSession?.({ id: 'a', onTerminate: () => undefined });
+    delivery.feed.request.onBytesSent(1234);
+    const session = delivery.feed.request.openSession?.({ id: 'a', onTerminate: () => undefined });
     expect([source.bytes, source.viewers]).toEqual([1234, 1]);
     session?.close();
     expect(source.viewers).toBe(0);

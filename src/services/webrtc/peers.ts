@@ -5,7 +5,7 @@ import type { ServerConfig } from '../../config/index.ts';
 import type { WebrtcProviderConfig } from '../../config/schema/providers.ts';
 import type { IngestGate } from '../../core/ingest.ts';
 import type { StreamFinder } from '../../core/stream-demand.ts';
-import { ForeignServer } from '../../delivery/pool/foreign-server.ts';
+import { MainThreadServer } from '../../delivery/pool/main-thread-server.ts';
 import type { ServerLimits } from '../../delivery/server-limits.ts';
 import { removeStaleFolders } from '../../delivery/stale-folders.ts';
 import { AddressShares } from '../../util/address-shares.ts';
@@ -14,7 +14,7 @@ import { systemClock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
 import { messageOf } from '../../util/message-of.ts';
 import type { MetricSource } from '../../util/metrics.ts';
-import type { Patience } from '../../util/patience.ts';
+import type { TimeoutScale } from '../../util/timeout-scale.ts';
 import { type PortGroup, PUBLIC_IP, readCandidatePorts, wildcardOf, withOutside } from './candidate-ports.ts';
 import { PublishSide } from './ingest/publish-side.ts';
 import { WebrtcProvider } from './ingest/webrtc-provider.ts';
@@ -56,7 +56,7 @@ export interface WebrtcNeighbours {
   readonly finder: StreamFinder;
   readonly limits: ServerLimits;
   readonly logger: Logger;
-  readonly patience?: Patience;
+  readonly timeoutScale?: TimeoutScale;
 }
 
 type WebrtcBind = NonNullable<ServerConfig['bind']['publishers']['webrtc']>;
@@ -73,7 +73,7 @@ export async function startPeers(
   const egress = config.bind.publishers.webrtc;
   const ingest = config.bind.providers.webrtc;
   if (egress === undefined && ingest === undefined) return null;
-  const { limits, logger: rootLogger, patience = 1 } = neighbours;
+  const { limits, logger: rootLogger, timeoutScale = 1 } = neighbours;
   const logger = rootLogger.child({ publisher: 'webrtc' });
   const outside = await outsideAddress(config.stunServer, logger);
   const portsOf = (side: string, bind: WebrtcBind | undefined): (() => PortGroup[]) =>
@@ -89,7 +89,7 @@ export async function startPeers(
     threads: Math.min(MAX_SENDERS, availableParallelism()),
     clock: systemClock,
     logger,
-    patience,
+    timeoutScale,
   });
   running.push({ stop: () => transport.close() });
   const relayPlans = {
@@ -101,7 +101,7 @@ export async function startPeers(
     transport,
     clock: systemClock,
     logger,
-    patience,
+    timeoutScale,
   });
   running.push({ stop: async () => relay.close() });
   const publisher = egress === undefined ? null : new WebrtcPublisher({ transport, clock: systemClock, logger, finder: neighbours.finder });
@@ -111,7 +111,7 @@ export async function startPeers(
       ? null
       : new PlaySide({
           ...{ publisher, access: neighbours.access, virtualHostFor: neighbours.virtualHostFor, turns: limits.newcomers },
-          ...{ iceServersFor: iceServersOf(egress, relayPlans.play), logger: logger.limited, patience },
+          ...{ iceServersFor: iceServersOf(egress, relayPlans.play), logger: logger.limited, timeoutScale },
         });
   const provider = ingest === undefined ? null : webrtcProvider(transport, neighbours, running);
   const publish =
@@ -125,7 +125,7 @@ export async function startPeers(
     turns: limits.newcomers,
     refusals: limits.refusals,
   });
-  const foreign = new ForeignServer(signalling, logger, patience);
+  const foreign = new MainThreadServer(signalling, logger, timeoutScale);
   running.push({
     stop: async () => {
       signalling.close();
@@ -180,12 +180,12 @@ function webrtcProvider(
 function publishSide(
   provider: WebrtcProvider,
   iceServersFor: IceServersFor,
-  { access, virtualHostFor, providerSettings, limits, logger: rootLogger, patience }: WebrtcNeighbours,
+  { access, virtualHostFor, providerSettings, limits, logger: rootLogger, timeoutScale }: WebrtcNeighbours,
 ): PublishSide {
   const logger = rootLogger.child({ provider: 'webrtc' });
   const crossDomainsOf = (vhost: string, app: string) => providerSettings(vhost, app)?.crossDomains ?? null;
   return new PublishSide({
-    ...{ provider, access, virtualHostFor, crossDomainsOf, iceServersFor, logger: logger.limited, patience },
+    ...{ provider, access, virtualHostFor, crossDomainsOf, iceServersFor, logger: logger.limited, timeoutScale },
     turns: limits.newcomers,
   });
 }

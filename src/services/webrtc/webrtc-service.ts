@@ -26,7 +26,7 @@ export async function startWebrtc({
   limits,
   delivery,
   logger,
-  patience,
+  timeoutScale,
 }: ServiceContext): Promise<Service> {
   const { publishers, providers } = config.bind;
   if (publishers.webrtc === undefined && providers.webrtc === undefined) return {};
@@ -34,7 +34,7 @@ export async function startWebrtc({
   const { startPeers } = await import('./peers.ts');
   const running: Running[] = [];
   const neighbours = {
-    ...{ gate: orchestrator, access, finder, limits, logger, patience },
+    ...{ gate: orchestrator, access, finder, limits, logger, timeoutScale },
     virtualHostFor: (host: string) => orchestrator.nameForHost(host),
     providerSettings: (vhost: string, app: string) => orchestrator.application(vhost, app)?.definition.config.providers?.webrtc ?? null,
   };

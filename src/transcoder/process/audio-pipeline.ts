@@ -37,7 +37,7 @@ export class AudioPipeline implements Pipeline {
   #sampleRate = 0;
   #channels = 0;
   /** Blocks of another form since the decoder began anew for the first of them, and blocks left to judge that by. */
-  #strange = 0;
+  #unsupported = 0;
   #trial = 0;
 
   constructor(sourceId: number, encodes: readonly AudioEncode[], tools: PipelineTools) {
@@ -103,21 +103,21 @@ export class AudioPipeline implements Pipeline {
     const { sampleRate, channelLayout } = frame;
     const channels = channelLayout.nbChannels;
     if (this.#trial > 0) this.#trial -= 1;
-    else this.#strange = 0;
+    else this.#unsupported = 0;
     if (sampleRate === this.#sampleRate && channels === this.#channels) return true;
     const possible = channels > 0 && channels <= MAX_CHANNELS && sampleRate > 0;
-    if (possible && (this.#sampleRate === 0 || this.#strange >= BELIEVED_AFTER)) {
+    if (possible && (this.#sampleRate === 0 || this.#unsupported >= BELIEVED_AFTER)) {
       this.#sampleRate = sampleRate;
       this.#channels = channels;
-      this.#strange = 0;
+      this.#unsupported = 0;
       this.#trial = 0;
       return true;
     }
-    if (this.#strange === 0 && this.#source !== null) {
+    if (this.#unsupported === 0 && this.#source !== null) {
       this.#trial = TRIAL;
       this.#open(this.#source);
     }
-    this.#strange += 1;
+    this.#unsupported += 1;
     return false;
   }
 

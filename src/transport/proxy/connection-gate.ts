@@ -1,7 +1,7 @@
 /** The gate between a listener and its protocol: it admits connections, and finds clients behind proxies. */
 import type { Socket } from 'node:net';
 import { plainAddress } from '../../util/client-address.ts';
-import { type Doorkeeper, openDoor } from '../../util/doorkeeper.ts';
+import { type ConnectionLimiter, unlimitedConnections } from '../../util/connection-limiter.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import type { TrustedProxies } from '../../util/trusted-proxies.ts';
 import { type ClientEnd, readProxyHeader } from '../../wire/proxy/proxy-header.ts';
@@ -11,7 +11,7 @@ const HEADER_TIME_MS = 5000;
 
 /** Whom a gate lets in, and whose word about clients it takes. */
 export interface GateOptions {
-  readonly door: Doorkeeper;
+  readonly limiter: ConnectionLimiter;
   /** Proxies whose connections have no share of their own: they bring many clients. Absent: there are none. */
   readonly proxies?: TrustedProxies;
   /** Theirs begin with a PROXY header; one that does not is closed. */
@@ -33,28 +33,28 @@ export class ConnectionGate {
    * when there is no room. What the client has sent by then is in the socket. One whose header is not read is closed.
    */
   open(socket: Socket, begin: () => void, refuse: () => void): void {
-    const { door, proxies, proxyProtocol } = this.#options;
+    const { limiter, proxies, proxyProtocol } = this.#options;
     if (proxies?.has(socket.remoteAddress ?? '') !== true) {
-      if (door.admit(socket)) begin();
+      if (limiter.admit(socket)) begin();
       else refuse();
-    } else if (!door.admit(socket, null)) refuse();
+    } else if (!limiter.admit(socket, null)) refuse();
     else if (proxyProtocol === true) this.#readHeader(socket, begin, refuse);
     else begin();
   }
 
   /** The listener itself has refused one: it has `limit` already. */
   overflow(limit: number): void {
-    this.#options.door.overflow(limit);
+    this.#options.limiter.overflow(limit);
   }
 
   /** A connection that was let in is closed, because its client does not speak what the listener does: `why`, of few sentences. */
   fault(socket: Parameters<ConnectionGate['clientOf']>[0], why: string): void {
-    this.#options.door.fault(why, this.clientOf(socket).address);
+    this.#options.limiter.fault(why, this.clientOf(socket).address);
   }
 
   /** The same of a connection whose client is known. */
   faultOf(address: string, why: string): void {
-    this.#options.door.fault(why, address);
+    this.#options.limiter.fault(why, address);
   }
 
   /** Where the client of a connection is, also of what runs on top of it (TLS). */
@@ -65,10 +65,10 @@ export class ConnectionGate {
   }
 
   #readHeader(socket: Socket, begin: () => void, refuse: () => void): void {
-    const { door } = this.#options;
+    const { limiter } = this.#options;
     let held = Buffer.alloc(0);
     const fail = (why = 'no PROXY header'): void => {
-      door.fault(why, socket.remoteAddress ?? '');
+      limiter.fault(why, socket.remoteAddress ?? '');
       socket.destroy();
     };
     const deadline = setTimeout(() => fail(), HEADER_TIME_MS);
@@ -90,7 +90,7 @@ export class ConnectionGate {
       const { client, length } = header;
       if (client !== null) this.#remember(socket, client);
       if (held.length > length) socket.unshift(held.subarray(length));
-      if (client !== null && !door.seat(socket, client.address)) refuse();
+      if (client !== null && !limiter.admitAddress(socket, client.address)) refuse();
       else begin();
     };
     socket.on('error', onError).on('close', onClose).on('data', onData).resume();
@@ -105,5 +105,5 @@ export class ConnectionGate {
 
 /** Lets everybody in and believes nobody: for listeners without limits of their own. */
 export function openGate(what: string): ConnectionGate {
-  return new ConnectionGate({ door: openDoor(what) });
+  return new ConnectionGate({ limiter: unlimitedConnections(what) });
 }

@@ -152,8 +152,8 @@ export class SrtListener {
   #admit(call: SrtCall, target: SrtTarget, port: SrtUdpPort): SrtSession | RejectionCode {
     const { shares, refusals, open } = this.#options;
     if (shares === undefined) return open(call, target, port);
-    const seat = shares.enter(call.peer.address);
-    if (seat === null) {
+    const slot = shares.enter(call.peer.address);
+    if (slot === null) {
       refusals?.note('SRT callers refused: their address has its share of connections', {
         peer: hostPort(call.peer.address, call.peer.port),
         share: shares.share,
@@ -161,13 +161,13 @@ export class SrtListener {
       return RejectionCode.OVERLOAD;
     }
     const session = open(call, target, port);
-    if (typeof session === 'number') seat.leave();
+    if (typeof session === 'number') slot.leave();
     else {
       return {
         onOpen: (connection) => session.onOpen(connection),
         onData: (payload) => session.onData(payload),
         onClosed: (reason) => {
-          seat.leave();
+          slot.leave();
           session.onClosed(reason);
         },
       };

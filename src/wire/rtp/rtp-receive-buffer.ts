@@ -16,10 +16,10 @@ const MAX_REQUESTS = 10;
 /** Round trip while none was measured, ms. */
 const USUAL_ROUND_TRIP = 100;
 const MAX_ROUND_TRIP = 1000;
-const MIN_PATIENCE = 150;
-const MAX_PATIENCE = 700;
+const MIN_WAIT = 150;
+const MAX_WAIT = 700;
 /** What overtaking alone is waited for when lost packets are not sent again, ms. */
-const ORDER_PATIENCE = 60;
+const REORDER_WAIT = 60;
 
 const NOTHING: readonly number[] = [];
 
@@ -117,8 +117,8 @@ export class RtpReceiveBuffer {
 
   /** Gives up what has been missing too long. Returns the numbers to ask for now, oldest first. Call it often. */
   check(now: number, sink: PacketSink): readonly number[] {
-    const patience = this.#patience;
-    for (let oldest = this.#oldest; oldest !== null && now - oldest.since > patience; oldest = this.#oldest) this.#skip(sink);
+    const timeoutScale = this.#timeoutScale;
+    for (let oldest = this.#oldest; oldest !== null && now - oldest.since > timeoutScale; oldest = this.#oldest) this.#skip(sink);
     if (!this.#repeats || this.#missing.size === 0) return NOTHING;
     const wanted: number[] = [];
     const again = Math.max(REORDER_MS, (this.#roundTrip ?? USUAL_ROUND_TRIP) * 1.25);
@@ -133,9 +133,9 @@ export class RtpReceiveBuffer {
     return wanted;
   }
 
-  get #patience(): number {
-    if (!this.#repeats) return ORDER_PATIENCE;
-    return Math.min(MAX_PATIENCE, Math.max(MIN_PATIENCE, (this.#roundTrip ?? USUAL_ROUND_TRIP) * 4));
+  get #timeoutScale(): number {
+    if (!this.#repeats) return REORDER_WAIT;
+    return Math.min(MAX_WAIT, Math.max(MIN_WAIT, (this.#roundTrip ?? USUAL_ROUND_TRIP) * 4));
   }
 
   get #oldest(): Missing | null {

@@ -3,7 +3,7 @@
  * datagram to its connection. Nothing is kept about a caller before it has returned its cookie. Without a socket.
  */
 import { randomInt } from 'node:crypto';
-import { AddressBudgets } from '../../util/address-budgets.ts';
+import { AddressRateLimiter } from '../../util/address-rate-limiter.ts';
 import { forEachGuarded } from '../../util/guarded.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { TokenBucket } from '../../util/token-bucket.ts';
@@ -148,7 +148,7 @@ export class SrtMultiplexer {
   readonly #limits: SrtConnectionLimits;
   readonly #maxConnections: number;
   readonly #keyTrials: TokenBucket;
-  readonly #wrongKeys: AddressBudgets;
+  readonly #wrongKeys: AddressRateLimiter;
   readonly #inductions = new TokenBucket(MAX_INDUCTIONS);
   readonly #cookies = new SynCookies();
   readonly #entries = new Map<number, Entry>();
@@ -163,7 +163,7 @@ export class SrtMultiplexer {
     this.#maxConnections = options.maxConnections ?? DEFAULT_MAX_CONNECTIONS;
     const keyTrials = options.maxKeyTrialsPerSecond ?? DEFAULT_KEY_TRIALS;
     this.#keyTrials = new TokenBucket({ burst: keyTrials, perSecond: keyTrials });
-    this.#wrongKeys = new AddressBudgets(options.maxWrongKeysPerSecond ?? DEFAULT_WRONG_KEYS);
+    this.#wrongKeys = new AddressRateLimiter(options.maxWrongKeysPerSecond ?? DEFAULT_WRONG_KEYS);
   }
 
   /** Connections open now. */

@@ -1,8 +1,8 @@
 /** What OpenSSL makes of the certificates of TLS ports, past Node: with the ciphers and versions that Node would use. */
 import { DEFAULT_CIPHERS, DEFAULT_ECDH_CURVE, DEFAULT_MIN_VERSION } from 'node:tls';
 import type { Handle, NativeAddon } from '../../../native/addon.ts';
-import { CertificateBook } from '../../tls/certificate-book.ts';
 import type { Certificate } from '../../tls/certificate-choice.ts';
+import { CertificateIndex } from '../../tls/certificate-index.ts';
 
 /** By the names that Node has for them; RFC 8446 section 4.1.2. */
 const VERSIONS: Readonly<Record<string, number>> = { TLSv1: 0x301, 'TLSv1.1': 0x302, 'TLSv1.2': 0x303, 'TLSv1.3': 0x304 };
@@ -13,7 +13,7 @@ const SUITE = /^TLS_/;
 export class TlsContexts {
   readonly #addon: NativeAddon;
   readonly #http2: boolean;
-  readonly #book = new CertificateBook<Handle>();
+  readonly #book = new CertificateIndex<Handle>();
   readonly #none: Handle;
 
   /** `http2`: clients may choose it. Throws where this Node has not what that takes. */

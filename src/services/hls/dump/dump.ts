@@ -1,6 +1,6 @@
 /** One dump: keeps init segments, segments and playlists of a stream as files in a folder. */
 import type { Notices } from '../../../core/notices/notice.ts';
-import { tellDump } from '../../../core/notices/task-notices.ts';
+import { postDump } from '../../../core/notices/task-notices.ts';
 import { writeFileAtomic } from '../../../state/atomic-file.ts';
 import type { Clock } from '../../../util/clock.ts';
 import type { Conditions } from '../../../util/conditions.ts';
@@ -85,7 +85,7 @@ export class Dump implements SegmentObserver, FolderWriter {
     this.#status = status;
     const { notices, stream } = this.#options;
     const reason = status === DumpStatus.ERROR ? messageOf(this.#failure) : null;
-    tellDump(notices, stream.path, { id: this.request.id, state: status.toLowerCase(), reason });
+    postDump(notices, stream.path, { id: this.request.id, state: status.toLowerCase(), reason });
   }
 
   /** Files are still added. */

@@ -168,7 +168,7 @@ describe('a dump', () => {
   });
 
   it('keeps its id after the end; stopping again is fine, an unknown one is not', async () => {
-    delivery.outlet.attended = false;
+    delivery.feed.watched = false;
     expect(stream.urgency).toBe(Urgency.NONE);
     await dumper.start(stream, wish('a'));
     await dumper.start(stream, wish('b'));

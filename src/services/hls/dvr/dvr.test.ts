@@ -46,7 +46,7 @@ describe('DVR', () => {
     const parts = [...track.parts].filter(([uri]) => uri.startsWith(`part_0_${complete[0]?.msn}_`)).map(([, bytes]) => bytes);
     expect(Buffer.compare(readFileSync(old.path ?? ''), Buffer.concat(parts))).toBe(0);
     const perSegment = PER_SEGMENT * 550;
-    expect(simulation.delivery.outlet.storedBytes).toBeLessThan(7 * perSegment);
+    expect(simulation.delivery.feed.storedBytes).toBeLessThan(7 * perSegment);
   });
 
   it('removes files of segments that are listed no longer, and all of them at the end', async () => {
@@ -76,7 +76,7 @@ describe('DVR', () => {
     const track = await run(simulation, packets);
     expect(simulation.problems).toEqual([]);
     expect(track.playlist?.segments.filter((segment) => segment.duration !== null).length).toBeLessThan(8);
-    expect(simulation.delivery.outlet.storedBytes).toBeLessThan(8 * PER_SEGMENT * 550);
+    expect(simulation.delivery.feed.storedBytes).toBeLessThan(8 * PER_SEGMENT * 550);
     expect(simulation.logger.lines.map(({ message }) => message)).toEqual([expect.stringMatching(/^DVR of .*not-a-directory/)]);
   });
 

@@ -1,11 +1,11 @@
-/** The common part of both publishers' streams: an outlet with its memory and its archive, and the observers of the segments. */
+/** The common part of both publishers' streams: a feed with its memory and its archive, and the observers of the segments. */
 import type { CloseReason } from '../../../core/ingest.ts';
 import type { PublisherKind } from '../../../core/kinds.ts';
 import type { PublishableStream, PublisherStream } from '../../../core/publishing.ts';
 import { addressOf, internalAppName } from '../../../core/stream-address.ts';
 import { Urgency } from '../../../core/urgency.ts';
-import { MemoryBudget } from '../../../delivery/outlet/memory-budget.ts';
-import type { Outlet, OutletOpener, Span } from '../../../delivery/outlet/messages.ts';
+import { MemoryBudget } from '../../../delivery/feed/memory-budget.ts';
+import type { DeliveryFeed, FeedOpener, Span } from '../../../delivery/feed/messages.ts';
 import type { Packet } from '../../../media/packet.ts';
 import type { Track } from '../../../media/track.ts';
 import { DvrArchive } from '../dvr/dvr-archive.ts';
@@ -18,9 +18,9 @@ import type { Rewinding, SegmentMemory } from './segment-window.ts';
 export interface PackagedStreamOptions<Settings extends PackagingSettings> {
   readonly stream: PublishableStream;
   readonly settings: Settings;
-  readonly delivery: OutletOpener;
+  readonly delivery: FeedOpener;
   readonly storage: DvrStorage;
-  /** Bytes of shared memory; absent: `MAX_OUTLET_BYTES`. */
+  /** Bytes of shared memory; absent: `MAX_FEED_BYTES`. */
   readonly memoryBytes?: number;
   /** The stream has tracks and playlists. */
   readonly onStart?: (stream: SegmentSource) => void;
@@ -28,7 +28,7 @@ export interface PackagedStreamOptions<Settings extends PackagingSettings> {
   readonly onClose?: (stream: SegmentSource) => void;
 }
 
-/** How one kind of stream differs at its outlet. */
+/** How one kind of stream differs at its feed. */
 export interface PackagingKind {
   readonly kind: PublisherKind;
   /** Settings of its view. */
@@ -41,13 +41,13 @@ export interface PackagingKind {
 export const PLAYLIST_SUFFIX = '.m3u8';
 
 /**
- * Made by the publisher, closed by the core: that ends its outlet and its DVR files and tells its observers. A second `close` has no
+ * Made by the publisher, closed by the core: that ends its feed and its DVR files and tells its observers. A second `close` has no
  * effect.
  */
 export abstract class PackagedStream<Settings extends PackagingSettings> implements PublisherStream, SegmentSource {
   protected readonly stream: PublishableStream;
   protected readonly settings: Settings;
-  protected readonly outlet: Outlet;
+  protected readonly feed: DeliveryFeed;
   protected readonly memory: SegmentMemory;
   /** Null without DVR. */
   protected readonly rewinding: Rewinding | null;
@@ -64,7 +64,7 @@ export abstract class PackagedStream<Settings extends PackagingSettings> impleme
     this.settings = settings;
     this.#onStart = options.onStart;
     this.#onClose = options.onClose;
-    this.outlet = delivery.openOutlet({
+    this.feed = delivery.openFeed({
       kind,
       address: addressOf(stream),
       crossDomains: settings.crossDomains ?? null,
@@ -72,12 +72,12 @@ export abstract class PackagedStream<Settings extends PackagingSettings> impleme
       bytesPerSecond: stream.tracks.reduce((sum, { bitrateConf }) => sum + bitrateConf, 0) / 8,
       snapshot: () => this.snapshot(),
       openSession: (request) => stream.openSession({ ...request, kind }),
-      onAttended: () => stream.attend(),
+      onWatched: () => stream.wake(),
       onBytesSent: (bytes) => stream.meter.countBytes(bytes),
     });
-    this.#budget = new MemoryBudget(this.outlet, options.memoryBytes);
+    this.#budget = new MemoryBudget(this.feed, options.memoryBytes);
     this.memory = {
-      read: (spans) => this.outlet.read(spans),
+      read: (spans) => this.feed.read(spans),
       release: (spans) => this.#budget.release(spans),
       asksBack: (spans) => this.#budget.asksBack(this.windowCount, spans),
     };
@@ -89,7 +89,7 @@ export abstract class PackagedStream<Settings extends PackagingSettings> impleme
     return this.isObserved ? Urgency.LOW_LATENCY : Urgency.NONE;
   }
 
-  /** Its outlet is closed. */
+  /** Its feed is closed. */
   get closed(): boolean {
     return this.#closed;
   }
@@ -118,7 +118,7 @@ export abstract class PackagedStream<Settings extends PackagingSettings> impleme
       return;
     }
     this.#observers.add(observer);
-    this.stream.attend();
+    this.stream.wake();
   }
 
   unobserve(observer: SegmentObserver): void {
@@ -149,7 +149,7 @@ export abstract class PackagedStream<Settings extends PackagingSettings> impleme
     this.#closed = true;
     for (const observer of [...this.#observers]) observer.streamEnded();
     this.rewinding?.archive.close();
-    this.outlet.close();
+    this.feed.close();
     this.#onClose?.(this);
   }
 

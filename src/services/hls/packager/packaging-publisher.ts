@@ -4,7 +4,7 @@ import type { PublisherKind } from '../../../core/kinds.ts';
 import type { Playlist } from '../../../core/playlist.ts';
 import type { PublishableStream, Publisher } from '../../../core/publishing.ts';
 import { addressOf, type StreamAddress } from '../../../core/stream-address.ts';
-import type { OutletOpener } from '../../../delivery/outlet/messages.ts';
+import type { FeedOpener } from '../../../delivery/feed/messages.ts';
 import type { Track } from '../../../media/track.ts';
 import { DvrStorage } from '../dvr/dvr-storage.ts';
 import type { PackagingSettings } from '../wire/settings.ts';
@@ -26,11 +26,11 @@ export abstract class PackagingPublisher<Settings extends PackagingSettings, Str
   implements Publisher<Settings>
 {
   abstract readonly kind: PublisherKind;
-  readonly #delivery: OutletOpener;
+  readonly #delivery: FeedOpener;
   readonly #follower: StreamFollower | null;
   readonly #storage: DvrStorage;
 
-  constructor(delivery: OutletOpener, follower: StreamFollower | null = null, storage: DvrStorage = new DvrStorage()) {
+  constructor(delivery: FeedOpener, follower: StreamFollower | null = null, storage: DvrStorage = new DvrStorage()) {
     this.#delivery = delivery;
     this.#follower = follower;
     this.#storage = storage;

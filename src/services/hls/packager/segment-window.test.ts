@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Span } from '../../../delivery/outlet/messages.ts';
+import type { Span } from '../../../delivery/feed/messages.ts';
 import { DvrArchive } from '../dvr/dvr-archive.ts';
 import { RunFolder } from '../dvr/run-folder.ts';
 import type { HlsSegment, HlsUpdate } from '../wire/ts/update.ts';

@@ -1,5 +1,5 @@
 /** Which segments of a track or variant can be played: in memory by their count, then in files as long as DVR reaches. */
-import type { Span } from '../../../delivery/outlet/messages.ts';
+import type { Span } from '../../../delivery/feed/messages.ts';
 import type { DvrArchive } from '../dvr/dvr-archive.ts';
 
 /** A segment as a window sees it. */

@@ -1,5 +1,5 @@
 /** How both kinds of playlist offer a subtitle track. */
-import { SUBTITLE_VARIANT } from '../../../core/subtitle-desk.ts';
+import { SUBTITLE_VARIANT } from '../../../core/subtitle-injector.ts';
 import type { SubtitleTrack } from '../../../media/track.ts';
 import { serializeSubtitleRendition } from '../../../playlist/multivariant-tags.ts';
 import { TAIL_MARK } from '../wire/fmp4/update.ts';

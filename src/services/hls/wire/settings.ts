@@ -1,5 +1,5 @@
 /** Configuration of the LL-HLS and HLS publishers of an application. */
-import type { CrossDomainRules } from '../../../delivery/outlet/messages.ts';
+import type { CrossDomainRules } from '../../../delivery/feed/messages.ts';
 
 /** Seconds for `Cache-Control: max-age`; -1 leaves the header out, 0 forbids caching. */
 export interface CacheControlSettings {

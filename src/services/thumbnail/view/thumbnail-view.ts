@@ -1,8 +1,9 @@
 /** Answers requests for thumbnails in a delivery thread. */
-import type { Span } from '../../../delivery/outlet/messages.ts';
-import type { DeliveryExchange, OutletView, ViewContext } from '../../../delivery/outlet/view.ts';
-import { WaitingRoom } from '../../../delivery/outlet/waiting-room.ts';
-import { respondWords, Words } from '../../../delivery/outlet/words.ts';
+
+import { ErrorTexts, respondText } from '../../../delivery/feed/error-texts.ts';
+import type { Span } from '../../../delivery/feed/messages.ts';
+import type { DeliveryExchange, DeliveryView, ViewContext } from '../../../delivery/feed/view.ts';
+import { WaitingRoom } from '../../../delivery/feed/waiting-room.ts';
 import { ImageKind, type ThumbnailUpdate } from '../wire/updates.ts';
 
 const NAME = /^thumb\.(jpg|png|webp)$/;
@@ -24,7 +25,7 @@ const ERROR_HEADERS = ['Content-Type: text/html', NO_CACHE];
 const encoder = new TextEncoder();
 
 /** A request that comes before the first image waits for it, a while at most. `close` answers those that wait. */
-export class ThumbnailView implements OutletView {
+export class ThumbnailView implements DeliveryView {
   readonly #context: ViewContext;
   readonly #waiting: WaitingRoom;
   readonly #images = new Map<ImageKind, readonly Span[]>();
@@ -37,7 +38,7 @@ export class ThumbnailView implements OutletView {
   }
 
   update(payload: unknown): void {
-    // Both ends are ours: payloads of this outlet are made by ThumbnailStream only.
+    // Both ends are ours: payloads of this feed are made by ThumbnailStream only.
     const update = payload as ThumbnailUpdate;
     if (update.type === 'kinds') {
       this.#kinds = update.kinds;
@@ -66,7 +67,7 @@ export class ThumbnailView implements OutletView {
   #answer(exchange: DeliveryExchange, kind: ImageKind): boolean {
     const spans = this.#images.get(kind);
     if (spans !== undefined) {
-      if (!this.#context.countViewer(exchange, VIEWER_MS)) respondWords(exchange, 401, Words.SENT_AWAY);
+      if (!this.#context.countViewer(exchange, VIEWER_MS)) respondText(exchange, 401, ErrorTexts.SENT_AWAY);
       else exchange.respondSpans(200, [`Content-Type: ${TYPES[kind]}`, NO_CACHE], spans);
       return true;
     }

@@ -26,7 +26,7 @@ import type { VideoCapability } from './oven-capabilities.ts';
 /** A request for a keyframe is repeated after this, ms. */
 const KEYFRAME_RETRY_MS = 500;
 /** Frames that cannot be right are left out for this long, ms, while a keyframe is asked for. */
-const KEYFRAME_PATIENCE_MS = 3000;
+const KEYFRAME_TIMEOUT_MS = 3000;
 /** Frames between decoding and presentation order of a stream that reorders although its parameters say that it does not. */
 const UNANNOUNCED_REORDERING = 2;
 const USUAL_FRAME_TICKS = 3000;
@@ -262,7 +262,7 @@ export class IngestTrack {
   /** True while frames refer to what was lost. A sender that gives no keyframe is not waited for without end. */
   #isBroken(): boolean {
     if (this.#brokenSince === null) return false;
-    if (this.#keyframeAt !== null && this.#now - this.#brokenSince > KEYFRAME_PATIENCE_MS) this.#brokenSince = null;
+    if (this.#keyframeAt !== null && this.#now - this.#brokenSince > KEYFRAME_TIMEOUT_MS) this.#brokenSince = null;
     return this.#brokenSince !== null;
   }
 

@@ -4,11 +4,11 @@ import type { WebSocket } from 'ws';
 import { type Gatekeeper, OPEN_GATE } from '../../../access/access-check.ts';
 import { type CrossDomainHeaders, CrossDomainPolicy, type CrossDomainRules } from '../../../access/cross-domains.ts';
 import { IngestRefused } from '../../../core/ingest.ts';
-import type { ForeignPeer } from '../../../delivery/thread/foreign-relay.ts';
+import type { RelayedPeer } from '../../../delivery/thread/main-thread-relay.ts';
 import type { Logger } from '../../../util/logger.ts';
 import type { Turns } from '../../../util/newcomer-turns.ts';
-import type { Patience } from '../../../util/patience.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';
+import type { TimeoutScale } from '../../../util/timeout-scale.ts';
 import { type AskedPlace, admitAsked, targetOf } from '../signalling/asked-place.ts';
 import { DescriptionExchange, EXCHANGE_METHODS, ExchangeRefused } from '../signalling/description-exchange.ts';
 import type { IceServersFor } from '../signalling/ice-server.ts';
@@ -45,7 +45,7 @@ export interface PublishSideOptions {
   /** Publications begin when it is their turn; absent: at once. */
   readonly turns?: Turns;
   readonly logger: Logger;
-  readonly patience?: Patience | undefined;
+  readonly timeoutScale?: TimeoutScale | undefined;
 }
 
 /** Sessions end with their connection, their DELETE or the provider: there is nothing to close here. */
@@ -55,14 +55,14 @@ export class PublishSide implements SignallingSide {
   #policies = new Map<CrossDomainRules, CrossDomainPolicy>();
 
   constructor(options: PublishSideOptions) {
-    const { provider, access = OPEN_GATE, logger, iceServersFor, turns, patience } = options;
+    const { provider, access = OPEN_GATE, logger, iceServersFor, turns, timeoutScale } = options;
     this.#options = options;
     this.#whip = new DescriptionExchange({
       name: 'WHIP',
       peer: 'publisher',
       iceServersFor,
       turns,
-      patience,
+      timeoutScale,
       crossOrigin: (request, place) => this.#crossOrigin(request, place),
       logger,
       admit: (place) => admitAsked(access, 'incoming', place),
@@ -72,15 +72,15 @@ export class PublishSide implements SignallingSide {
     });
   }
 
-  request(request: IncomingMessage, response: ServerResponse, place: AskedPlace, { address }: ForeignPeer): void {
+  request(request: IncomingMessage, response: ServerResponse, place: AskedPlace, { address }: RelayedPeer): void {
     this.#whip.handle(request, response, place, address);
   }
 
-  connected(socket: WebSocket, place: AskedPlace, { address }: ForeignPeer): void {
-    const { provider, access = OPEN_GATE, virtualHostFor, iceServersFor, turns, logger, patience } = this.#options;
+  connected(socket: WebSocket, place: AskedPlace, { address }: RelayedPeer): void {
+    const { provider, access = OPEN_GATE, virtualHostFor, iceServersFor, turns, logger, timeoutScale } = this.#options;
     const { target } = place;
     new OfferDialogue({
-      ...{ socket, target, client: address, iceServers: iceServersFor(place), logger, patience, turns },
+      ...{ socket, target, client: address, iceServers: iceServersFor(place), logger, timeoutScale, turns },
       peer: 'publisher',
       admit: () => admitAsked(access, 'incoming', place),
       targetOf: (admitted) => targetOf(admitted, target, virtualHostFor),

@@ -2,11 +2,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { WebSocket } from 'ws';
 import { type Gatekeeper, type Judgement, OPEN_GATE } from '../../../access/access-check.ts';
-import type { ForeignPeer } from '../../../delivery/thread/foreign-relay.ts';
+import type { RelayedPeer } from '../../../delivery/thread/main-thread-relay.ts';
 import type { Logger } from '../../../util/logger.ts';
 import type { Turns } from '../../../util/newcomer-turns.ts';
-import type { Patience } from '../../../util/patience.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';
+import type { TimeoutScale } from '../../../util/timeout-scale.ts';
 import { type AskedPlace, admitAsked, targetOf } from '../signalling/asked-place.ts';
 import { DescriptionExchange, EXCHANGE_METHODS, ExchangeRefused } from '../signalling/description-exchange.ts';
 import type { IceServersFor } from '../signalling/ice-server.ts';
@@ -28,7 +28,7 @@ export interface PlaySideOptions {
   /** Sessions begin when it is their turn; absent: at once. */
   readonly turns?: Turns;
   readonly logger: Logger;
-  readonly patience?: Patience | undefined;
+  readonly timeoutScale?: TimeoutScale | undefined;
 }
 
 /** Sessions end with their connection, their DELETE or their stream: there is nothing to close here. */
@@ -37,14 +37,14 @@ export class PlaySide implements SignallingSide {
   readonly #whep: DescriptionExchange;
 
   constructor(options: PlaySideOptions) {
-    const { publisher, access = OPEN_GATE, logger, iceServersFor, turns, patience } = options;
+    const { publisher, access = OPEN_GATE, logger, iceServersFor, turns, timeoutScale } = options;
     this.#options = options;
     this.#whep = new DescriptionExchange({
       name: 'WHEP',
       peer: 'viewer',
       iceServersFor,
       turns,
-      patience,
+      timeoutScale,
       crossOrigin: allowAll,
       logger,
       admit: (place) => admitAsked(access, 'outgoing', place),
@@ -61,19 +61,19 @@ export class PlaySide implements SignallingSide {
     });
   }
 
-  request(request: IncomingMessage, response: ServerResponse, place: AskedPlace, { address }: ForeignPeer): void {
+  request(request: IncomingMessage, response: ServerResponse, place: AskedPlace, { address }: RelayedPeer): void {
     this.#whep.handle(request, response, place, address);
   }
 
-  connected(socket: WebSocket, place: AskedPlace, { address }: ForeignPeer): void {
-    const { publisher, access = OPEN_GATE, virtualHostFor, iceServersFor, turns, logger, patience } = this.#options;
+  connected(socket: WebSocket, place: AskedPlace, { address }: RelayedPeer): void {
+    const { publisher, access = OPEN_GATE, virtualHostFor, iceServersFor, turns, logger, timeoutScale } = this.#options;
     const { target } = place;
     // Players take an empty list for relays only, and would connect nowhere: our own TCP candidates are what they ask for.
     const servers = iceServersFor(place);
     const iceServers = servers?.length === 0 ? null : servers;
     const admit = (): Judgement => admitAsked(access, 'outgoing', place);
     servePlayer(publisher, {
-      ...{ socket, target, client: address, admit, iceServers, turns, logger, patience },
+      ...{ socket, target, client: address, admit, iceServers, turns, logger, timeoutScale },
       targetOf: (admitted) => targetOf(admitted, target, virtualHostFor),
     });
   }

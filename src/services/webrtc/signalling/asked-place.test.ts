@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { expect, test } from 'vitest';
-import { FakeGatekeeper, FakeStay } from '../../../../test/fakes/fake-gatekeeper.ts';
+import { FakeGatekeeper, FakeLease } from '../../../../test/fakes/fake-gatekeeper.ts';
 import { foreignPeer } from '../../../../test/fakes/foreign-peer.ts';
 import { OPEN } from '../../../access/access-check.ts';
 import { admitAsked, askedPlace, targetOf } from './asked-place.ts';
@@ -24,7 +24,7 @@ test.each([
 });
 
 test('it is asked about the virtual host of the place, with the client', () => {
-  const stay = new FakeStay();
+  const stay = new FakeLease();
   const access = new FakeGatekeeper(() => stay);
   expect(admitAsked(access, 'outgoing', asked('/app/live', 'media.example'))).toBe(stay);
   expect(access.asked).toEqual([
@@ -45,12 +45,12 @@ test.each([
   ['ws://nobody/b/renamed', null],
 ])('a control server sends it to %s', (newUrl, target) => {
   const virtualHostFor = (host: string): string | undefined => (host === 'other.example' ? 'other' : undefined);
-  expect(targetOf(FakeStay.to(newUrl), asked('/app/live', 'media.example').target, virtualHostFor)).toEqual(target);
+  expect(targetOf(FakeLease.to(newUrl), asked('/app/live', 'media.example').target, virtualHostFor)).toEqual(target);
 });
 
 test('it goes where it asked to go if no control server says anything else', () => {
   const { target } = asked('/app/live', 'media.example');
-  expect(targetOf(new FakeStay(), target, () => 'other')).toBe(target);
+  expect(targetOf(new FakeLease(), target, () => 'other')).toBe(target);
 });
 
 test.each(['media.example:80/app/other?signature=1?', 'media.example?', 'media.example:80#', 'a b', 'user@media.example'])(

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { type AccessClient, type Admitted, type Direction, type Gatekeeper, type Judgement, OPEN } from '../../../access/access-check.ts';
 import { readNewUrl } from '../../../access/new-url.ts';
 import { completeUrl, splitTarget } from '../../../delivery/http/request-target.ts';
-import type { ForeignPeer } from '../../../delivery/thread/foreign-relay.ts';
+import type { RelayedPeer } from '../../../delivery/thread/main-thread-relay.ts';
 import { placeOf, type RequestPlace, type StreamTarget } from './request-place.ts';
 
 /** A place with the URL and the client that asked for it. They can hold secrets: not for logs. */
@@ -25,7 +25,7 @@ export function targetOf(
 }
 
 /** The place of `request`, which came by WebSocket (`ws`) or not (`http`). Throws HttpFault for a target that is none. */
-export function askedPlace(place: RequestPlace, request: IncomingMessage, client: ForeignPeer, scheme: 'ws' | 'http'): AskedPlace {
+export function askedPlace(place: RequestPlace, request: IncomingMessage, client: RelayedPeer, scheme: 'ws' | 'http'): AskedPlace {
   const { host = '', authorization, 'user-agent': userAgent } = request.headers;
   const { secure, port } = client.asked;
   const url = completeUrl(`${scheme}${secure ? 's' : ''}`, splitTarget(request.url ?? '/'), { host, port });

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { DENIED, FakeStay } from '../../../../test/fakes/fake-gatekeeper.ts';
+import { DENIED, FakeLease } from '../../../../test/fakes/fake-gatekeeper.ts';
 import { HeldTurns } from '../../../../test/fakes/held-turns.ts';
 import { RawClient } from '../../../../test/fakes/raw-client.ts';
 import { RecordingLogger } from '../../../../test/fakes/recording-logger.ts';
@@ -37,7 +37,7 @@ async function exchange(options: Partial<ExchangeOptions> = {}): Promise<{ port:
 }
 
 test('a body that does not come to its end in time is 408, and what comes of it later opens nothing', async () => {
-  const { port, opened, logger } = await exchange({ patience: 0.005 });
+  const { port, opened, logger } = await exchange({ timeoutScale: 0.005 });
   const client = await RawClient.open(port);
   onTestFinished(() => void client.socket.destroy());
   client.send('POST /app/live?direction=whip HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nv');
@@ -95,7 +95,7 @@ test('a verdict is waited for; who has left by then opens nothing, and its stay 
   await expect(left).rejects.toThrow();
   const staying = post(port);
   await until('the question', () => admit.mock.calls.length === 2, { deadlineMs: 5000 });
-  const stay = new FakeStay();
+  const stay = new FakeLease();
   resolve(stay);
   expect((await staying).status).toBe(201);
   await until('the end of one stay', () => stay.closes === 1, { deadlineMs: 5000 });
@@ -103,12 +103,12 @@ test('a verdict is waited for; who has left by then opens nothing, and its stay 
 });
 
 test('a stay ends with its session, by itself or when its time is over', async () => {
-  const stays: FakeStay[] = [];
+  const stays: FakeLease[] = [];
   const ends: (() => void)[] = [];
   const closed: unknown[] = [];
   const { port } = await exchange({
     admit: () => {
-      const stay = new FakeStay();
+      const stay = new FakeLease();
       stays.push(stay);
       return stay;
     },
@@ -125,7 +125,7 @@ test('a stay ends with its session, by itself or when its time is over', async (
 });
 
 test('who is let in and finds no stream ends its stay', async () => {
-  const stay = new FakeStay();
+  const stay = new FakeLease();
   const { port } = await exchange({
     admit: () => stay,
     open: () => {
@@ -139,7 +139,7 @@ test('who is let in and finds no stream ends its stay', async () => {
 test('a control server may send an offer to another stream; the session keeps the address that was asked for', async () => {
   const prepare = vi.fn(() => null);
   const { port, opened } = await exchange({
-    admit: () => FakeStay.to('http://other.example/b/renamed'),
+    admit: () => FakeLease.to('http://other.example/b/renamed'),
     targetOf: ({ newUrl }) => ({ vhost: 'other', app: 'b', stream: `${newUrl?.split('/').at(-1)}`, playlist: '' }),
     prepare,
   });

@@ -3,13 +3,13 @@
  * makes a session, a DELETE ends it. Both follow the rules that the reference server has for WHIP.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Admitted, type Judgement, OPEN, toldReason, type Verdict, whenJudged } from '../../../access/access-check.ts';
+import { type Admitted, type Judgement, OPEN, shownReason, type Verdict, whenJudged } from '../../../access/access-check.ts';
 import type { CloseReason } from '../../../core/ingest.ts';
 import type { Logger } from '../../../util/logger.ts';
 import { type Newcomer, NO_TURNS, type Turns } from '../../../util/newcomer-turns.ts';
-import type { Patience } from '../../../util/patience.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';
-import { tellRefused } from '../../../util/refused.ts';
+import { logRefused } from '../../../util/refused.ts';
+import type { TimeoutScale } from '../../../util/timeout-scale.ts';
 import { randomWord } from '../../../wire/ice/ice-credentials.ts';
 import type { AskedPlace } from './asked-place.ts';
 import { type IceServersFor, relayLinks } from './ice-server.ts';
@@ -74,7 +74,7 @@ export interface ExchangeOptions {
   /** Sessions are opened when it is their turn; absent: at once. */
   readonly turns?: Turns | undefined;
   readonly logger: Logger;
-  readonly patience?: Patience | undefined;
+  readonly timeoutScale?: TimeoutScale | undefined;
 }
 
 /** One for WHIP, one for WHEP. Remembers sessions by the URL it gave them, until they end. */
@@ -128,7 +128,7 @@ export class DescriptionExchange {
     const judged = (verdict: Verdict): void => {
       if (!verdict.admitted) {
         if (verdict.challenge !== undefined) response.setHeader('WWW-Authenticate', verdict.challenge);
-        answer(response, 401, toldReason(verdict));
+        answer(response, 401, shownReason(verdict));
         return;
       }
       // A session that was opened is kept by its key.
@@ -207,7 +207,7 @@ export class DescriptionExchange {
       const status = statusOf(refusal);
       if (status === null || !(error instanceof Error) || !(refusal instanceof Error)) throw error;
       const { code = `status ${status}` } = error as Error & { readonly code?: string };
-      tellRefused(logger, peer, { code, reason: error.message, peer: client, over: name, ...placeFields(place.target) });
+      logRefused(logger, peer, { code, reason: error.message, peer: client, over: name, ...placeFields(place.target) });
       answer(response, status, refusal.message);
     }
   }
@@ -252,7 +252,7 @@ export class DescriptionExchange {
     const chunks: Buffer[] = [];
     let size = 0;
     let isLate = false;
-    const limit = BODY_TIME_MS * (this.#options.patience ?? 1);
+    const limit = BODY_TIME_MS * (this.#options.timeoutScale ?? 1);
     const deadline = setTimeout(() => {
       isLate = true;
       answer(response, 408, `the body did not arrive within ${limit} ms`);

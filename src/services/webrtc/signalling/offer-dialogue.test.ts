@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { WebSocket } from 'ws';
-import { DENIED, FakeStay } from '../../../../test/fakes/fake-gatekeeper.ts';
+import { DENIED, FakeLease } from '../../../../test/fakes/fake-gatekeeper.ts';
 import { HeldTurns } from '../../../../test/fakes/held-turns.ts';
 import { RecordingLogger } from '../../../../test/fakes/recording-logger.ts';
 import { type Admitted, OPEN, type Verdict } from '../../../access/access-check.ts';
@@ -175,7 +175,7 @@ test.each<readonly [what: string, leave: (socket: PeerSocket) => void]>([
   const { promise, resolve } = Promise.withResolvers<Verdict>();
   const { socket } = judged({ admit: () => promise });
   leave(socket);
-  const stay = new FakeStay();
+  const stay = new FakeLease();
   resolve(stay);
   await settled();
   expect([stay.closes, socket.heard.some(({ command }) => command === 'offer')]).toEqual([1, false]);
@@ -183,10 +183,10 @@ test.each<readonly [what: string, leave: (socket: PeerSocket) => void]>([
 
 test('who stops while its stream is fetched gets no session after the end of its stay', async () => {
   const fetched = Promise.withResolvers<void>();
-  const stays: FakeStay[] = [];
+  const stays: FakeLease[] = [];
   const { socket } = dialogue({
     admit: () => {
-      stays.push(new FakeStay());
+      stays.push(new FakeLease());
       return stays.at(-1) ?? OPEN;
     },
     prepare: () => (stays.length === 1 ? null : fetched.promise),
@@ -201,7 +201,7 @@ test('who stops while its stream is fetched gets no session after the end of its
 
 test.each([
   ['where everybody is let in', () => OPEN],
-  ['where there is access control', () => new FakeStay()],
+  ['where there is access control', () => new FakeLease()],
 ])('who stops while its stream is fetched gets an offer only if it asks again, and then one, %s', async (_where, admit) => {
   const offers = async (again: number): Promise<number> => {
     const fetched = Promise.withResolvers<void>();
@@ -227,7 +227,7 @@ test.each([
 
 test('who leaves while its stream is fetched gets no session with it, and its stay is over', async () => {
   const fetched = Promise.withResolvers<void>();
-  const stay = new FakeStay();
+  const stay = new FakeLease();
   const { socket } = judged({ admit: () => stay, prepare: () => fetched.promise });
   socket.says({ command: 'nonsense' });
   fetched.resolve();
@@ -236,16 +236,16 @@ test('who leaves while its stream is fetched gets no session with it, and its st
 });
 
 test('a session whose time is over ends with the reason, and so does its connection', () => {
-  const stay = new FakeStay();
+  const stay = new FakeLease();
   const { socket, told } = judged({ admit: () => stay });
   stay.expire?.('its time is over');
   expect([told[0], socket.readyState, stay.closes]).toEqual(['closed: its time is over (expired)', 2, 1]);
 });
 
 test('each offer has a stay of its own, which ends with its session, whoever ends that', () => {
-  const stays: FakeStay[] = [];
+  const stays: FakeLease[] = [];
   const admit = (): Admitted => {
-    stays.push(new FakeStay());
+    stays.push(new FakeLease());
     return stays.at(-1) ?? OPEN;
   };
   const { socket, end } = judged({ admit });
@@ -258,7 +258,7 @@ test('each offer has a stay of its own, which ends with its session, whoever end
 test('a control server may send each offer to another stream', async () => {
   const prepare = vi.fn(() => null);
   const targetOf = vi.fn(() => ({ vhost: 'other', app: 'b', stream: 'renamed', playlist: '' }));
-  const stay = FakeStay.to('ws://other.example/b/renamed');
+  const stay = FakeLease.to('ws://other.example/b/renamed');
   const { socket } = dialogue({ admit: () => stay, targetOf, prepare });
   expect(socket.heard).toMatchObject([{ command: 'offer' }]);
   expect(prepare).toHaveBeenCalledWith({ vhost: 'other', app: 'b', stream: 'renamed', playlist: '' });

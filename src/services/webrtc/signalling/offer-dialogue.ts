@@ -7,8 +7,8 @@ import { type Admitted, type Judgement, OPEN, type Verdict, whenJudged } from '.
 import type { CloseReason } from '../../../core/ingest.ts';
 import type { Logger } from '../../../util/logger.ts';
 import { type Newcomer, NO_TURNS, type Turns } from '../../../util/newcomer-turns.ts';
-import type { Patience } from '../../../util/patience.ts';
-import { tellRefused } from '../../../util/refused.ts';
+import { logRefused } from '../../../util/refused.ts';
+import type { TimeoutScale } from '../../../util/timeout-scale.ts';
 import { type IceServer, relayMembers } from './ice-server.ts';
 import { noSuchStream, placeFields, type StreamTarget } from './request-place.ts';
 import { type SignallingDialogue, SignallingFault, type SignallingMessage, SignallingSocket } from './signalling-socket.ts';
@@ -56,7 +56,7 @@ export interface DialogueConnection {
   /** Offers are made and answers taken when it is their turn; absent: at once. */
   readonly turns?: Turns | undefined;
   readonly logger: Logger;
-  readonly patience?: Patience | undefined;
+  readonly timeoutScale?: TimeoutScale | undefined;
 }
 
 /** The particulars of players or publishers. */
@@ -95,11 +95,11 @@ export class OfferDialogue<S extends OfferedSession> implements SignallingDialog
   #waiting: Newcomer | null = null;
 
   constructor(options: DialogueOptions<S>) {
-    const { socket, client, logger, patience, turns = NO_TURNS } = options;
+    const { socket, client, logger, timeoutScale, turns = NO_TURNS } = options;
     this.#options = options;
     this.#target = options.target;
     this.#turns = turns;
-    this.#socket = new SignallingSocket({ socket, client, logger, dialogue: this, patience });
+    this.#socket = new SignallingSocket({ socket, client, logger, dialogue: this, timeoutScale });
   }
 
   get engaged(): boolean {
@@ -238,7 +238,7 @@ export class OfferDialogue<S extends OfferedSession> implements SignallingDialog
       action();
     } catch (error) {
       if (!isRefusal(error)) throw error;
-      tellRefused(logger, peer, {
+      logRefused(logger, peer, {
         code: error.code,
         reason: `${what}${error.message}`,
         peer: client,

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
 import { HttpFault } from '../../../delivery/http/answer-sink.ts';
-import type { ForeignPeer } from '../../../delivery/thread/foreign-relay.ts';
+import type { RelayedPeer } from '../../../delivery/thread/main-thread-relay.ts';
 import type { AddressShares } from '../../../util/address-shares.ts';
 import { type Newcomer, NO_TURNS, type Turns } from '../../../util/newcomer-turns.ts';
 import type { RefusalLog } from '../../../util/refusal-log.ts';
@@ -21,9 +21,9 @@ const CLOSE_UNSUPPORTED = 1008;
 /** One way in: those who play, or those who publish. */
 export interface SignallingSide {
   /** WHIP or WHEP. Answers, whatever the request. */
-  request(request: IncomingMessage, response: ServerResponse, place: AskedPlace, client: ForeignPeer): void;
+  request(request: IncomingMessage, response: ServerResponse, place: AskedPlace, client: RelayedPeer): void;
   /** A connection of the WebSocket protocol; it is the side's from now on. */
-  connected(socket: WebSocket, place: AskedPlace, client: ForeignPeer): void;
+  connected(socket: WebSocket, place: AskedPlace, client: RelayedPeer): void;
 }
 
 /** A side and where it may be reached. */
@@ -47,7 +47,7 @@ export interface SignallingOptions {
   readonly refusals?: RefusalLog;
 }
 
-/** Handed requests by the `ForeignServer`; the server calls `close`. */
+/** Handed requests by the `MainThreadServer`; the server calls `close`. */
 export class SignallingServer {
   readonly #options: SignallingOptions;
   readonly #sockets = new (loadServer())({ noServer: true, maxPayload: MAX_MESSAGE, perMessageDeflate: false });
@@ -56,7 +56,7 @@ export class SignallingServer {
     this.#options = options;
   }
 
-  request(request: IncomingMessage, response: ServerResponse, client: ForeignPeer): void {
+  request(request: IncomingMessage, response: ServerResponse, client: RelayedPeer): void {
     const place = this.#place(request, response, client);
     if (place === null) return;
     const side = this.#sideFor(place.direction === 'whep' ? 'play' : 'publish', client);
@@ -69,7 +69,7 @@ export class SignallingServer {
     response.end(`this port does not listen for ${place.direction === 'whep' ? 'players' : 'publishers'} over WebRTC\n`);
   }
 
-  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, client: ForeignPeer): void {
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, client: RelayedPeer): void {
     let place: AskedPlace;
     try {
       place = this.#placeOf(request, client, 'ws');
@@ -78,8 +78,8 @@ export class SignallingServer {
       return;
     }
     const { silent, refusals } = this.#options;
-    const seat = silent?.enter(client.address);
-    if (seat === null) {
+    const slot = silent?.enter(client.address);
+    if (slot === null) {
       refusals?.note('WebSockets refused: too many of their address have asked for nothing', {
         peer: client.address,
         share: silent?.share,
@@ -87,11 +87,11 @@ export class SignallingServer {
       socket.end('HTTP/1.1 429 Too Many Requests\r\nConnection: close\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n');
       return;
     }
-    socket.once('close', () => seat?.leave());
+    socket.once('close', () => slot?.leave());
     this.#takeTurn(socket, client, () =>
       this.#sockets.handleUpgrade(request, socket, head, (connection) => {
         // From here on its sessions are counted.
-        connection.once('message', () => seat?.leave());
+        connection.once('message', () => slot?.leave());
         this.#connected(connection, place, client);
       }),
     );
@@ -104,7 +104,7 @@ export class SignallingServer {
   }
 
   /** One that has gone waits no longer. */
-  #takeTurn(socket: Duplex, { address }: ForeignPeer, open: () => void): void {
+  #takeTurn(socket: Duplex, { address }: RelayedPeer, open: () => void): void {
     const newcomer: Newcomer = {
       client: address,
       enter: () => {
@@ -122,7 +122,7 @@ export class SignallingServer {
     socket.once('close', () => turns.leave(newcomer));
   }
 
-  #connected(socket: WebSocket, place: AskedPlace, client: ForeignPeer): void {
+  #connected(socket: WebSocket, place: AskedPlace, client: RelayedPeer): void {
     const isPublisher = place.direction === 'send';
     const side = this.#sideFor(isPublisher ? 'publish' : 'play', client);
     if (side !== null) {
@@ -136,12 +136,12 @@ export class SignallingServer {
     socket.close(CLOSE_UNSUPPORTED);
   }
 
-  #sideFor(use: 'play' | 'publish', { port }: ForeignPeer): SignallingSide | null {
+  #sideFor(use: 'play' | 'publish', { port }: RelayedPeer): SignallingSide | null {
     const listening = this.#options[use];
     return listening?.ports.has(port) === true ? listening.side : null;
   }
 
-  #place(request: IncomingMessage, response: ServerResponse, client: ForeignPeer): AskedPlace | null {
+  #place(request: IncomingMessage, response: ServerResponse, client: RelayedPeer): AskedPlace | null {
     try {
       return this.#placeOf(request, client, 'http');
     } catch (error) {
@@ -152,7 +152,7 @@ export class SignallingServer {
     }
   }
 
-  #placeOf(request: IncomingMessage, client: ForeignPeer, scheme: 'ws' | 'http'): AskedPlace {
+  #placeOf(request: IncomingMessage, client: RelayedPeer, scheme: 'ws' | 'http'): AskedPlace {
     const place = placeOf(request.url ?? '/', request.headers.host ?? '', this.#options.virtualHostFor);
     return askedPlace(place, request, client, scheme);
   }

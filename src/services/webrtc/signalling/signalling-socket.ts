@@ -2,7 +2,7 @@
 import { randomInt } from 'node:crypto';
 import type { WebSocket } from 'ws';
 import type { Logger } from '../../../util/logger.ts';
-import { type Patience, withPatience } from '../../../util/patience.ts';
+import { scaleTimeouts, type TimeoutScale } from '../../../util/timeout-scale.ts';
 
 /** All in milliseconds. */
 const TIMES = {
@@ -66,7 +66,7 @@ export interface SignallingSocketOptions {
   readonly client: string;
   readonly logger: Logger;
   readonly dialogue: SignallingDialogue;
-  readonly patience?: Patience | undefined;
+  readonly timeoutScale?: TimeoutScale | undefined;
 }
 
 /** Owns the WebSocket: pings it, and ends it when the peer answers none, or asks and never reads. The dialogue is told of every end. */
@@ -93,7 +93,7 @@ export class SignallingSocket {
     this.#socket.on('ping', () => this.#isRead());
     this.#socket.on('error', () => this.#socket.terminate());
     this.#socket.on('close', () => this.#gone());
-    const { look, linger } = withPatience(TIMES, options.patience ?? 1);
+    const { look, linger } = scaleTimeouts(TIMES, options.timeoutScale ?? 1);
     this.#linger = linger;
     this.#watch = setInterval(() => this.#look(), look);
   }

@@ -55,16 +55,16 @@ export interface PathCheck {
  */
 export class PeerPaths {
   /** Without an answer for so long consent is over, ms. */
-  readonly #patience: number;
+  readonly #timeoutMs: number;
   readonly #interval: number;
   /** In the order of their first checks. */
   readonly #known: KnownPath[] = [];
   #current: KnownPath | null = null;
   #provenAt = Number.NEGATIVE_INFINITY;
 
-  constructor(patience: number) {
-    this.#patience = patience;
-    this.#interval = Math.min(MAX_INTERVAL_MS, patience / CHECKS_OF_CONSENT);
+  constructor(timeoutMs: number) {
+    this.#timeoutMs = timeoutMs;
+    this.#interval = Math.min(MAX_INTERVAL_MS, timeoutMs / CHECKS_OF_CONSENT);
   }
 
   get current(): PeerPath | null {
@@ -125,7 +125,7 @@ export class PeerPaths {
     if (this.#current === null) return 'silent';
     this.#expire(this.#current, now);
     if (this.#current.proof.isProven) return 'fresh';
-    const spare = this.#spare(now - this.#patience);
+    const spare = this.#spare(now - this.#timeoutMs);
     if (spare === null) return 'silent';
     this.#use(spare, now);
     return 'moved';
@@ -143,7 +143,7 @@ export class PeerPaths {
     const [gone] = this.#known.splice(at, 1);
     if (gone !== this.#current) return false;
     this.#current = null;
-    const spare = this.#spare(now - Math.min(SPARE_MS, this.#patience));
+    const spare = this.#spare(now - Math.min(SPARE_MS, this.#timeoutMs));
     if (spare !== null) this.#use(spare, now);
     return true;
   }
@@ -164,7 +164,7 @@ export class PeerPaths {
   }
 
   #expire({ proof }: KnownPath, now: number): void {
-    if (proof.isProven && now - proof.provenAt > this.#patience) proof.expire();
+    if (proof.isProven && now - proof.provenAt > this.#timeoutMs) proof.expire();
   }
 
   /** Puts a path that has answered into use if it is to be; true when it was not before. */

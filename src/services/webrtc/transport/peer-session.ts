@@ -18,7 +18,7 @@ import type { StrangerLog } from './stranger-log.ts';
 /** Why a session ends that the peer ended itself. */
 export const PEER_LEFT = 'the peer closed the connection';
 /** To connect, ms, however long those are waited for who play. */
-const CONNECT_PATIENCE_MS = 30_000;
+const CONNECT_TIMEOUT_MS = 30_000;
 /** Without any check for so long, whoever looks at the log learns of it while the peer is still waited for, ms. */
 const TELL_AFTER_MS = 5000;
 /** Consent to send expires without an answer (RFC 7675 section 5.1), ms. */
@@ -104,7 +104,7 @@ export class PeerSession {
   readonly #paths: PeerPaths;
   /** Oldest first. */
   readonly #awaited: AwaitedCheck[] = [];
-  readonly #patience: number;
+  readonly #timeoutMs: number;
   #terms: PeerTerms | null = null;
   #writer: CheckWriter | null = null;
   #dtls: DtlsEndpoint | null = null;
@@ -126,8 +126,8 @@ export class PeerSession {
     this.#options = options;
     this.openedAt = owner.now();
     this.#waitingSince = this.openedAt;
-    this.#patience = Math.min(options.timeout || CONSENT_MS, CONSENT_MS);
-    this.#paths = new PeerPaths(this.#patience);
+    this.#timeoutMs = Math.min(options.timeout || CONSENT_MS, CONSENT_MS);
+    this.#paths = new PeerPaths(this.#timeoutMs);
   }
 
   get closed(): boolean {
@@ -213,7 +213,7 @@ export class PeerSession {
     const at = this.#awaited.findIndex((check) => check.key === key);
     const [check] = at < 0 ? [] : this.#awaited.splice(at, 1);
     this.#owner.awaited.delete(key);
-    if (check === undefined || this.#closed || !samePath(check.path, path) || now - check.at > this.#patience) return false;
+    if (check === undefined || this.#closed || !samePath(check.path, path) || now - check.at > this.#timeoutMs) return false;
     this.#trail?.proved();
     const isMoved = this.#paths.answered(path, now);
     if (path.kind === 'udp' && this.#owner.places.take(path.socket, path.to, this)) this.#hear(path);
@@ -281,8 +281,8 @@ export class PeerSession {
     if (this.#connected) this.#review(now);
     else {
       if (!this.#told && this.#terms !== null && now - this.#waitingSince > TELL_AFTER_MS) this.#tell();
-      const patience = Math.min(this.#options.timeout || CONNECT_PATIENCE_MS, CONNECT_PATIENCE_MS);
-      if (now - this.#waitingSince > patience) this.fail(this.#failure(patience));
+      const timeoutMs = Math.min(this.#options.timeout || CONNECT_TIMEOUT_MS, CONNECT_TIMEOUT_MS);
+      if (now - this.#waitingSince > timeoutMs) this.fail(this.#failure(timeoutMs));
     }
   }
 
@@ -327,13 +327,13 @@ export class PeerSession {
     this.#owner.forget(this);
   }
 
-  #failure(patience: number): string {
-    if (this.#terms === null) return `the offer was not answered within ${patience} ms`;
+  #failure(timeoutMs: number): string {
+    if (this.#terms === null) return `the offer was not answered within ${timeoutMs} ms`;
     if (this.#paths.current === null && this.#paths.all.length > 0)
-      return `the peer made connectivity checks and answered none of ours within ${patience} ms`;
+      return `the peer made connectivity checks and answered none of ours within ${timeoutMs} ms`;
     if (this.#paths.current === null)
-      return `no connectivity check arrived within ${patience} ms: is the UDP port reachable from the peer?`;
-    return `the handshake was not finished within ${patience} ms (peer at ${this.place})`;
+      return `no connectivity check arrived within ${timeoutMs} ms: is the UDP port reachable from the peer?`;
+    return `the handshake was not finished within ${timeoutMs} ms (peer at ${this.place})`;
   }
 
   /** The peer sends by whichever path it likes, and may have changed before a check says so. */

@@ -7,8 +7,8 @@ import { forEachGuarded, guarded } from '../../../util/guarded.ts';
 import { ownFamily } from '../../../util/listen-addresses.ts';
 import type { Logger } from '../../../util/logger.ts';
 import { messageOf } from '../../../util/message-of.ts';
-import type { Patience } from '../../../util/patience.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';
+import type { TimeoutScale } from '../../../util/timeout-scale.ts';
 import { formatCandidate, type IceCandidate } from '../../../wire/ice/ice-candidate.ts';
 import { checkRequest } from '../../../wire/ice/ice-lite.ts';
 import { transactionKey } from '../../../wire/ice/own-check.ts';
@@ -31,7 +31,7 @@ import { type TransportCounters, TransportReport } from './transport-report.ts';
 
 const TICK_MS = 250;
 /** A TCP connection without a valid connectivity check, or whose session is over, is closed after this, ms. */
-const TCP_PATIENCE_MS = 10_000;
+const TCP_TIMEOUT_MS = 10_000;
 const TCP_CONNECTIONS = 5000;
 /** Between warnings of the same, ms. */
 const WARN_INTERVAL_MS = 60_000;
@@ -60,7 +60,7 @@ export interface PeerTransportOptions extends PeerPorts {
   readonly clock: Clock;
   readonly logger: Logger;
   /** With connections by TCP. */
-  readonly patience?: Patience;
+  readonly timeoutScale?: TimeoutScale;
 }
 
 interface OpenPort {
@@ -322,7 +322,7 @@ export class PeerTransport implements PeerOwner {
       () => {
         if (session === null || session.closed) stream.destroy();
       },
-      TCP_PATIENCE_MS * (this.#options.patience ?? 1),
+      TCP_TIMEOUT_MS * (this.#options.timeoutScale ?? 1),
     );
     this.#streams.add(stream);
     stream.on('data', (chunk: Buffer) => {

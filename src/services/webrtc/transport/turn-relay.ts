@@ -4,8 +4,8 @@ import type { Clock } from '../../../util/clock.ts';
 import { forEachGuarded } from '../../../util/guarded.ts';
 import { ownFamily } from '../../../util/listen-addresses.ts';
 import type { Logger } from '../../../util/logger.ts';
-import type { Patience } from '../../../util/patience.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';
+import type { TimeoutScale } from '../../../util/timeout-scale.ts';
 import { type RelayedAddresses, type TurnAccount, TurnConnection } from '../../../wire/turn/turn-connection.ts';
 import { RelayedPipe } from './peer-pipe.ts';
 import type { PeerSession } from './peer-session.ts';
@@ -18,7 +18,7 @@ export const RELAY_ACCOUNT: TurnAccount = { realm: 'airensoft', username: 'ome',
 const RELAYED: RelayedAddresses = { ipv4: { host: '1.1.1.1', port: 14_090 }, ipv6: { host: '1::1', port: 14_090 } };
 const CONNECTIONS = 5000;
 /** A connection without an allocation, or whose allocation has expired, is closed after this, ms. */
-const PATIENCE_MS = 10_000;
+const IDLE_TIMEOUT_MS = 10_000;
 /** One that leads to no session for so many times as long is closed, too: everybody knows the account. */
 const UNUSED_TIMES = 6;
 /** Addresses of ours that one client may talk to at a time. */
@@ -30,7 +30,7 @@ export interface TurnRelayOptions {
   readonly transport: PeerTransport;
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly patience?: Patience;
+  readonly timeoutScale?: TimeoutScale;
 }
 
 /** Owns its ports and connections; the server closes it. Relays to the media ports of this server and nowhere else (RFC 8656). */
@@ -86,7 +86,7 @@ export class TurnRelay {
   }
 
   #accept(stream: Socket): void {
-    const { transport, clock, logger, patience = 1 } = this.#options;
+    const { transport, clock, logger, timeoutScale = 1 } = this.#options;
     const client = admitStream(stream, transport.guests);
     if (client === null) return;
     const pipes = new Map<string, { readonly pipe: RelayedPipe; session: PeerSession | null }>();
@@ -115,7 +115,7 @@ export class TurnRelay {
       const isUsed = [...pipes.values()].some(({ session }) => session !== null && !session.closed);
       unused = isUsed ? 0 : unused + 1;
       if (!turn.isAllocated || unused >= UNUSED_TIMES) stream.destroy();
-    }, PATIENCE_MS * patience);
+    }, IDLE_TIMEOUT_MS * timeoutScale);
     this.#streams.add(stream);
     stream.on('data', (chunk: Buffer) => {
       try {

@@ -89,7 +89,7 @@ describe('segments that are too large for the memory of a stream', () => {
     stream.onTracks([video]);
     for (const packet of frames) stream.onPacket(packet);
     const track = stream.model.tracks.get(video.id);
-    return { held: delivery.outlet.storedBytes, listed: track?.completeCount ?? 0 };
+    return { held: delivery.feed.storedBytes, listed: track?.completeCount ?? 0 };
   }
 
   it('leave sooner than their number says', () => {

@@ -104,10 +104,10 @@ describe('an LL-HLS stream', () => {
     simulation.run(packets.filter((packet) => packet.track === video || packet.dts < 20 * 48_000));
     const gone = simulation.watched.findIndex((track) => track.id === 0);
     const uri = simulation.watched.splice(gone, 1)[0]?.uri ?? '';
-    const stored = simulation.delivery.outlet.storedBytes;
+    const stored = simulation.delivery.feed.storedBytes;
     simulation.stream.onTracks([audio]);
     expect(simulation.delivery.get(uri).status).toBe(404);
-    expect(simulation.delivery.outlet.storedBytes).toBeLessThan(stored * 0.6);
+    expect(simulation.delivery.feed.storedBytes).toBeLessThan(stored * 0.6);
     simulation.run(packets.filter((packet) => packet.track === audio && packet.dts >= 20 * 48_000));
     expect(simulation.problems).toEqual([]);
     expect(simulation.watched[0]?.end).toBeGreaterThan(59);
@@ -115,7 +115,7 @@ describe('an LL-HLS stream', () => {
 
   it('rolls its traffic up to the stream', () => {
     const simulation = new LlhlsSimulation([video]);
-    const { request } = simulation.delivery.outlet;
+    const { request } = simulation.delivery.feed;
     const sessions = ['a', 'b', 'c'].map((id) => request.openSession?.({ id, onTerminate: () => undefined }));
     sessions[1]?.close();
     sessions[1]?.close();
@@ -131,7 +131,7 @@ describe('an LL-HLS stream', () => {
   it('needs low latency while somebody may wait for its next part', () => {
     const { stream, delivery } = new LlhlsSimulation([video]);
     expect(stream.urgency).toBe(Urgency.LOW_LATENCY);
-    delivery.outlet.attended = false;
+    delivery.feed.watched = false;
     expect(stream.urgency).toBe(Urgency.NONE);
   });
 
@@ -141,7 +141,7 @@ describe('an LL-HLS stream', () => {
     simulation.stream.onTracks([video]);
     simulation.stream.onPacket(frames(1)[0] as Packet);
     simulation.stream.concludeHlsLive();
-    expect(simulation.delivery.outlet.updates).toHaveLength(1);
+    expect(simulation.delivery.feed.updates).toHaveLength(1);
   });
 });
 

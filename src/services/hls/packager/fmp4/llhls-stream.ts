@@ -85,7 +85,7 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
 
   /** Viewers may wait for the next part; what is dumped should outlive a kill. */
   override get urgency(): Urgency {
-    return this.outlet.attended ? Urgency.LOW_LATENCY : super.urgency;
+    return this.feed.watched ? Urgency.LOW_LATENCY : super.urgency;
   }
 
   /** When the last frame of the next part of any track comes; a dump takes whatever there is. */
@@ -110,7 +110,7 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
 
   /** The bytes of a segment that is in memory. */
   copyOf(segment: SegmentModel): Buffer {
-    return Buffer.concat(this.outlet.read(segmentSpans(segment)));
+    return Buffer.concat(this.feed.read(segmentSpans(segment)));
   }
 
   override newestSegments(): ObservedSegment[] {
@@ -381,7 +381,7 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
   #time(update: LlhlsUpdate): void {
     if (update.type === 'part') {
       const { partTarget = 0 } = this.#model.tracks.get(update.trackId) ?? {};
-      this.#timeliness?.part(update.trackId, partTarget || this.settings.chunkDuration, this.outlet.attended);
+      this.#timeliness?.part(update.trackId, partTarget || this.settings.chunkDuration, this.feed.watched);
     } else if (update.type === 'track-gone' || (update.type === 'segment-open' && update.gap)) this.#timeliness?.pause(update.trackId);
   }
 
@@ -412,6 +412,6 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
     if (this.#pending.length === 0 || this.closed) return;
     const updates = this.#pending;
     this.#pending = [];
-    this.outlet.update(updates);
+    this.feed.update(updates);
   }
 }

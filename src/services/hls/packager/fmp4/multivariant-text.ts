@@ -1,7 +1,7 @@
 /** Renders multivariant playlists (rfc8216bis §4.4.6) from playlists, tracks and measured figures. */
 
 import type { Playlist, PlaylistRendition } from '../../../../core/playlist.ts';
-import { SUBTITLE_VARIANT } from '../../../../core/subtitle-desk.ts';
+import { SUBTITLE_VARIANT } from '../../../../core/subtitle-injector.ts';
 import type { AudioTrack, SubtitleTrack, Track, VideoTrack } from '../../../../media/track.ts';
 import { serializeAudioRendition, serializeVariant } from '../../../../playlist/multivariant-tags.ts';
 import { ResourceNames } from '../../wire/fmp4/resource-name.ts';

@@ -19,9 +19,9 @@ test('a part is late by what it comes later than its target after the one before
   const clock = new ManualClock();
   const timeliness = new PartTimeliness(clock);
   const stream = timeliness.open(ADDRESS);
-  const part = (afterMs: number, isAttended = true): void => {
+  const part = (afterMs: number, isWatched = true): void => {
     clock.advance(afterMs);
-    stream.part(1, TARGET, isAttended);
+    stream.part(1, TARGET, isWatched);
   };
   part(0);
   part(500);

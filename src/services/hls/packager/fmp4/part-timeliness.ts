@@ -48,9 +48,9 @@ export class StreamTimeliness {
   }
 
   /** A part of a track is there; `target` in seconds. */
-  part(trackId: number, target: number, isAttended: boolean): void {
+  part(trackId: number, target: number, isWatched: boolean): void {
     this.parts += 1;
-    if (!isAttended) {
+    if (!isWatched) {
       this.#lastAt.delete(trackId);
       return;
     }

@@ -4,7 +4,7 @@ import type { CutSchedule } from './cut-schedule.ts';
 import type { TimedSample } from './sample-timeline.ts';
 
 /** Who says where segments begin may be late by so many seconds. */
-const PATIENCE = 1;
+const TOLERANCE = 1;
 
 /** For the leading track. Needs no closing. */
 export class SegmentGuide {
@@ -25,7 +25,7 @@ export class SegmentGuide {
   /** Whether a segment begins with `sample`, which ends the open one at `end` of at most `max` seconds; null: nobody says. */
   cutsBefore({ mark }: TimedSample, end: number, max: number): boolean | null {
     if (mark !== undefined) return true;
-    if (this.#schedule.guided && end > max + PATIENCE) {
+    if (this.#schedule.guided && end > max + TOLERANCE) {
       // It has fallen silent: the track goes on by itself.
       this.#schedule.leaveGuide();
       this.#earliest = null;

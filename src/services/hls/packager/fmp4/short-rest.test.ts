@@ -105,9 +105,9 @@ describe('a short part at the end of a segment', () => {
 
   it('leaves no memory behind when its track leaves', () => {
     const { simulation } = held();
-    expect(simulation.delivery.outlet.storedBytes).toBeGreaterThan(0);
+    expect(simulation.delivery.feed.storedBytes).toBeGreaterThan(0);
     simulation.stream.onTracks([]);
-    expect(simulation.delivery.outlet.storedBytes).toBe(0);
+    expect(simulation.delivery.feed.storedBytes).toBe(0);
   });
 });
 

@@ -445,7 +445,7 @@ describe('an LL-HLS stream over time', () => {
     const simulation = new LlhlsSimulation([video], { segmentCount: 4 });
     simulation.run(videoPackets(video, constantFrames({ rate: 30, gop: 60, seconds: 200 })));
     const perSecond = 33 * 500;
-    expect(simulation.delivery.outlet.storedBytes).toBeLessThan(8.1 * 6 * perSecond * 1.1);
+    expect(simulation.delivery.feed.storedBytes).toBeLessThan(8.1 * 6 * perSecond * 1.1);
   });
 
   it('ends playlists when it is concluded', () => {

@@ -1,6 +1,6 @@
 /** Packages one subtitle track: its segments and parts are those of the track that leads, with the cues that are shown meanwhile. */
 
-import type { Span } from '../../../../delivery/outlet/messages.ts';
+import type { Span } from '../../../../delivery/feed/messages.ts';
 import type { Packet } from '../../../../media/packet.ts';
 import type { SubtitleTrack } from '../../../../media/track.ts';
 import type { LlhlsUpdate } from '../../wire/fmp4/update.ts';

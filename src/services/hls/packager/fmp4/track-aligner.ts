@@ -15,7 +15,7 @@ const MAX_WAITING = 512;
 /** Three seconds of 85 Mbit/s. */
 const MAX_WAITING_BYTES = 32 * 1024 * 1024;
 
-interface Lane {
+interface AlignedTrack {
   readonly packager: TrackPackager;
   readonly waiting: Packet[];
   /** Bytes of the waiting packets. */
@@ -24,8 +24,8 @@ interface Lane {
 
 /** Hands on within `push`; packets that wait are bounded in time of media, not on the clock. Needs no closing. */
 export class TrackAligner {
-  readonly #lanes = new Map<number, Lane>();
-  #leader: Lane | null = null;
+  readonly #alignedTracks = new Map<number, AlignedTrack>();
+  #leader: AlignedTrack | null = null;
   /** Packets of followers that lay before the leader's first frame. */
   discarded = 0;
 
@@ -35,108 +35,108 @@ export class TrackAligner {
 
   /** Adds a track. The first video track leads; without one the first track does. */
   add(packager: TrackPackager): void {
-    const lane = { packager, waiting: [], bytes: 0 };
-    this.#lanes.set(packager.track.id, lane);
+    const aligned = { packager, waiting: [], bytes: 0 };
+    this.#alignedTracks.set(packager.track.id, aligned);
     const leader = this.#leader;
     const outranks = leader?.packager.track.type === 'audio' && !leader.packager.started && packager.track.type === 'video';
-    if (leader === null || outranks) this.#lead(lane);
+    if (leader === null || outranks) this.#lead(aligned);
   }
 
   /** Takes a track away; another one leads when it led. */
   remove(trackId: number): void {
-    const lane = this.#lanes.get(trackId);
-    if (lane === undefined) return;
-    this.#lanes.delete(trackId);
-    if (lane !== this.#leader) return;
+    const aligned = this.#alignedTracks.get(trackId);
+    if (aligned === undefined) return;
+    this.#alignedTracks.delete(trackId);
+    if (aligned !== this.#leader) return;
     this.#leader = null;
-    const rest = [...this.#lanes.values()];
+    const rest = [...this.#alignedTracks.values()];
     const next = rest.find((candidate) => candidate.packager.track.type === 'video') ?? rest[0];
     if (next !== undefined) this.#lead(next);
   }
 
   get(trackId: number): TrackPackager | null {
-    return this.#lanes.get(trackId)?.packager ?? null;
+    return this.#alignedTracks.get(trackId)?.packager ?? null;
   }
 
   /** Decoding time (ms) before which no packet of any track makes anything new to list. */
   get nextListed(): number {
     let first = Number.POSITIVE_INFINITY;
-    for (const { packager } of this.#lanes.values()) first = Math.min(first, packager.nextListed);
+    for (const { packager } of this.#alignedTracks.values()) first = Math.min(first, packager.nextListed);
     return first;
   }
 
   packagers(): TrackPackager[] {
-    return [...this.#lanes.values()].map((lane) => lane.packager);
+    return [...this.#alignedTracks.values()].map((aligned) => aligned.packager);
   }
 
   /** Hands `packet` to its track now, or when the leader has come as far. */
   push(packet: Packet): void {
-    const lane = this.#lanes.get(packet.track.id);
-    if (lane === undefined) return;
-    if (lane === this.#leader) {
-      lane.packager.push(packet);
-      for (const follower of this.#lanes.values()) if (follower !== lane) this.#drain(follower);
+    const aligned = this.#alignedTracks.get(packet.track.id);
+    if (aligned === undefined) return;
+    if (aligned === this.#leader) {
+      aligned.packager.push(packet);
+      for (const follower of this.#alignedTracks.values()) if (follower !== aligned) this.#drain(follower);
       return;
     }
-    lane.waiting.push(packet);
-    lane.bytes += packet.data.length;
-    this.#drain(lane);
+    aligned.waiting.push(packet);
+    aligned.bytes += packet.data.length;
+    this.#drain(aligned);
   }
 
   /** A segment has begun in some track: tracks that are away list what they miss. */
   passPauses(): void {
-    for (const { packager } of this.#lanes.values()) packager.passPause();
+    for (const { packager } of this.#alignedTracks.values()) packager.passPause();
   }
 
   /** Hands over what waits and closes what is open. */
   flush(): void {
-    for (const lane of this.#lanes.values()) {
-      for (const packet of lane.waiting.splice(0)) lane.packager.push(packet);
-      lane.bytes = 0;
-      lane.packager.flush();
+    for (const aligned of this.#alignedTracks.values()) {
+      for (const packet of aligned.waiting.splice(0)) aligned.packager.push(packet);
+      aligned.bytes = 0;
+      aligned.packager.flush();
     }
   }
 
-  #lead(lane: Lane): void {
+  #lead(aligned: AlignedTrack): void {
     if (this.#leader !== null) this.#leader.packager.leads = false;
-    this.#leader = lane;
-    lane.packager.leads = true;
+    this.#leader = aligned;
+    aligned.packager.leads = true;
   }
 
-  #drain(lane: Lane): void {
-    const { waiting, packager } = lane;
+  #drain(aligned: AlignedTrack): void {
+    const { waiting, packager } = aligned;
     let taken = 0;
     for (const packet of waiting) {
       const time = presentationTime(packet);
-      if (!this.#mayPass(lane, packet, waiting.length - taken)) break;
+      if (!this.#mayPass(aligned, packet, waiting.length - taken)) break;
       taken += 1;
-      lane.bytes -= packet.data.length;
+      aligned.bytes -= packet.data.length;
       if (!packager.started && this.#endsBeforeLeader(packet, time)) this.discarded += 1;
       else packager.push(packet);
     }
     if (taken > 0) waiting.splice(0, taken);
   }
 
-  #mayPass(lane: Lane, packet: Packet, waiting: number): boolean {
+  #mayPass(aligned: AlignedTrack, packet: Packet, waiting: number): boolean {
     const time = presentationTime(packet);
     // A frame belongs to the segment that begins in its first half: keyframes up to there must be known.
     const middle = time + toMilliseconds(packet.duration, packet.track.timebase) / 2;
     const leader = this.#leader;
-    if (leader === null || leader === lane) return true;
-    const last = lane.waiting.at(-1);
+    if (leader === null || leader === aligned) return true;
+    const last = aligned.waiting.at(-1);
     const ahead = last === undefined ? 0 : presentationTime(last) - time;
     if (!leader.packager.started) {
-      if (ahead < MAX_LEAD && waiting < MAX_WAITING && lane.bytes < MAX_WAITING_BYTES) return false;
-      this.#lead(lane);
+      if (ahead < MAX_LEAD && waiting < MAX_WAITING && aligned.bytes < MAX_WAITING_BYTES) return false;
+      this.#lead(aligned);
       return true;
     }
-    if (middle < leader.packager.decodedUntil || middle < leader.packager.earliestCut || lane.packager.nextCutKnown) return true;
-    return ahead >= MAX_LEAD || waiting >= MAX_WAITING || lane.bytes >= MAX_WAITING_BYTES;
+    if (middle < leader.packager.decodedUntil || middle < leader.packager.earliestCut || aligned.packager.nextCutKnown) return true;
+    return ahead >= MAX_LEAD || waiting >= MAX_WAITING || aligned.bytes >= MAX_WAITING_BYTES;
   }
 
   #endsBeforeLeader(packet: Packet, time: number): boolean {
     const leader = this.#leader;
-    if (leader === null || leader.packager === this.#lanes.get(packet.track.id)?.packager) return false;
+    if (leader === null || leader.packager === this.#alignedTracks.get(packet.track.id)?.packager) return false;
     const middle = time + toMilliseconds(packet.duration, packet.track.timebase) / 2;
     return middle < leader.packager.startTime;
   }

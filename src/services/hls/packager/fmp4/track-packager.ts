@@ -3,7 +3,7 @@ import type { BoxWriter } from '../../../../containers/isobmff/box-writer.ts';
 import { type FragmentSample, writeFragmentHeader } from '../../../../containers/isobmff/fragment.ts';
 import { buildInitSegment } from '../../../../containers/isobmff/init-segment.ts';
 import { hasSampleEntry } from '../../../../containers/isobmff/sample-entry.ts';
-import type { Span } from '../../../../delivery/outlet/messages.ts';
+import type { Span } from '../../../../delivery/feed/messages.ts';
 import type { Packet } from '../../../../media/packet.ts';
 import type { SegmentedTrack } from '../../../../media/segment-mark.ts';
 import { rescale, type Timebase, toMilliseconds } from '../../../../media/timebase.ts';

@@ -1,5 +1,5 @@
 /** The segments of one LL-HLS track as its window sees them: they are those of the model, which updates alone change. */
-import type { Span } from '../../../../delivery/outlet/messages.ts';
+import type { Span } from '../../../../delivery/feed/messages.ts';
 import { MEDIA_EXTENSIONS } from '../../wire/fmp4/resource-name.ts';
 import type { SegmentModel, TrackModel } from '../../wire/fmp4/stream-model.ts';
 import type { LlhlsUpdate } from '../../wire/fmp4/update.ts';

@@ -180,11 +180,11 @@ describe('HLS of one rendition with video and audio', () => {
     const statuses = [0, 1, 2, 6, 7].map((number) => delivery.get(`seg_${variantId}_${number}_hls.ts`).status);
     expect(statuses).toEqual([404, 200, 200, 200, 404]);
     const kept = [...segments!.values()].slice(1).reduce((sum, { length }) => sum + length, 0);
-    expect(delivery.outlet.storedBytes).toBe(kept);
+    expect(delivery.feed.storedBytes).toBe(kept);
   });
 
   it('tells a thread that starts late everything it must know', () => {
-    const { request, view, read } = delivery.outlet;
+    const { request, view, read } = delivery.feed;
     const late = new HlsView(request.settings as HlsViewSettings, delivery.context);
     for (const payload of request.snapshot()) late.update(structuredClone(payload));
     for (const file of ['ts:playlist.m3u8', ...mediaNames(delivery)]) {
@@ -331,11 +331,11 @@ describe('HLS over time', () => {
     hls.onTracks(MAIN.tracks);
     for (const packet of MAIN.packets.filter((packet) => secondsOf(packet) < 5)) hls.onPacket(packet);
     const [, audioOnly] = mediaNames(delivery);
-    const before = delivery.outlet.storedBytes;
+    const before = delivery.feed.storedBytes;
     hls.onTracks(MAIN.tracks.filter(({ type }) => type === 'video'));
     expect(mediaNames(delivery)).toHaveLength(1);
     expect(delivery.get(audioOnly!).status).toBe(404);
-    expect(delivery.outlet.storedBytes).toBeLessThan(before);
+    expect(delivery.feed.storedBytes).toBeLessThan(before);
   });
 
   it('lists a longer target duration when a keyframe came late', () => {
@@ -424,19 +424,19 @@ describe('HLS over time', () => {
     hls.onTracks(MAIN.tracks);
     for (const packet of MAIN.packets) hls.onPacket(packet);
     expect(hls.concluded).toBe(true);
-    expect(delivery.outlet.updates).toHaveLength(2);
+    expect(delivery.feed.updates).toHaveLength(2);
     hls.close(CLOSED);
     hls.close(CLOSED);
     hls.onPacket(MAIN.packets[0]!);
     hls.concludeHlsLive();
     expect(hls.closed).toBe(true);
-    expect(delivery.outlet.closed).toBe(true);
+    expect(delivery.feed.closed).toBe(true);
     expect(delivery.get('ts:playlist.m3u8').status).toBe(404);
   });
 
   it('reports sessions and bytes to the meter of the stream', () => {
     const { delivery, stream } = setUp([AV], { ...SETTINGS, crossDomains: { urls: ['*'], headers: [] } });
-    const { openSession } = delivery.outlet.request;
+    const { openSession } = delivery.feed.request;
     const sessions = ['a', 'b', 'c'].map((id) => openSession?.({ id, onTerminate: () => undefined }));
     sessions[1]?.close();
     sessions[1]?.close();
@@ -444,9 +444,9 @@ describe('HLS over time', () => {
       ['a', 'hlsv3'],
       ['c', 'hlsv3'],
     ]);
-    delivery.outlet.request.onBytesSent(100);
+    delivery.feed.request.onBytesSent(100);
     expect(stream).toMatchObject({ viewers: 2, bytes: 100 });
-    expect(delivery.outlet.request).toMatchObject({
+    expect(delivery.feed.request).toMatchObject({
       kind: 'hlsv3',
       address: { vhost: 'default', app: 'app', stream: 'stream' },
       crossDomains: { urls: ['*'] },

@@ -1,7 +1,7 @@
 /** One outbound stream packaged as HLS over MPEG-TS: makes segments and keeps the delivery threads informed. */
 import type { CloseReason } from '../../../../core/ingest.ts';
 import { PublisherKind } from '../../../../core/kinds.ts';
-import { SUBTITLE_VARIANT } from '../../../../core/subtitle-desk.ts';
+import { SUBTITLE_VARIANT } from '../../../../core/subtitle-injector.ts';
 import type { Packet } from '../../../../media/packet.ts';
 import { EventFormat, isMarker } from '../../../../media/timed-event.ts';
 import type { SubtitleTrack, Track } from '../../../../media/track.ts';
@@ -59,7 +59,7 @@ export class HlsStream extends PackagedStream<HlsSettings> {
       store: (chunks) => this.store(chunks),
       finished: (variantId, segment) => this.#keep(variantId, segment),
     };
-    this.#context = { ...this.memory, update: (update) => this.outlet.update(update) };
+    this.#context = { ...this.memory, update: (update) => this.feed.update(update) };
   }
 
   /** Packets of any variant that could not be muxed because they break their format. */
@@ -93,13 +93,13 @@ export class HlsStream extends PackagedStream<HlsSettings> {
     const anyVideo = [...wanted.values()].some(({ video }) => video !== null);
     for (const variant of wanted.values()) this.#package(variant, variant.video !== null || !anyVideo);
     this.#isStarted = true;
-    this.outlet.update(this.#playlistsUpdate());
+    this.feed.update(this.#playlistsUpdate());
     this.started();
   }
 
   override onPacket(packet: Packet): void {
     if (this.closed || this.concluded) return;
-    if (this.#captions.look(packet) && this.#isStarted) this.outlet.update(this.#playlistsUpdate());
+    if (this.#captions.look(packet) && this.#isStarted) this.feed.update(this.#playlistsUpdate());
     const { event } = packet;
     if (event !== undefined && isMarker(event)) this.#schedule.markers.push(packet);
     if (packet.track.type === 'subtitle') this.#subtitles.get(subtitleVariant(packet.track.id))?.push(packet);
@@ -134,7 +134,7 @@ export class HlsStream extends PackagedStream<HlsSettings> {
   }
 
   protected override sendConclusion(): void {
-    this.outlet.update({ type: 'conclude' } satisfies HlsUpdate);
+    this.feed.update({ type: 'conclude' } satisfies HlsUpdate);
   }
 
   #keep(variantId: string, made: FinishedSegment): void {
@@ -150,7 +150,7 @@ export class HlsStream extends PackagedStream<HlsSettings> {
         );
     }
     // Measured bandwidths change all the time: once per segment of the first variant is often enough.
-    if (variant === this.#variants.values().next().value) this.outlet.update(this.#playlistsUpdate());
+    if (variant === this.#variants.values().next().value) this.feed.update(this.#playlistsUpdate());
   }
 
   #add(variantId: string, kept: VariantSegments, { start, ...rest }: FinishedSegment): void {
@@ -188,7 +188,7 @@ export class HlsStream extends PackagedStream<HlsSettings> {
       playlist: mediaPlaylistName(variantId),
       uri: segmentName(variantId, number),
       init: null,
-      read: () => Buffer.concat(this.outlet.read(spans)),
+      read: () => Buffer.concat(this.feed.read(spans)),
       ...{ number, duration, startTime, discontinuity, tags },
     };
   }

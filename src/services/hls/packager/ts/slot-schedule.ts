@@ -7,7 +7,7 @@ const ROUNDING_MS = 10;
 /** Part of the target duration by which keyframes of several renditions may miss each other and still belong together. */
 const FOLLOW_TOLERANCE = 0.05;
 /** A variant without video waits so many target durations for the cut of the video variants. */
-const PATIENCE = 2;
+const TOLERANCE = 2;
 /** Without any keyframe a segment is cut after so many target durations: memory has a limit. */
 const MAX_TARGETS = 10;
 /** Cuts remembered for variants that lag behind. */
@@ -65,7 +65,7 @@ export class SlotSchedule {
     if (cut !== undefined) return time >= cut - this.#toleranceMs;
     if (slot < this.#next) return true; // so far behind that the cut is forgotten
     const isMarked = leads && length > 0 && time >= this.markers.next;
-    if (!isMarked && length < (leads ? 1 : PATIENCE) * this.#targetMs - ROUNDING_MS) return false;
+    if (!isMarked && length < (leads ? 1 : TOLERANCE) * this.#targetMs - ROUNDING_MS) return false;
     this.#record(slot, time);
     return true;
   }

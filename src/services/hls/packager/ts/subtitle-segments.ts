@@ -1,6 +1,6 @@
 /** The segments of one subtitle track in HLS over MPEG-TS: those of the variant that it follows, with the cues that are shown meanwhile. */
 import { TIME_OFFSET } from '../../../../containers/mpegts/ts-muxer.ts';
-import type { Span } from '../../../../delivery/outlet/messages.ts';
+import type { Span } from '../../../../delivery/feed/messages.ts';
 import type { Packet } from '../../../../media/packet.ts';
 import type { SubtitleTrack } from '../../../../media/track.ts';
 import { WaitingCues } from '../waiting-cues.ts';

@@ -9,7 +9,7 @@ import {
 } from '../../../../../test/fakes/synthetic-media.ts';
 import { AVCC } from '../../../../../test/fixtures/bitstreams.ts';
 import { joinNalUnits } from '../../../../codecs/nal/convert.ts';
-import type { Span } from '../../../../delivery/outlet/messages.ts';
+import type { Span } from '../../../../delivery/feed/messages.ts';
 import { SlotSchedule } from './slot-schedule.ts';
 import { type FinishedSegment, TsSegmenter } from './ts-segmenter.ts';
 

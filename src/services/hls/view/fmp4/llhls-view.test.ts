@@ -491,8 +491,8 @@ describe('a thread that starts later', () => {
     const { delivery } = state.simulation;
     const target = `${state.chunklist}?${SESSION}`;
     const before = delivery.get(target).text;
-    const { request } = delivery.outlet;
-    const restarted = delivery.openOutlet(request);
+    const { request } = delivery.feed;
+    const restarted = delivery.openFeed(request);
     for (const payload of request.snapshot()) restarted.view.update(structuredClone(payload));
     expect(delivery.get(target).text).toBe(before);
   });

@@ -1,7 +1,8 @@
 /** Answers the requests for one LL-HLS stream inside a delivery thread. */
-import type { DeliveryExchange, OutletView, ViewContext } from '../../../../delivery/outlet/view.ts';
-import { WaitingRoom } from '../../../../delivery/outlet/waiting-room.ts';
-import { respondWords, Words } from '../../../../delivery/outlet/words.ts';
+
+import { ErrorTexts, respondText } from '../../../../delivery/feed/error-texts.ts';
+import type { DeliveryExchange, DeliveryView, ViewContext } from '../../../../delivery/feed/view.ts';
+import { WaitingRoom } from '../../../../delivery/feed/waiting-room.ts';
 import { parseResourceName, type Resource } from '../../wire/fmp4/resource-name.ts';
 import { type PartModel, StreamModel, type TrackModel } from '../../wire/fmp4/stream-model.ts';
 import type { LlhlsUpdate } from '../../wire/fmp4/update.ts';
@@ -24,7 +25,7 @@ const EXTENSION = '.m3u8';
  * Holds requests for media that is about to come (rfc8216bis §6.2.5), as many as its waiting rooms take. `close` answers them all; it may
  * be called twice.
  */
-export class LlhlsView implements OutletView {
+export class LlhlsView implements DeliveryView {
   readonly #settings: LlhlsViewSettings;
   readonly #context: ViewContext;
   readonly #headers: ResponseHeaders;
@@ -100,12 +101,12 @@ export class LlhlsView implements OutletView {
     const sessionless = this.#isSessionless(exchange.admission !== null);
     const session = sessionless ? null : this.#context.createSession(exchange);
     if (session === null && !sessionless) {
-      respondWords(exchange, 429, Words.TOO_MANY);
+      respondText(exchange, 429, ErrorTexts.TOO_MANY);
       return;
     }
     const tail = playlistTail(mediaTail(exchange, session?.token ?? null), clientOptions(exchange, this.#settings), this.#settings);
     const pieces = this.#playlists.multivariant(fileName, exchange.admission?.base);
-    if (pieces === null) respondWords(exchange, 404, Words.NO_PLAYLIST);
+    if (pieces === null) respondText(exchange, 404, ErrorTexts.NO_PLAYLIST);
     else exchange.respondTailored(200, this.#headers.multivariant, pieces, tail);
   }
 
@@ -115,14 +116,14 @@ export class LlhlsView implements OutletView {
     else {
       const session = this.#context.session(exchange);
       if (session === null) {
-        respondWords(exchange, 401, Words.NO_SESSION);
+        respondText(exchange, 401, ErrorTexts.NO_SESSION);
         return;
       }
       token = session.token;
     }
     const track = this.#model.tracks.get(resource.trackId);
     if (track === undefined || track.type !== resource.type || resource.streamKey !== this.#settings.streamKey) {
-      respondWords(exchange, 404, Words.NO_TRACK);
+      respondText(exchange, 404, ErrorTexts.NO_TRACK);
       return;
     }
     if (resource.kind === 'chunklist') this.#handleChunklist(exchange, track, token);
@@ -163,13 +164,13 @@ export class LlhlsView implements OutletView {
   #handlePart(exchange: DeliveryExchange, track: TrackModel, msn: number, part: number): void {
     const found = findPart(track, msn, part);
     if (found !== null) this.#respondPart(exchange, track, found);
-    else if (this.#model.concluded || !this.#isHinted(track, msn, part)) respondWords(exchange, 404, Words.NO_MEDIA);
+    else if (this.#model.concluded || !this.#isHinted(track, msn, part)) respondText(exchange, 404, ErrorTexts.NO_MEDIA);
     else
       this.#wait(exchange, track, () => {
         const arrived = findPart(track, msn, part);
         if (arrived !== null) this.#respondPart(exchange, track, arrived);
         // A segment that ends in a gap leaves what was hinted behind its end unmade.
-        else if (this.#model.concluded || !this.#isHinted(track, msn, part)) respondWords(exchange, 404, Words.NO_MEDIA);
+        else if (this.#model.concluded || !this.#isHinted(track, msn, part)) respondText(exchange, 404, ErrorTexts.NO_MEDIA);
         else return false;
         return true;
       });
@@ -189,7 +190,7 @@ export class LlhlsView implements OutletView {
   #respondSegment(exchange: DeliveryExchange, track: TrackModel, msn: number): void {
     const segment = track.segment(msn);
     const headers = this.#headers.segment[track.type];
-    if (segment === null || segment.duration === null || segment.gap) respondWords(exchange, 404, Words.NO_MEDIA);
+    if (segment === null || segment.duration === null || segment.gap) respondText(exchange, 404, ErrorTexts.NO_MEDIA);
     else if (segment.path !== null) exchange.respondFile(200, headers, segment.path);
     else {
       segment.spans ??= segment.whole ?? segment.parts.flatMap((part) => part.spans);
@@ -199,7 +200,7 @@ export class LlhlsView implements OutletView {
 
   #respondInit(exchange: DeliveryExchange, track: TrackModel, generation: number): void {
     const bytes = track.inits.get(generation);
-    if (bytes === undefined) respondWords(exchange, 404, Words.NO_MEDIA);
+    if (bytes === undefined) respondText(exchange, 404, ErrorTexts.NO_MEDIA);
     else exchange.respond(200, this.#headers.segment[track.type], [bytes]);
   }
 
@@ -214,8 +215,8 @@ export class LlhlsView implements OutletView {
       answer();
       return true;
     };
-    const waiter = { exchange, attempt, giveUp: () => this.#respondRetry(exchange, Words.NOT_YET) };
-    if (!this.#lobby.add(waiter, START_WAIT)) this.#respondRetry(exchange, Words.NOT_YET);
+    const waiter = { exchange, attempt, giveUp: () => this.#respondRetry(exchange, ErrorTexts.NOT_YET) };
+    if (!this.#lobby.add(waiter, START_WAIT)) this.#respondRetry(exchange, ErrorTexts.NOT_YET);
   }
 
   #wait(exchange: DeliveryExchange, track: TrackModel, attempt: () => boolean): void {
@@ -224,9 +225,9 @@ export class LlhlsView implements OutletView {
       room = new WaitingRoom(this.#context, MAX_WAITERS);
       this.#rooms.set(track.id, room);
     }
-    const waiter = { exchange, attempt, giveUp: () => this.#respondRetry(exchange, Words.LATE) };
+    const waiter = { exchange, attempt, giveUp: () => this.#respondRetry(exchange, ErrorTexts.LATE) };
     const ms = WAIT_TARGET_DURATIONS * Math.max(1, this.#model.targetDuration) * 1000;
-    if (!room.add(waiter, ms)) this.#respondRetry(exchange, Words.LATE);
+    if (!room.add(waiter, ms)) this.#respondRetry(exchange, ErrorTexts.LATE);
   }
 
   #refuse(exchange: DeliveryExchange, problem: string): void {
@@ -234,8 +235,8 @@ export class LlhlsView implements OutletView {
   }
 
   #respondRetry(exchange: DeliveryExchange, words: readonly Uint8Array[]): void {
-    if (this.#closed) respondWords(exchange, 404, Words.NO_MEDIA);
-    else respondWords(exchange, 503, words, this.#headers.retry);
+    if (this.#closed) respondText(exchange, 404, ErrorTexts.NO_MEDIA);
+    else respondText(exchange, 503, words, this.#headers.retry);
   }
 }
 

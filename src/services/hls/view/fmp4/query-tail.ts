@@ -1,5 +1,5 @@
 /** The query that child URIs carry: who the viewer is and which form of playlist it asked for. */
-import type { DeliveryExchange } from '../../../../delivery/outlet/view.ts';
+import type { DeliveryExchange } from '../../../../delivery/feed/view.ts';
 import { LEGACY_KEY, type LlhlsViewSettings, REWIND_KEY } from '../../wire/view-settings.ts';
 
 /** The options of a client that survive from the multivariant playlist to its children. */

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { FakeDelivery } from '../../../../../test/fakes/fake-delivery.ts';
-import type { OutletView } from '../../../../delivery/outlet/view.ts';
+import type { DeliveryView } from '../../../../delivery/feed/view.ts';
 import { formatLocalTime } from '../../../../playlist/media-tags.ts';
 import type { HlsSegment, HlsUpdate } from '../../wire/ts/update.ts';
 import { type HlsViewSettings, hlsViewSettings } from '../../wire/view-settings.ts';
@@ -15,11 +15,11 @@ const PLAYLISTS: HlsUpdate = {
 };
 
 let delivery: FakeDelivery;
-let view: OutletView;
+let view: DeliveryView;
 
 function open(settings: HlsViewSettings = SETTINGS): void {
   delivery = new FakeDelivery((given, context) => new HlsView(given as HlsViewSettings, context));
-  delivery.openOutlet({
+  delivery.openFeed({
     kind: 'hlsv3',
     address: { vhost: 'v', app: 'a', stream: 's' },
     crossDomains: null,
@@ -29,7 +29,7 @@ function open(settings: HlsViewSettings = SETTINGS): void {
     openSession: null,
     onBytesSent: () => undefined,
   });
-  view = delivery.outlet.view;
+  view = delivery.feed.view;
 }
 
 function append(number: number, more: Partial<HlsSegment> = {}): void {

@@ -1,7 +1,8 @@
 /** Answers requests for HLS over MPEG-TS in a delivery thread. */
-import type { DeliveryExchange, OutletView, ViewContext } from '../../../../delivery/outlet/view.ts';
-import { WaitingRoom } from '../../../../delivery/outlet/waiting-room.ts';
-import { respondWords, Words } from '../../../../delivery/outlet/words.ts';
+
+import { ErrorTexts, respondText } from '../../../../delivery/feed/error-texts.ts';
+import type { DeliveryExchange, DeliveryView, ViewContext } from '../../../../delivery/feed/view.ts';
+import { WaitingRoom } from '../../../../delivery/feed/waiting-room.ts';
 import { multivariantText } from '../../wire/ts/multivariant-text.ts';
 import type { HlsMultivariant, HlsSegment, HlsUpdate } from '../../wire/ts/update.ts';
 import { type HlsViewSettings, REWIND_KEY } from '../../wire/view-settings.ts';
@@ -23,7 +24,7 @@ const SEGMENT_SUFFIX = /_hls\.(?:ts|vtt)$/;
 const MEDIA_NAME = /^medialist_((?:sub)?\d+)_hls\.m3u8$/;
 const SEGMENT_NAME = /^seg_(\d+(?=.*\.ts$)|sub\d+(?=.*\.vtt$))_(\d{1,15})_hls\.(ts|vtt)$/;
 /** A player that has not asked for anything for so many segment durations is gone. */
-const VIEWER_PATIENCE = 2.5;
+const VIEWER_TIMEOUT_SEGMENTS = 2.5;
 /** How long the first segment of a stream is waited for, ms: many players give a stream up whose playlist is empty. */
 const START_WAIT = 10_000;
 /** Held requests; the thread holds fewer of all streams together (`DeliveryLimits.waiting`). */
@@ -32,7 +33,7 @@ const MAX_WAITERS = 100_000;
 const encoder = new TextEncoder();
 
 /** Holds requests for a media playlist until it has a segment; nothing else waits. `close` answers them and forgets what there was. */
-export class HlsView implements OutletView {
+export class HlsView implements DeliveryView {
   readonly #settings: HlsViewSettings;
   readonly #context: ViewContext;
   readonly #variants = new Map<string, ViewedVariant>();
@@ -48,7 +49,7 @@ export class HlsView implements OutletView {
   }
 
   update(payload: unknown): void {
-    // Both ends are ours: payloads of this outlet are made by HlsStream only.
+    // Both ends are ours: payloads of this feed are made by HlsStream only.
     const update = payload as HlsUpdate;
     if (update.type === 'playlists') this.#setPlaylists(update.playlists, update.variants);
     else if (update.type === 'conclude') this.#conclude();
@@ -100,14 +101,14 @@ export class HlsView implements OutletView {
 
   #answerMultivariant(exchange: DeliveryExchange, playlist: HlsMultivariant | undefined): void {
     if (playlist === undefined) {
-      respondWords(exchange, 404, Words.NO_PLAYLIST);
+      respondText(exchange, 404, ErrorTexts.NO_PLAYLIST);
       return;
     }
     // Whoever was let in elsewhere and sent here has to go at its time, too.
     const hasSession = this.#context.guarded || exchange.admission !== null;
     const session = hasSession ? this.#context.createSession(exchange) : null;
     if (session === null && hasSession) {
-      respondWords(exchange, 429, Words.TOO_MANY);
+      respondText(exchange, 429, ErrorTexts.TOO_MANY);
       return;
     }
     const rewind = this.#rewind(exchange);
@@ -122,7 +123,7 @@ export class HlsView implements OutletView {
   #answerMedia(exchange: DeliveryExchange, name: RegExpExecArray | null): void {
     const variantId = name?.[1];
     if (variantId === undefined) {
-      respondWords(exchange, 400, Words.NO_NAME);
+      respondText(exchange, 400, ErrorTexts.NO_NAME);
       return;
     }
     const viewer = this.#variants.has(variantId) ? this.#viewerOf(exchange) : '';
@@ -140,7 +141,7 @@ export class HlsView implements OutletView {
   #respondMedia(exchange: DeliveryExchange, variantId: string, viewer: string): void {
     const variant = this.#variants.get(variantId);
     if (variant === undefined) {
-      respondWords(exchange, 404, Words.NO_TRACK);
+      respondText(exchange, 404, ErrorTexts.NO_TRACK);
       return;
     }
     const { pieces, whole } = this.#mediaText(variantId, variant, this.#rewind(exchange));
@@ -173,12 +174,12 @@ export class HlsView implements OutletView {
 
   #answerSegment(exchange: DeliveryExchange, name: RegExpExecArray | null): void {
     if (name === null) {
-      respondWords(exchange, 400, Words.NO_NAME);
+      respondText(exchange, 400, ErrorTexts.NO_NAME);
       return;
     }
     const segment = this.#findSegment(name[1] ?? '', Number(name[2]));
     if (segment === undefined) {
-      respondWords(exchange, 404, Words.NO_MEDIA);
+      respondText(exchange, 404, ErrorTexts.NO_MEDIA);
       return;
     }
     if (this.#viewerOf(exchange) === null) return;
@@ -195,15 +196,15 @@ export class HlsView implements OutletView {
     if (this.#context.guarded || exchange.queryValue('session') !== undefined) {
       const session = this.#context.session(exchange);
       if (session !== null) return `?session=${session.token}`;
-      respondWords(exchange, 401, Words.NO_SESSION);
+      respondText(exchange, 401, ErrorTexts.NO_SESSION);
       return null;
     }
     if (this.#settings.originMode) {
       this.#context.noteReader();
       return '';
     }
-    if (this.#context.countViewer(exchange, VIEWER_PATIENCE * this.#settings.segmentDuration * 1000)) return '';
-    respondWords(exchange, 401, Words.SENT_AWAY);
+    if (this.#context.countViewer(exchange, VIEWER_TIMEOUT_SEGMENTS * this.#settings.segmentDuration * 1000)) return '';
+    respondText(exchange, 401, ErrorTexts.SENT_AWAY);
     return null;
   }
 

@@ -1,5 +1,5 @@
 /** The model of one stream to serve: built from updates, equal in the packager and in every delivery thread. */
-import type { Span } from '../../../../delivery/outlet/messages.ts';
+import type { Span } from '../../../../delivery/feed/messages.ts';
 import type { LlhlsUpdate, MultivariantText } from '../../wire/fmp4/update.ts';
 import type { MediaType } from './resource-name.ts';
 

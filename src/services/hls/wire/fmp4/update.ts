@@ -1,5 +1,5 @@
-/** The packager's updates for the views of a stream. One outlet update carries a list of these, in order. */
-import type { Span } from '../../../../delivery/outlet/messages.ts';
+/** The packager's updates for the views of a stream. One feed update carries a list of these, in order. */
+import type { Span } from '../../../../delivery/feed/messages.ts';
 import type { MediaType } from './resource-name.ts';
 
 /** A multivariant playlist; `text` has `TAIL_MARK` where a client's query belongs. */

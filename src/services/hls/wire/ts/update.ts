@@ -1,5 +1,5 @@
 /** The packager's updates for the views of a stream in the delivery threads. */
-import type { Span } from '../../../../delivery/outlet/messages.ts';
+import type { Span } from '../../../../delivery/feed/messages.ts';
 
 /** One line of a multivariant playlist. */
 export interface HlsRenditionLine {

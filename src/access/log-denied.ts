@@ -1,0 +1,48 @@
+/** The line about somebody whom access control refuses. */
+import type { Notices } from '../core/notices/notice.ts';
+import { hostPort } from '../util/client-address.ts';
+import type { Logger } from '../util/logger.ts';
+import type { AccessRequest, Denied } from './access-check.ts';
+import type { RefusalCount } from './refusal-counts.ts';
+
+/** Both names in a URL, whatever stands behind them. */
+const STREAM_OF_URL = /^[a-z]+:\/\/[^/?#]*\/([^/?#]+)\/([^/?#]+)/i;
+
+/** Logs refusals, for `AccessControlsOptions.tell`. Strangers can be refused as often as they like, so the lines are limited. */
+export function logDenied(logger: Logger, notices: Notices): (denied: Denied, vhost: string, request: AccessRequest) => void {
+  return (denied, vhost, request) => {
+    logger.limited.warn(deniedFields(denied, vhost, request), deniedLine(request, denied.reason));
+    const { direction, protocol, url } = request;
+    const [, app, stream] = STREAM_OF_URL.exec(url) ?? [];
+    const place = { vhost, ...(app !== undefined && stream !== undefined && { app, stream }) };
+    notices.post({ type: 'refusal.counted', ...place, direction, protocol, reason: denied.code, count: 1, detail: denied.reason });
+  };
+}
+
+/** For `Notices`: those of delivery threads, which report numbers. */
+export function postRefusals(notices: Notices, counts: readonly RefusalCount[]): void {
+  for (const { direction, protocol, code, count } of counts)
+    notices.post({ type: 'refusal.counted', direction, protocol, reason: code, count });
+}
+
+/** Logs faults, for `AccessControlsOptions.onFault`. */
+export function logFaults(logger: Logger): (error: unknown, what: string) => void {
+  return (error, what) => logger.limited.error({ err: error }, `${what} failed inside the server`);
+}
+
+/** `viewer refused: …`. One of few lines, whatever the request. */
+export function deniedLine({ direction }: AccessRequest, reason: string): string {
+  return `${direction === 'incoming' ? 'publisher' : 'viewer'} refused: ${reason}`;
+}
+
+/** The URL without its query, where policies, signatures and keys are. */
+export function deniedFields({ code, said }: Denied, vhost: string, { protocol, url, client }: AccessRequest): object {
+  return {
+    code,
+    ...(said !== undefined && { said }),
+    vhost,
+    over: protocol,
+    peer: hostPort(client.address, client.port),
+    url: url.split('?', 1)[0],
+  };
+}

@@ -1,0 +1,37 @@
+/** Finds the server that takes over a stream of a lost server, in the origin map. */
+import type { Clock } from '../util/clock.ts';
+import { schemeOf } from './pull.ts';
+
+/** An entry of the map outlives its server by 10 s, and who waits for the name looks every 2.5 s; ms. */
+const MAX_MS = 15_000;
+/** The map has known of nobody for so long, ms: who waited for the name would have taken it. */
+const UNKNOWN_MS = 4000;
+
+/** For one pulled stream. Needs no closing. */
+export class SuccessorLookup {
+  readonly #ask: () => Promise<string | null>;
+  readonly #clock: Clock;
+  /** Since when the map knows of nobody, monotonic ms; null: it named somebody. */
+  #unknownSince: number | null = null;
+
+  /** `ask` never rejects. */
+  constructor(ask: () => Promise<string | null>, clock: Clock) {
+    this.#ask = ask;
+    this.#clock = clock;
+  }
+
+  /** Resolves with the URL of the stream's present server, if `scheme` can pull it; null if none is known. */
+  async find(scheme: string): Promise<string | null> {
+    const url = await this.#ask();
+    if (url === null) this.#unknownSince ??= this.#clock.monotonic();
+    else this.#unknownSince = null;
+    return url !== null && schemeOf(url) === scheme ? url : null;
+  }
+
+  /** Nobody is to be expected any more for a stream that had media last at `inputAt`, monotonic ms. */
+  isOver(inputAt: number): boolean {
+    const now = this.#clock.monotonic();
+    if (now - inputAt > MAX_MS) return true;
+    return this.#unknownSince !== null && now - this.#unknownSince > UNKNOWN_MS;
+  }
+}

@@ -1,0 +1,102 @@
+/** The part of a feed in a delivery thread: it keeps a model of the stream and answers requests from it. */
+import type { AccessProtocol } from '../../access/access-check.ts';
+import type { Span } from './messages.ts';
+
+/** Access control's verdict on a request. */
+export interface Admission {
+  readonly protocol: AccessProtocol;
+  /** When its viewer has to go, wall clock ms; infinite: never. */
+  readonly expiresAt: number;
+  /** A control server has sent it here: this place demands nothing of it. */
+  readonly sent: boolean;
+  /** Names the play token that let it in, where one did. */
+  readonly grant?: string | undefined;
+  /** What stands in front of the names of media playlists, where a playlist is answered at the address of another stream; else ''. */
+  readonly base: string;
+  /** Told with the session that begins with it; undefined where nobody wants to know. */
+  readonly ticket: number | undefined;
+  /** A session has begun with it, so that it outlasts the request. */
+  entered(): void;
+  /** The request is over: without a session so is the admission. Idempotent. */
+  leave(): void;
+}
+
+/** One HTTP request to answer, independent of the HTTP version. */
+export interface DeliveryExchange {
+  readonly method: 'GET' | 'HEAD';
+  /** File part of `/<app>/<stream>/<file>`, percent-decoded. */
+  readonly file: string;
+  /** Raw query string without `?`; '' when there is none. */
+  readonly query: string;
+  /** First value of a query key, percent-decoded; undefined when absent. */
+  queryValue(key: string): string | undefined;
+  /** Request header by lower-case name. */
+  header(name: string): string | undefined;
+  readonly remoteAddress: string;
+  /** Null where nobody was asked, and for requests that prove themselves by a session. */
+  readonly admission: Admission | null;
+  /** The bytes of the answer count for this viewer too. */
+  billTo(viewer: ByteSink): void;
+  /** The client went away or an answer was sent. */
+  readonly done: boolean;
+  /** Called once when the client goes away before an answer was sent: forget this exchange. */
+  onAbort(callback: () => void): void;
+  /** Answers with bytes. `headers` are complete header lines without CORS, Date, Server and Content-Length, which are added. */
+  respond(status: number, headers: readonly string[], body: readonly Uint8Array[]): void;
+  /**
+   * Answers with media bytes out of shared memory; keeps their blocks alive until the last byte is written. Whoever asks for the
+   * same file is to be given the same array: it is how files that several viewers want are known again.
+   */
+  respondSpans(status: number, headers: readonly string[], spans: readonly Span[]): void;
+  /** Answers with the bytes of a file (DVR); 404 when it cannot be opened any more. */
+  respondFile(status: number, headers: readonly string[], path: string): void;
+  /**
+   * Answers with `pieces` joined by `tail`, which is ASCII and this viewer's own, gzip-encoded when the client accepts it. All viewers
+   * must be given the same array, and it must not change: then the text is compressed once for all of them.
+   */
+  respondTailored(status: number, headers: readonly string[], pieces: readonly string[], tail: string): void;
+}
+
+/** Where bytes are counted. */
+export interface ByteSink {
+  countBytes(bytes: number): void;
+}
+
+/** A valid viewer session, proven by the `session` query. */
+export interface ViewerSession {
+  /** The whole value to put into child URIs. */
+  readonly token: string;
+}
+
+/** Services a delivery thread gives its views. */
+export interface ViewContext {
+  /** Access control protects the feed: every file but those that viewers begin with is for sessions only. */
+  readonly guarded: boolean;
+  /**
+   * Makes a session for a client that asked for a multivariant playlist, for as long as it was let in; null when its address has too
+   * many, or the feed is guarded and the client was not let in.
+   */
+  createSession(exchange: DeliveryExchange): ViewerSession | null;
+  /** Checks the `session` query; null when it is missing, forged, expired or revoked. Marks the session as alive. */
+  session(exchange: DeliveryExchange): ViewerSession | null;
+  /**
+   * Counts a viewer whose URLs carry no session: one per address and player, gone when it made no request
+   * for `ttlMs`. Reported like sessions. False: it was sent away and is to be refused.
+   */
+  countViewer(exchange: DeliveryExchange, ttlMs: number): boolean;
+  /** Somebody is served who is no session and no counted viewer: a server that is drained waits for the end of that too. */
+  noteReader(): void;
+  /** Runs `callback` after `ms`; returns a function that cancels it. */
+  schedule(ms: number, callback: () => void): () => void;
+  /** Monotonic clock, ms. */
+  now(): number;
+}
+
+/** Made by a `ViewFactory` when its feed opens, and closed by its registry. `payload` is what the feed's packager sent, in order. */
+export interface DeliveryView {
+  update(payload: unknown): void;
+  /** Answers `exchange`, now or later. Returns false when the file is not one of this view's. */
+  handle(exchange: DeliveryExchange): boolean;
+  /** The feed is gone: answer everything that still waits. */
+  close(): void;
+}

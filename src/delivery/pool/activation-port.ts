@@ -1,0 +1,46 @@
+/** Socket activation: a listening port without a thread. Connections wait in the kernel; the first one is reported. */
+import { type Handle, loadAddon, type NativeAddon } from '../../native/addon.ts';
+import { BACKLOG, type ListenAddress, requireFreePort } from '../http/shared-port.ts';
+
+/** Opens activation ports; needs the addon. */
+export class ActivationPorts {
+  readonly #addon: NativeAddon;
+
+  constructor(addon: NativeAddon) {
+    this.#addon = addon;
+  }
+
+  /** Null without the addon. */
+  static load(): ActivationPorts | null {
+    const { addon } = loadAddon();
+    return addon === null ? null : new ActivationPorts(addon);
+  }
+
+  /** `knocked` is called once, with the first connection. Rejects when the port cannot be opened; who opens it closes it. */
+  async open(address: ListenAddress, knocked: () => void): Promise<ActivationPort> {
+    await requireFreePort(address);
+    const [handle, port, descriptor] = this.#addon.doorOpen(address.host, address.port, BACKLOG, knocked);
+    return new ActivationPort(this.#addon, { handle, port, descriptor });
+  }
+}
+
+/** One open port. `close` may be called twice. */
+export class ActivationPort {
+  readonly port: number;
+  /** For `ListenAddress`, until it is closed. */
+  readonly descriptor: number;
+  readonly #addon: NativeAddon;
+  readonly #handle: Handle;
+
+  constructor(addon: NativeAddon, opened: { readonly handle: Handle; readonly port: number; readonly descriptor: number }) {
+    this.#addon = addon;
+    this.#handle = opened.handle;
+    this.port = opened.port;
+    this.descriptor = opened.descriptor;
+  }
+
+  /** A thread that has taken the port over keeps it, with everybody who waits there. */
+  close(): void {
+    this.#addon.doorClose(this.#handle);
+  }
+}

@@ -1,0 +1,101 @@
+/** Clients admitted by control servers over HTTP, until their sessions are over in all threads. */
+import type { AdmissionText, SessionSighting } from '../thread-protocol.ts';
+
+interface Entry {
+  readonly record: AdmissionText;
+  /** The thread that asked, with its number for that, which tells the end; null: `closed` does. */
+  asked: { readonly thread: number; readonly ticket: number } | null;
+  closed: () => void;
+}
+
+/** `onOver`: there is something to take (`takeOver`). `adopt` takes over for a thread that is gone, and returns what tells the end. */
+export interface AdmissionRegistryOptions {
+  readonly onOver: () => void;
+  readonly adopt: (record: AdmissionText) => () => void;
+}
+
+/** Every admission ends once: with its session, in the thread that has it, or here when that is gone. */
+export class AdmissionRegistry {
+  readonly #options: AdmissionRegistryOptions;
+  readonly #entries = new Map<string, Entry>();
+  /** Tickets that are over, by the thread that is to hear of them. */
+  #over = new Map<number, number[]>();
+
+  constructor(options: AdmissionRegistryOptions) {
+    this.#options = options;
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /** A session began that `thread` has let in. `exists`: it is counted, and its end will be told. */
+  bind(thread: number, { ticket, record }: { readonly ticket: number; readonly record: AdmissionText }, session: BoundSession): void {
+    const asked = { thread, ticket };
+    if (session.exists) this.#entries.set(keyOf(session.sighting), { record, asked, closed: () => this.#tell(asked) });
+    else this.#tell(asked);
+  }
+
+  /** A session that was there already, whose end `closed` tells. */
+  enterSession(sighting: SessionSighting, record: AdmissionText, closed: () => void): void {
+    this.#entries.set(keyOf(sighting), { record, asked: null, closed });
+  }
+
+  /** What was asked for it; undefined where it has no admission. */
+  sessionOver(sighting: SessionSighting): AdmissionText | undefined {
+    const key = keyOf(sighting);
+    const entry = this.#entries.get(key);
+    this.#entries.delete(key);
+    entry?.closed();
+    return entry?.record;
+  }
+
+  /** Which tickets each thread is to hear of, since the last call. */
+  takeOver(): ReadonlyMap<number, readonly number[]> {
+    const over = this.#over;
+    if (over.size > 0) this.#over = new Map();
+    return over;
+  }
+
+  /** The thread has told all ends itself. */
+  threadStopped(thread: number): void {
+    for (const [key, entry] of this.#entries) if (entry.asked?.thread === thread) this.#entries.delete(key);
+  }
+
+  /** Its sessions may go on in other threads. */
+  threadGone(thread: number): void {
+    for (const entry of this.#entries.values()) if (entry.asked?.thread === thread) this.#takeOn(entry);
+  }
+
+  /** There is no thread any more: who is left is over. Idempotent. */
+  close(): void {
+    const entries = [...this.#entries.values()];
+    this.#entries.clear();
+    for (const entry of entries) {
+      if (entry.asked !== null) this.#takeOn(entry);
+      entry.closed();
+    }
+  }
+
+  #takeOn(entry: Entry): void {
+    entry.asked = null;
+    entry.closed = this.#options.adopt(entry.record);
+  }
+
+  #tell({ thread, ticket }: { readonly thread: number; readonly ticket: number }): void {
+    const tickets = this.#over.get(thread);
+    if (tickets === undefined) this.#over.set(thread, [ticket]);
+    else tickets.push(ticket);
+    this.#options.onOver();
+  }
+}
+
+/** A session as the threads tell of it; `exists`: it is counted. */
+export interface BoundSession {
+  readonly sighting: SessionSighting;
+  readonly exists: boolean;
+}
+
+function keyOf({ feed, session }: SessionSighting): string {
+  return `${feed}/${session}`;
+}

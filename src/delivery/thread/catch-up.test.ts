@@ -1,0 +1,46 @@
+import { describe, expect, it } from 'vitest';
+import { CatchUp } from './catch-up.ts';
+
+/** A thread nobody has asked for long enough, and what it told the main thread. */
+function resting() {
+  const told: boolean[] = [];
+  const catchUp = new CatchUp((wanted) => told.push(wanted));
+  for (let report = 0; report < 4; report += 1) catchUp.look(0, 0);
+  return { catchUp, told };
+}
+
+describe('the attention of a delivery thread', () => {
+  it('is given up once, after some reports without a connection', () => {
+    const { catchUp, told } = resting();
+    catchUp.look(0, 0);
+    expect([catchUp.current, told]).toEqual([false, [false]]);
+  });
+
+  it('stays while connections are open, or came and went between two reports', () => {
+    const told: boolean[] = [];
+    const catchUp = new CatchUp((wanted) => told.push(wanted));
+    for (let report = 0; report < 20; report += 1) catchUp.look(1, 1);
+    for (let report = 0; report < 20; report += 1) catchUp.look(0, 2 + report);
+    expect([catchUp.current, told]).toEqual([true, []]);
+  });
+
+  it('is asked for once, however many wait', () => {
+    const { catchUp, told } = resting();
+    const answered: string[] = [];
+    catchUp.wait(() => answered.push('one'));
+    catchUp.wait(() => answered.push('two'));
+    expect([told, answered]).toEqual([[false, true], []]);
+    catchUp.caughtUp();
+    expect([catchUp.current, answered]).toEqual([true, ['one', 'two']]);
+  });
+
+  it('forgets who left while waiting', () => {
+    const { catchUp, told } = resting();
+    const answered: string[] = [];
+    catchUp.wait(() => answered.push('gone'))();
+    catchUp.wait(() => answered.push('here'));
+    catchUp.caughtUp();
+    catchUp.caughtUp();
+    expect([answered, told]).toEqual([['here'], [false, true, true]]);
+  });
+});

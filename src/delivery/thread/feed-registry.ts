@@ -1,0 +1,301 @@
+/** The feeds of a delivery thread: which views serve which stream. */
+
+import type { AccessProtocol } from '../../access/access-check.ts';
+import { CrossDomainPolicy, type CrossDomainRules } from '../../access/cross-domains.ts';
+import type { PublisherKind } from '../../core/kinds.ts';
+import { type StreamAddress, streamKey } from '../../core/stream-address.ts';
+import type { Clock } from '../../util/clock.ts';
+import { forEachGuarded } from '../../util/guarded.ts';
+import type { FeedMessage } from '../feed/messages.ts';
+import type { DeliveryExchange, DeliveryView, ViewContext, ViewerSession } from '../feed/view.ts';
+import type { ServedFeed } from './delivery.ts';
+import { protocolOf, type RequestAdmission } from './request-admission.ts';
+import type { SessionPlace, ThreadSessions } from './thread-sessions.ts';
+
+/** Makes the view of a feed. `settings` is what its packager handed to `openFeed`. */
+export type ViewFactory = (settings: unknown, context: ViewContext) => DeliveryView;
+/** By kind of feed; a kind without one is not served in this process. */
+export type ViewFactories = Partial<Record<PublisherKind, ViewFactory>>;
+
+/** Methods told to other origins. */
+export const DELIVERY_METHODS = 'OPTIONS, GET, HEAD';
+const THUMBNAIL_METHODS = 'GET';
+/** Reports without a request after which nobody is served of a feed: players ask in this time whatever they wait for. */
+const QUIET_REPORTS = 60;
+
+/** One feed, with what its view may ask of the thread. */
+export class ThreadFeed implements ServedFeed, SessionPlace, ViewContext {
+  readonly feed: number;
+  readonly kind: PublisherKind;
+  readonly protocol: AccessProtocol | undefined;
+  readonly view: DeliveryView;
+  policy: CrossDomainPolicy;
+  /** For OPTIONS, which every feed answers alike. */
+  preflight: CrossDomainPolicy;
+  bytesSent = 0;
+  /** Somebody without a session was served since the last report. */
+  hasReader = false;
+  /** Reports since somebody was served; infinite: nobody is. */
+  #quiet = Number.POSITIVE_INFINITY;
+  readonly #vhost: string;
+  readonly #app: string;
+  readonly #key: string;
+  readonly #own: CrossDomainRules | null;
+  readonly #services: RegistryServices;
+  readonly #timers = new Set<NodeJS.Timeout>();
+  /** What the entrance said in this version. Every session keeps the address, so all have the same string. */
+  #version = -1;
+  #guarded = false;
+  #address = '';
+
+  constructor(
+    message: Extract<FeedMessage, { type: 'feed-open' }>,
+    factory: ViewFactory,
+    defaults: CrossDomainRules,
+    services: RegistryServices,
+  ) {
+    this.feed = message.feed;
+    this.kind = message.kind;
+    this.protocol = protocolOf(message.kind);
+    this.#vhost = message.address.vhost;
+    this.#app = message.address.app;
+    this.#key = streamKey(message.address);
+    this.#own = message.crossDomains;
+    this.#services = services;
+    this.preflight = new CrossDomainPolicy({ defaults, own: this.#own, methods: DELIVERY_METHODS });
+    this.policy = this.#policyFor(defaults);
+    this.view = factory(message.settings, this);
+  }
+
+  /** Somebody is served of it, or waits for it. */
+  asked(): void {
+    if (this.#quiet === Number.POSITIVE_INFINITY) this.#services.setWatched(this.feed, true);
+    this.#quiet = 0;
+  }
+
+  /** A report has passed. */
+  look(): void {
+    this.#quiet += 1;
+    if (this.#quiet !== QUIET_REPORTS) return;
+    this.forget();
+    this.#services.setWatched(this.feed, false);
+  }
+
+  /** Nobody is served of it, as the main thread knows. */
+  forget(): void {
+    this.#quiet = Number.POSITIVE_INFINITY;
+  }
+
+  /** The server-wide default rules have changed. */
+  setDefaults(defaults: CrossDomainRules): void {
+    this.preflight = new CrossDomainPolicy({ defaults, own: this.#own, methods: DELIVERY_METHODS });
+    this.policy = this.#policyFor(defaults);
+  }
+
+  get guarded(): boolean {
+    this.#look();
+    return this.#guarded;
+  }
+
+  /** Sessions of one protocol are of no use for another that is guarded, nor those from before it was. */
+  get address(): string {
+    this.#look();
+    return this.#address;
+  }
+
+  createSession(exchange: DeliveryExchange): ViewerSession | null {
+    const { admission } = exchange;
+    if (this.guarded && admission?.protocol !== this.protocol) return null;
+    // It was let in before the application had tokens.
+    const hasToken = admission?.grant !== undefined || admission?.sent === true;
+    if (this.#services.requestAdmission.asksForTokens(this.#vhost, this.#app) && !hasToken) return null;
+    const { sessions } = this.#services;
+    const session = sessions.create(this, exchange.remoteAddress, {
+      until: admission?.expiresAt,
+      grant: admission?.grant,
+      ticket: admission?.ticket,
+    });
+    if (session === null) return null;
+    admission?.entered();
+    exchange.billTo(session);
+    return session;
+  }
+
+  session(exchange: DeliveryExchange): ViewerSession | null {
+    const token = exchange.queryValue('session');
+    const session = token === undefined ? null : this.#services.sessions.check(this, token, exchange.remoteAddress);
+    if (session !== null) exchange.billTo(session);
+    return session;
+  }
+
+  countViewer(exchange: DeliveryExchange, ttlMs: number): boolean {
+    const { remoteAddress } = exchange;
+    const key = `${remoteAddress} ${exchange.header('user-agent') ?? ''}`;
+    const viewer = this.#services.sessions.count(this, key, ttlMs, remoteAddress);
+    if (viewer !== null && viewer !== 'full') exchange.billTo(viewer);
+    return viewer !== null;
+  }
+
+  noteReader(): void {
+    this.hasReader = true;
+  }
+
+  schedule(ms: number, callback: () => void): () => void {
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer);
+      try {
+        callback();
+      } catch (error) {
+        this.#services.onFault(error);
+      }
+    }, ms);
+    this.#timers.add(timer);
+    return () => {
+      clearTimeout(timer);
+      this.#timers.delete(timer);
+    };
+  }
+
+  now(): number {
+    return this.#services.clock.monotonic();
+  }
+
+  /** Throws what its view throws, once all else is closed. */
+  close(): void {
+    try {
+      this.view.close();
+    } finally {
+      for (const timer of this.#timers) clearTimeout(timer);
+      this.#timers.clear();
+      this.#services.sessions.closeFeed(this.feed);
+    }
+  }
+
+  #look(): void {
+    const { requestAdmission } = this.#services;
+    if (this.#version === requestAdmission.version) return;
+    this.#version = requestAdmission.version;
+    const mark = requestAdmission.markOf(this.#vhost, this.#app, this.protocol);
+    this.#guarded = mark !== undefined;
+    this.#address = mark === undefined ? this.#key : `${this.#key} ${mark}`;
+  }
+
+  #policyFor(defaults: CrossDomainRules): CrossDomainPolicy {
+    return this.kind === 'thumbnail' ? new CrossDomainPolicy({ defaults, own: this.#own, methods: THUMBNAIL_METHODS }) : this.preflight;
+  }
+}
+
+/** Dependencies of the views that the registry makes. */
+export interface RegistryServices {
+  /** A view failed on a timer of its own, after which it goes on with the next, or at the end of its thread. */
+  readonly onFault: (error: unknown) => void;
+  /** Somebody is served of a feed, or nobody any more. */
+  readonly setWatched: (feed: number, wanted: boolean) => void;
+  readonly sessions: ThreadSessions;
+  readonly requestAdmission: RequestAdmission;
+  readonly clock: Clock;
+  readonly views: ViewFactories;
+}
+
+/** The part of a path that names a stream. */
+function pathOf({ app, stream }: StreamAddress): string {
+  return `${app}/${stream}`;
+}
+
+/** Owns the views of its thread: they are closed with their feeds, or by `closeAll`. */
+export class FeedRegistry {
+  readonly #services: RegistryServices;
+  readonly #feeds = new Map<number, { readonly feed: ThreadFeed; readonly address: StreamAddress }>();
+  /** Virtual host → `<app>/<stream>` → feeds. */
+  readonly #streams = new Map<string, Map<string, ThreadFeed[]>>();
+  #defaults: CrossDomainRules = { urls: [], headers: [] };
+
+  constructor(services: RegistryServices) {
+    this.#services = services;
+  }
+
+  get size(): number {
+    return this.#feeds.size;
+  }
+
+  setDefaults(rules: CrossDomainRules): void {
+    this.#defaults = rules;
+    for (const { feed } of this.#feeds.values()) feed.setDefaults(rules);
+  }
+
+  /** Applies a packager's message. Throws for a kind without view, or what the view throws. */
+  apply(message: FeedMessage): void {
+    if (message.type === 'feed-open') this.#open(message);
+    else if (message.type === 'feed-update') this.#feeds.get(message.feed)?.feed.view.update(message.payload);
+    else this.#close(message.feed);
+  }
+
+  /** Feeds of a stream; undefined when there is no such stream. `key` is `<app>/<stream>`. */
+  find(vhost: string, key: string): readonly ThreadFeed[] | undefined {
+    return this.#streams.get(vhost)?.get(key);
+  }
+
+  /** A report has passed. */
+  look(): void {
+    for (const { feed } of this.#feeds.values()) feed.look();
+  }
+
+  /** The thread serves nobody, as the main thread knows. */
+  rest(): void {
+    for (const { feed } of this.#feeds.values()) feed.forget();
+  }
+
+  /** Calls `visit` with the bytes sent by each feed since the last call. */
+  takeBytes(visit: (feed: number, bytes: number) => void): void {
+    for (const { feed } of this.#feeds.values()) {
+      if (feed.bytesSent === 0) continue;
+      visit(feed.feed, feed.bytesSent);
+      feed.bytesSent = 0;
+    }
+  }
+
+  /** Feeds that have served somebody without a session since the last call. */
+  takeRead(): readonly number[] {
+    const read: number[] = [];
+    for (const { feed } of this.#feeds.values()) {
+      if (feed.hasReader) read.push(feed.feed);
+      feed.hasReader = false;
+    }
+    return read;
+  }
+
+  /** An exception of a view is reported as a fault, and all other feeds are closed as well. */
+  closeAll(): void {
+    forEachGuarded(
+      [...this.#feeds.keys()],
+      (id) => this.#close(id),
+      (_id, error) => this.#services.onFault(error),
+    );
+  }
+
+  #open(message: Extract<FeedMessage, { type: 'feed-open' }>): void {
+    const factory = this.#services.views[message.kind];
+    if (factory === undefined) throw new TypeError(`no view for feeds of kind ${message.kind}`);
+    const feed = new ThreadFeed(message, factory, this.#defaults, this.#services);
+    this.#feeds.set(message.feed, { feed, address: message.address });
+    const { vhost } = message.address;
+    const streams = this.#streams.get(vhost) ?? new Map<string, ThreadFeed[]>();
+    this.#streams.set(vhost, streams);
+    const key = pathOf(message.address);
+    streams.set(key, [...(streams.get(key) ?? []), feed]);
+  }
+
+  #close(id: number): void {
+    const entry = this.#feeds.get(id);
+    if (entry === undefined) return;
+    this.#feeds.delete(id);
+    const { vhost } = entry.address;
+    const streams = this.#streams.get(vhost);
+    const key = pathOf(entry.address);
+    const left = (streams?.get(key) ?? []).filter((feed) => feed !== entry.feed);
+    if (left.length > 0) streams?.set(key, left);
+    else streams?.delete(key);
+    if (streams?.size === 0) this.#streams.delete(vhost);
+    entry.feed.close();
+  }
+}

@@ -1,0 +1,39 @@
+/** Finds what belongs to the certificate of a server name: a literal name wins over patterns, as it does when requests look for their virtual host. */
+import { compileWildcard } from '../../util/wildcard.ts';
+import type { Certificate } from './certificate-choice.ts';
+
+interface Pattern<Context> {
+  readonly matches: (host: string) => boolean;
+  readonly context: Context;
+}
+
+/** `Context`: what a TLS implementation makes of a certificate. Empty before `replace`. */
+export class CertificateIndex<Context> {
+  readonly #byName = new Map<string, Context>();
+  #patterns: readonly Pattern<Context>[] = [];
+  #first: Context | undefined;
+
+  /** Of clients without SNI and of names that nobody has. */
+  get first(): Context | undefined {
+    return this.#first;
+  }
+
+  /** Puts all certificates in place of those before. Throws what `make` throws, and then nothing has changed. */
+  replace(certificates: readonly Certificate[], make: (certificate: Certificate) => Context): void {
+    const loaded = certificates.map((certificate) => ({ hostNames: certificate.hostNames, context: make(certificate) }));
+    const names = loaded.flatMap(({ hostNames, context }) => hostNames.map((name) => ({ name: name.toLowerCase(), context })));
+    this.#first = loaded[0]?.context;
+    this.#byName.clear();
+    for (const { name, context } of names) if (!isPattern(name) && !this.#byName.has(name)) this.#byName.set(name, context);
+    this.#patterns = names.filter(({ name }) => isPattern(name)).map(({ name, context }) => ({ matches: compileWildcard(name), context }));
+  }
+
+  find(serverName: string): Context | undefined {
+    const host = serverName.toLowerCase();
+    return this.#byName.get(host) ?? this.#patterns.find(({ matches }) => matches(host))?.context ?? this.#first;
+  }
+}
+
+function isPattern(name: string): boolean {
+  return /[*?]/.test(name);
+}

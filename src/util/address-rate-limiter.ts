@@ -1,0 +1,42 @@
+/** A budget for each client address. */
+import { addressOwner } from './client-address.ts';
+import { TokenBucket } from './token-bucket.ts';
+
+/** Addresses remembered; the one that took nothing for longest is forgotten first, and has a full budget when it comes again. */
+const MAX_ADDRESSES = 4096;
+
+/** Lets every address do so many things a second; those of an IPv6 /64 share a budget. */
+export class AddressRateLimiter {
+  readonly #perSecond: number;
+  /** In the order of the last taking. */
+  readonly #limiter = new Map<string, TokenBucket>();
+
+  /** `perSecond` 0: no limit. */
+  constructor(perSecond: number) {
+    this.#perSecond = perSecond;
+  }
+
+  /** Addresses remembered. */
+  get size(): number {
+    return this.#limiter.size;
+  }
+
+  /** True when `address` may do one more at `now` (monotonic, ms), which is then counted. */
+  take(address: string, now: number): boolean {
+    if (this.#perSecond === 0) return true;
+    const owner = addressOwner(address);
+    const budget = this.#limiter.get(owner) ?? new TokenBucket({ burst: this.#perSecond, perSecond: this.#perSecond });
+    this.#limiter.delete(owner);
+    this.#limiter.set(owner, budget);
+    if (this.#limiter.size > MAX_ADDRESSES) {
+      const [oldest = ''] = this.#limiter.keys();
+      this.#limiter.delete(oldest);
+    }
+    return budget.take(now);
+  }
+
+  /** Takes back the last use of `address`. */
+  giveBack(address: string): void {
+    this.#limiter.get(addressOwner(address))?.giveBack();
+  }
+}

@@ -1,0 +1,78 @@
+/** Lets connections in, or not. */
+import type { Socket } from 'node:net';
+import type { AddressShares } from './address-shares.ts';
+import type { DescriptorLedger } from './descriptor-ledger.ts';
+import type { RefusalLog } from './refusal-log.ts';
+
+/** Options of a limiter. */
+export interface ConnectionLimiterOptions {
+  /** Name of the clients in the log: `RTMP connections`. */
+  readonly what: string;
+  /** Connections by address; absent: no limit. */
+  readonly shares?: AddressShares;
+  /** Descriptors of all such connections; absent: no limit. */
+  readonly descriptors?: DescriptorLedger;
+  /** Told of who is not let in; absent: nobody is. */
+  readonly refusals?: RefusalLog;
+}
+
+/** The limits of one listener. */
+export class ConnectionLimiter {
+  /** Connections not let in. */
+  refused = 0;
+  readonly #options: ConnectionLimiterOptions;
+
+  constructor(options: ConnectionLimiterOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * True when there is room for a connection from `address`, which is counted until the socket closes. False: close it. `address`
+   * null: it is no client's own (a proxy brings many), so it has no share.
+   */
+  admit(socket: Socket, address: string | null = socket.remoteAddress ?? ''): boolean {
+    const { what, descriptors } = this.#options;
+    if (descriptors !== undefined && !descriptors.take()) {
+      this.#refuse(`${what} refused: the file descriptors for them are used up (ulimit -n)`, { limit: descriptors.limit });
+      return false;
+    }
+    if (address !== null && !this.admitAddress(socket, address)) {
+      descriptors?.give();
+      return false;
+    }
+    if (descriptors !== undefined) socket.once('close', () => descriptors.give());
+    return true;
+  }
+
+  /** The same for the share alone: the connection is in already, and it has turned out now whose it is. */
+  admitAddress(socket: Socket, address: string): boolean {
+    const { what, shares } = this.#options;
+    const slot = shares?.enter(address);
+    if (slot === null) {
+      this.#refuse(`${what} refused: their address has its share`, { peer: address, share: shares?.share });
+      return false;
+    }
+    if (slot !== undefined) socket.once('close', () => slot.leave());
+    return true;
+  }
+
+  /** A connection from `address` was let in and is closed because it did not begin as it must. */
+  fault(why: string, address: string): void {
+    this.#refuse(`${this.#options.what} closed: ${why}`, { peer: address });
+  }
+
+  /** The listener itself has refused one: it has `limit` already. */
+  overflow(limit: number): void {
+    this.#refuse(`${this.#options.what} refused: too many are open`, { limit });
+  }
+
+  #refuse(sentence: string, fields: object): void {
+    this.refused += 1;
+    this.#options.refusals?.note(sentence, fields);
+  }
+}
+
+/** Lets everybody in: for listeners without limits of their own. */
+export function unlimitedConnections(what: string): ConnectionLimiter {
+  return new ConnectionLimiter({ what });
+}
