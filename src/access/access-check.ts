@@ -1,4 +1,4 @@
-/** The words of access control: who asks for what, and what is said to it. */
+/** Types of access control: requests, checks and verdicts. */
 
 /** `incoming`: publishers; `outgoing`: viewers. */
 export type Direction = 'incoming' | 'outgoing';
@@ -8,10 +8,10 @@ export type AccessProtocol = 'rtmp' | 'srt' | 'webrtc' | 'llhls' | 'hls' | 'thum
 
 /** The client. */
 export interface AccessClient {
-  /** The other end of the connection: the client, or a proxy that tells of it by headers only. */
+  /** Address of the connection's other end: the client, or a proxy that names the client in headers only. */
   readonly address: string;
   readonly port: number;
-  /** The client, as far as a trusted proxy tells (`TrustedProxies.realIpOf`); else the same as `address`. */
+  /** The client's address from a trusted proxy (`TrustedProxies.realIpOf`), else the same as `address`. */
   readonly realIp: string;
   readonly userAgent?: string | undefined;
   /** `Authorization` of an HTTP request; in the same form what a client of another protocol shows beside its URL. A secret: not for logs. */
@@ -50,7 +50,7 @@ export interface AccessPlace {
   readonly stream?: string;
 }
 
-/** Somebody is let in. Its receiver calls `close`, also when it was not used. */
+/** An admitted client. The receiver calls `close`, even if the admission was never used. */
 export interface Admitted {
   readonly admitted: true;
   /** When it has to go, wall clock ms; infinite: never. */
@@ -67,7 +67,7 @@ export interface Admitted {
   close(): void;
 }
 
-/** Somebody is not let in. `reason` is one of few sentences, for the peer and for logs: it holds nothing that the peer sent. */
+/** A refused client. `reason` is a fixed sentence for the peer and the logs; it contains nothing that the peer sent. */
 export interface Denied {
   readonly admitted: false;
   /** Machine word of the reason. */
@@ -86,7 +86,7 @@ export function shownReason({ reason, said }: Denied): string {
 
 /** The verdict on a request. */
 export type Verdict = Admitted | Denied;
-/** At once where that is possible. Such a promise never rejects, and is there within a deadline. */
+/** A verdict, at once where possible. The promise settles within a deadline and never rejects. */
 export type Judgement = Verdict | Promise<Verdict>;
 
 /** Decides about requests. `AccessControls` is the one of a server and of each delivery thread. */
@@ -135,8 +135,8 @@ export const OPEN: Admitted = { admitted: true, expiresAt: Number.POSITIVE_INFIN
 export const OPEN_GATE: Gatekeeper = { admit: () => OPEN };
 
 /**
- * Calls `use` with the verdict: at once, and then returns null, or later. The function it returns cancels that, because the client has left;
- * whoever is admitted afterwards is over at once. `failed` is told what `use` throws later.
+ * Calls `use` with the verdict. Returns null if that happened at once, else a function that cancels the wait when the client leaves; a
+ * later admission is then closed at once. `failed` gets what `use` throws later.
  */
 export function whenJudged(judgement: Judgement, use: (verdict: Verdict) => void, failed: (error: unknown) => void): (() => void) | null {
   if (!(judgement instanceof Promise)) {

@@ -21,7 +21,7 @@ import { KeyRing } from './key-ring.ts';
 import { RefusalCounts } from './refusal-counts.ts';
 import { SignedPolicyCheck } from './signed-policy.ts';
 
-/** For a check that asks somebody else, ms. It has a shorter limit of its own (`MAX_WEBHOOK_TIMEOUT_MS`); nobody waits longer than this. */
+/** Deadline for checks that ask other servers, ms. Such a check has a shorter limit of its own (`MAX_WEBHOOK_TIMEOUT_MS`). */
 const VERDICT_MS = 11_000;
 const LATE: Denied = { admitted: false, code: 'no-verdict', reason: 'whoever decides about it did not answer in time' };
 const FAULT: Denied = { admitted: false, code: 'check-failed', reason: 'the server failed on deciding about it' };
@@ -32,14 +32,14 @@ export interface AccessSettings {
   readonly admissionWebhooks?: AdmissionWebhooksConfig;
 }
 
-/** A virtual host, with what it demands; without that everybody is let in. */
+/** A virtual host with its access settings; without settings everyone is admitted. */
 export interface ControlledHost extends NamedHosts {
   readonly access?: AccessSettings | undefined;
   /** Access rules of its applications. */
   readonly keys?: HostKeys | undefined;
 }
 
-/** Their identity tells whether a virtual host is the same as before. */
+/** Equal settings are the same object, so a virtual host is unchanged if its settings are identical. */
 const SETTINGS = new WeakMap<VirtualHostConfig, AccessSettings>();
 
 /** The access rules of a definition, the same object for the same definition; undefined if nothing is protected. */
@@ -75,7 +75,7 @@ function ownChecks(clock: Clock): ChecksOf {
   return ({ signedPolicy }) => (signedPolicy === undefined ? [] : [new SignedPolicyCheck(signedPolicy, clock)]);
 }
 
-/** The same, then a control server where one is to be asked: only a URL that is good is worth a question. */
+/** Signed policy first, then the control server: only a valid URL is worth a request. */
 export function allChecks(clock: Clock, webhookOf: (settings: AdmissionWebhooksConfig, vhost: string) => AccessCheck): ChecksOf {
   const own = ownChecks(clock);
   return (settings, vhost) => {
@@ -84,7 +84,7 @@ export function allChecks(clock: Clock, webhookOf: (settings: AdmissionWebhooksC
   };
 }
 
-/** `tell` is told of everybody who is refused, `onFault` of what failed on the way, and what that was. */
+/** `tell` is called for each refused client, `onFault` for each internal error with a description. */
 export interface AccessControlsOptions {
   readonly clock: Clock;
   readonly onFault: (error: unknown, what: string) => void;
@@ -93,7 +93,7 @@ export interface AccessControlsOptions {
   readonly checksOf?: ChecksOf;
 }
 
-/** One for the main thread and one for each delivery thread. Nothing to close: what it lets in has timers, until that closes. */
+/** One for the main thread and one for each delivery thread. Needs no closing; admissions have timers until they are closed. */
 export class AccessControls implements Gatekeeper {
   /** Requests that were refused. */
   readonly refusals = new RefusalCounts();
@@ -127,7 +127,7 @@ export class AccessControls implements Gatekeeper {
     this.keys.follow(hosts);
   }
 
-  /** Whether anybody is asked for anything there. */
+  /** Whether access is restricted for this protocol and direction. */
   covers(vhost: string, direction: Direction, protocol: AccessProtocol): boolean {
     return this.#checks.get(vhost)?.checks.some((check) => check.covers(direction, protocol)) ?? false;
   }
@@ -174,7 +174,7 @@ export class AccessControls implements Gatekeeper {
     return lease;
   }
 
-  /** Resolves within the deadline; who is let in later is over at once. */
+  /** Resolves within the deadline; a later admission is closed at once. */
   #await(
     lease: AdmissionLease,
     first: Promise<Passed | Denied>,

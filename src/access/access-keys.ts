@@ -50,9 +50,9 @@ export interface KeyPlace {
 
 /** A key ready to compare. */
 export interface ReadyKey {
-  /** Names it in sessions that it let in: another one for every place and key. No secret. */
+  /** Identifies the key in the sessions that it admitted; different for every place and key. Not secret. */
   readonly grant: string;
-  /** Names it where its last use is kept: the same one after a restart, whatever salt its hash has then. No secret. */
+  /** Identifies the key in the record of last uses; the same after a restart, whatever salt its hash has. Not secret. */
   readonly title: string;
   /** Undefined with the mark: it fits nothing. */
   readonly salt: string | undefined;
@@ -62,7 +62,7 @@ export interface ReadyKey {
   readonly isFor: (stream: string) => boolean;
 }
 
-/** What names a key in sessions. Another one when it is good for less than before, or for more: who came with it may be past its limits. */
+/** The key's name in sessions. It changes when the key's limits change, because sessions admitted under the old limits must end. */
 export function grantOf({ vhost, app, list }: KeyPlace, { hash = '', expires = '', streams = '' }: AccessKeyConfig): string {
   return createHash('sha256').update([vhost, app, list, hash, expires, streams].join('\n')).digest('hex').slice(0, GRANT_DIGITS);
 }

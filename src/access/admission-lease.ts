@@ -1,4 +1,4 @@
-/** The time that somebody who was let in may stay. */
+/** An admission with a time limit. */
 import type { Clock } from '../util/clock.ts';
 import type { Admitted, Passed } from './access-check.ts';
 

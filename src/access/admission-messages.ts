@@ -20,7 +20,7 @@ export interface AdmissionAnswer {
   readonly allowed: boolean;
   /** As it came; `readNewUrl` can read it. */
   readonly newUrl?: string;
-  /** How long the client may stay, ms; infinite: as long as it likes. */
+  /** How long the client may stay, ms; infinite: no limit. */
   readonly lifetimeMs: number;
   /** One line, not long, without hidden characters. */
   readonly reason?: string;
@@ -54,7 +54,7 @@ function message(
   };
 }
 
-/** The decision in an answer; a text that says what is wrong where there is none, or one that is not understood. */
+/** The decision in an answer, or a text that says what is missing or invalid. */
 export function readAnswer(answer: Readonly<Record<string, unknown>>): AdmissionAnswer | string {
   const { allowed, new_url: newUrl = null, lifetime = null, reason } = answer;
   if (typeof allowed !== 'boolean') return 'allowed is not true or false';

@@ -1,4 +1,4 @@
-/** Asks control servers whom to let in (`AdmissionWebhooks`), for all virtual hosts. */
+/** Asks control servers about clients (`AdmissionWebhooks`), for all virtual hosts. */
 import type { AdmissionWebhooksConfig } from '../config/index.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
@@ -6,11 +6,11 @@ import { type AccessCheck, type AccessRequest, type Denied, isEnabledFor, type P
 import type { AccessSettings } from './access-controls.ts';
 import { ControlServer, type ControlServerFigures, type ControlServerSettings } from './control-server.ts';
 
-/** For what is still to be told when the server stops, ms. All of it has to be over within 5 s. */
+/** Time for the remaining closing requests when the server stops, ms. The whole stop takes 5 s at most. */
 const STOP_MS = 1500;
 const GONE: Denied = { admitted: false, code: 'no-virtual-host', reason: 'its virtual host has changed meanwhile' };
 
-/** Somebody who was let in: plain values, which pass between threads as JSON. */
+/** An admitted client, as plain values that pass between threads as JSON. */
 export interface AdmissionRecord {
   /** Whose control server was asked. */
   readonly vhost: string;
@@ -43,7 +43,7 @@ export class AdmissionWebhooks {
     this.#options = options;
   }
 
-  /** All virtual hosts as they are now. Servers that none of them names are given up when all whom they let in are gone. */
+  /** Takes the present virtual hosts. A control server that none of them names is closed when all clients it admitted have left. */
   follow(hosts: readonly { readonly name: string; readonly access?: AccessSettings | undefined }[]): void {
     this.#settings = new Map(
       hosts.flatMap(({ name, access }) => (access?.admissionWebhooks === undefined ? [] : [[name, access.admissionWebhooks] as const])),
@@ -66,7 +66,7 @@ export class AdmissionWebhooks {
     return settings === undefined ? GONE : this.#serverOf(settings).judge(request, settings.timeout);
   }
 
-  /** Takes over from a thread that is gone; what is returned tells the end, and is called once. */
+  /** Takes over an admission of a thread that has died. The returned function reports the end; call it once. */
   adopt({ settings, request, newUrl }: Omit<AdmissionRecord, 'vhost'>): () => void {
     return this.#serverOf(settings).adopt(request, newUrl);
   }
@@ -75,7 +75,7 @@ export class AdmissionWebhooks {
     return [...this.#servers.values()].map(({ figures }) => figures);
   }
 
-  /** Tells what is still to be told, within a second and a half, and closes everything. Idempotent. */
+  /** Sends the remaining closing requests, within 1.5 s, and closes everything. Idempotent. */
   stop(): Promise<void> {
     this.#stopped ??= this.#end();
     return this.#stopped;

@@ -4,7 +4,7 @@ import type { ControlServerFault } from '../util/control-server-client.ts';
 /** Waiting ones, at most; further ones are dropped and counted. */
 const MAX_WAITING = 10_000;
 
-/** `send` is called with each message, and settles within a deadline of its own; `onFault` hears what it rejects with. */
+/** `send` gets each message and settles within a deadline of its own; `onFault` gets its rejections. */
 export interface ClosingQueueOptions {
   readonly send: (message: object) => Promise<unknown>;
   readonly onFault: (fault: ControlServerFault | null) => void;

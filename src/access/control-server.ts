@@ -12,7 +12,7 @@ import { withPortOf } from './new-url.ts';
 const MAX_CONNECTIONS = 64;
 /** However many share them. */
 const MIN_CONNECTIONS = 8;
-/** Open questions, at most, those that wait for a connection included; who comes then is refused. */
+/** Maximum of open requests, including those that wait for a connection; further clients are refused. */
 const MAX_QUESTIONS = 2048;
 /** An answer has four members. */
 const MAX_ANSWER_BYTES = 64 * 1024;
@@ -49,7 +49,7 @@ export interface ControlServerSettings {
   readonly secretKey: string;
 }
 
-/** `onIdle`: there is nobody any more whose end it is to hear of. */
+/** `onIdle` is called when no admitted client is left whose end must be reported. */
 export interface ControlServerOptions {
   readonly clock: Clock;
   readonly logger: Pick<Logger, 'warn'>;
@@ -98,7 +98,7 @@ export class ControlServer {
     });
   }
 
-  /** Nobody is asked about, let in or waiting to be told of. */
+  /** No request is open, no client admitted, and no closing request waits. */
   get idle(): boolean {
     return this.#openings.pending + this.#admitted + this.#closings.pending === 0;
   }
@@ -147,7 +147,7 @@ export class ControlServer {
     }
   }
 
-  /** Somebody whom it has let in is there; what is returned is called once, at the end. `newUrl`: complete. */
+  /** Takes over a client admitted elsewhere. The returned function reports the end; call it once. `newUrl`: complete. */
   adopt(request: AccessRequest, newUrl: string | undefined): () => void {
     this.#admitted += 1;
     return () => {

@@ -90,8 +90,8 @@ export class CrossDomainPolicy {
   readonly #cache = new Map<string, CrossDomainHeaders>();
 
   /**
-   * `defaults`: `Server/Defaults/CrossDomains` (no element: no url); `own`: the element of the publisher
-   * or of the API, null when it has none; `methods`: what the handler can do, for `Access-Control-Allow-Methods`.
+   * `defaults`: `Server/Defaults/CrossDomains` (no element: no URL); `own`: the element of the publisher or of the API, or null; `methods`:
+   * for `Access-Control-Allow-Methods`.
    */
   constructor(options: { readonly defaults: CrossDomainRules; readonly own: CrossDomainRules | null; readonly methods: string }) {
     this.#defaults = new Pass(options.defaults, ALL_METHODS);

@@ -15,7 +15,7 @@ export class KeyIndex {
     this.#byMark = Map.groupBy(usable, ({ mark }) => mark);
   }
 
-  /** The keys that one of these fits; every salt is tried, whatever was found before. */
+  /** All keys that match one of the `shown` texts. Every salt is tried, even after a match. */
   find(shown: readonly string[]): ReadyKey[] {
     return shown.flatMap((key) => this.#salts.flatMap((salt) => this.#byMark.get(shownMark(salt, key)) ?? []));
   }

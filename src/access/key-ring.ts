@@ -123,7 +123,7 @@ export class KeyRing {
     }
   }
 
-  /** When the key of this grant was last good, wall clock ms; undefined: nobody knows of it. */
+  /** Time of the last use of the key with this grant, wall clock ms; undefined: the grant is unknown. */
   usedAt(grant: string): number | undefined {
     return this.#usedAt.get(grant);
   }

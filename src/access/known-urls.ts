@@ -1,4 +1,4 @@
-/** Signed URLs that many viewers come with: that they are genuine, and what their policy says. Whether it holds is judged each time. */
+/** Cache of signed URLs that many viewers present: signature verified, policy parsed. The policy is judged each time. */
 import type { UrlParts } from './access-check.ts';
 import type { Policy } from './signed-url.ts';
 
@@ -11,10 +11,9 @@ const SEEN = 1024;
 const BYTE_BITS = 8;
 
 /**
- * By the complete URL with its signature: a URL that differs in one character is another one and has to prove itself. One is kept when it comes
- * for the second time, so that URLs of which each viewer has another push out none that are shared. Only who has the key makes one of these: whoever
- * was given a URL can write it in many ways that are all genuine (the signature in another place, escaped, twice), of which one is kept.
- * Whoever has the key makes one of these for each key. Nothing to close.
+ * The key is the complete URL with its signature, so a URL that differs in one character has to be verified again. A URL is kept when it
+ * comes for the second time, so URLs that differ for each viewer do not push out shared ones. One signed text has one entry: a URL can be
+ * written in many equivalent ways (signature elsewhere, escaped, repeated), of which only one is kept. Needs no closing.
  */
 export class KnownUrls {
   /** Forgotten because there were more than are kept, since the beginning. */

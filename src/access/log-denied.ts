@@ -8,7 +8,9 @@ import type { RefusalCount } from './refusal-counts.ts';
 /** Both names in a URL, whatever stands behind them. */
 const STREAM_OF_URL = /^[a-z]+:\/\/[^/?#]*\/([^/?#]+)\/([^/?#]+)/i;
 
-/** Logs refusals, for `AccessControlsOptions.tell`. Strangers can be refused as often as they like, so the lines are limited. */
+/**
+ * Logs refusals, for `AccessControlsOptions.tell`. Unauthenticated clients can cause any number of refusals, so the lines are rate-limited.
+ */
 export function logDenied(logger: Logger, notices: Notices): (denied: Denied, vhost: string, request: AccessRequest) => void {
   return (denied, vhost, request) => {
     logger.limited.warn(deniedFields(denied, vhost, request), deniedLine(request, denied.reason));
@@ -19,7 +21,7 @@ export function logDenied(logger: Logger, notices: Notices): (denied: Denied, vh
   };
 }
 
-/** For `Notices`: those of delivery threads, which report numbers. */
+/** Posts the refusals of delivery threads, which report counts only. */
 export function postRefusals(notices: Notices, counts: readonly RefusalCount[]): void {
   for (const { direction, protocol, code, count } of counts)
     notices.post({ type: 'refusal.counted', direction, protocol, reason: code, count });
@@ -30,7 +32,7 @@ export function logFaults(logger: Logger): (error: unknown, what: string) => voi
   return (error, what) => logger.limited.error({ err: error }, `${what} failed inside the server`);
 }
 
-/** `viewer refused: …`. One of few lines, whatever the request. */
+/** `viewer refused: …`. A fixed set of lines, whatever the request contains. */
 export function deniedLine({ direction }: AccessRequest, reason: string): string {
   return `${direction === 'incoming' ? 'publisher' : 'viewer'} refused: ${reason}`;
 }

@@ -29,7 +29,7 @@ export class RefusalCounts implements MetricSource {
     this.add([{ direction, protocol, code, count: 1 }]);
   }
 
-  /** Those of somebody else. */
+  /** Adds the counts of another thread. */
   add(counts: readonly RefusalCount[]): void {
     for (const each of counts) {
       const kind = `${each.direction} ${each.protocol} ${each.code}`;

@@ -15,7 +15,7 @@ import {
 import { KnownUrls } from './known-urls.ts';
 import { isGenuine, type Policy, readPolicy, readSignedUrl, urlSignature } from './signed-url.ts';
 
-/** Times before this are those of somebody who counts seconds. */
+/** Smaller values are probably seconds instead of milliseconds. */
 const FIRST_MS = 100_000_000_000;
 
 /** Why a URL is refused, from the first check to the last. */

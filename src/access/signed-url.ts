@@ -35,7 +35,7 @@ export interface Policy {
 export interface SignedUrl {
   readonly policy: string;
   readonly signature: string;
-  /** The signed text: the URL without any signature, whatever the case of its key; order and raw text of the rest stay. */
+  /** The signed text: the URL without any signature parameter (key in any case). Order and raw text of everything else are kept. */
   readonly text: string;
 }
 
@@ -133,7 +133,7 @@ function isSignature(url: string, from: number, to: number, name: string): boole
   return url.startsWith(name, from) || url.slice(from, to).toLowerCase() === name.toLowerCase();
 }
 
-/** Twice. What cannot be decoded stays as it is. */
+/** Decodes twice; undecodable text is kept unchanged. */
 function decoded(text: string): string {
   return text.includes('%') ? decodedOnce(decodedOnce(text)) : text;
 }

@@ -40,11 +40,11 @@ export interface ApiTls {
   readonly load: () => Promise<Certificate>;
   /** False: HTTP/1.1 only. Default: true. */
   readonly http2?: boolean;
-  /** The server is closed: nobody needs certificates any more. */
+  /** Called when the server is closed and needs no certificates any longer. */
   readonly release?: () => void;
 }
 
-/** Whom the API lets in. */
+/** Access rules of the API. */
 export interface ApiRules {
   readonly accessToken: string;
   /** Further ones. */
@@ -54,7 +54,7 @@ export interface ApiRules {
   readonly crossDomains: CrossDomainPolicy;
 }
 
-/** Where the API listens and whom it lets in. Without `port` and `tls` it opens no socket. */
+/** Ports and access rules of the API. Without `port` and `tls` it opens no socket. */
 export interface ApiServerOptions extends ApiRules {
   readonly control: ControlPlane;
   /** The routes; default: the whole API. */
@@ -69,7 +69,7 @@ export interface ApiServerOptions extends ApiRules {
   readonly privacyProtection?: boolean;
   /** Connections of each port at once; absent: no limit. */
   readonly maxConnections?: number;
-  /** Admits connections and hears of refused ones; absent: everybody is admitted. */
+  /** Limits and counts connections; absent: no limit. */
   readonly limiter?: ConnectionLimiter;
   readonly logger: Logger;
   readonly health: Health;

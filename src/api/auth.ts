@@ -1,6 +1,6 @@
 /**
- * Who may use the API: `Authorization` headers against the access tokens. HTTP Basic with a token as the whole credential is what the contract
- * has; a token as user or as password, and as Bearer (RFC 6750), is for clients that can do no other.
+ * API authentication: `Authorization` headers against the access tokens. The contract has HTTP Basic with a token as the whole credential;
+ * a token as user or password, and as Bearer (RFC 6750), is for clients that can send nothing else.
  */
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { tokenDigest } from '../util/token-digest.ts';
@@ -33,7 +33,7 @@ const MAX_SPELLINGS = 64;
 /** Judges `Authorization` headers. */
 export class TokenAuth {
   readonly #known: readonly Known[];
-  /** By the digests of header values that were accepted before, under a key of our own: nobody can aim at one. */
+  /** Digests of accepted header values, under a random key, so that collisions cannot be constructed. */
   readonly #accepted = new Map<string, TokenHolder>();
   readonly #key = randomBytes(32).toString('hex');
 
@@ -65,7 +65,7 @@ export class TokenAuth {
     return holder;
   }
 
-  /** Compares every candidate with every token, whatever was found before: the time says nothing of them. */
+  /** Compares every candidate with every token, even after a match, so that timing reveals nothing. */
   #holderOf(candidates: readonly Buffer[]): TokenHolder | null {
     let found: TokenHolder | null = null;
     for (const candidate of candidates) {

@@ -1,4 +1,4 @@
-/** What the API holds of channels, scheduled and multiplex, as schemas: as `schemas.ts`, for what is made of other streams and of files. */
+/** API schemas of scheduled and multiplex channels; see `schemas.ts` for all others. */
 import { Type } from '../util/typebox.ts';
 import { Timestamp } from './schemas.ts';
 

@@ -1,4 +1,4 @@
-/** The web console on the ports of the API, and the page of their root. Needs no token: what the page asks of the API does. */
+/** The web console on the API ports, and the page at their root. Its files need no token; the page's API requests do. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { acceptsGzip } from '../delivery/http/accept-encoding.ts';
 import { CONSOLE_IMPORTS, consoleFiles } from '../pages/console-page.ts';
@@ -27,7 +27,7 @@ const FRONT = frontPage(
 /** The page's files change only with the server: browsers revalidate them each time, and mostly get no new copy. */
 const CACHE = ['Cache-Control', 'no-cache'];
 
-/** One for each API server. Has no sockets of its own. */
+/** One for each API server. Owns no sockets. */
 export class ConsoleSite {
   readonly #ports: MediaPorts;
   #files: PageFiles | null = null;
@@ -36,7 +36,7 @@ export class ConsoleSite {
     this.#ports = ports;
   }
 
-  /** Whether a request is for a page: `path` is that of its target. Whoever shows a token at the root is a program. */
+  /** Whether a request is for a page; `path` is that of its target. A request for the root with a token comes from a program. */
   wants({ method, headers }: IncomingMessage, path: string): boolean {
     if (method !== 'GET' && method !== 'HEAD') return false;
     if (path === '/') return headers.authorization === undefined && wantsPage(headers.accept);

@@ -59,7 +59,7 @@ export interface ControlPlaneOptions {
   readonly reloadCertificates: (virtualHosts: readonly VirtualHost[]) => Promise<void>;
   /** The transcoder's codecs on this machine, with those in use. */
   readonly codecModules: () => Promise<CodecModuleItem[]>;
-  /** Whether anybody new is taken; default: always. */
+  /** Whether new clients are admitted; default: always. */
   readonly drain?: Drain;
   /** How much is read by somebody without a session; default: nothing. */
   readonly readers?: () => number;
@@ -100,7 +100,7 @@ export class ControlPlane {
   readonly history: FigureHistory;
   /** Level of the log. */
   readonly logLevel: LogLevelControl;
-  /** Whether anybody new is taken. */
+  /** Whether new clients are admitted. */
   readonly drain: Drain;
   /** The answer of `/metrics`. */
   readonly metrics: MetricsCollector;

@@ -23,7 +23,7 @@ import type { WrongTokenLog } from './wrong-token-log.ts';
 const CHALLENGE = `Basic realm="${PRODUCT}"`;
 /** Methods that change something; `PUT` belongs to no route. */
 const WRITES: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
-/** The contract has a text that does not say why; whoever may reload certificates may know which file is to blame, and whoever pulls what came of it. */
+/** Codes whose contract text gives no reason. The reason is added for clients that may reload certificates or pull streams. */
 const TELLS_REASON: ReadonlySet<string> = new Set<ErrorCode>([
   'CERTIFICATE_RELOAD_FAILED',
   'API_CERTIFICATE_FAILED',
@@ -66,7 +66,7 @@ export interface DispatcherOptions extends AdmissionRules {
 export class Dispatcher {
   #options: DispatcherOptions;
   readonly #routes: RouteTable;
-  /** Those who ask. */
+  /** The token holders of requests. */
   readonly #holders = new WeakMap<IncomingMessage, TokenHolder>();
 
   constructor(options: DispatcherOptions) {
@@ -142,7 +142,7 @@ export class Dispatcher {
     return match.route.body === undefined ? this.#call(match, url, request, null) : this.#callWithBody(request, match, url);
   }
 
-  /** Nothing has this method and path. A resource that a file declares says first that nobody may write it, by whatever method. */
+  /** No route has this method and path. For a resource declared by a file the first answer is that it cannot be changed. */
   #refuseUnknown(method: string, path: string, target: string, request: IncomingMessage): Answer | Promise<Answer> {
     const resource = WRITES.has(method) ? this.#routes.find('GET', path) : null;
     const name = resource?.parameters['vhost'] ?? '';
@@ -155,7 +155,7 @@ export class Dispatcher {
     return this.#call({ ...resource, route: { ...resource.route, handle } as Route }, target, request, null);
   }
 
-  /** Whose token the request carries; a wrong one is told of, a missing one is how browsers begin. */
+  /** The holder of the request's token. A wrong token is logged, a missing one is not, because browsers begin without. */
   #admit(request: IncomingMessage): TokenHolder | ApiError {
     const { auth, wrongTokens } = this.#options;
     const holder = auth.check(request.headers.authorization);

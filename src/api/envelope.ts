@@ -136,7 +136,7 @@ function envelope(status: number, message: string): string {
   return `{"message":${writeJson(message)},"statusCode":${status}}`;
 }
 
-/** `answer` without secrets, for those who may only read; no route can forget it. What is no JSON stays as it is. */
+/** `answer` without secrets, for read-only clients; applied to every route. Anything but JSON is unchanged. */
 export function maskedAnswer(answer: Answer): Answer {
   return answer.type === undefined ? { ...answer, body: maskedJson(answer.body) } : answer;
 }

@@ -1,4 +1,4 @@
-/** The error catalogue of the API: what may go wrong, with which status and which words. */
+/** The error catalogue of the API: codes, statuses and messages. */
 
 import { diskFault } from '../util/disk-fault.ts';
 

@@ -32,7 +32,7 @@ export async function sendFile(response: ServerResponse, { file, ranges }: FileP
     for (const { offset, length } of ranges) {
       for (let sent = 0; sent < length; ) {
         const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(Math.min(CHUNK, length - sent)), 0, null, offset + sent);
-        // It was cut meanwhile: what was promised cannot be kept.
+        // The file was truncated meanwhile, so the announced length cannot be sent.
         if (bytesRead === 0) throw new Error('the file ended');
         sent += bytesRead;
         if (response.destroyed) return;

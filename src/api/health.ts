@@ -12,7 +12,7 @@ const MAX_REASONS = 20;
 /** How far the server is. */
 export type Phase = 'starting' | 'running' | 'stopping';
 
-/** Why a server that is drained is not to be given anybody. */
+/** Reason why a draining server must not get new clients. */
 const DRAINED = 'the server is being drained: it takes no new sessions and publishers';
 
 /** The state behind `/health`. One for the whole server; its owner changes the phase. */

@@ -1,4 +1,4 @@
-/** Where media comes and goes, as far as those who publish and watch have to know: ports by protocol. */
+/** Media ports by protocol, for publishers and viewers. */
 import type { ServerConfig } from '../config/index.ts';
 import { portsOf } from '../config/server-config.ts';
 import type { PageSettings } from '../pages/player-page.ts';
@@ -10,7 +10,7 @@ export interface PortPair {
   readonly tlsPort?: number;
 }
 
-/** By protocol and direction; what does not listen is absent. */
+/** By protocol and direction; protocols without a listener are absent. */
 export interface Listeners {
   readonly providers: {
     readonly rtmp?: PortPair;

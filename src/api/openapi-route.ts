@@ -3,7 +3,7 @@ import { writeJson } from './json/json-writer.ts';
 import { openApiDocument } from './openapi.ts';
 import type { Route } from './route.ts';
 
-/** Tells clients and their generators what `routes` gives, this one with them; the document is made when it is first asked for. */
+/** Describes `routes`, including this one, as OpenAPI for clients and their generators; made on the first request. */
 export function openApiRoute(routes: () => readonly Route[]): Route {
   let text: string | null = null;
   return {

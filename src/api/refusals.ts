@@ -16,7 +16,7 @@ export interface Subject {
   readonly invalid?: ErrorCode;
 }
 
-/** The API error behind a refusal; what is none is thrown on. */
+/** The API error for a refusal; other errors are rethrown. */
 export function refusal(error: unknown, { vhost, app, failed, invalid = 'CONFIG_INVALID' }: Subject): ApiError {
   if (error instanceof ApiError) return error;
   if (error instanceof ConfigError) return new ApiError(invalid, error.message);

@@ -33,7 +33,7 @@ export interface Request {
   readonly url: string;
   /** Null for a request without a body. */
   readonly body: unknown;
-  /** Who asks may change things; what is open to anybody is asked for by nobody in particular. */
+  /** Whether the client may change things; false on open routes, which have no client. */
   readonly mayWrite: boolean;
   /** Where a client that follows events left off (`Last-Event-ID`). */
   readonly lastEventId?: string | undefined;
@@ -67,7 +67,7 @@ interface RouteBase {
   /** `/v1/vhosts/{vhost}/apps/{app}:action`; `{vhost}`, `{app}`, `{stream}` are looked up, down to its level, before the handler runs. */
   readonly path: string;
   readonly summary: string;
-  /** Members of the query string that the route knows, with what they do; all others are ignored. */
+  /** Known members of the query string with their meaning; all others are ignored. */
   readonly query?: Readonly<Record<string, string>>;
   /** Schema of the request body, if there is one. */
   readonly body?: TSchema;
@@ -85,11 +85,11 @@ interface RouteBase {
   readonly reads?: boolean;
   /** Tokens that may only read may not ask, although it changes nothing. */
   readonly needsWrite?: boolean;
-  /** Anybody may ask: neither the access token nor the host name is looked at. */
+  /** Open to everyone: neither access token nor host name is checked. */
   readonly open?: boolean;
   /** A request with a `token` in the query need not authenticate: the handler judges it. */
   readonly signed?: boolean;
-  /** Answers with server-sent events instead of an envelope: what the data of each of them is. */
+  /** Schema of the data of server-sent events, for routes that answer with them instead of an envelope. */
   readonly events?: TSchema;
   /** Successes, and failures of a route that is open, without an envelope, by status. */
   readonly plain?: Readonly<Record<number, TSchema>>;
@@ -115,7 +115,7 @@ interface CompiledRoute {
   readonly pattern: RegExp;
 }
 
-/** Whether a configuration file can declare what the path names: a virtual host, its applications, their output profiles. */
+/** Whether the path names an object that a configuration file can declare: a virtual host, an application, an output profile. */
 export function isDeclarable({ path }: Route): boolean {
   return DECLARABLE.test(path);
 }

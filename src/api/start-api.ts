@@ -1,4 +1,4 @@
-/** The API of a server put together: what it drives, its token, its ports. */
+/** Assembles the API of a server: control plane, token, ports. */
 import { ALL_METHODS, CrossDomainPolicy } from '../access/cross-domains.ts';
 import type { ServerConfig } from '../config/index.ts';
 import type { PortOpenings } from '../core/port-openings.ts';
@@ -26,7 +26,7 @@ export interface ApiParts extends ControlPlaneOptions {
   readonly timeoutScale: TimeoutScale;
 }
 
-/** Whom a configuration lets in; `accessToken` is the one that counts, for it may name none. */
+/** Access rules of a configuration; `accessToken` is the effective one, because the configuration may have none. */
 export function apiRules(config: ServerConfig, accessToken: string): ApiRules {
   const { host, api } = config.managers;
   const { defaults } = config;

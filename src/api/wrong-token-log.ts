@@ -22,7 +22,7 @@ export class WrongTokenLog {
     if (this.#budget.take(address, fields)) this.#logger.warn({ ...fields, count: 1 }, SENTENCE);
   }
 
-  /** Tells what has not been told. Idempotent. */
+  /** Logs the attempts not reported yet. Idempotent. */
   close(): void {
     this.#budget.close();
   }

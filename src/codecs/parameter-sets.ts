@@ -13,8 +13,8 @@ import { parseVp9Keyframe, VP9_HEADER_PROBE } from './vp9/frame-header.ts';
 import { buildVpcc } from './vp9/vpcc.ts';
 
 /**
- * Parameter sets as whole NAL units. AV1 keeps its sequence header OBU and VP9 the first bytes of a keyframe
- * in `sps`: what a decoder must know before the first picture.
+ * Parameter sets as whole NAL units. For AV1 `sps` holds the sequence header OBU, for VP9 the first bytes of a keyframe: the data that a
+ * decoder needs before the first frame.
  */
 export interface ParameterSets {
   readonly vps: readonly Uint8Array[];

@@ -16,7 +16,7 @@ export function parseAlertRules(xml: string, file: string): AlertRulesConfig {
   }
   const reading: Reading = { errors: [], warnings: [], macros: null };
   const { typed } = readObject(AlertRulesSchema, new XmlSource(root, ROOT, { reading, include: () => [] }), reading);
-  // A rule that is misspelt would be one that never tells.
+  // A misspelt rule would never alert.
   const unknown = reading.warnings.map((warning) => new ConfigError(warning.message, warning));
   if (reading.errors.length + unknown.length > 0) throw new ConfigErrors([...reading.errors, ...unknown]);
   return typed as AlertRulesConfig;

@@ -4,14 +4,14 @@ import { portsOf } from './server-config.ts';
 
 const INDENT = '  ';
 
-/** What is told beside the configuration. */
+/** Facts shown beside the configuration. */
 export interface BannerFacts {
   readonly version: string;
   /** Null: it is not for this reader. */
   readonly accessToken: string | null;
   /** Null: the configuration has it. */
   readonly tokenFile: string | null;
-  /** Those that other machines reach. */
+  /** Ports reachable from other machines. */
   readonly ports: string;
 }
 

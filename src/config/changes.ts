@@ -35,8 +35,8 @@ export function configChanges(before: ServerConfig, after: ServerConfig): Settin
 }
 
 /**
- * `next` with the parts of `running` that are equal, as the same objects, and with what needs a restart as it was: what a running server
- * works by after `configChanges`.
+ * The configuration of a running server after `configChanges`: `next`, with equal parts as the same objects as in `running`, and settings
+ * that need a restart unchanged.
  */
 export function followed(running: ServerConfig, next: ServerConfig): ServerConfig {
   const { alert: _before, ...others } = running;

@@ -12,7 +12,7 @@ export interface Field {
   readonly jsonKeys: readonly string[];
   readonly xmlNames: readonly string[];
   readonly shape: 'leaf' | 'object' | 'list';
-  /** Lists only: what an item is. */
+  /** Lists only: the type of an item. */
   readonly items?: { readonly schema: TSchema; readonly shape: 'leaf' | 'object' };
   /** Lists with a container of their own: names of an item inside it. */
   readonly flatten?: { readonly jsonKey: string; readonly xmlName: string };
@@ -36,7 +36,7 @@ function elementName(key: string): string {
   return key.charAt(0).toUpperCase() + key.slice(1);
 }
 
-/** What the members of an object, or of the objects of a list, are read by. */
+/** The schema of an object's members, or of a list's objects. */
 export function innerOf(field: Field): TSchema | undefined {
   if (field.shape === 'object') return field.schema;
   return field.items?.shape === 'object' ? field.items.schema : undefined;

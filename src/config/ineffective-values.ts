@@ -7,7 +7,7 @@ export interface Found {
   readonly why: string;
 }
 
-/** What may be found here, for the list of the reference. */
+/** All rules of this file, for the reference page. */
 export const VALUE_RULES: readonly { readonly element: string; readonly when: string; readonly why: string }[] = [
   {
     element: 'Publishers/LLHLS/DefaultQueryString',
@@ -64,7 +64,7 @@ interface Hardware {
   readonly modules: string;
 }
 
-/** Defaults of query values that nobody looks at. */
+/** Defaults of query values that have no effect. */
 export function queryRules({ llhls, hls }: ApplicationConfig['publishers']): Found[] {
   const found: Found[] = [];
   const look = (publisher: string, queries: readonly { readonly key: string }[] | undefined, isKnown: (key: string) => boolean): void => {

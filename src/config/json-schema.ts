@@ -7,8 +7,8 @@ export interface JsonSchema {
 }
 
 /**
- * What a request body looks like: the notes for the reader are gone, and members with a default are not required.
- * The result is data only and may be changed.
+ * The JSON Schema of a request body: without the notes for the reader, and members with a default are optional. The result is plain data
+ * and may be changed.
  */
 export function jsonSchemaOf(schema: TSchema): JsonSchema {
   const { 'x-config': _, properties, required, items, ...rest } = schema as JsonSchema;

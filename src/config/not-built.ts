@@ -5,8 +5,8 @@
 import type { ApplicationConfig, VirtualHostConfig } from './index.ts';
 
 /**
- * What protects a virtual host or its media and is not built: serving it without would let in whom the operator shuts out, so such a
- * definition is refused. Sentences, each with the element.
+ * Unsupported protections of a virtual host: ignoring them would admit clients that the operator wants to exclude, so the definition is
+ * refused. One sentence each, with the element.
  */
 export function unprotected(vhost: VirtualHostConfig): string[] {
   return vhost.applications.flatMap((application) => unprotectedApplication(vhost.name, application));

@@ -1,4 +1,7 @@
-/** Ways in and out that a virtual host or application leaves open while it protects others: to be said aloud, for one of them is enough. */
+/**
+ * Protocols that stay open while others of the same application are protected. They are warned about, because one open protocol is enough
+ * to get in.
+ */
 import type { ApplicationConfig, ServerConfig, VirtualHostConfig } from './index.ts';
 
 /** Ways in that somebody outside uses by himself, as elements of an application and of `Bind` name them. */
@@ -42,7 +45,7 @@ function left(ways: readonly string[], enabled: readonly string[], configured: o
   return ways.filter((way) => !enabled.includes(way) && has(configured, way) && has(bound, way));
 }
 
-/** Those of all virtual hosts of a file. */
+/** Warnings for all virtual hosts of a file. */
 export function openWaysIn({ bind, virtualHosts }: ServerConfig): string[] {
   return virtualHosts.flatMap((vhost) => vhost.applications.flatMap((application) => openWays(bind, vhost, application)));
 }

@@ -8,7 +8,7 @@ import type { Reading, Scalar, Source } from './source.ts';
 import { type TextForm, textFault } from './text-forms.ts';
 import { expectationOf, nameFault, readLeaf } from './value.ts';
 
-/** JSON as the API shows it: what was given, nothing added, with the types of its members. */
+/** JSON as the API shows it: the given members only, with their types. */
 export type Echo = Scalar | Echo[] | EchoObject;
 /** The echo of an object: its members as they were given, by the keys of the API. */
 export interface EchoObject {

@@ -20,7 +20,7 @@ export interface VirtualHostResource extends Resource<VirtualHostConfig> {
   readonly applications: readonly Resource<ApplicationConfig>[];
 }
 
-/** What was read by the API or from the state folder: its macros stay as written, for a client shall not read the environment. */
+/** For documents of the API and the state folder: macros are not expanded, because clients must not read the environment. */
 export interface ReadOptions {
   /** Where relative paths start; default: they stay as written. */
   readonly directory?: string;
@@ -94,7 +94,7 @@ function defaultOutputProfiles() {
   return { outputProfile: [{ name: 'default', outputStreamName: '${OriginStreamName}', encodes }] };
 }
 
-/** Fills in what an application created through the API gets when its body says nothing about it; `null` asks for none. */
+/** Adds the defaults of an application created through the API; `null` means explicitly none. */
 export function applicationDefaults(json: unknown): unknown {
   if (typeof json !== 'object' || json === null || Array.isArray(json)) return json;
   return {

@@ -22,7 +22,7 @@ export function sealed<Value>(value: Value, seal: (secret: string) => string): V
   return walk(value, '') as Value;
 }
 
-/** Every secret in `value` that is a text, whatever it is for: members, URLs that hold some, and those by themselves. */
+/** Every secret text in `value`: members, whole URLs that contain secrets, and the secrets within them. */
 export function secretsOf(value: object): string[] {
   const found: string[] = [];
   sealed(value, (secret) => {

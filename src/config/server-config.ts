@@ -16,7 +16,7 @@ export function portsOf({ ranges }: PortRanges): number[] {
   return ranges.flatMap(({ first, last }) => Array.from({ length: last - first + 1 }, (_, index) => first + index));
 }
 
-/** Whether `port` is one of some ranges. */
+/** Whether `port` lies in one of the ranges. */
 export function includesPort({ ranges }: PortRanges, port: number): boolean {
   return ranges.some(({ first, last }) => port >= first && port <= last);
 }

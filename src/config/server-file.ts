@@ -15,7 +15,7 @@ import { XmlSource } from './xml-source.ts';
 
 /** How a configuration file is read. */
 export interface FileOptions extends ReadOptions {
-  /** Default: those of the running process. */
+  /** Default: the environment of this process. */
   readonly macros?: MacroSource;
 }
 

@@ -1,8 +1,8 @@
 /** How a difference between two configurations is told. */
 
 /**
- * When a change counts. `application`: at once, for which the application starts anew and its streams end. `restart`: when the server starts
- * again, until when the setting before holds. `never`: the setting has no effect.
+ * When a change takes effect. `now`: at once. `application`: at once, but the application restarts and its streams end. `restart`: at the
+ * next start of the server. `never`: the setting has no effect.
  */
 export type ChangeEffect = 'now' | 'application' | 'restart' | 'never';
 

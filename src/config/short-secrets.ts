@@ -1,4 +1,4 @@
-/** Secrets that are too short to be kept out of texts: to be said aloud, for they can be guessed as well. */
+/** Warns about secrets that are too short to be hidden in texts; they can also be guessed. */
 import type { TSchema } from '@sinclair/typebox';
 import { MIN_KNOWN_LENGTH } from '../util/known-secrets.ts';
 import { elementOf, fieldsOf, innerOf, joined } from './field-plan.ts';
@@ -26,7 +26,7 @@ export function shortApplicationSecrets(vhost: string, config: ApplicationConfig
   return sentences(`application '${vhost}/${config.name}'`, ApplicationSchema, config);
 }
 
-/** Those of a whole file. */
+/** Warnings for a whole file. */
 export function shortSecretsIn(config: ServerConfig): string[] {
   return [
     ...shortServerSecrets(config),

@@ -6,7 +6,7 @@ import type { ConfigError, ConfigWarning, Place } from './problem.ts';
 /** A leaf as its source has it: always a text in XML, any of the three in JSON. */
 export type Scalar = string | number | boolean;
 
-/** Collects what is wrong while reading goes on. */
+/** Collects problems while reading continues. */
 export interface Reading {
   readonly errors: ConfigError[];
   readonly warnings: ConfigWarning[];
@@ -16,7 +16,7 @@ export interface Reading {
   readonly directory?: string;
   /** Records where each typed object was read, for a later comparison. */
   readonly places?: WeakMap<object, Place>;
-  /** Takes where the members of each typed object were read, by key; those that were not given are not there. */
+  /** Receives the places of the members of each typed object, by key; absent members have none. */
   readonly memberPlaces?: WeakMap<object, ReadonlyMap<string, Place>>;
 }
 

@@ -1,4 +1,4 @@
-/** Texts that become more than text: headers, URLs, names. What they may hold is checked where they are accepted. */
+/** Forms of texts that become headers, URLs or names, checked wherever they are accepted. */
 import { hasHiddenCharacter } from '../util/hidden-characters.ts';
 import { nameRule } from './value.ts';
 
@@ -28,7 +28,7 @@ export type TextForm =
   | 'stream-name'
   | 'written-path';
 
-/** `grave`: what would come of it cannot be left to run, so that a file that has it is refused as well. */
+/** `grave`: the value is unsafe, so a configuration file that contains it is refused as well. */
 export interface TextFault {
   readonly text: string;
   readonly grave: boolean;

@@ -29,7 +29,7 @@ export function readLeaf(schema: TSchema, given: Scalar, directory: string | und
   return readNumber(schema, given);
 }
 
-/** What a leaf of this schema should have been, e.g. for a list that was given instead. */
+/** The expected form of a leaf of this schema, for error texts. */
 export function expectationOf(schema: TSchema): string {
   const choices = schema['enum'] as readonly string[] | undefined;
   if (choices !== undefined) return `one of ${choices.join(', ')}`;
@@ -156,7 +156,7 @@ export function nameFault(name: string): NameFault | undefined {
   return { ...fault, text: `${fault.text}, but got ${shown(name)}` };
 }
 
-/** The same without the name, for those who show more than that. */
+/** The same without the name, for callers that show more than that. */
 export function nameRule(name: string): NameFault | undefined {
   if (name === '') return { text: 'must not be empty', grave: true };
   if (name === '.' || name === '..') return { text: `must not be ${shown(name)}`, grave: true };

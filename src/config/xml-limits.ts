@@ -1,6 +1,6 @@
 import { ConfigError } from './problem.ts';
 
-/** What a document may have, for those whom strangers or programs write: trees cost a thousand times what the text does. */
+/** Limits for documents written by untrusted clients or programs: a tree takes a thousand times the memory of its text. */
 export interface XmlLimits {
   /** Beginnings and ends of elements, together. */
   readonly tags: number;

@@ -27,8 +27,8 @@ const NAMED_ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt
 const MAX_CODE_POINT = 0x10ffff;
 
 /**
- * Parses a document with exactly one root. Entities other than the predefined and numeric ones are
- * refused, whatever a DOCTYPE declares, so nothing can grow while it is read. Throws `ConfigError`, also for a document beyond `limits`.
+ * Parses a document with exactly one root. Entities other than the predefined and numeric ones are refused, even if a DOCTYPE declares
+ * them, so the text cannot expand. Throws `ConfigError`, also for a document beyond `limits`.
  */
 export function parseXml(source: string, file: string, limits?: XmlLimits): XmlElement {
   const text = source.replace(/^\uFEFF/, '').replaceAll(/\r\n?/g, '\n');

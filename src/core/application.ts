@@ -57,7 +57,7 @@ export interface ApplicationContext {
   readonly readOverlays?: (path: string, logger: Logger) => Promise<readonly OverlayRule[]>;
   /** Plays what stands in for encoders; absent: nothing does. */
   readonly standIns?: StandIns;
-  /** Is told what happens; absent: nobody is. */
+  /** Receives notices; absent: none are posted. */
   readonly notices?: Notices;
   /** Numbers for streams, unique while the server runs. */
   readonly nextStreamId: () => number;
@@ -78,7 +78,7 @@ export class Application {
     isComing: (name) => this.hasStream(name),
   });
   readonly #publishers: readonly EnabledPublisher[];
-  /** Null: what is made of streams stands in the configuration. */
+  /** Null: the configuration alone determines the output profiles. */
   readonly #adviser: ProfileAdviser | null;
   #closed = false;
 
@@ -152,8 +152,8 @@ export class Application {
   }
 
   /**
-   * Registers a stream that is pushed to us, or gives one that is kept a new source (`SourceLoss`); throws IngestRefused.
-   * Check and registration are one synchronous step.
+   * Registers a pushed stream, or gives a kept stream a new source (`SourceLoss`); throws IngestRefused. Check and registration are one
+   * synchronous step.
    */
   openIngest(request: IngestRequest): IngestStream {
     this.#requireOpen(request);
@@ -241,7 +241,7 @@ export class Application {
     return maxConnection <= 0 || this.meter.sessions[kind] < maxConnection;
   }
 
-  /** Whether a stream that is there goes on with a new source; throws IngestRefused when its present one keeps it. */
+  /** Whether an existing stream continues with a new source; throws IngestRefused if its present source keeps it. */
   #takesOver(existing: InboundStream, request: IngestRequest): boolean {
     if (!existing.source.present) {
       const continues = this.#continues(existing, request);

@@ -3,10 +3,10 @@ import { buildCue, type Cue, parseCue } from '../containers/markers/cue.ts';
 import { buildSpliceInsert, parseSplice } from '../containers/markers/splice-info.ts';
 import { EventFormat } from '../media/timed-event.ts';
 
-/** What a marker announces. */
+/** Content of a marker. */
 export interface BreakMarker {
   readonly format: typeof EventFormat.CUE | typeof EventFormat.SCTE35;
-  /** `cont`: a cue that says that the break goes on; `other`: a splice that is none of a break. */
+  /** `cont`: a cue inside a running break; `other`: a splice that belongs to no break. */
   readonly type: Cue['type'] | 'other';
   /** Tells breaks of one format apart; cues have but one. */
   readonly id: number;

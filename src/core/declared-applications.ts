@@ -44,7 +44,7 @@ export function redeclared({ wanted, present, stays, begin, end }: Redeclaration
   return { kept: [...declared, ...others.filter(stays)], begun };
 }
 
-/** Whether a running application goes on with `definition`: its streams were made by nothing that differs. */
+/** Whether a running application can keep its streams with `definition`: the differences do not affect them. */
 function takes(application: Application, definition: Definition<ApplicationConfig>): boolean {
   const { config } = application.definition;
   if (config !== definition.config && !isDeepStrictEqual(withoutKeys(config), withoutKeys(definition.config))) return false;

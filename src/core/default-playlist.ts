@@ -9,7 +9,7 @@ const FIRST_OR_ALL = -1;
 export interface DefaultChoice {
   /** Its players can be sent this track. */
   readonly canServe: (track: VideoTrack | AudioTrack) => boolean;
-  /** Whether every player plays the track: such tracks go before those that only some play. Absent: every player plays all of them. */
+  /** Whether every player supports the track; such tracks come first. Absent: all tracks are supported everywhere. */
   readonly isCommon?: (track: VideoTrack | AudioTrack) => boolean;
   /** Players choose between renditions by their codecs: audio in another codec is a rendition more, behind the first. Absent: false. */
   readonly everyAudioCodec?: boolean;

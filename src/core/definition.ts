@@ -4,7 +4,7 @@ export type JsonObject = { readonly [key: string]: unknown };
 /** How a resource was declared. */
 export interface Definition<Config> {
   readonly name: string;
-  /** With defaults filled in and macros expanded: what the server runs on. */
+  /** The effective configuration: with defaults filled in and macros expanded. */
   readonly config: Config;
   /** The definition as it was given: the API answers it and the state folder keeps it. */
   readonly echo: JsonObject;

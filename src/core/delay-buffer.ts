@@ -9,7 +9,7 @@ import type { Logger } from '../util/logger.ts';
 /** Limits of one stream. */
 const MAX_BYTES = 256 * 1024 * 1024;
 const MAX_ENTRIES = 200_000;
-/** Between two looks at what is due, ms: frames that come together go on together. */
+/** Minimum time between two checks of what is due, ms: frames that arrive together leave together. */
 const MIN_WAIT_MS = 5;
 /** Packets of the rest of a stream that leave at once. At 5 ms intervals 256 MiB leave within seconds, as fast as a disk takes them. */
 const REST_PACKETS = 256;
@@ -35,9 +35,8 @@ export interface DelayBufferOptions {
 }
 
 /**
- * Hands packets on in their order, each `delayMs` after it came. Full, it drops what comes: of a video track everything up to a keyframe that
- * has room again, so that what goes on can be decoded. Nothing leaves early, because a delay is there for somebody to rely on. Whoever makes it
- * closes it.
+ * Releases packets in order, each `delayMs` after its arrival. When full, it drops incoming packets, of a video track up to the next
+ * keyframe that fits, so the rest can be decoded. Nothing leaves early, because viewers rely on the delay. The owner closes it.
  */
 export class DelayBuffer {
   /** Packets that found no room. */
@@ -170,7 +169,7 @@ export class DelayBuffer {
     }
   }
 
-  /** What came before, as far as `most` goes. */
+  /** Releases packets that arrived before `before`, at most `most` of them. */
   #handOn(before: number, most = UNLIMITED): void {
     let isAny = false;
     let { packets, bytes } = most;

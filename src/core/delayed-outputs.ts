@@ -9,7 +9,7 @@ import type { OutboundStream } from './outbound-stream.ts';
 import type { LeftOutProfile, Outputs } from './stream-outputs.ts';
 import type { Urgency } from './urgency.ts';
 
-/** Ends after which nobody shall see what is still delayed. After all others it is handed on, so that recordings are whole. */
+/** After these ends the delayed rest is discarded; after all others it is still released, so that recordings are complete. */
 const UNSEEN: readonly CloseReason['code'][] = ['deleted', 'denied', 'no-room'];
 
 /** The outputs of a stream, made of it `delayMs` after it came (`Publishers/DelayBufferTimeMs`). The wall clock of its media stays that of its coming. */

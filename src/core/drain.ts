@@ -1,4 +1,4 @@
-/** Whether the server takes anybody new: one that is to be stopped lets those who are there go on, and sends others elsewhere. */
+/** Drain mode: a server that is about to stop keeps its present clients and refuses new ones. */
 
 /** The error for encoders and viewers that come during a drain. */
 export const DRAINING = 'the server is being drained: go to another one';

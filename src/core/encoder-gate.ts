@@ -22,8 +22,8 @@ export interface EncoderGateOptions {
 }
 
 /**
- * Between the link of an encoder and its stream. Open, it passes everything on; closed, it looks for the keyframe with which the encoder can
- * go on air, and keeps that and what comes with it: nothing else has to wait.
+ * Sits between the link of an encoder and its stream. Open, it passes everything; closed, it keeps the latest keyframe, with which the
+ * encoder could go on air, and everything after it.
  */
 export class EncoderGate implements Omit<IngestStream, 'close'> {
   readonly #stream: GatedStream;

@@ -26,7 +26,7 @@ export interface EventCounters {
   carried: number;
   /** Too large, too many, or before there was media. */
   refused: number;
-  /** Bytes that are not what they are said to be. */
+  /** Events whose data does not have the declared format. */
   malformed: number;
 }
 
@@ -121,7 +121,7 @@ export class EventInjector {
     }
   }
 
-  /** The source is another one: what its predecessor began ends with it no more. Breaks of the API have nothing to do with it. */
+  /** Call when the source changes: breaks of the previous source no longer end automatically. Breaks of the API are not affected. */
   forget(): void {
     this.#keep(this.#returns.filter(({ ofSource }) => !ofSource));
   }

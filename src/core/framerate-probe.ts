@@ -4,7 +4,7 @@ import { nearestFramerate } from './track-meter.ts';
 
 /** Half a second of most streams: timestamps of whole milliseconds are off by less than the tolerance then. */
 const FRAMES = 16;
-/** An announcement this close to what was measured is believed. */
+/** An announced frame rate within this relative distance of the measured one is accepted. */
 const TOLERANCE = 0.02;
 
 /** Measures the frame rate of a video track by its first frames, because what sources announce is often wrong or missing. */
@@ -26,7 +26,7 @@ export class FramerateProbe {
     this.#frames += 1;
   }
 
-  /** Frames per second: what was announced (0: nothing) unless the frames tell something else. */
+  /** Frames per second: the announced rate (0: none) unless the measurement contradicts it. */
   rate(announced: number): number {
     const seconds = this.#last - this.#first;
     if (seconds <= 0) return announced;

@@ -41,7 +41,7 @@ export class InboundQueue {
 
   /** Appends what came at `now` (monotonic, ms). */
   push(item: SourceItem, now: number): void {
-    // A lost packet would spoil the frames up to the next keyframe. What came before the provider stopped is worked off.
+    // Losing a packet would spoil frames up to the next keyframe, so packets that arrive before the provider stops are processed at once.
     if (this.#queue.full) this.work(PACKETS_PER_TURN);
     if (this.#closed) return;
     this.#queue.push(item, now);
@@ -56,7 +56,7 @@ export class InboundQueue {
     }
   }
 
-  /** Hands on what waits, at most `limit` of it. Throws exceptions of the receivers. */
+  /** Processes at most `limit` waiting packets. Passes on exceptions of the receivers. */
   work(limit = Number.POSITIVE_INFINITY): void {
     for (let count = 1; count <= limit; count += 1) {
       const item = this.#queue.shift();

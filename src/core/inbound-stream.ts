@@ -67,7 +67,7 @@ export class InboundStream implements IngestStream, CoveredStream {
   #unusable: CloseReason | null = null;
   #malformedSeen = 0;
   readonly #trackLines: TrackLines;
-  /** The router, or what is behind it, has failed: what waits is not worked off. */
+  /** The router or an output has failed: waiting packets are not processed. */
   #broken = false;
   #closed = false;
   /** When the provider brought its last packet; monotonic, ms. */
@@ -217,7 +217,7 @@ export class InboundStream implements IngestStream, CoveredStream {
     return this.source.link({ stream: this.#standInController?.gate() ?? this, settings, onClose: (reason) => this.#sourceLeft(reason) });
   }
 
-  /** Gives a linked stream another source, which goes on where the last one ended; one that is still there is sent away. */
+  /** Gives a linked stream another source, which continues where the last one ended; a present source is disconnected. */
   takeOver(request: IngestRequest, silenceTimeoutMs: number, settings?: unknown): IngestStream {
     this.#drainLast();
     const before = this.source.replace(request, silenceTimeoutMs);
@@ -418,7 +418,7 @@ export class InboundStream implements IngestStream, CoveredStream {
     this.source.tellClosed(reason);
   }
 
-  /** Takes nothing more from a source of which the watch says what is wrong. */
+  /** Stops accepting packets from a source that the watch has found faulty. */
   judge(what: string | null, code: CloseReason['code'] = 'peer-error'): void {
     if (what === null || this.#unusable !== null || this.#closed) return;
     const reason: CloseReason = { code, detail: what };
@@ -438,14 +438,14 @@ export class InboundStream implements IngestStream, CoveredStream {
     setImmediate(guarded(this.#logger, 'the end of an unusable source', () => (this.#closed ? undefined : action())));
   }
 
-  /** A fault of ours with what this stream carries: it costs this stream and no other. */
+  /** An internal error while handling this stream: it ends this stream and no other. */
   fail(error: unknown): void {
     this.#logger.error({ err: error }, 'the stream failed inside the server');
     this.#broken = true;
     this.terminate({ code: 'peer-error', detail: 'internal error' });
   }
 
-  /** Works the rest off before the end. Never throws: an end that cannot be carried out would be one of the server. */
+  /** Processes the remaining packets before the end. Never throws, because an exception here would end the server. */
   #drainLast(): void {
     if (this.#broken) return;
     try {

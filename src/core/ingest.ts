@@ -128,14 +128,14 @@ export interface IngestRequest {
   /** The core wants the connection gone (stream deleted, replaced, application restart, shutdown). Called at most once. */
   readonly onClose: (reason: CloseReason) => void;
   /**
-   * What comes is of no use, by its times, parameters or bytes, and nothing more of it is taken. A provider that has other sources
-   * goes on with one of them; without this, `onClose` is called.
+   * The media is unusable by its times, parameters or bytes, and no more is accepted. A provider with several sources tries the next one.
+   * Default: `onClose` is called.
    */
   readonly onUnusable?: (reason: CloseReason) => void;
   /** Packets come faster than they are worked off: a provider that can should read no more until `onRelieved`. */
   readonly onCongested?: () => void;
   readonly onRelieved?: () => void;
-  /** Somebody has come who needs packets, a viewer, a push, a recording: what a provider left for the next bundle is wanted now. */
+  /** A viewer, push or recording needs packets now: the provider delivers at once instead of in the next batch. */
   readonly onWatched?: () => void;
   /**
    * A viewer needs a keyframe of a track that passes as it is; asked at most once a second for each track. For providers whose

@@ -102,8 +102,8 @@ export class MediaRouter {
   }
 
   /**
-   * Announces the tracks of the source. One whose decoder configuration cannot be read goes on as it was or, when it is new, is left
-   * out; returns what was wrong with the first of these. Throws that ProtocolError when neither frame nor audio is left.
+   * Announces the tracks of the source. A track whose decoder configuration cannot be read keeps its previous one or, if new, is left out;
+   * returns the first such error. Throws that ProtocolError when no video or audio track is left.
    */
   setTracks(sources: readonly SourceTrack[]): ProtocolError | null {
     const wanted = withDataTrack(sources).map((source) => ({ source, before: this.#predecessor(source) }));
@@ -141,8 +141,8 @@ export class MediaRouter {
   }
 
   /**
-   * What follows comes from another source: after `setTracks`, its tracks take the places of those before, by type and in
-   * their order, and its first keyframe goes on where they ended. `keepsTime` false: whatever its times are.
+   * The next packets come from another source. After `setTracks` its tracks replace the previous ones by type and order, and its first
+   * keyframe continues where they ended. `keepsTime` false: its times are unrelated.
    */
   changeSource({ keepsTime = true }: { readonly keepsTime?: boolean } = {}): void {
     this.#keepsTime = this.#keepSourceTime && keepsTime;
@@ -276,7 +276,7 @@ function sameBytes(a: Uint8Array | null, b: Uint8Array | null): boolean {
   return Buffer.compare(a, b) === 0;
 }
 
-/** A track with new parameters goes on where the old one was. */
+/** A track with new parameters continues at the position of the old one. */
 function inheritPosition(from: TrackNormalizer, to: TrackNormalizer): void {
   const scale = (ticks: number): number =>
     Math.round((ticks * from.position.timebase.num * to.position.timebase.den) / (from.position.timebase.den * to.position.timebase.num));

@@ -51,7 +51,7 @@ export interface OrchestratorOptions {
   readonly readOverlays?: NonNullable<ApplicationContext['readOverlays']>;
   /** Plays what stands in for encoders; absent: nothing does. */
   readonly standIns?: StandIns;
-  /** Is told what happens; absent: nobody is. */
+  /** Receives notices; absent: none are posted. */
   readonly notices?: Notices;
   /** Streams begin when it is their turn; absent: at once. */
   readonly turns?: Turns;
@@ -276,9 +276,9 @@ export class Orchestrator implements IngestGate {
   }
 
   /**
-   * Makes the virtual hosts of the configuration file what `declared` says, in its order. An application whose configuration is the same
-   * object as before goes on, one that differs in its keys alone takes them, others start anew. What the API made stays; resolves with the
-   * names of declared virtual hosts that it has taken and that are therefore left out.
+   * Applies `declared`, the virtual hosts of the configuration file, in order. An application with the identical configuration object
+   * continues, one that differs only in its keys takes the new keys, others restart. Objects made by the API stay; resolves with the names
+   * of declared virtual hosts that are left out because the API took their names.
    */
   redeclare(declared: readonly Declaration[]): Promise<readonly string[]> {
     return this.#exclusively(async () => {
@@ -426,7 +426,7 @@ export class Orchestrator implements IngestGate {
     for (const publisher of this.#options.publishers.values()) publisher.forgetApplication?.(vhost, name);
   }
 
-  /** Tells it where one of these definitions has keys, or rules for pages of other origins. */
+  /** Reports changed access keys or rules for pages of other origins in these definitions. */
   #rulesChanged(...definitions: readonly Definition<ApplicationConfig>[]): void {
     const hasRules = ({ config }: Definition<ApplicationConfig>) =>
       hasOrigins(config) || KEY_LISTS.some((list) => config[list] !== undefined);

@@ -94,7 +94,7 @@ export class OutboundMap {
     }
   }
 
-  /** Begins when all tracks are known; afterwards tells publishers what has changed. */
+  /** Begins when all tracks are known; later calls announce changes to the publishers. */
   settle(): void {
     this.stream.failures = [...this.#slots.values()].flatMap((slot) => this.#leftOut(slot));
     const slots = [...this.#slots.values()].filter((slot) => slot.failure === null);
@@ -156,7 +156,7 @@ export class OutboundMap {
     this.#push({ track, pts, dts, duration, keyframe, data });
   }
 
-  /** An encode cannot be made: the stream goes on without its track, and its information says why. */
+  /** An encode cannot be made: the stream continues without its track, and the stream information gives the reason. */
   fail(key: string, failure: EncodeFailure): void {
     const slot = this.#slots.get(key);
     if (slot === undefined || slot.planned.kind === 'bypass') return;

@@ -127,7 +127,7 @@ export class OutboundStream implements PublishableStream {
     return most;
   }
 
-  /** When those of its publishers that are in a hurry need packets, as the wall clock says it, ms: see `PublisherStream`. */
+  /** When the publishers in a hurry need packets, wall clock ms: see `PublisherStream`. */
   get neededAt(): number {
     let first = Number.POSITIVE_INFINITY;
     for (const { stream } of this.#consumers) {
@@ -181,7 +181,7 @@ export class OutboundStream implements PublishableStream {
     this.#onTracks();
   }
 
-  /** Hands `packet` to every publisher. They run one after the other: what may wait for a viewer or a disk has a queue of its own. */
+  /** Passes `packet` to every publisher, one after the other. Publishers that wait for a viewer or a disk have queues of their own. */
   push(packet: Packet): void {
     this.#meters.of(packet.track.id).count(packet);
     this.packetsOut += 1;

@@ -21,8 +21,8 @@ const JPEG = [0xff, 0xd8, 0xff];
 const SCHEME = /^[a-z][a-z0-9+.-]*:\/\//i;
 
 /**
- * The map at `path` and its images, as they are now. Never rejects: what cannot be used is left out, and the log says so. Both must lie in the
- * folders that files may be read from.
+ * Reads the map at `path` and its images. Never rejects: unusable entries are left out and logged. Map and images must lie in the folders
+ * that files may be read from.
  */
 export async function readOverlays(path: string, reading: AllowedFolders, logger: Logger): Promise<readonly OverlayRule[]> {
   let entries: readonly OverlayMapEntry[];

@@ -6,10 +6,7 @@ const MAX_SECONDS = 5;
 const MAX_PACKETS = 4000;
 const MAX_BYTES = 64 * 1024 * 1024;
 
-/**
- * Packets that wait for their stream to begin. Nothing is dropped here: a hold that is full tells its
- * owner, who must then begin with what there is.
- */
+/** Packets that wait for their stream to begin. Drops nothing: a full hold tells its owner, who must begin with the present tracks. */
 export class PacketHold {
   #packets: Packet[] = [];
   #next = 0;

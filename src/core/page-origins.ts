@@ -1,4 +1,4 @@
-/** Which pages of other origins the applications of a virtual host answer: what delivery threads know before, and without, a stream. */
+/** Cross-origin rules of the applications of a virtual host, for delivery threads: they are known before, and without, a stream. */
 import type { ApplicationConfig, CrossDomainsConfig } from '../config/index.ts';
 import type { VirtualHost } from './virtual-host.ts';
 
@@ -37,7 +37,7 @@ function originsOf({ publishers }: ApplicationConfig): ApplicationOrigins {
   return Object.fromEntries(found);
 }
 
-/** Whether an application has rules of its own. */
+/** Whether an application has cross-origin rules of its own. */
 export function hasOrigins(config: ApplicationConfig): boolean {
   return KINDS.some((kind) => config.publishers[kind]?.crossDomains !== undefined);
 }

@@ -15,11 +15,11 @@ const OWN_PROVIDERS: ReadonlySet<string> = new Set([
 export interface Presence {
   /** Streams that somebody sends. */
   readonly publishers: number;
-  /** Viewers, edges among them; where viewers have no sessions, one for each publisher of a stream that somebody reads. */
+  /** Viewers, including edges. Publishers without sessions count one for each stream that is read. */
   readonly sessions: number;
 }
 
-/** Recordings and pushes are nobody who has to leave. `readers`: what somebody without a session reads, as many as that are. */
+/** Recordings and pushes do not count, because they need not leave. `readers`: number of streams read without a session. */
 export function presenceIn({ virtualHosts, meter }: Pick<Orchestrator, 'virtualHosts' | 'meter'>, readers = 0): Presence {
   let publishers = 0;
   for (const { applications } of virtualHosts) {

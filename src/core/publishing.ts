@@ -48,7 +48,7 @@ export interface SessionRequest {
 
 /** A viewer session that is counted and that the API lists; its opener closes it. */
 export interface SessionHandle {
-  /** Bytes sent to this viewer. Those of the stream are counted apart, by its meter. */
+  /** Counts bytes sent to this viewer. The stream's meter counts separately. */
   countBytes(bytes: number): void;
   /** Why, in words, for those who follow the server. Idempotent. */
   close(reason?: string): void;
@@ -80,7 +80,7 @@ export interface PublishableStream {
   hasRoom(kind: PublisherKind): boolean;
   /** Counts a viewer and lists it. How many there may be is up to the publisher. */
   openSession(request: SessionRequest): SessionHandle;
-  /** Somebody has come who is no session and needs packets from now on; `urgency` of the publisher's stream says so already. */
+  /** A reader without a session needs packets from now on; `urgency` of the publisher's stream includes it already. */
   wake(): void;
   figures(trackId: number): TrackFigures;
   /** Asks for a keyframe of an encoded video track soon; nothing happens for other tracks. May be called often. */
@@ -92,7 +92,7 @@ export interface PublishableStream {
  * publisher whose viewers, receivers or disks may be slow keeps a bounded one for each. One that throws loses the stream.
  */
 export interface PublisherStream {
-  /** How soon it needs packets: those that can wait come in bundles. Default: `REAL_TIME`. */
+  /** How soon the stream needs packets; packets that can wait come in batches. Default: `REAL_TIME`. */
   readonly urgency?: Urgency;
   /** With `LOW_LATENCY`: the wall clock, ms, before which no packet completes anything that somebody waits for. Default: any packet may. */
   readonly neededAt?: number;
@@ -114,6 +114,6 @@ export interface Publisher<Settings = unknown> {
   /** The playlist made without configuration, or null when no track of the stream can be served. */
   defaultPlaylist(tracks: readonly Track[], settings: Settings): Playlist | null;
   attach(stream: PublishableStream, settings: Settings): PublisherStream;
-  /** The application was deleted, not merely restarted: what was kept for it goes. */
+  /** The application was deleted, not only restarted: remove everything kept for it. */
   forgetApplication?(vhost: string, app: string): void;
 }

@@ -29,7 +29,7 @@ export interface PullRegistryOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly application: (vhost: string, app: string) => Application | undefined;
-  /** Learns what lets somebody in at the sources; absent: nobody does. */
+  /** Learns the credentials for the sources, to hide them; absent: they are not registered. */
   readonly secrets?: KnownSecrets;
   /** Whose persistent streams are; default: ours. */
   readonly work?: SharedWork;
@@ -37,7 +37,7 @@ export interface PullRegistryOptions {
 
 /** How often it is looked whether streams can return that had to end. */
 const RETURN_EVERY_MS = 1000;
-/** Whose a new persistent stream is, is told within this time or later, ms. */
+/** The owner of a new persistent stream is known after this time at the latest, ms. */
 const TOLD_MS = 1500;
 const TOLD_EVERY_MS = 20;
 
@@ -50,7 +50,7 @@ interface Entry {
   ended: CloseReason | null;
 }
 
-/** A persistent stream that waits until it can return, as far as there is something to tell of it. */
+/** A persistent stream that waits for its return, as shown by the API. */
 export interface WaitingStream {
   readonly vhost: string;
   readonly app: string;
@@ -170,8 +170,8 @@ export class PullRegistry {
   }
 
   /**
-   * Ends a pulled stream for good; resolves when a restart would not bring it back, nor a persistent one that had this name
-   * before. A stream that is not pulled is left alone.
+   * Ends a pulled stream for good; resolves when a restart would not bring it back, nor an earlier persistent stream of this name. Other
+   * streams are not touched.
    */
   async delete(stream: Pick<PullDocument, 'vhost' | 'app' | 'name'>, reason: CloseReason): Promise<void> {
     const key = keyOf(stream);
@@ -283,7 +283,7 @@ export class PullRegistry {
     this.#watch();
   }
 
-  /** Looks at what waits, and at what another node may have begun. */
+  /** Checks waiting streams, and streams that another node may have begun. */
   #watch(): void {
     if (this.#shutDown) return;
     const look = guarded(this.#options.logger, 'the return of persistent streams', () => {

@@ -13,7 +13,7 @@ import { SourceLink } from './source-link.ts';
 import type { StreamAddress } from './stream-address.ts';
 import { SuccessorLookup } from './successor-lookup.ts';
 
-/** How often it is looked whether a time is over: of silence, disuse, failback. What a source does is an event. */
+/** Interval of the checks for silence, disuse and failback, ms. Everything a source does is an event. */
 const SUPERVISION_MS = 100;
 /** A source that ends at once is not asked again before this time since it was asked, ms. */
 const MIN_CONNECTION_MS = 100;
@@ -35,7 +35,7 @@ export interface PulledStreamOptions {
   readonly settings: () => unknown;
   /** Registers the stream in its application; throws `IngestRefused`. */
   readonly register: (request: IngestRequest) => InboundStream;
-  /** The stream is no more and will not come back. */
+  /** The stream has ended for good. */
   readonly onEnd: (reason: CloseReason) => void;
 }
 
@@ -55,9 +55,8 @@ interface Connection {
 }
 
 /**
- * One pulled stream: connects, watches over the source, goes on with the next URL when it fails, and ends for good when
- * nobody watches, when everything was tried in vain, or when it is deleted. The inbound stream stays the same all the
- * while, so that viewers see a gap and not an end.
+ * One pulled stream: connects, supervises the source, continues with the next URL when it fails. It ends for good when nobody watches, when
+ * all attempts failed, or when it is deleted. The inbound stream stays the same, so viewers see a gap, not an end.
  */
 export class PulledStream {
   readonly definition: PullDefinition;
@@ -343,7 +342,7 @@ export class PulledStream {
     if (isSilent && connection.reason === null) this.#leave(`no packet for ${noInputFailoverTimeoutMs} ms`);
   }
 
-  /** A fault of ours: nobody would watch over the stream any more. */
+  /** An internal error: the stream would no longer be supervised. */
   #fail(error: unknown): void {
     this.#logger.error({ err: error }, 'a pulled stream failed inside the server');
     this.end({ code: 'peer-error', detail: 'internal error' });
@@ -463,7 +462,7 @@ function endOf({ over, probe }: Connection): void {
   probe?.close();
 }
 
-/** Finds out whether a source delivers; what it delivers goes nowhere. */
+/** Tests whether a source delivers media; discards the media. */
 class Probe implements PullSink {
   /** Resolves with the first packet, or with false when the source ends before. */
   readonly delivers: Promise<boolean>;

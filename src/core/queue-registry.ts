@@ -21,7 +21,7 @@ export class QueueRegistry {
     return queue;
   }
 
-  /** A gauge for what waits in a shape of its own; `unit` is what one counted message is divided by. */
+  /** A gauge for a queue of another shape; counts are divided by `unit`. */
   gauge(options: { urn: string; type: string; threshold: number; unit?: number }): QueueGauge {
     const gauge = new QueueGauge({ ...options, id: this.#nextId, clock: this.#clock });
     this.#nextId += 1;

@@ -15,8 +15,8 @@ export function definitionOf<Config extends { readonly name: string }>({ typed, 
 }
 
 /**
- * Restores the virtual hosts of the state folder. A document that cannot be used (any more) is set aside; an application that cannot is
- * left out, and a copy of its document set aside. Both are told, and neither keeps the others from starting.
+ * Restores the virtual hosts of the state folder. An invalid document is set aside; an invalid application is left out, and a copy of its
+ * document set aside. Both are logged, and neither keeps the others from starting.
  */
 export async function restoreVirtualHosts(
   store: StateStore,

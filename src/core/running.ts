@@ -8,13 +8,13 @@ const STOP_DEADLINE_MS = 3500;
 export interface Running {
   /** Everything that can be done synchronously is done when this returns. */
   stop(): Promise<void>;
-  /** Stopped when all others are: it keeps what they write, or tells of the stop. */
+  /** Stopped after all others, because it stores their data or reports the stop. */
   readonly keeps?: boolean;
 }
 
 /**
- * Stops everything. Last started is told first, and nobody waits for another one: a receiver that is slow takes no time from the file that
- * is being finished. One that fails is told in the log. Resolves after 3.5 s at the latest. Empties `running`.
+ * Stops everything, the last started first, all at the same time: a slow receiver takes no time from a file that is being finished. A
+ * failure is logged. Resolves after 3.5 s at the latest. Empties `running`.
  */
 export async function stopAll(running: Running[], logger: LogLines): Promise<void> {
   const parts = running.splice(0).reverse();

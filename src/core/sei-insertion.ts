@@ -42,7 +42,7 @@ export class SeiInsertion {
     }
   }
 
-  /** The packet with what waits for it; most are given back as they are. */
+  /** The packet with the waiting SEI messages inserted; most packets are returned unchanged. */
   apply(packet: Packet): Packet {
     const { track } = packet;
     const waiting = this.#waiting.get(track.id);

@@ -37,10 +37,7 @@ interface Entry {
   readonly onTerminate: SessionRequest['onTerminate'];
 }
 
-/**
- * The viewer sessions of an inbound stream over all its outputs. It holds what the publishers open and no more; each of
- * them limits how many viewers it takes.
- */
+/** The viewer sessions of an inbound stream over all its outputs. Publishers open the sessions and limit their number. */
 export class SessionRegistry {
   readonly #clock: Clock;
   readonly #meter: EgressMeter;

@@ -49,7 +49,7 @@ export class SilenceWatch {
       this.#timer = setTimeout(look, Math.min(Math.max(left - CHECK_MS, CHECK_MS), MAX_WAIT_MS));
       if (!isHeldUp && left <= 0) this.#onSilent(limit);
     });
-    // To look ten times a second at each stream would be a large part of what one costs that nobody watches.
+    // Ten checks a second for each stream would be a large part of the cost of an unwatched stream.
     this.#timer = setTimeout(look, Math.min(Math.max(limit - CHECK_MS, 0), MAX_WAIT_MS));
   }
 

@@ -12,7 +12,7 @@ const MAX_OPEN = 16;
 export class SourceBreaks {
   readonly #open = new Map<string, BreakMarker>();
 
-  /** Whether a marker of the source is one of the stream, too: not the end of a break that began before. */
+  /** Whether a marker of the source applies to the stream; false for the end of a break that began before. */
   admits({ format, data }: Pick<SourceEvent, 'format' | 'data'>): boolean {
     let marker: BreakMarker | null;
     try {

@@ -14,8 +14,8 @@ export interface SourceLinkOptions {
 }
 
 /**
- * What a source holds of its stream, whether it was pushed to us or is pulled. The stream may get another source: then the link is cut,
- * and what still comes by it goes nowhere.
+ * The handle of a source, pushed or pulled, on its stream. When the stream gets another source the link is cut; packets that still arrive
+ * are discarded.
  */
 export class SourceLink implements IngestStream, PullSink {
   /** Packets that have come. */

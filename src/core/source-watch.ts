@@ -1,4 +1,4 @@
-/** Judges a source by bytes and by our own clock, because all that is held behind it is bounded by what it says the time is. */
+/** Judges a source by bytes and by our own clock, because all buffers behind it are bounded by the media time that the source claims. */
 import type { Packet } from '../media/packet.ts';
 import { toSeconds } from '../media/timebase.ts';
 import { isMediaTrack, type Track } from '../media/track.ts';

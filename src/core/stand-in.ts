@@ -12,7 +12,7 @@ export interface StandInStage {
   readonly tracks: readonly Track[];
   readonly urgency: Urgency;
   readonly closed: boolean;
-  /** The stand-in is on air from the first call on, until it is told to rest. */
+  /** The stand-in is on air from the first call until `rest`. */
   setTracks(tracks: readonly SourceTrack[]): void;
   push(packet: SourcePacket): void;
   pushCue(language: string, cue: SourceCue): boolean;
@@ -22,7 +22,7 @@ export interface StandInStage {
 
 /** Plays on one stage. Closed by its owner, before the stream is. */
 export interface StandIn {
-  /** The tracks of the stage are known, or have changed: what would take long to begin is made ready. May be called as often as one likes. */
+  /** The tracks of the stage are known or have changed: prepares whatever takes long to begin. May be called repeatedly. */
   prepare(): void;
   /** Begins as soon as it can. `since`: the wall clock, ms, at which what viewers have got ends. */
   play(since: number): void;

@@ -6,7 +6,7 @@ export interface ApplicationAddress {
   readonly app: string;
 }
 
-/** A stream by its names: one that is, or one that somebody asks for. Where only a host name is known yet, it is an `IngestTarget`. */
+/** Names of a stream, which may exist or only be requested. While only the host name is known it is an `IngestTarget`. */
 export interface StreamAddress extends ApplicationAddress {
   readonly stream: string;
 }
@@ -16,7 +16,7 @@ export function addressOf({ vhost, app, name }: ApplicationAddress & { readonly 
   return { vhost, app, stream: name };
 }
 
-/** For maps: no two addresses have one key, whatever strangers ask for. */
+/** For maps: different addresses have different keys, whatever names clients request. */
 export function streamKey({ vhost, app, stream }: StreamAddress): string {
   return JSON.stringify([vhost, app, stream]);
 }

@@ -1,4 +1,4 @@
-/** Tells those who wait for a stream when it can be played, or that it will not come. */
+/** Notifies waiting callers when a stream can be played, or that it will not come. */
 
 /** Known streams, by name. */
 export interface StreamKnowledge {
@@ -27,7 +27,10 @@ export class StreamArrivals {
     return this.#waits.size;
   }
 
-  /** Resolves with true as soon as the stream can be played, with false when nobody brings it any more or after `limitMs`. Never rejects. */
+  /**
+   * Resolves with true as soon as the stream can be played, with false when no source has its name any longer or after `limitMs`. Never
+   * rejects.
+   */
   wait(name: string, limitMs: number): Promise<boolean> {
     const answer = this.#answer(name);
     if (answer !== null) return Promise.resolve(answer);

@@ -28,7 +28,7 @@ export interface StreamFinder {
   find(wanted: WantedStream): Promise<boolean> | null;
   /** Nobody may begin to watch: the server is being drained. Absent: that is never so. */
   readonly draining?: boolean;
-  /** A stream that is not there might be at another server, and nobody can be asked at present. Absent: that is never so. */
+  /** Whether the stream might be at another server that cannot be asked at present. Absent: never. */
   isUnknown?(wanted: Omit<WantedStream, 'query'>): boolean;
 }
 
@@ -128,7 +128,7 @@ export class StreamDemand implements StreamFinder {
     return client === undefined ? NO_SEAT : this.#shares.enter(client);
   }
 
-  /** A stream that is there already, from wherever, is not looked for. */
+  /** An existing stream, whatever its source, is not looked up. */
   async #locateAndPull(wanted: WantedStream, map: OriginLocator, key: string): Promise<boolean> {
     const { vhost, app, stream } = wanted;
     const isThere = (): boolean => this.#options.application(vhost, app)?.hasStream(stream) === true;
@@ -151,7 +151,7 @@ export class StreamDemand implements StreamFinder {
   async #await(application: Application, name: string, definition: PullDefinition | null, key: string): Promise<boolean> {
     const where = streamText({ vhost: application.vhost, app: application.name, stream: name });
     try {
-      // One that is there already, from wherever, is taken as it is.
+      // An existing stream, whatever its source, is used as it is.
       if (definition !== null && !application.hasStream(name)) await this.#options.pull(application, definition);
       if (await application.awaitPlayable(name, PLAYABLE_MS)) return true;
       this.#options.logger.info({ stream: where }, `origin stream '${where}' has no output stream of that name yet`);

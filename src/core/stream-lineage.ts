@@ -7,8 +7,8 @@ interface Origin {
 }
 
 /**
- * Which inbound streams of a server are made of others just now, whatever makes them: channels that play live streams, channels that combine
- * tracks, stand-ins. Whoever is about to use a stream asks here first, so that none is made of itself. Needs no closing.
+ * Records which inbound streams of the server are made of which others: channels that play live streams, channels that combine tracks,
+ * stand-ins. They ask before they use a stream, so that no stream is made of itself. Needs no closing.
  */
 export class StreamLineage {
   /** Sources of each stream, by `streamKey`; twice if used twice. */

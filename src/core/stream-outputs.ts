@@ -21,7 +21,7 @@ import { type DecodeSettings, TranscodeJob } from './transcode-job.ts';
 import type { Transcoder } from './transcoding.ts';
 import { Urgency } from './urgency.ts';
 
-/** A keyframe costs the encoder of the source more than one of ours. */
+/** A keyframe is more expensive for the encoder of the source than for ours. */
 const SOURCE_REQUEST_INTERVAL_MS = 1000;
 
 /** A plan: the outputs of a stream. */
@@ -35,8 +35,8 @@ export interface OutputPlan {
 /** Dependencies of the outputs of one inbound stream. The transcoder is shared; the job opened in it belongs to the outputs. */
 export interface StreamOutputsOptions extends StreamAddress, OutputPlan {
   /**
-   * Asked once the tracks are known, where somebody else says what is to be made; packets are held until it has resolved, or the signal has told
-   * that no more of them can be. Null: the source was refused, and what comes is of another one.
+   * Called once the tracks are known, when another server decides about the output profiles. Packets are held until it resolves, or until
+   * the signal says that the hold is full. Null: the source was refused, and the packets belong to another source.
    */
   readonly advise?: (signal: AbortSignal) => Promise<OutputPlan | null>;
   /** Null when this server cannot encode. */
@@ -94,7 +94,7 @@ export class StreamOutputs {
     framerate: ({ id, framerateConf }) => this.#probes.get(id)?.rate(framerateConf) ?? framerateConf,
   };
   #complete = false;
-  /** Nobody has to be asked any more. */
+  /** No advice is outstanding. */
   #advised: boolean;
   /** While somebody is asked. */
   #advising: AbortController | null = null;
@@ -187,7 +187,7 @@ export class StreamOutputs {
       this.#seekAdvice();
       return;
     }
-    // Times are what the source says, and hasten nothing while it waits for its turn.
+    // While the stream waits for its turn, the source's times do not shorten the wait.
     if (this.#waiting !== null && this.#early.heavy) this.#begin();
     else if (this.#early.full || (this.#probing && this.#ready)) this.#await();
   }
@@ -198,8 +198,8 @@ export class StreamOutputs {
   }
 
   /**
-   * All packets of this turn have been pushed. The first ones wait for this: together they tell the wall clock of media time 0, which
-   * publishers look at with their first packet.
+   * All packets of this turn have been pushed. The first packets are held until this call: together they determine the wall clock of media
+   * time 0, which publishers read with their first packet.
    */
   drain(): void {
     if (!this.#playing && Number.isFinite(this.#epoch.value)) {

@@ -5,7 +5,7 @@ import { SilenceWatch } from './silence-watch.ts';
 import { SourceLink, type SourceLinkOptions } from './source-link.ts';
 import type { TrafficMeter } from './traffic-meter.ts';
 
-/** What the source of a stream works with; the meter stays the stream's. */
+/** What the source of a stream works with; the stream owns the meter. */
 export interface StreamSourceOptions {
   /** Of the first one. */
   readonly request: IngestRequest;
@@ -18,10 +18,7 @@ export interface StreamSourceOptions {
   readonly onSilent: (limit: number) => void;
 }
 
-/**
- * Who brings an inbound stream: the source that is there, or was the last one, with the link that it holds. It is counted as an ingest while
- * it is there. The stream closes it.
- */
+/** The present or last source of an inbound stream, with its link. Counts as an ingest while present. The stream closes it. */
 export class StreamSource {
   /** How often another one has taken the place of the last one. */
   changes = 0;
@@ -44,7 +41,7 @@ export class StreamSource {
     this.silenceWatch = new SilenceWatch({ clock, logger, onSilent });
   }
 
-  /** What it asked for. */
+  /** The request of the source. */
   get request(): IngestRequest {
     return this.#request;
   }
@@ -75,13 +72,13 @@ export class StreamSource {
     this.silenceWatch.start(silenceTimeoutMs);
   }
 
-  /** What it holds of the stream. */
+  /** Links the source to its stream. */
   link(options: Omit<SourceLinkOptions, 'clock'>): SourceLink {
     this.#link = new SourceLink({ ...options, clock: this.#clock });
     return this.#link;
   }
 
-  /** Another one takes its place; gives back the request of one that was still there, which has to be told. */
+  /** Another source takes over. Returns the request of a source that was still present, which has to be notified. */
   replace(request: IngestRequest, silenceTimeoutMs: number): IngestRequest | null {
     const before = this.#present ? this.#request : null;
     if (before !== null) this.#meter.ingestClosed(before.provider);
@@ -107,7 +104,7 @@ export class StreamSource {
     this.#lossTimer = setTimeout(giveUp, this.keepMs);
   }
 
-  /** Nobody can take over any more: another source is another stream. */
+  /** No other source can take over any more: a new source is a new stream. */
   unlink(): void {
     this.#link = null;
   }

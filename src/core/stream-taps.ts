@@ -6,8 +6,8 @@ import type { CloseReason } from './ingest.ts';
 import { Urgency } from './urgency.ts';
 
 /**
- * Who listens to an inbound stream beside its outputs: packets as the router hands them on, before any encode. Called on the turn of the
- * stream, which it must not hold up; one that throws is not called again.
+ * A listener on an inbound stream beside its outputs: gets packets behind the router, before any encode. Called within the stream's turn,
+ * so it must not block; a tap that throws is removed.
  */
 export interface StreamTap {
   /** Tracks as they are now: at once when they are known, and before the first packet that needs them. */

@@ -4,14 +4,14 @@ import { schemeOf } from './pull.ts';
 
 /** An entry of the map outlives its server by 10 s, and who waits for the name looks every 2.5 s; ms. */
 const MAX_MS = 15_000;
-/** The map has known of nobody for so long, ms: who waited for the name would have taken it. */
+/** Time without an entry in the map after which no server will take over, ms: a server that waited for the name would have taken it. */
 const UNKNOWN_MS = 4000;
 
 /** For one pulled stream. Needs no closing. */
 export class SuccessorLookup {
   readonly #ask: () => Promise<string | null>;
   readonly #clock: Clock;
-  /** Since when the map knows of nobody, monotonic ms; null: it named somebody. */
+  /** Since when the map has no entry, monotonic ms; null: it has one. */
   #unknownSince: number | null = null;
 
   /** `ask` never rejects. */
@@ -28,7 +28,7 @@ export class SuccessorLookup {
     return url !== null && schemeOf(url) === scheme ? url : null;
   }
 
-  /** Nobody is to be expected any more for a stream that had media last at `inputAt`, monotonic ms. */
+  /** No successor is to be expected for a stream whose last media came at `inputAt`, monotonic ms. */
   isOver(inputAt: number): boolean {
     const now = this.#clock.monotonic();
     if (now - inputAt > MAX_MS) return true;

@@ -15,7 +15,7 @@ export const TEMPLATE_NAME = '*';
 const MAX_DYNAMIC = 200;
 /** Only those that have had this long to find their stream, ms. */
 const ROOM_MS = 10_000;
-/** Such an application lives this long without streams, and how often that is looked at. */
+/** Such an application lives this long without streams; also the interval of the check, ms. */
 const UNUSED_APPLICATION_MS = 60_000;
 const APPLICATION_CHECK_MS = 10_000;
 

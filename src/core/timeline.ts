@@ -10,7 +10,9 @@ const MAX_FORWARD_S = 10;
  */
 const MIN_PAUSE_S = 1;
 const PAUSE_FRAMES = 3;
-/** Frames are shown no more than this many seconds behind others that are decoded later: what a source tells besides is not believed. */
+/**
+ * Maximum distance in seconds between the presentation of a frame and that of frames decoded later; larger claims of a source are ignored.
+ */
 const MAX_REORDER_S = 1;
 /** Tracks of one source may be this far from each other, seconds. */
 const SKEW_S = 0.5;
@@ -49,7 +51,7 @@ export class Timeline {
   #offset: number | null = null;
   /** The last one, until a track shows that it was none. */
   #pause: Pause | null = null;
-  /** Where the present source begins, seconds of the timeline, and where what is shown of those before ends. */
+  /** Where the present source begins, and where the previous ones end, in seconds of the timeline. */
   #floor = 0;
   #shownFloor = 0;
   /** Jumps of the source clock bridged so far. */

@@ -6,7 +6,7 @@ import { TokenBucket } from '../util/token-bucket.ts';
 /** Lines about new parameters: after these one every ten seconds, with how many there were. */
 const LINES = { burst: 10, perSecond: 0.1 } as const;
 
-/** Tells the log what tracks a stream has, as often as they change but not more than it is worth. */
+/** Logs the tracks of a stream when they change, at a limited rate. */
 export class TrackLines {
   readonly #logger: Logger;
   readonly #budget = new TokenBucket(LINES);
@@ -17,7 +17,7 @@ export class TrackLines {
     this.#logger = logger;
   }
 
-  /** Tells once what is wrong with parameters: a source may repeat itself as often as it likes. Null: nothing is. */
+  /** Logs once that parameters are invalid, because a source may repeat them. Null: they are valid. */
   tellFault(fault: ProtocolError | null): void {
     if (fault === null || this.#faultTold) return;
     this.#faultTold = true;

@@ -76,7 +76,7 @@ class VideoNormalizer implements TrackNormalizer {
   #config: Uint8Array | null;
   /** Expected ticks between frames, smoothed. */
   #frameTicks: number;
-  /** Distances in `#frameTicks`; what the source says of its frame rate counts as one, because many sources are wrong. */
+  /** Distances in `#frameTicks`; the declared frame rate counts as one distance, because many sources declare a wrong one. */
   #distances: number;
   #lastSourceDts = Number.NaN;
   #lastDistance = 0;
@@ -127,7 +127,7 @@ class VideoNormalizer implements TrackNormalizer {
     this.#lastDistance = delta;
   }
 
-  /** Takes over what a keyframe says about itself: in-band parameter sets, or the frame size of VP8 and VP9. */
+  /** Reads parameters from a keyframe: in-band parameter sets, or the frame size of VP8 and VP9. */
   #followParameters(data: Uint8Array): void {
     const described = describeKeyframe(this.source.codec, data);
     if (described !== null) {

@@ -72,9 +72,9 @@ export class TranscodeJob {
   }
 
   /**
-   * Follows the plans of `maps`. All encodes wanted at first share one session. Later ones get a session of
-   * their own, so that those at work go on; a session with an encode that is no longer wanted begins anew without it, and one
-   * whose source is bypassed for the first time begins anew with the keyframes of that.
+   * Follows the plans of `maps`. The initial encodes share one session; later ones get sessions of their own, so running encodes continue.
+   * A session with an encode that is no longer wanted restarts without it; one whose source becomes bypassed restarts with the source's
+   * keyframes.
    */
   follow(maps: readonly OutboundMap[], tracks: readonly Track[]): void {
     const wanted = wantedBy(maps, this.#options.overlays);

@@ -1,10 +1,10 @@
-/** How soon those who take a stream need its packets: what may wait is read in bundles, which costs less. */
+/** How soon the consumers of a stream need its packets; packets that can wait are read in batches, which costs less. */
 export const Urgency = {
-  /** Nobody waits: a bundle ten times a second will do. */
+  /** Nobody waits: one batch every 100 ms is enough. */
   NONE: 0,
   /**
-   * Low latency: somebody waits for what is made of many packets, as parts of LL-HLS are, and a hundredth of a second does not matter. Who
-   * knows which packet completes it says when that is due (`neededAt`); those before can come with it.
+   * Low latency: consumers wait for units of many packets, such as LL-HLS parts, and 10 ms more do not matter. A consumer that knows which
+   * packet completes a unit reports its time (`neededAt`); earlier packets can come with that one.
    */
   LOW_LATENCY: 1,
   /** Each packet is wanted as soon as it comes. */

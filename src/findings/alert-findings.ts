@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { ConfigError, ConfigErrors, formatConfigProblem, type LoadedServer, type Place, parseAlertRules } from '../config/index.ts';
 import { messageOf } from '../util/message-of.ts';
 
-/** What is wrong with `Alert/RulesFile`, which keeps alerts from being sent: the server starts, and says so when it reads the file. */
+/** Errors in `Alert/RulesFile`, which prevent alerts: the server starts, and logs them when it reads the file. */
 export function alertFindings({ config: { alert }, placeOf }: LoadedServer): (Place & { readonly message: string })[] {
   const file = alert?.rulesFile;
   if (alert === undefined || file === undefined) return [];

@@ -8,7 +8,7 @@ import { portFindings, unopenedPortFindings } from './port-findings.ts';
 
 /** One thing about a configuration that will not work, or not as written. */
 export interface Finding {
-  /** With an `error` the server does not start; the `warn`s tell what will not work. */
+  /** With an `error` the server does not start; a `warn` names something that will not work. */
   readonly severity: 'error' | 'warn';
   readonly path: string;
   readonly line: number | undefined;
@@ -16,7 +16,7 @@ export interface Finding {
   readonly text: string;
 }
 
-/** Logs what is found at the start, but for certificates and rules of alerts: whoever reads them tells of them. */
+/** Logs the findings at the start, except those of certificates and alert rules, which are logged when they are read. */
 export function logFindings(loaded: LoadedServer, stateFolder: string, logger: Logger): void {
   for (const { severity, path, line, text } of findingsOf(loaded, stateFolder).atStart) logger[severity]({ path, line }, text);
 }

@@ -1,4 +1,4 @@
-/** Options of SRT and WebRTC that their services cannot read: what would only show when ports open, or when somebody calls. */
+/** Checks SRT and WebRTC options with their services; otherwise errors would show only when ports open, or when a client connects. */
 import { ConfigError, type LoadedServer, type Place, type ServerConfig } from '../config/index.ts';
 import { readCandidatePorts, withAnyPublicAddress } from '../services/webrtc/candidate-ports.ts';
 import { readRelayAddresses } from '../services/webrtc/relay-addresses.ts';

@@ -155,7 +155,7 @@ function mapFindings({ publishers }: ApplicationConfig, placeOf: PlaceOf): Found
   });
 }
 
-/** The map of overlays is read with each stream, which goes on without what is wrong in it. */
+/** The overlay map is read with each stream, which continues without invalid entries. */
 function overlayFindings({ outputProfiles }: ApplicationConfig, reading: AllowedFolders, placeOf: PlaceOf): Found[] {
   const { overlays } = outputProfiles?.mediaOptions ?? {};
   if (overlays?.enable !== true) return [];

@@ -94,7 +94,7 @@ function reasonIn({ reason }: Readonly<Record<string, unknown>>): string {
   return typeof reason === 'string' && reason !== '' ? `: ${shown(reason)}` : '';
 }
 
-/** Whatever a control server says, short enough for a line of the log. */
+/** Text of a control server, shortened for a log line. */
 function shown(value: unknown): string {
   const text = value === undefined ? 'nothing' : JSON.stringify(value);
   return text.length > 200 ? `${text.slice(0, 200)}…` : text;

@@ -3,7 +3,7 @@ import { ProtocolError } from '../util/protocol-error.ts';
 /** What of a source could not be read. */
 export interface MalformedCounters {
   malformed: number;
-  /** What was wrong with the first of it; null when there was none. */
+  /** The first fault; null if there was none. */
   firstFault: string | null;
 }
 

@@ -56,7 +56,7 @@ export class StreamStarter {
     return this.#started;
   }
 
-  /** Says which tracks there are; those named in `fresh` begin anew, others keep what is known of them. */
+  /** Sets the expected tracks; those named in `fresh` start over, others keep their known parameters. */
   expect(ids: readonly number[], fresh: ReadonlySet<number>): void {
     const left = [...this.#tracks].some(([id, { source }]) => source !== null && (!ids.includes(id) || fresh.has(id)));
     const tracks = ids.map((id): [number, ExpectedTrack] => {

@@ -39,7 +39,7 @@ export interface TransportFeedOptions {
   readonly clock?: Clock;
 }
 
-/** What came and was not handed on; the demuxer counts the rest. */
+/** Units that were received and discarded; the demuxer counts the rest. */
 export interface FeedCounters extends MalformedCounters {
   /** Program maps, the first one and its changes. */
   programs: number;
@@ -122,7 +122,7 @@ export class TransportFeed {
     this.#guarded(() => this.#starter.checkStart(now));
   }
 
-  /** The source has ended: hands on what it left unfinished. Does not close the stream. */
+  /** The source has ended: passes on unfinished units. Does not close the stream. */
   end(): void {
     this.demuxer.flush();
     for (const track of this.#tracks.values()) this.#guarded(() => track.reader.end?.((unit) => this.#takeUnit(track, unit)));
@@ -160,7 +160,7 @@ export class TransportFeed {
     }
   }
 
-  /** Says once what there is, and of each kind that is of no use; a source may change its mind as often as it likes. */
+  /** Logs the tracks once, and each kind of unusable stream once, because a source may change them repeatedly. */
   #report({ programNumber, streams }: TsProgram, unsupported: readonly string[]): void {
     if (this.counters.programs === 1) {
       const words = streams.map(({ pid, kind }) => `${pid} ${kind.type === 'unsupported' ? kind.what : nameOf(kind)}`);

@@ -2,8 +2,8 @@ import type { Packet } from './packet.ts';
 import { isVideoTrack, type Track } from './track.ts';
 
 /**
- * Lets through what a receiver can decode after a loss: each video track goes on with its next keyframe, everything
- * else with the first of them.
+ * Passes only what a receiver can decode after a loss: each video track continues with its next keyframe, all other tracks with the first
+ * of these keyframes.
  */
 export class KeyframeGate {
   readonly #videoIds: readonly number[];

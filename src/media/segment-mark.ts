@@ -1,4 +1,4 @@
-/** How one server numbers the segments of a stream, as it tells others that serve the same stream. */
+/** Segment numbering of a stream, as announced to other servers of the same stream. */
 
 /** Facts about all segments of a stream; durations in seconds. */
 export interface SegmentFacts {

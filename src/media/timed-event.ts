@@ -4,7 +4,7 @@ export const EventFormat = {
   ID3: 'id3v2',
   /** A cue of nine bytes (`containers/markers/cue.ts`). */
   CUE: 'cue',
-  /** A splice_info_section; the packet's `pts` is the time of the splice, whatever time the section tells. */
+  /** A splice_info_section; the packet's `pts` is the time of the splice, regardless of the time in the section. */
   SCTE35: 'scte35',
   /** AMF0 values: the name of a script message and its arguments. */
   AMF: 'amf',

@@ -82,7 +82,7 @@ export class EventLog {
   #file: OpenFile | null = null;
   #writing: Promise<void> | null = null;
   #pause: NodeJS.Timeout | null = null;
-  /** The disk has refused: the next line begins anew, whatever of the last one is there. */
+  /** A write failed: the next line starts on a new line, because part of the last one may be written. */
   #failed = false;
 
   constructor(options: EventLogOptions) {
@@ -94,7 +94,10 @@ export class EventLog {
     return { written: this.#written, lost: this.#lost };
   }
 
-  /** Resolves when all lines are written, or cannot be within `graceMs`, a second unless given; the rest is lost. Takes no more. Idempotent. */
+  /**
+   * Resolves when all lines are written, after `graceMs` (default: one second) at the latest; the rest is lost. Accepts no more lines.
+   * Idempotent.
+   */
   async stop(graceMs = STOP_MS): Promise<void> {
     this.#unwatch();
     if (this.#pause !== null) clearTimeout(this.#pause);

@@ -4,7 +4,7 @@ import { Histogram } from '../util/metrics.ts';
 
 /** Each look wakes the thread: fifty a second were a third of what a server with one stream cost. */
 const INTERVAL_MS = 100;
-/** A thread that stood still for longer counts as one that stood still for so long. */
+/** Longer delays are counted as this one. */
 const MAX_DELAY_MS = 10_000;
 /** 20 ms is where an alert begins. */
 const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.02, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];

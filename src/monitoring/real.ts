@@ -6,7 +6,7 @@ export class Real {
     this.value = value;
   }
 
-  /** JSON text of the value; what is not finite is printed as 0. */
+  /** JSON text of the value; NaN and infinities are printed as 0. */
   toString(): string {
     const value = Number.isFinite(this.value) ? this.value : 0;
     return Number.isInteger(value) ? `${value}.0` : String(value);

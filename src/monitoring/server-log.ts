@@ -18,7 +18,7 @@ export interface ServerLog {
   readonly logger: Logger;
   /** The newest lines, for those who follow them. */
   readonly tail: LogTail;
-  /** What happens, for those who follow it. */
+  /** The events of the server. */
   readonly notices: NoticeBoard;
   /** What neither of both shows; knows the secrets of the configuration. */
   readonly secrets: KnownSecrets;
@@ -27,7 +27,7 @@ export interface ServerLog {
 /** Options of a log. */
 export interface ServerLogOptions {
   readonly written: LogLines | LeveledLines;
-  /** Its level stays as it is, whatever the configuration says. */
+  /** The level does not follow the configuration. */
   readonly keepLevel: boolean;
   readonly clock: Clock;
   readonly running: Running[];

@@ -9,7 +9,7 @@ import type { TrafficMeter } from '../core/traffic-meter.ts';
 import { MetricSeries, type SeriesDefinition } from '../util/metric-series.ts';
 import type { MetricDefinition, MetricSource, MetricsPage } from '../util/metrics.ts';
 
-/** The server, as far as it is looked at. */
+/** The parts of the server that the metrics read. */
 export interface MeteredServer {
   readonly meter: TrafficMeter;
   readonly queues: QueueRegistry;

@@ -14,10 +14,7 @@ export interface DtlsOutcome {
   readonly datagrams: readonly Buffer[];
 }
 
-/**
- * What a connected handshake yields: SRTP keys by their DTLS-SRTP profile (RFC 5764 section 4.2) and the SHA-256 of the peer's
- * certificate.
- */
+/** Result of a completed handshake: SRTP keys by DTLS-SRTP profile (RFC 5764 section 4.2) and the SHA-256 of the peer's certificate. */
 export interface NativeKeys {
   readonly profile: number;
   readonly localKey: Buffer;
@@ -77,7 +74,7 @@ export interface NativeAddon {
   dtlsKeys(dtls: Handle): NativeKeys | null;
   srtpOpen(profile: number, key: Uint8Array, salt: Uint8Array): Handle;
   srtpProtect(protector: Handle, packet: Uint8Array, index: number): Buffer;
-  /** A number tells what is wrong: 1 malformed, 2 forged, 3 replayed, 4 too many sources. */
+  /** A number is an error: 1 malformed, 2 forged, 3 replayed, 4 too many sources. */
   srtpUnprotect(protector: Handle, packet: Uint8Array): Buffer | number;
   udpOpen(
     host: string,
@@ -141,7 +138,7 @@ export interface NativeUdpCounters {
 
 /** Overrides the addon: the path of another build, or `off` for none. */
 const OVERRIDE = 'MILLRACE_NATIVE';
-/** What the build of an older version does not have. */
+/** A function that builds of older versions lack. */
 const NEWEST = 'trimMemory' satisfies keyof NativeAddon;
 const BUILT = new URL('../../native/build/millrace.node', import.meta.url);
 

@@ -1,6 +1,6 @@
 /**
- * What web pages of this server are made of: a fixed list of names, each with the file that it stands for. Names that clients send are only
- * looked up in it; none of them ever becomes a path.
+ * Files of this server's web pages: a fixed list of names with a file each. Requested names are only looked up in the list and never become
+ * a path.
  */
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -67,7 +67,7 @@ async function readPage(name: string, source: PageSource): Promise<PageFile> {
   };
 }
 
-/** What the compiler of Node.js makes of a module; it says once in a process that it is experimental, which is no news for an operator. */
+/** Strips types with Node.js. Its warning about an experimental feature is suppressed, because it means nothing to an operator. */
 function withoutTypes(text: string): string {
   const { emitWarning } = process;
   process.emitWarning = () => {};

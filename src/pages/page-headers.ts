@@ -30,7 +30,7 @@ export function contentPolicy(inlineScript: string | null, reach: PageReach | nu
     "default-src 'none'",
     `script-src 'self'${inlineScript === null ? '' : ` ${scriptHash(inlineScript)}`}`,
     `style-src 'self' ${OVENPLAYER_STYLES.join(' ')}`,
-    // Those of the elements that OvenPlayer makes; nothing else of ours makes markup of text.
+    // For elements that OvenPlayer makes; our own code never makes markup from text.
     "style-src-attr 'unsafe-inline'",
     `img-src 'self' data: blob:${media}`,
     `connect-src 'self'${media}`,

@@ -13,8 +13,8 @@ const CLIENT = new URL('../client/', import.meta.url);
 const TYPES_ONLY = /^(?:openapi-types|call-types)\./;
 
 /**
- * By the name that pages use: the package, and the file beside its main module that a browser is sent. Of hls.js and OvenPlayer that is one
- * file each; hls.js is the whole one, for the small one plays no audio of its own playlist.
+ * By the import name of a package: the file for browsers, relative to its main module. hls.js and OvenPlayer are one file each; the full
+ * hls.js is needed, because the light one does not play alternate audio.
  */
 const VENDOR: Readonly<Record<string, readonly [module: string, file: string]>> = {
   'preact.mjs': ['preact', 'preact.mjs'],
@@ -27,7 +27,7 @@ const VENDOR: Readonly<Record<string, readonly [module: string, file: string]>> 
   'uqr.mjs': ['uqr', 'index.mjs'],
 };
 
-/** What modules of ours call packages, for an import map; `folder` is where the page finds them. */
+/** Import map entries of packages; `folder` is their path for the page. */
 export function importMap(
   folder: string,
   names: readonly string[] = ['preact', 'preact/hooks', 'htm', 'uplot', 'hls.js', 'ovenplayer', 'uqr'],

@@ -1,4 +1,4 @@
-/** The pages of a media port: what a browser sees at its root, and a plain player for the address of a stream. */
+/** The pages of a media port: the root page, and a simple player at the address of a stream. */
 import { escaped, frontPage } from './front-page.ts';
 import { PageFiles } from './page-files.ts';
 import { consoleSources, importMap, moduleName, vendorSources } from './page-sources.ts';

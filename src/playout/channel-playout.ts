@@ -59,13 +59,13 @@ export interface ChannelPlayoutOptions {
   readonly address?: StreamAddress;
   /** Packets of a live item may stay away for so long, ms (`ErrorToleranceDurationMs`). */
   readonly errorToleranceMs: number;
-  /** Tracks that viewers of the stream have already: the first item goes on with their codecs, and behind what they have seen. */
+  /** Tracks that the viewers have already: the first item continues with their codecs, after the media already sent. */
   readonly present?: readonly Track[];
   /** The cued item could go on air now; called once for each item. */
   readonly onReady?: (item: Readiness) => void;
-  /** How much of a cue goes out at once, ms, where items are taken off air without notice; absent: all of it. */
+  /** Maximum length of a cue sent at once, ms, where items may leave the air without notice; absent: unlimited. */
   readonly cuePieceMs?: number;
-  /** Nothing of items is logged: the listener tells what is to be told. */
+  /** Items are not logged here: the listener logs. */
   readonly quiet?: boolean;
   readonly listener: PlayoutListener;
   readonly clock: Clock;
@@ -263,7 +263,7 @@ export class ChannelPlayout implements Playout {
     if (this.#air !== null || this.#cued !== null) this.#wake(this.#inStep(this.#restMs()));
   }
 
-  /** True when something has changed that is to be looked at anew. */
+  /** True if the state changed and must be evaluated again. */
   #step(): boolean {
     if (this.#dropCued()) return true;
     const now = this.#now;
@@ -374,7 +374,7 @@ export class ChannelPlayout implements Playout {
     item.close();
   }
 
-  /** Tells what there is to tell of the item on air; true when something was. */
+  /** Reports changes of the item on air; true if there were any. */
   #tell(air: Airing): boolean {
     const { listener } = this.#options;
     const { item } = air;
@@ -394,7 +394,7 @@ export class ChannelPlayout implements Playout {
     return true;
   }
 
-  /** Takes what is on air off it when there is no more of it and nothing is to follow. */
+  /** Ends the item on air when it has no more media and nothing follows. */
   #finish(air: Airing): boolean {
     const { item } = air;
     const frame = item.peek();

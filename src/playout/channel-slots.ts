@@ -105,8 +105,8 @@ export class ChannelSlots {
   }
 
   /**
-   * The first video goes to the video of the channel, audio to audio in their order: what is more is left out, and where the item has less its
-   * first one is repeated. Throws for an item without what the channel must have, and ProtocolError for one that cannot be read.
+   * Maps the first video to the channel's video, and audio to audio in order. Surplus tracks are left out; missing audio repeats the first
+   * audio track. Throws for an item without a required track, and ProtocolError for an unreadable one.
    */
   arrange(sources: readonly SourceTrack[]): Arrangement {
     const routes = new Map<number, ChannelSlot[]>();
@@ -133,8 +133,8 @@ export class ChannelSlots {
   }
 
   /**
-   * What has to be converted of the tracks of an item to pass as what was announced before; with `fromTheFirst` also what channels are not made
-   * of, when nothing was. Throws as `arrange`.
+   * The conversions that an item needs to match the announced tracks; with `fromTheFirst` also the conversion of codecs that channels do
+   * not support, before any announcement. Throws as `arrange`.
    */
   conversions(sources: readonly SourceTrack[], { fromTheFirst }: { readonly fromTheFirst: boolean }): Conversion[] {
     const { routes } = this.arrange(sources);

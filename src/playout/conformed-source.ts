@@ -74,7 +74,7 @@ export class ConformedSource implements ItemSource {
   #tracksChanged = false;
   /** The source has ended: nothing more goes in. */
   #sourceEnded = false;
-  /** The source changes its tracks in the middle: what was before goes out first. */
+  /** A change of tracks within the source, held until the packets before it have left. */
   #held: FileEvent | null = null;
   /** When the first and the newest packet of the source are decoded, seconds. */
   #first = 0;

@@ -16,7 +16,7 @@ export class OpenFile implements FileBytes {
   /** Another one when the file may have been written since. */
   readonly identity: string;
   readonly #handle: FileHandle;
-  /** So far, whatever for. */
+  /** Bytes read since the file was opened. */
   bytesRead = 0;
   readonly #closing = new AbortController();
 
@@ -27,8 +27,8 @@ export class OpenFile implements FileBytes {
   }
 
   /**
-   * Rejects when the file cannot be opened, or is no regular file. With `folders` also when it lies elsewhere: what a path leads to may have
-   * changed since it was looked at.
+   * Rejects if the file cannot be opened or is not a regular file. With `folders` also if it lies outside them: the target of a path may
+   * have changed since it was checked.
    */
   static async open(path: string, folders?: AllowedFolders): Promise<OpenFile> {
     // A pipe would wait here for its writer for ever.

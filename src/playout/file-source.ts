@@ -10,7 +10,7 @@ import type { MediaRoot } from './media-root.ts';
 import { type ItemSubtitles, readSidecars } from './sidecars.ts';
 import { WindowBytes } from './window-bytes.ts';
 
-/** A reader that has read this much without reaching the joining point, when nobody waits any more, gives up. */
+/** A reader that has read this much without reaching the start position stops when it is no longer needed. */
 const MUCH_BYTES = 8_388_608;
 
 const TOO_LONG = 'it takes too long to find where it is to be joined';
@@ -18,7 +18,7 @@ const TOO_LONG = 'it takes too long to find where it is to be joined';
 /** How files are found and read. */
 export interface FileSourceOptions extends ItemOpening {
   readonly root: MediaRoot;
-  /** Reads what is neither MP4 nor MPEG-TS; null: nobody does. */
+  /** Reads files that are neither MP4 nor MPEG-TS; null: such files are not supported. */
   readonly foreign: FfmpegFiles | null;
   /** Languages of subtitle files to look for beside it; default: none. */
   readonly languages?: readonly string[];
@@ -52,7 +52,7 @@ export class FileSource implements ItemSource {
     // A search in the file ends as well.
     signal.addEventListener('abort', close, { once: true });
     try {
-      // A disk that hung may answer when nobody waits any more.
+      // A disk that hung may answer after the caller has given up.
       signal.throwIfAborted();
       const known = attempts?.reasonOf(bytes.identity) ?? null;
       if (known !== null) throw new KnownFault(known);

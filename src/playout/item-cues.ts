@@ -27,7 +27,7 @@ interface CueTrack extends ItemSubtitles {
   next: number;
 }
 
-/** One for each item that goes on air. */
+/** One for each item on air. */
 export class ItemCues {
   readonly #cueTracks: readonly CueTrack[];
   readonly #offset: number;
@@ -37,8 +37,8 @@ export class ItemCues {
   #offers = 0;
 
   /**
-   * `offset` (ms) leads from the time of the item to that of the channel. `pieceMs`: a cue goes out in pieces of so long, each when its time has
-   * come, so that not much of it is left on the frames of what follows where the end of the item is not known before.
+   * `offset` (ms) converts times of the item to those of the channel. `pieceMs`: a cue is sent in pieces of this length, each at its time,
+   * so that little of it overlaps the next item when the end of the item is not known in advance.
    */
   constructor(subtitles: readonly ItemSubtitles[], offset: number, pieceMs = Number.POSITIVE_INFINITY) {
     this.#pieceMs = pieceMs;

@@ -9,7 +9,7 @@ const MAX_WAITING = 100;
 
 type Beside = Pick<IngestStream, 'pushCue' | 'pushEvent'>;
 
-/** Those of one item that wait for their time, in the order in which they came, and the breaks that it has begun. */
+/** Side data of one item, waiting in the order of arrival, and the breaks that it began. */
 export class ItemSideData {
   readonly #breaks = new SourceBreaks();
   #waiting: StreamSideData[] = [];
@@ -20,8 +20,8 @@ export class ItemSideData {
   }
 
   /**
-   * Sends those whose time has come by `until`; what lies before `from` or behind `cut` is left out. `offset` leads to these, all ms of the channel.
-   * Markers go at once: whoever is to cut there has to know before.
+   * Sends data that is due by `until`; data before `from` or after `cut` is discarded. `offset` converts times of the item to these times,
+   * all in ms of the channel. Markers are sent at once, because encoders and packagers must know a cut in advance.
    */
   send(
     stream: Beside,

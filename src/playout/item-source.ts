@@ -5,7 +5,7 @@ import type { ItemSubtitles } from './sidecars.ts';
 
 /** The media of one item. Whoever opened it closes it. */
 export interface ItemSource {
-  /** It brings packets as they come, from now on: what is left waiting is lost. Else it is read as far ahead as one likes. */
+  /** Live: packets come as they arrive, and waiting ones are lost. Otherwise the source can be read ahead. */
   readonly live: boolean;
   /** Where position 0 is, seconds in the time of the packets. */
   readonly start: number;
@@ -23,7 +23,7 @@ export interface ItemSource {
 export interface ItemOpening {
   /** ms. */
   readonly position: number;
-  /** Nobody waits for it any more. */
+  /** Aborts when the item is no longer needed. */
   readonly signal: AbortSignal;
   /** A process has to start first: it takes longer than a disk. */
   readonly onSlow: () => void;
@@ -32,8 +32,8 @@ export interface ItemOpening {
 /** Opens items by their URLs. */
 export interface ItemSources {
   /**
-   * The first packets are those from the last keyframe on that lies at `position` or before it. Rejects with an error for people; a
-   * source that comes after the signal is closed by whoever opened it.
+   * The packets begin with the last keyframe at or before `position`. Rejects with an error for people; if the source opens after the
+   * signal, the caller closes it.
    */
   open(url: string, opening: ItemOpening): Promise<ItemSource>;
 }

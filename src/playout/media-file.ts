@@ -45,8 +45,8 @@ export interface FfmpegFiles {
 }
 
 /**
- * Rejects when the file is none of those that can be played. `foreign` is asked for what is neither MP4 nor MPEG-TS, or has codecs there
- * that are none of ours; null: such tracks are left out.
+ * Rejects if the file cannot be played. `foreign` opens files that are neither MP4 nor MPEG-TS or have unsupported codecs; null: such
+ * tracks are left out.
  */
 export async function openMediaFile(
   bytes: FileBytes,

@@ -23,11 +23,11 @@ const MAX_AHEAD_S = 10;
 const MAX_WAITING = 100_000;
 /** Samples in a row that are not played: hours of audio that an edit list cuts off. */
 const MAX_SKIPPED = 1_000_000;
-/** The server gets its turn after so many samples, whether they are played or not: what lies in memory already is read without a wait. */
+/** The reader yields to the event loop after this many samples, because samples in memory are read without waiting. */
 const SAMPLES_AT_ONCE = 1000;
 /** Keyframes that are tried from a place backwards: frames that are shown so much later than they are decoded are in no film. */
 const MAX_KEYFRAMES_BACK = 1000;
-/** Positions are told in whole milliseconds, keyframes in ticks: one that is this much later, seconds, is meant. */
+/** Positions are whole milliseconds, keyframes are in ticks: a keyframe later by less than this, in seconds, matches. */
 const ROUNDING_S = 0.001;
 const BOX_HEADER = 8;
 const LARGE_BOX_HEADER = 16;
@@ -138,7 +138,7 @@ export class MovieFile implements MediaFile {
   #at = 0;
   #told = false;
   #startsAt: number | null = null;
-  /** Samples so far, those of earlier rounds included. */
+  /** Samples read, including earlier rounds. */
   #taken = 0;
 
   private constructor(bytes: FileBytes, movie: FileMovie, tracks: readonly FileTrack[], start: number) {
@@ -159,7 +159,10 @@ export class MovieFile implements MediaFile {
     return new MovieFile(bytes, movie, tracks, end);
   }
 
-  /** Sample entries of its video and audio in codecs that are none of ours. What is encrypted nobody can play. Rejects as `open`. */
+  /**
+   * Sample entries of video and audio in unsupported codecs. Encrypted entries are not listed, because they cannot be played at all.
+   * Rejects as `open`.
+   */
   static async unsupportedTracks(bytes: FileBytes): Promise<readonly string[]> {
     const { movie } = await movieOf(bytes);
     return unsupportedIn(movie).filter((what) => !ENCRYPTED.includes(what));

@@ -74,13 +74,13 @@ export class PlayedItem {
   slow = false;
   /** When something came last; monotonic, ms. */
   heardAt = Number.NEGATIVE_INFINITY;
-  /** Why it cannot be read any further; null: it can. What was read before may be played. */
+  /** Why reading failed; null: it has not. Media read before the failure is still played. */
   failure: string | null = null;
   /** All has been read. */
   ended = false;
-  /** Added to times of the item they make those of the channel, ms. Set when it goes on air. */
+  /** Offset from the times of the item to those of the channel, ms. Set when it goes on air. */
   offset = 0;
-  /** By audio track: what is added to its times besides, so that its frames follow those before without a hole, ms. Null: not decided yet. */
+  /** Additional offset by audio track, ms, which makes its frames follow the previous ones without a gap. Null: not decided yet. */
   readonly shifts = new Map<ChannelSlot, number>();
   readonly #options: PlayedItemOptions;
   readonly #closing = new AbortController();
@@ -296,7 +296,7 @@ export class PlayedItem {
       data = reading.reader?.read(frame.data) ?? frame.data;
       keyframe = frame.keyframe ?? reading.reader?.isKeyframe(data) ?? false;
     } catch (error) {
-      // The router leaves out what is broken, too; what cannot be read from some point on fails there.
+      // The router also drops broken packets; a source that stays unreadable fails there.
       if (error instanceof ProtocolError) return;
       throw error;
     }
@@ -372,7 +372,7 @@ export class PlayedItem {
   }
 }
 
-/** By the codec: files shorten their last frame to what is meant to be heard of it, decoders put all of it out. */
+/** Duration by the codec: files shorten the last frame to its audible part, but decoders output all of it. */
 function audioMs(track: SourceAudioTrack, data: Uint8Array, told: number): number | null {
   try {
     return audioFrameSeconds(track, data) * 1000;

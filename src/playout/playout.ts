@@ -39,8 +39,8 @@ export interface Playout {
   cue(item: CuedItem | null): void;
   /** Changes when what is on air has to end, ms since the epoch. */
   endAt(until: number): void;
-  /** Takes what is on air off it at once; what is cued stays. */
+  /** Takes the current item off air at once; the cued item stays. */
   stop(): void;
-  /** Nothing is sent and nobody is told of anything any more. Idempotent. */
+  /** Ends all sending and all callbacks. Idempotent. */
   close(): void;
 }

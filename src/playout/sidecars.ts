@@ -19,7 +19,7 @@ const EXTENSIONS = ['vtt', 'srt'];
 /** Allowed characters of a file name. */
 const LANGUAGE = /^[A-Za-z0-9]{1,8}(?:-[A-Za-z0-9]{1,8}){0,4}$/;
 
-/** Reads what there is beside the film at `url` for `languages`, the first of which is the one of files that name none. Never rejects. */
+/** Reads the subtitle files beside the film at `url` for `languages`; files without a language belong to the first. Never rejects. */
 export async function readSidecars(
   root: { open(url: string): Promise<ReadableFile> },
   url: string,

@@ -1,4 +1,4 @@
-/** Frames in which nothing is heard, made by the formats of the codecs: what a channel sends where an item has no audio. */
+/** Silent frames, built from the formats of the codecs: a channel sends them where an item has no audio. */
 import { buildAudioSpecificConfig, parseAudioSpecificConfig } from '../codecs/aac/audio-specific-config.ts';
 import { parseOpusHead } from '../codecs/opus/opus-head.ts';
 import type { SourceAudioTrack } from '../core/ingest.ts';

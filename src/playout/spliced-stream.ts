@@ -41,7 +41,7 @@ export class SplicedStream {
   readonly #silences = new Map<ChannelSlot, SilentFrame | null>();
   #bytes = 0;
 
-  /** `cuePieceMs`: how much of a cue goes out at once, ms; absent: all of it. */
+  /** `cuePieceMs`: maximum length of a cue sent at once, ms; absent: unlimited. */
   constructor(
     stream: Pick<IngestStream, 'setTracks' | 'push' | 'pushCue' | 'pushEvent' | 'countBytes'>,
     slots: ChannelSlots,
@@ -68,7 +68,10 @@ export class SplicedStream {
     return ((this.#leader?.latestPts ?? Number.NEGATIVE_INFINITY) + 1) / TICKS_PER_MS;
   }
 
-  /** `item` begins at `wanted`, where nothing has been sent: what is left open before is silent. `follows`: another one goes out until then. */
+  /**
+   * `item` begins at `wanted`, where nothing has been sent; gaps before it are filled with silence. `follows`: another item is sent until
+   * then.
+   */
   splice(item: PlayedItem, wanted: number, { follows }: { readonly follows: boolean }): Splice {
     // The last frames of what was before may have gone out since.
     const begin = Math.max(wanted, this.#behindAll);
@@ -92,7 +95,7 @@ export class SplicedStream {
     this.#silences.clear();
   }
 
-  /** Sends what is due until `until`; what is shown behind `cut` is left out. Both ms of the channel. Throws as `announce`. */
+  /** Sends packets due by `until`; packets shown after `cut` are discarded. Both in ms of the channel. Throws as `announce`. */
   send(splice: Splice, until: number, cut: number): void {
     const { item } = splice;
     for (;;) {
@@ -115,7 +118,7 @@ export class SplicedStream {
     if (!splice.cues.isEmpty) splice.cues.send(this.#stream, { from: splice.begin, until: Math.min(until, this.end), cut });
   }
 
-  /** The item is off air: what it has begun beside its media ends where that does. */
+  /** The item is off air: its breaks and cues end with its media. */
   leave({ item }: Splice): void {
     item.sideData?.leave(this.#stream, this.end);
   }
@@ -202,7 +205,7 @@ export class SplicedStream {
 
   /** `shownMs`: of a frame of video, for how long it is shown. */
   #push(slot: ChannelSlot, pts: number, dts: number, { keyframe, data }: Pick<ItemFrame, 'keyframe' | 'data'>, shownMs?: number): void {
-    // The first frames of what follows are decoded while the last ones of what was before are shown.
+    // The first frames of the next item are decoded while the last ones of the previous item are shown.
     const decoded = Math.max(Math.round(dts * TICKS_PER_MS), slot.lastDts + 1);
     const shown = Math.max(decoded, Math.round(pts * TICKS_PER_MS));
     slot.lastDts = decoded;
@@ -220,8 +223,8 @@ export class SplicedStream {
 }
 
 /**
- * When a frame behind `cut` that others need is shown, a whole number of ticks, as ms: before what begins in the tick of the cut, and before
- * the one that was the last of this kind, because the frame that is shown later is decoded earlier.
+ * Presentation time, ms, for a frame behind `cut` that other frames refer to; a whole number of ticks. It lies before the frame at the cut,
+ * and before the previous such frame, because a frame shown later is decoded earlier.
  */
 function squeezedTime(last: Splice['squeezed'], pts: number, cut: number): number {
   const isAlone = last === null || Math.abs(cut - last.cut) > SQUEEZE_MS;

@@ -36,8 +36,8 @@ export function standInPlayers(options: StandInPlayersOptions): StandIns {
 }
 
 /**
- * Of one stream. What passes as it is, is opened when it is needed. What takes long to begin, because it has to be converted or because the
- * keyframe of a live stream has to come, is kept ready while the encoder is there: a process that rests, and the newest GOP.
+ * The stand-in of one stream. Items that need no conversion are opened when needed. Slow items (conversions, live streams that need a
+ * keyframe) are kept ready while the encoder is there: a resting process, and the newest GOP.
  */
 class StandInPlayer implements StandIn, PlayoutListener {
   readonly #settings: StandInConfig;
@@ -108,7 +108,7 @@ class StandInPlayer implements StandIn, PlayoutListener {
   }
 
   onFailed(_item: CuedItem, reason: string): void {
-    // The next round of what is still on air: its end is told, too.
+    // The next round of an item that is still on air: its end is reported, too.
     if (this.#playing && this.#playout?.onAir !== null) return;
     this.#preparedFor = '';
     this.#drop();
@@ -134,7 +134,7 @@ class StandInPlayer implements StandIn, PlayoutListener {
         setTracks: (announced) => this.#setTracks(announced, videos),
         push: (packet) => this.#push(packet),
         pushCue: (language, cue) => stage.pushCue(language, cue),
-        // Those of another stream are none of this one.
+        // Events and cues of the stand-in's source are not passed on.
         pushEvent: () => false,
         // Nothing of it has come in.
         countBytes: () => undefined,

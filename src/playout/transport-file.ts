@@ -13,7 +13,7 @@ import type { FileEvent, MediaFile } from './media-file.ts';
 
 const CHUNK_BYTES = 65_536;
 const SECOND = MPEG_90K.den;
-/** Where a file begins, and of what tracks, is told within so many bytes. */
+/** The start time and the tracks must be found within this many bytes. */
 const MAX_HEAD_BYTES = 16_777_216;
 /** A file without anything to play in its first or last bytes, so many of them, is not read on for it. */
 const MAX_IDLE_BYTES = 67_108_864;
@@ -47,7 +47,7 @@ export class TransportFile implements MediaFile {
   #at = 0;
   #ended = false;
   #startsAt: number | null = null;
-  /** Where to join, ticks; what is before is left out. Null from there on. */
+  /** Where to join, ticks; earlier packets are discarded. Null after joining. */
   #joint: number | null = null;
   #tracks: readonly SourceTrack[] = [];
   /** Of video tracks, by their ids. */

@@ -2,12 +2,12 @@
 import type { Clock } from '../util/clock.ts';
 
 /**
- * Whoever stops a group of processes tells the server twice: itself, and by the `npm` that started it, which hands its own signal on.
- * The same signal within this time of the first is that one, ms.
+ * A signal to a process group reaches the server twice: directly, and from the `npm` that started it. A repeated signal within this time is
+ * taken for the second copy, ms.
  */
 const ECHO_MS = 1000;
 const STOPS = ['SIGINT', 'SIGTERM'] as const;
-/** By itself one of them would end the process, and SIGUSR1 would open the debugger to everybody on this machine. */
+/** Without a listener SIGUSR2 would end the process, and SIGUSR1 would open the debugger to all local users. */
 const HARMLESS = { SIGUSR1: 'no effect', SIGUSR2: 'no effect' } as const;
 
 /** The owner's reaction to a signal. */
@@ -27,7 +27,7 @@ export interface SignalSource {
   on(signal: NodeJS.Signals, listener: (signal: NodeJS.Signals) => void): unknown;
 }
 
-/** Receives signals from its making on, for as long as the process lives; what comes before `follow` waits for it. */
+/** Receives signals as long as the process lives; signals before `follow` wait for it. */
 export class ProcessSignals {
   readonly #clock: Clock;
   #handler: SignalHandler | null = null;
@@ -36,7 +36,7 @@ export class ProcessSignals {
 
   constructor(clock: Clock, source: SignalSource = process) {
     this.#clock = clock;
-    // What comes before anybody follows would read what is being read.
+    // A reload before `follow` is dropped, because the file is just being read.
     source.on('SIGHUP', () => this.#handler?.reload());
     for (const signal of STOPS) source.on(signal, () => this.#onStop(signal));
     for (const [signal, meaning] of Object.entries(HARMLESS)) {

@@ -12,18 +12,18 @@ import { ServiceManager } from './service-manager.ts';
 
 /** A stop that takes longer than this, ms, is cut short. It is to be over within 5 s, and the exit first writes what was compiled. */
 const STOP_DEADLINE_MS = 3900;
-/** After this, ms, what a start has used and does not need any more goes back to the system. */
+/** Memory used by the start only is returned to the system after this time, ms. */
 const SETTLED_MS = 1500;
 /**
- * The heap may double between two full collections. By itself V8 lets a heap as calm as this one grow by 8 MiB only, and begins to mark long
- * before that is full: media on its way through fill it several times a second, and every full collection marks all of it. A full one
- * begins now when 70 % of the growth is used up, at once from 85 % on; until then collections of the young are enough.
+ * The heap may double between two full collections. By default V8 lets a steady heap like this one grow by 8 MiB only: media fills it
+ * several times a second, and every full collection marks everything. Now a full collection begins when 70 % of the growth is used, at once
+ * from 85 %; until then young-generation collections are enough.
  */
 const HEAP_FLAGS = ['--heap-growing-percent=100', '--incremental-marking-soft-trigger=70', '--incremental-marking-hard-trigger=85'];
 
 /**
- * An exit first writes what was compiled, which takes a second after the first start; so does a kill of the own process from the thread
- * that compiled it. One that compiles nothing has nothing to write.
+ * A normal exit first writes the compile cache, which takes a second after the first start, as does a signal from the compiling thread. A
+ * process that compiles nothing can send the signal at once.
  */
 function killAtOnce(): void {
   new Worker("process.kill(process.pid, 'SIGKILL')", { eval: true, execArgv: [], env: {} });
@@ -64,7 +64,7 @@ export async function serve(line: CommandLine, signals: ProcessSignals): Promise
     logger.info({}, 'stopped');
     over.resolve(exitCode);
   };
-  /** Lets those who are there go, as long as the configuration says; another signal ends that. */
+  /** Waits for the present clients to leave, as long as the configuration allows; another signal ends the wait. */
   const empty = async (): Promise<void> => {
     const limit = server?.gracePeriodMs ?? 0;
     if (server === null || limit === 0) return;

@@ -20,7 +20,7 @@ export interface ServiceManagerOptions {
   readonly pid?: number;
 }
 
-/** The watchdog is told twice within its time, so that one that is late costs nothing. */
+/** Watchdog notifications are sent twice per interval, so that one late notification does no harm. */
 const PINGS_IN_TIME = 2;
 /** A watchdog that wants more than this asks for nothing useful, ms. */
 const MIN_PING_MS = 1;
@@ -68,7 +68,7 @@ export class ServiceManager {
         : Math.min(MAX_PING_MS, Math.max(MIN_PING_MS, us / MICROSECONDS_IN_MS / PINGS_IN_TIME));
   }
 
-  /** Whether somebody listens. */
+  /** Whether a service manager listens. */
   get active(): boolean {
     return this.#socket !== null;
   }

@@ -1,4 +1,4 @@
-/** The configuration file read again while the server runs: what has changed is done, and the rest goes on. */
+/** Reloads the configuration file while the server runs: applies the changes, and everything else continues. */
 import type { ApiRules } from '../api/api-server.ts';
 import { apiRules } from '../api/start-api.ts';
 import {
@@ -28,7 +28,7 @@ import type { Logger } from '../util/logger.ts';
 import { messageOf } from '../util/message-of.ts';
 import type { ReloadFollowers, ReloadOutcome } from './reload-outcome.ts';
 
-/** Changes told one by one; of more the number is told. */
+/** Changes logged one by one; beyond that their number is logged. */
 const MAX_TOLD = 500;
 
 /** The running parts that follow a configuration. All of them are the server's. */
@@ -75,7 +75,7 @@ export class ConfigReload {
     return this.#files;
   }
 
-  /** Whether a reload would change anything, or tell of a fault. */
+  /** Whether a reload would change anything or report an error. */
   get isBehind(): boolean {
     try {
       return configChanges(this.#running, loadServerConfig(this.#parts.file).config).some(({ effect }) => effect !== 'restart');
@@ -84,7 +84,7 @@ export class ConfigReload {
     }
   }
 
-  /** Reads the file again and does what it says. The log tells everything; never rejects. */
+  /** Reads the file and applies it. Everything is logged; never rejects. */
   reload(): Promise<ReloadOutcome> {
     const done = this.#tail.then(() => this.#toldReload());
     this.#tail = done;

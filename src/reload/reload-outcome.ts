@@ -7,7 +7,7 @@ export type ReloadOutcome =
   /** Nothing has changed; `reason` says why, one line for each fault. */
   | { readonly kind: 'refused'; readonly reason: string };
 
-/** Hears of reloads, whoever asked for them. */
+/** Notified of every reload. */
 export interface ReloadFollowers {
   begun(): void;
   over(outcome: ReloadOutcome): void;

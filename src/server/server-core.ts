@@ -40,7 +40,7 @@ import type { TimeoutScale } from '../util/timeout-scale.ts';
 import type { ServiceList } from './service-list.ts';
 import type { StateFolder } from './state-folder.ts';
 
-/** What a core is made of; `running` takes what stops it. */
+/** Options of the core; `running` receives the parts to stop. */
 export interface ServerCoreOptions {
   readonly config: ServerConfig;
   readonly stateFolder: string;
@@ -57,7 +57,7 @@ export interface ServerCoreOptions {
   readonly running: Running[];
 }
 
-/** What services are given of the core, and what the server asks of it besides. */
+/** The core as services see it, with the parts that the server needs besides. */
 export interface ServerCore
   extends Pick<
     ServiceContext,
@@ -168,7 +168,7 @@ export async function makeCore(options: ServerCoreOptions): Promise<ServerCore> 
     },
     logConnections: lines.level === 'debug',
     pages: pagesOf(config),
-    // What is there already was announced to the threads before they hear this.
+    // Threads have already been told about existing streams at this point.
     find: async (wanted) => {
       const found = (await finder.find(wanted)) ?? !finder.isUnknown(wanted);
       return found || (finder.isUnknown(wanted) ? 'unknown' : false);

@@ -11,7 +11,7 @@ import { StateStore } from '../state/state-store.ts';
 import type { Conditions } from '../util/conditions.ts';
 import type { Logger } from '../util/logger.ts';
 
-/** What a server keeps over restarts. */
+/** The parts of the state folder. */
 export interface StateFolder {
   /** Virtual hosts and applications that the API made. */
   readonly vhosts: StateStore;
@@ -19,7 +19,7 @@ export interface StateFolder {
   readonly pulls: PullDocumentStore;
   /** The token that counts for the API, and the file that it is in; null where the configuration names it. */
   readonly apiAccess: { readonly token: string; readonly file: string | null };
-  /** What was to be forgotten is gone for good: the server has started. */
+  /** Call when the server has started: deletes the hidden documents for good. */
   forgetHidden(): Promise<void>;
 }
 
@@ -31,7 +31,7 @@ export async function openStateFolder(
   folder: string,
   options: {
     readonly config: ServerConfig;
-    /** What the API made in earlier runs is not there any more. */
+    /** Objects that the API made in earlier runs are hidden. */
     readonly forgets: boolean;
     readonly conditions: Conditions;
     readonly logger: Logger;

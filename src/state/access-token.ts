@@ -10,8 +10,8 @@ import { setAside } from './set-aside.ts';
 export const ACCESS_TOKEN_FILE = 'access-token';
 
 /**
- * The API token of an installation without a configured one: made at random at first start and kept in
- * the state folder with mode 0600. What has its name and is no file is set aside. Rejects, naming the file, when it cannot be kept there.
+ * The API token of an installation without a configured one: random, created at the first start and kept in the state folder with mode
+ * 0600. Anything else of that name is set aside. Rejects, naming the file, if it cannot be stored.
  */
 export async function loadOrCreateAccessToken(
   stateFolder: string,

@@ -27,8 +27,8 @@ interface Hidden {
 }
 
 /**
- * The documents of what the API made, hidden from everybody who loads documents until somebody decides. A start that fails, or that is cut off, has
- * forgotten nothing: `takeBack`, at the latest of the next start, has them where they were. Nothing else in the state folder is touched.
+ * Documents of objects made by the API, hidden until the start has decided about them. A failed or interrupted start loses nothing:
+ * `takeBack`, at the latest that of the next start, restores them. Touches nothing else in the state folder.
  */
 export class ApiState {
   readonly #folder: string;
@@ -50,10 +50,7 @@ export class ApiState {
     }
   }
 
-  /**
-   * Deletes what is hidden, and says in the log what it was; nothing where nothing is. Rejects with `StateFolderProblem` when a document cannot be
-   * deleted.
-   */
+  /** Deletes the hidden documents and logs what they were. Rejects with `StateFolderProblem` if a document cannot be deleted. */
   async forget(): Promise<void> {
     const hidden = this.#hidden;
     if (hidden === null) return;

@@ -14,7 +14,7 @@ const SCAN_MS = 1000;
 /** A file that is replaced by a slow copy is missing for a moment. */
 const MISSING_SCANS = 3;
 const MAX_FILES = 1000;
-/** Files that are looked at in one turn besides those of which something was told: the others have their turns behind them. */
+/** Files checked per turn, besides those with a notice of the system; the others are checked in later turns. */
 const LOOKS_AT_ONCE = 100;
 const MAX_BYTES = 2 * 1024 * 1024;
 /** File systems take 255 bytes; the name of the temporary file appends 17. */
@@ -26,18 +26,18 @@ const TEMPORARY = /\.[0-9a-f]{12}\.tmp$/;
 export interface DefinitionFolderOptions<Definition> {
   /** Absolute. */
   readonly folder: string;
-  /** With its dot: `.sch`. The rest of the name of a file is the name of what it defines. */
+  /** With the dot: `.sch`. The rest of a file's name is the name of its definition. */
   readonly extension: string;
-  /** One of them in words, for the log: `scheduled channel`. */
+  /** The kind of definition, for the log: `scheduled channel`. */
   readonly what: string;
   /** Where files may be written. */
   readonly allowed: AllowedFolders;
   /** Files of other names are not read, and told once. */
   readonly isName: (name: string) => boolean;
-  /** Throws an `Error` that says what is wrong. */
+  /** Throws an `Error` with the reason. */
   readonly parse: (text: string, name: string, file: string) => Definition;
   readonly format: (definition: Definition) => string;
-  /** A definition is new, or says something else than before. What it throws is logged. */
+  /** A definition is new or has changed. Exceptions are logged. */
   readonly changed: (name: string, definition: Definition) => void;
   /** Exceptions are logged. */
   readonly removed: (name: string) => void;
@@ -58,23 +58,23 @@ interface KnownFile<Definition> {
   identity: string;
   /** Of the content that was read last. */
   digest: string;
-  /** What it says, or said before it became unreadable, with the digest of that; null: never anything of use. */
+  /** The last valid definition with the digest of its text; null: there was none. */
   inForce: { readonly definition: Definition; readonly digest: string } | null;
   /** Scans that have not found it. */
   missing: number;
 }
 
 /**
- * Follows the files: every second they are looked at, of more than a hundred those that the system tells of and the others in turns, and a change of
- * content counts. A file that cannot be read is told once per change, and
- * what it said before goes on; one that is missing in three scans in a row is gone. A folder that cannot be listed changes nothing. Writes
- * are atomic, on disk before they resolve, and known at once. Everything happens one after the other.
+ * Follows definition files. Every second it checks up to a hundred files, of more those with a notice of the system and the others in
+ * turns; a change of content counts. An unreadable file is logged once per change and its previous definition stays in force; a file
+ * missing in three scans in a row is gone. A folder that cannot be listed changes nothing. Writes are atomic, on disk before they resolve,
+ * and known at once. Operations run one after the other.
  */
 export class DefinitionFolder<Definition> {
   readonly folder: string;
   readonly #options: DefinitionFolderOptions<Definition>;
   readonly #files = new Map<string, KnownFile<Definition>>();
-  /** Faults that have been told, by what has them; a changed fault is told again. */
+  /** Logged faults by file; a different fault is logged again. */
   readonly #told = new Map<string, string>();
   readonly #hints: FolderHints;
   /** Known files in the order in which they have their turns. */
@@ -90,7 +90,7 @@ export class DefinitionFolder<Definition> {
     this.#hints = new FolderHints(options.folder, options);
   }
 
-  /** Makes the folder, reads what is there, and looks every second from then on. Never rejects: what cannot be used is logged. */
+  /** Makes the folder, reads its files, and then checks them every second. Never rejects: unusable files are logged. */
   async start(): Promise<void> {
     await this.#inOrder(async () => {
       await this.#makeFolder().catch((error: unknown) => this.#tell('', `the folder cannot be used: ${messageOf(error)}`));
@@ -109,7 +109,7 @@ export class DefinitionFolder<Definition> {
     await this.#inOrder(() => this.#scan(null));
   }
 
-  /** What happens every second by itself: looks at those files whose turn it is, or of which something was told. */
+  /** One check, as it runs every second: of the files whose turn it is or that have a notice. */
   async turn(): Promise<void> {
     this.#scanning = true;
     try {
@@ -122,7 +122,7 @@ export class DefinitionFolder<Definition> {
     }
   }
 
-  /** Those that can be used, by their names in order. */
+  /** Valid definitions, sorted by name. */
   get definitions(): ReadonlyMap<string, Definition> {
     const usable = [...this.#files].flatMap(([name, { inForce }]) => (inForce === null ? [] : [[name, inForce.definition] as const]));
     return new Map(usable.sort(([a], [b]) => (a < b ? -1 : 1)));
@@ -186,7 +186,7 @@ export class DefinitionFolder<Definition> {
     });
   }
 
-  /** Nobody is told of anything any more; files stay. Idempotent. Resolves when what was under way has ended. */
+  /** Ends all callbacks; files stay. Idempotent. Resolves when running operations have ended. */
   async close(): Promise<void> {
     this.#closed = true;
     if (this.#timer !== null) clearInterval(this.#timer);
@@ -213,7 +213,7 @@ export class DefinitionFolder<Definition> {
     for (const name of this.#told.keys()) if (name !== '' && !present.has(name)) this.#told.delete(name);
   }
 
-  /** Those that are new, missing or told of, and the next ones of the others. */
+  /** New, missing and notified files, and the next ones of the rest. */
   #dueOf(names: readonly string[], hinted: ReadonlySet<string>): Set<string> {
     if (this.#waiting.length === 0) this.#waiting = [...names];
     const due = new Set(this.#waiting.splice(0, LOOKS_AT_ONCE));
@@ -237,7 +237,7 @@ export class DefinitionFolder<Definition> {
       .map((entry) => entry.name.slice(0, -extension.length))
       .sort();
     const names = found.filter(isName);
-    // Those that are known stay in, whoever else comes.
+    // Known files keep their places when there are too many.
     names.sort((a, b) => Number(this.#files.has(b)) - Number(this.#files.has(a)));
     const unsupported = found.find((name) => !isName(name));
     if (names.length > MAX_FILES) {
@@ -289,7 +289,10 @@ export class DefinitionFolder<Definition> {
     return `${this.pathOf(name)} cannot be used, ${goesOn}: ${messageOf(error)}`;
   }
 
-  /** The content of a file; null where it is the one that has this identity. Rejects for what is no file of the folder, and for one that is too large. */
+  /**
+   * The content of a file; null if it still has this identity. Rejects for anything but a regular file of the folder, and for a file that
+   * is too large.
+   */
   async #read(path: string, identity: string | null): Promise<{ readonly identity: string; readonly text: string } | null> {
     // Most often this is all: each file is looked at each second.
     if (identity !== null && identityOf(await stat(path, { bigint: true })) === identity) return null;
@@ -316,7 +319,7 @@ export class DefinitionFolder<Definition> {
     await this.#options.allowed.makeFolder(this.folder);
   }
 
-  /** Those of other runs; nobody else writes here under such names. */
+  /** Temporary files of earlier runs; only this server writes such names here. */
   async #removeTemporaries(): Promise<void> {
     const names = await readdir(this.folder).catch(() => []);
     for (const name of names) {

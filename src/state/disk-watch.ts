@@ -1,4 +1,4 @@
-/** Looks after the disks that the server writes to, and tells before they are full. */
+/** Watches the free space of the disks that the server writes to, and warns before they are full. */
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
@@ -15,7 +15,7 @@ export interface DiskWatchOptions {
   /** Is told in words without paths. */
   readonly conditions: Conditions;
   readonly logger: Logger;
-  /** Absolute, with what they are in words; those that are not there yet stand for the first above that is. */
+  /** Absolute, with a description each; for a missing folder its nearest existing parent is checked. */
   readonly folders: readonly { readonly path: string; readonly what: string }[];
   /** For tests. */
   readonly spaceOf?: (folder: string) => Promise<DiskSpace>;
@@ -47,7 +47,7 @@ export class DiskWatch {
     this.#timer = null;
   }
 
-  /** One look at all folders; one that is under way counts, however long the disk takes. */
+  /** Checks all folders once; returns a running check, however slow the disk is. */
   look(): Promise<void> {
     this.#looking ??= this.#look().finally(() => {
       this.#looking = null;
@@ -103,7 +103,7 @@ export function spaceFault(what: string, space: DiskSpace): string | null {
   return isLow(space) ? `the disk of ${what} is nearly full` : null;
 }
 
-/** What `error`, with which `writableFolder` rejected, says of `what`. */
+/** Describes for `what` the `error` with which `writableFolder` rejected. */
 export function writeFault(what: string, error: unknown): string {
   return `${what} cannot be written to: ${diskFault(error) ?? 'it cannot be looked at'}`;
 }

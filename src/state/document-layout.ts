@@ -7,7 +7,7 @@ const MAX_ENCODED_LENGTH = 200;
 /** The members beside the three that all documents have, and the name of the file. */
 export interface DocumentLayout<Document> {
   readonly write: (document: Document) => object;
-  /** Throws an `Error` that says what is missing. */
+  /** Throws an `Error` that names missing members. */
   readonly read: (members: Readonly<Record<string, unknown>>) => Document;
   /** The name of the file without its ending. Every key maps to another one. */
   readonly encode: (key: string) => string;

@@ -1,4 +1,4 @@
-/** Which files of a folder have changed, as far as the system tells: of network file systems it tells nothing. */
+/** Reports changed files of a folder, as far as the system does: for network file systems it reports nothing. */
 import { watch as watchFolder } from 'node:fs';
 import { stat } from 'node:fs/promises';
 

@@ -1,4 +1,4 @@
-/** When the keys of applications were last good, over restarts. Not worth a write for each use: what a crash loses is a minute. */
+/** Times of the last use of access keys, kept over restarts. A write for each use is not worth it: a crash loses one minute. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from '../util/logger.ts';
@@ -20,13 +20,13 @@ export interface KeyUsesOptions {
   readonly times: () => KeyUseTimes;
 }
 
-/** Writes the times once a minute where there are new ones, from `start` to `stop`. What goes wrong is told, and harms nobody. */
+/** Writes changed times once a minute, from `start` to `stop`. Errors are logged and have no other effect. */
 export class KeyUses {
   readonly #options: KeyUsesOptions;
   readonly #file: string;
   /** Contents on disk; null: unknown. */
   #kept: string | null = null;
-  /** Before that nobody knows what would be lost. */
+  /** Until then nothing is written, because stored times would be lost. */
   #isLoaded = false;
   #timer: NodeJS.Timeout | null = null;
   #saving: Promise<void> | null = null;
@@ -37,7 +37,7 @@ export class KeyUses {
     this.#file = join(options.stateFolder, FILE_NAME);
   }
 
-  /** What was kept; empty for a file that is not there or cannot be read. Never rejects. */
+  /** The stored times; empty if the file is missing or unreadable. Never rejects. */
   async load(): Promise<KeyUseTimes> {
     this.#isLoaded = true;
     try {
@@ -67,7 +67,7 @@ export class KeyUses {
     await this.save();
   }
 
-  /** Writes what has changed since the last time; one that is under way counts. Never rejects. */
+  /** Writes the changes since the last time; returns a running write. Never rejects. */
   save(): Promise<void> {
     this.#saving ??= this.#save().finally(() => {
       this.#saving = null;

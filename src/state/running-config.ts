@@ -1,4 +1,4 @@
-/** The configuration that a server runs on, in its state folder: whoever would change the file can see what that would do. */
+/** The running configuration, kept in the state folder: the effect of a change of the file can be checked against it. */
 import { createHmac, randomBytes } from 'node:crypto';
 import { chmodSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -28,7 +28,7 @@ export async function keepRunningConfig(stateFolder: string, file: string, confi
   await writeFileAtomic(join(stateFolder, FILE_NAME), `${JSON.stringify(document)}\n`, MODE);
 }
 
-/** What the server of this folder runs on, or ran on last; null where none has written it. Throws what reading throws. */
+/** The present or last configuration of the server of this folder; null if there is none. Throws read errors. */
 export function readRunningConfig(stateFolder: string): RunningConfig | null {
   const path = join(stateFolder, FILE_NAME);
   let text: string;

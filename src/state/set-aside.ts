@@ -1,9 +1,9 @@
-/** What lies in the state folder and cannot be used is moved out of the way: never deleted, and named in the log. */
+/** Moves unusable files of the state folder out of the way: never deletes them, and logs their names. */
 import { constants } from 'node:fs';
 import { copyFile, mkdir, rename } from 'node:fs/promises';
 import type { Logger } from '../util/logger.ts';
 
-/** Renames `file` (or folder) to `<file>.broken-<time>`. Never rejects: what cannot be moved is told, too. */
+/** Renames `file` (or folder) to `<file>.broken-<time>`. Never rejects: a failure is logged. */
 export async function setAside(file: string, why: string, logger: Logger): Promise<void> {
   const aside = `${file}.broken-${Date.now()}`;
   try {

@@ -62,7 +62,7 @@ export class StateLock {
     return StateLock.take(folder);
   }
 
-  /** Who has the lock of `folder`; null: nobody. Throws `StateFolderProblem` when that cannot be told. */
+  /** The holder of the lock of `folder`; null: none. Throws `StateFolderProblem` if it cannot be determined. */
   static holder(folder: string): string | null {
     const file = join(folder, LOCK_FILE);
     if (!existsSync(file)) return null;
@@ -87,7 +87,7 @@ export class StateLock {
   }
 }
 
-/** What `error`, met while opening the state folder, means to whoever started the server. */
+/** The meaning of `error`, met while opening the state folder, for the operator. */
 export function problemOf(folder: string, error: unknown): StateFolderProblem {
   const { code } = error as NodeJS.ErrnoException;
   const detail = messageOf(error);

@@ -42,7 +42,7 @@ async function renderDevices(folder: string): Promise<Map<string, string>> {
   return devices;
 }
 
-/** What a folder holds; nothing where it cannot be read. */
+/** Entries of a folder; empty if it cannot be read. */
 async function names(folder: string): Promise<string[]> {
   return readdir(folder).catch(() => []);
 }

@@ -6,7 +6,7 @@ import { configBytes, type EncodePart, type TrackMessage } from './messages.ts';
 /** Failures of an encode that has made something. */
 const UNDER_WAY = { decoder: 'decoding', filter: 'filtering', encoder: 'encoding' } as const satisfies Record<EncodePart, EncodeFault>;
 
-/** One encode of a job, on the server's side: what its encoder tells, without what a restarted one repeats. Needs no closing. */
+/** The server's side of one encode of a job: passes on the encoder's output without what a restarted encoder repeats. Needs no closing. */
 export class EncodeOutput {
   readonly request: EncodeRequest;
   readonly #listener: TranscodeListener;
@@ -30,14 +30,14 @@ export class EncodeOutput {
     this.#listener.onTrack(this.request.id, trackOf(this.request, JSON.parse(json) as TrackMessage, source));
   }
 
-  /** Passes a packet on. What a restarted encoder made of a time already told is left out. */
+  /** Passes a packet on, unless a restarted encoder repeats a time already passed. */
   onPacket(packet: EncodedPacket): void {
     if (packet.dts <= this.#lastDts) return;
     this.#lastDts = packet.dts;
     this.#listener.onPacket(packet);
   }
 
-  /** Says once that the encode cannot be made, or not any more. */
+  /** Reports once that the encode has failed. */
   onFailed(reason: string, part: EncodePart, facts: EncodeFaultFacts = {}): void {
     if (this.#failed) return;
     this.#failed = true;

@@ -11,10 +11,12 @@ import { FrameFlag, type FrameHeader, FrameType } from './wire.ts';
 const OPEN_DEADLINE_MS = 10_000;
 /** The first packet after a jump. */
 const JUMP_DEADLINE_MS = 5000;
-/** A process that is waited for so long, and has done nothing for so long, hangs, ms: whoever plays a film has some seconds of it left by then. */
+/**
+ * A process that makes no progress for this long while the server waits for it hangs, ms; players have some seconds of media left then.
+ */
 const HANG_MS = 1000;
 const SILENT_MS = 4000;
-/** The process is told of so many packets at once, unless it is waited for. */
+/** Taken packets are acknowledged in groups of this size, unless the server waits for the process. */
 const TAKEN_AT_ONCE = 16;
 
 /** The next packet. `duration` in ticks; 0 if unknown. */
@@ -168,7 +170,7 @@ export class FfmpegFile {
     }
   }
 
-  /** Throws for what no process sends that does what it should: what is in the file may have taken it over. It is killed then. */
+  /** Throws for messages that a working process never sends, because the file may have exploited FFmpeg. The process is then killed. */
   #onFrame(header: FrameHeader, payload: Buffer): void {
     const { type, job, id, pts, dts, duration, flags } = header;
     if (type === FrameType.STATUS) return;
@@ -221,7 +223,7 @@ export class FfmpegFile {
     this.#process.writer.write(header);
   }
 
-  /** Some are always waiting while a film plays: what was taken would pile up before them. */
+  /** While a film plays some packets always wait: taken ones would pile up before them. */
   #forgetTaken(): void {
     this.#packets.splice(0, this.#next);
     this.#next = 0;
@@ -257,7 +259,7 @@ export class FfmpegFile {
       return;
     }
     const heardAt = this.#heardAt;
-    // What it has sent may lie in the socket, should the server have been the one that was busy.
+    // If the server was busy, messages of the process may be waiting in the socket.
     this.#watch = setTimeout(() => {
       if (this.#heardAt !== heardAt) this.#look();
       else this.#hangs();

@@ -14,7 +14,7 @@ export class FrameWriter {
     this.#socket = socket;
   }
 
-  /** The other end does not read fast enough: who can wait should await `drained`. */
+  /** The other end reads too slowly: callers that can wait should await `drained`. */
   get congested(): boolean {
     return this.#socket.writableLength > CONGESTED_AT;
   }

@@ -32,7 +32,7 @@ export interface OpenMessage {
   readonly hardwareDecoding: HardwareChoice;
 }
 
-/** SOURCE: what a decoder must know. */
+/** SOURCE: parameters for a decoder. */
 export type SourceMessage =
   | {
       readonly type: 'video';
@@ -54,7 +54,7 @@ export type SourceMessage =
       readonly config: string | null;
     };
 
-/** TRACK: what an encoder makes. */
+/** TRACK: the output track of an encoder. */
 export type TrackMessage =
   | {
       readonly type: 'video';
@@ -166,10 +166,10 @@ export type FileTrackMessage =
   | (Omit<SourceVideoTrack, 'config'> & { readonly config: string | null })
   | (Omit<SourceAudioTrack, 'config'> & { readonly config: string | null });
 
-/** What may be on its way from a process that reads a file before the server has taken some of it. */
+/** Maximum of media that a file process sends ahead of the server's acknowledgements. */
 export const READ_WINDOW = { packets: 256, bytes: 8 * 1024 * 1024 } as const;
 
-/** FILE: what is in a media file. */
+/** FILE: contents of a media file. */
 export interface FileMessage {
   /** By the library's name: `matroska,webm`. */
   readonly container: string;

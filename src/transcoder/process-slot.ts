@@ -20,7 +20,7 @@ const IDLE_MS = 10_000;
 const STUCK_MS = 10_000;
 /** A job must be closed after this long. */
 const CLOSE_DEADLINE_MS = 5_000;
-/** A program that has died this often without a word will not do better: who waits is told, who comes later may have more luck. */
+/** After this many exits without a message the waiting jobs fail; later jobs try again. */
 const HOPELESS_AFTER = 4;
 const WATCH_INTERVAL_MS = 1000;
 
@@ -83,7 +83,7 @@ export class ProcessSlot {
     return this.#status;
   }
 
-  /** Whether a job of this weight fits in beside those that are there. */
+  /** Whether a job of this weight fits beside the present jobs. */
   fits(weight: number, maxJobs: number): boolean {
     const recovered = this.#failures === 0 || this.#options.clock.monotonic() - this.#startedAt >= HEALTHY_AFTER_MS;
     if (this.#closed || !recovered || this.#jobs.size >= maxJobs) return false;
@@ -101,7 +101,7 @@ export class ProcessSlot {
     else if (this.#process.greeted) this.#forJobs([job], this.#process.writer, start);
   }
 
-  /** Starts the process without a job, for what it can tell. */
+  /** Starts the process without a job, to learn its abilities. */
   warm(): void {
     if (this.#process === null && this.#restart === null) this.#start();
     this.#rest();
@@ -189,7 +189,7 @@ export class ProcessSlot {
     }
     const job = this.#jobs.get(header.job);
     if (job === undefined) return;
-    // A fault of ours with what one job made must not cost the process, which has others.
+    // An internal error with the output of one job must not end the process, which serves other jobs.
     try {
       job.onFrame(header, payload);
     } catch (error) {

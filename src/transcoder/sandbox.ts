@@ -1,7 +1,7 @@
 /**
- * What a transcoder process may do: it decodes what strangers send, with a library of millions of lines of C. The program `native/sandbox`
- * starts it without network, without new privileges and with nothing but the files that it needs to run, as far as the kernel can hold
- * it to that (Landlock, seccomp).
+ * The sandbox of a transcoder process, which decodes untrusted media with a library of millions of lines of C. The program `native/sandbox`
+ * starts it without network, without new privileges and with only the files that it needs to run, as far as the kernel can enforce that
+ * (Landlock, seccomp).
  */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -113,7 +113,7 @@ async function probe(): Promise<readonly string[]> {
   }
 }
 
-/** What the program consists of: the folder of all its rooms, `package.json`, and the folders of modules. */
+/** The files of the program: its source folder, `package.json`, and the folders of modules. */
 function codeFolders(script: string): string[] {
   const own = path.dirname(path.dirname(path.dirname(script)));
   const modules = createRequire(import.meta.url).resolve.paths('node-av') ?? [];

@@ -16,8 +16,8 @@ export const DECODER_BYTES = 64 * 1024 * 1024;
 export const LATE_MS = 5000;
 
 /**
- * The packets of one inbound track on their way to its decoder. The process is sent no more than it can take soon; what waits is
- * bounded, and when it is too much, or too old, everything up to the next keyframe is dropped and counted.
+ * Queue of one inbound track in front of its decoder. The process gets only what it can soon decode; the rest waits within a limit. When
+ * too much waits, or for too long, everything up to the next keyframe is dropped and counted.
  */
 export class SourceFeed {
   readonly id: number;
@@ -37,7 +37,7 @@ export class SourceFeed {
   #discontinuity = false;
   #sent: Track | null = null;
 
-  /** `keepsLate`: what has waited for long is no worse than what comes, because nobody sees it before its time; default: false. */
+  /** `keepsLate`: packets that waited long are as good as new ones, because nothing is shown before its time; default: false. */
   constructor(options: { id: number; video: boolean; queue: BoundedQueue<Packet>; onlyKeyframes: boolean; keepsLate?: boolean }) {
     this.id = options.id;
     this.queue = options.queue;

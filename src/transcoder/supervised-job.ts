@@ -17,7 +17,7 @@ export type JobOptions = Parameters<Transcoder['open']>[0];
 
 /** A job this heavy has a process of its own. */
 export const FULL_WEIGHT = 100;
-/** Dropping is told no more often than this. */
+/** Minimum interval between two warnings about drops. */
 const DROP_WARNING_MS = 10_000;
 const VIDEO_WEIGHT = 50;
 const LIGHT_WEIGHT = 10;
@@ -102,7 +102,7 @@ export class SupervisedJob implements TranscodeSession {
     this.#options.onClose(this);
   }
 
-  /** A process is there for the job: it is told the encodes and given what has waited. */
+  /** A process has been assigned: it gets the encodes and the waiting packets. */
   start(writer: FrameWriter): void {
     const { job, clock } = this.#options;
     this.#writer = writer;
@@ -123,7 +123,7 @@ export class SupervisedJob implements TranscodeSession {
     for (const feed of this.#feeds.values()) feed.restart();
   }
 
-  /** No process can be had: the encodes are given up, as far as anybody waits for them. */
+  /** No process is available: all encodes still wanted fail. */
   fail(reason: string): void {
     this.#countFailures(this.#outputs.size);
     for (const output of this.#outputs.values()) this.#guard(() => output.onFailed(reason, 'encoder'));

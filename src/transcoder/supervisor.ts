@@ -151,7 +151,7 @@ export class TranscoderSupervisor implements Transcoder {
     return this.#room > 0 ? this.#openSlot() : null;
   }
 
-  /** Whoever came first keeps what there is: the encodes of this job fail, and its stream goes on with what is passed through. */
+  /** Earlier jobs keep their processes: the encodes of this job fail, and its stream continues with its bypassed tracks. */
   #refuse(session: SupervisedJob): void {
     const reason = this.#fullReason;
     this.#counts.refused += 1;

@@ -23,7 +23,7 @@ const POOL_THREADS = '32';
 /** SVT-AV1 has a log of its own. */
 const SVT_ERRORS_ONLY = '1';
 const HELLO_DEADLINE_MS = 30_000;
-/** A process reports every second; one that is silent this long is stuck. */
+/** A process reports every second; one that is silent for this long hangs. */
 export const SILENCE_DEADLINE_MS = 15_000;
 const WATCH_INTERVAL_MS = 1000;
 /** Limit of a process's kept output. */
@@ -86,7 +86,7 @@ export class TranscoderProcess {
     this.#writer = new FrameWriter(this.#socket);
     const reader = new FrameReader((header, payload) => this.#onFrame(header, payload));
     this.#socket.on('data', (chunk: Buffer) => this.#receive(reader, chunk));
-    // The exit of the process tells what happened; what was still on its way to it is lost.
+    // The exit of the process has the reason; data in flight is lost.
     this.#socket.on('error', () => {});
     this.#child.stderr?.on('data', (chunk: Buffer) => {
       this.#lastWords = (this.#lastWords + chunk.toString()).slice(-LAST_WORDS);

@@ -27,9 +27,9 @@ export const FrameType = {
   KEYFRAME: 4,
   /** To the child: the job ends. */
   CLOSE: 5,
-  /** To a process that reads a file: on from `pts` ms, 0 being its beginning; what follows carries `job`. */
+  /** To a process that reads a file: continue from `pts` ms (0: the beginning); packets of this run carry `job`. */
   SEEK: 6,
-  /** To the server: what the process can do (JSON). The first frame of a child. */
+  /** To the server: abilities of the process (JSON). The first frame of a child. */
   HELLO: 16,
   /** To the server: parameters of encode `id` (JSON), before the first packet that needs them. */
   TRACK: 17,
@@ -43,7 +43,7 @@ export const FrameType = {
   STATUS: 21,
   /** To the server: a line for the log (JSON). */
   NOTICE: 22,
-  /** To the server: what is in the file (JSON). */
+  /** To the server: contents of the file (JSON). */
   FILE: 23,
   /** To the server: the file has ended. */
   END: 24,

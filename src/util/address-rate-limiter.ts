@@ -5,7 +5,7 @@ import { TokenBucket } from './token-bucket.ts';
 /** Addresses remembered; the one that took nothing for longest is forgotten first, and has a full budget when it comes again. */
 const MAX_ADDRESSES = 4096;
 
-/** Lets every address do so many things a second; those of an IPv6 /64 share a budget. */
+/** Limits actions per second for each address; an IPv6 /64 counts as one address. */
 export class AddressRateLimiter {
   readonly #perSecond: number;
   /** In the order of the last taking. */

@@ -23,7 +23,7 @@ export class AddressSet {
     }
   }
 
-  /** Whether `entry` can be one of a set. */
+  /** Whether `entry` is valid in a set. */
   static isAddress(entry: string): boolean {
     const match = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(entry);
     const family = isIP(match?.[1] ?? '');

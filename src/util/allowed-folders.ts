@@ -13,7 +13,7 @@ export class AllowedFolders {
   readonly #setting: string;
   readonly #outer: AllowedFolders | null;
 
-  /** `roots` are absolute. `setting` is what the refusal names. What `outer` refuses is refused as well. */
+  /** `roots` are absolute. `setting` is named in refusals. Paths that `outer` refuses are refused as well. */
   constructor(roots: readonly string[] | null, setting: string, outer: AllowedFolders | null = null) {
     this.#roots = roots;
     this.#setting = setting;
@@ -110,7 +110,7 @@ async function makeFolder(path: string): Promise<boolean> {
   }
 }
 
-/** The real path of the longest part of `path` that exists, with the rest behind it. Rejects with `PathRefused` when it cannot be told. */
+/** The real path of the longest existing part of `path`, with the rest appended. Rejects with `PathRefused` if it cannot be determined. */
 export async function deepestReal(path: string): Promise<string> {
   const rest: string[] = [];
   for (let at = resolve(path); ; at = dirname(at)) {

@@ -5,7 +5,7 @@ import type { Logger, LogLines } from './logger.ts';
 /** Lines of a kind that go out in a minute. */
 export const MAX_LINES_PER_MINUTE = 100;
 
-/** The budget that the `limited` loggers of a server share; what is too much is told to `lines`. Its maker calls `close`. */
+/** The budget shared by the `limited` loggers of a server; suppressed lines are counted in `lines`. The caller closes it. */
 export function limitedLines(clock: Clock, lines: LogLines): LineBudget {
   const tell = (kind: string, count: number): void =>
     lines.warn({ lines: count }, `${count} more lines '${kind}' within a minute were left out`);
@@ -61,7 +61,7 @@ export class BudgetedLogger implements Logger {
   }
 }
 
-/** Lines of `debug` are for whoever looks at one thing, and are not limited. */
+/** `debug` lines are for a deliberate investigation, and are not limited. */
 class LimitedLogger implements Logger {
   readonly #logger: Logger;
   readonly #budget: LineBudget;
@@ -107,8 +107,8 @@ function peerOf(fields: object, otherwise: unknown): unknown {
 }
 
 /**
- * What comes before the first colon, digit or quotation mark of a message, or behind a name it begins with: the words that are the same in
- * all lines of its kind. Lines that name a reason by a code are of one kind for each, so that one reason does not hide another.
+ * The kind of a message: the text before the first colon, digit or quotation mark, or after a leading name. Lines with a reason code have
+ * one kind for each code, so that one reason does not hide another.
  */
 export function kindOf(fields: object, message: string): string {
   const [words = ''] = message.replace(LEADING_NAME, '').split(VARIABLE, 1);

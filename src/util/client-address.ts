@@ -14,7 +14,7 @@ export function plainAddress(host: string): string {
   return isIPv4(plain) ? plain : host;
 }
 
-/** Whose address it is: an IPv4 address is somebody's, of IPv6 everybody has 2⁶⁴ at least. */
+/** The owner of an address: an IPv4 address, or an IPv6 /64, because a host has at least that many. */
 export function addressOwner(host: string): string {
   const plain = plainAddress(host);
   return plain.includes(':') && isIPv6(plain) ? `${addressBytes(plain).subarray(0, NETWORK_BYTES).toString('hex')}/64` : plain;

@@ -3,7 +3,7 @@
 /** Conditions that are kept; those beyond are counted only. */
 export const MAX_CONDITIONS = 1000;
 
-/** One for the whole server. Nothing here is logged: whoever raises a condition has said more in the log. */
+/** One for the whole server. Logs nothing: the owner of a condition logs the details. */
 export class Conditions {
   /** Reasons by key. */
   readonly #raised = new Map<string, string>();
@@ -30,7 +30,7 @@ export class Conditions {
     this.#raised.delete(key);
   }
 
-  /** Asks `reason` whenever reasons are wanted, for what nobody can raise in time. It tells null while nothing is wrong, and never throws. */
+  /** Calls `reason` whenever reasons are read, for conditions without an event. It returns null while all is well, and never throws. */
   ask(reason: () => string | null): void {
     this.#told.push(reason);
   }

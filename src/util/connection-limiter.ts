@@ -12,7 +12,7 @@ export interface ConnectionLimiterOptions {
   readonly shares?: AddressShares;
   /** Descriptors of all such connections; absent: no limit. */
   readonly descriptors?: DescriptorLedger;
-  /** Told of who is not let in; absent: nobody is. */
+  /** Logs refused connections; absent: they are not logged. */
   readonly refusals?: RefusalLog;
 }
 

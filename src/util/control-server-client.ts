@@ -4,7 +4,7 @@ import { KeyedHash } from './keyed-hash.ts';
 import { messageOf } from './message-of.ts';
 import * as http from './node-http.ts';
 
-/** Connections of one client at once; what more is asked waits for one of them. */
+/** Connections of one client at once; further requests wait. */
 const DEFAULT_MAX_CONNECTIONS = 64;
 /** How long an unused connection is kept for the next question, ms. Below the 5 s after which many servers close theirs. */
 const IDLE_MS = 4000;
@@ -27,7 +27,7 @@ export class ControlServerFault extends Error {
   }
 }
 
-/** Whom a client asks, and what an answer may cost. */
+/** The control server, and the limits of an answer. */
 export interface ControlServerOptions {
   /** An `http` or `https` URL. */
   readonly url: string;
@@ -124,7 +124,7 @@ export class ControlServerClient {
     this.#http.agent.destroy();
   }
 
-  /** A POST over a connection that may have been used before, or over one of its own. */
+  /** A POST over a pooled connection or over a new one. */
   #request(body: string, mayReuse: boolean): ClientRequest {
     const options: RequestOptions = {
       method: 'POST',

@@ -24,10 +24,7 @@ export interface ProgramLog extends LeveledLines {
   readonly dropped: number;
   /** Resolves when every line is written, or could not be within half a second. */
   flush(): Promise<void>;
-  /**
-   * Writes what it can before it returns, and takes no lines any more. The end of the process does it by itself, unless it is killed.
-   * Idempotent.
-   */
+  /** Writes the waiting lines before it returns, and accepts no more. Runs at the end of the process, unless it is killed. Idempotent. */
   close(): void;
 }
 
@@ -77,7 +74,7 @@ export async function createLogger({ format, level, descriptor = standardError()
   };
 }
 
-/** Makes a line for people out of one of JSON. What a stranger wrote does nothing to a terminal, and is never a line of its own. */
+/** Formats a JSON line for people. Text of peers cannot send control codes to a terminal, nor forge a line. */
 async function prettyLine(): Promise<(line: string) => string> {
   const { prettyFactory } = await import('pino-pretty');
   const pretty = prettyFactory({

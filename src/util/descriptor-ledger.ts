@@ -4,8 +4,8 @@
 const LIMIT = 0;
 
 /**
- * One thread's page of the ledger. Every thread counts what it holds in a slot of its own, and what it asks for is held against the sum:
- * a thread that dies takes its descriptors along, and the one that follows it begins with an empty slot.
+ * A thread's part of the ledger. Every thread counts its descriptors in a slot of its own, and the limit applies to the sum. When a thread
+ * dies its descriptors are closed, and its successor starts with an empty slot.
  */
 export class DescriptorLedger {
   /** Asked for in vain, in this thread. */

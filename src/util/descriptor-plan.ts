@@ -21,8 +21,8 @@ export interface DescriptorPlan {
 }
 
 /**
- * Divides `limit` descriptors, of which `used` are in use, for a server with `threads` delivery threads: a quarter each for encoders and in
- * reserve as far as they can need so many, the rest for viewers. So viewers, who may be anybody, are the first to be refused.
+ * Divides `limit` descriptors, of which `used` are in use, for a server with `threads` delivery threads: up to a quarter each for encoders
+ * and in reserve, the rest for viewers. So viewers are refused first.
  */
 export function planDescriptors({ limit, used, threads }: { limit: number; used: number; threads: number }): DescriptorPlan {
   const free = Math.max(4, limit - used - OWN - threads * OWN_OF_THREAD);
@@ -32,7 +32,10 @@ export function planDescriptors({ limit, used, threads }: { limit: number; used:
   return { viewers: free - encoders - reserve, encoders, reserve };
 }
 
-/** RLIMIT_NOFILE of this process and how many it has open; null where the system does not tell. Node.js has raised the limit as far as it may. */
+/**
+ * RLIMIT_NOFILE of this process and its number of open descriptors; null where the system does not report them. Node.js has raised the soft
+ * limit already.
+ */
 export function descriptorLimit(): { readonly limit: number; readonly used: number } | null {
   try {
     const limit = /^Max open files\s+(\d+|unlimited)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1];

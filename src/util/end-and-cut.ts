@@ -2,8 +2,8 @@
 import type { Duplex } from 'node:stream';
 
 /**
- * Ends our side behind what waits and, where there is such, behind the words `last`; the peer has `linger` ms to read it and to end its own,
- * then the connection is cut. Does nothing for one that is gone.
+ * Ends our side after the waiting bytes and the optional text `last`; the peer has `linger` ms to read and to end its side, then the
+ * connection is destroyed. Does nothing for a closed connection.
  */
 export function endAndCut(socket: Duplex, last: string | null, linger: number): void {
   if (socket.destroyed) return;

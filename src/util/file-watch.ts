@@ -7,14 +7,14 @@ import type { Logger } from './logger.ts';
 
 /** All in milliseconds. */
 export interface FileWatchTimes {
-  /** How often files are looked at whatever the system tells: it tells nothing of network file systems. */
+  /** Poll interval, in addition to the system's notices: there are none for network file systems. */
   readonly poll: number;
-  /** For so long files stay as they are before they are taken for finished: whoever renews writes several. */
+  /** Files must be unchanged for this long before a change counts, because a renewal writes several files. */
   readonly settle: number;
 }
 
 const DEFAULT_TIMES: FileWatchTimes = { poll: 10_000, settle: 500 };
-/** Files that never rest are told of after so many looks. */
+/** Files that keep changing are reported after this many checks. */
 const MAX_RESTLESS_LOOKS = 10;
 
 /** Watches a folder until it is closed, or fails. */
@@ -23,7 +23,7 @@ export interface FolderWatcher {
   on(event: 'error', listener: (error: Error) => void): unknown;
 }
 
-/** `changed` is called when the files are not what they were, one call at a time; what it rejects with is logged. */
+/** `changed` is called when the files differ, one call at a time; rejections are logged. */
 export interface FileWatchOptions {
   readonly paths: readonly string[];
   readonly changed: () => void | Promise<void>;
@@ -73,7 +73,7 @@ export class FileWatch {
     this.#folders.clear();
   }
 
-  /** Files that change on and on are looked at once in `settle`, however often the system tells. */
+  /** Files that keep changing are checked once per `settle`, however often the system reports. */
   #lookSoon(): void {
     if (this.#closed) return;
     this.#timer ??= setTimeout(() => {

@@ -10,7 +10,7 @@ export interface LeveledLines extends LogLines {
   level: LogLevel;
 }
 
-/** Shared by a logger and its children: those of pino keep the level that they were made with. */
+/** Shared by a logger and its children: pino's children keep the level they were created with. */
 interface Gate {
   level: LogLevel;
 }

@@ -8,7 +8,7 @@ const SHORT = 12;
 /** `scripts/keep-revision.ts` writes it beside the compiled code, which has no repository. */
 const KEPT = new URL('../revision', import.meta.url);
 
-/** The commit of this code, shortened; empty where neither a build nor a checkout tells it. What was changed and not committed is not told. */
+/** Short hash of the commit of this code; empty if neither a build nor a checkout has it. Uncommitted changes are not shown. */
 export function gitRevision(): string {
   const kept = read(fileURLToPath(KEPT));
   const commit = kept ?? commitOf(fileURLToPath(new URL('../..', import.meta.url)));

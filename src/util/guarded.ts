@@ -1,9 +1,9 @@
-/** Keeps faults of ours where they happen: whoever calls an event listener or a timer can do nothing about what it throws. */
+/** Contains internal errors: the caller of an event listener or a timer cannot handle an exception. */
 import type { Logger } from './logger.ts';
 
 /**
- * `action` for a timer, an event or a promise that nobody waits for: what it throws, or rejects with, is logged as that `what` failed,
- * and the next call is made as if nothing had been. Of faults that come again and again the 1st, 2nd, 4th, 8th … is logged.
+ * Wraps `action` for a timer, an event or a promise that is not awaited: exceptions and rejections are logged as a failure of `what`, and
+ * the next call runs normally. Of repeated failures the 1st, 2nd, 4th, 8th … is logged.
  */
 export function guarded<Arguments extends readonly unknown[]>(
   logger: Logger,
@@ -26,8 +26,8 @@ export function guarded<Arguments extends readonly unknown[]>(
 }
 
 /**
- * Does `action` to each item; what one of them throws goes to `failed` with it, and the others have their turn. What `failed` throws comes
- * out behind the last of them.
+ * Applies `action` to each item; an exception goes to `failed` with its item, and the others continue. Exceptions of `failed` are thrown at
+ * the end.
  */
 export function forEachGuarded<T>(items: Iterable<T>, action: (item: T) => void, failed: (item: T, error: unknown) => void): void {
   forEachGiven(items, undefined, action, failed);

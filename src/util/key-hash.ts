@@ -1,12 +1,12 @@
 /**
- * What is kept of a key that somebody has to show: `sha256:SALT:DIGEST`, both in base64url. Keys are long and mostly made at random, so one
- * round is enough; short ones are refused where they are given.
+ * Stored form of an access key: `sha256:SALT:DIGEST`, both in base64url. Keys are long and mostly random, so one round is enough; short
+ * keys are refused when they are set.
  */
 import { hash as digestOf, randomBytes } from 'node:crypto';
 
 /** Shorter keys can be guessed. */
 export const MIN_KEY_LENGTH = 16;
-/** Longer ones are not even looked at. */
+/** Longer texts are not hashed. */
 export const MAX_KEY_LENGTH = 256;
 const SALT_BYTES = 12;
 const KEY_BYTES = 24;
@@ -47,8 +47,8 @@ export function saltOf(hash: string): string | undefined {
 }
 
 /**
- * What a kept key is looked up by: a digest under a secret of this thread, so that nobody who watches how long a comparison takes can come
- * nearer to one. Undefined for a text that is no hash.
+ * The lookup key of a stored hash: a digest under a secret of this thread, so that timing a comparison reveals nothing. Undefined for a
+ * text that is not a hash.
  */
 export function keptMark(hash: string): string | undefined {
   const expected = HASH.exec(hash)?.[2];

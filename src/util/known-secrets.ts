@@ -1,4 +1,4 @@
-/** Texts that let somebody in, wherever they were told to the server, so that nobody who follows it is shown them. */
+/** Secrets known to the server, which are hidden from everyone who reads its logs and events. */
 
 /** Characters; a secret that is shorter is a word that other texts may have, too. */
 export const MIN_KNOWN_LENGTH = 6;
@@ -10,9 +10,9 @@ const MASK = '***';
 const WORD = '[\\p{L}\\p{N}_]';
 
 /**
- * Those of the configuration hold until it is replaced; those that come through the API, and with what the state folder holds, are learned and
- * stay known when what they were for is gone, because older lines may have them. Found by their first characters, so that what it costs to
- * look through a text does not grow with their number. Nothing to close.
+ * Secrets of the configuration are known until it is replaced. Secrets from the API and the state folder stay known after their object is
+ * gone, because older lines may contain them. They are found by their first characters, so the cost of a search does not grow with their
+ * number. Needs no closing.
  */
 export class KnownSecrets {
   /** How long those are that begin so, the longest first. */
@@ -32,7 +32,7 @@ export class KnownSecrets {
   /** Knows these as well from now on. */
   learn(secrets: Iterable<string>): void {
     for (const text of variantsOf(secrets)) {
-      // The one that was told last is forgotten last.
+      // The most recently used secret is forgotten last.
       if (!this.#learned.delete(text)) this.#count(text, 1);
       this.#learned.add(text);
       const [oldest] = this.#learned;
@@ -83,8 +83,8 @@ export class KnownSecrets {
 }
 
 /**
- * `text`, which is about what has these secrets, with `***` for each of them: whatever a peer echoes. Short ones count as whole words. In a text about
- * anything else they would be taken for words of that text, and the `***` would tell which of its words they are.
+ * `text`, which concerns the owner of these secrets, with `***` for each of them, because peers echo them. Short secrets are replaced as
+ * whole words. In unrelated texts they would match ordinary words, and the `***` would reveal them.
  */
 export function withoutOwnSecrets(text: string, secrets: Iterable<string>): string {
   const wanted = [...new Set(variantsOf(secrets, 1))].sort((one, other) => other.length - one.length);

@@ -6,8 +6,8 @@ interface Slot {
 }
 
 /**
- * Who has a place keeps it for as long as each page asks for it, so that a series does not come and go with what others do. One page at a
- * time, between `begin` and `end`.
+ * A holder keeps its slot as long as each page requests it, so that series do not come and go. One page at a time, between `begin` and
+ * `end`.
  */
 export class LabelSlots {
   readonly limit: number;

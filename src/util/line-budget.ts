@@ -37,7 +37,7 @@ export class LineBudget {
     this.#options = options;
   }
 
-  /** Whether a line of `kind` may go out now; one that may not is counted. `peer`: where it comes from, with or without a port. */
+  /** Whether a line of `kind` may be written now; suppressed lines are counted. `peer`: the client's address, with or without a port. */
   take(kind: string, fields: object, peer?: unknown): boolean {
     const { clock, linesPerMinute } = this.#options;
     const now = clock.monotonic();
@@ -61,7 +61,7 @@ export class LineBudget {
     return false;
   }
 
-  /** Tells what was left out so far. Idempotent. */
+  /** Reports the suppressed lines so far. Idempotent. */
   close(): void {
     this.#tell();
     this.#kinds.clear();

@@ -7,7 +7,7 @@ export interface LogDescriptor {
   readonly waits: 'never' | 'file';
 }
 
-/** Beside the copy that others hold: what they write waits as it did before. */
+/** Opened separately, so that other holders of the descriptor keep their blocking mode. */
 const ASKED = fs.constants.O_WRONLY | fs.constants.O_NONBLOCK | fs.constants.O_NOCTTY;
 
 /**

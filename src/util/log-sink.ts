@@ -12,7 +12,7 @@ const FAULT_MS = 1000;
 /** Time for queued lines when the process ends, ms. */
 const END_MS = 300;
 const NAP_MS = 10;
-/** Nobody wakes what waits for this: it is for a nap. */
+/** Used to sleep: nothing ever notifies it. */
 const NEVER_WOKEN = new Int32Array(new SharedArrayBuffer(4));
 
 /** The functions of `node:fs` that the sink uses. */
@@ -36,9 +36,8 @@ export interface LogSinkOptions {
 }
 
 /**
- * Writes lines in order, one write at a time, and holds `MAX_QUEUED` characters for a descriptor that does not take them. Nothing it
- * meets is thrown: a fault is tried again, and what found no room is told as a number when the descriptor works again. Whoever made it
- * calls `close`.
+ * Writes lines in order, one write at a time, and holds `MAX_QUEUED` characters while the descriptor accepts none. Never throws: failed
+ * writes are retried, and dropped lines are reported as a number when the descriptor works again. The owner calls `close`.
  */
 export class LogSink {
   readonly #options: LogSinkOptions;
@@ -131,7 +130,7 @@ export class LogSink {
     else this.#tryLater(error);
   }
 
-  /** The rest of what was begun, or what waits behind it; null when there is nothing. */
+  /** The rest of a partial write, or the next lines; null if there are none. */
   #next(): Uint8Array | null {
     if (this.#begun !== null) return this.#begun;
     if (this.#lines.length === 0) this.#tellDropped();

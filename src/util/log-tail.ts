@@ -19,7 +19,7 @@ export interface LogLine {
   readonly type: 'log';
   readonly level: LineLevel;
   readonly message: string;
-  /** Texts, numbers and the like; what is none is told as text. */
+  /** Texts, numbers and booleans; other values are converted to text. */
   readonly fields: Readonly<Record<string, string | number | boolean | null>>;
 }
 
@@ -29,15 +29,15 @@ export type KeptLine = Numbered<LogLine>;
 /** Options of a tail. */
 export interface LogTailOptions {
   readonly clock: Clock;
-  /** Texts that nobody is shown. Those in URLs and in the members of definitions are left out without it. */
+  /** Texts to hide. Secrets in URLs and in members of definitions are hidden without it. */
   readonly secrets?: KnownSecrets;
   /** Default: 1000. */
   readonly kept?: number;
 }
 
 /**
- * A ring of lines from `info` on, whatever the level of the log is, and of those of `debug` while somebody wants them. Every text is without
- * secrets from the beginning, and cut, so that the ring is bounded in bytes. Nothing to close.
+ * A ring of lines from level `info` on, whatever the level of the log, and of `debug` lines while a client follows them. Texts are stored
+ * truncated and without secrets, so the ring is bounded in bytes. Needs no closing.
  */
 export class LogTail extends NumberedRing<LogLine> {
   readonly #secrets: KnownSecrets;
@@ -113,7 +113,7 @@ export class TailedLines implements LogLines {
   }
 }
 
-/** Whether a line of `level` is to be told to somebody who wants those from `least` on. */
+/** Whether a line of `level` belongs to a follower that wants lines from `least` on. */
 export function isAtLeast(level: LineLevel, least: LineLevel): boolean {
   return LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(least);
 }

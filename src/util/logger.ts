@@ -13,9 +13,9 @@ export interface Logger extends LogLines {
   /** A logger that adds `fields` to every line. */
   child(fields: object): Logger;
   /**
-   * This logger for lines that somebody outside can cause as often as they like: of each kind some go out in a minute
-   * (`MAX_LINES_PER_MINUTE`), the others become a number. A kind is what comes before the first colon, digit or quotation mark of the
-   * message. All loggers of a server share the numbers.
+   * The same logger for lines that outside clients can cause at any rate: of each kind a limited number is written per minute
+   * (`MAX_LINES_PER_MINUTE`), the rest is counted. The kind is the text before the first colon, digit or quotation mark. All loggers of a
+   * server share the limits.
    */
   readonly limited: Logger;
 }

@@ -1,4 +1,4 @@
-/** JSON for those who may only read: what would let them publish, play or sign is `***` in it. */
+/** JSON for read-only clients: everything that lets a client publish, play or sign is shown as `***`. */
 
 /** Members of definitions and tasks that are secrets, however they are spelt; an empty one says that there is none. */
 const SECRET_MEMBER = /"(secretKey|streamKey|auth|sentinelAuth)":(?:"(?:[^"\\]|\\.)+"|[^",{}[\]]+)/gi;

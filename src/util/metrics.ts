@@ -1,4 +1,4 @@
-/** Figures for Prometheus: what a metric is, and the page of them in either text format (0.0.4, OpenMetrics 1.0). */
+/** Prometheus metrics: their definition, and the page in either text format (0.0.4, OpenMetrics 1.0). */
 import type { LabelSlots } from './label-slots.ts';
 
 /** Name and description of a metric. Counters end with `_total`; units are seconds and bytes. */
@@ -103,7 +103,7 @@ export function labelText(labels: Readonly<Record<string, string>>): string {
   return text;
 }
 
-/** A distribution as `Histogram` counts it: `counts` of what lies up to a bound and above the one before. */
+/** Figures of a `Histogram`: `counts[i]` values lie above bound i - 1 and up to bound i. */
 export interface HistogramFigures {
   readonly bounds: readonly number[];
   readonly counts: ArrayLike<number>;

@@ -1,20 +1,20 @@
-/** Lets newcomers in one after the other, so that what begins does not hold up what runs. */
+/** Admits new connections and streams one after the other, so that they do not delay running streams. */
 import { addressOwner } from './client-address.ts';
 
 /** Newcomers that wait. */
 const MAX_WAITING = 1024;
-/** Main-thread time, ms, that newcomers may take at once when there was none for a while. */
+/** Main-thread time, ms, that newcomers may use at once after an idle period. */
 const BURST_MS = 2;
 /** And in the long run, of each ms. */
 const SHARE = 0.3;
 /** Waiting newcomers run for this many ms at a stretch; sockets are served in between. */
 const STRETCH_MS = 1;
-/** One that was itself held up counts no more than this, ms. */
+/** Maximum debt, ms: a newcomer that was itself delayed counts no more. */
 const MAX_DEBT_MS = 12;
 
 /** Something that begins: a connection, a publication, a stream. */
 export interface Newcomer {
-  /** Address of the client; those of an IPv6 /64 count together. Empty: the server began it. */
+  /** Address of the client; an IPv6 /64 counts as one address. Empty: started by the server. */
   readonly client: string;
   /** Does the expensive part. */
   readonly enter: () => void;
@@ -31,9 +31,8 @@ export type Turns = Pick<NewcomerTurns, 'take' | 'leave'>;
 export const NO_TURNS: Turns = { take: ({ enter }) => enter(), leave: () => undefined };
 
 /**
- * Newcomers get a share of the main thread. One that comes alone enters at once; in a flood each address has its turn, whoever has the
- * most waiting loses the last one when there are too many, and none keeps the loop for longer than a few milliseconds. Whoever made it
- * closes it.
+ * Gives newcomers a share of the main thread. A single newcomer enters at once. In a flood the addresses take turns; when the queue is
+ * full, the address with the most waiting newcomers loses its last one. A turn lasts a few milliseconds at most. The owner closes it.
  */
 export class NewcomerTurns {
   /** Newcomers that found no room since the start. */
@@ -48,7 +47,7 @@ export class NewcomerTurns {
   #earnedAt: number;
   #timer: NodeJS.Timeout | undefined;
 
-  /** `now`: a monotonic time, ms, that goes on while a callback runs. `onRefused`: somebody at an address found no room. */
+  /** `now`: a monotonic clock, ms, that advances during a callback. `onRefused`: a newcomer of this address was refused. */
   constructor({
     now = () => performance.now(),
     onRefused = () => undefined,
@@ -77,7 +76,7 @@ export class NewcomerTurns {
     if (line !== undefined && at >= 0) this.#remove(owner, line, at);
   }
 
-  /** Nobody waits any more. Idempotent. */
+  /** Removes all waiting newcomers. Idempotent. */
   close(): void {
     this.#waiting.clear();
     this.#size = 0;

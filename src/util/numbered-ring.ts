@@ -1,11 +1,11 @@
-/** The newest of what is told, numbered, for all who follow it: notices of the server, and lines of its log. */
+/** A numbered ring of the newest entries for any number of followers: notices of the server, and lines of its log. */
 import type { Clock } from './clock.ts';
 import type { KnownSecrets } from './known-secrets.ts';
 import { maskedJson } from './masked-json.ts';
 import { maskedUrl } from './masked-url.ts';
 import { formatTimestamp } from './timestamp.ts';
 
-/** Names, reasons and messages are shorter; what a peer wrote is cut there, characters. */
+/** Longer texts are truncated; only texts of peers are longer. Characters. */
 const MAX_TEXT = 1024;
 
 /** An entry in its place. Its text is made once, when the first follower wants it. */
@@ -56,7 +56,7 @@ export abstract class NumberedRing<Told extends object> {
     return this.#newest;
   }
 
-  /** Number of the oldest one that is kept; `newest + 1` when none is. */
+  /** Number of the oldest kept entry; `newest + 1` if there is none. */
   get oldest(): number {
     return Math.max(1, this.#newest - this.#ring.length + 1);
   }

@@ -1,4 +1,4 @@
-/** How many of something everybody has; who has none is not remembered. */
+/** A counter for each owner; owners at zero are forgotten. */
 export class OwnerCounts {
   readonly #counts = new Map<string, number>();
 

@@ -1,4 +1,4 @@
-/** Measures what waits somewhere, in the form in which the API tells of queues. */
+/** Measures a queue, in the form that the API reports. */
 import type { Clock } from './clock.ts';
 
 /** A queue's description, exactly as `GET /v2/internals/queues` prints it. */
@@ -39,8 +39,8 @@ export interface QueueGaugeOptions {
 }
 
 /**
- * The figures of a queue whose owner says what comes and goes. The waiting time is the sum of all sizes over time, by what went (Little's
- * law), so that nothing is kept per message.
+ * Figures of a queue whose owner reports arrivals and departures. The waiting time is the integral of the size over time divided by the
+ * departures (Little's law), so nothing is stored per message.
  */
 export class QueueGauge {
   readonly id: number;

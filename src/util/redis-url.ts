@@ -36,7 +36,7 @@ export function redisNode(text: string, defaultPort: number | null = null): Redi
   return host === undefined || port === null || port < 1 || port > MAX_PORT ? null : { host, port };
 }
 
-/** Throws an error whose text says what the URL must be. */
+/** Throws an error whose text gives the required form. */
 export function redisPlace(url: string): RedisPlace {
   const [, scheme = '', mode = 'server', authority = '', path = ''] = URL_FORM.exec(url) ?? [];
   if (authority === '') throw new Error(`must be a URL of the form ${FORM}`);

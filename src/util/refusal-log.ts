@@ -1,12 +1,12 @@
-/** Lines about what is refused again and again: whoever is refused must not write the log. */
+/** Log lines for repeated refusals: refused clients must not fill the log. */
 import { type Clock, systemClock } from './clock.ts';
 import { LineBudget } from './line-budget.ts';
 import type { Logger } from './logger.ts';
 
 /**
- * Writes a line about the first refusal of a kind at once, and from then on one a minute, with how many there were, as long as there are any.
- * Some who are refused meanwhile have a line of their own, one for each address (`MAX_LATE_LINES`): a flood must not hide who is honest.
- * The kinds are the sentences, which are ours, so there are few.
+ * Logs the first refusal of a kind at once, then one line a minute with the count while refusals continue. Some clients refused meanwhile
+ * get a line of their own, one for each address (`MAX_LATE_LINES`), so that a flood does not hide legitimate clients. The kinds are fixed
+ * sentences, so there are few.
  */
 export class RefusalLog {
   readonly #logger: Pick<Logger, 'warn'>;
@@ -18,13 +18,13 @@ export class RefusalLog {
     this.#budget = new LineBudget({ clock, linesPerMinute: 1, tell });
   }
 
-  /** Somebody was refused. `fields` are those of the line that tells of it: the last ones before it count. */
+  /** Counts a refusal. `fields` are logged with the next line; the last ones win. */
   note(sentence: string, fields: object = {}): void {
     if (this.#budget.take(sentence, fields, 'peer' in fields ? fields.peer : undefined))
       this.#logger.warn({ ...fields, count: 1 }, sentence);
   }
 
-  /** Tells what has not been told. Idempotent. */
+  /** Logs the refusals not reported yet. Idempotent. */
   close(): void {
     this.#budget.close();
   }

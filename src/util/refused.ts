@@ -1,19 +1,19 @@
-/** The line about somebody who was refused: the reason is the message, for that is what people read. */
+/** The log line of a refusal: the message is the reason, because people read the message. */
 import type { Logger } from './logger.ts';
 
 /** Kinds of refusal. */
 export interface Refused {
   /** Machine word of the reason. */
   readonly code: string;
-  /** In words: what is wrong, and where it helps what would be right. */
+  /** The reason in words: what is wrong and, where possible, what would be right. */
   readonly reason: string;
   /** Address, application, stream and so on. */
   readonly [field: string]: unknown;
 }
 
 /**
- * Tells that somebody was refused, `publisher refused: <reason>`: a publisher is worth a warning, that a viewer is refused happens.
- * Strangers can be refused as often as they like, so the lines are limited.
+ * Logs a refusal, `publisher refused: <reason>`: a warning for publishers, `info` for viewers. Clients can cause any number of refusals, so
+ * the lines are rate-limited.
  */
 export function logRefused(logger: Logger, who: 'publisher' | 'viewer', { reason, ...fields }: Refused): void {
   const line = `${who} refused: ${reason}`;

@@ -3,8 +3,8 @@ const BLOCK_SIZE = 128 * 1024;
 const LARGEST = 32 * 1024;
 
 /**
- * Cuts buffers out of larger blocks: a buffer with memory of its own costs microseconds to make and to collect, a view
- * a tenth of that. A block is freed when no buffer cut from it is left, so what is kept for long should be copied.
+ * Cuts buffers out of larger blocks: creating and collecting a separate buffer costs microseconds, a view a tenth of that. A block is freed
+ * when no buffer cut from it is left, so copy data that is kept for long.
  */
 export class Slab {
   #block = new ArrayBuffer(0);

@@ -1,4 +1,4 @@
-/** Proxies that are believed when they say whom they speak for. */
+/** Proxies whose headers about their clients are trusted. */
 import { isIP } from 'node:net';
 import { AddressSet } from './address-set.ts';
 import { plainAddress } from './client-address.ts';
@@ -47,8 +47,8 @@ export function proxyHeaders(header: (name: string) => string | undefined): Prox
 /** Their addresses and networks. */
 export class TrustedProxies extends AddressSet {
   /**
-   * Who sent a request that came from `address`: what a trusted proxy says in `X-Forwarded-For`, the last of its entries that is
-   * no trusted proxy itself. Entries before that one are whatever the client wrote. An entry that is no address ends the search.
+   * The client of a request that came from `address`: the last entry of `X-Forwarded-For` that is not a trusted proxy, if a trusted proxy
+   * wrote it. Earlier entries are the client's own claims. An invalid entry ends the search.
    */
   clientOf(address: string, forwardedFor: string | undefined): string {
     if (this.isEmpty || forwardedFor === undefined || !this.has(address)) return address;
@@ -63,8 +63,8 @@ export class TrustedProxies extends AddressSet {
   }
 
   /**
-   * The same for what is decided by the client's address: where a trusted proxy wrote no `X-Forwarded-For`, its `X-Real-IP` counts. With
-   * both, the first decides: a proxy that writes it may have passed on an `X-Real-IP` of the client's own.
+   * The same for decisions by client address: if a trusted proxy wrote no `X-Forwarded-For`, its `X-Real-IP` counts. If both are present,
+   * the first wins, because the proxy may have passed on an `X-Real-IP` of the client.
    */
   realIpOf(address: string, { forwardedFor, realIp }: Pick<ProxyHeaders, 'forwardedFor' | 'realIp'>): string {
     if (forwardedFor !== undefined || realIp === undefined) return this.clientOf(address, forwardedFor);
@@ -72,8 +72,8 @@ export class TrustedProxies extends AddressSet {
   }
 
   /**
-   * Where the client of a trusted proxy has asked for what came from `address` to `own`: by the scheme that the proxy tells (the nearest one,
-   * where several do) and the port that it tells, else that of the scheme.
+   * The address that the client of a trusted proxy used for a request from `address` to `own`: the scheme given by the nearest proxy, and
+   * its port, else the default port of the scheme.
    */
   askedAt(
     address: string,

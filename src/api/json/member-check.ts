@@ -1,11 +1,11 @@
-/** Whether the members of a body are what their schema says: a typing error must not start something else. */
+/** Checks the members of a request body against its schema, so that a misspelt member does not silently change the request. */
 import type { TSchema } from '@sinclair/typebox';
 import { ApiError } from '../errors.ts';
 import { isJsonObject } from './json-value.ts';
 
 /**
- * Refuses the first member of `body` that `schema` knows and cannot take, or that is spelt like one it knows. Those that are missing
- * or null are somebody else's concern. Throws `ApiError`.
+ * Refuses the first member of `body` that has a wrong type, or whose name resembles a known one. Missing and null members are checked
+ * elsewhere. Throws `ApiError`.
  */
 export function refuseMembers(body: unknown, schema: TSchema, path = ''): void {
   if (!isJsonObject(body)) return;

@@ -18,7 +18,7 @@ export interface FollowerSink {
 export interface FollowerOptions<N extends { readonly type: string }> {
   readonly board: FollowedBoard<N>;
   readonly sink: FollowerSink;
-  /** True for what is to be told. */
+  /** True for entries to send. */
   readonly wants: (notice: N) => boolean;
   /** `Last-Event-ID`; undefined: from now on. */
   readonly after: string | undefined;
@@ -28,8 +28,8 @@ export interface FollowerOptions<N extends { readonly type: string }> {
 }
 
 /**
- * Has a place on the board and at most one write under way. While that does not end the place stays, and what the board lets go of meanwhile
- * is told as a gap. The feed calls it; nothing to close.
+ * A position on the board with at most one write in flight. During a write the position stays; entries that the board drops meanwhile are
+ * reported as a gap. The feed calls it; needs no closing.
  */
 export class Follower<N extends { readonly type: string }> {
   readonly #options: FollowerOptions<N>;
@@ -54,7 +54,7 @@ export class Follower<N extends { readonly type: string }> {
     }
     const last = board.numberOf(after);
     if (last !== null) this.#next = last + 1;
-    // An id of another run: nobody knows what has happened since.
+    // The id belongs to an earlier run of the server, so later events are unknown.
     this.#text = `retry: ${RETRY_MS}\n${last === null ? this.#gap(null, board.newest) : ''}`;
   }
 

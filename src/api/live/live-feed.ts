@@ -9,7 +9,7 @@ import { Follower, type FollowerOptions, type FollowerSink } from './follower.ts
 
 /** At once. */
 const MAX_FOLLOWERS = 64;
-/** The end of the server waits so long for answers to leave, ms: one that is not taken holds up nothing else. */
+/** Maximum wait for open answers when the server ends, ms; a slow client delays nothing else. */
 const END_MS = 500;
 /** All in milliseconds. */
 const TIMES = {
@@ -39,8 +39,8 @@ export interface LiveAnswer extends FollowerSink {
 }
 
 /**
- * Wakes its followers at most once in 50 ms, whatever happens meanwhile, and does nothing at all without any. One that takes nothing for
- * half a minute is cut off. One for the server, which closes it.
+ * Wakes its followers at most once in 50 ms, and does nothing without followers. A client that reads nothing for half a minute is
+ * disconnected. One for the server, which closes it.
  */
 export class LiveFeed<N extends { readonly type: string }, B extends FollowedBoard<N> = FollowedBoard<N>> {
   /** Number of clients that found no room. */
@@ -80,7 +80,7 @@ export class LiveFeed<N extends { readonly type: string }, B extends FollowedBoa
     return isFull;
   }
 
-  /** Tells `answer` what happens, until it closes, which `onGone` hears. */
+  /** Streams entries to `answer` until it closes, which `onGone` reports. */
   follow(
     answer: LiveAnswer,
     { wants, after, back, onGone }: Pick<FollowerOptions<N>, 'wants' | 'after' | 'back'> & { readonly onGone?: () => void },
@@ -171,5 +171,5 @@ const now = (): number => performance.now();
 
 /** Tells what happens (`GET /v1/events`). */
 export type EventFeed = LiveFeed<Notice, NoticeBoard>;
-/** Tells what the log does (`GET /v2/logs`). */
+/** Follows the log (`GET /v2/logs`). */
 export type LogFeed = LiveFeed<LogLine, LogTail>;

@@ -5,7 +5,7 @@ import { ApiError } from '../errors.ts';
 const GROUPS: ReadonlySet<string> = new Set(Object.values(NOTICE_TYPES));
 const PLACES = ['vhost', 'app', 'stream'] as const;
 
-/** True for what is to be told. */
+/** True for notices to send. */
 export type NoticeFilter = (notice: Notice) => boolean;
 
 /** Throws `ApiError` for a type that there is not. `query`: a value of the query string, undefined where it is not there. */

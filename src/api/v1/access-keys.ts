@@ -78,7 +78,10 @@ async function add(request: AppRequest, { list, noun, secret }: ListWords) {
   return created({ ...listed(request, list, stored), ...(key !== '' && { [secret]: key }) });
 }
 
-/** With the salt that the list has, so that what a peer shows is hashed once for all. What cannot be a key is left to be refused. */
+/**
+ * Hashed with the salt of the list, so that a presented key is hashed once for all. An invalid key is left unchanged for the later check to
+ * refuse.
+ */
 function hashedAs(present: readonly JsonObject[], item: JsonObject): JsonObject {
   const { key, ...rest } = item;
   const salt = present.map((each) => saltOf(textIn(each, 'hash'))).find((found) => found !== undefined);

@@ -46,7 +46,7 @@ export const EventRequestSchema = Type.Object({
 /** The body of `:concludeHlsLive`. */
 export const ConclusionRequestSchema = Type.Object({ urgent: Type.Optional(Type.Boolean({ description: 'Ends before what waits' })) });
 
-/** Reads one request. Throws `ApiError` for one that is incomplete, or says what nobody can carry. */
+/** Reads one request. Throws `ApiError` if it is incomplete or cannot be carried. */
 export function eventWish(body: unknown): EventWish {
   const format = memberOf(body, 'eventFormat');
   const events = memberOf(body, 'events');

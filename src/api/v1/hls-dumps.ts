@@ -13,7 +13,7 @@ import { DumpRequestSchema, DumpSchema, DumpSelectionSchema } from '../schemas.t
 
 const NAMES = Type.Array(Type.String());
 
-/** Dumps of LL-HLS streams (`startHlsDump`, `stopHlsDump`, `hlsDumps`); those of plain HLS are for the configuration alone. */
+/** Dumps of LL-HLS streams (`startHlsDump`, `stopHlsDump`, `hlsDumps`); dumps of plain HLS exist in the configuration only. */
 export const hlsDumpRoutes: readonly Route[] = [
   action('startHlsDump', 'Keep the LL-HLS output of a stream as files', startDump, { body: DumpRequestSchema, response: NAMES }),
   action('stopHlsDump', 'End a dump, or all of an output stream', stopDump, { body: DumpSelectionSchema, response: NAMES }),

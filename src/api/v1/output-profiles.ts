@@ -89,7 +89,7 @@ async function createProfiles(request: AppRequest) {
   return batch(results.map((result) => (result instanceof ApiError ? batchFailure(result) : created(result))));
 }
 
-/** The profiles with those of `candidates` that can be added, and for each candidate its name or what is wrong with it. */
+/** The profiles extended by the valid `candidates`, and for each candidate its name or its error. */
 function addingTo(present: readonly unknown[], candidates: readonly unknown[], { control, vhost, app }: AppRequest) {
   const names = new Set(present.map(nameIn));
   const streams = new Set(present.map(outputOf));

@@ -89,7 +89,7 @@ function ownerOf({ vhost, app }: AppRequest): RecordOwner {
   return { vhost: vhost.name, app: app.name, settings };
 }
 
-/** What it is given and cannot use it refuses; unknown members are none of its business, unless they look like a known one. */
+/** Refuses invalid values; unknown members are ignored unless they resemble a known one. */
 function recordRequest(body: unknown): RecordRequest {
   const common = taskRequestIn(body);
   const missing = missingIn({ id: common.id, 'stream.name': common.streamName });

@@ -17,7 +17,7 @@ const QUERY = {
   protocol: `What sessions are looked at: \`${EVERY_PROTOCOL}\`, or words of the statistics' \`connections\` with commas between; default: \`webrtc\``,
 };
 
-/** Viewer sessions of an inbound stream, from whichever of its outputs: those of WebRTC, and others by query. */
+/** Viewer sessions of an inbound stream over all its outputs: by default those of WebRTC, others by query. */
 export const sessionRoutes: readonly Route[] = [
   {
     method: 'GET',
@@ -51,7 +51,7 @@ export const sessionRoutes: readonly Route[] = [
   },
 ];
 
-/** Those that the query `protocol` wants, oldest first; without it those of `usual`. Throws where it has an unknown word. */
+/** Sessions of the protocols in the query `protocol`, oldest first; without it those of `usual`. Throws for an unknown protocol. */
 export function sessionsIn(request: StreamRequest, usual: string = PublisherKind.WEBRTC): Session[] {
   return request.stream.sessions.all.filter(wantedBy(request, usual));
 }

@@ -31,7 +31,7 @@ export const SubtitleRequestSchema = Type.Object({
   data: Type.Array(LIST, { description: 'Cues by language' }),
 });
 
-/** Reads a request. Throws `ApiError` for one that is incomplete, or says what cannot be shown. */
+/** Reads a request. Throws `ApiError` if it is incomplete or cannot be shown. */
 export function subtitleWishes(body: unknown): SubtitleWish[] {
   const format = memberOf(body, 'format');
   const data = memberOf(body, 'data');

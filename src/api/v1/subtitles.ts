@@ -15,8 +15,8 @@ export const subtitleRoutes: readonly Route[] = [
     handle: ({ body, stream, vhost, app }) => {
       const wishes = subtitleWishes(requireObject(body));
       const place = [vhost.name, app.name, stream.name] as const;
-      // Nothing is shown of a request that is refused: whoever sends it again would show it twice. A label without a track is told first: a client
-      // sees what is wrong with its request before there is media.
+      // A refused request shows nothing, because a client that repeats it would show cues twice. An unknown label is reported first, so
+      // that a client finds the mistake before there is media.
       const known = new Set(stream.tracks.flatMap((track) => (track.type === 'subtitle' ? [track.publicName] : [])));
       if (wishes.some(({ label }) => !known.has(label))) throw new ApiError('SUBTITLES_NOT_SENT', ...place);
       if (!stream.subtitles.hasTime) throw new ApiError('SUBTITLES_NO_TIME', ...place);

@@ -8,7 +8,7 @@ import { changed, refusal, requireArray, requireWritable } from '../refusals.ts'
 import type { Route } from '../route.ts';
 import { VirtualHost, VirtualHostDefinition } from '../schemas.ts';
 
-/** Virtual hosts. Those that a configuration file declares can be read, not deleted. */
+/** Virtual hosts. Those declared by a configuration file cannot be deleted. */
 export const vhostRoutes: readonly Route[] = [
   {
     method: 'GET',

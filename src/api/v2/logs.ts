@@ -5,7 +5,7 @@ import { countIn } from '../request-path.ts';
 import type { Route } from '../route.ts';
 
 const LEVELS: readonly LineLevel[] = ['debug', 'info', 'warn', 'error'];
-/** Lines that are told first: so many without a wish, and at most. */
+/** Number of past lines sent first: default and maximum. */
 const BACK = { usual: 100, most: 1000 };
 
 /** The data of one event. */
@@ -27,7 +27,7 @@ export const LogEventSchema = Type.Object({
   ),
 });
 
-/** The log, as it is written: for those who may change the server, since it tells of everybody. An extension of Millrace. */
+/** The log as it is written; needs a token with write access, because it contains data of all clients. An extension of Millrace. */
 export const logsRoute: Route = {
   method: 'GET',
   path: '/v2/logs',

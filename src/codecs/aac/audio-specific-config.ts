@@ -24,7 +24,7 @@ export interface AudioSpecificConfig {
   readonly objectType: number;
   /** Hz of the core coder. */
   readonly coreSampleRate: number;
-  /** Hz after spectral band replication: what a decoder puts out. */
+  /** Output rate of a decoder in Hz, after spectral band replication. */
   readonly sampleRate: number;
   /** As coded; 0 when a program config element lists the channels. */
   readonly channelConfiguration: number;

@@ -25,7 +25,7 @@ export function loasElementLength(data: Uint8Array, at: number): number {
 
 interface StreamMux {
   readonly config: Uint8Array;
-  /** Frames in every element. What may stand behind them is not read. */
+  /** Frames in every element. Data after them is not read. */
   readonly frames: number;
 }
 

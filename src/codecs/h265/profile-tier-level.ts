@@ -28,7 +28,7 @@ export function readGeneralProfile(reader: BitReader): ProfileTierLevel {
   return { profileSpace, tier, profileIdc, compatibility, constraints, levelIdc: reader.bits(8) };
 }
 
-/** Reads `profile_tier_level(1, maxSubLayersMinus1)`; what it says of sub-layers is skipped. */
+/** Reads `profile_tier_level(1, maxSubLayersMinus1)`; skips the sub-layers. */
 export function readProfileTierLevel(reader: BitReader, maxSubLayersMinus1: number): ProfileTierLevel {
   const general = readGeneralProfile(reader);
   if (maxSubLayersMinus1 === 0) return general;

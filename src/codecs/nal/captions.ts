@@ -1,4 +1,4 @@
-/** Finds closed captions in H.264 and H.265 (ATSC A/53 part 4 §6.2.3, CTA-608-E, CTA-708-E): which there are, not what they say. */
+/** Detects closed captions in H.264 and H.265 (ATSC A/53 part 4 §6.2.3, CTA-608-E, CTA-708-E): the services, not their text. */
 import { VideoCodec } from '../../media/codec.ts';
 import { H264NalType, h264NalType } from '../h264/nal-type.ts';
 import { H265NalType, h265NalType } from '../h265/nal-type.ts';
@@ -18,7 +18,7 @@ const PACKET_START = 3;
 const MAX_PACKET = 128;
 const EXTENDED_SERVICE = 7;
 
-/** Captions detected so far in a stream. One for each video track. */
+/** Caption services detected so far. One for each video track. */
 export class CaptionReader {
   /** By the words of INSTREAM-ID (rfc8216bis §4.4.6.1): `CC1` to `CC4`, `SERVICE1` to `SERVICE63`. */
   readonly channels = new Set<string>();

@@ -4,7 +4,7 @@ import { hashKey, isKeyHash, keyFault, MAX_KEY_LENGTH, MIN_KEY_LENGTH, makeSalt 
 import { timeOf } from '../../util/time-text.ts';
 import { type Fail, finishing, firstDuplicate, list, name, object, optional, text } from './field.ts';
 
-/** Each may have a salt of its own, by which what a peer shows is hashed. */
+/** Bounded because each key may have a salt of its own, for which a presented key is hashed. */
 export const MAX_ACCESS_KEYS = 100;
 /** Of all keys that are given in the clear while this process runs. */
 let salt = makeSalt();
@@ -15,7 +15,9 @@ export function keySalt(): string {
   return salt;
 }
 
-/** Reads keys as the process does whose `keySalt` this is, to compare with what it has read. For a process that serves nobody. */
+/**
+ * Makes this process hash keys with the `keySalt` of another process, to compare configurations. Only for a process that serves no clients.
+ */
 export function useKeySalt(other: string): void {
   salt = other;
 }

@@ -102,7 +102,7 @@ export const AdmissionWebhooksSchema = object(
   {
     finish: finishing<WebhooksFinish>(({ controlServerUrl: url, enables: { providers, publishers } }, fail) => {
       const isAsked = providers.length + publishers.length > 0;
-      // Nobody would be let in.
+      // No client would be admitted.
       if (isAsked && !(/^https?:\/\//i.test(url) && URL.canParse(url)))
         fail(`admissionWebhooks.controlServerUrl must be a URL that begins with http:// or https://, but got '${url}'`, 'controlServerUrl');
     }),

@@ -30,7 +30,7 @@ const EgressSchema = object('Rules for streams going out', {
   transcodeStatus: presence('A codec fails'),
 });
 
-/** `<Rules>`, in the file or in one of its own. */
+/** `<Rules>`, inside the configuration or in a file of its own. */
 export const AlertRulesSchema = object('Rules for alerts', {
   ingress: optional(IngressSchema),
   egress: optional(EgressSchema),

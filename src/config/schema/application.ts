@@ -146,5 +146,5 @@ export const ApplicationSchema = object(
   },
   { finish: checkKeyLists },
 );
-/** The typed form of `<Application>`: what the core makes an application of, defaults filled in. */
+/** The typed form of `<Application>`, with defaults filled in. */
 export type ApplicationConfig = Static<typeof ApplicationSchema>;

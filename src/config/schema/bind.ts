@@ -1,6 +1,6 @@
 /**
- * Which ports the server listens on. A listener exists only if its element is present. What a service alone can read, SRT options and
- * addresses of media ports, is text here; `findings/option-findings.ts` has the services look at it before anything starts.
+ * Ports of the server. A listener exists only if its element is present. SRT options and addresses of media ports are plain text here;
+ * `findings/option-findings.ts` has the services check them before anything starts.
  */
 import { isIP } from 'node:net';
 import type { Static } from '@sinclair/typebox';

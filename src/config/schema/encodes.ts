@@ -57,7 +57,7 @@ interface CodedEncode {
   modules?: string;
 }
 
-/** The rules of an encode that is not bypassed; the codec is left as one of `codecs`. */
+/** Checks an encode that is not bypassed; the codec is normalised to one of `codecs`. */
 function codedRules(value: CodedEncode, codecs: readonly string[], fail: Fail): void {
   splitCodec(value);
   if (value.bypass) return;

@@ -13,11 +13,11 @@ export type Fail = (message: string, key?: string) => void;
 export interface Idle {
   /** What happens instead, in a few words. */
   readonly why: string;
-  /** To come: what it does elsewhere is missing here. Without it nothing is missing. */
+  /** Not supported yet: the text says what is missing. Absent: fully supported. */
   readonly unbuilt?: boolean;
   /** The value that asks for nothing; default: the default of the member. */
   readonly quiet?: unknown;
-  /** It only names something: it is in the list of the reference, and nobody is told. */
+  /** A descriptive member without effect: listed in the reference, and not warned about. */
   readonly label?: boolean;
 }
 
@@ -201,7 +201,7 @@ export function unbuilt(why: string): { readonly idle: Idle } {
   return { idle: { why, unbuilt: true } };
 }
 
-/** Notes of a member that needs no effect here. `why`: what does its work. */
+/** Notes of a member that is not needed here. `why`: what replaces it. */
 export function needless(why: string): { readonly idle: Idle } {
   return { idle: { why } };
 }

@@ -65,5 +65,5 @@ export const MediaOptionsSchema = object('Subtitles and overlays', {
     }),
   ),
 });
-/** The typed form of `<MediaOptions>`; what is undefined is off. */
+/** The typed form of `<MediaOptions>`; undefined members are off. */
 export type MediaOptionsConfig = Static<typeof MediaOptionsSchema>;

@@ -210,7 +210,7 @@ export const FileProviderSchema = object(
   },
   { xml: 'FILE', ...noSilenceRules('File') },
 );
-/** The typed form of `<FILE>` in `<Providers>`. Without `rootPath` only `Server/Storage/AllowedRoots` says what may be played. */
+/** The typed form of `<FILE>` in `<Providers>`. Without `rootPath` only `Server/Storage/AllowedRoots` limits the files. */
 export type FileProviderConfig = Static<typeof FileProviderSchema>;
 
 const pulled = (description: string, type: string, xml: string, notes = {}) =>

@@ -99,5 +99,5 @@ export const VirtualHostSchema = object(
     }),
   },
 );
-/** The typed form of `<VirtualHost>`: what the core makes a virtual host of, defaults filled in. */
+/** The typed form of `<VirtualHost>`, with defaults filled in. */
 export type VirtualHostConfig = Static<typeof VirtualHostSchema>;

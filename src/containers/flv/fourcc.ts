@@ -41,7 +41,7 @@ const FOREIGN_AUDIO: ReadonlyMap<string, string> = new Map([
   ['11', 'Speex'],
 ]);
 
-/** What people call a codec that a tag says it has and this server does not take; `text` is the number or FourCC of the tag. */
+/** Readable name of an unsupported codec; `text` is the number or FourCC of the tag. */
 export function unsupportedCodecName(type: 'video' | 'audio', text: string): string {
   const name = (type === 'video' ? FOREIGN_VIDEO : FOREIGN_AUDIO).get(text);
   // A FourCC is four bytes of anything.

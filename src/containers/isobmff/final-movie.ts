@@ -42,7 +42,7 @@ export function writeFinalMovie(writer: BoxWriter, body: Uint8Array, tracks: Rea
   patchU64(writer, header + MVHD_DURATION_AT, longest);
 }
 
-/** What a moov made by `writeFinalMovie` (`body` without its header) shows, from the first frame of any track to the last, ms. */
+/** Duration in ms of a moov made by `writeFinalMovie` (`body` without its header), from the first frame of any track to the last. */
 export function shownMilliseconds(body: Uint8Array): number {
   let begin = Number.POSITIVE_INFINITY;
   let end = 0;

@@ -10,10 +10,7 @@ export interface FragmentSample {
   readonly keyframe: boolean;
 }
 
-/**
- * What one moof tells of its samples, times in ticks of the track's timescale. The bytes are only measured here: the caller writes them
- * behind the header.
- */
+/** The samples of one moof, times in ticks of the track's timescale. The caller writes the sample data after the header. */
 export interface Fragment {
   readonly trackId: number;
   /** Grows by one from fragment to fragment. */

@@ -80,7 +80,7 @@ function languageOf(mdhd: Box): string {
   return /^[a-z]{3}$/.test(text) && text !== UNDETERMINED ? text : '';
 }
 
-/** What the first edits delay and cut off at the beginning; later edits are not followed. */
+/** The delay and the cut at the beginning made by the first edits; later edits are ignored. */
 function shiftOf(elst: Box | null, timescale: number, movieTimescale: number): number {
   if (elst === null) return 0;
   const wide = elst.body[0] === 1;

@@ -91,7 +91,7 @@ export function durationOfSamples({ durations: { view, count, start }, sampleCou
   return ticks;
 }
 
-/** The sample that is decoded at `dts` (ticks), counted from 0; the last one before where there is none. */
+/** Index of the sample decoded at `dts` (ticks), from 0, or of the last one before. */
 export function sampleAt({ durations: { view, count, start }, sampleCount }: SampleTables, dts: number): number {
   let sample = 0;
   let at = 0;

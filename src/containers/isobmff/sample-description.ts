@@ -31,7 +31,7 @@ export interface UnsupportedEntry {
   readonly what: string;
 }
 
-/** What stsd says of a track; one that cannot be played says what it is, for the log. */
+/** The stsd entry of a track; an unsupported one has a description for the log. */
 export type DescriptionEntry = VideoDescriptionEntry | AudioDescriptionEntry | UnsupportedEntry;
 
 const STSD_HEADER = 8;

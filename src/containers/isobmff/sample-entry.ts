@@ -57,7 +57,7 @@ export function writeVideoSampleEntry(writer: BoxWriter, track: VideoTrack): voi
   writer.end(entry);
 }
 
-/** Packets always carry 4-byte NAL lengths, whatever the source's record says. */
+/** Packets always have 4-byte NAL lengths, so the source's record is adjusted. */
 function withFourByteLengths(codec: VideoCodec, config: Uint8Array): Uint8Array {
   const at = codec === VideoCodec.H264 ? AVCC_LENGTH_SIZE_AT : codec === VideoCodec.H265 ? HVCC_LENGTH_SIZE_AT : -1;
   const value = config[at];

@@ -76,8 +76,8 @@ export function buildSpliceInsert(insert: SpliceInsert): Uint8Array {
 }
 
 /**
- * What a section says; null for heartbeats, commands that are none of a break, cancelled events and encrypted sections.
- * Throws `ProtocolError` (`SCTE35`) for a section that is cut off, too long or fails its CRC.
+ * Parses a section; null for heartbeats, commands that concern no break, cancelled events and encrypted sections. Throws `ProtocolError`
+ * (`SCTE35`) for a section that is truncated, too long or fails its CRC.
  */
 export function parseSplice(section: Uint8Array): Splice | null {
   const body = new SectionBytes(section);
@@ -102,7 +102,7 @@ export function parseSplice(section: Uint8Array): Splice | null {
   }
 }
 
-/** A copy of a section that tells `time` (90 kHz) as the time of its splice; one that tells none stays as it is. */
+/** A copy of a section with `time` (90 kHz) as the splice time; a section without a time is copied unchanged. */
 export function retimeSplice(section: Uint8Array, time: number): Uint8Array {
   const spliced = parseSplice(section);
   if (spliced === null || spliced.time === null) return section;
@@ -133,7 +133,7 @@ function parseInsert(body: SectionBytes, adjustment: number): Splice | null {
       at += time === null ? 1 : 5;
     }
   } else {
-    // Components are spliced one by one; the first to tell its time stands for all.
+    // Components are spliced separately; the first one with a time counts for all.
     const count = body.u8(at);
     at += 1;
     for (let n = 0; n < count; n += 1) {
@@ -153,7 +153,7 @@ function parseInsert(body: SectionBytes, adjustment: number): Splice | null {
   return { id, type: (flags & 0x80) !== 0 ? 'out' : 'in', time: adjusted(time, adjustment), duration, autoReturn };
 }
 
-/** What happens stands in the segmentation descriptors; without one it is nothing of ours. */
+/** The meaning lies in the segmentation descriptors; without them the command is ignored. */
 function parseTimeSignal(body: SectionBytes, adjustment: number, commandLength: number): Splice | null {
   const time = adjusted(timeAt(body, COMMAND_AT), adjustment);
   const length = commandLength === UNKNOWN_COMMAND_LENGTH ? (timeAt(body, COMMAND_AT) === null ? 1 : 5) : commandLength;

@@ -34,7 +34,7 @@ abstract class FramedUnits implements UnitReader {
 
   /** Length of the frame at `at`, `NO_FRAME` or `INCOMPLETE` when more bytes are needed to know. */
   protected abstract frameLength(data: Uint8Array, at: number): FrameLength;
-  /** Hands on what is inside a frame and returns how long it lasts, 90 kHz. */
+  /** Passes on the contents of a frame and returns its duration, 90 kHz. */
   protected abstract emit(data: Uint8Array, at: number, length: number, time: number, sink: UnitSink): number;
 
   read(packet: PesPacket, sink: UnitSink): void {
@@ -203,7 +203,7 @@ function isAdtsHeader(data: Uint8Array, at: number): boolean {
   return frequencyIndex <= MAX_FREQUENCY_INDEX && length >= ADTS_HEADER_LENGTH + ADTS_CRC;
 }
 
-/** What the parser would accept: no reserved version, layer or rate, no free format. */
+/** The conditions of the parser: no reserved version, layer or rate, no free format. */
 function isMpegAudioHeader(data: Uint8Array, at: number): boolean {
   const second = data[at + 1] ?? 0;
   const third = data[at + 2] ?? 0;

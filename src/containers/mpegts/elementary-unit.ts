@@ -15,13 +15,12 @@ export type UnitSink = (unit: ElementaryUnit) => void;
 /** Reads one elementary stream. */
 export interface UnitReader {
   /**
-   * The decoder configuration (avcC, hvcC, AudioSpecificConfig, OpusHead, MPEG audio header) as of the unit handed on
-   * last, so that it may be looked at inside the sink; null before the stream has told it. The same object while it
-   * stays the same.
+   * The decoder configuration (avcC, hvcC, AudioSpecificConfig, OpusHead, MPEG audio header) of the unit passed on last, readable inside
+   * the sink; null until known. The same object while unchanged.
    */
   readonly config: Uint8Array | null;
   /** Throws `ProtocolError` when the payload is broken; units before the fault have been handed on. */
   read(packet: PesPacket, sink: UnitSink): void;
-  /** Hands on what waits for what follows: nothing follows. */
+  /** Passes on the last unit at the end of the stream. */
   end?(sink: UnitSink): void;
 }

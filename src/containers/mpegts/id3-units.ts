@@ -9,7 +9,7 @@ export function isId3(data: Uint8Array): boolean {
   return MAGIC.every((byte, index) => data[index] === byte);
 }
 
-/** Hands on what a PES packet holds; one without a time is left out. */
+/** Passes on the tags of a PES packet; a packet without a time is skipped. */
 export class Id3Units implements UnitReader {
   readonly config = null;
 

@@ -55,7 +55,7 @@ export class PacketSync {
   /** Finishes the packet begun in the last piece; returns where in `data` the next one begins. */
   #complete(data: Uint8Array): number {
     const missing = TS_PACKET_LENGTH - this.#carried;
-    // A peer that cut a packet off goes on with a whole one: the torn one is given up.
+    // A peer that truncated a packet continues with a whole one: the truncated packet is dropped.
     const torn = data[0] === SYNC_BYTE && data.length > missing && data[missing] !== SYNC_BYTE;
     if (torn) {
       this.reset();

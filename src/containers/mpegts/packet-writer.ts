@@ -24,7 +24,7 @@ export interface PidState {
   continuity: number;
 }
 
-/** What the adaptation field of the first packet of a payload says. */
+/** Contents of the adaptation field in the first packet of a payload. */
 export interface UnitFlags {
   /** 90 kHz, wrapped; null without a clock. */
   pcr: number | null;

@@ -63,7 +63,7 @@ export class PesReader {
     if (this.#announced > 0 && this.#length >= this.#announced) this.flush();
   }
 
-  /** Ends the packet under way: nothing more of it comes. One that announced more than came is given up. */
+  /** Ends the current packet. An incomplete packet of announced length is dropped. */
   flush(): void {
     if (!this.#open) return;
     this.#open = false;

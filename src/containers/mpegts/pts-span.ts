@@ -15,7 +15,7 @@ const WRAP = 2 ** 33;
 const REORDERED = 60 * 90_000;
 const TICKS_PER_MS = 90;
 
-/** Takes pieces of a file in order; what lies between two of them may be missing. */
+/** Takes pieces of a file in order, with or without gaps between them. */
 export class PtsSpan {
   /** Presentation times from the first one on, past a wrap, 90 kHz, by PID. */
   readonly #times = new Map<number, number[]>();
@@ -57,7 +57,7 @@ export class PtsSpan {
   }
 }
 
-/** The shortest way from one frame to the next; nobody tells how long the last one is. */
+/** The shortest distance between frames, as the duration of the last frame, which is not stored. */
 function frameLength(sorted: readonly number[]): number {
   let shortest = Number.POSITIVE_INFINITY;
   for (let index = 1; index < sorted.length; index += 1) {

@@ -13,7 +13,7 @@ export type StreamKind =
   | { readonly type: 'data' }
   /** splice_info_sections. */
   | { readonly type: 'splices' }
-  /** Of no use here; `what` says what it is, for the log. */
+  /** Not supported; `what` describes it, for the log. */
   | { readonly type: 'unsupported'; readonly what: string };
 
 /** One stream of a program map table. */
@@ -63,7 +63,7 @@ interface Facts {
   /** Identifiers of registration and metadata descriptors. */
   readonly identifiers: Set<string>;
   opusChannels: number;
-  /** What a DVB descriptor says a private stream is. */
+  /** The kind of a private stream, from a DVB descriptor. */
   named: string | null;
 }
 
@@ -131,7 +131,7 @@ function opusKind(channels: number): StreamKind {
   return { type: 'audio', codec: AudioCodec.OPUS, channels };
 }
 
-/** Identifiers reach logs: what cannot be printed becomes a dot. */
+/** Identifiers reach logs: unprintable characters become dots. */
 function ascii(bytes: Uint8Array): string {
   return String.fromCharCode(...bytes).replace(/[^\x20-\x7e]/g, '.');
 }

@@ -58,7 +58,7 @@ export class TransportOutput {
     this.#tablesAt = Number.NEGATIVE_INFINITY;
   }
 
-  /** Takes a packet of any track; those of other playlists are ignored. */
+  /** Takes packets of any track; tracks of other playlists are ignored. */
   push(packet: Packet): void {
     if (!this.#muxer.carries(packet.track.id)) return;
     const time = toMilliseconds(packet.dts, packet.track.timebase);

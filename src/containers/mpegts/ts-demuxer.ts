@@ -90,8 +90,8 @@ interface PidState {
 }
 
 /**
- * Follows one program. Whatever the bytes are it never throws: what cannot be read is counted. Memory is bounded by
- * `maxStreams` times `maxPesBytes`, and a stream takes only what its largest packet needed.
+ * Follows one program. Never throws: unreadable input is counted. Memory is bounded by `maxStreams` times `maxPesBytes`, and a stream takes
+ * only as much as its largest packet.
  */
 export class TsDemuxer {
   readonly counters: TsCounters = {
@@ -157,7 +157,7 @@ export class TsDemuxer {
     return this.#clock.near(ticks);
   }
 
-  /** Hands on what is complete but for the beginning of what follows: the source has ended. */
+  /** The source has ended: passes on units that waited for the next one. */
   flush(): void {
     this.#sync.reset();
     for (const state of this.#streams.values()) state.pes?.flush();
@@ -300,7 +300,7 @@ export class TsDemuxer {
     return known !== undefined && known !== null && isSame(known, fresh) ? known : fresh;
   }
 
-  /** Takes over the streams of a new table; those it shares with the old one go on where they are. */
+  /** Takes the streams of a new table; streams also in the old table continue. */
   #follow(programNumber: number, pcrPid: number, streams: readonly StreamDescription[]): void {
     const states = new Map<number, PidState>();
     for (const description of streams) {

@@ -20,7 +20,7 @@ const FIRST_STREAM_PID = 0x1_00;
 const SPLICE_PID = 0x1_f0;
 const VERSIONS = 32;
 
-/** What a program map table has room for. */
+/** Limit of a program map table. */
 const MAX_STREAMS = 40;
 
 /** Media time 0 is written as this (90 kHz), so that the clock before it and slightly negative times stay positive. */
@@ -100,7 +100,7 @@ export class TsMuxer {
   }
 
   /**
-   * Writes one packet; those of unknown tracks are ignored, and so are events that a transport stream has no form for. A packet whose track object is new brings its new decoder
+   * Writes one packet; unknown tracks, and events without a transport stream form, are ignored. A new track object brings a new decoder
    * configuration. Throws `ProtocolError` for a broken packet and has then written nothing.
    */
   writePacket(packet: Packet, output: TsBuffer): void {
@@ -128,7 +128,7 @@ export class TsMuxer {
     writePayload(output, stream, payload, this.#flags);
   }
 
-  /** A section on a PID of its own, which the tables announce from the first one on. */
+  /** A section on a separate PID, which the tables announce from the first section on. */
   #writeSplice({ data, pts, track }: Packet, offset: number, output: TsBuffer): void {
     const section = retimeSplice(data, rescale(pts, track.timebase, MPEG_90K) + offset);
     if (this.#splices === null) {

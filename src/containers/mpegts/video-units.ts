@@ -26,9 +26,9 @@ interface OpenFrame {
 }
 
 /**
- * Takes a PES packet as one access unit, as nearly all multiplexers write them, and hands it on at once. The first packet
- * that is less (one NAL unit, a slice, the second field without a time) shows a multiplexer that cuts frames: from then
- * on they are put together, and each one is handed on when the next one begins. Packets with several frames are cut.
+ * Passes on each PES packet as one access unit, as nearly all multiplexers write them. The first smaller packet (one NAL unit, a slice, the
+ * second field without a time) shows a multiplexer that splits frames: from then on units are assembled, and each leaves when the next
+ * begins. Packets with several frames are split.
  */
 export class VideoUnits implements UnitReader {
   config: Uint8Array | null = null;
@@ -57,7 +57,7 @@ export class VideoUnits implements UnitReader {
     const bounds = frameBounds(this.#codec, data);
     const { dts, pts } = packet;
     const whole = bounds.hasSlices && !bounds.isTail && dts !== null;
-    // Of a packet without a time nobody knows when to show it, unless it goes on with a frame.
+    // A packet without a time cannot be shown, unless it continues a frame.
     if (!whole && (dts !== null || this.#lastDts !== null)) this.#inPieces = true;
     if (this.#inPieces) this.#join(data, { pts, dts, whole, hasSlices: bounds.hasSlices }, sink);
     else if (dts !== null) this.#cut(data, { pts: pts ?? dts, dts, further: bounds.further }, sink);

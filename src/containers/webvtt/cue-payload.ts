@@ -1,4 +1,4 @@
-/** What a cue of WebVTT shows and where, apart from its time (WebVTT §3.1): made safe to stand in any file. */
+/** Content and settings of a WebVTT cue, without its time (WebVTT §3.1), made safe for any file. */
 
 /** Settings and text of a cue. */
 export interface CuePayload {
@@ -14,7 +14,7 @@ const NO_TAG = /<(?!\/?(?:b|i|u|c|v|lang|ruby|rt)(?=[\s.>])|\/?>|\d{2,}:\d{2}[:.
 const NO_ESCAPE = /&(?!(?:amp|lt|gt|nbsp|lrm|rlm);|#(?:\d{1,7}|x[0-9a-fA-F]{1,6});)/g;
 const SETTING = /^(?:vertical|line|position|size|align|region):[^\s:]\S*$/;
 
-/** Whether `settings` are those of a cue: names and values, in one line. */
+/** Whether `settings` has the form of cue settings: names and values, in one line. */
 export function areCueSettings(settings: string): boolean {
   return !settings.includes('-->') && !/[\r\n\0]/.test(settings) && words(settings).every((word) => SETTING.test(word));
 }

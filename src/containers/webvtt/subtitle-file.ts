@@ -3,7 +3,7 @@ import { areCueSettings } from './cue-payload.ts';
 
 /** A file of more bytes is none of subtitles. */
 export const MAX_SUBTITLE_FILE = 4 * 1024 * 1024;
-/** Cues of one file; what follows is left out. */
+/** Maximum of cues in a file; the rest is ignored. */
 const MAX_CUES = 20_000;
 /** UTF-16 units of one cue; longer ones are cut. */
 const MAX_TEXT = 4096;
@@ -32,8 +32,8 @@ export interface FileCue {
 }
 
 /**
- * The cues of a file in UTF-8. What cannot be read is left out: hostile files have none. It is read piece by piece, because a large file takes a
- * while and whoever reads it has others to serve.
+ * Reads the cues of a UTF-8 file. Unreadable parts are skipped. It reads piece by piece, because a large file takes a while and the caller
+ * has other work.
  */
 export class SubtitleFile {
   readonly #text: string;
@@ -47,7 +47,7 @@ export class SubtitleFile {
     this.#isVtt = /^WEBVTT(?:[ \t\r\n]|$)/.test(this.#text);
   }
 
-  /** What has been read, in order of their times. */
+  /** The cues read so far, sorted by time. */
   get cues(): readonly FileCue[] {
     return this.#cues.toSorted((a, b) => a.start - b.start);
   }

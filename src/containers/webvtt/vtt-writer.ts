@@ -3,7 +3,7 @@ import type { CuePayload } from './cue-payload.ts';
 
 /** A cue with its time, ms. */
 export interface TimedCue extends CuePayload {
-  /** One word, the same wherever the cue is repeated: that is how players tell that it is one. */
+  /** One word, the same wherever the cue is repeated: players recognise repetitions by it. */
   readonly id: string;
   readonly start: number;
   readonly end: number;

@@ -2,11 +2,11 @@
 import type { Clock } from '../../util/clock.ts';
 import type { Notice, RefusalNotice, SessionNotice } from './notice.ts';
 
-/** Told one by one within a second; the rest of the second becomes sums. */
+/** This many sessions per second are posted one by one; the rest of the second is summed up. */
 const SESSIONS = 200;
 const REFUSALS = 50;
 const SECOND_MS = 1000;
-/** Sums of one second; what would be more is one sum of all kinds. */
+/** Sums per second; beyond that one sum for all kinds. */
 const MAX_SUMS = 50;
 
 type Sum = Extract<SessionNotice, { type: 'session.summary' }> | RefusalNotice;
@@ -37,7 +37,7 @@ export class BurstFold {
     this.#tell = tell;
   }
 
-  /** True when `notice` becomes part of a sum; all others are to be told as they are. */
+  /** True if `notice` becomes part of a sum; all others are posted as they are. */
   takes(notice: Notice): boolean {
     if (this.#closed) return false;
     switch (notice.type) {
@@ -58,7 +58,7 @@ export class BurstFold {
     return true;
   }
 
-  /** Tells what waits; from now on everything is told as it is. Idempotent. */
+  /** Posts the open sums; later notices are posted one by one. Idempotent. */
   close(): void {
     this.#closed = true;
     this.#flush();
@@ -90,7 +90,7 @@ export class BurstFold {
     this.#sums.set(key, { type: 'refusal.counted', direction, protocol, reason, count: before + count });
   }
 
-  /** `key` where there is room for a sum of its own, else that of the rest. */
+  /** `key` if there is room for its own sum, else `rest`. */
   #roomFor(key: string, rest: string): string {
     return this.#sums.has(key) || this.#sums.size < MAX_SUMS ? key : rest;
   }

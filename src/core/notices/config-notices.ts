@@ -21,7 +21,7 @@ export function definitionsOf(virtualHosts: readonly DefinedHost[]): Definitions
   return new Map(virtualHosts.map((vhost) => [vhost.name, applications(vhost)]));
 }
 
-/** Tells what another configuration file has made of virtual hosts and applications. One that differs in its keys alone goes on. */
+/** Posts how another configuration file changed virtual hosts and applications. An application whose keys alone differ continues. */
 export function postRedeclared(notices: Notices, before: Definitions, after: Definitions): void {
   for (const [vhost, applications] of before) {
     const now = after.get(vhost);

@@ -14,7 +14,7 @@ export interface NoticeBoardOptions {
   readonly clock: Clock;
   /** Filter for texts before anybody sees them; default: removes secrets only. */
   readonly hide?: (text: string) => string;
-  /** Texts that nobody is shown, besides those in URLs and in the members of definitions. */
+  /** Texts to hide, besides secrets in URLs and in members of definitions. */
   readonly secrets?: KnownSecrets;
   /** Default: 4096. */
   readonly kept?: number;
@@ -24,8 +24,8 @@ export interface NoticeBoardOptions {
 export type PostedNotice = Numbered<Notice>;
 
 /**
- * A ring of the newest notices: whoever follows has a place in it, and nothing of its own, so that followers cost no memory and a slow one
- * misses the oldest. Sessions and refusals that come in floods are told as sums (`BurstFold`). One for the server, which closes it.
+ * A ring of the newest notices. A follower is only a position in it, so followers cost no memory and a slow one misses the oldest notices.
+ * Floods of sessions and refusals are summed up (`BurstFold`). One for the server, which closes it.
  */
 export class NoticeBoard extends NumberedRing<Notice> implements Notices {
   /** Told by group since the start. */

@@ -31,10 +31,10 @@ export type SessionNotice =
       readonly seconds: number;
       readonly bytes: number;
     })
-  /** More than could be told one by one; without a place they are those of many. */
+  /** Sum of sessions that were too many to post one by one; without an address it covers many streams. */
   | (Partial<InStream> & { readonly type: 'session.summary'; readonly started: number; readonly ended: number });
 
-/** `stream`: the output stream that it follows. `reason`: what is wrong, in the state `error`. */
+/** `stream`: the followed output stream. `reason`: the error, in the state `error`. */
 export type TaskNotice = InStream & {
   readonly type: 'task.changed';
   readonly task: 'recording' | 'push' | 'dump';
@@ -107,7 +107,7 @@ export const NOTICE_TYPES: Readonly<Record<NoticeType, NoticeGroup>> = {
   'channel.deleted': 'config',
 };
 
-/** Where whatever happens is told. Cheap, whether anybody listens or not; never throws. */
+/** Receives all notices. Cheap with or without followers; never throws. */
 export interface Notices {
   post(notice: Notice): void;
 }

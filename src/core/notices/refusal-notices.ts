@@ -2,7 +2,7 @@ import type { IngestName, IngestRefused } from '../ingest.ts';
 import { isAddressableName } from '../stream-address.ts';
 import type { Notices } from './notice.ts';
 
-/** Tells of a publisher who has no place. `vhost`: the one that it came to, if any. What it calls its stream is told only where it is a name. */
+/** Posts a refused publisher. `vhost`: the virtual host it reached, if any. Its stream name is included only if it is a valid name. */
 export function postRefusedIngest(
   notices: Notices,
   { code: reason, message: detail }: IngestRefused,

@@ -18,7 +18,7 @@ interface Viewer {
   readonly out: { readonly total: number };
 }
 
-/** One for each stream. A stream that the API never lists is not told of. */
+/** One for each stream. Streams that the API never lists are not posted. */
 export class StreamNotices {
   readonly #notices: Notices;
   readonly #address: StreamAddress;

@@ -29,7 +29,7 @@ export class MapHold {
     return missed;
   }
 
-  /** Does nothing unless it holds. What has no room is counted, and so is all that was kept before it. */
+  /** Holds the packet if `hold` was called. When full, it counts the packet and everything held before as missed. */
   push(packet: Packet): void {
     if (!this.#isWanted) return;
     if (this.#held === null) {

@@ -36,7 +36,7 @@ export interface TaskRegistryOptions<Request extends TaskRequest, Task> {
   readonly onDropped?: (task: Task) => void;
 }
 
-/** Owns its tasks from `register` or `load` on; what it drops ends by itself, and `settle` waits for that. */
+/** Owns its tasks from `register` or `load` on. Removed tasks end on their own; `settle` waits for them. */
 export class TaskRegistry<Request extends TaskRequest, Task extends FollowingTask<Request>> {
   readonly #options: TaskRegistryOptions<Request, Task>;
   /** By virtual host and application, then by id. */

@@ -5,7 +5,7 @@ export interface TaskRequest {
   readonly id: string;
   /** Name of the outbound stream. */
   readonly streamName: string;
-  /** Both select tracks; what no selection means is up to the kind of task. */
+  /** Both select tracks; an empty selection means what the kind of task says. */
   readonly trackIds: readonly number[];
   readonly variantNames: readonly string[];
   /** Made by a map file: such a task is gone with its stream. */

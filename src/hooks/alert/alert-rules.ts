@@ -10,7 +10,7 @@ export interface AlertMessage {
 
 type IngressRules = NonNullable<AlertRulesConfig['ingress']>;
 
-/** What is known of a video track: whether it has B-frames, and how far its keyframes are apart, seconds; NaN: nobody knows yet. */
+/** Properties of a video track: whether it has B-frames, and its keyframe interval in seconds; NaN: unknown yet. */
 export interface VideoFacts {
   readonly hasBframes: boolean;
   readonly keyframeSeconds: number;

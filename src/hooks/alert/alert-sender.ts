@@ -1,4 +1,4 @@
-/** Brings alerts to their server, one after the other, so that it hears them in order. */
+/** Sends alerts to their server, one after the other, so they arrive in order. */
 import type { Clock } from '../../util/clock.ts';
 import { ControlServerClient, ControlServerFault } from '../../util/control-server-client.ts';
 import type { Logger } from '../../util/logger.ts';
@@ -14,7 +14,7 @@ const FAILS = 'the server of alerts fails: it does not hear of them';
 
 /** Figures since the start, and what waits. */
 export interface AlertFigures {
-  /** The server has answered, whatever it said. */
+  /** Alerts that the server answered, with whatever status. */
   readonly delivered: number;
   /** Of these: with something else than status 200 and a JSON object. */
   readonly unwelcome: number;
@@ -37,7 +37,7 @@ export interface AlertSenderOptions {
   readonly pausesMs?: readonly number[];
 }
 
-/** Nobody waits for it but whoever calls `stop`. Its maker does. */
+/** The owner calls `stop`. */
 export class AlertSender {
   readonly #options: AlertSenderOptions;
   readonly #client: ControlServerClient;
@@ -79,7 +79,9 @@ export class AlertSender {
     this.#sending ??= this.#sendAll();
   }
 
-  /** Takes nothing more; resolves when all is told, after `graceMs` at the latest. What is left then is counted as failed. Idempotent. */
+  /**
+   * Accepts no more alerts; resolves when the waiting ones are sent, after `graceMs` at the latest. The rest counts as failed. Idempotent.
+   */
   async stop(graceMs: number): Promise<void> {
     const { promise: late, resolve } = Promise.withResolvers<void>();
     const deadline = setTimeout(resolve, graceMs);

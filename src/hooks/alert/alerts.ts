@@ -1,4 +1,4 @@
-/** Tells a server of alerts what happens and what is wrong, by the rules of `Alert`. */
+/** Sends alerts about events and faults to a server, by the rules of `Alert`. */
 import { readFile } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { type AlertConfig, type AlertRulesConfig, parseAlertRules, type ServerConfig } from '../../config/index.ts';
@@ -91,7 +91,7 @@ export class Alerts {
     return this.#sender?.figures ?? null;
   }
 
-  /** Goes on by other settings. What waits for another server is told there, or given up after a second. */
+  /** Switches to other settings. Alerts that wait for the previous server are still sent to it, for one second at most. */
   amend(config: AlertConfig | undefined): void {
     const { clock, logger } = this.#options;
     const before = this.#config;
@@ -111,7 +111,7 @@ export class Alerts {
       this.#timer = null;
       return;
     }
-    // What has been there before is no news.
+    // Existing streams are not reported as new.
     if (this.#sender === null) for (const stream of this.#streams.values()) stream.adopt();
     if (!isSame || this.#sender === null) this.#sender = new AlertSender({ url, secretKey, timeoutMs: timeout, clock, logger });
     this.#timer ??= setInterval(
@@ -121,13 +121,13 @@ export class Alerts {
     if (rulesFile !== undefined) this.#file = new FileWatch({ paths: [rulesFile], changed: () => this.#readRules(rulesFile), logger });
   }
 
-  /** Looks at all streams and queues; happens twice a second by itself. */
+  /** Checks all streams and queues; runs twice a second. */
   look(): void {
     for (const stream of this.#streams.values()) stream.look();
     if (this.#rules.internalQueueCongestion !== undefined) this.#lookAtQueues();
   }
 
-  /** Resolves when what has happened is told, or cannot be within a second. Idempotent. */
+  /** Resolves when the pending alerts are sent, after one second at the latest. Idempotent. */
   async stop(): Promise<void> {
     if (this.#timer !== null) clearInterval(this.#timer);
     this.#unwatch();

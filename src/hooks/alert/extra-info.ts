@@ -2,7 +2,7 @@
 import type { LeftOut } from '../../core/outbound-stream.ts';
 import { codecModuleOf } from '../../transcoder/codec-modules.ts';
 
-/** `extraInfo` of an alert; what is not known of the fault is left out. */
+/** `extraInfo` of an alert; unknown facts are left out. */
 export function extraInfoOf({ fault, facts, trackId, sourceTrackId, profile, kind }: LeftOut): object {
   const { module, errors } = facts;
   const isDecoder = fault === 'decoder' || fault === 'decoding';

@@ -22,7 +22,7 @@ const READY: Readonly<Record<SegmentKind, AlertMessage>> = {
   hls: { code: 'EGRESS_HLS_READY', description: 'HLS stream is ready to play - initial segment(s) have been generated' },
 };
 
-/** Which code tells of what fails. */
+/** Alert codes by fault. */
 const FAULT_CODES: Readonly<Record<EncodeFault, string>> = {
   decoder: 'EGRESS_STREAM_CREATION_FAILED_DECODER',
   encoder: 'EGRESS_STREAM_CREATION_FAILED_ENCODER',
@@ -57,7 +57,7 @@ interface WatchedOutput {
   readonly waiting: Map<SegmentKind, (() => void) | null>;
 }
 
-/** Looked at twice a second by its owner, which also tells its events and closes it. */
+/** Its owner checks it twice a second, passes it events and closes it. */
 export class WatchedStream {
   readonly stream: InboundStream;
   readonly #options: WatchedStreamOptions;
@@ -101,7 +101,7 @@ export class WatchedStream {
       this.#sendIngress([{ code: 'INGRESS_STREAM_DELETED', description: 'A ingress stream has been deleted' }]);
   }
 
-  /** It has been there before anybody was to be told. */
+  /** The stream began before alerts were enabled. */
   adopt(): void {
     this.#prepared = this.stream.started;
     this.#toldProfiles = this.stream.leftOut.length;

@@ -8,7 +8,7 @@ import { loadAddon, type NativeAddon } from '../addon.ts';
 const BUFFER_SIZE = 256 * 1024;
 /** After a read of more than this a socket is read again at once: the peer may wait for room, or has much to send. */
 const MAX_CALM_READ = 48 * 1024;
-/** Sockets that rested are read for so long at a stretch, ms. */
+/** Maximum time for reading resting sockets in one turn, ms. */
 const STRETCH_MS = 2;
 /** How long a short rest lasts. */
 const SHORT_REST_MS = 10;
@@ -26,17 +26,17 @@ export const Rest = {
 /** Any of these. */
 export type Rest = (typeof Rest)[keyof typeof Rest];
 
-/** What a socket has inside: Node.js has no documented way to choose how an accepted one reads, nor to its descriptor. */
+/** Internals of a socket: Node.js has no documented access to the read mode of an accepted socket, nor to its descriptor. */
 interface Inside {
   _handle?: (net.SocketConstructorOpts['handle'] & { readonly useUserBuffer?: unknown; readonly fd?: unknown }) | null;
 }
 
-/** Takes what was read: the first `length` bytes of `data`, valid during the call only. Tells how long what comes next can wait. */
+/** Takes the first `length` bytes of `data`, which are valid during the call only. Returns how long the next bytes can wait. */
 export type OnRead = (data: Buffer, length: number) => Rest;
 
 interface Sleeper {
   readonly onRead: OnRead;
-  /** What it said last. */
+  /** The last answer of `onRead`. */
   wanted: Rest;
   /** How long, ms, nothing of what comes will be needed. */
   readonly slack: () => number;
@@ -71,16 +71,16 @@ export class SocketReader {
   }
 
   /**
-   * Calls `onRead` for what arrives on `accepted`, a fresh socket of a server with `pauseOnConnect`, and returns the socket to
-   * work with from now on. When `onRead` answers that what comes next can wait, the socket rests: to wake for every write of a peer
-   * costs more than to work it off. `slack` is asked once in each short rest, behind what the read has led to: for how many ms nothing that
-   * comes will be needed, where that is known; it must not throw. TLS sockets are returned as they are, read in Node's way, and never rest; so
-   * are those that somebody has read from.
+   * Calls `onRead` for bytes that arrive on `accepted`, a new socket of a server with `pauseOnConnect`, and returns the socket to use from
+   * now on. When `onRead` answers that the next bytes can wait, the socket rests, because waking for every write of a peer costs more than
+   * processing it. `slack` is asked once in each short rest, after the read was processed: for how many ms no incoming bytes will be
+   * needed, if known; it must not throw. TLS sockets, and sockets that were read before, are returned as they are, are read by Node.js, and
+   * never rest.
    */
   adopt(accepted: net.Socket, onRead: OnRead, slack: () => number = () => 0): net.Socket {
     const inside = accepted as unknown as Inside;
     const handle = inside._handle;
-    // On Windows a read that waits holds its buffer. One that was read before, for a PROXY header, goes on as it began.
+    // On Windows a pending read holds its buffer. A socket that was read before, for a PROXY header, keeps its read mode.
     if (
       accepted instanceof TLSSocket ||
       accepted.bytesRead > 0 ||
@@ -116,12 +116,12 @@ export class SocketReader {
   }
 
   /**
-   * Has all sockets read that rest, and calls `done` when that is under way for the last of them: many take several turns of the
-   * event loop. Must be called regularly: the end of a connection is not seen either while it rests.
+   * Reads all resting sockets, and calls `done` when the last of them is being read: many sockets take several turns of the event loop.
+   * Must be called regularly, because the end of a connection is not noticed during a rest either.
    */
   wake(done?: () => void): void {
     if (this.#readNowTurns > 0) this.#readNowTurns -= 1;
-    // To look again and again for what does not come costs more than to hear of it.
+    // Polling a silent socket repeatedly costs more than an event.
     for (const [socket, sleeper] of this.#dozing) {
       if (!sleeper.heard) this.#handBack(socket);
       sleeper.heard = false;
@@ -204,7 +204,7 @@ export class SocketReader {
     this.#handBack(socket);
   }
 
-  /** Hands over what was read. Returns how long the socket may rest. */
+  /** Passes on the bytes. Returns how long the socket may rest. */
   #restAfter(sleeper: Sleeper, length: number): Rest {
     sleeper.heard = true;
     sleeper.neededAt = null;
@@ -220,7 +220,7 @@ export class SocketReader {
     sleeper.wanted = rest;
   }
 
-  /** Lets a socket rest so long, or not. */
+  /** Starts or ends a rest of the socket. */
   #lay(socket: net.Socket, sleeper: Sleeper, rest: Rest): void {
     if (rest === Rest.NONE) {
       this.#handBack(socket);

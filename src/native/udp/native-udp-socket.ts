@@ -47,7 +47,7 @@ export class NativeUdpSocket implements UdpSocket {
   /** The sender of the datagram before, and where it is. */
   #last: SocketAddress | null = null;
   #lastPlace: Uint32Array = new Uint32Array(WORDS);
-  /** Datagrams get places in it one behind the other; whoever keeps one keeps its neighbours. */
+  /** Datagrams lie one behind the other in it; keeping one keeps the whole pool in memory. */
   #pool = new Uint8Array(POOL_BYTES);
   #poolUsed = 0;
   #block = newBlock();

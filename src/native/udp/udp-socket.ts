@@ -1,4 +1,4 @@
-/** A UDP socket for many small datagrams: what comes and goes within a turn of the event loop does so together. */
+/** A UDP socket for many small datagrams: datagrams of one turn of the event loop are received and sent in batches. */
 import { loadAddon } from '../addon.ts';
 import { NativeUdpSocket } from './native-udp-socket.ts';
 import { NodeUdpSocket } from './node-udp-socket.ts';
@@ -23,7 +23,7 @@ export interface UdpSocketOptions {
   readonly onTurn: () => void;
   readonly onAlarm: () => void;
   readonly onError: (error: Error) => void;
-  /** One of the others threw. Absent: it is thrown on, and nobody is there to catch it. */
+  /** Called when one of the other callbacks throws. Absent: the exception is not caught. */
   readonly onFault?: (error: unknown) => void;
 }
 
@@ -51,7 +51,7 @@ export interface UdpSocket {
   flush(): void;
   /** Calls `onAlarm` once, in so many ms (whole ones); the time of another call before then counts instead. */
   alarm(ms: number): void;
-  /** Gives the port back; nothing is called any more, and what has not left is lost. Idempotent. */
+  /** Closes the port; no callback is called afterwards, and unsent datagrams are lost. Idempotent. */
   close(): Promise<void>;
 }
 

@@ -95,7 +95,7 @@ export class AudioOutput {
     }
   }
 
-  /** Why the track cannot be encoded; the sink is told once. `facts`: of what is at fault; default: of the encoder. */
+  /** Fails the track; the sink is notified once. `facts` describe the failed part; default: the encoder. */
   fail(error: unknown, part: EncodePart, facts = faultFacts(error, part, { module: this.#module, errors: this.#errors })): void {
     if (this.#failed) return;
     this.#failed = true;
@@ -165,8 +165,8 @@ export class AudioOutput {
   }
 
   /**
-   * The encoder stays open for good. One that follows its source takes the rate of the first format and begins anew for more channels alone: a change of
-   * what is encoded is a discontinuity for all players, and a channel of odd items would have one at every boundary.
+   * The encoder stays open. One that follows its source takes the rate of the first format and reopens only for more channels: a format
+   * change is a discontinuity for all players, and a channel of mixed items would have one at every boundary.
    */
   #openEncoder(format: SampleFormat): OpenEncoder {
     const channels = this.#channelsFor(format);

@@ -14,7 +14,7 @@ const FILTER_THRESHOLD = 16;
 const OPUS_RATE = 48_000;
 /** More than any source has; damaged headers announce up to 64. */
 const MAX_CHANNELS = 8;
-/** Blocks of another form than those before until it is believed, and the blocks among which they must come. */
+/** Blocks of a new format before the change is accepted, and the number of blocks within which they must come. */
 const BELIEVED_AFTER = 4;
 const TRIAL = 16;
 
@@ -96,8 +96,8 @@ export class AudioPipeline implements Pipeline {
   }
 
   /**
-   * False for a block whose form only damage explains: it is dropped, and the decoder, which may have taken the damage for a new
-   * configuration, begins anew. A form that comes back all the same is believed.
+   * False for a block whose format can only come from damage: it is dropped, and the decoder, which may have taken the damage for a new
+   * configuration, restarts. A format that keeps coming is accepted.
    */
   #believes(frame: RawFrame): boolean {
     const { sampleRate, channelLayout } = frame;

@@ -18,7 +18,7 @@ const ENCODER = 'aac';
 const TIMEBASE: Timebase = { num: 1, den: RATE };
 const ENCODE = { name: 'file', bypass: false, codec: 'aac', bitrate: BITRATE, samplerate: RATE, channel: CHANNELS } as const;
 
-/** What encodes of audio are made with. `tools` are those of a process; the sink in them is not used. */
+/** Options of an audio encode. `tools` are those of the process, without their sink. */
 export interface EncodedAudioOptions {
   readonly stream: FileStream;
   readonly startSeconds: number;

@@ -1,4 +1,4 @@
-/** From what an encoder says about its stream to the track the server announces. */
+/** Converts an encoder's stream parameters to the track that the server announces. */
 import { buildConfig, describeAudio, describeVideo, parameterSetsOf } from '../../codecs/describe.ts';
 import { annexbToLengthPrefixed } from '../../codecs/nal/convert.ts';
 import { AudioCodec, VideoCodec } from '../../media/codec.ts';

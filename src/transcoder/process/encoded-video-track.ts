@@ -127,7 +127,7 @@ export class EncodedVideoTrack implements FileTrack {
     this.#chain?.close();
     this.#chain = null;
     this.#chainFormat = null;
-    // What it has seen cannot be forgotten.
+    // The encoder cannot be reset.
     this.#encoder.close();
     this.#encoder = this.#openEncoder();
     this.#lastDecoded = Number.NEGATIVE_INFINITY;

@@ -28,7 +28,7 @@ export class NoEncoder extends EngineError {
   }
 }
 
-/** What an encode says about its encoder. */
+/** Encoder settings of an encode. */
 export interface EncoderWish {
   readonly name: string;
   readonly codec?: string | undefined;

@@ -3,7 +3,7 @@ import type { EncodeVideoConfig } from '../../config/index.ts';
 import { VideoCodec } from '../../media/codec.ts';
 import { CodecModule, type EncoderEntry } from '../encoder-catalogue.ts';
 
-/** What an encoder is opened with; `options` are private ones, in the words of its library. */
+/** Settings for opening an encoder; `options` are private options of its library. */
 export interface EncoderTuning {
   readonly options: Readonly<Record<string, string>>;
   /** Threads of the encoder; 0 leaves it to the encoder. */

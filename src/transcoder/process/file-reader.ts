@@ -1,4 +1,4 @@
-/** A process that reads a media file, from the inside: what it finds goes to the server as fast as that takes it. */
+/** The inside of a process that reads a media file: sends its packets to the server as fast as the server takes them. */
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../../util/clock.ts';
 import { messageOf } from '../../util/message-of.ts';
@@ -40,7 +40,7 @@ export class FileReader {
   readonly #window = new ReadWindow();
   readonly #tracks = new Map<number, FileTrack>();
   #merge = new PacketMerge<MadePacket>([]);
-  /** Number of the run through the file; what the server wants to be read is numbered, too. */
+  /** Number of the run through the file; the server's requests are numbered, too. */
   #run = 0;
   #wanted: { readonly run: number; readonly ms: number } | null = null;
   #waiting: (() => void) | null = null;

@@ -29,7 +29,7 @@ interface Waiting {
   readonly keyframe: boolean;
 }
 
-/** What tells one kind of encode of frames from another. */
+/** Differences between the kinds of frame encodes. */
 export interface FrameEncode {
   readonly id: number;
   readonly width: number;
@@ -97,7 +97,7 @@ export class FrameOutput {
     return this.#failed;
   }
 
-  /** What its frames should be made in: the pixel format of the encoder that opened last, at first of the one that will be tried first. */
+  /** The wanted pixel format of frames: that of the last opened encoder, at first that of the first candidate. */
   get pixelFormat(): string {
     return this.#pixelFormat;
   }

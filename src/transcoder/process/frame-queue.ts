@@ -47,7 +47,7 @@ export class FrameQueue<T> {
     return item;
   }
 
-  /** Nothing more goes in; what is in can still be taken. Idempotent. */
+  /** Refuses further frames; queued ones can still be taken. Idempotent. */
   close(): void {
     this.#closed = true;
     this.#wake();

@@ -6,7 +6,7 @@ const EARLY = 90;
 /** A hole longer than this is not filled with repeated frames. */
 const MAX_FILL = 2 * SECOND;
 
-/** What an encode asks for. */
+/** Frame rate settings of an encode. */
 export interface FrameRule {
   /** Frames per second; 0 takes the frames as they come. */
   readonly framerate: number;

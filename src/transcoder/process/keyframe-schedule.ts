@@ -5,13 +5,13 @@ const EARLY = 90;
 /** Instants that wait for their frames: there are never more breaks to come. */
 const MAX_FORCED = 64;
 
-/** Fixed for an encode, so that a restarted encoder goes on as the one before it. */
+/** Fixed for an encode, so that a restarted encoder continues like the previous one. */
 export interface KeyframePlan {
   /** Ticks of 1/90000 s between keyframes. */
   readonly interval: number;
   /**
-   * Keyframes of the source start the count anew, so that encoded renditions can be switched with a bypassed one. Without it
-   * they fall on multiples of the interval, whatever the source does and however often the encoder was restarted.
+   * Keyframes of the source restart the interval, so that encoded renditions can be switched with a bypassed one. Without it keyframes fall
+   * on multiples of the interval, independent of the source and of encoder restarts.
    */
   readonly followSource: boolean;
 }
@@ -21,7 +21,7 @@ export class KeyframeSchedule {
   readonly #plan: KeyframePlan;
   #cell = Number.NaN;
   #anchor = Number.NaN;
-  /** The last keyframe of the source that was followed, and how far it lay behind the one before. */
+  /** The last followed keyframe of the source, and its distance from the previous one. */
   #sourceAnchor = Number.NaN;
   #sourceInterval = Number.NaN;
 
@@ -55,14 +55,14 @@ export class KeyframeSchedule {
     return due;
   }
 
-  /** The source will probably have a keyframe soon: one of our own just before it would be in vain. */
+  /** The source will probably send a keyframe soon, so one of our own just before it would be wasted. */
   #sourceIsNear(pts: number): boolean {
     const left = this.#sourceAnchor + this.#sourceInterval - pts;
     return left + EARLY > 0 && left < this.#plan.interval / 2;
   }
 }
 
-/** Instants at which there must be a keyframe, whatever the schedule says: segments are cut there. */
+/** Times that need a keyframe regardless of the schedule, because segments are cut there. */
 export class ForcedKeyframes {
   /** In order. */
   #instants: number[] = [];
@@ -74,7 +74,7 @@ export class ForcedKeyframes {
     if (this.#instants.length > MAX_FORCED) this.#instants.shift();
   }
 
-  /** Whether the frame at `pts` is the first at one of them. Asked once per frame, in order. */
+  /** Whether the frame at `pts` is the first at or after such a time. Call once per frame, in order. */
   due(pts: number): boolean {
     const [first] = this.#instants;
     if (first === undefined || pts + EARLY < first) return false;

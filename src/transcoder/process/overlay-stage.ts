@@ -18,7 +18,7 @@ const MAX_SIDE = 16_384;
 /** Of an image as it is, and of all images of an encode in their sizes together: four bytes each, as many as a frame of 8K has. */
 const MAX_PIXELS = 8192 * 4096;
 
-/** What a stage is made with. */
+/** Options of the overlay stage. */
 export interface OverlayStageOptions {
   readonly overlays: readonly OverlayRequest[];
   readonly format: FrameFormat;

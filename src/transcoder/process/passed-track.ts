@@ -11,7 +11,7 @@ import type { FilePacket, FileStream } from './engine/demuxer.ts';
 import { CODEC_IDS, NO_TIMESTAMP } from './engine/library.ts';
 import { type FileTrack, type MadePacketSink, WITHOUT_PRESENTATION_TIMES } from './file-track.ts';
 
-/** Those that players take; of the others the server has no publisher. */
+/** Codecs that players support; the server has no publisher for others. */
 const VIDEO = [VideoCodec.H264, VideoCodec.H265, VideoCodec.VP8, VideoCodec.VP9, VideoCodec.AV1] as const;
 const AUDIO = [AudioCodec.AAC, AudioCodec.OPUS, AudioCodec.MP3] as const;
 /** As the wire can tell it. */
@@ -62,7 +62,7 @@ export class PassedTrack implements FileTrack {
     this.#delay = this.#usual * delay;
   }
 
-  /** Null when the track has to be encoded anew: another codec, or a form of this one that the server does not know. */
+  /** Null if the track has to be encoded: another codec, or an unsupported form of this codec. */
   static open(
     id: number,
     options: { stream: FileStream; container: string; startSeconds: number; sink: MadePacketSink },
@@ -141,7 +141,7 @@ function videoPassage(id: number, stream: FileStream, container: string): Passag
   const common = { ...base(id, stream), type: 'video', codec, width, height, framerateConf: framerate } as const;
   if (codec === VideoCodec.VP8) return { message: { ...common, format: BitstreamFormat.RAW, config: null }, layout: copy };
   if (codec === VideoCodec.VP9) {
-    // What a file says of it is a vpcC or not, as its writer liked.
+    // Depending on its writer the file's codec data is a vpcC or not.
     const sets = first === null ? null : parameterSetsOf(codec, first);
     const config = sets === null ? null : base64(buildConfig(codec, sets));
     return { message: { ...common, format: BitstreamFormat.RAW, config }, layout: copy };

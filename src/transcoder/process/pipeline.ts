@@ -37,10 +37,10 @@ export interface InputPacket {
   readonly discontinuity: boolean;
 }
 
-/** What goes through the queue in front of a decoder, in order. */
+/** Entries of the queue in front of a decoder, in order. */
 export type PipelineInput = { readonly source: SourceMessage } | { readonly packet: InputPacket };
 
-/** What a process gives each of its pipelines. */
+/** What a process provides to each of its pipelines. */
 export interface PipelineTools {
   readonly clock: Clock;
   readonly pool: FramePool;

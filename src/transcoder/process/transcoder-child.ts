@@ -15,7 +15,7 @@ import type { OutputPacket, PipelineSink } from './pipeline.ts';
 
 const STATUS_INTERVAL_MS = 1000;
 
-/** One for the process, and as long as that lives: there is nothing to close. */
+/** One for the process. Needs no closing. */
 export class TranscoderChild {
   readonly #writer: FrameWriter;
   readonly #reader = new FrameReader((header, payload) => this.#onFrame(header, payload));
@@ -32,7 +32,7 @@ export class TranscoderChild {
     this.#cpus = options.cpus;
   }
 
-  /** Looks what the machine can do and says hello; then reports every second. */
+  /** Determines the abilities of the machine and sends HELLO; then reports every second. */
   start(): void {
     silenceLibrary();
     const missing = new Set(DEVICES.filter(({ device }) => !deviceWorks(device)).map(({ module }) => module));

@@ -68,7 +68,7 @@ export function videoEncode(request: VideoRequest, followSource: boolean, tools:
   };
 }
 
-/** Whether the keyframes of the source lead those of all `configs`: none asks for a distance or a frame rate of its own. */
+/** Whether all `configs` follow the keyframes of the source: none has an interval or frame rate of its own. */
 export function followsSource(configs: readonly EncodeVideoConfig[]): boolean {
   return configs.every(({ keyFrameInterval, framerate, skipFrames }) => keyFrameInterval <= 0 && framerate <= 0 && skipFrames < 0);
 }

@@ -131,7 +131,7 @@ export class VideoPipeline implements Pipeline {
     }
   }
 
-  /** Starts a decoder for what follows; the one before hands out what it still has. */
+  /** Starts a decoder for the following packets; the previous one outputs its remaining frames. */
   async #open(source: SourceMessage): Promise<void> {
     if (this.#decoder !== null) {
       const frames: RawFrame[] = [];

@@ -9,7 +9,7 @@ import { type ClientEnd, readProxyHeader } from '../../wire/proxy/proxy-header.t
 /** For a proxy to send its header, ms. */
 const HEADER_TIME_MS = 5000;
 
-/** Whom a gate lets in, and whose word about clients it takes. */
+/** Limits of a gate, and its trusted proxies. */
 export interface GateOptions {
   readonly limiter: ConnectionLimiter;
   /** Proxies whose connections have no share of their own: they bring many clients. Absent: there are none. */
@@ -21,7 +21,7 @@ export interface GateOptions {
 /** Of one listener. */
 export class ConnectionGate {
   readonly #options: GateOptions;
-  /** Clients that proxies have told of, by the end of the proxy's connection. Bounded by the connections that are let in. */
+  /** Clients announced by proxies, by the address of the proxy's connection. Bounded by the number of connections. */
   readonly #clients = new Map<string, ClientEnd>();
 
   constructor(options: GateOptions) {
@@ -29,8 +29,8 @@ export class ConnectionGate {
   }
 
   /**
-   * Lets a fresh connection in: `begin` is called when it may be served, at once or once its proxy has said whom it brings, and `refuse`
-   * when there is no room. What the client has sent by then is in the socket. One whose header is not read is closed.
+   * Admits a new connection: `begin` is called when it may be served, at once or after the proxy's header, `refuse` when a limit is
+   * reached. Bytes that the client has sent by then are in the socket. A connection with an invalid header is closed.
    */
   open(socket: Socket, begin: () => void, refuse: () => void): void {
     const { limiter, proxies, proxyProtocol } = this.#options;
@@ -47,7 +47,7 @@ export class ConnectionGate {
     this.#options.limiter.overflow(limit);
   }
 
-  /** A connection that was let in is closed, because its client does not speak what the listener does: `why`, of few sentences. */
+  /** Counts an admitted connection that is closed because its client speaks another protocol; `why` is a fixed sentence. */
   fault(socket: Parameters<ConnectionGate['clientOf']>[0], why: string): void {
     this.#options.limiter.fault(why, this.clientOf(socket).address);
   }
@@ -103,7 +103,7 @@ export class ConnectionGate {
   }
 }
 
-/** Lets everybody in and believes nobody: for listeners without limits of their own. */
+/** A gate without limits and without trusted proxies. */
 export function openGate(what: string): ConnectionGate {
   return new ConnectionGate({ limiter: unlimitedConnections(what) });
 }

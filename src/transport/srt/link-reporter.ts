@@ -1,4 +1,4 @@
-/** Tells regularly how the connections of a listener fare, and gives their figures to whoever asks. */
+/** Logs the state of a listener's connections regularly, and provides their figures. */
 
 import type { StreamAddress } from '../../core/stream-address.ts';
 import type { Clock } from '../../util/clock.ts';

@@ -35,7 +35,7 @@ export interface SrtListenerConfig {
 
 /** Options of listening, for a publisher or provider. */
 export interface SrtListenerOptions extends SrtListenerConfig {
-  /** What callers do here; one that says it wants something else (`m` of its stream id) is refused. */
+  /** What callers may do here; a caller whose stream id asks for something else (`m`) is refused. */
   readonly mode: 'publish' | 'request';
   readonly clock: Clock;
   /** Connections of one port at once; more callers are refused. */
@@ -94,7 +94,7 @@ export class SrtListener {
     return this.#ports;
   }
 
-  /** Opens all ports; those that were opened are closed again when one cannot be. */
+  /** Opens all ports; if one fails, closes the others again. */
   async start(): Promise<void> {
     try {
       for (const port of this.#options.ports) this.#ports.push(await this.#open(port));

@@ -27,7 +27,7 @@ const MAX_LATENCY = 65_535;
 const MIN_BUFFER = 32;
 const MAX_BUFFER = 65_536;
 
-/** Options that are known and do nothing: those of sockets, of files and groups, and those that a listener in live mode has no choice in. */
+/** Known options without effect: options of sockets, files and groups, and options that a listener in live mode does not decide. */
 export const IDLE_SRT_OPTIONS: readonly string[] = (
   'BINDTODEVICE CONGESTION CONNTIMEO CRYPTOMODE DRIFTTRACER ENFORCEDENCRYPTION FC GROUPCONNECT GROUPMINSTABLETIMEO GROUPTYPE IPTOS ' +
   'IPTTL IPV6ONLY LINGER LOSSMAXTTL MAXREXMITBW MESSAGEAPI MININPUTBW MINVERSION MSS NAKREPORT PACKETFILTER PAYLOADSIZE RCVTIMEO ' +

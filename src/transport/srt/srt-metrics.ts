@@ -33,14 +33,14 @@ const METRICS: readonly Metric[] = [
   ['received_undecryptable_packets_total', 'Data packets without a usable key', ({ receiver }) => receiver.packetsUndecryptable],
 ];
 
-/** What the connections share whose streams have no labels of their own. */
+/** Labels shared by connections whose streams have no labels of their own. */
 const OTHER_LINKS = { vhost: '', app: '', stream: OTHERS, session: '' };
 /** Connections that have labels of their own: more of one stream would be as many series as viewers like. */
 const MAX_LINKS = 200;
 /** Connections after which other work of the thread may run. */
 const LINKS_AT_ONCE = 100;
 
-/** All connections, with figures of its own each as far as there is room for labels; those that are gone are not listed any more. */
+/** All open connections, each with its own labels as far as there are slots. */
 export function srtMetrics(sources: readonly SrtLinks[]): MetricSource {
   const definitions = METRICS.map(
     ([name, help, value]): SeriesDefinition<LinkStatistics> => ({

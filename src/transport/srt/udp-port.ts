@@ -8,9 +8,9 @@ import type { PeerAddress } from '../../wire/srt/link.ts';
 import { type MultiplexerOptions, type OutgoingCall, SrtMultiplexer, type SrtSession } from '../../wire/srt/multiplexer.ts';
 import { RejectionCode } from '../../wire/srt/rejection.ts';
 
-/** The alarm does not go off sooner after a tick, µs: what comes due meanwhile is done with the next datagrams, or all together. */
+/** Minimum time from a tick to the next alarm, µs: whatever is due earlier is done with the next datagrams. */
 const ALARM_INTERVAL = 12_000;
-/** Ticks between two of them, when datagrams come: so long for each connection they look at, µs. */
+/** Minimum time between ticks while datagrams come, per connection, µs. */
 const TICK_COST = 20;
 const MIN_TICK_INTERVAL = 1000;
 /** An alarm that is later than this, µs, was held up. */
@@ -111,7 +111,7 @@ export class SrtUdpPort {
     await this.#socket.close();
   }
 
-  /** What has come may have made something due: it goes along. */
+  /** The received datagrams may have made something due, which is sent with the rest. */
   #endTurn(): void {
     if (this.#closed) return;
     const now = this.now();
@@ -131,7 +131,7 @@ export class SrtUdpPort {
     const { dueAt } = this.multiplexer;
     const at = Math.max(dueAt, this.#tickedAt + ALARM_INTERVAL);
     if (this.#closed || dueAt === Number.POSITIVE_INFINITY || at === this.#alarmAt) return;
-    // What waits in the socket is read before anybody is judged.
+    // Waiting datagrams are read before timeouts are judged.
     if (this.now() - this.#alarmAt >= STALL) return;
     this.#alarmAt = at;
     this.#socket.alarm(Math.max(1, Math.floor((at - this.now()) / 1000) + 1));

@@ -20,7 +20,7 @@ const PROBE: FrameFormat = {
   colorTransfer: C.AVCOL_TRC_UNSPECIFIED,
 };
 
-/** Whether the library has this encoder; one for hardware counts only when it opens on this machine. */
+/** Whether the library has this encoder; a hardware encoder counts only if it opens on this machine. */
 export function encoderWorks(name: string, hardware: { readonly pixelFormat: string; readonly uploads: boolean } | null): boolean {
   if (Codec.findEncoderByName(name as Parameters<typeof Codec.findEncoderByName>[0]) === null) return false;
   if (hardware === null) return true;

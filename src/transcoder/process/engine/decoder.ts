@@ -5,7 +5,7 @@ import { Device } from './device.ts';
 import type { FramePool } from './frame-pool.ts';
 import { AGAIN, CODEC_IDS, check, EngineError, NO_TIMESTAMP, type RawFrame } from './library.ts';
 
-/** What a decoder of one inbound track must know. */
+/** Options of a decoder of one inbound track. */
 export interface DecoderOptions {
   /** Ours, or the library's description of a stream in a file. */
   readonly codec: VideoCodec | AudioCodec | CodecParameters;
@@ -19,7 +19,7 @@ export interface DecoderOptions {
   readonly offThread: boolean;
   readonly sampleRate?: number;
   readonly channels?: number;
-  /** Hands out frames without a time as well: those that are left at the end of a file. */
+  /** Also outputs frames without a time, which remain at the end of a file. */
   readonly timeless?: boolean;
   /** Private options of the decoder. */
   readonly options?: Readonly<Record<string, string>>;

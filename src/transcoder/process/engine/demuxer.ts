@@ -37,7 +37,7 @@ const CONTAINERS = [
   ...['rpl', 'rso', 'smk', 'sox', 'swf', 'tak', 'thp', 'truehd', 'tta', 'ty', 'vc1', 'vc1test', 'viv', 'vivo', 'voc', 'vqf', 'w64', 'wav'],
   ...['webm', 'wsvqa', 'wtv', 'wv', 'xa', 'xmv', 'xwma', 'yuv4mpegpipe'],
 ].join(',');
-/** What the process was given as its standard input. Whatever the file says, nothing else is opened. */
+/** Standard input of the process. Nothing else is opened, whatever the file contains. */
 const INPUT = 'fd:';
 const PROTOCOLS = 'fd';
 const MAX_STREAMS = '64';
@@ -232,7 +232,7 @@ async function firstPackets(context: FormatContext): Promise<FilePacket[]> {
   return packets;
 }
 
-/** What can be made of a stream, or what it is when nothing can. */
+/** The playable form of a stream, or its description if it is not playable. */
 function playable(stream: NativeStream, first: Uint8Array | null): FileStream | string {
   const { codecpar: parameters, index } = stream;
   const type = parameters.codecType === C.AVMEDIA_TYPE_VIDEO ? 'video' : parameters.codecType === C.AVMEDIA_TYPE_AUDIO ? 'audio' : null;

@@ -51,7 +51,7 @@ export interface SampleEncoderOptions extends EncoderOptions {
   readonly channels: number;
 }
 
-/** What an encoder made. `data` is a view that is gone after the callback. */
+/** Output of an encoder. `data` is a view that is valid during the callback only. */
 export interface EncodedData {
   readonly data: Uint8Array;
   readonly pts: number;

@@ -15,7 +15,7 @@ export class EngineError extends Error {
   override readonly name = 'EngineError';
 }
 
-/** What the library answers when it wants more before it gives something (EAGAIN). */
+/** EAGAIN: the library needs more input before it has output. */
 export const AGAIN = -11;
 /** A frame without a time (AV_NOPTS_VALUE). */
 export const NO_TIMESTAMP = -(2n ** 63n);

@@ -58,7 +58,7 @@ export class OverlayChain {
     }
   }
 
-  /** `frame` stays the caller's, to whom belongs what is returned. Rejects with EngineError. */
+  /** The caller keeps `frame` and owns the returned frame. Rejects with EngineError. */
   async run(frame: RawFrame): Promise<RawFrame> {
     check(this.#source.buffersrcAddFrameSync(frame, C.AV_BUFFERSRC_FLAG_KEEP_REF), 'overlay input');
     const out = this.#pool.take();
