@@ -1252,10 +1252,10 @@ export interface components {
                     sentinelUsername?: string;
                     /** @description Password of the Sentinels */
                     sentinelAuth?: string;
-                    /** @description Certificates, PEM, that the server is judged by with TLS; default: those of the system */
+                    /** @description Certificates, PEM, that Redis has to be signed by with TLS; default: those of the system */
                     caPath?: string;
                 };
-                /** @description Several nodes know the same persistent pulls, channels and pushes of this virtual host, and one of them does each. An extension of Millrace */
+                /** @description For several nodes that have the same persistent pulls, channels and pushes of this virtual host: one of them does each. An extension of Millrace */
                 sharedWork?: {
                     /**
                      * @description Nodes of one group share their work; letters, digits, `.`, `_` and `-`
@@ -1263,7 +1263,7 @@ export interface components {
                      */
                     group?: string;
                     /**
-                     * @description Another node takes over what a dead one did after this long, ms
+                     * @description Another node takes over the work of a dead one after this long, ms
                      * @default 10000
                      */
                     leaseTime?: number;
@@ -1389,7 +1389,7 @@ export interface components {
                                  */
                                 autoSelect?: boolean;
                                 /**
-                                 * @description Meant to be shown always
+                                 * @description Forced subtitles: players show them by themselves
                                  * @default false
                                  */
                                 forced?: boolean;
@@ -1441,7 +1441,7 @@ export interface components {
                         /** @description Name of the output stream; `${OriginStreamName}` stands for the name of the input */
                         outputStreamName: string;
                         /**
-                         * @description The encoders of the profile; together at least one
+                         * @description The encodes of the profile; at least one
                          * @default {}
                          */
                         encodes?: {
@@ -1588,7 +1588,7 @@ export interface components {
                                  */
                                 samplerate?: number;
                                 /**
-                                 * @description Channels; 0: those of the source, and more when it gets more
+                                 * @description Channels; 0: as many as the source has, and more when it gets more
                                  * @default 0
                                  */
                                 channel?: number;
@@ -1879,7 +1879,7 @@ export interface components {
                     /** @description Pulls streams from another origin over OVT */
                     ovt?: {
                         /**
-                         * @description Streams that it may bring to the application at a time; 0 means no limit
+                         * @description Most streams of it in the application at a time; 0 means no limit
                          * @default 0
                          */
                         maxConnection?: number;
@@ -1899,7 +1899,7 @@ export interface components {
                     /** @description Takes streams published over RTMP */
                     rtmp?: {
                         /**
-                         * @description Streams that it may bring to the application at a time; 0 means no limit
+                         * @description Most streams of it in the application at a time; 0 means no limit
                          * @default 0
                          */
                         maxConnection?: number;
@@ -1957,7 +1957,7 @@ export interface components {
                     /** @description Takes streams published over SRT */
                     srt?: {
                         /**
-                         * @description Streams that it may bring to the application at a time; 0 means no limit
+                         * @description Most streams of it in the application at a time; 0 means no limit
                          * @default 0
                          */
                         maxConnection?: number;
@@ -2000,7 +2000,7 @@ export interface components {
                     /** @description Takes streams published over WebRTC (WHIP) */
                     webrtc?: {
                         /**
-                         * @description Streams that it may bring to the application at a time; 0 means no limit
+                         * @description Most streams of it in the application at a time; 0 means no limit
                          * @default 0
                          */
                         maxConnection?: number;
@@ -2056,7 +2056,7 @@ export interface components {
                     /** @description Pulls streams over RTSP */
                     rtspPull?: {
                         /**
-                         * @description Streams that it may bring to the application at a time; 0 means no limit
+                         * @description Most streams of it in the application at a time; 0 means no limit
                          * @default 0
                          */
                         maxConnection?: number;
@@ -2081,7 +2081,7 @@ export interface components {
                     /** @description Takes streams published over RTSP: not built yet, of no effect */
                     rtsp?: {
                         /**
-                         * @description Streams that it may bring to the application at a time; 0 means no limit
+                         * @description Most streams of it in the application at a time; 0 means no limit
                          * @default 0
                          */
                         maxConnection?: number;
@@ -2101,7 +2101,7 @@ export interface components {
                     /** @description Takes MPEG-TS over UDP */
                     mpegts?: {
                         /**
-                         * @description Streams that it may bring to the application at a time; 0 means no limit
+                         * @description Most streams of it in the application at a time; 0 means no limit
                          * @default 0
                          */
                         maxConnection?: number;
@@ -2137,7 +2137,7 @@ export interface components {
                             port?: string;
                             /** @description Number of the program to take of several; absent: the first. An extension of Millrace */
                             program?: number;
-                            /** @description Senders that are heard, as `192.0.2.10` or `192.0.2.0/24`; without any, everybody. An extension of Millrace */
+                            /** @description Senders that are accepted, as `192.0.2.10` or `192.0.2.0/24`; default: everybody. An extension of Millrace */
                             source?: string[];
                         }[];
                         /** @description Names for the audio tracks of the source, in their order */
@@ -2159,7 +2159,7 @@ export interface components {
                     /** @description Plays files as streams */
                     file?: {
                         /**
-                         * @description Streams that it may bring to the application at a time; 0 means no limit
+                         * @description Most streams of it in the application at a time; 0 means no limit
                          * @default 0
                          */
                         maxConnection?: number;
@@ -2199,7 +2199,7 @@ export interface components {
                     /** @description Plays scheduled channels */
                     schedule?: {
                         /**
-                         * @description Streams that it may bring to the application at a time; 0 means no limit
+                         * @description Most streams of it in the application at a time; 0 means no limit
                          * @default 0
                          */
                         maxConnection?: number;
@@ -2217,13 +2217,13 @@ export interface components {
                         packetSilenceTimeoutMs?: number;
                         /** @description Directory that the `file://` URLs of items start at */
                         mediaRootDir: string;
-                        /** @description Directory of the schedule files (`.sch`); it is made when it is missing, and the API writes there */
+                        /** @description Directory of the schedule files (`.sch`); the server creates a missing one, and the API writes there */
                         scheduleFilesDir: string;
                     };
                     /** @description Makes streams of tracks of other streams of this server: multiplex channels */
                     multiplex?: {
                         /**
-                         * @description Streams that it may bring to the application at a time; 0 means no limit
+                         * @description Most streams of it in the application at a time; 0 means no limit
                          * @default 0
                          */
                         maxConnection?: number;
@@ -2262,7 +2262,7 @@ export interface components {
                      */
                     streamWorkerCount?: number;
                     /**
-                     * @description Delays all output by this much, ms; a stream holds at most 256 MiB for it and then drops what comes, video up to the next keyframe. The end of a source shows the rest, over some seconds where there is much of it; a stream that is deleted or refused drops it
+                     * @description Delays all output by this much, ms. A stream holds at most 256 MiB and then drops new packets, video up to the next keyframe. When its source ends, the rest is still shown, over some seconds if it is much; a stream that is deleted or refused drops it
                      * @default 0
                      */
                     delayBufferTimeMs?: number;
@@ -2305,7 +2305,7 @@ export interface components {
                          */
                         ulpfec?: boolean;
                         /**
-                         * @description Evens out when frames leave. Not built yet
+                         * @description Evens out the times at which frames leave. Not built yet
                          * @default false
                          */
                         jitterBuffer?: boolean;
@@ -2317,7 +2317,7 @@ export interface components {
                             max: number;
                         };
                         /**
-                         * @description How the bandwidth of a viewer is estimated: by its player (REMB), or by us from when each packet came (TransportCC)
+                         * @description Who estimates the bandwidth of a viewer: its player (REMB), or the server, by the arrival of each packet (TransportCC)
                          * @default REMB
                          * @enum {string}
                          */
@@ -2331,7 +2331,7 @@ export interface components {
                     /** @description Serves LL-HLS (fMP4) */
                     llhls?: {
                         /**
-                         * @description Most viewers at a time; 0 means no limit: not built yet, and what has it enabled is refused
+                         * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
                          * @default 0
                          */
                         maxConnection?: number;
@@ -2386,7 +2386,7 @@ export interface components {
                              */
                             enable?: boolean;
                             /**
-                             * @description Directory for the segments kept; without one it is `dvr` in the state folder
+                             * @description Directory for the kept segments; default: `dvr` in the state folder
                              * @default
                              */
                             tempStoragePath?: string;
@@ -2485,7 +2485,7 @@ export interface components {
                          * @default true
                          */
                         enablePreloadHint?: boolean;
-                        /** @description Encrypts segments: not built yet, and what has it enabled is refused */
+                        /** @description Encrypts segments: not built yet; a definition that enables it is refused */
                         dRM?: {
                             /**
                              * @description Turns it on
@@ -2499,7 +2499,7 @@ export interface components {
                     /** @description Serves HLS (MPEG-TS) */
                     hls?: {
                         /**
-                         * @description Most viewers at a time; 0 means no limit: not built yet, and what has it enabled is refused
+                         * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
                          * @default 0
                          */
                         maxConnection?: number;
@@ -2554,7 +2554,7 @@ export interface components {
                              */
                             enable?: boolean;
                             /**
-                             * @description Directory for the segments kept; without one it is `dvr` in the state folder
+                             * @description Directory for the kept segments; default: `dvr` in the state folder
                              * @default
                              */
                             tempStoragePath?: string;
@@ -2642,7 +2642,7 @@ export interface components {
                     /** @description Records streams to files */
                     file?: {
                         /**
-                         * @description Most viewers at a time; 0 means no limit: not built yet, and what has it enabled is refused
+                         * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
                          * @default 0
                          */
                         maxConnection?: number;
@@ -2715,7 +2715,7 @@ export interface components {
                     /** @description Serves images */
                     thumbnail?: {
                         /**
-                         * @description Most viewers at a time; 0 means no limit: not built yet, and what has it enabled is refused
+                         * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
                          * @default 0
                          */
                         maxConnection?: number;
@@ -2744,7 +2744,7 @@ export interface components {
                      */
                     rtmpPush?: {
                         /**
-                         * @description Most viewers at a time; 0 means no limit: not built yet, and what has it enabled is refused
+                         * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
                          * @default 0
                          */
                         maxConnection?: number;
@@ -2755,7 +2755,7 @@ export interface components {
                      */
                     srtPush?: {
                         /**
-                         * @description Most viewers at a time; 0 means no limit: not built yet, and what has it enabled is refused
+                         * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
                          * @default 0
                          */
                         maxConnection?: number;
@@ -2766,7 +2766,7 @@ export interface components {
                      */
                     mPEGTSPush?: {
                         /**
-                         * @description Most viewers at a time; 0 means no limit: not built yet, and what has it enabled is refused
+                         * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
                          * @default 0
                          */
                         maxConnection?: number;
@@ -2820,17 +2820,17 @@ export interface components {
                      */
                     keepStreamMs?: number;
                     /**
-                     * @description A second encoder for a name in use: `block` refuses it, `replace` lets it go on with the stream, `afterSilence` does so when the first one is silent; absent: as the provider says (BlockDuplicateStreamName)
+                     * @description A second encoder for a name in use: `block` refuses it, `replace` gives it the stream, `afterSilence` does so once the first one is silent; absent: as the provider says (BlockDuplicateStreamName)
                      * @enum {string}
                      */
                     takeOver?: "block" | "replace" | "afterSilence";
                     /**
-                     * @description Silence of the first encoder that `afterSilence` asks for, ms
+                     * @description Silence of the first encoder before `afterSilence` replaces it, ms
                      * @default 2000
                      */
                     takeOverSilenceMs?: number;
                     /**
-                     * @description Plays meanwhile
+                     * @description Plays while the encoder is away or silent
                      * @default []
                      */
                     standIn?: {
@@ -2844,7 +2844,7 @@ export interface components {
                          */
                         streamName?: string;
                         /**
-                         * @description Silence of an encoder that is still connected after which it steps in, ms; 0: only when the encoder has left
+                         * @description It also steps in when a connected encoder is silent for this long, ms; 0: only when the encoder has left
                          * @default 500
                          */
                         afterMs?: number;
@@ -2894,11 +2894,11 @@ export interface components {
                     /** @description The rules file, see docs/guide/events.md */
                     path?: string;
                 };
-                /** @description Once this is given, nobody publishes without one of these keys; with an empty list nobody does */
+                /** @description With this list only clients with one of its keys may publish; with an empty one nobody may */
                 publishKeys?: {
                     /** @description Its name; unique in its list */
                     name: string;
-                    /** @description The key itself, 16 to 256 letters, digits and _ . ~ -. Only its hash is kept, and nobody is shown it */
+                    /** @description The key itself, 16 to 256 letters, digits and _ . ~ -. The server keeps its hash only, and never shows it */
                     key?: string;
                     /** @description Instead of the key: `sha256:SALT:DIGEST`, the SHA-256 of `SALT:KEY` in base64url. Never shown */
                     hash?: string;
@@ -2909,11 +2909,11 @@ export interface components {
                     /** @description Name of the streams it is for; `*` and `?` match. Absent: all */
                     streams?: string;
                 }[];
-                /** @description Once this is given, nobody plays without one of these tokens; with an empty list nobody does */
+                /** @description With this list only clients with one of its tokens may play; with an empty one nobody may */
                 playTokens?: {
                     /** @description Its name; unique in its list */
                     name: string;
-                    /** @description The key itself, 16 to 256 letters, digits and _ . ~ -. Only its hash is kept, and nobody is shown it */
+                    /** @description The key itself, 16 to 256 letters, digits and _ . ~ -. The server keeps its hash only, and never shows it */
                     key?: string;
                     /** @description Instead of the key: `sha256:SALT:DIGEST`, the SHA-256 of `SALT:KEY` in base64url. Never shown */
                     hash?: string;
@@ -3022,7 +3022,7 @@ export interface components {
                              */
                             autoSelect?: boolean;
                             /**
-                             * @description Meant to be shown always
+                             * @description Forced subtitles: players show them by themselves
                              * @default false
                              */
                             forced?: boolean;
@@ -3074,7 +3074,7 @@ export interface components {
                     /** @description Name of the output stream; `${OriginStreamName}` stands for the name of the input */
                     outputStreamName: string;
                     /**
-                     * @description The encoders of the profile; together at least one
+                     * @description The encodes of the profile; at least one
                      * @default {}
                      */
                     encodes?: {
@@ -3221,7 +3221,7 @@ export interface components {
                              */
                             samplerate?: number;
                             /**
-                             * @description Channels; 0: those of the source, and more when it gets more
+                             * @description Channels; 0: as many as the source has, and more when it gets more
                              * @default 0
                              */
                             channel?: number;
@@ -3512,7 +3512,7 @@ export interface components {
                 /** @description Pulls streams from another origin over OVT */
                 ovt?: {
                     /**
-                     * @description Streams that it may bring to the application at a time; 0 means no limit
+                     * @description Most streams of it in the application at a time; 0 means no limit
                      * @default 0
                      */
                     maxConnection?: number;
@@ -3532,7 +3532,7 @@ export interface components {
                 /** @description Takes streams published over RTMP */
                 rtmp?: {
                     /**
-                     * @description Streams that it may bring to the application at a time; 0 means no limit
+                     * @description Most streams of it in the application at a time; 0 means no limit
                      * @default 0
                      */
                     maxConnection?: number;
@@ -3590,7 +3590,7 @@ export interface components {
                 /** @description Takes streams published over SRT */
                 srt?: {
                     /**
-                     * @description Streams that it may bring to the application at a time; 0 means no limit
+                     * @description Most streams of it in the application at a time; 0 means no limit
                      * @default 0
                      */
                     maxConnection?: number;
@@ -3633,7 +3633,7 @@ export interface components {
                 /** @description Takes streams published over WebRTC (WHIP) */
                 webrtc?: {
                     /**
-                     * @description Streams that it may bring to the application at a time; 0 means no limit
+                     * @description Most streams of it in the application at a time; 0 means no limit
                      * @default 0
                      */
                     maxConnection?: number;
@@ -3689,7 +3689,7 @@ export interface components {
                 /** @description Pulls streams over RTSP */
                 rtspPull?: {
                     /**
-                     * @description Streams that it may bring to the application at a time; 0 means no limit
+                     * @description Most streams of it in the application at a time; 0 means no limit
                      * @default 0
                      */
                     maxConnection?: number;
@@ -3714,7 +3714,7 @@ export interface components {
                 /** @description Takes streams published over RTSP: not built yet, of no effect */
                 rtsp?: {
                     /**
-                     * @description Streams that it may bring to the application at a time; 0 means no limit
+                     * @description Most streams of it in the application at a time; 0 means no limit
                      * @default 0
                      */
                     maxConnection?: number;
@@ -3734,7 +3734,7 @@ export interface components {
                 /** @description Takes MPEG-TS over UDP */
                 mpegts?: {
                     /**
-                     * @description Streams that it may bring to the application at a time; 0 means no limit
+                     * @description Most streams of it in the application at a time; 0 means no limit
                      * @default 0
                      */
                     maxConnection?: number;
@@ -3770,7 +3770,7 @@ export interface components {
                         port?: string;
                         /** @description Number of the program to take of several; absent: the first. An extension of Millrace */
                         program?: number;
-                        /** @description Senders that are heard, as `192.0.2.10` or `192.0.2.0/24`; without any, everybody. An extension of Millrace */
+                        /** @description Senders that are accepted, as `192.0.2.10` or `192.0.2.0/24`; default: everybody. An extension of Millrace */
                         source?: string[];
                     }[];
                     /** @description Names for the audio tracks of the source, in their order */
@@ -3792,7 +3792,7 @@ export interface components {
                 /** @description Plays files as streams */
                 file?: {
                     /**
-                     * @description Streams that it may bring to the application at a time; 0 means no limit
+                     * @description Most streams of it in the application at a time; 0 means no limit
                      * @default 0
                      */
                     maxConnection?: number;
@@ -3832,7 +3832,7 @@ export interface components {
                 /** @description Plays scheduled channels */
                 schedule?: {
                     /**
-                     * @description Streams that it may bring to the application at a time; 0 means no limit
+                     * @description Most streams of it in the application at a time; 0 means no limit
                      * @default 0
                      */
                     maxConnection?: number;
@@ -3850,13 +3850,13 @@ export interface components {
                     packetSilenceTimeoutMs?: number;
                     /** @description Directory that the `file://` URLs of items start at */
                     mediaRootDir: string;
-                    /** @description Directory of the schedule files (`.sch`); it is made when it is missing, and the API writes there */
+                    /** @description Directory of the schedule files (`.sch`); the server creates a missing one, and the API writes there */
                     scheduleFilesDir: string;
                 };
                 /** @description Makes streams of tracks of other streams of this server: multiplex channels */
                 multiplex?: {
                     /**
-                     * @description Streams that it may bring to the application at a time; 0 means no limit
+                     * @description Most streams of it in the application at a time; 0 means no limit
                      * @default 0
                      */
                     maxConnection?: number;
@@ -3895,7 +3895,7 @@ export interface components {
                  */
                 streamWorkerCount?: number;
                 /**
-                 * @description Delays all output by this much, ms; a stream holds at most 256 MiB for it and then drops what comes, video up to the next keyframe. The end of a source shows the rest, over some seconds where there is much of it; a stream that is deleted or refused drops it
+                 * @description Delays all output by this much, ms. A stream holds at most 256 MiB and then drops new packets, video up to the next keyframe. When its source ends, the rest is still shown, over some seconds if it is much; a stream that is deleted or refused drops it
                  * @default 0
                  */
                 delayBufferTimeMs?: number;
@@ -3938,7 +3938,7 @@ export interface components {
                      */
                     ulpfec?: boolean;
                     /**
-                     * @description Evens out when frames leave. Not built yet
+                     * @description Evens out the times at which frames leave. Not built yet
                      * @default false
                      */
                     jitterBuffer?: boolean;
@@ -3950,7 +3950,7 @@ export interface components {
                         max: number;
                     };
                     /**
-                     * @description How the bandwidth of a viewer is estimated: by its player (REMB), or by us from when each packet came (TransportCC)
+                     * @description Who estimates the bandwidth of a viewer: its player (REMB), or the server, by the arrival of each packet (TransportCC)
                      * @default REMB
                      * @enum {string}
                      */
@@ -3964,7 +3964,7 @@ export interface components {
                 /** @description Serves LL-HLS (fMP4) */
                 llhls?: {
                     /**
-                     * @description Most viewers at a time; 0 means no limit: not built yet, and what has it enabled is refused
+                     * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
                      * @default 0
                      */
                     maxConnection?: number;
@@ -4019,7 +4019,7 @@ export interface components {
                          */
                         enable?: boolean;
                         /**
-                         * @description Directory for the segments kept; without one it is `dvr` in the state folder
+                         * @description Directory for the kept segments; default: `dvr` in the state folder
                          * @default
                          */
                         tempStoragePath?: string;
@@ -4118,7 +4118,7 @@ export interface components {
                      * @default true
                      */
                     enablePreloadHint?: boolean;
-                    /** @description Encrypts segments: not built yet, and what has it enabled is refused */
+                    /** @description Encrypts segments: not built yet; a definition that enables it is refused */
                     dRM?: {
                         /**
                          * @description Turns it on
@@ -4132,7 +4132,7 @@ export interface components {
                 /** @description Serves HLS (MPEG-TS) */
                 hls?: {
                     /**
-                     * @description Most viewers at a time; 0 means no limit: not built yet, and what has it enabled is refused
+                     * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
                      * @default 0
                      */
                     maxConnection?: number;
@@ -4187,7 +4187,7 @@ export interface components {
                          */
                         enable?: boolean;
                         /**
-                         * @description Directory for the segments kept; without one it is `dvr` in the state folder
+                         * @description Directory for the kept segments; default: `dvr` in the state folder
                          * @default
                          */
                         tempStoragePath?: string;
@@ -4275,7 +4275,7 @@ export interface components {
                 /** @description Records streams to files */
                 file?: {
                     /**
-                     * @description Most viewers at a time; 0 means no limit: not built yet, and what has it enabled is refused
+                     * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
                      * @default 0
                      */
                     maxConnection?: number;
@@ -4348,7 +4348,7 @@ export interface components {
                 /** @description Serves images */
                 thumbnail?: {
                     /**
-                     * @description Most viewers at a time; 0 means no limit: not built yet, and what has it enabled is refused
+                     * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
                      * @default 0
                      */
                     maxConnection?: number;
@@ -4377,7 +4377,7 @@ export interface components {
                  */
                 rtmpPush?: {
                     /**
-                     * @description Most viewers at a time; 0 means no limit: not built yet, and what has it enabled is refused
+                     * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
                      * @default 0
                      */
                     maxConnection?: number;
@@ -4388,7 +4388,7 @@ export interface components {
                  */
                 srtPush?: {
                     /**
-                     * @description Most viewers at a time; 0 means no limit: not built yet, and what has it enabled is refused
+                     * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
                      * @default 0
                      */
                     maxConnection?: number;
@@ -4399,7 +4399,7 @@ export interface components {
                  */
                 mPEGTSPush?: {
                     /**
-                     * @description Most viewers at a time; 0 means no limit: not built yet, and what has it enabled is refused
+                     * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
                      * @default 0
                      */
                     maxConnection?: number;
@@ -4453,17 +4453,17 @@ export interface components {
                  */
                 keepStreamMs?: number;
                 /**
-                 * @description A second encoder for a name in use: `block` refuses it, `replace` lets it go on with the stream, `afterSilence` does so when the first one is silent; absent: as the provider says (BlockDuplicateStreamName)
+                 * @description A second encoder for a name in use: `block` refuses it, `replace` gives it the stream, `afterSilence` does so once the first one is silent; absent: as the provider says (BlockDuplicateStreamName)
                  * @enum {string}
                  */
                 takeOver?: "block" | "replace" | "afterSilence";
                 /**
-                 * @description Silence of the first encoder that `afterSilence` asks for, ms
+                 * @description Silence of the first encoder before `afterSilence` replaces it, ms
                  * @default 2000
                  */
                 takeOverSilenceMs?: number;
                 /**
-                 * @description Plays meanwhile
+                 * @description Plays while the encoder is away or silent
                  * @default []
                  */
                 standIn?: {
@@ -4477,7 +4477,7 @@ export interface components {
                      */
                     streamName?: string;
                     /**
-                     * @description Silence of an encoder that is still connected after which it steps in, ms; 0: only when the encoder has left
+                     * @description It also steps in when a connected encoder is silent for this long, ms; 0: only when the encoder has left
                      * @default 500
                      */
                     afterMs?: number;
@@ -4527,11 +4527,11 @@ export interface components {
                 /** @description The rules file, see docs/guide/events.md */
                 path?: string;
             };
-            /** @description Once this is given, nobody publishes without one of these keys; with an empty list nobody does */
+            /** @description With this list only clients with one of its keys may publish; with an empty one nobody may */
             publishKeys?: {
                 /** @description Its name; unique in its list */
                 name: string;
-                /** @description The key itself, 16 to 256 letters, digits and _ . ~ -. Only its hash is kept, and nobody is shown it */
+                /** @description The key itself, 16 to 256 letters, digits and _ . ~ -. The server keeps its hash only, and never shows it */
                 key?: string;
                 /** @description Instead of the key: `sha256:SALT:DIGEST`, the SHA-256 of `SALT:KEY` in base64url. Never shown */
                 hash?: string;
@@ -4542,11 +4542,11 @@ export interface components {
                 /** @description Name of the streams it is for; `*` and `?` match. Absent: all */
                 streams?: string;
             }[];
-            /** @description Once this is given, nobody plays without one of these tokens; with an empty list nobody does */
+            /** @description With this list only clients with one of its tokens may play; with an empty one nobody may */
             playTokens?: {
                 /** @description Its name; unique in its list */
                 name: string;
-                /** @description The key itself, 16 to 256 letters, digits and _ . ~ -. Only its hash is kept, and nobody is shown it */
+                /** @description The key itself, 16 to 256 letters, digits and _ . ~ -. The server keeps its hash only, and never shows it */
                 key?: string;
                 /** @description Instead of the key: `sha256:SALT:DIGEST`, the SHA-256 of `SALT:KEY` in base64url. Never shown */
                 hash?: string;
@@ -4588,7 +4588,7 @@ export interface components {
             /** @description Name of the output stream; `${OriginStreamName}` stands for the name of the input */
             outputStreamName: string;
             /**
-             * @description The encoders of the profile; together at least one
+             * @description The encodes of the profile; at least one
              * @default {}
              */
             encodes?: {
@@ -4735,7 +4735,7 @@ export interface components {
                      */
                     samplerate?: number;
                     /**
-                     * @description Channels; 0: those of the source, and more when it gets more
+                     * @description Channels; 0: as many as the source has, and more when it gets more
                      * @default 0
                      */
                     channel?: number;
@@ -5040,7 +5040,7 @@ export interface components {
         AccessKeyRequest: {
             /** @description Its name; unique in its list */
             name: string;
-            /** @description The key itself, 16 to 256 letters, digits and _ . ~ -. Only its hash is kept, and nobody is shown it */
+            /** @description The key itself, 16 to 256 letters, digits and _ . ~ -. The server keeps its hash only, and never shows it */
             key?: string;
             /** @description Instead of the key: `sha256:SALT:DIGEST`, the SHA-256 of `SALT:KEY` in base64url. Never shown */
             hash?: string;
@@ -6518,7 +6518,7 @@ export interface operations {
                                      */
                                     autoSelect?: boolean;
                                     /**
-                                     * @description Meant to be shown always
+                                     * @description Forced subtitles: players show them by themselves
                                      * @default false
                                      */
                                     forced?: boolean;
@@ -6570,7 +6570,7 @@ export interface operations {
                             /** @description Name of the output stream; `${OriginStreamName}` stands for the name of the input */
                             outputStreamName: string;
                             /**
-                             * @description The encoders of the profile; together at least one
+                             * @description The encodes of the profile; at least one
                              * @default {}
                              */
                             encodes?: {
@@ -6717,7 +6717,7 @@ export interface operations {
                                      */
                                     samplerate?: number;
                                     /**
-                                     * @description Channels; 0: those of the source, and more when it gets more
+                                     * @description Channels; 0: as many as the source has, and more when it gets more
                                      * @default 0
                                      */
                                     channel?: number;
@@ -7008,7 +7008,7 @@ export interface operations {
                         /** @description Pulls streams from another origin over OVT */
                         ovt?: {
                             /**
-                             * @description Streams that it may bring to the application at a time; 0 means no limit
+                             * @description Most streams of it in the application at a time; 0 means no limit
                              * @default 0
                              */
                             maxConnection?: number;
@@ -7028,7 +7028,7 @@ export interface operations {
                         /** @description Takes streams published over RTMP */
                         rtmp?: {
                             /**
-                             * @description Streams that it may bring to the application at a time; 0 means no limit
+                             * @description Most streams of it in the application at a time; 0 means no limit
                              * @default 0
                              */
                             maxConnection?: number;
@@ -7086,7 +7086,7 @@ export interface operations {
                         /** @description Takes streams published over SRT */
                         srt?: {
                             /**
-                             * @description Streams that it may bring to the application at a time; 0 means no limit
+                             * @description Most streams of it in the application at a time; 0 means no limit
                              * @default 0
                              */
                             maxConnection?: number;
@@ -7129,7 +7129,7 @@ export interface operations {
                         /** @description Takes streams published over WebRTC (WHIP) */
                         webrtc?: {
                             /**
-                             * @description Streams that it may bring to the application at a time; 0 means no limit
+                             * @description Most streams of it in the application at a time; 0 means no limit
                              * @default 0
                              */
                             maxConnection?: number;
@@ -7185,7 +7185,7 @@ export interface operations {
                         /** @description Pulls streams over RTSP */
                         rtspPull?: {
                             /**
-                             * @description Streams that it may bring to the application at a time; 0 means no limit
+                             * @description Most streams of it in the application at a time; 0 means no limit
                              * @default 0
                              */
                             maxConnection?: number;
@@ -7210,7 +7210,7 @@ export interface operations {
                         /** @description Takes streams published over RTSP: not built yet, of no effect */
                         rtsp?: {
                             /**
-                             * @description Streams that it may bring to the application at a time; 0 means no limit
+                             * @description Most streams of it in the application at a time; 0 means no limit
                              * @default 0
                              */
                             maxConnection?: number;
@@ -7230,7 +7230,7 @@ export interface operations {
                         /** @description Takes MPEG-TS over UDP */
                         mpegts?: {
                             /**
-                             * @description Streams that it may bring to the application at a time; 0 means no limit
+                             * @description Most streams of it in the application at a time; 0 means no limit
                              * @default 0
                              */
                             maxConnection?: number;
@@ -7266,7 +7266,7 @@ export interface operations {
                                 port?: string;
                                 /** @description Number of the program to take of several; absent: the first. An extension of Millrace */
                                 program?: number;
-                                /** @description Senders that are heard, as `192.0.2.10` or `192.0.2.0/24`; without any, everybody. An extension of Millrace */
+                                /** @description Senders that are accepted, as `192.0.2.10` or `192.0.2.0/24`; default: everybody. An extension of Millrace */
                                 source?: string[];
                             }[];
                             /** @description Names for the audio tracks of the source, in their order */
@@ -7288,7 +7288,7 @@ export interface operations {
                         /** @description Plays files as streams */
                         file?: {
                             /**
-                             * @description Streams that it may bring to the application at a time; 0 means no limit
+                             * @description Most streams of it in the application at a time; 0 means no limit
                              * @default 0
                              */
                             maxConnection?: number;
@@ -7328,7 +7328,7 @@ export interface operations {
                         /** @description Plays scheduled channels */
                         schedule?: {
                             /**
-                             * @description Streams that it may bring to the application at a time; 0 means no limit
+                             * @description Most streams of it in the application at a time; 0 means no limit
                              * @default 0
                              */
                             maxConnection?: number;
@@ -7346,13 +7346,13 @@ export interface operations {
                             packetSilenceTimeoutMs?: number;
                             /** @description Directory that the `file://` URLs of items start at */
                             mediaRootDir: string;
-                            /** @description Directory of the schedule files (`.sch`); it is made when it is missing, and the API writes there */
+                            /** @description Directory of the schedule files (`.sch`); the server creates a missing one, and the API writes there */
                             scheduleFilesDir: string;
                         };
                         /** @description Makes streams of tracks of other streams of this server: multiplex channels */
                         multiplex?: {
                             /**
-                             * @description Streams that it may bring to the application at a time; 0 means no limit
+                             * @description Most streams of it in the application at a time; 0 means no limit
                              * @default 0
                              */
                             maxConnection?: number;
@@ -7391,7 +7391,7 @@ export interface operations {
                          */
                         streamWorkerCount?: number;
                         /**
-                         * @description Delays all output by this much, ms; a stream holds at most 256 MiB for it and then drops what comes, video up to the next keyframe. The end of a source shows the rest, over some seconds where there is much of it; a stream that is deleted or refused drops it
+                         * @description Delays all output by this much, ms. A stream holds at most 256 MiB and then drops new packets, video up to the next keyframe. When its source ends, the rest is still shown, over some seconds if it is much; a stream that is deleted or refused drops it
                          * @default 0
                          */
                         delayBufferTimeMs?: number;
@@ -7434,7 +7434,7 @@ export interface operations {
                              */
                             ulpfec?: boolean;
                             /**
-                             * @description Evens out when frames leave. Not built yet
+                             * @description Evens out the times at which frames leave. Not built yet
                              * @default false
                              */
                             jitterBuffer?: boolean;
@@ -7446,7 +7446,7 @@ export interface operations {
                                 max: number;
                             };
                             /**
-                             * @description How the bandwidth of a viewer is estimated: by its player (REMB), or by us from when each packet came (TransportCC)
+                             * @description Who estimates the bandwidth of a viewer: its player (REMB), or the server, by the arrival of each packet (TransportCC)
                              * @default REMB
                              * @enum {string}
                              */
@@ -7460,7 +7460,7 @@ export interface operations {
                         /** @description Serves LL-HLS (fMP4) */
                         llhls?: {
                             /**
-                             * @description Most viewers at a time; 0 means no limit: not built yet, and what has it enabled is refused
+                             * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
                              * @default 0
                              */
                             maxConnection?: number;
@@ -7515,7 +7515,7 @@ export interface operations {
                                  */
                                 enable?: boolean;
                                 /**
-                                 * @description Directory for the segments kept; without one it is `dvr` in the state folder
+                                 * @description Directory for the kept segments; default: `dvr` in the state folder
                                  * @default
                                  */
                                 tempStoragePath?: string;
@@ -7614,7 +7614,7 @@ export interface operations {
                              * @default true
                              */
                             enablePreloadHint?: boolean;
-                            /** @description Encrypts segments: not built yet, and what has it enabled is refused */
+                            /** @description Encrypts segments: not built yet; a definition that enables it is refused */
                             dRM?: {
                                 /**
                                  * @description Turns it on
@@ -7628,7 +7628,7 @@ export interface operations {
                         /** @description Serves HLS (MPEG-TS) */
                         hls?: {
                             /**
-                             * @description Most viewers at a time; 0 means no limit: not built yet, and what has it enabled is refused
+                             * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
                              * @default 0
                              */
                             maxConnection?: number;
@@ -7683,7 +7683,7 @@ export interface operations {
                                  */
                                 enable?: boolean;
                                 /**
-                                 * @description Directory for the segments kept; without one it is `dvr` in the state folder
+                                 * @description Directory for the kept segments; default: `dvr` in the state folder
                                  * @default
                                  */
                                 tempStoragePath?: string;
@@ -7771,7 +7771,7 @@ export interface operations {
                         /** @description Records streams to files */
                         file?: {
                             /**
-                             * @description Most viewers at a time; 0 means no limit: not built yet, and what has it enabled is refused
+                             * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
                              * @default 0
                              */
                             maxConnection?: number;
@@ -7844,7 +7844,7 @@ export interface operations {
                         /** @description Serves images */
                         thumbnail?: {
                             /**
-                             * @description Most viewers at a time; 0 means no limit: not built yet, and what has it enabled is refused
+                             * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
                              * @default 0
                              */
                             maxConnection?: number;
@@ -7873,7 +7873,7 @@ export interface operations {
                          */
                         rtmpPush?: {
                             /**
-                             * @description Most viewers at a time; 0 means no limit: not built yet, and what has it enabled is refused
+                             * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
                              * @default 0
                              */
                             maxConnection?: number;
@@ -7884,7 +7884,7 @@ export interface operations {
                          */
                         srtPush?: {
                             /**
-                             * @description Most viewers at a time; 0 means no limit: not built yet, and what has it enabled is refused
+                             * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
                              * @default 0
                              */
                             maxConnection?: number;
@@ -7895,7 +7895,7 @@ export interface operations {
                          */
                         mPEGTSPush?: {
                             /**
-                             * @description Most viewers at a time; 0 means no limit: not built yet, and what has it enabled is refused
+                             * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
                              * @default 0
                              */
                             maxConnection?: number;
@@ -7949,17 +7949,17 @@ export interface operations {
                          */
                         keepStreamMs?: number;
                         /**
-                         * @description A second encoder for a name in use: `block` refuses it, `replace` lets it go on with the stream, `afterSilence` does so when the first one is silent; absent: as the provider says (BlockDuplicateStreamName)
+                         * @description A second encoder for a name in use: `block` refuses it, `replace` gives it the stream, `afterSilence` does so once the first one is silent; absent: as the provider says (BlockDuplicateStreamName)
                          * @enum {string}
                          */
                         takeOver?: "block" | "replace" | "afterSilence";
                         /**
-                         * @description Silence of the first encoder that `afterSilence` asks for, ms
+                         * @description Silence of the first encoder before `afterSilence` replaces it, ms
                          * @default 2000
                          */
                         takeOverSilenceMs?: number;
                         /**
-                         * @description Plays meanwhile
+                         * @description Plays while the encoder is away or silent
                          * @default []
                          */
                         standIn?: {
@@ -7973,7 +7973,7 @@ export interface operations {
                              */
                             streamName?: string;
                             /**
-                             * @description Silence of an encoder that is still connected after which it steps in, ms; 0: only when the encoder has left
+                             * @description It also steps in when a connected encoder is silent for this long, ms; 0: only when the encoder has left
                              * @default 500
                              */
                             afterMs?: number;
@@ -8023,11 +8023,11 @@ export interface operations {
                         /** @description The rules file, see docs/guide/events.md */
                         path?: string;
                     };
-                    /** @description Once this is given, nobody publishes without one of these keys; with an empty list nobody does */
+                    /** @description With this list only clients with one of its keys may publish; with an empty one nobody may */
                     publishKeys?: {
                         /** @description Its name; unique in its list */
                         name: string;
-                        /** @description The key itself, 16 to 256 letters, digits and _ . ~ -. Only its hash is kept, and nobody is shown it */
+                        /** @description The key itself, 16 to 256 letters, digits and _ . ~ -. The server keeps its hash only, and never shows it */
                         key?: string;
                         /** @description Instead of the key: `sha256:SALT:DIGEST`, the SHA-256 of `SALT:KEY` in base64url. Never shown */
                         hash?: string;
@@ -8038,11 +8038,11 @@ export interface operations {
                         /** @description Name of the streams it is for; `*` and `?` match. Absent: all */
                         streams?: string;
                     }[];
-                    /** @description Once this is given, nobody plays without one of these tokens; with an empty list nobody does */
+                    /** @description With this list only clients with one of its tokens may play; with an empty one nobody may */
                     playTokens?: {
                         /** @description Its name; unique in its list */
                         name: string;
-                        /** @description The key itself, 16 to 256 letters, digits and _ . ~ -. Only its hash is kept, and nobody is shown it */
+                        /** @description The key itself, 16 to 256 letters, digits and _ . ~ -. The server keeps its hash only, and never shows it */
                         key?: string;
                         /** @description Instead of the key: `sha256:SALT:DIGEST`, the SHA-256 of `SALT:KEY` in base64url. Never shown */
                         hash?: string;
@@ -8297,7 +8297,7 @@ export interface operations {
                     /** @description Name of the output stream; `${OriginStreamName}` stands for the name of the input */
                     outputStreamName?: string;
                     /**
-                     * @description The encoders of the profile; together at least one
+                     * @description The encodes of the profile; at least one
                      * @default {}
                      */
                     encodes?: {
@@ -8444,7 +8444,7 @@ export interface operations {
                              */
                             samplerate?: number;
                             /**
-                             * @description Channels; 0: those of the source, and more when it gets more
+                             * @description Channels; 0: as many as the source has, and more when it gets more
                              * @default 0
                              */
                             channel?: number;

@@ -56,7 +56,7 @@ const KEY_MEMBERS = {
   name: name('Its name; unique in its list'),
   key: optional(
     text(
-      `The key itself, ${MIN_KEY_LENGTH} to ${MAX_KEY_LENGTH} letters, digits and _ . ~ -. Only its hash is kept, and nobody is shown it`,
+      `The key itself, ${MIN_KEY_LENGTH} to ${MAX_KEY_LENGTH} letters, digits and _ . ~ -. The server keeps its hash only, and never shows it`,
       {
         aliases: ['token'],
       },
@@ -74,13 +74,13 @@ export const AccessKeySchema = object('A key', KEY_MEMBERS, { finish });
 
 /** `<PublishKeys>`. */
 export const PublishKeysSchema = list(
-  'Once this is given, nobody publishes without one of these keys; with an empty list nobody does',
+  'With this list only clients with one of its keys may publish; with an empty one nobody may',
   object('A key for publishers', KEY_MEMBERS, { finish }),
   { flatten: 'publishKey' },
 );
 /** `<PlayTokens>`. */
 export const PlayTokensSchema = list(
-  'Once this is given, nobody plays without one of these tokens; with an empty list nobody does',
+  'With this list only clients with one of its tokens may play; with an empty one nobody may',
   object('A token for players', KEY_MEMBERS, { finish }),
   { flatten: 'playToken' },
 );

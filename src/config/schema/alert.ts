@@ -44,7 +44,7 @@ export const AlertSchema = object('Messages to a control server when something h
   url: text('URL of the control server', { form: 'url' }),
   secretKey: text('Key that signs the requests'),
   timeout: integer('Gives up after this long, ms', { default: 3000, minimum: 1 }),
-  rulesFile: optional(path('File with the rules, followed while the server runs: `Rules` as its root element. Instead of `Rules`')),
+  rulesFile: optional(path('File with the rules, instead of `Rules`: its root element is `Rules`, and the server follows its changes')),
   rules: optional(AlertRulesSchema),
 });
 /** The typed form of `<Alert>`; `timeout` in ms. */

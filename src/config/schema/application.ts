@@ -42,7 +42,7 @@ const StandInSchema = object(
     streamName: text('Streams that it is for; `*` any text, `?` zero or one character. The first entry whose pattern matches counts', {
       default: '*',
     }),
-    afterMs: integer('Silence of an encoder that is still connected after which it steps in, ms; 0: only when the encoder has left', {
+    afterMs: integer('It also steps in when a connected encoder is silent for this long, ms; 0: only when the encoder has left', {
       default: 500,
       minimum: 0,
       maximum: 3_600_000,
@@ -78,13 +78,13 @@ const SourceLossSchema = object('Behaviour of a stream when its encoder goes awa
   }),
   takeOver: optional(
     choice(
-      'A second encoder for a name in use: `block` refuses it, `replace` lets it go on with the stream, `afterSilence` does so when the ' +
-        'first one is silent; absent: as the provider says (BlockDuplicateStreamName)',
+      'A second encoder for a name in use: `block` refuses it, `replace` gives it the stream, `afterSilence` does so once the first one is ' +
+        'silent; absent: as the provider says (BlockDuplicateStreamName)',
       ['block', 'replace', 'afterSilence'],
     ),
   ),
-  takeOverSilenceMs: integer('Silence of the first encoder that `afterSilence` asks for, ms', { default: 2000, minimum: 0 }),
-  standIn: list('Plays meanwhile', StandInSchema, { default: [] }),
+  takeOverSilenceMs: integer('Silence of the first encoder before `afterSilence` replaces it, ms', { default: 2000, minimum: 0 }),
+  standIn: list('Plays while the encoder is away or silent', StandInSchema, { default: [] }),
 });
 
 const EventGeneratorSchema = object('Sends events by a file of rules', {

@@ -155,7 +155,7 @@ const mpegtsMembers = {
       'One group',
       {
         group: text('Address of the group, e.g. `239.1.1.1`'),
-        source: optional(text('The only sender that is heard (source-specific multicast); an entry for each of several')),
+        source: optional(text('The only accepted sender (source-specific multicast); an entry for each of several')),
         interface: optional(text('Address of the network interface, of IPv6 e.g. `::%eth0`; without one the system chooses')),
       },
       { finish: multicastFinish },

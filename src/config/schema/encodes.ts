@@ -179,7 +179,7 @@ export const EncodeAudioSchema = object(
     codec: optional(text('`aac`, `opus` or `mp3`; required unless bypassed')),
     bitrate: rate,
     samplerate: integer('Sample rate, Hz; 0: that of the source when it begins', { default: 0, minimum: 0 }),
-    channel: integer('Channels; 0: those of the source, and more when it gets more', { default: 0, minimum: 0 }),
+    channel: integer('Channels; 0: as many as the source has, and more when it gets more', { default: 0, minimum: 0 }),
     modules,
     bypassIfMatch: optional(BypassIfMatchSchema),
   },
@@ -236,7 +236,7 @@ function nameUnnamed(encodes: readonly { name: string }[], prefix: string): void
 
 /** `<Encodes>` of an output profile. Encodes without a name get one. */
 export const EncodesSchema = object(
-  'The encoders of the profile; together at least one',
+  'The encodes of the profile; at least one',
   {
     videos: list('Video', EncodeVideoSchema, { xml: 'Video', default: [] }),
     audios: list('Audio', EncodeAudioSchema, { xml: 'Audio', default: [] }),

@@ -15,7 +15,7 @@ export const DvrSchema = object(
   'Lets viewers rewind',
   {
     enable: boolean('Turns it on', { default: false }),
-    tempStoragePath: path('Directory for the segments kept; without one it is `dvr` in the state folder', { default: '' }),
+    tempStoragePath: path('Directory for the kept segments; default: `dvr` in the state folder', { default: '' }),
     maxDuration: integer('How far back, s', { default: 3600, minimum: 1 }),
     eventPlaylistType: boolean('Marks the playlist as EVENT', { default: false }),
   },

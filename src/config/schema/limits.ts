@@ -6,11 +6,11 @@ const share = (description: string, byDefault: number) => integer(`${description
 
 /** Counted for each listener; of IPv6 the addresses of a /64 together. */
 const PerAddressSchema = object(
-  'At once, of one client address, on each listener; addresses of one IPv6 /64 count together. Never more than half of what the listener takes',
+  'What one client address may have at once, on each listener; addresses of one IPv6 /64 count together. Never more than half of what the listener accepts',
   {
     publishers: share('Connections of encoders: RTMP, SRT, MPEG-TS over TCP, WebRTC', 256),
     viewers: share('Connections and sessions of viewers: HTTP, WebRTC, SRT, edges. Offices and mobile networks share an address', 5000),
-    signalling: share('WebRTC signalling that has not come to a session yet: requests, WebSockets and sessions', 256),
+    signalling: share('WebRTC signalling without a connected session: requests, WebSockets and sessions', 256),
     keyTrials: share('Wrong passphrases over SRT, a second', 20),
   },
   { default: {} },
@@ -36,7 +36,7 @@ interface ProxiesFinish {
 
 /** `Server/TrustedProxies`. */
 export const TrustedProxiesSchema = object(
-  'Proxies in front of the server, which are believed when they tell where a client is. An extension of Millrace',
+  'Proxies in front of the server, which are believed about the addresses of clients. An extension of Millrace',
   {
     address: list('Addresses, as `192.0.2.10` or `192.0.2.0/24`. Their `X-Forwarded-For`, `-Proto` and `-Port` count', text('Address'), {
       default: [],

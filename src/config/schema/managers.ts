@@ -27,9 +27,9 @@ const ManagersHostSchema = object(
 const AccessTokenSchema = object(
   'One further token',
   {
-    name: text('Name that the log and answers call it by'),
+    name: text('Name in the log and in answers'),
     value: text('The token, or `sha256:` and its SHA-256 in hexadecimal. Empty: nobody has this token', { default: '' }),
-    access: choice('`write`: everything; `read`: what changes nothing, without secrets', ['read', 'write'], { default: 'read' }),
+    access: choice('`write`: everything; `read`: only what changes nothing, without secrets', ['read', 'write'], { default: 'read' }),
   },
   {
     finish: finishing<TokenFinish>(({ name, value }, fail) => {
@@ -42,7 +42,7 @@ const AccessTokenSchema = object(
 const ManagersApiSchema = object(
   'The API',
   {
-    accessToken: text('Credential of the clients, or `sha256:` and its SHA-256 in hexadecimal; empty has one made at the first start', {
+    accessToken: text('Access token, or `sha256:` and its SHA-256 in hexadecimal; empty: the server makes one at its first start', {
       default: '',
     }),
     accessTokens: optional(
@@ -87,10 +87,10 @@ const ManagersMetricsSchema = object(
   'Access to `/metrics`, and the number of its series. An extension of Millrace',
   {
     accessToken: text(
-      'Credential for `/metrics` and nothing else, there and on the port of Bind/Managers/Metrics, or `sha256:` and its SHA-256 in hexadecimal. Empty: the API wants one of its own, the other port none',
+      'Token for `/metrics` only, on the port of the API and on that of Bind/Managers/Metrics, or `sha256:` and its SHA-256 in hexadecimal. Empty: the port of the API requires a token of the API, the other port none',
       { default: '' },
     ),
-    maxStreams: integer('Streams, and applications, that have labels of their own; all others are summed up under the labels of one', {
+    maxStreams: integer('Most streams, and most applications, with labels of their own; all others are summed up under one label', {
       default: 500,
       minimum: 0,
       maximum: 10_000,

@@ -33,7 +33,7 @@ export const SubtitlesSchema = object(
         label: text('Label shown to viewers'),
         language: text('Language tag, e.g. `en`'),
         autoSelect: boolean('Players may choose it on their own', { default: false }),
-        forced: boolean('Meant to be shown always', { default: false }),
+        forced: boolean('Forced subtitles: players show them by themselves', { default: false }),
         transcription: optional(TranscriptionSchema),
       }),
       { default: [] },

@@ -34,13 +34,13 @@ export const ModulesSchema = object(
     transcoder: object(
       'Processes that encode',
       {
-        jobsPerProcess: integer('Streams of which little is encoded (audio, images) that share a process; 1 gives each its own', {
+        jobsPerProcess: integer('Small jobs (streams with audio or image encodes only) that share a process; 1: none share one', {
           default: 8,
           minimum: 1,
           maximum: 64,
         }),
         maxProcesses: integer(
-          'Processes at once, of about 130 MB each and one ladder or `JobsPerProcess` small jobs; what comes later is not encoded. 0 means four for each core, at least eight',
+          'Most processes at once, of about 130 MB each, with one ladder or `JobsPerProcess` small jobs; streams beyond that are not encoded. 0 means four for each core, at least eight',
           { default: 0, minimum: 0, maximum: 4096 },
         ),
       },

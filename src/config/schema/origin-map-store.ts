@@ -29,7 +29,7 @@ const RedisServerSchema = object(
     auth: optional(text('Password')),
     sentinelUsername: optional(text('User of the Sentinels; needs `SentinelAuth`')),
     sentinelAuth: optional(text('Password of the Sentinels')),
-    caPath: optional(path('Certificates, PEM, that the server is judged by with TLS; default: those of the system')),
+    caPath: optional(path('Certificates, PEM, that Redis has to be signed by with TLS; default: those of the system')),
   },
   { finish: finishing<RedisFinish>(judgeRedisServer) },
 );
@@ -67,10 +67,10 @@ function placeOf(url: string, fail: (message: string, key?: string) => void): Re
 const GROUP = /^[\w.-]{1,64}$/;
 
 const SharedWorkSchema = object(
-  'Several nodes know the same persistent pulls, channels and pushes of this virtual host, and one of them does each. An extension of Millrace',
+  'For several nodes that have the same persistent pulls, channels and pushes of this virtual host: one of them does each. An extension of Millrace',
   {
     group: text('Nodes of one group share their work; letters, digits, `.`, `_` and `-`', { default: 'default' }),
-    leaseTime: integer('Another node takes over what a dead one did after this long, ms', {
+    leaseTime: integer('Another node takes over the work of a dead one after this long, ms', {
       default: 10_000,
       minimum: 3000,
       maximum: 600_000,

@@ -30,7 +30,7 @@ function commonRules(value: Common): void {
 }
 
 const common = {
-  maxConnection: integer('Streams that it may bring to the application at a time; 0 means no limit', { default: 0 }),
+  maxConnection: integer('Most streams of it in the application at a time; 0 means no limit', { default: 0 }),
   timestampMode: optional(
     choice(
       '`ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent lets the provider choose',
@@ -177,7 +177,7 @@ export const MpegtsProviderSchema = object(
           ),
           source: optional(
             list(
-              'Senders that are heard, as `192.0.2.10` or `192.0.2.0/24`; without any, everybody. An extension of Millrace',
+              'Senders that are accepted, as `192.0.2.10` or `192.0.2.0/24`; default: everybody. An extension of Millrace',
               text('Address'),
             ),
           ),
@@ -238,7 +238,7 @@ export const ProvidersSchema = object('Sources of streams; a listed provider is 
       {
         ...noSilence,
         mediaRootDir: path('Directory that the `file://` URLs of items start at'),
-        scheduleFilesDir: path('Directory of the schedule files (`.sch`); it is made when it is missing, and the API writes there'),
+        scheduleFilesDir: path('Directory of the schedule files (`.sch`); the server creates a missing one, and the API writes there'),
       },
       noSilenceRules('Scheduled'),
     ),

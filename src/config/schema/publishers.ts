@@ -41,7 +41,10 @@ export const WebrtcPublisherSchema = object(
     timeout: integer('Gives up a viewer whose ICE is silent for this long, ms', { default: 30_000, minimum: 0 }),
     rtx: boolean('Sends lost packets again', { default: false }),
     ulpfec: boolean('Adds forward error correction (RED and ULPFEC)', { default: false }),
-    jitterBuffer: boolean('Evens out when frames leave. Not built yet', { default: false, ...unbuilt('frames leave as they come') }),
+    jitterBuffer: boolean('Evens out the times at which frames leave. Not built yet', {
+      default: false,
+      ...unbuilt('frames leave as they come'),
+    }),
     playoutDelay: optional(
       object('Asks players for a delay', {
         min: integer('Least delay, ms', { minimum: 0 }),
@@ -49,7 +52,7 @@ export const WebrtcPublisherSchema = object(
       }),
     ),
     bandwidthEstimation: choice(
-      'How the bandwidth of a viewer is estimated: by its player (REMB), or by us from when each packet came (TransportCC)',
+      'Who estimates the bandwidth of a viewer: its player (REMB), or the server, by the arrival of each packet (TransportCC)',
       ['REMB', 'TransportCC'],
       {
         default: 'REMB',
@@ -148,8 +151,8 @@ export const PublishersSchema = object(
     appWorkerCount: integer('Workers of the application; read for compatibility', { default: 1, minimum: 0, ...WORKERS }),
     streamWorkerCount: integer('Workers of each stream; read for compatibility', { default: 8, minimum: 0, ...WORKERS }),
     delayBufferTimeMs: integer(
-      'Delays all output by this much, ms; a stream holds at most 256 MiB for it and then drops what comes, video up to the next keyframe. ' +
-        'The end of a source shows the rest, over some seconds where there is much of it; a stream that is deleted or refused drops it',
+      'Delays all output by this much, ms. A stream holds at most 256 MiB and then drops new packets, video up to the next keyframe. ' +
+        'When its source ends, the rest is still shown, over some seconds if it is much; a stream that is deleted or refused drops it',
       { default: 0, minimum: 0, maximum: 300_000 },
     ),
     ovt: optional(plain('Serves edges over OVT', 'OVT')),

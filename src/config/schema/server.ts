@@ -30,7 +30,7 @@ const StorageSchema = object(
   'Where the server may write what the API asks for: recordings and HLS dumps',
   {
     allowedRoots: list(
-      'Folders it must lie in; relative ones start at the state folder. Without this, every folder the process may write to. DVR too must lie in them, where it has a folder of its own',
+      'Folders that recordings and dumps must lie in; relative ones start at the state folder. Default: every folder the process may write to. A DVR folder of its own must lie in them, too',
       text('Folder'),
       { flatten: 'path', default: [] },
     ),
@@ -52,7 +52,7 @@ const DrainSchema = object(
   'How the server is emptied before it stops. An extension of Millrace',
   {
     gracePeriod: integer(
-      'On SIGTERM nobody new is taken, and the server stops when all publishers and viewers have left, after this long at the latest, ms. 0: at once',
+      'On SIGTERM the server accepts no new clients, and stops when all publishers and viewers have left, after this long at the latest, ms. 0: at once',
       { default: 0, minimum: 0, maximum: 86_400_000 },
     ),
   },
@@ -64,7 +64,7 @@ const EventLogSchema = object(
   {
     path: optional(path('Folder; default: `logs` in the state folder')),
     maxFileMiB: integer(
-      'A file that would be longer is ended, as it is at the end of a day (UTC), and renamed to `events.log.YYYYMMDD`; MiB',
+      'Largest size of the file, MiB. A full file, and any file at the end of a day (UTC), is renamed to `events.log.YYYYMMDD`',
       {
         default: 64,
         minimum: 1,
