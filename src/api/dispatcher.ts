@@ -14,6 +14,7 @@ import { sendFile } from './file-answer.ts';
 import type { HostRule } from './host-rule.ts';
 import { JsonSyntaxError, readJson } from './json/lenient-json.ts';
 import { BodyAborted, readBody } from './request-body.ts';
+import { RequestLog } from './request-log.ts';
 import { queryValue, rawPath } from './request-path.ts';
 import { isDeclarable, type Route, type RouteMatch, RouteTable, type ServerFacts } from './route.ts';
 import { routes } from './routes.ts';
@@ -68,10 +69,14 @@ export class Dispatcher {
   readonly #routes: RouteTable;
   /** The token holders of requests. */
   readonly #holders = new WeakMap<IncomingMessage, TokenHolder>();
+  /** What they sent, as JSON. */
+  readonly #bodies = new WeakMap<IncomingMessage, unknown>();
+  readonly #lines: RequestLog;
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
     this.#routes = new RouteTable(options.routes ?? routes);
+    this.#lines = new RequestLog(options.logger);
   }
 
   /** Judges requests by other rules from now on. */
@@ -167,7 +172,9 @@ export class Dispatcher {
   }
 
   async #callWithBody(request: IncomingMessage, match: RouteMatch, url: string): Promise<Answer> {
-    return this.#call(match, url, request, parseBody(await readBody(request, this.#options.bodyTime)));
+    const body = parseBody(await readBody(request, this.#options.bodyTime));
+    this.#bodies.set(request, body);
+    return this.#call(match, url, request, body);
   }
 
   /** Looks up what the path names, from the outside in, and calls the handler. */
@@ -273,17 +280,13 @@ export class Dispatcher {
       void answer.file?.file.close().catch(() => undefined);
     } else if (answer.stream !== undefined) answer.stream(response);
     else response.end(answer.body, 'latin1');
-    this.#log(request, target, answer.status);
+    this.#log(request, target, answer);
   }
 
-  /** Tells what might have changed something; reads come too often. */
-  #log(request: IncomingMessage, target: string, status: number): void {
-    const { method } = request;
-    if (method === 'GET' || method === 'HEAD' || method === 'OPTIONS') return;
-    if (status < 400 && this.#routes.find(method ?? '', rawPath(target) ?? '')?.route.reads === true) return;
-    // Clients without a token may ask as often as they like.
-    const logger = status === 401 ? this.#options.logger.limited : this.#options.logger;
-    logger.info({ method, target, status, peer: this.#peerOf(request), token: this.#holders.get(request)?.name }, 'API request answered');
+  #log(request: IncomingMessage, target: string, answer: Answer): void {
+    const reads = this.#routes.find(request.method ?? '', rawPath(target) ?? '')?.route.reads === true;
+    const asked = { target, reads, body: this.#bodies.get(request), peer: this.#peerOf(request), token: this.#holders.get(request)?.name };
+    this.#lines.answered(request, asked, answer);
   }
 
   #peerOf({ socket }: IncomingMessage): string | undefined {

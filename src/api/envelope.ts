@@ -20,6 +20,8 @@ export interface Answer {
   readonly headers?: readonly (readonly [name: string, value: string])[];
   /** Why it failed, where the contract has a text that does not say so; a header of its own. */
   readonly reason?: string;
+  /** Everything in it that was refused, for the log. */
+  readonly faults?: readonly ApiError[];
   /** Takes the body over: it is written as things happen, has no length, and ends when its writer says so. */
   readonly stream?: (response: ServerResponse) => void;
 }
@@ -37,6 +39,8 @@ export interface BatchItem {
   readonly json: string;
   /** As those of an answer. */
   readonly ineffective?: readonly string[];
+  /** Why it failed, for the log. */
+  readonly fault?: ApiError;
 }
 
 const REASONS: Readonly<Record<number, string>> = {
@@ -88,7 +92,9 @@ export function batch(items: readonly BatchItem[]): Answer {
   const first = items[0]?.status ?? 200;
   const status = items.every((item) => item.status === first) ? first : 207;
   const ineffective = [...new Set(items.flatMap((item) => item.ineffective ?? []))];
-  return { status, body: `[${items.map((item) => item.json).join(',')}]`, ...(ineffective.length > 0 && { ineffective }) };
+  const faults = items.flatMap(({ fault }) => (fault === undefined ? [] : [fault]));
+  const body = `[${items.map((item) => item.json).join(',')}]`;
+  return { status, body, ...(ineffective.length > 0 && { ineffective }), ...(faults.length > 0 && { faults }) };
 }
 
 /** A batch item that succeeded. */
@@ -103,17 +109,18 @@ export function batchAcknowledgement(): BatchItem {
 
 /** A batch item that failed: without prefix and suffix, and as the bare status for a name that is taken. */
 export function batchFailure(error: ApiError): BatchItem {
-  if (error.status === CONFLICT) return { status: CONFLICT, json: envelope(CONFLICT, reasonPhrase(CONFLICT)) };
+  if (error.status === CONFLICT) return { status: CONFLICT, json: envelope(CONFLICT, reasonPhrase(CONFLICT)), fault: error };
   const message = error.frame === 'config' ? `[Config] ${error.message}` : error.message;
-  return { status: error.status, json: envelope(error.status, message) };
+  return { status: error.status, json: envelope(error.status, message), fault: error };
 }
 
 /** The answer to a request that failed as a whole. */
 export function failure(error: ApiError): Answer {
   const { status } = error;
-  if (error.frame !== 'response') return { status, body: envelope(status, framedMessage(error)) };
+  const faults = [error];
+  if (error.frame !== 'response') return { status, body: envelope(status, framedMessage(error)), faults };
   const words = [reasonPhrase(status), error.message].map((text) => writeJson(text));
-  return { status, body: `{"message":${words[0]},"response":${words[1]},"statusCode":${status}}` };
+  return { status, body: `{"message":${words[0]},"response":${words[1]},"statusCode":${status}}`, faults };
 }
 
 function framedMessage(error: ApiError): string {

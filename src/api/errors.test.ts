@@ -40,6 +40,7 @@ test('the status of a batch is the common one, else 207', () => {
   expect(batch([good, bad])).toEqual({
     status: 207,
     body: '[{"message":"OK","response":{"a":1},"statusCode":200},{"message":"Conflict","statusCode":409}]',
+    faults: [expect.objectContaining({ code: 'VHOST_EXISTS' })],
   });
 });
 

@@ -1,6 +1,6 @@
 /** Problems of the last minutes, in sentences: from counters that grew, and from the server's health. */
 
-import type { LiveEvent } from '../client/index.ts';
+import { type LiveEvent, protocolName } from '../client/index.ts';
 import { counted } from './format.ts';
 import type { Sample } from './metrics-text.ts';
 import { REASONS } from './refusal-words.ts';
@@ -16,15 +16,6 @@ export interface Note {
 }
 
 const CAPACITY = 100;
-
-const PROTOCOLS: Readonly<Record<string, string>> = {
-  rtmp: 'RTMP',
-  srt: 'SRT',
-  webrtc: 'WebRTC',
-  llhls: 'LL-HLS',
-  hls: 'HLS',
-  thumbnail: 'thumbnails',
-};
 
 const REFUSED = 'millrace_access_refused_total';
 const OVERFLOW = 'millrace_newcomers_refused_total';
@@ -90,7 +81,7 @@ function eventWords({
   if (type === 'refusal.counted') {
     const who = counted(count, direction === 'incoming' ? 'publisher' : 'viewer');
     const why = detail ?? REASONS[reason] ?? reason;
-    return `${who}${place === '' ? '' : ` of ${place}`} refused over ${PROTOCOLS[protocol] ?? protocol}: ${why}`;
+    return `${who}${place === '' ? '' : ` of ${place}`} refused over ${protocolName(protocol)}: ${why}`;
   }
   if (type === 'stream.sourceLost') return `${place} has lost its source: ${detail ?? reason}`;
   if (type === 'task.changed' && state === 'error') return `${task} ${id} of ${place} failed: ${reason}`;
@@ -100,7 +91,7 @@ function eventWords({
 function sentenceOf({ name, labels }: Sample, count: number): string {
   if (name === OVERFLOW) return `${counted(count, 'newcomer')} turned away: too many wait already`;
   const who = labels['direction'] === 'incoming' ? 'publisher' : 'viewer';
-  const way = PROTOCOLS[labels['protocol'] ?? ''] ?? labels['protocol'];
+  const way = protocolName(labels['protocol'] ?? '');
   const code = labels['reason'] ?? '';
   return `${counted(count, who)} refused over ${way}: ${REASONS[code] ?? code}`;
 }

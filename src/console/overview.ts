@@ -1,12 +1,12 @@
 /** The first page: how the server is, and what runs. */
 import { useEffect, useState } from 'preact/hooks';
+import { protocolName, VIEWER_KINDS } from '../client/index.ts';
 import { Chart, type Line } from './chart.ts';
 import type { Context } from './context.ts';
 import { bitrate, bytes, short, timeOfDay } from './format.ts';
 import { html, type View } from './html.ts';
 import { useNarrow } from './narrow.ts';
 import type { Figure, Sampler } from './sampler.ts';
-import { VIEWER_PROTOCOLS } from './server-facts.ts';
 import { StreamTable } from './stream-table.ts';
 
 const THROUGHPUT: readonly Line<Figure>[] = [
@@ -14,9 +14,9 @@ const THROUGHPUT: readonly Line<Figure>[] = [
   { figure: 'out', label: 'Out', colour: '--second' },
 ];
 const COLOURS = ['--first', '--second', '--third', '--fourth'];
-const VIEWERS: readonly Line<Figure>[] = Object.entries(VIEWER_PROTOCOLS).map(([figure, label], n) => ({
-  figure: figure as keyof typeof VIEWER_PROTOCOLS,
-  label,
+const VIEWERS: readonly Line<Figure>[] = VIEWER_KINDS.map((figure, n) => ({
+  figure,
+  label: protocolName(figure),
   colour: COLOURS[n] ?? '--first',
 }));
 const CPU: readonly Line<Figure>[] = [{ figure: 'cpu', label: 'of a core', colour: '--first' }];

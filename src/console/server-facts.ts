@@ -1,4 +1,5 @@
 /** The forms of answers that the console reads, and addresses made of them. */
+import { VIEWER_KINDS } from '../client/index.ts';
 
 /** Ports without and with TLS. */
 export interface PortPair {
@@ -80,25 +81,9 @@ export interface StreamInformation {
   }[];
 }
 
-/** Protocols of viewers by the words of the statistics, and as people call them. */
-export const VIEWER_PROTOCOLS = {
-  webrtc: 'WebRTC',
-  llhls: 'LL-HLS',
-  hlsv3: 'HLS',
-  srt: 'SRT',
-} as const;
-
-/** Kinds of sources that the API writes otherwise than people do. */
-const SOURCES: Readonly<Record<string, string>> = { Rtmp: 'RTMP', Ovt: 'OVT', RtspPull: 'RTSP', MPEGTS: 'MPEG-TS' };
-
-/** A `sourceType` of the API as people call it. */
-export function sourceWords(type: string): string {
-  return SOURCES[type] ?? type;
-}
-
 /** Viewers without those whom nobody watches with: files, pushes, edges and images. */
 export function viewersOf({ connections }: Statistics): number {
-  return Object.keys(VIEWER_PROTOCOLS).reduce((sum, kind) => sum + (connections[kind] ?? 0), 0);
+  return VIEWER_KINDS.reduce<number>((sum, kind) => sum + (connections[kind] ?? 0), 0);
 }
 
 /** The host of this page, as an address has it: the server is reached by it. */

@@ -1,11 +1,10 @@
 /** Viewers of a stream, with a button that disconnects each. */
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { LiveEvent } from '../client/index.ts';
+import { type LiveEvent, protocolName, VIEWER_KINDS } from '../client/index.ts';
 import { Action } from './action.ts';
 import type { Context } from './context.ts';
 import { bitrate, bytes, counted, duration, timeOfDay } from './format.ts';
 import { html, type View } from './html.ts';
-import { VIEWER_PROTOCOLS } from './server-facts.ts';
 import { of, STREAM, type StreamName } from './stream-list.ts';
 import { useLive } from './use-live.ts';
 
@@ -39,7 +38,7 @@ export function SessionTable({ context, name }: { readonly context: Context; rea
   const [wanted, setPage] = useState(0);
   const key = `${name.vhost}/${name.app}/${name.stream}`;
   const list = useLive(updates, `sessions ${key} ${wanted}`, () => {
-    const query = { protocol: Object.keys(VIEWER_PROTOCOLS).join(','), offset: `${wanted * SHOWN}`, limit: `${SHOWN}` };
+    const query = { protocol: VIEWER_KINDS.join(','), offset: `${wanted * SHOWN}`, limit: `${SHOWN}` };
     return client.get('/v2/vhosts/{vhost}/apps/{app}/streams/{stream}/sessions', { ...of(name), query });
   });
   // Meanwhile the page before stays.
@@ -77,8 +76,7 @@ export function SessionTable({ context, name }: { readonly context: Context; rea
 }
 
 function Gone({ event: { time, session, publisher, reason, detail, seconds = 0, bytes: sent = 0 } }: { readonly event: LiveEvent }): View {
-  const kind = VIEWER_PROTOCOLS[publisher as keyof typeof VIEWER_PROTOCOLS] ?? publisher;
-  return html`<li><time>${time === undefined ? '' : timeOfDay(Date.parse(time))}</time> ${kind} <code>${session}</code>: ${detail ?? reason}, after ${duration(seconds * 1000)} and ${bytes(sent)}</li>`;
+  return html`<li><time>${time === undefined ? '' : timeOfDay(Date.parse(time))}</time> ${protocolName(publisher ?? '')} <code>${session}</code>: ${detail ?? reason}, after ${duration(seconds * 1000)} and ${bytes(sent)}</li>`;
 }
 
 interface RowOptions {
@@ -90,7 +88,7 @@ interface RowOptions {
 function Row({ viewer: { session, protocol, client, statistics }, kick, onDone }: RowOptions): View {
   return html`<tr>
     <th scope="row"><code>${session}</code></th>
-    <td>${VIEWER_PROTOCOLS[protocol as keyof typeof VIEWER_PROTOCOLS]}</td>
+    <td>${protocolName(protocol)}</td>
     <td>${client ?? '–'}</td>
     <td class="number roomy">${duration(Date.now() - Date.parse(statistics.createdTime))}</td>
     <td class="number">${bitrate(statistics.lastThroughputOut * BITS)}</td>

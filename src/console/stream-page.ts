@@ -1,5 +1,6 @@
 /** Everything about one stream: players, tracks, viewers, and actions. */
 import { useEffect, useMemo, useState } from 'preact/hooks';
+import { protocolName, VIEWER_KINDS } from '../client/index.ts';
 import { Action } from './action.ts';
 import { Chart } from './chart.ts';
 import type { Context } from './context.ts';
@@ -11,7 +12,7 @@ import { playWebrtc } from './play-webrtc.ts';
 import { PlayerPanel } from './player-panel.ts';
 import { QueueTable } from './queue-table.ts';
 import { RecordingsPanel } from './recordings-panel.ts';
-import { originOf, type ServerFacts, type Statistics, type StreamInformation, sourceWords, VIEWER_PROTOCOLS } from './server-facts.ts';
+import { originOf, type ServerFacts, type Statistics, type StreamInformation } from './server-facts.ts';
 import { SessionTable } from './session-table.ts';
 import { of, STATISTICS, STREAM, type StreamName } from './stream-list.ts';
 import { TaskPanel } from './task-panel.ts';
@@ -79,9 +80,9 @@ export function StreamPage({ context, name }: { readonly context: Context; reado
 
 function Facts({ information, statistics }: { readonly information: StreamInformation; readonly statistics: Statistics }): View {
   const { input } = information;
-  const viewers = Object.entries(VIEWER_PROTOCOLS).map(([kind, label]) => `${statistics.connections[kind] ?? 0} ${label}`);
+  const viewers = VIEWER_KINDS.map((kind) => `${statistics.connections[kind] ?? 0} ${protocolName(kind)}`);
   const rows: readonly (readonly [string, string])[] = [
-    ['Source', sourceWords(input.sourceType)],
+    ['Source', protocolName(input.sourceType)],
     ['From', input.sourceUrl ?? '–'],
     ['Since', duration(Date.now() - Date.parse(input.createdTime))],
     ['In', bitrate(statistics.lastThroughputIn * BITS)],

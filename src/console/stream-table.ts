@@ -1,10 +1,11 @@
 /** Virtual hosts, applications and streams as one table, a page at a time. */
 import { useMemo, useState } from 'preact/hooks';
+import { protocolName } from '../client/index.ts';
 import type { Context } from './context.ts';
 import { bitrate, counted, duration } from './format.ts';
 import { html, type View } from './html.ts';
 import { hashOf } from './routes.ts';
-import { type StreamInformation, sourceWords, type Track, viewersOf } from './server-facts.ts';
+import { type StreamInformation, type Track, viewersOf } from './server-facts.ts';
 import { type AppStreams, figuresOf, listStreams, type StreamName, type StreamRow } from './stream-list.ts';
 import { useLive } from './use-live.ts';
 
@@ -80,7 +81,7 @@ function Row({ name, row }: { readonly name: StreamName; readonly row: StreamRow
   const cell = (value: string | undefined): string => (row === undefined ? '' : (value ?? '–'));
   return html`<tr>
     <th scope="row"><a href=${hashOf({ page: 'stream', ...name })}>${name.stream}</a></th>
-    <td class="roomy">${cell(information === null ? undefined : sourceWords(information.input.sourceType))}</td>
+    <td class="roomy">${cell(information === null ? undefined : protocolName(information.input.sourceType))}</td>
     <td class="roomy">${cell(videoWords(tracks))}</td>
     <td class="roomy">${cell(audioWords(tracks))}</td>
     <td class="number">${cell(statistics === null ? undefined : bitrate(statistics.lastThroughputIn * BITS))}</td>

@@ -2,6 +2,7 @@
 import { type ApplicationConfig, type ReadOptions, type Resource, readApplication, readVirtualHost } from '../config/index.ts';
 import { unprotected, unprotectedApplication } from '../config/not-built.ts';
 import type { StateDocument, StateStore } from '../state/state-store.ts';
+import { counted } from '../util/counted.ts';
 import type { Logger } from '../util/logger.ts';
 import { messageOf } from '../util/message-of.ts';
 import type { Definition } from './definition.ts';
@@ -38,7 +39,7 @@ export async function restoreVirtualHosts(
       if (apps.faults.length > 0 && (await store.copyAside(name, apps.faults.join('; ')))) {
         await store.save({ ...document, applications: apps.valid.map(({ echo }) => echo) });
       }
-      logger.info({ vhost: name }, `virtual host '${name}' restored with ${apps.valid.length} application(s)`);
+      logger.info({ vhost: name }, `virtual host '${name}' restored with ${counted(apps.valid.length, 'application')}`);
     } catch (error) {
       await store.setAside(name, messageOf(error));
     }

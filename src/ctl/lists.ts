@@ -1,5 +1,5 @@
 /** Commands that show what is there: `vhosts`, `apps`, `streams`, `sessions`, `profiles`, keys. */
-import type { components } from '../client/index.ts';
+import { type components, protocolName, VIEWER_KINDS } from '../client/index.ts';
 import { addressed, type Command, fullAddress, oneArgument, optionalArgument } from './command.ts';
 import { bitrateText, bytesText } from './text-table.ts';
 import { type AppPlace, appsOf, forEachOf, inApps, type StreamPlace, unlessMissing } from './walk.ts';
@@ -11,8 +11,6 @@ const STREAM = `${APP}/streams/{stream}` as const;
 
 /** Of one request. */
 const VIEWERS_AT_ONCE = 1000;
-/** Connections of other kinds are files, pushes, edges and images. */
-const VIEWER_KINDS = ['webrtc', 'llhls', 'hlsv3', 'srt'];
 
 interface Viewer {
   readonly session: string;
@@ -64,8 +62,8 @@ export const listCommands: readonly Command[] = [
       out.list(
         [
           { title: 'APPLICATION', of: (row) => `${row.vhost}/${row.name}` },
-          { title: 'PROVIDERS', of: ({ providers }) => Object.keys(providers ?? {}).join(' ') },
-          { title: 'PUBLISHERS', of: ({ publishers }) => Object.keys(publishers ?? {}).join(' ') },
+          { title: 'PROVIDERS', of: ({ providers }) => protocolNames(providers) },
+          { title: 'PUBLISHERS', of: ({ publishers }) => protocolNames(publishers) },
           { title: 'STREAMS', of: ({ streams }) => streams.length, right: true },
         ],
         rows,
@@ -93,7 +91,7 @@ export const listCommands: readonly Command[] = [
       out.list(
         [
           { title: 'STREAM', of: addressOf },
-          { title: 'FROM', of: ({ input }) => input.sourceType },
+          { title: 'FROM', of: ({ input }) => protocolName(input.sourceType) },
           { title: 'VIDEO', of: ({ input }) => trackText(input.tracks, 'Video') },
           { title: 'AUDIO', of: ({ input }) => trackText(input.tracks, 'Audio') },
           { title: 'IN', of: ({ statistics }) => bitrateText(statistics?.avgThroughputIn ?? 0), right: true },
@@ -132,7 +130,7 @@ export const listCommands: readonly Command[] = [
       out.list(
         [
           { title: 'SESSION', of: (row) => row.session },
-          { title: 'PROTOCOL', of: (row) => row.protocol },
+          { title: 'PROTOCOL', of: (row) => protocolName(row.protocol) },
           { title: 'CLIENT', of: (row) => row.client ?? '' },
           { title: 'OUT', of: (row) => bitrateText(row.avgThroughputOut), right: true },
           { title: 'TOTAL', of: (row) => bytesText(row.totalBytesOut), right: true },
@@ -201,6 +199,10 @@ function addressOf({ vhost, app, stream }: StreamPlace): string {
 
 function textList(names: unknown): string {
   return Array.isArray(names) ? names.join(' ') : '';
+}
+
+function protocolNames(modules: object | undefined): string {
+  return [...new Set(Object.keys(modules ?? {}).map(protocolName))].join(' ');
 }
 
 function nameList(encodes: readonly object[] | undefined): string {

@@ -2,6 +2,7 @@
 import { changeSentence, configChanges, keySalt, loadServerConfig, sealed, useKeySalt } from '../config/index.ts';
 import { readRunningConfig } from '../state/running-config.ts';
 import { StateLock } from '../state/state-lock.ts';
+import { counted } from '../util/counted.ts';
 
 /** Lines for people, and whether there is a server to compare with. */
 export interface Comparison {
@@ -26,7 +27,7 @@ export function compareWithRunning(file: string, stateFolder: string): Compariso
     const applications = new Set(
       changes.flatMap(({ effect, application }) => (effect === 'application' ? [`${application?.vhost}/${application?.app}`] : [])),
     );
-    const end = `${changes.length} change(s) against ${holder}, ${applications.size} application(s) start anew, ${late} need a restart`;
+    const end = `${counted(changes.length, 'change')} against ${holder}, ${counted(applications.size, 'application')} to start anew, ${late} only with a restart`;
     return { lines: [...lines, changes.length === 0 ? `nothing differs from what ${holder} runs on` : end], isRunning: true };
   } finally {
     useKeySalt(own);

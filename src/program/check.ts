@@ -5,6 +5,7 @@ import { openWaysIn } from '../config/open-ways.ts';
 import { findConfigFile } from '../config/server-config.ts';
 import { shortSecretsIn } from '../config/short-secrets.ts';
 import { findingsOf } from '../findings/findings.ts';
+import { counted } from '../util/counted.ts';
 import { messageOf } from '../util/message-of.ts';
 import { compareWithRunning } from './check-running.ts';
 import { type CommandLine, ExitCode } from './command-line.js';
@@ -24,7 +25,7 @@ export interface CheckedConfiguration {
 /** Reads the configuration that `config` names, with everything odd or wrong about it and about what it names. Starts nothing. */
 export function checkConfiguration({ config: given, state }: Pick<CommandLine, 'config' | 'state'>): CheckedConfiguration {
   const file = findConfigFile(given);
-  const failed = (errors: readonly string[]): string => `${file}: ${errors.length} error(s)`;
+  const failed = (errors: readonly string[]): string => `${file}: ${counted(errors.length, 'error')}`;
   try {
     const loaded = loadServerConfig(file);
     const { config, virtualHosts } = loaded;
@@ -34,7 +35,7 @@ export function checkConfiguration({ config: given, state }: Pick<CommandLine, '
     const warnings = [...loaded.warnings.map(formatConfigProblem), ...told('warn'), ...said];
     const errors = [...told('error'), ...config.virtualHosts.flatMap(unprotected)];
     const applications = virtualHosts.reduce((sum, vhost) => sum + vhost.applications.length, 0);
-    const good = `${file}: good, ${virtualHosts.length} virtual host(s), ${applications} application(s), ${warnings.length} warning(s)`;
+    const good = `${file}: good, ${counted(virtualHosts.length, 'virtual host')}, ${counted(applications, 'application')}, ${counted(warnings.length, 'warning')}`;
     return { file, loaded, warnings, errors, summary: errors.length > 0 ? failed(errors) : good };
   } catch (error) {
     if (!(error instanceof ConfigErrors)) throw error;

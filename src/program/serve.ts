@@ -4,6 +4,7 @@ import { StartProblem } from '../core/port-openings.ts';
 import { loadAddon } from '../native/addon.ts';
 import { ConfigProblem, MillraceServer, type ReloadOutcome } from '../server.ts';
 import { StateFolderProblem } from '../state/state-lock.ts';
+import { counted } from '../util/counted.ts';
 import { createLogger } from '../util/create-logger.ts';
 import { messageOf } from '../util/message-of.ts';
 import { type CommandLine, ExitCode } from './command-line.js';
@@ -33,7 +34,7 @@ function killAtOnce(): void {
 function statusOf(outcome: ReloadOutcome): string {
   if (outcome.kind === 'refused') return `running; the configuration was not reloaded: ${outcome.reason}`;
   const late = outcome.changes.filter(({ effect }) => effect === 'restart').length;
-  return `running; ${outcome.changes.length} change(s) reloaded${late === 0 ? '' : `, ${late} of which need a restart`}`;
+  return `running; ${counted(outcome.changes.length, 'change')} reloaded${late === 0 ? '' : `, ${late} of them only with a restart`}`;
 }
 
 /** Starts the server and resolves with the exit code when it has stopped. */

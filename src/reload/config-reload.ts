@@ -23,6 +23,7 @@ import type { ServerLimits } from '../delivery/server-limits.ts';
 import { ConfigProblem } from '../findings/config-problem.ts';
 import { loadUsable } from '../findings/usable-config.ts';
 import type { AllowedFolders } from '../util/allowed-folders.ts';
+import { counted } from '../util/counted.ts';
 import type { LogLevel } from '../util/gated-lines.ts';
 import type { Logger } from '../util/logger.ts';
 import { messageOf } from '../util/message-of.ts';
@@ -154,8 +155,8 @@ export class ConfigReload {
     }
     if (changes.length > MAX_TOLD) logger.info({}, `${changes.length - MAX_TOLD} more settings have changed`);
     const late = changes.filter(({ effect }) => effect === 'restart').length;
-    const rest = late === 0 ? '' : `, ${late} of which need a restart`;
-    logger.info({ config: file, changes: changes.length }, `${file} read again: ${changes.length} change(s)${rest}`);
+    const rest = late === 0 ? '' : `, ${late} of them only with a restart`;
+    logger.info({ config: file, changes: changes.length }, `${file} read again: ${counted(changes.length, 'change')}${rest}`);
   }
 
   #refuse(problem: ConfigProblem): ReloadOutcome {

@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os';
 import type { QueueRegistry } from '../core/queue-registry.ts';
 import type { TranscodeListener, Transcoder, TranscodeSession } from '../core/transcoding.ts';
 import type { Clock } from '../util/clock.ts';
+import { counted } from '../util/counted.ts';
 import type { Logger } from '../util/logger.ts';
 import type { MetricSource } from '../util/metrics.ts';
 import { busIds } from './bus-ids.ts';
@@ -89,7 +90,7 @@ export class TranscoderSupervisor implements Transcoder {
     const slot = [...this.#slots].find((candidate) => candidate.fits(session.weight, maxJobs)) ?? this.#openSlotIfAllowed();
     if (slot === null) this.#refuse(session);
     else {
-      session.logger.info({ encodes: job.encodes.length }, `transcoding of '${stream}' starts: ${job.encodes.length} encode(s)`);
+      session.logger.info({ encodes: job.encodes.length }, `transcoding of '${stream}' starts: ${counted(job.encodes.length, 'encode')}`);
       this.#assign(session, slot);
     }
     return session;

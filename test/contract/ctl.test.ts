@@ -60,7 +60,7 @@ describe('lists', () => {
     expect(lines(await ctl('vhosts'))[1]).toMatch(/^default .* app /);
     expect((await ctl('vhosts default')).out).toMatch(/^name +default$/m);
     expect(await json('vhosts')).toMatchObject([{ name: 'default', apps: expect.arrayContaining(['app']) }]);
-    expect(lines(await ctl('apps default'))).toContainEqual(expect.stringMatching(/^default\/app .*llhls.* 1$/));
+    expect(lines(await ctl('apps default'))).toContainEqual(expect.stringMatching(/^default\/app .*LL-HLS.* 1$/));
     expect(await json('apps default/app')).toMatchObject({ name: 'app', type: 'live' });
   });
 
@@ -68,7 +68,7 @@ describe('lists', () => {
     await api.publish('default', 'subs', 'other');
     const all = lines(await ctl('streams'));
     expect(all[0]).toMatch(/^STREAM +FROM +VIDEO +AUDIO +IN +OUT +VIEWERS +SINCE$/);
-    expect(all[1]).toMatch(/^default\/app\/live +Rtmp +H264 \d+x\d+ \d+ fps +\S.* 0 +\d{4}-/);
+    expect(all[1]).toMatch(/^default\/app\/live +RTMP +H264 \d+x\d+ \d+ fps +\S.* 0 +\d{4}-/);
     expect(all[2]).toMatch(/^default\/subs\/other /);
     expect(lines(await ctl('streams default/subs'))).toHaveLength(2);
     expect(await json('streams default')).toMatchObject([{ stream: 'live', input: { sourceType: 'Rtmp' } }, { stream: 'other' }]);
@@ -95,8 +95,8 @@ describe('lists', () => {
     edge?.close();
     expect(lines(await ctl('sessions default/app/live')).map((line) => line.split(/ +/).slice(0, 2))).toEqual([
       ['SESSION', 'PROTOCOL'],
-      ['b', 'llhls'],
-      ['a', 'webrtc'],
+      ['b', 'LL-HLS'],
+      ['a', 'WebRTC'],
     ]);
     expect(await json('sessions default/app/live --protocol webrtc')).toMatchObject([{ session: 'a', protocol: 'webrtc' }]);
     expect(await json('sessions default/app/live/b')).toHaveProperty('totalBytesOut', 0);
@@ -321,7 +321,7 @@ describe('ends', () => {
   test('nothing that somebody has named commands the terminal', async () => {
     expect((await ctl('streams a//\u001b[2J')).err).toContain("'a//\\u001b[2J' is not");
     watch('a\u009b2J', 'llhls');
-    expect((await ctl('sessions default/app/live')).out).toContain('a\\u009b2J  llhls');
+    expect((await ctl('sessions default/app/live')).out).toContain('a\\u009b2J  LL-HLS');
     const { out } = await ctl('sessions default/app/live --json');
     expect([out.includes('\u009b'), JSON.parse(out)]).toEqual([false, [expect.objectContaining({ session: 'a\u009b2J' })]]);
   });

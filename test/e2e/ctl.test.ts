@@ -184,8 +184,8 @@ test('shows a stream that is published and its viewer, and sends the viewer away
     const counted = () => api.get('/v1/stats/current/vhosts/{vhost}/apps/{app}/streams/{stream}', { path });
     await until('the viewer to be counted', async () => (await counted()).connections.llhls > 0);
     const { stdout } = await ctl(['streams', ...local()]);
-    expect(stdout).toMatch(/^default\/app\/live +Rtmp +H264 320x180 30 fps +AAC 48000 Hz \d ch +\d+ kbit\/s /m);
-    expect((await ctl(['sessions', 'default/app/live', ...local()])).stdout).toMatch(/^\S+ +llhls +127\.0\.0\.1 /m);
+    expect(stdout).toMatch(/^default\/app\/live +RTMP +H264 320x180 30 fps +AAC 48000 Hz \d ch +\d+ kbit\/s /m);
+    expect((await ctl(['sessions', 'default/app/live', ...local()])).stdout).toMatch(/^\S+ +LL-HLS +127\.0\.0\.1 /m);
     expect((await ctl(['kick', 'default/app/live', '--all', ...local()])).stdout).toMatch(/^sent away: [1-9]\d*\n$/);
     expect((await ctl(['delete', 'stream', 'default/app/live', ...local()])).stdout).toBe('removed stream default/app/live\n');
   } finally {

@@ -105,7 +105,7 @@ test('a publisher and a viewer stay while one application comes and another ends
   expect(code).toBe(0);
   expect(stdout).toContain('Applications/Application[doomed] removed');
   expect(stdout).toContain('Applications/Application[news] added');
-  expect(stdout).toContain(`2 change(s) against process ${server.pid}, 0 application(s) start anew, 0 need a restart`);
+  expect(stdout).toContain(`2 changes against process ${server.pid}, 0 applications to start anew, 0 only with a restart`);
   expect((await server.api.call('GET', apiPath.stream('live', 'doomed'))).status).toBe(200);
 
   const told = await hangUp(server);

@@ -93,7 +93,7 @@ test('a reload is told with its beginning, its time and its end, also one that i
   expect(begun.text).toMatch(/^RELOADING=1\nMONOTONIC_USEC=\d+$/);
   // The clock of the message is that of the machine, not of the process.
   expect(Math.abs(Number(/\d+$/.exec(begun.text)?.[0]) / 1000 - begun.at)).toBeLessThan(5000);
-  expect((await socket.hears('READY=1', before)).text).toBe('READY=1\nSTATUS=running; 1 change(s) reloaded');
+  expect((await socket.hears('READY=1', before)).text).toBe('READY=1\nSTATUS=running; 1 change reloaded');
   const after = socket.heard.length;
   writeFileSync(server.config, xml.replace('<Type>origin</Type>', '<Type>orign</Type>'));
   server.child.signal('SIGHUP');

@@ -5,6 +5,7 @@ import { watchedFolders } from '../../config/server-config.ts';
 import { CertificateFault, readCertificate } from '../../delivery/tls/certificate-files.ts';
 import { eventLogFolder } from '../../monitoring/event-log.ts';
 import { spaceFault, writableFolder, writeFault } from '../../state/disk-watch.ts';
+import { counted } from '../../util/counted.ts';
 import { diskSpace } from '../../util/disk-space.ts';
 import { messageOf } from '../../util/message-of.ts';
 import { type Diagnosis, diagnosesOf, sizeText } from './diagnosis.ts';
@@ -74,7 +75,7 @@ async function certificate({ of, tls }: { readonly of: string; readonly tls: Tls
     const text = `that of ${of}, ${tls.certPath}`;
     const renew = 'renew it: a running server takes new files by itself';
     if (validTo.getTime() <= now) return problem(`${text}, has expired: ${validTo.toISOString()}`, renew);
-    const left = `${text}, is valid for ${days} more day(s), until ${validTo.toISOString()}`;
+    const left = `${text}, is valid for ${counted(days, 'more day')}, until ${validTo.toISOString()}`;
     return days < SOON_DAYS ? warning(left, renew) : ok(left);
   } catch (error) {
     if (!(error instanceof CertificateFault)) throw error;

@@ -71,7 +71,7 @@ describe('container', () => {
   const judged = (files: Readonly<Record<string, string>>, memory = 8 * GIB) => container(config(), system(files), { cores: 4, memory });
 
   test('nothing limits it', () => {
-    expect(judged({})).toEqual({ name: 'container', status: 'ok', text: '8 GiB of memory, 4 core(s)' });
+    expect(judged({})).toEqual({ name: 'container', status: 'ok', text: '8 GiB of memory, 4 cores' });
     expect(judged({}, 256 * MIB)).toMatchObject({ status: 'warning', remedy: 'give it 512 MiB at least' });
   });
 
@@ -96,7 +96,7 @@ describe('container', () => {
     const files = { '/proc/self/cgroup': '0::/\n', '/sys/fs/cgroup/memory.max': `${256 * MIB}`, '/sys/fs/cgroup/cpu.max': 'max 100000' };
     expect(judged(files)).toMatchObject({
       status: 'warning',
-      text: 'memory is limited to 256 MiB of 8 GiB, 4 core(s)',
+      text: 'memory is limited to 256 MiB of 8 GiB, 4 cores',
       remedy: 'give it 512 MiB at least',
     });
   });
@@ -111,6 +111,6 @@ describe('container', () => {
       '/sys/fs/cgroup/cpu/cpu.cfs_quota_us': '-1',
       '/sys/fs/cgroup/cpu/cpu.cfs_period_us': '100000',
     };
-    expect(judged(files)).toMatchObject({ status: 'ok', text: 'memory is limited to 2 GiB of 8 GiB, 4 core(s)' });
+    expect(judged(files)).toMatchObject({ status: 'ok', text: 'memory is limited to 2 GiB of 8 GiB, 4 cores' });
   });
 });

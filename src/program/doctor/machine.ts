@@ -4,6 +4,7 @@ import type { ServerConfig } from '../../config/index.ts';
 import { deliveryThreads } from '../../config/server-config.ts';
 import { SOCKET_BUFFER as WEBRTC_BUFFER } from '../../services/webrtc/transport/fanout/fanout.ts';
 import { SOCKET_BUFFER as SRT_BUFFER } from '../../transport/srt/udp-port.ts';
+import { counted } from '../../util/counted.ts';
 import { descriptorLimit, planDescriptors } from '../../util/descriptor-plan.ts';
 import { type Diagnosis, diagnosesOf, type ReadSystem, sizeText } from './diagnosis.ts';
 
@@ -85,7 +86,7 @@ export function container(config: ServerConfig, read: ReadSystem, { cores = avai
   const threads = deliveryThreads(config, cores);
   const told = [
     limits.memory < memory ? `memory is limited to ${sizeText(limits.memory)} of ${sizeText(memory)}` : `${sizeText(memory)} of memory`,
-    limits.cpus < cores ? `CPU time to ${Number(limits.cpus.toFixed(2))} of ${cores} cores` : `${cores} core(s)`,
+    limits.cpus < cores ? `CPU time to ${Number(limits.cpus.toFixed(2))} of ${cores} cores` : counted(cores, 'core'),
     ...(limits.tasks === Number.POSITIVE_INFINITY ? [] : [`at most ${limits.tasks} threads and processes`]),
   ].join(', ');
   const remedies = [

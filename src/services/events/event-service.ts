@@ -8,6 +8,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import type { Application } from '../../core/application.ts';
+import { counted } from '../../util/counted.ts';
 import { messageOf } from '../../util/message-of.ts';
 import type { Service, ServiceContext } from '../service.ts';
 import { EventGenerator } from './event-generator.ts';
@@ -25,7 +26,7 @@ export function startEvents({ clock, logger: parent }: Pick<ServiceContext, 'clo
       if (isOver || application.closed) return;
       for (const generator of generators) if (generator.sweep()) generators.delete(generator);
       generators.add(new EventGenerator(rules, application, { clock, logger: logger.child({ vhost, app }) }));
-      logger.info({ vhost, app, file, rules: rules.length }, `events are made by ${rules.length} rules of ${file}`);
+      logger.info({ vhost, app, file, rules: rules.length }, `events are made by ${counted(rules.length, 'rule')} of ${file}`);
     } catch (error) {
       logger.error({ vhost, app, file }, `no events are made: ${messageOf(error)}`);
     }

@@ -5,6 +5,7 @@ import net from 'node:net';
 import type { StarterLimits } from '../../ingest/stream-starter.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { ConnectionLimiter } from '../../util/connection-limiter.ts';
+import { counted } from '../../util/counted.ts';
 import { guarded } from '../../util/guarded.ts';
 import { ownFamily } from '../../util/listen-addresses.ts';
 import type { Logger } from '../../util/logger.ts';
@@ -82,7 +83,7 @@ export class MpegtsProvider {
     const ports = [...this.#sources.keys()];
     this.#logger.info(
       { host, protocol, ports, multicast },
-      `MPEG-TS provider listening on ${ports.length} ${protocol.toUpperCase()} port(s)`,
+      `MPEG-TS provider listening on ${counted(ports.length, `${protocol.toUpperCase()} port`)}`,
     );
   }
 

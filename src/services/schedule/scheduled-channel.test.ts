@@ -316,7 +316,7 @@ test('says which program is on, also of one without a name', async () => {
   await station.start({ ...named, programs: named.programs.map((program, index) => (index === 1 ? { ...program, name: '' } : program)) });
   await station.until(12);
   expect(station.lines('info').filter((line) => line.includes('scheduled for'))).toEqual([
-    "program 'p0' with 1 items is on, scheduled for 2026-01-01T00:00:00.000Z",
+    "program 'p0' with 1 item is on, scheduled for 2026-01-01T00:00:00.000Z",
     'a program with 2 items is on, scheduled for 2026-01-01T00:00:10.000Z',
   ]);
 });

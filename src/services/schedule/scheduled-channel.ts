@@ -1,6 +1,7 @@
 /** A scheduled channel: decides what is on air, and has a `Playout` that plays it. */
 import type { CuedItem, Playout, PlayoutListener } from '../../playout/playout.ts';
 import type { Clock } from '../../util/clock.ts';
+import { counted } from '../../util/counted.ts';
 import type { Logger } from '../../util/logger.ts';
 import { messageOf } from '../../util/message-of.ts';
 import { FallbackProgram } from './fallback-program.ts';
@@ -231,7 +232,7 @@ export class ScheduledChannel {
       const { name, items, scheduled } = program;
       this.#options.logger.info(
         { program: name, scheduled },
-        `${name === '' ? 'a program' : `program '${name}'`} with ${items.length} items is on, scheduled for ${scheduled}`,
+        `${name === '' ? 'a program' : `program '${name}'`} with ${counted(items.length, 'item')} is on, scheduled for ${scheduled}`,
       );
     }
     this.#slot = slot;

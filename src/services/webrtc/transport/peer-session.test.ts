@@ -304,7 +304,7 @@ test('a session that does not connect tells what was offered, announced, checked
   expect(session.attempts).toContain('DTLS begun and not finished: 1 datagrams came, 1 went');
   strangers.note('192.0.2.9', 'udp 192.0.2.9:5', 'a connectivity check with unknown USERNAME', now);
   expect(session.attempts).toMatch(
-    /; 1 datagrams from 192\.0\.2\.9 were for no session, the last from udp 192\.0\.2\.9:5: a connectivity check with unknown USERNAME$/,
+    /; 1 datagram from 192\.0\.2\.9 for no session, the last from udp 192\.0\.2\.9:5: a connectivity check with unknown USERNAME$/,
   );
   expect(session.attempts).not.toContain('\n');
   connect();
@@ -320,7 +320,7 @@ test('nobody makes the account of attempts grow', () => {
   expect(strangers.size).toBe(256);
   expect([strangers.tell('10.0.0.1', 0), strangers.tell('10.0.19.135', 0)]).toEqual([
     '',
-    '1 datagrams from 10.0.19.135 were for no session, the last from udp: x',
+    '1 datagram from 10.0.19.135 for no session, the last from udp: x',
   ]);
 });
 

@@ -1,5 +1,6 @@
 /** Datagrams for no session, by sender: for the log line of a session that did not connect. */
 import { bracketed } from '../../../util/client-address.ts';
+import { counted } from '../../../util/counted.ts';
 
 /** Addresses remembered; the one that was silent longest is forgotten first, so that strangers cannot make it grow. */
 const MAX_ADDRESSES = 256;
@@ -37,6 +38,6 @@ export class StrangerLog {
   tell(host: string, since: number): string {
     const known = this.#byHost.get(host);
     if (known === undefined || known.at < since) return '';
-    return `${known.count} datagrams from ${bracketed(host)} were for no session, the last from ${known.place}: ${known.what}`;
+    return `${counted(known.count, 'datagram')} from ${bracketed(host)} for no session, the last from ${known.place}: ${known.what}`;
   }
 }

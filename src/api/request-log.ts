@@ -1,0 +1,66 @@
+/** Log lines about requests of the API: changes, and everything that was refused or failed, with the reason. */
+import type { IncomingMessage } from 'node:http';
+import { secretsOf } from '../config/index.ts';
+import { withoutOwnSecrets } from '../util/known-secrets.ts';
+import type { Logger } from '../util/logger.ts';
+import { maskedUrl } from '../util/masked-url.ts';
+import type { Answer } from './envelope.ts';
+import type { ApiError } from './errors.ts';
+
+const READS: ReadonlySet<string | undefined> = new Set(['GET', 'HEAD', 'OPTIONS']);
+/** Answers to reads that say how things are: a browser without a token, a stream that is not live, the end of a file. */
+const ORDINARY: ReadonlySet<number> = new Set([401, 404, 416]);
+/** Faults of one batch that a line names. */
+const MAX_FAULTS = 3;
+const MAX_LENGTH = 500;
+const REFUSED = 400;
+const FAILED = 500;
+
+/** What a line has besides the answer. */
+export interface AnsweredRequest {
+  readonly target: string;
+  /** Its body, whose secrets an error may repeat; undefined: none was read. */
+  readonly body: unknown;
+  /** Whether the request changes nothing, whatever its method. */
+  readonly reads: boolean;
+  readonly peer: string | undefined;
+  /** Name of its token. */
+  readonly token: string | undefined;
+}
+
+/** Of what is refused each code has its own share of lines, so that one client that asks again and again hides nothing else. */
+export class RequestLog {
+  readonly #logger: Logger;
+
+  constructor(logger: Logger) {
+    this.#logger = logger;
+  }
+
+  /** `answer` has left. */
+  answered({ method }: Pick<IncomingMessage, 'method'>, { target, body, reads, peer, token }: AnsweredRequest, answer: Answer): void {
+    const { status, faults = [] } = answer;
+    const isRead = reads || READS.has(method);
+    if (isRead && (status < REFUSED || ORDINARY.has(status))) return;
+    const fields = { method, target: cut(maskedUrl(target)), status, peer, token };
+    const [first] = faults;
+    if (first === undefined) this.#logger.info(fields, 'API request answered');
+    else this.#logger.limited.info({ ...fields, code: first.code }, `${outcome(status)}: ${this.#reason(faults, answer, body)}`);
+  }
+
+  #reason(faults: readonly ApiError[], { reason }: Answer, body: unknown): string {
+    const texts = [...new Set(faults.map(({ message }) => message.trim().replace(/\s+/g, ' ')))];
+    const more = texts.length > MAX_FAULTS ? [`${texts.length - MAX_FAULTS} more`] : [];
+    const whole = [...texts.slice(0, MAX_FAULTS), ...more, ...(reason === undefined ? [] : [reason])].join('; ');
+    const secrets = typeof body === 'object' && body !== null ? secretsOf(body) : [];
+    return cut(maskedUrl(withoutOwnSecrets(whole, secrets)));
+  }
+}
+
+function outcome(status: number): string {
+  if (status < REFUSED) return 'API request partly refused';
+  return status < FAILED ? 'API request refused' : 'API request failed';
+}
+
+function cut(text: string): string {
+  return text.length > MAX_LENGTH ? `${text.slice(0, MAX_LENGTH)}…` : text;
+}

@@ -1,0 +1,17 @@
+import { expect, test } from 'vitest';
+import { ProviderKind, PublisherKind, SourceType } from '../core/kinds.ts';
+import { protocolName, VIEWER_KINDS } from './words.ts';
+
+test('protocols have the names that people write, whichever word of the API it is', () => {
+  const words = ['Rtmp', 'rtmp', 'RtspPull', 'rtspPull', 'MPEGTS', 'mpegts', 'Ovt', 'WebRTC', 'webrtc', 'llhls', 'hlsv3', 'hls', 'SRT'];
+  expect(words.map(protocolName).join(' ')).toBe('RTMP RTMP RTSP RTSP MPEG-TS MPEG-TS OVT WebRTC WebRTC LL-HLS HLS HLS SRT');
+  expect(VIEWER_KINDS.map(protocolName)).toEqual(['WebRTC', 'LL-HLS', 'HLS', 'SRT']);
+});
+
+test('what is no protocol keeps its word, and every word of the server is one or the other', () => {
+  const words = [...Object.values(SourceType), ...Object.values(ProviderKind), ...Object.values(PublisherKind)];
+  expect(new Set(words.filter((word) => protocolName(word) === word))).toEqual(
+    new Set(['WebRTC', 'SRT', 'File', 'Scheduled', 'Multiplex', 'file', 'scheduled', 'multiplex', 'push']),
+  );
+  expect(['gopher', 'constructor', ''].map(protocolName)).toEqual(['gopher', 'constructor', '']);
+});
