@@ -32,6 +32,7 @@ import { MetricsCollector } from './monitoring/metrics-collector.ts';
 import { newcomerMetrics } from './monitoring/newcomer-metrics.ts';
 import { processMetrics } from './monitoring/process-metrics.ts';
 import { serverLog } from './monitoring/server-log.ts';
+import { StreamHistory } from './monitoring/stream-history.ts';
 import { streamMetrics } from './monitoring/stream-metrics.ts';
 import { ConfigReload } from './reload/config-reload.ts';
 import { ConfigWatch } from './reload/config-watch.ts';
@@ -275,8 +276,12 @@ async function startAll(
   const logs: LogFeed = new LiveFeed({ board: tail, logger: logger.child({ part: 'api' }), maxFollowers: MAX_LOG_FOLLOWERS });
   const eventLoop = new EventLoopWatch(clock);
   const history = new FigureHistory(clock, orchestrator.meter);
-  history.start();
-  running.push({ stop: async () => eventLoop.stop() }, { stop: async () => history.stop() });
+  const streamHistory = new StreamHistory(clock, orchestrator);
+  for (const each of [history, streamHistory]) {
+    each.start();
+    running.push({ stop: async () => each.stop() });
+  }
+  running.push({ stop: async () => eventLoop.stop() });
   const metricSources: MetricSource[] = [
     processMetrics({ version, revision: gitRevision(), eventLoop, conditions, logDropped: () => options.logger.dropped ?? 0 }),
     newcomerMetrics(limits.newcomers),
@@ -317,7 +322,7 @@ async function startAll(
     codecModules: () => transcoder.codecModules(),
     logLevel: { get: () => lines.level, set: setLevel },
     keyUsedAt: (grant) => access.keys.usedAt(grant),
-    ...{ live, logs, history },
+    ...{ live, logs, history, streamHistory },
     metrics: new MetricsCollector(metricSources, config.managers.metrics.maxStreams),
   };
   const api = await startApi(config, apiParts);

@@ -24,6 +24,7 @@ import type { TrafficMeter } from '../core/traffic-meter.ts';
 import type { VirtualHost } from '../core/virtual-host.ts';
 import type { FigureHistory } from '../monitoring/figure-history.ts';
 import type { MetricsCollector } from '../monitoring/metrics-collector.ts';
+import type { StreamHistory } from '../monitoring/stream-history.ts';
 import type { Dumper } from '../services/hls/dump/dumper.ts';
 import type { MultiplexChannels } from '../services/multiplex/multiplex-service.ts';
 import type { PushPublisher } from '../services/push/push-publisher.ts';
@@ -73,6 +74,8 @@ export interface ControlPlaneOptions {
   readonly logs: LogFeed;
   /** Figures of the last hour. */
   readonly history: FigureHistory;
+  /** Those of each stream. */
+  readonly streamHistory: StreamHistory;
   /** The answer of `/metrics`. */
   readonly metrics: MetricsCollector;
 }
@@ -98,6 +101,8 @@ export class ControlPlane {
   readonly logs: LogFeed;
   /** Figures of the last hour. */
   readonly history: FigureHistory;
+  /** Those of each stream. */
+  readonly streamHistory: StreamHistory;
   /** Level of the log. */
   readonly logLevel: LogLevelControl;
   /** Whether new clients are admitted. */
@@ -133,6 +138,7 @@ export class ControlPlane {
       live,
       logs,
       history,
+      streamHistory,
       metrics,
     } = options;
     this.recordings = recordings;
@@ -143,6 +149,7 @@ export class ControlPlane {
     this.live = live;
     this.logs = logs;
     this.history = history;
+    this.streamHistory = streamHistory;
     this.logLevel = logLevel;
     this.drain = drain;
     this.metrics = metrics;

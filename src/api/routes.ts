@@ -26,6 +26,7 @@ import { logsRoute } from './v2/logs.ts';
 import { recordedFileRoutes, recordingRoutes } from './v2/recordings.ts';
 import { viewerRoutes } from './v2/sessions.ts';
 import { statsV2Routes } from './v2/stats.ts';
+import { streamHistoryRoutes } from './v2/stream-history.ts';
 import { streamFiguresRoutes } from './v2/streams.ts';
 
 const resources: readonly Route[] = [
@@ -50,6 +51,7 @@ const resources: readonly Route[] = [
   ...statsV2Routes,
   ...internalsV2Routes,
   ...streamFiguresRoutes,
+  ...streamHistoryRoutes,
   ...viewerRoutes,
   liveEventsRoute,
   logsRoute,

@@ -939,6 +939,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v2/vhosts/{vhost}/apps/{app}/streams/{stream}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Throughput, frame rate, keyframe interval and viewers of a stream in the last half hour */
+        get: operations["getV2VhostsByVhostAppsByAppStreamsByStreamHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/events": {
         parameters: {
             query?: never;
@@ -11315,6 +11332,65 @@ export interface operations {
                             }[];
                             /** @description How many there are on all pages */
                             total: number;
+                        };
+                    };
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            /** @description What went wrong */
+            default: {
+                headers: {
+                    /** @description Why, where the message does not say so */
+                    "Millrace-Reason"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getV2VhostsByVhostAppsByAppStreamsByStreamHistory: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                vhost: string;
+                app: string;
+                stream: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The status in words */
+                        message: string;
+                        /** @description Same as the HTTP status */
+                        statusCode: number;
+                        response: {
+                            /** @description Between two samples */
+                            intervalMs: number;
+                            /** @description Oldest first, none of times without the stream. Those of an earlier stream of the same name are among them */
+                            samples: {
+                                /** @description Frames per second of the first video track, over the last second; absent without video */
+                                framerate?: number;
+                                /** @description Frames between its last two keyframes */
+                                keyFrameInterval?: number;
+                                /** @description Bytes per second since the sample before */
+                                throughputIn: number;
+                                /** @description The same, of what was sent */
+                                throughputOut: number;
+                                time: string;
+                                /** @description Over WebRTC, LL-HLS, HLS and SRT */
+                                viewers: number;
+                            }[];
                         };
                     };
                 };

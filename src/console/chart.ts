@@ -58,7 +58,7 @@ export function Chart<Name extends string>({ title, history, lines, format, tick
   });
   return html`<figure class="chart">
     <figcaption>${title}<ul class="legend">${newest}</ul></figcaption>
-    <div ref=${place} class="plot" role="img" aria-label=${`${title} over the last hour`}></div>
+    <div ref=${place} class="plot" role="img" aria-label=${`${title} over time`}></div>
   </figure>`;
 }
 

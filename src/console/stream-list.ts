@@ -36,6 +36,8 @@ const AT_ONCE = 6;
 
 /** Path of a stream. */
 export const STREAM = '/v1/vhosts/{vhost}/apps/{app}/streams/{stream}';
+/** Path of the figures of its last half hour. */
+export const HISTORY = '/v2/vhosts/{vhost}/apps/{app}/streams/{stream}/history';
 /** Path of the statistics of a stream. */
 export const STATISTICS = '/v1/stats/current/vhosts/{vhost}/apps/{app}/streams/{stream}';
 

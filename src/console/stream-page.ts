@@ -5,21 +5,20 @@ import { Action } from './action.ts';
 import { Chart } from './chart.ts';
 import type { Context } from './context.ts';
 import { bitrate, duration, short } from './format.ts';
-import { History } from './history.ts';
 import { html, type View } from './html.ts';
 import { playHls } from './play-hls.ts';
 import { playWebrtc } from './play-webrtc.ts';
 import { PlayerPanel } from './player-panel.ts';
 import { QueueTable } from './queue-table.ts';
 import { RecordingsPanel } from './recordings-panel.ts';
-import { originOf, type ServerFacts, type Statistics, type StreamInformation } from './server-facts.ts';
+import { originOf, type ServerFacts, type Statistics, type StreamInformation, viewersOf } from './server-facts.ts';
 import { SessionTable } from './session-table.ts';
 import { of, STATISTICS, STREAM, type StreamName } from './stream-list.ts';
+import { StreamSamples } from './stream-samples.ts';
 import { TaskPanel } from './task-panel.ts';
 import { TrackTable } from './track-table.ts';
 import { useLive } from './use-live.ts';
 
-const CAPACITY = 1800;
 const BITS = 8;
 const RATES = [
   { figure: 'in', label: 'In', colour: '--first' },
@@ -27,27 +26,30 @@ const RATES = [
 ] as const;
 const FRAMES = [{ figure: 'frames', label: 'per second', colour: '--third' }] as const;
 const GOP = [{ figure: 'gop', label: 'frames', colour: '--fourth' }] as const;
-type Figure = 'in' | 'out' | 'frames' | 'gop';
+const VIEWERS = [{ figure: 'viewers', label: 'now', colour: '--first' }] as const;
 
 /** `name` may stop being there at any time. */
 export function StreamPage({ context, name }: { readonly context: Context; readonly name: StreamName }): View {
   const { client, updates, server } = context;
   const key = `${name.vhost}/${name.app}/${name.stream}`;
   const [isPlaying, setPlaying] = useState(false);
-  const history = useMemo(() => new History<Figure>(['in', 'out', 'frames', 'gop'], CAPACITY), [key]);
+  const samples = useMemo(() => new StreamSamples(), [key]);
+  const [recalled, setRecalled] = useState<StreamSamples | null>(null);
   const { data, fault } = useLive(updates, key, async () => {
     const [information, statistics] = await Promise.all([client.get(STREAM, of(name)), client.get(STATISTICS, of(name))]);
-    keep(history, information, statistics);
-    return { information, statistics, at: Date.now() };
+    const at = Date.now();
+    samples.add(at, information, statistics, viewersOf(statistics));
+    return { information, statistics, at };
   });
   useEffect(() => setPlaying(false), [key]);
+  useEffect(() => void samples.recall(client, name).then(() => setRecalled(samples)), [samples]);
   const title = html`<h1><span class="quiet">${name.vhost} / ${name.app} / </span>${name.stream}</h1>`;
   if (data === null) {
     return html`${title}<p role="status">${fault === null ? 'Loading …' : `The server says: ${fault.message}`}</p><p><a href="#/">All streams</a></p>`;
   }
   const { information, statistics, at } = data;
   const addresses = addressesOf(server, name, information);
-  const charts = { history, tick: at };
+  const charts = { history: samples.history, tick: recalled === samples ? at : -at };
   const outputs = information.outputs.map((output) => output.name);
   return html`<div class="bar">${title}
       <span class="grow"></span>
@@ -70,6 +72,7 @@ export function StreamPage({ context, name }: { readonly context: Context; reado
       <${Chart} title="Throughput" lines=${RATES} format=${bitrate} ...${charts} />
       <${Chart} title="Frames" lines=${FRAMES} format=${short} ...${charts} />
       <${Chart} title="Between keyframes" lines=${GOP} format=${short} ...${charts} />
+      <${Chart} title="Viewers" lines=${VIEWERS} format=${short} ...${charts} />
     </div>
     <${TrackTable} information=${information} />
     <${SessionTable} context=${context} name=${name} />
@@ -99,16 +102,6 @@ function Thumbnail({ url, tick }: { readonly url: string; readonly tick: number 
   const round = Math.floor(tick / 10_000);
   if (!isThere) return html`<p class="quiet small">No thumbnail: the output profile has no encode named for images.</p>`;
   return html`<img class="thumbnail" alt="Thumbnail of the stream" src=${`${url}?t=${round}`} onError=${() => setThere(false)} />`;
-}
-
-function keep(history: History<Figure>, { input }: StreamInformation, { lastThroughputIn, lastThroughputOut }: Statistics): void {
-  const video = input.tracks.find((track) => track.video !== undefined)?.video;
-  history.add(Date.now(), {
-    in: lastThroughputIn * BITS,
-    out: lastThroughputOut * BITS,
-    frames: video?.framerateLatest ?? null,
-    gop: video?.keyFrameIntervalLatest ?? null,
-  });
 }
 
 function warningsOf({ outputs }: StreamInformation): string[] {

@@ -27,6 +27,7 @@ import { MILLISECONDS } from '../../src/media/timebase.ts';
 import { FigureHistory } from '../../src/monitoring/figure-history.ts';
 import { MetricsCollector } from '../../src/monitoring/metrics-collector.ts';
 import { newcomerMetrics } from '../../src/monitoring/newcomer-metrics.ts';
+import { StreamHistory } from '../../src/monitoring/stream-history.ts';
 import { streamMetrics } from '../../src/monitoring/stream-metrics.ts';
 import { Dumper } from '../../src/services/hls/dump/dumper.ts';
 import { LlhlsPublisher } from '../../src/services/hls/packager/fmp4/llhls-publisher.ts';
@@ -209,6 +210,7 @@ export async function startApi(
       500,
     ),
     history: new FigureHistory(clock, orchestrator.meter),
+    streamHistory: new StreamHistory(clock, orchestrator),
     codecModules: async () => codecModules(HELLO, []),
     logLevel: {
       get: () => logLevel,

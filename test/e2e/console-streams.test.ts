@@ -75,6 +75,23 @@ test('both players show the stream, with their delays, and are viewers that can 
   await expect.poll(() => page.locator('video').count()).toBe(0);
 });
 
+test('the charts begin before the page was opened', async () => {
+  const path = '/v2/vhosts/default/apps/app/streams/live/history';
+  const kept = () => server.api.get<{ samples: { throughputIn: number; framerate?: number }[] }>(path);
+  const sample = await until(
+    'a sample',
+    async () => (await kept()).samples.find(({ throughputIn }) => throughputIn > 1000) ?? null,
+    DEADLINE,
+  );
+  expect(sample.framerate).toBeGreaterThan(10);
+  const opened = await browser.open('about:blank');
+  onTestFinished(() => opened.close());
+  const asked = opened.page.waitForResponse((response) => response.url().endsWith(path));
+  await opened.page.goto(`${server.api.base}/console/${LIVE}`);
+  expect((await asked).status()).toBe(200);
+  await opened.page.getByRole('img', { name: 'Viewers over time' }).waitFor();
+});
+
 test('tells tracks and warnings', async () => {
   const { page } = await open(LIVE);
   const tracks = page.getByRole('region', { name: 'Tracks' });

@@ -183,6 +183,7 @@ test('streams, with what can be done to them', async () => {
   expect(await client.get('/v1/stats/current/vhosts/{vhost}/apps/{app}/streams/{stream}/sessions/{session}', session)).toHaveProperty(
     'totalBytesOut',
   );
+  expect((await client.get('/v2/vhosts/{vhost}/apps/{app}/streams/{stream}/history', stream)).intervalMs).toBe(10_000);
   const viewers = await client.get('/v2/vhosts/{vhost}/apps/{app}/streams/{stream}/sessions', { ...stream, query });
   expect(viewers).toMatchObject({ total: 1, sessions: [{ session: name, protocol: 'llhls', client: '127.0.0.1' }] });
   await client.delete(`${streams}/{stream}/sessions/{session}`, session);

@@ -1,0 +1,48 @@
+/** What a stream did before somebody looked at it. An extension of Millrace. */
+import { SAMPLE_MS } from '../../monitoring/figure-history.ts';
+import { formatTimestamp } from '../../util/timestamp.ts';
+import { Type } from '../../util/typebox.ts';
+import { ok } from '../envelope.ts';
+import type { Route } from '../route.ts';
+import { Timestamp } from '../schemas.ts';
+
+const SampleSchema = Type.Object(
+  {
+    framerate: Type.Optional(
+      Type.Number({ description: 'Frames per second of the first video track, over the last second; absent without video', minimum: 0 }),
+    ),
+    keyFrameInterval: Type.Optional(Type.Integer({ description: 'Frames between its last two keyframes', minimum: 0 })),
+    throughputIn: Type.Integer({ description: 'Bytes per second since the sample before', minimum: 0 }),
+    throughputOut: Type.Integer({ description: 'The same, of what was sent', minimum: 0 }),
+    time: Timestamp,
+    viewers: Type.Integer({ description: 'Over WebRTC, LL-HLS, HLS and SRT', minimum: 0 }),
+  },
+  { additionalProperties: false },
+);
+
+/** The past of an inbound stream. */
+export const streamHistoryRoutes: readonly Route[] = [
+  {
+    method: 'GET',
+    path: '/v2/vhosts/{vhost}/apps/{app}/streams/{stream}/history',
+    level: 'stream',
+    summary: 'Throughput, frame rate, keyframe interval and viewers of a stream in the last half hour',
+    response: Type.Object(
+      {
+        intervalMs: Type.Integer({ description: 'Between two samples' }),
+        samples: Type.Array(SampleSchema, {
+          description: 'Oldest first, none of times without the stream. Those of an earlier stream of the same name are among them',
+        }),
+      },
+      { additionalProperties: false },
+    ),
+    handle: ({ control, vhost, app, stream }) =>
+      ok({
+        intervalMs: SAMPLE_MS,
+        samples: control.streamHistory.samples(vhost.name, app.name, stream.name).map(({ at, ...figures }) => ({
+          ...figures,
+          time: formatTimestamp(at),
+        })),
+      }),
+  },
+];
