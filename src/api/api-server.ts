@@ -75,6 +75,8 @@ export interface ApiServerOptions extends ApiRules {
   readonly health: Health;
   /** Where media comes and goes; absent: nowhere. */
   readonly listeners?: Listeners;
+  /** Addresses that its ports listen on. */
+  readonly mediaHosts?: readonly string[];
   /** Addresses to listen on. */
   readonly addresses: readonly string[];
   /** Null for no plain port; 0 for any free one. */
@@ -122,7 +124,17 @@ export class ApiServer {
   constructor(options: ApiServerOptions) {
     this.#options = options;
     this.#times = scaleTimeouts(TIMES, options.timeoutScale ?? 1);
-    const { control, logger, version, revision, health, tls, privacyProtection = false, listeners = NO_LISTENERS } = options;
+    const {
+      control,
+      logger,
+      version,
+      revision,
+      health,
+      tls,
+      privacyProtection = false,
+      listeners = NO_LISTENERS,
+      mediaHosts = [],
+    } = options;
     this.#wrongTokens = new WrongTokenLog(logger);
     const reloadCertificate = tls === null ? null : () => this.#reloadCertificate(tls.load);
     this.#dispatcher = new Dispatcher({
@@ -134,6 +146,7 @@ export class ApiServer {
         gitVersion: revision === '' ? `v${version}` : `v${version}-g${revision}`,
         health,
         listeners,
+        mediaHosts,
         privacyProtection,
         reloadCertificate,
       },

@@ -41,6 +41,7 @@ describe('the OpenAPI document', () => {
       'get /v1/events',
       'get /v1/stats/current/vhosts/{vhost}/apps/{app}/streams/{stream}/sessions/{session}',
       'get /v1/vhosts/{vhost}/apps/{app}/streams/{stream}/sessions',
+      'get /v2/internals/srt',
       'get /v2/logs',
       'get /v2/vhosts/{vhost}/apps/{app}/recordings',
       'get /v2/vhosts/{vhost}/apps/{app}/recordings/playlist.m3u8',

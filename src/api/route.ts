@@ -19,6 +19,8 @@ export interface ServerFacts {
   readonly health: Health;
   /** Where media comes and goes. */
   readonly listeners: Listeners;
+  /** Addresses that media ports listen on. */
+  readonly mediaHosts: readonly string[];
   /** Addresses of peers are not shown. */
   readonly privacyProtection: boolean;
   /** Loads the certificate of the API server again. Null when it has no TLS port. */

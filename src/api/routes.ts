@@ -25,6 +25,7 @@ import { internalsV2Routes } from './v2/internals.ts';
 import { logsRoute } from './v2/logs.ts';
 import { recordedFileRoutes, recordingRoutes } from './v2/recordings.ts';
 import { viewerRoutes } from './v2/sessions.ts';
+import { srtReachRoutes } from './v2/srt-reach.ts';
 import { statsV2Routes } from './v2/stats.ts';
 import { streamHistoryRoutes } from './v2/stream-history.ts';
 import { streamFiguresRoutes } from './v2/streams.ts';
@@ -50,6 +51,7 @@ const resources: readonly Route[] = [
   ...internalsV1Routes,
   ...statsV2Routes,
   ...internalsV2Routes,
+  ...srtReachRoutes,
   ...streamFiguresRoutes,
   ...streamHistoryRoutes,
   ...viewerRoutes,

@@ -77,6 +77,7 @@ export async function startApi(config: ServerConfig, parts: ApiParts): Promise<A
     logger,
     health: parts.health,
     listeners: listenersOf(config),
+    mediaHosts: listenAddresses(config.ip),
     addresses: listenAddresses(api.ip.length > 0 ? api.ip : config.ip),
     port: api.port ?? null,
     tls:

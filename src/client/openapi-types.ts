@@ -905,6 +905,23 @@ export interface paths {
         patch: operations["patchV2InternalsLog"];
         trace?: never;
     };
+    "/v2/internals/srt": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Whether the SRT ports answer a handshake, tried from the server itself */
+        get: operations["getV2InternalsSrt"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v2/vhosts/{vhost}/apps/{app}/streams": {
         parameters: {
             query?: never;
@@ -922,23 +939,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v2/vhosts/{vhost}/apps/{app}/streams/{stream}/sessions": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Viewers of a stream with their addresses and statistics, a page of them */
-        get: operations["getV2VhostsByVhostAppsByAppStreamsByStreamSessions"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/v2/vhosts/{vhost}/apps/{app}/streams/{stream}/history": {
         parameters: {
             query?: never;
@@ -948,6 +948,23 @@ export interface paths {
         };
         /** Throughput, frame rate, keyframe interval and viewers of a stream in the last half hour */
         get: operations["getV2VhostsByVhostAppsByAppStreamsByStreamHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v2/vhosts/{vhost}/apps/{app}/streams/{stream}/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Viewers of a stream with their addresses and statistics, a page of them */
+        get: operations["getV2VhostsByVhostAppsByAppStreamsByStreamSessions"];
         put?: never;
         post?: never;
         delete?: never;
@@ -11089,6 +11106,57 @@ export interface operations {
             };
         };
     };
+    getV2InternalsSrt: {
+        parameters: {
+            query?: {
+                /** @description A name or address by which others reach the server: it is tried, too. Only with a token that may write */
+                host?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The status in words */
+                        message: string;
+                        /** @description Same as the HTTP status */
+                        statusCode: number;
+                        response: {
+                            /** @description Where it was tried */
+                            address: string;
+                            /** @description Whether an SRT handshake was answered within a second */
+                            answered: boolean;
+                            direction: "publish" | "play";
+                            port: number;
+                            roundTripMs?: number;
+                            /** @description `own`: an address that the server listens on, or loopback where that is all of them; `host`: that of the request */
+                            way: "own" | "host";
+                        }[];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            /** @description What went wrong */
+            default: {
+                headers: {
+                    /** @description Why, where the message does not say so */
+                    "Millrace-Reason"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     getV2VhostsByVhostAppsByAppStreams: {
         parameters: {
             query?: {
@@ -11281,6 +11349,65 @@ export interface operations {
             };
         };
     };
+    getV2VhostsByVhostAppsByAppStreamsByStreamHistory: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                vhost: string;
+                app: string;
+                stream: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The status in words */
+                        message: string;
+                        /** @description Same as the HTTP status */
+                        statusCode: number;
+                        response: {
+                            /** @description Between two samples */
+                            intervalMs: number;
+                            /** @description Oldest first, none of times without the stream. Those of an earlier stream of the same name are among them */
+                            samples: {
+                                /** @description Frames per second of the first video track, over the last second; absent without video */
+                                framerate?: number;
+                                /** @description Frames between its last two keyframes */
+                                keyFrameInterval?: number;
+                                /** @description Bytes per second since the sample before */
+                                throughputIn: number;
+                                /** @description The same, of what was sent */
+                                throughputOut: number;
+                                time: string;
+                                /** @description Over WebRTC, LL-HLS, HLS and SRT */
+                                viewers: number;
+                            }[];
+                        };
+                    };
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            /** @description What went wrong */
+            default: {
+                headers: {
+                    /** @description Why, where the message does not say so */
+                    "Millrace-Reason"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     getV2VhostsByVhostAppsByAppStreamsByStreamSessions: {
         parameters: {
             query?: {
@@ -11332,65 +11459,6 @@ export interface operations {
                             }[];
                             /** @description How many there are on all pages */
                             total: number;
-                        };
-                    };
-                };
-            };
-            401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
-            default: {
-                headers: {
-                    /** @description Why, where the message does not say so */
-                    "Millrace-Reason"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    getV2VhostsByVhostAppsByAppStreamsByStreamHistory: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                vhost: string;
-                app: string;
-                stream: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description OK */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @description The status in words */
-                        message: string;
-                        /** @description Same as the HTTP status */
-                        statusCode: number;
-                        response: {
-                            /** @description Between two samples */
-                            intervalMs: number;
-                            /** @description Oldest first, none of times without the stream. Those of an earlier stream of the same name are among them */
-                            samples: {
-                                /** @description Frames per second of the first video track, over the last second; absent without video */
-                                framerate?: number;
-                                /** @description Frames between its last two keyframes */
-                                keyFrameInterval?: number;
-                                /** @description Bytes per second since the sample before */
-                                throughputIn: number;
-                                /** @description The same, of what was sent */
-                                throughputOut: number;
-                                time: string;
-                                /** @description Over WebRTC, LL-HLS, HLS and SRT */
-                                viewers: number;
-                            }[];
                         };
                     };
                 };

@@ -24,7 +24,7 @@ export function CopyField({
     setTimeout(() => setWords(''), SHOWN_MS);
   };
   return html`<div class="copy">
-    <label>${label}<input ref=${field} readonly spellcheck="false" value=${text} /></label>
+    <label>${label}<input ref=${field} readonly spellcheck=${false} value=${text} /></label>
     <button type="button" aria-label=${`Copy: ${label}`} onClick=${() => void copy()}>Copy</button>
     ${hasCode ? html`<button type="button" aria-expanded=${isOpen} aria-label=${`QR code: ${label}`} onClick=${() => setOpen(!isOpen)}>QR</button>` : null}
     <span role="status" class="good">${words}</span>

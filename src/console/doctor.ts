@@ -1,5 +1,7 @@
 /** Tells whether publishers get through to the server from where this browser is. */
 import { useContext, useEffect, useState } from 'preact/hooks';
+import type { MillraceClient } from '../client/index.ts';
+import { CopyField } from './copy-field.ts';
 import { html, type View } from './html.ts';
 import { MayWrite } from './permission.ts';
 import { type Finding, tryAll } from './reach.ts';
@@ -7,8 +9,16 @@ import type { ServerFacts } from './server-facts.ts';
 
 const MARKS: Readonly<Record<Finding['level'], string>> = { good: 'OK', warning: '–', bad: 'No' };
 
+/** What is tried; both addresses are of streams that nobody publishes. */
+export interface DoctorOptions {
+  readonly client: MillraceClient;
+  readonly server: ServerFacts;
+  readonly whip: string | null;
+  readonly srt: string | null;
+}
+
 /** Nothing is tried before somebody asks: WebRTC has to begin a publication for it. */
-export function Doctor({ server, whip }: { readonly server: ServerFacts; readonly whip: string | null }): View {
+export function Doctor({ client, server, whip, srt }: DoctorOptions): View {
   const [findings, setFindings] = useState<readonly Finding[] | null>(null);
   const [isBusy, setBusy] = useState(false);
   const mayWrite = useContext(MayWrite);
@@ -16,12 +26,15 @@ export function Doctor({ server, whip }: { readonly server: ServerFacts; readonl
   const run = async (): Promise<void> => {
     setBusy(true);
     setFindings([]);
-    await tryAll(server, { whip, mayPublish: mayWrite }, setFindings);
+    await tryAll(server, { whip, srt, client, mayPublish: mayWrite }, setFindings);
     setBusy(false);
   };
   return html`<section class="panel" aria-labelledby="doctor-title">
     <div class="bar"><h2 id="doctor-title">Is the server reached from here?</h2><button type="button" disabled=${isBusy} onClick=${() => void run()}>${isBusy ? 'Trying …' : 'Try it'}</button></div>
-    ${findings === null ? html`<p class="quiet">Tries the ports of RTMP${mayWrite ? ', WebRTC over UDP and over TCP' : ''} from this browser.</p>` : null}
-    <div role="status"><ul class="findings">${(findings ?? []).map(({ what, level, words }) => html`<li key=${what}><b class=${level}>${MARKS[level]}</b> <b>${what}</b> ${words}</li>`)}</ul></div>
+    ${findings === null ? html`<p class="quiet">Tries the ports of RTMP${mayWrite ? ', WebRTC over UDP and over TCP' : ''} from this browser. A browser cannot speak SRT: that port the server tries itself.</p>` : null}
+    <div role="status"><ul class="findings">${(findings ?? []).map(
+      ({ what, level, words, commands = [] }) => html`<li key=${what}><b class=${level}>${MARKS[level]}</b> <b>${what}</b> ${words}
+      ${commands.map(({ by, text }) => html`<${CopyField} key=${by} label=${`With ${by}`} text=${text} />`)}</li>`,
+    )}</ul></div>
   </section>`;
 }

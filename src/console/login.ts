@@ -27,7 +27,7 @@ export function Login({ onToken, message }: LoginOptions): View {
     <form onSubmit=${submit}>
       <label for="token">Access token</label>
       <input type="text" autocomplete="username" value="millrace" hidden readonly />
-      <input id="token" type="password" autocomplete="current-password" spellcheck="false" autofocus required
+      <input id="token" type="password" autocomplete="current-password" spellcheck=${false} autofocus required
         aria-describedby="token-help" aria-invalid=${wrong !== null}
         value=${token} onInput=${(event: InputEvent) => setToken((event.target as HTMLInputElement).value)} />
       <p id="token-help" class="quiet">The server keeps it in <code>state/access-token</code>, unless its configuration has one, and prints it when it is started in a terminal.</p>

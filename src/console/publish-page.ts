@@ -28,30 +28,30 @@ export function PublishPage({ context }: { readonly context: Context }): View {
   const chosen = apps.find(({ vhost, app }) => `${vhost}/${app}` === choice) ?? apps[0];
   const target = { vhost: chosen?.vhost ?? 'default', app: chosen?.app ?? 'app', stream: stream.trim() || 'live' };
   const whip = whipAddress(server, target);
-  const trial = useMemo(
-    () => whipAddress(server, { ...target, stream: `trial-${crypto.getRandomValues(new Uint32Array(1))[0]}` }),
-    [server, target.app],
-  );
+  const trial = useMemo(() => {
+    const place = { ...target, stream: `trial-${crypto.getRandomValues(new Uint32Array(1))[0]}` };
+    return { whip: whipAddress(server, place), srt: srtAddress(server, place) };
+  }, [server, target.vhost, target.app]);
   return html`<h1>Publish</h1>
     <div class="bar">
       <label>Application <select value=${`${target.vhost}/${target.app}`} onChange=${(event: Event) => setChoice((event.target as HTMLSelectElement).value)}>
         ${apps.map(({ vhost, app }) => html`<option key=${`${vhost}/${app}`} value=${`${vhost}/${app}`}>${vhost} / ${app}</option>`)}
       </select></label>
-      <label>Stream <input value=${stream} spellcheck="false" onInput=${(event: InputEvent) => setStream((event.target as HTMLInputElement).value)} /></label>
+      <label>Stream <input value=${stream} spellcheck=${false} onInput=${(event: InputEvent) => setStream((event.target as HTMLInputElement).value)} /></label>
     </div>
     ${LOOPBACK.test(location.hostname) ? html`<p class="warning">These addresses are for programs on this machine: the console was opened as ${location.hostname}. Open it by the name of the server to get those for others.</p>` : null}
     <div class="columns">
-      <div class="stack"><${BrowserPublisher} address=${whip} place=${target} /><${Doctor} server=${server} whip=${trial} /></div>
+      <div class="stack"><${BrowserPublisher} address=${whip} place=${target} /><${Doctor} client=${client} server=${server} ...${trial} /></div>
       <${Programs} server=${server} target=${target} whip=${whip} />
     </div>`;
 }
 
 function Programs({ server, target, whip }: { readonly server: ServerFacts; readonly target: Target; readonly whip: string | null }): View {
-  const { vhost, app, stream } = target;
+  const { app, stream } = target;
   const host = addressHost();
-  const { rtmp, srt } = server.providers;
+  const { rtmp } = server.providers;
   const folder = rtmp?.port === undefined ? null : `rtmp://${host}${rtmp.port === RTMP ? '' : `:${rtmp.port}`}/${app}`;
-  const caller = srt?.[0] === undefined ? null : `srt://${host}:${srt[0]}?streamid=${encodeURIComponent(`${vhost}/${app}/${stream}`)}`;
+  const caller = srtAddress(server, target);
   const encode = '-c:v libx264 -preset veryfast -tune zerolatency -pix_fmt yuv420p -g 60 -b:v 2500k -c:a aac -b:a 128k';
   return html`<section class="panel">
     <h2>OBS</h2>
@@ -75,6 +75,11 @@ function Programs({ server, target, whip }: { readonly server: ServerFacts; read
 function whipAddress({ providers }: ServerFacts, { app, stream }: Target): string | null {
   const origin = originOf(providers.webrtc);
   return origin === null ? null : `${origin}/${encodeURIComponent(app)}/${encodeURIComponent(stream)}?direction=whip`;
+}
+
+function srtAddress({ providers: { srt } }: ServerFacts, { vhost, app, stream }: Target): string | null {
+  if (srt?.[0] === undefined) return null;
+  return `srt://${addressHost()}:${srt[0]}?streamid=${encodeURIComponent(`${vhost}/${app}/${stream}`)}`;
 }
 
 /** For a POSIX shell. */

@@ -1,4 +1,6 @@
 /** Whether the ports of the server are reached from this browser: tried, and told in words. */
+import type { MillraceClient } from '../client/index.ts';
+import { faultOf } from './api-client.ts';
 import { addressHost, type ServerFacts } from './server-facts.ts';
 import { gathered, offerWhip, type WhipAnswer } from './whip.ts';
 
@@ -7,6 +9,8 @@ export interface Finding {
   readonly what: string;
   readonly level: 'good' | 'warning' | 'bad';
   readonly words: string;
+  /** For a shell: what somebody can try by hand. */
+  readonly commands?: readonly { readonly by: string; readonly text: string }[];
 }
 
 const RTMP_MS = 5000;
@@ -19,19 +23,23 @@ const RELAY = /<(turns?:[^>]+)>;[^,]*?username="([^"]*)";[^,]*?credential="([^"]
 export interface Trial {
   readonly whip: string | null;
   readonly mayPublish: boolean;
+  /** Where a program would publish over SRT; null where the server does not listen for it. */
+  readonly srt: string | null;
+  readonly client: MillraceClient;
 }
 
 /** Tries everything, one after the other. Never rejects. */
 export async function tryAll(
   { providers }: ServerFacts,
-  { whip, mayPublish }: Trial,
+  { whip, mayPublish, srt, client }: Trial,
   tell: (found: readonly Finding[]) => void,
 ): Promise<void> {
   const found: Finding[] = [];
-  const add = (what: string, level: Finding['level'], words: string): void => {
-    found.push({ what, level, words });
+  const tellAlso = (finding: Finding): void => {
+    found.push(finding);
     tell([...found]);
   };
+  const add = (what: string, level: Finding['level'], words: string): void => tellAlso({ what, level, words });
   const rtmp = providers.rtmp?.port;
   if (rtmp === undefined) add('RTMP', 'warning', 'The server does not listen for it.');
   else add(`RTMP, TCP port ${rtmp}`, ...(await tryRtmp(rtmp)));
@@ -49,16 +57,47 @@ export async function tryAll(
       add('WebRTC over TCP', tcp.level, tcp.words);
     }
   }
-  const srt = providers.srt?.[0];
-  if (srt === undefined) add('SRT', 'warning', 'The server does not listen for it.');
-  else {
-    const hint = udp?.level === 'good' ? ' UDP from here to this server passes: WebRTC came through.' : '';
-    add(
-      `SRT, UDP port ${srt}`,
+  const [port] = providers.srt ?? [];
+  if (srt === null || port === undefined) return add('SRT', 'warning', 'The server does not listen for it.');
+  add(`SRT, UDP port ${port}, tried by the server itself`, ...(await trySrt(client, port, mayPublish)));
+  const passes = udp?.level === 'good' ? ' UDP from here to the server passes: WebRTC came through.' : '';
+  tellAlso({
+    ...{ what: 'SRT from here', level: 'warning' },
+    words: `Not tried: a browser cannot speak SRT.${passes} Try it by hand: when the port is reached, ffmpeg ends without an error, and srt-live-transmit says “SRT target connected”.`,
+    commands: srtCommands(srt),
+  });
+}
+
+/** Over its own address, and over the one by which this page came. */
+async function trySrt(client: MillraceClient, port: number, mayWrite: boolean): Promise<[Finding['level'], string]> {
+  const host = addressHost();
+  try {
+    const all = await client.get('/v2/internals/srt', { query: mayWrite ? { host } : {} });
+    const trials = all.filter((trial) => trial.direction === 'publish' && trial.port === port);
+    const of = (way: 'own' | 'host') =>
+      trials.find((trial) => trial.way === way && trial.answered) ?? trials.find((trial) => trial.way === way);
+    const [own, other] = [of('own'), of('host')];
+    const told = own === undefined ? '' : `${own.address}${own.roundTripMs === undefined ? '' : ` in ${own.roundTripMs} ms`}`;
+    if (own?.answered !== true)
+      return ['bad', `The port does not answer${told === '' ? '' : ` on ${told}`}: the server may be draining or its port closed.`];
+    if (other === undefined) return ['good', `It answers on ${told}.`];
+    if (other.answered) return ['good', `It answers on ${told}, and over ${host}.`];
+    return [
       'warning',
-      `The server listens. A browser cannot speak SRT, so whether a firewall lets this port through only an encoder can try.${hint}`,
-    );
+      `It answers on ${told}, but not over ${host}: a firewall, a port that is not forwarded, or a router that leads nobody from inside back.`,
+    ];
+  } catch (error) {
+    return ['warning', `Not tried: ${faultOf(error).message}`];
   }
+}
+
+/** For a POSIX shell; each takes five seconds. */
+function srtCommands(url: string): { readonly by: string; readonly text: string }[] {
+  const picture = 'testsrc2=size=320x180:rate=25';
+  return [
+    { by: 'ffmpeg', text: `ffmpeg -re -f lavfi -i ${picture} -t 5 -c:v libx264 -pix_fmt yuv420p -g 25 -f mpegts '${url}'` },
+    { by: 'srt-live-transmit', text: `head -c 1316 /dev/zero | srt-live-transmit -t:5 file://con '${url}'` },
+  ];
 }
 
 /** The port answers a request for a page with what it is; a browser is not shown that, but that there was an answer. */

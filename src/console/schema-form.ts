@@ -107,7 +107,7 @@ function Control({ schema, value, common, onChange }: ControlOptions): View {
     const read = (typed: string): Json => (typed.trim() === '' || Number.isNaN(Number(typed)) ? typed : Number(typed));
     return html`<input inputmode="decimal" ...${common} value=${text} onInput=${(event: Event) => onChange(read(target(event).value))} />`;
   }
-  return html`<input spellcheck="false" ...${common} value=${text} onInput=${(event: Event) => onChange(target(event).value)} />`;
+  return html`<input spellcheck=${false} ...${common} value=${text} onInput=${(event: Event) => onChange(target(event).value)} />`;
 }
 
 function FaultAt({ path, shared: { fault } }: { readonly path: string; readonly shared: Shared }): View {

@@ -184,7 +184,7 @@ test('a token that only reads is shown everything but the buttons that it could 
   await page.getByRole('link', { name: 'Publish' }).click();
   await page.getByRole('button', { name: 'Try it' }).click();
   const found = page.locator('.findings');
-  await expect.poll(() => found.textContent(), { timeout: DEADLINE.deadlineMs }).toMatch(/SRT, UDP port \d+/);
+  await expect.poll(() => found.textContent(), { timeout: DEADLINE.deadlineMs }).toMatch(/SRT from here/);
   expect((await found.locator('li').allTextContents()).slice(0, 2)).toEqual([
     `OK RTMP, TCP port ${server.ports.rtmp} Reached from here.`,
     '– WebRTC Not tried: it begins a publication for a moment, and this token may only read.',
@@ -232,6 +232,12 @@ test('says whether the ports of publishers are reached from here', async () => {
     'OK WebRTC over UDP Reached from here.',
     'OK WebRTC over TCP Reached from here.',
   ]);
+  expect(told[3]).toMatch(
+    /^OK SRT, UDP port \d+, tried by the server itself It answers on 127\.0\.0\.1 in [\d.]+ ms, and over 127\.0\.0\.1\.$/,
+  );
+  expect(told[4]).toContain('Not tried: a browser cannot speak SRT. UDP from here to the server passes');
+  const command = await found.getByLabel('With ffmpeg', { exact: true }).inputValue();
+  expect(command).toMatch(/^ffmpeg -re .* 'srt:\/\/127\.0\.0\.1:\d+\?streamid=default%2Fapp%2Ftrial-\d+'$/);
   expect(complaints).toEqual([]);
   // Nothing of it is left, and a port that nobody listens on is told.
   expect((await server.api.get<string[]>(`${apiPath.app('default', 'app')}/streams`)).filter((name) => name.startsWith('trial'))).toEqual(

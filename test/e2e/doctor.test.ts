@@ -17,7 +17,20 @@ import { type ServerPorts, type ServerSettings, serverXml } from '../harness/ser
 const DEADLINE_MS = 60_000;
 const PUBLIC = '203.0.113.77';
 const NAMES = [
-  ...['configuration', 'ports', 'folders', 'certificates', 'descriptors', 'udp-buffers', 'container', 'addon', 'sandbox', 'ffmpeg', 'gpu'],
+  ...[
+    'configuration',
+    'ports',
+    'reach',
+    'folders',
+    'certificates',
+    'descriptors',
+    'udp-buffers',
+    'container',
+    'addon',
+    'sandbox',
+    'ffmpeg',
+    'gpu',
+  ],
   ...['ulimits', 'clock', 'ipv6', 'public-address'],
 ];
 
@@ -103,7 +116,8 @@ test('it names the port that is taken, with its element and who has it, over TCP
 });
 
 test('ports of the server that has the state folder are no problem, those of the same file with another folder are', async () => {
-  const server = await startServer({ webrtc: {} });
+  const [ingest = 0, egress = 0] = await freePorts(2);
+  const server = await startServer({ webrtc: {}, srt: { ingest, egress } });
   onTestFinished(() => server.close());
   const own = await answer(server);
   expect(own.of('ports')).toEqual([
@@ -113,6 +127,11 @@ test('ports of the server that has the state folder are no problem, those of the
     }),
   ]);
   expect(own.of('ports')[0]?.text).not.toContain('free');
+  expect(own.of('reach')).toEqual([
+    { name: 'reach', status: 'ok', text: expect.stringContaining(`SRT answers on 127.0.0.1:${ingest}, 127.0.0.1:${egress}; not tried`) },
+  ]);
+  expect(own.of('reach')[0]?.text).toContain(`'srt://HOST:${ingest}?streamid=`);
+  expect(own.checks.filter(({ status }) => status === 'problem')).toEqual([]);
   expect(own.code).toBe(0);
   const foreign = await answer({ config: server.config, state: path.join(server.folder, 'other') });
   expect(foreign.code).toBe(1);

@@ -90,6 +90,7 @@ test('the server itself', async () => {
   await client.get('/v1/stats/current/internals/queues');
   await client.get('/v2/internals/queues');
   await client.get('/v2/internals/codecs');
+  await client.get('/v2/internals/srt', { query: { host: '127.0.0.1' } });
   await client.get('/v2/internals/history');
   expect(await client.get('/v1/server')).toMatchObject({ readOnlyVirtualHosts: ['default'] });
   expect(await client.post('/v1/server:drain')).toEqual({ draining: true, publishers: 0, sessions: 0 });

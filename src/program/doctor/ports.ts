@@ -8,9 +8,10 @@ import { type PortUse, portList, portUses } from '../../findings/port-findings.t
 import { hostPort } from '../../util/client-address.ts';
 import { messageOf } from '../../util/message-of.ts';
 import { type Diagnosis, diagnosesOf, type ReadSystem } from './diagnosis.ts';
+import { reach } from './reach.ts';
 import { SocketOwners } from './socket-owners.ts';
 
-type Place = Pick<PortUse, 'protocol' | 'host' | 'port' | 'place'>;
+type Place = Pick<PortUse, 'protocol' | 'host' | 'port' | 'kind' | 'place'>;
 
 const NAMES = { tcp: 'TCP', udp: 'UDP' } as const;
 
@@ -39,7 +40,7 @@ export async function ports(loaded: LoadedServer, server: number | null, read: R
     ...(privileged.length > 0 ? [`privileged, which this user may open: ${portList(privileged)}`] : []),
   ];
   if (told.length > 0) found.push(ok(told.join('; ')));
-  return found.length > 0 ? found : [ok('none is configured')];
+  return [...(found.length > 0 ? found : [ok('none is configured')]), ...(await reach(own, places))];
 }
 
 async function faultOf({ protocol, host, port }: Place): Promise<NodeJS.ErrnoException | null> {
