@@ -21,6 +21,11 @@ const SETTLED_MS = 1500;
  * from 85 %; until then young-generation collections are enough.
  */
 const HEAP_FLAGS = ['--heap-growing-percent=100', '--incremental-marking-soft-trigger=70', '--incremental-marking-hard-trigger=85'];
+/**
+ * Optimize functions after 2000 calls instead of 400. A process with one stream calls hundreds of functions a few hundred times in its first
+ * seconds, and compiling all of them costs more than it saves; a function called for each packet still gets there within half a minute.
+ */
+const COMPILER_FLAGS = ['--invocation-count-for-maglev=2000'];
 
 /**
  * A normal exit first writes the compile cache, which takes a second after the first start, as does a signal from the compiling thread. A
@@ -127,7 +132,7 @@ export async function serve(line: CommandLine, signals: ProcessSignals): Promise
     return ExitCode.FAILURE;
   }
   // Before this Node.js has compiled code of its modules, which counts under the flags that it was built with.
-  for (const flag of HEAP_FLAGS) setFlagsFromString(flag);
+  for (const flag of [...HEAP_FLAGS, ...COMPILER_FLAGS]) setFlagsFromString(flag);
   if (stopping) await server.stop();
   else {
     process.stdout.write(server.banner);
