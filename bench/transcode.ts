@@ -8,12 +8,15 @@ import { TranscodeLab, type TranscodeRun } from '../test/fakes/transcode-run.ts'
 import { until } from '../test/harness/poll.ts';
 import { encoderOf, ffmpegArguments, ffmpegCost, ffmpegEncoder, ffmpegVersion } from './lib/ffmpeg-ladder.ts';
 import { encodesOf, judge, type Ladder, type Media, PacedRun, type Rung, readMedia, type Sound } from './lib/ladder.ts';
+import { compareQuality, type Likeness } from './lib/ladder-quality.ts';
 import { median, percentile } from './lib/measure.ts';
 import { cpuTime, memory } from './lib/process-usage.ts';
 import type { BenchOptions, Figure, Report } from './lib/report.ts';
 import { SOURCE_FPS, SOURCE_SECONDS, sourceFile } from './lib/source.ts';
 
 const CPU_TARGET = 1;
+/** Losses of quality are equal within so much. */
+const QUALITY_TARGET = 1.03;
 const OPUS: Sound = { id: 20, codec: 'opus', bitrate: 96_000 };
 const HD: Rung = { id: 10, width: 1280, height: 720, bitrate: 2_000_000 };
 const MIDDLE: Rung = { id: 11, width: 640, height: 360, bitrate: 700_000 };
@@ -201,12 +204,26 @@ function figuresOf({ name, costs, baselines }: Compared, seconds: number): Figur
   ];
 }
 
+/** Loss against the source: 1 less SSIM, so that a smaller figure is better, as everywhere. */
+function qualityFigure({ rung, ours, theirs, bytes }: Likeness): Figure {
+  return {
+    name: `loss of quality at ${rung.height}p (1 − SSIM)`,
+    value: (1 - ours) * 1000,
+    unit: '‰',
+    baseline: (1 - theirs) * 1000,
+    target: QUALITY_TARGET,
+    remark: `with ${bytes.toFixed(3)} times the bytes`,
+  };
+}
+
 export async function run(options: BenchOptions): Promise<Report> {
   const file = await sourceFile();
   const seconds = Math.min(Math.floor(options.seconds), SOURCE_SECONDS);
   const media = readMedia(file, seconds);
   const compared: Compared[] = [];
   for (const entry of LADDERS) compared.push(await compare(entry, file, media, { ...options, seconds }));
+  const [, whole] = LADDERS;
+  const likenesses = whole === undefined ? [] : await compareQuality(whole.ladder, file, media, seconds);
   const { through, alone } = await latencies(file, media, seconds);
   const trial = Math.min(Math.max(seconds, MIN_TRIAL_SECONDS), SOURCE_SECONDS);
   const small = readMedia(await sourceFile(SMALL_SOURCE), trial);
@@ -223,6 +240,7 @@ export async function run(options: BenchOptions): Promise<Report> {
     bench: 'transcode',
     figures: [
       ...compared.flatMap((entry) => figuresOf(entry, seconds)),
+      ...likenesses.map(qualityFigure),
       latency(50),
       latency(99),
       { name: 'CPU of a 360p ladder', value: each, unit: 'ms/s' },
@@ -234,6 +252,7 @@ export async function run(options: BenchOptions): Promise<Report> {
       `the baseline is ffmpeg ${ffmpegVersion()} with ${ffmpegEncoder()}; BENCH_FFMPEG names another. Neither start counts`,
       `ffmpeg is run so: ${ffmpegArguments(LADDERS[0]?.ladder ?? TIMED, 'SOURCE', seconds).join(' ')}`,
       'the whole server feeds and collects in the same process as the bench, which polls and probes; remarks are the ratios of the rounds',
+      'quality is SSIM against the source in the size of the rendition, over all frames; keyframes are at the same frames in both',
       'latency is of 720p30 → 360p at its pace; its baseline is the encoder alone, given scaled frames at that pace',
       `a 360p ladder is 360p30 + AAC → 360p + 180p + Opus; they hold when none drops or is a second late after ${trial} s`,
     ],

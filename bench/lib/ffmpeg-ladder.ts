@@ -6,18 +6,18 @@ import { requireProgram } from '../../scripts/ensure-tools.ts';
 import { ENCODERS } from '../../src/transcoder/encoder-catalogue.ts';
 import { tuneVideo } from '../../src/transcoder/process/encoder-tuning.ts';
 import { videoConfig } from '../../test/fakes/transcode-run.ts';
-import type { Ladder } from './ladder.ts';
+import type { Ladder, Rung } from './ladder.ts';
 import { cpuTime } from './process-usage.ts';
 import { SOURCE_FPS } from './source.ts';
 
 /** The ffmpeg compared with: the system's unless BENCH_FFMPEG names another. */
-function program(): string {
+export function ffmpegProgram(): string {
   const named = process.env['BENCH_FFMPEG'] ?? '';
   return named === '' ? requireProgram('ffmpeg') : named;
 }
 
 export function ffmpegVersion(): string {
-  return /version (\S+)/.exec(execFileSync(program(), ['-version'], { encoding: 'utf8' }))?.[1] ?? 'unknown';
+  return /version (\S+)/.exec(execFileSync(ffmpegProgram(), ['-version'], { encoding: 'utf8' }))?.[1] ?? 'unknown';
 }
 
 /** The encoder that x264 names in its first frame, e.g. `x264 core 164 r3095 baee400`. */
@@ -29,19 +29,27 @@ export function encoderOf(frame: Uint8Array | undefined): string {
 /** The x264 of that ffmpeg. */
 export function ffmpegEncoder(): string {
   const args = ['-v', 'error', '-f', 'lavfi', '-i', 'color=size=64x64', '-frames:v', '1', '-c:v', 'libx264', '-f', 'h264', '-'];
-  return encoderOf(execFileSync(program(), args));
+  return encoderOf(execFileSync(ffmpegProgram(), args));
 }
 
-/** Same sizes, rates, threads and x264 settings as the transcoder has for `ladder`. */
-export function ffmpegArguments({ rungs, sounds }: Ladder, file: string, seconds: number): string[] {
+/**
+ * Same sizes, rates, threads and x264 settings as the transcoder has for `ladder`. `fileOf` names where the MPEG-TS of a rung goes.
+ */
+export function ffmpegArguments(
+  { rungs, sounds }: Ladder,
+  file: string,
+  seconds: number,
+  fileOf: (rung: Rung) => string = () => '/dev/null',
+): string[] {
   const x264 = ENCODERS.find(({ name }) => name === 'libx264');
   if (x264 === undefined) throw new Error('the catalogue has no x264');
-  const outputs = rungs.flatMap(({ width, height, bitrate }, index) => {
+  const outputs = rungs.flatMap((rung, index) => {
+    const { width, height, bitrate } = rung;
     const { threads, options, bufferBits } = tuneVideo(x264, videoConfig(), bitrate, width * height, availableParallelism());
     const settings = Object.entries(options).flatMap(([key, value]) => [`-${key}`, value]);
     const rate = ['-b:v', `${bitrate}`, '-maxrate', `${bitrate}`, '-bufsize', `${bufferBits}`];
     const gop = ['-g', `${SOURCE_FPS}`, '-keyint_min', `${SOURCE_FPS}`, '-bf', '0'];
-    return ['-map', `[v${index}]`, '-c:v', 'libx264', '-threads', `${threads}`, ...settings, ...rate, ...gop, '-f', 'mpegts', '/dev/null'];
+    return ['-map', `[v${index}]`, '-c:v', 'libx264', '-threads', `${threads}`, ...settings, ...rate, ...gop, '-f', 'mpegts', fileOf(rung)];
   });
   const scales = rungs.map(({ width, height }, index) => `[s${index}]scale=${width}:${height}:flags=bicubic[v${index}]`);
   const graph = `[0:v]split=${rungs.length}${rungs.map((_, index) => `[s${index}]`).join('')};${scales.join(';')}`;
@@ -60,7 +68,7 @@ export async function ffmpegCost(ladder: Ladder, file: string, seconds: number):
 
 async function wholeCost(ladder: Ladder, file: string, seconds: number): Promise<number> {
   const before = childrenCpu();
-  const child = spawn(program(), ffmpegArguments(ladder, file, seconds), { stdio: ['ignore', 'ignore', 'inherit'] });
+  const child = spawn(ffmpegProgram(), ffmpegArguments(ladder, file, seconds), { stdio: ['ignore', 'ignore', 'inherit'] });
   const [code] = (await once(child, 'exit')) as [number | null];
   if (code !== 0) throw new Error(`ffmpeg ended with ${code}`);
   return childrenCpu() - before;

@@ -34,9 +34,12 @@ export function readMedia(file: string, seconds: number): Media {
   const audio = audioTrack({ id: AUDIO, config, sampleRate, channels, codecString: soundString, timebase });
   const packets: Packet[] = [];
   let samples = 0;
+  let frames = 0;
   for (const tag of tags) {
     if (isVideoFrame(tag)) {
-      const pts = Math.round((tag.timestamp * SOURCE_FPS) / 1000) * FRAME;
+      // From 0 on, because encodes have their keyframes on the whole second: so the source's are at the same frames.
+      const pts = frames * FRAME;
+      frames += 1;
       const keyframe = (tag.data[0] ?? 0) >> 4 === 1;
       packets.push({ track: video, pts, dts: pts, duration: FRAME, keyframe, data: tag.data.subarray(5) });
     } else if (isAudioFrame(tag)) {
