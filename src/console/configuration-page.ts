@@ -129,9 +129,9 @@ function Codecs({ context: { client } }: { readonly context: Context }): View {
       <tbody>${(modules ?? []).map(
         (
           each,
-        ) => html`<tr key=${each.name}><th scope="row">${each.displayName}</th><td>${each.mediaType}${each.isHwAccel ? ', hardware' : ''}</td>
-        <td>${[each.isDecoder ? 'decodes' : '', each.isEncoder ? 'encodes' : ''].filter((word) => word !== '').join(', ')}</td>
-        <td>${each.supportedCodecs.join(', ')}</td><td class="number">${each.metrics.active.decoder + each.metrics.active.encoder}</td></tr>`,
+        ) => html`<tr key=${each.name}><th scope="row">${each.displayName}</th><td data-label="Kind">${each.mediaType}${each.isHwAccel ? ', hardware' : ''}</td>
+        <td data-label="Does">${[each.isDecoder ? 'decodes' : '', each.isEncoder ? 'encodes' : ''].filter((word) => word !== '').join(', ')}</td>
+        <td data-label="Codecs">${each.supportedCodecs.join(', ')}</td><td class="number" data-label="At work">${each.metrics.active.decoder + each.metrics.active.encoder}</td></tr>`,
       )}</tbody></table></div>`
     }
   </details>`;

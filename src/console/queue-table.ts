@@ -14,6 +14,8 @@ const ROLES: readonly (readonly [RegExp, string])[] = [
   [/p=trs:r=encoder/, 'Encoder'],
 ];
 
+const US_PER_MS = 1000;
+
 /** `outputs`: names of the output streams, whose queues are those of the stream, too. */
 export function QueueTable({ context, name, outputs }: StreamPart): View {
   const { client, updates } = context;
@@ -29,9 +31,9 @@ export function QueueTable({ context, name, outputs }: StreamPart): View {
         <th scope="col" class="number">Wait</th><th scope="col" class="number">In/s</th><th scope="col" class="number">Out/s</th><th scope="col" class="number">Dropped</th></tr></thead>
       <tbody>${own.map(
         (queue) => html`<tr key=${queue.urn}><th scope="row" title=${queue.urn}>${roleOf(queue.urn)}</th>
-        <td class=${`number ${queue.threshold > 0 && queue.size >= queue.threshold ? 'bad' : ''}`}>${queue.size}</td><td class="number">${queue.peak}</td><td class="number">${queue.threshold === 0 ? '–' : queue.threshold}</td>
-        <td class="number">${short(Number(queue.avgWaitingTime))} ms</td><td class="number">${short(Number(queue.inputPerSecond))}</td><td class="number">${short(Number(queue.outputPerSecond))}</td>
-        <td class=${`number ${queue.drop > 0 ? 'warning' : ''}`}>${queue.drop}</td></tr>`,
+        <td data-label="Waiting" class=${`number ${queue.threshold > 0 && queue.size >= queue.threshold ? 'bad' : ''}`}>${queue.size}</td><td class="number" data-label="Peak">${queue.peak}</td><td class="number" data-label="Limit">${queue.threshold === 0 ? '–' : queue.threshold}</td>
+        <td class="number" data-label="Wait">${short(queue.avgWaitingTime / US_PER_MS)} ms</td><td class="number" data-label="In/s">${short(Number(queue.inputPerSecond))}</td><td class="number" data-label="Out/s">${short(Number(queue.outputPerSecond))}</td>
+        <td data-label="Dropped" class=${`number ${queue.drop > 0 ? 'warning' : ''}`}>${queue.drop}</td></tr>`,
       )}</tbody></table></div>
   </section>`;
 }

@@ -129,8 +129,8 @@ function Files({
       <tbody>${newest.slice(at * ROWS, (at + 1) * ROWS).map(
         (
           file,
-        ) => html`<tr key=${file.id}><th scope="row">${new Date(file.startTime).toLocaleString()}</th><td class="number">${duration(file.durationMs)}</td><td class="number">${bytes(file.bytes)}</td><td>${file.task}</td>
-        <td class="number"><button type="button" aria-label=${`Play ${titleOf(file)}`} onClick=${() => onPlay(file)}>Play</button> <a href=${urlOf(base, file.file)} download>Download</a></td></tr>`,
+        ) => html`<tr key=${file.id}><th scope="row">${new Date(file.startTime).toLocaleString()}</th><td class="number" data-label="Length">${duration(file.durationMs)}</td><td class="number" data-label="Size">${bytes(file.bytes)}</td><td data-label="Task">${file.task}</td>
+        <td class="number last"><button type="button" aria-label=${`Play ${titleOf(file)}`} onClick=${() => onPlay(file)}>Play</button> <a href=${urlOf(base, file.file)} download>Download</a></td></tr>`,
       )}</tbody></table></div>
     ${pages <= 1 ? null : html`<nav class="pager" aria-label="Pages of recordings"><button type="button" disabled=${at === 0} onClick=${() => setPage(at - 1)}>Previous</button><span role="status">Page ${at + 1} of ${pages}</span><button type="button" disabled=${at >= pages - 1} onClick=${() => setPage(at + 1)}>Next</button></nav>`}`;
 }

@@ -55,7 +55,7 @@ export function SessionTable({ context, name }: { readonly context: Context; rea
       total === 0
         ? html`<p class="quiet">Nobody watches.</p>`
         : html`<div class="scroll" tabindex="0" role="region" aria-labelledby="sessions-title"><table>
-        <thead><tr><th scope="col">Session</th><th scope="col">Protocol</th><th scope="col">Client</th><th scope="col" class="number roomy">Since</th><th scope="col" class="number">Now</th><th scope="col" class="number roomy">Sent</th><th scope="col"><span class="hidden">Actions</span></th></tr></thead>
+        <thead><tr><th scope="col">Session</th><th scope="col">Protocol</th><th scope="col">Client</th><th scope="col" class="number">Since</th><th scope="col" class="number">Now</th><th scope="col" class="number">Sent</th><th scope="col"><span class="hidden">Actions</span></th></tr></thead>
         <tbody>${sessions.map(
           (viewer) => html`<${Row} key=${viewer.session} viewer=${viewer}
           kick=${() => client.delete(`${STREAM}/sessions/{session}`, { path: { ...name, session: viewer.session }, query: { protocol: 'all' } })} onDone=${list.refresh} />`,
@@ -88,11 +88,11 @@ interface RowOptions {
 function Row({ viewer: { session, protocol, client, statistics }, kick, onDone }: RowOptions): View {
   return html`<tr>
     <th scope="row"><code>${session}</code></th>
-    <td>${protocolName(protocol)}</td>
-    <td>${client ?? '–'}</td>
-    <td class="number roomy">${duration(Date.now() - Date.parse(statistics.createdTime))}</td>
-    <td class="number">${bitrate(statistics.lastThroughputOut * BITS)}</td>
-    <td class="number roomy">${bytes(statistics.totalBytesOut)}</td>
-    <td class="number"><${Action} label="Kick" about=${session} isDanger run=${kick} onDone=${onDone} /></td>
+    <td data-label="Protocol">${protocolName(protocol)}</td>
+    <td data-label="Client">${client ?? '–'}</td>
+    <td class="number" data-label="Since">${duration(Date.now() - Date.parse(statistics.createdTime))}</td>
+    <td class="number" data-label="Now">${bitrate(statistics.lastThroughputOut * BITS)}</td>
+    <td class="number" data-label="Sent">${bytes(statistics.totalBytesOut)}</td>
+    <td class="number last"><${Action} label="Kick" about=${session} isDanger run=${kick} onDone=${onDone} /></td>
   </tr>`;
 }

@@ -81,13 +81,13 @@ function Row({ name, row }: { readonly name: StreamName; readonly row: StreamRow
   const cell = (value: string | undefined): string => (row === undefined ? '' : (value ?? '–'));
   return html`<tr>
     <th scope="row"><a href=${hashOf({ page: 'stream', ...name })}>${name.stream}</a></th>
-    <td class="roomy">${cell(information === null ? undefined : protocolName(information.input.sourceType))}</td>
-    <td class="roomy">${cell(videoWords(tracks))}</td>
-    <td class="roomy">${cell(audioWords(tracks))}</td>
-    <td class="number">${cell(statistics === null ? undefined : bitrate(statistics.lastThroughputIn * BITS))}</td>
-    <td class="number">${cell(statistics === null ? undefined : bitrate(statistics.lastThroughputOut * BITS))}</td>
-    <td class="number">${cell(statistics === null ? undefined : String(viewersOf(statistics)))}</td>
-    <td class="number roomy">${cell(sinceWords(information))}</td>
+    <td class="roomy" data-label="Source">${cell(information === null ? undefined : protocolName(information.input.sourceType))}</td>
+    <td class="roomy" data-label="Video">${cell(videoWords(tracks))}</td>
+    <td class="roomy" data-label="Audio">${cell(audioWords(tracks))}</td>
+    <td class="number" data-label="In">${cell(statistics === null ? undefined : bitrate(statistics.lastThroughputIn * BITS))}</td>
+    <td class="number" data-label="Out">${cell(statistics === null ? undefined : bitrate(statistics.lastThroughputOut * BITS))}</td>
+    <td class="number" data-label="Viewers">${cell(statistics === null ? undefined : String(viewersOf(statistics)))}</td>
+    <td class="number roomy" data-label="Since">${cell(sinceWords(information))}</td>
   </tr>`;
 }
 

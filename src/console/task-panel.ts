@@ -82,8 +82,8 @@ export function TaskPanel({ context, name, outputs }: StreamPart): View {
         <tbody>${data?.map(
           (
             line,
-          ) => html`<tr key=${`${line.kind} ${line.id}`}><th scope="row">${line.id}</th><td>${line.kind}</td><td>${line.state}</td><td>${line.where}</td><td class="number">${line.amount}</td>
-            <td class="number"><${Action} label="Stop" about=${line.id} run=${line.stop} onDone=${refresh} /></td></tr>`,
+          ) => html`<tr key=${`${line.kind} ${line.id}`}><th scope="row">${line.id}</th><td data-label="Kind">${line.kind}</td><td data-label="State">${line.state}</td><td data-label="Where">${line.where}</td><td class="number" data-label="So far">${line.amount}</td>
+            <td class="number last"><${Action} label="Stop" about=${line.id} run=${line.stop} onDone=${refresh} /></td></tr>`,
         )}</tbody></table></div>`
     }
   </section>`;

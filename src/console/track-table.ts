@@ -33,12 +33,12 @@ function Row({ track }: { readonly track: Track }): View {
   const notes = [media?.bypass === true ? 'as it comes' : '', video?.hasBframes === true ? 'B-frames' : ''].filter((note) => note !== '');
   return html`<tr>
     <th scope="row">${track.id} ${track.name}</th>
-    <td>${track.type}</td>
-    <td>${media?.codec ?? '–'}</td>
-    <td>${format ?? '–'}</td>
-    <td class="number">${media === undefined ? '–' : bitrate(Number(media.bitrateLatest))}</td>
-    <td class="number">${video === undefined ? '–' : video.framerateLatest.toFixed(1)}</td>
-    <td class="number">${video?.keyFrameIntervalLatest ?? '–'}</td>
-    <td>${notes.join(', ')}</td>
+    <td data-label="Kind">${track.type}</td>
+    <td data-label="Codec">${media?.codec ?? '–'}</td>
+    <td data-label="Format">${format ?? '–'}</td>
+    <td class="number" data-label="Bitrate">${media === undefined ? '–' : bitrate(Number(media.bitrateLatest))}</td>
+    <td class="number" data-label="Frames/s">${video === undefined ? '–' : video.framerateLatest.toFixed(1)}</td>
+    <td class="number" data-label="GOP">${video?.keyFrameIntervalLatest ?? '–'}</td>
+    <td data-label="Notes">${notes.join(', ')}</td>
   </tr>`;
 }

@@ -189,4 +189,5 @@ test.each([
   for (const summary of await page.locator('summary').all()) await summary.click();
   expect(await opened.violations()).toEqual([]);
   expect(await opened.overhang()).toBe(0);
+  if (width === 390) expect(await opened.hiddenBeside()).toBe(0);
 });

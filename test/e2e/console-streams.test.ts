@@ -299,4 +299,10 @@ test.each([
   }
   expect(await opened.violations()).toEqual([]);
   expect(await opened.overhang()).toBe(0);
+  // On a phone a row is under its name, each figure with its title.
+  if (hash === LIVE && width === 390) {
+    expect(await opened.hiddenBeside()).toBe(0);
+    const tracks = page.getByRole('region', { name: 'Tracks' });
+    expect(await tracks.getByRole('cell', { name: /^Bitrate .*bit\/s$/ }).count()).toBeGreaterThan(1);
+  }
 });

@@ -48,6 +48,12 @@ export class ConsolePage {
     return await this.page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth');
   }
 
+  /** Pixels that the widest table is wider than its place: what has to be scrolled to. */
+  async hiddenBeside(): Promise<number> {
+    const widths = `[...document.querySelectorAll('.scroll')].map(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)`;
+    return await this.page.evaluate(`Math.max(0, ...${widths})`);
+  }
+
   close(): Promise<void> {
     return this.context.close();
   }
