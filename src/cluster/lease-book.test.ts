@@ -93,6 +93,20 @@ describe('a work that two nodes would do', () => {
     expect(b.logger.lines.at(-1)?.message).toMatch(/^this node does 'scheduled\/default\/app\/channel', by lease \d+$/);
   });
 
+  it('is claimed when the lease of a dead node ends, by a node that knows then from which one it has it', async () => {
+    const a = open('a@ovt://a:9000/');
+    await expect.poll(() => a.state(), PATIENCE).toBe('ours');
+    expect(a.book.predecessorOf(WORK)).toBeNull();
+    const b = open('b');
+    await expect.poll(() => b.state(), PATIENCE).toBe('others');
+    expect(b.book.predecessorOf(WORK)).toBeNull();
+    a.cut();
+    const key = `millrace:{g}:lease:${WORK}`;
+    await expect.poll(() => redis.value(key), { timeout: 2 * LEASE_MS, interval: 5 }).toMatch(/^b /);
+    await expect.poll(() => b.book.predecessorOf(WORK)).toBe('a@ovt://a:9000/');
+    expect([a.book.predecessorOf(WORK), b.book.predecessorOf('pull/other')]).toEqual([null, null]);
+  });
+
   it('stays with its node when Redis has lost its keys, or comes back without them', async () => {
     const a = open('a');
     await expect.poll(() => a.state(), PATIENCE).toBe('ours');

@@ -17,26 +17,28 @@ const YIELD_MS = 1500;
 /** Redis answers, or is away again. */
 const RENEWED_MS = 1500;
 const AT_ONCE = 100;
+/** Those who wait for a lease claim it this long after its end, ms. */
+const EXPIRED_MS = 20;
 /** More are nobody's here. */
 const MAX_LEASES = 10_000;
 
 /**
- * KEYS: lease, counter. ARGV: node, ms, number of the lease that the node believes to have. Returns the number of the lease, or 0: another node
- * has it. Numbers grow also when Redis has lost its keys, because they are no less than the time.
+ * KEYS: lease, counter. ARGV: node, ms, number of the lease that the node believes to have. Returns the number of the lease; or 0, what the lease
+ * of the other node says, and how long it lasts, ms. Numbers grow also when Redis has lost its keys, because they are no less than the time.
  */
 const CLAIM = `
 local held = redis.call('GET', KEYS[1])
 if held then
-  if held ~= ARGV[1] .. ' ' .. ARGV[3] then return '0' end
+  if held ~= ARGV[1] .. ' ' .. ARGV[3] then return {'0', held, redis.call('PTTL', KEYS[1])} end
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
-  return ARGV[3]
+  return {ARGV[3]}
 end
 local now = redis.call('TIME')
 local number = math.max(redis.call('INCR', KEYS[2]), now[1] * 1000 + math.floor(now[2] / 1000))
 local text = string.format('%d', number)
 redis.call('SET', KEYS[2], text)
 redis.call('SET', KEYS[1], ARGV[1] .. ' ' .. text, 'PX', ARGV[2])
-return text`;
+return {text}`;
 
 /** KEYS: lease. ARGV: node, number. A lease that another node has by now stays. */
 const RELEASE = `
@@ -47,7 +49,7 @@ return 0`;
 export interface LeaseBookOptions {
   readonly link: Pick<RedisLink, 'up' | 'evaluate'>;
   readonly group: string;
-  /** Unique among all processes. */
+  /** Unique among all processes; without blanks. */
   readonly node: string;
   /** At least 3000. */
   readonly leaseMs: number;
@@ -67,6 +69,10 @@ interface Lease {
   /** Whether Redis has answered about it. */
   known: boolean;
   busy: boolean;
+  /** The node that had it last, other than this one; '': none is known. */
+  rival: string;
+  /** Claims it when that of another node ends. */
+  soon: NodeJS.Timeout | undefined;
 }
 
 /** Leases are claimed when they are asked for, and again and again; they end by themselves when this process does. Its maker calls `close`. */
@@ -105,12 +111,18 @@ export class LeaseBook {
     let lease = this.#leases.get(name);
     if (lease === undefined) {
       if (this.#leases.size >= MAX_LEASES || this.#yielding) return 'others';
-      lease = { name, askedAt: now, number: '0', until: Number.NEGATIVE_INFINITY, known: false, busy: false };
+      lease = { name, askedAt: now, number: '0', until: Number.NEGATIVE_INFINITY, known: false, busy: false, rival: '', soon: undefined };
       this.#leases.set(name, lease);
       void this.#claim(lease);
     }
     lease.askedAt = now;
     return this.#stateOf(lease);
+  }
+
+  /** The node from which this one has taken the work over; null: the work is not ours, or nobody is known to have done it before. Says nothing of its being wanted. */
+  predecessorOf(name: string): string | null {
+    const lease = this.#leases.get(name);
+    return lease === undefined || lease.rival === '' || this.#stateOf(lease) !== 'ours' ? null : lease.rival;
   }
 
   /** Redis can be used, for the first time or again. */
@@ -141,6 +153,7 @@ export class LeaseBook {
     for (const lease of leases) {
       if (now - lease.askedAt <= FORGET_MS) continue;
       this.#leases.delete(lease.name);
+      clearTimeout(lease.soon);
       void this.#release(lease);
     }
     for (let index = 0; index < leases.length; index += AT_ONCE) {
@@ -154,6 +167,7 @@ export class LeaseBook {
     clearInterval(this.#timer);
     clearTimeout(this.#yielded);
     this.#yielding = true;
+    for (const { soon } of this.#leases.values()) clearTimeout(soon);
     await this.#releaseAll();
   }
 
@@ -173,7 +187,10 @@ export class LeaseBook {
     const before = lease.number;
     try {
       const keys = [`${this.#prefix}lease:${lease.name}`, `${this.#prefix}lease-number`];
-      lease.number = String(await link.evaluate(CLAIM, keys, [node, String(leaseMs), before]));
+      const answer = await link.evaluate(CLAIM, keys, [node, String(leaseMs), before]);
+      const [number, held = '', left = 0] = [answer].flat();
+      lease.number = String(number ?? '0');
+      if (lease.number === '0') this.#await(lease, String(held), Number(left));
       lease.until = asked + leaseMs * SAFETY - ASKED_EVERY_MS;
       lease.known = true;
       this.#fault = '';
@@ -183,6 +200,14 @@ export class LeaseBook {
     lease.busy = false;
     this.#tellChange(lease, before);
     if (this.#yielding || this.#leases.get(lease.name) !== lease) await this.#release(lease);
+  }
+
+  /** Another node has it, for `left` ms more if it does not renew it: who waits until then loses no time. */
+  #await(lease: Lease, held: string, left: number): void {
+    lease.rival = held.split(' ', 1)[0] ?? '';
+    clearTimeout(lease.soon);
+    lease.soon = undefined;
+    if (left > 0 && left < this.#options.leaseMs / RENEWALS) lease.soon = setTimeout(() => void this.#claim(lease), left + EXPIRED_MS);
   }
 
   #tellChange({ name, number }: Lease, before: string): void {

@@ -15,6 +15,16 @@ const REFRESH_MS = 2500;
 /** Addresses renewed at once. */
 const AT_ONCE = 100;
 const MAX_ADDRESS = 2048;
+/** Between the id of a node and its address. */
+const AT = '@';
+/** KEYS: stream. ARGV: address of a server that no longer has it, ours, s. Returns the address that the map has then; nil: none. */
+const REPLACE = `
+local present = redis.call('GET', KEYS[1])
+if present == ARGV[1] then
+  redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[3])
+  return ARGV[2]
+end
+return present`;
 /** Schemes to which the map may send an edge. */
 const FETCHED = /^(ovt|rtsp|rtspc):\/\/[^\s/]+\/\S+$/i;
 
@@ -50,6 +60,8 @@ export interface OriginMapFigures {
 interface Entry {
   readonly key: string;
   readonly address: string;
+  /** Shared work that may make it. */
+  readonly works: readonly string[];
   /** The map has our address. */
   holds: boolean;
   /** It is being registered or renewed. */
@@ -100,8 +112,10 @@ export class OriginMap {
       onDown: () => onReachable?.(false),
     });
     if (config.sharedWork !== undefined) {
+      // Whoever takes work over knows by it whose addresses are void.
+      const name = this.#prefix === null ? node : node + AT + this.#prefix;
       const { group, leaseTime: leaseMs, keepWithoutRedis } = config.sharedWork;
-      this.#leases = new LeaseBook({ link: this.#link, group, node, leaseMs, keepWithoutRedis, clock: systemClock, logger });
+      this.#leases = new LeaseBook({ link: this.#link, group, node: name, leaseMs, keepWithoutRedis, clock: systemClock, logger });
     }
     this.#timer = setInterval(() => this.#work(this.#refresh()), refreshMs);
   }
@@ -137,11 +151,11 @@ export class OriginMap {
     else for (const entry of this.#entries.values()) if (!entry.busy) this.#work(this.#release(entry));
   }
 
-  /** Edges can fetch a stream from here. Does nothing where this server is only an edge. */
-  add(app: string, stream: string): void {
+  /** Edges can fetch a stream from here, which shared work of one of these names may make. Does nothing where this server is only an edge. */
+  add(app: string, stream: string, works: readonly string[] = []): void {
     if (this.#prefix === null) return;
     const key = `${app}/${stream}`;
-    const entry = { key, address: this.#prefix + key, holds: false, busy: false, removed: false, rival: '', fault: '' };
+    const entry = { key, address: this.#prefix + key, works, holds: false, busy: false, removed: false, rival: '', fault: '' };
     this.#entries.set(key, entry);
     this.#work(this.#claim(entry));
   }
@@ -239,7 +253,7 @@ export class OriginMap {
 
   async #register(entry: Entry): Promise<void> {
     const { key, address, holds } = entry;
-    const present = !holds && (await this.#setIfAbsent(entry)) ? address : await this.#renew(entry);
+    const present = !holds && (await this.#setIfAbsent(entry)) ? address : await this.#replace(entry, await this.#renew(entry));
     entry.holds = present === address;
     if (entry.holds) {
       entry.rival = '';
@@ -260,6 +274,16 @@ export class OriginMap {
     return present;
   }
 
+  /** Whoever did the work before does not have the stream any more: its address need not be waited for. Resolves with what the map has then. */
+  async #replace({ key, address, works }: Entry, present: string | null): Promise<string | null> {
+    if (present === null || present === address || this.#leases === null) return present;
+    const leases = this.#leases;
+    const before = works.map((work) => prefixOf(leases.predecessorOf(work)));
+    if (!before.some((prefix) => prefix !== null && present === prefix + key)) return present;
+    const now = await this.#link.evaluate(REPLACE, [key], [present, address, String(this.#expiryS)]);
+    return typeof now === 'string' ? now : null;
+  }
+
   #setIfAbsent({ key, address }: Entry): Promise<boolean> {
     return this.#link.setIfAbsent(key, address, this.#expiryS);
   }
@@ -277,4 +301,10 @@ export class OriginMap {
       // It goes by itself.
     }
   }
+}
+
+/** Up to the names of its streams, the address of a node that shares work; null: it has none, or there is no such node. */
+function prefixOf(node: string | null): string | null {
+  const [, prefix = null] = node?.split(AT) ?? [];
+  return prefix;
 }

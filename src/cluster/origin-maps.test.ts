@@ -42,6 +42,27 @@ it('share the work of those virtual hosts that want it, until they are drained',
   expect([first.maps.figures.leases, second.maps.figures.leases]).toEqual([0, 1]);
 });
 
+it('put a server in the place of a dead one whose work it has taken over, for the stream of that work alone', async () => {
+  const redis = await RedisServer.start();
+  stops.push(async () => await redis.stop());
+  for (const stream of ['s', 't']) await redis.ask('SET', `app/${stream}`, `ovt://dead:9000/app/${stream}`, 'EX', '100');
+  await redis.ask('SET', 'millrace:{g}:lease:pull/default/app/s', '"x@ovt://dead:9000/ 5"', 'PX', '500');
+  const maps = new OriginMaps({ ovtPort: 9000, conditions: new Conditions(), logger: new RecordingLogger() });
+  stops.push(async () => await maps.close());
+  const sharedWork = { group: 'g', leaseTime: 3000, keepWithoutRedis: false };
+  const originMapStore = { originHostName: 'a', redisServer: { host: redis.address }, sharedWork };
+  maps.follow([{ name: 'default', definition: { config: { originMapStore } } } as unknown as VirtualHost]);
+  const ask = () => maps.stateOf({ kind: 'pull', vhost: 'default', app: 'app', name: 's' });
+  await expect.poll(ask).toBe('others');
+  // A stream of its own before the work is its own.
+  maps.add({ vhost: 'default', app: 'app', name: 't', sourceName: 't' });
+  await expect.poll(ask).toBe('ours');
+  maps.add({ vhost: 'default', app: 'app', name: 's', sourceName: 's' });
+  await expect.poll(() => redis.value('app/s')).toBe('ovt://a:9000/app/s');
+  expect(await redis.value('app/t')).toBe('ovt://dead:9000/app/t');
+  expect(maps.figures.registered).toBe(1);
+});
+
 it('tell by the health of the server and by metrics when Redis is away, and no more when it is back or not wanted', async () => {
   const redis = await RedisServer.start();
   stops.push(async () => await redis.stop());
@@ -50,7 +71,7 @@ it('tell by the health of the server and by metrics when Redis is away, and no m
   stops.push(async () => await maps.close());
   const page = (): string => metricsText(originMapMetrics(() => maps.figures));
   maps.follow([hostWith(redis.address)]);
-  maps.add({ vhost: 'default', app: 'app', name: 's' });
+  maps.add({ vhost: 'default', app: 'app', name: 's', sourceName: 's' });
   await expect.poll(() => redis.value('app/s')).toBe('ovt://a:9000/app/s');
   await expect.poll(() => maps.figures.registered).toBe(1);
   expect(conditions.reasons).toEqual([]);

@@ -12,7 +12,12 @@ interface NamedStream {
   readonly vhost: string;
   readonly app: string;
   readonly name: string;
+  /** Name of the inbound stream that it is made of. */
+  readonly sourceName: string;
 }
+
+/** What makes inbound streams. */
+const STREAM_MAKERS = ['pull', 'scheduled', 'multiplex'] as const satisfies readonly Work['kind'][];
 
 const NOTHING: OriginMapFigures = { found: 0, absent: 0, failed: 0, refused: 0, registered: 0, waiting: 0, leases: 0, lost: 0 };
 
@@ -20,6 +25,10 @@ function sumOf(figures: readonly OriginMapFigures[]): OriginMapFigures {
   const sum: { -readonly [key in keyof OriginMapFigures]: number } = { ...NOTHING };
   for (const one of figures) for (const key of Object.keys(sum) as (keyof OriginMapFigures)[]) sum[key] += one[key];
   return sum;
+}
+
+function workName({ kind, vhost, app, name }: Work): string {
+  return `${kind}/${vhost}/${app}/${name}`;
 }
 
 /**
@@ -53,8 +62,8 @@ export class OriginMaps implements SharedWork {
   }
 
   /** Whose a work is that several nodes could do; ours, where its virtual host shares none. */
-  stateOf({ kind, vhost, app, name }: Work): WorkState {
-    return this.of(vhost)?.leases?.stateOf(`${kind}/${vhost}/${app}/${name}`) ?? 'ours';
+  stateOf(work: Work): WorkState {
+    return this.of(work.vhost)?.leases?.stateOf(workName(work)) ?? 'ours';
   }
 
   /** Whether streams that are here are told to nobody. */
@@ -88,12 +97,13 @@ export class OriginMaps implements SharedWork {
   }
 
   /** Edges can fetch a stream from here. */
-  add({ vhost, app, name }: NamedStream): void {
-    this.of(vhost)?.add(app, name);
+  add({ vhost, app, name, sourceName }: NamedStream): void {
+    const works = STREAM_MAKERS.map((kind) => workName({ kind, vhost, app, name: sourceName }));
+    this.of(vhost)?.add(app, name, works);
   }
 
   /** The stream is no more. */
-  remove({ vhost, app, name }: NamedStream): void {
+  remove({ vhost, app, name }: Omit<NamedStream, 'sourceName'>): void {
     this.of(vhost)?.remove(app, name);
   }
 

@@ -1,67 +1,36 @@
-import type { ApplicationConfig, OutputProfilesConfig } from '../config/index.ts';
+import type { ApplicationConfig } from '../config/index.ts';
 import type { Track } from '../media/track.ts';
-import type { Clock } from '../util/clock.ts';
 import { showHidden } from '../util/hidden-characters.ts';
 import type { Logger } from '../util/logger.ts';
-import { NO_TURNS, type Turns } from '../util/newcomer-turns.ts';
+import { NO_TURNS } from '../util/newcomer-turns.ts';
 import { compileWildcard } from '../util/wildcard.ts';
+import type { ApplicationContext } from './application-context.ts';
 import type { Definition } from './definition.ts';
 import { DelayedOutputs } from './delayed-outputs.ts';
-import { DRAINING, type Drain } from './drain.ts';
+import { DRAINING } from './drain.ts';
 import type { InboundStreamOptions } from './inbound-options.ts';
 import { InboundStream } from './inbound-stream.ts';
 import { type CloseReason, type IngestName, IngestRefused, type IngestRequest, type IngestStream } from './ingest.ts';
+import { InheritedOutputs } from './inherited-outputs.ts';
 import { ProviderKind, type PublisherKind } from './kinds.ts';
 import { PROVIDER_KEYS, type ProviderSettings, PUBLISHER_KEYS } from './module-settings.ts';
 import { NO_NOTICES, type Notices } from './notices/notice.ts';
 import { StreamNotices } from './notices/stream-notices.ts';
 import { type EnabledPublisher, OutboundStream } from './outbound-stream.ts';
+import { planOf } from './output-plan.ts';
 import { PASSTHROUGH_PROFILE } from './output-profile.ts';
 import type { OverlayRule } from './overlay-files.ts';
 import type { Playlist } from './playlist.ts';
 import { buildPlaylist } from './playlist-builder.ts';
-import type { AdviserSource, ProfileAdviser } from './profile-advice.ts';
-import type { Publisher } from './publishing.ts';
-import type { QueueRegistry } from './queue-registry.ts';
-import type { StandIns } from './stand-in.ts';
+import type { ProfileAdviser } from './profile-advice.ts';
 import { isAddressableName } from './stream-address.ts';
 import { StreamArrivals } from './stream-arrivals.ts';
 import { type OutputPlan, type Outputs, StreamOutputs } from './stream-outputs.ts';
 import { subtitleTracks } from './subtitle-injector.ts';
 import { TrafficMeter } from './traffic-meter.ts';
-import type { Transcoder } from './transcoding.ts';
 
-/** `Decodes` of an application that says nothing about it. */
-const DEFAULT_DECODES = { threadCount: 2, onlyKeyframes: false };
-const NO_HARDWARE = { enable: false, modules: '' };
-
-/** Parts of the server that all its applications share. */
-export interface ApplicationContext {
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly queues: QueueRegistry;
-  readonly publishers: ReadonlyMap<PublisherKind, Publisher>;
-  /** Makes what output profiles want encoded; null when this server cannot encode. */
-  readonly transcoder: Transcoder | null;
-  /** Absent: every stream begins at once. */
-  readonly turns?: Turns;
-  /** No publisher is taken meanwhile; absent: never. */
-  readonly drain?: Pick<Drain, 'active'>;
-  /** Streams published to one application at once; 0 or absent: no limit. */
-  readonly maxStreams?: number;
-  /** Somebody was refused because of it. */
-  readonly onFull?: (application: Application) => void;
-  /** Decides what to make of the streams of an application that wants advice; absent: nobody is asked. */
-  readonly adviserOf?: AdviserSource;
-  /** Reads an overlay map and its images, and never rejects; absent: there are none. */
-  readonly readOverlays?: (path: string, logger: Logger) => Promise<readonly OverlayRule[]>;
-  /** Plays what stands in for encoders; absent: nothing does. */
-  readonly standIns?: StandIns;
-  /** Receives notices; absent: none are posted. */
-  readonly notices?: Notices;
-  /** Numbers for streams, unique while the server runs. */
-  readonly nextStreamId: () => number;
-}
+/** One of several nodes plays a channel, and viewers at the others have it from there. */
+const CHANNELS: readonly ProviderKind[] = [ProviderKind.SCHEDULED, ProviderKind.MULTIPLEX];
 
 /** A named set of providers, output profiles and publishers, with the streams that run in it. */
 export class Application {
@@ -158,6 +127,8 @@ export class Application {
   openIngest(request: IngestRequest): IngestStream {
     this.#requireOpen(request);
     const settings = this.#settingsFor(request);
+    const inherited = CHANNELS.includes(request.provider) ? this.#inherit(request, settings) : null;
+    if (inherited !== null) return inherited.link(settings);
     const existing = this.#streams.get(request.streamName);
     if (existing !== undefined && this.#takesOver(existing, request)) {
       return existing.takeOver(request, settings.packetSilenceTimeoutMs ?? 0, settings);
@@ -173,14 +144,19 @@ export class Application {
     const existing = this.#streams.get(request.streamName);
     if (existing === undefined) this.#requireRoom();
     if (existing === undefined || !existing.source.present) return;
+    if (CHANNELS.includes(request.provider) && isRelayed(existing)) return;
     const { takeOver } = this.definition.config.sourceLoss ?? {};
     if (takeOver === undefined ? settings.blockDuplicateStreamName !== false : this.#keepsSource(existing, request))
       throw duplicate(existing);
   }
 
-  /** Registers a stream that the server fetches itself: its source is one for good. Throws IngestRefused. */
+  /**
+   * Registers a stream that the server fetches itself: its source is one for good. Where viewers had it from the server that the origin map
+   * named, they see it go on. Throws IngestRefused.
+   */
   openPulled(request: IngestRequest): InboundStream {
-    return this.#open(request, this.#settingsFor(request));
+    const settings = this.#settingsFor(request);
+    return this.#inherit(request, settings) ?? this.#open(request, settings);
   }
 
   /** Ends every stream. Idempotent. */
@@ -241,6 +217,19 @@ export class Application {
     return maxConnection <= 0 || this.meter.sessions[kind] < maxConnection;
   }
 
+  /** A stream that came from the server that the origin map named, passed to whoever brings it here; null: there is none that can go on. */
+  #inherit(request: IngestRequest, settings: ProviderSettings): InboundStream | null {
+    const existing = this.#streams.get(request.streamName);
+    if (existing === undefined || !isRelayed(existing) || request.fromOriginMap === true) return null;
+    const isTimedAlike = keepsSourceTime(this.providerSettings(existing.provider)) === keepsSourceTime(settings);
+    if (!isTimedAlike || request.steadyTime === true) {
+      existing.terminate({ code: 'replaced', detail: `replaced by ${request.sourceUrl}` });
+      return null;
+    }
+    existing.passTo(request, settings.packetSilenceTimeoutMs ?? 0);
+    return existing;
+  }
+
   /** Whether an existing stream continues with a new source; throws IngestRefused if its present source keeps it. */
   #takesOver(existing: InboundStream, request: IngestRequest): boolean {
     if (!existing.source.present) {
@@ -296,9 +285,10 @@ export class Application {
       silenceTimeoutMs: settings.packetSilenceTimeoutMs ?? 0,
       keepMs: this.definition.config.sourceLoss?.keepStreamMs ?? 0,
       ...standIn,
-      keepSourceTime: settings.timestampMode === 'Original',
+      keepSourceTime: keepsSourceTime(settings),
       subtitles: subtitleTracks(this.definition.config.outputProfiles?.mediaOptions?.subtitles),
-      createOutputs: (inbound) => this.#delayed(inbound, this.#createOutputs(inbound, notices)),
+      createOutputs: (inbound, inherited = new InheritedOutputs()) =>
+        this.#delayed(inbound, this.#createOutputs(inbound, notices, inherited)),
       notices,
       onEnd: (ended, reason) => {
         this.#forget(ended);
@@ -327,7 +317,11 @@ export class Application {
     return new DelayedOutputs(outputs, { delayMs, clock, logger, onFault: (error) => inbound.fail(error) });
   }
 
-  #createOutputs(inbound: InboundStream, notices: StreamNotices): StreamOutputs {
+  #createOutputs(inbound: InboundStream, notices: StreamNotices, inherited: InheritedOutputs): StreamOutputs {
+    for (const stream of inherited.streams) {
+      stream.fromOriginMap = isRelayed(inbound);
+      stream.marks.leave();
+    }
     const local = planOf(this.definition.config.outputProfiles);
     const passthrough = this.#isPassthrough(inbound.source.request);
     const logger = this.#logger.limited.child({ stream: inbound.name });
@@ -348,6 +342,8 @@ export class Application {
         refused: (reason) => inbound.judge(reason, 'no-room'),
       },
       requestSourceKeyframe: (trackId) => inbound.requestKeyframe(trackId),
+      inherited,
+      onDisinherited: (stream) => this.#forgetOutput(stream),
       createOutput: (name, requestKeyframe) => this.#createOutput(inbound, name, { requestKeyframe, logger, notices }),
       playlists: (stream, profile, tracks) =>
         this.#playlists(stream, tracks, profile.playlists, this.#isPassthrough(inbound.source.request) ? inbound.playlists : []),
@@ -424,6 +420,10 @@ export class Application {
       notices,
     }: Pick<OutboundStream, 'requestKeyframe'> & { readonly logger: Logger; readonly notices: StreamNotices },
   ): OutboundStream | null {
+    const relay = this.#outputs.get(name);
+    if (relay?.fromOriginMap === true && !isRelayed(inbound)) {
+      this.#streams.get(relay.sourceName)?.terminate({ code: 'replaced', detail: `stream '${inbound.name}' makes '${name}' here now` });
+    }
     if (this.#outputs.has(name)) {
       logger.error({ output: name }, `output stream '${name}' exists already: the second output profile with that name is left out`);
       return null;
@@ -434,7 +434,7 @@ export class Application {
       app: this.name,
       name,
       sourceName: inbound.name,
-      fromOriginMap: inbound.source.request.fromOriginMap === true,
+      fromOriginMap: isRelayed(inbound),
       meter: inbound.meter,
       sessions: inbound.sessions,
       logger: logger.child({ output: name }),
@@ -471,20 +471,22 @@ export class Application {
   }
 
   #forget(stream: InboundStream): void {
-    for (const output of stream.outputs) {
-      if (this.#outputs.get(output.name) === output) this.#outputs.delete(output.name);
-    }
+    for (const output of stream.outputs) this.#forgetOutput(output);
     if (this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
     this.#arrivals.look();
   }
+
+  #forgetOutput(output: OutboundStream): void {
+    if (this.#outputs.get(output.name) === output) this.#outputs.delete(output.name);
+  }
 }
 
-/** The result of output profiles. */
-function planOf(outputProfiles: OutputProfilesConfig | undefined): OutputPlan {
-  const { encoder, decoder } = outputProfiles?.hwaccels ?? {};
-  const either = { ...NO_HARDWARE, enable: outputProfiles?.hardwareAcceleration === true };
-  const decodes = { ...(outputProfiles?.decodes ?? DEFAULT_DECODES), hardware: encoder ?? either, hardwareDecoding: decoder ?? either };
-  return { profiles: outputProfiles?.outputProfile ?? [], decodes };
+function isRelayed({ source }: InboundStream): boolean {
+  return source.request.fromOriginMap === true;
+}
+
+function keepsSourceTime(settings: ProviderSettings | undefined): boolean {
+  return settings?.timestampMode === 'Original';
 }
 
 function duplicate({ name, sourceUrl }: InboundStream): IngestRefused {

@@ -5,6 +5,7 @@ import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
 import { DelayBuffer } from './delay-buffer.ts';
 import type { CloseReason } from './ingest.ts';
+import type { InheritedOutputs } from './inherited-outputs.ts';
 import type { OutboundStream } from './outbound-stream.ts';
 import type { LeftOutProfile, Outputs } from './stream-outputs.ts';
 import type { Urgency } from './urgency.ts';
@@ -85,6 +86,12 @@ export class DelayedOutputs implements Outputs {
 
   settle(reason: CloseReason, done: () => void): boolean {
     return !UNSEEN.includes(reason.code) && this.#buffer.settle(done);
+  }
+
+  release(): InheritedOutputs {
+    this.#buffer.flush();
+    this.#buffer.close();
+    return this.#outputs.release();
   }
 
   close(reason: CloseReason): void {

@@ -3,6 +3,7 @@ import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
 import type { InboundStream } from './inbound-stream.ts';
 import type { CloseReason, IngestRequest } from './ingest.ts';
+import type { InheritedOutputs } from './inherited-outputs.ts';
 import type { StreamNotices } from './notices/stream-notices.ts';
 import type { QueueRegistry } from './queue-registry.ts';
 import type { StandInControllerOptions } from './stand-in-controller.ts';
@@ -29,8 +30,8 @@ export interface InboundStreamOptions {
   readonly keepSourceTime: boolean;
   /** Tracks for cues that come from elsewhere than the source, without ids; default: none. */
   readonly subtitles?: readonly SubtitleTrack[];
-  /** The outputs of the stream; each stream makes and closes its own. */
-  readonly createOutputs: (stream: InboundStream) => Outputs;
+  /** The outputs of the stream, which go on with what is `inherited` (default: nothing); each stream makes and closes its own. */
+  readonly createOutputs: (stream: InboundStream, inherited?: InheritedOutputs) => Outputs;
   /** Is told what becomes of the stream and its viewers. */
   readonly notices: StreamNotices;
   /** The stream has ended; the owner forgets it. */

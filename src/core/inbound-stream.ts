@@ -7,16 +7,8 @@ import type { Logger } from '../util/logger.ts';
 import { EventInjector, keyframesOf } from './event-injector.ts';
 import type { InboundStreamOptions } from './inbound-options.ts';
 import { InboundQueue, type SourceItem } from './inbound-queue.ts';
-import {
-  type CloseReason,
-  type IngestRequest,
-  type IngestStream,
-  isRecoverable,
-  type SourceCue,
-  type SourceEvent,
-  type SourcePacket,
-  type SourceTrack,
-} from './ingest.ts';
+import type { CloseReason, IngestRequest, IngestStream, SourceCue, SourceEvent, SourcePacket, SourceTrack } from './ingest.ts';
+import { isRecoverable } from './ingest.ts';
 import { type ProviderKind, SourceType } from './kinds.ts';
 import { MediaRouter } from './media-router.ts';
 import type { OutboundStream } from './outbound-stream.ts';
@@ -57,7 +49,7 @@ export class InboundStream implements IngestStream, CoveredStream {
   /** Packets that the source has brought, those of its stand-in included. */
   packetsIn = 0;
   readonly #meters = new TrackMeters();
-  readonly #outputs: Outputs;
+  #outputs: Outputs;
   readonly #taps: StreamTaps;
   #playlists: readonly Playlist[] = [];
   #shown = false;
@@ -231,6 +223,16 @@ export class InboundStream implements IngestStream, CoveredStream {
     );
     before?.onClose({ code: 'replaced', detail: `replaced by ${request.sourceUrl}` });
     return this.link(settings);
+  }
+
+  /** This server makes the stream itself from now on. Its outputs are made as for a new one; outbound streams of the same names go on. */
+  passTo(request: IngestRequest, silenceTimeoutMs: number): void {
+    this.#drainLast();
+    const before = this.source.replace(request, silenceTimeoutMs);
+    this.#queue.forgetCongestion();
+    this.#outputs = this.#options.createOutputs(this, this.#outputs.release());
+    this.changeSource();
+    before?.onClose({ code: 'replaced', detail: `replaced by ${request.sourceUrl}` });
   }
 
   /** Another source follows and continues where the last one ended; `keepsTime` false: even if times are kept. */

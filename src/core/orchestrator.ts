@@ -2,7 +2,8 @@ import { type ApplicationConfig, KEY_LISTS, type VirtualHostConfig } from '../co
 import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
 import type { Turns } from '../util/newcomer-turns.ts';
-import { Application, type ApplicationContext } from './application.ts';
+import { Application } from './application.ts';
+import type { ApplicationContext } from './application-context.ts';
 import { type Declaration, redeclared } from './declared-applications.ts';
 import { ControlError, type Definition, type JsonObject } from './definition.ts';
 import type { Drain } from './drain.ts';

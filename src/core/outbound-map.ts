@@ -45,7 +45,9 @@ export class OutboundMap {
   #slots = new Map<string, Slot>();
   #routes = new Map<number, Slot[]>();
   #announced: readonly Track[] | null = null;
-  #nextId = 0;
+  /** Tracks from before this map whose ids have not been given again. */
+  readonly #vacant: Track[];
+  #nextId: number;
   #releasing = false;
   #closed = false;
 
@@ -60,6 +62,8 @@ export class OutboundMap {
     this.stream = options.stream;
     this.#logger = options.logger;
     this.#announce = options.announce;
+    this.#vacant = [...this.stream.tracks];
+    this.#nextId = Math.max(-1, ...this.#vacant.map(({ id }) => id)) + 1;
   }
 
   /** The outbound stream has its tracks and takes packets. */
@@ -200,8 +204,7 @@ export class OutboundMap {
     const { source, variantName } = planned;
     let slot = before;
     if (slot === undefined) {
-      slot = { id: this.#nextId, planned, track: null, failure: null };
-      this.#nextId += 1;
+      slot = { id: this.#idFor(planned), planned, track: null, failure: null };
     }
     const known = slot.track;
     if (planned.kind === 'bypass') {
@@ -213,6 +216,16 @@ export class OutboundMap {
     // A track that is encoded from now on stays as it was until the transcoder tells its parameters.
     slot.planned = planned;
     return slot;
+  }
+
+  /** That of a track of the same kind and name which the stream had before: viewers see it go on. Otherwise one that no track had. */
+  #idFor({ kind, source, variantName }: PlannedTrack): number {
+    const type = kind === 'audio' || kind === 'bypass' ? source.type : 'video';
+    const index = this.#vacant.findIndex((track) => track.type === type && (track.variantName ?? '') === variantName);
+    const [heir] = index < 0 ? [] : this.#vacant.splice(index, 1);
+    if (heir !== undefined) return heir.id;
+    this.#nextId += 1;
+    return this.#nextId - 1;
   }
 
   #logBeginning(slots: readonly Slot[]): void {

@@ -47,7 +47,7 @@ export class OutboundStream implements PublishableStream {
   readonly app: string;
   readonly name: string;
   readonly sourceName: string;
-  readonly fromOriginMap: boolean;
+  fromOriginMap: boolean;
   readonly marks = new SegmentMarks();
   readonly meter: TrafficMeter;
   tracks: readonly Track[] = [];
@@ -57,7 +57,7 @@ export class OutboundStream implements PublishableStream {
   estimatedStart: () => number = () => this.startedAt;
   /** Why tracks are left out that viewers should have, as sentences. */
   failures: readonly LeftOut[] = [];
-  readonly requestKeyframe: (trackId: number) => void;
+  requestKeyframe: (trackId: number) => void;
   readonly wake: () => void;
   readonly hasRoom: (kind: PublisherKind) => boolean;
   readonly #onTracks: () => void;

@@ -35,8 +35,8 @@ export interface PullRegistryOptions {
   readonly work?: SharedWork;
 }
 
-/** How often it is looked whether streams can return that had to end. */
-const RETURN_EVERY_MS = 1000;
+/** How often it is looked whether streams can return that had to end: viewers may wait for one that another node pulled. */
+const RETURN_EVERY_MS = 250;
 /** The owner of a new persistent stream is known after this time at the latest, ms. */
 const TOLD_MS = 1500;
 const TOLD_EVERY_MS = 20;
@@ -230,6 +230,7 @@ export class PullRegistry {
         return stream;
       },
       onEnd: (reason) => this.#ended(key, entry, reason),
+      isAwaited: () => this.#dormant.has(key) && document.fromOriginMap === true,
     });
     const entry: Entry = { pull, document, saved: false, ended: null };
     return entry;
@@ -313,7 +314,8 @@ export class PullRegistry {
       const { vhost, app, name } = document;
       if (this.#stateOf(document) !== 'ours') continue;
       // Asking is cheap, and refusals are not for the log each time.
-      if (this.#options.application(vhost, app)?.hasStream(name) !== false) continue;
+      const isRelayed = this.#entries.get(key)?.document.fromOriginMap === true;
+      if (!isRelayed && this.#options.application(vhost, app)?.hasStream(name) !== false) continue;
       try {
         this.#resume(document);
       } catch (error) {

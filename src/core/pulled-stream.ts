@@ -9,6 +9,7 @@ import type { InboundStream } from './inbound-stream.ts';
 import { type CloseReason, IngestRefused, type IngestRequest } from './ingest.ts';
 import { type PullDefinition, PullFailed, type PullSession, type PullSink, type PullSource, schemeOf, shownUrl } from './pull.ts';
 import { pullPause } from './pull-pause.ts';
+import { Probe } from './pull-probe.ts';
 import { SourceLink } from './source-link.ts';
 import type { StreamAddress } from './stream-address.ts';
 import { SuccessorLookup } from './successor-lookup.ts';
@@ -37,6 +38,8 @@ export interface PulledStreamOptions {
   readonly register: (request: IngestRequest) => InboundStream;
   /** The stream has ended for good. */
   readonly onEnd: (reason: CloseReason) => void;
+  /** It is not given up, however long its source is away; absent: it is. */
+  readonly isAwaited?: () => boolean;
 }
 
 /** One connection to a source: while it opens, and while it delivers. */
@@ -450,7 +453,7 @@ export class PulledStream {
 
   #giveUpIfVain(why: string): void {
     const { persistent, retryCount } = this.definition.properties;
-    if (this.closed || persistent || this.#failures <= this.#urls.length * retryCount) return;
+    if (this.closed || persistent || this.#failures <= this.#urls.length * retryCount || this.#options.isAwaited?.() === true) return;
     if (this.#successors !== null && !this.#successors.isOver(this.#inputAt)) return;
     this.end({ code: 'peer-error', detail: `given up after ${this.#failures} failures, the last one: ${why}` });
   }
@@ -460,34 +463,6 @@ export class PulledStream {
 function endOf({ over, probe }: Connection): void {
   over.resolve();
   probe?.close();
-}
-
-/** Tests whether a source delivers media; discards the media. */
-class Probe implements PullSink {
-  /** Resolves with the first packet, or with false when the source ends before. */
-  readonly delivers: Promise<boolean>;
-  readonly #answer: (delivers: boolean) => void;
-
-  constructor() {
-    const { promise, resolve } = Promise.withResolvers<boolean>();
-    this.delivers = promise;
-    this.#answer = resolve;
-  }
-
-  push(): void {
-    this.#answer(true);
-  }
-
-  close(): void {
-    this.#answer(false);
-  }
-
-  setTracks(): void {}
-  pushEvent(): boolean {
-    return false;
-  }
-  countBytes(): void {}
-  heard(): void {}
 }
 
 /** Waits, or returns at once when `signal` is aborted. */

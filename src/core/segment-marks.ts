@@ -8,10 +8,21 @@ export type MarkListener = (mark: SegmentMark, packet: Packet) => void;
 /** One for each outbound stream. Needs no closing. */
 export class SegmentMarks {
   #listener: MarkListener | null = null;
+  #followers: readonly (() => void)[] = [];
 
   /** A segment begins with `packet`. */
   tell(mark: SegmentMark, packet: Packet): void {
     this.#listener?.(mark, packet);
+  }
+
+  /** `follower`, who numbers as another server says, is told when the stream comes from no such server any more. */
+  follow(follower: () => void): void {
+    this.#followers = [...this.#followers, follower];
+  }
+
+  /** Nobody says any more where segments begin: who numbers the stream decides by itself. */
+  leave(): void {
+    for (const follower of this.#followers) follower();
   }
 
   /** Somebody passes the numbers on. */

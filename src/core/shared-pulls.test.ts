@@ -2,10 +2,11 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { FakePullSource, MemoryPullStore } from '../../test/fakes/fake-pull-source.ts';
 import { FakeWork } from '../../test/fakes/fake-work.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
-import type { ApplicationConfig } from '../config/index.ts';
+import { type ApplicationConfig, readOutputProfile } from '../config/index.ts';
 import { systemClock as clock } from '../util/clock.ts';
 import { Application } from './application.ts';
 import { ProviderKind, SourceType } from './kinds.ts';
+import type { PullDefinition } from './pull.ts';
 import { PullRegistry } from './pull-registry.ts';
 import { QueueRegistry } from './queue-registry.ts';
 import type { WorkState } from './shared-work.ts';
@@ -18,25 +19,43 @@ afterEach(() => {
   for (const stop of stops.splice(0)) stop();
 });
 
-function setUp(state: WorkState) {
+/** An output profile that passes everything on. */
+const profile = (outputStreamName: string) =>
+  readOutputProfile({ name: 'p', outputStreamName, encodes: { videos: [{ bypass: true }], audios: [{ bypass: true }] } }).typed;
+
+function setUp(state: WorkState, outputs: readonly string[] = []) {
   const logger = new RecordingLogger();
-  const config = { name: 'app', providers: { rtspPull: {} }, publishers: {}, outputProfiles: { outputProfile: [] } };
+  const outputProfiles = { outputProfile: outputs.map(profile) };
+  const config = {
+    name: 'app',
+    providers: { rtspPull: {}, ovt: {}, schedule: {}, multiplex: {}, rtmp: {} },
+    publishers: {},
+    outputProfiles,
+  };
   const context = { clock, logger, queues: new QueueRegistry(clock), publishers: new Map(), transcoder: null, nextStreamId: () => 1 };
   const definition = { name: 'app', config: config as unknown as ApplicationConfig, echo: {} };
   const application = new Application('v', definition, new TrafficMeter(clock, null), context);
   const source = new FakePullSource({
     ...{ schemes: ['rtsp'], provider: ProviderKind.RTSP_PULL, sourceType: SourceType.RTSP_PULL, plays: () => true },
   });
+  const origin = new FakePullSource({
+    ...{ schemes: ['ovt'], provider: ProviderKind.OVT, sourceType: SourceType.OVT, plays: () => true },
+  });
   const store = new MemoryPullStore();
   const work = new FakeWork(state);
-  const pulls = new PullRegistry({ sources: [source], store, clock, logger, work, application: () => application });
+  const pulls = new PullRegistry({ sources: [source, origin], store, clock, logger, work, application: () => application });
   stops.push(() => pulls.close(SHUTDOWN));
   const properties = {
     ...{ persistent: true, noInputFailoverTimeoutMs: 60_000, unusedStreamDeletionTimeoutMs: 60_000 },
     ...{ ignoreRtcpSRTimestamp: false, retryCount: 1, relay: false },
   };
   const pull = { name: 's', urls: ['rtsp://one/'], properties };
-  return { application, pulls, pull, source, store, work, document: { vhost: 'v', app: 'app', ...pull } };
+  /** What a viewer's request makes of a stream that another node has. */
+  const relayed = (name: string): PullDefinition => ({
+    ...{ name, urls: [`ovt://other/app/${name}`], configured: true, fromOriginMap: true, successor: async () => null },
+    properties: { ...properties, persistent: false, relay: true },
+  });
+  return { application, pulls, pull, relayed, source, origin, store, work, document: { vhost: 'v', app: 'app', ...pull } };
 }
 
 describe('a persistent pull that several nodes know', () => {
@@ -74,4 +93,69 @@ describe('a persistent pull that several nodes know', () => {
     await expect.poll(() => application.hasStream('s'), PATIENCE).toBe(false);
     expect([application.hasStream('passing'), [...work.asked]]).toEqual([true, ['pull/v/app/s']]);
   });
+
+  it('takes the place of the stream that viewers had from the node that pulled before, and viewers see it go on', async () => {
+    const { application, pulls, relayed, source, origin, work, document } = setUp('others', ['${OriginStreamName}', 'more']);
+    pulls.restore(document);
+    await pulls.create(application, relayed('s'));
+    origin.deliver();
+    await expect.poll(() => application.outbound('s')?.tracks.length, PATIENCE).toBe(3);
+    const [stream, output] = [application.stream('s'), application.outbound('s')];
+    const ids = output?.tracks.map(({ id, type }) => `${id} ${type}`);
+    expect([output?.fromOriginMap, application.outbound('more')]).toEqual([true, undefined]);
+    const sent = output?.packetsOut ?? 0;
+
+    work.state = 'ours';
+    await expect.poll(() => source.opened.length, PATIENCE).toBe(1);
+    source.deliver();
+    await expect.poll(() => output?.packetsOut, PATIENCE).toBeGreaterThan(sent);
+    expect([application.stream('s'), application.outbound('s')]).toEqual([stream, output]);
+    expect(application.stream('s')?.outputs.map(({ name }) => name)).toEqual(['s', 'more']);
+    expect(output?.tracks.map(({ id, type }) => `${id} ${type}`)).toEqual(ids);
+    expect([stream?.closed, stream?.sourceUrl, output?.fromOriginMap]).toEqual([false, 'rtsp://one/', false]);
+    expect(origin.opened.map(({ closed }) => closed)).toEqual([true]);
+  });
+
+  it.each([
+    { provider: ProviderKind.SCHEDULED, sourceType: SourceType.SCHEDULED, goesOn: true },
+    // Its time is steadier than what was relayed.
+    { provider: ProviderKind.MULTIPLEX, sourceType: SourceType.MULTIPLEX, goesOn: false },
+  ])('leaves the stream to a channel as well ($provider)', async ({ provider, sourceType, goesOn }) => {
+    const { application, pulls, relayed, origin } = setUp('others', ['${OriginStreamName}']);
+    await pulls.create(application, relayed('s'));
+    origin.deliver();
+    const stream = application.stream('s');
+    const request = { streamName: 's', sourceUrl: 'channel', onClose: () => undefined, steadyTime: !goesOn };
+    const publisher = { ...request, provider: ProviderKind.RTMP, sourceType: SourceType.RTMP };
+    expect(() => application.checkIngest(publisher)).toThrow('is already being published');
+    expect(() => application.openIngest(publisher)).toThrow('is already being published');
+    application.checkIngest({ ...request, provider });
+    application.openIngest({ ...request, provider, sourceType });
+    expect([stream?.closed, application.hasStream('s'), origin.opened[0]?.closed]).toEqual([!goesOn, true, true]);
+  });
+
+  it('ends what viewers had from another node under a name that its own outputs have', async () => {
+    const { application, pulls, relayed, source, origin, work, document } = setUp('others', ['out']);
+    pulls.restore(document);
+    await pulls.create(application, relayed('out'));
+    origin.deliver();
+    await expect.poll(() => application.outbound('out')?.sourceName, PATIENCE).toBe('out');
+    work.state = 'ours';
+    await expect.poll(() => source.opened.length, PATIENCE).toBe(1);
+    source.deliver();
+    await expect.poll(() => application.outbound('out')?.sourceName, PATIENCE).toBe('s');
+    expect([application.hasStream('out'), application.stream('s')?.leftOut]).toEqual([false, []]);
+  });
+
+  it('is not given up by a node that waits for it, as long as somebody may take it over', async () => {
+    const { application, pulls, relayed, origin, document } = setUp('others');
+    await pulls.create(application, relayed('other'));
+    pulls.restore(document);
+    await pulls.create(application, relayed('s'));
+    origin.plays = () => false;
+    for (const { target } of origin.opened) target.sink.close({ code: 'peer-left', detail: 'it died' });
+    // Nobody waits for the other one.
+    await expect.poll(() => application.hasStream('other'), { timeout: 15_000 }).toBe(false);
+    expect(application.hasStream('s')).toBe(true);
+  }, 20_000);
 });

@@ -8,6 +8,7 @@ import type { Logger } from '../util/logger.ts';
 import type { Newcomer, Turns } from '../util/newcomer-turns.ts';
 import { FramerateProbe } from './framerate-probe.ts';
 import type { CloseReason } from './ingest.ts';
+import { InheritedOutputs } from './inherited-outputs.ts';
 import { OutboundMap } from './outbound-map.ts';
 import type { OutboundStream } from './outbound-stream.ts';
 import { needsFramerate, planOutput, type SourceFigures } from './output-profile.ts';
@@ -48,6 +49,10 @@ export interface StreamOutputsOptions extends StreamAddress, OutputPlan {
   /** Asks for a keyframe of an inbound track. */
   readonly requestSourceKeyframe: (trackId: number) => void;
   readonly playlists: (stream: OutboundStream, profile: OutputProfileConfig, tracks: readonly Track[]) => Playlist[];
+  /** Streams of the outputs before these; default: there are none. */
+  readonly inherited?: InheritedOutputs;
+  /** An inherited stream has ended that these outputs do not make. */
+  readonly onDisinherited?: (stream: OutboundStream) => void;
   /** Shared by all streams. */
   readonly turns: Turns;
   readonly newcomer: Omit<Newcomer, 'enter'>;
@@ -75,6 +80,7 @@ export type Outputs = Pick<
   | 'pushAhead'
   | 'drain'
   | 'settle'
+  | 'release'
   | 'close'
 >;
 
@@ -83,6 +89,7 @@ export class StreamOutputs {
   readonly #options: StreamOutputsOptions;
   readonly #maps: OutboundMap[] = [];
   readonly #leftOut: LeftOutProfile[] = [];
+  readonly #inherited: InheritedOutputs;
   #job: TranscodeJob | null = null;
   #plans: OutputPlan;
   /** Packets from before the plans, or of the first turn. */
@@ -113,14 +120,15 @@ export class StreamOutputs {
   constructor(options: StreamOutputsOptions) {
     this.#options = options;
     this.#plans = options;
+    this.#inherited = options.inherited ?? new InheritedOutputs();
     this.#advised = options.advise === undefined;
     // The advice may contain profiles that depend on the frame rate.
     this.#probing = !this.#advised || options.profiles.some(needsFramerate);
   }
 
-  /** In order of the profiles. */
+  /** In order of the profiles; before them those that may go on. */
   get streams(): readonly OutboundStream[] {
-    return this.#maps.map((map) => map.stream);
+    return [...this.#inherited.streams, ...this.#maps.map((map) => map.stream)];
   }
 
   /** Profiles that have made no stream. */
@@ -216,18 +224,28 @@ export class StreamOutputs {
     return false;
   }
 
+  /** Ends, and leaves the outbound streams to other outputs of the same inbound stream. */
+  release(): InheritedOutputs {
+    const { streams } = this;
+    this.#end();
+    return new InheritedOutputs(streams);
+  }
+
   /** Ends all outbound streams. Idempotent. */
   close(reason: CloseReason): void {
     if (this.#closed) return;
+    const { streams } = this;
+    this.#end();
+    for (const stream of streams) stream.close(reason);
+  }
+
+  #end(): void {
     this.#closed = true;
     this.#leave();
     this.#advising?.abort();
     this.#job?.close();
     this.#early.clear();
-    for (const map of this.#maps) {
-      map.close();
-      map.stream.close(reason);
-    }
+    for (const map of this.#maps) map.close();
   }
 
   /** Asks once, when the tracks are known or no more can be held; a late answer is not awaited any longer. */
@@ -313,6 +331,8 @@ export class StreamOutputs {
       const map = this.#createMap(profile);
       if (map !== null) this.#maps.push(map);
     }
+    const reason = { code: 'replaced', detail: 'its source changed, and no output profile makes it now' } as const;
+    for (const gone of this.#inherited.close(reason)) this.#options.onDisinherited?.(gone);
     this.#plan();
     for (const map of this.#maps) this.#warnOfUncovered(map, overlays);
     if (this.#playing) this.#routeEarly();
@@ -332,7 +352,10 @@ export class StreamOutputs {
   #createMap(profile: OutputProfileConfig): OutboundMap | null {
     const { stream: inbound, createOutput, playlists } = this.#options;
     const name = profile.outputStreamName.replaceAll('${OriginStreamName}', inbound);
-    const stream = createOutput(name, (trackId) => this.#requestKeyframe(profile, trackId));
+    const requestKeyframe = (trackId: number): void => this.#requestKeyframe(profile, trackId);
+    const inherited = this.#inherited.take(name);
+    if (inherited !== null) inherited.requestKeyframe = requestKeyframe;
+    const stream = inherited ?? createOutput(name, requestKeyframe);
     if (stream === null) {
       const sentence = `the output profile '${profile.name}' makes no stream: there is one of the name '${name}' already`;
       this.#leftOut.push({ output: name, profile, sentence });

@@ -15,7 +15,7 @@ import type { Logger } from '../../util/logger.ts';
 import type { TimeoutScale } from '../../util/timeout-scale.ts';
 import { OvtCommand } from '../../wire/ovt/message.ts';
 import { OvtConnection } from './ovt-connection.ts';
-import { type EdgesSeen, OvtStream } from './ovt-stream.ts';
+import { type EdgeDirectory, type EdgesSeen, OvtStream } from './ovt-stream.ts';
 import { CIRCLE, RelayPaths } from './relay-paths.ts';
 
 /** Edges of one port at once, unless told otherwise. */
@@ -43,13 +43,6 @@ interface Listener {
   readonly server: net.Server;
   readonly sweep: NodeJS.Timeout;
   readonly connections: Set<OvtConnection>;
-}
-
-/** Told which streams edges can fetch from here, as soon as they can. */
-export interface EdgeDirectory {
-  add(stream: PublishableStream): void;
-  /** The stream is no more; called once for each that was added. */
-  remove(stream: PublishableStream): void;
 }
 
 /** Registered in the core, which closes the streams. The server calls `listen` for each address, and `stop`. */
@@ -109,15 +102,13 @@ export class OvtPublisher implements Publisher {
 
   attach(stream: PublishableStream): OvtStream {
     const key = streamKey(addressOf(stream));
-    const directory = stream.fromOriginMap ? null : this.#directory;
     const served: OvtStream = new OvtStream({
       stream,
       paths: this.#paths,
       marks: this.#passesMarks,
       edges: this.#edges,
-      onStarted: () => directory?.add(stream),
-      onClosed: (wasStarted) => {
-        if (wasStarted) directory?.remove(stream);
+      directory: this.#directory,
+      onClosed: () => {
         if (this.#streams.get(key) === served) this.#streams.delete(key);
       },
     });

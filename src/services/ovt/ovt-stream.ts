@@ -20,6 +20,13 @@ export interface EdgesSeen {
   numberAlike: boolean;
 }
 
+/** Told which streams edges can fetch from here, as soon as they can. */
+export interface EdgeDirectory {
+  add(stream: PublishableStream): void;
+  /** The stream is no more; called once for each that was added. */
+  remove(stream: PublishableStream): void;
+}
+
 /** Dependencies of a stream. */
 export interface OvtStreamOptions {
   readonly stream: PublishableStream;
@@ -27,9 +34,9 @@ export interface OvtStreamOptions {
   /** Edges may ask where segments begin, and for what has come since. */
   readonly marks: boolean;
   readonly edges: EdgesSeen;
-  /** There is something to fetch. */
-  readonly onStarted: () => void;
-  readonly onClosed: (wasStarted: boolean) => void;
+  /** Told when edges can fetch it from here, and when they no longer can; null: nobody is. */
+  readonly directory: EdgeDirectory | null;
+  readonly onClosed: () => void;
 }
 
 /** Made by the publisher, closed by the core, which tells all edges that play it. A second `close` has no effect. */
@@ -45,6 +52,8 @@ export class OvtStream implements PublisherStream {
   readonly #waiting = new Set<() => void>();
   /** Empty until the stream has started. */
   #tracks: readonly Track[] = [];
+  /** The directory has it. */
+  #isListed = false;
   #closed = false;
 
   constructor(options: OvtStreamOptions) {
@@ -127,9 +136,8 @@ export class OvtStream implements PublisherStream {
   onTracks(tracks: readonly Track[]): void {
     // Edges are told of tracks only when they ask.
     const outdated = this.#tracks.length > 0 && !sameDescription(this.#tracks, tracks);
-    const starts = !this.#closed && this.#tracks.length === 0 && tracks.length > 0;
     this.#tracks = tracks;
-    if (starts) this.#options.onStarted();
+    this.#list();
     if (outdated) this.#endSessions('its tracks have changed');
     this.#settle();
   }
@@ -156,7 +164,18 @@ export class OvtStream implements PublisherStream {
     this.#backlog.clear();
     this.#endSessions(`the stream has ended: ${reason.detail}`);
     this.#settle();
-    this.#options.onClosed(this.#tracks.length > 0);
+    this.#list();
+    this.#options.onClosed();
+  }
+
+  /** What another server has is that server's to register. */
+  #list(): void {
+    const { stream, directory } = this.#options;
+    const isOurs = this.started && !stream.fromOriginMap;
+    if (isOurs === this.#isListed) return;
+    this.#isListed = isOurs;
+    if (isOurs) directory?.add(stream);
+    else directory?.remove(stream);
   }
 
   /** Edges are told before they get the packet. */

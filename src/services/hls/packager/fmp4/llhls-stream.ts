@@ -78,6 +78,7 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
     const first = settings.serverTimeBasedSegmentNumbering ? settings.segmentDuration : HOLD_BACK_PARTS * settings.chunkDuration;
     this.#limits = new SegmentLimits(settings.segmentDuration, first);
     this.#schedule = new CutSchedule(() => stream.startedAt);
+    stream.marks.follow(() => this.#schedule.leaveGuide());
     this.#numbering = new SegmentNumbering(this.#schedule);
     this.#listedCount = view.segmentCount + EXTRA_SEGMENTS - 1;
     this.#segmentsContext = { ...this.memory, emit: (update) => this.#emit(update), flush: () => this.#send() };

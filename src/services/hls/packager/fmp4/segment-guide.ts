@@ -19,17 +19,14 @@ export class SegmentGuide {
 
   /** The presentation time, ms, before which no segment begins; null where nobody says. */
   get earliest(): number | null {
-    return this.#earliest;
+    return this.#schedule.guided ? this.#earliest : null;
   }
 
   /** Whether a segment begins with `sample`, which ends the open one at `end` of at most `max` seconds; null: nobody says. */
   cutsBefore({ mark }: TimedSample, end: number, max: number): boolean | null {
     if (mark !== undefined) return true;
-    if (this.#schedule.guided && end > max + TOLERANCE) {
-      // It has fallen silent: the track goes on by itself.
-      this.#schedule.leaveGuide();
-      this.#earliest = null;
-    }
+    // It has fallen silent: the track goes on by itself.
+    if (this.#schedule.guided && end > max + TOLERANCE) this.#schedule.leaveGuide();
     return this.#schedule.guided ? false : null;
   }
 
