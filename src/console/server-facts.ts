@@ -1,5 +1,4 @@
 /** The forms of answers that the console reads, and addresses made of them. */
-import { VIEWER_KINDS } from '../client/index.ts';
 
 /** Ports without and with TLS. */
 export interface PortPair {
@@ -79,11 +78,6 @@ export interface StreamInformation {
     readonly tracks: readonly Track[];
     readonly warnings?: readonly string[];
   }[];
-}
-
-/** Viewers without those whom nobody watches with: files, pushes, edges and images. */
-export function viewersOf({ connections }: Statistics): number {
-  return VIEWER_KINDS.reduce<number>((sum, kind) => sum + (connections[kind] ?? 0), 0);
 }
 
 /** The host of this page, as an address has it: the server is reached by it. */

@@ -1,5 +1,5 @@
 /** What streams there are, and figures of those on show only: a server may have thousands. */
-import type { MillraceClient } from '../client/index.ts';
+import { type MillraceClient, VIEWER_KINDS } from '../client/index.ts';
 import type { Statistics, StreamInformation } from './server-facts.ts';
 
 /** A stream by its names. */
@@ -110,4 +110,9 @@ export async function inTurns<In, Out>(items: readonly In[], work: (item: In) =>
   };
   await Promise.all(Array.from({ length: Math.min(AT_ONCE, items.length) }, worker));
   return results;
+}
+
+/** Viewers without those whom nobody watches with: files, pushes, edges and images. */
+export function viewersOf({ connections }: Statistics): number {
+  return VIEWER_KINDS.reduce<number>((sum, kind) => sum + (connections[kind] ?? 0), 0);
 }

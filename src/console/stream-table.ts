@@ -5,8 +5,8 @@ import type { Context } from './context.ts';
 import { bitrate, counted, duration } from './format.ts';
 import { html, type View } from './html.ts';
 import { hashOf } from './routes.ts';
-import { type StreamInformation, type Track, viewersOf } from './server-facts.ts';
-import { type AppStreams, figuresOf, listStreams, type StreamName, type StreamRow } from './stream-list.ts';
+import type { StreamInformation, Track } from './server-facts.ts';
+import { type AppStreams, figuresOf, listStreams, type StreamName, type StreamRow, viewersOf } from './stream-list.ts';
 import { useLive } from './use-live.ts';
 
 const PAGE_SIZE = 25;
