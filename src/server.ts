@@ -127,8 +127,8 @@ export class MillraceServer {
   }
 
   /**
-   * Starts everything the configuration asks for; what was started is stopped again when a part fails. Throws ConfigProblem, StartProblem
-   * for ports that are taken, and StateFolderProblem for a state folder that cannot be used or has another server.
+   * Starts the server by its configuration; if a part fails, the started parts are stopped again. Throws ConfigProblem, StartProblem for
+   * ports in use, and StateFolderProblem for a state folder that is unusable or in use.
    */
   static async start(options: ServerOptions): Promise<MillraceServer> {
     const running: Running[] = [];
@@ -146,8 +146,8 @@ export class MillraceServer {
   }
 
   /**
-   * Reads the configuration file again and does what it says, without touching what has not changed. What cannot be done before a restart is
-   * told in the log. A file that cannot be used changes nothing.
+   * Reloads the configuration file and applies it, without touching unchanged parts. Changes that need a restart are logged. An invalid
+   * file changes nothing.
    */
   reload(): Promise<ReloadOutcome> {
     if (this.#stopping !== null) return Promise.resolve({ kind: 'refused', reason: 'the server stops' });
@@ -175,8 +175,8 @@ interface Started {
 }
 
 /**
- * Makes the core, starts the services with it, then the applications, then the ports. What was started is in
- * `running`: last started is told first to stop.
+ * Makes the core, starts the services with it, then the applications, then the ports. `running` gets the started parts; the last one is
+ * stopped first.
  */
 async function startAll(
   options: ServerOptions,
@@ -329,7 +329,7 @@ async function startAll(
   if (api !== null) running.push({ keeps: true, stop: () => api.close() });
   const metricsPort = await startMetrics(config, apiParts);
   if (metricsPort !== null) running.push({ keeps: true, stop: () => metricsPort.close() });
-  // Who follows hears at once that the server stops.
+  // Followers learn at once that the server stops.
   running.push({ stop: async () => live.close() });
   running.push({ stop: async () => logs.close() });
   await certificates.settled();

@@ -334,7 +334,7 @@ napi_value OpenDtls(const Arguments& arguments) {
   return handle;
 }
 
-// What a step came to: { state, error, datagrams }.
+// The result of a step: { state, error, datagrams }.
 napi_value Outcome(napi_env env, Dtls* dtls) {
   napi_value object = nullptr;
   napi_value list = nullptr;

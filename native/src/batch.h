@@ -50,7 +50,7 @@ class Batch {
   SendMode mode_;
   SendCounters* counters_;
   int socket_ = -1;
-  // Not cleared: what no datagram has needed takes no memory.
+  // Not cleared, so that unused pages take no memory.
   std::unique_ptr<uint8_t[]> arena_;
   size_t used_ = 0;
   std::vector<Message> messages_;

@@ -56,10 +56,10 @@ void ForgetDoor(napi_env, void* data, void*) {
   else CloseDoor(door);
 }
 
-// Somebody is there, or the socket has failed, which is for those who take it over.
+// The first connection, or a socket error, which the next owner of the socket handles.
 void OnKnock(uv_poll_t* poll, int, int) {
   auto* door = static_cast<Door*>(poll->data);
-  // Whoever waits stays, and would be told of again and again.
+  // The connection stays in the queue and would be reported again and again.
   uv_poll_stop(poll);
   napi_env env = door->env;
   napi_handle_scope scope = nullptr;

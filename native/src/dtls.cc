@@ -80,7 +80,7 @@ int Dtls::BioRead(BIO* bio, char* data, int length) {
     BIO_set_retry_read(bio);
     return -1;
   }
-  // A datagram is read once; what does not fit is lost, as with a socket.
+  // A datagram is read once; bytes that do not fit are lost, as with a socket.
   const size_t taken = std::min(self->inbox_length_, static_cast<size_t>(length));
   memcpy(data, self->inbox_, taken);
   self->inbox_ = nullptr;

@@ -59,7 +59,7 @@ class Dtls {
  private:
   void Advance();
   void Fail(const std::string& what);
-  // Gives back what the handshake held, some 50 KiB; not while OpenSSL is at work. Whoever has the handle may keep it for long.
+  // Frees the state of the handshake, some 50 KiB; not during a call of OpenSSL. The handle may live much longer.
   void Release();
 
   SSL* ssl_;
@@ -70,7 +70,7 @@ class Dtls {
   const uint8_t* inbox_ = nullptr;
   size_t inbox_length_ = 0;
   std::vector<std::string> outbox_;
-  // What a server said last in the handshake.
+  // The last flight of a server's handshake.
   std::vector<std::string> last_flight_;
   // In place of `ssl_` after the handshake.
   std::unique_ptr<DtlsTail> tail_;

@@ -24,7 +24,7 @@ constexpr uint8_t kCloseNotify = 0;
 constexpr uint16_t kEpoch = 1;
 // The library has counted from 0 and sent its last flight a few times at most: these numbers were never used.
 constexpr uint64_t kFirstSequence = 1u << 16;
-// A client that has not got the last flight after so many never will; and nobody makes us a reflector.
+// A client that has not got the last flight after this many repetitions will not get it; the limit prevents reflection.
 constexpr int kResendLimit = 16;
 
 // P_hash of RFC 5246 section 5.

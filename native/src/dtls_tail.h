@@ -14,8 +14,8 @@ namespace millrace {
 
 class DtlsTail {
  public:
-  // Takes the record keys out of a finished handshake. `last_flight`: what a server sends again when the client asks.
-  // Null when the cipher suite is none with AEAD.
+  // Takes the record keys of a finished handshake. `last_flight`: repeated by a server on request of the client. Null for a cipher suite
+  // without AEAD.
   static std::unique_ptr<DtlsTail> Of(SSL* ssl, bool server, std::vector<std::string> last_flight);
   ~DtlsTail();
   DtlsTail(const DtlsTail&) = delete;

@@ -1,4 +1,4 @@
-// What the native threads tell JavaScript.
+// Events of the native threads for JavaScript.
 #pragma once
 
 #include <atomic>
@@ -39,8 +39,8 @@ struct Event {
 // In place of a viewer's id: nobody that has proved who he is.
 constexpr uint32_t kStranger = 0;
 
-// Filled by all threads, emptied by the main thread. What does not fit is dropped and counted. Strangers have room of their own,
-// and no viewer takes that of the others: whoever sends what nobody asked for crowds out himself.
+// Filled by all threads, emptied by the main thread. Surplus events are dropped and counted. Unknown peers share one limit and each viewer
+// has one of its own, so a flood displaces only the events of its sender.
 class EventQueue {
  public:
   explicit EventQueue(std::function<void()> wake) : wake_(std::move(wake)) {}

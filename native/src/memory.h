@@ -1,4 +1,4 @@
-// What the C library holds of the process's memory, for `src/program/serve.ts`.
+// Memory held by the C library, for `src/program/serve.ts`.
 #pragma once
 
 #include "napi-values.h"

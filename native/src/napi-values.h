@@ -9,7 +9,7 @@
 
 namespace millrace {
 
-// What a wrong argument throws; caught where JavaScript called in.
+// Thrown for a wrong argument; caught at the call from JavaScript.
 struct BadArgument {
   const char* message;
 };

@@ -1,5 +1,5 @@
-// What we use of nghttp2, which node brings with it and whose headers it does not: HTTP/2 frames, header compression and flow control. Names
-// and layouts are those of its documented interface. All is weak: where node was built without it, `Nghttp2IsThere` says so.
+// The used part of nghttp2, which Node.js contains without headers: HTTP/2 frames, header compression and flow control. Names and layouts
+// are those of its documented interface. All symbols are weak: where Node.js was built without it, `Nghttp2IsThere` says so.
 #pragma once
 
 #include <cstddef>
@@ -99,7 +99,7 @@ constexpr uint32_t kNoError = 0;
 constexpr uint32_t kEnhanceYourCalm = 11;
 constexpr int32_t kMaxConcurrentStreams = 3;
 constexpr int32_t kMaxHeaderListSize = 6;
-// nghttp2: the last bytes of a body; values that headers are not compressed by; one stream is given up, the session goes on.
+// nghttp2: last bytes of a body; header values excluded from compression; an error that ends one stream, not the session.
 constexpr uint32_t kEndOfData = 1;
 constexpr uint8_t kNoIndex = 1;
 constexpr int kStreamFault = -521;

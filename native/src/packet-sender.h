@@ -30,7 +30,7 @@ class PacketSender {
   // `history`: packets of each source that can be sent again.
   PacketSender(SendMode mode, size_t history, ThreadCounters* counters, EventQueue* events);
 
-  // The moment at which what follows is sent, as `NowUs` tells it.
+  // Departure time of the next packets, on the clock of `NowUs`.
   void SetTime(int64_t now);
   // Packets of the frame can be sent again from now on.
   void Remember(SourceQueue* source, const FrameRef& frame);

@@ -192,7 +192,7 @@ void Receiver::Sort(const Socket& socket, const Address& from, uint8_t* data, si
   const uint8_t first = PortOf(from) == 0 ? 0xff : data[0];
   if (first <= 3 || (first >= 20 && first <= 63)) {
     const EventType type = first <= 3 ? EventType::kStun : EventType::kDtls;
-    // Checks of those who are connected keep their sessions alive: they do not queue up with strangers'.
+    // Checks of connected peers keep their sessions alive, so they do not wait with those of unknown peers.
     const auto known = places_.find(PlaceOf(socket.id, from));
     const uint32_t owner = known == places_.end() ? kStranger : known->second;
     events_->Push({type, socket.id, from, std::string(reinterpret_cast<char*>(data), length)}, owner);

@@ -84,7 +84,7 @@ void Shard::Push(uint32_t id, FrameRef frame) {
     SourceQueue* source = FindSource(id);
     if (source == nullptr) return;
     if (source->pending.size() >= kPendingFrames) {
-      // The frame being sent is finished; the others are given up.
+      // The frame in progress is finished; the others are dropped.
       counters_.dropped_frames.fetch_add(source->pending.size() - 1, std::memory_order_relaxed);
       source->pending.resize(1);
       source->skipping = true;
@@ -158,7 +158,7 @@ void Shard::Play(uint32_t id, size_t slot_number, uint32_t source_id) {
 
 void Shard::Resend(uint32_t id, uint32_t ssrc, std::vector<uint16_t> sequences) {
   {
-    // Viewers decide how many of these there are, so they are the ones that wait outside.
+    // Viewers determine how many of these there are, so these wait outside the lock.
     const std::lock_guard<std::mutex> lock(mutex_);
     if (inbox_.size() >= kWaitingCommands) {
       counters_.ignored.fetch_add(1, std::memory_order_relaxed);
@@ -277,7 +277,7 @@ void Shard::Detach(Slot* slot) {
   slot->next = nullptr;
 }
 
-// A source ends: nobody may point at it any more.
+// A source ends: removes all references to it.
 void Shard::Forget(SourceQueue* source) {
   for (Slot* slot : source->slots) slot->source = nullptr;
   for (Slot* slot : source->joining) slot->next = nullptr;

@@ -195,7 +195,7 @@ size_t SrtpCipher::DecryptRtcp(uint8_t* packet, size_t length, uint32_t* index) 
   const bool gcm = profile_ == Profile::kAeadAes128Gcm;
   uint8_t* trailer = gcm ? packet + length - 4 : packet + plain;
   const uint32_t flagged = Read32(trailer);
-  // Nobody we talk to sends SRTCP in the clear; what claims to be is not read.
+  // Peers never send SRTCP unencrypted; such packets are not read.
   if ((flagged & kEncryptedFlag) == 0) return 0;
   *index = flagged & ~kEncryptedFlag;
   const uint32_t ssrc = Read32(packet + 4);

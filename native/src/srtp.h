@@ -110,8 +110,8 @@ class SrtpReceiver {
 
  private:
   static constexpr size_t kSources = 16;
-  // Packets of others after which a source is over: some seconds. Its old packets could be played to us again from then on, by
-  // somebody on the path, who gains nothing by it.
+  // A source ends after this many packets of others: some seconds. From then on its old packets could be replayed by somebody on the path,
+  // which gains nothing.
   static constexpr uint64_t kSilence = 2048;
   struct Source {
     uint32_t ssrc = 0;

@@ -1,5 +1,5 @@
-// TCP past Node.js, in one call from JavaScript and one of the system: without a request object and a second look by the event loop.
-// What many HTTP viewers ask for lies in memory files ("images"), which the system sends from without copying.
+// TCP sends that bypass Node.js: one call from JavaScript and one system call, without a request object and another turn of the event loop.
+// Files that many HTTP viewers request lie in memory files ("images"), from which the system sends without copying.
 #include "tcp.h"
 
 #include <sys/mman.h>
@@ -19,8 +19,7 @@ constexpr size_t kMostText = 64 * 1024;
 // An answer in more pieces does, too.
 constexpr size_t kMostParts = 64;
 
-// A file without a name. Its bytes are written once and never changed: what the system is still sending stays what it was, even after the
-// file is closed.
+// An anonymous memory file. Its bytes are written once and never changed, so a send in progress stays valid even after the file is closed.
 class Image {
  public:
   Image() : descriptor_(memfd_create("millrace", MFD_CLOEXEC)) {}

@@ -14,7 +14,7 @@ namespace {
 constexpr int kBatches = 16;
 constexpr size_t kWords = sizeof(Datagram) / sizeof(uint32_t);
 
-// What the callback is told, with two numbers.
+// Events of the callback, with two numbers each.
 enum class UdpEvent : uint32_t {
   // So many datagrams came, so many bytes: they are described in the shared words, and udpTake hands the bytes over.
   kReceived = 0,
@@ -39,7 +39,7 @@ struct UdpPort {
   // Of `poll` and `timer`, those the event loop has not let go.
   int held = 2;
   int taken = 0;
-  // What `poll` looks for.
+  // Events that `poll` waits for.
   int awaited = UV_READABLE;
   UdpSocket socket;
   bool closing = false;

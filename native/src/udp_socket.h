@@ -1,5 +1,5 @@
-// A UDP socket that takes and gives datagrams many at a time: recvmmsg, sendmmsg and segmentation offload. No threads:
-// whoever owns it says when, and asks on which descriptor.
+// A UDP socket that receives and sends datagrams in batches: recvmmsg, sendmmsg and segmentation offload. Without threads: the owner polls
+// the descriptor and calls.
 #pragma once
 
 #include <netinet/in.h>
@@ -59,8 +59,8 @@ class UdpSocket {
   int Receive(Datagram* datagrams);
   const uint8_t* received(size_t n) const { return arena_.data() + n * kLongest; }
 
-  // Sends datagrams `from` to `count`, whose bytes are in `bytes` where they say. Returns the first that the system did
-  // not take for lack of room, else `count`; what it refuses for good is counted and left out.
+  // Sends datagrams `from` to `count`, whose bytes lie in `bytes`. Returns the first one that did not fit into the socket, else `count`;
+  // datagrams with permanent errors are counted and skipped.
   size_t Send(const uint8_t* bytes, const Datagram* datagrams, size_t from, size_t count);
 
   // The address in words, for a socket of this family; false when the text is none.

@@ -17,7 +17,7 @@ namespace millrace {
 
 // One frame, packetised: shared by all threads and by the retransmission history, never changed.
 struct Frame {
-  // Grows from frame to frame over all sources: what was pushed first.
+  // Grows from frame to frame over all sources, in the order of the pushes.
   uint64_t order = 0;
   uint64_t first_sequence = 0;
   // The same where parities are counted too.
@@ -54,7 +54,7 @@ struct ViewerCounters {
 
 struct SourceQueue;
 
-// Packets that may be sent again at once: those of a large keyframe, or a fifth of a second of a large stream.
+// Maximum of packets retransmitted at once: a large keyframe, or a fifth of a second of a large stream.
 constexpr double kResendBurst = 150;
 
 // One RTP stream to one viewer.
@@ -86,7 +86,7 @@ struct Slot {
     uint64_t sequence = 0;
   };
   Anchor anchors[4];
-  // What was sent again lately, so that one loss reported twice costs one packet.
+  // Recent retransmissions, so that one loss reported twice costs one packet.
   struct Resent {
     uint64_t index = UINT64_MAX;
     int64_t at = 0;

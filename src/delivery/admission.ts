@@ -21,7 +21,7 @@ export interface AdmissionPlan {
   readonly descriptors: SharedArrayBuffer | null;
 }
 
-/** No limits, and nobody is believed. */
+/** No limits and no trusted proxies. */
 export const OPEN_ADMISSION: AdmissionPlan = { viewers: 0, signalling: 0, trustedProxies: [], proxyProtocol: false, descriptors: null };
 
 /** The part of one thread. */

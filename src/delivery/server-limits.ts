@@ -75,7 +75,7 @@ export class ServerLimits {
     });
   }
 
-  /** The door of an RTMP listener that takes so many `connections`, and what it believes of proxies. */
+  /** The gate of an RTMP listener with this many `connections`, and its trusted proxies. */
   rtmpEntry(connections: number): ConnectionGate {
     const { address, proxyProtocol } = this.#proxies;
     const limiter = this.limiter('RTMP connections', 'publishers', connections);
@@ -94,7 +94,7 @@ export class ServerLimits {
     return { viewers, signalling, trustedProxies: address, proxyProtocol: proxyProtocol.http, descriptors: this.#viewerDescriptors };
   }
 
-  /** Other limits, of which those of applications are told from now on; those of addresses stay as listeners have them. */
+  /** Changes the limits. Those of applications apply from now on; listeners keep their limits per address. */
   amend(limits: ServerConfig['limits']): void {
     this.#limits = limits;
   }
@@ -109,7 +109,7 @@ export class ServerLimits {
     };
   }
 
-  /** Ends the watching, and tells what has not been told. Idempotent. */
+  /** Stops all timers and logs refusals not reported yet. Idempotent. */
   async stop(): Promise<void> {
     this.newcomers.close();
     this.#watch.close();

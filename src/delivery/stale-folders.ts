@@ -16,8 +16,8 @@ const MAX_FOLDERS = 100;
 const MAX_NAMES = 10_000;
 
 /**
- * Removes the folders in `place` that belong to this user, hold nothing but our socket, and whose socket nobody listens on any more: the
- * kernel tells that, so a process id that is used again misleads nobody. Never rejects; returns how many it removed.
+ * Removes folders in `place` that belong to this user, contain only our socket, and whose socket has no listener: the kernel knows that, so
+ * reused process ids do not matter. Never rejects; returns the number of removed folders.
  */
 export async function removeStaleFolders(place: string, now = Date.now()): Promise<number> {
   let removed = 0;

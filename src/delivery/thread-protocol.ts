@@ -80,7 +80,7 @@ export interface SessionEvent {
   readonly ended: string | null;
   /** Of a session that began and whose end a control server is to hear of: the thread's own number for that. */
   readonly ticket?: number;
-  /** With a ticket: what tells the end when the thread is gone. */
+  /** With a ticket: the text that reports the end if the thread has died. */
   readonly record?: AdmissionText | undefined;
 }
 
@@ -109,7 +109,7 @@ export type ToThread =
   | { readonly type: 'demand-answer'; readonly question: number; readonly found: Found }
   /** The sessions of these tickets (`SessionEvent`) are over in all threads. */
   | { readonly type: 'admissions-over'; readonly tickets: readonly number[] }
-  /** Whether those who begin to watch are sent elsewhere. */
+  /** Whether new viewers are refused. */
   | { readonly type: 'draining'; readonly on: boolean }
   | { readonly type: 'default-cross-domains'; readonly rules: CrossDomainRules }
   /** Whether connections that open and end are lines of the log. */
@@ -165,13 +165,13 @@ export type FromThread =
   | { readonly type: 'listening'; readonly listener: number; readonly port: number }
   | { readonly type: 'listen-failed'; readonly listener: number; readonly message: string }
   | { readonly type: 'block-idle'; readonly block: number }
-  /** What the handover of this number brought is in use, or cannot be. */
+  /** The handover with this number has been applied, or cannot be. */
   | { readonly type: 'applied'; readonly handover: number }
   /** A viewer wants a stream that is not there; `question` is the thread's own number for it. */
   | { readonly type: 'demand'; readonly question: number; readonly wanted: WantedStream }
-  /** The thread has somebody to serve and must hear of everything at once; or nobody, and bundles will do. */
+  /** `wanted`: the thread has viewers and needs every update at once; otherwise batches are enough. */
   | { readonly type: 'catch-up'; readonly wanted: boolean }
-  /** Somebody is served of this feed, or nobody any more. A thread that wants no attention serves nobody of any. */
+  /** Whether the feed has viewers in this thread. A thread that rests has none of any feed. */
   | { readonly type: 'feed-watched'; readonly feed: number; readonly wanted: boolean }
   | { readonly type: 'log'; readonly level: 'debug' | 'info' | 'warn' | 'error'; readonly fields: object; readonly message: string }
   | { readonly type: 'stopped' };

@@ -66,7 +66,7 @@ export interface FeedOpener {
     readonly snapshot: () => readonly unknown[];
     /** Called for each viewer the threads tell of; null where requests make no viewer. */
     readonly openSession: ((request: Omit<SessionRequest, 'kind'>) => SessionHandle) | null;
-    /** Somebody is served of it, after nobody was. */
+    /** Called when the feed gets its first viewer after having none. */
     readonly onWatched?: () => void;
     /** Bytes of all answers, as reported by the threads. */
     readonly onBytesSent: (bytes: number) => void;

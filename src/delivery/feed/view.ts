@@ -73,8 +73,8 @@ export interface ViewContext {
   /** Access control protects the feed: every file but those that viewers begin with is for sessions only. */
   readonly guarded: boolean;
   /**
-   * Makes a session for a client that asked for a multivariant playlist, for as long as it was let in; null when its address has too
-   * many, or the feed is guarded and the client was not let in.
+   * Makes a session for an admitted client that requested a multivariant playlist, as long as its admission lasts; null if its address has
+   * too many sessions, or if the feed is guarded and the client was not admitted.
    */
   createSession(exchange: DeliveryExchange): ViewerSession | null;
   /** Checks the `session` query; null when it is missing, forged, expired or revoked. Marks the session as alive. */

@@ -15,7 +15,7 @@ interface Entry {
   readonly deadline: number;
 }
 
-/** All waiters of a room wait equally long, so the first one in is the first to give up. */
+/** Requests that wait for the same time each, so the oldest expires first. */
 export class WaitingRoom {
   readonly #context: ViewContext;
   readonly #capacity: number;
@@ -51,14 +51,14 @@ export class WaitingRoom {
     this.#each(this.#entries, (waiter) => waiter.attempt());
   }
 
-  /** Sends everybody away. Throws what a waiter threw, once everybody is away. */
+  /** Answers all waiting requests. Exceptions are thrown after the last one. */
   close(): void {
     this.#cancelTimer?.();
     this.#cancelTimer = null;
     this.#each([...this.#entries], sendAway);
   }
 
-  /** A waiter leaves when `action` answers it. One that `action` fails on is answered 500, and keeps nobody from an answer. */
+  /** A request leaves when `action` answers it. If `action` throws, the request is answered 500 and the others continue. */
   #each(entries: Iterable<Entry>, action: (waiter: Waiter) => boolean): void {
     const faults: unknown[] = [];
     for (const entry of entries) {

@@ -8,7 +8,10 @@ interface Entry {
   closed: () => void;
 }
 
-/** `onOver`: there is something to take (`takeOver`). `adopt` takes over for a thread that is gone, and returns what tells the end. */
+/**
+ * `onOver`: ended admissions can be taken (`takeOver`). `adopt` takes over an admission of a thread that died, and returns the function
+ * that reports the end.
+ */
 export interface AdmissionRegistryOptions {
   readonly onOver: () => void;
   readonly adopt: (record: AdmissionText) => () => void;
@@ -29,7 +32,7 @@ export class AdmissionRegistry {
     return this.#entries.size;
   }
 
-  /** A session began that `thread` has let in. `exists`: it is counted, and its end will be told. */
+  /** A session of an admission by `thread` began. `exists`: the session is counted, and its end will be reported. */
   bind(thread: number, { ticket, record }: { readonly ticket: number; readonly record: AdmissionText }, session: BoundSession): void {
     const asked = { thread, ticket };
     if (session.exists) this.#entries.set(keyOf(session.sighting), { record, asked, closed: () => this.#tell(asked) });
@@ -41,7 +44,7 @@ export class AdmissionRegistry {
     this.#entries.set(keyOf(sighting), { record, asked: null, closed });
   }
 
-  /** What was asked for it; undefined where it has no admission. */
+  /** The record of its admission; undefined without one. */
   sessionOver(sighting: SessionSighting): AdmissionText | undefined {
     const key = keyOf(sighting);
     const entry = this.#entries.get(key);
@@ -50,7 +53,7 @@ export class AdmissionRegistry {
     return entry?.record;
   }
 
-  /** Which tickets each thread is to hear of, since the last call. */
+  /** Ended tickets by thread, since the last call. */
   takeOver(): ReadonlyMap<number, readonly number[]> {
     const over = this.#over;
     if (over.size > 0) this.#over = new Map();
@@ -67,7 +70,7 @@ export class AdmissionRegistry {
     for (const entry of this.#entries.values()) if (entry.asked?.thread === thread) this.#takeOn(entry);
   }
 
-  /** There is no thread any more: who is left is over. Idempotent. */
+  /** All threads have ended: remaining admissions are over. Idempotent. */
   close(): void {
     const entries = [...this.#entries.values()];
     this.#entries.clear();

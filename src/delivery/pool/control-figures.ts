@@ -17,13 +17,13 @@ export class ControlFigures {
     this.#threads.set(thread, figures);
   }
 
-  /** What it had under way came to nothing. */
+  /** Requests that the thread had open count as failed. */
   threadGone(thread: number): void {
     for (const figures of this.#threads.get(thread) ?? []) this.#keep(figures);
     this.#threads.delete(thread);
   }
 
-  /** All virtual hosts as they are now: of control servers that none of them names nobody hears any more. */
+  /** Takes the present virtual hosts; drops figures of control servers that none of them names. */
   follow(hosts: readonly { readonly access?: AccessSettings | undefined }[]): void {
     const named = hosts.flatMap(({ access }) => access?.admissionWebhooks ?? []);
     const urls = new Set(named.map(({ controlServerUrl }) => controlServerPlace(controlServerUrl)));

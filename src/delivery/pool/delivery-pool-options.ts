@@ -29,9 +29,11 @@ export interface DeliveryPoolOptions {
   readonly http2?: boolean;
   /** Finds streams that are not there; resolves with whether they are now. Never rejects. Absent: nothing is looked for. */
   readonly find?: (wanted: WantedStream) => Promise<Found>;
-  /** What the control server of `vhost` says of a viewer who comes back. Never rejects. Absent: it is sent away. */
+  /** Asks the control server of `vhost` about a returning viewer. Never rejects. Absent: the viewer is refused. */
   readonly judge?: (vhost: string, request: AccessRequest) => Promise<Passed | Denied>;
-  /** Takes over from a thread that is gone; what is returned tells the control server the end. Absent: it is not told. */
+  /**
+   * Takes over an admission of a thread that died; the returned function reports the end to the control server. Absent: it is not reported.
+   */
   readonly adopt?: (record: AdmissionRecord) => () => void;
   /** A thread has somebody to serve, after none had. */
   readonly onWatched?: () => void;
@@ -43,7 +45,7 @@ export interface DeliveryPoolOptions {
   readonly logConnections?: boolean;
   /** Pages for people who open a port in a browser; absent: there are none. */
   readonly pages?: PageSettings;
-  /** Lists what waits for a thread. Absent: nobody looks. */
+  /** Lists the message queues of the threads. Absent: they are not listed. */
   readonly queues?: QueueRegistry;
   readonly clock: Clock;
   readonly logger: Logger;

@@ -42,7 +42,7 @@ export interface DeliveryStatus {
   readonly threads: readonly {
     readonly thread: number;
     readonly report: ThreadReport | null;
-    /** It has nobody to serve and hears of media in bundles. */
+    /** The thread has no viewers and gets media updates in batches. */
     readonly resting: boolean;
   }[];
   readonly restarts: number;
@@ -160,7 +160,7 @@ export class DeliveryPool implements FeedOpener {
     this.#outbox.post({ type: 'default-cross-domains', rules });
   }
 
-  /** Whether those who begin to watch are sent elsewhere. */
+  /** Whether new viewers are refused. */
   setDraining(on: boolean): void {
     this.#draining = on;
     this.#outbox.post({ type: 'draining', on });
@@ -458,7 +458,7 @@ export class DeliveryPool implements FeedOpener {
     slot.link = null;
     slot.report = null;
     this.#leave(thread);
-    // Sessions that end with it are over for those who have taken over.
+    // Sessions that end with the thread must be over before its admissions are taken over.
     this.#admissions.threadGone(thread);
     this.#ledger.threadGone(thread);
     this.#controlServers.threadGone(thread);

@@ -14,7 +14,7 @@ export class Handovers {
   readonly #open = new Map<number, Handover>();
   #last = 0;
 
-  /** `done` resolves when all of `threads` have applied what goes out with `number`, or are gone, and after five seconds at the latest. */
+  /** `done` resolves when all `threads` have applied handover `number` or have ended, after five seconds at the latest. */
   begin(threads: readonly number[]): { readonly number: number; readonly done: Promise<void> } {
     this.#last += 1;
     const number = this.#last;
@@ -30,7 +30,7 @@ export class Handovers {
     this.#settle();
   }
 
-  /** The thread hears of everything anew when it is started again. */
+  /** A restarted thread gets the whole state anyway. */
   threadGone(thread: number): void {
     for (const { missing } of this.#open.values()) missing.delete(thread);
     this.#settle();

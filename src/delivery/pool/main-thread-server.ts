@@ -13,7 +13,7 @@ import type { RelayedPeer } from '../thread/main-thread-relay.ts';
 
 const MAX_PREAMBLE = 1024;
 const NOBODY: RelayedPeer = { address: '', port: 0, asked: { secure: false, port: 0 }, end: { address: '', port: 0 }, realIp: '' };
-/** A server that never listens looks at no deadlines of its own. All in milliseconds. */
+/** Node.js checks timeouts only in listening servers, so this one checks its own. All in milliseconds. */
 const TIMES = {
   preamble: 5000,
   /** From the beginning to the end of the answer, or to the upgrade: body and answer have shorter limits at whoever answers. */

@@ -36,7 +36,7 @@ export class PoolFeed implements DeliveryFeed {
     return this.#watchers.size > 0;
   }
 
-  /** A thread serves somebody of it, or nobody any more. */
+  /** `wanted`: whether the thread has viewers of this feed. */
   setWatched(thread: number, wanted: boolean): void {
     const before = this.watched;
     if (wanted) this.#watchers.add(thread);

@@ -60,7 +60,7 @@ export class PortRegistry {
     return this.#entries.delete(id);
   }
 
-  /** Closes what no thread has taken over. Idempotent. */
+  /** Closes ports that no thread has taken over. Idempotent. */
   stop(): void {
     for (const { held } of this.#entries.values()) held?.close();
   }

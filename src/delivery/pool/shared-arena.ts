@@ -33,7 +33,7 @@ export interface ArenaOptions {
   readonly maxFreeBytes: number;
 }
 
-/** One for the pool. Memory that is released goes to the next writer, or back to the system when enough is kept. */
+/** One for the pool. Released memory goes to the next writer, or back to the system if enough is kept. */
 export class SharedArena {
   readonly #options: ArenaOptions;
   readonly #blocks = new Map<number, Block>();

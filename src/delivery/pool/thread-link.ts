@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { FromThread, ThreadSettings, ToThread } from '../thread-protocol.ts';
 
-/** Messages arrive in the order of the calls. What the thread says goes to the `ThreadLinkOwner` it was started with. */
+/** Delivers messages in order. Messages of the thread go to the `ThreadLinkOwner` it was started with. */
 export interface ThreadLink {
   post(messages: readonly ToThread[]): void;
   /** Ends the thread without waiting for anything. */
@@ -28,7 +28,7 @@ export function startWorker(entry: URL, settings: ThreadSettings, owner: ThreadL
     ...(compiled !== undefined && { env: { ...process.env, NODE_COMPILE_CACHE: dirname(compiled) } }),
   });
   let reason = '';
-  // What the owner throws is its own to catch: see DeliveryPool.
+  // The owner must catch its own exceptions: see DeliveryPool.
   worker.on('message', (message: FromThread) => owner.message(message));
   worker.on('error', (error) => {
     reason = error instanceof Error ? (error.stack ?? error.message) : String(error);

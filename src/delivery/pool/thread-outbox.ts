@@ -30,7 +30,7 @@ export class ThreadOutbox {
     setImmediate(this.#send);
   }
 
-  /** What waits; nothing does then. */
+  /** Removes and returns the waiting messages. */
   take(): readonly ToThread[] {
     this.#scheduled = false;
     if (this.#batch.length === 0 && this.#late.length === 0) return [];

@@ -1,4 +1,4 @@
-/** Viewers over HTTP whom control servers have let in: when they are gone in all threads, and when they come back. */
+/** HTTP viewers admitted by control servers: notices when they have left all threads, and when they return. */
 import type { AccessRequest, Denied, Passed } from '../../access/access-check.ts';
 import { AdmissionLease } from '../../access/admission-lease.ts';
 import type { AdmissionRecord } from '../../access/admission-webhooks.ts';
@@ -7,13 +7,13 @@ import type { Logger } from '../../util/logger.ts';
 import type { AdmissionText, SessionEvent, SessionSighting } from '../thread-protocol.ts';
 import { AdmissionRegistry } from './admission-registry.ts';
 
-/** Viewers who are gone and may come back with the session that they had; and those who have come back and have no answer yet. */
+/** Maximum of viewers that have left and may return with their session, and of returned ones without an answer yet. */
 const MAX_GONE = 10_000;
 /** Forgotten at once, the oldest first: their sessions are revoked in one message. */
 const FORGOTTEN = 1000;
 /** What is kept of one, characters: 4096 of the viewer's own words, and what goes with them. */
 const MAX_RECORD = 5120;
-/** From an end to the question whether that viewer may come back, ms: a control server that counts seats hears in this order. */
+/** Time from an end to the request about a returning viewer, ms: a control server that counts viewers gets the end first. */
 const TELLING_MS = 500;
 /** Limit of simultaneous repeated requests: half of a control server's requests, so that new viewers do not wait. */
 const MAX_ASKING = 32;
@@ -21,9 +21,9 @@ const NOT_ASKED: Denied = { admitted: false, code: 'webhook-failed', reason: 'th
 
 /** How control servers are asked and told, and what becomes of what they say. */
 export interface ViewerAdmissionsOptions {
-  /** What the control server of a virtual host says of somebody who comes back. */
+  /** Asks the control server of a virtual host about a returning viewer. */
   readonly judge: ((vhost: string, request: AccessRequest) => Promise<Passed | Denied>) | undefined;
-  /** Takes over from a thread that is gone, and returns what tells the end. */
+  /** Takes over an admission of a thread that died, and returns the function that reports the end. */
   readonly adopt: ((record: AdmissionRecord) => () => void) | undefined;
   /** There is something to take (`takeOver`). */
   readonly onOver: () => void;
@@ -52,7 +52,7 @@ export class ViewerAdmissions {
   readonly #gone = new Map<string, { readonly record: AdmissionText; readonly since: number }>();
   /** By session. */
   readonly #returned = new Map<string, Returned>();
-  /** Those of them who are to be asked about, in the order of their coming. */
+  /** Returned viewers still to be asked about, oldest first. */
   #waiting: Returned[] = [];
   #asking = 0;
   #timer: NodeJS.Timeout | null = null;
@@ -78,7 +78,7 @@ export class ViewerAdmissions {
     if (record !== undefined) this.#remember(sighting.session, record);
   }
 
-  /** Which tickets each thread is to hear of, because nobody makes use of them any more, since the last call. */
+  /** Tickets by thread whose admissions are no longer used, since the last call. */
   takeOver(): ReadonlyMap<number, readonly number[]> {
     return this.#registry.takeOver();
   }
@@ -120,7 +120,7 @@ export class ViewerAdmissions {
     }
   }
 
-  /** Nobody is in a hurry: who has come back goes on meanwhile. */
+  /** Not urgent: a returned viewer plays meanwhile. */
   #work(): void {
     while (this.#asking < MAX_ASKING && this.#timer === null) {
       const [next] = this.#waiting;

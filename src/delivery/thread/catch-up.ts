@@ -21,7 +21,7 @@ export class CatchUp {
     return this.#current;
   }
 
-  /** Looks whether anybody is there: `connections` open now, `opened` since the thread started. */
+  /** Checks for activity: `connections` open now, `opened` since the thread started. */
   look(connections: number, opened: number): void {
     this.#quiet = connections === 0 && opened === this.#opened ? this.#quiet + 1 : 0;
     this.#opened = opened;

@@ -52,15 +52,15 @@ export interface DeliveryServices {
   readonly coder: TextCoder;
   readonly files: SharedFiles;
   readonly hot: HotFiles;
-  /** Believed when they tell whom they speak for. */
+  /** Proxies whose headers about clients are trusted. */
   readonly proxies: TrustedProxies;
   /** Deliveries that were handed out and are neither answered nor aborted. */
   readonly waiting: Set<Delivery>;
 }
 
 /**
- * Made by the router and answered once, by a view or by `withdraw`. What it lends (blocks, files) it gives back when the answer has left
- * or the client has gone.
+ * Made by the router and answered once, by a view or by `withdraw`. Lent blocks and files are returned when the answer has left or the
+ * client has gone.
  */
 export class Delivery implements DeliveryExchange, AbortListener, SentListener {
   readonly method: 'GET' | 'HEAD';

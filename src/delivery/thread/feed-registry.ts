@@ -20,7 +20,7 @@ export type ViewFactories = Partial<Record<PublisherKind, ViewFactory>>;
 /** Methods told to other origins. */
 export const DELIVERY_METHODS = 'OPTIONS, GET, HEAD';
 const THUMBNAIL_METHODS = 'GET';
-/** Reports without a request after which nobody is served of a feed: players ask in this time whatever they wait for. */
+/** A feed without a request for this many reports has no viewers: players ask within this time, whatever they wait for. */
 const QUIET_REPORTS = 60;
 
 /** One feed, with what its view may ask of the thread. */
@@ -35,7 +35,7 @@ export class ThreadFeed implements ServedFeed, SessionPlace, ViewContext {
   bytesSent = 0;
   /** Somebody without a session was served since the last report. */
   hasReader = false;
-  /** Reports since somebody was served; infinite: nobody is. */
+  /** Reports since the last request; infinite: no viewers. */
   #quiet = Number.POSITIVE_INFINITY;
   readonly #vhost: string;
   readonly #app: string;
@@ -43,7 +43,7 @@ export class ThreadFeed implements ServedFeed, SessionPlace, ViewContext {
   readonly #own: CrossDomainRules | null;
   readonly #services: RegistryServices;
   readonly #timers = new Set<NodeJS.Timeout>();
-  /** What the entrance said in this version. Every session keeps the address, so all have the same string. */
+  /** Result of the access control for this version of its settings. Every session keeps the address, so all share one string. */
   #version = -1;
   #guarded = false;
   #address = '';
@@ -187,9 +187,9 @@ export class ThreadFeed implements ServedFeed, SessionPlace, ViewContext {
 
 /** Dependencies of the views that the registry makes. */
 export interface RegistryServices {
-  /** A view failed on a timer of its own, after which it goes on with the next, or at the end of its thread. */
+  /** A view threw in a timer, which continues with the next one, or at the end of its thread. */
   readonly onFault: (error: unknown) => void;
-  /** Somebody is served of a feed, or nobody any more. */
+  /** Reports whether a feed has viewers. */
   readonly setWatched: (feed: number, wanted: boolean) => void;
   readonly sessions: ThreadSessions;
   readonly requestAdmission: RequestAdmission;

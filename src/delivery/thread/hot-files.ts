@@ -38,8 +38,8 @@ export interface HotFigures {
 }
 
 /**
- * A file gets an image the second time it is asked for: who is alone with a stream costs nothing more. Where there is no room,
- * images go that nobody has asked for since the last sweep; if they do not make enough, the file is copied as before.
+ * A file gets an image with its second request, so a single viewer costs nothing more. If there is no room, images without a request since
+ * the last sweep are removed; if that is not enough, the file is copied as before.
  */
 export class HotFiles {
   readonly #addon: NativeAddon | null;
@@ -78,7 +78,7 @@ export class HotFiles {
     return file.image;
   }
 
-  /** To be called regularly: lets go of what nobody asks for any more. */
+  /** Call regularly: removes images without recent requests. */
   sweep(): void {
     this.#full = false;
     for (const [spans, file] of this.#files) {

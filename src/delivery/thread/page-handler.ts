@@ -1,4 +1,7 @@
-/** Pages for people who open a media port in a browser. Names nothing that runs; what the pages load is judged like what every player loads. */
+/**
+ * Pages for people who open a media port in a browser. Shows no names of running streams; requests of the pages are subject to the same
+ * access control as those of any player.
+ */
 import { frontPage, hostOnly, wantsPage } from '../../pages/front-page.ts';
 import type { PageFile, PageFiles } from '../../pages/page-files.ts';
 import { contentPolicy, PAGE_HEADERS } from '../../pages/page-headers.ts';

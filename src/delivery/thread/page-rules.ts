@@ -1,4 +1,4 @@
-/** What pages of other origins are answered where no feed has a say: the application's rules, or those of the whole server. */
+/** Cross-origin rules for requests without a feed: those of the application, or of the whole server. */
 import { CrossDomainPolicy, type CrossDomainRules } from '../../access/cross-domains.ts';
 import type { HostOrigins, PageKind } from '../../core/page-origins.ts';
 import { DELIVERY_METHODS } from './feed-registry.ts';
@@ -10,7 +10,7 @@ const NONE: CrossDomainRules = { urls: [], headers: [] };
 export class PageRules {
   #defaults = NONE;
   #hosts = new Map<string, HostOrigins>();
-  /** By rules, which are the same objects until the virtual hosts are told anew. */
+  /** By rules object, which is replaced with every change of the virtual hosts. */
   #policies = new Map<CrossDomainRules, CrossDomainPolicy>();
   #fallback = this.#policyOf(null);
 
@@ -27,7 +27,7 @@ export class PageRules {
     this.#fallback = this.#policyOf(null);
   }
 
-  /** The rules for a file of an application; those of the server where it is unknown or says nothing. */
+  /** The rules for a file of an application; those of the server if the application is unknown or has none. */
   find(vhost: string | null, app: string, file: string, query: string): CrossDomainPolicy {
     const host = vhost === null ? undefined : this.#hosts.get(vhost);
     if (host === undefined) return this.#fallback;
@@ -51,7 +51,7 @@ export class PageRules {
   }
 }
 
-/** Whose file it is, by its name. What is no playlist was named by one, and nobody asks for it without a stream. */
+/** The kind of page by file name. Files other than playlists are named by playlists, and are not requested without a stream. */
 function kindOf(file: string, query: string): PageKind {
   const protocol = beginning(file, query);
   return protocol === 'hls' || protocol === 'thumbnail' ? protocol : 'llhls';

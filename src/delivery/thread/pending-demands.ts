@@ -7,7 +7,7 @@ import type { FromThread } from '../thread-protocol.ts';
 /** Told how it ended, once. */
 export type DemandListener = (found: Found) => void;
 
-/** One for each thread. `close` tells all listeners that nothing was found; it may be called twice. */
+/** One for each thread. `close` tells all listeners that nothing was found; idempotent. */
 export class PendingDemands {
   readonly #post: (message: FromThread) => void;
   readonly #limit: number;
@@ -50,7 +50,7 @@ export class PendingDemands {
     };
   }
 
-  /** The main thread has answered; what it found was announced before. */
+  /** The answer of the main thread; a found stream was announced before. */
   answered(question: number, found: Found): void {
     const asked = this.#questions.get(question);
     if (asked === undefined) return;

@@ -1,6 +1,6 @@
 /**
- * Access control over HTTP: whoever begins to watch is judged by the URL of the multivariant playlist or of the
- * image; what comes after proves itself by the session in its URL, which ends when the viewer has to go.
+ * Access control over HTTP. The URL of a multivariant playlist or an image is judged; later requests carry the session in their URL, which
+ * ends with the admission.
  */
 import { createHash } from 'node:crypto';
 import type { AccessProtocol, AccessRequest, Admitted, Gatekeeper, Judgement } from '../../access/access-check.ts';
@@ -52,7 +52,7 @@ export function protocolOf(kind: PublisherKind): AccessProtocol | undefined {
   return PROTOCOLS[kind];
 }
 
-/** What somebody who asks for this file begins to watch; null for files that others name. */
+/** The kind of playback that a request for this file begins; null for files named by playlists. */
 export function beginning(file: string, query: string): AccessProtocol | null {
   if (file.startsWith('thumb.')) return 'thumbnail';
   if (!file.endsWith('.m3u8') || file.endsWith('_hls.m3u8') || isMediaPlaylist(file)) return null;
@@ -64,7 +64,7 @@ function isMediaPlaylist(file: string): boolean {
   return file.startsWith(MEDIA) && MEDIA_PLAYLIST.test(file);
 }
 
-/** Somebody who was let in, from the verdict to the end of the request, or of the session that comes of it. */
+/** An admitted client, from the verdict to the end of the request, or of the session made by it. */
 export class Entered implements Admission {
   readonly protocol: AccessProtocol;
   readonly base: string;
@@ -106,7 +106,7 @@ export class Entered implements Admission {
 export class RequestAdmission {
   readonly #access: AdmissionGatekeeper;
   readonly #proxies: TrustedProxies;
-  /** By virtual host and protocol: what tells its sessions from those of other settings. */
+  /** By virtual host and protocol: distinguishes sessions from those made under other settings. */
   #marks = new Map<string, Partial<Record<AccessProtocol, string>>>();
   #version = 0;
   /** The last one: most come to one name. */
@@ -144,7 +144,7 @@ export class RequestAdmission {
     return this.#marks.size > 0 || !this.#access.keys.isEmpty;
   }
 
-  /** Undefined where everybody may watch; else a text that is part of what sessions are good for. */
+  /** Undefined where access is open; else a text that is part of the session's scope. */
   markOf(vhost: string, app: string, protocol: AccessProtocol | undefined): string | undefined {
     if (!this.active || protocol === undefined) return undefined;
     const mark = this.#marks.get(vhost)?.[protocol];
@@ -152,7 +152,7 @@ export class RequestAdmission {
     return `${mark ?? protocol} ${TOKENED}`;
   }
 
-  /** Somebody has to be let in there, over one protocol at least. */
+  /** Whether access is restricted there for at least one protocol. */
   guards(vhost: string, app: string): boolean {
     return this.active && Object.values(PROTOCOLS).some((protocol) => this.markOf(vhost, app, protocol) !== undefined);
   }

@@ -28,7 +28,7 @@ export interface MainThreadRequests {
   take(request: IncomingRequest, sink: AnswerSink): boolean;
 }
 
-/** What a request is found with; all of it belongs to the thread. `foreign` is null where signalling is refused. */
+/** Parts of the thread for routing. `foreign` is null where signalling is refused. */
 export interface RouterOptions {
   readonly hosts: HostTable;
   readonly feeds: FeedRegistry;
@@ -152,7 +152,7 @@ export class RequestRouter implements RequestHandler {
     this.#refuse(request, sink, { place, status: 401, words: `${shownReason(verdict)}\n`, lines });
   }
 
-  /** Serves somebody who was let in, at the place that a control server names, if any. */
+  /** Serves an admitted client, at the place that a control server names, if any. */
   #enter(
     request: IncomingRequest,
     sink: AnswerSink,
@@ -171,8 +171,8 @@ export class RequestRouter implements RequestHandler {
   }
 
   /**
-   * The place of `newUrl`, and what leads there from the address that was asked for: relative, so that a proxy with paths of its own in
-   * front does no harm, unless that is on another host. Whoever named no file gets the one asked for.
+   * The place of `newUrl`, and the redirect from the requested address: relative, so that a proxy with other paths in front works, unless
+   * the host differs. A URL without a file gets the requested file.
    */
   #redirected(newUrl: string, asked: Place): { readonly place: Place; readonly base: string } | null {
     const url = readNewUrl(newUrl);
@@ -203,7 +203,7 @@ export class RequestRouter implements RequestHandler {
     for (const feed of place.feeds) {
       delivery.offerTo(feed);
       if (feed.guarded && !mayWatch(feed, delivery)) {
-        // Who was let in hears what is missing.
+        // Only admitted clients are told what is missing.
         isGuarded ||= admission === null;
         continue;
       }
@@ -231,7 +231,7 @@ export class RequestRouter implements RequestHandler {
     }: { readonly place: Place; readonly status: number; readonly words: string; readonly lines?: string },
   ): void {
     const policy = (place.feeds === undefined ? undefined : speaker(place.feeds, place.file))?.policy ?? this.#rulesFor(place);
-    // A text is written byte by byte; what a control server says may be of any script.
+    // Texts are written as bytes, but the text of a control server may use any script.
     const isPlain = /^[\n -~]*$/.test(words);
     const type = isPlain ? TEXT : ANY_TEXT;
     sink.answer(status, COMMON_HEADERS + crossDomainBlock(policy, request) + lines + type, isPlain ? words : [Buffer.from(words)], null);
@@ -248,7 +248,7 @@ export class RequestRouter implements RequestHandler {
     if (vhost === null || !demands.hasOrigins(vhost) || !beginsToWatch(file, query)) return false;
     const [app = '', stream = '', ...deeper] = key.split('/');
     if (app === '' || stream === '' || deeper.length > 0) return false;
-    // What other files name is for sessions, and nobody has one of a stream that is not there.
+    // Files named by playlists need a session, and there is none for a missing stream.
     if (admission === null && beginning(file, query) === null && requestAdmission.guards(vhost, app)) return false;
     const client = services.proxies.clientOf(sink.remoteAddress, request.header('x-forwarded-for'));
     const forget = demands.ask({ vhost, app, stream, query, client }, (found) => {
@@ -329,7 +329,10 @@ function answerGuarded(sink: AnswerSink, answer: () => void): void {
   }
 }
 
-/** Who was let in for this protocol, or has a session of it. A session makes no other (`ThreadFeed.createSession`). */
+/**
+ * Whether the client was admitted for this protocol, or has a session of it. A session cannot make another one
+ * (`ThreadFeed.createSession`).
+ */
 function mayWatch(feed: ThreadFeed, delivery: Delivery): boolean {
   return delivery.admission === null ? feed.session(delivery) !== null : delivery.admission.protocol === feed.protocol;
 }

@@ -1,7 +1,7 @@
 /**
- * gzip (RFC 1952) of texts that differ between viewers only in one piece, the tail, which comes again and again:
- * compressed once for all viewers. The first tail stands in a stored block (RFC 1951 section 3.2.4) of its own, and
- * every other place of a tail is a reference back to it, so a viewer's body is a copy with that block replaced.
+ * gzip (RFC 1952) of texts that differ between viewers only in a repeated piece, the tail: compressed once for all viewers. The first tail
+ * lies in a stored block (RFC 1951 section 3.2.4), all other places refer back to it, so a viewer's body is a copy with that block
+ * replaced.
  *
  *     gzip header | deflated text before the tail | stored block: tail | deflated rest | CRC-32 | length
  */

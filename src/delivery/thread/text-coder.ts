@@ -12,14 +12,14 @@ const SLAB = 64 * 1024;
 /** Lines of a playlist resemble their neighbours: a window of 1 KiB compresses as well as 32, in less than half the time. */
 const OPTIONS = { level: 1, windowBits: 10, memLevel: 4 };
 
-/** What was made of a text for all viewers whose tails are equally long. */
+/** Compressed form of a text for all viewers with tails of equal length. */
 interface Tailored {
   /** Null: cannot be compressed for all. */
   gzip?: TailoredGzip | null;
   text?: TailoredText;
 }
 
-/** One for each thread; what it remembers is bounded, or goes with the text. */
+/** One for each thread; its cache is bounded, or ends with the text. */
 export class TextCoder {
   readonly #cache = new Map<string, Buffer>();
   /** By text and length of the tail. */
@@ -42,7 +42,7 @@ export class TextCoder {
     return made;
   }
 
-  /** `pieces` with `tail` between them. The array is what is remembered: it must not change, and be the same for all viewers. */
+  /** `pieces` with `tail` between them. The array is the cache key: it must not change, and must be the same for all viewers. */
   gzipTailored(pieces: readonly string[], tail: string): Buffer {
     const tailored = this.#tailoredFor(pieces, tail.length);
     if (tailored !== null && tailored.gzip === undefined) tailored.gzip = TailoredGzip.make(pieces, tail.length);

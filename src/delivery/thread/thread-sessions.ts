@@ -11,7 +11,9 @@ import type { SessionBytes, SessionEvent, SessionSighting } from '../thread-prot
 const MAX_REVOKED = 100_000;
 const MAX_KEY_LENGTH = 256;
 const TOKEN_GONE = 'its play token was removed';
-/** Viewers whose bytes one report tells. Further viewers have their turn in the next reports: a crowd cannot hold up the main thread. */
+/**
+ * Maximum of viewers whose bytes one report contains. Others follow in the next reports, so that many viewers do not delay the main thread.
+ */
 const MAX_BILLED = 1000;
 
 class LiveSession implements ViewerSession, ByteSink {
@@ -141,7 +143,7 @@ export class ThreadSessions {
     return this.#open({ token, id, address: place.address, feed: place.feed, remoteAddress, expiresAt, grant }, { ticket });
   }
 
-  /** The session of `token`, marked as alive; null when the token is not good for this stream (any more). */
+  /** The session of `token`, marked as active; null if the token is not valid for this stream, or no longer. */
   check(place: SessionPlace, token: string, remoteAddress: string): LiveSession | null {
     const { clock, tokens } = this.#options;
     const live = this.#live.get(token);
@@ -199,7 +201,7 @@ export class ThreadSessions {
   sweep(): void {
     const { clock } = this.#options;
     const [now, wall] = [clock.monotonic(), clock.now()];
-    // One that rests keeps alive what the map was laid out in before.
+    // A waiting iterator would keep the old table of the map in memory.
     this.#oldest = this.#live.values();
     for (const live of this.#live.values()) {
       if (now - live.seenAt >= live.idle) this.#close(live, 'idle');

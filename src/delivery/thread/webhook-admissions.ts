@@ -1,4 +1,4 @@
-/** Asks the control servers of `AdmissionWebhooks` about viewers, and keeps those whom they let in until their sessions are over. */
+/** Asks the control servers of `AdmissionWebhooks` about viewers, and keeps the admissions until the sessions end. */
 import type { AccessCheck, Denied, Passed } from '../../access/access-check.ts';
 import type { AccessSettings } from '../../access/access-controls.ts';
 import { type AdmissionRecord, AdmissionWebhooks, type AdmissionWebhooksOptions } from '../../access/admission-webhooks.ts';
@@ -13,7 +13,7 @@ interface Entry extends AdmissionRecord {
   readonly closed: () => void;
 }
 
-/** `limit`: questions that may be open at once, of all control servers together; those who ask more are refused. */
+/** `limit`: open requests to all control servers together; further viewers are refused. */
 export interface WebhookAdmissionsOptions extends AdmissionWebhooksOptions {
   readonly limit: number;
 }
@@ -71,7 +71,7 @@ export class WebhookAdmissions {
     return JSON.stringify({ vhost, settings: { controlServerUrl, secretKey }, request, newUrl } satisfies AdmissionRecord);
   }
 
-  /** Nobody makes use of this admission any more, in whichever thread. */
+  /** The admission is no longer used in any thread. */
   over(ticket: number): void {
     const entry = this.#entries.get(ticket);
     this.#entries.delete(ticket);

@@ -56,8 +56,8 @@ export async function readCertificate(tls: TlsConfig): Promise<CertificatePair> 
 }
 
 /**
- * The pair that `texts` are. Throws `CertificateFault` also for what OpenSSL would pass over: it takes a chain as far as it can read it, and
- * clients would miss the rest.
+ * The pair in `texts`. Throws `CertificateFault` also for errors that OpenSSL ignores: it reads a chain up to the first error, and clients
+ * would miss the rest.
  */
 export function certificateOf(texts: CertificateTexts, paths: TlsConfig): CertificatePair {
   const own = certificatesIn('certPath', texts, paths);

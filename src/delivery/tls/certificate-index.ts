@@ -1,4 +1,4 @@
-/** Finds what belongs to the certificate of a server name: a literal name wins over patterns, as it does when requests look for their virtual host. */
+/** Finds the certificate of a server name: a literal name wins over patterns, as with virtual hosts. */
 import { compileWildcard } from '../../util/wildcard.ts';
 import type { Certificate } from './certificate-choice.ts';
 

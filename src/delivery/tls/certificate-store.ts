@@ -8,7 +8,7 @@ import type { Logger } from '../../util/logger.ts';
 import type { Certificate } from './certificate-choice.ts';
 import { HostCertificate } from './host-certificate.ts';
 
-/** Hears of all certificates; a promise is one of having handed them on to where clients are met. */
+/** Gets all certificates; its promise resolves when they are in use. */
 export type CertificateFollower = (certificates: readonly Certificate[]) => unknown;
 
 /** Options of a store. */
@@ -28,7 +28,7 @@ export class CertificateStore {
   /** The settings that each was made by: a virtual host may be given others. */
   readonly #settings = new WeakMap<HostCertificate, TlsConfig>();
   #virtualHosts: readonly VirtualHost[] = [];
-  /** One thing after the other: what was asked for first must not replace what came later. */
+  /** Updates run one after the other, so that an older one does not replace a newer one. */
   #tail: Promise<void> = Promise.resolve();
 
   constructor(logger: Logger, options: CertificateStoreOptions = {}) {

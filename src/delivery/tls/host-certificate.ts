@@ -6,7 +6,7 @@ import type { Logger } from '../../util/logger.ts';
 import { messageOf } from '../../util/message-of.ts';
 import { type CertificatePair, filesOf, readCertificate } from './certificate-files.ts';
 
-/** Whose certificate it is, and who hears of its files. */
+/** The owner of the certificate, and the callbacks for its files. */
 export interface HostCertificateOptions {
   readonly tls: TlsConfig;
   /** For the log: `certificate of virtual host 'x'`. */
@@ -27,7 +27,7 @@ export class HostCertificate {
   pair: CertificatePair | null = null;
   readonly #options: HostCertificateOptions;
   readonly #watch: FileWatch;
-  /** What was told of the files last; null while they can be used. */
+  /** The last logged error of the files; null while they are valid. */
   #fault: string | null = null;
   /** An earlier read must not replace a later one. */
   #tail: Promise<unknown> = Promise.resolve();
@@ -48,7 +48,7 @@ export class HostCertificate {
     }
   }
 
-  /** Reads the files and uses what they hold. Rejects, and keeps the one before, when it cannot be used. */
+  /** Reads the files and uses their certificate. Rejects, and keeps the previous one, if it is invalid. */
   reload(): Promise<CertificatePair> {
     return this.#inTurn(async () => {
       const pair = await this.read();
@@ -71,14 +71,14 @@ export class HostCertificate {
   }
 
   /**
-   * Reads the files and uses what they hold, telling whether it is another certificate. Where it cannot be used, the log says so once and the
-   * one before stays.
+   * Reads the files and uses their certificate; resolves with whether it has changed. An invalid one is logged once, and the previous one
+   * stays.
    */
   renew(): Promise<boolean> {
     return this.#inTurn(() => this.#renew());
   }
 
-  /** What is being read meanwhile is neither used nor told of. Idempotent. */
+  /** A running read is neither used nor reported. Idempotent. */
   close(): void {
     this.#closed = true;
     this.#watch.close();

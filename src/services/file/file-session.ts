@@ -27,7 +27,7 @@ interface Extent {
   duration: number;
 }
 
-/** The core closes it; it ends by itself, and tells the sink, when the file can be read no more. `close` may be called twice. */
+/** The core closes it. If the file cannot be read any further it ends and notifies the sink. `close` is idempotent. */
 export class FileSession implements PullSession {
   readonly #file: RepeatedFile;
   readonly #sink: PullSink;

@@ -39,9 +39,9 @@ export interface MpegtsProviderOptions {
   readonly multicast?: readonly MulticastGroup[];
   /** Finds out where the stream of a port goes; asked when a sender appears. */
   readonly route: (port: number) => MpegtsRoute | null;
-  /** Whose connections (TCP) are let in; absent: everybody's. */
+  /** Limits TCP connections; absent: no limit. */
   readonly limiter?: ConnectionLimiter;
-  /** Told of senders that are not heard; absent: nobody is. */
+  /** Logs refused senders; absent: they are not logged. */
   readonly refusals?: RefusalLog;
   readonly timeouts?: Partial<MpegtsTimeouts>;
   readonly feedLimits?: Partial<StarterLimits>;

@@ -77,7 +77,7 @@ function sourcesOf(entries: readonly string[]): AddressSet {
   return known;
 }
 
-/** Says when an application that was made through the API shares a port with another: the one that was there first gets it. */
+/** Warns when an application made through the API shares a port with another one: the earlier application gets it. */
 function warnOfSharedPorts(orchestrator: Orchestrator, { vhost, name, definition }: Application, logger: Logger): void {
   if ((definition.config.providers?.mpegts?.streams ?? []).length === 0) return;
   const users = Array.from(applicationsOf(orchestrator), (application) => ({

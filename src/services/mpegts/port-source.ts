@@ -16,7 +16,7 @@ export interface MpegtsRoute {
   readonly audioLabels: readonly AudioLabel[];
   /** Number of the program to take; absent: the first. */
   readonly program?: number;
-  /** Senders that are heard; absent: everybody. */
+  /** Allowed senders; absent: all. */
   readonly sources?: AddressSet;
   /** Registers the stream; throws `IngestRefused`. */
   readonly open: (request: IngestRequest) => IngestStream;
@@ -28,7 +28,7 @@ export interface MpegtsTimeouts {
   readonly unpublishedSilence: number;
   /** Silence of a sender after which another one at the same address may go on with the stream: its encoder was restarted. */
   readonly senderSilence: number;
-  /** The same for one at another address, who may be anybody. */
+  /** The same for a sender at another address, which may be a different encoder. */
   readonly strangerSilence: number;
   /** From the first packet to the first usable track. */
   readonly firstTrack: number;
@@ -67,7 +67,7 @@ export interface PortSourceOptions {
   readonly clock: Clock;
   readonly timeouts: MpegtsTimeouts;
   readonly feedLimits?: Partial<StarterLimits>;
-  /** Told of senders that are not heard; absent: nobody is. */
+  /** Logs refused senders; absent: they are not logged. */
   readonly refusals?: RefusalLog;
 }
 
@@ -244,7 +244,7 @@ export class PortSource {
     return false;
   }
 
-  /** A sender does not hear of its refusal and goes on: the log tells it once. */
+  /** A UDP sender does not learn of its refusal and continues: it is logged once. */
   #refuse(error: IngestRefused, sender: string, now: number): void {
     this.counters.unrouted += 1;
     this.#nextTry = now + this.#options.timeouts.retry;

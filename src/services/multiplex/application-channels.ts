@@ -30,7 +30,7 @@ export interface ApplicationChannelsOptions {
   readonly logger: Logger;
 }
 
-/** The multiplex channels of one application: those of the files of its folder, which the API writes too. */
+/** The multiplex channels of one application, defined by the files of its folder, which the API writes too. */
 export class ApplicationChannels {
   readonly application: Application;
   readonly #options: ApplicationChannelsOptions;
@@ -76,7 +76,7 @@ export class ApplicationChannels {
     return this.#ready;
   }
 
-  /** Those that wait for their sources as well, sorted by name. */
+  /** All channels, including those that wait for their sources, sorted by name. */
   get channels(): MultiplexChannel[] {
     return [...this.#channels.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
   }

@@ -124,7 +124,7 @@ function readTrack(item: unknown): MappedTrack {
   return { sourceTrackName, newTrackName, bitrateConf, framerateConf };
 }
 
-/** Null for one without renditions: nobody could play it. */
+/** Null for a playlist without renditions, which cannot be played. */
 function readPlaylist(item: unknown): ChannelPlaylist | null {
   const json = isObject(item) ? item : {};
   const name = textOf(json, 'playlists/name');

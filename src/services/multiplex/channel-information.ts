@@ -33,7 +33,7 @@ export function channelInformation({ definition, state, pullingMessage }: Channe
   };
 }
 
-/** Those that are not as by default; null for none. */
+/** The options that differ from the defaults; null if there are none. */
 function optionsOf({ options }: ChannelPlaylist): object | null {
   const said = Object.entries(options).filter(([key, value]) => value !== DEFAULT_OPTIONS[key as keyof typeof DEFAULT_OPTIONS]);
   return said.length === 0 ? null : Object.fromEntries(said);

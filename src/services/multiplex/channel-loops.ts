@@ -10,8 +10,8 @@ export interface NamedChannel {
 }
 
 /**
- * In words, how a channel comes back to itself through its sources; null when it does not. `producerOf` tells the channel that makes an output
- * stream, null for none.
+ * Describes the loop from a channel back to itself through its sources; null if there is none. `producerOf` returns the channel that makes
+ * an output stream, or null.
  */
 export function loopOf(start: NamedChannel, producerOf: (output: StreamAddress) => NamedChannel | null): string | null {
   const goal = streamKey(start.address);

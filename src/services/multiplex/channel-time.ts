@@ -1,6 +1,6 @@
 /**
- * One timeline for sources that each begin theirs at 0: the wall clock of media time 0 says where each belongs. Sources that are encodes of one
- * inbound stream have the same clock and stay aligned to the tick; others are aligned as well as their clocks are known.
+ * One timeline for sources that each begin at 0, placed by the wall clock of their media time 0. Encodes of one inbound stream share a
+ * clock and stay aligned to the tick; others are aligned as accurately as their clocks are known.
  */
 import type { Timebase } from '../../media/timebase.ts';
 
@@ -31,8 +31,8 @@ export class ChannelTime {
   }
 
   /**
-   * Wall clock of channel time 0, for a source whose clock has become `startedAt`. What all sources have paused for, or one that is alone, is no
-   * hole of the channel: the base moves along.
+   * Wall clock of channel time 0, for a source whose clock has become `startedAt`. A pause of all sources, or of a single source, is not a
+   * gap in the channel: the base moves along.
    */
   baseFor(startedAt: number): number {
     this.#base ??= startedAt;
@@ -74,7 +74,7 @@ export class SourceTime {
 
   #follow(): void {
     const { startedAt } = this.#stream;
-    // What has moved has just been told; before, some seconds of packets know better than the first one did.
+    // A clock that has moved was measured just now; before, an estimate over some seconds is better than the first packet.
     const clock = this.#told === null ? this.#stream.estimatedStart() : startedAt;
     const base = this.#time.baseFor(clock);
     this.#told = startedAt;

@@ -54,8 +54,8 @@ interface Fault {
 }
 
 /**
- * A stream made of tracks of other streams of this server. It begins when all its sources are there, and ends when the last one has gone: one that
- * is away costs its own tracks alone, which go on when it is back. Whoever owns it calls `look` every now and then, and `close`.
+ * A stream made of tracks of other streams of this server. It begins when all its sources are present, and ends with the last one. While a
+ * source is absent only its own tracks pause. The owner calls `look` regularly, and `close`.
  */
 export class MultiplexChannel {
   readonly definition: ChannelDefinition;
@@ -310,7 +310,7 @@ export class MultiplexChannel {
     this.#wait(`Multiplex Channel : ${this.#address}: the stream was closed: ${reason.detail}`);
   }
 
-  /** Leaves all sources; what comes next is another run with tracks and a time of its own. */
+  /** Leaves all sources; the next run has new tracks and times. */
   #end(reason: CloseReason): void {
     for (const place of this.#places) {
       place.tap?.close();

@@ -7,7 +7,7 @@ const CHANNELS: MetricDefinition = {
   type: 'gauge',
 };
 
-/** `channels`: those of all applications. */
+/** `channels`: the channels of all applications. */
 export function multiplexMetrics(channels: () => Iterable<{ readonly onAir: boolean }>): MetricSource {
   return {
     definitions: [CHANNELS],

@@ -90,7 +90,7 @@ export class MultiplexChannels {
     this.#keepLooking();
   }
 
-  /** Looks for sources now, and leaves applications that are no more. */
+  /** Looks for sources, and leaves applications that have ended. */
   look(): void {
     for (const [application, channels] of this.#followed) {
       const { vhost, name } = application;

@@ -1,4 +1,4 @@
-/** Multiplex channels as files: XML that says what the API's JSON says. */
+/** Multiplex channels as XML files, with the same content as the API's JSON. */
 import { parseXml, type XmlElement } from '../../config/xml.ts';
 import { escapeXml } from '../../util/xml-text.ts';
 import {

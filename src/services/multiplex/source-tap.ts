@@ -37,7 +37,7 @@ export interface TrackNumbers {
 interface MappedOutput {
   readonly id: number;
   readonly mapped: MappedTrack;
-  /** The last time handed on, ms: what comes does not go behind it. */
+  /** The last time passed on, ms: later packets do not go back before it. */
   lastAt: number;
   /** Nothing can be shown before the next keyframe. */
   waits: boolean;
@@ -97,7 +97,7 @@ export class SourceTap {
       .filter((name) => !this.stream.tracks.some((track) => canBeMapped(track) && track.variantName === name));
   }
 
-  /** Begins to listen; the listener hears of the tracks within the call. `who` is in words, for the log. */
+  /** Begins to listen; the listener gets the tracks within the call. `who` names the tap in the log. */
   open(who: string): void {
     const listener = this.#listener;
     const tap: PublisherStream = {
@@ -161,7 +161,7 @@ export class SourceTap {
     const at = toMilliseconds(dts, packet.track.timebase);
     for (const output of outputs) {
       if (at <= output.lastAt || (output.waits && !packet.keyframe)) {
-        // The clock of the source went back: what is left out is needed by the frames behind it.
+        // The clock of the source went back: the frames after this one refer to the dropped frame.
         output.waits = true;
         this.discarded += 1;
         continue;

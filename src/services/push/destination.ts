@@ -42,7 +42,7 @@ export interface Destination {
   readonly sentBytes: number;
   /** Drops below this interface because the receiver was too slow. */
   readonly dropped: number;
-  /** Sends one packet of a selected track, after `onOpen`. False: what comes next should wait for `onWritable`. */
+  /** Sends one packet of a selected track, after `onOpen`. False: wait for `onWritable` before the next one. */
   write(packet: Packet): boolean;
   /** Lets go what `write` gathered. */
   flush(): void;

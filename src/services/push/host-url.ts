@@ -12,7 +12,7 @@ export interface HostUrl {
 
 const PATTERN = /^(?<scheme>[a-z]+):\/\/(?<host>\[[^\]]*\]|[^:/?[\]]+)(?::(?<port>\d{1,5}))?(?:\/[^?]*)?(?:\?(?<query>.*))?$/i;
 const MAX_PORT = 65_535;
-/** Where receivers listen when nobody said anything else: the defaults of the SRT and the MPEG-TS provider, here and at the reference server. */
+/** Ports for URLs without one: the defaults of the SRT and MPEG-TS providers, here and in the reference server. */
 export const DEFAULT_PORTS: Readonly<Record<string, number>> = { srt: 9999, udp: 4000, tcp: 4000 };
 
 /** Throws `PushFailure` for a URL whose port is none. */

@@ -11,7 +11,7 @@ import { TcpPayloadLink } from './tcp-payload-link.ts';
 import { TransportDestination } from './transport-destination.ts';
 import { UdpLink } from './udp-link.ts';
 
-/** Begins to connect; connections by SRT are among those that `reporter` tells of. Throws `PushFailure` for what can never work. */
+/** Begins to connect; `reporter` also reports SRT connections. Throws `PushFailure` for a URL that can never work. */
 export function openDestination(options: DestinationOptions, reporter: LinkReporter): Destination {
   try {
     return open(options, reporter);

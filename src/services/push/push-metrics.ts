@@ -12,7 +12,7 @@ export class PushCounts {
   dropped = 0;
 }
 
-/** `tasks`: those that are listed. */
+/** `tasks`: the listed tasks. */
 export function pushMetrics(counts: PushCounts, tasks: () => Iterable<{ readonly state: string }>): readonly MetricSource[] {
   const states = ['ready', 'connecting', 'pushing', 'stopping', 'error'];
   return [

@@ -40,9 +40,9 @@ export interface PushPublisherOptions {
   readonly logger: Logger;
   readonly queues: QueueRegistry;
   readonly stateFolder: string;
-  /** Is told of tasks. Default: nobody is. */
+  /** Receives notices of tasks. Default: none. */
   readonly notices?: Notices;
-  /** Learns what lets somebody in at the receivers. Default: nobody does. */
+  /** Learns the credentials for the receivers, to hide them. Default: they are not registered. */
   readonly secrets?: KnownSecrets;
   /** Whose tasks are; default: ours. */
   readonly work?: SharedWork;

@@ -76,7 +76,7 @@ export class PushSession {
   /** Sends what is left and takes leave; resolves when the connection is gone. Idempotent. */
   close(): Promise<void> {
     const wasOver = this.#over;
-    // First: what goes wrong while the rest leaves must not look like a lost receiver, which is called again.
+    // Set first: an error while the rest leaves must not look like a lost receiver and cause a reconnection.
     this.#over = true;
     if (!wasOver && this.#open) {
       this.#guarded(() => {

@@ -15,7 +15,7 @@ const setTracks = (task: PushTask, tracks: readonly Track[]): void => task.setTr
 const end = (task: PushTask): void => task.streamEnded();
 const flush = (task: PushTask): void => task.flush();
 
-/** Made by the publisher, closed by the core. Tasks outlive it and wait for the next stream of the name; those of a map file do not. */
+/** Made by the publisher, closed by the core. Tasks outlive it and wait for the next stream of the name, except tasks of a map file. */
 export class PushStream implements PublisherStream {
   readonly source: PublishableStream;
   readonly #timeouts: PushTimeouts;

@@ -136,7 +136,7 @@ export class PushTask extends FollowingTask<PushRequest> {
     this.#failures = 0;
   }
 
-  /** Tracks as they are now: connects, or connects anew when what is to be sent has become another thing. */
+  /** The present tracks: connects, or reconnects if the selected tracks have changed. */
   setTracks(tracks: readonly Track[]): void {
     if (this.#stream === null || this.#stopping !== null) return;
     let selected: readonly Track[];
@@ -176,7 +176,7 @@ export class PushTask extends FollowingTask<PushRequest> {
     this.#count();
   }
 
-  /** For what nobody foresaw: the connection is given up, and the receiver called again later. */
+  /** An unexpected error: drops the connection and reconnects later. */
   fail(error: unknown): void {
     if (this.#stream !== null && this.#stopping === null) this.#failed(new PushFailure('internal', 'internal error', { cause: error }));
   }
@@ -267,7 +267,7 @@ export class PushTask extends FollowingTask<PushRequest> {
     }, delay);
   }
 
-  /** The same trouble again and again is told once for each attempt, and attempts are rare. */
+  /** A repeated fault is logged once per attempt; attempts are rare. */
   #fault(reason: string): void {
     this.#become(PushState.ERROR, reason);
     if (this.#context.counts !== undefined) this.#context.counts.failures += 1;

@@ -100,7 +100,7 @@ export class RtmpDestination implements Destination {
     return this.#options.tracks.filter((track) => isMediaTrack(track));
   }
 
-  /** Runs a step of the protocol; whatever it says leaves in one write. */
+  /** Runs a step of the protocol; all its output leaves in one write. */
   #converse(step: () => void): void {
     try {
       step();

@@ -97,7 +97,7 @@ export class TcpLink {
       if (this.#over) return;
       this.#connected = true;
       socket.setKeepAlive(true, KEEP_ALIVE_DELAY_MS);
-      // Node looks at what the system has taken of a write, so a slow receiver is not taken for a dead one.
+      // Node.js counts what the system accepts of a write as activity, so a slow receiver does not time out.
       socket.setTimeout(sendTimeout);
       this.#options.onConnect();
     });
@@ -121,7 +121,7 @@ export class TcpLink {
 }
 
 function failureOf(error: NodeJS.ErrnoException, connected: boolean): PushFailure {
-  // Several addresses were tried: each has an error of its own, and the outer one has no text.
+  // If several addresses were tried, each has its own error, and the outer error has no text.
   const text = error instanceof AggregateError ? error.errors.map(messageOf).join('; ') : error.message;
   return connected ? new PushFailure('lost', `connection lost: ${text}`) : new PushFailure('unreachable', `cannot connect: ${text}`);
 }

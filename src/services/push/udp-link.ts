@@ -1,4 +1,4 @@
-/** A transport stream over UDP, to one receiver or a multicast group. Nobody answers, so nothing tells whether it arrives. */
+/** A transport stream over UDP, to one receiver or a multicast group. There are no answers, so losses are unknown. */
 import { createSocket, type Socket, type SocketOptions } from 'node:dgram';
 import { PushFailure } from './destination.ts';
 import type { LinkEvents, PayloadLink } from './payload-link.ts';
@@ -13,10 +13,7 @@ const MAX_WAIT = 1024;
 const LINGER_MS = 1000;
 const SEND_BUFFER = 1024 * 1024;
 
-/**
- * Sends in bursts, so that receivers with small buffers lose nothing. `close` sends what waits, for a second at most, and may be called
- * twice.
- */
+/** Sends in bursts that small receive buffers can hold. `close` sends the rest, for a second at most; idempotent. */
 export class UdpLink implements PayloadLink {
   readonly dropped = 0;
   readonly #port: number;
@@ -88,7 +85,7 @@ export class UdpLink implements PayloadLink {
     }
   }
 
-  /** Sends a burst; what is left waits for the next one. */
+  /** Sends a burst; the rest waits for the next one. */
   readonly #burst = (): void => {
     this.#timer = null;
     const socket = this.#socket;
@@ -109,7 +106,7 @@ export class UdpLink implements PayloadLink {
     if (wasFull && this.writable && this.#state === 'open') this.#events.onWritable();
   };
 
-  /** A network that is away for a moment loses datagrams; one that says so is told as the reason. */
+  /** A short network outage only loses datagrams; an error that the network reports becomes the reason. */
   readonly #onSent = (error: Error | null): void => {
     if (error !== null) this.fail(new PushFailure('lost', `cannot send: ${error.message}`));
   };

@@ -52,9 +52,9 @@ export interface FilePublisherOptions {
   readonly stateFolder: string;
   /** Where recordings may be written. */
   readonly allowed: AllowedFolders;
-  /** Is told while a disk refuses what is recorded. Default: nobody looks. */
+  /** Raised while a disk refuses recordings. Default: none. */
   readonly conditions?: Conditions;
-  /** Is told of tasks. Default: nobody is. */
+  /** Receives notices of tasks. Default: none. */
   readonly notices?: Notices;
   /** How long the recordings of an application stay. Default: for ever. */
   readonly retentionOf?: RecordingLibraryOptions['retentionOf'];
@@ -267,7 +267,7 @@ class FileStream implements PublisherStream {
   readonly #place: RecordPlace;
   readonly #waiting: () => RecordTask[];
   readonly #onClose: () => void;
-  /** Files are written in runs of a few tenths of a second (`MAX_HELD_BACK`): what waits in a socket for one of them is reckoned with. */
+  /** Files are written in batches of some tenths of a second (`MAX_HELD_BACK`), which allows for the wait in a resting socket. */
   readonly urgency = Urgency.NONE;
   readonly #active = new Set<RecordTask>();
   /** For the tasks that a map file brings. */

@@ -7,7 +7,7 @@ import { syncSemaphore } from '../../util/semaphore.ts';
 export const WAITING_BYTES = 16 * 1024 * 1024;
 /** Buffers the system takes in one call (IOV_MAX). */
 const BUFFERS_PER_WRITE = 1024;
-/** Written data reaches the disk itself this often, ms: what a loss of power can cost. */
+/** Interval of fsync, ms: the maximum that a power failure can lose. */
 const SYNC_INTERVAL_MS = 5000;
 const FILE_MODE = 0o644;
 
@@ -19,7 +19,7 @@ export interface FileSinkOptions {
   readonly prepare?: () => Promise<void>;
   /** The file is there; `inode` stays the same whatever its name becomes. */
   readonly onMade?: (inode: string) => void;
-  /** Called once, when the file cannot be made or written; what comes later is discarded. */
+  /** Called once, if the file cannot be made or written; later data is discarded. */
   readonly onError: (error: Error) => void;
   /** Bytes that may wait. */
   readonly limit?: number;
@@ -28,8 +28,8 @@ export interface FileSinkOptions {
 }
 
 /**
- * A new file that grows at its end. Its maker calls `close`. `write` never blocks; it takes any amount, and
- * whoever writes looks at `full` first and drops what it can spare.
+ * A new file, written at its end. The caller closes it. `write` never blocks and accepts any amount: check `full` first and drop what can
+ * be spared.
  */
 export class FileSink {
   readonly #path: string | (() => string);
@@ -67,7 +67,7 @@ export class FileSink {
     return typeof this.#path === 'string' ? this.#path : this.#path();
   }
 
-  /** Bytes taken so far, those that still wait included. */
+  /** Bytes accepted so far, including waiting ones. */
   get bytes(): number {
     return this.#accepted;
   }
@@ -147,7 +147,7 @@ export class FileSink {
     }
   }
 
-  /** Goes on beside the writes, so that a slow disk only delays what it must. */
+  /** Runs beside the writes, so that a slow disk delays only the sync. */
   #syncNow(file: FileHandle): void {
     if (this.#syncing !== null || performance.now() - this.#syncedAt < SYNC_INTERVAL_MS) return;
     this.#syncedAt = performance.now();
@@ -187,7 +187,7 @@ export class FileSink {
   }
 }
 
-/** Writes all of `chunks`, however little the system takes at once; `wrote` is told of what it took. */
+/** Writes all `chunks`, even if the system accepts them in small pieces; `wrote` gets the size of each. */
 async function writeAll(file: FileHandle, chunks: Uint8Array[], wrote: (bytes: number) => void): Promise<void> {
   let rest = chunks;
   while (rest.length > 0) {

@@ -11,7 +11,7 @@ import { MAX_HELD_BACK, type RecordContainer } from './record-container.ts';
 
 /** Runs are written before one of them would grow too long, or when this many bytes wait. */
 const RUN_BYTES = 1024 * 1024;
-/** The same for packets: those of a clock that stands still may be tiny, and none of them takes time. */
+/** The same in packets: with a clock that stands still they may be tiny and last no time. */
 const RUN_PACKETS = 4096;
 /** A keyframe begins a run when the last that did is so long ago, 90 kHz: pieces are no shorter, and each run costs a write. */
 const JOINT_INTERVAL = 315_000;
@@ -103,7 +103,7 @@ export class Mp4Container implements RecordContainer {
     run.packets.push(packet);
     run.bytes += length;
     const since = run.packets[0]?.dts ?? packet.dts;
-    // One more of this kind would be too much: what is there must not wait for it.
+    // One more packet of this kind would exceed the limit, so the present ones are written.
     const grown = rescale(packet.dts + 2 * packet.duration - since, run.timebase, MPEG_90K);
     // The other tracks go along in the same write.
     if (grown > MAX_HELD_BACK || run.bytes >= RUN_BYTES || run.packets.length >= RUN_PACKETS) this.flush();

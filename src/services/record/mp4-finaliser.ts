@@ -32,9 +32,9 @@ const MAX_MOOF = 16 * 1024 * 1024;
 const MAX_MOOV = 1024 * 1024;
 
 /**
- * Finishes the recording at `path`. What the file holds is never moved; the new moov is written behind it, read back and
- * checked, and only then is the file turned over by one write of 16 bytes. Safe to repeat after a crash at any point.
- * Throws `ProtocolError` when the file is not a recording of ours, and file system errors as they are.
+ * Finishes the recording at `path`. Media is never moved: the new moov is written after it, read back and checked, and then one write of 16
+ * bytes makes it valid. Safe to repeat after a crash at any point. Throws `ProtocolError` if the file is not a recording of this server,
+ * and file system errors.
  */
 export async function finaliseMp4(path: string): Promise<Finalised> {
   const file = await open(path, 'r+');

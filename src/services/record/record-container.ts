@@ -5,8 +5,8 @@ import type { Packet } from '../../media/packet.ts';
 export type RecordContainerName = 'mp4' | 'ts';
 
 /**
- * Media of a track that is held back before it is written, 90 kHz. What a `kill -9` costs of what was sent is this and what waits in
- * the publisher's socket, which is read ten times a second: half a second together.
+ * Media of a track held back before it is written, 90 kHz. With the media that waits in the publisher's socket, read ten times a second, a
+ * `kill -9` costs half a second.
  */
 export const MAX_HELD_BACK = 36_000;
 
@@ -16,6 +16,6 @@ export interface RecordContainer {
   readonly pending: number;
   /** Takes a packet of one of its tracks whose dts is not before the start of the file. */
   push(packet: Packet): void;
-  /** Writes out what it still holds, so that all packets so far are in the file. */
+  /** Writes held packets, so that all packets so far are in the file. */
   flush(): void;
 }

@@ -35,7 +35,7 @@ export interface RecordFileOptions {
   readonly count: CountFile;
   /** So many bytes more go to the disk. */
   readonly onBytes?: (bytes: number) => void;
-  /** Makes what is told of the bytes that wait for the disk; `onWritten` gives it back when none does any more. */
+  /** Makes the gauge of bytes that wait for the disk; `onWritten` returns it when none are left. */
   readonly makeGauge?: () => QueueGauge;
   readonly onWritten?: (gauge: QueueGauge) => void;
   /** The file cannot be written any more; called at most once. */
@@ -109,7 +109,7 @@ export class RecordFile {
     return this.#options.key;
   }
 
-  /** Bytes recorded so far; what is really there once the file has its name. */
+  /** Bytes recorded so far; the file's real size once it has its name. */
   get bytes(): number {
     return this.#isKnown ? (this.#finished?.bytes ?? 0) : this.#sink.bytes + this.#container.pending;
   }
@@ -124,7 +124,7 @@ export class RecordFile {
     return this.#dropped;
   }
 
-  /** Takes a packet; one that is shown before the file begins, or whose track is not in it, is ignored. */
+  /** Takes a packet; ignores packets shown before the start of the file, and tracks that are not in it. */
   push(packet: Packet): void {
     if (this.#finishing !== null || !this.tracks.has(packet.track.id)) return;
     const isMain = packet.track.id === this.#mainTrackId;
@@ -145,7 +145,7 @@ export class RecordFile {
     this.#endMs = Math.max(this.#endMs, at + toMilliseconds(packet.duration, packet.track.timebase));
   }
 
-  /** Hands what has come so far to the disk. */
+  /** Passes all packets so far to the disk. */
   flush(): void {
     if (this.#finishing === null) this.#container.flush();
   }

@@ -53,14 +53,14 @@ async function add(path: string, file: RecordedFile, once: boolean): Promise<voi
   if (once && present !== null && tells(present, file)) return;
   const end = present === null ? null : END.exec(present);
   if (present !== null && end === null) {
-    // Somebody else's file, or one that was cut: it is kept under another name.
+    // Not our file, or truncated: it is kept under another name.
     await rename(path, `${path}.broken-${Date.now()}`);
   }
   const files = present === null || end === null ? HEAD : present.slice(0, end.index);
   await writeFileAtomic(path, files + elementOf(file) + TAIL);
 }
 
-/** Whether an information file names the file, as one of the same recording and number. */
+/** Whether an information file lists the file, with the same recording and number. */
 function tells(text: string, { transactionId, filePath, sequence }: RecordedFile): boolean {
   const members = [
     member('transactionId', escapeXml(transactionId)),

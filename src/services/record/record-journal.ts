@@ -1,4 +1,4 @@
-/** Which temporary file belongs to which recording: what the next start finishes when this process cannot. */
+/** Temporary files of running recordings: the next start finishes them if this process cannot. */
 import { lstat, readdir, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { DocumentFolder } from '../../state/document-folder.ts';
@@ -155,9 +155,8 @@ export class RecordJournal {
   }
 
   /**
-   * Finishes the file of `note`: finalises MP4, gives it its name without replacing another file, tells it in the
-   * information file. What fails is logged, and stays in the journal for the next start when that can help. What found no
-   * room is tried again before.
+   * Finishes the file of `note`: finalises MP4, gives it its name without replacing another file, and lists it in the information file.
+   * Failures are logged, and the note stays in the journal for the next start if that can help. A full disk is retried before.
    */
   finish(key: string, note: RecordingNote, end: RecordingEnd, means: FinishMeans): Promise<FinishedRecording> {
     return this.#tryFinish(key, note, end, { ...means, path: note.temporary, named: false });
@@ -202,8 +201,8 @@ export class RecordJournal {
   }
 
   /**
-   * Finishes what `load` gave, one after the other, each where `foldersOf` allows; `count` is told of each that has its name.
-   * Never rejects.
+   * Finishes the recordings that `load` returned, one after the other, in folders that `foldersOf` allows; `count` is called for each
+   * finished file. Never rejects.
    */
   async recover(left: readonly OpenRecording[], foldersOf: (note: RecordingNote) => AllowedFolders, count: CountFile): Promise<void> {
     const newest = new Map<string, number>();
@@ -315,7 +314,7 @@ export class RecordJournal {
     const infoPath = fitName(expandPath(note.infoPath, values), '', INFO_SUFFIX_BYTES);
     const file: FinishedRecording = { outcome: 'finished', path, bytes: size, durationMs: recordTime };
     await this.list(key, file, note);
-    // One that was moved has been told of and counted: it only had to be made plain.
+    // A moved file was listed and counted before: only its finalisation was missing.
     const isTold = note.moved !== null || (await this.#tell(note, end, { path, size, recordTime, infoPath, once: named, folders, logger }));
     const isCounted = note.moved !== null || (await count(key, file, note));
     const isKnown = isTold && isCounted;
@@ -442,7 +441,7 @@ async function lastWritten(path: string): Promise<number | null> {
   }
 }
 
-/** Whether a file, folder or link has the name; one that cannot be looked up is told when it is made. */
+/** Whether a file, folder or link of this name exists; if that cannot be determined, creating it reports the error. */
 async function isThere(path: string): Promise<boolean> {
   try {
     await lstat(path);

@@ -33,7 +33,7 @@ function keptMetrics(library: Pick<RecordingLibrary, 'holdings' | 'counts'>): Me
   };
 }
 
-/** `tasks`: those that are listed. */
+/** `tasks`: the listed tasks. */
 export function recordMetrics(
   counts: RecordCounts,
   tasks: () => Iterable<{ readonly state: string }>,

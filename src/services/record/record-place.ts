@@ -44,7 +44,7 @@ export class RecordPlace {
     return this.#root;
   }
 
-  /** The templates for a recording with these wishes (empty: those of the publisher). Throws `PathRefused`. */
+  /** The path templates for a recording; empty ones are replaced by those of the publisher. Throws `PathRefused`. */
   pathsOf({ filePath, infoPath }: { readonly filePath: string; readonly infoPath: string }): RecordPaths {
     const givenFile = filePath || this.#settings.filePath || DEFAULT_FILE_PATH;
     const givenInfo = infoPath || this.#settings.infoPath || DEFAULT_INFO_PATH;

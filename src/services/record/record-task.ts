@@ -51,7 +51,7 @@ export interface RecordContext {
   readonly logger: Logger;
   readonly journal: RecordJournal;
   readonly queues: QueueRegistry;
-  /** Is told while a disk refuses what is recorded. */
+  /** Raised while a disk refuses recordings. */
   readonly conditions: Conditions;
   readonly notices: Notices;
   readonly counts: RecordCounts;
@@ -188,7 +188,7 @@ export class RecordTask extends FollowingTask<RecordRequest> {
     return this.#finishing;
   }
 
-  /** The stream is there: recording begins with its next keyframe. What this, `setTracks` or `push` throws goes to `fail`. */
+  /** The stream is present: recording begins with its next keyframe. Exceptions of this, `setTracks` and `push` go to `fail`. */
   begin(stream: PublishableStream, place: RecordPlace): void {
     if (this.#attachment !== null || this.isOver) return;
     this.#stopWaiting();
@@ -218,7 +218,7 @@ export class RecordTask extends FollowingTask<RecordRequest> {
     const { recorded, left, missing } = recordedTracks(this.request, container, tracks);
     if (left !== '')
       this.#logger.warn({ container, tracks: left }, `${container.toUpperCase()} cannot hold ${left}: left out of the recording`);
-    // It may come later, or have failed: what is there is worth having.
+    // The missing tracks may come later or have failed: the present ones are worth recording.
     if (missing !== '') this.#logger.warn({ missing }, `the stream has no track ${missing}: recorded without it`);
     const isSame = recorded.length === attachment.tracks.size && recorded.every(({ id }) => attachment.tracks.has(id));
     if (isSame) return;
@@ -424,10 +424,7 @@ export class RecordTask extends FollowingTask<RecordRequest> {
     this.#finish(attachment.file, this.#finishTime, isLast);
   }
 
-  /**
-   * For what goes wrong: what was written is kept. When it was the disk, recording begins anew once there is room; otherwise nothing
-   * more is written until the stream comes again.
-   */
+  /** Handles an error; written media is kept. After a disk error recording restarts when there is room; otherwise with the next stream. */
   fail(error: unknown): void {
     const attachment = this.#attachment;
     if (this.#state === RecordState.ERROR || this.#state === RecordState.STOPPED) return;

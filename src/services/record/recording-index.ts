@@ -1,4 +1,4 @@
-/** Which files were recorded: what can be watched later, and what retention may remove. Nothing else is touched by either. */
+/** Recorded files, for later playback and for retention. Neither touches other files. */
 import { appendFile, mkdir, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { writeFileAtomic } from '../../state/atomic-file.ts';
@@ -35,7 +35,9 @@ const MAX_INDEXED = 100_000;
 /** Lines that say nothing any more are left out once there are as many as others, and this many. */
 const MIN_STALE = 1000;
 
-/** One for the server: a line for each file in a file of its own, which a crash can only shorten by its last line. `load` comes first. */
+/**
+ * One for the server: an append-only file with a line for each recorded file; a crash can only truncate the last line. Call `load` first.
+ */
 export class RecordingIndex {
   readonly #file: string;
   readonly #logger: Logger;
@@ -94,7 +96,7 @@ export class RecordingIndex {
     return this.#append(entry);
   }
 
-  /** The file is gone, or is none of ours any more. */
+  /** The file is gone, or was replaced. */
   remove(key: string): Promise<void> {
     if (!this.#entries.delete(key)) return Promise.resolve();
     this.#stale += 2;

@@ -297,7 +297,7 @@ function isMissing(error: unknown): boolean {
   return code === 'ENOENT' || code === 'ENOTDIR';
 }
 
-/** Numbers of files are given again; what is written and when tells two of them apart. */
+/** Inode numbers are reused, so size and modification time are compared too. */
 function isOurs(stat: BigIntStats, { inode, bytes, writtenAt }: IndexedRecording): boolean {
   const isSame = String(stat.ino) === inode && Number(stat.size) === bytes;
   return isSame && stat.isFile() && Math.abs(Number(stat.mtimeMs) - writtenAt) <= ROUNDING_MS;

@@ -23,7 +23,10 @@ export interface RecordingNote {
   readonly moved: string | null;
 }
 
-/** The note that the state folder holds; null when it is none. Those of earlier versions name no task: their files are finished all the same. */
+/**
+ * Parses a note of the state folder; null if it is invalid. Notes of earlier versions name no task, but their files are finished all the
+ * same.
+ */
 export function parseRecordingNote(value: unknown): RecordingNote | null {
   return isNote(value) ? { ...value, task: value.task ?? '' } : null;
 }

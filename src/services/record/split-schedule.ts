@@ -52,7 +52,7 @@ export class DailySchedule {
   }
 }
 
-/** Which values from 0 to `most` are named; null for a text that says something else. */
+/** The named values from 0 to `most`; null for an invalid text. */
 function parseField(text: string, most: number): boolean[] | null {
   const named = new Array<boolean>(most + 1).fill(false);
   for (const part of text.split(',')) {
@@ -69,7 +69,7 @@ function parseField(text: string, most: number): boolean[] | null {
   return named;
 }
 
-/** Says at which keyframe a file ends. One for each recording. */
+/** Decides at which keyframe a file ends. One for each recording. */
 export interface SplitRule {
   /** A file has begun: its first frame is shown at `mediaMs`; `wallMs` is the time of day. */
   begin(mediaMs: number, wallMs: number): void;

@@ -42,7 +42,7 @@ export class TsContainer implements RecordContainer {
     }
     this.#muxer.writePacket(packet, this.#buffer);
     if (Number.isNaN(this.#since)) this.#since = dts;
-    // One more of this kind would be too much: what is there must not wait for it.
+    // One more packet of this kind would exceed the limit, so the present ones are written.
     const grown = dts + rescale(2 * packet.duration, packet.track.timebase, MPEG_90K) - this.#since;
     if (this.#buffer.length >= GATHERED || grown > MAX_HELD_BACK) this.flush();
   }

@@ -47,7 +47,7 @@ const CLOCK = 90_000;
 /** Of the last frame, which tells its beginning only, seconds. */
 const LAST_FRAME_S = 0.04;
 
-/** Reads the structure of a file of ours. Throws `ProtocolError` for one that is not. */
+/** Reads the structure of a recorded file. Throws `ProtocolError` if the file is not a recording of this server. */
 export async function layOut(file: FileHandle, container: RecordContainerName, size: number): Promise<VodLayout> {
   return container === 'mp4' ? await layOutMovie(file, size) : { segments: await layOutTransport(file, size), init: null };
 }

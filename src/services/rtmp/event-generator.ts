@@ -32,7 +32,7 @@ export function eventsOf(rules: readonly RuleConfig[], message: RtmpDataEvent, s
   });
 }
 
-/** What the message has where `AMFDataMessage.<name>…<object member>` leads, as text; null when that is nothing. */
+/** The message's value at the path `AMFDataMessage.<name>…<object member>`, as text; null if there is none. */
 export function triggerValue(trigger: string, { name, args }: RtmpDataEvent): string | null {
   const [subject, ...path] = trigger.split('.');
   if (subject !== SUBJECT || path.length === 0) return null;

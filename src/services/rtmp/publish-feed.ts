@@ -18,7 +18,7 @@ const AV1_TEMPORAL_DELIMITER = 0x12;
 const NONE: ReadonlySet<number> = new Set();
 /** Flag in the first byte of an enhanced video tag (IsExHeader). */
 const EX_VIDEO = 0x80;
-/** What is told to carry media that only Enhanced RTMP can say, where that is off. */
+/** Name of the feature in error texts about media that needs it while it is off. */
 export const ENHANCED = 'Enhanced RTMP';
 
 /** Counts of packets that were not handed on. */

@@ -15,7 +15,7 @@ export interface PublishTarget {
   readonly url: string;
 }
 
-/** The socket's own end, for what the client left out. */
+/** The local address of the socket, for parts that the client left out. */
 export interface LocalEnd {
   readonly host: string;
   readonly port: number;

@@ -1,4 +1,4 @@
-/** Tells encoders that have no room why, as far as the protocol lets anybody: in the answer to `connect`. */
+/** Tells refused encoders the reason in the answer to `connect`, the earliest point that the protocol allows. */
 import type { Socket } from 'node:net';
 import type { Clock } from '../../util/clock.ts';
 import { TokenBucket } from '../../util/token-bucket.ts';
@@ -12,7 +12,7 @@ import { connectRefused } from './replies.ts';
 import { unpublishedLimits } from './rtmp-connection.ts';
 import type { RtmpLimits, RtmpTimeouts } from './rtmp-options.ts';
 
-/** Encoders that are told in a second: each costs a handshake. Others are closed without a word, for who comes in a flood is not to gain by it. */
+/** Encoders that get an answer per second, because each costs a handshake. In a flood the others are closed without an answer. */
 const TOLD_PER_SECOND = 8;
 const DESCRIPTION = 'Too many connections, of your address or of all: try again later.';
 
@@ -64,7 +64,7 @@ export class RefusedPublishers {
         if (reply !== null) socket.write(reply);
         reader.push(data, consumed, data.length);
       } catch {
-        // It is closed anyway, whatever it says.
+        // The connection is closed whatever the encoder sends.
         socket.destroy();
       }
     };

@@ -62,7 +62,7 @@ export function publishStarted(clientId: number): RtmpMessage {
   return onStatus(status({ level: 'status', code: 'NetStream.Publish.Start', description: 'Publishing', clientId }));
 }
 
-/** `onStatus` for a peer that is refused, before its connection is closed: ffmpeg and OBS show what it says. */
+/** `onStatus` for a refused peer, before its connection is closed: ffmpeg and OBS show its description. */
 export function refused(code: RefusalStatus, description: string): RtmpMessage {
   return onStatus(AmfObject.of({ level: 'error', code, description }));
 }

@@ -32,7 +32,7 @@ const KEEP_ALIVE_DELAY_MS = 10_000;
 const MIN_CALM_WINDOW = 512 * 1024;
 /** Unfinished messages of full length a peer may have before it publishes. */
 const UNPUBLISHED_MESSAGES = 4;
-/** Memory is taken for so many bytes of a message before they come from whoever has not published: commands are shorter. */
+/** Before `publish`, at most this many bytes of a message are allocated in advance: commands are shorter. */
 const UNPUBLISHED_TRUST = 4096;
 /** Malformed messages may come this many seconds' worth at once: an encoder may begin with a track that nobody can read. */
 const MALFORMED_SECONDS = 5;
@@ -192,8 +192,8 @@ export class RtmpConnection {
     }
     const overdue = this.#publishedAt === null ? this.#overdueUnpublished(now) : this.#overduePublished(now, this.#publishedAt);
     if (overdue !== null) this.close({ code: 'timeout', detail: overdue });
-    // Whoever told no window and goes on needs no acknowledgement, and leaves it unread, as ffmpeg does: then its system throws away,
-    // when it leaves, what is not sent yet.
+    // A peer that announced no window and keeps sending needs no acknowledgements, and leaves them unread, as ffmpeg does: closing with
+    // unread data makes its system discard what it has not sent yet.
     else if (isSilent || this.#control.windowTold) this.#acknowledgeSoon();
   }
 
@@ -337,8 +337,8 @@ export class RtmpConnection {
   }
 
   /**
-   * Acknowledges when a turn of the event loop has brought nothing more. Behind a peer that has left, what it said last is still to be
-   * read: it answers any word with a reset, which throws away what is on its way, and a write that fails ends the reading as well.
+   * Acknowledges when a turn of the event loop brought nothing more. The last bytes of a peer that has left must still be read: any write
+   * makes its system answer with a reset, which discards data in flight, and a failed write ends reading as well.
    */
   #acknowledgeSoon(): void {
     if (this.#acknowledging || !this.#handshake.done || !this.#control.due) return;
@@ -368,7 +368,7 @@ export class RtmpConnection {
     throw new ProtocolError('RTMP_DISCARDED', `more than ${discardsPerSecond} messages a second were begun and not finished`);
   }
 
-  /** The encoder hears nothing of it and goes on: without a word nobody would know why the frame is missing. */
+  /** The encoder is not notified and continues: without this line the missing video would be unexplained. */
   #tellUnsupported(what: 'video' | 'audio', text: string): void {
     if (text === ENHANCED) {
       this.#logger.warn({ unsupported: text }, `the ${what} comes by ${text}, which is off (Modules/ERTMP), and is left out`);

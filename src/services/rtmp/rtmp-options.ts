@@ -97,11 +97,11 @@ export interface RtmpProviderOptions {
   readonly host: string;
   /** 0 lets the system choose. */
   readonly port: number;
-  /** Given, the listener speaks RTMPS and nothing else; without a certificate nobody gets through the handshake. */
+  /** If present, the listener speaks RTMPS only; without a certificate every handshake fails. */
   readonly tls?: readonly Certificate[];
   /** Somebody has connected, who may want the name of a stream that came by another listener: all are to be roused, this one included. */
   readonly onArrival?: () => void;
-  /** Admits connections and finds clients behind proxies; absent: everybody is admitted, and nobody is behind one. */
+  /** Limits connections and finds clients behind proxies; absent: no limits and no proxies. */
   readonly entry?: ConnectionGate;
   /** Connections, and what they say before they publish, are taken when it is their turn; absent: at once. */
   readonly turns?: Turns;

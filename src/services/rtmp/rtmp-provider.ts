@@ -20,9 +20,9 @@ import {
   type RtmpTimeouts,
 } from './rtmp-options.ts';
 
-/** How often deadlines are looked at, and how long connections rest whose stream nobody needs at once. */
+/** Interval of the deadline checks, and of reading sockets whose streams can wait. */
 const SWEEP_INTERVAL_MS = 100;
-/** Deadlines are looked at for so long at a stretch, ms. */
+/** Maximum time of deadline checks per turn, ms. */
 const STRETCH_MS = 2;
 
 /** One listener, plain or TLS. A server with both has two providers on one gate. */
@@ -51,7 +51,7 @@ export class RtmpProvider {
   #secure: tls.Server | null = null;
   #sweep: NodeJS.Timeout | null = null;
   readonly #deadlines: () => void;
-  /** Those whose deadlines are still to be looked at in this round; null between two rounds. */
+  /** Connections still to be checked in this round; null between two rounds. */
   #due: SetIterator<RtmpConnection> | null = null;
 
   constructor(options: RtmpProviderOptions) {
@@ -97,7 +97,7 @@ export class RtmpProvider {
     if (this.#secure !== null) this.#certificates.replace(certificates, this.#secure);
   }
 
-  /** Somebody has come who may need any stream: what rests is read now. */
+  /** A new client may need any stream: resting sockets are read now. */
   readNow(): void {
     this.#reader.readNow();
   }
@@ -109,7 +109,7 @@ export class RtmpProvider {
     this.#server = null;
     const closed = once(server, 'close');
     server.close();
-    // Sockets are re-wrapped: those of the server below are husks, but for TLS handshakes under way.
+    // Sockets are re-wrapped: the server's own ones are empty shells, except for TLS handshakes in progress.
     for (const connection of this.#connections) connection.cut({ code: 'shutdown', detail: 'the RTMP provider stops' });
     for (const socket of this.#sockets) socket.destroy();
     await closed;
@@ -178,7 +178,7 @@ export class RtmpProvider {
     return server;
   }
 
-  /** Opens a connection when it is its turn. Until then it is paused: what it says, and its end, stay in the network. */
+  /** Opens a connection when it is its turn. Until then it is paused: its bytes, and its end, stay in the kernel. */
   #await(socket: net.Socket, refuse: () => void): void {
     const { address: client } = this.#entry.clientOf(socket);
     const enter = (): void => {

@@ -69,7 +69,7 @@ export interface SessionLink {
   closeAfterFlush(reason: CloseReason): void;
   /** Whatever was thrown outside of a message: ends the connection as if a message had thrown it. */
   failed(error: unknown): void;
-  /** Tells the log whom the peer was refused to be, and why. */
+  /** Logs a refusal with its reason. */
   onRefused(refusal: SessionRefusal): void;
 }
 
@@ -97,7 +97,7 @@ const SENT_AWAY: Readonly<Partial<Record<CloseReason['code'], string>>> = {
   denied: 'The stream is not allowed here.',
   'no-room': 'Too many streams are beginning at once: try again.',
 };
-/** Long enough for most keyframes. Some encoders, ffmpeg among them, write chunks as long as they are told the server's are. */
+/** Long enough for most keyframes. Some encoders, such as ffmpeg, use the chunk size of the server for their own chunks. */
 const OWN_CHUNK_SIZE = 60_000;
 const NO_STREAM_KEY = 'There is no stream key: publish to rtmp://HOST/APP/KEY, or fill in the stream key of your encoder.';
 const NO_APPLICATION = 'The URL names no application: it must be rtmp://HOST/APP/KEY.';
@@ -161,7 +161,7 @@ export class RtmpSession {
     return this.#publication?.feed ?? null;
   }
 
-  /** It waits to hear whether it may publish: what the peer sent is left unread, so its silence means nothing. */
+  /** The admission is pending: the peer's bytes stay unread, so its silence means nothing. */
   get judging(): boolean {
     return this.#judging !== null;
   }
@@ -399,7 +399,10 @@ export class RtmpSession {
     }
   }
 
-  /** The core wants the peer gone; one that did nothing wrong is told why. The detail may name servers of the operator: it is for the log. */
+  /**
+   * The core disconnects the peer; a peer that did nothing wrong gets the reason. The detail may name servers of the operator, so it is for
+   * the log only.
+   */
   #sendAway(reason: CloseReason, { app, stream }: PublishTarget): void {
     const description = SENT_AWAY[reason.code];
     if (description === undefined) {

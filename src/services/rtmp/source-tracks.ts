@@ -1,4 +1,4 @@
-/** The tracks of one publication: what the metadata announced and what the sequence headers told. */
+/** The tracks of one publication, from metadata and sequence headers. */
 import { type AudioDescription, describeAudio } from '../../codecs/describe.ts';
 import { buildOpusHead } from '../../codecs/opus/opus-head.ts';
 import type { FlvMetadata } from '../../containers/flv/metadata.ts';
@@ -39,7 +39,7 @@ export interface AudioState {
 /** A track under its source id. `ready` once packets of it can be used. */
 export type TrackState = VideoState | AudioState;
 
-/** Keeps one state per wire track and tells which ones to wait for. */
+/** Keeps the state of each wire track, and knows which tracks to wait for. */
 export class SourceTracks {
   readonly #limit: number;
   readonly #video = new Map<number, VideoState>();
@@ -56,8 +56,8 @@ export class SourceTracks {
   }
 
   /**
-   * Ids of the tracks that the stream should have, in order: those announced and those that are usable already.
-   * Without an announcement one video and one audio track are expected.
+   * Ids of the expected tracks, in order: announced ones and usable ones. Without an announcement one video and one audio track are
+   * expected.
    */
   get expected(): number[] {
     const video = [...(this.#metadata?.video.keys() ?? [])].filter(isUsableWireId).map(videoId);

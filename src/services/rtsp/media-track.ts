@@ -28,7 +28,7 @@ export interface MediaFormat {
 const VIDEO_CLOCK = 90_000;
 const DEFAULT_AAC_FRAME = 1024;
 
-/** The format of a section; null when its codec cannot be used. Throws `ProtocolError` when what it says is impossible. */
+/** The format of a media section; null if its codec is not supported. Throws `ProtocolError` if it is invalid. */
 export function mediaFormat(media: MediaDescription): MediaFormat | null {
   const clockRate = media.clockRate || VIDEO_CLOCK;
   switch (`${media.type}/${media.encoding}`) {
@@ -53,7 +53,7 @@ export function mediaFormat(media: MediaDescription): MediaFormat | null {
   }
 }
 
-/** What the core is told; `config` may have come in-band. Throws `ProtocolError` when it cannot be understood. */
+/** The track for the core; `config` may have come in-band. Throws `ProtocolError` if it is invalid. */
 export function sourceTrack(id: number, media: MediaDescription, { codec }: MediaFormat, config: Uint8Array | null): SourceTrack {
   const base = { id, timebase: MPEG_90K, bitrateConf: media.bandwidth, config };
   if (isAudio(codec)) {

@@ -34,7 +34,7 @@ const MAX_ARRIVAL_ERROR_S = 2;
 const MAX_STEP_BACK_S = 0.4;
 /** Audio and video may be this far apart, seconds, before the video is moved: reports are as inexact, and nobody notices. */
 const MIN_DRIFT_S = 0.04;
-/** Of what they are apart then, a report makes up for so much, and for so many seconds at most. */
+/** A report corrects this share of the present deviation, up to this many seconds. */
 const DRIFT_SHARE = 1 / 8;
 const MAX_DRIFT_STEP_S = 0.05;
 const USUAL_FRAME_TICKS = 3000;
@@ -246,7 +246,7 @@ export class RtpFeed {
   }
 
   #depacketize(track: FeedTrack, packet: RtpPacket, lost: boolean): void {
-    // Nobody will send the rest of what the source before has begun.
+    // The rest of the previous source's open unit will never come.
     const isCut = lost || track.begins;
     track.begins = false;
     this.#guarded(() => track.format.depacketizer.push(packet, isCut, (unit) => this.#takeUnit(track, unit)));
@@ -371,9 +371,8 @@ function move({ clock, report }: FeedTrack, seconds: number): void {
 }
 
 /**
- * Relates the clock of a track to the session by the start that the server announced, else by when the first unit came; of a
- * source that began anew, by how long after the last unit of the one before. Some servers announce a start that has nothing
- * to do with what they send.
+ * Relates the clock of a track to the session: by the start that the server announced, else by the arrival of the first unit; for a source
+ * that began again, by the time since the last unit of the previous one. Some servers announce a start unrelated to their packets.
  */
 function relate({ announced, first, clock, placed, placedAtMs }: FeedTrack): void {
   if (first === null) return;

@@ -184,7 +184,7 @@ export class RtspConnection {
   }
 
   #read(piece: Uint8Array): void {
-    // What comes while the last request leaves is read by nobody, and what broke the reader must not be kept and read again.
+    // Data that arrives after the last request is not read, and data that broke the reader must not be kept and read again.
     if (this.#ended !== null) return;
     try {
       this.#reader.push(piece, (item) => {

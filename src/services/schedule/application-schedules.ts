@@ -43,7 +43,7 @@ export class ApplicationSchedules {
   readonly application: Application;
   readonly #options: ApplicationSchedulesOptions;
   readonly #folder: DefinitionFolder<ScheduleDefinition>;
-  /** Names of channels that were told of, whoever plays them. */
+  /** Names of all announced channels, on whichever node they play. */
   readonly #known = new Set<string>();
   readonly #channels = new Map<string, ScheduledChannel>();
   readonly #ready: Promise<void>;

@@ -8,7 +8,7 @@ import { inOrder, refuseManyZones, SCHEDULE_FILE_LIMITS, ScheduleProblem, within
 /** The ending of the files, with its dot. */
 export const SCHEDULE_FILE = '.sch';
 
-/** What a file says of the channel `name`: its own name of it does not count. Throws an `Error` that names the line at fault. */
+/** Parses the file of channel `name`; the name inside the file is ignored. Throws an `Error` that names the line. */
 export function parseScheduleFile(text: string, name: string, file: string): ScheduleDefinition {
   const root = parseXml(text, file, SCHEDULE_FILE_LIMITS);
   if (root.name !== 'Schedule') throw fault(root, `the root element must be Schedule, but is ${root.name}`);
@@ -117,7 +117,7 @@ function attributesOf(element: XmlElement, texts: readonly string[], numbers: re
   return found;
 }
 
-/** Words as in `Server.xml`; what is neither is left to whoever knows what it should be. */
+/** Booleans as in `Server.xml`; other texts are left to the checks that know the expected form. */
 function flag(name: string, text: string | undefined): object {
   if (text === undefined || text.trim() === '') return {};
   const word = text.trim().toLowerCase();

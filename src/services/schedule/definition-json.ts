@@ -102,7 +102,7 @@ function audioFrom(audio: unknown, index: number): AudioMapItem {
   };
 }
 
-/** One program. `path` is what the names of its members begin with where one is at fault. Throws `ScheduleProblem`. */
+/** Parses one program. `path` is the prefix of member names in errors. Throws `ScheduleProblem`. */
 export function programFrom(program: unknown, path: string): Program {
   if (!isObject(program)) throw invalid(path.slice(0, -1), 'an object');
   refuseMisspelt(program, ['name', 'scheduled', 'repeat', 'items'], path);

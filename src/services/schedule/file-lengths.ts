@@ -19,9 +19,11 @@ export interface FileMeter {
 export interface Lengths {
   /** Known length of an item's file, ms; null: unknown. */
   of(item: Pick<ScheduleItem, 'url'>): number | null;
-  /** Looks at the file of an item; `soon`: before those of long lists. Null where its length cannot be told, for a live stream too. Never rejects. */
+  /**
+   * Measures the file of an item; `soon`: before those of long lists. Null if its length is unknown, or for a live stream. Never rejects.
+   */
   look(item: Pick<ScheduleItem, 'url'>, soon?: boolean): Promise<number | null>;
-  /** Corrects a length after playing: the file ends there, ms, whatever its header says. */
+  /** Corrects a length after playing: the file ends at this time, ms, whatever its header says. */
   learn(item: Pick<ScheduleItem, 'url'>, length: number): void;
 }
 
@@ -33,7 +35,7 @@ interface Measured {
 }
 
 const MAX_URLS = 20_000;
-/** The readers of media files share the threads of the file system with everything else: those of lists, and what is about to play. */
+/** Readers of media files share the file system threads with everything else. One limit for lists, one for items about to play. */
 const MAX_AT_ONCE = 2;
 const MAX_SOON = 1;
 
@@ -43,7 +45,9 @@ interface MeasureQueue {
   readonly looking: Map<string, Promise<number | null>>;
 }
 
-/** Remembers lengths by URL; a file that was changed is measured again when somebody looks, one that tells none now and then. Holds no files open. */
+/**
+ * Caches lengths by URL; a changed file is measured again on the next lookup, a file without a length now and then. Holds no files open.
+ */
 export class FileLengths implements Lengths {
   readonly #meter: FileMeter;
   readonly #measured = new Map<string, Measured>();
@@ -89,7 +93,7 @@ export class FileLengths implements Lengths {
       this.#attempts.succeeded(identity);
       return this.#remember(url, { identity, length: grained(length) });
     } catch (error) {
-      // Whoever plays it tells why.
+      // The player logs the reason.
       if (identity !== '') this.#attempts.failed(identity, messageOf(error));
       return this.#remember(url, { identity, length: null });
     }

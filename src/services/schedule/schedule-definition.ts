@@ -90,7 +90,7 @@ const MAX_PROGRAMS = 5000;
 const MAX_ITEMS = 10_000;
 /** Facts about a time zone are expensive to find. */
 const MAX_ZONES = 50;
-/** Of a file: what programs and items come to, and a little for the rest. */
+/** Limits of a file: the maximum of its programs and items, and some room for the rest. */
 export const SCHEDULE_FILE_LIMITS = {
   tags: 2 * (MAX_PROGRAMS + MAX_ITEMS) + 1000,
   attributes: 3 * MAX_PROGRAMS + 4 * MAX_ITEMS + 1000,
@@ -153,12 +153,12 @@ function refuseMore(name: string, count: number, most: number): void {
   if (count > most) throw new ScheduleProblem(`Invalid [${name}] parameter: it has ${count} entries, at most ${most} are taken`);
 }
 
-/** As long as an item may be: what is too short is made longer. */
+/** A duration within the limits of an item; a shorter one is lengthened. */
 export function durationOf(milliseconds: number): number {
   return milliseconds < 0 ? UNLIMITED : Math.max(MIN_ITEM_MS, milliseconds);
 }
 
-/** The same programs in the order of their beginnings; those of one moment stay in theirs. */
+/** The programs sorted by start; programs with equal starts keep their order. */
 export function inOrder(programs: readonly Program[]): Program[] {
   return programs.toSorted((a, b) => a.startsAt - b.startsAt);
 }

@@ -21,7 +21,7 @@ const METRICS = {
   },
 } as const satisfies Record<string, MetricDefinition>;
 
-/** `channels`: those that run; `past`: troubles of those that have ended. */
+/** `channels`: running channels; `past`: counters of ended ones. */
 export function scheduleMetrics(all: { readonly channels: Iterable<CountedChannel>; readonly pastTroubles: number }): MetricSource {
   return {
     definitions: Object.values(METRICS),

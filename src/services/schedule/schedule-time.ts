@@ -10,9 +10,9 @@ const MAX_OFFSET_HOURS = 23;
 const MAX_ZONES = 100;
 
 /**
- * Milliseconds since the epoch; NaN for a text that is no moment. The offset is `Z`, `+hh`, `+hhmm` or `+hh:mm`. In its place a zone of the IANA
- * database may stand in brackets, `2026-03-29T02:30:00[Europe/Berlin]`: a time that the clocks there leave out is as much later as they
- * are put on, and of a time that they show twice the first is meant.
+ * Milliseconds since the epoch; NaN for an invalid text. The offset is `Z`, `+hh`, `+hhmm` or `+hh:mm`, or an IANA time zone in brackets:
+ * `2026-03-29T02:30:00[Europe/Berlin]`. A local time skipped by daylight saving is moved forward by the skipped interval; of a repeated one
+ * the first is meant.
  */
 export function parseScheduled(text: string): number {
   const match = TIME.exec(text.trim());
@@ -58,7 +58,7 @@ function inZone(local: number, zone: string): number {
 
 const formats = new Map<string, Intl.DateTimeFormat>();
 
-/** How far the clocks of a zone are ahead of UTC, ms; NaN for a zone that nobody knows. */
+/** UTC offset of a zone, ms; NaN for an unknown zone. */
 function offsetOf(zone: string, moment: number): number {
   const format = formatOf(zone);
   if (format === null) return Number.NaN;

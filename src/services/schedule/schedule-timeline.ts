@@ -1,7 +1,7 @@
 /** Where a schedule is at a moment: every moment belongs to one slot. Times are sums of lengths from the beginning of the program on. */
 import { isLive, type Program, type ScheduleItem, UNLIMITED } from './schedule-definition.ts';
 
-/** A stretch of time with what is to be on air. */
+/** A span of time and the item to play in it. */
 export interface Slot {
   /** Null: before the first program. */
   program: Program | null;
@@ -11,7 +11,7 @@ export interface Slot {
   readonly index: number;
   /** Wall clock, ms. In the past the item has begun then. */
   readonly startsAt: number;
-  /** Of what is played, ms: Infinity for what only the program ends, null where it is not known. Whoever plays the slot finds out, and says it here. */
+  /** Length of the played media, ms: Infinity if only the program ends it, null if unknown. The player of the slot fills it in. */
   length: number | null;
 }
 
@@ -19,12 +19,14 @@ export interface Slot {
 export interface ScheduleTimelineOptions {
   /** The length of the file of an item, ms, from its very beginning on; null where it is not known. `grained`. */
   readonly lengthOf: (item: ScheduleItem) => number | null;
-  /** Whether an item that cannot be played gives way to the next one. Where the position of a running program is looked for, it takes no time. */
+  /**
+   * Whether an unplayable item gives way to the next one. When a position in a running program is looked up, such an item takes no time.
+   */
   readonly skips: (item: ScheduleItem) => boolean;
 }
 
 const GRAINS_PER_MS = 1024;
-/** What a file is at least, however little of it is left behind `start`. */
+/** Minimum length of a played file, ms, however little remains after `start`. */
 const MIN_REST_MS = 10;
 
 /** A length that adds up to moments without any rounding, for as long as anybody lives. */
@@ -32,7 +34,7 @@ export function grained(milliseconds: number): number {
   return Math.round(milliseconds * GRAINS_PER_MS) / GRAINS_PER_MS;
 }
 
-/** Whether `moment` has come, which nobody has put further off than by `most` ms: what is further off now was before the clock was set back. */
+/** Whether `moment` has come. A moment is never set more than `most` ms ahead, so a larger distance means that the clock was set back. */
 export function isDue(moment: number, now: number, most: number): boolean {
   return moment <= now || (Number.isFinite(moment) && moment - now > most);
 }
@@ -94,12 +96,12 @@ export class ScheduleTimeline {
     return length === null || length === Number.POSITIVE_INFINITY ? end : Math.min(startsAt + length, end);
   }
 
-  /** For how long an item is on air: Infinity for what has no end of its own, null where that is not known. */
+  /** Time that an item is on air, ms: Infinity without an end of its own, null if unknown. */
   lengthOf(item: ScheduleItem): number | null {
     const scheduled = item.duration === UNLIMITED ? Number.POSITIVE_INFINITY : item.duration;
     if (isLive(item)) return scheduled;
     const length = this.#options.lengthOf(item);
-    // What begins behind the end of its file cannot be played, and tells nothing.
+    // An item that begins after the end of its file cannot be played.
     const rest = length === null || length <= item.start ? null : Math.max(MIN_REST_MS, length - item.start);
     if (rest === null) return item.duration === UNLIMITED ? null : scheduled;
     return Math.min(scheduled, rest);
@@ -128,7 +130,7 @@ export function sameItems(a: readonly ScheduleItem[], b: readonly ScheduleItem[]
   return a.length === b.length && a.every((item, index) => sameItem(item, b[index]) && item.fallbackOnErr === b[index]?.fallbackOnErr);
 }
 
-/** Whether two slots play the same for the same program, at times that are no more than `apart` ms from each other. */
+/** Whether two slots play the same item for the same program, at times at most `apart` ms apart. */
 export function isSameSlot(a: Slot, b: Slot, apart: number): boolean {
   return a.program?.startsAt === b.program?.startsAt && sameItem(a.item, b.item) && Math.abs(a.startsAt - b.startsAt) <= apart;
 }

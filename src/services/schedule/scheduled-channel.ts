@@ -20,23 +20,25 @@ import { WorkInTurn } from './work-in-turn.ts';
 
 /** The next item is opened this long before it is on air: an item that has to be converted needs some seconds. */
 const LEAD_MS = 5000;
-/** What failed may keep the next fallback item from being opened until so long before that is on air, and is not begun with shortly before. */
+/** Retrying a failed item may delay opening the next fallback item until this long before its time, and does not begin shortly before. */
 const FALLBACK_LEAD_MS = 2000;
 const ATTEMPT_MS = 500;
 /** Fallback items that are shorter give way to what failed all the time. */
 const SHORT_FALLBACK_MS = 3000;
 const RETRY_MS = 1000;
-/** What is not there so long after its time leaves the air to the fallback program until it is; its playout has less for what opens at once. */
+/**
+ * An item this late leaves the air to the fallback program until it is ready; the playout has a shorter limit for files that open at once.
+ */
 const MAX_LATE_MS = 900;
-/** A playout that tells nothing of what should be on air for so long has lost it: it has limits of its own, which are less. */
+/** If the playout reports nothing about the due item for this long it has lost it, because its own limits are shorter. */
 const OPENING_MS = 6000;
 /** An item joined less late than this begins at its beginning. */
 const LATE_MS = 1000;
 /** Who is further from its slot than this has slept, or its clock was set: the position is found anew. */
 const ASTRAY_MS = 10_000;
-/** Media that end by less than this before their slot change nothing: what follows stays on time. */
+/** Media that ends less than this before its slot changes nothing: the next item stays on time. */
 const PUNCTUAL_MS = 20;
-/** The lengths of a program are looked up so long before it begins. */
+/** Lengths of a program are looked up this long before it begins. */
 const PREPARE_MS = 60_000;
 /** Items that give way to the next one in a row, before that waits for `RETRY_MS`. */
 const MAX_SKIPPED = 20;
@@ -67,8 +69,8 @@ interface Cue {
 }
 
 /**
- * Driven by `tick`, ten times a second, and by what its playout tells. What is to be on air follows from the clock alone (`ScheduleTimeline`); what
- * fails gives way to the fallback program, or to the next item, and is tried again every second.
+ * Driven by `tick`, ten times a second, and by reports of its playout. The clock alone decides what is due (`ScheduleTimeline`); a failed
+ * item gives way to the fallback program, or to the next item, and is retried every second.
  */
 export class ScheduledChannel {
   readonly #options: ScheduledChannelOptions;
@@ -121,7 +123,7 @@ export class ScheduledChannel {
     return { item, programStartsAt: program.startsAt, position: Math.max(0, Math.floor(position)) };
   }
 
-  /** Plays by another definition from now on; what is on air goes on where it is the same there. The stream stays as it is. */
+  /** Switches to another definition; an item on air continues if the new definition has it, too. The stream stays. */
   update(definition: ScheduleDefinition): void {
     if (JSON.stringify(definition.stream) !== JSON.stringify(this.#settings)) {
       this.#options.logger.warn(
@@ -166,7 +168,7 @@ export class ScheduledChannel {
     if (!sameItems(this.#fallback.items, definition.fallback)) this.#fallback = this.#fallbackOf(definition);
     const same = definition.programs.find((program) => before?.program != null && samePlay(program, before.program));
     if (before !== null && same !== undefined && this.#timeline.programAt(now) === same) {
-      // Whatever happened to its items so far.
+      // Regardless of earlier failures of its items.
       const next = this.#next?.program === before.program ? this.#next : null;
       before.program = same;
       if (next !== null) next.program = same;
@@ -190,12 +192,12 @@ export class ScheduledChannel {
 
   #timing({ fallback }: ScheduleDefinition): ScheduleTimelineOptions {
     const { lengths } = this.#options;
-    // A camera that is away comes back; a file that is missing has others behind it.
+    // A live source may return; a missing file has others after it.
     const skips = (item: ScheduleItem): boolean => !item.fallbackOnErr || (fallback.length === 0 && !isLive(item));
     return { lengthOf: (item) => lengths.of(item), skips };
   }
 
-  /** Lengths of what comes; those that are not known yet are as soon as they have been looked up. */
+  /** Looks up the lengths of coming items; unknown ones are used when the lookup is done. */
   #prepare(now: number): void {
     const program = this.#timeline.programAfter(this.#timeline.programAt(now));
     if (program === null || program.startsAt - now > PREPARE_MS || this.#prepared.has(program)) return;
@@ -244,7 +246,7 @@ export class ScheduledChannel {
   }
 
   #upcoming(slot: Slot): Slot {
-    // Where nothing at all could be played it goes on by the clock, not by what was skipped.
+    // If nothing at all was playable, the position follows the clock, not the skipped items.
     const isAnew = this.#failed.get(slot) === Number.POSITIVE_INFINITY && (slot.program?.items.length ?? 0) <= MAX_SKIPPED;
     this.#next ??= isAnew ? this.#timeline.at(this.#timeline.endOf(slot)) : this.#timeline.after(slot, this.#timeline.endOf(slot));
     return this.#next;
@@ -300,7 +302,7 @@ export class ScheduledChannel {
       const isShort = air.until - air.cued.at <= SHORT_FALLBACK_MS;
       const gives = !retrying || (isShort ? now - (this.#cue?.cuedAt ?? 0) >= ATTEMPT_MS : rest <= FALLBACK_LEAD_MS);
       if (rest <= LEAD_MS && gives && this.#fallback.isDue(now)) this.#cueFallback(air.until);
-      // What was tried in vain is tried once beside each item: a conversion that waits would begin anew every time.
+      // A failed item is retried once beside each item on air: a waiting conversion would start over every time.
       const hopeless = this.#vain === slot && rest <= LEAD_MS && now - air.cued.at > RETRY_MS;
       if (!isShort && (hopeless || rest <= FALLBACK_LEAD_MS + ATTEMPT_MS)) return;
     } else if (this.#cue !== null && !retrying) this.#takeBack();

@@ -7,9 +7,9 @@ import type { ApplicationSchedules } from './application-schedules.ts';
 import type { ScheduledChannel } from './scheduled-channel.ts';
 
 const TICK_MS = 100;
-/** Without a channel there is only to look for applications that are no more; each wake of an idle server is what it costs. */
+/** Without channels the only task is to notice ended applications, and each wake-up costs an idle server. */
 const IDLE_TICK_MS = 1000;
-/** So many ticks later those are looked for whose application is no more. */
+/** Interval of that check, in ticks. */
 const SWEEP_TICKS = 10;
 
 /** Dependencies of the channels. */
@@ -98,7 +98,7 @@ export class Schedules {
     this.#timer = setInterval(this.#turn, pace).unref();
   }
 
-  /** Those of applications that were deleted. */
+  /** Removes channels of deleted applications. */
   #sweep(): void {
     for (const [key, schedules] of [...this.#running]) {
       const { vhost, name } = schedules.application;

@@ -5,7 +5,7 @@ import type { Logger } from '../../util/logger.ts';
 /** Something to do; `now` is the wall clock, ms. */
 export type Work = (now: number) => void;
 
-/** One thing after the other, whoever asks from within which call; and after each of them what follows from it. */
+/** Runs operations one after the other, even if requested from within another, and a follow-up after each. */
 export class WorkInTurn {
   /** Does something as `do`, behind what is waited for. */
   readonly doAfter: (wait: Promise<unknown>, work: Work) => void;

@@ -6,7 +6,7 @@ import type { SrtCall, SrtSession } from '../../wire/srt/multiplexer.ts';
 import { describeRejection, RejectionCode } from '../../wire/srt/rejection.ts';
 import { parseStreamId, type SrtTarget } from '../../wire/srt/stream-id.ts';
 
-/** What a caller may send before it is let in; with more, what it sent so far is given up: live media begin anew. */
+/** Maximum that a caller may send before it is admitted; beyond that everything so far is dropped, because live media can begin later. */
 const MAX_HELD_BYTES = 512 * 1024;
 
 /** A session that can be told that its time is over. */
@@ -21,7 +21,7 @@ export interface AdmissionRequest {
   readonly target: SrtTarget;
   /** Time of the connection, µs. */
   readonly now: () => number;
-  /** Serves a caller that is let in at `target`, which may be another one than it asked for, or says why not. */
+  /** Serves an admitted caller at `target`, which may differ from the requested one, or returns the reason for a refusal. */
   readonly open: (target: SrtTarget) => LimitedSession | RejectionCode;
   /** We failed on it. */
   readonly onFault: (error: unknown) => void;
@@ -49,7 +49,7 @@ export function admitCaller(access: Gatekeeper, request: AdmissionRequest): SrtS
 /** Where a control server sends a caller; without a playlist in that URL it gets the one that it asked for. */
 function redirected(newUrl: string, { playlist }: SrtTarget): SrtTarget {
   const target = parseStreamId(newUrl.replace(/^[^:]*:/, 'srt:'));
-  // One that names no stream never comes so far.
+  // Calls without a stream name are refused earlier.
   if (target === null) throw new TypeError('a control server gave a URL that names no stream');
   return { ...target, playlist: target.playlist ?? playlist };
 }
@@ -87,7 +87,7 @@ class AdmittedSession implements SrtSession {
     );
   }
 
-  /** Opens the session of one who is let in; returns why it cannot be. */
+  /** Opens the session of an admitted caller; returns the reason if that is impossible. */
   enter(stay: Admitted): RejectionCode | null {
     try {
       const { open, target } = this.#request;

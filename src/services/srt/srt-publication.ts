@@ -93,7 +93,7 @@ export class SrtPublication implements LimitedSession, WatchedLink {
   #connection: SrtConnection | null = null;
   #closeReason: CloseReason | null = null;
   #heardAt: number;
-  /** How long the connection holds everything back, ms: nothing can be heard sooner. */
+  /** Latency of the connection, ms: packets cannot arrive sooner. */
   #latency = 0;
 
   private constructor(options: SrtPublicationOptions, { stream, logger, program }: Opened) {

@@ -61,7 +61,7 @@ export class SrtPublisher implements Publisher {
   readonly #reporter: LinkReporter;
   #lastSession = 0;
 
-  /** `finder` finds streams that are not there; without it nothing is looked for. `access`: who may play; absent: everybody. */
+  /** `finder` looks up missing streams; absent: they are not looked up. `access`: access control; absent: open. */
   constructor(options: {
     readonly logger: Logger;
     readonly clock: Clock;

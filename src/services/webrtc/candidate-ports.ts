@@ -18,9 +18,9 @@ export const PUBLIC_IP = '${PublicIP}';
 const MAX_PORTS = 1000;
 
 /**
- * `*:10000/udp`, `*:10000-10004/udp`, `192.0.2.1:10000/udp`, `[::]:10000/udp`. Throws TypeError with a sentence for anything
- * else. An address that is not one of this machine (NAT) is told to peers, and the port is opened on all of it. `linkLocal`:
- * peers on the same link are told such addresses of `[::]` too.
+ * `*:10000/udp`, `*:10000-10004/udp`, `192.0.2.1:10000/udp`, `[::]:10000/udp`. Throws TypeError with a sentence for anything else. An
+ * address that does not belong to this machine (NAT) is announced to peers, and the port is opened on all addresses. `linkLocal`:
+ * link-local addresses of `[::]` are announced, too.
  */
 export function readCandidatePorts(entries: readonly string[], bindAddresses: readonly string[], linkLocal = false): PortGroup[] {
   const groups = new Map<string, { host: string; port: number; addresses: Set<string> }>();

@@ -258,7 +258,7 @@ function named<T>(element: string, read: () => T): T {
   }
 }
 
-/** Null without STUN server, or when it does not answer: what is known of the interfaces still works inside. */
+/** Null without a STUN server, or if it does not answer: addresses of the interfaces still work locally. */
 async function outsideAddress(server: string | undefined, logger: Logger): Promise<string | null> {
   if (server === undefined) return null;
   try {

@@ -1,4 +1,4 @@
-/** WebRTC for Prometheus: what viewers report, what publishers lose, what the media ports drop. */
+/** Metrics of WebRTC: reports of viewers, losses of publishers, drops of the media ports. */
 import { type StreamAddress, streamKey } from '../../core/stream-address.ts';
 import { OTHER_STREAMS, streamLabels } from '../../core/stream-labels.ts';
 import { MetricSeries, type SeriesDefinition } from '../../util/metric-series.ts';

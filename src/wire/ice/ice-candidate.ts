@@ -1,7 +1,7 @@
 /** Candidates as SDP writes them (RFC 8839 section 5.1, RFC 6544 section 4.5). */
 import { createHash } from 'node:crypto';
 
-/** One of ours: a host candidate, the only kind that an ICE-lite side has (RFC 8445 section 5.2). */
+/** A local candidate: a host candidate, the only kind of an ICE-lite side (RFC 8445 section 5.2). */
 export interface IceCandidate {
   readonly protocol: 'UDP' | 'TCP';
   readonly address: string;
@@ -11,7 +11,7 @@ export interface IceCandidate {
 /** All candidates are hosts of one component and equally good; TCP is for whoever gets no UDP through. */
 export const CANDIDATE_PRIORITY = { UDP: 50, TCP: 40 } as const;
 
-/** What a peer says of itself; `address` may be a name that hides it (mDNS). */
+/** A candidate of the peer; `address` may be an mDNS name that hides the address. */
 export interface PeerCandidate {
   readonly protocol: 'udp' | 'tcp';
   readonly address: string;
@@ -20,7 +20,7 @@ export interface PeerCandidate {
   readonly type: string;
 }
 
-/** With limits everywhere: strangers write what is searched. */
+/** Bounded everywhere, because the text is untrusted. */
 const CANDIDATE = /\bcandidate:\S{1,32} 1 (udp|tcp) \d{1,10} ([\w.:%-]{1,64}) (\d{1,5}) typ (\w{1,8})/gi;
 /** A browser with many interfaces has about twenty. */
 const MAX_CANDIDATES = 24;

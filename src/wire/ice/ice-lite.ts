@@ -15,7 +15,7 @@ import type { IceCredentials } from './ice-credentials.ts';
 /** Longest USERNAME (RFC 8489 section 14.3). */
 const MAX_USERNAME = 509;
 
-/** What a check came to. There is something to answer either way; `T` is whatever the owner has for a session. */
+/** The result of a check, always with an answer to send; `T` is the owner's type of a session. */
 export interface CheckedRequest<T> {
   /** To send back to where the request came from. */
   readonly response: Buffer;
@@ -27,7 +27,7 @@ export interface CheckedRequest<T> {
   readonly priority: number;
 }
 
-/** Why a check is not what it should be, for the log. */
+/** The fault of a check, for the log. */
 export type CheckFault = 'no USERNAME' | 'unknown USERNAME' | 'wrong password' | 'role conflict';
 /** Told of checks that lead nowhere; `session` is the one they name, if there is one. */
 export type FaultWatch<T> = (fault: CheckFault, session: T | null) => void;
@@ -36,8 +36,8 @@ export type FaultWatch<T> = (fault: CheckFault, session: T | null) => void;
 export type FindSession<T extends { readonly credentials: IceCredentials }> = (ufrag: string) => T | undefined;
 
 /**
- * Judges a datagram that looks like STUN. Null: nothing is answered (no request, or for nobody we know: answering
- * strangers would make us a reflector). Throws ProtocolError when it is not STUN.
+ * Judges a datagram that looks like STUN. Null: no answer (not a request, or for an unknown session: answering would make the server a
+ * reflector). Throws ProtocolError if it is not STUN.
  */
 export function checkRequest<T extends { readonly credentials: IceCredentials }>(
   datagram: Buffer,

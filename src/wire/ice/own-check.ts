@@ -1,4 +1,4 @@
-/** Connectivity checks that we make ourselves: whether a peer is where it says, and still wants what we send (RFC 8445 section 7.2.2, RFC 7675). */
+/** Our own connectivity checks: whether a peer is at its address, and still consents to receive (RFC 8445 section 7.2.2, RFC 7675). */
 import { randomBytes } from 'node:crypto';
 import { StunAttribute, StunType, serializeStun } from '../stun/stun-message.ts';
 import type { IceCredentials } from './ice-credentials.ts';

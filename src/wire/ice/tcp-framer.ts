@@ -4,7 +4,7 @@ const PREFIX = 2;
 /** Longer than any datagram we want; a peer that announces more is not doing ICE. */
 const MAX_FRAME = 2048;
 
-/** One for each connection: holds a datagram that has not come whole. After a null it is of no more use. */
+/** One for each connection: keeps an incomplete datagram. Unusable after returning null. */
 export class TcpFramer {
   #held: Buffer = Buffer.alloc(0);
 

@@ -2,14 +2,14 @@
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { isMembers, type JsonMembers, pathOf } from './message.ts';
 
-/** What the reference calls the version of its signalling. */
+/** The signalling version of the reference server. */
 const VERSION = 0x12;
 /** More of them is no stream but an attack. */
 const MAX_TRACKS = 256;
 const MAX_PLAYLISTS = 256;
 const MAX_RENDITIONS = 256;
 
-/** A track in the JSON of the reference server; what it leaves out is 0 or empty. */
+/** A track in the JSON of the reference server; missing members are 0 or empty. */
 export interface OvtTrackDescription {
   readonly id: number;
   /** Variant name: what renditions call the track. */
@@ -204,7 +204,7 @@ function positiveOf(json: JsonMembers, key: string): number {
   return wholeOf(json, key) || fault(key, 'is 0');
 }
 
-/** Numbers that only describe: what is none, or is negative, counts as unknown. */
+/** Descriptive numbers: an invalid or negative one counts as unknown. */
 function measureOf(json: JsonMembers, key: string): number {
   const value = json[key];
   return typeof value === 'number' && value > 0 && value <= 0xffff_ffff ? value : 0;

@@ -3,7 +3,7 @@ import { ProtocolError } from '../../util/protocol-error.ts';
 import { OvtPayloadType, PacketWriter } from './packet.ts';
 import { UNCOMMON_CODEC_IDS } from './wire-numbers.ts';
 
-/** What a client asks for, and `segment`, which servers tell those that asked for marks. Upper and lower case are the same on the wire. */
+/** Commands of clients, and `segment`, which servers send to clients that asked for marks. Case does not matter on the wire. */
 export const OvtCommand = { DESCRIBE: 'describe', PLAY: 'play', STOP: 'stop', SEGMENT: 'segment' } as const;
 
 /** Commands of clients. */
@@ -19,11 +19,14 @@ export interface OvtRequest {
   readonly target: string;
   /** Which of `UNCOMMON_CODEC_IDS` the client takes. Absent: none; the reference does not know the member and passes it over. */
   readonly codecs?: readonly number[];
-  /** The client takes events: packets of data tracks. Absent: it does not; what the reference makes of them nobody knows. */
+  /** The client accepts events: packets of data tracks. Absent: it does not; the reference server's reaction to them is unknown. */
   readonly events?: boolean;
   /** Ids of the servers that ask, the first to ask first and the client last. Absent: the client does not tell. */
   readonly path?: readonly string[];
-  /** The client takes marks: it is told where segments begin, and what has come since the one before the present. Absent: it does not. */
+  /**
+   * The client accepts marks: it learns where segments begin, and gets the media since the segment before the present one. Absent: it does
+   * not.
+   */
   readonly marks?: boolean;
   /** That the client knows the key of the server, which has asked for it. */
   readonly proof?: string;
@@ -117,7 +120,7 @@ function parseJson(payload: Uint8Array): JsonMembers {
   return value;
 }
 
-/** Ids of servers; what is none is left out, and more than anybody accepts are not read. */
+/** Ids of servers; invalid ones are left out, and the list is cut at the accepted maximum. */
 export function pathOf(value: unknown): readonly string[] {
   if (!Array.isArray(value)) return [];
   return value.slice(0, MAX_PATH).filter((id): id is string => typeof id === 'string' && id.length <= MAX_ID);

@@ -11,7 +11,7 @@ export interface OvtUrl {
 
 /** Of the reference server. */
 const OVT_DEFAULT_PORT = 9000;
-/** What follows the stream names parts of it, or is meant for others. */
+/** Anything after the stream names parts of it, or is meant for other programs. */
 const PATTERN = /^ovt:\/\/(?:[^@/?#]*@)?(\[[0-9a-f:.]+\]|[^:/?#@[\]\s]+)(?::(\d{1,5}))?\/([^/?#\s]+)\/([^/?#\s]+)(?:[/?#]\S*)?$/i;
 
 /** Parses a URL; null when it is none. */

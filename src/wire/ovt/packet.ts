@@ -17,19 +17,19 @@ import { ProtocolError } from '../../util/protocol-error.ts';
 export const PACKET_HEADER_LENGTH = 18;
 /** Header included. */
 const MAX_PACKET = 32_768;
-/** Bytes; what is longer goes into several packets. */
+/** Bytes; longer contents are split into several packets. */
 export const MAX_PAYLOAD = MAX_PACKET - PACKET_HEADER_LENGTH;
 
 const VERSION_MASK = 0xc0;
 const VERSION_BITS = 0x40;
 const MARKER_BIT = 0x20;
 
-/** The byte at 1: what the payload is a part of. */
+/** The byte at 1: the type of the payload. */
 export const OvtPayloadType = { REQUEST: 10, RESPONSE: 20, MEDIA: 30 } as const;
 /** Any of these numbers. */
 export type OvtPayloadType = (typeof OvtPayloadType)[keyof typeof OvtPayloadType];
 
-/** What a reader needs of a header. */
+/** The parsed fields of a header. */
 export interface PacketHeader {
   /** Null: none that is known. */
   readonly type: OvtPayloadType | null;
@@ -40,7 +40,7 @@ export interface PacketHeader {
 
 /** Which packets are no mistake of the peer. */
 export interface TakenPackets {
-  /** Those of types that are not known, too: later versions may have them, and readers pass them over. */
+  /** Also for unknown types, which later versions may have; readers skip them. */
   readonly anyType?: boolean;
 }
 

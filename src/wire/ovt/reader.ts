@@ -1,4 +1,4 @@
-/** Reads OVT packets off a byte stream, whatever its pieces, and joins what was split. */
+/** Reads OVT packets from a byte stream in pieces of any size, and joins split contents. */
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { OvtPayloadType, PACKET_HEADER_LENGTH, type PacketHeader, parsePacketHeader, type TakenPackets } from './packet.ts';
 
@@ -50,7 +50,7 @@ class Assembly {
   }
 }
 
-/** One for each connection. Memory grows with what has come, up to the limits, not with what is announced. */
+/** One for each connection. Memory grows with received bytes, up to the limits, not with announced lengths. */
 export class OvtReader {
   readonly #limits: OvtReaderLimits;
   /** Messages may stand between the parts of a media packet. */

@@ -46,13 +46,13 @@ const EVENT_TYPES: Readonly<Record<EventTarget, number>> = {
   audio: OvtPacketType.AUDIO_EVENT,
 };
 
-/** How an event is told; null for one that does not cross. */
+/** The wire numbers of an event; null for an event that is not relayed. */
 export function eventNumbers({ format, target }: TimedEvent): { readonly format: number; readonly packetType: number } | null {
   const number = EVENT_FORMATS[format];
   return number === undefined ? null : { format: number, packetType: EVENT_TYPES[target] };
 }
 
-/** What these numbers tell of an event; null when they tell of none. */
+/** The event of these numbers; null if there is none. */
 export function eventOf(format: number, packetType: number): TimedEvent | null {
   const [known] = Object.entries(EVENT_FORMATS).find(([, number]) => number === format) ?? [];
   const [target] = Object.entries(EVENT_TYPES).find(([, number]) => number === packetType) ?? [];

@@ -1,4 +1,4 @@
-/** The PROXY protocol, versions 1 and 2: the header in which a proxy says whom a connection comes from (haproxy, proxy-protocol.txt). */
+/** The PROXY protocol, versions 1 and 2: a header with the client's address, sent by a proxy (haproxy, proxy-protocol.txt). */
 import { isIP, isIPv6 } from 'node:net';
 import { plainAddress } from '../../util/client-address.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
@@ -19,7 +19,7 @@ export interface ClientEnd {
 
 /** A PROXY header that was read, version 1 or 2. */
 export interface ProxyHeader {
-  /** Bytes of the header; what follows is the client's. */
+  /** Length of the header in bytes; the client's bytes follow. */
   readonly length: number;
   /** Null: the proxy speaks for itself, or for a client whose address it does not know. */
   readonly client: ClientEnd | null;
@@ -71,7 +71,7 @@ function readBinary(bytes: Buffer): ProxyHeader | null {
   const length = FIXED_LENGTH + rest;
   if (bytes.length < length) return null;
   const size = family === 1 ? 4 : 16;
-  // LOCAL: the proxy looks whether we are there. Other families have no address of ours.
+  // LOCAL: a health check of the proxy. Other families have no IP address.
   if (command === 0 || (family !== 1 && family !== 2)) return { length, client: null };
   if (rest < 2 * size + 4) throw new ProtocolError('PROXY_HEADER', 'the PROXY header names no client', FIXED_LENGTH);
   const address = addressOf(bytes.subarray(FIXED_LENGTH, FIXED_LENGTH + size));

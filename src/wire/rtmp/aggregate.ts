@@ -12,9 +12,9 @@ const BACK_POINTER_LENGTH = 4;
 export const MAX_AGGREGATE_MESSAGES = 1024;
 
 /**
- * Hands the messages inside `message` to `onMessage`, one at a time and in order; payloads are views of its payload. Their
- * times are moved so that the first has the time of the aggregate. Throws `ProtocolError` for a message that is cut off or
- * one too many; those before it have been handed on then.
+ * Passes the messages inside `message` to `onMessage`, one by one in order; payloads are views of its payload. Their times are shifted so
+ * that the first has the time of the aggregate. Throws `ProtocolError` for a truncated message and for too many; earlier ones have been
+ * passed on then.
  */
 export function readAggregate(message: RtmpMessage, onMessage: (inner: RtmpMessage) => void): void {
   const bytes = Buffer.from(message.payload.buffer, message.payload.byteOffset, message.payload.byteLength);

@@ -39,17 +39,17 @@ export const DEFAULT_CHUNK_READER_LIMITS: ChunkReaderLimits = {
   trustedBytes: 65_536,
 };
 
-/** Whatever else waits, a message gets room for so many bytes: most of those that are no media are shorter. */
+/** Every message may take this much, whatever else waits: most messages other than media are shorter. */
 const MIN_ROOM = 4096;
 /** Room of unfinished messages that nothing has come for yet, as a multiple of what one message is trusted with. */
 const MAX_AHEAD = 4;
-/** A peer that has sent a message is trusted with one of so many times its length: keyframes differ. */
+/** After a complete message a peer is trusted with one this many times as long, because keyframes differ in size. */
 const TRUST_GROWTH = 2;
 
 interface ChunkStream {
   readonly id: number;
   timestamp: number;
-  /** The last timestamp field (absolute or delta): what a type 3 header repeats. */
+  /** The last timestamp field (absolute or delta), which a type 3 header repeats. */
   timestampField: number;
   extended: boolean;
   length: number;
@@ -64,9 +64,9 @@ interface ChunkStream {
 const PAYLOADS = new Slab();
 
 /**
- * Turns bytes, cut anywhere, into messages. Each message is copied into memory of its own, once unless it is much longer
- * than those before: memory follows what has come, not what a header announces. Throws `ProtocolError`; after that the
- * reader must not be used again.
+ * Turns bytes in pieces of any size into messages. Each message is copied into its own memory, once unless it is much longer than those
+ * before: memory grows with received bytes, not with announced lengths. Throws `ProtocolError`, after which the reader must not be used
+ * again.
  */
 export class ChunkReader {
   /** Unfinished messages given up: aborted by the peer or cut off by a new header. */
@@ -86,7 +86,7 @@ export class ChunkReader {
   /** A message gets room for so many bytes at once. */
   #trustedBytes: number;
 
-  /** `onDiscard` is told of each message that is given up; it may throw `ProtocolError` when these are too many. */
+  /** `onDiscard` is called for each dropped message; it may throw `ProtocolError` if there are too many. */
   constructor(options: { onMessage: (message: RtmpMessage) => void; onDiscard?: () => void; limits?: ChunkReaderLimits }) {
     this.#onMessage = options.onMessage;
     this.#onDiscard = options.onDiscard ?? (() => undefined);
@@ -123,7 +123,7 @@ export class ChunkReader {
     this.#trustedBytes = Math.max(this.#trustedBytes, limits.trustedBytes);
   }
 
-  /** Forgets what came so far of the unfinished message on a chunk stream (Abort Message). */
+  /** Drops the unfinished message on a chunk stream (Abort Message). */
   abort(chunkStreamId: number): void {
     const stream = this.#streams.get(chunkStreamId);
     if (stream !== undefined) this.#discard(stream);

@@ -8,7 +8,7 @@ import { COMMAND_CHUNK_STREAM, MessageType, type RtmpMessage } from './message.t
 export interface RtmpCommand {
   readonly name: string;
   readonly transactionId: number;
-  /** What follows the transaction id: command object (or null) first. */
+  /** The values after the transaction id, the command object (or null) first. */
   readonly args: readonly AmfValue[];
 }
 

@@ -31,7 +31,7 @@ export class ConnectionControl {
     return this.#window;
   }
 
-  /** The peer has said what that is: it counts on acknowledgements. */
+  /** The peer has announced its window: it expects acknowledgements. */
   get windowTold(): boolean {
     return this.#windowTold;
   }

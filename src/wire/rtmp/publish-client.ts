@@ -80,7 +80,7 @@ export class PublishClient {
     this.#options.send(this.#handshake.hello);
   }
 
-  /** Takes received bytes. Throws `ProtocolError` for what is no RTMP and `RtmpRefused` when the server says no. */
+  /** Takes received bytes. Throws `ProtocolError` for invalid RTMP and `RtmpRefused` if the server refuses. */
   receive(data: Buffer): void {
     if (this.#state === 'over') return;
     this.#control.countBytes(data.length);
@@ -89,7 +89,7 @@ export class PublishClient {
     if (this.#handshake.done) this.#control.acknowledge();
   }
 
-  /** What the server takes beyond H.264 and AAC, by FourCC; `*` for anything. Known when publishing. */
+  /** Whether the server accepts a codec besides H.264 and AAC, by FourCC; `*` for any. Known when publishing. */
   takes(fourCc: string): boolean {
     return this.#announced.includes(fourCc) || this.#announced.includes('*');
   }

@@ -11,7 +11,7 @@ export interface PublishUrl {
   readonly app: string;
   /** Empty when the URL names none. */
   readonly stream: string;
-  /** What `connect` tells the server. */
+  /** The `tcUrl` of the `connect` command. */
   readonly tcUrl: string;
 }
 

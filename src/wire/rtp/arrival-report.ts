@@ -9,7 +9,7 @@
  *     | a delta of 250 µs to the packet before for each that came: 1 byte, or 2 with sign … |
  */
 
-/** Packets one report may tell of; usual ones have some dozens. */
+/** Maximum of packets in one report; usual reports have some dozens. */
 const MAX_PACKETS = 1024;
 /** From the head of the RTCP packet on. */
 const BODY_AT = 12;

@@ -37,7 +37,7 @@ export class Av1Depacketizer implements Depacketizer {
     }
     if (lost) this.#broken = true;
     const { payload } = packet;
-    // The beginning of the temporal unit has come: what was lost before it does not matter.
+    // The beginning of the temporal unit is present, so losses before it do not matter.
     if (lost && this.#bytes === 0 && ((payload[0] ?? 0) & CONTINUES) === 0) this.#broken = false;
     try {
       this.#add(payload);

@@ -28,7 +28,7 @@ export class DecodeOrder {
     let dts: number;
     if (this.#sorted.length > this.#depth) dts = this.#sorted.shift() ?? pts;
     else dts = (this.#sorted[0] ?? pts) - (this.#depth - this.#sorted.length + 1) * this.#frameTicks;
-    // The clock of a source may be set back: what was sorted before says nothing then.
+    // The clock of a source may be set back, which invalidates the earlier order.
     if (dts < this.#last) {
       this.#sorted.length = 0;
       this.#sorted.push(pts);

@@ -12,11 +12,11 @@ export interface DepacketizedUnit {
 /** Takes units within `push`. */
 export type DepacketizerSink = (unit: DepacketizedUnit) => void;
 
-/** One for each source: it keeps the beginning of what has not come whole. */
+/** One for each source: keeps the beginning of an incomplete unit. */
 export interface Depacketizer {
   /**
-   * Takes the next packet in order; `lost` says that packets before it are missing. What they have damaged is left out.
-   * Throws `ProtocolError` for a payload that breaks its format.
+   * Takes the next packet in order; `lost`: packets before it are missing. Damaged units are dropped. Throws `ProtocolError` for an invalid
+   * payload.
    */
   push(packet: RtpPacket, lost: boolean, sink: DepacketizerSink): void;
 }

@@ -61,7 +61,7 @@ export class NalDepacketizer implements Depacketizer {
 
   push(packet: RtpPacket, lost: boolean, sink: DepacketizerSink): void {
     if (packet.timestamp !== this.#timestamp) {
-      // Without a marker nobody knows whether the end of the last frame is among what was lost.
+      // Without a marker the end of the last frame may be among the lost packets.
       if (lost) this.#broken ||= !this.#frame.empty;
       this.#finish(sink);
       this.#timestamp = packet.timestamp;

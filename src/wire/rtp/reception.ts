@@ -49,7 +49,7 @@ export class Reception {
     this.#senderReport = { compactNtp, atMs };
   }
 
-  /** What the source `ssrc` is told. */
+  /** The reception report for source `ssrc`. */
   report(ssrc: number, { counters, highest }: Ordered, atMs: number): ReceptionReport {
     const last = this.#senderReport;
     return {

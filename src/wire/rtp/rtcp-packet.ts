@@ -21,7 +21,7 @@ export interface SenderReport {
   readonly rtpTimestamp: number;
 }
 
-/** What a compound packet says, as far as a receiver of media needs it; other packets in it are passed over. */
+/** The parts of a compound packet that a receiver of media needs; other packets in it are skipped. */
 export interface RtcpContent {
   readonly reports: readonly SenderReport[];
   /** Sources that have left. */

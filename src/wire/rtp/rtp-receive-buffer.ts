@@ -42,12 +42,12 @@ interface Missing {
   asked: number;
 }
 
-/** Takes packets in order; `lost` says that some before this one are missing. */
+/** Takes packets in order; `lost`: packets before this one are missing. */
 export type PacketSink = (packet: RtpPacket, lost: boolean) => void;
 
 /**
- * Hands packets on in order, at once where nothing is missing. A gap is waited for as long as asking for its packets can
- * help; `lost` says that packets before the one handed on are missing.
+ * Passes packets on in order, at once where none is missing. Waits for missing packets as long as a retransmission can help; `lost` marks a
+ * packet after a gap.
  */
 export class RtpReceiveBuffer {
   readonly counters: ReceiveCounters = { received: 0, lost: 0, late: 0, recovered: 0, requested: 0 };

@@ -24,7 +24,7 @@ const MAX_RUN = 0x1f_ff;
 
 const Status = { MISSING: 0, SMALL: 1, LARGE: 2 } as const;
 
-/** One for each publisher; the owner calls `take` as often as feedback is due. What nobody takes is bounded. */
+/** One for each publisher; the owner calls `take` whenever feedback is due. Waiting arrivals are bounded. */
 export class TransportFeedback {
   /** Ticks of arrival by sequence number past its wraps. */
   #arrivals = new Map<number, number>();
@@ -33,7 +33,7 @@ export class TransportFeedback {
   #base = -1;
   #number = 0;
 
-  /** Arrivals that nobody was told of. */
+  /** Arrivals not reported yet. */
   get pending(): number {
     return this.#arrivals.size;
   }

@@ -24,7 +24,7 @@ export interface ReceptionReport {
   readonly sinceReport: number;
 }
 
-/** What a compound packet says, all its packets together; `remb` is the last of them. */
+/** Contents of a compound packet, all its packets together; `remb` is the last one. */
 export interface ViewerFeedback {
   /** The decoder needs a keyframe: PLI or FIR. */
   readonly keyframeWanted: boolean;
@@ -51,7 +51,7 @@ export function roundTrip({ lastReport, sinceReport }: ReceptionReport, now: num
   return units < -NTP_UNITS || seconds > MAX_ROUND_TRIP_S ? null : seconds;
 }
 
-/** Reads a compound packet; what is unknown or cut off is skipped. */
+/** Reads a compound packet; unknown and truncated parts are skipped. */
 export function readViewerFeedback(packet: Uint8Array): ViewerFeedback {
   const view = new DataView(packet.buffer, packet.byteOffset, packet.byteLength);
   const reports: ReceptionReport[] = [];

@@ -22,9 +22,8 @@ export class RtspAuthenticator {
   }
 
   /**
-   * Takes the `WWW-Authenticate` headers of a 401; the strongest scheme is used. False when none of them is understood, or
-   * when the credentials were refused under the same challenge before. Not every server says that a nonce went stale: a
-   * new one is tried.
+   * Takes the `WWW-Authenticate` headers of a 401 and uses the strongest scheme. False if none is supported, or if the credentials were
+   * refused under the same challenge before. Not every server announces a stale nonce, so a new nonce is always tried.
    */
   accept(headers: readonly string[]): boolean {
     const challenges = headers.map(parseChallenge);

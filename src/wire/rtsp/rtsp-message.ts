@@ -48,8 +48,8 @@ export class RtspReader {
   #searched = 0;
 
   /**
-   * Takes the next piece and hands on what is complete. Throws `RTSP` for what is no RTSP or exceeds 16 KiB of header or
-   * 256 KiB of body: the connection cannot be used any further.
+   * Takes the next piece and passes on complete items. Throws `RTSP` for invalid input, and beyond 16 KiB of header or 256 KiB of body: the
+   * connection is unusable then.
    */
   push(piece: Uint8Array, sink: (item: RtspItem) => void): void {
     let data = piece;
@@ -164,7 +164,7 @@ function contentLength(headers: ReadonlyMap<string, readonly string[]>): number 
   return length;
 }
 
-/** Writes a request. What a server made up, URIs of tracks and numbers of sessions, cannot break out of its line. */
+/** Writes a request. Values from the server (URIs of tracks, session ids) cannot break out of their line. */
 export function serializeRtspRequest(method: string, uri: string, headers: Readonly<Record<string, string>>): string {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${inLine(value)}\r\n`);
   return `${method} ${inLine(uri)} RTSP/1.0\r\n${lines.join('')}\r\n`;

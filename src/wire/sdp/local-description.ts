@@ -16,11 +16,11 @@ export interface LocalPayload {
 export interface LocalMedia {
   readonly kind: 'audio' | 'video' | string;
   readonly mid: string;
-  /** What an offer asked for and is not wanted: answered with port 0. */
+  /** An m-line of the offer that is answered with port 0. */
   readonly rejected: boolean;
   readonly payloads: readonly LocalPayload[];
   readonly extensions: readonly { readonly id: number; readonly uri: string }[];
-  /** What we send under; null when we receive. */
+  /** The identifiers of our media; null when we receive. */
   readonly sends: {
     readonly ssrc: number;
     /** 0 without retransmission. */

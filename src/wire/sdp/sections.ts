@@ -1,6 +1,6 @@
 /**
- * The lines of a session description (RFC 8866), which begins with `v=`: what stands before the first m-line, and each m-line with what
- * belongs to it. What the attributes mean is for those who read them, WebRTC and RTSP.
+ * The lines of a session description (RFC 8866), which begins with `v=`: the session part before the first m-line, and each m-line with its
+ * attributes. WebRTC and RTSP interpret the attributes.
  */
 import { ProtocolError } from '../../util/protocol-error.ts';
 
@@ -25,7 +25,7 @@ export interface SdpSection {
   readonly bandwidth: string | undefined;
 }
 
-/** What becomes of what is no line of the form `x=…`: browsers send none, cameras do. */
+/** Handling of lines that do not have the form `x=…`: browsers send none, cameras do. */
 export type StrayLines = 'refuse' | 'skip';
 
 type OpenSection = { -readonly [Key in keyof SdpSection]: SdpSection[Key] } & { readonly attributes: SdpAttribute[] };
@@ -65,7 +65,7 @@ export function attributeOf({ attributes }: SdpSection, wanted: string): string 
   return attributes.find(({ name }) => name === wanted)?.value;
 }
 
-/** Values of `a=<name>:<format> <value>`: format → values in their order. Once through, since strangers choose how many there are. */
+/** Values of `a=<name>:<format> <value>`: format → values in order. One pass, because the peer decides how many there are. */
 export function byFormat({ attributes }: SdpSection, wanted: string): Map<string, string[]> {
   const found = new Map<string, string[]>();
   for (const { name, value } of attributes) {

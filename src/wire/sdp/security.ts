@@ -4,7 +4,7 @@ import { ProtocolError } from '../../util/protocol-error.ts';
 import type { IceCredentials } from '../ice/ice-credentials.ts';
 import type { SessionDescription } from './session-description.ts';
 
-/** What the DTLS handshake with the peer is judged by. */
+/** Expectations for the DTLS handshake with the peer. */
 export interface PeerSecurity {
   /** `sha-256 AA:BB:…`. */
   readonly fingerprint: string;
@@ -27,6 +27,6 @@ export function securityOf({ medias }: SessionDescription): PeerSecurity {
   const { ufrag, password } = media;
   if (!UFRAG.test(ufrag) || !PASSWORD.test(password))
     throw new ProtocolError('SDP_ICE', 'the session description has no a=ice-ufrag and a=ice-pwd as RFC 8839 has them');
-  // Who answers `passive` waits for us; everybody else begins.
+  // A peer that answers `passive` waits for us; all others begin.
   return { fingerprint: media.fingerprint, role: media.setup === 'passive' ? 'client' : 'server', remote: { ufrag, password } };
 }

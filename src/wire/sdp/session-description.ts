@@ -1,4 +1,4 @@
-/** What a peer's session description says that matters for WebRTC (RFC 8866, RFC 8829). Unknown lines are skipped. */
+/** The parts of a peer's session description that matter for WebRTC (RFC 8866, RFC 8829). Unknown lines are skipped. */
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { attributeOf, byFormat, formatParameters, payloadTypeOf, type SdpSection, splitSections } from './sections.ts';
 
@@ -42,13 +42,13 @@ export interface SdpMedia {
   readonly payloads: readonly SdpPayload[];
   /** URI → id. */
   readonly extensions: ReadonlyMap<string, number>;
-  /** What the peer says that it will send under (RFC 5576), each with the source of its retransmissions; 0 without one. */
+  /** The announced SSRCs of the peer (RFC 5576), each with that of its retransmissions or 0. */
   readonly sources: readonly { readonly ssrc: number; readonly rtxSsrc: number }[];
   /** Restriction identifiers of the simulcast layers that the peer wants to send (RFC 8853), in its order; empty without. */
   readonly layers: readonly string[];
 }
 
-/** What was read of an offer or an answer. */
+/** A parsed offer or answer. */
 export interface SessionDescription {
   readonly medias: readonly SdpMedia[];
   /** mids of the first BUNDLE group. */
@@ -101,7 +101,7 @@ function readPayloads(section: SdpSection, formats: readonly string[]): SdpPaylo
   const maps = byFormat(section, 'rtpmap');
   const parameters = byFormat(section, 'fmtp');
   const feedback = byFormat(section, 'rtcp-fb');
-  // An answer repeats them for every format: what is said a thousand times is said once.
+  // An answer repeats them for every format, so duplicates are removed.
   const all = [...new Set(feedback.get('*'))];
   const payloads: SdpPayload[] = [];
   for (const format of new Set(formats)) {

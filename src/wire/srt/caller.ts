@@ -67,7 +67,7 @@ export interface CallOutcome {
   onFailed(error: SrtCallFailed): void;
 }
 
-/** One call. Whoever made it hands it datagrams and the time until `done`, and cancels it to give up sooner. */
+/** One call. The owner passes it datagrams and the time until `done`, and may cancel it. */
 export class SrtCaller {
   readonly #options: CallOptions;
   readonly #sink: DatagramSink;
@@ -101,7 +101,7 @@ export class SrtCaller {
     return this.#done;
   }
 
-  /** Takes a datagram for the new connection's socket id; what is no expected handshake is ignored. */
+  /** Takes a datagram for the socket id of the new connection; unexpected ones are ignored. */
   receive(datagram: Uint8Array, now: number): void {
     if (this.#done || !isHandshake(datagram)) return;
     try {

@@ -55,7 +55,7 @@ export interface SrtConnectionLimits {
   readonly bandwidth: BandwidthLimit;
 }
 
-/** Those of libsrt, as far as it has them: 5 s of silence, buffers of 8192 packets. */
+/** The limits of libsrt, where it has them: 5 s of silence, buffers of 8192 packets. */
 export const DEFAULT_CONNECTION_LIMITS: SrtConnectionLimits = {
   idleTimeout: 5_000_000,
   sendBuffer: 8192,

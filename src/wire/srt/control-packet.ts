@@ -40,7 +40,7 @@ const LIGHT_ACK_LENGTH = 4;
 const SMALL_ACK_LENGTH = 16;
 const FULL_ACK_LENGTH = 28;
 const RANGE_LENGTH = 8;
-/** What fits one Ethernet frame (1500 bytes) without the headers of IP and UDP: as long as we say packets may be. */
+/** Payload of an Ethernet frame (1500 bytes) without the IP and UDP headers: our announced maximum. */
 const MAX_LENGTH = 1472;
 /** libsrt never sends a bare header; some receivers expect that. */
 const EMPTY_BODY_LENGTH = 4;
@@ -156,7 +156,7 @@ export function serializeNak(ranges: readonly LossRange[], maxBytes: number, add
   return packet;
 }
 
-/** Says that the packets will not come any more. */
+/** Announces that packets will not be sent any more. */
 export function serializeDropRequest(message: number, range: LossRange, address: ControlAddress): Uint8Array {
   const packet = control(ControlType.DROP_REQUEST, RANGE_LENGTH, address, message);
   writeU32(packet, HEADER_LENGTH, range.first);

@@ -17,7 +17,7 @@ import { readU16, readU32, writeU16 } from './words.ts';
 /** Bytes of an AES key. */
 export type KeyLength = 16 | 24 | 32;
 
-/** What a message carries that we can use: AES in counter mode. */
+/** Supported contents of a key message: AES in counter mode. */
 export interface KeyMaterial {
   readonly keyLength: KeyLength;
   /** Which keys are wrapped: the even one (1), the odd one (2), both, even first (3). */
@@ -28,7 +28,7 @@ export interface KeyMaterial {
   readonly wrapped: Uint8Array;
 }
 
-/** What a one-word answer to key material says. */
+/** Meanings of a one-word answer to key material. */
 export const KeyState = { UNSECURED: 0, SECURING: 1, SECURED: 2, NO_SECRET: 3, BAD_SECRET: 4 } as const;
 
 const SALT_LENGTH = 16;

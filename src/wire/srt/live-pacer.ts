@@ -23,7 +23,7 @@ export const DEFAULT_BANDWIDTH: BandwidthLimit = { maximum: 125_000_000, input: 
 /** Lower bound of a bandwidth derived from the input, bytes per second. */
 const MIN_BANDWIDTH = 125_000;
 
-/** One for each sending half; times are µs. Says when, and never holds a packet itself. */
+/** One for each sending half; times are µs. Computes departure times and holds no packets. */
 export class LivePacer {
   readonly #limit: BandwidthLimit;
   #averageSize = LIVE_PAYLOAD_LENGTH;

@@ -135,7 +135,7 @@ const MAX_SOCKET_ID = 0x3f_ff_ff_ff;
 const DEFAULT_MAX_CONNECTIONS = 5000;
 const DEFAULT_KEY_TRIALS = 100;
 const DEFAULT_WRONG_KEYS = 20;
-/** Inductions answered at once, and in a second: an answer costs a signature, and anybody can ask for one from any address. */
+/** Inductions answered at once, and per second: an answer costs a signature, and anyone can request one from any address. */
 const MAX_INDUCTIONS = { burst: 200, perSecond: 2000 } as const;
 
 /** What `call` needs to know. */
@@ -250,7 +250,7 @@ export class SrtMultiplexer {
     for (const { connection } of [...this.#entries.values()]) connection.close(detail, now);
   }
 
-  /** A fault of ours in one connection, or in what it carries, ends that connection. */
+  /** An internal error in one connection, or in its user, ends that connection. */
   #drop(entry: Entry, error: unknown, now: number): void {
     this.#options.onFault?.(error);
     const { connection, callKey } = entry;

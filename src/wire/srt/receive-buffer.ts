@@ -44,7 +44,7 @@ export class ReceiveBuffer {
     return addSequence(this.#first, this.#length);
   }
 
-  /** Everything before this number has arrived or was given up: what an acknowledgement says. */
+  /** Everything before this number has arrived or was given up: the number to acknowledge. */
   get acknowledged(): number {
     while (this.#contiguous < this.#length && this.#states[this.#slot(this.#contiguous)] !== MISSING) this.#contiguous += 1;
     return addSequence(this.#first, this.#contiguous);
@@ -97,7 +97,7 @@ export class ReceiveBuffer {
     return 'inserted';
   }
 
-  /** Goes on at `sequence`, which is too far ahead, when nothing is held; returns how many packets were given up, or -1. */
+  /** Continues at `sequence`, which is too far ahead, if nothing is held; returns the number of packets given up, or -1. */
   skipTo(sequence: number): number {
     if (this.#present > 0) return -1;
     const lost = sequenceOffset(this.#first, sequence) - this.#length + this.#missing;
@@ -119,7 +119,7 @@ export class ReceiveBuffer {
     this.#present -= 1;
   }
 
-  /** Stops waiting for the missing ones of a range; returns how many there were. */
+  /** Stops waiting for the missing packets of a range; returns their number. */
   giveUp({ first, last }: LossRange): number {
     const from = Math.max(0, sequenceOffset(this.#first, first));
     const to = Math.min(sequenceOffset(this.#first, last), this.#limit - 1);
@@ -153,10 +153,7 @@ export class ReceiveBuffer {
     return ranges;
   }
 
-  /**
-   * Hands out every packet that is due, in order; one that is still missing when a later one is due is given up.
-   * Returns how many were given up.
-   */
+  /** Passes on all due packets in order; a packet still missing when a later one is due is given up. Returns the number given up. */
   release(now: number, onPayload: (payload: Uint8Array) => void): number {
     let lost = 0;
     while (this.#present > 0) {

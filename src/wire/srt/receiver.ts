@@ -19,7 +19,7 @@ const MIN_NAK_INTERVAL = 20_000;
 /** Acknowledgements whose answers are awaited. */
 const ACK_HISTORY = 256;
 
-/** What was agreed on in the handshake, and who takes the payloads. */
+/** The agreed terms of the handshake, and the receiver of payloads. */
 export interface ReceiverOptions {
   readonly initialSequence: number;
   readonly clock: TsbpdClock;
@@ -29,7 +29,7 @@ export interface ReceiverOptions {
   readonly onPayload: (payload: Uint8Array) => void;
 }
 
-/** Made by its connection. Memory is bounded by `bufferLimit`; what comes too late, or twice, is counted. */
+/** Made by its connection. Memory is bounded by `bufferLimit`; late and repeated packets are counted. */
 export class Receiver {
   readonly statistics = newReceiverStatistics();
   readonly #link: Link;
@@ -145,7 +145,7 @@ export class Receiver {
     this.statistics.packetsDroppedLate += this.#buffer.release(Number.POSITIVE_INFINITY, this.#deliver);
   }
 
-  /** After a long outage the sender is farther ahead than the buffer reaches: what lies between will not come any more. */
+  /** After a long outage the sender is farther ahead than the buffer reaches: packets in between will not come. */
   #skipTo(sequence: number): void {
     const lost = this.#buffer.skipTo(sequence);
     if (lost > 0) this.statistics.packetsDroppedLate += lost;

@@ -23,7 +23,7 @@ export const RejectionCode = {
   GROUP: 15,
   TIMEOUT: 16,
   CRYPTO: 17,
-  // Those of applications begin at 1000 and are named after HTTP (access-control guidelines of SRT).
+  // Codes of applications begin at 1000 and are named after HTTP (access-control guidelines of SRT).
   BAD_REQUEST: 1400,
   UNAUTHORIZED: 1401,
   OVERLOAD: 1402,

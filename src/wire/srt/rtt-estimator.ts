@@ -3,7 +3,7 @@
 const INITIAL_RTT = 100_000;
 const INITIAL_VARIANCE = 50_000;
 
-/** One for each connection. Before the first measurement it says what the specification begins with. */
+/** One for each connection. Before the first measurement it returns the initial value of the specification. */
 export class RttEstimator {
   #rtt = INITIAL_RTT;
   #variance = INITIAL_VARIANCE;
@@ -17,7 +17,7 @@ export class RttEstimator {
     return this.#variance;
   }
 
-  /** What a round trip takes at the most, as far as one can say. */
+  /** A likely upper bound of the round-trip time. */
   get upperBound(): number {
     return this.#rtt + 4 * this.#variance;
   }
@@ -34,7 +34,7 @@ export class RttEstimator {
     this.#rtt += (sample - this.#rtt) / 8;
   }
 
-  /** What the peer measured, of use to a side that only sends. */
+  /** Takes the peer's measurement, for a side that only sends. */
   adopt(rtt: number, variance: number): void {
     if (this.#measured) return;
     this.#rtt = rtt;

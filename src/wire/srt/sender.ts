@@ -20,10 +20,10 @@ const MAX_COPIES = 3;
 /** Doubling of the timeout while nothing is acknowledged. */
 const MAX_BACKOFF = 5;
 
-/** What was agreed on in the handshake, and what we limit ourselves to. */
+/** The agreed terms of the handshake, and our own limits. */
 export interface SenderOptions {
   readonly initialSequence: number;
-  /** The peer's latency, µs: what is older is of no use to it. */
+  /** The peer's latency, µs: older packets are useless to it. */
   readonly peerLatency: number;
   /** The peer skips what it gave up, so we may drop it. */
   readonly tooLateDrop: boolean;
@@ -189,7 +189,7 @@ export class Sender {
     return isGone;
   }
 
-  /** What the peer will have given up by now need not be sent any more. */
+  /** Packets that the peer has given up by now need not be sent any more. */
   #dropLate(now: number): void {
     const buffer = this.#buffer;
     if (!this.#tooLateDrop || buffer.length === 0 || now - buffer.firstOrigin <= this.#life) return;
@@ -201,7 +201,7 @@ export class Sender {
     this.statistics.packetsDroppedLate += count;
   }
 
-  /** Without an acknowledgement for so long, what was sent is sent again, µs. */
+  /** Without an acknowledgement for this long, µs, packets are sent again. */
   get #timeout(): number {
     return Math.max(MIN_TIMEOUT, this.#link.rtt.upperBound) * 2 ** this.#backoff;
   }

@@ -15,7 +15,7 @@ export interface KeyRefresh {
   readonly announceBefore: number;
 }
 
-/** A new key for every 2^24 packets, told 2^12 before: what the draft advises. */
+/** A new key for every 2^24 packets, announced 2^12 before, as the draft advises. */
 export const DEFAULT_KEY_REFRESH: KeyRefresh = { every: 2 ** 24, announceBefore: 2 ** 12 };
 
 interface StreamKey {
@@ -118,7 +118,7 @@ export class SessionKeys {
     return this.#current === 'even' ? KeyFlag.EVEN : KeyFlag.ODD;
   }
 
-  /** The payload encrypted, in a buffer of its own. Counts it and goes on to the next key when it is time. */
+  /** The encrypted payload, in a new buffer. Counts packets and changes to the next key when due. */
   encrypt(sequence: number, payload: Uint8Array): Uint8Array {
     const key = this.#sending[this.#current];
     if (key === null) throw new Error('no key to send with');

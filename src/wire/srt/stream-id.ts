@@ -11,7 +11,7 @@ export interface SrtTarget {
   readonly playlist: string | null;
   /** The complete URL, query included, as access control signs it. It can hold secrets: not for logs. */
   readonly url: string;
-  /** `s` of the `#!::` syntax: what a caller shows to be let in, beside what the query says. A secret: not for logs. */
+  /** `s` of the `#!::` syntax: the caller's credential, besides those in the query. Secret: not for logs. */
   readonly key?: string;
 }
 
@@ -30,7 +30,7 @@ export function parseStreamId(streamId: string): SrtTarget | null {
   return target === null || control.session === undefined ? target : { ...target, key: control.session };
 }
 
-/** What the caller says it wants (`m`): `publish`, `request` or else; null when it does not say. */
+/** The mode that the caller asks for (`m`): `publish`, `request` or another text; null without one. */
 export function modeOf(streamId: string): string | null {
   return parseAccessControl(percentDecoded(streamId) ?? '')?.mode ?? null;
 }
@@ -42,7 +42,7 @@ export function withoutSecrets(streamId: string): string {
   return decoded.replaceAll(/(?<=^#!::|,)s=[^,]*/gi, 's=…').replace(/\?.*$/s, '?…');
 }
 
-/** A user name that is no address is one of a person; then host and resource say where to. */
+/** A user name that is not an address belongs to a person; then host and resource name the stream. */
 function resourceOf({ host, resource }: AccessControl): SrtTarget | null {
   return host === null || resource === null ? null : parseAddress(`${host}/${resource.replace(/^\//, '')}`);
 }

@@ -1,11 +1,11 @@
-/** What one side proposes in a handshake, and what comes out of it. */
+/** The proposal of each side in a handshake, and the result. */
 import { HANDSHAKE_V5, type Handshake, type SrtCapabilities, SrtFlag } from './handshake.ts';
 
 /** The version of SRT we speak like. */
 const SRT_VERSION = 0x01_05_01;
 /** Older ones have no extended handshake. */
 export const MIN_VERSION = 0x01_03_00;
-/** What we say of ourselves: live mode with everything it has, and no stream mode or packet filter. */
+/** Our capabilities: live mode with all features, no stream mode and no packet filter. */
 const OUR_FLAGS =
   SrtFlag.TSBPD_SENDER | SrtFlag.TSBPD_RECEIVER | SrtFlag.CRYPT | SrtFlag.TOO_LATE_DROP | SrtFlag.PERIODIC_NAK | SrtFlag.RETRANSMISSION;
 /** Bytes of an IP packet, as we propose. */
@@ -27,7 +27,7 @@ export function agreeOnLatency(own: LatencyWish, theirs: SrtCapabilities): Laten
   return { receive: Math.max(own.receive, theirs.senderDelay), peer: Math.max(own.peer, theirs.receiverDelay) };
 }
 
-/** What we say of ourselves when we want this latency; the same in a request and in a response. */
+/** Our capabilities for this latency; the same in a request and in a response. */
 export function capabilitiesFor(latency: LatencyWish): SrtCapabilities {
   return { version: SRT_VERSION, flags: OUR_FLAGS, receiverDelay: latency.receive, senderDelay: latency.peer };
 }

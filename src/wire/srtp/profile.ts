@@ -14,7 +14,7 @@ export function saltLength(profile: SrtpProfile): number {
   return profile === SrtpProfile.AEAD_AES_128_GCM ? 12 : 14;
 }
 
-/** What a DTLS handshake agreed on, seen from our side. */
+/** Keys agreed by a DTLS handshake, from our side. */
 export interface SrtpKeys {
   readonly profile: SrtpProfile;
   readonly localKey: Uint8Array;

@@ -107,7 +107,7 @@ export class SrtpCipher {
     if (end < RTCP_HEADER) throw new ProtocolError('SRTCP_SHORT', 'the SRTCP packet is not complete', 0);
     const at = this.#gcm ? packet.length - 4 : end;
     const flagged = read32(packet, at);
-    // Nobody we talk to sends SRTCP in the clear; what claims to be is not read.
+    // Peers never send SRTCP unencrypted; such packets are not read.
     if (flagged < ENCRYPTED) throw forged();
     const index = flagged - ENCRYPTED;
     const ssrc = read32(packet, 4);

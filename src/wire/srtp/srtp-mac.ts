@@ -9,7 +9,7 @@ const BLOCK = 64;
 const DIGEST = 20;
 const INNER_PAD = 0x36;
 const OUTER_PAD = 0x5c;
-/** A packet of any network of ours, with what is hashed behind it; longer ones get room of their own. */
+/** Fits the packets of usual networks with the hashed suffix; longer ones are allocated. */
 const ROOM = 2048;
 
 /** Of all: an inner pad, a packet and its tail. */

@@ -8,8 +8,8 @@ import { SrtpCipher } from './srtp-cipher.ts';
 /** SSRCs of one peer; a further one takes the place of one that has been silent, else its RTP is refused. */
 const MAX_SOURCES = 16;
 /**
- * Packets of others after which a source is over: some seconds. Its old packets could be played to us again from then on, by
- * somebody on the path, who gains nothing by it.
+ * A source ends after this many packets of others: some seconds. From then on its old packets could be replayed by somebody on the path,
+ * which gains nothing.
  */
 const SILENCE = 2048;
 

@@ -97,7 +97,7 @@ export function parseStun(bytes: Buffer): StunMessage {
       if (size !== INTEGRITY_LENGTH) throw new ProtocolError('STUN_INTEGRITY', 'MESSAGE-INTEGRITY has not 20 bytes', at);
       integrityAt = at;
     } else if (integrityAt < 0) {
-      // What follows MESSAGE-INTEGRITY is not protected by it and does not count (RFC 8489 section 14.5).
+      // Attributes after MESSAGE-INTEGRITY are not protected by it and are ignored (RFC 8489 section 14.5).
       const value = bytes.subarray(at + 4, at + 4 + size);
       if (name === StunAttribute.XOR_PEER_ADDRESS) peers.push(value);
       if (!attributes.has(name)) attributes.set(name, value);
@@ -135,7 +135,7 @@ export function isStunAuthentic(message: StunMessage, password: StunKey): boolea
 /** A short-term password, or the key of a long-term one (RFC 8489 section 9.2.2): to make one of bytes each time costs five times as much. */
 export type StunKey = string | KeyObject;
 
-/** What goes into a message besides integrity and fingerprint, which are added. */
+/** Contents of a message besides integrity and fingerprint, which are added. */
 export interface StunDraft {
   readonly type: number;
   readonly transaction: Uint8Array;

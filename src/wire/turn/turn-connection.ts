@@ -1,8 +1,8 @@
 /**
  * The server's side of TURN over one TCP connection (RFC 8656), without sockets.
  *
- * It is no relay to the world: every datagram is handed to the owner, who is the peer himself. So a player behind a
- * firewall that lets nothing but TCP through reaches our media ports, and nobody reaches anything else.
+ * It relays nothing to the network: every datagram goes to the owner, who is the peer. So a player behind a firewall that allows only TCP
+ * reaches our media ports, and no other address.
  */
 import { createHash, createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import { isIPv6 } from 'node:net';
@@ -100,7 +100,7 @@ export class TurnConnection {
     return this.#expiresAt > this.#owner.now();
   }
 
-  /** What was told as the address of the allocation. */
+  /** The relayed address announced to the client. */
   get relayed(): TurnAddress {
     return this.#relayed;
   }
@@ -299,7 +299,7 @@ function peerOf({ attributes, transaction }: StunMessage): TurnAddress | undefin
   return value === undefined ? undefined : readXorMappedAddress(value, transaction);
 }
 
-/** Seconds: what is asked for, within our bounds; 0 ends the allocation. */
+/** Seconds: the requested lifetime, within our bounds; 0 ends the allocation. */
 function lifetimeOf({ attributes }: StunMessage): number {
   const value = attributes.get(StunAttribute.LIFETIME);
   if (value === undefined) return LIFETIME_S;

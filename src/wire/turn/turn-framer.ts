@@ -14,7 +14,7 @@ export type TurnFrame =
   | { readonly kind: 'message'; readonly bytes: Buffer }
   | { readonly kind: 'channel'; readonly channel: number; readonly datagram: Buffer };
 
-/** One for each connection: holds a frame that has not come whole. After a throw it is of no more use. */
+/** One for each connection: keeps an incomplete frame. Unusable after an exception. */
 export class TurnFramer {
   #held: Buffer = Buffer.alloc(0);
 

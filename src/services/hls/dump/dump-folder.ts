@@ -12,7 +12,7 @@ import { syncSemaphore } from '../../../util/semaphore.ts';
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 /** Faults that may pass: no space, or no permission. */
 const PASSING: readonly (string | undefined)[] = ['ENOSPC', 'EDQUOT', 'EROFS', 'EIO'];
-/** A file of an earlier dump is overwritten; a link that somebody put in its place is not followed. */
+/** Overwrites a file of an earlier dump, but does not follow a link in its place. */
 const NEW_BYTES = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW;
 
 /** Where the files go, and who hears how it fares. */
@@ -20,18 +20,20 @@ export interface DumpFolderOptions {
   /** Absolute. */
   readonly path: string;
   readonly clock: Clock;
-  /** The disk refuses files for now: what cannot wait is missed until it takes them again. What it returns must not reject. */
+  /**
+   * The disk refuses writes for now: files that cannot wait are missed until it accepts them again. The returned promise must not reject.
+   */
   readonly onPaused?: (error: unknown) => Promise<void> | void;
   readonly onResumed?: () => void;
   /** A file was written for the first time. */
   readonly onWritten?: (path: string) => void;
   /** Nothing more is begun. Called once. */
   readonly onFailed: (error: unknown) => void;
-  /** What was under way then has ended. Called once; what it returns is awaited by `settled`. */
+  /** Called once, when the writes in flight at the failure have ended; `settled` awaits the returned promise. */
   readonly onFailureSettled: () => Promise<void> | void;
 }
 
-/** Only the first failure is told; what is handed over after it is passed over. There is nothing to close: await `settled`. */
+/** Reports the first failure only and ignores everything after it. Needs no closing: await `settled`. */
 export class DumpFolder {
   readonly #options: DumpFolderOptions;
   /** Files that were written at least once. */

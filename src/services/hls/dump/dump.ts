@@ -44,7 +44,7 @@ export interface DumpOptions {
   readonly counts?: DumpCounts;
 }
 
-/** Ends with its stream, by `stop`, or when the disk fails; what it has written stays in every case. */
+/** Ends with its stream, by `stop`, or when the disk fails; its files are kept. */
 export class Dump implements SegmentObserver, FolderWriter {
   readonly request: DumpRequest;
   readonly #options: DumpOptions;
@@ -163,7 +163,7 @@ export class Dump implements SegmentObserver, FolderWriter {
     this.#end('the stream has ended');
   }
 
-  /** Ends the dump; what it holds stays. Resolves when the files are complete. Idempotent. */
+  /** Ends the dump; its files are kept. Resolves when they are complete. Idempotent. */
   stop(): Promise<void> {
     this.#end('it was stopped');
     return this.settled;
@@ -174,7 +174,7 @@ export class Dump implements SegmentObserver, FolderWriter {
     this.#open = false;
     this.#options.stream.unobserve(this);
     this.#files.enqueue(async () => {
-      // One that misses its end stays what it says.
+      // A dump that has failed keeps its status.
       if (this.#status === DumpStatus.RUNNING) this.#become(DumpStatus.COMPLETED);
     });
     this.#writeInfo();
@@ -201,7 +201,7 @@ export class Dump implements SegmentObserver, FolderWriter {
 
   #writeInfo(): void {
     const { infoPath } = this.#options;
-    // The next one tells what this one could not.
+    // The next write includes what this one could not store.
     if (infoPath !== null)
       this.#files.enqueue(
         () => writeFileAtomic(infoPath, this.#info.text(this.#status)),
@@ -210,7 +210,7 @@ export class Dump implements SegmentObserver, FolderWriter {
       );
   }
 
-  /** What the information file says is brought there when the disk takes it, at the latest with the next segment. */
+  /** The information file is updated when the disk accepts it, at the latest with the next segment. */
   async #pause(error: unknown): Promise<void> {
     this.#failure = error;
     this.#become(DumpStatus.ERROR);
@@ -247,7 +247,7 @@ export class Dump implements SegmentObserver, FolderWriter {
     this.#letGo();
   }
 
-  /** The dump stays in the list as long as its stream lives: what it wrote is not kept in memory for that. */
+  /** The dump stays listed as long as its stream lives, but its written segments are freed. */
   #letGo(): void {
     this.#options.conditions.clear(this.#condition);
     this.#info.clear();

@@ -37,9 +37,9 @@ export interface DumperOptions {
   /** Relative paths start there. */
   readonly stateFolder: string;
   readonly allowed: AllowedFolders;
-  /** Is told while a disk refuses files. Default: nobody looks. */
+  /** Raised while a disk refuses writes. Default: none. */
   readonly conditions?: Conditions;
-  /** Is told of dumps. Default: nobody is. */
+  /** Receives notices of dumps. Default: none. */
   readonly notices?: Notices;
   /** Shared with other dumpers; default: its own. */
   readonly claims?: FolderClaims;
@@ -69,7 +69,7 @@ export class Dumper implements StreamFollower {
     return this.#open.load();
   }
 
-  /** Settles what the last run left, behind the scenes. Call once, after `load`, when nothing can keep the server from running any more. */
+  /** Finishes the dumps of the last run in the background. Call once, after `load`, when nothing can prevent the start any more. */
   recover(): void {
     this.#recovering = this.#open.recover();
   }
@@ -123,7 +123,7 @@ export class Dumper implements StreamFollower {
     }
   }
 
-  /** Holds the stream from its first segment on, however long its folder is waited for. What cannot be dumped is told in the log. */
+  /** Holds the stream from its first segment on, however long its folder takes. Failures are logged. */
   #startConfigured(stream: SegmentSource, wanted: WantedDump): void {
     const { allowed, logger } = this.#options;
     const request = { ...wanted, infoFile: '', userData: '' };

@@ -34,7 +34,7 @@ export class FolderClaims {
    */
   async claim(path: string): Promise<FolderClaim> {
     await this.#take(path);
-    // One that cannot be looked up cannot be made either: that is told then.
+    // A folder that cannot be resolved cannot be made either, and is reported then.
     const real = await deepestReal(path).catch(() => path);
     const names = [path];
     if (real !== path) {

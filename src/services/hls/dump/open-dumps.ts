@@ -1,4 +1,4 @@
-/** Which dumps run, on disk: what the next start must tell of when this process cannot. */
+/** Running dumps, recorded on disk: the next start reports them if this process cannot. */
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { writeFileAtomic } from '../../../state/atomic-file.ts';

@@ -29,8 +29,8 @@ export class DvrArchive {
   }
 
   /**
-   * Writes `read()` to a file and calls `done` with its path, or with null when that failed or `read` gave null because nobody wants
-   * the bytes any more. Nothing is called after `close`. False, and nothing is called at all, when too much waits already.
+   * Writes `read()` to a file and calls `done` with its path, or with null if that failed or `read` returned null because the bytes are no
+   * longer needed. Nothing is called after `close`. Returns false, and calls nothing, if too many writes wait.
    */
   write(name: string, read: () => readonly Uint8Array[] | null, done: (path: string | null) => void): boolean {
     if (this.#waiting >= MAX_WRITES) {

@@ -17,7 +17,7 @@ export interface DvrStorageOptions {
   readonly allowed: AllowedFolders;
   /** Is told while files cannot be written. */
   readonly conditions: Conditions;
-  /** Is told of each stream that cannot be rewound as far as it should be. */
+  /** Logs each stream whose rewind window is shorter than configured. */
   readonly logger: Logger;
 }
 
@@ -34,8 +34,8 @@ export class DvrStorage {
   }
 
   /**
-   * Folder for one run of one stream below `wanted`, empty for the one of the server; `address` as in `RunFolder`. What cannot be
-   * written there is told, and the stream goes on without.
+   * Folder for one run of one stream below `wanted` (empty: the server's); `address` as in `RunFolder`. Failed writes are logged, and the
+   * stream continues without them.
    */
   open(wanted: string, address: readonly string[], name: string): RunFolder {
     const { stateFolder = '', logger, allowed } = this.#options ?? {};

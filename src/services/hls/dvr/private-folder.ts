@@ -1,4 +1,4 @@
-/** Folders that nobody else can put anything into, also below one that everybody may write to. */
+/** Folders that only this user can write to, also below a folder that everyone can write to. */
 import { lstat, mkdir, realpath, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { AllowedFolders } from '../../../util/allowed-folders.ts';
@@ -9,8 +9,8 @@ const WRITABLE_BY_ALL = 0o002;
 const STICKY = 0o1000;
 
 /**
- * Makes `root`, unless it is there, and `below` one after the other, each the child of the one before. Rejects with `PathRefused` where
- * `allowed` does not allow it, with an `Error` for a folder or link that somebody else put there, and with the file system's error.
+ * Makes `root`, if missing, and the folders `below` one inside the other. Rejects with `PathRefused` where `allowed` forbids it, with an
+ * `Error` for a folder or link of another user, and with the file system's error.
  */
 export async function makePrivateFolders(root: string, below: readonly string[], allowed: AllowedFolders): Promise<void> {
   await allowed.makeFolder(dirname(root));
@@ -44,7 +44,7 @@ async function refuseForeign(path: string): Promise<void> {
   if (!(await isOwnFolder(path))) throw new Error(`${path} is no folder of this server: somebody else may have put it there`);
 }
 
-/** The operator may give any folder or link; where everybody can make some, it must be one of ours. */
+/** The operator may name any folder or link; where everyone can create some, it must belong to this user. */
 async function refuseStrangeRoot(root: string): Promise<void> {
   const { mode } = await stat(root);
   if ((mode & WRITABLE_BY_ALL) !== 0 && (mode & STICKY) === 0)

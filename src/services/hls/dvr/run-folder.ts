@@ -18,7 +18,7 @@ export interface RunFolderOptions {
   readonly allowed?: AllowedFolders;
   /** Hears the first thing that went wrong. */
   readonly onFault?: (error: unknown) => void;
-  /** Hears when files begin to be missing, and when they do no more. */
+  /** Called when files begin to be missing, and when writing works again. */
   readonly onState?: (isFaulty: boolean, error: unknown) => void;
 }
 
@@ -35,9 +35,7 @@ export class RunFolder {
   #complained = false;
   #faulty = false;
 
-  /**
-   * `address`: folders below `root` by which people find the files; `name` tells this run from others of the same process.
-   */
+  /** `address`: folders below `root` by which people find the files; `name` distinguishes this run from others of the same process. */
   constructor(root: string, address: readonly string[], name: string, options: RunFolderOptions = {}) {
     this.#root = root;
     this.#options = options;
@@ -100,7 +98,7 @@ export class RunFolder {
   }
 }
 
-/** Removes what is below `root` of processes of this machine that run no more. Folders of others are left alone. */
+/** Removes folders below `root` of processes of this machine that have ended. Folders of other users are left alone. */
 export async function sweepLeftovers(root: string): Promise<void> {
   for (const app of await foldersOf(root)) {
     if (!app.startsWith('#')) continue;
@@ -142,7 +140,7 @@ async function foldersOf(path: string): Promise<string[]> {
   try {
     const entries = await readdir(path, { withFileTypes: true });
     const folders = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
-    // Where everybody may make folders, those of others are not followed.
+    // Where everyone may make folders, those of other users are not followed.
     const own = await Promise.all(folders.map((name) => isOwnFolder(join(path, name))));
     return folders.filter((_, index) => own[index]);
   } catch {

@@ -41,7 +41,7 @@ export class BreakMarkers {
   /** Wall clock, ms, at which splices began, by id. */
   readonly #begun = new Map<number, number>();
 
-  /** Takes a marker off the data track; what is none is ignored. */
+  /** Takes a marker of the data track; other packets are ignored. */
   push(packet: Packet): void {
     const { event, data, pts, track } = packet;
     if (event === undefined) return;

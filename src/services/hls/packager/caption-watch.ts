@@ -7,7 +7,7 @@ import type { Track } from '../../../media/track.ts';
 import { serializeClosedCaptions } from '../../../playlist/multivariant-tags.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';
 
-/** Every frame is looked into for so long, ms of media; after that those that are keyframes. */
+/** Every frame is examined during this time, ms of media; after that keyframes only. */
 const FIRST_MS = 10_000;
 const NONE: readonly string[] = [];
 
@@ -19,7 +19,7 @@ interface WatchedVideo {
   channels: readonly string[];
 }
 
-/** One for each packaged stream. It looks at what lies before the first slice, and at nothing of tracks that cannot have captions. */
+/** One for each packaged stream. It examines the data before the first slice, in tracks that can have captions. */
 export class CaptionWatch {
   readonly #videos = new Map<number, WatchedVideo>();
 

@@ -33,7 +33,7 @@ export interface PackagingKind {
   readonly kind: PublisherKind;
   /** Settings of its view. */
   readonly viewSettings: unknown;
-  /** Tells the DVR files of this run of the stream from those of others. */
+  /** Distinguishes the DVR files of this run of the stream from those of others. */
   readonly run: string;
 }
 
@@ -134,7 +134,7 @@ export abstract class PackagedStream<Settings extends PackagingSettings> impleme
   abstract onTracks(tracks: readonly Track[]): void;
   abstract onPacket(packet: Packet): void;
 
-  /** Ends the playlists (EXT-X-ENDLIST): what is open becomes the last segment, later packets are dropped. Idempotent. */
+  /** Ends the playlists (EXT-X-ENDLIST): the open segment becomes the last one, later packets are dropped. Idempotent. */
   concludeHlsLive(): void {
     if (this.#closed || this.#concluded) return;
     this.finishSegments();
@@ -144,7 +144,7 @@ export abstract class PackagedStream<Settings extends PackagingSettings> impleme
 
   close(_reason: CloseReason): void {
     if (this.#closed) return;
-    // Viewers lose what is open; who keeps the stream does not.
+    // Viewers lose the open segment, but dumps get it.
     if (this.isObserved && !this.#concluded) this.finishSegments();
     this.#closed = true;
     for (const observer of [...this.#observers]) observer.streamEnded();

@@ -36,12 +36,12 @@ export interface SegmentSource {
   readonly path: string;
   /** File names of the multivariant playlists, with `.m3u8`. */
   readonly playlistNames: readonly string[];
-  /** Tells `observer` of every segment from now on; of a stream that is gone it hears that. */
+  /** Reports every further segment to `observer`; if the stream has ended, reports that. */
   observe(observer: SegmentObserver): void;
   unobserve(observer: SegmentObserver): void;
   /**
-   * Where somebody begins who has missed the beginning: complete segments in memory, from the newest on that all media playlists have, those
-   * of each in order. [] where there are none, or where playlists count apart. Their bytes can be read until the next packet.
+   * Complete segments in memory for an observer that comes late, from the newest one that all media playlists have, each playlist's in
+   * order. [] if there are none, or if the playlists number their segments separately. Their bytes can be read until the next packet.
    */
   newestSegments(): ObservedSegment[];
   /** Multivariant playlists (all, or those of these names) as they are now, for files in one folder: no paths, no queries. */

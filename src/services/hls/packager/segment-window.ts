@@ -37,7 +37,7 @@ export interface SegmentList<Segment extends WindowedSegment> {
   retire(): string | null;
   /** Lets go of everything; returns the paths of all files. */
   clear(): string[];
-  /** Sends what was told outside of a packet's turn. */
+  /** Sends updates made outside of a packet's turn. */
   flush(): void;
 }
 
@@ -49,7 +49,7 @@ export interface Rewinding {
   readonly maxDuration: number;
 }
 
-/** One for each track or variant. There is nothing to close: what is left goes with the memory and the archive of the stream. */
+/** One for each track or variant. Needs no closing: the memory and the archive of the stream release the rest. */
 export class SegmentWindow<Segment extends WindowedSegment> {
   readonly #list: SegmentList<Segment>;
   readonly #memoryCount: number;
@@ -69,7 +69,7 @@ export class SegmentWindow<Segment extends WindowedSegment> {
     return this.#shortened;
   }
 
-  /** A segment of the list is complete: what it pushes out leaves. */
+  /** A segment of the list is complete: segments beyond the window leave. */
   segmentClosed(): void {
     if (this.#rewinding === null) {
       this.#forget();

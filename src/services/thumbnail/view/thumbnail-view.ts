@@ -10,7 +10,7 @@ const NAME = /^thumb\.(jpg|png|webp)$/;
 /** How long a request may wait for the first image. */
 const FIRST_IMAGE_MS = 5000;
 const MAX_WAITING = 1000;
-/** Whoever fetches images counts as a viewer for so long behind each: pages that show them ask again within seconds. */
+/** A client counts as a viewer for this long after each image: pages that show images request the next within seconds. */
 const VIEWER_MS = 10_000;
 
 const TYPES: Readonly<Record<ImageKind, string>> = {

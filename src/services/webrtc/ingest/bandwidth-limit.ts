@@ -10,7 +10,7 @@ const GROWTH = 1.08;
 /** The limit stays within this multiple of what arrives: more has never been seen to work. */
 const HEADROOM = 2;
 
-/** One for each publisher: told of every packet, asked once for each REMB. Grows slowly, falls at once. */
+/** One for each publisher: counts every packet, computes each REMB. Grows slowly, falls at once. */
 export class BandwidthLimit {
   #limit = START_BPS;
   #bytes = 0;

@@ -57,10 +57,7 @@ export function createDepacketizer(codec: IngestCodec): Depacketizer {
   }
 }
 
-/**
- * What the core is told of a video track. `size`: of the last keyframe, where there is no configuration that tells it.
- * `announced`: what the publisher said beforehand.
- */
+/** The core's video track. `size`: of the last keyframe, if no configuration has it. `announced`: size announced by the publisher. */
 export function videoTrack(
   id: number,
   {

@@ -15,9 +15,9 @@ import { IngestTrack } from './ingest-track.ts';
 import { LipSync } from './lip-sync.ts';
 import type { VideoCapability } from './oven-capabilities.ts';
 
-/** Numbers of a publisher that are told apart; a further one takes the place of one that has been silent, else it is dropped. */
+/** Maximum of SSRCs of a publisher; a further one replaces a silent one, else it is dropped. */
 const MAX_SOURCES = 32;
-/** Packets of others after which a number is not used any more: some seconds. */
+/** An SSRC is silent after this many packets of others: some seconds. */
 const SILENCE = 2048;
 const REPORT_INTERVAL_MS = 500;
 const TRANSPORT_FEEDBACK_MS = 50;
@@ -63,10 +63,7 @@ interface Source {
   heard: number;
 }
 
-/**
- * Lives as long as its session, which calls `tick`; it has no timer and needs no closing. What nobody understands is counted, never
- * thrown.
- */
+/** Lives as long as its session, which calls `tick`; has no timer and needs no closing. Invalid packets are counted, never thrown. */
 export class IngestFeed {
   readonly counters: FeedCounters = { malformed: 0, unknown: 0, repeats: 0 };
   readonly tracks: readonly IngestTrack[];

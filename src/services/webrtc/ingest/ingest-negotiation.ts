@@ -38,7 +38,7 @@ export interface IngestAgreement {
   readonly security: PeerSecurity;
 }
 
-/** Payload types of our offers; those of retransmissions are ours. */
+/** Payload types of our offers, including those of retransmissions. */
 const OFFERED: readonly (LocalPayload & { readonly kind: 'video' | 'audio'; readonly rtx: number })[] = [
   {
     kind: 'video',
@@ -114,8 +114,8 @@ export function readIngestAnswer(answer: SessionDescription, offered: readonly L
 }
 
 /**
- * Answers an offer (WHIP): one m-line for each of theirs. `left` names those that would have been sent and cannot be received, with
- * their codecs. Throws ProtocolError when nothing is left to receive.
+ * Answers an offer (WHIP), with one m-line for each of the offer. `left` names media that cannot be received, with its codecs. Throws
+ * ProtocolError if none can be received.
  */
 export function answerIngest(offer: SessionDescription): {
   readonly agreement: IngestAgreement;

@@ -115,7 +115,7 @@ export class IngestSession implements PeerListener {
     this.#peer.announced(text);
   }
 
-  /** The publisher tells candidates of its own: it reaches us, so they are for the log. */
+  /** Candidates of the publisher are only logged, because the publisher connects to us. */
   announced(candidates: string): void {
     this.#peer.announced(candidates);
   }

@@ -274,7 +274,7 @@ export class IngestTrack {
       if (config === null || config === this.#config) return;
       this.#config = config;
       this.#order = null;
-      // The router sees parameter sets in-band by itself; it has to hear of a new codec.
+      // The router reads parameter sets in-band; only a new codec must be announced.
       starter.describe(videoTrack(this.id, { codec, config, size: this.#size, announced }), { tell: true });
       return;
     }

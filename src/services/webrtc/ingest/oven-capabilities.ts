@@ -1,4 +1,4 @@
-/** `Oven-Capabilities` of a WHIP request: what the frames grow to, which begin small in browsers. */
+/** `Oven-Capabilities` of a WHIP request: the final frame sizes, because browsers start with smaller ones. */
 
 /** The maximum that a browser will send of one layer. */
 export interface VideoCapability {
@@ -16,8 +16,8 @@ const MAX_ENTRIES = 24;
 const LARGEST = { width: 8192, height: 8192, fps: 300 } as const;
 
 /**
- * `max_width=1280, max_height=720, max_fps=30`, for a simulcast layer with `rid:<rid>:` before each. By layer, empty without
- * one. What is not understood is left out: a publisher must not fail for it.
+ * `max_width=1280, max_height=720, max_fps=30`, for a simulcast layer with the prefix `rid:<rid>:`. The result is by layer, '' without one.
+ * Unknown parts are ignored: a publisher must not fail because of them.
  */
 export function readCapabilities(header: string): ReadonlyMap<string, VideoCapability> {
   const found = new Map<string, VideoCapability>();

@@ -5,7 +5,7 @@ const EVALUATION_GAP_MS = 1000;
 const DOWN_FACTOR = 1.1;
 /** Goes up when this share of the estimate is more than the rendition. */
 const UP_FACTOR = 0.75;
-/** No way down so soon after a way up; and what was tried is tried again after so long for every time. */
+/** Minimum time between a step up and a step down, ms; also the first wait before a failed rendition is tried again. */
 const SETTLE_MS = 10_000;
 
 /** A rendition and what it needs. */
@@ -20,7 +20,7 @@ interface Trial {
   readonly at: number;
 }
 
-/** One for each viewer. It only advises: what was done is told to it by `selected`. */
+/** One for each viewer. Only advises: `selected` reports the actual choice. */
 export class AutoRendition {
   readonly #trials = new Map<string, Trial>();
   #evaluatedAt = Number.NEGATIVE_INFINITY;

@@ -1,9 +1,9 @@
 /**
- * What the path to a viewer carries, by when its packets were sent and when they came.
+ * Estimates the bandwidth of the path to a viewer, from departure and arrival times of packets.
  *
- * The path is judged once a second. Video is sent in bursts, so that a queue which fills and empties again says nothing; one
- * that never empties for a second while it grows or overflows does: then the path carries what comes out at its end.
- * As long as none does, there may be room for half as much again.
+ * The path is judged once a second. Video is sent in bursts, so a queue that fills and empties again means nothing. A queue that does not
+ * empty for a second while it grows or overflows means that the path is full: its bandwidth is the arrival rate. Otherwise up to half as
+ * much again may be possible.
  */
 import { ARRIVAL_WRAP_US, type ArrivalReport } from '../../../wire/rtp/arrival-report.ts';
 
@@ -37,7 +37,7 @@ interface Window {
   bytes: number;
 }
 
-/** One for each viewer that reports arrivals (transport-wide congestion control). Keeps no time of its own. */
+/** One for each viewer that reports arrivals (transport-wide congestion control). Has no timer. */
 export class BandwidthEstimator {
   /** Bits per second; null before the first second. */
   #estimate: number | null = null;
@@ -54,8 +54,8 @@ export class BandwidthEstimator {
   }
 
   /**
-   * Takes a report of the viewer. `sends`: pairs of µs and bytes for the packets that `report` tells of, as the fanout has
-   * them. `demand`: bits per second that what is sent now is said to need. Returns a new estimate, or null while there is none.
+   * Processes a report of the viewer. `sends`: pairs of µs and bytes for the packets in `report`, from the fanout. `demand`: declared bit
+   * rate of the present media. Returns a new estimate, or null if there is none.
    */
   report({ first, arrivals }: ArrivalReport, sends: Uint32Array, demand: number): number | null {
     let judged: number | null = null;

@@ -10,7 +10,7 @@ export type WebrtcTrack = VideoTrack | AudioTrack;
 /** The kinds of m-lines we negotiate. */
 export type MediaKind = 'video' | 'audio';
 
-/** Payload types: those of the reference server, which has no AV1. */
+/** Payload types of the reference server, which has no AV1. */
 const PAYLOAD_TYPES: Partial<Record<VideoCodec | AudioCodec, { readonly main: number; readonly rtx: number }>> = {
   [VideoCodec.H264]: { main: 98, rtx: 99 },
   [VideoCodec.H265]: { main: 100, rtx: 101 },

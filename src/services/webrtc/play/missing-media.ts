@@ -4,7 +4,7 @@ import { AudioCodec, VideoCodec } from '../../../media/codec.ts';
 import type { Track } from '../../../media/track.ts';
 import { isPlayable, type MediaKind, type WebrtcTrack } from './codec-plan.ts';
 
-/** `key`: the same for what is the same to the operator. */
+/** `key` is equal for cases that are the same to the operator. */
 export interface MissingMedia {
   readonly key: string;
   readonly text: string;

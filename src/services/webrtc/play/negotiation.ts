@@ -164,12 +164,12 @@ function bestH264(payloads: readonly SdpPayload[], codecString: string): SdpPayl
 
 /** How losses are made good. */
 interface Repair {
-  /** Packets are sent again; with error correction: what they are wrapped into. */
+  /** Retransmission; with error correction it repeats the RED packets. */
   readonly rtx: SdpPayload | null;
   readonly fec: { readonly red: SdpPayload; readonly ulpfec: SdpPayload } | null;
 }
 
-/** What the peer takes of it for `payload`. */
+/** The peer's repair formats for `payload`. */
 function repairOf(theirs: SdpMedia, payload: SdpPayload, { ulpfec: isWanted }: WebrtcSettings): Repair {
   if (theirs.kind !== 'video') return { rtx: null, fec: null };
   // Number 0 is PCMU and nothing else (RFC 3551 section 6); to the fanout it says that there is none.

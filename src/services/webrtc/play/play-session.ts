@@ -1,4 +1,4 @@
-/** One viewer of a stream: what it negotiated, which rendition it gets. */
+/** One viewer of a stream: its negotiated media, and its rendition. */
 import { PublisherKind } from '../../../core/kinds.ts';
 import type { Playlist } from '../../../core/playlist.ts';
 import { NO_ROOM, type SessionHandle } from '../../../core/publishing.ts';
@@ -55,9 +55,9 @@ export class PlaySession implements PeerListener {
   #offered: (LocalMedia & { readonly kind: MediaKind })[] = [];
   #agreement: Agreement | null = null;
   #rendition: StreamRendition | null = null;
-  /** The rendition that the viewer sees, and was told last; `#rendition` takes over from it. */
+  /** The rendition that the viewer sees, and was last notified of; `#rendition` replaces it. */
   #shown: StreamRendition | null = null;
-  /** The rendition takes over with the next keyframe of this one, which is told then. */
+  /** The rendition takes over with the next keyframe of this source; the viewer is notified then. */
   #awaited: MediaSource | null = null;
   /** The viewer's consent is over: nothing is sent until it is there again. */
   #paused = false;
@@ -162,7 +162,7 @@ export class PlaySession implements PeerListener {
     this.#peer.announced(text);
   }
 
-  /** The viewer tells candidates of its own: it reaches us, so they are for the log. */
+  /** Candidates of the viewer are only logged, because the viewer connects to us. */
   announced(candidates: string): void {
     this.#peer.announced(candidates);
   }
@@ -197,7 +197,7 @@ export class PlaySession implements PeerListener {
     this.#renditionChanges += 1;
     this.#adaptation.selected(name, this.#options.transport.now());
     if (this.#handle !== null) this.#play();
-    // Who goes back before the other has taken over never left.
+    // A viewer that switches back before the other rendition took over has never left.
     this.#awaited = this.#handle !== null && wanted.video !== this.#shown?.video ? wanted.video : null;
     if (this.#awaited === null) this.#tell(wanted);
     return true;

@@ -14,7 +14,7 @@ import type { SignallingSide } from '../signalling/signalling-server.ts';
 import { servePlayer } from './play-signalling.ts';
 import type { WebrtcPublisher } from './webrtc-publisher.ts';
 
-/** What may be over soon. */
+/** Conditions that may pass soon. */
 const PASSING: ReadonlySet<string> = new Set(['WEBRTC_FULL', 'WEBRTC_MAP', 'WEBRTC_DRAINING']);
 
 /** The publisher is the server's, which stops it. */

@@ -2,7 +2,7 @@
 import type { TrackFigures } from '../../../core/publishing.ts';
 import type { WebrtcTrack } from './codec-plan.ts';
 
-/** `figures`: what was measured of the track. */
+/** `figures`: measured values of the track. */
 export function trackNotice(track: WebrtcTrack, figures: TrackFigures): object {
   const { id, bypass, codec, bitrateConf } = track;
   const kind = track.type === 'video' ? 'Video' : 'Audio';

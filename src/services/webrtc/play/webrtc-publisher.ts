@@ -101,7 +101,7 @@ export class WebrtcPublisher implements Publisher<WebrtcSettings> {
     return this.#streams.has(streamKey(target)) ? null : (this.#options.finder?.find({ query: '', ...target, client }) ?? null);
   }
 
-  /** Opens a session for a viewer. Throws ProtocolError: no such stream or playlist, nobody knows of one, or nothing in it to play. */
+  /** Opens a session for a viewer. Throws ProtocolError if the stream or playlist is missing or unknown, or has nothing playable. */
   openSession(target: StreamTarget, options: Pick<PlaySessionOptions, 'client' | 'onEnded' | 'onRendition'>): PlaySession {
     const { transport, logger } = this.#options;
     if (this.#options.finder?.draining === true) throw new ProtocolError('WEBRTC_DRAINING', DRAINING);

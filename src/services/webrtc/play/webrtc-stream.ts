@@ -49,7 +49,7 @@ export interface WebrtcStreamOptions {
 /** Made by the publisher, closed by the core: that ends its viewers and its sources. A second `close` has no effect. */
 export class WebrtcStream implements PublisherStream {
   readonly settings: WebrtcSettings;
-  /** What it publishes: counts and lists its viewers. */
+  /** The published stream: counts and lists the viewers. */
   readonly published: PublishableStream;
   /** For log lines. */
   readonly fields: StreamAddress;
@@ -59,7 +59,7 @@ export class WebrtcStream implements PublisherStream {
   readonly #sends = new Uint32Array(2 * SENDS_KEPT);
   /** By track. */
   readonly #repairedAt = new Map<number, number>();
-  /** By what is the same to the operator; those of tracks that are gone, too, so that the log has each once. */
+  /** Keys of reported cases, also of ended tracks, so that each is logged once. */
   readonly #toldOf = new Set<string>();
   readonly #warnings = new Map<string, string>();
   /** Figures of viewers that have left. */
@@ -148,7 +148,7 @@ export class WebrtcStream implements PublisherStream {
     this.published.requestKeyframe(track.id);
   }
 
-  /** A viewer has come to terms: what it does not get is told, once for the stream. */
+  /** A viewer has negotiated: media that it does not get is logged, once for the stream. */
   judge(terms: Omit<ViewerTerms, 'tracks'>): void {
     for (const missing of missingMedia({ ...terms, tracks: this.published.tracks })) this.#warn(missing);
   }

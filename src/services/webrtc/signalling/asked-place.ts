@@ -12,7 +12,7 @@ export interface AskedPlace extends RequestPlace {
   readonly asker: AccessClient;
 }
 
-/** Where somebody goes who was let in: to `target`, unless a control server names another place, which may be none of ours. */
+/** The place of an admitted client: `target`, unless a control server names another one, which may be at another server. */
 export function targetOf(
   { newUrl }: Admitted,
   target: StreamTarget | null,

@@ -58,9 +58,9 @@ export interface ExchangeOptions {
   readonly name: 'WHIP' | 'WHEP';
   /** Name of the clients, for the log. */
   readonly peer: 'publisher' | 'viewer';
-  /** What access control says of an offer; absent: everybody may. The gatekeeper has told the log of who is refused. */
+  /** Access control of an offer; absent: open. The gatekeeper logs refusals. */
   readonly admit?: (place: AskedPlace) => Judgement;
-  /** Where one who was let in goes; absent: to the target of the place. */
+  /** The place of an admitted client; absent: the requested one. */
   readonly targetOf?: (admitted: Admitted, target: StreamTarget | null) => StreamTarget | null;
   /** Must be over before `open`; null if there is nothing to wait for. */
   readonly prepare?: (target: StreamTarget, client: string) => Promise<unknown> | null;
@@ -122,7 +122,7 @@ export class DescriptionExchange {
     }
   }
 
-  /** Goes on with who is let in; who leaves before there is a session ends its stay. */
+  /** Continues with an admitted client; if the client leaves before there is a session, its admission ends. */
   #admit(response: ServerResponse, place: AskedPlace, next: (stay: Admitted) => void): void {
     const { admit } = this.#options;
     const judged = (verdict: Verdict): void => {

@@ -8,7 +8,7 @@ export interface IceServer {
   readonly credential?: string | undefined;
 }
 
-/** Those for a request; null when it does not ask for any, empty when it does and there are none. */
+/** ICE servers for a request; null if it does not ask for any, empty if there are none. */
 export type IceServersFor = (place: RequestPlace) => readonly IceServer[] | null;
 
 /** Members of an offer message: the same list in two spellings, for old and new peers. An empty list has one spelling only. */

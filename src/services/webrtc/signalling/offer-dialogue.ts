@@ -29,7 +29,7 @@ export interface OfferedSession {
   close(reason: string, code?: CloseReason['code']): void;
 }
 
-/** An error that says why somebody is refused. */
+/** An error with the reason of a refusal. */
 export type Refusal = Error & { readonly code: string };
 
 /** Options of a session. */
@@ -47,9 +47,9 @@ export interface DialogueConnection {
   /** Null: the request names no stream of ours. */
   readonly target: StreamTarget | null;
   readonly client: string;
-  /** What access control says; asked for each offer. The gatekeeper has told the log of who is refused. */
+  /** Access control, asked for each offer. The gatekeeper logs refusals. */
   readonly admit: () => Judgement;
-  /** Where one who was let in goes; absent: to `target`. */
+  /** The place of an admitted client; absent: `target`. */
   readonly targetOf?: (admitted: Admitted) => StreamTarget | null;
   /** Told with the offer; peers then use nothing but the relays among them. Null: connect directly. */
   readonly iceServers: readonly IceServer[] | null;
@@ -67,7 +67,7 @@ export interface DialogueOptions<S extends OfferedSession> extends DialogueConne
   readonly prepare?: (target: StreamTarget) => Promise<unknown> | null;
   /** Throws what `isRefusal` knows. */
   readonly open: (request: OfferRequest) => S;
-  /** Whether an error of the session is a refusal; others are faults of ours. */
+  /** Whether an error of the session is a refusal; other errors are internal. */
   readonly isRefusal: (error: unknown) => error is Refusal;
   /** The session has its answer. */
   readonly onAnswered?: (session: S) => void;

@@ -11,14 +11,14 @@ import type { RefusalLog } from '../../../util/refusal-log.ts';
 import { type AskedPlace, askedPlace } from './asked-place.ts';
 import { placeOf } from './request-place.ts';
 
-/** A bundle of the program would load at its start what is imported, for servers without WebRTC, too. */
+/** Loaded on demand: a bundled import would load it at the start, also for servers without WebRTC. */
 const loadServer = (): typeof import('ws').WebSocketServer => createRequire(import.meta.url)('ws').WebSocketServer;
 
 /** Longest message of a peer: a session description with many candidates is a tenth of it. */
 const MAX_MESSAGE = 256 * 1024;
 const CLOSE_UNSUPPORTED = 1008;
 
-/** One way in: those who play, or those who publish. */
+/** One side of signalling: players or publishers. */
 export interface SignallingSide {
   /** WHIP or WHEP. Answers, whatever the request. */
   request(request: IncomingMessage, response: ServerResponse, place: AskedPlace, client: RelayedPeer): void;
@@ -29,7 +29,7 @@ export interface SignallingSide {
 /** A side and where it may be reached. */
 export interface ListeningSide {
   readonly side: SignallingSide;
-  /** Those that its clients call; others share them with services of their own. */
+  /** Ports for its WebSocket clients; other ports are shared with services of their own. */
   readonly ports: ReadonlySet<number>;
 }
 
@@ -43,7 +43,7 @@ export interface SignallingOptions {
   readonly silent?: AddressShares;
   /** WebSockets are opened when it is their turn; absent: at once. */
   readonly turns?: Turns;
-  /** Told of those that are refused; absent: nobody is. */
+  /** Logs refused connections; absent: they are not logged. */
   readonly refusals?: RefusalLog;
 }
 
@@ -111,7 +111,7 @@ export class SignallingServer {
         if (!socket.destroyed) open();
       },
       failed: () => socket.destroy(),
-      // Nobody reads from it, so that it would never end by itself.
+      // The socket is not read, so it would not end without this.
       refused: () =>
         socket.end('HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n', () =>
           socket.destroy(),

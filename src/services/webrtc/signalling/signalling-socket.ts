@@ -45,7 +45,7 @@ export class SignallingFault extends Error {
 
 /** The recipient of the messages. Throws SignallingFault. */
 export interface SignallingDialogue {
-  /** There is a session, or one is being made: that has deadlines of its own. */
+  /** A session exists or is being made; it has deadlines of its own. */
   readonly engaged: boolean;
   /** The peer wants an offer. */
   offer(): void;

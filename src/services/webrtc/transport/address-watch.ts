@@ -1,4 +1,4 @@
-/** Reads what depends on the addresses of this machine anew when those have changed. */
+/** Rereads settings that depend on the addresses of this machine when the addresses change. */
 import { networkInterfaces } from 'node:os';
 import type { Clock } from '../../../util/clock.ts';
 

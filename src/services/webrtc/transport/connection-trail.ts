@@ -4,7 +4,7 @@ import { hostPort } from '../../../util/client-address.ts';
 import { type PeerCandidate, readCandidates } from '../../../wire/ice/ice-candidate.ts';
 import type { CheckFault } from '../../../wire/ice/ice-lite.ts';
 
-/** Addresses that are told apart; checks of further ones are counted together. */
+/** Maximum of addresses listed; checks of further ones are counted together. */
 const MAX_PLACES = 16;
 /** Candidates of the peer that are kept, and entries of a list that are written. */
 const MAX_CANDIDATES = 24;
@@ -17,7 +17,7 @@ interface Checks {
   unsent: number;
 }
 
-/** One for each session until it is connected. Bounded: what a peer invents is counted together. */
+/** One for each session until it is connected. Bounded: surplus entries of a peer are only counted. */
 export class ConnectionTrail {
   #offered: readonly string[] = [];
   readonly #announced = new Map<string, PeerCandidate>();
@@ -29,7 +29,7 @@ export class ConnectionTrail {
   #handshakeHeard = 0;
   #handshakeSaid = 0;
 
-  /** Candidates of ours that the peer was told. */
+  /** Local candidates announced to the peer. */
   offered(candidates: readonly string[]): void {
     this.#offered = candidates;
   }
@@ -73,7 +73,7 @@ export class ConnectionTrail {
     this.#handshakeSaid += 1;
   }
 
-  /** One line: what each side offered, which pairs were checked, and how far the handshake came. */
+  /** One line: the candidates of each side, the checked pairs, and the state of the handshake. */
   describe(): string {
     const parts = [`offered ${listed(readCandidates(this.#offered.join('\n')).map(placeOfCandidate))}`];
     parts.push(this.#announced.size === 0 ? 'the peer announced no address' : `announced by the peer ${this.#announcements()}`);

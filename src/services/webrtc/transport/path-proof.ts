@@ -1,6 +1,8 @@
-/** Whether somebody at the other end of one path answers us, and what may be sent there before he does. */
+/** Whether the peer at the other end of a path has answered us, and how much may be sent there before. */
 
-/** Bytes sent to a path that has not answered, for each byte that came from it: what is used against QUIC servers as reflectors (RFC 9000 section 8). */
+/**
+ * Bytes sent to an unproven path for each byte received from it: the limit against reflection attacks that QUIC uses (RFC 9000 section 8).
+ */
 const AMPLIFICATION = 3;
 /** Between the checks that a peer's own checks set off (Ta, RFC 8445 section 14.2), ms. */
 const TRIGGER_GAP_MS = 50;

@@ -16,12 +16,12 @@ export function placeOfPath(path: PeerPath): string {
   return path.kind === 'udp' ? `udp ${hostPort(path.to.host, path.to.port)}` : path.pipe.place;
 }
 
-/** Without a check for so long, a path gives way to one that the peer prefers, ms. Browsers check theirs at least every 2.5 s. */
+/** A path without a check for this long is replaced by one that the peer prefers, ms. Browsers check at least every 2.5 s. */
 const SILENCE_MS = 3000;
-/** A path that answered no longer ago takes over when the one in use is lost, ms. Browsers check spare ones every 25 s. */
+/** When the path in use is lost, a path that answered within this time takes over, ms. Browsers check spare paths every 25 s. */
 const SPARE_MS = 30_000;
 const MAX_PATHS = 16;
-/** Checks of ours in the time after which consent is over: one that is lost is not the end (RFC 7675 section 5.1). */
+/** Our checks within the time of consent: losing one of them does not end it (RFC 7675 section 5.1). */
 const CHECKS_OF_CONSENT = 6;
 const MAX_INTERVAL_MS = 5000;
 /** Intervals differ by a fifth either way, so that sessions do not check in step (RFC 7675 section 5.1). */
@@ -50,8 +50,8 @@ export interface PathCheck {
 }
 
 /**
- * A path carries nothing before it has answered a check of ours: whoever knows the password can send checks in anybody's name.
- * Connections by TCP need no such check, since nobody makes one in another's name.
+ * A path carries nothing before it has answered a check of ours, because a client that knows the password can send checks with forged
+ * source addresses. TCP connections need no such check, because their addresses cannot be forged.
  */
 export class PeerPaths {
   /** Without an answer for so long consent is over, ms. */
@@ -118,8 +118,8 @@ export class PeerPaths {
   }
 
   /**
-   * Consent to send (RFC 7675) is that of the path in use: when it has not answered for too long, another one that has
-   * takes over. `moved`: it did; `silent`: there is none.
+   * Consent to send (RFC 7675) on the path in use: if it has not answered for too long, another proven path takes over. `moved`: it did;
+   * `silent`: there is none.
    */
   review(now: number): 'fresh' | 'moved' | 'silent' {
     if (this.#current === null) return 'silent';
@@ -136,7 +136,7 @@ export class PeerPaths {
     return now - this.#provenAt;
   }
 
-  /** The connection of a path ended. True when that was the path in use: `current` is the one that takes over then, if there is one. */
+  /** The connection of a path ended. True if it was the path in use; then `current` is its replacement, if any. */
   lost(pipe: PeerPipe, now: number): boolean {
     const at = this.#known.findIndex(({ path }) => path.kind === 'tcp' && path.pipe === pipe);
     if (at < 0) return false;

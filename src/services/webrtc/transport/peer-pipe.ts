@@ -17,7 +17,7 @@ export interface PeerPipe {
   send(datagram: Uint8Array): void;
   /** Several datagrams, each with two bytes of length before it (RFC 4571). */
   sendFrames(frames: Buffer): void;
-  /** Closes the connection when what waits has been sent, whatever the peer says to it. */
+  /** Closes the connection when the waiting data has been sent, whatever arrives meanwhile. */
   end(): void;
 }
 
@@ -55,7 +55,7 @@ export class DirectPipe implements PeerPipe {
   }
 }
 
-/** By way of our relay: `address` is the one of ours that the client at `from` talks to through it. */
+/** A path through our relay: `address` is the relayed address of the client at `from`. */
 export class RelayedPipe implements PeerPipe {
   readonly host: string;
   readonly #stream: Socket;

@@ -1,4 +1,4 @@
-/** Whose datagrams those from an address are. */
+/** Maps source addresses of datagrams to sessions. */
 import { type PeerAddress, PLACES_HEARD } from './fanout/fanout.ts';
 
 /** `S`: sessions. Of each as many addresses are remembered as the fanout hears it at; the oldest is forgotten first. */
@@ -38,7 +38,7 @@ export class PeerPlaces<S> {
     this.#owners.set(key, session);
     const keys = this.#keys.get(session) ?? new Set();
     this.#keys.set(session, keys);
-    // One that was lost to another session and is taken back becomes the newest.
+    // An address that is taken back from another session becomes the newest.
     keys.delete(key);
     keys.add(key);
     const [oldest = ''] = keys;

@@ -19,7 +19,7 @@ import type { StrangerLog } from './stranger-log.ts';
 export const PEER_LEFT = 'the peer closed the connection';
 /** To connect, ms, however long those are waited for who play. */
 const CONNECT_TIMEOUT_MS = 30_000;
-/** Without any check for so long, whoever looks at the log learns of it while the peer is still waited for, ms. */
+/** Without any check for this long, the log reports it while the session still waits for the peer, ms. */
 const TELL_AFTER_MS = 5000;
 /** Consent to send expires without an answer (RFC 7675 section 5.1), ms. */
 const CONSENT_MS = 30_000;
@@ -38,9 +38,9 @@ export interface PeerListener {
   rtcp(packet: Buffer): void;
   /** Media of the peer, decrypted. `at`: when it came, ms of a clock of its own. Absent: the peer sends none that is wanted. */
   rtp?(packet: Buffer, at: number): void;
-  /** Nothing of the peer has come for a while, and it is still waited for. `attempts`: what was tried, `; offered …`. Once. */
+  /** Nothing has arrived from the peer for a while, and the session still waits. `attempts`: the attempts so far, `; offered …`. Once. */
   unreached?(attempts: string): void;
-  /** False: nobody says any more that he wants what is sent (RFC 7675), so nothing may be; true: somebody does again. */
+  /** False: the peer's consent has expired (RFC 7675), so nothing may be sent; true: it consents again. */
   consented?(given: boolean): void;
   /** The session is over; once, and not when the owner closed it. */
   closed(reason: string): void;
@@ -52,7 +52,7 @@ export interface PeerOwner {
   now(): number;
   readonly strangers: StrangerLog;
   readonly places: PeerPlaces<PeerSession>;
-  /** Whose check a transaction is, by `transactionKey`: those that may be answered still. */
+  /** Sessions by the transactions of their checks (`transactionKey`) that may still be answered. */
   readonly awaited: Map<string, PeerSession>;
   /** Ours, for one peer: ports take turns. */
   candidates(use: PeerUse, client: string): readonly string[];
@@ -91,8 +91,8 @@ interface AwaitedCheck {
 }
 
 /**
- * Opened by the transport, closed by the session above it (`close`) or for a reason of its own (`fail`), which the listener hears. Both
- * free all it has.
+ * Opened by the transport, closed by the session above it (`close`) or on its own (`fail`), which the listener is notified of. Both free
+ * everything.
  */
 export class PeerSession {
   readonly credentials: IceCredentials = createCredentials();
@@ -195,7 +195,7 @@ export class PeerSession {
     this.#trail?.announced(readCandidates(description));
   }
 
-  /** Somebody who knows the password made a check by `path`: it has to answer one of ours before anything is sent there. */
+  /** A check with the right password came by `path`, which must answer a check of ours before anything is sent there. */
   reached(path: PeerPath, check: PathCheck): void {
     if (this.#closed) return;
     const now = this.#owner.now();
@@ -286,7 +286,7 @@ export class PeerSession {
     }
   }
 
-  /** Sends elsewhere when nobody agrees to it any more, nothing when there is nowhere else, and ends the session after its timeout. */
+  /** Moves to another path when consent expires, stops sending when there is none, and ends the session after its timeout. */
   #review(now: number): void {
     const { timeout } = this.#options;
     if (timeout > 0 && this.#paths.silence(now) > timeout) {
@@ -336,7 +336,7 @@ export class PeerSession {
     return `the handshake was not finished within ${timeoutMs} ms (peer at ${this.place})`;
   }
 
-  /** The peer sends by whichever path it likes, and may have changed before a check says so. */
+  /** The peer may send by any path, and may have changed its path before a check says so. */
   #hear(path: PeerPath): void {
     if (path.kind !== 'udp' || !this.#owner.places.claim(path.socket, path.to, this)) return;
     if (this.#viewer !== 0) this.#owner.fanout.hear(this.#viewer, path.socket, path.to);
@@ -362,7 +362,7 @@ export class PeerSession {
     if (this.#paths.all.length === 0) this.#listener.unreached?.(this.attempts);
   }
 
-  /** Tells the fanout the path in use, once there are both, and begins the handshake or goes on with it. */
+  /** Tells the fanout the path in use, once both exist, and starts or continues the handshake. */
   #place(): void {
     const { fanout } = this.#owner;
     const path = this.#paths.current;

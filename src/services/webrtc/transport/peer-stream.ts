@@ -19,7 +19,7 @@ export class StreamGuests {
   readonly #descriptors: DescriptorLedger | null;
   #turnedAway = 0;
 
-  /** `descriptors`: those of all viewers, these included; null: no limit. */
+  /** `descriptors`: the ledger of all viewers, these connections included; null: no limit. */
   constructor(descriptors: DescriptorLedger | null = null) {
     this.#descriptors = descriptors;
   }

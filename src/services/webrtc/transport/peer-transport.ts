@@ -44,7 +44,7 @@ export interface PeerPorts {
   readonly publishPorts?: readonly PortGroup[];
 }
 
-/** Which ports are opened and what peers are told of them. */
+/** The ports to open, and their addresses for peers. */
 export interface PeerTransportOptions extends PeerPorts {
   /** The same as it is now, for machines that get other addresses; ports that were not there at first are not opened. */
   readonly current?: AddressWatch<PeerPorts>;
@@ -223,7 +223,7 @@ export class PeerTransport implements PeerOwner {
     this.fanout.close();
   }
 
-  /** A datagram that came through a pipe, from `session` as far as that is known; returns whose pipe it is now. */
+  /** A datagram from a pipe, of `session` if known; returns the session that owns the pipe now. */
   arrived(pipe: PeerPipe, from: PeerAddress, datagram: Buffer, session: PeerSession | null): PeerSession | null {
     const first = datagram[0] ?? 0xff;
     if (first <= 3) return this.#stun({ kind: 'tcp', pipe }, from, datagram) ?? session;
@@ -293,7 +293,7 @@ export class PeerTransport implements PeerOwner {
     return { port: bound.port, tcp: this.#options.tcp && (await this.#listen(host, bound.port)) };
   }
 
-  /** False when somebody else has the TCP port: media goes over UDP then, which is what was asked for. */
+  /** False if another process has the TCP port: media goes over UDP then, which is what was configured. */
   #listen(host: string, port: number): Promise<boolean> {
     const { logger } = this.#options;
     const server = createServer({ noDelay: true }, (stream) => this.#accept(stream));
@@ -369,7 +369,7 @@ export class PeerTransport implements PeerOwner {
     }
   }
 
-  /** Answers a check, or takes the answer to one of ours; returns the session it was for. Throws nothing. */
+  /** Answers a check, or processes the answer to one of ours; returns its session. Never throws. */
   #stun(path: PeerPath, from: PeerAddress, datagram: Buffer): PeerSession | null {
     try {
       return stunTypeOf(datagram) === StunType.BINDING_SUCCESS ? this.#answered(path, datagram) : this.#checked(path, from, datagram);

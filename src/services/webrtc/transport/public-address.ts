@@ -12,8 +12,8 @@ const ATTEMPTS = 4;
 const ATTEMPT_MS = 500;
 
 /**
- * `server` is `host[:port]`, an IPv6 address in brackets where a port follows. What it tells is of the family by which it is
- * reached, IPv4 where its name has both. Rejects when no answer comes within two seconds.
+ * `server` is `host[:port]`, an IPv6 address in brackets if a port follows. The result has the family by which the server is reached, IPv4
+ * if its name has both. Rejects without an answer within two seconds.
  */
 export async function publicAddress(server: string): Promise<string> {
   const { name, port } = readServer(server);

@@ -31,7 +31,7 @@ interface Session {
   waits: boolean;
 }
 
-/** Counts the sessions of each address: those that wait for their first check apart from those that play or publish. */
+/** Counts the sessions of each address: those waiting for their first check separately from those that play or publish. */
 export class SessionQuota {
   readonly #shares: PeerShares;
   readonly #sessions = new Map<object, Session>();

@@ -2,7 +2,7 @@
 import { bracketed } from '../../../util/client-address.ts';
 import { counted } from '../../../util/counted.ts';
 
-/** Addresses remembered; the one that was silent longest is forgotten first, so that strangers cannot make it grow. */
+/** Maximum of remembered addresses; the one that was silent longest is forgotten first. */
 const MAX_ADDRESSES = 256;
 /** Older datagrams belong to another attempt, ms. */
 const MEMORY_MS = 60_000;

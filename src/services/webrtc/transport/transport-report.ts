@@ -1,4 +1,4 @@
-/** Tells the log what the media ports lost, at most once a minute, and all they counted in the end. */
+/** Logs the losses of the media ports, at most once a minute, and all counters at the end. */
 import type { FanoutCounters } from './fanout/fanout.ts';
 
 const INTERVAL_MS = 60_000;
@@ -29,7 +29,7 @@ export interface ReportLine {
   readonly message: string;
 }
 
-/** Looks at the time it is told (monotonic ms) and keeps the figures of the last line to compare with. */
+/** Compares the figures with those of the last line, by the monotonic time (ms) it is given. */
 export class TransportReport {
   #before: TransportCounters | null = null;
   #at = Number.NEGATIVE_INFINITY;

@@ -19,7 +19,7 @@ const RELAYED: RelayedAddresses = { ipv4: { host: '1.1.1.1', port: 14_090 }, ipv
 const CONNECTIONS = 5000;
 /** A connection without an allocation, or whose allocation has expired, is closed after this, ms. */
 const IDLE_TIMEOUT_MS = 10_000;
-/** One that leads to no session for so many times as long is closed, too: everybody knows the account. */
+/** A relay client without a session for this many timeouts is closed, because its account is public. */
 const UNUSED_TIMES = 6;
 /** Addresses of ours that one client may talk to at a time. */
 const MAX_PIPES = 64;

@@ -43,9 +43,9 @@ export class CutSchedule {
   }
 
   /**
-   * A track changes what decoders must know, and goes on with segment `msn`. Discontinuities have the same numbers in all tracks: players wait
-   * with one track until the other is behind its own, too. Where another track has begun that segment already it is the next one that gets it,
-   * and the answer is false.
+   * A track with new decoder parameters continues with segment `msn`. Discontinuities have the same numbers in all tracks, because players
+   * hold one track until the other has passed its discontinuity, too. If another track has already begun that segment, the discontinuity
+   * moves to the next one, and the result is false.
    */
   addDiscontinuity(msn: number): boolean {
     const cut = this.cut(msn);
@@ -79,7 +79,7 @@ export class CutSchedule {
     this.#expected = { msn, time };
   }
 
-  /** When segment `msn` begins, as far as anybody knows; null when nobody does. */
+  /** Expected start of segment `msn`; null if unknown. */
   expected(msn: number): number | null {
     return this.cut(msn)?.time ?? (this.#expected?.msn === msn ? this.#expected.time : null);
   }

@@ -30,7 +30,7 @@ import { TrackAligner } from './track-aligner.ts';
 import { isServableInFmp4, type PackagingContext, TrackPackager } from './track-packager.ts';
 import { segmentSpans, TrackSegments, type TrackSegmentsContext } from './track-segments.ts';
 
-/** As all packaged streams, and who looks at the time of parts; absent: nobody. */
+/** Options of a packaged stream, and an optional observer of part times. */
 export interface LlhlsStreamOptions extends PackagedStreamOptions<LlhlsSettings> {
   readonly timeliness?: PartTimeliness;
 }
@@ -84,7 +84,7 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
     this.#segmentsContext = { ...this.memory, emit: (update) => this.#emit(update), flush: () => this.#send() };
   }
 
-  /** Viewers may wait for the next part; what is dumped should outlive a kill. */
+  /** Viewers may wait for the next part, and dumps should lose little to a kill. */
   override get urgency(): Urgency {
     return this.feed.watched ? Urgency.LOW_LATENCY : super.urgency;
   }

@@ -11,7 +11,7 @@ const MIN_PART = 0.86;
 /** A remainder that exceeds whole parts by this share of a part is jitter. */
 const COUNT_TOLERANCE = 0.02;
 
-/** Seconds within which hls.js takes the next segment for the one that it looks for: it passes over what is left of a segment then. */
+/** hls.js matches a segment that begins within this many seconds of the wanted time, and skips a shorter rest of the previous segment. */
 const LOOKUP_SECONDS = 0.25;
 /** Of parts that are short anyway so much of a part may not be left. */
 const MIN_LAST_PART = 0.6;
@@ -93,7 +93,7 @@ export class PartTarget {
     if (this.known) return;
     const spread = Math.max(...frameDurations) - Math.min(...frameDurations);
     const average = partTicks / frameDurations.length;
-    // Whole frames fill more than half of a chunk: what is shorter ended at a hole.
+    // Whole frames fill more than half of a chunk: a shorter part ended at a gap.
     const constant = partTicks > this.#chunk / 2 && spread <= 2 * this.#jitter + average * CONSTANT_RATE_SPREAD;
     this.#ticks = (constant ? partTicks : Math.max(partTicks, Math.ceil(this.#chunk))) + 2 * this.#jitter;
   }

@@ -38,7 +38,7 @@ export class StreamTimeliness {
   late = 0;
   readonly #clock: Clock;
   readonly #lateness: Histogram;
-  /** When the last part of a track came, ms; only of those that somebody may have waited for. */
+  /** Arrival of the last part by track, ms; only while the stream has viewers. */
   readonly #lastAt = new Map<number, number>();
 
   constructor(address: StreamAddress, clock: Clock, lateness: Histogram) {

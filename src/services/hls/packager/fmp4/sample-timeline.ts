@@ -86,7 +86,7 @@ const FRAME_SIZES: Readonly<Record<AudioCodec, readonly number[]>> = {
 };
 /** How far a duration may be from a frame size to be taken for it: clocks count milliseconds at worst. */
 const SNAP_SECONDS = 0.0012;
-/** How far a duration may be from the frame size in use before another one is looked for. */
+/** A duration further than this from the present frame size makes the timeline look for another size. */
 const KEEP_SECONDS = 0.006;
 /** How far source time and counted samples may drift apart before the source's time is taken again. */
 const DRIFT_SECONDS = 0.012;

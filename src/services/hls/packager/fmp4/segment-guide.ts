@@ -3,7 +3,7 @@ import type { SegmentMark } from '../../../../media/segment-mark.ts';
 import type { CutSchedule } from './cut-schedule.ts';
 import type { TimedSample } from './sample-timeline.ts';
 
-/** Who says where segments begin may be late by so many seconds. */
+/** Marks of the other server may be late by this many seconds. */
 const TOLERANCE = 1;
 
 /** For the leading track. Needs no closing. */
@@ -17,12 +17,12 @@ export class SegmentGuide {
     this.#schedule = schedule;
   }
 
-  /** The presentation time, ms, before which no segment begins; null where nobody says. */
+  /** The presentation time, ms, before which no segment begins; null if unknown. */
   get earliest(): number | null {
     return this.#schedule.guided ? this.#earliest : null;
   }
 
-  /** Whether a segment begins with `sample`, which ends the open one at `end` of at most `max` seconds; null: nobody says. */
+  /** Whether a segment begins with `sample`, which ends the open one at `end` of at most `max` seconds; null: not guided. */
   cutsBefore({ mark }: TimedSample, end: number, max: number): boolean | null {
     if (mark !== undefined) return true;
     // It has fallen silent: the track goes on by itself.
@@ -30,7 +30,7 @@ export class SegmentGuide {
     return this.#schedule.guided ? false : null;
   }
 
-  /** Media is missing before `mark` that the other server had: so are as many segments. Null: nobody says how many. */
+  /** Number of segments that the other server had before `mark` and this one misses; null: unknown. */
   missedBefore(mark: SegmentMark | undefined, msn: number): number | null {
     if (mark === undefined) return null;
     this.#numbered = this.#schedule.follow(mark, msn + 1);

@@ -32,7 +32,7 @@ export class SegmentLimits {
     return this.#base + ROUNDING_ROOM;
   }
 
-  /** The same for keyframes every `gop` seconds: before TARGETDURATION is announced, what it will be. */
+  /** The same for keyframes every `gop` seconds, before TARGETDURATION is announced. */
   leaderMaxFor(gop: number): number {
     return (this.#targetDuration ?? this.#wanted(gop, 0)) + ROUNDING_ROOM;
   }

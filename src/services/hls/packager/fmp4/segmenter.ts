@@ -1,4 +1,4 @@
-/** Cuts one track into segments and parts. Knows nothing of bytes: what it cuts goes to a sink. */
+/** Cuts one track into segments and parts, by times only; a sink stores the bytes. */
 
 import type { Cut, CutSchedule } from './cut-schedule.ts';
 import { PartTarget } from './part-target.ts';
@@ -175,8 +175,8 @@ export class Segmenter {
   }
 
   /**
-   * Other tracks have gone on: what this one left out of their finished segments is listed as gaps, though it may come back
-   * any time. Requests for its playlist would wait in vain until players give up.
+   * Other tracks continue: segments that they have finished and this track missed are listed as gaps, although it may return. Otherwise
+   * requests for its playlist would wait until players give up.
    */
   passPause(): void {
     for (let cut = this.#missedCut(); cut !== null; cut = this.#missedCut()) {
@@ -193,8 +193,8 @@ export class Segmenter {
   }
 
   /**
-   * The configuration of the track changed: what follows begins a new segment behind a discontinuity. `first` is the first sample of it, still
-   * on the old timeline: the last frame before lasts until then, whatever its source said, so that what is listed is as long as the media.
+   * The configuration of the track changed: a new segment begins after a discontinuity. `first` is its first sample, still on the old
+   * timeline: the last frame before it lasts until then, so that the listed durations equal the media.
    */
   changeTimeline(timescale: number, jitter: number, first: TimedSample): void {
     const isHole = this.#open && this.#holeBefore(first) > MAX_SEAM;
@@ -274,7 +274,7 @@ export class Segmenter {
     return this.#awayUntil ?? this.#segmentTime + ((this.#mediaEnd - this.#segmentStart) / this.#timescale) * 1000;
   }
 
-  /** False for a sample of what is listed as a gap already, or that nobody can decode behind it. */
+  /** False for a sample within a listed gap, or one that cannot be decoded after it. */
   #comesBack(sample: TimedSample, awayUntil: number): boolean {
     if (sample.time < awayUntil || !sample.keyframe) return false;
     this.#awayUntil = null;
@@ -320,7 +320,7 @@ export class Segmenter {
     this.#passGaps(start, to, Math.ceil((to - start) / 1000 / this.#limits.segmentDuration));
   }
 
-  /** The cuts of the leader are followed as far as they are known; the next one is left to it. */
+  /** Follows the known cuts of the leader; the next cut is decided by the leader. */
   #followThroughHole(from: number, to: number): void {
     let start = from;
     for (let cut = this.#schedule.cut(this.#msn + 2); cut !== null && cut.time <= to; cut = this.#schedule.cut(this.#msn + 2)) {
@@ -369,7 +369,7 @@ export class Segmenter {
     this.#segmentStart = sample.dts;
     this.#segmentTime = sample.time;
     this.#segmentBytes = 0;
-    // What was listed before it for too long or too short is no matter of this segment: players add up its parts.
+    // Wrong durations before this segment do not matter to it: players add up its parts.
     this.#listedEnd = null;
     this.#part = 0;
     if (mark !== undefined) this.#guide.take(mark, this.#msn, sample.time);
@@ -439,7 +439,7 @@ export class Segmenter {
   #learnTarget(next: number | null): void {
     const durations = frameDurations(this.#samples);
     const last = durations.length - 1;
-    // Of a single frame only its successor tells how long it lasts: what sources say of their frame rate is often wrong.
+    // The duration of a single frame is known only from its successor, because frame rates declared by sources are often wrong.
     const alone = last === 0 && next !== null ? next - this.#partStart : 0;
     if (alone > 0 && alone <= MAX_FRAME * this.#timescale) durations[last] = alone;
     this.#target.learn(
@@ -455,7 +455,7 @@ export class Segmenter {
     if (final === undefined) return;
     const expected = final.dts + final.duration;
     const end = next !== null && next > final.dts && next - this.#partStart <= this.#target.limit ? next : expected;
-    // A frame that lasts longer than a part may is listed as if it did not: what is listed must obey PART-TARGET.
+    // A frame longer than the part limit is listed with the limit, because listed durations must not exceed PART-TARGET.
     const ticks = Math.max(1, Math.min(end - this.#partStart, this.#target.known ? this.#target.limit : end));
     const samples = this.#samples;
     this.#samples = [];

@@ -1,7 +1,7 @@
 /**
- * Keeps a part back that is short because its segment ends. Where it is listed at once it reaches players while they still load the part before:
- * hls.js then takes the segment for loaded, and where it believes audio to begin later than it does (it aligns tracks at discontinuities) it never
- * asks for the rest nor for anything behind it. No viewer waits for it: it is listed before a whole part would be.
+ * Holds back a short last part of a segment. Listed at once it would reach players that still load the part before: hls.js then takes the
+ * segment for loaded, and when it expects audio to begin later than it does (it aligns tracks at discontinuities) it never requests the
+ * rest nor anything after it. No viewer waits for it: it is listed before a whole part would be.
  */
 import type { LlhlsUpdate } from '../../wire/fmp4/update.ts';
 
@@ -10,7 +10,7 @@ const MIN_PAUSE = 0.25;
 /** Of short parts so much of one. */
 const MIN_SHARE = 0.5;
 
-/** One for each track. What is held is bounded by the media of `MIN_PAUSE`: no more than a part, the end of its segment and the beginning of the next. */
+/** One for each track. Holds at most the media of `MIN_PAUSE`: a part, the end of its segment and the beginning of the next. */
 export class ShortRest {
   readonly #list: (update: LlhlsUpdate) => void;
   #held: LlhlsUpdate[] = [];

@@ -19,7 +19,7 @@ export interface SubtitlePackagingContext {
 type SegmentOpen = Extract<LlhlsUpdate, { type: 'segment-open' }>;
 type Part = Extract<LlhlsUpdate, { type: 'part' }>;
 
-/** What parts are short of their segment, ms, is listed with the next one: more needs a part of its own. */
+/** Parts may be this much shorter than their segment, ms, which is listed with the next one; more needs another part. */
 const MAX_CARRIED = 5;
 /** Error of sums of durations, ms. */
 const ROUNDING = 1e-6;
@@ -38,10 +38,10 @@ interface OpenSegment {
 }
 
 /**
- * Tells what there is to serve within `follow`. It has nothing to close: what it has stored is given back by the window of the stream.
+ * Adds its changes to the update within `follow`. Needs no closing: the window of the stream releases the stored bytes.
  *
- * The parts of a segment are never shorter than it is: hls.js has no media that tells it how much of a segment it has got, adds up parts, and
- * waits for the rest of it for ever. The track that leads lists the last part before its length is known.
+ * The parts of a segment are never shorter than the segment: hls.js has no media to tell how much of a segment it has, so it adds up parts
+ * and would wait for the rest forever. The leading track lists the last part before its length is known.
  */
 export class SubtitlePackager {
   track: SubtitleTrack;
@@ -102,7 +102,7 @@ export class SubtitlePackager {
     if (msn <= this.#msn) return;
     if (this.#open !== null) this.#close((this.#open.led - this.#open.start) / 1000);
     const start = this.#context.schedule.cut(msn)?.time ?? 0;
-    // Numbers have no holes: what nobody told of is not there.
+    // Numbers have no gaps: segments that were never announced are empty.
     for (let missed = this.#msn + 1; this.#msn >= 0 && missed < msn; missed += 1) this.#passMissed(missed, start);
     this.#msn = msn;
     const behind = start - this.#listed;

@@ -18,7 +18,7 @@ interface WaitingTag {
   readonly time: number;
   readonly data: Uint8Array;
   readonly target: EventTarget | 'leader';
-  /** The same in all tracks, so that players can tell that it is one event. */
+  /** The same in all tracks, so that players recognise one event. */
   readonly id: number;
   /** Tracks that have it. */
   readonly written: Set<number>;
@@ -38,8 +38,8 @@ export class TimedMetadata {
   }
 
   /**
-   * Takes the data of a tag at `time` (ms) for the tracks of `target`, which for `leader` is the one that leads. What is not ID3 has no place
-   * in LL-HLS and is ignored.
+   * Takes the data of a tag at `time` (ms) for the tracks of `target`; `leader` means the leading track. LL-HLS carries ID3 only, so other
+   * formats are ignored.
    */
   push(time: number, data: Uint8Array, target: EventTarget | 'leader'): void {
     if (!isId3(data)) return;

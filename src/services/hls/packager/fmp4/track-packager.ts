@@ -51,7 +51,7 @@ export interface PackagingContext {
   dependentSegment(): void;
 }
 
-/** Lives as long as its track is in the stream; what it has stored is given back by the window of the stream. */
+/** Lives as long as its track; the window of the stream releases the stored bytes. */
 export class TrackPackager implements SegmentSink {
   readonly #context: PackagingContext;
   readonly #segmenter: Segmenter;
@@ -293,11 +293,10 @@ export class TrackPackager implements SegmentSink {
 }
 
 /**
- * The samples of `part`, decoded one behind the other from `start` (ticks) on. A sample lasts until the next one begins,
- * but how long the last sample of a part lasts is only a guess when the part closes. Where the next frame comes later than
- * guessed its decoding time stays at the guess and its composition offset makes up for it: browsers take a hole of two
- * frames between decoding times for a discontinuity and drop everything up to the next keyframe (Media Source
- * Extensions, coded frame processing, step 1.6). A frame that comes earlier overlaps, which they do not mind.
+ * The samples of `part`, decoded back to back from `start` (ticks). The duration of a part's last sample is an estimate, because the next
+ * frame is not known yet. If that frame comes later, its decoding time stays at the estimate and its composition offset makes up for it:
+ * browsers take a gap of two frames in decoding times for a discontinuity and drop everything up to the next keyframe (Media Source
+ * Extensions, coded frame processing, step 1.6). A frame that comes earlier overlaps, which browsers accept.
  */
 function fragmentSamples(part: CutPart, start: number): FragmentSample[] {
   const { samples, end, shownUntil } = part;

@@ -33,7 +33,7 @@ interface PackagedVariant {
   readonly kept: VariantSegments;
 }
 
-/** One stream inside the HLS publisher. What it serves are whole segments, for which nobody waits. */
+/** One stream inside the HLS publisher. It serves whole segments, and requests never wait for them. */
 export class HlsStream extends PackagedStream<HlsSettings> {
   readonly #window: VariantWindowOptions;
   readonly #schedule: SlotSchedule;

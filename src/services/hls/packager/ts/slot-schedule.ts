@@ -47,8 +47,8 @@ export class SlotSchedule {
   }
 
   /**
-   * Whether a segment of `slot` that began at `start` ends before the packet at `time`. `leads` is false for variants
-   * without video when others have it.
+   * Whether a segment of `slot` that began at `start` ends before the packet at `time`. `leads` is false for variants without video if
+   * others have video.
    */
   cutsAt(packet: {
     readonly slot: number;

@@ -1,4 +1,4 @@
-/** The segments of one subtitle track in HLS over MPEG-TS: those of the variant that it follows, with the cues that are shown meanwhile. */
+/** The segments of one subtitle track in HLS over MPEG-TS: with the boundaries of the variant it follows, and the cues shown in each. */
 import { TIME_OFFSET } from '../../../../containers/mpegts/ts-muxer.ts';
 import type { Span } from '../../../../delivery/feed/messages.ts';
 import type { Packet } from '../../../../media/packet.ts';
@@ -9,7 +9,7 @@ import type { VariantSegments } from './variant-segments.ts';
 
 const OFFSET_MS = TIME_OFFSET / 90;
 
-/** What has been made of a track is in `kept`, with whose window it goes. */
+/** Stored segments are in `kept`, which is released with its window. */
 export class SubtitleSegments {
   track: SubtitleTrack;
   readonly kept: VariantSegments;

@@ -49,8 +49,8 @@ interface OpenSegment {
 /** Bytes are handed on in pieces of about this size: copying a whole segment at once would hold everything else up. */
 const PIECE_LENGTH = 188 * 1024;
 /**
- * When the audio is so far ahead of the frames, ms, these pause: segments then end with the audio, so that the playlist
- * goes on and no segment outgrows the target duration. As long as LL-HLS waits for late frames.
+ * When audio is this far ahead of video, ms, video pauses: segments then end by the audio, so that the playlist continues and no segment
+ * exceeds the target duration. LL-HLS waits equally long for late frames.
  */
 const PAUSE_MS = 3000;
 /** The last frame before a change of the tracks may be listed as so much longer, ms, than its source said. */
@@ -68,7 +68,7 @@ export class TsSegmenter {
   #variant: HlsVariant;
   #leads: boolean;
   #segment: OpenSegment | null = null;
-  /** Before a change of the tracks: how long it is tells the first frame behind it, and players count on that. */
+  /** The open segment before a change of tracks: its length is known with the first frame after it, and players rely on it. */
   #ending: OpenSegment | null = null;
   /** Where the frames end, ms; of variants without video the audio that leads. */
   #leadEnd = 0;
@@ -106,7 +106,7 @@ export class TsSegmenter {
     return this.#brokenPackets;
   }
 
-  /** Tracks changed: when decoders must be set up anew the segment ends here and the next one is a discontinuity. */
+  /** The tracks changed: if decoders must be reset the segment ends here and the next one begins with a discontinuity. */
   change(variant: HlsVariant, leads: boolean): void {
     this.#leads = leads;
     const before = tracksOf(this.#variant);
@@ -125,7 +125,7 @@ export class TsSegmenter {
     this.#discontinuity = this.#nextNumber !== null;
   }
 
-  /** Takes a packet of any track; those of other variants are ignored. */
+  /** Takes packets of any track; tracks of other variants are ignored. */
   push(packet: Packet): void {
     if (!this.#muxer.carries(packet.track.id)) return;
     const isLead = packet.track.id === this.#leadTrackId();

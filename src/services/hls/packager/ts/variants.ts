@@ -21,7 +21,7 @@ export interface HlsPlaylistVariants {
   readonly variants: readonly HlsVariant[];
 }
 
-/** The playlists to serve; those without a servable rendition are left out. Equal variants are one object. */
+/** The playlists to serve, without those that have no servable rendition. Equal variants are one object. */
 export function selectVariants(playlists: readonly Playlist[], tracks: readonly Track[]): HlsPlaylistVariants[] {
   const known = new Map<string, HlsVariant>();
   return playlists

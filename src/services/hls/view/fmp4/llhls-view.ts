@@ -90,8 +90,8 @@ export class LlhlsView implements DeliveryView {
   }
 
   /**
-   * A cache in front, as `OriginMode` is for, has no viewers of its own; but who is let in, here or elsewhere and sent here, is told by nothing
-   * else. `admitted`: the client of the request is one of them.
+   * A cache in front, for which `OriginMode` is meant, has no viewers of its own; but an admission, here or redirected here, is known by
+   * its session only. `admitted`: the client of the request was admitted.
    */
   #isSessionless(admitted: boolean): boolean {
     return this.#settings.originMode && !this.#context.guarded && !admitted;

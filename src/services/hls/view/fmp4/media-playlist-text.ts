@@ -60,7 +60,7 @@ export class MediaPlaylistText {
     text += `#EXT-X-TARGETDURATION:${this.#model.targetDuration}\n`;
     if (!form.legacy) text += this.#lowLatencyHeader(boundary);
     text += this.#sequenceNumbers(listed);
-    // Date ranges are not skipped: nobody is told that they could be.
+    // Date ranges are not skipped, because CAN-SKIP-DATERANGES is not announced.
     if (skipped > 0) text += serializeSkip(skipped) + dateRangesOf(listed.slice(0, skipped));
     text += this.#segments(listed, skipped, form);
     return text;

@@ -31,7 +31,7 @@ interface TrackTexts {
   reports: Template;
 }
 
-/** One for each view. Renders when asked, and only what has changed in the model since. */
+/** One for each view. Renders on request, and only what changed in the model. */
 export class PlaylistCache {
   readonly #model: StreamModel;
   readonly #settings: LlhlsViewSettings;

@@ -104,7 +104,7 @@ export class HlsView implements DeliveryView {
       respondText(exchange, 404, ErrorTexts.NO_PLAYLIST);
       return;
     }
-    // Whoever was let in elsewhere and sent here has to go at its time, too.
+    // A client admitted elsewhere and redirected here also has a time limit.
     const hasSession = this.#context.guarded || exchange.admission !== null;
     const session = hasSession ? this.#context.createSession(exchange) : null;
     if (session === null && hasSession) {
@@ -189,8 +189,8 @@ export class HlsView implements DeliveryView {
   }
 
   /**
-   * The query that its URIs need, '' for none; null for a viewer that was sent away, which has its answer then. Behind a CDN nobody can be told
-   * apart, so that nobody is counted; whoever was admitted has a session all the same, and goes when it ends.
+   * The query for the URIs in a viewer's playlist, '' for none; null for a refused viewer, who has been answered then. Behind a CDN viewers
+   * cannot be told apart and are not counted; an admitted client has a session all the same, with its time limit.
    */
   #viewerOf(exchange: DeliveryExchange): string | null {
     if (this.#context.guarded || exchange.queryValue('session') !== undefined) {

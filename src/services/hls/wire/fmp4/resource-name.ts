@@ -1,6 +1,6 @@
 /** Names of LL-HLS resources: written into playlists, read from requests. */
 
-/** The word by which names tell what a track is. */
+/** The part of a file name that says the type of the track. */
 export type MediaType = 'video' | 'audio' | 'subtitle';
 
 /** The resource that a file name requests. Numbers are as written; they need not exist. */
@@ -48,7 +48,7 @@ export class ResourceNames {
   }
 }
 
-/** Reads a file name; null when it is not one of ours. */
+/** Parses a file name; null if it is not one of this service. */
 export function parseResourceName(file: string): Resource | null {
   const match = NAME.exec(file);
   if (match === null) return null;

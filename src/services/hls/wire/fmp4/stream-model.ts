@@ -24,7 +24,7 @@ export interface SegmentModel {
   /** Whole lines of the playlist before it. */
   readonly tags: string;
   readonly parts: PartModel[];
-  /** Where the bytes of a complete segment are that is not the sum of its parts; null for one that is. */
+  /** The bytes of a complete segment that is not the sum of its parts; null if it is. */
   whole: readonly Span[] | null;
   /** Of all parts, once somebody has asked for the complete segment. */
   spans: readonly Span[] | null;

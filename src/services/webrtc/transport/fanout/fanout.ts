@@ -10,7 +10,7 @@ export interface PeerAddress {
   readonly port: number;
 }
 
-/** Told what arrives. None of these may throw. Bytes belong to the listener. */
+/** Receives datagrams. The callbacks must not throw. The listener owns the bytes. */
 export interface FanoutListener {
   /** A datagram that looks like STUN came to the UDP port `socket`. */
   stun(socket: number, from: PeerAddress, datagram: Buffer): void;
@@ -63,8 +63,8 @@ export interface SlotPlan {
   /** Retransmission format (RFC 4588); null when the peer takes none: then losses stay lost. */
   readonly rtx: { readonly ssrc: number; readonly payloadType: number } | null;
   /**
-   * Error correction: everything is wrapped into RED (RFC 2198), parities under `payloadType` (RFC 5109); `rtx` repeats what
-   * is wrapped. Without `rtx` parities leave twice. Absent: none, whatever the source has. The addon only.
+   * Error correction: all packets are wrapped into RED (RFC 2198), parities under `payloadType` (RFC 5109); `rtx` repeats the wrapped
+   * packets. Without `rtx` parities are sent twice. Absent: no correction, whatever the source has. The addon only.
    */
   readonly fec?: { readonly redPayloadType: number; readonly payloadType: number } | undefined;
   readonly extension: ExtensionPlan;
@@ -112,7 +112,7 @@ export interface FanoutCounters {
   readonly nacks: number;
   /** Events dropped because the main thread fell behind. */
   readonly droppedEvents: number;
-  /** The same of datagrams from addresses that belong to nobody who is connected. */
+  /** The same for datagrams from addresses without a connected peer. */
   readonly droppedStrangers: number;
   /** Packets over TCP given up because a receiver fell behind. */
   readonly droppedInjected: number;
@@ -149,7 +149,7 @@ export interface Fanout {
   push(source: number, frame: PacketizedFrame): boolean;
   closeSource(source: number): void;
   openViewer(plan: ViewerPlan): number;
-  /** Keeps no reference to `keys`; what is made of them is wiped when the viewer is closed. */
+  /** Keeps no reference to `keys`; derived keys are wiped when the viewer is closed. */
   setKeys(viewer: number, keys: SrtpKeys): void;
   /** Where the viewer is sent to, and heard; may change while it plays. */
   connect(viewer: number, socket: number, to: PeerAddress): void;

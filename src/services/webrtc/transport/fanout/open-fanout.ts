@@ -13,7 +13,7 @@ export interface OpenedFanout {
   readonly fallback: string | null;
 }
 
-/** The addon's fanout, or the one in JavaScript and the reason for it. Whoever opens it closes it. */
+/** The addon's fanout, or the one in JavaScript with the reason. The caller closes it. */
 export function openFanout(options: {
   readonly certificate: DtlsCertificate;
   readonly listener: FanoutListener;

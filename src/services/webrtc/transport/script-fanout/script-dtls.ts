@@ -1,6 +1,6 @@
 /**
- * DTLS for the fanout in JavaScript, by `werift-dtls`. Ten times the CPU of the addon's. The library believes what the peer
- * says and ends at what anybody sends: proof (`dtls-proof.ts`) and records behind the handshake are looked at here.
+ * DTLS for the fanout in JavaScript, with `werift-dtls`; ten times the CPU of the addon. The library does not verify the peer and fails on
+ * arbitrary datagrams, so the proof (`dtls-proof.ts`) and the records after the handshake are checked here.
  */
 import { createHash } from 'node:crypto';
 import { createRequire } from 'node:module';
@@ -79,7 +79,7 @@ const WARNING = 1;
 const FATAL = 2;
 const CLOSE_NOTIFY = 0;
 const FINISHED = 20;
-/** A client that has not got the last flight after so many never will; and nobody makes us a reflector. */
+/** A client that missed the last flight this often will not get it, and the limit prevents reflection. */
 const MAX_RESENDS = 16;
 
 interface Library {
@@ -198,7 +198,7 @@ export class ScriptDtls implements DtlsEndpoint {
     this.#closed = true;
   }
 
-  /** The library says none. Encrypted: nobody else may end the connection. */
+  /** The library sends no close_notify. It is encrypted, so nobody else can end the connection. */
   #sayGoodbye(): void {
     const { cipher, sessionType } = this.#socket;
     const header = { type: ContentType.ALERT, version: DTLS_1_2, epoch: 1, sequenceNumber: LAST_SEQUENCE };
@@ -254,7 +254,7 @@ export class ScriptDtls implements DtlsEndpoint {
   }
 }
 
-/** The records of a datagram, without what is cut short behind them: the library fails at it, and anybody may send it. */
+/** The complete records of a datagram: the library fails on a truncated one, which anyone could send. */
 function* recordsOf(datagram: Buffer): Generator<Buffer> {
   for (let at = 0; at + RECORD_HEAD <= datagram.length; ) {
     const end = at + RECORD_HEAD + datagram.readUInt16BE(at + 11);

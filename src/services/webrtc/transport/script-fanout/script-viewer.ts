@@ -10,7 +10,7 @@ import type { ScriptSource, SourceFrame } from './script-source.ts';
 const RESEND_GAP = 15;
 /** Packets sent again to one viewer: a share of those sent for the first time, or a path that is too narrow gets narrower. */
 const RESEND_SHARE = 0.5;
-/** And so many at once: those of a large keyframe. */
+/** Maximum of retransmissions at once: a large keyframe. */
 const RESEND_BURST = 150;
 /** Packets of a stream to one viewer that can be sent again: half a second at 5 Mbit/s. */
 const KEPT_PACKETS = 256;
