@@ -51,7 +51,7 @@ test('a server that is drained says so, sends others away, and takes them again'
   };
   expect(await drain('drain')).toEqual({ draining: true, publishers: 0, sessions: 0 });
   const health = await fetch(`${base}/health`);
-  const reasons = ['the server is being drained: it takes no new sessions and publishers'];
+  const reasons = ['the server is draining: it refuses new viewers and publishers'];
   expect([health.status, await health.json()]).toEqual([503, { status: 'draining', reasons }]);
   const viewer = async (): Promise<number> => (await fetch(`http://127.0.0.1:${ports[1]}/app/stream/llhls.m3u8`)).status;
   // Delivery threads are told by a message.

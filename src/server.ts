@@ -343,7 +343,7 @@ async function startAll(
     secrets.configure([...secretsOf(running), apiAccess.token]);
     return keepRunningConfig(stateFolder, configFile, running);
   };
-  await keep(config).catch((error: unknown) => logger.warn({ err: error }, 'the running configuration could not be kept'));
+  await keep(config).catch((error: unknown) => logger.warn({ err: error }, 'the running configuration could not be saved'));
   const reload = new ConfigReload(loaded, {
     ...{ file: configFile, stateFolder, orchestrator, delivery, limits, api, reading: readable, definitions: context.definitions },
     ownToken: async () => (await loadOrCreateAccessToken(stateFolder, logger)).token,

@@ -23,8 +23,8 @@ import { SignedPolicyCheck } from './signed-policy.ts';
 
 /** Deadline for checks that ask other servers, ms. Such a check has a shorter limit of its own (`MAX_WEBHOOK_TIMEOUT_MS`). */
 const VERDICT_MS = 11_000;
-const LATE: Denied = { admitted: false, code: 'no-verdict', reason: 'whoever decides about it did not answer in time' };
-const FAULT: Denied = { admitted: false, code: 'check-failed', reason: 'the server failed on deciding about it' };
+const LATE: Denied = { admitted: false, code: 'no-verdict', reason: 'access control did not answer in time' };
+const FAULT: Denied = { admitted: false, code: 'check-failed', reason: 'access control failed inside the server' };
 
 /** A virtual host's access rules. Plain values: delivery threads get them by message. */
 export interface AccessSettings {

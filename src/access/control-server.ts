@@ -19,8 +19,8 @@ const MAX_ANSWER_BYTES = 64 * 1024;
 /** For the answer to a closing, ms, as in the reference server. */
 const CLOSING_TIMEOUT_MS = 500;
 
-const BUSY: Denied = { admitted: false, code: 'webhook-busy', reason: 'the control server has too many questions to answer' };
-const FAILED: Denied = { admitted: false, code: 'webhook-failed', reason: 'the control server gave no answer that can be used' };
+const BUSY: Denied = { admitted: false, code: 'webhook-busy', reason: 'too many requests to the control server are open' };
+const FAILED: Denied = { admitted: false, code: 'webhook-failed', reason: 'the control server gave no usable answer' };
 const REFUSED: Denied = { admitted: false, code: 'webhook-refused', reason: 'the control server does not allow it' };
 const LIFETIME = 'the lifetime that its control server gave it is over';
 /** They are lines of a log that many requests have in common. */

@@ -13,7 +13,7 @@ const MAX_REASONS = 20;
 export type Phase = 'starting' | 'running' | 'stopping';
 
 /** Reason why a draining server must not get new clients. */
-const DRAINED = 'the server is being drained: it takes no new sessions and publishers';
+const DRAINED = 'the server is draining: it refuses new viewers and publishers';
 
 /** The state behind `/health`. One for the whole server; its owner changes the phase. */
 export class Health {

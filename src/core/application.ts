@@ -375,7 +375,7 @@ export class Application {
     const logger = this.#logger.limited.child({ stream: inbound.name });
     const late = Promise.withResolvers<readonly OverlayRule[]>();
     const giveUp = (): void => {
-      if (!inbound.closed) logger.warn({ map: path }, 'the overlay map could not be read in time, the stream goes on without');
+      if (!inbound.closed) logger.warn({ map: path }, 'the overlay map could not be read in time: the stream has no overlays');
       late.resolve([]);
     };
     signal.addEventListener('abort', giveUp, { once: true });

@@ -219,7 +219,7 @@ export class InboundStream implements IngestStream, CoveredStream {
     if (!waits) this.changeSource();
     this.#logger.info(
       { source: request.sourceUrl },
-      `${request.sourceUrl} goes on with the stream${waits ? ' from its first keyframe on' : ''}`,
+      `${request.sourceUrl} continues the stream${waits ? ' from its first keyframe on' : ''}`,
     );
     before?.onClose({ code: 'replaced', detail: `replaced by ${request.sourceUrl}` });
     return this.link(settings);
@@ -408,7 +408,7 @@ export class InboundStream implements IngestStream, CoveredStream {
       return;
     }
     const { keepMs } = this.source;
-    this.#logger.info({ reason: reason.code }, `the source is gone, the stream waits ${keepMs} ms for another one: ${reason.detail}`);
+    this.#logger.info({ reason: reason.code }, `source lost: ${reason.detail}; the stream waits ${keepMs} ms for another source`);
     const detail = `no source came within ${keepMs} ms (KeepStreamMs) after: ${reason.detail}`;
     this.source.awaitNext(guarded(this.#logger, 'the end of a stream', () => this.close({ code: reason.code, detail })));
   }

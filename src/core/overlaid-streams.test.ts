@@ -132,7 +132,7 @@ describe('streams of an application with overlays', () => {
       await settle();
     }
     expect(images()).toEqual([[360], [720]]);
-    expect(logger.matching('the overlay map could not be read in time, the stream goes on without')).toHaveLength(1);
+    expect(logger.matching('the overlay map could not be read in time: the stream has no overlays')).toHaveLength(1);
   });
 
   test.each([{ enable: false, path: '/m' }, { enable: true }])('are not asked about with %j', async (overlays) => {

@@ -30,7 +30,7 @@ export async function readOverlays(path: string, reading: AllowedFolders, logger
     await reading.checkLinks(path);
     entries = parseOverlayMap((await readWhole(path, MAX_MAP_BYTES)).toString('utf8'), path);
   } catch (error) {
-    logger.error({ err: error, map: path }, `overlay map cannot be used, the stream goes on without: ${messageOf(error)}`);
+    logger.error({ err: error, map: path }, `overlay map cannot be used: ${messageOf(error)}; the stream has no overlays`);
     return [];
   }
   const images = new Images(path, reading, logger);
@@ -65,7 +65,7 @@ class Images {
     let image = this.#known.get(url);
     if (image === undefined) {
       image = await this.#open(url).catch((error: unknown) => {
-        this.#logger.error({ err: error, url }, `the overlay '${url}' cannot be used, the stream goes on without: ${messageOf(error)}`);
+        this.#logger.error({ err: error, url }, `the overlay '${url}' cannot be used: ${messageOf(error)}; it is left out`);
         return null;
       });
       this.#known.set(url, image);

@@ -109,7 +109,7 @@ describe('the images of a map', () => {
   ])('%s is left out and told, and the others stay', async (url, reason) => {
     const { images, lines } = await read(url);
     expect(images.length).toBe(1);
-    expect(lines).toEqual([expect.stringMatching(/^the overlay '.*' cannot be used, the stream goes on without: /)]);
+    expect(lines).toEqual([expect.stringMatching(/^the overlay '.*' cannot be used: .*; it is left out$/)]);
     expect(lines[0]).toContain(reason);
   });
 
@@ -131,7 +131,9 @@ describe('the images of a map', () => {
     const logger = new RecordingLogger();
     const [rule] = await readOverlays(path, new AllowedFolders(null, ''), logger);
     expect(rule?.overlays.map(({ url }) => url)).toEqual(['one.png', 'one.png', 'two.png', 'logo.png']);
-    expect(logger.lines.map(({ message }) => message)).toEqual([expect.stringMatching(/^the overlay 'three.png' .* are taken$/)]);
+    expect(logger.lines.map(({ message }) => message)).toEqual([
+      expect.stringMatching(/^the overlay 'three.png' .* are taken; it is left out$/),
+    ]);
   });
 
   it('lie in folders that may be read from', async () => {
@@ -143,7 +145,7 @@ describe('the images of a map', () => {
     }
     const { images, lines } = await read('logo.png', [join(folder, 'secret')]);
     expect(images).toEqual([]);
-    expect(lines[0]).toMatch(/^overlay map cannot be used, the stream goes on without: .*AllowedRoots/);
+    expect(lines[0]).toMatch(/^overlay map cannot be used: .*AllowedRoots.*; the stream has no overlays$/);
   });
 
   it('are none where the map cannot be read', async () => {

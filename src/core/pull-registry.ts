@@ -260,7 +260,10 @@ export class PullRegistry {
     const { vhost, app, name } = document;
     if (reason.code !== 'deleted') {
       const fields = { vhost, app, stream: name, ...reason };
-      this.#options.logger.warn(fields, `persistent stream '${streamText(addressOf(document))}' ended and returns as soon as it can`);
+      this.#options.logger.warn(
+        fields,
+        `persistent stream '${streamText(addressOf(document))}' ended; it is pulled again as soon as possible`,
+      );
       this.#lull(document);
       return;
     }

@@ -268,7 +268,7 @@ it.each([
   if (without) delete providers.rtspPull;
   application.stream('s')?.terminate({ code: 'application-restart', detail: 'x' });
   const publication = without ? null : application.openIngest(PUBLISHER);
-  await logger.line("persistent stream 'v/app/s' ended and returns as soon as it can");
+  await logger.line("persistent stream 'v/app/s' ended; it is pulled again as soon as possible");
   expect(store.documents.size).toBe(1);
   const opened = source.opened.length;
   await vi.advanceTimersByTimeAsync(3000);
@@ -506,7 +506,7 @@ it('ends a persistent stream that returns while it is being deleted', async () =
   const { application, store, pull, pulls, logger } = setUp(() => true);
   await pull({}, { persistent: true });
   const publication = application.openIngest(PUBLISHER);
-  await logger.line("persistent stream 'v/app/s' ended and returns as soon as it can");
+  await logger.line("persistent stream 'v/app/s' ended; it is pulled again as soon as possible");
   publication.close({ code: 'peer-left', detail: 'x' });
   const remove = store.remove.bind(store);
   const disk = Promise.withResolvers<void>();

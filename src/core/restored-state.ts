@@ -1,4 +1,5 @@
 /** Brings back what the API created. */
+
 import { type ApplicationConfig, type ReadOptions, type Resource, readApplication, readVirtualHost } from '../config/index.ts';
 import { unprotected, unprotectedApplication } from '../config/not-built.ts';
 import type { StateDocument, StateStore } from '../state/state-store.ts';

@@ -44,5 +44,5 @@ async function stopTogether(parts: readonly Running[], late: Promise<void>, logg
     left -= 1;
   });
   await Promise.race([Promise.all(stops), late]);
-  if (left > 0) logger.warn({ parts: left }, 'the server ends before all of it has stopped');
+  if (left > 0) logger.warn({ parts: left }, 'the server exits: some of its parts have not stopped in time');
 }

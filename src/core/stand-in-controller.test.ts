@@ -109,7 +109,7 @@ describe('a stand-in', () => {
     expect([stream.source.present, studio.ended]).toEqual([false, []]);
   });
 
-  it('is not called for a stall of the server, behind which the encoder is heard again', async () => {
+  it('is not called for a stall of the server, behind which the encoder sends again', async () => {
     const studio = setUp();
     const encoder = studio.publish();
     await send(studio, encoder);
@@ -155,7 +155,7 @@ describe('a stand-in', () => {
     await studio.pass(100);
     expect(standIn!.told.slice(0, 3)).toEqual(['prepare', 'play', 'rest']);
     expect(shown(studio.packets)).toHaveLength(31);
-    expect(studio.lines('the encoder is heard again')).toHaveLength(1);
+    expect(studio.lines('the encoder sends again')).toHaveLength(1);
   });
 
   it('has no times of its own where those of encoders are kept', async () => {

@@ -273,7 +273,7 @@ export class StandInController {
     const isPresent = this.#gate !== null && stream.silence < PRESENT_MS;
     // It was silent only, and nobody has seen anything else yet.
     if (this.#state === 'called' && this.#gate?.isShut === false && stream.silence < settings.afterMs) {
-      logger.info({}, 'the encoder is heard again');
+      logger.info({}, 'the encoder sends again');
       this.#rest();
       return;
     }

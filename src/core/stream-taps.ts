@@ -61,7 +61,7 @@ export class StreamTaps {
 
   #fail(tap: StreamTap, error: unknown): void {
     this.#taps.delete(tap);
-    this.#logger.error({ err: error }, 'who tapped the stream failed and hears no more of it');
+    this.#logger.error({ err: error }, 'a consumer of the stream failed and was removed');
   }
 }
 

@@ -23,7 +23,7 @@ export class TrackLines {
     this.#faultTold = true;
     this.#logger.warn(
       { code: fault.code },
-      `the parameters of a track cannot be read, it is left out or stays as it was: ${fault.message}`,
+      `the parameters of a track cannot be read: ${fault.message}; the track is left out or keeps its previous ones`,
     );
   }
 

@@ -156,7 +156,7 @@ export class TranscodeJob {
     try {
       run.session = transcoder.open(job, this.#listenFor(run));
     } catch (error) {
-      this.#options.logger.error({ err: error }, 'transcoder could not be started: the stream goes on with its bypassed tracks');
+      this.#options.logger.error({ err: error }, 'transcoder could not be started: the stream continues with its bypassed tracks');
       for (const { targets } of encodes.values())
         for (const { map, key } of targets)
           map.fail(key, { reason: `the transcoder could not be started: ${messageOf(error)}`, fault: 'encoder' });

@@ -51,7 +51,7 @@ export class ServerLimits {
     this.apiConnections = Math.min(MAX_API_CONNECTIONS, Math.ceil((plan?.reserve ?? MAX_API_CONNECTIONS * 2) / 2));
     if (plan !== null && given !== null && plan.viewers < FEW_VIEWERS) {
       const { limit } = given;
-      logger.warn({ limit, ...plan }, `the process may open ${limit} files (ulimit -n): ${plan.viewers} connections of viewers have room`);
+      logger.warn({ limit, ...plan }, `the process may open ${limit} files (ulimit -n): at most ${plan.viewers} viewer connections`);
     }
   }
 

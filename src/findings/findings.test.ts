@@ -266,7 +266,7 @@ test('the log of a start tells the same, with places', () => {
 
 test('a file with rules of alerts that cannot be used is named, with what is wrong in it', () => {
   const alert = '<Alert><Url>http://a.test</Url><SecretKey>s</SecretKey><RulesFile>rules.xml</RulesFile></Alert>';
-  const at = 'warn: S.xml:4: Server/Alert/RulesFile: no alert is sent by these rules:';
+  const at = 'warn: S.xml:4: Server/Alert/RulesFile: these rules send no alerts:';
   expect(found({ head: alert })).toEqual([`${at} the file cannot be read: ENOENT: no such file or directory, open '/rules.xml'`]);
   writeFileSync(join(folder, 'rules.xml'), '<Rules>\n<Ingres/>\n<Ingress><MinBitrate>much</MinBitrate></Ingress></Rules>');
   expect(found({ head: alert })).toEqual([

@@ -219,13 +219,13 @@ export class EventLog {
     if (!this.#failed) return;
     this.#failed = false;
     this.#options.conditions.clear(CONDITION);
-    this.#options.logger.info({ lost: this.#lost }, 'the event log is written again');
+    this.#options.logger.info({ lost: this.#lost }, 'the event log can be written again');
   }
 
   #refused(error: unknown): void {
     const { conditions, logger, folder, pauseMs = PAUSE_MS } = this.#options;
     if (!this.#failed) {
-      logger.error({ err: error, folder }, `events are lost, their log cannot be written: ${messageOf(error)}`);
+      logger.error({ err: error, folder }, `the event log cannot be written: ${messageOf(error)}; events are lost`);
       conditions.raise(CONDITION, `events are lost: ${diskFault(error) ?? 'their log cannot be written'}`);
     }
     this.#failed = true;

@@ -117,12 +117,12 @@ export class ChannelSlots {
     };
     if (this.video !== null) {
       const video = sources.find(({ type }) => type === 'video');
-      if (video === undefined) throw new Error('it has no video, and the channel must have some');
+      if (video === undefined) throw new Error('it has no video, which the channel needs');
       put(this.video, video);
     }
     const audio = sources.filter(({ type }) => type === 'audio');
     if (this.video === null && this.audio.length > 0 && audio.length === 0)
-      throw new Error('it has no audio, and the channel has nothing else');
+      throw new Error('it has no audio, which is all that the channel has');
     this.audio.forEach((slot, index) => {
       const source = audio[index] ?? audio[0];
       if (source !== undefined) put(slot, source);

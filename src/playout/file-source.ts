@@ -92,7 +92,7 @@ class KnownFault extends Error {
 export async function lengthOfBytes(bytes: OpenFile, logger: Logger, foreign: FfmpegFiles | null = null): Promise<number> {
   const file = await openAnyFile(bytes, { foreign, logger, onSlow: () => undefined });
   const seconds = await file.length();
-  if (seconds === null) throw new Error('the file does not tell how long it is');
+  if (seconds === null) throw new Error('the file has no duration');
   return seconds * 1000;
 }
 

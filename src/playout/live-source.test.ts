@@ -216,7 +216,7 @@ it('keeps some thousand packets that nobody takes, and no more', async () => {
   for (let index = 0; index < 5000; index += 1) push();
   expect([taps, (await source.next())?.type]).toEqual([1, 'packet']);
   for (let index = 0; index < 2; index += 1) push();
-  await expect(source.next()).rejects.toThrow('its packets come faster than they can be taken');
+  await expect(source.next()).rejects.toThrow('its packets come faster than they can be processed');
   expect(taps).toBe(0);
   source.close();
 });

@@ -101,7 +101,7 @@ class LiveSource implements ItemSource {
     if (this.#events.length <= MAX_WAITING) return;
     this.#end();
     this.#events.length = 0;
-    this.#fault = new Error('its packets come faster than they can be taken');
+    this.#fault = new Error('its packets come faster than they can be processed');
   }
 
   #fail({ detail }: CloseReason): void {

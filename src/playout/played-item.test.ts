@@ -64,7 +64,7 @@ it('an item that has sound and no keyframe is given up, and no more of it is kep
     },
   });
   while (item.failure === null && !item.ended) await nextTurn();
-  expect(item.failure).toBe('no keyframe came that it could be joined at');
+  expect(item.failure).toBe('no keyframe arrived to begin with');
   expect(read).toBeLessThan(7000);
   item.close();
 });

@@ -226,7 +226,7 @@ export class PlayedItem {
       this.#live = source.live;
       for (;;) {
         // Only audio waits: nobody takes it before there is a frame.
-        if (this.#full && this.#joint === null) throw new Error('no keyframe came that it could be joined at');
+        if (this.#full && this.#joint === null) throw new Error('no keyframe arrived to begin with');
         if (this.#full) await this.#untilRoom();
         if (signal.aborted) return;
         const event = await source.next();
@@ -235,7 +235,7 @@ export class PlayedItem {
         if (source.live) this.heardAt = this.#options.now();
         this.#take(event, source.start);
       }
-      if (this.#joint === null) throw new Error('it has nothing to play');
+      if (this.#joint === null) throw new Error('it has no playable media');
       this.ended = true;
     } catch (error) {
       if (signal.aborted) return;

@@ -77,7 +77,7 @@ export async function serve(line: CommandLine, signals: ProcessSignals): Promise
     grace = Promise.withResolvers<void>();
     const timer = setTimeout(grace.resolve, limit);
     manager.status('draining');
-    logger.info({ graceMs: limit }, `SIGTERM: the server stops when everybody has left, after ${limit} ms at the latest`);
+    logger.info({ graceMs: limit }, `SIGTERM: the server stops when all clients have left, after ${limit} ms at the latest`);
     await server.empty(grace.promise);
     clearTimeout(timer);
     grace = null;

@@ -87,7 +87,7 @@ test('a socket that takes nothing is told of once, and gathers no pings', async 
   const refusing = manager({ NOTIFY_SOCKET: '/s', WATCHDOG_USEC: '1000' }, () => Promise.reject(new Error('ENOENT')));
   refusing.ready('runs');
   await vi.advanceTimersByTimeAsync(100);
-  expect(warnings).toEqual(['the service manager could not be told: ENOENT']);
+  expect(warnings).toEqual(['the service manager could not be notified: ENOENT']);
   let asked = 0;
   const hanging = manager({ NOTIFY_SOCKET: '/s', WATCHDOG_USEC: '1000' }, () => {
     asked += 1;

@@ -58,7 +58,7 @@ export class ServiceManager {
     for (const name of ['NOTIFY_SOCKET', 'WATCHDOG_USEC', 'WATCHDOG_PID']) delete environment[name];
     this.#socket = /^[/@]./.test(socket) ? socket : null;
     if (socket !== '' && this.#socket === null) {
-      logger.warn({ socket }, 'the service manager is told nothing: NOTIFY_SOCKET is neither a path nor an abstract name');
+      logger.warn({ socket }, 'the service manager is not notified: NOTIFY_SOCKET is neither a path nor an abstract name');
     }
     const us = /^\d+$/.test(time) ? Number(time) : 0;
     const isOurs = watched === '' || watched === `${pid}`;
@@ -109,7 +109,7 @@ export class ServiceManager {
     const socket = this.#socket;
     if (socket === null) return;
     const failed = (error: unknown): void => {
-      if (!this.#failed) this.#logger.warn({ error: messageOf(error) }, `the service manager could not be told: ${messageOf(error)}`);
+      if (!this.#failed) this.#logger.warn({ error: messageOf(error) }, `the service manager could not be notified: ${messageOf(error)}`);
       this.#failed = true;
     };
     this.#pending += 1;

@@ -139,12 +139,12 @@ export class ConfigReload {
     reading.become(readingFolders(next, stateFolder));
     definitions.become(definitionFolders(next, stateFolder));
     for (const vhost of await orchestrator.redeclare(declarations(next, loaded))) {
-      logger.warn({ vhost }, `virtual host '${vhost}' was made through the API: that of the configuration file is left out`);
+      logger.warn({ vhost }, `virtual host '${vhost}' of the configuration file is left out: one made through the API has its name`);
     }
     this.#running = next;
     await this.#parts
       .keep(next)
-      .catch((error: unknown) => logger.warn({ err: error }, `the running configuration could not be kept: ${messageOf(error)}`));
+      .catch((error: unknown) => logger.warn({ err: error }, `the running configuration could not be saved: ${messageOf(error)}`));
   }
 
   #tell(changes: readonly SettingChange[]): void {
@@ -166,7 +166,7 @@ export class ConfigReload {
     for (const error of known) logger.error({ path: error.path, line: error.line }, formatConfigProblem(error));
     const reason = problem.message;
     if (known.length === 0) logger.error({}, reason);
-    logger.error({ config: file }, `${file} cannot be used: nothing was changed, the server goes on with what it had`);
+    logger.error({ config: file }, `${file} cannot be used: nothing was changed, the server keeps its running configuration`);
     return { kind: 'refused', reason };
   }
 

@@ -189,7 +189,7 @@ export async function makeCore(options: ServerCoreOptions): Promise<ServerCore> 
   drain.follow((active) => {
     logger.info(
       {},
-      active ? 'the server is being drained: it takes no new sessions and publishers' : 'the server takes sessions and publishers again',
+      active ? 'the server is draining: it refuses new viewers and publishers' : 'the server accepts viewers and publishers again',
     );
     delivery.setDraining(active);
     originMaps.withdraw(active);

@@ -34,7 +34,7 @@ export async function loadOrCreateAccessToken(
     await writeFileAtomic(file, `${token}\n`, 0o600);
   } catch (error) {
     const why = messageOf(error);
-    throw new Error(`the access token cannot be kept in ${file}: ${why}`, { cause: error });
+    throw new Error(`the access token cannot be stored in ${file}: ${why}`, { cause: error });
   }
   return { token, file, created: true };
 }

@@ -59,7 +59,7 @@ test('documents of the API go, by the names of what they describe, and nothing e
 
 test('an empty state folder stays as it is', async () => {
   await forgetApiState();
-  expect(said()).toEqual([['info', 'nothing to forget: the API made nothing that is kept', undefined]]);
+  expect(said()).toEqual([['info', 'nothing to forget: no objects made through the API are stored', undefined]]);
   expect(readdirSync(folder)).toEqual([]);
 });
 

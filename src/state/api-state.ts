@@ -62,7 +62,8 @@ export class ApiState {
       }
       if (names.length > 0) this.#logger.warn({ names: names.slice(0, MAX_NAMES) }, `forgot ${noun} made through the API: ${names.length}`);
     }
-    if (hidden.every(({ files }) => files.length === 0)) this.#logger.info({}, 'nothing to forget: the API made nothing that is kept');
+    if (hidden.every(({ files }) => files.length === 0))
+      this.#logger.info({}, 'nothing to forget: no objects made through the API are stored');
     this.#hidden = null;
   }
 

@@ -76,7 +76,7 @@ export class DocumentFolder<Document = unknown> {
     });
     durable.catch((error: unknown) => {
       written.reject(error);
-      this.#options.logger.warn({ err: error, key }, 'state file could not be brought to the disk');
+      this.#options.logger.warn({ err: error, key }, 'state file could not be synced to the disk');
     });
     return written.promise;
   }

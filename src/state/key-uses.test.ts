@@ -84,5 +84,7 @@ test('a disk that refuses is told of once', async () => {
     times.set('a', time);
     await uses.save();
   }
-  expect(logger.lines.filter(({ message }) => message.startsWith('when keys were last used cannot be kept: '))).toHaveLength(1);
+  expect(
+    logger.lines.filter(({ message }) => message.startsWith('the times of the last uses of access keys cannot be saved: ')),
+  ).toHaveLength(1);
 });

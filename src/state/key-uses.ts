@@ -47,7 +47,8 @@ export class KeyUses {
       return new Map(entries);
     } catch (error) {
       const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT';
-      if (!isMissing) this.#options.logger.warn({ file: this.#file }, `when keys were last used is forgotten: ${messageOf(error)}`);
+      if (!isMissing)
+        this.#options.logger.warn({ file: this.#file }, `the times of the last uses of access keys are lost: ${messageOf(error)}`);
       if (isMissing) this.#kept = '{}';
       return new Map();
     }
@@ -83,7 +84,8 @@ export class KeyUses {
       this.#kept = text;
       this.#hasFailed = false;
     } catch (error) {
-      if (!this.#hasFailed) this.#options.logger.warn({ file: this.#file }, `when keys were last used cannot be kept: ${messageOf(error)}`);
+      if (!this.#hasFailed)
+        this.#options.logger.warn({ file: this.#file }, `the times of the last uses of access keys cannot be saved: ${messageOf(error)}`);
       this.#hasFailed = true;
     }
   }

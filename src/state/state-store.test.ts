@@ -120,7 +120,7 @@ describe('loadOrCreateAccessToken', () => {
   it('says which file it could not make', async () => {
     const file = join(folder, 'missing/access-token');
     await expect(loadOrCreateAccessToken(join(folder, 'missing'), logger)).rejects.toThrow(
-      `the access token cannot be kept in ${file}: ENOENT`,
+      `the access token cannot be stored in ${file}: ENOENT`,
     );
   });
 

@@ -211,7 +211,7 @@ export class FfmpegFile {
     const { logger } = this.#options;
     const encoded = changed.length === 0 ? 'all tracks pass as they are' : `encoded anew: ${changed.join(', ')}`;
     logger.info({ container, tracks: tracks.length, pid: this.pid }, `process ${this.pid} reads a file of ${container}: ${encoded}`);
-    if (omitted.length > 0) logger.warn({ omitted }, `of the file is left out: ${omitted.join('; ')}`);
+    if (omitted.length > 0) logger.warn({ omitted }, `left out of the file: ${omitted.join('; ')}`);
     this.#file = { message, tracks: new Map(tracks.map((track) => [track.id, sourceTrack(track)])) };
     this.#graceUntil = this.#options.clock.monotonic() + JUMP_DEADLINE_MS;
   }

@@ -171,7 +171,7 @@ export class SupervisedJob implements TranscodeSession {
         return;
       }
       default:
-        this.logger.warn({ type: header.type }, 'a transcoder process sent what it should not');
+        this.logger.warn({ type: header.type }, 'a transcoder process sent an invalid message');
     }
   }
 
@@ -233,7 +233,7 @@ export class SupervisedJob implements TranscodeSession {
     try {
       action();
     } catch (error) {
-      this.logger.error({ err: error }, 'a stream failed to take what the transcoder made');
+      this.logger.error({ err: error }, 'a stream failed to process the output of the transcoder');
     }
   }
 }

@@ -1,4 +1,5 @@
 /** The transcoder as the server sees it: hands jobs to processes and keeps them running whatever happens to those. */
+
 import { availableParallelism } from 'node:os';
 import type { QueueRegistry } from '../core/queue-registry.ts';
 import type { TranscodeListener, Transcoder, TranscodeSession } from '../core/transcoding.ts';

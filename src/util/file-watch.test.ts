@@ -108,7 +108,7 @@ describe.each(Object.entries(MANNERS))('files that are renewed: %s', (_name, man
       await until(`version ${version}`, () => seen.at(-1) === `cert${version} key${version}`);
     }
     expect(logger.lines.map(({ level, message }) => [level, message])).toEqual([
-      ['info', expect.stringMatching(/^the system does not tell of changes in .*: files in it are looked at every 0\.03 s$/)],
+      ['info', expect.stringMatching(/^the system does not report changes in .*: its files are checked every 0\.03 s$/)],
     ]);
   });
 });

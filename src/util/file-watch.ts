@@ -157,7 +157,7 @@ export class FileWatch {
     const { poll } = this.#times;
     this.#options.logger.info(
       { folder, error: String(error) },
-      `the system does not tell of changes in ${folder}: files in it are looked at every ${poll / 1000} s`,
+      `the system does not report changes in ${folder}: its files are checked every ${poll / 1000} s`,
     );
   }
 }

@@ -305,7 +305,7 @@ describe('in the background', () => {
     isBroken = true;
     store.follow([{ name: 'v', hostNames: [], definition: { config: {} } } as unknown as VirtualHost]);
     await store.settled();
-    expect([calls, told(logger)]).toEqual([['told', 'told'], ['certificates could not be handed to a port']]);
+    expect([calls, told(logger)]).toEqual([['told', 'told'], ['certificates could not be passed to a listener']]);
   });
 
   test('a push whose owner fails is closed', async () => {

@@ -373,7 +373,7 @@ describe('a control server that', () => {
     expect((await whep).status).toBe(401);
     expect((await master).status).toBe(401);
     expect((await refused.child.ended(20_000)).code).not.toBe(0);
-    expect(refused.child.stderr).toContain('Access denied: the control server gave no answer that can be used.');
+    expect(refused.child.stderr).toContain('Access denied: the control server gave no usable answer.');
     expect(await streams()).not.toContain('trouble');
     expect(setup.control.about('trouble', 'closing')).toEqual([]);
   });

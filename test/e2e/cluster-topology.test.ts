@@ -84,7 +84,7 @@ test('viewers stay while an edge is killed, while it comes back, and while the o
   await until('its threads to know', async () => (await refusals(second)) === 503);
   expect(await Promise.all(VIEWERS.map(playlist))).toEqual([200, 200]);
   second.child.signal('SIGTERM');
-  await until('the signal to be heard', () => second.child.output.includes('SIGTERM: the server stops when everybody has left'));
+  await until('the signal to be heard', () => second.child.output.includes('SIGTERM: the server stops when all clients have left'));
   await reloaded(readers, 6);
   expect(second.child.exit).toBeNull();
   // A second signal is for those who will not wait.

@@ -78,7 +78,7 @@ test('viewers of an edge stay while a node is drained, while Redis is away, and 
 
   // A node that is told to stop waits for its publisher.
   process.kill(first?.pid ?? 0, 'SIGTERM');
-  await until('the signal to be heard', () => first?.log.includes('SIGTERM: the server stops when everybody has left') === true);
+  await until('the signal to be heard', () => first?.log.includes('SIGTERM: the server stops when all clients have left') === true);
   expect(first?.child.exit).toBeNull();
   await encoder.stop();
   await until('the node to end', () => first?.child.exit?.code === 0, { deadlineMs: 20_000 });

@@ -356,7 +356,7 @@ test('what is too much is removed, and nothing else', { timeout: 60_000 }, async
   // The oldest have gone.
   expect(before.slice(-kept.length).map(({ id }) => id)).toEqual(kept);
   expect(['holiday.mp4', 'transport.ts'].map((name) => existsSync(path.join(root, name)))).toEqual([true, true]);
-  expect(server.log).toContain('recording removed: all of them are larger than MaxBytes');
+  expect(server.log).toContain('recording removed: all recordings together exceed MaxBytes');
   const text = await (await get('/metrics', { authorization: server.api.authorization })).text();
   expect(text).toContain(`\nmillrace_recordings_removed_total{reason="size"} ${before.length - kept.length}\n`);
 });

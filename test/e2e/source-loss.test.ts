@@ -62,7 +62,7 @@ test('playlist, WebRTC viewer and recording go on when a killed encoder returns'
   const { sourceUrl } = (await server.api.get<StreamInformation>(apiPath.stream('live'))).input;
 
   await encoder.kill();
-  await until('the server to miss the encoder', () => server.log.includes('the source is gone'));
+  await until('the server to miss the encoder', () => server.log.includes('ms for another source'));
   expect(await server.api.get(`${APP}/streams`)).toEqual(['live']);
   expect((await fetch(media)).status).toBe(200);
   encoder = publish({ url: server.rtmp('live') });
@@ -109,7 +109,7 @@ test('encoded tracks go on, and a newcomer replaces an encoder that is still the
     await until('the first encoder to be sent away', () => first.child.exit !== null);
     const { frames, errors } = await decode(url, 4, { uneven: true });
     expect([frames > 60, errors]).toEqual([true, '']);
-    expect(server.log).toContain('goes on with the stream');
+    expect(server.log).toContain('continues the stream');
   } finally {
     await Promise.all([first.kill(), second.stop()]);
   }

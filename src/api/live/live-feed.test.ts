@@ -127,7 +127,9 @@ test('one that takes nothing for half a minute is cut off', async () => {
   expect(slow.destroyed).toBe(false);
   await vi.advanceTimersByTimeAsync(5000);
   expect([slow.destroyed, other.destroyed, feed.cut, feed.size]).toEqual([true, false, 1, 1]);
-  expect(logger.lines.map(({ message }) => message)).toEqual(['a follower of live events took nothing for 30000 ms and was cut off']);
+  expect(logger.lines.map(({ message }) => message)).toEqual([
+    'a client of the live events read nothing for 30000 ms: it was disconnected',
+  ]);
 });
 
 test('silence is filled with comments', async () => {

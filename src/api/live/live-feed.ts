@@ -160,7 +160,7 @@ export class LiveFeed<N extends { readonly type: string }, B extends FollowedBoa
       const { stalledSince } = follower;
       if (stalledSince !== null && at - stalledSince > stall) {
         this.cut += 1;
-        this.#options.logger.warn({}, `a follower of live events took nothing for ${stall} ms and was cut off`);
+        this.#options.logger.warn({}, `a client of the live events read nothing for ${stall} ms: it was disconnected`);
         follower.cut();
       } else if (at - follower.wroteAt >= beat) follower.beat(now);
     }

@@ -7,15 +7,15 @@ const words = (sentence: string): readonly Uint8Array[] => [encoder.encode(`${se
 
 /** The sentences, ready to be sent. */
 export const ErrorTexts = {
-  NOT_YET: words('the stream has begun and cannot be played yet: its segments are still being made'),
-  LATE: words('what was asked for is still being made: come again'),
+  NOT_YET: words('the stream is starting: its first segments are not complete yet'),
+  LATE: words('the requested media is not ready yet: try again'),
   NO_PLAYLIST: words('the stream has no playlist of this name'),
-  NO_TRACK: words('the stream has no such track, or has begun anew since the playlist was loaded'),
-  NO_MEDIA: words('this piece of the stream is not there any more, or is still to come'),
-  NO_NAME: words('this is no name of a file of the stream'),
-  NO_SESSION: words('the viewer session in the address has ended: begin with the playlist of the stream'),
-  SENT_AWAY: words('this viewer was sent away'),
-  TOO_MANY: words('too many viewers of this address'),
+  NO_TRACK: words('the stream has no such track, or has restarted since the playlist was loaded'),
+  NO_MEDIA: words('this part of the stream has expired, or is not available yet'),
+  NO_NAME: words('the stream has no file of this name'),
+  NO_SESSION: words('the viewer session in the URL has ended: request the playlist of the stream again'),
+  SENT_AWAY: words('this viewer session was terminated'),
+  TOO_MANY: words('too many viewers from this address'),
 } as const;
 
 /** Answers `status` in words. `headers`: further complete lines. */

@@ -252,9 +252,9 @@ describe.each([
   test.each([
     ['/', 'there is nothing at this path: streams are at /APP/STREAM/FILE\n'],
     ['/app/', 'there is nothing at this path: streams are at /APP/STREAM/FILE\n'],
-    ['/app/other/list.m3u8', 'there is no such stream: its application is not there, or nobody publishes it\n'],
-    ['/<script>/alert/list.m3u8', 'there is no such stream: its application is not there, or nobody publishes it\n'],
-    ['/app/other/thumb.jpg', 'there is no such stream: its application is not there, or nobody publishes it\n'],
+    ['/app/other/list.m3u8', 'there is no such stream: its application does not exist, or nothing is published under this name\n'],
+    ['/<script>/alert/list.m3u8', 'there is no such stream: its application does not exist, or nothing is published under this name\n'],
+    ['/app/other/thumb.jpg', 'there is no such stream: its application does not exist, or nothing is published under this name\n'],
     ['/app/stream/nothing.m4s', 'the stream has no such file\n'],
     ['/app/stream', 'the stream has no such file\n'],
   ])('%s is not there, and the answer says what is missing', async (path, words) => {

@@ -398,7 +398,7 @@ export class DeliveryPool implements FeedOpener {
     try {
       found = (await this.#options.find?.(wanted)) ?? false;
     } catch (error) {
-      this.#options.logger.limited.error({ err: error, stream: `${wanted.app}/${wanted.stream}` }, 'a stream could not be looked for');
+      this.#options.logger.limited.error({ err: error, stream: `${wanted.app}/${wanted.stream}` }, 'the lookup of a stream failed');
     }
     this.#postTo(thread, { type: 'demand-answer', question, found });
   }
@@ -487,7 +487,7 @@ export class DeliveryPool implements FeedOpener {
     try {
       this.#startThread(slot);
     } catch (error) {
-      this.#options.logger.error({ err: error }, 'a delivery thread could not be started, it is tried again');
+      this.#options.logger.error({ err: error }, 'a delivery thread could not be started: the server tries again');
       slot.link = null;
       slot.restart = setTimeout(() => this.#restart(slot), MAX_RESTART_DELAY);
     }

@@ -17,7 +17,7 @@ const MAX_RECORD = 5120;
 const TELLING_MS = 500;
 /** Limit of simultaneous repeated requests: half of a control server's requests, so that new viewers do not wait. */
 const MAX_ASKING = 32;
-const NOT_ASKED: Denied = { admitted: false, code: 'webhook-failed', reason: 'the control server could not be asked' };
+const NOT_ASKED: Denied = { admitted: false, code: 'webhook-failed', reason: 'the request to the control server failed' };
 
 /** How control servers are asked and told, and what becomes of what they say. */
 export interface ViewerAdmissionsOptions {
@@ -175,7 +175,7 @@ export class ViewerAdmissions {
     try {
       return (await this.#options.judge?.(vhost, request)) ?? NOT_ASKED;
     } catch (error) {
-      this.#options.logger.limited.error({ err: error }, 'a control server could not be asked');
+      this.#options.logger.limited.error({ err: error }, 'the request to a control server failed');
       return NOT_ASKED;
     }
   }

@@ -29,14 +29,14 @@ const TEXT_TYPE = 'Content-Type: text/plain\r\n';
 export const Refusal = {
   NO_HOST: 'no virtual host serves this host name\n',
   NO_PATH: 'there is nothing at this path: streams are at /APP/STREAM/FILE\n',
-  NO_STREAM: 'there is no such stream: its application is not there, or nobody publishes it\n',
+  NO_STREAM: 'there is no such stream: its application does not exist, or nothing is published under this name\n',
   NO_MAP: `${UNKNOWN_STREAM}\n`,
   NO_FILE: 'the stream has no such file\n',
-  NO_SESSION: 'this is for viewer sessions: begin with the playlist of the stream\n',
-  FILE_GONE: 'this piece of the stream is not there any more\n',
-  BUSY: 'the server has too much to do: come again\n',
+  NO_SESSION: 'a viewer session is needed: request the playlist of the stream first\n',
+  FILE_GONE: 'this part of the stream has expired\n',
+  BUSY: 'the server is overloaded: try again\n',
   DRAINING: `${DRAINING}\n`,
-  STOPPING: 'the server stops\n',
+  STOPPING: 'the server is stopping\n',
 } as const;
 
 /** The feed whose view looks at the request: its rules, and its meter. */

@@ -6,8 +6,8 @@ import type { ControlServerFigures } from '../../access/control-server.ts';
 import type { AdmissionWebhooksConfig } from '../../config/index.ts';
 import type { AdmissionText } from '../thread-protocol.ts';
 
-const BUSY: Denied = { admitted: false, code: 'webhook-busy', reason: 'too many wait for a control server' };
-const STOPPING: Denied = { admitted: false, code: 'webhook-closed', reason: 'the server stops' };
+const BUSY: Denied = { admitted: false, code: 'webhook-busy', reason: 'too many clients wait for the control server' };
+const STOPPING: Denied = { admitted: false, code: 'webhook-closed', reason: 'the server is stopping' };
 
 interface Entry extends AdmissionRecord {
   readonly closed: () => void;

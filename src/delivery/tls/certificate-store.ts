@@ -92,7 +92,7 @@ export class CertificateStore {
         const pairs = await Promise.all(certificates.map((certificate) => certificate.read()));
         for (const [n, pair] of pairs.entries()) certificates[n]?.take(pair);
       } catch (error) {
-        this.#logger.error({ err: error }, `certificates were not reloaded, those before stay: ${String(error)}`);
+        this.#logger.error({ err: error }, `certificates were not reloaded: ${String(error)}; the previous ones stay in use`);
         throw error;
       }
       await this.#changed();
@@ -135,7 +135,7 @@ export class CertificateStore {
     forEachGuarded(
       this.#followers,
       (follower) => void handed.push(follower(loaded)),
-      (_follower, error) => this.#logger.error({ err: error }, 'certificates could not be handed to a port'),
+      (_follower, error) => this.#logger.error({ err: error }, 'certificates could not be passed to a listener'),
     );
     await Promise.all(handed);
   }

@@ -169,8 +169,8 @@ test('a URL that is none, and rules that are not there, are told in the log', ()
   expect(start({}, false, 'ftp://x')?.figures).toBeNull();
   expect(start(undefined)?.figures).not.toBeNull();
   expect(logger.lines.map(({ message }) => message)).toEqual([
-    'no alerts are sent: Alert/Url is no URL that begins with http:// or https://',
-    'no alerts are sent: Alert/Url is no URL that begins with http:// or https://',
+    'no alerts are sent: Alert/Url must begin with http:// or https://',
+    'no alerts are sent: Alert/Url must begin with http:// or https://',
     'no alerts are sent: Alert has neither Rules nor RulesFile',
   ]);
 });

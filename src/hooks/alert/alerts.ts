@@ -50,7 +50,7 @@ function isWebUrl(url: string): boolean {
 function usableOf(config: AlertConfig | undefined, logger: Logger): AlertConfig | undefined {
   if (config === undefined) return undefined;
   if (!isWebUrl(config.url)) {
-    logger.warn({}, 'no alerts are sent: Alert/Url is no URL that begins with http:// or https://');
+    logger.warn({}, 'no alerts are sent: Alert/Url must begin with http:// or https://');
     return undefined;
   }
   if (config.rules === undefined && config.rulesFile === undefined)
@@ -214,9 +214,9 @@ export class Alerts {
     const { logger } = this.#options;
     try {
       this.#rules = parseAlertRules(await readFile(file, 'utf8'), file);
-      logger.info({ file }, 'rules of alerts read');
+      logger.info({ file }, 'alert rules loaded');
     } catch (error) {
-      logger.error({ file }, `the rules of alerts stay as they are: ${messageOf(error)}`);
+      logger.error({ file }, `alert rules cannot be loaded: ${messageOf(error)}; the previous rules stay in force`);
     }
   }
 }

@@ -26,7 +26,7 @@ export async function sandbox(): Promise<Diagnosis> {
   const { missing, why } = await protection();
   if (missing.length === 0) return ok('transcoder processes have no network, no new privileges and no files but their own');
   return warning(
-    `transcoder processes are not held back from: ${missing.join(', ')} (${why})`,
+    `transcoder processes have no protection from: ${missing.join(', ')} (${why})`,
     'a kernel with Landlock (5.13) and seccomp, and the addon built',
   );
 }

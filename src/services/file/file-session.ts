@@ -53,7 +53,7 @@ export class FileSession implements PullSession {
   /** `close` gives the file back; it is called once. Rejects when there is nothing to play, and leaves the file to the caller then. */
   static async start(file: RepeatedFile, options: { sink: PullSink; clock: Clock; close: () => void }): Promise<FileSession> {
     const first = await file.next();
-    if (first === null) throw new Error('the file has nothing to play');
+    if (first === null) throw new Error('the file has no playable media');
     const session = new FileSession(file, options);
     void session.#play(first);
     return session;

@@ -1,4 +1,5 @@
 /** Listens for transport streams on UDP (unicast and multicast) and TCP ports. */
+
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import net from 'node:net';

@@ -199,7 +199,7 @@ export class MultiplexChannel {
     this.state = 'Playing';
     this.pullingMessage = '';
     const names = this.#places.flatMap(({ tap }) => tap?.missing ?? []);
-    if (names.length > 0) this.#logger.warn({ tracks: names }, `its sources have no track called ${names.join(', ')}`);
+    if (names.length > 0) this.#logger.warn({ tracks: names }, `its sources have no track named ${names.join(', ')}`);
     this.#logger.info({ sources: this.#places.map(({ source }) => source.url) }, 'all sources of the multiplex channel are there');
   }
 

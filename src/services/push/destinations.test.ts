@@ -299,7 +299,7 @@ describe('a receiver that', () => {
     const frames = videoPackets(VIDEO, constantFrames({ rate: 30, gop: 30, seconds: 2 }), 500_000);
     attempt.send(frames);
     expect(attempt.destination.write(frames[0]!)).toBe(false);
-    expect(await attempt.failed.promise).toMatchObject({ code: 'stalled', message: 'the receiver took nothing for 150 ms' });
+    expect(await attempt.failed.promise).toMatchObject({ code: 'stalled', message: 'the receiver read nothing for 150 ms' });
   });
 
   test('asks without reading the answers, is cut off', async () => {
@@ -313,7 +313,7 @@ describe('a receiver that', () => {
       flood();
     });
     const attempt = new Attempt({ url }, [VIDEO], { connection: 5000, send: 300 });
-    expect(await attempt.failed.promise).toMatchObject({ code: 'stalled', message: 'the receiver took nothing for 300 ms' });
+    expect(await attempt.failed.promise).toMatchObject({ code: 'stalled', message: 'the receiver read nothing for 300 ms' });
   });
 
   test('is slow, gets everything, and says when it can take more', async () => {

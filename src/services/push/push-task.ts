@@ -152,7 +152,7 @@ export class PushTask extends FollowingTask<PushRequest> {
     const same = sameTracks(selected, this.#selected);
     this.#selected = selected;
     const left = same ? '' : leftOut(this.request, tracks);
-    if (left !== '') this.#logger.warn({ tracks: left }, `${left} cannot be carried: left out of the push '${this.request.id}'`);
+    if (left !== '') this.#logger.warn({ tracks: left }, `push '${this.request.id}' leaves out ${left}: the protocol cannot carry it`);
     if (same && (this.#session !== null || this.#retry !== null)) return;
     this.#end('tracks of the stream have changed');
     this.#connect();
@@ -310,7 +310,7 @@ export class PushTask extends FollowingTask<PushRequest> {
     const { id, url } = this.request;
     this.#logger.info(
       { receiver: receiverOf(url), sentBytes, durationMs: lasted, dropped, reason: why },
-      `push '${id}' connection over: ${why}`,
+      `push '${id}' disconnected: ${why}`,
     );
     onConnectionOver(this);
   }

@@ -102,7 +102,7 @@ export class TcpLink {
       this.#options.onConnect();
     });
     socket.on('timeout', () => {
-      if (socket.writableLength > 0) this.fail(new PushFailure('stalled', `the receiver took nothing for ${sendTimeout} ms`));
+      if (socket.writableLength > 0) this.fail(new PushFailure('stalled', `the receiver read nothing for ${sendTimeout} ms`));
     });
     // Read to its end also while closing: unread bytes would turn the end of the connection into a reset.
     socket.on('data', (data: Buffer) => {

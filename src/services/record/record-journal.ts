@@ -146,7 +146,9 @@ export class RecordJournal {
     this.#notes.set(key, known);
     this.#documents
       .saveSoon(key, known)
-      .catch((error: unknown) => this.#logger.warn({ err: error, file: note.temporary }, 'note of a recording could not be told its file'));
+      .catch((error: unknown) =>
+        this.#logger.warn({ err: error, file: note.temporary }, 'the note of a recording could not be updated with its file'),
+      );
   }
 
   /** There may be a note with this key. */
@@ -284,7 +286,7 @@ export class RecordJournal {
       await this.#documents.remove(key);
       this.#notes.delete(key);
     } catch (error) {
-      this.#logger.warn({ err: error, key }, 'note of a recording stays behind');
+      this.#logger.warn({ err: error, key }, 'the note of a recording cannot be removed from the state folder');
     }
   }
 
@@ -298,7 +300,7 @@ export class RecordJournal {
     // A link may have come into the path since the file was made.
     await folders.checkLinks(present);
     if ((await lastWritten(present)) === null) {
-      logger.warn({}, 'recording is gone: somebody removed its file');
+      logger.warn({}, 'recording is missing: its file was removed');
       return this.abandon(key);
     }
     const values = { ...note.values, endTime: end.finishTime };
@@ -328,7 +330,7 @@ export class RecordJournal {
       // Otherwise the next start looks for it by its inode.
       await this.#documents
         .save(key, moved)
-        .catch((error: unknown) => logger.warn({ err: error }, 'note of a fragmented recording could not be told its name'));
+        .catch((error: unknown) => logger.warn({ err: error }, 'the note of a fragmented recording could not be updated with its name'));
       this.#waitWhenFull(error, key, end, means);
     } else this.#wait(key, end, means);
     return file;
@@ -350,7 +352,9 @@ export class RecordJournal {
   #schedule(): void {
     this.#timer ??= setTimeout(() => {
       this.#timer = null;
-      const retry = this.#retry().catch((error: unknown) => this.#logger.error({ err: error }, 'recordings could not be tried again'));
+      const retry = this.#retry().catch((error: unknown) =>
+        this.#logger.error({ err: error }, 'the retry of unfinished recordings failed'),
+      );
       this.#retrying = retry.finally(() => {
         this.#retrying = null;
         this.#retryMs = this.#waiting.size === 0 ? this.#firstRetryMs : Math.min(2 * this.#retryMs, MAX_RETRY_MS);

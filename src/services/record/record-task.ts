@@ -393,7 +393,7 @@ export class RecordTask extends FollowingTask<RecordRequest> {
       if (path !== null) this.#context.counts.files += 1;
       if (path !== null && this.#shown?.file === file) this.#outputFile = this.#shown.place.shown(path);
       if (outcome === 'left') this.#left.set(file.key, { bytes: file.bytes, durationMs: file.durationMs });
-      this.#logger.info({ file: path, bytes }, path === null ? 'recording held nothing and was removed' : `recorded ${path}`);
+      this.#logger.info({ file: path, bytes }, path === null ? 'recording was empty and was removed' : `recorded ${path}`);
       // Its number is taken all the same.
       if (outcome !== 'finished') void this.#context.keepTotals(this);
     });
@@ -461,7 +461,7 @@ export class RecordTask extends FollowingTask<RecordRequest> {
       return hasRoom(folder);
     };
     if (!this.#retry.isDue(look)) return;
-    this.#logger.info({}, 'recording begins anew: the disk takes files again');
+    this.#logger.info({}, 'recording restarted: the disk can be written again');
     this.begin(stream, place);
   }
 

@@ -126,7 +126,7 @@ export class RecordingIndex {
       else await appendFile(this.#file, `${JSON.stringify(line)}\n`);
     };
     const written = this.#writing.then(write).catch((error: unknown) => {
-      this.#logger.error({ err: error }, 'the index of recordings cannot be written: what was recorded last is not listed after a restart');
+      this.#logger.error({ err: error }, 'the index of recordings cannot be written: the newest recordings are not listed after a restart');
     });
     this.#writing = written;
     return written;

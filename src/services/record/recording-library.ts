@@ -232,7 +232,7 @@ export class RecordingLibrary {
       this.#counts[why === 'age' ? 'removedForAge' : 'removedForSize'] += 1;
       logger.info(
         { file: path, stream, bytes },
-        `recording removed: ${why === 'age' ? 'it is older than MaxAge' : 'all of them are larger than MaxBytes'}`,
+        `recording removed: ${why === 'age' ? 'it is older than MaxAge' : 'all recordings together exceed MaxBytes'}`,
       );
       await index.remove(entry.key);
       return true;
@@ -269,7 +269,7 @@ export class RecordingLibrary {
   }
 
   async #forget(entry: IndexedRecording, why: string): Promise<void> {
-    this.#options.logger.info({ file: entry.path, stream: entry.stream }, `recording is listed no more: ${why}`);
+    this.#options.logger.info({ file: entry.path, stream: entry.stream }, `recording removed from the list: ${why}`);
     await this.#options.index.remove(entry.key);
   }
 

@@ -337,7 +337,7 @@ test('a publisher of a codec that cannot be carried is told of once, by the name
   await stream.until((it) => it.packets.length === 5);
   const warnings = logger.lines.filter(({ level }) => level === 'warn');
   expect(warnings.map(({ message }) => message)).toEqual([
-    'the video is Sorenson H.263 (FLV1), which cannot be carried, and is left out; RTMP can bring H.264, H.265, VP8, VP9 and AV1',
+    'the video is left out: Sorenson H.263 (FLV1) is not supported; RTMP can bring H.264, H.265, VP8, VP9 and AV1',
   ]);
   expect(warnings[0]?.fields).toMatchObject({ stream: 'stream' });
   publisher.close();

@@ -371,12 +371,12 @@ export class RtmpConnection {
   /** The encoder is not notified and continues: without this line the missing video would be unexplained. */
   #tellUnsupported(what: 'video' | 'audio', text: string): void {
     if (text === ENHANCED) {
-      this.#logger.warn({ unsupported: text }, `the ${what} comes by ${text}, which is off (Modules/ERTMP), and is left out`);
+      this.#logger.warn({ unsupported: text }, `the ${what} is left out: it needs ${text}, which is off (Modules/ERTMP)`);
       return;
     }
     const codec = unsupportedCodecName(what, text);
     const taken = what === 'video' ? 'H.264, H.265, VP8, VP9 and AV1' : 'AAC, MP3 and Opus';
-    this.#logger.warn({ unsupported: codec }, `the ${what} is ${codec}, which cannot be carried, and is left out; RTMP can bring ${taken}`);
+    this.#logger.warn({ unsupported: codec }, `the ${what} is left out: ${codec} is not supported; RTMP can bring ${taken}`);
   }
 
   #countMalformed(what: string): void {

@@ -116,7 +116,7 @@ describe('media', () => {
     await stream.until((it) => it.packets.length === 2);
     expect(stream.tracks.map((track) => (track.type === 'data' ? '' : track.codec))).toEqual(['H264', 'AAC']);
     for (const what of ['video', 'audio']) {
-      const line = `the ${what} comes by Enhanced RTMP, which is off (Modules/ERTMP), and is left out`;
+      const line = `the ${what} is left out: it needs Enhanced RTMP, which is off (Modules/ERTMP)`;
       expect(logger.matching(line)).toHaveLength(1);
     }
     const other = await RtmpPublisher.open(port);

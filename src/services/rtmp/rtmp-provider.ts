@@ -191,7 +191,7 @@ export class RtmpProvider {
     try {
       this.#accept(socket);
     } catch (error) {
-      this.#logger.limited.error({ err: error }, 'an RTMP connection could not be taken');
+      this.#logger.limited.error({ err: error }, 'an RTMP connection could not be accepted');
       socket.destroy();
     }
   }

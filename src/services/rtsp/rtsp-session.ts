@@ -149,7 +149,7 @@ export class RtspSession implements PullSession {
     let datagrams = false;
     for (const [index, item] of usable.entries()) {
       if (!datagrams && !(await this.#setUpInterleaved(item, index * 2))) {
-        if (index > 0) throw new Error('the server takes some tracks over TCP and others not');
+        if (index > 0) throw new Error('the server accepts some tracks over TCP and refuses others');
         datagrams = true;
         this.#feed = this.#newFeed('unordered');
       }

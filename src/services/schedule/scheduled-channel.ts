@@ -128,7 +128,7 @@ export class ScheduledChannel {
     if (JSON.stringify(definition.stream) !== JSON.stringify(this.#settings)) {
       this.#options.logger.warn(
         {},
-        'the Stream part of a running channel cannot be changed: what it says now counts from the next start on',
+        'the Stream part of a running channel cannot be changed: it takes effect with the next start of the server',
       );
     }
     this.#take(definition);

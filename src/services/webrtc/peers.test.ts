@@ -110,7 +110,7 @@ test.each(['203.0.113.9', '127.0.0.1'])('behind %s, says the STUN server, peers 
   expect(first.relays).toContain(`<turn:${outside}:${relay}?transport=tcp>`);
   const warned = logger.lines.filter(({ level }) => level === 'error' || level === 'warn').map(({ message }) => message);
   // Who asked is on another machine, and the port of the public address alone is told to nobody else.
-  expect(warned).toEqual(outside === '127.0.0.1' ? [expect.stringMatching(/is told loopback addresses only/)] : []);
+  expect(warned).toEqual(outside === '127.0.0.1' ? [expect.stringMatching(/gets loopback addresses only/)] : []);
 });
 
 test('without a STUN server what needs its answer is left out, and the log says so', async () => {
@@ -145,7 +145,7 @@ test('peers are told addresses that the machine got later, and the log warns whi
   await told(path, 'b');
   const warnings = logger.lines.filter(({ level }) => level === 'warn');
   expect(warnings.map(({ message, fields }) => [message, fields['peer']])).toEqual([
-    [expect.stringMatching(/^a WebRTC peer on another machine is told loopback addresses only/), '192.0.2.1'],
+    [expect.stringMatching(/^a WebRTC peer on another machine gets loopback addresses only/), '192.0.2.1'],
   ]);
   machine.addresses = ['127.0.0.1', '198.51.100.7'];
   let names = 0;

@@ -263,7 +263,7 @@ async function outsideAddress(server: string | undefined, logger: Logger): Promi
   if (server === undefined) return null;
   try {
     const address = await publicAddress(server);
-    logger.info({ address }, `the public address is ${address}, says ${server}`);
+    logger.info({ address }, `the public address is ${address}, according to ${server}`);
     return address;
   } catch (error) {
     logger.warn({ err: error }, 'the public address is not known: players outside may not reach the media ports');

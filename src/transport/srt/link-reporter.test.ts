@@ -85,8 +85,8 @@ test('many connections that became worse fill no log', () => {
     reporter.add(watched);
   }
   pass();
-  expect(logger.matching('SRT connection became worse')).toHaveLength(100);
-  expect(logger.matching('further SRT connections became worse')[0]?.fields).toEqual({ connections: 30 });
+  expect(logger.matching('SRT connection has degraded')).toHaveLength(100);
+  expect(logger.matching('further SRT connections have degraded')[0]?.fields).toEqual({ connections: 30 });
 });
 
 test('figures of all connections there are can be had at any time', () => {
@@ -121,7 +121,7 @@ test('a connection whose figures fail costs the report on it, and no other', () 
   for (const watched of [broken, sound]) reporter.add(watched);
   pass();
   expect(logger.lines).toMatchObject([
-    { level: 'error', message: 'an SRT connection could not be reported on', fields: { session: '1', err: fault } },
+    { level: 'error', message: 'the report on an SRT connection failed', fields: { session: '1', err: fault } },
     { level: 'debug', message: 'SRT connection', fields: { session: '2' } },
   ]);
 });

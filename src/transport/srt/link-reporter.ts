@@ -83,7 +83,7 @@ export class LinkReporter {
   #report(): void {
     let lines = 0;
     const failed = ([{ logger }]: [WatchedLink, unknown], error: unknown): void =>
-      logger.limited.error({ err: error }, 'an SRT connection could not be reported on');
+      logger.limited.error({ err: error }, 'the report on an SRT connection failed');
     forEachGuarded(
       this.#links,
       ([link, before]) => {
@@ -91,7 +91,7 @@ export class LinkReporter {
       },
       failed,
     );
-    if (lines > MAX_LINES) this.#logger.info({ connections: lines - MAX_LINES }, 'further SRT connections became worse');
+    if (lines > MAX_LINES) this.#logger.info({ connections: lines - MAX_LINES }, 'further SRT connections have degraded');
   }
 
   /** Tells of one connection, `lines` having been written about others. True when it became worse. */
@@ -109,7 +109,7 @@ export class LinkReporter {
     const fields = { ...figures(statistics), ...(before === null ? {} : rates(statistics, before, at)), lost, damage };
     const grown = before !== null && statistics.rtt > before.statistics.rtt * 1.5 + GROWN_BY;
     const worse = damage > 0 || lost > (before?.lost ?? 0) || grown;
-    if (worse && lines < MAX_LINES) link.logger.info(fields, 'SRT connection became worse');
+    if (worse && lines < MAX_LINES) link.logger.info(fields, 'SRT connection has degraded');
     else link.logger.debug(fields, 'SRT connection');
     return worse;
   }

@@ -216,7 +216,10 @@ export class Dump implements SegmentObserver, FolderWriter {
     this.#become(DumpStatus.ERROR);
     const { folder, conditions, counts } = this.#options;
     if (counts !== undefined) counts.failures += 1;
-    this.#logger.error({ err: error, folder }, `dump misses segments until the disk takes files again: ${messageOf(error)}`);
+    this.#logger.error(
+      { err: error, folder },
+      `dump paused: ${messageOf(error)}; segments are missing until the disk can be written again`,
+    );
     conditions.raise(this.#condition, `a dump misses segments: ${diskFault(error) ?? 'its files cannot be written'}`);
     const { infoPath } = this.#options;
     if (infoPath !== null) await writeFileAtomic(infoPath, this.#info.text(DumpStatus.ERROR)).catch(() => undefined);
@@ -226,7 +229,7 @@ export class Dump implements SegmentObserver, FolderWriter {
     this.#become(DumpStatus.RUNNING);
     this.#failure = null;
     const { folder, conditions } = this.#options;
-    this.#logger.info({ folder }, 'dump goes on: the disk takes files again');
+    this.#logger.info({ folder }, 'dump resumed: the disk can be written again');
     conditions.clear(this.#condition);
   }
 

@@ -297,7 +297,7 @@ describe('a dump', () => {
       for (const { uri, gap } of playlist.segments) expect(existsSync(join(folder, 'd', uri ?? '')), uri ?? '').toBe(!gap);
     }
     const errors = logger.lines.filter(({ level }) => level === 'error').map(({ message }) => message);
-    expect(errors).toEqual(['dump misses segments until the disk takes files again: ENOSPC: no space left on device']);
+    expect(errors).toEqual(['dump paused: ENOSPC: no space left on device; segments are missing until the disk can be written again']);
   });
 
   it('that ends while the disk is full says Error', async () => {

@@ -51,7 +51,11 @@ export class OpenDumps {
   }
 
   async remove(key: string): Promise<void> {
-    await this.#documents.remove(key).catch((error: unknown) => this.#logger.warn({ err: error, key }, 'note of a dump stays behind'));
+    await this.#documents
+      .remove(key)
+      .catch((error: unknown) =>
+        this.#logger.warn({ err: error, key }, 'the note of a finished dump cannot be removed from the state folder'),
+      );
   }
 
   async #settle(infoPath: string): Promise<void> {
@@ -63,7 +67,7 @@ export class OpenDumps {
         infoPath,
         text.replace(running, () => statusElement(DumpStatus.ERROR)),
       );
-      this.#logger.warn({ info: infoPath }, `dump of the last run was interrupted; ${infoPath} says Error now`);
+      this.#logger.warn({ info: infoPath }, `dump of the last run was interrupted: the status in ${infoPath} is Error now`);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
       this.#logger.error({ err: error, info: infoPath }, 'information file of a dump of the last run cannot be changed');

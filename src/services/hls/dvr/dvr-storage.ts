@@ -50,7 +50,7 @@ export class DvrStorage {
         const why = messageOf(error);
         logger?.limited.warn(
           { err: error, folder: root },
-          `DVR of ${address.join('/')}: viewers cannot rewind as far as they should: ${why}`,
+          `DVR of ${address.join('/')}: viewers cannot rewind as far as configured: ${why}`,
         );
       },
       onState: (isFaulty, error) => {

@@ -41,14 +41,14 @@ async function makeFolder(path: string): Promise<boolean> {
 }
 
 async function refuseForeign(path: string): Promise<void> {
-  if (!(await isOwnFolder(path))) throw new Error(`${path} is no folder of this server: somebody else may have put it there`);
+  if (!(await isOwnFolder(path))) throw new Error(`${path} is not a folder of this server: another user may have made it`);
 }
 
 /** The operator may name any folder or link; where everyone can create some, it must belong to this user. */
 async function refuseStrangeRoot(root: string): Promise<void> {
   const { mode } = await stat(root);
   if ((mode & WRITABLE_BY_ALL) !== 0 && (mode & STICKY) === 0)
-    throw new Error(`${root} can be written by everybody, who could remove what is in there: it is not used`);
+    throw new Error(`${root} is not used: every user can write to it, and could remove its files`);
   const parent = await stat(dirname(await realpath(root)));
   const place = await stat(dirname(root));
   if (((parent.mode | place.mode) & WRITABLE_BY_ALL) !== 0) await refuseForeign(root);

@@ -133,7 +133,7 @@ export class IngestSession implements PeerListener {
   }
 
   unreached(attempts: string): void {
-    this.#logger.info({}, `nothing of the publisher has come yet${attempts}`);
+    this.#logger.info({}, `no packet of the publisher has arrived yet${attempts}`);
   }
 
   connected(): void {

@@ -27,7 +27,7 @@ const LADDER: Playlist = {
 const SILENT: Playlist = { name: 's', fileName: 's', options, renditions: [rendition('hd', 'high', '')] };
 
 const NO_AUDIO = 'viewers over WebRTC get no audio: it is in AAC, which WebRTC does not carry. Let an output profile make OPUS of it';
-const NO_VIDEO = 'a viewer over WebRTC gets no video: its player takes none of H265. Let an output profile make H264 of it';
+const NO_VIDEO = 'a viewer over WebRTC gets no video: its player supports none of H265. Let an output profile make H264 of it';
 const SOME = "viewers over WebRTC do not get 'sd': the video is in VP9, which WebRTC does not carry. Let an output profile make H264 of it";
 const HALF: Playlist = { ...LADDER, renditions: [rendition('hd', 'high', 'aac'), rendition('sd', 'low', 'opus')] };
 const DOUBLE: Playlist = { ...LADDER, renditions: [rendition('hd aac', 'high', 'aac'), rendition('hd', 'high', 'opus')] };

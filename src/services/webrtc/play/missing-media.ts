@@ -42,7 +42,7 @@ export function missingMedia({ playlist, tracks, asked, agreed }: ViewerTerms): 
       return [{ key: `${kind} not carried`, text }];
     }
     if (!agreed.includes(kind)) {
-      const text = `a viewer over WebRTC gets no ${kind}: its player takes none of ${codecsOf(all.filter(isPlayable))}. ${cure(kind)}`;
+      const text = `a viewer over WebRTC gets no ${kind}: its player supports none of ${codecsOf(all.filter(isPlayable))}. ${cure(kind)}`;
       return [{ key: `${kind} not taken`, text }];
     }
     // The publisher's own playlist takes the first that can be sent, which is what it is for.

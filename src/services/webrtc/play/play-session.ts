@@ -217,7 +217,7 @@ export class PlaySession implements PeerListener {
   }
 
   unreached(attempts: string): void {
-    this.#logger.info({}, `nothing of the viewer has come yet${attempts}`);
+    this.#logger.info({}, `no packet of the viewer has arrived yet${attempts}`);
   }
 
   connected(): void {
@@ -240,7 +240,7 @@ export class PlaySession implements PeerListener {
 
   consented(given: boolean): void {
     this.#paused = !given;
-    this.#logger.info({ path: this.#peer.place }, given ? 'viewer session goes on' : 'viewer session is silent: nothing is sent to it');
+    this.#logger.info({ path: this.#peer.place }, given ? 'viewer session resumed' : 'viewer session paused: the viewer does not answer');
     if (this.#handle !== null) this.#play();
   }
 
@@ -332,7 +332,7 @@ export class PlaySession implements PeerListener {
     for (const kind of ['video', 'audio'] as const) {
       const codecs = [...new Set(this.#renditions.flatMap((rendition) => rendition[kind]?.track.codec ?? []))];
       if (codecs.length === 0 || medias.some((media) => media.kind === kind)) continue;
-      this.#logger.info({ codecs }, `viewer gets no ${kind}: its player takes none of ${codecs.join(', ')}`);
+      this.#logger.info({ codecs }, `viewer gets no ${kind}: its player supports none of ${codecs.join(', ')}`);
     }
   }
 

@@ -500,7 +500,7 @@ describe('WHEP', () => {
     expect(response.status).toBe(201);
     expect(response.headers.get('content-type')).toBe('application/sdp');
     expect(response.headers.get('etag')).toMatch(/^\w{8}$/);
-    expect(logger.lines.map(({ message }) => message)).toContain('viewer gets no audio: its player takes none of OPUS');
+    expect(logger.lines.map(({ message }) => message)).toContain('viewer gets no audio: its player supports none of OPUS');
     expect(answer).toContain('m=application 0 ');
     expect(answer).toContain('m=video 9 UDP/TLS/RTP/SAVPF 42 43');
     expect(answer).toContain('a=setup:passive');

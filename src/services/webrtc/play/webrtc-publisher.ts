@@ -71,7 +71,7 @@ export class WebrtcPublisher implements Publisher<WebrtcSettings> {
     if (settings.jitterBuffer) {
       logger.warn(
         addressOf(stream),
-        'JitterBuffer of the WebRTC publisher has no effect: frames leave when they come, players even them out',
+        'JitterBuffer of the WebRTC publisher has no effect: frames are sent at once, and players buffer them',
       );
     }
     const followed = settingsFor(transport.fanout.kind, settings);

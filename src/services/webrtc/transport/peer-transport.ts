@@ -239,7 +239,8 @@ export class PeerTransport implements PeerOwner {
     const before = this.#told();
     this.#describe(now);
     const told = this.#told();
-    if (told !== before) this.#options.logger.info({ before }, `the addresses of this machine have changed: WebRTC peers are told ${told}`);
+    if (told !== before)
+      this.#options.logger.info({ before }, `the addresses of this machine have changed: WebRTC candidates are now ${told}`);
   }
 
   #describe(ports: PeerPorts): void {
@@ -270,7 +271,7 @@ export class PeerTransport implements PeerOwner {
     this.#warnedAt = now;
     this.#options.logger.warn(
       { peer: client, candidates },
-      'a WebRTC peer on another machine is told loopback addresses only, which it cannot reach: name an address of this machine in IceCandidates',
+      'a WebRTC peer on another machine gets loopback addresses only, which it cannot reach: name an address of this machine in IceCandidates',
     );
   }
 

@@ -75,7 +75,7 @@ describe('before a stream can be played', () => {
     simulation.delivery.context.advance(1);
     expect(held?.response?.status).toBe(503);
     expect(held?.response?.headers).toContain('Retry-After: 1');
-    expect(Buffer.from(held?.response?.body ?? []).toString()).toMatch(/its segments are still being made\n$/);
+    expect(Buffer.from(held?.response?.body ?? []).toString()).toMatch(/its first segments are not complete yet\n$/);
   });
 
   it('forgets a client that left', () => {
@@ -191,7 +191,7 @@ describe('requests for children', () => {
     const refused = state.simulation.delivery.get(file);
     expect(refused.status).toBe(401);
     expect(Buffer.from(refused.body).toString()).toBe(
-      'the viewer session in the address has ended: begin with the playlist of the stream\n',
+      'the viewer session in the URL has ended: request the playlist of the stream again\n',
     );
     expect(state.simulation.delivery.get(`${file}?session=forged`).status).toBe(401);
     const answer = state.simulation.delivery.get(`${file}?${SESSION}`);

@@ -1,0 +1,10 @@
+import { expect, test } from 'vitest';
+import { counted } from './counted.ts';
+
+test.each([
+  [0, '0 encodes'],
+  [1, '1 encode'],
+  [2, '2 encodes'],
+])('%i is told as %s', (count, text) => {
+  expect(counted(count, 'encode')).toBe(text);
+});
