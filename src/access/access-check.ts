@@ -14,7 +14,7 @@ export interface AccessClient {
   /** The client's address from a trusted proxy (`TrustedProxies.realIpOf`), else the same as `address`. */
   readonly realIp: string;
   readonly userAgent?: string | undefined;
-  /** `Authorization` of an HTTP request; in the same form what a client of another protocol shows beside its URL. A secret: not for logs. */
+  /** `Authorization` of an HTTP request, or the credentials of another protocol in the same form. Secret: not for logs. */
   readonly authorization?: string | undefined;
 }
 
@@ -27,7 +27,7 @@ export interface AccessRequest {
    * secrets: not for logs.
    */
   readonly url: string;
-  /** `url` cut in two, where the parts are at hand: who has seen it before finds it by them, without putting it together. */
+  /** `url` in two parts, where known: the cache of verified URLs finds them without joining. */
   readonly parts?: UrlParts | undefined;
   readonly client: AccessClient;
 }
@@ -40,7 +40,7 @@ export interface UrlParts {
   readonly tail: string;
 }
 
-/** Where it is: the virtual host of that very name, else the one that serves `host`. */
+/** The place of a request: the virtual host of this name, else the one that serves `host`. */
 export interface AccessPlace {
   readonly host: string;
   readonly vhost?: string | undefined;
@@ -59,7 +59,7 @@ export interface Admitted {
   readonly grant?: string | undefined;
   /** Where it goes instead of where it asked to go: a complete URL (`readNewUrl`). It is not judged again. Can hold secrets: not for logs. */
   readonly newUrl?: string | undefined;
-  /** Names it to whoever let it in, where that is another thread (`Passed.ticket`). */
+  /** The number of the admission in the thread that made it (`Passed.ticket`). */
   readonly ticket?: number | undefined;
   /** The session has begun: `onExpired` is called when its time is over, with the reason for logs, unless `close` comes first. */
   begin(onExpired: (reason: string) => void): void;
@@ -89,7 +89,7 @@ export type Verdict = Admitted | Denied;
 /** A verdict, at once where possible. The promise settles within a deadline and never rejects. */
 export type Judgement = Verdict | Promise<Verdict>;
 
-/** Decides about requests. `AccessControls` is the one of a server and of each delivery thread. */
+/** Decides about requests. `AccessControls` is the gatekeeper of the server and of each delivery thread. */
 export interface Gatekeeper {
   admit(place: AccessPlace, request: AccessRequest): Judgement;
 }
@@ -100,7 +100,7 @@ export interface Passed {
   readonly expiresAt: number;
   /** Why the session ends then. */
   readonly expiry?: string;
-  /** Where the client goes instead. The last check that says so counts. */
+  /** Redirects the client. The last check with a URL wins. */
   readonly newUrl?: string | undefined;
   /** In a delivery thread: the main thread's name for the admission. */
   readonly ticket?: number;
@@ -108,18 +108,18 @@ export interface Passed {
   readonly closed?: () => void;
   /** Names what let it in, for sessions that outlive the request. */
   readonly grant?: string;
-  /** Called when the session begins, with what ends it before its time; returns what is called when it is over. */
+  /** Called when the session begins, with a function that ends it early; returns a function to call at its end. */
   readonly watch?: (end: (reason: string) => void) => () => void;
 }
 
-/** One kind of access control of one virtual host. The checks of a host are asked one after the other; the first refusal counts. */
+/** One kind of access control of one virtual host. The checks of a host run one after the other; the first refusal counts. */
 export interface AccessCheck {
   covers(direction: Direction, protocol: AccessProtocol): boolean;
   /** An exception or rejection counts as a refusal. */
   judge(request: AccessRequest): Passed | Denied | Promise<Passed | Denied>;
 }
 
-/** Whether the `Enables` of a kind of access control name it. */
+/** Whether the `Enables` of an access control contain this protocol. */
 export function isEnabledFor(
   { enables }: { readonly enables: { readonly providers: readonly string[]; readonly publishers: readonly string[] } },
   direction: Direction,
@@ -128,10 +128,10 @@ export function isEnabledFor(
   return (direction === 'incoming' ? enables.providers : enables.publishers).includes(protocol);
 }
 
-/** For whom there is no access control. */
+/** The admission where there is no access control. */
 export const OPEN: Admitted = { admitted: true, expiresAt: Number.POSITIVE_INFINITY, begin: () => undefined, close: () => undefined };
 
-/** Lets everybody in. */
+/** Admits everyone. */
 export const OPEN_GATE: Gatekeeper = { admit: () => OPEN };
 
 /**

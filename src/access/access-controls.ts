@@ -112,7 +112,7 @@ export class AccessControls implements Gatekeeper {
     this.#checksOf = options.checksOf ?? ownChecks(options.clock);
   }
 
-  /** All virtual hosts as they are now, in order of declaration. Counts for those who come from now on. */
+  /** Takes the present virtual hosts, in order of declaration, for future requests. */
   follow(hosts: readonly ControlledHost[]): void {
     this.#hosts = new HostNameTable(hosts);
     this.#names = new Set(hosts.map(({ name }) => name));

@@ -7,7 +7,7 @@ import { timeOf } from '../util/time-text.ts';
 import { compileWildcard } from '../util/wildcard.ts';
 import type { Direction } from './access-check.ts';
 
-/** The lists of one application. An absent one asks for nothing; an empty one lets nobody in. */
+/** The lists of one application. An absent list requires no key; an empty one admits nobody. */
 export type ApplicationKeys = { readonly [list in KeyList]?: readonly AccessKeyConfig[] };
 
 /** The lists of a virtual host. */
@@ -18,7 +18,7 @@ export interface HostKeys {
   readonly template: ApplicationKeys;
 }
 
-/** Whom a list is about. */
+/** The list for each direction. */
 export const LIST_OF: Readonly<Record<Direction, KeyList>> = { incoming: 'publishKeys', outgoing: 'playTokens' };
 /** Delivery threads load no schema. */
 const LISTS = Object.values(LIST_OF);

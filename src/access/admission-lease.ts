@@ -2,7 +2,7 @@
 import type { Clock } from '../util/clock.ts';
 import type { Admitted, Passed } from './access-check.ts';
 
-/** The wall clock is looked at this often, ms: it may be set, and a timer cannot run for a month. */
+/** Interval of the wall clock checks, ms: the clock may be set, and a timer cannot run for a month. */
 const LOOK_MS = 60_000;
 const OVER = 'the time that it was given is over';
 
@@ -23,7 +23,7 @@ export class AdmissionLease implements Admitted {
   #timer: NodeJS.Timeout | null = null;
   #closed = false;
 
-  /** `onFault` is told of what its owner throws on a timer, and of checks that fail on the end. */
+  /** `onFault` is called with exceptions of the owner's callbacks in a timer, and of checks at the end. */
   constructor(clock: Clock, onFault: (error: unknown, what: string) => void) {
     this.#clock = clock;
     this.#onFault = onFault;
@@ -102,7 +102,7 @@ export class AdmissionLease implements Admitted {
     }
   }
 
-  /** A server that stops has ended whatever it is about. */
+  /** Does not keep the process alive: a stopping server ends its sessions itself. */
   #wait(look: () => void, ms: number): void {
     this.#timer = setTimeout(look, Math.min(ms, LOOK_MS));
     this.#timer.unref();

@@ -31,7 +31,7 @@ export function openingMessage(request: AccessRequest, now: number): object {
   return message(request, { status: 'opening', now });
 }
 
-/** `newUrl` is told whether it is another one or not, as the reference server does. */
+/** `newUrl` is sent even if it equals the URL, as the reference server does. */
 export function closingMessage(request: AccessRequest, newUrl: string, now: number): object {
   return message(request, { status: 'closing', newUrl, now });
 }

@@ -26,7 +26,7 @@ export function admissionMetrics(servers: () => readonly ControlServerFigures[])
   return {
     definitions: DEFINITIONS,
     collect(page) {
-      // Two may differ by their keys only, which nobody is shown.
+      // Two control servers may differ by their keys only, which are not shown.
       const byUrl = Map.groupBy(servers(), ({ url }) => url);
       for (const [url, same] of byUrl) {
         const labels = labelText({ server: url });

@@ -12,7 +12,7 @@ const GONE: Denied = { admitted: false, code: 'no-virtual-host', reason: 'its vi
 
 /** An admitted client, as plain values that pass between threads as JSON. */
 export interface AdmissionRecord {
-  /** Whose control server was asked. */
+  /** The virtual host whose control server was asked. */
   readonly vhost: string;
   readonly settings: ControlServerSettings;
   readonly request: AccessRequest;
@@ -28,8 +28,8 @@ export interface AdmissionWebhooksOptions {
 }
 
 /**
- * Control servers by URL and key: virtual hosts that name the same one share its connections and limits. One for the main thread and one
- * for each delivery thread, which call `stop`.
+ * Control servers by URL and key: virtual hosts with the same one share its connections and limits. One for the main thread and one for
+ * each delivery thread, which call `stop`.
  */
 export class AdmissionWebhooks {
   readonly #options: AdmissionWebhooksOptions;

@@ -1,7 +1,7 @@
-/** Queue of ended sessions to report to a control server. Nobody waits for its answers, but a stop does for a moment. */
+/** Queue of ended sessions to report to a control server. Only a stop waits for the answers, for a short time. */
 import type { ControlServerFault } from '../util/control-server-client.ts';
 
-/** Waiting ones, at most; further ones are dropped and counted. */
+/** Maximum of waiting messages; further ones are dropped and counted. */
 const MAX_WAITING = 10_000;
 
 /** `send` gets each message and settles within a deadline of its own; `onFault` gets its rejections. */
@@ -28,7 +28,7 @@ export class ClosingQueue {
     this.#options = options;
   }
 
-  /** Messages that were neither answered nor given up. */
+  /** Messages neither answered nor given up. */
   get pending(): number {
     return this.#waiting.length + this.#inFlight;
   }
@@ -43,7 +43,7 @@ export class ClosingQueue {
     this.#work();
   }
 
-  /** Forgets what waits. */
+  /** Discards the waiting messages. */
   clear(): void {
     this.lost += this.#waiting.length;
     this.#waiting = [];

@@ -27,7 +27,7 @@ const LIFETIME = 'the lifetime that its control server gave it is over';
 const ASKING_FAILS = 'a control server fails: whoever it is asked about is refused';
 const CLOSING_FAILS = 'a control server fails: it does not hear of ends of sessions';
 
-/** Figures since the start, and what is open now. */
+/** Counters since the start, and open requests. */
 export interface ControlServerFigures {
   readonly url: string;
   readonly requests: number;
@@ -36,14 +36,14 @@ export interface ControlServerFigures {
   /** No answer that could be used, or no room for the question. */
   readonly failed: number;
   readonly inFlight: number;
-  /** Sessions that are let in and not over. */
+  /** Admitted sessions that have not ended. */
   readonly admitted: number;
   readonly closingsDelivered: number;
   readonly closingsLost: number;
   readonly closingsPending: number;
 }
 
-/** Whom to ask, and with what. */
+/** URL, key and limits of a control server. */
 export interface ControlServerSettings {
   readonly controlServerUrl: string;
   readonly secretKey: string;
@@ -58,7 +58,7 @@ export interface ControlServerOptions {
   readonly threads: number;
 }
 
-/** Its maker calls `close`, after `drained` where what it was not told is not to be lost. */
+/** The owner calls `close`, after `drained` if pending reports must not be lost. */
 export class ControlServer {
   /** Without query and credentials. */
   readonly url: string;
@@ -156,7 +156,7 @@ export class ControlServer {
     };
   }
 
-  /** Resolves when nothing waits to be told, after `ms` at the latest. Questions that are open end now. */
+  /** Resolves when all reports are sent, after `ms` at the latest. Open requests end now. */
   async drained(ms: number): Promise<void> {
     this.#openings.close();
     if (this.#closings.pending === 0) return;

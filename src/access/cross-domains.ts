@@ -1,7 +1,6 @@
 /**
- * Cross-origin answers (CORS) as `CrossDomains` configures them. Pure: settings and two request
- * headers in, response headers out. The rules are those of the reference server: a first pass with
- * the server-wide default, a second one with the element of the publisher or of the API, which wins.
+ * Cross-origin answers (CORS) as configured by `CrossDomains`. Pure: settings and two request headers in, response headers out. The rules
+ * are those of the reference server: the server-wide default first, then the element of the publisher or of the API, which wins.
  */
 import { compileWildcard } from '../util/wildcard.ts';
 
@@ -72,7 +71,7 @@ class Pass {
   }
 }
 
-/** A pattern without scheme is about what stands behind the scheme of an origin, whatever that is. Schemes and host names have no case. */
+/** A pattern without scheme matches any scheme. Schemes and host names are case-insensitive. */
 function compileOrigin(pattern: string): (origin: string) => boolean {
   const matches = compileWildcard(pattern.toLowerCase());
   if (pattern.includes(BEHIND_SCHEME)) return (origin) => matches(origin.toLowerCase());
@@ -117,7 +116,7 @@ export class CrossDomainPolicy {
   #make(origin: string, requestHeaders: string | undefined): CrossDomainHeaders {
     const headers = new Map<string, string>();
     this.#defaults.apply(headers, origin, requestHeaders);
-    // Without an own element the handler's methods are told even to an origin that matched nothing.
+    // Without an own element the handler's methods are sent even to an origin that does not match.
     if (this.#own === null) headers.set(ALLOW_METHODS, this.#methods);
     else this.#own.apply(headers, origin, requestHeaders);
     let block = '';

@@ -1,4 +1,4 @@
-/** Publish keys and play tokens: lets those in who show a key of the application, and sends them away when it is removed. */
+/** Publish keys and play tokens: admits clients that present a key of the application, and ends their sessions when the key is removed. */
 import type { Clock } from '../util/clock.ts';
 import { MAX_KEY_LENGTH, MIN_KEY_LENGTH } from '../util/key-hash.ts';
 import type { AccessCheck, AccessPlace, AccessRequest, Denied, Direction, Passed } from './access-check.ts';
@@ -38,11 +38,11 @@ interface ReadyHost {
   readonly template: ReadyLists;
 }
 
-/** One for the main thread and one for each delivery thread. Nothing to close: sessions forget themselves. */
+/** One for the main thread and one for each delivery thread. Needs no closing: sessions remove themselves. */
 export class KeyRing {
   readonly #clock: Clock;
   #hosts = new Map<string, ReadyHost>();
-  /** By everything that they are made of, so that those that stay need not be made again. */
+  /** By all their inputs, so that unchanged lists are not rebuilt. */
   #ready = new Map<string, ReadyKey>();
   #grants = new Set<string>();
   /** Present users of keys, by grant, with the function that ends each. */
@@ -74,7 +74,7 @@ export class KeyRing {
     }
   }
 
-  /** Nobody gets there without a key. */
+  /** Whether a key is required. */
   covers(vhost: string, app: string, direction: Direction): boolean {
     return this.#hosts.size > 0 && this.#listOf(vhost, app, direction) !== null;
   }
@@ -105,7 +105,7 @@ export class KeyRing {
     return uses;
   }
 
-  /** When keys were last good, by their titles: what outlives this ring. */
+  /** Times of the last use by key title; kept longer than this ring. */
   get uses(): ReadonlyMap<string, number> {
     const uses = new Map<string, number>();
     for (const { title, grant } of this.#ready.values()) {

@@ -34,7 +34,7 @@ export class KnownUrls {
     return known?.base === base ? known.policy : undefined;
   }
 
-  /** The URL was genuine, and its policy can be read; `digest`: what its signature had to be. */
+  /** Records a verified URL with its parsed policy; `digest`: its correct signature. */
   note({ base, tail }: UrlParts, digest: string, policy: Policy): void {
     if (base.length + tail.length > MAX_LENGTH || !this.#isSecond(digest) || this.#digests.has(digest)) return;
     if (this.#urls.size >= MAX_URLS) {

@@ -1,11 +1,11 @@
-/** The line about somebody whom access control refuses. */
+/** The log line of a refusal by access control. */
 import type { Notices } from '../core/notices/notice.ts';
 import { hostPort } from '../util/client-address.ts';
 import type { Logger } from '../util/logger.ts';
 import type { AccessRequest, Denied } from './access-check.ts';
 import type { RefusalCount } from './refusal-counts.ts';
 
-/** Both names in a URL, whatever stands behind them. */
+/** Application and stream in a URL. */
 const STREAM_OF_URL = /^[a-z]+:\/\/[^/?#]*\/([^/?#]+)\/([^/?#]+)/i;
 
 /**

@@ -1,4 +1,4 @@
-/** The URL that a control server gives instead of the one that was asked for: `scheme://host[:port]/app/stream[/file][?query]`. */
+/** The redirect URL of a control server: `scheme://host[:port]/app/stream[/file][?query]`. */
 
 /** Longest that is taken. */
 const MAX_LENGTH = 4096;

@@ -1,4 +1,4 @@
-/** How often access control has refused somebody, by way and reason. */
+/** Counts refusals by access control, by direction, protocol and reason. */
 import { labelText, type MetricDefinition, type MetricSource, type MetricsPage } from '../util/metrics.ts';
 import type { AccessProtocol, AccessRequest, Denied, Direction } from './access-check.ts';
 
@@ -38,7 +38,7 @@ export class RefusalCounts implements MetricSource {
     }
   }
 
-  /** Since the last call, for a report. */
+  /** The counts since the last call, for a report. */
   take(): readonly RefusalCount[] {
     if (this.#counts.size === 0) return [];
     const taken = [...this.#counts.values()];

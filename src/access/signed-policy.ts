@@ -1,4 +1,4 @@
-/** Lets only those in whose URL was signed with the key of the virtual host (`SignedPolicy`). */
+/** Admits only clients whose URL was signed with the key of the virtual host (`SignedPolicy`). */
 import type { SignedPolicyConfig } from '../config/index.ts';
 import { AddressSet } from '../util/address-set.ts';
 import type { Clock } from '../util/clock.ts';
@@ -82,7 +82,7 @@ export class SignedPolicyCheck implements AccessCheck {
   }
 }
 
-/** A member that is not understood might have restricted somebody. */
+/** An unknown member might be a restriction, so it makes the policy invalid. */
 function isPolicy(value: object): value is Policy {
   const { url_expire, url_activate, stream_expire, allow_ip, real_ip, direction } = value as Record<keyof Policy, unknown>;
   return (

@@ -17,17 +17,17 @@ export interface SigningKeys extends SigningNames {
 
 /** Members of a policy; times in ms since the epoch. */
 export interface Policy {
-  /** The URL cannot be opened any more. */
+  /** From then on the URL cannot be opened. */
   readonly url_expire: number;
   /** It cannot be opened before. */
   readonly url_activate?: number;
-  /** Whatever was opened with it ends. */
+  /** Sessions opened with the URL end then. */
   readonly stream_expire?: number;
   /** Address or network of the other end of the connection. */
   readonly allow_ip?: string;
-  /** The same of the client behind trusted proxies. */
+  /** The same for the client behind trusted proxies. */
   readonly real_ip?: string;
-  /** The direction it is for; an addition of ours, which matters where one URL plays and publishes (SRT). */
+  /** The permitted direction; our extension, for URLs that could both play and publish (SRT). */
   readonly direction?: 'incoming' | 'outgoing';
 }
 
@@ -40,7 +40,7 @@ export interface SignedUrl {
 }
 
 const BASE64URL = /^[\w-]+={0,2}$/;
-/** A policy has some 100 characters; longer ones are decoded at the cost of an allocation. */
+/** A policy has some 100 characters; longer ones are decoded into a new buffer. */
 const SCRATCH = Buffer.alloc(2048);
 
 /** Reads the query once. A second question mark ends it. */
@@ -86,10 +86,7 @@ export function urlSignature(secretKey: string): KeyedHash {
   return new KeyedHash('sha1', secretKey);
 }
 
-/**
- * Whether a URL has the signature that `hash` gives it. Takes as long for a wrong one as for a right one. `digest`: that of its text, where it is
- * known.
- */
+/** Whether a URL has the signature that `hash` computes, in constant time. `digest`: that of its text, if known. */
 export function isGenuine(
   { text, signature }: Pick<SignedUrl, 'text' | 'signature'>,
   hash: KeyedHash,

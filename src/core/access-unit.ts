@@ -7,7 +7,7 @@ import type { SourceVideoTrack } from './ingest.ts';
 
 /** Reads the access units of one source track, whatever their layout on the wire. */
 export interface AccessUnitReader {
-  /** The layout that the router hands on; the same bytes when they have it already. Throws ProtocolError for broken framing. */
+  /** The data in the layout that the router passes on; the same bytes if they have it already. Throws ProtocolError for broken framing. */
   read(data: Uint8Array): Uint8Array;
   /** `data` in the router's layout: a decoder can start here. */
   isKeyframe(data: Uint8Array): boolean;
@@ -15,7 +15,7 @@ export interface AccessUnitReader {
   configOf(data: Uint8Array, current: Uint8Array | null): Uint8Array | null;
 }
 
-/** The reader for the codec and layout that the source says it has. Throws `ProtocolError` when its configuration record is broken. */
+/** The reader for the declared codec and layout. Throws `ProtocolError` for a broken configuration record. */
 export function accessUnitReader(source: SourceVideoTrack): AccessUnitReader {
   const { codec } = source;
   return {

@@ -26,9 +26,9 @@ export interface ApplicationContext {
   readonly drain?: Pick<Drain, 'active'>;
   /** Streams published to one application at once; 0 or absent: no limit. */
   readonly maxStreams?: number;
-  /** Somebody was refused because of it. */
+  /** A publisher was refused because the application is full. */
   readonly onFull?: (application: Application) => void;
-  /** Decides what to make of the streams of an application that wants advice; absent: nobody is asked. */
+  /** Advises on the output profiles of applications that want it; absent: no advice. */
   readonly adviserOf?: AdviserSource;
   /** Reads an overlay map and its images, and never rejects; absent: there are none. */
   readonly readOverlays?: (path: string, logger: Logger) => Promise<readonly OverlayRule[]>;

@@ -71,12 +71,12 @@ export class Application {
     return this.#definition;
   }
 
-  /** Where is told what happens in it. */
+  /** Receives the notices of the application. */
   get notices(): Notices {
     return this.#context.notices ?? NO_NOTICES;
   }
 
-  /** Takes another definition without a restart: one that differs in nothing that its streams were made by. */
+  /** Takes another definition without a restart; it must not differ in anything that the streams depend on. */
   amend(definition: Definition<ApplicationConfig>): void {
     this.#definition = definition;
   }
@@ -96,7 +96,7 @@ export class Application {
     return this.#streams.has(name);
   }
 
-  /** It has ended, for good or for another one with new settings. */
+  /** It has ended, for good or because of a restart with new settings. */
   get closed(): boolean {
     return this.#closed;
   }
@@ -115,7 +115,7 @@ export class Application {
     return (this.#outputs.get(name)?.tracks.length ?? 0) > 0;
   }
 
-  /** Resolves with whether a stream that is coming can be played, as soon as it is known, and after `limitMs` at the latest. Never rejects. */
+  /** Resolves with whether a coming stream can be played, as soon as that is known, after `limitMs` at the latest. Never rejects. */
   awaitPlayable(name: string, limitMs: number): Promise<boolean> {
     return this.#arrivals.wait(name, limitMs);
   }
@@ -242,7 +242,7 @@ export class Application {
     return true;
   }
 
-  /** Whether a stream with a source is not given to another one, by the settings for that. */
+  /** Whether the settings protect the present source of a stream from being replaced. */
   #keepsSource(existing: InboundStream, request: IngestName): boolean {
     const { takeOver, takeOverSilenceMs = 0 } = this.definition.config.sourceLoss ?? {};
     const refused = takeOver === 'block' || (takeOver === 'afterSilence' && existing.silence < takeOverSilenceMs);
@@ -361,7 +361,7 @@ export class Application {
     return enable && path !== '' && this.#context.readOverlays !== undefined ? path : null;
   }
 
-  /** The plan for a stream; null if nothing is to be made of it, which the source is told. */
+  /** The plan for a stream; null if the source was refused. */
   async #advise(inbound: InboundStream, signal: AbortSignal): Promise<OutputPlan | null> {
     const [plan, overlays] = await Promise.all([this.#profilesFor(inbound, signal), this.#overlaysFor(inbound, signal)]);
     return plan === null ? null : { ...plan, overlays };

@@ -8,19 +8,19 @@ export interface BreakMarker {
   readonly format: typeof EventFormat.CUE | typeof EventFormat.SCTE35;
   /** `cont`: a cue inside a running break; `other`: a splice that belongs to no break. */
   readonly type: Cue['type'] | 'other';
-  /** Tells breaks of one format apart; cues have but one. */
+  /** Distinguishes breaks of one format; all cues have the same. */
   readonly id: number;
   /** Length of the whole break, ms; 0 if unknown. */
   readonly duration: number;
   /** Time since the break began, ms; for `cont` only. */
   readonly elapsed: number;
-  /** The break ends by itself. */
+  /** The break ends on its own. */
   readonly returns: boolean;
 }
 
 const TICKS_PER_MS = 90;
 
-/** Reads the bytes of a marker; null for a section that says nothing of a splice. Throws `ProtocolError`. */
+/** Parses a marker; null for a section without a splice. Throws `ProtocolError`. */
 export function readMarker(format: EventFormat, data: Uint8Array): BreakMarker | null {
   if (format === EventFormat.CUE) {
     const { type, duration, elapsed } = parseCue(data);

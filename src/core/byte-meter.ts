@@ -1,4 +1,4 @@
-/** Counts bytes and tells how fast they go. */
+/** Counts bytes and computes their rate. */
 import type { Clock } from '../util/clock.ts';
 
 const INTERVAL_MS = 1000;
@@ -43,7 +43,7 @@ export class ByteMeter {
     this.lastAt = wall;
   }
 
-  /** Since the last byte, or since the beginning, ms; whatever the wall clock does. */
+  /** Time since the last byte, or since the beginning, ms, on the monotonic clock. */
   get silence(): number {
     return this.#clock.monotonic() - this.#countedAt;
   }

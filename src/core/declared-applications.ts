@@ -15,13 +15,13 @@ export interface Declaration {
 export interface Redeclaration {
   readonly wanted: readonly Definition<ApplicationConfig>[];
   readonly present: ReadonlyMap<string, Application>;
-  /** An application that nobody declares stays. */
+  /** Whether an application stays although it is not declared. */
   readonly stays: (application: Application) => boolean;
   readonly begin: (definition: Definition<ApplicationConfig>) => Application;
   readonly end: (application: Application, reason: CloseReason) => void;
 }
 
-/** Ends and begins what has to be, and gives back who is there then, in order, and who of them has just begun. */
+/** Ends and starts applications as needed. Returns the resulting ones in order, and those that have just started. */
 export function redeclared({ wanted, present, stays, begin, end }: Redeclaration): { kept: Application[]; begun: Application[] } {
   const begun: Application[] = [];
   const others = [...present.values()].filter(({ name }) => !wanted.some((definition) => definition.name === name));

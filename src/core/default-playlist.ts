@@ -2,7 +2,7 @@
 import { type AudioTrack, isMediaTrack, type Track, type VideoTrack } from '../media/track.ts';
 import type { Playlist, PlaylistRendition } from './playlist.ts';
 
-/** With this hint a rendition takes the first video track of its variant, and whatever the publisher takes of its audio tracks. */
+/** With this hint a rendition takes the first video track of its variant, and as many audio tracks as the publisher supports. */
 const FIRST_OR_ALL = -1;
 
 /** The tracks that a publisher can serve. */
@@ -15,7 +15,7 @@ export interface DefaultChoice {
   readonly everyAudioCodec?: boolean;
 }
 
-/** One rendition of the first video and the first audio track that fit best, and more where the choice says so; null when there is neither. */
+/** One rendition of the best first video and audio track, and more if the choice says so; null if there is neither. */
 export function defaultPlaylist(
   tracks: readonly Track[],
   { canServe, isCommon = () => true, everyAudioCodec = false }: DefaultChoice,

@@ -1,4 +1,4 @@
-/** Keeps what a stream brings for a while before anything is made of it (`Publishers/DelayBufferTimeMs`). */
+/** Delays the packets of a stream before its outputs (`Publishers/DelayBufferTimeMs`). */
 
 import type { Packet } from '../media/packet.ts';
 import { isVideoTrack } from '../media/track.ts';
@@ -11,7 +11,7 @@ const MAX_BYTES = 256 * 1024 * 1024;
 const MAX_ENTRIES = 200_000;
 /** Minimum time between two checks of what is due, ms: frames that arrive together leave together. */
 const MIN_WAIT_MS = 5;
-/** Packets of the rest of a stream that leave at once. At 5 ms intervals 256 MiB leave within seconds, as fast as a disk takes them. */
+/** Packets of the rest of a stream that leave at once. At intervals of 5 ms, 256 MiB leave within seconds, as fast as a disk can write. */
 const REST_PACKETS = 256;
 const REST_BYTES = 256 * 1024;
 /** Taken entries at the head that are worth moving the others. */
@@ -26,9 +26,9 @@ export interface DelayBufferOptions {
   readonly logger: Logger;
   /** `arrivedAt`: wall clock, ms, of when the packet came. */
   readonly onPacket: (packet: Packet, arrivedAt: number) => void;
-  /** Everything that was due has been handed on. */
+  /** All due packets have been passed on. */
   readonly onReleased: () => void;
-  /** A receiver threw: nothing more is handed on. */
+  /** A receiver threw: nothing more is passed on. */
   readonly onFault: (error: unknown) => void;
   /** Default: 256 MiB. */
   readonly maxBytes?: number;
@@ -52,7 +52,7 @@ export class DelayBuffer {
   /** Video tracks of which a packet was dropped, until a keyframe finds room. */
   readonly #broken = new Set<number>();
   #timer: NodeJS.Timeout | undefined;
-  /** Called when the rest, which is on its way, is out. */
+  /** Called when the rest has been passed on. */
   #onRest: (() => void) | null = null;
   #closed = false;
   readonly #turn: () => void;
@@ -86,14 +86,14 @@ export class DelayBuffer {
     this.#add(packet);
   }
 
-  /** Calls `change` when everything that came before it has been handed on. */
+  /** Calls `change` when everything before it has been passed on. */
   defer(change: () => void): void {
     if (!this.#closed) this.#add(change);
   }
 
   /**
-   * Hands everything on in turns, as nothing more comes, and calls `done` behind it, unless `flush` or `close` comes before. False: so little
-   * waits that `flush` costs nobody anything.
+   * Passes on the rest in turns, and calls `done` after it, unless `flush` or `close` comes first. False: so little waits that `flush` is
+   * cheap.
    */
   settle(done: () => void): boolean {
     if (this.#closed || (this.#entries.length - this.#head <= REST_PACKETS && this.#bytes <= REST_BYTES)) return false;

@@ -17,7 +17,7 @@ const UNSEEN: readonly CloseReason['code'][] = ['deleted', 'denied', 'no-room'];
 export class DelayedOutputs implements Outputs {
   readonly #outputs: Outputs;
   readonly #buffer: DelayBuffer;
-  /** Handed on last; null: nothing has been. */
+  /** The packet passed on last; null: none yet. */
   #released: Packet | null = null;
 
   /** `onFault`: the outputs threw while no packet came. */
@@ -48,7 +48,7 @@ export class DelayedOutputs implements Outputs {
     return this.#outputs.urgency;
   }
 
-  /** What completes something now came a while ago. */
+  /** A packet that completes a part now arrived earlier, by the delay. */
   get neededAt(): number {
     return Number.NEGATIVE_INFINITY;
   }
@@ -69,7 +69,7 @@ export class DelayedOutputs implements Outputs {
     this.#buffer.push(packet);
   }
 
-  /** Goes past what is delayed, at the time of what viewers get now. */
+  /** Bypasses the delay, with the time of the packets that viewers get now. */
   pushAhead(packet: Packet): void {
     const released = this.#released;
     if (released === null) {
@@ -81,7 +81,7 @@ export class DelayedOutputs implements Outputs {
     this.#outputs.drain();
   }
 
-  /** Nothing: the outputs hear of the end of their own turns. */
+  /** Nothing to do: the outputs are drained at the end of their own turns. */
   drain(): void {}
 
   settle(reason: CloseReason, done: () => void): boolean {

@@ -8,19 +8,19 @@ export class Drain {
   readonly #followers: ((active: boolean) => void)[] = [];
   #active = false;
 
-  /** Nobody new is taken. */
+  /** New clients are refused. */
   get active(): boolean {
     return this.#active;
   }
 
-  /** From now on, or no more. Does nothing when it is so already. */
+  /** Starts or ends draining. No effect if nothing changes. */
   set(active: boolean): void {
     if (this.#active === active) return;
     this.#active = active;
     for (const follower of this.#followers) follower(active);
   }
 
-  /** `follower` hears of every change; it never throws. */
+  /** `follower` is called on every change; it must not throw. */
   follow(follower: (active: boolean) => void): void {
     this.#followers.push(follower);
   }

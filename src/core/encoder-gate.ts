@@ -32,7 +32,7 @@ export class EncoderGate implements Omit<IngestStream, 'close'> {
   /** The video as the router would normalise it; null while the gate is open. */
   #probe: MediaRouter | null = null;
   #hasKeyframe = false;
-  /** The first packet of `#waiting` is one that the stream can begin with. */
+  /** `#waiting` begins with a packet that the stream can begin with. */
   #ready = false;
   #due = false;
   #waiting: SourcePacket[] = [];
@@ -96,7 +96,7 @@ export class EncoderGate implements Omit<IngestStream, 'close'> {
     }
   }
 
-  /** Events of an encoder that is not on air are about media that nobody sees. */
+  /** Events of an encoder that is not on air belong to media that is not shown. */
   pushEvent(event: SourceEvent): boolean {
     return this.#probe === null && this.#stream.pushEvent(event);
   }
@@ -113,7 +113,7 @@ export class EncoderGate implements Omit<IngestStream, 'close'> {
     this.#probe = this.#freshProbe();
   }
 
-  /** Passes everything on, what has waited first; another source is to be announced to the stream before. */
+  /** Passes everything, waiting packets first; announce the source to the stream before. */
   open(): void {
     if (this.#probe === null) return;
     this.#probe = null;
@@ -168,7 +168,7 @@ export class EncoderGate implements Omit<IngestStream, 'close'> {
     this.#waiting.push(packet);
     this.#bytes += packet.data.length;
     while (this.#waiting.length > MAX_WAITING || this.#bytes > MAX_WAITING_BYTES) {
-      // Without its beginning the rest is of no use.
+      // Without the first packet the rest cannot be decoded.
       if (this.#ready && this.#hasVideo) this.#forgetWaiting();
       else this.#bytes -= this.#waiting.shift()?.data.length ?? 0;
     }

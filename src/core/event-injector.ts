@@ -9,9 +9,9 @@ import { TokenBucket } from '../util/token-bucket.ts';
 import { type BreakMarker, readMarker, returnOf } from './break-marker.ts';
 import type { SourceEvent } from './ingest.ts';
 
-/** Events of one stream, those of its source included. */
+/** Rate of events of one stream, including those of its source. */
 const EVENTS = { burst: 100, perSecond: 50 } as const;
-/** Data that fits one PES packet whose length is told. */
+/** Maximum that fits into one PES packet with a length. */
 export const MAX_EVENT_BYTES = 60_000;
 /** Breaks of one stream that end by themselves, at once. */
 const MAX_RETURNS = 16;
@@ -22,7 +22,7 @@ const JITTER = 0.02;
 
 /** Counts of accepted and refused events of a stream. */
 export interface EventCounters {
-  /** Handed on. */
+  /** Events passed on. */
   carried: number;
   /** Too large, too many, or before there was media. */
   refused: number;
@@ -34,7 +34,7 @@ export interface EventCounters {
 export interface Keyframes {
   /** The last one; NaN: none has come. */
   readonly keyframeAt: number;
-  /** From one to the next; NaN: not known. */
+  /** Time between keyframes; NaN: unknown. */
   readonly keyframeSeconds: number;
 }
 
@@ -59,7 +59,7 @@ interface Return {
   /** ms of the timeline. */
   readonly at: number;
   readonly marker: BreakMarker;
-  /** As the beginning was: both ends of a break go the same way past what is delayed. */
+  /** Same as the beginning: both ends of a break bypass the delay, or neither. */
   readonly urgent: boolean;
   readonly ofSource: boolean;
 }
@@ -82,7 +82,7 @@ export class EventInjector {
     return this.#returns.length > 0;
   }
 
-  /** Whether one more event may come, which is then counted. */
+  /** Counts an event; whether it is within the limits. */
   admits({ data }: SourceEvent): boolean {
     const fits = data.length <= MAX_EVENT_BYTES && this.#options.router.eventTrack !== null;
     if (fits && this.#budget.take(this.#options.clock.monotonic())) return true;

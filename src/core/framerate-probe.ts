@@ -14,7 +14,7 @@ export class FramerateProbe {
   #first = 0;
   #last = 0;
 
-  /** Enough frames were seen; further ones are not counted. */
+  /** Enough frames were measured. */
   get settled(): boolean {
     return this.#frames >= FRAMES;
   }

@@ -26,13 +26,13 @@ export interface InboundStreamOptions {
   readonly keepMs: number;
   /** Plays on a linked stream while its source is away; absent: nothing does. */
   readonly standIn?: Pick<StandInControllerOptions, 'settings' | 'open'> | undefined;
-  /** Timestamps stay those of the source instead of starting at 0. */
+  /** Timestamps of the source are kept instead of starting at 0. */
   readonly keepSourceTime: boolean;
   /** Tracks for cues that come from elsewhere than the source, without ids; default: none. */
   readonly subtitles?: readonly SubtitleTrack[];
   /** The outputs of the stream, which go on with what is `inherited` (default: nothing); each stream makes and closes its own. */
   readonly createOutputs: (stream: InboundStream, inherited?: InheritedOutputs) => Outputs;
-  /** Is told what becomes of the stream and its viewers. */
+  /** Receives notices about the stream and its viewers. */
   readonly notices: StreamNotices;
   /** The stream has ended; the owner forgets it. */
   readonly onEnd: (stream: InboundStream, reason: CloseReason) => void;

@@ -10,7 +10,7 @@ const THRESHOLD = 1000;
 /** Packets waiting at which the provider is asked to stop reading, and to go on. */
 const CONGESTED_FROM = 512;
 const RELIEVED_AT = 128;
-/** Packets handed on in one turn of the event loop, so that one stream cannot hold up the others. */
+/** Packets processed in one turn of the event loop, so that one stream does not delay the others. */
 const PACKETS_PER_TURN = 256;
 
 /** Everything is of the stream that the queue belongs to. */
@@ -18,7 +18,7 @@ export interface InboundQueueOptions {
   readonly queues: QueueRegistry;
   readonly urn: string;
   readonly onItem: (item: SourceItem) => void;
-  /** All of a turn has been handed on. */
+  /** All packets of a turn have been processed. */
   readonly onDrained: () => void;
   /** A call in a turn threw. */
   readonly onFault: (error: unknown) => void;
@@ -39,7 +39,7 @@ export class InboundQueue {
     this.#queue = options.queues.create({ urn: options.urn, type: 'SourcePacket', threshold: THRESHOLD });
   }
 
-  /** Appends what came at `now` (monotonic, ms). */
+  /** Appends an item that arrived at `now` (monotonic, ms). */
   push(item: SourceItem, now: number): void {
     // Losing a packet would spoil frames up to the next keyframe, so packets that arrive before the provider stops are processed at once.
     if (this.#queue.full) this.work(PACKETS_PER_TURN);
@@ -70,7 +70,7 @@ export class InboundQueue {
     }
   }
 
-  /** The source is another one, which nobody has asked to stop. */
+  /** The source changed: the new one has not been asked to stop. */
   forgetCongestion(): void {
     this.#congested = false;
   }

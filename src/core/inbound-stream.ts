@@ -44,9 +44,9 @@ export class InboundStream implements IngestStream, CoveredStream {
   readonly #logger: Logger;
   readonly #queue: InboundQueue;
   readonly #router: MediaRouter;
-  /** The one that is there now, or was the last. */
+  /** The present or last source. */
   readonly source: StreamSource;
-  /** Packets that the source has brought, those of its stand-in included. */
+  /** Packets of the source, including those of its stand-in. */
   packetsIn = 0;
   readonly #meters = new TrackMeters();
   #outputs: Outputs;
@@ -55,7 +55,7 @@ export class InboundStream implements IngestStream, CoveredStream {
   #shown = false;
   #started = false;
   readonly #watch = new SourceWatch();
-  /** Why nothing more is taken from the source, which is being told; null while it is heard. */
+  /** Why packets of the source are no longer accepted; null while they are. */
   #unusable: CloseReason | null = null;
   #malformedSeen = 0;
   readonly #trackLines: TrackLines;
@@ -128,7 +128,7 @@ export class InboundStream implements IngestStream, CoveredStream {
     if (!this.#closed && this.source.present) this.source.request.onKeyframeWanted?.(trackId);
   }
 
-  /** Somebody has come who needs packets from now on. */
+  /** A client needs packets from now on. */
   wake(): void {
     if (this.#closed) return;
     this.#standInController?.wake();
@@ -148,7 +148,7 @@ export class InboundStream implements IngestStream, CoveredStream {
     return this.#standInController.url.startsWith('file:') ? SourceType.FILE : SourceType.MULTIPLEX;
   }
 
-  /** Where what has gone out ends, ms of the stream. */
+  /** End of the media passed on so far, ms of the stream. */
   get mediaEnd(): number {
     return this.#router.end * 1000;
   }
@@ -176,7 +176,7 @@ export class InboundStream implements IngestStream, CoveredStream {
     return Math.min(this.#outputs.neededAt, this.#taps.neededAt);
   }
 
-  /** Tells `tap` the tracks and packets of the stream from now on; returns what ends that, which may be called twice. */
+  /** Passes tracks and packets to `tap` from now on; returns a function that ends it, idempotent. */
   tap(tap: StreamTap): () => void {
     this.wake();
     return this.#taps.add(tap, this.tracks);
@@ -192,7 +192,7 @@ export class InboundStream implements IngestStream, CoveredStream {
     return this.#standInController?.onAir === true ? this.#standInController.url : this.source.url;
   }
 
-  /** Lists the stream before its source has announced tracks: a pulled one whose source may be away. */
+  /** Lists the stream before its source has announced tracks; for pulled streams, whose source may be absent. */
   show(): void {
     this.#shown = true;
     this.#options.notices.listed(this);
@@ -204,7 +204,7 @@ export class InboundStream implements IngestStream, CoveredStream {
     this.#options.notices.sourceCame(this);
   }
 
-  /** Binds the stream to the source that asked for it, which is told the `settings` of its provider. */
+  /** Links the stream to its source, with the `settings` of its provider. */
   link(settings?: unknown): IngestStream {
     return this.source.link({ stream: this.#standInController?.gate() ?? this, settings, onClose: (reason) => this.#sourceLeft(reason) });
   }
@@ -298,7 +298,7 @@ export class InboundStream implements IngestStream, CoveredStream {
     this.source.silenceWatch.heard(packet.trackId, this.#lastPacketAt);
   }
 
-  /** As `push`, for a packet that is not the source's. */
+  /** As `push`, for packets that do not come from the source. */
   take(packet: SourcePacket): void {
     if (this.#closed || this.#unusable !== null) return;
     this.packetsIn += 1;
@@ -314,7 +314,7 @@ export class InboundStream implements IngestStream, CoveredStream {
     this.source.silenceWatch.setTracks(tracks);
   }
 
-  /** Sends a source away of which nothing goes out. */
+  /** Disconnects a source whose packets are all discarded. */
   dismiss(detail: string): void {
     const { request } = this.source;
     this.#soon(() => {
@@ -347,7 +347,7 @@ export class InboundStream implements IngestStream, CoveredStream {
   close(reason: CloseReason): void {
     if (this.#closed) return;
     this.#drainLast();
-    // The rest may have ended it.
+    // Processing the rest may have closed it.
     if (this.#closed) return;
     this.#closed = true;
     this.#standInController?.close();
@@ -372,7 +372,7 @@ export class InboundStream implements IngestStream, CoveredStream {
     if (hadSource) this.source.tellClosed(reason);
   }
 
-  /** The source says that it has ended. */
+  /** The source has ended. */
   #sourceLeft(reason: CloseReason): void {
     if (this.#isKept(reason)) {
       this.#outlive(reason);
@@ -399,7 +399,7 @@ export class InboundStream implements IngestStream, CoveredStream {
     return isWanted && this.#started && !this.#closed && this.source.linked && isRecoverable(code);
   }
 
-  /** The stream goes on without a source until another one comes, or none does for too long. */
+  /** The stream continues without a source until another one comes, or the wait is over. */
   #outlive(reason: CloseReason): void {
     this.#loseSource();
     this.#options.notices.sourceLost(reason);

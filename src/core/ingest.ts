@@ -70,9 +70,9 @@ export interface SourcePacket {
   readonly mark?: SegmentMark | undefined;
 }
 
-/** Something that happens at a time of the stream. It goes out on the data track, whether the source has one or not. */
+/** An event at a time of the stream. It is sent on the data track, whether the source has one or not. */
 export interface SourceEvent extends TimedEvent {
-  /** Data in the form of `format`; the core takes over the buffer. */
+  /** Data in the format `format`; the core owns the buffer from now on. */
   readonly data: Uint8Array;
   /** Time of the source, seconds; null: when it comes. */
   readonly at: number | null;
@@ -119,11 +119,11 @@ export interface IngestRequest {
   readonly sourceUrl: string;
   /** Address of the publisher; absent if the server pulls the stream. */
   readonly client?: string;
-  /** Tracks pass as they are, whatever output profiles the application has. */
+  /** Tracks are bypassed, whatever output profiles the application has. */
   readonly passthrough?: boolean;
-  /** The origin map named the source: another server has the stream, this one is only on the way. */
+  /** The source came from the origin map: another server is the origin, this one only relays. */
   readonly fromOriginMap?: boolean;
-  /** Times are those of one clock that never jumps: a hole in a track, or in all of them, is one of the media, however long. */
+  /** Times come from a clock that never jumps: a gap in tracks is a gap in the media, however long. */
   readonly steadyTime?: boolean;
   /** The core wants the connection gone (stream deleted, replaced, application restart, shutdown). Called at most once. */
   readonly onClose: (reason: CloseReason) => void;
@@ -132,7 +132,7 @@ export interface IngestRequest {
    * Default: `onClose` is called.
    */
   readonly onUnusable?: (reason: CloseReason) => void;
-  /** Packets come faster than they are worked off: a provider that can should read no more until `onRelieved`. */
+  /** Packets arrive faster than they are processed: a provider should stop reading until `onRelieved`. */
   readonly onCongested?: () => void;
   readonly onRelieved?: () => void;
   /** A viewer, push or recording needs packets now: the provider delivers at once instead of in the next batch. */
@@ -152,29 +152,29 @@ export interface IngestStream {
   readonly closed: boolean;
   /** The provider's part of the application's configuration; its type is the provider's to know. */
   readonly settings?: unknown;
-  /** How soon packets are needed: a provider may bring them in bundles accordingly, and asks again for each bundle. */
+  /** How soon packets are needed: a provider may deliver batches accordingly, and asks again after each. */
   readonly urgency: Urgency;
   /**
-   * With `LOW_LATENCY`: the wall clock, ms, before which packets complete nothing that somebody waits for, when they come as they came in the last
-   * seconds. Valid until the next packet; it lies in the past where that is not known.
+   * With `LOW_LATENCY`: the wall clock, ms, before which no packet completes a part that is waited for, if packets arrive as in the last
+   * seconds. Valid until the next packet; in the past if unknown.
    */
   readonly neededAt: number;
   /**
-   * Announces all tracks. The first call starts the stream; a later call changes it mid-stream
-   * (new parameters for the same ids, or tracks added). `playlists` are those of the source; streams that pass as
-   * they are keep them. A track whose parameters cannot be read is left out; throws ProtocolError when that is all of them.
+   * Announces all tracks. The first call starts the stream; later calls change it (new parameters for the same ids, or added tracks).
+   * `playlists` come from the source; relayed streams keep them. Tracks with invalid parameters are left out; throws ProtocolError if that
+   * leaves none.
    */
   setTracks(tracks: readonly SourceTrack[], playlists?: readonly Playlist[]): void;
   /** Hands a packet on. Never throws for bad media: that is counted and dropped. */
   push(packet: SourcePacket): void;
   /**
-   * Hands an event on, in order with the packets; it says nothing about whether the source is alive. False, and it is counted, where it cannot be
-   * carried: too large, too many a second, or no media has come yet.
+   * Passes on an event, in order with the packets; it does not count as a sign of life of the source. False, and counted, if it cannot be
+   * carried: too large, too frequent, or before the first media.
    */
   pushEvent(event: SourceEvent): boolean;
   /**
-   * Puts a cue onto the subtitle track of its language, which the application has or has not: then, and where the cue is too large, one of too
-   * many, or of before the first media, it is false and counted.
+   * Puts a cue on the subtitle track of its language. False, and counted, if the application has no such track, or if the cue is too large,
+   * too frequent, or before the first media.
    */
   pushCue(language: string, cue: SourceCue): boolean;
   /** Counts bytes received from the peer, protocol overhead included. */
@@ -211,10 +211,9 @@ export type IngestName = Pick<IngestRequest, 'streamName' | 'provider' | 'passth
 /** Parts of the server that a push provider needs. */
 export interface IngestGate {
   /**
-   * Registers a stream name synchronously (no two publishers can race for one name).
-   * `host` is the host name the client asked for; it selects the virtual host. Where clients may also write the name of
-   * a virtual host, `vhost` is what they wrote: the virtual host of that very name comes first.
-   * Throws `IngestRefused`.
+   * Registers a stream name synchronously, so two publishers cannot race for one name. `host` is the host name that the client asked for;
+   * it selects the virtual host. Where clients may also give the name of a virtual host, it is in `vhost` and takes precedence. Throws
+   * `IngestRefused`.
    */
   openIngest(target: IngestTarget, request: IngestRequest): IngestStream;
   /** Throws `IngestRefused` when `openIngest` would now; registers nothing. */

@@ -6,12 +6,12 @@ import type { SourcePacket, SourceTrack } from './ingest.ts';
 import { Timeline } from './timeline.ts';
 import { createNormalizer, type TrackNormalizer } from './track-normalizer.ts';
 
-/** Audio does not wait longer than this, seconds, for the first keyframe of a video track. */
+/** Maximum time that audio waits for the first keyframe of a video track, seconds. */
 const KEYFRAME_WAIT_S = 5;
 
 /** Where the router hands things on. */
 export interface RouterOutput {
-  /** All tracks, whenever one was added, removed or changed its parameters. */
+  /** All tracks, after a track was added, removed or changed. */
   onTracks(tracks: readonly Track[]): void;
   onPacket(packet: Packet): void;
 }
@@ -27,8 +27,8 @@ export interface RouterCounters {
 }
 
 /**
- * Normalises what a provider delivers: one layout per codec, a timeline that starts with the first
- * keyframe (at 0, or at the source's time when that is to be kept) and never jumps, durations, keyframe flags, parameter sets followed mid-stream.
+ * Normalises media of a provider: one layout per codec; a timeline that starts with the first keyframe (at 0, or at the source's time if
+ * that is kept) and never jumps; durations, keyframe flags, and parameter sets that change mid-stream.
  */
 export class MediaRouter {
   readonly counters: RouterCounters = { discarded: 0, malformed: 0, firstFault: null };
@@ -36,7 +36,7 @@ export class MediaRouter {
   readonly #timeline: Timeline;
   /** By the id that the source gives the track; the track itself may have another one. */
   readonly #normalizers = new Map<number, TrackNormalizer>();
-  /** Tracks of the source before that no track of the present one has followed. */
+  /** Tracks of the previous source that the present one has not continued. */
   #vacant: TrackNormalizer[] = [];
   #announced: readonly Track[] = [];
   #started = false;
@@ -45,7 +45,7 @@ export class MediaRouter {
 
   readonly #keepSourceTime: boolean;
   readonly #steadyTime: boolean;
-  /** Whose numbers the present source brings; null: it brings none. */
+  /** The run whose segment numbers the present source brings; null: none. */
   #run: string | null = null;
   /** As configured; their ids are theirs until a track of the source needs one. */
   #subtitles: readonly SubtitleTrack[];
@@ -96,7 +96,7 @@ export class MediaRouter {
     return this.#started ? this.#timeline.timeOf(seconds) : null;
   }
 
-  /** Jumps of the source clock bridged so far. */
+  /** Jumps of the source's clock bridged so far. */
   get jumps(): number {
     return this.#timeline.jumps;
   }

@@ -1,7 +1,7 @@
 /** Where an application's configuration has the settings of a provider or publisher. */
 import { ProviderKind, PublisherKind } from './kinds.ts';
 
-/** Which member of `publishers` switches a publisher on. */
+/** The member of `publishers` that enables each publisher. */
 export const PUBLISHER_KEYS = {
   [PublisherKind.LLHLS]: 'llhls',
   [PublisherKind.HLS]: 'hls',
@@ -13,7 +13,7 @@ export const PUBLISHER_KEYS = {
   [PublisherKind.PUSH]: 'push',
 } as const;
 
-/** Which member of `providers` switches a provider on. */
+/** The member of `providers` that enables each provider. */
 export const PROVIDER_KEYS = {
   [ProviderKind.RTMP]: 'rtmp',
   [ProviderKind.SRT]: 'srt',

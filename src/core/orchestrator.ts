@@ -46,7 +46,7 @@ export interface OrchestratorOptions {
   readonly publishers: ReadonlyMap<PublisherKind, Publisher>;
   /** Absent when this server cannot encode: encodes of output profiles are then left out. */
   readonly transcoder?: Transcoder;
-  /** Advises about new streams if an application wants that; absent: nobody does. */
+  /** Advises on new streams of applications that want it; absent: no advice. */
   readonly adviserOf?: AdviserSource;
   /** As in `ApplicationContext`. */
   readonly readOverlays?: NonNullable<ApplicationContext['readOverlays']>;
@@ -64,13 +64,13 @@ export interface OrchestratorOptions {
   readonly onFull?: (application: Application) => void;
   /** Host names, virtual hosts or the keys of applications have changed. */
   readonly onHostsChanged: (virtualHosts: readonly VirtualHost[]) => void;
-  /** An application runs, for the first time or with new settings. */
+  /** An application has started, for the first time or with new settings. */
   readonly onApplication?: (application: Application) => void;
 }
 
 /**
- * Owns the virtual hosts and their applications. Changes run one after the other, and a change that
- * must survive a restart resolves only when it is on disk; when the disk refuses, nothing has changed.
+ * Owns the virtual hosts and their applications. Changes run one after the other. A change that must survive a restart resolves only when
+ * it is on disk; if the disk refuses it, nothing has changed.
  */
 export class Orchestrator implements IngestGate {
   readonly meter: TrafficMeter;
@@ -143,8 +143,8 @@ export class Orchestrator implements IngestGate {
   }
 
   /**
-   * An application for a stream that a viewer asks for: the one of this name, else one made from the template of its virtual
-   * host (the application declared as `*`). Undefined when there is neither. Publishers that come by themselves get none.
+   * An application for a requested stream: the one of this name, else one made from the template of its virtual host (the application
+   * declared as `*`). Undefined if there is neither. Not for publishers.
    */
   applicationOnDemand(vhostName: string, appName: string): Application | undefined {
     const vhost = this.#virtualHosts.get(vhostName);
@@ -153,7 +153,7 @@ export class Orchestrator implements IngestGate {
     return this.#shuttingDown ? undefined : this.onDemand.make(vhost, appName);
   }
 
-  /** Adds what the configuration file or the state folder holds. Throws ControlError `vhost-exists`. */
+  /** Adds a virtual host of the configuration file or the state folder. Throws ControlError `vhost-exists`. */
   restore(
     definition: Definition<VirtualHostConfig>,
     applications: readonly Definition<ApplicationConfig>[],
@@ -243,7 +243,7 @@ export class Orchestrator implements IngestGate {
     });
   }
 
-  /** Gives an application other keys; everything in it goes on. `change` gets the current definition inside the exclusive section. */
+  /** Changes the keys of an application; everything in it continues. `change` gets the current definition inside the exclusive section. */
   changeKeys(
     vhostName: string,
     appName: string,
@@ -308,7 +308,7 @@ export class Orchestrator implements IngestGate {
     this.#context.maxStreams = maxStreams;
   }
 
-  /** The virtual host of this very name, else the one that serves it as a host name. */
+  /** The virtual host of this name, else the one that serves it as a host name. */
   virtualHostFor(nameOrHost: string): VirtualHost | undefined {
     return this.#virtualHosts.get(nameOrHost) ?? this.#virtualHosts.get(this.#hosts.find(nameOrHost) ?? '');
   }
@@ -346,7 +346,7 @@ export class Orchestrator implements IngestGate {
     return application;
   }
 
-  /** Ends all streams; nothing new is let in. */
+  /** Ends all streams and refuses new ones. */
   async close(reason: CloseReason): Promise<void> {
     this.#shuttingDown = true;
     await this.#tail.catch(() => undefined);
@@ -400,7 +400,7 @@ export class Orchestrator implements IngestGate {
     vhost.meter.retire();
   }
 
-  /** Gives back the applications that were not there, or begin anew. */
+  /** Returns the applications that are new or have restarted. */
   #redeclareApplications(vhost: VirtualHost, declared: readonly Definition<ApplicationConfig>[]): Application[] {
     const template = declared.find(({ name }) => name === TEMPLATE_NAME) ?? null;
     const isSameTemplate = template?.config === vhost.template?.config;
@@ -409,7 +409,7 @@ export class Orchestrator implements IngestGate {
     const { kept, begun } = redeclared({
       wanted,
       present: vhost.applications,
-      // Applications made from the template stay until the template changes or somebody declares their names.
+      // Applications made from the template stay until the template changes or their names are declared.
       stays: (application) => vhost.dynamic.has(application) && isSameTemplate,
       begin: (definition) => this.#make(vhost, definition),
       end: (application, reason) => {

@@ -1,4 +1,4 @@
-/** The `Origins` of a virtual host: where a stream comes from that a viewer asks for and nobody sends. */
+/** The `Origins` of a virtual host: sources of requested streams that nobody publishes. */
 import type { OriginConfig, OriginsConfig } from '../config/index.ts';
 import { type PullDefinition, schemeOf } from './pull.ts';
 import type { StreamAddress } from './stream-address.ts';
@@ -45,8 +45,8 @@ export function originPull(
 }
 
 /**
- * What to pull for `wanted` from the server that the origin map names; the settings of all origins hold for it, too. `successor` asks the map
- * again when that server is lost.
+ * The pull for `wanted` from the server in the origin map, with the settings of all origins. `successor` asks the map again if that server
+ * is lost.
  */
 export function mappedPull(
   origins: Partial<OriginsConfig> | undefined,
@@ -64,7 +64,7 @@ export function mappedPull(
   };
 }
 
-/** Times of 0 are those that hold without configuration. */
+/** Times of 0 mean the defaults. */
 function commonProperties(origins: Partial<OriginsConfig> | undefined) {
   const properties = { ...DEFAULTS, ...origins?.properties };
   return {
@@ -74,13 +74,13 @@ function commonProperties(origins: Partial<OriginsConfig> | undefined) {
   };
 }
 
-/** The scheme, the URL of the origin, what the viewer's path has behind the location, the queries of both. */
+/** The URL to pull: scheme and URL of the origin, the rest of the viewer's path after the location, and both queries. */
 function composed({ location, pass }: OriginConfig, url: string, path: string, query: string): string {
   const [, base = '', own = ''] = /^([^?]*)\??(.*)$/s.exec(url) ?? [];
   // The viewer's path was decoded, the origin reads an encoded one.
   const rest = path.slice(location.length).split('/').map(encodeURIComponent).join('/');
   const queries = [own, pass.forwardQueryParams ? query : ''].filter((part) => part !== '').join('&');
-  // A source without a path is a host and a port: what viewers write must not grow into them.
+  // A source without a path ends with host and port: the viewer's path must not extend them.
   const joint = rest === '' || rest.startsWith('/') || base.includes('/') ? '' : '/';
   return `${pass.scheme}://${base}${joint}${rest}${queries === '' ? '' : `?${queries}`}`;
 }

@@ -9,10 +9,10 @@ import { PacketHold } from './packet-hold.ts';
 import { SeiInsertion } from './sei-insertion.ts';
 import type { EncodedPacket, EncodeFault, EncodeFaultFacts } from './transcoding.ts';
 
-/** Held packets handed on in one turn of the event loop. */
+/** Held packets passed on in one turn of the event loop. */
 const PACKETS_PER_TURN = 256;
 
-/** Why an encode cannot be made, or not any more. */
+/** Why an encode cannot be made or has stopped. */
 interface EncodeFailure {
   readonly reason: string;
   readonly fault: EncodeFault;
@@ -55,7 +55,7 @@ export class OutboundMap {
     profile: OutputProfileConfig;
     stream: OutboundStream;
     logger: Logger;
-    /** Tells publishers the tracks of the outbound stream. */
+    /** Announces the tracks of the outbound stream to the publishers. */
     announce: (tracks: readonly Track[]) => void;
   }) {
     this.profile = options.profile;
@@ -83,7 +83,7 @@ export class OutboundMap {
     );
   }
 
-  /** Takes over a new plan; tracks that were there before keep their ids. `settle` must follow. */
+  /** Takes a new plan; tracks that existed before keep their ids. Call `settle` afterwards. */
   follow(plan: readonly PlannedTrack[]): void {
     const before = this.#slots;
     this.#slots = new Map();
@@ -116,7 +116,7 @@ export class OutboundMap {
     this.#turn();
   }
 
-  /** Tells publishers the same tracks once more: something else about them is new. */
+  /** Announces the same tracks again, because other properties have changed. */
   announceAgain(): void {
     if (this.#announced !== null) this.#announce(this.#announced);
   }
@@ -185,7 +185,7 @@ export class OutboundMap {
     return undefined;
   }
 
-  /** Held packets belong to a stream that never began, or go to one that ends now. Idempotent. */
+  /** Discards held packets. Idempotent. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -213,7 +213,7 @@ export class OutboundMap {
       }
       slot.failure = null;
     }
-    // A track that is encoded from now on stays as it was until the transcoder tells its parameters.
+    // A track that becomes encoded keeps its parameters until the transcoder announces the new ones.
     slot.planned = planned;
     return slot;
   }

@@ -66,7 +66,7 @@ export class OutboundStream implements PublishableStream {
   readonly #meters = new TrackMeters();
   /** Packets handed to publishers. */
   packetsOut = 0;
-  /** Never changed in place: a consumer may leave while others are being called. */
+  /** Never changed in place, because a consumer may leave while others are being called. */
   #consumers: readonly Consumer[] = [];
   /** Publishers have packets that they were not told the end of. */
   #undrained = false;
@@ -84,7 +84,7 @@ export class OutboundStream implements PublishableStream {
     logger: Logger;
     requestKeyframe: (trackId: number) => void;
     wake: () => void;
-    /** Default: for everybody. */
+    /** Default: always. */
     hasRoom?: (kind: PublisherKind) => boolean;
     /** The publishers know the tracks, which are new. */
     onTracks?: () => void;
@@ -143,8 +143,8 @@ export class OutboundStream implements PublishableStream {
   }
 
   /**
-   * Hands its tracks, packets and end to another stream of this server as well, from now on: no viewer. It is told of the tracks within this
-   * call when there are any. Returns how to end that; idempotent, and of no effect once the stream has closed.
+   * From now on also passes its tracks, packets and end to another stream of this server, which does not count as a viewer. Present tracks
+   * are announced within this call. Returns a function that ends it; idempotent, and without effect once the stream has closed.
    */
   tap(who: string, stream: PublisherStream): () => void {
     const consumer: Consumer = { who, kind: null, stream };
@@ -196,7 +196,7 @@ export class OutboundStream implements PublishableStream {
     }
   }
 
-  /** Tells the publishers that they have all packets of this turn. */
+  /** Tells the publishers that the turn is complete. */
   drain(): void {
     if (!this.#undrained) return;
     this.#undrained = false;

@@ -1,7 +1,7 @@
 import type { OutputProfilesConfig } from '../config/index.ts';
 import type { OutputPlan } from './stream-outputs.ts';
 
-/** `Decodes` of an application that says nothing about it. */
+/** Default of `Decodes`. */
 const DEFAULT_DECODES = { threadCount: 2, onlyKeyframes: false };
 const NO_HARDWARE = { enable: false, modules: '' };
 

@@ -90,7 +90,7 @@ export function planOutput(profile: OutputProfileConfig, inbound: readonly Track
   return planned;
 }
 
-/** A track of another codec than the encode's is no image of it, whatever the rule asks for. */
+/** A track whose codec differs from the encode's cannot be its image, whatever the rule says. */
 function matchesImage(encode: EncodeImageConfig, source: VideoTrack, figures: SourceFigures): boolean {
   return sameCodec('eq', encode.codec, source.codec) === true && matchesVideo(encode, source, figures);
 }
@@ -138,7 +138,7 @@ function sameAspect(rule: string | undefined, encode: EncodeVideoConfig | Encode
   return encode.width * source.height === encode.height * source.width;
 }
 
-/** A rate that nobody knows matches nothing; 29.97 as it is written is 30000/1001. */
+/** An unknown rate matches nothing; 29.97 means 30000/1001. */
 function compareFramerate(rule: string | undefined, actual: number, wanted: number): boolean | null {
   if (rule === undefined) return null;
   if (actual <= 0) return false;

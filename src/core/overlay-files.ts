@@ -83,7 +83,7 @@ class Images {
   }
 }
 
-/** The file that the URL of an image means; names without a scheme count from the folder of the map. Throws for what is no file. */
+/** The file of an image URL; names without a scheme are relative to the folder of the map. Throws if it is not a file. */
 export function overlayPath(url: string, folder: string): string {
   if (!SCHEME.test(url)) return resolve(folder, url);
   if (!/^file:/i.test(url)) throw new Error('only files are taken: file:///PATH, or a path from the folder of the map');

@@ -1,7 +1,7 @@
 import type { Packet } from '../media/packet.ts';
 import { toSeconds } from '../media/timebase.ts';
 
-/** Limits of a hold: whichever is reached first ends the waiting. */
+/** Limits of a hold: the first one reached ends the wait. */
 const MAX_SECONDS = 5;
 const MAX_PACKETS = 4000;
 const MAX_BYTES = 64 * 1024 * 1024;
@@ -23,7 +23,7 @@ export class PacketHold {
     return this.heavy || this.#to - this.#from >= MAX_SECONDS;
   }
 
-  /** It is full, whatever time the packets say. */
+  /** It is full, regardless of the packets' times. */
   get heavy(): boolean {
     return this.size >= MAX_PACKETS || this.#bytes >= MAX_BYTES;
   }

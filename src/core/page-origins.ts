@@ -4,9 +4,9 @@ import type { VirtualHost } from './virtual-host.ts';
 
 /** The publishers with rules of their own. Plain values: delivery threads get them by message. */
 const KINDS = ['llhls', 'hls', 'thumbnail'] as const;
-/** One of them. */
+/** A kind of page. */
 export type PageKind = (typeof KINDS)[number];
-/** By publisher; an absent one has no element. */
+/** By publisher; absent without an element. */
 export type ApplicationOrigins = { readonly [kind in PageKind]?: CrossDomainsConfig };
 
 /** The rules of a virtual host. */

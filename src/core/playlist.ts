@@ -4,12 +4,12 @@ export interface PlaylistRendition {
   /** Variant name of the video / audio tracks; empty when the rendition has none. */
   readonly videoVariantName: string;
   readonly audioVariantName: string;
-  /** Which of the tracks with that variant name; -1 = all / first. */
+  /** Index of the track among those with the variant name; -1: all, or the first. */
   readonly videoIndexHint: number;
   readonly audioIndexHint: number;
 }
 
-/** Names its tracks by those of their encodes, so that it holds for every stream of the profile. */
+/** Refers to tracks by the names of their encodes, so it applies to every stream of the profile. */
 export interface Playlist {
   readonly name: string;
   /** URL part without extension. */
@@ -22,6 +22,6 @@ export interface Playlist {
     readonly enableSubtitles: boolean;
   };
   readonly renditions: readonly PlaylistRendition[];
-  /** Made by a publisher for its own players: other servers make their own and are not told of it. */
+  /** Made by a publisher for its own players; not announced to other servers, which make their own. */
   readonly publisherDefault?: true;
 }

@@ -1,4 +1,4 @@
-/** Opens the ports of a start, and says of all of them at once which are not to be had. */
+/** Opens the ports at the start, and reports all unavailable ones together. */
 import { messageOf } from '../util/message-of.ts';
 
 /** Error codes of addresses that cannot be bound; threads and the addon pass on only their text. */
@@ -9,14 +9,14 @@ export class StartProblem extends Error {
   override readonly name = 'StartProblem';
 }
 
-/** Collects what the system refuses during one start; after `check` a refusal is an error like any other. */
+/** Collects refused ports during one start; after `check` a refusal is an ordinary error. */
 export class PortOpenings {
   readonly #refused: string[] = [];
   #isChecked = false;
 
   /**
-   * Runs `start`, which opens what `what` names. Resolves with null when the system refuses and `check` is still to tell of it. Rejects
-   * with any other error.
+   * Runs `start`, which opens the ports of `what`. Resolves with null if the system refuses and `check` will report it. Rejects with any
+   * other error.
    */
   async open<T>(what: string, start: () => Promise<T>): Promise<T | null> {
     try {

@@ -4,16 +4,16 @@ import type { Drain } from './drain.ts';
 import { ProviderKind, PublisherKind } from './kinds.ts';
 import type { Orchestrator } from './orchestrator.ts';
 
-/** How often it is looked whether anybody is left, ms. */
+/** Interval of the checks, ms. */
 const LOOK_MS = 200;
-/** Streams that the server makes or pulls by itself. */
+/** Providers whose streams the server makes or pulls itself. */
 const OWN_PROVIDERS: ReadonlySet<string> = new Set([
   ...[ProviderKind.FILE, ProviderKind.MULTIPLEX, ProviderKind.OVT, ProviderKind.RTSP_PULL, ProviderKind.SCHEDULED],
 ]);
 
-/** How many they are. */
+/** Numbers of present clients. */
 export interface Presence {
-  /** Streams that somebody sends. */
+  /** Streams of publishers. */
   readonly publishers: number;
   /** Viewers, including edges. Publishers without sessions count one for each stream that is read. */
   readonly sessions: number;
@@ -31,7 +31,7 @@ export function presenceIn({ virtualHosts, meter }: Pick<Orchestrator, 'virtualH
   return { publishers, sessions: counts.reduce((sum, [, count]) => sum + count, readers) };
 }
 
-/** Takes nobody new from now on. Resolves when all have left, or with `ended`. */
+/** Refuses new clients. Resolves when all have left, or with `ended`. */
 export async function emptied(drain: Drain, presence: () => Presence, ended: Promise<void>): Promise<void> {
   drain.set(true);
   let over = false;

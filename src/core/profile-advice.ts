@@ -15,7 +15,7 @@ export interface AdvisedStream extends StreamAddress {
   figures(trackId: number): TrackFigures;
 }
 
-/** The advice: other profiles, those of the configuration, or nothing. Reasons are for people. */
+/** The advice: other profiles, those of the configuration, or none. Reasons are for people. */
 export type Advice =
   | { readonly kind: 'profiles'; readonly outputProfiles: OutputProfilesConfig }
   | { readonly kind: 'local'; readonly reason: string }
@@ -23,7 +23,7 @@ export type Advice =
 
 /** Is asked about each stream of one application, which closes it. */
 export interface ProfileAdviser {
-  /** Never rejects. `signal`: nobody waits any longer. */
+  /** Never rejects. `signal`: the result is no longer needed. */
   advise(stream: AdvisedStream, signal: AbortSignal): Promise<Advice>;
   /** Idempotent. */
   close(): void;

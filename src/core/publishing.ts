@@ -7,7 +7,7 @@ import type { Playlist } from './playlist.ts';
 import type { SegmentMarks } from './segment-marks.ts';
 import type { Urgency } from './urgency.ts';
 
-/** Why a viewer is refused where `PublishableStream.hasRoom` says no. */
+/** Reason of a refusal when `PublishableStream.hasRoom` returns false. */
 export const NO_ROOM = 'the application has all the viewers that its publisher may have (MaxConnection)';
 
 /** Measured figures of a track, updated while packets pass. */
@@ -42,7 +42,7 @@ export interface SessionRequest {
   readonly id: string;
   /** Where the viewer is: an address, with a port where a connection is one viewer. */
   readonly client?: string | undefined;
-  /** Somebody wants the viewer gone: send it away for good. Its session is closed already. */
+  /** The viewer must be disconnected for good. Its session is closed already. */
   readonly onTerminate: (reason: string) => void;
 }
 
@@ -50,7 +50,7 @@ export interface SessionRequest {
 export interface SessionHandle {
   /** Counts bytes sent to this viewer. The stream's meter counts separately. */
   countBytes(bytes: number): void;
-  /** Why, in words, for those who follow the server. Idempotent. */
+  /** `reason` is for the log and the notices. Idempotent. */
   close(reason?: string): void;
 }
 
@@ -63,7 +63,7 @@ export interface PublishableStream {
   readonly name: string;
   /** Name of the inbound stream it is made from. */
   readonly sourceName: string;
-  /** Another server has the stream, as the origin map said: it is not ours to register there. */
+  /** The stream comes from another server of the origin map, so it is not registered there. */
   readonly fromOriginMap: boolean;
   /** Tracks as they are now; [] until the stream has started. */
   readonly tracks: readonly Track[];
@@ -78,7 +78,7 @@ export interface PublishableStream {
   readonly meter: EgressMeter;
   /** Another viewer may begin, as far as `MaxConnection` of the application's publisher goes. */
   hasRoom(kind: PublisherKind): boolean;
-  /** Counts a viewer and lists it. How many there may be is up to the publisher. */
+  /** Counts and lists a viewer. The publisher limits their number. */
   openSession(request: SessionRequest): SessionHandle;
   /** A reader without a session needs packets from now on; `urgency` of the publisher's stream includes it already. */
   wake(): void;
@@ -88,13 +88,13 @@ export interface PublishableStream {
 }
 
 /**
- * One stream inside a publisher. The core calls it on its own thread, one publisher after the other, and puts no queue in front of it: a
- * publisher whose viewers, receivers or disks may be slow keeps a bounded one for each. One that throws loses the stream.
+ * One stream inside a publisher. The core calls it directly, one publisher after the other, without a queue: a publisher with slow viewers,
+ * receivers or disks has a bounded queue for each. One that throws loses the stream.
  */
 export interface PublisherStream {
   /** How soon the stream needs packets; packets that can wait come in batches. Default: `REAL_TIME`. */
   readonly urgency?: Urgency;
-  /** With `LOW_LATENCY`: the wall clock, ms, before which no packet completes anything that somebody waits for. Default: any packet may. */
+  /** With `LOW_LATENCY`: the wall clock, ms, before which no packet completes a part that is waited for. Default: any packet may. */
   readonly neededAt?: number;
   /** Media that viewers do not get, or not well, and remedies: a few sentences, each logged as well. Default: none. */
   readonly warnings?: readonly string[];
@@ -102,7 +102,7 @@ export interface PublisherStream {
   onTracks(tracks: readonly Track[]): void;
   /** Must not block and must not throw for odd media. */
   onPacket(packet: Packet): void;
-  /** All packets of this turn have been handed over: a good moment to flush what is complete. */
+  /** The turn is complete: a good moment to flush complete units. */
   onDrained?(): void;
   /** The stream ended. Idempotent. */
   close(reason: CloseReason): void;

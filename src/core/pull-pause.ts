@@ -5,10 +5,10 @@ const FIRST_MS = 500;
 const MAX_MS = 30_000;
 /** Doublings after which the limit is reached anyway. */
 const MAX_DOUBLINGS = 8;
-/** Streams that lost one origin together must not come back together. */
+/** Streams that lost one origin together must not reconnect together. */
 const JITTER = 0.2;
 
-/** Milliseconds after `failures` in a row; longer with every round over the URLs for what is tried for ever. `random` is 0 to 1. */
+/** Milliseconds to wait after `failures` in a row; doubles with every round over the URLs of a persistent stream. `random` is 0 to 1. */
 export function pullPause(failures: number, { urls, persistent }: { urls: number; persistent: boolean }, random: number): number {
   const doublings = persistent ? Math.min(Math.floor((failures - 1) / urls), MAX_DOUBLINGS) : 0;
   return Math.min(MAX_MS, FIRST_MS * 2 ** doublings) * (1 - JITTER + JITTER * random);

@@ -31,7 +31,7 @@ export interface PullRegistryOptions {
   readonly application: (vhost: string, app: string) => Application | undefined;
   /** Learns the credentials for the sources, to hide them; absent: they are not registered. */
   readonly secrets?: KnownSecrets;
-  /** Whose persistent streams are; default: ours. */
+  /** Assigns persistent streams to nodes; default: all to this one. */
   readonly work?: SharedWork;
 }
 
@@ -46,7 +46,7 @@ interface Entry {
   readonly document: PullDocument;
   /** It is on disk; false until then. */
   saved: boolean;
-  /** Why it is no more; null while it is there. */
+  /** Reason of its end; null while it runs. */
   ended: CloseReason | null;
 }
 
@@ -76,9 +76,9 @@ export class PullRegistry {
   readonly #stored = new Map<string, PullDocument>();
   /** Persistent pulls that ended without being deleted: their provider was switched off, or another stream has their name. */
   readonly #dormant = new Map<string, Dormant>();
-  /** Pulls that leave the disk with their application: nobody else needs to remove them. */
+  /** Pulls that leave the disk together with their application. */
   readonly #leaving = new Set<PullDocument>();
-  /** Deletions of applications happen one after the other. */
+  /** Tail of the deletions of applications, which run one after the other. */
   #deletions: Promise<unknown> = Promise.resolve();
   #returning: NodeJS.Timeout | undefined;
   #shutDown = false;
@@ -92,7 +92,7 @@ export class PullRegistry {
     return this.#dormant.size;
   }
 
-  /** Pulls of an application, except those whose name another stream has meanwhile. */
+  /** Pulls of an application, except those whose name is used by another stream meanwhile. */
   waitingIn(application: Application): WaitingStream[] {
     return Array.from(this.#dormant.values(), ({ waiting }) => waiting).filter(
       ({ vhost, app, name }) => vhost === application.vhost && app === application.name && !application.hasStream(name),
@@ -100,9 +100,9 @@ export class PullRegistry {
   }
 
   /**
-   * Takes the persistent streams of an application, or of a whole virtual host, off the disk and then does `change`, which
-   * deletes it: another one of the name has nothing to do with them. Rejects with the error of `change`, or with
-   * `ControlError` when the disk refuses; then they are kept.
+   * Removes the persistent streams of an application, or of a whole virtual host, from disk and then runs `change`, which deletes it, so
+   * that a later one of the name does not inherit them. Rejects with the error of `change`, or with `ControlError` if the disk refuses;
+   * then they are kept.
    */
   deleteAll(vhost: string, app: string | null, change: () => Promise<void>): Promise<void> {
     const deletion = this.#deletions.then(() => this.#deleteAll(vhost, app, change));
@@ -111,8 +111,9 @@ export class PullRegistry {
   }
 
   /**
-   * Pulls a stream; resolves when it plays and, if it is persistent, is on disk. One that another node pulls is only kept, and waits. Rejects with `IngestRefused` (name taken
-   * or not addressable, provider not enabled), `PullFailed`, or the error of the disk; then there is no stream.
+   * Pulls a stream; resolves when it plays and, if persistent, is on disk. A stream that another node pulls is only stored, and waits.
+   * Rejects with `IngestRefused` (name taken or not addressable, provider not enabled), `PullFailed`, or the error of the disk; then there
+   * is no stream.
    */
   async create(application: Application, definition: PullDefinition): Promise<void> {
     const document = { vhost: application.vhost, app: application.name, ...definition };
@@ -151,8 +152,8 @@ export class PullRegistry {
   }
 
   /**
-   * Brings a persistent stream back, or begins one that the configuration asks for; its source may be away. Throws
-   * `IngestRefused` or `PullFailed`; after `IngestRefused` a persistent one returns as soon as it can.
+   * Restores a persistent stream, or starts one of the configuration; its source may be absent. Throws `IngestRefused` or `PullFailed`;
+   * after `IngestRefused` a persistent one returns as soon as possible.
    */
   restore(document: PullDocument): void {
     const isKept = isDurable(document);
@@ -177,11 +178,11 @@ export class PullRegistry {
     const key = keyOf(stream);
     const entry = this.#entries.get(key);
     if (this.#stored.has(key) || (entry !== undefined && isDurable(entry.document))) await this.#remove(stream);
-    // One that waited may have returned while the disk was busy.
+    // A waiting stream may have returned while the disk was busy.
     (entry ?? this.#entries.get(key))?.pull.end(reason);
   }
 
-  /** Ends all streams; persistent ones come back with the next start. Idempotent. */
+  /** Ends all streams; persistent ones return with the next start. Idempotent. */
   close(reason: CloseReason): void {
     this.#shutDown = true;
     clearInterval(this.#returning);
@@ -193,7 +194,7 @@ export class PullRegistry {
     return (this.#options.work ?? OWN_WORK).stateOf({ kind: 'pull', vhost, app, name });
   }
 
-  /** Waits a moment to be told. Who is told nothing pulls, until he is. */
+  /** Waits briefly for the assignment. Without one the stream is not pulled yet. */
   async #isOthers(document: PullDocument): Promise<boolean> {
     const { clock } = this.#options;
     const until = clock.monotonic() + TOLD_MS;
@@ -255,7 +256,7 @@ export class PullRegistry {
     if (this.#entries.get(key) === entry) this.#entries.delete(key);
     entry.ended = reason;
     const { document } = entry;
-    // A document that is being removed or saved is its remover's or saver's concern.
+    // A document that is being removed or saved is handled there.
     if (!isDurable(document) || this.#shutDown || !entry.saved || !this.#stored.has(key)) return;
     const { vhost, app, name } = document;
     if (reason.code !== 'deleted') {
@@ -270,7 +271,7 @@ export class PullRegistry {
     if (!this.#leaving.has(document)) void this.#forget(document);
   }
 
-  /** Removes what nobody waits for. */
+  /** Removes documents that nothing needs any more. */
   async #forget(document: PullDocument): Promise<void> {
     try {
       await this.#remove(document);
@@ -297,7 +298,7 @@ export class PullRegistry {
     this.#returning ??= setInterval(look, RETURN_EVERY_MS);
   }
 
-  /** Ends what is another node's by now; it waits then, like all that cannot run. */
+  /** Ends streams that now belong to another node; they wait then. */
   #yield(): void {
     for (const { pull, document, saved } of [...this.#entries.values()]) {
       if (saved && isDurable(document) && this.#stateOf(document) === 'others')
@@ -368,7 +369,7 @@ export class PullRegistry {
     }
   }
 
-  /** Unless it was deleted, or another one has its name meanwhile. */
+  /** Unless it was deleted, or its name is used meanwhile. */
   async #putBack(document: PullDocument): Promise<void> {
     if (!this.#isStored(document)) return;
     try {

@@ -1,13 +1,13 @@
-/** The contract of a pull source: it opens a URL and delivers, until it is closed or ends by itself. */
+/** The contract of a pull source: it opens a URL and delivers media until it is closed or ends. */
 import type { Logger } from '../util/logger.ts';
 import { maskedUrl } from '../util/masked-url.ts';
 import type { CloseReason, IngestStream } from './ingest.ts';
 import type { ProviderKind, SourceType } from './kinds.ts';
 import type { StreamAddress } from './stream-address.ts';
 
-/** Takes what a source delivers. After `close`, and after the session was closed, everything else is ignored. */
+/** Receives the media of a source. Everything after `close`, or after the session was closed, is ignored. */
 export interface PullSink extends Pick<IngestStream, 'setTracks' | 'push' | 'pushEvent' | 'countBytes'> {
-  /** Media has come; it may have to wait for more before it can be pushed. A source that is silent for long is left. */
+  /** Media has arrived, although it may have to wait before it can be pushed. A silent source is given up. */
   heard(): void;
   /** The source ended or failed. */
   close(reason: CloseReason): void;
@@ -34,9 +34,9 @@ export interface PullTarget {
 
 /** A source that delivers. */
 export interface PullSession {
-  /** Says goodbye to the server, if it still can, and ends. Idempotent. */
+  /** Ends the session in order, if the server still answers. Idempotent. */
   close(): void;
-  /** Reads no more until `resume`, so that the server waits; sources that cannot make it wait have none. */
+  /** Stops reading until `resume`, so that the server waits; absent for sources that cannot do that. */
   pause?(): void;
   resume?(): void;
 }
@@ -47,7 +47,7 @@ export interface PullSource {
   readonly schemes: readonly string[];
   readonly provider: ProviderKind;
   readonly sourceType: SourceType;
-  /** Resolves when the server has agreed to send. Rejects with the reason, for the log, when it does not. */
+  /** Resolves when the server has agreed to send; otherwise rejects with the reason, for the log. */
   open(target: PullTarget): Promise<PullSession>;
 }
 
@@ -60,9 +60,9 @@ export interface PullProperties {
   /** Time without any viewer after which the stream is deleted. */
   readonly unusedStreamDeletionTimeoutMs: number;
   readonly ignoreRtcpSRTimestamp: boolean;
-  /** All URLs are tried this many times more before the stream is given up. */
+  /** Further rounds over all URLs before the stream is given up. */
   readonly retryCount: number;
-  /** Tracks pass as they are, whatever output profiles the application has. */
+  /** Tracks are bypassed, whatever output profiles the application has. */
   readonly relay: boolean;
   /** How often the first URL is tried while another one delivers; absent: never. */
   readonly failbackMs?: number;
@@ -84,7 +84,7 @@ export interface PullDefinition {
   readonly successor?: () => Promise<string | null>;
 }
 
-/** No URL could be pulled; `message` tells the last reason. */
+/** No URL could be pulled; `message` is the last reason. */
 export class PullFailed extends Error {
   override readonly name = 'PullFailed';
 }
@@ -99,7 +99,7 @@ export function withoutCredentials(url: string): string {
   return url.replace(/^([a-z][a-z0-9+.-]*:\/\/)[^/?#]*@/i, '$1');
 }
 
-/** The URL as logs and answers show it: without user and password, and without the values of a query that let somebody in. */
+/** The URL for logs and answers: without user and password, and without secret values of its query. */
 export function shownUrl(url: string): string {
   return maskedUrl(withoutCredentials(url));
 }

@@ -22,7 +22,7 @@ const MIN_CONNECTION_MS = 100;
 const CONNECT_TIMEOUT_MS = 4000;
 /** A first URL that is tried again gets this long to deliver a packet: sender reports may have to be waited for. */
 const PROBE_MS = 8000;
-/** The first round over all URLs gets this long: somebody waits for the answer. */
+/** Time for the first round over all URLs, because the request waits for it. */
 const FIRST_ROUND_MS = 10_000;
 
 /** Dependencies of one pulled stream, and its calls to its owner. */
@@ -49,7 +49,7 @@ interface Connection {
   session: PullSession | null;
   /** Why the source ended; null while it delivers. */
   reason: CloseReason | null;
-  /** Its media is unusable: reconnecting at once would be in vain. */
+  /** Its media is unusable: reconnecting at once would not help. */
   refused: boolean;
   /** Resolves when there is a reason, or the connection was given up. One wait for it at most: it lives as long as the source does. */
   readonly over: PromiseWithResolvers<void>;

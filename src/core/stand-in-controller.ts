@@ -33,7 +33,7 @@ export interface CoveredStream extends GatedStream {
   readonly tracks: readonly Track[];
   /** Another source follows. `keepsTime`: its times may count. */
   changeSource(options: { readonly keepsTime: boolean }): void;
-  /** Where what has gone out ends, ms of the stream. */
+  /** End of the media passed on so far, ms of the stream. */
   readonly mediaEnd: number;
   /** Since the encoder sent audio or video, ms. */
   readonly silence: number;

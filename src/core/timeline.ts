@@ -54,7 +54,7 @@ export class Timeline {
   /** Where the present source begins, and where the previous ones end, in seconds of the timeline. */
   #floor = 0;
   #shownFloor = 0;
-  /** Jumps of the source clock bridged so far. */
+  /** Jumps of the source's clock bridged so far. */
   jumps = 0;
 
   /**

@@ -28,7 +28,7 @@ export const OPEN_ADMISSION: AdmissionPlan = { viewers: 0, signalling: 0, truste
 export interface ThreadAdmission extends AdmissionPlan {
   /** Threads among which the system spreads connections. */
   readonly threads: number;
-  /** This one's slot of the ledger. */
+  /** The slot of this thread in the ledger. */
   readonly slot: number;
 }
 
@@ -36,14 +36,14 @@ export interface ThreadAdmission extends AdmissionPlan {
 export class Admission {
   readonly gate: ConnectionGate;
   readonly proxies: TrustedProxies;
-  /** Requests that wait for signalling. A thread gets every so many connections, and has every so large a part of the share. */
+  /** Open requests to signalling. A thread gets its fraction of the connections, and has the same fraction of the share. */
   readonly signalling: AddressShares;
   /** Viewer sessions of one address; a player may be seen by several threads, so each has the whole share. */
   readonly sessionShare: number;
   readonly refusals: RefusalLog;
   readonly #descriptors: DescriptorLedger | null;
 
-  /** `connections`: those the thread takes at most; `relays`: requests to signalling. */
+  /** `connections`: maximum of connections of the thread; `relays`: maximum of requests to signalling. */
   constructor(plan: ThreadAdmission, { connections, relays, log }: { connections: number; relays: number; log: Pick<Logger, 'warn'> }) {
     const { threads, descriptors, proxyProtocol } = plan;
     const part = (share: number): number => Math.ceil(share / threads);

@@ -1,10 +1,10 @@
-/** Which virtual host a request is for, by its `Host` header. */
+/** Finds the virtual host of a request by its `Host` header. */
 import { HostNameTable, type NamedHosts } from '../core/host-name-table.ts';
 import { hostName } from './http/request-target.ts';
 
 /** Host headers remembered; peers choose them, so the memory is emptied when it is full. */
 const MAX_CACHE = 1024;
-/** Longer ones (a name has 253 characters, RFC 1035, and a port 6) are looked up each time. */
+/** Longer names (a name has 253 characters, RFC 1035, and a port 6) are looked up each time. */
 const MAX_CACHED_LENGTH = 260;
 
 /** Each delivery thread has its own, which the main thread keeps up to date. */

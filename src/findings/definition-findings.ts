@@ -32,7 +32,7 @@ export class DefinitionFindings {
     }
   }
 
-  /** An application runs, for the first time or with new settings. */
+  /** An application has started, for the first time or with new settings. */
   tellApplication({ vhost, name: app, definition }: Application, host: VirtualHost | undefined): void {
     this.#secrets.learn(secretsOf(definition.config));
     const ways = host === undefined ? [] : openWays(this.#bind, host.definition.config, definition.config);

@@ -1,4 +1,4 @@
-/** Where the devices of hardware modules sit on the bus, as Linux tells it. */
+/** Bus ids of hardware devices, as reported by Linux. */
 import { readdir, readFile, realpath } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { CodecModule } from './encoder-catalogue.ts';
@@ -6,7 +6,7 @@ import { CodecModule } from './encoder-catalogue.ts';
 const NVIDIA = '0x10de';
 const INTEL = '0x8086';
 const AMD = '0x1002';
-/** Whose devices a module uses. */
+/** Vendor of each module's devices. */
 const VENDORS: readonly (readonly [CodecModule, readonly string[]])[] = [
   [CodecModule.NV, [NVIDIA]],
   [CodecModule.QSV, [INTEL]],
@@ -17,7 +17,7 @@ const VENDORS: readonly (readonly [CodecModule, readonly string[]])[] = [
 /** Bus identifiers such as `0000:00:02.0`, of modules that have exactly one device here: of several the codec library chooses, and does not say which. */
 export async function busIds(root = '/'): Promise<ReadonlyMap<CodecModule, string>> {
   const devices = await renderDevices(join(root, 'sys/class/drm'));
-  // In containers the driver tells of cards that have no node.
+  // In containers the driver lists cards that have no device node.
   for (const id of await names(join(root, 'proc/driver/nvidia/gpus'))) devices.set(id, NVIDIA);
   const found = new Map<CodecModule, string>();
   for (const [module, vendors] of VENDORS) {

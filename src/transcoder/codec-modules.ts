@@ -50,7 +50,7 @@ const DECODERS: readonly (readonly [VideoCodec | AudioCodec, readonly string[]])
 
 const HARDWARE: ReadonlySet<CodecModule> = new Set([CodecModule.NV, CodecModule.QSV, CodecModule.VAAPI, CodecModule.AMF]);
 
-/** A module by itself, with the names that the list has for it. */
+/** A single module, with its names in the list. */
 export function codecModuleOf(
   module: string,
   mediaType: CodecModuleItem['mediaType'],
@@ -71,7 +71,7 @@ function decodersOf(module: CodecModule): readonly (readonly [VideoCodec | Audio
 
 const AUDIO: ReadonlySet<string> = new Set(Object.values(AudioCodec));
 
-/** The modules a process found, with the codecs all processes have at work; `buses`: where devices sit, as far as that is known. */
+/** The modules found by a process, with the codecs in use in all processes; `buses`: bus ids of devices, where known. */
 export function codecModules(
   hello: HelloMessage,
   statuses: readonly StatusMessage[],
@@ -111,7 +111,7 @@ export function codecModules(
           },
         },
         module,
-        // One that does both media is two items.
+        // A module for both media types is two items.
         name: `${module}:${items.filter((other) => other.module === module).length}`,
         supportedCodecs: [...codecs],
       });

@@ -23,7 +23,7 @@ export class EncodeOutput {
     return this.#failed;
   }
 
-  /** Passes parameters on, unless a restarted encoder only repeats what is known. */
+  /** Passes parameters on, unless a restarted encoder repeats known ones. */
   onTrack(json: string, source: Track | undefined): void {
     if (json === this.#track) return;
     this.#track = json;

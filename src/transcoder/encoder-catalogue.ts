@@ -1,4 +1,4 @@
-/** Which encoders there are for a codec, in the order they are tried, and how the codec modules of the API are called. */
+/** The encoders of each codec in the order of attempts, and the API's names of codec modules. */
 import { AudioCodec, VideoCodec } from '../media/codec.ts';
 
 /** Names of modules as profiles and the API use them. */
@@ -20,7 +20,7 @@ export const CodecModule = {
 /** Any of these names. */
 export type CodecModule = (typeof CodecModule)[keyof typeof CodecModule];
 
-/** One encoder of the codec library, as far as it has to be known before it is opened. */
+/** Properties of an encoder needed before it is opened. */
 export interface EncoderEntry {
   /** The codec library's name of the encoder. */
   readonly name: string;
@@ -84,7 +84,7 @@ export const ENCODERS: readonly EncoderEntry[] = [
   audio(AudioCodec.MP3, CodecModule.LAME, 'libmp3lame'),
 ];
 
-/** Nobody expects hardware for audio and images. */
+/** Hardware is not used for audio and images. */
 const HARDWARE_CODECS: ReadonlySet<VideoCodec | AudioCodec> = new Set(ENCODERS.filter((entry) => entry.hardware).map(({ codec }) => codec));
 
 const DECODED = [
@@ -120,7 +120,7 @@ const MODULE_ALIASES: Readonly<Record<string, CodecModule>> = {
 
 /** An encoder to try. */
 export interface EncoderCandidate extends EncoderEntry {
-  /** Which of several devices of its module, from 0; absent: the library's choice. */
+  /** Index of the device among those of its module, from 0; absent: chosen by the library. */
   readonly device?: number;
 }
 
@@ -133,8 +133,8 @@ export interface EncoderChoice {
 }
 
 /**
- * The encoders for `codec` in the order to try them: the modules that the encode names, those that the application names when
- * hardware is on, then software. `working` are the library's names of encoders that work on this machine.
+ * The encoders for `codec` in the order of attempts: modules named by the encode, those named by the application if hardware is on, then
+ * software. `working`: the library's names of encoders that work on this machine.
  */
 export function chooseEncoders(
   codec: VideoCodec | AudioCodec,

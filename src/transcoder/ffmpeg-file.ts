@@ -47,24 +47,24 @@ export interface FfmpegFileOptions {
 }
 
 /**
- * Lives until the file it reads is closed, or its process fails; then `next` rejects, and the process is gone. Nobody but `next` has to be
- * waited for, one call at a time.
+ * Lives until the file is closed or the process fails; then `next` rejects, and the process has ended. Await only `next`, one call at a
+ * time.
  */
 export class FfmpegFile {
   readonly #options: FfmpegFileOptions;
   readonly #process: TranscoderProcess;
   readonly #closed: AbortSignal;
   #file: { readonly message: FileMessage; readonly tracks: ReadonlyMap<number, SourceTrack> } | null = null;
-  /** Of the run, in order; at most what the window of the process allows. */
+  /** Waiting packets of this run, in order; bounded by the window of the process. */
   #packets: FfmpegFilePacket[] = [];
   #next = 0;
-  /** Of those that wait. */
+  /** Bytes of the waiting packets. */
   #bytes = 0;
   #told = false;
   #ended = false;
   /** Number of the run through the file: packets of others come too late. */
   #run = 0;
-  /** Packets that the process does not know of as taken. */
+  /** Taken packets not yet acknowledged to the process. */
   #taken = 0;
   #failure: Error | null = null;
   #waiting: { readonly wake: () => void; readonly since: number } | null = null;
@@ -229,7 +229,7 @@ export class FfmpegFile {
     this.#next = 0;
   }
 
-  /** Resolves when something has come; rejects when nothing can come any more, or nothing has for too long. */
+  /** Resolves when something has arrived; rejects when nothing can arrive any more, or nothing has for too long. */
   async #change(): Promise<void> {
     if (this.#failure === null) {
       const { promise, resolve } = Promise.withResolvers<void>();
@@ -248,7 +248,7 @@ export class FfmpegFile {
     waiting?.wake();
   }
 
-  /** Comes back until the process has brought something, or has done nothing for too long. */
+  /** Repeats until the process has sent something, or has made no progress for too long. */
   #look(): void {
     if (this.#waiting === null) return;
     const { clock, hangMs = HANG_MS } = this.#options;

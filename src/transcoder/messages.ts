@@ -6,7 +6,7 @@ import type { Timebase } from '../media/timebase.ts';
 import type { AudioTrack, VideoTrack } from '../media/track.ts';
 import type { QueueFigures } from '../util/queue-gauge.ts';
 
-/** Which hardware modules a job may use. */
+/** Hardware modules that a job may use. */
 export interface HardwareChoice {
   readonly enable: boolean;
   /** `nv:0,qsv`: modules to try first, in order; empty tries all that were found. */
@@ -88,10 +88,10 @@ export interface HelloMessage {
 /** The parts of an encode. */
 export type EncodePart = 'decoder' | 'filter' | 'encoder';
 
-/** FAILED: why the encode cannot be made, for the log. */
+/** FAILED: reason of an encode's failure, for the log. */
 export interface FailedMessage extends EncodeFaultFacts {
   readonly reason: string;
-  /** Which part of an encode it is. */
+  /** The failed part of an encode. */
   readonly part: EncodePart;
 }
 
@@ -178,7 +178,7 @@ export interface FileMessage {
   /** From there to the end, seconds; null when the file does not tell. */
   readonly length: number | null;
   readonly tracks: readonly FileTrackMessage[];
-  /** What is made of tracks that cannot pass as they are, in words for the log. */
+  /** Conversions of tracks that cannot be passed on unchanged, for the log. */
   readonly changed: readonly string[];
   /** Omitted tracks. */
   readonly omitted: readonly string[];

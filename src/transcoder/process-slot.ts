@@ -29,15 +29,15 @@ const restart = (job: SupervisedJob): void => job.restart();
 const showQueues = (job: SupervisedJob, queues: StatusMessage['queues']): void =>
   job.showQueues(queues.filter((queue) => queue.job === job.id));
 
-/** How a slot runs its process, and what its supervisor hears of it. */
+/** Settings of the slot's process, and callbacks for its supervisor. */
 export interface SlotOptions {
   readonly process: ProcessOptions;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly onHello: (hello: HelloMessage) => void;
-  /** The process died with these jobs, not for the first time: one of them may be what kills it. */
+  /** The process died repeatedly with these jobs: one of them may be the cause. */
   readonly onSuspects: (slot: ProcessSlot, jobs: readonly SupervisedJob[]) => void;
-  /** No job and no process any more. */
+  /** The slot has neither jobs nor a process. */
   readonly onEmpty: (slot: ProcessSlot) => void;
   /** A process died that was needed. */
   readonly onDied?: () => void;
@@ -140,7 +140,7 @@ export class ProcessSlot {
 
   #scheduleStart(): void {
     if (this.#restart !== null || this.#process !== null || this.#closed) return;
-    // The first death costs the viewers no more than it must.
+    // The first death is followed by an immediate restart, for the viewers.
     const delay = this.#failures <= 1 ? 0 : Math.min(FIRST_RESTART_DELAY_MS * 2 ** (this.#failures - 2), MAX_RESTART_DELAY_MS);
     if (delay === 0) {
       this.#start();
@@ -197,7 +197,7 @@ export class ProcessSlot {
     }
   }
 
-  /** One that we fail on must not cost the process and the others. */
+  /** An internal error with one job must not affect the process and the others. */
   #forJobs<Value>(jobs: Iterable<SupervisedJob>, value: Value, action: (job: SupervisedJob, value: Value) => void): void {
     forEachGiven(jobs, value, action, (job, error) => this.#fault(job, error));
   }

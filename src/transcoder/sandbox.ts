@@ -11,17 +11,17 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import type { Logger } from '../util/logger.ts';
 
-/** Turns the sandbox off: for machines whose drivers need what it forbids. */
+/** Disables the sandbox, for machines whose drivers need forbidden operations. */
 const OVERRIDE = 'MILLRACE_SANDBOX';
 const PROGRAM = fileURLToPath(new URL('../../native/build/millrace-sandbox', import.meta.url));
 const PROBE_DEADLINE_MS = 5000;
 
-/** Variables that a codec, a driver or the runtime looks at. All others, such as tokens, stay with the server. */
+/** Variables used by codecs, drivers or the runtime. All others, such as tokens, are not passed on. */
 const PASSED_VARIABLES = /^(?:PATH|LANG|LC_\w+|TZ|LD_LIBRARY_PATH|TERM|XDG_RUNTIME_DIR)$/;
 const PASSED_PREFIXES =
   /^(?:LIBVA|VDPAU|CUDA|NVIDIA|NV|MFX|ONEVPL|GALLIUM|MESA|DRI|ZE|ZES|NEO|IGD|AMD|RADV|ROCR|HSA|HIP|OCL|OPENCL|VK|EGL|SVT|FONTCONFIG)_/;
 
-/** Places of the system where libraries, drivers and their settings lie; absent ones are passed over. */
+/** System folders of libraries, drivers and their settings; missing ones are skipped. */
 const SYSTEM_FOLDERS = ['/usr', '/lib', '/lib32', '/lib64', '/bin', '/opt', '/nix/store', '/sys'];
 const SYSTEM_FILES = [
   ...['/etc/ld.so.cache', '/etc/ld.so.preload', '/etc/localtime', '/etc/ssl/openssl.cnf', '/etc/nsswitch.conf', '/etc/os-release'],
@@ -79,7 +79,7 @@ export function sandboxed(entry: URL, compiled: string | null, memory: number | 
   return { file: PROGRAM, args: [...args, '--', process.execPath, script] };
 }
 
-/** Says what transcoder processes are held to on this machine; a warning when that is not everything. */
+/** Logs the restrictions of transcoder processes on this machine; a warning if some are missing. */
 export async function logSandbox(logger: Logger): Promise<void> {
   const { held, missing, why } = await protection();
   const fields = { sandbox: held };

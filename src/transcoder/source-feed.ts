@@ -68,7 +68,7 @@ export class SourceFeed {
     this.#skipping = this.#video;
   }
 
-  /** Sends what the window allows. */
+  /** Sends as much as the window allows. */
   pump(job: number, writer: FrameWriter, now: number): void {
     while (this.#inFlight < this.#window) {
       const packet = this.#dequeue();
@@ -102,12 +102,12 @@ export class SourceFeed {
     this.#movedAt = now;
   }
 
-  /** For how long the process has taken nothing although it could, ms. */
+  /** Time for which the process has taken nothing although packets wait, ms. */
   stuckFor(now: number): number {
     return this.#inFlight > 0 ? now - this.#movedAt : 0;
   }
 
-  /** The process is gone with all it had: goes on with the next keyframe that waits or comes. */
+  /** The process has died: continues with the next keyframe. */
   restart(): void {
     this.#inFlight = 0;
     this.#sent = null;

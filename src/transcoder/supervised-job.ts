@@ -15,7 +15,7 @@ import { FrameFlag, type FrameHeader, FrameType } from './wire.ts';
 /** Options of a job, from the core. */
 export type JobOptions = Parameters<Transcoder['open']>[0];
 
-/** A job this heavy has a process of its own. */
+/** A job of this weight has a process of its own. */
 export const FULL_WEIGHT = 100;
 /** Minimum interval between two warnings about drops. */
 const DROP_WARNING_MS = 10_000;
@@ -40,7 +40,7 @@ export interface SupervisedJobOptions {
 /** The encodes of one inbound stream, on the server's side. It outlives the processes that do the work. */
 export class SupervisedJob implements TranscodeSession {
   readonly id: number;
-  /** How much of a process it fills, of `FULL_WEIGHT`. */
+  /** The part of a process it uses, of `FULL_WEIGHT`. */
   readonly weight: number;
   readonly #options: SupervisedJobOptions;
   readonly #urn: string;
@@ -129,7 +129,7 @@ export class SupervisedJob implements TranscodeSession {
     for (const output of this.#outputs.values()) this.#guard(() => output.onFailed(reason, 'encoder'));
   }
 
-  /** For how long the process has been stuck with a packet of this job, ms. */
+  /** Time for which the process hangs with a packet of this job, ms. */
   stuckFor(now: number): number {
     let longest = 0;
     for (const feed of this.#feeds.values()) longest = Math.max(longest, feed.stuckFor(now));
@@ -201,7 +201,7 @@ export class SupervisedJob implements TranscodeSession {
     this.#guard(() => output.onTrack(json, source));
   }
 
-  /** Says now and then that encoding is slower than the stream. */
+  /** Warns now and then that encoding is slower than the stream. */
   #warnOfDrops(feed: SourceFeed): void {
     const now = this.#options.clock.monotonic();
     if (now - this.#warnedAt < DROP_WARNING_MS) return;

@@ -1,4 +1,4 @@
-/** The transcoder as the server sees it: hands jobs to processes and keeps them running whatever happens to those. */
+/** The server's interface to transcoding: assigns jobs to processes, and keeps them running when a process dies. */
 
 import { availableParallelism } from 'node:os';
 import type { QueueRegistry } from '../core/queue-registry.ts';
@@ -20,7 +20,7 @@ const DEFAULT_JOBS_PER_PROCESS = 8;
 const PROCESSES_PER_CORE = 4;
 const MIN_PROCESSES = 8;
 const HELLO_DEADLINE_MS = 20_000;
-/** Data of a process that reads a file: 8K frames in a decoder with a few threads, and no more than a forged header may take. */
+/** Address space of a file process: 8K frames in a decoder with a few threads fit, and a forged header cannot take more. */
 const FILE_MEMORY = 3 * 1024 * 1024 * 1024;
 
 /** Times in ms. `entry` and `silenceDeadlineMs` are for tests. */
@@ -34,18 +34,18 @@ export interface SupervisorOptions {
   readonly maxProcesses?: number;
   /** The program processes run; the default is the transcoder. */
   readonly entry?: URL;
-  /** A process that is silent this long is killed; it reports every second. */
+  /** A process silent for this long is killed; it reports every second. */
   readonly silenceDeadlineMs?: number;
   /** The program of processes that read files, and how long one may hang, ms. */
   readonly fileEntry?: URL;
   readonly fileHangMs?: number;
 }
 
-/** Owns jobs and processes until `close`. Starts no process before the first job, or before somebody asks for the codecs. */
+/** Owns jobs and processes until `close`. Starts no process before the first job or the first request for the codecs. */
 export class TranscoderSupervisor implements Transcoder {
   readonly #options: SupervisorOptions;
   readonly #slots = new Set<ProcessSlot>();
-  /** Files, each with a process of its own. */
+  /** Open files, each with a process of its own. */
   readonly #files = new Set<FfmpegFile>();
   readonly #bySession = new Map<SupervisedJob, ProcessSlot>();
   #nextJob = 1;
@@ -116,8 +116,8 @@ export class TranscoderSupervisor implements Transcoder {
   }
 
   /**
-   * Reads a media file of any container and codec that the codec library knows, in a process of its own that ends when the file is closed.
-   * Rejects when there is nothing to play, or no room for another process.
+   * Reads a media file of any container and codec that FFmpeg supports, in a process that ends when the file is closed. Rejects if there is
+   * no playable media, or no room for another process.
    */
   async openFile(file: OpenedFile, logger: Logger): Promise<FfmpegFile> {
     if (this.#closed) throw new TypeError('the transcoder is closed');
@@ -157,7 +157,7 @@ export class TranscoderSupervisor implements Transcoder {
   #refuse(session: SupervisedJob): void {
     const reason = this.#fullReason;
     this.#counts.refused += 1;
-    // Who asked does not have the session yet.
+    // The caller does not have the session yet.
     queueMicrotask(() => {
       session.fail(reason);
       session.close();
@@ -189,7 +189,7 @@ export class TranscoderSupervisor implements Transcoder {
     return slot;
   }
 
-  /** One of these jobs may be what kills the process: apart, it kills only its own. */
+  /** One of these jobs may be what kills the process: separated, it affects only its own. */
   #separate(from: ProcessSlot, jobs: readonly SupervisedJob[]): void {
     const apart = Math.min(jobs.length, this.#room);
     this.#options.logger.warn({ jobs: jobs.length, apart }, `${apart} of ${jobs.length} jobs that died together get a process each`);

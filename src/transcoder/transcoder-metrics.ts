@@ -5,7 +5,7 @@ import type { MetricDefinition, MetricSource } from '../util/metrics.ts';
 export class TranscoderCounts {
   /** Packets for decoders. */
   received = 0;
-  /** Packets that encoders made, by what they are of. */
+  /** Encoded packets by media type. */
   readonly encoded = { video: 0, audio: 0, image: 0 };
   /** Processes that died. */
   deaths = 0;
@@ -45,7 +45,7 @@ const METRICS = {
   refused: { name: 'millrace_transcoder_jobs_refused_total', help: 'Streams that found no process free', type: 'counter' },
 } as const satisfies Record<string, MetricDefinition>;
 
-/** Figures of the transcoder. What its queues dropped is in `millrace_queue_dropped_total`. */
+/** Metrics of the transcoder. Drops of its queues are in `millrace_queue_dropped_total`. */
 export function transcoderMetrics(counts: TranscoderCounts, load: () => TranscoderLoad): MetricSource {
   return {
     definitions: Object.values(METRICS),

@@ -35,7 +35,7 @@ export interface ProcessOptions {
   readonly entry: URL;
   readonly clock: Clock;
   readonly silenceDeadlineMs: number;
-  /** A descriptor that the process finds as its standard input; it is handed on, and stays the caller's. Absent: nothing. */
+  /** A descriptor for the standard input of the process; the caller keeps it. Absent: none. */
   readonly input?: number;
   /** Bytes of data that it may have, where the sandbox can hold it to that. Absent: no limit. */
   readonly memory?: number;
@@ -46,7 +46,7 @@ export interface ProcessOwner {
   onHello(hello: HelloMessage): void;
   /** `header` is reused; `payload` may be kept. */
   onFrame(header: FrameHeader, payload: Buffer): void;
-  /** The process is gone, whoever ended it. Called once. */
+  /** The process has ended, for whatever reason. Called once. */
   onExit(reason: string): void;
 }
 
@@ -80,7 +80,7 @@ export class TranscoderProcess {
         ...(compiled !== null && { NODE_COMPILE_CACHE: compiled }),
       },
     });
-    // Without descriptors left there is nothing to talk through; the error event tells.
+    // Without free descriptors there is no socket; the error event reports it.
     const stdio = this.#child.stdio as ChildProcess['stdio'] | undefined;
     this.#socket = (stdio?.[SOCKET_DESCRIPTOR] as Duplex | null | undefined) ?? new PassThrough();
     this.#writer = new FrameWriter(this.#socket);

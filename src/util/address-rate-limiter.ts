@@ -2,7 +2,7 @@
 import { addressOwner } from './client-address.ts';
 import { TokenBucket } from './token-bucket.ts';
 
-/** Addresses remembered; the one that took nothing for longest is forgotten first, and has a full budget when it comes again. */
+/** Maximum of remembered addresses; the least recently used one is forgotten first, and starts with a full budget again. */
 const MAX_ADDRESSES = 4096;
 
 /** Limits actions per second for each address; an IPv6 /64 counts as one address. */

@@ -30,7 +30,7 @@ export class AddressSet {
     return family !== 0 && Number(match?.[2] ?? 0) <= (family === 6 ? 128 : 32);
   }
 
-  /** Whether `address`, without port, is in the set; a zone (`%eth0`) does not matter. */
+  /** Whether `address`, without port, is in the set; a zone (`%eth0`) is ignored. */
   has(address: string): boolean {
     if (this.isEmpty) return false;
     let verdict = this.#verdicts.get(address);

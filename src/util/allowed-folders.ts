@@ -1,8 +1,8 @@
-/** Keeps what the server writes and reads inside folders: no `..`, and no symbolic link that leads out. */
+/** Confines the server's file access to folders: no `..`, and no symbolic link that leads out. */
 import { mkdir, realpath, stat } from 'node:fs/promises';
 import { dirname, resolve, sep } from 'node:path';
 
-/** A path the server must not write to. `message` names it and what it breaks. */
+/** A path that the server must not use. `message` names it and the violated rule. */
 export class PathRefused extends Error {
   override readonly name = 'PathRefused';
 }
@@ -20,12 +20,12 @@ export class AllowedFolders {
     this.#outer = outer;
   }
 
-  /** Allows what `other` allows by itself instead, from now on; its `outer` stays. */
+  /** Replaces the own rules by those of `other`; `outer` stays. */
   become(other: AllowedFolders): void {
     this.#roots = other.#roots;
   }
 
-  /** Whether there is a folder that is not allowed. */
+  /** Whether some folders are not allowed. */
   get bounded(): boolean {
     return this.#roots !== null || this.#outer?.bounded === true;
   }
@@ -60,7 +60,7 @@ export class AllowedFolders {
 
   /** Makes the folder `path`, parents included, unless it would lie outside. Rejects with `PathRefused` or the file system's error. */
   async makeFolder(path: string): Promise<void> {
-    // Most often it is there, and then this is all: each step more is one that a recording waits for.
+    // The common case: the folder exists. A recording waits for each further step.
     const [isThere] = await Promise.all([isFolder(path), this.checkLinks(path)]);
     if (isThere) return;
     await makeFolders(resolve(path));

@@ -1,11 +1,11 @@
 /** Sums as people write them into settings: numbers, names, `+ - * /` and brackets. */
 
-/** The text is no sum that can be worked out; `message` says why, for people. */
+/** The text is not a valid expression; `message` says why, for people. */
 export class ArithmeticError extends Error {
   override readonly name = 'ArithmeticError';
 }
 
-/** Longer ones are no sums but attacks. */
+/** Longer texts are attacks, not expressions. */
 const MAX_LENGTH = 200;
 const TOKEN = /\s*(?:(\d+(?:\.\d+)?)|([A-Za-z_]\w*)|([-+*/()]))/y;
 

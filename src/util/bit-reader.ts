@@ -35,7 +35,7 @@ export class BitReader {
     return (this.#bit & 7) === 0;
   }
 
-  /** A second cursor that begins where this one is. */
+  /** A second cursor at the present position. */
   mark(): BitReader {
     const copy = new BitReader(this.#data);
     copy.#bit = this.#bit;

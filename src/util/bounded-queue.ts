@@ -21,7 +21,7 @@ export class BoundedQueue<T> extends QueueGauge {
     this.#arrivals = new Float64Array(room);
   }
 
-  /** For how long the oldest message has waited, ms; 0 when there is none. */
+  /** Waiting time of the oldest message, ms; 0 if empty. */
   get oldestWait(): number {
     return this.size === 0 ? 0 : this.#clock.monotonic() - (this.#arrivals[this.#head] ?? 0);
   }
@@ -51,7 +51,7 @@ export class BoundedQueue<T> extends QueueGauge {
     return item;
   }
 
-  /** Empties the queue and counts what was in it as dropped. */
+  /** Empties the queue and counts its messages as dropped. */
   override dropAll(): void {
     super.dropAll();
     this.#items.fill(undefined);

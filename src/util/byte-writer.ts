@@ -80,12 +80,12 @@ export class ByteWriter {
     this.#view.setUint32(offset, value);
   }
 
-  /** A view of what was written; valid until the next write or `reset`. */
+  /** A view of the written bytes; valid until the next write or `reset`. */
   view(): Uint8Array {
     return this.#buffer.subarray(0, this.#length);
   }
 
-  /** A copy of what was written, for keeping. */
+  /** A copy of the written bytes. */
   finish(): Uint8Array {
     return this.#buffer.slice(0, this.#length);
   }

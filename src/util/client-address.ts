@@ -25,7 +25,7 @@ export function endOwner(end: string): string {
   return addressOwner(isIP(end) > 0 ? end : end.replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1'));
 }
 
-/** An address of the machine itself, by which nobody else reaches it. */
+/** A loopback address, which only this machine can reach. */
 export function isLoopback(host: string): boolean {
   const plain = plainAddress(host);
   return plain === '::1' || (isIPv4(plain) && plain.startsWith('127.'));

@@ -6,7 +6,7 @@ export interface Clock {
   monotonic(): number;
 }
 
-/** The clock of the running machine. A reading costs some 60 ns: who needs the time for several things of one packet reads it once. */
+/** The system clock. A reading costs some 60 ns: read it once for several uses with one packet. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),

@@ -1,6 +1,6 @@
 /** Present problems of a running server: the code that detects one raises it here, and clears it when it is over. */
 
-/** Conditions that are kept; those beyond are counted only. */
+/** Maximum of kept conditions; further ones are only counted. */
 export const MAX_CONDITIONS = 1000;
 
 /** One for the whole server. Logs nothing: the owner of a condition logs the details. */
@@ -17,8 +17,8 @@ export class Conditions {
   }
 
   /**
-   * From now on the server is degraded for `reason`, a short sentence that strangers may read: no paths, names or addresses. The
-   * same `key` again changes the reason.
+   * The server is degraded for `reason`, a short sentence without paths, names or addresses, because it is public. Raising the same `key`
+   * again changes the reason.
    */
   raise(key: string, reason: string): void {
     if (!this.#raised.has(key) && this.#raised.size >= MAX_CONDITIONS) this.#unlisted += 1;
@@ -35,7 +35,7 @@ export class Conditions {
     this.#told.push(reason);
   }
 
-  /** Present reasons, each once: raised ones in their order, then those of callbacks. */
+  /** Present reasons, each once: raised ones in order, then those of callbacks. */
   get reasons(): string[] {
     const told = this.#told.map((reason) => reason()).filter((reason) => reason !== null);
     return [...new Set([...this.#raised.values(), ...told])];

@@ -18,7 +18,7 @@ export interface ConnectionLimiterOptions {
 
 /** The limits of one listener. */
 export class ConnectionLimiter {
-  /** Connections not let in. */
+  /** Refused connections. */
   refused = 0;
   readonly #options: ConnectionLimiterOptions;
 
@@ -44,7 +44,7 @@ export class ConnectionLimiter {
     return true;
   }
 
-  /** The same for the share alone: the connection is in already, and it has turned out now whose it is. */
+  /** The same for the address limit alone, when the client of an admitted connection becomes known. */
   admitAddress(socket: Socket, address: string): boolean {
     const { what, shares } = this.#options;
     const slot = shares?.enter(address);
@@ -56,7 +56,7 @@ export class ConnectionLimiter {
     return true;
   }
 
-  /** A connection from `address` was let in and is closed because it did not begin as it must. */
+  /** Counts an admitted connection from `address` that was closed because of an invalid beginning. */
   fault(why: string, address: string): void {
     this.#refuse(`${this.#options.what} closed: ${why}`, { peer: address });
   }
@@ -72,7 +72,7 @@ export class ConnectionLimiter {
   }
 }
 
-/** Lets everybody in: for listeners without limits of their own. */
+/** A limiter that admits everything, for listeners without limits. */
 export function unlimitedConnections(what: string): ConnectionLimiter {
   return new ConnectionLimiter({ what });
 }

@@ -37,7 +37,7 @@ export interface ControlServerOptions {
   readonly maxAnswerBytes?: number;
   /** Questions that may be open or wait at once; further ones fail at once. 4096 unless given. */
   readonly maxPending?: number;
-  /** Questions that are asked at once, each over a connection of its own; the others wait. 64 unless given. */
+  /** Maximum of connections, each with one open request; further requests wait. Default: 64. */
   readonly maxConnections?: number;
 }
 
@@ -56,8 +56,8 @@ export function controlSignature(secretKey: string): (body: string) => string {
 }
 
 /**
- * Asks one control server. Connections are kept between questions. Redirects are not followed: the answer must come from where the
- * configuration says. Its maker closes it.
+ * Sends requests to one control server, over kept connections. Redirects are not followed: the answer must come from the configured
+ * address. The owner closes it.
  */
 export class ControlServerClient {
   readonly #url: URL;

@@ -20,7 +20,7 @@ export interface LoggerOptions {
 
 /** The log of a program. */
 export interface ProgramLog extends LeveledLines {
-  /** Lines that could not be written and that no line has told of yet. */
+  /** Dropped lines not reported yet. */
   readonly dropped: number;
   /** Resolves when every line is written, or could not be within half a second. */
   flush(): Promise<void>;
@@ -29,8 +29,8 @@ export interface ProgramLog extends LeveledLines {
 }
 
 /**
- * The root logger: text for people, JSON lines for machines, both on standard error so that standard output stays for answers. Lines that
- * cannot be written are dropped and counted, never waited for. Whoever made it may `close` it.
+ * The root logger: text for people or JSON lines for machines, both on standard error, because standard output is for results. Lines that
+ * cannot be written are dropped and counted, never waited for. The caller may `close` it.
  */
 export async function createLogger({ format, level, descriptor = standardError() }: LoggerOptions): Promise<ProgramLog> {
   const shape = format === 'json' ? plainText : await prettyLine();

@@ -1,4 +1,4 @@
-/** How many of the process' file descriptors a kind of client holds, counted by all threads together. */
+/** Counts the file descriptors used by a kind of client, over all threads. */
 
 /** Where in the shared memory the limit stands; slots follow. */
 const LIMIT = 0;
@@ -8,12 +8,12 @@ const LIMIT = 0;
  * dies its descriptors are closed, and its successor starts with an empty slot.
  */
 export class DescriptorLedger {
-  /** Asked for in vain, in this thread. */
+  /** Requests refused in this thread. */
   refused = 0;
   readonly #counts: Int32Array;
   readonly #slot: number;
 
-  /** `shared`: see `open`. `slot`: from 0, one for each thread. */
+  /** `shared`: see `open`. `slot`: number of the thread, from 0. */
   constructor(shared: SharedArrayBuffer, slot = 0) {
     this.#counts = new Int32Array(shared);
     this.#slot = slot + 1;
@@ -40,7 +40,7 @@ export class DescriptorLedger {
     return held;
   }
 
-  /** Takes `count` descriptors; false, and none taken, when there are not so many left. */
+  /** Takes `count` descriptors; false, and takes none, if there are not enough left. */
   take(count = 1): boolean {
     Atomics.add(this.#counts, this.#slot, count);
     if (this.held <= this.limit) return true;
@@ -49,7 +49,7 @@ export class DescriptorLedger {
     return false;
   }
 
-  /** Gives back what was taken. */
+  /** Returns descriptors. */
   give(count = 1): void {
     Atomics.sub(this.#counts, this.#slot, count);
   }

@@ -5,9 +5,7 @@ import type { RefusalLog } from './refusal-log.ts';
 const INTERVAL_MS = 1000;
 const EXHAUSTED = new Set(['EMFILE', 'ENFILE']);
 
-/**
- * The event loop closes connections that it has no descriptor for without a word to anybody, so it is tried every second whether there is one.
- */
+/** Without free descriptors the event loop closes new connections silently, so this checks every second whether there is one. */
 export class DescriptorWatch {
   /** Times there was none. */
   exhausted = 0;

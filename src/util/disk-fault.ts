@@ -1,4 +1,4 @@
-/** Texts for refusals of the file system that strangers may read: no paths. */
+/** Public texts for errors of the file system: no paths. */
 
 const WORDS: Readonly<Record<string, string>> = {
   ENOSPC: 'no space is left on the disk',

@@ -1,4 +1,4 @@
-/** Tells when files that belong together have changed: written in place, replaced by a rename, or behind a link that was switched. */
+/** Reports changes of files that belong together: written in place, replaced by a rename, or behind a switched link. */
 import { watch as watchFolder } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
@@ -64,7 +64,7 @@ export class FileWatch {
     this.#look();
   }
 
-  /** Idempotent. A call of `changed` that is under way goes on. */
+  /** Idempotent. A running call of `changed` is not interrupted. */
   close(): void {
     this.#closed = true;
     clearInterval(this.#poll);
@@ -116,7 +116,7 @@ export class FileWatch {
     await this.#options.changed();
   }
 
-  /** A link that was switched leads to other folders, and a folder that was made anew is another one. */
+  /** A switched link leads to other folders, and a recreated folder is a different one. */
   async #followFolders(): Promise<void> {
     const wanted = new Map<string, string>();
     for (const file of this.#options.paths) {
@@ -176,7 +176,7 @@ async function identityOf(file: string): Promise<string> {
   }
 }
 
-/** Empty for what is not there. */
+/** Empty for a missing folder. */
 async function folderIdentityOf(folder: string): Promise<string> {
   return stat(folder).then(
     ({ dev, ino }) => `${dev} ${ino}`,

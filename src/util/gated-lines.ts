@@ -15,7 +15,7 @@ interface Gate {
   level: LogLevel;
 }
 
-/** Writes to `lines` what is at its level or above. */
+/** Passes lines of its level and above to `lines`. */
 export class GatedLines implements LeveledLines {
   readonly #lines: LogLines;
   readonly #gate: Gate;

@@ -1,4 +1,4 @@
-/** Which commit the running code was made of. */
+/** The commit of the running code. */
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';

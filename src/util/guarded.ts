@@ -33,7 +33,7 @@ export function forEachGuarded<T>(items: Iterable<T>, action: (item: T) => void,
   forEachGiven(items, undefined, action, failed);
 }
 
-/** The same for what every item is given, such as a packet: an action that takes it from here is made once, not for each packet. */
+/** The same with a value for every item, such as a packet, so that one `action` serves all packets. */
 export function forEachGiven<T, Value>(
   items: Iterable<T>,
   value: Value,

@@ -6,7 +6,7 @@
 const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/;
 const HIDDEN_ALL = new RegExp(HIDDEN.source, 'g');
 
-/** Whether `text` holds a hidden character, or half of one, which no encoding can carry. */
+/** Whether `text` contains a hidden character or half a surrogate pair, which cannot be encoded. */
 export function hasHiddenCharacter(text: string): boolean {
   return HIDDEN.test(text) || !text.isWellFormed();
 }

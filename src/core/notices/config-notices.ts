@@ -14,7 +14,7 @@ interface DefinedHost {
   readonly applications: ReadonlyMap<string, { readonly definition: Definition<ApplicationConfig> }>;
 }
 
-/** The definitions as they are now, whatever becomes of the virtual hosts. */
+/** The present definitions. */
 export function definitionsOf(virtualHosts: readonly DefinedHost[]): Definitions {
   const applications = ({ applications: all }: DefinedHost) =>
     new Map(Array.from(all, ([app, { definition }]) => [app, definition] as const));
@@ -48,7 +48,7 @@ function withoutKeys(config: ApplicationConfig): object {
   return { ...config, publishKeys: null, playTokens: null };
 }
 
-/** Tells which output profiles of an application are new, others than before, or gone. */
+/** Posts which output profiles of an application are new, changed or gone. */
 export function postProfileChanges(notices: Notices, place: ApplicationAddress, before: ApplicationConfig, after: ApplicationConfig): void {
   const { vhost, app } = place;
   const [old, now] = [profilesOf(before), profilesOf(after)];

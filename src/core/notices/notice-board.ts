@@ -12,7 +12,7 @@ const KEPT = 4096;
 /** Options of a board. */
 export interface NoticeBoardOptions {
   readonly clock: Clock;
-  /** Filter for texts before anybody sees them; default: removes secrets only. */
+  /** Filter for all texts; default: removes secrets only. */
   readonly hide?: (text: string) => string;
   /** Texts to hide, besides secrets in URLs and in members of definitions. */
   readonly secrets?: KnownSecrets;
@@ -41,7 +41,7 @@ export class NoticeBoard extends NumberedRing<Notice> implements Notices {
     this.#fold = new BurstFold(clock, (notice) => this.append(notice));
   }
 
-  /** Notices that were told as part of a sum. */
+  /** Notices that became part of a sum. */
   get folded(): number {
     return this.#fold.folded;
   }

@@ -53,7 +53,7 @@ export type RefusalNotice = Partial<InStream> & {
   readonly detail?: string;
 };
 
-/** All present problems by the rules of `Alert`; `OK` if there are none any more. Without a place: of the server. */
+/** All present problems by the rules of `Alert`; `OK` if there are none. Without an address: of the server. */
 export type AlertNotice = Partial<InStream> & {
   readonly type: 'alert.changed';
   readonly codes: readonly string[];
@@ -71,7 +71,7 @@ export type ConfigNotice =
       readonly stream: string;
     });
 
-/** Anything that is told. */
+/** Any notice. */
 export type Notice = StreamNotice | SessionNotice | TaskNotice | RefusalNotice | AlertNotice | ConfigNotice;
 
 /** Any of the types. */
@@ -112,5 +112,5 @@ export interface Notices {
   post(notice: Notice): void;
 }
 
-/** Nobody listens. */
+/** Discards all notices. */
 export const NO_NOTICES: Notices = { post: () => undefined };

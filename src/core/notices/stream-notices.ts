@@ -1,4 +1,4 @@
-/** Tells what becomes of one inbound stream and of its viewers. */
+/** Posts the events of one inbound stream and its viewers. */
 import type { Clock } from '../../util/clock.ts';
 import type { CloseReason } from '../ingest.ts';
 import type { StreamAddress } from '../stream-address.ts';

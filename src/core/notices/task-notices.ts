@@ -1,4 +1,4 @@
-/** Tells the states of tasks that follow streams. */
+/** Posts the states of tasks that follow streams. */
 import type { FollowingTask } from '../tasks/following-task.ts';
 import type { TaskRequest } from '../tasks/task-request.ts';
 import type { Notices, TaskNotice } from './notice.ts';
@@ -16,7 +16,7 @@ export function postTask(
   notices.post({ type: 'task.changed', vhost, app, stream, task, id, state, ...(reason !== null && { reason }) });
 }
 
-/** The state of a dump. `path`: the internal one of its stream. */
+/** Posts the state of a dump. `path`: the internal path of its stream. */
 export function postDump(
   notices: Notices,
   path: string,

@@ -2,12 +2,12 @@
 import type { DeliveryFeed, Span } from './messages.ts';
 import { spansLength } from './spans.ts';
 
-/** Bytes: two minutes of 35 Mbit/s. Beyond it segments leave memory sooner than their number says. */
+/** Bytes: two minutes of 35 Mbit/s. Beyond it segments leave memory earlier than their count requires. */
 const MAX_FEED_BYTES = 512 * 1024 * 1024;
 
 /**
- * Counts the bytes that the windows of one feed hold. Several tracks or variants share it: while it is exceeded, those that hold
- * at least an equal part of it have to give something back.
+ * Counts the bytes in the windows of one feed. Tracks or variants share it: while it is exceeded, windows with at least an equal part must
+ * release segments.
  */
 export class MemoryBudget {
   readonly #feed: Pick<DeliveryFeed, 'store' | 'release'>;
@@ -38,7 +38,7 @@ export class MemoryBudget {
     this.#held -= spansLength(spans);
   }
 
-  /** Whether a window that holds `spans` has to give some back; `windows` share the feed. */
+  /** Whether a window that holds `spans` must release some; `windows` share the feed. */
   asksBack(windows: number, spans: () => readonly Span[]): boolean {
     return this.#held > this.#limit && spansLength(spans()) * windows >= this.#held;
   }

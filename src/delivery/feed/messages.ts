@@ -1,7 +1,7 @@
 /**
- * The contract between packagers (main thread) and delivery threads. Packagers describe what there is
- * to serve in small messages; delivery threads build their own view and answer HTTP from it. Media
- * bytes never travel in messages: they lie in shared blocks and messages name spans of them.
+ * The contract between packagers (main thread) and delivery threads. Packagers describe the served stream in small messages; delivery
+ * threads build their view from them and answer HTTP. Media bytes never travel in messages: they lie in shared blocks, and messages refer
+ * to spans of them.
  */
 import type { CrossDomainRules } from '../../access/cross-domains.ts';
 import type { PublisherKind } from '../../core/kinds.ts';
@@ -37,7 +37,7 @@ export type FeedMessage =
 /** Main-thread side of one feed. */
 export interface DeliveryFeed {
   readonly id: number;
-  /** Somebody is served of it, and may wait for updates. */
+  /** The feed has viewers, who may wait for updates. */
   readonly watched: boolean;
   /** Sends `payload` to every delivery thread, in order. Structured-clonable, small. */
   update(payload: unknown): void;
@@ -45,7 +45,7 @@ export interface DeliveryFeed {
   store(chunks: readonly Uint8Array[]): readonly Span[];
   /** Views of stored bytes, in order; valid until they are released. */
   read(spans: readonly Span[]): readonly Uint8Array[];
-  /** The bytes are not listed any more: their memory is reused once no response in flight needs it. */
+  /** The bytes are not listed any longer: their memory is reused when no response in flight needs it. */
   release(spans: readonly Span[]): void;
   /** Ends the feed: open responses end, everything stored is released. Idempotent. */
   close(): void;
@@ -64,7 +64,7 @@ export interface FeedOpener {
     readonly bytesPerSecond: number;
     /** Everything a thread that (re)starts must know, as update payloads in order. */
     readonly snapshot: () => readonly unknown[];
-    /** Called for each viewer the threads tell of; null where requests make no viewer. */
+    /** Called for each viewer reported by the threads; null if requests make no viewer. */
     readonly openSession: ((request: Omit<SessionRequest, 'kind'>) => SessionHandle) | null;
     /** Called when the feed gets its first viewer after having none. */
     readonly onWatched?: () => void;

@@ -11,9 +11,9 @@ export interface Admission {
   readonly sent: boolean;
   /** Names the play token that let it in, where one did. */
   readonly grant?: string | undefined;
-  /** What stands in front of the names of media playlists, where a playlist is answered at the address of another stream; else ''. */
+  /** Prefix for the names of media playlists, where a playlist is served at the address of another stream; else ''. */
   readonly base: string;
-  /** Told with the session that begins with it; undefined where nobody wants to know. */
+  /** Reported with the session that it begins; undefined without a control server. */
   readonly ticket: number | undefined;
   /** A session has begun with it, so that it outlasts the request. */
   entered(): void;
@@ -33,7 +33,7 @@ export interface DeliveryExchange {
   /** Request header by lower-case name. */
   header(name: string): string | undefined;
   readonly remoteAddress: string;
-  /** Null where nobody was asked, and for requests that prove themselves by a session. */
+  /** Null without access control, and for requests with a session. */
   readonly admission: Admission | null;
   /** The bytes of the answer count for this viewer too. */
   billTo(viewer: ByteSink): void;
@@ -44,11 +44,11 @@ export interface DeliveryExchange {
   /** Answers with bytes. `headers` are complete header lines without CORS, Date, Server and Content-Length, which are added. */
   respond(status: number, headers: readonly string[], body: readonly Uint8Array[]): void;
   /**
-   * Answers with media bytes out of shared memory; keeps their blocks alive until the last byte is written. Whoever asks for the
-   * same file is to be given the same array: it is how files that several viewers want are known again.
+   * Answers with media bytes from shared memory, whose blocks stay until the last byte is written. Pass the same array for the same file:
+   * files with several viewers are recognised by it.
    */
   respondSpans(status: number, headers: readonly string[], spans: readonly Span[]): void;
-  /** Answers with the bytes of a file (DVR); 404 when it cannot be opened any more. */
+  /** Answers with the bytes of a file (DVR); 404 if it cannot be opened. */
   respondFile(status: number, headers: readonly string[], path: string): void;
   /**
    * Answers with `pieces` joined by `tail`, which is ASCII and this viewer's own, gzip-encoded when the client accepts it. All viewers
@@ -70,7 +70,7 @@ export interface ViewerSession {
 
 /** Services a delivery thread gives its views. */
 export interface ViewContext {
-  /** Access control protects the feed: every file but those that viewers begin with is for sessions only. */
+  /** The feed has access control: every file except the entry points needs a session. */
   readonly guarded: boolean;
   /**
    * Makes a session for an admitted client that requested a multivariant playlist, as long as its admission lasts; null if its address has
@@ -80,11 +80,11 @@ export interface ViewContext {
   /** Checks the `session` query; null when it is missing, forged, expired or revoked. Marks the session as alive. */
   session(exchange: DeliveryExchange): ViewerSession | null;
   /**
-   * Counts a viewer whose URLs carry no session: one per address and player, gone when it made no request
-   * for `ttlMs`. Reported like sessions. False: it was sent away and is to be refused.
+   * Counts a viewer without a session in its URLs: one per address and player, gone after `ttlMs` without a request. Reported like
+   * sessions. False: it was terminated and must be refused.
    */
   countViewer(exchange: DeliveryExchange, ttlMs: number): boolean;
-  /** Somebody is served who is no session and no counted viewer: a server that is drained waits for the end of that too. */
+  /** Notes a reader that is neither a session nor a counted viewer, for which a draining server waits, too. */
   noteReader(): void;
   /** Runs `callback` after `ms`; returns a function that cancels it. */
   schedule(ms: number, callback: () => void): () => void;
@@ -92,10 +92,10 @@ export interface ViewContext {
   now(): number;
 }
 
-/** Made by a `ViewFactory` when its feed opens, and closed by its registry. `payload` is what the feed's packager sent, in order. */
+/** Made by a `ViewFactory` when its feed opens, closed by its registry. `payload` comes from the feed's packager, in order. */
 export interface DeliveryView {
   update(payload: unknown): void;
-  /** Answers `exchange`, now or later. Returns false when the file is not one of this view's. */
+  /** Answers `exchange`, now or later. Returns false if the view has no such file. */
   handle(exchange: DeliveryExchange): boolean;
   /** The feed is gone: answer everything that still waits. */
   close(): void;

@@ -4,9 +4,9 @@ import type { DeliveryExchange, ViewContext } from './view.ts';
 /** One held request. */
 export interface Waiter {
   readonly exchange: DeliveryExchange;
-  /** Answers and returns true when what it waits for is there. */
+  /** Answers and returns true if the awaited media is ready. */
   attempt(): boolean;
-  /** Answers because the wait was too long or there is nothing to wait for any more. */
+  /** Answers after the timeout, or because the media will not come. */
   giveUp(): void;
 }
 

@@ -21,7 +21,7 @@ export interface HttpListenerOptions {
   readonly counters?: HttpCounters;
   /** How answers are sent; null: through Node.js alone. Without it, as the machine allows. */
   readonly sender?: DirectSender | null;
-  /** Admits connections and finds clients behind proxies; absent: everybody is admitted, and nobody is behind one. */
+  /** Limits connections and finds clients behind proxies; absent: no limits and no proxies. */
   readonly gate?: ConnectionGate;
   /** The listening socket has failed. */
   readonly onError?: (error: Error) => void;

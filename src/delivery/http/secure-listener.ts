@@ -30,7 +30,7 @@ export interface SecureListenerOptions {
   readonly counters?: HttpCounters;
   /** False: HTTP/1.1 only. */
   readonly http2: boolean;
-  /** Admits connections and finds clients behind proxies; absent: everybody is admitted, and nobody is behind one. */
+  /** Limits connections and finds clients behind proxies; absent: no limits and no proxies. */
   readonly gate?: ConnectionGate;
   /** The listening socket has failed. */
   readonly onError?: (error: Error) => void;

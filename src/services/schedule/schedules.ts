@@ -41,7 +41,7 @@ export class Schedules {
     this.#keepPace();
   }
 
-  /** An application runs, for the first time or with new settings. */
+  /** An application has started, for the first time or with new settings. */
   follow(application: Application): void {
     if (this.#closed) return;
     const key = keyOf(application);

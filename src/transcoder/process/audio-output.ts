@@ -18,16 +18,16 @@ const MAX_SILENCE_S = 10;
 const OPUS_RATE = 48_000;
 const DEFAULT_BLOCK = 1024;
 const DEFAULT_BITRATE = 128_000;
-/** Encoders that fail this often in a row are given up. */
+/** Consecutive failures after which an encoder is given up. */
 const MAX_FAILURES = 3;
 
-/** An encode under the number its packets come back with. */
+/** An encode, with the number that its packets carry. */
 export interface AudioEncode {
   readonly id: number;
   readonly encode: EncodeAudioConfig;
 }
 
-/** One encode of an audio track. Made and closed by whoever decodes the track; faults go to the sink. */
+/** One encode of an audio track. Made and closed by the pipeline; faults go to the sink. */
 export class AudioOutput {
   readonly #id: number;
   readonly #config: EncodeAudioConfig;
@@ -46,7 +46,7 @@ export class AudioOutput {
   /** Of the encoder that opened last. */
   #module: CodecModule | null = null;
   #failed = false;
-  /** What is at work. */
+  /** The part at work. */
   #part: EncodePart = 'encoder';
   readonly #blocks: RawFrame[] = [];
 
@@ -78,7 +78,7 @@ export class AudioOutput {
     }
   }
 
-  /** Sends what the filters and the encoder still hold, and closes. */
+  /** Sends the remaining output of filters and encoder, and closes. */
   async finish(): Promise<void> {
     if (this.#failed) return;
     try {
@@ -119,7 +119,7 @@ export class AudioOutput {
     }
   }
 
-  /** The chain starts anew when its input changes, or jumps further than silence can fill. */
+  /** The chain restarts when its input changes, or jumps further than silence can fill. */
   #follow(format: SampleFormat, pts: number): void {
     const jump = Math.abs(pts - this.#expected) / format.sampleRate;
     const same =
@@ -148,8 +148,8 @@ export class AudioOutput {
   }
 
   /**
-   * Where the chain begins, in the source's samples; null: with its first sample. Behind another chain it goes on where that one ended: players count
-   * samples, and every hole between two chains would move all that follows away from the video.
+   * Start of the chain, in the source's samples; null: its first sample. After another chain it starts at the end of that one: players
+   * count samples, and a gap between chains would shift all later audio away from the video.
    */
   #begin(format: SampleFormat, pts: number): number | null {
     const start = Math.round((pts * this.#sampleRate) / format.sampleRate);
@@ -206,11 +206,11 @@ export class AudioOutput {
     return open;
   }
 
-  /** The configured rate, else the source's, moved to the nearest one that the encoder takes. */
+  /** The configured rate, else the source's, replaced by the nearest one that the encoder supports. */
   #rate(sourceRate: number, encoder: string): number {
     const wanted = this.#config.samplerate > 0 ? this.#config.samplerate : sourceRate;
     const possible = sampleRatesOf(encoder);
-    // Opus counts time at 48 kHz whatever its input is.
+    // Opus time is 48 kHz for every input rate.
     if (encoder === 'libopus') return OPUS_RATE;
     if (possible === null || possible.includes(wanted)) return wanted;
     return possible.reduce((best, rate) => (Math.abs(rate - wanted) < Math.abs(best - wanted) ? rate : best));

@@ -19,8 +19,7 @@ const BELIEVED_AFTER = 4;
 const TRIAL = 16;
 
 /**
- * Made by its job, which closes it; `close` resolves when no codec works any more. Faults of decoders and encoders go to the sink, none is
- * thrown.
+ * Made and closed by its job; `close` resolves when no codec is running. Faults of decoders and encoders go to the sink, none is thrown.
  */
 export class AudioPipeline implements Pipeline {
   readonly queues;
@@ -33,7 +32,7 @@ export class AudioPipeline implements Pipeline {
   #decoder: Decoder | null = null;
   #source: SourceMessage | null = null;
   #timebase: Timebase = { num: 1, den: OPUS_RATE };
-  /** Form of the blocks so far; 0 before the first of a source. */
+  /** Format of the blocks so far; 0 before the first one. */
   #sampleRate = 0;
   #channels = 0;
   /** Blocks of another form since the decoder began anew for the first of them, and blocks left to judge that by. */

@@ -55,7 +55,7 @@ export class ChildJob {
     );
   }
 
-  /** Resolves when nothing of the job is at work any more. */
+  /** Resolves when no operation of the job is running. */
   async close(): Promise<void> {
     await Promise.all(Array.from(this.#pipelines.values(), (pipeline) => pipeline.close()));
   }

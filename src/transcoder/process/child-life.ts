@@ -1,6 +1,6 @@
 /**
- * How a process of this folder lives: it speaks with the server over descriptor 3 and does nothing else; when that closes, or
- * anything goes wrong, it is gone at once: a codec that is stuck would hold up every gentler end.
+ * Life of a process in this folder: it communicates with the server over descriptor 3 only. When that closes, or on any error, it exits at
+ * once, because a hanging codec would block an orderly end.
  */
 import { Socket } from 'node:net';
 

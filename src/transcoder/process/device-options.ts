@@ -1,4 +1,4 @@
-/** How the library is told which of several devices a hardware encoder or decoder works on. */
+/** Library options that select the device of a hardware encoder or decoder. */
 import { CodecModule } from '../encoder-catalogue.ts';
 
 /** Options that make an encoder or decoder use one device. */

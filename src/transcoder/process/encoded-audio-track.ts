@@ -26,7 +26,7 @@ export interface EncodedAudioOptions {
   readonly tools: PipelineTools;
 }
 
-/** Stereo at 48 kHz, whatever comes in the file. */
+/** Always stereo at 48 kHz. */
 export class EncodedAudioTrack implements FileTrack {
   readonly message: FileTrackMessage;
   readonly #id: number;

@@ -50,7 +50,7 @@ export function audioTrackMessage(options: {
   return { ...common, config: Buffer.from(extraData).toString('base64'), codecString: describeAudio(codec, extraData).codecString };
 }
 
-/** The bytes of an encoded frame as the rest of the server has them; always a copy. */
+/** An encoded frame in the router's layout; always a copy. */
 export function routedAccessUnit(codec: VideoCodec, data: Uint8Array): Uint8Array {
   if (codec === VideoCodec.H264 || codec === VideoCodec.H265) return annexbToLengthPrefixed(data);
   if (codec === VideoCodec.AV1 && data[0] === TEMPORAL_DELIMITER && data[1] === 0) return data.slice(2);

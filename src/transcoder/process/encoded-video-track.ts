@@ -16,15 +16,15 @@ const ENCODER = 'libx264';
 const PIXEL_FORMAT = 'yuv420p';
 /** Between keyframes, 1/90000 s: segments of any length in whole seconds can be cut. */
 const KEYFRAME_TICKS = 180_000;
-/** Frames between keyframes that the encoder makes by itself: they are forced, this is for films that stand still. */
+/** Maximum keyframe interval in frames; keyframes are normally forced, so this is for still films. */
 const MAX_GOP = 600;
 /** Of 4K: larger frames are made smaller. */
 const MAX_PIXELS = 4096 * 2160;
 const DEFAULT_FRAMERATE = 25;
-/** More is the timebase of a container and no frame rate; less lasts longer than can be told. */
+/** A higher rate is a container's timebase, not a frame rate. */
 const MAX_FRAMERATE = 240;
 const MIN_FRAMERATE = 0.01;
-/** Of x264: hardly to be told from the source. */
+/** For x264: nearly indistinguishable from the source. */
 const QUALITY = '20';
 /** Bits for each pixel that a scene with much in it may take, and for small frames at least, per second. */
 const MAX_BITS_PER_PIXEL = 0.2;
@@ -42,7 +42,7 @@ const LEAST_EFFORT = 'ultrafast';
 /** Frames in a row that cannot be brought into form; a damaged film has single ones. */
 const MAX_FAILURES = 30;
 
-/** What encodes of films are made with. */
+/** Options of a video encode of a film. */
 export interface EncodedVideoOptions {
   readonly stream: FileStream;
   readonly startSeconds: number;
@@ -55,7 +55,7 @@ export interface EncodedVideoOptions {
   readonly progress: () => void;
 }
 
-/** The frames keep their times and the size that the file announces, whatever comes in it. */
+/** Frames keep their times, and are scaled to the size that the file declares. */
 export class EncodedVideoTrack implements FileTrack {
   readonly message: FileTrackMessage;
   readonly #id: number;
@@ -176,7 +176,7 @@ export class EncodedVideoTrack implements FileTrack {
     }
   }
 
-  /** Brings a frame into the form of the track and encodes what comes of it. */
+  /** Converts a frame to the format of the track and encodes it. */
   async #fit(frame: RawFrame): Promise<void> {
     const { stream, pool } = this.#options;
     const known = frame.pts === NO_TIMESTAMP ? null : rescale(Number(frame.pts), stream.timebase, MPEG_90K) - this.#start;
@@ -233,7 +233,7 @@ export class EncodedVideoTrack implements FileTrack {
   };
 }
 
-/** Even numbers of pixels, as the encoder wants them, and at most so many. */
+/** An even size, as the encoder requires, within the limit. */
 function formatOf({ width, height, sarNum, sarDen, parameters }: FileStream): FrameFormat {
   if (width < 2 || height < 2) throw new EngineError(`frames of ${width}×${height} pixels`);
   const scale = Math.min(1, Math.sqrt(MAX_PIXELS / (width * height)));

@@ -19,7 +19,7 @@ export interface OpenEncoder {
 
 /** No encoder could be opened. */
 export class NoEncoder extends EngineError {
-  /** Module of the one that was tried last; null: there is none for the codec. */
+  /** Module of the last attempt; null: there is none for the codec. */
   readonly module: CodecModule | null;
 
   constructor(message: string, module: CodecModule | null) {

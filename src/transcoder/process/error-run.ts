@@ -15,7 +15,7 @@ export class ErrorRun {
     this.#clock = clock;
   }
 
-  /** One more; gives back how many they are. */
+  /** Adds an error; returns their number. */
   add(): number {
     if (this.#count === 0) this.#since = this.#clock.monotonic();
     this.#count += 1;
@@ -32,7 +32,7 @@ export class ErrorRun {
   }
 }
 
-/** What is known of an encode that fails: the module of its encoder, where that is at fault, and the errors that were counted. */
+/** Facts about a failing encode: the module of its encoder, if that is at fault, and the number of errors. */
 export function faultFacts(
   error: unknown,
   part: EncodePart,

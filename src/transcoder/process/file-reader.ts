@@ -18,12 +18,12 @@ import type { PipelineTools } from './pipeline.ts';
 import { ReadWindow } from './read-window.ts';
 
 const STATUS_INTERVAL_MS = 1000;
-/** It says that often that it is getting on. */
+/** Interval of its progress messages. */
 const PROGRESS_INTERVAL_MS = 100;
 /** Tracks that are encoded: a film has one video, and a few languages. */
 const MAX_FILMS = 1;
 const MAX_SOUNDS = 8;
-/** Cores that are made use of: each takes frames of its own, in the decoder and in the encoder, and memory has a limit. */
+/** Maximum of used cores: each holds frames in decoder and encoder, and memory is limited. */
 const MAX_CPUS = 4;
 /** Tracks at all. */
 const MAX_TRACKS = 16;
@@ -31,7 +31,7 @@ const MAX_TRACKS = 16;
 const HARDWARE_OFF = { enable: false, modules: '' };
 const NOTHING = { flags: 0, id: 0, pts: 0, dts: 0, duration: 0 };
 
-/** One for the process and its file: there is nothing to close. */
+/** One for the process and its file. Needs no closing. */
 export class FileReader {
   readonly #writer: FrameWriter;
   readonly #frames = new FrameReader((header) => this.#onFrame(header));
@@ -108,7 +108,7 @@ export class FileReader {
     }
   }
 
-  /** Makes tracks of the streams and tells the server. Returns them by the stream's number. */
+  /** Makes tracks of the streams and reports them to the server. Returns them by stream number. */
   #open(demuxer: Demuxer): ReadonlyMap<number, FileTrack> {
     const byStream = new Map<number, FileTrack>();
     const changed: string[] = [];
@@ -177,7 +177,7 @@ export class FileReader {
     return await this.#send(true);
   }
 
-  /** Sends what is in order. False when the server wants another place in the file. */
+  /** Sends packets in order. False if the server wants another position. */
   async #send(ended: boolean): Promise<boolean> {
     while (this.#wanted === null) {
       if (!this.#window.open) {

@@ -16,7 +16,7 @@ export interface MadePacket {
   readonly data: Uint8Array;
 }
 
-/** Where tracks put what they make. */
+/** Receives the packets of a track. */
 export type MadePacketSink = (packet: MadePacket) => void;
 
 /** One track of a file. Made, fed and closed by the reader of the file. */
@@ -24,7 +24,7 @@ export interface FileTrack {
   readonly message: FileTrackMessage;
   /** Takes the next packet of the stream, which stays the caller's. */
   push(packet: FilePacket): Promise<void>;
-  /** The file has ended: sends what is still inside. */
+  /** The file has ended: sends the remaining packets. */
   finish(): Promise<void>;
   /** Packets from elsewhere in the file follow. */
   restart(): void;

@@ -19,7 +19,7 @@ import type { PipelineTools } from './pipeline.ts';
 
 /** Scaled frames that wait for an encoder. */
 const ENCODER_THRESHOLD = 6;
-/** Encoders that fail this often in a row are given up. */
+/** Consecutive failures after which an encoder is given up. */
 const MAX_FAILURES = 3;
 
 interface Waiting {
@@ -117,7 +117,7 @@ export class FrameOutput {
 
   /** The times at which the frame at `pts` (1/90000 s) is shown, as `FrameSelector.select`; empty when it is not. */
   select(pts: number, sourceKeyframe: boolean, discontinuity: boolean): readonly number[] {
-    // A constant rate has instants of its own, and the schedule is asked about those; else about every frame of the source.
+    // With a constant rate the schedule is asked about the output times; otherwise about every frame of the source.
     if (this.#selector.repeats) this.#sourceKeyframe ||= sourceKeyframe;
     else if (this.#isDue(pts, sourceKeyframe)) this.#keyframeOwed = true;
     return this.#selector.select(pts, this.#keyframeOwed, discontinuity);
@@ -141,7 +141,7 @@ export class FrameOutput {
     this.#last = pool.share(picture);
   }
 
-  /** `facts`: of what is at fault; default: of the encoder. */
+  /** `facts` describe the failed part; default: the encoder. */
   fail(error: unknown, part: EncodePart, facts = faultFacts(error, part, { module: this.#module, errors: this.#errors })): void {
     if (this.#failed) return;
     this.#failed = true;
@@ -238,7 +238,7 @@ export class FrameOutput {
     return await this.#overlays.run(frame);
   }
 
-  /** A frame that was on its way when another encoder opened than it was made for, in what that one takes. Throws EngineError. */
+  /** Converts a frame made for the previous encoder to the format of the present one. Throws EngineError. */
   async #convert(frame: RawFrame, format: FrameFormat): Promise<RawFrame> {
     const { pool } = this.#tools;
     const made: RawFrame[] = [];

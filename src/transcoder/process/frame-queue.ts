@@ -1,7 +1,7 @@
 import { BoundedQueue } from '../../util/bounded-queue.ts';
 import type { Clock } from '../../util/clock.ts';
 
-/** A bounded queue between two loops of a process: who puts waits while it is full, who takes waits while it is empty. */
+/** A bounded queue between two loops of a process: `put` waits while it is full, `take` while it is empty. */
 export class FrameQueue<T> {
   readonly queue: BoundedQueue<T>;
   #closed = false;

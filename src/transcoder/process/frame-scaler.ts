@@ -12,13 +12,13 @@ const THREADS_PIXELS = 1920 * 1080;
 /** A size and pixel format that at least one encode needs. */
 export interface FrameNode {
   readonly target: FrameSize & { readonly pixelFormat: string };
-  /** The frame being handed round, in this size; null until somebody asks. */
+  /** The current frame in this size; null until requested. */
   current: RawFrame | null;
   /** By the size they start from. */
   readonly chains: Map<FrameNode | null, FilterChain>;
 }
 
-/** Pixel formats whose frames can be the start of a smaller one without a second loss. */
+/** Pixel formats from which smaller frames can be made without further loss. */
 const REUSABLE = new Set(['yuv420p', 'nv12']);
 
 /** Owned by its pipeline, which closes it. Nodes are of use until `setFormat` or `close`. */
@@ -31,7 +31,7 @@ export class FrameScaler {
     this.#pool = pool;
   }
 
-  /** The frames of the source have another form from now on: every node must be asked for anew. */
+  /** The source's frames have another format: request every node again. */
   setFormat(format: FrameFormat): void {
     this.#closeNodes();
     this.#format = format;
@@ -82,7 +82,7 @@ export class FrameScaler {
     this.#closeNodes();
   }
 
-  /** The smallest frame made so far that is at least as large in both directions. */
+  /** The smallest frame so far that is at least as large in both dimensions. */
   #parentOf(node: FrameNode): FrameNode | null {
     let parent: FrameNode | null = null;
     for (const other of this.#nodes) {

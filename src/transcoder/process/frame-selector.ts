@@ -1,4 +1,4 @@
-/** Turns the frames of a source into those of an encode: all, every n-th, or as many as a constant rate needs. */
+/** Selects the frames of an encode: all, every n-th, or as many as a constant rate needs. */
 
 const SECOND = 90_000;
 /** A frame may come this early and still belong to the next period: RTMP rounds to milliseconds. */
@@ -16,7 +16,7 @@ export interface FrameRule {
   readonly constant: boolean;
 }
 
-/** One for each encode; wants the frames of the source in the order they are shown. */
+/** One for each encode; takes the frames of the source in presentation order. */
 export class FrameSelector {
   readonly #rule: FrameRule;
   readonly #times: number[] = [];
@@ -28,14 +28,14 @@ export class FrameSelector {
     this.#rule = rule;
   }
 
-  /** True when the encode has a rate of its own and may need a frame again. */
+  /** True if the encode has a constant rate and may repeat frames. */
   get repeats(): boolean {
     return this.#rule.constant && this.#rule.skipFrames < 0 && this.#rule.framerate > 0;
   }
 
   /**
-   * The presentation times (1/90000 s) that follow from a frame at `pts`: the last one is the frame's own, those before repeat
-   * the frame before it. Empty drops the frame. `wanted` keeps one that skipping would drop. The array is reused.
+   * Presentation times (1/90000 s) to output for a frame at `pts`: the last one is its own, earlier ones repeat the previous frame. Empty
+   * drops the frame. `wanted` keeps a frame that would be skipped. The array is reused.
    */
   select(pts: number, wanted: boolean, discontinuity: boolean): readonly number[] {
     const times = this.#times;

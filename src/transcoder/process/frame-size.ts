@@ -15,9 +15,9 @@ const DERIVED_MULTIPLE = 4;
 const MAX_SAR_TERM = 255;
 
 /**
- * The size for an encode of `width`×`height` (0: follows the source or the other one) of a source whose pixels may not be square.
- * When one side is given the other keeps the shape of the frame as it is meant to be seen, with square pixels, and both
- * sides are moved up to a multiple of 4. When both are given and the shape is another one, the pixels are stretched so that nobody looks fat.
+ * The size of an encode of `width`×`height` (0: derived) for a source whose pixels may not be square. If one side is given the other keeps
+ * the display aspect ratio with square pixels, and both are rounded up to a multiple of 4. If both are given with another aspect ratio, the
+ * picture is stretched to the display aspect ratio of the source.
  */
 export function frameSize(source: FrameSize, encode: { readonly width: number; readonly height: number }): FrameSize {
   if (encode.width <= 0 && encode.height <= 0) {

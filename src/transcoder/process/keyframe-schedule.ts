@@ -29,7 +29,7 @@ export class KeyframeSchedule {
     this.#plan = plan;
   }
 
-  /** Whether the frame at `pts` must be a keyframe. Asked once per frame, in order; the first always is one. */
+  /** Whether the frame at `pts` must be a keyframe. Call once per frame, in order; always true for the first. */
   due(pts: number, sourceKeyframe: boolean): boolean {
     return this.#plan.followSource ? this.#dueBehindSource(pts, sourceKeyframe) : this.#dueOnGrid(pts);
   }

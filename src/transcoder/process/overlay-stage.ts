@@ -1,4 +1,4 @@
-/** The images over the frames of one encode, while those have one form. */
+/** The overlays of one encode, for frames of one format. */
 import { type OverlayRequest, overlayNames, type PixelSize } from '../../core/transcoding.ts';
 import { VideoCodec } from '../../media/codec.ts';
 import { MPEG_90K } from '../../media/timebase.ts';
@@ -25,7 +25,7 @@ export interface OverlayStageOptions {
   /** Of the encoder, by the library's name. */
   readonly pixelFormat: string;
   readonly pool: FramePool;
-  /** Takes what is wrong with an image, which is left out. */
+  /** Logs why an image is left out. */
   readonly warn: (message: string) => void;
 }
 

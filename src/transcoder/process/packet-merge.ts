@@ -1,6 +1,6 @@
-/** Brings the packets of several tracks into the order of decoding, whatever each of them takes to be made. */
+/** Merges the packets of several tracks into decoding order, however late each track delivers. */
 
-/** What is merged. */
+/** A packet to merge. */
 export interface MergedPacket {
   /** When it is to be decoded. */
   readonly seconds: number;
@@ -35,7 +35,7 @@ export class PacketMerge<Value extends MergedPacket> {
     this.#latest = Math.max(this.#latest, packet.seconds);
   }
 
-  /** The next packet in order; null when one may come before it. `ended`: none comes any more. */
+  /** The next packet in order; null if an earlier one may still come. `ended`: no more will come. */
   take(ended: boolean): Value | null {
     let first: Value[] | null = null;
     let complete = true;

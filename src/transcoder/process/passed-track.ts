@@ -38,7 +38,7 @@ export class PassedTrack implements FileTrack {
   /** Ticks of the server at which the file begins. */
   readonly #start: number;
   readonly #sink: MadePacketSink;
-  /** Of a packet that does not say how long it lasts; 0 when unknown. */
+  /** Duration of packets without one; 0 if unknown. */
   readonly #usual: number;
   readonly #delay: number;
   #last = Number.NEGATIVE_INFINITY;
@@ -83,7 +83,7 @@ export class PassedTrack implements FileTrack {
     const duration = rescale(Number(packet.duration), this.#from, this.#to);
     const dts = Math.max(this.#decodingTime(packet), this.#last);
     const pts = packet.pts === NO_TIMESTAMP ? dts : this.#ticks(packet.pts);
-    // Back in time, or what an encoder of audio put before the beginning.
+    // Goes back in time, or is encoder priming before the start.
     const isPriming = this.message.type === 'audio' && dts + duration <= 0;
     if (!Number.isSafeInteger(dts) || !Number.isSafeInteger(pts) || pts < this.#last || isPriming) return;
     const bytes = this.#laidOut(data);
@@ -109,7 +109,7 @@ export class PassedTrack implements FileTrack {
     return pts === NO_TIMESTAMP ? 0 : this.#ticks(pts) - this.#delay;
   }
 
-  /** Null for what is damaged. */
+  /** Null for damaged data. */
   #laidOut(data: Uint8Array): Uint8Array | null {
     try {
       return this.#layout(data);

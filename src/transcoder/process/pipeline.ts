@@ -6,7 +6,7 @@ import type { EncodePart, HardwareChoice, NoticeMessage, SourceMessage, TrackMes
 import type { CodecCensus } from './codec-census.ts';
 import type { FramePool } from './engine/frame-pool.ts';
 
-/** Where a pipeline puts what it makes. */
+/** Receives the output of a pipeline. */
 export interface PipelineSink {
   onTrack(encodeId: number, track: TrackMessage): void;
   /** `data` belongs to the sink. Times are ticks of the encode's track. */
@@ -15,7 +15,7 @@ export interface PipelineSink {
   /** A packet of the inbound track has left the queue in front of the decoder. */
   onTaken(sourceId: number): void;
   notice(level: NoticeMessage['level'], message: string): void;
-  /** Resolves when the server has caught up with what was sent; null when it has. */
+  /** Resolves when the server has caught up; null if it has. */
   congestion(): Promise<void> | null;
 }
 
@@ -56,17 +56,17 @@ export interface PipelineTools {
 
 /** One inbound track and all its encodes. */
 export interface Pipeline {
-  /** Takes what came over the wire; more than the agreed window is refused. */
+  /** Takes a packet from the wire; refuses more than the agreed window. */
   push(input: PipelineInput): boolean;
   /** At `pts`, 1/90000 s; 0: soon. */
   requestKeyframe(encodeId: number, pts: number): void;
   /** Queues for the statistics; their `urn` is the role. */
   readonly queues: readonly { readonly queue: BoundedQueue<unknown> }[];
-  /** Ends the loops and frees everything; resolves when no operation is under way any more. */
+  /** Ends the loops and frees everything; resolves when no operation is running. */
   close(): Promise<void>;
 }
 
-/** Packets of one inbound track that may be under way to its decoder. The server sends no more before some are taken. */
+/** Maximum of packets of one inbound track in flight to its decoder. */
 export const VIDEO_WINDOW = 8;
 /** The same for audio. */
 export const AUDIO_WINDOW = 32;

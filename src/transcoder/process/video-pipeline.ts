@@ -19,7 +19,7 @@ const FILTER_THRESHOLD = 4;
 /** Frames above this many pixels are decoded on a thread of the pool. */
 const OFF_THREAD_PIXELS = 640 * 360;
 const DEFAULT_FRAMERATE = 30;
-/** Frames in a row that cannot be scaled before the encodes are given up; a damaged stream has single ones. */
+/** Consecutive frames that cannot be scaled before the encodes fail; a damaged stream has single ones. */
 const MAX_FAILURES = 30;
 /** A hardware decoder that has taken this many packets in a row without a frame only seemed to work. */
 const FRUITLESS_PACKETS = 60;
@@ -38,8 +38,7 @@ interface DecodedFrame {
 }
 
 /**
- * Made by its job, which closes it; `close` resolves when no codec works any more. Faults of decoders and encoders go to the sink, none is
- * thrown.
+ * Made and closed by its job; `close` resolves when no codec is running. Faults of decoders and encoders go to the sink, none is thrown.
  */
 export class VideoPipeline implements Pipeline {
   readonly #sourceId: number;
@@ -164,7 +163,7 @@ export class VideoPipeline implements Pipeline {
       timebase: source.timebase,
       config: configBytes(source.config),
       threads: decoderThreads,
-      // A size that is not known yet is taken for a large one.
+      // An unknown size is treated as a large one.
       offThread: source.width * source.height === 0 || source.width * source.height > OFF_THREAD_PIXELS,
     };
     const { candidates, unavailable } = chooseDecoders(source.codec, hardwareDecoding, working);
@@ -217,7 +216,7 @@ export class VideoPipeline implements Pipeline {
     const chosen: { output: FrameOutput; times: readonly number[] }[] = [];
     for (const output of this.#outputs) {
       if (output.failed || output.node === null) continue;
-      // Another encoder may have opened than the one that the frames were planned for.
+      // Another encoder than planned may have opened.
       if (output.node.target.pixelFormat !== output.pixelFormat) output.node = this.#scaler.node(output.encode, output.pixelFormat);
       const times = output.select(pts, keyframe, discontinuity);
       if (times.length === 0) continue;
@@ -236,7 +235,7 @@ export class VideoPipeline implements Pipeline {
     this.#scaler.release();
   }
 
-  /** Takes over a new frame rate or form of the source's frames. */
+  /** Takes a new frame rate or format of the source's frames. */
   #follow({ frame, framerate }: DecodedFrame): void {
     if (framerate !== this.#sourceRate) {
       this.#sourceRate = framerate;

@@ -53,7 +53,7 @@ export function decoderName(codec: VideoCodec | AudioCodec): string | null {
 
 const DEVICES = { cuda: C.AV_HWDEVICE_TYPE_CUDA, qsv: C.AV_HWDEVICE_TYPE_QSV } as const;
 
-/** Whether this machine has such a device. */
+/** Whether this machine has the device. */
 export function deviceWorks(device: keyof typeof DEVICES): boolean {
   const context = new HardwareDeviceContext();
   const created = context.create(DEVICES[device], null, null);
@@ -61,7 +61,7 @@ export function deviceWorks(device: keyof typeof DEVICES): boolean {
   return created >= 0;
 }
 
-/** Whether the library has this decoder for hardware and it opens; some open without their device, which must be asked for too. */
+/** Whether the library has this hardware decoder and can open it; some open without their device, so the device is checked, too. */
 export function decoderWorks(name: string, codec: VideoCodec): boolean {
   try {
     const options = { codec, name, timebase: { num: 1, den: 90_000 }, config: null, threads: 1, offThread: false };

@@ -98,19 +98,19 @@ export class Decoder {
     this.#packet.unref();
   }
 
-  /** The same for a packet of the library, which stays the caller's. */
+  /** The same for a packet of the library, which the caller keeps. */
   async decodePacket(packet: Packet, sink: (frame: RawFrame) => void): Promise<void> {
     const sent = this.#offThread ? await this.#context.sendPacket(packet) : this.#context.sendPacketSync(packet);
     if (sent < 0) this.errors += 1;
     this.#receive(sink);
   }
 
-  /** Forgets what came before: packets from elsewhere follow. */
+  /** Resets the decoder before packets from another position. */
   flush(): void {
     this.#context.flushBuffers();
   }
 
-  /** Hands out what the decoder still holds; it takes no packets afterwards. */
+  /** Outputs the remaining frames; the decoder takes no packets afterwards. */
   async drain(sink: (frame: RawFrame) => void): Promise<void> {
     await this.#context.sendPacket(null);
     this.#receive(sink);

@@ -41,7 +41,7 @@ const CONTAINERS = [
 const INPUT = 'fd:';
 const PROTOCOLS = 'fd';
 const MAX_STREAMS = '64';
-/** Reads in a row that bring nothing but faults: the rest of the file is damaged. */
+/** Consecutive failed reads after which the rest of the file counts as damaged. */
 const MAX_FAULTS = 64;
 /** Packets that are read to see how codecs describe themselves. */
 const MAX_HELD = 128;
@@ -92,7 +92,7 @@ export class Demuxer {
   /** By the library's name. */
   readonly container: string;
   readonly streams: readonly FileStream[];
-  /** What is neither video nor audio, or has no decoder. */
+  /** Streams that are neither video nor audio, or have no decoder. */
   readonly omitted: readonly string[];
   /** Of the first frame of video, or of audio where there is none, seconds in the time of the packets, which begins at `startSeconds`. */
   readonly firstFrame: number;
@@ -158,7 +158,7 @@ export class Demuxer {
     return Number(this.#start) / 1_000_000;
   }
 
-  /** The next packet, which lasts until the next call; null at the end. Rejects with EngineError when the rest cannot be read. */
+  /** The next packet, valid until the next call; null at the end. Rejects with EngineError if the rest cannot be read. */
   async read(): Promise<FilePacket | null> {
     this.#packet.unref();
     const held = this.#held.shift();
@@ -179,7 +179,7 @@ export class Demuxer {
     }
   }
 
-  /** False when the times of a packet are such that nobody can count with them. */
+  /** False for a packet with absurd times. */
   isPlausible({ streamIndex, pts, dts }: FilePacket): boolean {
     const timebase = this.streams.find(({ index }) => index === streamIndex)?.timebase;
     if (timebase === undefined) return false;
@@ -208,7 +208,7 @@ export class Demuxer {
 
 type NativeStream = FormatContext['streams'][number];
 
-/** The packets up to the first one of each stream that does not describe itself elsewhere. */
+/** The packets up to the first one of each stream without codec data elsewhere. */
 async function firstPackets(context: FormatContext): Promise<FilePacket[]> {
   const wanted = new Set<number>();
   for (const { index, codecpar } of context.streams) {
@@ -220,7 +220,7 @@ async function firstPackets(context: FormatContext): Promise<FilePacket[]> {
   while (wanted.size > 0 && packets.length < MAX_HELD && bytes < MAX_HELD_BYTES) {
     const packet = new Packet();
     packet.alloc();
-    // Whatever is wrong is wrong the next time, too.
+    // The error would occur again.
     if ((await context.readFrame(packet)) < 0) {
       packet.free();
       break;

@@ -2,7 +2,7 @@ import * as C from 'node-av/constants';
 import { Dictionary, HardwareDeviceContext } from 'node-av/lib';
 import { check } from './library.ts';
 
-/** A device that encoders and decoders of hardware work on. Whoever opens it closes it, when they are closed. */
+/** A device for hardware encoders and decoders. The caller closes it, after they are closed. */
 export class Device {
   readonly context = new HardwareDeviceContext();
 

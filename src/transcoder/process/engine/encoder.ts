@@ -34,7 +34,7 @@ export interface FrameEncoderOptions extends EncoderOptions {
   /** Frames per second, for rate control. */
   readonly framerate: number;
   readonly bFrames: number;
-  /** Frames after which the encoder makes a keyframe by itself. */
+  /** Maximum distance between keyframes, in frames. */
   readonly gop: number;
   /** Bits that may pile up; 0 leaves rate control to the encoder. */
   readonly bufferBits: number;
@@ -160,7 +160,9 @@ export class Encoder {
     this.extraData = extraData === null || extraData.length === 0 ? null : new Uint8Array(extraData);
   }
 
-  /** `frame` stays the caller's; its `pts` is in 1/90000 s or samples. Null drains the encoder, which then takes no more. Throws EngineError. */
+  /**
+   * The caller keeps `frame`; its `pts` is in 1/90000 s or samples. Null drains the encoder, which then takes no more. Throws EngineError.
+   */
   async encode(frame: RawFrame | null, sink: (packet: EncodedData) => void): Promise<void> {
     const input = frame === null || this.#surfaces === null ? frame : this.#surfaces.upload(frame);
     const sent = this.#offThread ? await this.#context.sendFrame(input) : this.#context.sendFrameSync(input);

@@ -4,7 +4,7 @@ import type { FramePool } from './frame-pool.ts';
 import type { FrameFormat, SampleFormat } from './frame-properties.ts';
 import { AGAIN, check, EngineError, type RawFrame } from './library.ts';
 
-/** Lines from which on video that does not tell its colours is taken for BT.709. */
+/** Video with at least this many lines and without colour information is taken for BT.709. */
 const HD = 720;
 
 /** A chain of filters with one way in and one way out. */
@@ -28,8 +28,8 @@ export class FilterChain {
   }
 
   /**
-   * The same for a film out of a file: interlaced frames become progressive, a frame later, and RGB becomes what players take.
-   * `drain` hands out the last one.
+   * The same for a film from a file: interlaced frames become progressive, one frame later, and RGB becomes a format that players support.
+   * `drain` outputs the last one.
    */
   static forFilm(
     from: FrameFormat,
@@ -68,9 +68,9 @@ export class FilterChain {
   }
 
   /**
-   * Samples in `from` become blocks of `frameSize` in the format of this name. Holes in the timestamps become silence, overlaps are
-   * cut, and a slow drift is followed by stretching, so that what comes out is exactly as long as what came in. It begins at `firstPts`, in samples
-   * of `from`: silence is put before what begins later, and what is earlier is cut; null: with the first sample.
+   * Converts samples in `from` to blocks of `frameSize` in the named format. Gaps in timestamps become silence, overlaps are cut, and slow
+   * drift is followed by stretching, so the output is exactly as long as the input. It begins at `firstPts`, in samples of `from`: a later
+   * input is padded with silence, an earlier one is cut; null: with the first sample.
    */
   static forSamples(
     from: SampleFormat,
@@ -125,12 +125,12 @@ export class FilterChain {
         check(code, 'filter output');
       }
       sink(out);
-      // A scaler gives one frame for one; asking again would only be told so.
+      // A scaler returns one frame for each frame, so no further attempt is needed.
       if (this.#offThread) return;
     }
   }
 
-  /** Hands out what the filters still hold; they take nothing afterwards. Throws EngineError. */
+  /** Outputs the remaining frames; the filters take nothing afterwards. Throws EngineError. */
   async drain(sink: (frame: RawFrame) => void): Promise<void> {
     check(this.#source.buffersrcAddFrameSync(null), 'filter input');
     for (;;) {

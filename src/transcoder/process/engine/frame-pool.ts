@@ -16,7 +16,7 @@ export class FramePool {
     return fresh;
   }
 
-  /** A second handle on the same frame or samples, with properties of its own. */
+  /** A second reference to the same data, with its own properties. */
   share(frame: RawFrame): RawFrame {
     const shared = this.take();
     check(shared.ref(frame), 'frame reference');

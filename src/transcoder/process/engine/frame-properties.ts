@@ -32,12 +32,12 @@ export function frameFormat(frame: RawFrame): FrameFormat {
   };
 }
 
-/** Whether a filter chain or an encoder that was made for one takes the other. */
+/** Whether a filter chain or encoder made for one format accepts the other. */
 export function sameFrameFormat(a: FrameFormat, b: FrameFormat): boolean {
   return (Object.keys(a) as (keyof FrameFormat)[]).every((key) => a[key] === b[key]);
 }
 
-/** Whether a frame has the pixel format that the library calls `name`. */
+/** Whether a frame has the pixel format named `name` in the library. */
 export function hasPixelFormat(frame: RawFrame, name: string): boolean {
   return frame.format === avGetPixFmtFromName(name as Parameters<typeof avGetPixFmtFromName>[0]);
 }
@@ -60,7 +60,7 @@ export interface SampleFormat {
   readonly layout: string;
 }
 
-/** Properties of decoded audio; a layout without names is the default one of its number of channels. */
+/** Properties of decoded audio; an unnamed layout is the default of its channel count. */
 export function sampleFormat(frame: RawFrame): SampleFormat {
   const layout = frame.channelLayout;
   const known = layout.mask !== 0n ? layout : avChannelLayoutDefault(layout.nbChannels);

@@ -7,7 +7,7 @@ import * as C from 'node-av/constants';
 import { FFmpegError, type Frame, getFFmpegInfo, Log } from 'node-av/lib';
 import { AudioCodec, VideoCodec } from '../../../media/codec.ts';
 
-/** A decoded frame or block of samples. Whoever has one gives it back to the pool. */
+/** A decoded frame or block of samples. The holder returns it to the pool. */
 export type RawFrame = Frame;
 
 /** The library refused something; the text is for the log. */
@@ -47,7 +47,7 @@ export function libraryVersion(): string {
   return getFFmpegInfo().version;
 }
 
-/** Throws EngineError for what the library answers with a negative code. */
+/** Throws EngineError for a negative result code of the library. */
 export function check(code: number, what: string): void {
   if (code < 0) throw new EngineError(`${what}: ${FFmpegError.strerror(code)}`);
 }

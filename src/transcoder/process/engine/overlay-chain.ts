@@ -20,7 +20,7 @@ export class OverlayChain {
   readonly #pool: FramePool;
   #closed = false;
 
-  /** Frames stay in `format` and the pixel format of this name. The images may be given back afterwards. Throws EngineError. */
+  /** Frames keep `format` and the named pixel format. The images may be released afterwards. Throws EngineError. */
   constructor(format: FrameFormat, pixelFormat: string, images: readonly LaidImage[], pool: FramePool) {
     this.#pool = pool;
     const graph = this.#graph;
