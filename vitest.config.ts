@@ -6,10 +6,6 @@ import { LongestFirst } from './test/harness/longest-first.ts';
 /** Tests in which a player must keep up with a live stream, or a receiver throws away what comes late. */
 const PLAYING = [
   'test/e2e/playback.test.ts',
-  // Encoded audio, cues and answers of a control server come too late beside three other files where cores are slow.
-  'test/e2e/output-profiles.test.ts',
-  'test/e2e/subtitles.test.ts',
-  'test/e2e/admission-webhooks.test.ts',
   'test/e2e/ladder-playing.test.ts',
   'test/e2e/stand-in.test.ts',
   'test/e2e/webrtc-loss.test.ts',

@@ -3,6 +3,7 @@ import type { Packet } from '../media/packet.ts';
 import { EventFormat } from '../media/timed-event.ts';
 import type { Track, VideoTrack } from '../media/track.ts';
 import type { Logger } from '../util/logger.ts';
+import { EncodeLag } from './encode-lag.ts';
 import type { LeftOut, OutboundStream } from './outbound-stream.ts';
 import type { PlannedEncode, PlannedTrack } from './output-profile.ts';
 import { PacketHold } from './packet-hold.ts';
@@ -33,7 +34,8 @@ interface Slot {
 /**
  * Carries packets of an inbound stream to one outbound stream, under the outbound tracks' identity.
  * The outbound stream begins when all its tracks are known: until then packets are held, so that bypassed
- * and encoded tracks begin together. A hold that runs full begins without the missing tracks; they join later.
+ * and encoded tracks begin together. Bypassed packets go no further than encoded ones until these have caught up with what
+ * was held. A hold that runs full begins without the missing tracks; they join later.
  */
 export class OutboundMap {
   readonly profile: OutputProfileConfig;
@@ -49,6 +51,9 @@ export class OutboundMap {
   readonly #vacant: Track[];
   #nextId: number;
   #releasing = false;
+  /** Null when nobody waits for encodes any longer. */
+  #lag: EncodeLag | null = new EncodeLag();
+  #turnIsDue = false;
   #closed = false;
 
   constructor(options: {
@@ -107,12 +112,17 @@ export class OutboundMap {
     if (this.#announced !== null && sameItems(this.#announced, tracks)) return;
     const begins = this.#announced === null;
     if (begins) this.#logBeginning(slots);
-    else this.#release(Number.POSITIVE_INFINITY);
+    else this.#releaseAll();
     this.#announced = tracks;
     this.#announce(tracks);
     if (!begins) return;
+    const known = slots.filter(({ track }) => track !== null);
+    this.#lag?.begin(
+      known.map(({ planned }) => planned),
+      this.#hold.seconds,
+    );
     this.#hold.sort();
-    this.#releasing = this.#hold.size > 0;
+    this.#releasing = true;
     this.#turn();
   }
 
@@ -123,6 +133,7 @@ export class OutboundMap {
 
   /** Routes a packet of the inbound stream to the tracks that bypass it. */
   route(packet: Packet): void {
+    this.#lag?.heard(packet);
     const routes = this.#routes.get(packet.track.id);
     if (routes === undefined) return;
     if (packet.event?.format === EventFormat.SEI) {
@@ -157,7 +168,9 @@ export class OutboundMap {
     const track = this.#slots.get(key)?.track;
     if (track === undefined || track === null) return;
     const { pts, dts, duration, keyframe, data } = packet;
-    this.#push({ track, pts, dts, duration, keyframe, data });
+    const made = { track, pts, dts, duration, keyframe, data };
+    this.#lag?.made(key, made);
+    this.#push(made);
   }
 
   /** An encode cannot be made: the stream continues without its track, and the stream information gives the reason. */
@@ -189,7 +202,7 @@ export class OutboundMap {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    if (this.begun) this.#release(Number.POSITIVE_INFINITY);
+    if (this.begun) this.#releaseAll();
     this.#hold.clear();
   }
 
@@ -248,27 +261,54 @@ export class OutboundMap {
       return;
     }
     this.#hold.push(packet);
-    if (this.#announced === null && this.#hold.full) this.settle();
+    if (this.#announced !== null) this.#turnSoon();
+    else if (this.#hold.full) this.settle();
+  }
+
+  #turnSoon(): void {
+    if (this.#turnIsDue) return;
+    this.#turnIsDue = true;
+    setImmediate(this.#turn);
   }
 
   readonly #turn = (): void => {
+    this.#turnIsDue = false;
     if (!this.#releasing || this.#closed) return;
+    let isMore = false;
     try {
-      this.#release(PACKETS_PER_TURN);
+      isMore = this.#release(PACKETS_PER_TURN, this.#limit());
     } catch (error) {
       this.#logger.error({ err: error, output: this.stream.name }, 'the beginning of an output stream failed inside the server');
     }
-    if (this.#releasing) setImmediate(this.#turn);
+    if (isMore || (this.#releasing && this.#lag === null)) this.#turnSoon();
   };
 
-  #release(limit: number): void {
-    for (let count = 0; count < limit; count += 1) {
-      const packet = this.#hold.shift();
+  /** Media time, seconds, at which the encodes still have to arrive. */
+  #limit(): number {
+    const lag = this.#lag;
+    if (lag === null) return Number.POSITIVE_INFINITY;
+    this.#hold.sort();
+    if (!lag.over && !this.#hold.full) return lag.until;
+    this.#lag = null;
+    return Number.POSITIVE_INFINITY;
+  }
+
+  #releaseAll(): void {
+    this.#lag = null;
+    this.#release(Number.POSITIVE_INFINITY);
+  }
+
+  /** True when there are more packets from before `before`, seconds. */
+  #release(limit: number, before = Number.POSITIVE_INFINITY): boolean {
+    let count = 0;
+    for (; count < limit; count += 1) {
+      const packet = this.#hold.shift(before);
       if (packet === undefined) break;
       this.stream.push(packet);
     }
     this.stream.drain();
-    this.#releasing = this.#hold.size > 0;
+    this.#releasing = this.#hold.size > 0 || this.#lag !== null;
+    return count === limit;
   }
 }
 

@@ -20,7 +20,12 @@ export class PacketHold {
   }
 
   get full(): boolean {
-    return this.heavy || this.#to - this.#from >= MAX_SECONDS;
+    return this.heavy || this.seconds >= MAX_SECONDS;
+  }
+
+  /** Media time between the oldest and the newest packet; negative when there is none. */
+  get seconds(): number {
+    return this.#to - this.#from;
   }
 
   /** It is full, regardless of the packets' times. */
@@ -29,7 +34,7 @@ export class PacketHold {
   }
 
   push(packet: Packet): void {
-    const at = toSeconds(packet.dts, packet.track.timebase);
+    const at = timeOf(packet);
     if (at < this.#from) this.#from = at;
     if (at > this.#to) this.#to = at;
     this.#bytes += packet.data.length;
@@ -38,14 +43,18 @@ export class PacketHold {
 
   /** Puts the packets in the order of their decoding times, as if all tracks had arrived together. */
   sort(): void {
-    const seconds = new Map(this.#packets.map((packet) => [packet, toSeconds(packet.dts, packet.track.timebase)]));
-    this.#packets.sort((a, b) => (seconds.get(a) ?? 0) - (seconds.get(b) ?? 0));
+    const packets = this.#packets.slice(this.#next);
+    const seconds = new Map(packets.map((packet) => [packet, timeOf(packet)]));
+    this.#packets = packets.sort((a, b) => (seconds.get(a) ?? 0) - (seconds.get(b) ?? 0));
+    this.#next = 0;
+    const [oldest] = packets;
+    if (oldest !== undefined) this.#from = timeOf(oldest);
   }
 
-  /** Takes the oldest packet, or undefined when there is none. */
-  shift(): Packet | undefined {
+  /** Takes the oldest packet, or undefined when there is none whose media time is less than `before`, seconds; default: any. */
+  shift(before = Number.POSITIVE_INFINITY): Packet | undefined {
     const packet = this.#packets[this.#next];
-    if (packet === undefined) return undefined;
+    if (packet === undefined || (before !== Number.POSITIVE_INFINITY && timeOf(packet) >= before)) return undefined;
     this.#next += 1;
     this.#bytes -= packet.data.length;
     if (this.#next === this.#packets.length) this.clear();
@@ -59,4 +68,8 @@ export class PacketHold {
     this.#from = Number.POSITIVE_INFINITY;
     this.#to = Number.NEGATIVE_INFINITY;
   }
+}
+
+function timeOf({ dts, track }: Packet): number {
+  return toSeconds(dts, track.timebase);
 }

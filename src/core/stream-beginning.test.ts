@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { FakeTranscodeSession } from '../../test/fakes/fake-transcoder.ts';
 import { HeldTurns } from '../../test/fakes/held-turns.ts';
 import { AUDIO, LADDER, media, names, setUpOutputs, VIDEO } from '../../test/fakes/source-outputs.ts';
 import { audioPackets, constantFrames, videoPackets } from '../../test/fakes/synthetic-media.ts';
@@ -10,6 +11,12 @@ import { Urgency } from './urgency.ts';
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 const seconds = ({ pts, track }: Packet) => toSeconds(pts, track.timebase);
+
+/** Video and audio come out of the encoders as they went in. */
+function encodeAll(session: FakeTranscodeSession): void {
+  for (const { type, id, sourceId } of session.job.encodes)
+    if (type !== 'image') for (const packet of session.pushed) if (packet.track.id === sourceId) session.emit(id, packet);
+}
 
 describe('the beginning of outputs', () => {
   it('waits for its turn and begins then with all that was held, whatever times the packets tell', async () => {
@@ -62,7 +69,7 @@ describe('the beginning of outputs', () => {
     expect(viewer()).toMatchObject({ announcements: [], packets: [] });
     const { session } = transcoder;
     for (const { id } of session.job.encodes) session.announce(id);
-    for (const packet of session.pushed.filter(({ track }) => track === VIDEO)) session.emit(session.encode('small').id, packet);
+    encodeAll(session);
     while (viewer().of('small').length < 60) await turn();
     expect(viewer().announcements.length).toBe(1);
     expect(viewer().of('source').length).toBe(60);
@@ -71,6 +78,47 @@ describe('the beginning of outputs', () => {
       .packets.filter(({ track }) => track.bypass)
       .map(seconds);
     expect(held).toEqual([...held].sort((a, b) => a - b));
+  });
+
+  it('lets bypassed media go no further than the encodes have come, until these have caught up', async () => {
+    const { outputs, viewer, push, transcoder } = setUpOutputs();
+    transcoder.echo = false;
+    outputs.setTracks([VIDEO, AUDIO], true);
+    push(media(0, 3));
+    const { session } = transcoder;
+    for (const { id } of session.job.encodes) session.announce(id);
+    await turn();
+    expect(viewer().announcements.length).toBe(1);
+    expect(viewer().packets).toEqual([]);
+    const [small, opus] = [session.encode('small').id, session.encode('opus').id];
+    for (const packet of media(0, 1)) session.emit(packet.track === VIDEO ? small : opus, packet);
+    for (const packet of media(1, 1)) if (packet.track === VIDEO) session.emit(small, packet);
+    await turn();
+    for (const name of ['source', 'small', 'aac', 'opus']) {
+      const times = viewer().of(name).map(seconds);
+      expect([name, times.length > 0, Math.max(...times) < 1.03]).toEqual([name, true, true]);
+    }
+    // Half a second is what encoders may keep.
+    for (const packet of media(1, 1.6)) session.emit(packet.track === VIDEO ? small : opus, packet);
+    while (viewer().of('source').length < 90) await turn();
+    push(media(3, 1));
+    expect(viewer().of('source').length).toBe(120);
+  });
+
+  it('waits no longer for encodes that fall behind than it has waited for them to be known', async () => {
+    const { outputs, viewer, push, transcoder } = setUpOutputs();
+    transcoder.echo = false;
+    outputs.setTracks([VIDEO, AUDIO], true);
+    push(media(0, 2));
+    const { session } = transcoder;
+    for (const { id } of session.job.encodes) session.announce(id);
+    push(media(2, 1.9));
+    await turn();
+    expect(viewer().packets).toEqual([]);
+    push(media(3.9, 0.2));
+    while (viewer().of('source').length < 123) await turn();
+    push(media(4.1, 1));
+    expect(viewer().of('source').length).toBe(153);
   });
 
   it('keeps what it knows of the encodes when the source changes before the beginning', async () => {
@@ -85,7 +133,8 @@ describe('the beginning of outputs', () => {
     push(media(1, 1, larger));
     session.announce(session.encode('opus').id);
     session.announce(session.encode('picture').id);
-    await turn();
+    encodeAll(session);
+    while (viewer().of('source').length < 60) await turn();
     expect(transcoder.sessions.length).toBe(1);
     expect(names(viewer().announcements[0])).toEqual(['0 source', '1 small', '2 aac', '3 opus', '4 picture']);
     expect(viewer().announcements[0]?.[0]).toMatchObject({ width: 1920 });

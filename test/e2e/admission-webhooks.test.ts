@@ -31,6 +31,9 @@ const PROFILE = {
 };
 const ENABLES = { providers: 'rtmp,srt,webrtc', publishers: 'webrtc,llhls,hls,thumbnail,srt' };
 
+/** Made beforehand: the control server, which is asked to answer others within `TIMEOUT_MS` meanwhile, has no time to make it each time. */
+const TEN_MEGABYTES = Buffer.from(JSON.stringify({ allowed: true, more: 'x'.repeat(10_000_000) }));
+
 interface Setup {
   readonly server: TestServer;
   readonly control: ControlServer;
@@ -357,7 +360,7 @@ describe('a control server that', () => {
     ['answers no JSON', (response) => void response.end('allowed')],
     ['says yes in its own way', { allowed: 'yes' }],
     ['names no stream', { allowed: true, new_url: 'http://localhost/' }],
-    ['answers 10 MB', { allowed: true, more: 'x'.repeat(10_000_000) }],
+    ['answers 10 MB', (response) => void response.end(TEN_MEGABYTES)],
     ['hangs up', (response) => void response.destroy()],
   ];
 
@@ -380,16 +383,27 @@ describe('a control server that', () => {
 
   test('answers when the client has left hears of its end', async () => {
     const { control } = setup;
-    const { promise, resolve } = Promise.withResolvers<ControlAnswer>();
-    say('late', promise);
-    const encoder = encodeRtmp('late');
-    const socket = new WebSocket(signalling('ws', 'live', '?late'));
-    socket.onopen = () => socket.send(JSON.stringify({ command: 'request_offer' }));
-    await control.told('late', 'opening', 2);
-    await encoder.kill();
-    socket.close();
-    resolve({ allowed: true });
-    await control.told('late', 'closing', 2);
+    /** One after the other: while an encoder starts, the answer to another client would come too late altogether. */
+    const leaves = async (part: string, begin: () => () => unknown): Promise<void> => {
+      const { promise, resolve } = Promise.withResolvers<ControlAnswer>();
+      say(part, promise);
+      const leave = begin();
+      await control.told(part, 'opening');
+      await leave();
+      resolve({ allowed: true });
+      await control.told(part, 'closing');
+    };
+    await leaves('/late', () => {
+      const encoder = encodeRtmp('late');
+      return () => encoder.kill();
+    });
+    await leaves('?late', () => {
+      const socket = new WebSocket(signalling('ws', 'live', '?late'));
+      socket.onopen = () => socket.send(JSON.stringify({ command: 'request_offer' }));
+      return () => socket.close();
+    });
+    expect(control.about('late', 'opening').length).toBe(2);
+    expect(control.about('late', 'closing').length).toBe(2);
     expect(await streams()).not.toContain('late');
   });
 });

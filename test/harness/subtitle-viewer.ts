@@ -1,7 +1,12 @@
 /** Reads what a page that plays HLS shows of subtitles, and when. */
 
+import { parseMediaPlaylist } from '../support/playlist/media-playlist.ts';
 import type { HlsPlayer } from './browser.ts';
 import { clockDelay } from './burnt-clock.ts';
+import { fetchText, openSession } from './viewer.ts';
+
+/** At 30 frames a second. */
+const HALF_FRAME_S = 1 / 60;
 
 /** A cue as the page met it. */
 export interface SeenCue {
@@ -24,7 +29,7 @@ export interface SeenCue {
 export async function watchCues(player: HlsPlayer, label: string): Promise<void> {
   await player.page.evaluate(`
     window.seenCues = [];
-    window.frame = null;
+    window.shownFrames = [];
     const known = new Set();
     function choose() {
       const index = hls.subtitleTracks.findIndex(({ name }) => name === ${JSON.stringify(label)});
@@ -46,9 +51,12 @@ export async function watchCues(player: HlsPlayer, label: string): Promise<void>
       requestAnimationFrame(look);
     }
     look();
-    function onFrame(_now, { mediaTime }) {
-      const clock = player.clock();
-      if (clock !== null) window.frame = { ...clock, mediaTime };
+    function onFrame() {
+      // A frame with its own time: what is on show may be the next one by now.
+      const picture = new VideoFrame(video);
+      const clock = player.clock(picture);
+      if (clock !== null) shownFrames.push({ ...clock, time: picture.timestamp / 1e6 });
+      picture.close();
       video.requestVideoFrameCallback(onFrame);
     }
     video.requestVideoFrameCallback(onFrame);`);
@@ -59,8 +67,31 @@ export async function seenCues(player: HlsPlayer): Promise<SeenCue[]> {
   return await player.page.evaluate('seenCues');
 }
 
-/** Wall clock, ms, that was burnt into the frame shown at `time` (seconds of the video element), told from the frame that is on show. */
-export async function wallClockAt(player: HlsPlayer, time: number): Promise<number> {
-  const frame: { ticks: number; seenAt: number; mediaTime: number } = await player.page.evaluate('frame');
-  return frame.seenAt - clockDelay(frame.ticks, frame.seenAt) + (time - frame.mediaTime) * 1000;
+/** Wall clock, ms, that was burnt into the last of the shown frames before `time` (seconds of the video element); undefined: there is none. */
+export async function burntBefore(player: HlsPlayer, time: number): Promise<number | undefined> {
+  const frames: { ticks: number; seenAt: number; time: number }[] = await player.page.evaluate('shownFrames');
+  const last = frames.filter((frame) => frame.time < time - HALF_FRAME_S).at(-1);
+  return last === undefined ? undefined : last.seenAt - clockDelay(last.ticks, last.seenAt);
+}
+
+/** The date, ms, that playlists give to `time`, seconds of the video element. */
+export async function dateAt(player: HlsPlayer, time: number): Promise<number> {
+  const { programDate, time: now } = await player.state();
+  return (programDate ?? Number.NaN) + (time - now) * 1000;
+}
+
+/** The date, ms, at which the newest part of a stream ends, as soon as another part is there. */
+export async function endOfNextPart(multivariantUrl: string): Promise<number> {
+  const { video } = await openSession(multivariantUrl);
+  const last = parseMediaPlaylist(await fetchText(video)).segments.at(-1);
+  if (last === undefined) throw new Error(`no segment in ${video}`);
+  const [msn, part] = last.uri === null ? [last.msn, last.parts.length] : [last.msn + 1, 0];
+  const next = new URL(video);
+  next.searchParams.set('_HLS_msn', `${msn}`);
+  next.searchParams.set('_HLS_part', `${part}`);
+  const { segments } = parseMediaPlaylist(await fetchText(next.href));
+  let end = Number.NaN;
+  for (const { programDateTime, duration, parts } of segments)
+    end = (programDateTime ?? end) + 1000 * (duration ?? parts.reduce((sum, one) => sum + one.duration, 0));
+  return end;
 }

@@ -53,6 +53,12 @@ const PIECE_LENGTH = 188 * 1024;
  * exceeds the target duration. LL-HLS waits equally long for late frames.
  */
 const PAUSE_MS = 3000;
+/** A segment waits for audio that belongs to it, which an encoder may make late, until the frames are so far ahead of its end, ms. */
+const PATIENCE_MS = 3000;
+/** Frames that may wait meanwhile, however little time they take. */
+const MAX_AHEAD = 4000;
+/** Timebases round. */
+const ROUNDING_MS = 1;
 /** The last frame before a change of the tracks may be listed as so much longer, ms, than its source said. */
 const MAX_STRETCH_MS = 100;
 /** However little media time it holds, a segment ends behind so many bytes: ten seconds of 100 Mbit/s. */
@@ -72,6 +78,13 @@ export class TsSegmenter {
   #ending: OpenSegment | null = null;
   /** Where the frames end, ms; of variants without video the audio that leads. */
   #leadEnd = 0;
+  /** Where each audio track ends, ms. */
+  readonly #audioEnds = new Map<number, number>();
+  /** The first frame of the next segment and what follows it, while the audio of the open one is still to come. */
+  #ahead: Packet[] = [];
+  #aheadBytes = 0;
+  /** Audio has not come in time: nobody waits for it before it is back in the open segment. */
+  #isWithoutAudio = false;
   /** Null before the first segment. */
   #nextNumber: number | null = null;
   /** Of the last finished segment. */
@@ -116,6 +129,7 @@ export class TsSegmenter {
       before.length === after.length &&
       before.every((track, index) => after[index]?.id === track.id && sameElementary(track, after[index]));
     if (same) return;
+    this.#waitNoMore();
     if (this.#segment !== null) {
       this.#flush();
       this.#ending = this.#segment;
@@ -128,10 +142,44 @@ export class TsSegmenter {
   /** Takes packets of any track; tracks of other variants are ignored. */
   push(packet: Packet): void {
     if (!this.#muxer.carries(packet.track.id)) return;
-    const isLead = packet.track.id === this.#leadTrackId();
-    if (isLead && !this.#followLead(packet)) return;
-    if (!isLead && packet.track.type === 'audio') this.#followAudio(packet);
-    if (this.#segment === null || (packet.track.type === 'data' && packet.event === undefined && !isId3(packet.data))) return;
+    if (packet.track.id === this.#leadTrackId()) this.#takeLead(packet);
+    else if (packet.track.type === 'audio') this.#takeAudio(packet);
+    else this.#takeData(packet);
+  }
+
+  /** Ends the open segment where it is, if there is one. */
+  finish(): void {
+    this.#waitNoMore();
+    if (this.#ending !== null) this.#conclude(this.#ending, this.#ending.end);
+    if (this.#segment !== null) this.#close(this.#segment.end);
+  }
+
+  #takeLead(packet: Packet): void {
+    if (this.#ahead.length > 0) this.#wait(packet);
+    else if (this.#followLead(packet)) this.#write(packet);
+  }
+
+  #takeAudio(packet: Packet): void {
+    const { id, timebase } = packet.track;
+    const time = toMilliseconds(packet.pts, timebase);
+    this.#audioEnds.set(id, time + toMilliseconds(packet.duration, timebase));
+    if (this.#segment !== null && time >= this.#segment.start) this.#isWithoutAudio = false;
+    const cut = this.#nextCut;
+    if (cut !== null && time >= cut - ROUNDING_MS && !this.#lacksAudio(cut)) this.#resume();
+    this.#followAudio(packet);
+    this.#write(packet);
+    const end = this.#nextCut;
+    if (end !== null && !this.#lacksAudio(end)) this.#resume();
+  }
+
+  #takeData(packet: Packet): void {
+    const cut = this.#nextCut;
+    if (cut !== null && toMilliseconds(packet.pts, packet.track.timebase) >= cut) this.#wait(packet);
+    else if (packet.event !== undefined || isId3(packet.data)) this.#write(packet);
+  }
+
+  #write(packet: Packet): void {
+    if (this.#segment === null) return;
     try {
       this.#muxer.writePacket(packet, this.#output);
     } catch (error) {
@@ -141,30 +189,65 @@ export class TsSegmenter {
     if (this.#output.length >= PIECE_LENGTH) this.#flush();
   }
 
-  /** Ends the open segment where it is, if there is one. */
-  finish(): void {
-    if (this.#ending !== null) this.#conclude(this.#ending, this.#ending.end);
-    if (this.#segment !== null) this.#close(this.#segment.end);
+  /** Where the open segment will end, ms, when its audio is there; null while nothing waits. */
+  get #nextCut(): number | null {
+    const [first] = this.#ahead;
+    return first === undefined ? null : toMilliseconds(first.pts, first.track.timebase);
   }
 
-  /** Opens and closes segments; false when the packet is not to be written because no decoder could start at it. */
+  /** Audio from before `time`, ms, is still to come. */
+  #lacksAudio(time: number): boolean {
+    if (this.#isWithoutAudio || this.#variant.video === null) return false;
+    return this.#variant.audios.some(({ id }) => (this.#audioEnds.get(id) ?? Number.NEGATIVE_INFINITY) < time - ROUNDING_MS);
+  }
+
+  #wait(packet: Packet): void {
+    this.#ahead.push(packet);
+    this.#aheadBytes += packet.data.length;
+    const ahead = toMilliseconds(packet.pts, packet.track.timebase) - (this.#nextCut ?? 0);
+    if (ahead >= PATIENCE_MS || this.#aheadBytes >= MAX_SEGMENT_BYTES || this.#ahead.length >= MAX_AHEAD) this.#waitNoMore();
+  }
+
+  #waitNoMore(): void {
+    if (this.#ahead.length === 0) return;
+    this.#isWithoutAudio = true;
+    this.#resume();
+  }
+
+  /** Ends the open segment; what has waited is in the next ones, as far as these have their audio. */
+  #resume(): void {
+    const [first, ...others] = this.#ahead;
+    this.#ahead = [];
+    this.#aheadBytes = 0;
+    if (first === undefined) return;
+    this.#cut(toMilliseconds(first.pts, first.track.timebase));
+    this.#lead(first);
+    this.#write(first);
+    for (const packet of others) this.push(packet);
+  }
+
+  /** Opens and closes segments; false when the packet is not to be written now, or not at all because no decoder could start at it. */
   #followLead(packet: Packet): boolean {
-    const { timebase } = packet.track;
-    const time = toMilliseconds(packet.pts, timebase);
+    const time = toMilliseconds(packet.pts, packet.track.timebase);
     const open = this.#segment;
     if (open === null) {
       if (!packet.keyframe) return false;
       this.#open(time, this.#schedule.slotAt(time));
-    } else if (
-      open.bytes >= MAX_SEGMENT_BYTES ||
-      this.#schedule.cutsAt({ slot: open.slot, start: open.start, time, keyframe: packet.keyframe, leads: this.#leads })
-    ) {
-      this.#close(time);
-      this.#open(time, open.slot + 1);
+    } else if (open.bytes >= MAX_SEGMENT_BYTES) this.#cut(time);
+    else if (this.#schedule.cutsAt({ slot: open.slot, start: open.start, time, keyframe: packet.keyframe, leads: this.#leads })) {
+      if (this.#lacksAudio(time)) {
+        this.#wait(packet);
+        return false;
+      }
+      this.#cut(time);
     }
-    this.#leadEnd = time + toMilliseconds(packet.duration, timebase);
-    if (this.#segment !== null) this.#segment.end = Math.max(this.#segment.end, this.#leadEnd);
+    this.#lead(packet);
     return true;
+  }
+
+  #lead({ pts, duration, track }: Packet): void {
+    this.#leadEnd = toMilliseconds(pts, track.timebase) + toMilliseconds(duration, track.timebase);
+    if (this.#segment !== null) this.#segment.end = Math.max(this.#segment.end, this.#leadEnd);
   }
 
   /** Goes on without frames while these pause. */
@@ -177,10 +260,16 @@ export class TsSegmenter {
       open.bytes >= MAX_SEGMENT_BYTES ||
       this.#schedule.cutsAt({ slot: open.slot, start: open.start, time, keyframe: true, leads: this.#leads })
     ) {
-      this.#close(time);
-      this.#open(time, open.slot + 1);
+      this.#cut(time);
     }
     if (this.#segment !== null) this.#segment.end = time + toMilliseconds(packet.duration, timebase);
+  }
+
+  /** A segment ends at `time`, ms, and the next one begins. */
+  #cut(time: number): void {
+    const slot = (this.#segment?.slot ?? 0) + 1;
+    this.#close(time);
+    this.#open(time, slot);
   }
 
   #open(start: number, slot: number): void {

@@ -1,0 +1,64 @@
+/** How far the encodes of an outbound stream are behind their source while it begins. */
+import type { Packet } from '../media/packet.ts';
+import { toSeconds } from '../media/timebase.ts';
+import type { PlannedTrack } from './output-profile.ts';
+
+/** An encode that is no further behind its source has caught up, seconds: what encoders keep for themselves. */
+const CAUGHT_UP_S = 0.5;
+
+/**
+ * A transcoder has to start, and then to work off what has waited for it. Bypassed media that went ahead meanwhile would leave viewers
+ * seconds without the encoded tracks. Times are seconds of media, of where a packet ends.
+ */
+export class EncodeLag {
+  /** Of each inbound track. */
+  readonly #heard = new Map<number, number>();
+  /** Of each encode of audio or video. */
+  readonly #made = new Map<string, number>();
+  /** The source of each encode that is waited for. */
+  #sources = new Map<string, number>();
+  #newest = Number.NEGATIVE_INFINITY;
+  /** When encodes are not waited for any longer, whatever they lack. */
+  #end = Number.POSITIVE_INFINITY;
+
+  /** A packet of the inbound stream. */
+  heard({ track, dts, duration, event }: Packet): void {
+    // Events have times of their own.
+    if (event !== undefined) return;
+    const end = toSeconds(dts + duration, track.timebase);
+    this.#heard.set(track.id, end);
+    this.#newest = Math.max(this.#newest, end);
+  }
+
+  /** A packet of an encode. */
+  made(key: string, { track, dts, duration }: Packet): void {
+    this.#made.set(key, toSeconds(dts + duration, track.timebase));
+  }
+
+  /** The stream begins with these tracks; encodes have as long again as it has waited for them. */
+  begin(tracks: readonly PlannedTrack[], waitedSeconds: number): void {
+    const encodes = tracks.filter(({ kind }) => kind === 'video' || kind === 'audio');
+    this.#sources = new Map(encodes.map(({ key, source }) => [key, source.id]));
+    this.#end = this.#newest + waitedSeconds;
+  }
+
+  /** All encodes have caught up, or are not waited for any longer. */
+  get over(): boolean {
+    if (this.#newest >= this.#end) return true;
+    for (const [key, source] of this.#sources) {
+      if (this.#madeOf(key) < (this.#heard.get(source) ?? Number.NEGATIVE_INFINITY) - CAUGHT_UP_S) return false;
+    }
+    return true;
+  }
+
+  /** What all encodes have made. */
+  get until(): number {
+    let until = Number.POSITIVE_INFINITY;
+    for (const key of this.#sources.keys()) until = Math.min(until, this.#madeOf(key));
+    return until;
+  }
+
+  #madeOf(key: string): number {
+    return this.#made.get(key) ?? Number.NEGATIVE_INFINITY;
+  }
+}
