@@ -28,6 +28,8 @@ const WRITES: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
 const TELLS_REASON: ReadonlySet<string> = new Set<ErrorCode>([
   'CERTIFICATE_RELOAD_FAILED',
   'API_CERTIFICATE_FAILED',
+  'PROVIDER_FORBIDDEN',
+  'MUX_DISABLED',
   'SCHEDULE_PATCH_INVALID',
   'STREAM_PULL_FAILED',
 ]);

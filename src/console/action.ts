@@ -1,5 +1,5 @@
 /** Buttons that change something, with what the server answers. */
-import { useContext, useState } from 'preact/hooks';
+import { useContext, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { faultOf } from './api-client.ts';
 import { html, type View } from './html.ts';
 import { MayWrite } from './permission.ts';
@@ -24,7 +24,10 @@ export function Action({ label, run, question, isDanger, isDisabled = false, abo
   const [isAsking, setAsking] = useState(false);
   const [fault, setFault] = useState('');
   const mayWrite = useContext(MayWrite);
+  const place = useRef<HTMLElement>(null);
+  useLayoutEffect(() => () => keepFocus(place.current), []);
   const go = async (): Promise<void> => {
+    if (isBusy) return;
     setAsking(false);
     setBusy(true);
     setFault('');
@@ -38,14 +41,22 @@ export function Action({ label, run, question, isDanger, isDisabled = false, abo
   };
   if (!mayWrite) return null;
   if (isAsking) {
-    return html`<span class="asking" role="group" aria-label=${question}>${question}
+    return html`<span ref=${place} class="asking" role="group" aria-label=${question}>${question}
       <button type="button" class="danger" onClick=${() => void go()}>${label}</button>
       <button type="button" onClick=${() => setAsking(false)}>Keep</button></span>`;
   }
-  return html`<span class="action"><button type="button" class=${isDanger === true ? 'danger' : ''} disabled=${isBusy || isDisabled}
+  return html`<span ref=${place} class="action"><button type="button" class=${isDanger === true ? 'danger' : ''} disabled=${isDisabled} aria-disabled=${isBusy || undefined}
     aria-label=${about === undefined ? undefined : `${label} ${about}`}
     onClick=${() => (question === undefined ? void go() : setAsking(true))}>${label}</button>
     <span role="alert" class="bad">${fault}</span></span>`;
+}
+
+/** A button that goes with what it ended leaves its focus to the heading of its section: whoever uses the keyboard stays where they are. */
+function keepFocus(place: HTMLElement | null): void {
+  const heading = place?.contains(document.activeElement) === true ? place.closest('section')?.querySelector('h2') : null;
+  if (heading === null || heading === undefined) return;
+  heading.tabIndex = -1;
+  heading.focus({ preventScroll: true });
 }
 
 /** The server's error, or another one. */

@@ -68,7 +68,7 @@ export function StreamPage({ context, name }: { readonly context: Context; reado
         ${addresses.thumbnail === null ? null : html`<${Thumbnail} url=${addresses.thumbnail} tick=${at} />`}
       </section>
     </div>
-    <div class="charts">
+    <div class="charts narrow">
       <${Chart} title="Throughput" lines=${RATES} format=${bitrate} ...${charts} />
       <${Chart} title="Frames" lines=${FRAMES} format=${short} ...${charts} />
       <${Chart} title="Between keyframes" lines=${GOP} format=${short} ...${charts} />

@@ -29,6 +29,8 @@ test('an application without the provider has no channels, and none can be made'
   expect(await call('GET', `${APP}/multiplexChannels/ch`)).toEqual(noApplication);
   expect(await call('POST', `${APP}/multiplexChannels`, [])).toEqual(forbidden);
   expect(await call('DELETE', `${APP}/multiplexChannels/ch`)).toEqual(forbidden);
+  const { headers } = await api.send({ method: 'POST', path: `${APP}/multiplexChannels`, body: '[]' });
+  expect(headers.get('millrace-reason')).toBe("the application 'a' has no Providers/Multiplex");
 });
 
 test('a channel without a name, or that is not there', async () => {

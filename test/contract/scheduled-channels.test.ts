@@ -110,6 +110,8 @@ test('without the provider there is no channel, and none is made', async () => {
   expect(await call('POST', bare, tv())).toEqual(forbidden);
   expect(await call('PATCH', `${bare}/tv`, {})).toEqual(forbidden);
   expect(await call('DELETE', `${bare}/tv`)).toEqual(forbidden);
+  const { headers } = await api.send({ method: 'POST', path: bare, body: JSON.stringify(tv()) });
+  expect(headers.get('millrace-reason')).toBe("the application 'bare' has no Providers/Schedule");
 });
 
 test('programs that are over are neither kept nor shown', async () => {

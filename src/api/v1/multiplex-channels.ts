@@ -6,7 +6,7 @@ import { DefinitionTooLarge } from '../../state/definition-folder.ts';
 import { Type } from '../../util/typebox.ts';
 import { MultiplexChannelSchema, MultiplexRequestSchema } from '../channel-schemas.ts';
 import { type Answer, acknowledge, ok } from '../envelope.ts';
-import { ApiError, type ErrorCode, notSaved } from '../errors.ts';
+import { ApiError, causedBy, type ErrorCode, notSaved } from '../errors.ts';
 import { isJsonObject } from '../json/json-value.ts';
 import { refuseMembers } from '../json/member-check.ts';
 import type { AppRequest, Route } from '../route.ts';
@@ -80,7 +80,7 @@ function definitionIn(body: unknown) {
 /** With those of its files. Throws `missing` for an application that has no multiplex channels. */
 async function channelsOf({ control, app }: AppRequest, missing: ErrorCode): Promise<ApplicationChannels> {
   const channels = control.multiplex.of(app);
-  if (channels === null) throw new ApiError(missing);
+  if (channels === null) throw causedBy(new ApiError(missing), new Error(`the application '${app.name}' has no Providers/Multiplex`));
   await channels.ready();
   return channels;
 }

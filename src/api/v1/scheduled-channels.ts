@@ -119,7 +119,9 @@ async function remove(request: AppRequest): Promise<Answer> {
 /** The channels of the application, which must have the provider. */
 async function schedulesOf({ control, app }: AppRequest): Promise<ApplicationSchedules> {
   const schedules = control.schedules.of(app);
-  if (schedules === null) throw new ApiError('PROVIDER_FORBIDDEN');
+  if (schedules === null) {
+    throw causedBy(new ApiError('PROVIDER_FORBIDDEN'), new Error(`the application '${app.name}' has no Providers/Schedule`));
+  }
   await schedules.ready();
   return schedules;
 }
