@@ -1,6 +1,6 @@
 /**
- * What hostile peers cost somebody who watches: 1 000 of each kind, one kind after the other, in a process of their own. A viewer over
- * WebRTC is measured before and while they are there. `ABUSE_KINDS=silent,stun` chooses.
+ * The cost of hostile peers for other clients: 1 000 of each kind, one kind after the other, from a separate process. A WebRTC viewer is
+ * measured before and during the attack. `ABUSE_KINDS=silent,stun` chooses.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';

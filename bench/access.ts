@@ -1,6 +1,6 @@
 /**
- * What access control costs: admissions by a control server while somebody else watches, and requests of LL-HLS where URLs have to be signed
- * against those where nothing is protected.
+ * The cost of access control: admissions by a control server beside a viewer, and requests of LL-HLS with signed URLs against unprotected
+ * ones.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -125,7 +125,7 @@ type Turn = Readonly<Record<'open' | 'signed', () => Promise<number>>>;
 
 let viewers = 0;
 
-/** What viewers ask for who have a URL each, which nobody has had before. */
+/** Requests of viewers with a new URL each. */
 function viewersOf(url: string, keys?: typeof KEYS): string[] {
   return Array.from({ length: VIEWERS }, () => {
     viewers += 1;
@@ -157,7 +157,8 @@ async function costs({ seconds, rounds }: BenchOptions): Promise<Figure[]> {
       });
       return (cpuMs * 1000) / result.requests;
     };
-    // Who begins alternates: sessions of one turn are ended in the next ones. `turnOf` says what the two of a turn ask for: parts leave the window.
+    // The order alternates, because sessions of one turn end during the next ones. `turnOf` gives the two requests of a turn: parts leave
+    // the window.
     const compare = async (name: string, turnOf: () => Promise<Turn>, isFirst: boolean): Promise<void> => {
       const measured = samples.get(name) ?? { open: [], signed: [] };
       samples.set(name, measured);

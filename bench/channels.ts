@@ -1,4 +1,4 @@
-/** What a scheduled channel costs beside an RTMP ingest of the same media, and how far it is from the wall clock after a day. */
+/** The cost of a scheduled channel beside an RTMP ingest of the same media, and its distance from the wall clock after a day. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';

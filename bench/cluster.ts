@@ -1,6 +1,7 @@
 /**
- * An origin and up to three edges: what viewers cost when edges are added, what an edge costs the origin, and how long the first frame takes
- * through an edge. All run on one machine, so everything but the last is told by the CPU time of each process. `CLUSTER_PARTS=llhls,webrtc` chooses.
+ * An origin and up to three edges: the cost of viewers as edges are added, the cost of an edge for the origin, and the time to the first
+ * frame through an edge. All run on one machine, so all figures except the last are CPU times of processes. `CLUSTER_PARTS=llhls,webrtc`
+ * chooses.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -21,11 +22,11 @@ import { publishSource, SOURCE_GOP_SECONDS, sourceFile } from './lib/source.ts';
 const EDGES = [1, 2, 3];
 /** At each edge. */
 const VIEWERS = 100;
-/** What a viewer of two or three edges may cost, of what one of one edge does. */
+/** Allowed cost of a viewer with two or three edges, relative to one edge. */
 const LINEAR = 1.1;
 const STREAMS = 10;
 const WARM_UP_MS = 5000;
-/** What has just begun or ended is not measured, ms. */
+/** Time between the start or end of clients and a measurement, ms. */
 const REST_MS = 1000;
 /** New viewers of each kind in a round, */
 const FIRSTS = 15;
@@ -148,7 +149,7 @@ async function viewerCosts(
   ];
 }
 
-/** Figures of the first frame: at an edge that has the stream, at one that has not, and what it takes at the origin. */
+/** Times to the first frame: at an edge with the stream, at one without, and at the origin. */
 function firstFigures(title: string, atOrigin: readonly number[], warm: readonly number[], cold: readonly number[]): Figure[] {
   return [
     { has: 'with', times: warm },
@@ -183,7 +184,10 @@ async function firstTimes(
   return times;
 }
 
-/** ms to the first frame of new viewers. Those of WebRTC begin with the next keyframe, so they come at once; at an edge without the stream only one can. */
+/**
+ * ms to the first frame of new viewers. WebRTC viewers begin with the next keyframe, so they come at once; at an edge without the stream
+ * there can be only one.
+ */
 async function firstFrames(title: string, first: typeof firstLlhlsFrame, { rounds }: BenchOptions): Promise<Figure[]> {
   return await withTopology(1, async ({ origin, edges: [edge] }) => {
     if (edge === undefined) throw new Error('there is no edge');

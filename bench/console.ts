@@ -1,4 +1,4 @@
-/** What somebody who looks at the console costs the server: what the overview asks for in Chromium, sent many times as often. */
+/** The cost of an open console for the server: the requests of the overview page in Chromium, repeated many times as often. */
 import { Agent, get } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Request } from 'playwright-core';
@@ -16,10 +16,12 @@ const TARGET = 5;
 /** What streams cost is not asked here: the less they cost, the less it moves. */
 const SOURCE = { width: 320, height: 180, kbps: 50, fps: 5 };
 const PUBLISH_DEADLINE_MS = 60_000;
-/** A console is open for so long before what it asks for is written down. */
+/** The console is open for this long before its requests are recorded. */
 const WARM_UP_MS = 10_000;
 const LISTEN_MS = 20_000;
-/** What it asks for comes so many times as often, and is divided by it: streams alone vary by more than a console costs. */
+/**
+ * The requests are repeated this many times as often, and the result is divided by it: streams alone vary by more than a console costs.
+ */
 const CONSOLES = 20;
 /** The compiler of the JavaScript engine does its work. */
 const REPEAT_WARM_UP_SECONDS = 15;
@@ -27,7 +29,7 @@ const REPEAT_WARM_UP_SECONDS = 15;
 const PAIRS_PER_ROUND = 2;
 const STREAM_LIST = '/v1/vhosts/default/apps/app/streams';
 
-/** What a page asked for. */
+/** Requests of a page. */
 interface Asked {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;

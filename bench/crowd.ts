@@ -35,7 +35,7 @@ const DELAY_TARGET_MS = 20;
 const WINDOW = { segmentDuration: 2, segmentCount: 4 };
 const DELAYS = 'millrace_event_loop_delay_seconds';
 
-/** What a window of time showed. */
+/** Measurements of a span of time. */
 interface Window {
   readonly seconds: number;
   readonly server: number;
@@ -87,7 +87,7 @@ function idleTime(): number {
   return cpus().reduce((sum, { times }) => sum + times.idle, 0);
 }
 
-/** What the main thread has used, and waited for a processor, ms. */
+/** CPU time of the main thread, and its wait for a processor, ms. */
 function mainThread(pid: number): { readonly used: number; readonly waited: number } {
   const [used, waited] = readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ').map(Number);
   return { used: (used ?? 0) / 1e6, waited: (waited ?? 0) / 1e6 };
@@ -112,7 +112,7 @@ function p99Bound(before: ReadonlyMap<number, number>, after: ReadonlyMap<number
   return (counts.find(({ count }) => count >= 0.99 * all)?.bound ?? Number.NaN) * 1000;
 }
 
-/** Looks at the server while `work` goes on. */
+/** Measures the server while `work` runs. */
 async function windowOf(server: TestServer, socket: string, work: () => Promise<unknown>): Promise<Window> {
   const own = await ownDelays(server);
   await delaysOf(socket);

@@ -1,4 +1,4 @@
-/** What one incoming stream costs: CPU per stream second and resident memory, with LL-HLS packaging. */
+/** The cost of one incoming stream: CPU per stream second and resident memory, with LL-HLS packaging. */
 import { statSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';

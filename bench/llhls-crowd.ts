@@ -12,7 +12,7 @@ import type { BenchOptions, Report } from './lib/report.ts';
 import { publishSource, sourceFile } from './lib/source.ts';
 
 const VIEWERS = Number(process.env['CROWD_VIEWERS'] ?? 5000);
-/** Two cores carry viewers and server: what is asked is whether the server is in time, not what loopback copies. */
+/** Viewers and server share two cores: the bench tests whether the server is in time, not how much loopback copies. */
 const SOURCE = { width: 320, height: 180, kbps: 200 };
 const IDLE_SECONDS = 3;
 

@@ -98,7 +98,7 @@ interface Samples {
 interface Origins {
   readonly server: TestServer;
   readonly tlsBase: string;
-  /** What they are called in notes. */
+  /** Their names in notes. */
   readonly plain: readonly (readonly [name: string, server: StaticServer])[];
   readonly secure: readonly (readonly [name: string, server: StaticServer])[];
 }

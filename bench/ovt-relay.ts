@@ -1,4 +1,4 @@
-/** What it costs to relay a stream over OVT, and how much later it arrives. */
+/** The cost of relaying a stream over OVT, and the added delay. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
 import type { SourcePacket } from '../src/core/ingest.ts';

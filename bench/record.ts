@@ -143,7 +143,7 @@ async function copying(source: string, filesOf: (stream: number) => readonly str
   }
 }
 
-/** What ffmpeg needs for as many files as ours; `reading`: what the same programs need when they write nothing. */
+/** The cost of ffmpeg for as many files; `reading`: the cost of the same programs without writing. */
 async function measureFfmpeg(source: string, format: Format, seconds: number): Promise<Cost & { readonly reading: number }> {
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-bench-copy-'));
   const files = Array.from({ length: RECORDINGS }, (_, index) => path.join(folder, `${index}.${format}`));

@@ -109,7 +109,7 @@ function start(children: Child[], mode: string, args: readonly number[]): Child 
   return child;
 }
 
-/** libsrt's program; what it prints of the stream goes nowhere. */
+/** libsrt's program; its output is discarded. */
 function transmit(children: Child[], from: string, to: string): Child {
   const child = new Child('sh', ['-c', `exec ${requireProgram('srt-live-transmit')} -q '${from}' '${to}' > /dev/null`]);
   children.push(child);

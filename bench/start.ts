@@ -1,6 +1,6 @@
 /**
- * What a server costs that has just started: until its API answers, idle, and with one publisher. `BENCH_OTHER=…/scripts/start.mjs` names the
- * program of another checkout, which takes turns with this one and is the baseline then; without it a bare Node.js stands beside.
+ * The cost of a fresh server: until its API answers, idle, and with one publisher. `BENCH_OTHER=…/scripts/start.mjs` names the program of
+ * another checkout, which then takes turns with this one as the baseline; without it the baseline is a bare Node.js.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { Child } from '../test/harness/child.ts';
@@ -18,7 +18,7 @@ const RESIDENT_TARGET_MB = 90;
 const PUBLISHER_TARGET = 12;
 /** A publisher is fresh this long. */
 const PUBLISHER_SECONDS = 12;
-/** What a start still does once it is ready. */
+/** Time for work that a start still does once it is ready. */
 const SETTLE_MS = 700;
 
 const BARE = "setInterval(() => {}, 1e6); console.log('ready');";

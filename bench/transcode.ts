@@ -48,7 +48,7 @@ interface Cost {
   readonly process: number;
   readonly server: number;
   readonly memoryMb: number;
-  /** What the encoder says of itself in the first rung. */
+  /** The encoder's own description in the first rung. */
   readonly encoder: string;
 }
 
@@ -117,7 +117,7 @@ async function latencies(file: string, media: Media, seconds: number): Promise<{
   return { through, alone: (JSON.parse(text) as number[]).slice(WARM_UP) };
 }
 
-/** Whether so many ladders keep up in real time. */
+/** Whether this many ladders keep up in real time. */
 async function holds(ladders: number, media: Media, seconds: number): Promise<boolean> {
   // The machine is to be the limit, not the setting.
   const lab = new TranscodeLab({ maxProcesses: MAX_LADDERS });

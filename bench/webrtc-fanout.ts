@@ -32,7 +32,7 @@ const WAYS: readonly Way[] = [
 const CARRIED = 0.9;
 const SETUP_TARGET_MS = 2;
 const MEMORY_TARGET_KIB = 60;
-/** Few viewers say little of what one of them takes. */
+/** Fewer viewers do not show the memory of one. */
 const MEMORY_VIEWERS = 200;
 /** Packets a second of one viewer that "viewers per core" counts with. */
 const USUAL_RATE = 270;
@@ -43,7 +43,7 @@ async function measure(way: Way, viewers: number, seconds: number, { drain }: We
   return await measureFanout({ sendMode: way.mode, viewers, seconds, drain, drainMode: 'clock' }, { env: way.env });
 }
 
-/** What the viewer that got least got of what was sent. */
+/** The share of sent packets that the worst viewer received. */
 function share({ least, expected }: FanoutResult): number {
   return least / expected;
 }

@@ -1,6 +1,6 @@
 /**
- * Viewers of WebRTC at another end of a network: what a packet costs beside a sender that does nothing but send, how many viewers of
- * 2.5 Mbit/s get all of them, how late, and what a crowd that comes at once does to the others.
+ * WebRTC viewers across a network: the cost of a packet against a sender that does nothing else, how many viewers of 2.5 Mbit/s receive
+ * everything, with which delay, and the effect of many simultaneous connections on the others.
  */
 import { median } from './lib/measure.ts';
 import { NetworkPair, type Segmentation } from './lib/network-pair.ts';
@@ -67,7 +67,7 @@ class ViewersBench {
     if (last !== undefined) this.#tell(`${FEW} viewers`, last);
   }
 
-  /** The same where the kernel cuts before the device, as it does for one that cannot. */
+  /** The same where the kernel splits messages before the device. */
   async cut(): Promise<void> {
     const result = await this.#measure({ viewers: FEW, bare: { program: this.#tools.bareSender, ways: ['gso'] } }, 'sender');
     const baseline = result.bare.gso?.perPacket ?? Number.NaN;

@@ -1,6 +1,6 @@
 /**
- * Asks the registry for known vulnerabilities of production dependencies: exit code 1 names those that are high or critical, 77 says that the
- * registry has no answer, which is no fault of ours (mirrors mostly have none), 0 that there are none.
+ * Asks the registry for known vulnerabilities of production dependencies. Exit code 1: high or critical ones, with their names; 77: the
+ * registry has no answer (most mirrors have none); 0: none.
  */
 import { spawn } from 'node:child_process';
 import path from 'node:path';
@@ -12,7 +12,7 @@ const DEADLINE_MS = 60_000;
 const ARGUMENTS = ['audit', '--omit=dev', '--audit-level=high', '--json', '--fetch-retries=0'];
 const GRAVE: readonly unknown[] = ['high', 'critical'];
 
-/** What came of it, in words for people. */
+/** The result, in words for people. */
 export interface Verdict {
   readonly code: 0 | 1 | typeof SKIPPED;
   readonly lines: readonly string[];
@@ -37,7 +37,7 @@ export async function audit(root: string, environment: NodeJS.ProcessEnv = {}, d
   return verdict;
 }
 
-/** Reads the answer of npm; what is no list of vulnerabilities is no answer of the registry. */
+/** Parses the answer of npm; anything but a list of vulnerabilities counts as no answer. */
 export function verdictOf(text: string): Verdict {
   let answer: unknown;
   try {

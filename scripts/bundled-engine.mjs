@@ -1,5 +1,5 @@
-// Before and after `npm pack`: makes the copy of node-av that goes into the package one without scripts and dependencies, because its own
-// would download a program that nobody uses; `--undo` brings the manifest back. The addons it loads are optional dependencies of ours.
+// Runs before and after `npm pack`: removes scripts and dependencies from the packaged copy of node-av, because its own scripts would
+// download an unused program; `--undo` restores the manifest. Its addons are optional dependencies of Millrace.
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 
 const MANIFEST = new URL('../node_modules/node-av/package.json', import.meta.url);

@@ -1,6 +1,6 @@
 /**
- * Holds the rule that every export of `src/` says what it is: a docblock ends on the line above it, or the file has no other export and its
- * head comment says it. Part of `npm run check`, which also holds the format that this relies on.
+ * Checks that every export of `src/` has a docblock on the line above, or is the only export of a file with a head comment. Part of `npm
+ * run check`, which also enforces the format that this relies on.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * Holds the licences of what Millrace runs with to a list: `node scripts/check-licences.ts` names every production dependency whose licence is not on
- * it. The dependencies are those of the lock file that are not for development alone; what is installed speaks for itself.
+ * Checks the licences of production dependencies against a list: `node scripts/check-licences.ts` names every dependency whose licence is
+ * not on it. The dependencies come from the lock file; licences come from the installed packages.
  */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -22,7 +22,7 @@ const ALLOWED: ReadonlySet<string> = new Set([
   'Zlib',
 ]);
 
-/** Packages that were looked at, with what they declared then (null: nothing). One that declares something else is to be looked at again. */
+/** Reviewed packages, with the licence they declared (null: none). A package that declares another one must be reviewed again. */
 const LOOKED_AT: ReadonlyMap<string, string | null> = new Map([
   // Its LICENSE file is BSD-3-Clause. Beside node-av, which does not load it here.
   ['@shinyoshiaki/jspack', null],
@@ -50,7 +50,7 @@ export function licenceFaults(packages: readonly InstalledPackage[]): string[] {
   });
 }
 
-/** Whether an SPDX expression leaves a choice that is allowed. What cannot be read is not; exceptions (`WITH`) only ever allow more. */
+/** Whether an SPDX expression permits an allowed licence. An unreadable one does not; exceptions (`WITH`) only add permissions. */
 export function isAllowed(expression: string): boolean {
   const words = expression.match(/[()]|[^\s()]+/g) ?? [];
   let at = 0;
@@ -111,7 +111,7 @@ export function productionPackages(root: string): InstalledPackage[] {
   return Object.entries(packages).flatMap(([folder, locked]) => {
     if (folder === '' || locked.dev === true) return [];
     const manifest = manifestIn(path.join(root, folder));
-    // Those for other systems are known by the lock file alone.
+    // Packages for other systems are known from the lock file only.
     if (manifest === null && locked.optional !== true && locked.devOptional !== true) throw new Error(`${folder} is not installed`);
     const { version = '', license, licenses } = manifest ?? locked;
     const name = manifest?.name ?? folder.slice(folder.lastIndexOf('node_modules/') + 'node_modules/'.length);

@@ -57,7 +57,7 @@ const ONLY: Readonly<Record<string, readonly string[]>> = {
   console: ['client'],
 };
 
-/** What `wire/` may import of Node.js: nothing that opens, waits or keeps time. It maps bytes to objects and back, whoever carries them. */
+/** Modules of Node.js that `wire/` may import: none that opens, waits or keeps time. It maps bytes to objects and back. */
 const NODE_IN_WIRE = ['node:crypto', 'node:zlib'];
 /** Whether a text is an IP address is no matter of sockets. */
 const IP_ADDRESSES = /^import \{ (?:isIP(?:v4|v6)?(?:, )?)+ \} from 'node:net';$/;
@@ -87,14 +87,14 @@ const APART: Readonly<Record<string, readonly string[]>> = {
   'delivery-worker.ts': [
     ...['util', 'media', 'playlist', 'wire', 'access', 'pages', 'native/addon.ts', 'transport/proxy', 'delivery-views.ts'],
     ...['delivery/http', 'delivery/thread', 'delivery/feed', 'delivery/tls', 'delivery/*.ts', 'services/*/view', 'services/*/wire'],
-    // What names and tells the same in every thread.
+    // Files of names and texts shared by all threads.
     ...['core/drain.ts', 'core/host-name-table.ts', 'core/kinds.ts', 'core/stream-address.ts', 'core/unknown-stream.ts'],
   ],
   'transcoder/process/child.ts': ['util', 'media', 'codecs', 'transcoder', 'core/transcoding.ts'],
   'services/record/mp4-finaliser-worker.ts': ['util', 'media', 'codecs', 'containers', 'services/record'],
 };
 
-/** What the main thread does not load: where it has no threads to serve viewers, it asks for `delivery-views.ts` at run time. */
+/** Not loaded by the main thread: without threads for viewers it imports `delivery-views.ts` at run time. */
 const NEVER_ON_MAIN = ['delivery/thread', 'services/*/view'];
 
 const SRC = path.join(path.dirname(path.dirname(fileURLToPath(import.meta.url))), 'src');
@@ -115,7 +115,7 @@ function roomOf(file: string): number {
 
 function serviceOf(file: string): string | undefined {
   const [room, service] = file.split(path.sep);
-  // What lies beside the services is for all of them.
+  // Files beside the services are for all of them.
   return room === 'services' && service?.endsWith('.ts') !== true ? service : undefined;
 }
 
@@ -125,7 +125,7 @@ function hlsFolderOf(file: string): string | null {
   return room === 'services' && service === 'hls' && folder in HLS_FOLDERS ? folder : null;
 }
 
-/** Whether a file is one of these, or in such a folder. */
+/** Whether a file is in the list, or in a listed folder. */
 function isAmong(file: string, places: readonly string[]): boolean {
   return places.some((place) => {
     const steps = file.split(path.sep).slice(0, place.split('/').length);

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import path from 'node:path';
 
-/** What a program is needed for. */
+/** The purpose of a program. */
 export type Purpose = 'test' | 'bench';
 
 interface Tool {

@@ -1,4 +1,6 @@
-/** Makes the pictures of the console in docs/pictures anew: `node scripts/take-pictures.ts`. A real server with real streams, looked at in Chromium. */
+/**
+ * Makes the pictures of the console in docs/pictures: `node scripts/take-pictures.ts`. Uses a real server with real streams, in Chromium.
+ */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -24,9 +24,9 @@ interface Result extends Outcome {
 const ROOT = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const MODULES = path.join(ROOT, 'node_modules');
 const CHECK_DEADLINE_MS = 120_000;
-/** What somebody who waits for an answer can bear. */
+/** Acceptable waiting time for a developer. */
 const GOAL_MS = 15 * 60_000;
-/** All steps together, whatever hangs: four times the goal, for a machine that is slow and that others use, too. */
+/** Limit of all steps together: four times the goal, for slow or shared machines. */
 const LIMIT_MS = 60 * 60_000;
 /** What each suite is sure to have of it, and the repeat of its failed files: more than either takes. */
 const SURE_MS = { unit: 600_000, e2e: 1_200_000, playing: 480_000, repeat: 600_000 };

@@ -1,18 +1,18 @@
 /**
- * A process of its own that is both ends of admissions: viewers that begin to watch at a steady rate, and the control server that is asked
- * about each of them and takes its time.
+ * A process with both ends of admissions: viewers that arrive at a steady rate, and the control server that is asked about them and answers
+ * with a delay.
  */
 import { once } from 'node:events';
 import { Agent, createServer, get } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { constants, setPriority } from 'node:os';
 
-/** What the process is told. */
+/** Orders to the process. */
 export type AdmissionOrder =
   | { readonly type: 'start'; readonly url: string; readonly host: string; readonly perSecond: number }
   | { readonly type: 'stop' };
 
-/** What it tells: the address of its control server, then what there was from `start` to `stop`. */
+/** Its answers: the address of its control server, then the counts from `start` to `stop`. */
 export type AdmissionAnswer =
   | { readonly type: 'listening'; readonly controlServerUrl: string }
   | {
@@ -29,7 +29,7 @@ export type AdmissionAnswer =
 const THINKING_MS = 50;
 const TICK_MS = 1;
 const MAX_SOCKETS = 256;
-/** Viewers without answer; beyond them nobody comes until one is answered, and the rate shows it. */
+/** Maximum of viewers without an answer; beyond it none arrives until one is answered, which lowers the measured rate. */
 const MAX_WAITING = 4000;
 
 const counts = { admitted: 0, others: 0, asked: 0, closed: 0 };

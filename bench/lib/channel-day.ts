@@ -47,7 +47,7 @@ const FILMS: readonly Film[] = [
   { name: 'c.mp4', width: 128, rate: [15_000, 1001], frames: 307, sampleRate: 24_000, onAir: null },
 ];
 
-/** What came of it; times in ms. */
+/** Results; times in ms. */
 export interface Day {
   /** How far the first frame of an item is from where its schedule has it on the wall clock: the most, and in the end. */
   readonly most: number;
@@ -61,7 +61,7 @@ export interface Day {
   readonly seconds: number;
 }
 
-/** Whole milliseconds on the wall, as of the system, that pass faster than those of the monotonic clock. */
+/** A wall clock in whole milliseconds that runs faster than the monotonic clock. */
 class SlewedClock extends ManualClock {
   readonly #began = this.monotonic();
 
@@ -109,7 +109,7 @@ class Reading {
   }
 }
 
-/** Looks at what a channel sends. */
+/** Examines the output of a channel. */
 class DayMeter {
   packets = 0;
   items = 0;
@@ -193,8 +193,8 @@ async function shoot(folder: string): Promise<void> {
 }
 
 /**
- * The schedule, the playout and the readers of files are those of the server, and so are the files. Simulated are time, which stands while
- * something is read, with a wall clock that gains on the monotonic one; the timers; and the stream, which only looks at times.
+ * Schedule, playout, file readers and files are real. Simulated are time, which stands still during reads, with a wall clock that gains on
+ * the monotonic one; timers; and the stream, which only checks times.
  */
 export async function playDay(folder: string): Promise<Day> {
   await shoot(folder);

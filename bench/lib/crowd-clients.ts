@@ -10,7 +10,7 @@ export type ClientOrder =
   | { readonly type: 'ask'; readonly api: string; readonly authorization: string; readonly perSecond: number; readonly streams: number }
   | { readonly type: 'window' }
   | { readonly type: 'rest' };
-/** To `watch` when all have a playlist, and to `window`: what there was since the one before. */
+/** Answer to `watch` when all clients have a playlist, and to `window`: the counts since the previous one. */
 export type ClientAnswer =
   | { readonly type: 'watching' }
   | {
@@ -61,7 +61,7 @@ let waiting = 0;
 let isOver = false;
 let timer: NodeJS.Timeout | undefined;
 
-/** What the request of this number asks for: of 100 one is a write, and so on. */
+/** The kind of request with this number: of 100 one is a write, and so on. */
 function ask(number: number, streams: number): Ask {
   const stream = `s${(number * 7) % streams}`;
   const place = number % 100;
@@ -216,7 +216,7 @@ function window(): void {
   process.send?.(answer);
 }
 
-/** Nobody asks any more; streams may end. */
+/** Ends all requests; streams may end. */
 function rest(): void {
   isOver = true;
   clearInterval(timer);

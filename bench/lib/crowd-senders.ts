@@ -1,6 +1,6 @@
 /**
- * Child process of `crowd`: RTMP publishers that cost next to nothing. All send the same film, laid out once, each at a place in time of its
- * own; what a frame waits for is known, so that the lateness of the generator is not taken for that of the server.
+ * Child process of `crowd`: RTMP publishers at almost no cost. All send the same prepared film, each with its own offset in time; the wait
+ * of every frame is known, so the generator's lateness is not counted as the server's.
  */
 import { once } from 'node:events';
 import os from 'node:os';
@@ -28,7 +28,7 @@ const MAX_WAITING = 16 * 2 ** 20;
 const MAX_MS = 300_000;
 
 interface Film {
-  /** What tells the parameters. */
+  /** The messages with the parameters. */
   readonly head: Buffer;
   /** A frame of video each, with the audio before it. */
   readonly frames: readonly Buffer[];

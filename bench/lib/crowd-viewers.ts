@@ -1,6 +1,6 @@
 /**
- * A process of its own that is the viewers of `llhls-crowd`: each has one connection, asks blocking for the playlist with the next part,
- * with gzip, and then for that part, as hls.js does.
+ * A process with the viewers of `llhls-crowd`: each has one connection, requests the playlist with the next part (blocking, with gzip), and
+ * then that part, as hls.js does.
  */
 import { connect, type Socket } from 'node:net';
 import { constants, setPriority } from 'node:os';
@@ -8,7 +8,7 @@ import { gunzipSync } from 'node:zlib';
 import { readMediaPlaylist } from '../../test/harness/viewer.ts';
 import { percentile } from './measure.ts';
 
-/** What the process is told: where the playlist is (path and query, with a session), and its newest part. */
+/** The order: path and query of the playlist, with a session, and its newest part. */
 export interface CrowdOrder {
   readonly port: number;
   readonly viewers: number;
@@ -155,7 +155,7 @@ process.once('message', (told: CrowdOrder) => {
         viewer.askForPlaylist();
       }
     }
-    // Those who came first have begun long ago; what they met while others came is not what is asked.
+    // The first viewers began while others were still connecting, which is not to be measured.
     await new Promise((resolve) => setTimeout(resolve, 2000));
     late.playlist = [];
     late.part = [];

@@ -7,7 +7,7 @@ import { LlhlsCrowd } from './llhls-crowd.ts';
 import { SocketDrain } from './socket-drain.ts';
 import { watch } from './webrtc-watch.ts';
 
-/** What the process is told. */
+/** Orders to the process. */
 export type EdgeLoadOrder =
   | { readonly type: 'llhls'; readonly ports: readonly number[]; readonly viewers: number; readonly stream: string }
   /** `drain`: path of the program that empties the sockets. */
@@ -20,7 +20,7 @@ export type EdgeLoadOrder =
     }
   | { readonly type: 'count' };
 
-/** What it tells: that all viewers are there, and what they had since then. */
+/** Its answers: all viewers are connected, and the counts since then. */
 export type EdgeLoadAnswer =
   | { readonly type: 'ready' }
   | {

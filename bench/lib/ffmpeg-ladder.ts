@@ -1,4 +1,4 @@
-/** The same ladder made by ffmpeg: what transcoding is compared with. */
+/** The same ladder made by ffmpeg, as the yardstick of transcoding. */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { availableParallelism } from 'node:os';

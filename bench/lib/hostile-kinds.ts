@@ -36,7 +36,7 @@ export interface HostileKind {
 }
 
 const HOST = '127.0.0.1';
-/** Peers come from this many addresses, so that what is allowed to one is not all that is tried. */
+/** Peers come from this many addresses, so that the attack exceeds the share of one address. */
 const ADDRESSES = 250;
 const DRIP_MS = 1000;
 const SRT_WRONG_PASSPHRASE = 'this is not the passphrase';
@@ -74,7 +74,7 @@ function peerOf(socket: Socket, timer: NodeJS.Timeout | null = null): HostilePee
   };
 }
 
-/** An RTMP client that says `then` behind its handshake, and no more. */
+/** An RTMP client that sends `then` after its handshake, and nothing more. */
 function rtmp(port: number, number: number, then: Buffer): HostilePeer {
   const socket = connect({ port, host: HOST, localAddress: addressOf(number) });
   let received = 0;

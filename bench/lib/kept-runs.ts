@@ -26,7 +26,7 @@ export interface KeptBench {
   readonly notes: readonly string[];
 }
 
-/** What a folder holds. */
+/** Reports of a folder. */
 export interface KeptRuns {
   readonly benches: readonly KeptBench[];
   /** Files that are no report, each with the reason. */
@@ -42,7 +42,7 @@ interface KeptReport {
   readonly notes: readonly string[];
 }
 
-/** Reads every JSON file of a folder. One that is no report is named and left out. Throws when there is no such folder. */
+/** Reads every JSON file of a folder. Other files are named and skipped. Throws if there is no such folder. */
 export function readRuns(folder: string): KeptRuns {
   const unreadable: string[] = [];
   const reports: KeptReport[] = [];

@@ -17,7 +17,7 @@ interface Arrival {
   readonly at: number;
 }
 
-/** What a window showed. */
+/** Measurements of a window. */
 export interface ProbeWindow {
   /** From the last byte that was sent to the last packet that came, ms, of each frame. */
   readonly delays: readonly number[];
@@ -64,7 +64,7 @@ export class LatencyProbe {
   }
 
   #onPacket(viewer: WebrtcViewer, packet: ReceivedPacket): void {
-    // Nobody reads what it keeps.
+    // The kept packets are not used.
     viewer.packets.length = 0;
     if (packet.marker && (this.#ssrc === 0 || packet.ssrc === this.#ssrc)) {
       this.#arrivals.push({ timestamp: packet.timestamp, at: performance.now() });

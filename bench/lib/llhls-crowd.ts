@@ -1,6 +1,6 @@
 /**
- * Many viewers of LL-HLS in one process. Each follows video and audio on a connection of its own by blocking reloads, with gzip as browsers ask
- * for it, and fetches every part. One viewer of each edge reads what its playlists say; the others ask the same and look at nothing but the status.
+ * Many LL-HLS viewers in one process. Each follows video and audio on one connection by blocking reloads, with gzip as browsers do, and
+ * fetches every part. One viewer per edge parses its playlists; the others send the same requests and check the status only.
  */
 import { RawClient } from './raw-client.ts';
 

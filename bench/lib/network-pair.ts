@@ -15,8 +15,8 @@ const NOBODY = ['lladdr', '02:00:00:00:00:99', 'nud', 'permanent'];
 export type NetworkSide = (typeof SIDES)[number];
 
 /**
- * Who cuts a message of many packets (`UDP_SEGMENT`). `receiver`: nobody on the way, as a device that does it itself, which costs the
- * machine nothing before the other end; `sender`: the kernel in front of the device, as with one that cannot.
+ * Where a message of many packets (`UDP_SEGMENT`) is split. `receiver`: not on the way, as with a device that does it in hardware at no
+ * cost before the other end; `sender`: in the kernel before the device, as with one that cannot.
  */
 export type Segmentation = 'receiver' | 'sender';
 
@@ -29,7 +29,7 @@ export class NetworkPair {
     this.#names = names;
   }
 
-  /** Makes one; those that benches left which did not end well are deleted. A text says why there can be none here. */
+  /** Makes one, and deletes those left by benches that did not end well. A text gives the reason if it is impossible here. */
   static async open(): Promise<NetworkPair | string> {
     const pair = new NetworkPair({ server: `${PREFIX}-${process.pid}-server`, viewers: `${PREFIX}-${process.pid}-viewers` });
     try {
@@ -72,8 +72,8 @@ export class NetworkPair {
   }
 
   /**
-   * Commands, at the server's side, between which nothing that it sends gets beyond the door of the other side, as it is addressed to
-   * nobody there: what sending costs is left, and of receiving next to nothing.
+   * Commands at the server's side; between them its packets are not accepted by the other side, because they are addressed to nobody there:
+   * the cost of sending remains, that of receiving nearly vanishes.
    */
   get deafness(): { readonly begin: readonly string[]; readonly end: readonly string[] } {
     const place = [HOSTS.viewers, 'dev', DEVICE];

@@ -62,7 +62,7 @@ function idOf(bench: string, index: number): string {
   return `${bench}-${index}`;
 }
 
-/** How much of what the target allows is used. */
+/** The used part of the target. */
 function bar(value: KeptValue): string {
   const limit = limitOf(value);
   if (limit === null || limit <= 0) return '';

@@ -1,4 +1,4 @@
-/** What a bench found: printed as a table, kept as JSON. */
+/** Results of a bench: printed as a table, kept as JSON. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -8,11 +8,11 @@ export interface Figure {
   readonly name: string;
   readonly value: number;
   readonly unit: string;
-  /** What the same work cost the program compared with, in the same run. */
+  /** The same value of the yardstick program, in the same run. */
   readonly baseline?: number;
   /** Largest value (or ratio, when there is a baseline) that is good enough. */
   readonly target?: number;
-  /** What has to be known to read the value, beside it. */
+  /** A note needed to interpret the value. */
   readonly remark?: string;
 }
 

@@ -1,4 +1,4 @@
-/** What a delivery thread does with the bytes of a request, without sockets and other threads: for benches of that part alone. */
+/** The work of a delivery thread for a request, without sockets and other threads, for benches of that part alone. */
 import { AccessControls } from '../../src/access/access-controls.ts';
 import { Admission, OPEN_ADMISSION } from '../../src/delivery/admission.ts';
 import { HostTable } from '../../src/delivery/host-table.ts';
@@ -115,7 +115,7 @@ export class RequestPath {
     return this.#status;
   }
 
-  /** What a thread does with each report. */
+  /** The work of a thread for each report. */
   report(): void {
     this.#sessions.sweep();
     this.#sessions.takeEvents();

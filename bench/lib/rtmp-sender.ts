@@ -52,7 +52,7 @@ export function tagMessage(tag: FlvTag, timestamp: number): Buffer {
   return chunks(tag.type === VIDEO ? VIDEO_CHUNKS : AUDIO_CHUNKS, tag.type, timestamp, 1, tag.data, OWN_CHUNK_SIZE);
 }
 
-/** Payloads of the messages the server sends; understands what a publisher is told. */
+/** Parses the server's messages as far as a publisher needs them. */
 class MessageReader {
   #buffer = Buffer.alloc(0);
   #chunkSize = PEER_CHUNK_SIZE;

@@ -37,7 +37,7 @@
 namespace {
 
 constexpr unsigned kAtOnce = 64;
-// The start of a packet tells what it is; the rest need not be copied.
+// The start of a packet identifies it; the rest need not be copied.
 constexpr size_t kHead = 16;
 constexpr size_t kWhole = 65536;
 constexpr unsigned kWholeAtOnce = 8;

@@ -12,7 +12,7 @@ export const SOURCE_GOP_SECONDS = 2;
 export const SOURCE_SECONDS = 20;
 const AUDIO_KBPS = 128;
 
-/** What a source looks like. */
+/** Format of a source. */
 export interface SourceForm {
   readonly width: number;
   readonly height: number;

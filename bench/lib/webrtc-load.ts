@@ -15,7 +15,7 @@ const TELLING = 20;
 /** The server is the one that is measured: on its machine viewers wait for it. */
 const NICE = 10;
 
-/** What the drain answers. */
+/** Answers of the drain. */
 interface DrainReport {
   readonly packets: readonly number[];
   readonly lost: number;
@@ -30,7 +30,7 @@ let drain: ChildProcess | null = null;
 let answers: Interface | null = null;
 /** How many are the drain's: the first ones behind those that decrypt. */
 let drained = 0;
-/** What each of the others has had before. */
+/** Counts of the other viewers at the previous report. */
 let reported: number[] = [];
 
 process.on('message', (order: LoadOrder) => {
@@ -61,7 +61,7 @@ async function startDrain({ program, mode, whole }: DrainOrder): Promise<void> {
   send({ type: 'draining', ports: counting.map(({ port }) => port) });
 }
 
-/** What came since the report before. */
+/** Counts since the previous report. */
 async function report(): Promise<void> {
   const watching = [...viewers.slice(0, DECRYPTING), ...viewers.slice(DECRYPTING + drained)];
   const now = watching.map((viewer) => viewer.received);

@@ -1,7 +1,9 @@
-/** What the processes of the WebRTC benches say to each other. */
+/** Messages between the processes of the WebRTC benches. */
 import type { SendMode } from '../../src/services/webrtc/transport/fanout/native-fanout.ts';
 
-/** Viewers that decrypt what they get, so that what is counted at the others is media indeed: the first ones, which are not drained. */
+/**
+ * Viewers that decrypt their packets, to prove that the counted packets of the others are media: the first ones, which are not drained.
+ */
 export const DECRYPTING = 4;
 
 /** How the sockets of viewers are emptied, as `rtp-drain.cc` says. */
@@ -20,13 +22,13 @@ export interface DrainOrder {
   readonly whole: boolean;
 }
 
-/** What the load client is told. */
+/** Orders to the load client. */
 export type LoadOrder =
   | { readonly type: 'watch'; readonly viewer: number; readonly offer: string; readonly candidates: readonly string[] }
   | DrainOrder
   | { readonly type: 'report' };
 
-/** What came since the report before. */
+/** Counts since the previous report. */
 export interface LoadReport {
   readonly type: 'report';
   /** Of each viewer, in their order. */
@@ -40,14 +42,14 @@ export interface LoadReport {
   readonly cpuMs: number;
 }
 
-/** What it says. */
+/** Answers of the load client. */
 export type LoadAnswer =
   | { readonly type: 'answer'; readonly viewer: number; readonly description: string }
   /** Local ports of those that are drained. */
   | { readonly type: 'draining'; readonly ports: readonly number[] }
   | LoadReport;
 
-/** What one run is to do. */
+/** Order of one run. */
 export interface FanoutOrder {
   readonly sendMode: SendMode;
   readonly viewers: number;
@@ -69,7 +71,7 @@ export interface FanoutOrder {
   readonly bare?: { readonly program: string; readonly ways: readonly BareWay[] };
   /** What ends receiving for the time in which the server's own share is measured: `NetworkPair.deafness`. */
   readonly deafness?: { readonly begin: readonly string[]; readonly end: readonly string[] };
-  /** So many further viewers connect, so many each second, while the others are watched. */
+  /** This many further viewers connect at this rate while the others are measured. */
   readonly crowd?: { readonly viewers: number; readonly perSecond: number };
 }
 
@@ -79,14 +81,14 @@ export interface Delay {
   readonly p99: number;
 }
 
-/** What a span of media came to. */
+/** Results of a span of media. */
 export interface SpanResult {
   /** CPU for each packet that arrived, µs; of the sender, of the viewers. */
   readonly perPacket: number;
   readonly perPacketViewers: number;
   /** Packets that arrived. */
   readonly total: number;
-  /** Media packets for each viewer, what viewers received on average, and what the one that got least did. */
+  /** Media packets for each viewer: sent, received on average, and received by the worst one. */
   readonly expected: number;
   readonly received: number;
   readonly least: number;
@@ -99,7 +101,7 @@ export interface SpanResult {
   readonly idle: number;
 }
 
-/** What the child prints. */
+/** Output of the child. */
 export interface FanoutResult extends SpanResult {
   readonly kind: string;
   /** CPU of the process while media flows and nobody watches, milliseconds a second. */
@@ -119,7 +121,7 @@ export interface FanoutResult extends SpanResult {
   readonly crowd: CrowdResult | null;
 }
 
-/** What a crowd came to. */
+/** Results of many simultaneous connections. */
 export interface CrowdResult {
   readonly connected: number;
   readonly failed: number;

@@ -33,7 +33,7 @@ import {
 const LOOPBACK = '127.0.0.1';
 const PICTURE_MS = 1000 / 30;
 const USUAL_PACKETS = 9;
-/** Bytes of a picture for each packet of it, and what one of video and of audio then has with its RTP head and tag. */
+/** Bytes of a frame per packet, and the resulting sizes of video and audio packets with RTP header and tag. */
 const PACKET_BYTES = 1150;
 const VIDEO_DATAGRAM = 1188;
 const SOUND_DATAGRAM = 196;
@@ -48,7 +48,7 @@ const UNWATCHED_SECONDS = 4;
 const AT_ONCE = 25;
 const CONNECT = { deadlineMs: 60_000, everyMs: 50 };
 const SENDERS = 2;
-/** A crowd is waited for so long after the last of its requests, s. */
+/** Wait for connections after the last request, s. */
 const CROWD_PATIENCE_SECONDS = 4;
 const RULES = {
   timeout: 30_000,
@@ -91,7 +91,7 @@ function picture(keyframe: boolean, packets: number): Buffer {
   return unit;
 }
 
-/** What a span of media was sent as, and at what cost. */
+/** Content of a span of media, and its cost. */
 interface Span {
   readonly cpuMs: number;
   readonly seconds: number;
@@ -206,7 +206,7 @@ class Origin {
     await until('the load client empties its sockets', () => this.#ports !== null, CONNECT);
   }
 
-  /** Sends to those who are drained with the bare sender; what is on its way is told in `reported`. */
+  /** Sends to the drained viewers with the bare sender; packets in flight are in `reported`. */
   async bareFlow(way: BareWay, seconds: number): Promise<Span & { readonly viewers: number }> {
     const { keyframe = USUAL_PACKETS, frame = USUAL_PACKETS, bare, elsewhere } = this.#order;
     const sizes = [VIDEO_DATAGRAM, SOUND_DATAGRAM, frame, keyframe].map(String);
@@ -315,7 +315,7 @@ async function deafly<T>({ begin, end }: NonNullable<FanoutOrder['deafness']>, w
   }
 }
 
-/** What comes of what is sent, a span at a time. */
+/** Measures received packets, one span at a time. */
 class ReceptionMeter {
   readonly #origin: Origin;
   readonly #meanBytes: number;
@@ -327,12 +327,12 @@ class ReceptionMeter {
     this.#meanBytes = (video * VIDEO_DATAGRAM + SOUND_DATAGRAM / SOUND_MS) / (video + 1 / SOUND_MS);
   }
 
-  /** What has come so far belongs to no span. */
+  /** Packets so far belong to no span. */
   async begin(): Promise<void> {
     this.#earlier = await this.#origin.reported();
   }
 
-  /** What the viewers from the one numbered `first` on get of `work`. */
+  /** Packets of `work` that viewers from number `first` on receive. */
   async measure<T extends Span>(
     first: number,
     work: () => Promise<T>,

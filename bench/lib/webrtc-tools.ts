@@ -1,4 +1,4 @@
-/** What the WebRTC benches start: programs compiled for them, and a server in a process of its own. */
+/** Programs compiled for the WebRTC benches, and a server in a process of its own. */
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -49,7 +49,7 @@ export interface FanoutPlace {
   readonly env?: NodeJS.ProcessEnv;
 }
 
-/** A server does what it is told, in a process of its own. Rejects when it cannot. */
+/** Runs an order in a server process. Rejects if that fails. */
 export async function measureFanout(order: FanoutOrder, { prefix = [], env = {} }: FanoutPlace = {}): Promise<FanoutResult> {
   const line = [...prefix, process.execPath, '--expose-gc', path.join(import.meta.dirname, 'webrtc-origin.ts'), JSON.stringify(order)];
   const [program = '', ...args] = line;

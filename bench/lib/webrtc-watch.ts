@@ -1,4 +1,4 @@
-/** A player by OvenPlayer's signalling, for benches that look at what a viewer gets. */
+/** A player with OvenPlayer's signalling, for benches of a viewer's reception. */
 import { once } from 'node:events';
 import WebSocket from 'ws';
 import type { WebrtcViewer } from '../../test/fakes/webrtc-viewer.ts';

@@ -1,11 +1,11 @@
 /** A child program that is ended, with all it started, when it takes too long. */
 import { spawn } from 'node:child_process';
 
-/** What a child is run with. */
+/** Settings of a child. */
 export interface GuardOptions {
   readonly cwd: string;
   readonly deadlineMs: number;
-  /** What it has between SIGTERM and SIGKILL; 10,000 unless told. */
+  /** Time between SIGTERM and SIGKILL; default: 10,000. */
   readonly graceMs?: number;
   /** Added to our environment. */
   readonly variables?: NodeJS.ProcessEnv;

@@ -1,4 +1,4 @@
-/** What vitest told of a run (`reporter.ts`), added up: what passed and failed, and which files were not done when it ended. */
+/** Summary of vitest's reports about a run (`reporter.ts`): passed and failed tests, and files not done at the end. */
 
 /** One line of what vitest tells; files are named from the root of the project. */
 export type RecordLine =
@@ -22,7 +22,7 @@ export interface Failure {
 
 /** Of one run of vitest. */
 export interface Report {
-  /** Those of each file that was done. */
+  /** Tests of each finished file. */
   readonly tests: ReadonlyMap<string, readonly RecordedTest[]>;
   readonly failures: readonly Failure[];
 }
@@ -76,7 +76,7 @@ export function filesToRepeat({ failures }: Report, atMost: number): string[] {
   return files.includes('') || files.length > atMost ? [] : files;
 }
 
-/** What came of a suite; `again` is what its failed files did alone. */
+/** The result of a suite; `again`: the result of its failed files when repeated. */
 export function outcomeOf(first: Report, again?: Report): Outcome {
   const tests = new Map(first.tests);
   if (again !== undefined) {

@@ -1,6 +1,6 @@
 /**
- * What vitest tells `npm test`: a line of JSON for each file as it is planned, begun and done, so that a run that had to be ended has told all it
- * did. Goes to the file that `TEST_RECORD` names.
+ * Vitest's reports for `npm test`: a line of JSON for each file as it is planned, begun and done, so that an aborted run has reported
+ * everything so far. Written to the file named by `TEST_RECORD`.
  */
 import { appendFileSync } from 'node:fs';
 import path from 'node:path';

@@ -1,8 +1,7 @@
 /** How long the steps of `npm test` may take. */
 
 /**
- * A limit that several steps share, one after another. Each is sure to have its own part, however long those before it took; what they left may
- * be used by whoever comes next.
+ * A limit shared by several steps in order. Each is sure of its own part, however long earlier steps took; unused time goes to later steps.
  */
 export class TimeLimit {
   readonly #now: () => number;
