@@ -156,7 +156,7 @@ function each(numbers: readonly number[], deviation: Deviation): Record<number, 
   return Object.fromEntries(numbers.map((n) => [n, deviation]));
 }
 
-/** What a file declares, with numbers and booleans instead of their texts. */
+/** The declarations of a file, with numbers and booleans instead of their texts. */
 function withTypes(recorded: unknown): unknown {
   return JSON.parse(JSON.stringify(recorded), (_key, value: unknown) => {
     if (value === 'true' || value === 'false') return value === 'true';

@@ -63,7 +63,7 @@ export const AUTHORIZATION = `Basic ${Buffer.from(TOKEN).toString('base64')}`;
 
 const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n';
 
-/** What came back, header names in lower case; lines of the same name are joined by commas. */
+/** An answer, header names in lower case; lines of the same name are joined by commas. */
 export interface RawAnswer {
   readonly status: number;
   readonly reason: string;
@@ -85,7 +85,7 @@ const SRT_LINK = {
   ...{ session: '7', peer: '127.0.0.1:5000', vhost: 'default', app: 'app', stream: 'café', rtt: 25, malformed: 0 },
   ...{ sender: newSenderStatistics(), receiver: newReceiverStatistics() },
 };
-/** What a transcoder process without hardware says. */
+/** The abilities that a transcoder process without hardware reports. */
 const HELLO = {
   version: '8.1',
   encoders: ENCODERS.filter(({ hardware }) => !hardware).map(({ name }) => name),
@@ -100,8 +100,8 @@ export const TLS_FILES = { cert: fixture('tls/cert.pem'), key: fixture('tls/key.
 const SERVER_XML = new URL('../fixtures/config/server.xml', import.meta.url);
 
 /**
- * Starts a server on what the fixture `server.xml` declares; what is created later is kept in memory. Requests that nobody has looked at
- * must write `in-own-folder` only. `now`: the moment at which its clock begins.
+ * Starts a server with the declarations of the fixture `server.xml`; objects created later are kept in memory. Unexamined requests must
+ * write to `in-own-folder` only. `now`: the start of its clock.
  */
 export async function startApi(
   overrides: Partial<ApiServerOptions> = {},
@@ -162,7 +162,7 @@ export async function startApi(
   multiplex.start();
   for (const host of loadServerConfig(fileURLToPath(SERVER_XML)).virtualHosts) {
     const applications = host.applications.map(({ typed, echo }) => {
-      // What the fixture says is a folder of another machine.
+      // The fixture names a folder of another machine.
       if (typed.publishers.file?.rootPath !== undefined) typed.publishers.file.rootPath = join(folder, 'root');
       if (typed.providers.multiplex !== undefined) typed.providers.multiplex.muxFilesDir = join(folder, 'mux');
       return { name: typed.name, config: typed, echo };

@@ -1,4 +1,4 @@
-/** A server of alerts that keeps what it hears, and can hang, lie and deny. Closes with `close`. */
+/** A server of alerts that keeps the received ones, and can hang, answer nonsense and refuse. `close` closes it. */
 import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

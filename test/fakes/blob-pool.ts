@@ -10,13 +10,13 @@ import type { BlobUpdate } from './blob-view.ts';
 import { BLOB_VIEWS } from './blob-views.ts';
 import { RecordingLogger } from './recording-logger.ts';
 
-/** The packager's end of a shelf: keeps what it listed, so that a thread that starts can be told. */
+/** The packager's end of a feed of files: keeps their list, for threads that start later. */
 export class BlobFeed {
   readonly feed: DeliveryFeed;
   /** Viewers now, with the bytes they were sent. */
   readonly viewers = new Map<string, { bytes: number; readonly terminate: () => void }>();
   bytes = 0;
-  /** How often somebody came after nobody was served. */
+  /** How often a viewer came after there were none. */
   comings = 0;
   readonly #items = new Map<string, BlobUpdate & { put: string }>();
 
@@ -85,7 +85,7 @@ export class BlobFeed {
 export interface BlobPool {
   readonly pool: DeliveryPool;
   readonly logger: RecordingLogger;
-  /** How often somebody came after nobody was there. */
+  /** How often a client came after there were none. */
   readonly comings: () => number;
 }
 

@@ -1,4 +1,4 @@
-/** Makes connectivity checks from an address of its own: somebody else's, or another path of the same peer. */
+/** Sends connectivity checks from an address of its own: of another client, or another path of the same peer. */
 import { randomBytes } from 'node:crypto';
 import { createSocket, type RemoteInfo, type Socket } from 'node:dgram';
 import { once } from 'node:events';

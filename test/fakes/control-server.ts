@@ -1,4 +1,4 @@
-/** A control server of admissions that says what a test wants, and keeps what it was asked. */
+/** A control server of admissions that answers as a test wants, and keeps the requests. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
@@ -59,7 +59,7 @@ export class ControlServer {
     return `${this.#origin}:${(this.#server.address() as AddressInfo).port}/admission?key=SECRET`;
   }
 
-  /** What was asked about URLs that contain `part`. */
+  /** Requests about URLs that contain `part`. */
   about(part: string, status: 'opening' | 'closing'): ControlRequest[] {
     return this.asked.filter(({ request }) => request.status === status && request.url.includes(part));
   }

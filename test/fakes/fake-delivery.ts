@@ -18,7 +18,7 @@ export interface FakeResponse {
 export interface FakeClient {
   readonly address?: string;
   readonly agent?: string;
-  /** It was let in, and what it gets stands at the address of another stream. */
+  /** The client was admitted, and its playlist is served at the address of another stream. */
   readonly base?: string;
 }
 

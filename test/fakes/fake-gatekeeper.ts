@@ -3,7 +3,7 @@ import type { AccessPlace, AccessRequest, Admitted, Denied, Gatekeeper, Judgemen
 
 export const DENIED: Denied = { admitted: false, code: 'url-expired', reason: 'the URL has expired (url_expire)' };
 
-/** Somebody who was let in: ends when the test says so. */
+/** An admitted client: its admission ends when the test says so. */
 export class FakeLease implements Admitted {
   readonly admitted = true;
   readonly expiresAt: number;

@@ -7,7 +7,7 @@ import type { FakeMedia } from './fake-playout.ts';
 type Item = Pick<ScheduleItem, 'url'>;
 
 export class FakeLengths implements Lengths {
-  /** Nothing is told any more. */
+  /** Lookups hang from now on. */
   hangs = false;
   readonly #media: ReadonlyMap<string, FakeMedia>;
   readonly #known = new Map<string, { readonly said: number | null; readonly length: number | null }>();
@@ -24,7 +24,7 @@ export class FakeLengths implements Lengths {
     if (this.hangs) await new Promise(() => undefined);
     const { length = null, says = length, missing = false } = this.#media.get(item.url) ?? {};
     const said = isLive(item) || missing || says === null ? null : grained(says);
-    // What was learnt holds for as long as the file is the same.
+    // A learned length is valid as long as the file is the same.
     if (this.#known.get(item.url)?.said !== said) this.#known.set(item.url, { said, length: said });
     return this.of(item);
   }

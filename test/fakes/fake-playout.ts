@@ -2,13 +2,13 @@
 import type { CuedItem, Playout, PlayoutListener } from '../../src/playout/playout.ts';
 import type { Clock } from '../../src/util/clock.ts';
 
-/** What a URL leads to. What is not listed cannot be opened. */
+/** The media of a URL. Unlisted URLs cannot be opened. */
 export interface FakeMedia {
   /** Of a file, ms; absent: a live stream. */
   length?: number;
-  /** What is told of its length before it is played, ms; default: the truth. */
+  /** The length found by a lookup before it is played, ms; default: the true one. */
   says?: number;
-  /** So long before it is shown its first frame goes out, ms. */
+  /** Its first frame is sent this long before it is shown, ms. */
   early?: number;
   /** So much earlier its media ends on the wall clock, ms, which was set. */
   hurries?: number;
@@ -20,7 +20,7 @@ export interface FakeMedia {
   missing?: boolean;
 }
 
-/** A stretch of time with what was on air. */
+/** A span of time with the item on air. */
 export interface Aired {
   readonly url: string;
   /** Wall clock, ms. */
@@ -36,7 +36,7 @@ interface Opened {
 }
 
 export class FakePlayout implements Playout {
-  /** What was on air, in its order. */
+  /** The items that were on air, in order. */
   readonly aired: Aired[] = [];
   /** How often something was cued. */
   cues = 0;

@@ -1,4 +1,4 @@
-/** An RTSP server that does what a test tells it: refuses, redirects, stays silent, or sends frames that are made up. */
+/** An RTSP server that follows a script: it refuses, redirects, stays silent, or sends synthetic frames. */
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import net from 'node:net';

@@ -46,13 +46,13 @@ export class FakeSchedules {
     return join(this.#options.folder, 'schedules', vhost, app);
   }
 
-  /** Goes on for so long. */
+  /** Advances the clock by `ms`. */
   async advance(ms: number): Promise<void> {
     for (let at = 0, steps = 0; at < ms; at += STEP_MS, steps += 1) {
       this.#options.clock.advance(STEP_MS);
       for (const playout of this.playouts) playout.step();
       if (steps % TICK_STEPS === 0) this.schedules.tick();
-      // What is looked up is told in a later turn.
+      // Lookups resolve in a later turn.
       await Promise.resolve();
     }
   }

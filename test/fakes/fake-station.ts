@@ -100,7 +100,7 @@ export class FakeStation {
     await this.#rest();
   }
 
-  /** Goes on to so many seconds after midnight. */
+  /** Advances to this many seconds after midnight. */
   async until(seconds: number): Promise<void> {
     for (let steps = 0; this.clock.now() < MIDNIGHT + seconds * 1000; steps += 1) {
       this.clock.advance(STEP_MS);
@@ -110,7 +110,7 @@ export class FakeStation {
     }
   }
 
-  /** What was on air: `name+position from-to`, in seconds; what is, without an end. */
+  /** The items that were on air: `name+position from-to`, in seconds; the present one without an end. */
   get aired(): string[] {
     return this.playouts.flatMap(({ aired, onAir }) =>
       aired.map((each, index) => this.#shown(each, onAir !== null && index === aired.length - 1)),

@@ -17,7 +17,7 @@ export class FakeTranscodeSession implements TranscodeSession {
   readonly trackCalls: (readonly Track[])[] = [];
   readonly pushed: Packet[] = [];
   readonly keyframeRequests: number[] = [];
-  /** Those that were asked for at a time. */
+  /** Keyframes requested for a time. */
   readonly forcedKeyframes: { readonly encodeId: number; readonly pts: number }[] = [];
   closed = false;
   readonly #listener: TranscodeListener;
@@ -60,7 +60,7 @@ export class FakeTranscodeSession implements TranscodeSession {
     return found;
   }
 
-  /** Tells the parameters of an encode: those of its source where `overrides` says nothing. */
+  /** Announces the parameters of an encode: those of its source, changed by `overrides`. */
   announce(encodeId: number, overrides: object = {}): void {
     const request = this.job.encodes.find(({ id }) => id === encodeId);
     const source = this.trackCalls.at(-1)?.find(({ id }) => id === request?.sourceId);

@@ -1,7 +1,7 @@
 /** Says whose work is what, as a test wants it. */
 import type { SharedWork, Work, WorkState } from '../../src/core/shared-work.ts';
 
-/** All work is in `state`; what was asked for is in `asked`. */
+/** The states of work are in `state`; the requests in `asked`. */
 export class FakeWork implements SharedWork {
   state: WorkState;
   readonly asked = new Set<string>();

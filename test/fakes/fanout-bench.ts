@@ -1,4 +1,4 @@
-/** Fanouts of every kind with viewers that are plain sockets, for what they have to do alike. */
+/** Fanouts of every kind with viewers that are plain sockets, for their common behaviour. */
 import { randomBytes } from 'node:crypto';
 import { createSocket, type Socket } from 'node:dgram';
 import { loadAddon } from '../../src/native/addon.ts';
@@ -13,7 +13,7 @@ import { SrtpReceiver } from '../../src/wire/srtp/srtp-receiver.ts';
 
 const { addon } = loadAddon();
 
-/** What a viewer of the bench gets, unless a test wants it otherwise. */
+/** Media of a viewer of the bench, unless a test changes it. */
 export const VIDEO: SlotPlan = {
   ssrc: 0x1111,
   payloadType: 98,
@@ -25,13 +25,13 @@ export const PLI = Buffer.from('81ce00020000999900001111', 'hex');
 export const WAIT = { deadlineMs: 10_000, everyMs: 5 };
 
 export type FanoutKind = 'native, segmented' | 'native, batched' | 'native, single' | 'script';
-/** Those that can be had here. */
+/** The kinds available here. */
 export const FANOUT_KINDS: readonly FanoutKind[] = [
   ...(addon === null ? [] : (['native, segmented', 'native, batched', 'native, single'] as const)),
   'script',
 ];
 
-/** What a fanout told its listener. */
+/** Reports of a fanout to its listener. */
 export interface Heard {
   readonly stun: Buffer[];
   /** Where STUN came from. */

@@ -34,7 +34,7 @@ export interface FilmOptions {
   readonly brokenAt?: number;
   /** Second after which reading never answers. */
   readonly hangsAt?: number;
-  /** What lies beside it. */
+  /** Its subtitle files. */
   readonly subtitles?: readonly ItemSubtitles[];
 }
 

@@ -1,4 +1,4 @@
-/** Turns in which nobody enters before a test says so. */
+/** Turns in which newcomers enter only when the test says so. */
 import type { Newcomer, Turns } from '../../src/util/newcomer-turns.ts';
 
 export class HeldTurns implements Turns {

@@ -12,7 +12,7 @@ export class ManualTimers {
   readonly #rest: () => Promise<unknown>;
   readonly #waiting = new Set<Waiting>();
 
-  /** `rest` ends when nothing is under way that has to be done before time goes on. */
+  /** `rest` resolves when nothing is in progress that must be done before time advances. */
   constructor(clock: ManualClock, rest: () => Promise<unknown> = nextTurn) {
     this.#clock = clock;
     this.#rest = rest;

@@ -1,8 +1,8 @@
-/** What a source of metrics tells, as Prometheus reads it. */
+/** The text of a metric source, as Prometheus reads it. */
 import { LabelSlots } from '../../src/util/label-slots.ts';
 import { type MetricSource, type MetricsFormat, MetricsPage } from '../../src/util/metrics.ts';
 
-/** One page of `source`; `streams`: who has labels of their own, default: everybody. */
+/** One page of `source`; `streams`: streams with labels of their own, default: all. */
 export function metricsText(
   source: Pick<MetricSource, 'collect'>,
   { format = 'prometheus', streams = new LabelSlots(1000) }: { readonly format?: MetricsFormat; readonly streams?: LabelSlots } = {},

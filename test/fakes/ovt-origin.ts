@@ -7,7 +7,7 @@ import { type OvtRequest, type OvtResponse, parseRequest, serializeResponse } fr
 import { OvtPayloadType, PacketWriter, writeInt64 } from '../../src/wire/ovt/packet.ts';
 import { OvtReader } from '../../src/wire/ovt/reader.ts';
 
-/** What a request is answered with; null: nothing. */
+/** The answer to a request; null: none. */
 export type OvtScript = (request: OvtRequest) => Partial<OvtResponse> | Buffer | null;
 
 export interface OvtUnit {

@@ -7,7 +7,7 @@ import type { PullSink } from '../../src/core/pull.ts';
 export class RecordingSink implements PullSink {
   /** Every `setTracks` call. */
   readonly tracks: (readonly SourceTrack[])[] = [];
-  /** Those of the last call. */
+  /** Playlists of the last call. */
   playlists: readonly Playlist[] = [];
   readonly packets: SourcePacket[] = [];
   readonly events: SourceEvent[] = [];

@@ -1,7 +1,7 @@
-/** A TCP client that sends exactly what it is told and waits for what it expects. */
+/** A TCP client that sends given bytes and waits for expected ones. */
 import { connect, type Socket } from 'node:net';
 
-/** How long a test waits for what a client is to hear, ms: a busy machine may take its time. */
+/** Deadline for expected bytes, ms; long enough for a busy machine. */
 const DEADLINE_MS = 15_000;
 
 export class RawClient {

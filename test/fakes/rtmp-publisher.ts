@@ -1,4 +1,4 @@
-/** An RTMP publisher for tests: says exactly what it is told to, and keeps what it hears. */
+/** An RTMP publisher for tests: sends given messages, and keeps the answers. */
 import net from 'node:net';
 import tls from 'node:tls';
 import { type AmfObject, AmfObject as AmfObjectClass, type AmfValue } from '../../src/wire/rtmp/amf.ts';

@@ -1,4 +1,4 @@
-/** The serving side of an RTMP connection for tests: says what it is told to, and keeps what it hears. Without a socket. */
+/** The server's side of an RTMP connection for tests, without a socket: follows a script, and keeps the received messages. */
 import { AmfObject, type AmfValue } from '../../src/wire/rtmp/amf.ts';
 import { ChunkReader } from '../../src/wire/rtmp/chunk-reader.ts';
 import { ChunkWriter } from '../../src/wire/rtmp/chunk-writer.ts';
@@ -7,7 +7,7 @@ import { parseControlValue } from '../../src/wire/rtmp/control.ts';
 import { ServerHandshake } from '../../src/wire/rtmp/handshake.ts';
 import { MessageType, type RtmpMessage } from '../../src/wire/rtmp/message.ts';
 
-/** What the server says to a command. */
+/** The server's answer to a command. */
 export type ServerScript = (command: RtmpCommand, server: RtmpServer) => void;
 
 export class RtmpServer {

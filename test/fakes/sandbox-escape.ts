@@ -1,4 +1,4 @@
-/** Tries what a transcoder process must not be able to do, and prints what the system said to each. */
+/** Attempts operations forbidden to a transcoder process, and prints the system's answers. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';

@@ -1,9 +1,9 @@
-/** A client that wastes time: it says part of what it has to say, and then nothing, or a byte now and then, and it never hangs up. */
+/** A client that wastes time: it sends part of a conversation, and then nothing, or a byte now and then, and never closes. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 
-/** What one client of a protocol says, message by message. */
+/** The messages of one client of a protocol. */
 export interface Conversation {
   readonly name: string;
   readonly messages: readonly Buffer[];
@@ -11,7 +11,7 @@ export interface Conversation {
   readonly filler: Buffer;
   /** Inside TLS, with this protocol chosen. */
   readonly alpn?: 'h2' | 'http/1.1';
-  /** Before the first message is said, for those that wait for the other side's first. */
+  /** TLS before the first message, for protocols in which the server speaks first. */
   readonly tls?: boolean;
 }
 

@@ -48,7 +48,7 @@ export function apiTalk(token: string): Conversation[] {
   ];
 }
 
-/** What the port of the metrics is asked for, and what it has not. */
+/** Requests to the metrics port, for existing and missing paths. */
 export function metricsTalk(): Conversation[] {
   return [
     { name: 'metrics', messages: [head('GET /metrics')], filler: CRLF },

@@ -45,7 +45,7 @@ export const LADDER = {
   },
 };
 
-/** What one publisher got of one outbound stream. */
+/** The packets that one publisher got of one outbound stream. */
 export class OutputViewer {
   readonly kind = PublisherKind.LLHLS;
   readonly announcements: (readonly Track[])[] = [];

@@ -35,11 +35,11 @@ export interface LinkFaults {
   readonly jitter: number;
   /** Share of packets that come twice. */
   readonly duplication?: number;
-  /** Loses the packets it says true for, besides those of `loss`. */
+  /** Drops packets for which it returns true, besides those of `loss`. */
   readonly drops?: (datagram: Uint8Array, towardsListener: boolean) => boolean;
 }
 
-/** One end of a connection and what it heard. */
+/** One end of a connection, with the received data. */
 export class RecordingSession implements SrtSession {
   connection: SrtConnection | null = null;
   readonly received: Uint8Array[] = [];

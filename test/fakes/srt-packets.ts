@@ -1,4 +1,4 @@
-/** SRT packets as our own writers make them: what is read again, and what is changed until it cannot be. */
+/** SRT packets made by our own writers: to be parsed, and to be mutated until they cannot be. */
 import {
   type ControlPacket,
   serializeAck,
@@ -65,7 +65,7 @@ export const SRT_CONTROL = {
   shutdown: { bytes: serializeShutdown(SRT_ADDRESS), packet: { type: 'shutdown' } },
 } as const satisfies Readonly<Record<string, Sample>>;
 
-/** What every caller says of itself. */
+/** Capabilities of every caller. */
 export const SRT_ABILITIES = {
   type: ExtensionType.HANDSHAKE_REQUEST,
   content: serializeCapabilities(capabilitiesFor({ receive: 120, peer: 200 })),

@@ -17,7 +17,7 @@ export const LEFT: CloseReason = { code: 'peer-left', detail: 'bye' };
 export const URL = 'file:///slate.mp4';
 export const ENTRY = { url: URL, mediaRootDir: '/media', streamName: '*', afterMs: 500, keepMs: 0 };
 
-/** Says what it is told, and plays when the test wants it to. */
+/** Records its calls, and plays when the test wants it to. */
 export class ToldStandIn implements StandIn {
   readonly told: string[] = [];
   readonly stage: StandInStage;

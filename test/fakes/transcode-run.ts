@@ -1,4 +1,4 @@
-/** Runs a transcoder on packets and keeps what it makes, for tests that look at it with other eyes. */
+/** Runs a transcoder on packets and keeps its output, for tests with independent decoders. */
 import type { EncodeAudioConfig, EncodeImageConfig, EncodeVideoConfig } from '../../src/config/index.ts';
 import { BoxWriter } from '../../src/containers/isobmff/box-writer.ts';
 import { writeFragmentHeader } from '../../src/containers/isobmff/fragment.ts';
@@ -48,7 +48,7 @@ export function imageConfig(overrides: Partial<EncodeImageConfig> = {}): EncodeI
   return { name: 'image', codec: 'jpeg', width: 0, height: 0, framerate: 1, skipFrames: 0, ...overrides };
 }
 
-/** What came of one encode. */
+/** Output of one encode. */
 export interface Made {
   readonly tracks: Track[];
   readonly packets: EncodedPacket[];

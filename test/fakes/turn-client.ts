@@ -1,4 +1,4 @@
-/** What a TURN client says (RFC 8656), for tests of the relay and of its state machine. */
+/** Messages of a TURN client (RFC 8656), for tests of the relay and of its state machine. */
 import { createHash, createSecretKey, type KeyObject } from 'node:crypto';
 import { StunAttribute, serializeStun, xorMappedAddress } from '../../src/wire/stun/stun-message.ts';
 
@@ -20,7 +20,7 @@ export function turnKey({ username, realm, password }: TurnAccount): KeyObject {
   return createSecretKey(createHash('md5').update(`${username}:${realm}:${password}`).digest());
 }
 
-/** A request; without a nonce from somebody who does not show who he is. `key` is that of the account unless it is told. */
+/** A request; without a nonce it is not authenticated. Default of `key`: that of the account. */
 export function turnRequest(
   type: number,
   transaction: Buffer,

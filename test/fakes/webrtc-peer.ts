@@ -19,7 +19,7 @@ const UFRAG = 'test';
 /** What its checks are answered with. */
 export const PEER_PASSWORD = 'passwordpasswordpassword';
 const RETRY_MS = 200;
-/** Whoever receives goes on asking whether it may be sent to (RFC 7675 §5.1). */
+/** A receiver keeps checking for consent (RFC 7675 §5.1). */
 const CONSENT_TICKS = 25;
 
 /** For the peer's media descriptions. */
@@ -49,7 +49,7 @@ export abstract class WebrtcPeer {
     this.#fanout = openFanout({ certificate: this.#certificate, listener, threads: 1 }).fanout;
   }
 
-  /** What it sends under; null: it does not even decrypt. */
+  /** Its own media; null: it does not even decrypt. */
   protected abstract slots(): readonly SlotPlan[] | null;
 
   /** Media may flow. */

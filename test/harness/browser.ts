@@ -6,7 +6,7 @@ import { until } from './poll.ts';
 
 const SIZE = { width: 640, height: 360 };
 
-/** What the page tells about its player. */
+/** State of the page's player. */
 export interface PlayerState {
   /** `video.currentTime`, seconds. */
   readonly time: number;

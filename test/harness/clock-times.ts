@@ -1,4 +1,4 @@
-/** What the burnt-in clock of a video says at which of its media times. */
+/** The burnt-in clock of a video at its media times. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

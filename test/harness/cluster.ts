@@ -18,7 +18,7 @@ const COMPOSE = path.join(CLUSTER, 'compose.yaml');
 const READY = /\bready\b/i;
 const READY_DEADLINE_MS = 45_000;
 
-/** What whoever starts the cluster has to make up. */
+/** Secrets that the operator of the cluster must provide. */
 export const SECRETS = {
   MILLRACE_REDIS_PASSWORD: 'redis-password-of-tests',
   MILLRACE_OVT_KEY: 'ovt-key-of-the-tests',
@@ -40,7 +40,7 @@ export interface ComposeFile {
   readonly services: Readonly<Record<string, ComposeService>>;
 }
 
-/** What Compose itself makes of the file with this environment, or what it says is wrong. */
+/** The file as Compose itself expands it with this environment, or its error. */
 export function composeConfig(env: Readonly<Record<string, string>>): { readonly file: ComposeFile | null; readonly error: string } {
   const { PATH, HOME } = process.env;
   const run = spawnSync(requireProgram('docker-compose'), ['-f', COMPOSE, 'config'], { env: { PATH, HOME, ...env }, encoding: 'utf8' });
@@ -201,7 +201,7 @@ export class Cluster {
     return `rtmp://127.0.0.1:${this.origin.ports.rtmp}/app/${stream}`;
   }
 
-  /** What nginx has said. */
+  /** Output of nginx. */
   get nginxLog(): string {
     return this.#nginx?.output ?? '';
   }

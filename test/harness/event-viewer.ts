@@ -49,7 +49,7 @@ export async function watchMetadata(player: HlsPlayer): Promise<void> {
     });`);
 }
 
-/** What the page has seen since `watchMetadata`. */
+/** Metadata that the page has seen since `watchMetadata`. */
 export interface SeenMetadata {
   readonly samples: readonly { readonly track: string; readonly pts: number; readonly type: string; readonly text: string }[];
   readonly ranges: Readonly<Record<string, Readonly<Record<string, unknown>>>>;

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
 import { Child } from './child.ts';
 
-/** What a page can tell apart for certain. */
+/** Colours that a page can distinguish reliably. */
 export type FilmColour = 'red' | 'green' | 'blue' | 'yellow';
 
 /** One film. */
@@ -23,7 +23,7 @@ const BEEP = 'lt(mod(t+0.4,1),0.2)';
 /** Times of frames are rounded. */
 const FLASH = 'lt(mod(t+0.405,1),0.2)';
 
-/** Writes a film of so many seconds. Throws with what ffmpeg says. */
+/** Writes a film of this many seconds. Throws with the output of ffmpeg. */
 export function makeFlashFilm(file: string, seconds: number, film: FlashFilm): void {
   const limits = ['-t', `${seconds}`, '-pix_fmt', 'yuv420p', '-threads', '1'];
   execFileSync(requireProgram('ffmpeg'), ['-v', 'error', ...inputs(film), ...limits, ...film.encode, file]);

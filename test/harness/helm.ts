@@ -14,7 +14,7 @@ export const CAN_RUN_HELM = process.platform === 'linux' && process.arch === 'x6
 const PROGRAM = 'helm/helm';
 const RELEASE = 'show';
 
-/** What the tests look at of any object. */
+/** The parts of any object that the tests check. */
 export interface Manifest {
   readonly apiVersion: string;
   readonly kind: string;
@@ -47,7 +47,7 @@ export class Helm {
     return (loadAll(output) as (Manifest | null)[]).filter((manifest) => manifest !== null);
   }
 
-  /** What the types of Kubernetes say against objects: of members that are not theirs, too. Empty when nothing. */
+  /** Objections of Kubernetes' types to objects, including unknown members. Empty if there are none. */
   judge(manifests: readonly Manifest[]): string {
     const lines = manifests.map(({ apiVersion, kind, ...rest }, index) => {
       const [group = '', version] = apiVersion.includes('/') ? apiVersion.split('/') : ['core', apiVersion];
@@ -65,7 +65,7 @@ export class Helm {
   }
 
   #run(args: readonly string[]): { readonly ok: boolean; readonly output: string } {
-    // It keeps what it knows of charts and plugins in the home folder.
+    // Helm keeps charts and plugins in the home folder.
     const run = spawnSync(this.#program, args, { encoding: 'utf8', env: { HOME: this.#folder, PATH: process.env['PATH'] } });
     return { ok: run.status === 0, output: run.status === 0 ? run.stdout : `${run.stdout}\n${run.stderr}` };
   }

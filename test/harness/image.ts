@@ -20,7 +20,7 @@ import { Child, type ChildExit } from './child.ts';
 import { until } from './poll.ts';
 import { ROOT } from './server.ts';
 
-/** What an image of Debian has that the program needs. */
+/** Parts of a Debian image that the program needs. */
 const SYSTEM = ['bin', 'sbin', 'lib', 'lib64', 'usr/bin', 'usr/sbin', 'usr/lib', 'usr/lib64', 'usr/share'];
 
 type Lock = { readonly packages: Readonly<Record<string, { readonly dev?: boolean; readonly link?: boolean }>> };
@@ -187,7 +187,7 @@ export function canContain(): boolean {
   return spawnSync('unshare', ['--mount', '--pid', '--fork', 'mount', '-t', 'tmpfs', 'tmpfs', tmpdir()], { stdio: 'ignore' }).status === 0;
 }
 
-/** Files of the build's context: those of the repository but what `Dockerfile.dockerignore` leaves out. */
+/** Files of the build's context: those of the repository except the ones in `Dockerfile.dockerignore`. */
 function contextFiles(): string[] {
   const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], { cwd: ROOT, encoding: 'utf8' });
   const ignored = readFileSync(path.join(ROOT, 'deploy/Dockerfile.dockerignore'), 'utf8').split('\n').filter(Boolean);

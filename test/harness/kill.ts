@@ -1,4 +1,4 @@
-/** Kills a server that records and looks at what is left. */
+/** Kills a server that records, and examines its files. */
 import { appendFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -30,13 +30,13 @@ export interface KillRound {
   readonly rests?: boolean;
 }
 
-/** What one task lost: frames that the server had received and that are in no file. */
+/** The loss of one task: frames that the server had received and that are in no file. */
 export interface KillLoss {
   readonly id: string;
   readonly files: readonly string[];
   readonly received: FrameCounts;
   readonly lost: FrameCounts;
-  /** What the server said before it died. */
+  /** The server's log before it died. */
   readonly log: string;
 }
 

@@ -52,7 +52,7 @@ export class LossyRelay {
     return new LossyRelay(options, front);
   }
 
-  /** What players are told instead of the server's port. */
+  /** The port for players, instead of the server's. */
   get port(): number {
     return this.#front.address().port;
   }

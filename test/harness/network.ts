@@ -8,7 +8,7 @@ const NETWORKS = 250;
 /** Addresses of a link: network, router, host, broadcast. */
 const LINK = 4;
 
-/** Runs a command to its end; throws with what it said when it fails. */
+/** Runs a command to its end; throws with its output if it fails. */
 function run(...words: readonly string[]): void {
   const [program = '', ...args] = words;
   const { status, stderr, error } = spawnSync(program, args, { encoding: 'utf8' });
@@ -66,7 +66,7 @@ export class Network {
     return ['ip', 'netns', 'exec', this.#space(host)];
   }
 
-  /** What one of them sends to the other is dropped from now on; nobody is told. */
+  /** Drops everything between two nodes from now on, silently. */
   cut(one: string, other: string): void {
     this.#rules('add', one, other);
   }

@@ -13,7 +13,7 @@ export interface NginxProxy {
   readonly port: number;
 }
 
-/** Hands everything to `upstream`, a port of loopback. What it writes goes below `folder`; the caller stops `child`. */
+/** Passes everything to `upstream`, a port of loopback. Its files go below `folder`; the caller stops `child`. */
 export async function startNginxProxy(folder: string, upstream: number): Promise<NginxProxy> {
   const [port = 0] = await freePorts(1);
   const prefix = path.join(folder, 'nginx-proxy');
@@ -21,7 +21,7 @@ export async function startNginxProxy(folder: string, upstream: number): Promise
   const config = path.join(prefix, 'nginx.conf');
   const user = process.getuid?.() === 0 ? 'user root;' : '';
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((kind) => `${kind}_temp_path ${prefix}/${kind};`).join(' ');
-  // What the guide tells to write.
+  // The configuration given by the guide.
   const [block] = blocksIn('docs/guide/limits.md', 'nginx');
   const location = block?.text.replace('http://127.0.0.1:3333', `http://127.0.0.1:${upstream}`) ?? '';
   writeFileSync(

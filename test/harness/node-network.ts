@@ -96,7 +96,7 @@ export class NodeNetwork {
     return new NodeNetwork(folder, network, redis, edge, nodes);
   }
 
-  /** What a node does at the moment. */
+  /** The present work of a node. */
   async worksOf({ server }: NetworkNode): Promise<Work[]> {
     const streams = await server.api.get<string[]>(STREAMS);
     // One that waits is listed, too, and may have the film from the other node.
@@ -132,7 +132,7 @@ export class NodeNetwork {
     return ((await (await fetch(`${server.api.base}/health`)).json()) as { status: string }).status;
   }
 
-  /** What the edge says of the film. */
+  /** The edge's information about the film. */
   async filmAtEdge(): Promise<StreamInformation['input']> {
     return (await this.edge.server.api.get<StreamInformation>(apiPath.stream('film'))).input;
   }

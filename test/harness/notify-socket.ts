@@ -22,7 +22,7 @@ export interface Notification {
   readonly text: string;
 }
 
-/** Hears what a supervised process tells. Whoever opened it calls `close`. */
+/** Receives the notifications of a supervised process. The caller calls `close`. */
 export class NotifySocket {
   /** For `NOTIFY_SOCKET`. */
   readonly name: string;

@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
 
 const EVERY_MS = 250;
-/** An answer, or a segment, that is so late, ms, is told. */
+/** An answer or a segment later than this, ms, is reported. */
 const SLOW_MS = 3000;
 const SAMPLE_RATE = 48_000;
 const LOUD = 3000;
@@ -37,7 +37,7 @@ export class PlaylistRecording {
   readonly #maps = new Map<string, Buffer>();
   readonly #done: Promise<void>;
   #stopped = false;
-  /** What took so long that segments may have passed unseen. */
+  /** Delays so long that segments may have been missed. */
   readonly delays: string[] = [];
 
   constructor(url: string) {

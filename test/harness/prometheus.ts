@@ -66,7 +66,7 @@ export class Prometheus {
     rmSync(this.#folder, { recursive: true, force: true });
   }
 
-  /** What an expression gives now; rejects for one that Prometheus does not understand. */
+  /** The present result of an expression; rejects if Prometheus cannot parse it. */
   async query(expression: string): Promise<readonly Sample[]> {
     return (await this.#get<{ result: readonly Sample[] }>(`/query?${new URLSearchParams({ query: expression })}`)).result;
   }

@@ -22,7 +22,7 @@ export interface PublishOptions {
 
 export const PUBLISH_DEFAULTS = { width: 640, height: 360, fps: 30, gop: 30, videoKbps: 800, audioKbps: 96, tone: 440 } as const;
 
-/** What ffmpeg says about itself while it runs. */
+/** Progress that ffmpeg reports while it runs. */
 export interface SendingProgress {
   readonly frames: number;
   /** Bytes written, FLV tag headers included. */

@@ -1,4 +1,4 @@
-/** A file that is published as it is, and what a recording of it holds, packet by packet. */
+/** A file that is published unchanged, and the contents of a recording of it, packet by packet. */
 import { execFileSync } from 'node:child_process';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
 import { Child } from './child.ts';

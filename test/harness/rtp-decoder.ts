@@ -55,7 +55,7 @@ export class RtpDecoder {
     this.#socket.send(packet, this.#port, '127.0.0.1');
   }
 
-  /** What was decoded so far. */
+  /** The data decoded so far. */
   decoded(): Buffer {
     try {
       return readFileSync(this.#file);

@@ -11,7 +11,7 @@ export interface ServerPorts {
   readonly relay: number;
 }
 
-/** What a test may want different; durations in seconds. */
+/** Settings that a test may change; durations in seconds. */
 export interface ServerSettings {
   /** `IP` elements; media of WebRTC is then offered on `*`. Default: 127.0.0.1 alone. */
   readonly ips?: readonly string[];
@@ -22,7 +22,7 @@ export interface ServerSettings {
   readonly apiOrigins?: readonly string[];
   /** `Token` elements of `AccessTokens`. */
   readonly accessTokens?: string;
-  /** Port of its own for `/metrics`, and what is inside `Managers/Metrics`. */
+  /** A separate port for `/metrics`, and the contents of `Managers/Metrics`. */
   readonly metrics?: { readonly port?: number; readonly settings?: string };
   /** Elements of the server itself, e.g. `Limits`. */
   readonly head?: string;

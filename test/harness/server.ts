@@ -24,7 +24,7 @@ export interface StartOptions extends ServerSettings {
   readonly env?: NodeJS.ProcessEnv;
   /** The program; default: the one in `src`. */
   readonly main?: string;
-  /** State folder; default: one of its own, which goes with the server. */
+  /** State folder; default: a new one, deleted with the server. */
   readonly state?: string;
   /** A descriptor for its log; default: a pipe whose text is kept. */
   readonly stderr?: number;

@@ -30,7 +30,7 @@ function askForOffer(url: string): Promise<{ socket: WebSocket; offer: Offer } |
 
 /** Whoever made it closes it. */
 export class SocketViewer extends WebrtcViewer {
-  /** RTP timestamps of the keyframes that came: those with parameter sets. */
+  /** RTP timestamps of received keyframes: those with parameter sets. */
   readonly keyframes: number[] = [];
   #socket: WebSocket | null = null;
   #ask: (() => void) | null = null;

@@ -39,7 +39,7 @@ export class ColourWatch {
     this.#child = new Child(requireProgram('ffmpeg'), ['-v', 'info', '-nostdin', '-nostats', '-copyts', '-i', url, ...output]);
   }
 
-  /** What has been seen so far. */
+  /** The pictures seen so far. */
   get pictures(): WatchedPicture[] {
     return this.#lines.flatMap((line) => {
       const [, at, mean] = /showinfo.*pts_time:\s*([\d.]+).*mean:\[([\d ]+)\]/.exec(line) ?? [];
@@ -47,7 +47,7 @@ export class ColourWatch {
     });
   }
 
-  /** The rest of what ffmpeg has said, as far as it is about faults. */
+  /** Errors in the output of ffmpeg. */
   get errors(): string {
     return this.#lines.filter((line) => /error|invalid|non-monoton|corrupt/i.test(line)).join('\n');
   }

@@ -20,7 +20,7 @@ export function captionUnit(codec: VideoCodec, triplets: readonly Triplet[]): Ui
   return buildSeiUnit(codec, 4, Uint8Array.from(payload));
 }
 
-/** Triplets, one for each frame, that show `text` and take it away `frames` frames later. */
+/** Triplets, one for each frame, that show `text` and remove it `frames` frames later. */
 export function popOn(text: string, frames: number): Triplet[] {
   const control = (code: number): Triplet => [FIELD_1, odd(0x14), odd(code)];
   const twice = (code: number): Triplet[] => [control(code), control(code)];

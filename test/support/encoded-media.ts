@@ -13,7 +13,7 @@ import { audioTrack, interleave, videoTrack } from '../fakes/synthetic-media.ts'
 export interface EncodedMedia {
   readonly video: VideoTrack | null;
   readonly audio: AudioTrack | null;
-  /** Those of the two that there are, video first. */
+  /** The encoded tracks, video first. */
   readonly tracks: readonly (VideoTrack | AudioTrack)[];
   /** In the order of decoding times. */
   readonly packets: readonly Packet[];

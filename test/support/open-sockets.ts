@@ -1,4 +1,4 @@
-/** Which sockets this process has, as the kernel of Linux says: nobody can forget one. */
+/** The sockets of this process according to the Linux kernel, which forgets none. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
 const LISTENING = '0A';
@@ -6,7 +6,7 @@ const LISTENING = '0A';
 export interface OpenSocket {
   readonly protocol: 'tcp' | 'udp';
   readonly localPort: number;
-  /** 0 for those that wait for anybody. */
+  /** 0 for listening sockets. */
   readonly remotePort: number;
   readonly listening: boolean;
 }

@@ -1,4 +1,4 @@
-/** The code blocks of README and the pages: what a reader types, copies or is shown. */
+/** The code blocks of README and the pages, to type, to copy or to read. */
 import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 
@@ -12,7 +12,7 @@ export interface PageBlock {
   readonly page: string;
   /** Where its first line stands, from 1 on. */
   readonly line: number;
-  /** What stands behind the fence; empty for what is only shown, such as output. */
+  /** The language after the fence; empty for a block that is only shown, such as output. */
   readonly language: string;
   readonly text: string;
 }
@@ -68,7 +68,7 @@ export const NOT_RUN: readonly NotRun[] = [
   { page: 'docs/guide/record.md', begins: 'ffplay', why: 'test/e2e/recorded-playback.test.ts plays such an address' },
 ];
 
-/** All blocks of a page, in its order. Those in a list may be indented. */
+/** All blocks of a page, in order. Those in a list may be indented. */
 export function allBlocksIn(page: string): PageBlock[] {
   const text = readFileSync(path.join(ROOT, page), 'utf8');
   return [...text.matchAll(/^( *)```(\w*)\n(.*?)^\1```$/gms)].map(({ index, 2: language = '', 3: block = '' }) => ({

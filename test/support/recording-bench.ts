@@ -1,4 +1,4 @@
-/** A FILE publisher on a folder of its own, a stream to record, and a look at what was recorded. */
+/** A FILE publisher with a folder of its own, a stream to record, and access to the recorded files. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -120,7 +120,7 @@ export class RecordingBench {
       .sort();
   }
 
-  /** Those that have the names they are to have. */
+  /** Files that have their final names. */
   named(): string[] {
     return this.files().filter((name) => !name.startsWith('tmp_'));
   }

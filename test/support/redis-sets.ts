@@ -22,7 +22,7 @@ function ownFolder(): { readonly folder: string; readonly remove: () => void } {
   return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
-/** The one of `servers` that is the master, and writes; undefined while there is none. */
+/** The master among `servers`; undefined while there is none. */
 export async function masterOf(servers: readonly RedisServer[]): Promise<RedisServer | undefined> {
   for (const server of servers) {
     const role = await server.ask('ROLE').catch(() => '');

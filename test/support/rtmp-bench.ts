@@ -11,7 +11,7 @@ import { RtmpPublisher } from '../fakes/rtmp-publisher.ts';
 export const AAC_CONFIG = 'af001190';
 export const AAC_FRAME = 'af0121aa';
 
-/** What the test is to end. */
+/** Resources to close at the end of the test. */
 export const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();

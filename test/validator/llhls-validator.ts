@@ -1,6 +1,5 @@
 /**
- * Holds successive media playlists of one track, and the media they name, against rfc8216bis.
- * What it finds is collected as sentences in `problems`.
+ * Checks successive media playlists of one track, and their media, against rfc8216bis. Violations are collected as sentences in `problems`.
  */
 import { findBox, readBoxes } from '../../src/containers/isobmff/box-reader.ts';
 import type { PartTag } from '../../src/playlist/media-tags.ts';
