@@ -22,7 +22,7 @@ import { HlsPublisher } from './packager/ts/hls-publisher.ts';
 /** How a packaged output stream is found by name. */
 type FindSegments = (address: StreamAddress) => SegmentSource | undefined;
 
-/** With the dumps that the API drives, and what finds packaged streams. The ports are those of all HTTP. */
+/** Returns also the dumps for the API, and the lookup of packaged streams. The ports are those of all HTTP services. */
 export async function startHls({
   config,
   delivery,

@@ -1,4 +1,4 @@
-/** Writes the files of one dump one after the other; nothing while the disk refuses, and nothing more after any other failure. */
+/** Writes the files of one dump, one after the other. Pauses while the disk refuses writes, and ends after any other failure. */
 import { constants } from 'node:fs';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -8,14 +8,14 @@ import type { Clock } from '../../../util/clock.ts';
 import { hasRoom } from '../../../util/disk-space.ts';
 import { syncSemaphore } from '../../../util/semaphore.ts';
 
-/** Bytes of segments that may wait for the disk; a dump that needs more ends with an error, for it may not have holes. */
+/** Maximum of segment bytes that wait for the disk; beyond it the dump fails, because it must not have gaps. */
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 /** Faults that may pass: no space, or no permission. */
 const PASSING: readonly (string | undefined)[] = ['ENOSPC', 'EDQUOT', 'EROFS', 'EIO'];
 /** Overwrites a file of an earlier dump, but does not follow a link in its place. */
 const NEW_BYTES = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW;
 
-/** Where the files go, and who hears how it fares. */
+/** The folder, and the callbacks about its state. */
 export interface DumpFolderOptions {
   /** Absolute. */
   readonly path: string;
@@ -49,7 +49,7 @@ export class DumpFolder {
     this.#retry = new DiskRetry(options.clock);
   }
 
-  /** Settles when everything handed over so far is on disk or has failed. Never rejects. */
+  /** Settles when everything so far is written or has failed. Never rejects. */
   get settled(): Promise<void> {
     return this.#tail;
   }
@@ -84,7 +84,7 @@ export class DumpFolder {
           this.#waiting -= bytes;
           return;
         }
-        // The disk was too slow before it failed: that has been told.
+        // The disk was too slow before it failed, which was reported.
         if (this.#failed) return;
         this.#fail(error);
         await this.#options.onFailureSettled();
@@ -98,18 +98,18 @@ export class DumpFolder {
     return this.#written.has(name);
   }
 
-  /** Forgets the names of what was written: nothing more will be. */
+  /** Discards the list of written files: the dump has ended. */
   forget(): void {
     this.#written.clear();
   }
 
-  /** A file that is written once. On disk when it resolves, so that no playlist names what a loss of power takes. */
+  /** Writes a file once. It is on disk when this resolves, so no playlist names a file that a power failure could lose. */
   async write(name: string, bytes: Uint8Array): Promise<void> {
     const path = this.#pathOf(name);
     try {
       await syncSemaphore.take(() => writeFile(path, bytes, { flush: true, flag: NEW_BYTES }));
     } catch (error) {
-      // Half a segment plays nowhere, and its room is needed. A link of somebody else stays.
+      // A partial segment is useless, and its space is needed. A link of another user is left alone.
       if (PASSING.includes((error as NodeJS.ErrnoException).code)) await rm(path, { force: true }).catch(() => undefined);
       throw error;
     }

@@ -1,4 +1,4 @@
-/** The information file of a dump: which files are there and whether more will come. */
+/** The information file of a dump: its files, and whether more will come. */
 import { formatTimestamp } from '../../../util/timestamp.ts';
 import { escapeXml } from '../../../util/xml-text.ts';
 
@@ -11,7 +11,7 @@ export const DumpStatus = {
 /** Any of these words. */
 export type DumpStatus = (typeof DumpStatus)[keyof typeof DumpStatus];
 
-/** The element that tells the status. User data cannot hold it: its angle brackets are escaped. */
+/** The status element. User data cannot contain it, because its angle brackets are escaped. */
 export function statusElement(status: DumpStatus): string {
   return `<Status>${status}</Status>`;
 }
@@ -34,7 +34,7 @@ export class DumpInfo {
     this.#count += 1;
   }
 
-  /** Forgets the items: no text is wanted any more. */
+  /** Discards the items. */
   clear(): void {
     this.#items = '';
   }

@@ -10,7 +10,7 @@ export interface DumpPathValues extends StreamAddress {
   readonly time: number;
 }
 
-/** `template` with its macros replaced; unknown ones stay. No name brings a slash of its own. */
+/** `template` with its macros replaced; unknown ones stay. Slashes in values are replaced. */
 export function expandDumpPath(template: string, { vhost, app, stream, time }: DumpPathValues): string {
   const at = new Date(time);
   const [year, month, day] = [String(at.getFullYear()).padStart(4, '0'), two(at.getMonth() + 1), two(at.getDate())];

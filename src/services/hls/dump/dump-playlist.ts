@@ -41,7 +41,7 @@ export class DumpPlaylist {
   add(segment: DumpedSegment): void {
     // Media before the first segment is not part of the dump.
     if (segment.discontinuity && this.#count > 0) this.#lines += '#EXT-X-DISCONTINUITY\n';
-    // The init segment of what is missing may be missing as well.
+    // A missing segment's init segment may be missing, too.
     const isGap = segment.gap === true;
     if (!isGap && segment.init !== null && segment.init !== this.#init) this.#lines += `#EXT-X-MAP:URI=${quoted(segment.init)}\n`;
     this.#lines += (segment.tags ?? '') + serializeProgramDateTime(segment.startTime);

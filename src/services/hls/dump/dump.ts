@@ -36,11 +36,11 @@ export interface DumpOptions {
   /** Runs before the first file: segments wait for it. When it rejects the dump fails. */
   readonly prepare?: (dump: Dump) => Promise<void>;
   readonly clock: Clock;
-  /** Is told while the disk refuses files. */
+  /** Raised while the disk refuses writes. */
   readonly conditions: Conditions;
   readonly notices: Notices;
   readonly logger: Logger;
-  /** Counters of the server; absent: nobody counts. */
+  /** Counters of the server; absent: none. */
   readonly counts?: DumpCounts;
 }
 
@@ -93,12 +93,12 @@ export class Dump implements SegmentObserver, FolderWriter {
     return this.#open;
   }
 
-  /** Resolves when no file will be touched any more. */
+  /** Resolves when the dump touches no file any more. */
   get over(): Promise<void> {
     return this.#over.promise;
   }
 
-  /** Settles when everything handed over so far is on disk or has failed. */
+  /** Settles when everything so far is written or has failed. */
   get settled(): Promise<void> {
     return this.#files.settled;
   }
@@ -124,7 +124,7 @@ export class Dump implements SegmentObserver, FolderWriter {
     try {
       this.#take(segment);
     } catch (error) {
-      // The stream goes on without the dump.
+      // The stream continues without the dump.
       this.#files.enqueue(() => Promise.reject(error));
     }
   }
@@ -245,7 +245,7 @@ export class Dump implements SegmentObserver, FolderWriter {
 
   async #settleFailure(): Promise<void> {
     const { infoPath } = this.#options;
-    // The disk that failed may hold this file too; the log has said it already.
+    // The failed disk may hold this file too; the failure is already logged.
     if (infoPath !== null) await writeFileAtomic(infoPath, this.#info.text(DumpStatus.ERROR)).catch(() => undefined);
     this.#letGo();
   }

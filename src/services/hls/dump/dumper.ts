@@ -43,11 +43,11 @@ export interface DumperOptions {
   readonly notices?: Notices;
   /** Shared with other dumpers; default: its own. */
   readonly claims?: FolderClaims;
-  /** Shared with other dumpers; absent: nobody counts. */
+  /** Counters shared with other dumpers; absent: none. */
   readonly counts?: DumpCounts;
 }
 
-/** One for each publisher. The server calls `load` before streams come, `recover` when it runs and `close` at its end. */
+/** One for each publisher. The server calls `load` before the first stream, `recover` when it runs and `close` at its end. */
 export class Dumper implements StreamFollower {
   readonly #options: DumperOptions;
   readonly #streams = new Map<string, SegmentSource>();
@@ -64,7 +64,7 @@ export class Dumper implements StreamFollower {
     this.#open = new OpenDumps(options.stateFolder, options.logger);
   }
 
-  /** Reads what the last run left. Call before streams come. */
+  /** Reads the notes of the last run. Call before the first stream. */
   load(): Promise<void> {
     return this.#open.load();
   }
@@ -138,7 +138,7 @@ export class Dumper implements StreamFollower {
       };
       const dumps = this.#takeId(stream, request);
       const dump = this.#make({ request, stream, folder, infoPath: null, prepare }, dumps, null);
-      // The dump itself says what failed.
+      // The dump logs the failure itself.
       void dump.start().catch(() => dumps.delete(request.id));
     } catch (error) {
       const about = { err: error, dump: wanted.id, stream: stream.path, folder: wanted.outputPath };
@@ -194,7 +194,7 @@ export class Dumper implements StreamFollower {
     for (const dump of wanted) void dump.stop();
   }
 
-  /** Dumps of the stream, those that ended included, in the order they were started. */
+  /** Dumps of the stream, including ended ones, in the order of their start. */
   list(stream: SegmentSource): Dump[] {
     return [...(this.#dumps.get(stream)?.values() ?? [])].filter((dump) => dump !== null);
   }

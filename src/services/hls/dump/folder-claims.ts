@@ -1,4 +1,4 @@
-/** Which folders dumps write into: two in one folder would replace each other's playlists. */
+/** Folders in use by dumps: two dumps in one folder would replace each other's playlists. */
 
 import { deepestReal } from '../../../util/allowed-folders.ts';
 
@@ -6,7 +6,7 @@ import { deepestReal } from '../../../util/allowed-folders.ts';
 export interface FolderWriter {
   /** Files are still added. */
   readonly enabled: boolean;
-  /** Resolves when no file will be touched any more. */
+  /** Resolves when no file is touched any more. */
   readonly over: Promise<void>;
 }
 
@@ -15,7 +15,7 @@ class FolderTaken extends Error {
   override readonly name = 'FolderTaken';
 }
 
-/** A folder that nobody else gets. */
+/** A folder reserved for one dump. */
 export interface FolderClaim {
   /** It is that of `writer` until that is over. */
   keep(writer: FolderWriter): void;
@@ -29,7 +29,7 @@ export class FolderClaims {
   readonly #writers = new Map<string, FolderWriter | null>();
 
   /**
-   * Takes the folder at the absolute `path`, by whichever name; a dump that has ended already is waited for. Rejects with
+   * Reserves the folder at the absolute `path`, whatever links lead to it; waits for an ended dump to release it. Rejects with
    * `FolderTaken`.
    */
   async claim(path: string): Promise<FolderClaim> {

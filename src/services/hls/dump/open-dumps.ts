@@ -21,12 +21,12 @@ export class OpenDumps {
     this.#logger = logger;
   }
 
-  /** Reads what the last run has noted, and changes nothing of it. Call before dumps start. */
+  /** Reads the notes of the last run without changing anything. Call before dumps start. */
   async load(): Promise<void> {
     this.#left = await this.#documents.load();
   }
 
-  /** Says `Error` in the information files that a dead process left at `Running`. Call once, after `load`. Never rejects. */
+  /** Sets the status `Error` in information files that a dead process left at `Running`. Call once, after `load`. Never rejects. */
   async recover(): Promise<void> {
     const left = this.#left;
     this.#left = [];
@@ -37,7 +37,7 @@ export class OpenDumps {
     }
   }
 
-  /** Resolves when the dump is noted; a state folder that refuses is told in the log and does not stop the dump. */
+  /** Resolves when the dump is noted; a failure is logged and does not stop the dump. */
   async add(key: string, infoPath: string): Promise<void> {
     try {
       await mkdir(this.#path, { recursive: true });

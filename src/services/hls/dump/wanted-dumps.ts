@@ -1,4 +1,4 @@
-/** Which dumps the configuration starts with a stream. */
+/** The dumps that the configuration starts with a stream. */
 import { randomBytes } from 'node:crypto';
 import type { StreamAddress } from '../../../core/stream-address.ts';
 import { compileWildcard } from '../../../util/wildcard.ts';

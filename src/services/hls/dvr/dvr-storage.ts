@@ -9,13 +9,13 @@ import { RunFolder, sweepLeftovers } from './run-folder.ts';
 
 const FOLDER = 'dvr';
 
-/** Where DVR files may be, and who hears of trouble with them. */
+/** Allowed folders of DVR files, and callbacks about failures. */
 export interface DvrStorageOptions {
   /** Streams whose settings name no folder keep their files in `dvr` in it. */
   readonly stateFolder: string;
   /** Folders that must contain the others. */
   readonly allowed: AllowedFolders;
-  /** Is told while files cannot be written. */
+  /** Raised while files cannot be written. */
   readonly conditions: Conditions;
   /** Logs each stream whose rewind window is shorter than configured. */
   readonly logger: Logger;
@@ -60,7 +60,7 @@ export class DvrStorage {
     });
   }
 
-  /** Settles when the leftovers below all roots used so far are gone, or cannot be removed. */
+  /** Settles when the leftovers below all roots used so far are removed, or cannot be. */
   get swept(): Promise<unknown> {
     return Promise.all(this.#swept.values());
   }
@@ -78,7 +78,7 @@ export class DvrStorage {
   }
 }
 
-/** For strangers: without paths. */
+/** A public text, without paths. */
 function wordsFor(error: unknown): string {
   return diskFault(error) ?? 'its folder cannot be used';
 }

@@ -3,7 +3,7 @@ import { lstat, mkdir, realpath, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { AllowedFolders } from '../../../util/allowed-folders.ts';
 
-/** Others neither list nor change what is in there. */
+/** No access for other users. */
 const MODE = 0o700;
 const WRITABLE_BY_ALL = 0o002;
 const STICKY = 0o1000;
@@ -19,7 +19,7 @@ export async function makePrivateFolders(root: string, below: readonly string[],
   for (const folder of below) if (!(await makeFolder(folder))) await refuseForeign(folder);
 }
 
-/** Whether `path` is a folder, itself and no link to one, of this user. */
+/** Whether `path` is a folder of this user, and not a link to one. */
 export async function isOwnFolder(path: string): Promise<boolean> {
   try {
     const found = await lstat(path);

@@ -1,4 +1,4 @@
-/** Folders of files that live as long as one run of one stream, and what crashed servers left of theirs. */
+/** Folders of files that live as long as one run of one stream, and the removal of those left by crashed servers. */
 import { randomUUID } from 'node:crypto';
 import { readdir, rm, rmdir, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
@@ -6,17 +6,17 @@ import { dirname, join, relative, sep } from 'node:path';
 import { AllowedFolders } from '../../../util/allowed-folders.ts';
 import { isOwnFolder, makePrivateFolders } from './private-folder.ts';
 
-/** Whose folder it is: this machine, this process, this start of it. Process ids come again, most of all in containers. */
+/** Identifies a folder's owner: machine, process and start of the process. Process ids are reused, especially in containers. */
 const SEPARATOR = '_';
 const MACHINE = hostname().replace(/[^A-Za-z0-9]/g, '-');
 const START = randomUUID().replaceAll('-', '').slice(0, 12);
 const OWNER = [MACHINE, process.pid, START].join(SEPARATOR);
 
-/** Where the folder may be, and who hears of trouble with it. */
+/** Allowed places of the folder, and callbacks about failures. */
 export interface RunFolderOptions {
   /** Folders that may contain `root`; default: any. */
   readonly allowed?: AllowedFolders;
-  /** Hears the first thing that went wrong. */
+  /** Called with the first failure. */
   readonly onFault?: (error: unknown) => void;
   /** Called when files begin to be missing, and when writing works again. */
   readonly onState?: (isFaulty: boolean, error: unknown) => void;
@@ -50,11 +50,11 @@ export class RunFolder {
     try {
       await this.#writeNew(path, bytes);
     } catch {
-      // Somebody may just have removed the empty folder of the stream.
+      // The empty folder of the stream may just have been removed.
       try {
         await this.#writeNew(path, bytes);
       } catch (error) {
-        // Half a file serves nobody, and its room is needed.
+        // A partial file is useless, and its space is needed.
         await rm(path, { force: true }).catch(() => undefined);
         this.complain(error);
         throw error;
@@ -127,7 +127,7 @@ function isRunning(pid: number): boolean {
   }
 }
 
-/** Innermost first; one that is not empty or not there ends it. */
+/** Innermost first; stops at one that is missing or not empty. */
 async function removeEmpty(paths: readonly string[]): Promise<void> {
   try {
     for (const path of paths) await rmdir(path);

@@ -7,13 +7,13 @@ import { EventFormat } from '../../../media/timed-event.ts';
 import { CUE_IN, serializeCueCont, serializeCueOut, serializeSpliceRange } from '../../../playlist/media-tags.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';
 
-/** A keyframe may come so much, ms, before the time of a marker and still be the one that is meant: timebases round. */
+/** A keyframe this much, ms, before the time of a marker is still the one meant, because timebases round. */
 const ROUNDING_MS = 20;
 /** Markers that wait for a segment to begin with; more at once are no breaks: the oldest go. */
 const MAX_WAITING = 32;
 /** Breaks whose beginning is remembered for their ends. */
 const MAX_BREAKS = 64;
-/** A break that is over for so long, ms, has lost its end: with the origin that should have told it, or in a flood. */
+/** A break overdue for this long, ms, has lost its end, with its origin or in a flood. */
 const MAX_OVERDUE_MS = 15_000;
 const TICKS_PER_MS = 90;
 
@@ -32,7 +32,7 @@ interface OpenBreak {
   readonly duration: number;
 }
 
-/** One for each packaged stream. Without markers it does nothing. */
+/** One for each packaged stream. Costs nothing without markers. */
 export class BreakMarkers {
   /** Markers that had to go because too many waited. */
   dropped = 0;

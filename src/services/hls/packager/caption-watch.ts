@@ -1,4 +1,4 @@
-/** Closed captions inside of the video tracks of one packaged stream: playlists declare what has been seen. */
+/** Closed captions within the video tracks of one packaged stream: playlists declare the detected ones. */
 import { CaptionReader } from '../../../codecs/nal/captions.ts';
 import { carriesSei } from '../../../codecs/nal/sei-writer.ts';
 import type { Packet } from '../../../media/packet.ts';
@@ -55,7 +55,7 @@ export class CaptionWatch {
   }
 }
 
-/** The caption groups of one multivariant playlist: one for each set of channels that its variants have. */
+/** The caption groups of one multivariant playlist: one for each set of channels of its variants. */
 export class CaptionGroups {
   readonly #ids = new Map<string, string>();
   #hasServices = false;

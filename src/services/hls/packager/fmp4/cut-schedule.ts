@@ -19,12 +19,12 @@ export interface Cut {
   readonly discontinuity: boolean;
 }
 
-/** Segments of another server that may be missed; who has missed more counts on from where it was. */
+/** Maximum of missed segments of another server; after more, the own numbers continue. */
 const MAX_MISSED = 100;
 /** Cuts older than this many segments are of no use to any track. */
 const MAX_CUTS = 512;
 
-/** One for each stream; it forgets cuts that no track can need. */
+/** One for each stream; drops cuts that no track can need. */
 export class CutSchedule {
   readonly markers = new BreakMarkers();
   /** Number of the first segment; to be set before there is one. */
@@ -34,10 +34,10 @@ export class CutSchedule {
   #expected: { readonly msn: number; readonly time: number } | null = null;
   /** The next segment to begin comes behind a discontinuity. */
   #discontinuous = false;
-  /** Whose marks are followed, and how far their numbers are from those here. */
+  /** The run whose marks are followed, and the distance of its numbers from the own ones. */
   #guide: { readonly run: string; readonly shift: number } | null = null;
 
-  /** `epoch` tells the wall clock of media time 0; it may change. */
+  /** `epoch`: the wall clock of media time 0; it may change. */
   constructor(epoch: () => number) {
     this.#epoch = epoch;
   }
@@ -68,13 +68,13 @@ export class CutSchedule {
     return this.#cuts.at(-1) ?? null;
   }
 
-  /** The beginning of segment `msn`, or null when nobody cut there yet. */
+  /** The beginning of segment `msn`, or null if there is no cut yet. */
   cut(msn: number): Cut | null {
     const first = this.#cuts[0];
     return first === undefined ? null : (this.#cuts[msn - first.msn] ?? null);
   }
 
-  /** The leading track believes that segment `msn` will begin at `time`. */
+  /** The leading track expects segment `msn` to begin at `time`. */
   expect(msn: number, time: number): void {
     this.#expected = { msn, time };
   }
@@ -84,12 +84,12 @@ export class CutSchedule {
     return this.cut(msn)?.time ?? (this.#expected?.msn === msn ? this.#expected.time : null);
   }
 
-  /** Another server says where segments begin. */
+  /** Another server determines where segments begin. */
   get guided(): boolean {
     return this.#guide !== null;
   }
 
-  /** It says so no longer. */
+  /** Ends guidance by another server. */
   leaveGuide(): void {
     this.#guide = null;
   }
@@ -104,7 +104,7 @@ export class CutSchedule {
     return number;
   }
 
-  /** Segment `msn` begins at `time`, with `mark` where another server says so. Ignored when it has a beginning already. */
+  /** Segment `msn` begins at `time`, with the `mark` of another server if guided. Ignored if it has a beginning already. */
   add(msn: number, time: number, mark?: SegmentMark): void {
     const last = this.#cuts.at(-1);
     if (last !== undefined && msn !== last.msn + 1) return;

@@ -89,7 +89,7 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
     return this.feed.watched ? Urgency.LOW_LATENCY : super.urgency;
   }
 
-  /** When the last frame of the next part of any track comes; a dump takes whatever there is. */
+  /** Arrival time of the frame that completes the next part of any track; a dump needs every packet. */
   get neededAt(): number {
     const next = this.isObserved || !this.#model.playable ? Number.NEGATIVE_INFINITY : this.#aligner.nextListed;
     return Number.isFinite(next) ? this.stream.estimatedStart() + next : Number.NEGATIVE_INFINITY;
@@ -118,7 +118,7 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
     const tracks = [...this.#model.tracks.values()].filter(({ completeCount }) => completeCount > 0);
     if (tracks.length === 0) return [];
     const lasts = tracks.map((track) => track.segments[track.completeCount - 1]?.msn ?? 0);
-    // Segments that a DVR has moved to its files are not looked for there.
+    // Segments in DVR files are not searched.
     const oldest = tracks.map((track) => track.segments.find(({ path }) => path === null)?.msn ?? 0);
     const first = Math.max(Math.min(...lasts), ...oldest);
     return tracks.flatMap((track) => {
@@ -333,7 +333,7 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
     this.#refreshMultivariants();
   }
 
-  /** Renders the multivariant playlists anew and sends them when they differ. */
+  /** Renders the multivariant playlists, and sends them if they differ. */
   #refreshMultivariants(): void {
     this.#multivariantStale = false;
     if (this.#tracks.length === 0) return;

@@ -141,7 +141,7 @@ function frameRate(track: VideoTrack, source: MultivariantSource): number {
   return measured > 0 ? measured : UNKNOWN_FRAME_RATE;
 }
 
-/** `HLSChunklistPathDepth`: what stands in front of media playlist names. */
+/** `HLSChunklistPathDepth`: prefix of media playlist names. */
 function uriPrefix(depth: number, source: MultivariantSource): string {
   const app = encodeURIComponent(source.app);
   const stream = encodeURIComponent(source.stream);

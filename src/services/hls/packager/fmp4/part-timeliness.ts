@@ -1,4 +1,4 @@
-/** Whether parts come when players count on them, for Prometheus. */
+/** Metrics of whether parts come when players expect them. */
 import { type StreamAddress, streamKey } from '../../../../core/stream-address.ts';
 import { OTHER_STREAMS, streamLabels } from '../../../../core/stream-labels.ts';
 import type { Clock } from '../../../../util/clock.ts';

@@ -1,4 +1,4 @@
-/** How a track follows another server that says where segments begin. */
+/** How a track follows the segment boundaries of another server. */
 import type { SegmentMark } from '../../../../media/segment-mark.ts';
 import type { CutSchedule } from './cut-schedule.ts';
 import type { TimedSample } from './sample-timeline.ts';
@@ -25,7 +25,7 @@ export class SegmentGuide {
   /** Whether a segment begins with `sample`, which ends the open one at `end` of at most `max` seconds; null: not guided. */
   cutsBefore({ mark }: TimedSample, end: number, max: number): boolean | null {
     if (mark !== undefined) return true;
-    // It has fallen silent: the track goes on by itself.
+    // The marks have ceased: the track continues by its own rules.
     if (this.#schedule.guided && end > max + TOLERANCE) this.#schedule.leaveGuide();
     return this.#schedule.guided ? false : null;
   }

@@ -14,7 +14,7 @@ export interface CutPart {
   readonly duration: number;
   readonly independent: boolean;
   readonly likelyLast: boolean;
-  /** The segment ends with it: known when what follows is there already. */
+  /** The segment ends with it; known if the next frame is present already. */
   readonly last: boolean;
   readonly samples: readonly TimedSample[];
   /** Where the media of the last sample ends, ticks. */
@@ -23,9 +23,9 @@ export interface CutPart {
   readonly shownUntil: number | null;
 }
 
-/** Told of cuts in the order of the media; a segment is open from `segmentOpened` to `segmentClosed`, and gaps are none. */
+/** Receives cuts in the order of the media; a segment is open from `segmentOpened` to `segmentClosed`, gaps excepted. */
 export interface SegmentSink {
-  /** `time` is the presentation time of the first frame, ms; `independent` tells whether it is a keyframe. */
+  /** `time`: presentation time of the first frame, ms; `independent`: it is a keyframe. */
   segmentOpened(segment: { msn: number; time: number; discontinuity: boolean; independent: boolean }): void;
   partTargetChosen(seconds: number): void;
   partClosed(part: CutPart): void;
@@ -43,29 +43,29 @@ export interface SegmenterOptions {
   readonly schedule: CutSchedule;
   readonly limits: SegmentLimits;
   readonly sink: SegmentSink;
-  /** The longest part, ticks, that another server has chosen; 0 or absent: none has. */
+  /** The longest part of another server, ticks; 0 or absent: none. */
   readonly partTicks?: number;
 }
 
-/** A frame that lasts longer than this, seconds, is a pause of the source and says nothing about its frame rate. */
+/** A frame longer than this, seconds, is a pause of the source and irrelevant for its frame rate. */
 const MAX_FRAME = 2;
 /** A hole this long, seconds, is listed as such when the segment cannot hold it. */
 const MIN_GAP = 1;
 /** A hole this long, seconds, before a new configuration is more than the rounding and cutting of frames at a seam. */
 const MAX_SEAM = 0.1;
-/** A track is away when it is so many seconds behind what other tracks have listed: more than a transcoder may ever be late. */
+/** A track this many seconds behind the others is away: more than a transcoder may ever be late. */
 const AWAY = 8;
-/** However little media time they hold: parts and segments of a source whose clock hardly goes on must not grow without end. */
+/** Limits in bytes, because parts and segments of a source whose clock hardly advances must not grow without end. */
 const MAX_PART_BYTES = 16 * 1024 * 1024;
 const MAX_PART_SAMPLES = 4096;
 /** Ten seconds of 100 Mbit/s: beyond it a segment ends at the next frame, keyframe or not. */
 const MAX_SEGMENT_BYTES = 128 * 1024 * 1024;
-/** Keyframes come at an even pace when so many intervals in a row were the same. */
+/** Keyframes are regular after this many equal intervals in a row. */
 const EVEN_GOPS = 3;
-/** It is looked ahead for the end of a part by so many frames at most. */
+/** Maximum of frames to look ahead for the end of a part. */
 const MAX_LOOKAHEAD = 128;
 
-/** Tells its sink within `push`, `passPause` and `flush`; it has no timer and needs no closing. */
+/** Calls its sink within `push`, `passPause` and `flush`; has no timer and needs no closing. */
 export class Segmenter {
   readonly #video: boolean;
   readonly #schedule: CutSchedule;
@@ -84,7 +84,7 @@ export class Segmenter {
   /** Of the frames in `#samples`, and of all frames of the segment. */
   #partBytes = 0;
   #segmentBytes = 0;
-  /** End of what is listed, ticks; null before the first part and after a change of timescale. */
+  /** End of the listed media, ticks; null before the first part and after a change of timescale. */
   #listedEnd: number | null = null;
   /** Where the last sample ends, ticks. */
   #mediaEnd = 0;
@@ -96,11 +96,13 @@ export class Segmenter {
   /** End of the gaps that were listed because the track is away, ms of presentation; null while it is not. */
   #awayUntil: number | null = null;
   readonly #guide: SegmentGuide;
-  /** This track lists a discontinuity at its next segment, or has done so: the one that the other tracks list after it is not its own. */
+  /**
+   * This track lists a discontinuity at its next segment, or has just done so: the one that the other tracks list after it is not its own.
+   */
   #alone: 'next' | 'was' | null = null;
   /** This track proposes cuts. */
   leads = false;
-  /** Frames behind a gap up to the next keyframe: players could not show them and go back to look for it. */
+  /** Frames after a gap up to the next keyframe, which players could not show. */
   discarded = 0;
 
   constructor(options: SegmenterOptions) {
@@ -166,7 +168,7 @@ export class Segmenter {
     } else if (this.#samples.length > 0 && this.#isPartFull(sample.dts, sample.duration)) {
       this.#closeFullPart(sample.dts);
     } else if (this.#isPartLarge(sample)) {
-      // Says nothing about how long parts are.
+      // Without information about the length of parts.
       this.#closePart(sample.dts);
     }
     this.#append(sample);
@@ -199,8 +201,8 @@ export class Segmenter {
   changeTimeline(timescale: number, jitter: number, first: TimedSample): void {
     const isHole = this.#open && this.#holeBefore(first) > MAX_SEAM;
     if (this.#open) this.#closeSegment(first, first.dts + first.compositionOffset);
-    // Tracks that change together, because their source does, share one discontinuity. Where that comes later only the init segment changes
-    // here, which is allowed (RFC 8216 §4.3.2.3, a SHOULD), but players must know of a hole.
+    // Tracks that change together, because their source does, share one discontinuity. If it comes later, only the init segment changes
+    // here, which is allowed (RFC 8216 §4.3.2.3, a SHOULD), but a gap must be signalled.
     if (!this.#schedule.addDiscontinuity(this.#msn + 1) && isHole) this.#alone = 'next';
     this.#target = this.#target.rescale(timescale, jitter);
     this.#timescale = timescale;
@@ -257,14 +259,14 @@ export class Segmenter {
     return (sample.time - this.#segmentTime) / 1000 > this.#limits.followerMax;
   }
 
-  /** The end of the next segment, when all of it has passed in other tracks while this one was away. */
+  /** The end of the next segment, if all of it has passed in other tracks while this one was away. */
   #missedCut(): Cut | null {
     const { last } = this.#schedule;
     if (last === null || (!this.#open && this.#awayUntil === null)) return null;
     const from = this.#pauseStart;
     if (this.#awayUntil === null && last.time - from < AWAY * 1000) return null;
     const cut = this.#schedule.cut(this.#msn + 2);
-    // Segments may be shorter than what is a gap among frames.
+    // Segments may be shorter than a gap among frames.
     const least = Math.min(MIN_GAP, this.#limits.segmentDuration / 2);
     return cut !== null && cut.time - from > least * 1000 ? cut : null;
   }
@@ -289,8 +291,8 @@ export class Segmenter {
   }
 
   /**
-   * Lists what the source left out up to `sample` as gaps: playlists must not run behind their media, and numbers must mean
-   * the same time in all tracks. Gaps begin where the media ends: hls.js walks along them and stops where nothing is listed.
+   * Lists the missing media up to `sample` as gaps: playlists must not run behind their media, and numbers must mean the same time in all
+   * tracks. Gaps begin at the end of the media, because hls.js stops where nothing is listed.
    */
   #passHole(sample: TimedSample): void {
     const end = sample.time - this.#holeBefore(sample) * 1000;
@@ -307,7 +309,7 @@ export class Segmenter {
     else this.#followThroughHole(from, to);
   }
 
-  /** Where a follower went on alone the gaps get its numbers; the segment it is in ends where the next gap begins. */
+  /** If a follower continued alone, the gaps get its numbers; its present segment ends where the next gap begins. */
   #leadThroughHole(from: number, to: number): void {
     const alone = this.#schedule.last;
     let start = from;
@@ -342,7 +344,7 @@ export class Segmenter {
     }
   }
 
-  /** Whether a discontinuity is listed before the current segment. */
+  /** Whether a discontinuity precedes the current segment. */
   #takeDiscontinuity(): boolean {
     const shared = this.#schedule.cut(this.#msn)?.discontinuity === true;
     if (this.#alone === null) return shared;
@@ -378,7 +380,7 @@ export class Segmenter {
     this.#sink.segmentOpened({ msn: this.#msn, time: sample.time, discontinuity, independent: sample.keyframe });
   }
 
-  /** When the segment will probably end: the first keyframe, at the pace they come, that would cut it. */
+  /** Expected end of the segment: the first keyframe, at the present pace, that would cut it. */
   #expectEnd(): void {
     const wanted = this.#wantedDuration;
     const gop = this.#video ? this.#gop : wanted;
@@ -388,7 +390,7 @@ export class Segmenter {
     this.#schedule.expect(this.#msn + 1, this.#segmentTime + seconds * 1000);
   }
 
-  /** Where the frame lies, ticks, that fills the part which is open or begins next. */
+  /** Time of the frame, ticks, that fills the open or next part. */
   get #fillsAt(): number {
     const start = this.#samples.length > 0 ? this.#partStart : this.#mediaEnd;
     let last = this.#mediaEnd;
@@ -403,7 +405,7 @@ export class Segmenter {
     return Math.min(expected - this.#halfFrame * 1000, this.#schedule.markers.next);
   }
 
-  /** Where a frame lies at the earliest, ticks, that ends the segment. */
+  /** Earliest time, ticks, of a frame that ends the segment. */
   get #cutsFrom(): number {
     const cut = this.#schedule.cut(this.#msn + 1)?.time;
     if (cut === undefined && !this.leads) return Number.POSITIVE_INFINITY;
@@ -449,7 +451,7 @@ export class Segmenter {
     this.#sink.partTargetChosen(this.#target.seconds);
   }
 
-  /** `next` is the dts behind the part when it is known; otherwise the last frame's own duration tells the end. The others as in `CutPart`. */
+  /** `next`: dts after the part, if known; otherwise the last frame's own duration determines the end. Other options as in `CutPart`. */
   #closePart(next: number | null, { shownUntil = null, last = false }: Partial<Pick<CutPart, 'shownUntil' | 'last'>> = {}): void {
     const final = this.#samples.at(-1);
     if (final === undefined) return;
@@ -482,7 +484,7 @@ export class Segmenter {
     this.#endSegment(next === null ? null : (next.time - this.#segmentTime) / 1000);
   }
 
-  /** `real` seconds are from this segment to the next, as far as known; too long ones are not listed. */
+  /** `real`: seconds to the next segment, as far as known; too long ones are not listed. */
   #endSegment(real: number | null): void {
     this.#open = false;
     const listed = ((this.#listedEnd ?? this.#segmentStart) - this.#segmentStart) / this.#timescale;
