@@ -58,10 +58,10 @@ export async function run(options: BenchOptions): Promise<Report> {
       bench: 'llhls-crowd',
       figures: [
         { name: `requests that failed, ${VIEWERS} viewers`, value: result.failed, unit: 'requests', target: 0 },
-        { name: 'last byte of a part behind the first viewer’s playlist that names it, p50', value: part.p50, unit: 'ms' },
+        { name: 'last byte of a part behind the time of its end, p50', value: part.p50, unit: 'ms' },
         { name: 'the same, p99', value: part.p99, unit: 'ms', target: 500 },
         { name: 'the same, max', value: part.max, unit: 'ms' },
-        { name: 'playlist behind the first viewer’s, p99', value: playlist.p99, unit: 'ms' },
+        { name: 'playlist behind the end of its newest part, p99', value: playlist.p99, unit: 'ms' },
         { name: 'CPU of a request', value: (cpuMs * 1000) / requests, unit: 'us' },
         { name: 'memory of the server', value: memory(server.pid).resident, unit: 'MB' },
       ],

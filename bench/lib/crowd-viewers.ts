@@ -18,7 +18,7 @@ export interface CrowdOrder {
   readonly seconds: number;
 }
 
-/** Lateness in ms behind the first viewer's playlist that names the part. */
+/** Lateness in ms behind the end of the part, by the times of the playlist: when its last frame was due from the encoder. */
 export interface CrowdFigures {
   readonly playlists: number;
   readonly parts: number;
@@ -30,7 +30,7 @@ const HEAD_END = Buffer.from('\r\n\r\n');
 /** Connections that are opened at a time. */
 const OPEN_AT_ONCE = 100;
 
-/** A part that was first named at `at`; `next` is what a viewer asks for behind it. */
+/** A part that ends at `at`, ms of `performance.now()`; `next` is what a viewer asks for behind it. */
 interface Known {
   readonly at: number;
   readonly url: string;
@@ -100,7 +100,7 @@ class Viewer {
 
   #onAnswer(answer: Buffer | null): void {
     const now = performance.now();
-    if (answer !== null) this.#learn(answer, now);
+    if (answer !== null) this.#learn(answer);
     const part = known.get(this.#key);
     if (part === undefined) {
       failed += 1;
@@ -118,18 +118,30 @@ class Viewer {
   }
 
   /** Of a playlist: its newest part is the one that was asked for, unless this viewer is late. */
-  #learn(answer: Buffer, now: number): void {
+  #learn(answer: Buffer): void {
     const body = answer.subarray(answer.indexOf(HEAD_END) + HEAD_END.length);
     const base = `http://127.0.0.1:${order.port}${order.playlist}`;
-    const files = readMediaPlaylist(gunzipSync(body).toString(), base);
+    const text = gunzipSync(body).toString();
+    const files = readMediaPlaylist(text, base);
     const newest = files.parts.at(-1);
     if (newest === undefined) return;
     const { pathname, search } = new URL(newest);
-    known.set(this.#key, { at: now, url: pathname + search, next: { sequence: files.lastSequence, part: files.lastPart + 1 } });
+    const at = endOf(text) - performance.timeOrigin;
+    known.set(this.#key, { at, url: pathname + search, next: { sequence: files.lastSequence, part: files.lastPart + 1 } });
   }
 }
 
 let over = false;
+
+/** When the newest part of a playlist ends, wall clock ms. */
+function endOf(text: string): number {
+  let end = Number.NaN;
+  for (const line of text.split('\n')) {
+    if (line.startsWith('#EXT-X-PROGRAM-DATE-TIME:')) end = Date.parse(line.slice(line.indexOf(':') + 1));
+    else if (line.startsWith('#EXT-X-PART:')) end += Number(/DURATION=([\d.]+)/.exec(line)?.[1]) * 1000;
+  }
+  return end;
+}
 
 function open(): Promise<Viewer> {
   return new Promise((resolve, reject) => {

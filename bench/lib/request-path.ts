@@ -56,6 +56,7 @@ export class RequestPath {
     answer: (status) => {
       this.#status = status;
     },
+    keep: () => undefined,
     wait: () => undefined,
     waitBriefly: () => undefined,
     fail: (error) => {
@@ -79,6 +80,7 @@ export class RequestPath {
     const feeds = new FeedRegistry({
       requestAdmission,
       sessions: this.#sessions,
+      answers: null,
       clock: systemClock,
       views: VIEWS,
       setWatched: () => undefined,
@@ -94,7 +96,7 @@ export class RequestPath {
       demands: new PendingDemands(() => undefined, LIMITS.waiting),
       services: {
         ...{ blocks: new BlockTable(() => undefined), coder: new TextCoder(), files: new SharedFiles(LIMITS.fileBytes), hot: this.#hot },
-        ...{ proxies: admission.proxies, waiting: new Set() },
+        ...{ proxies: admission.proxies, answers: null, waiting: new Set() },
       },
     });
     hosts.set(served);

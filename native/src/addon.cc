@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 
+#include "answers.h"
 #include "bytes.h"
 #include "door.h"
 #include "dtls.h"
@@ -486,6 +487,7 @@ NAPI_MODULE_INIT() {
   Export<TcpSendImage>(env, exports, "tcpSendImage");
   Export<TcpReceive>(env, exports, "tcpReceive");
   ExportTls(env, exports);
+  ExportAnswers(env, exports);
   Export<DoorOpen>(env, exports, "doorOpen");
   Export<DoorClose>(env, exports, "doorClose");
   Export<DoorShare>(env, exports, "doorShare");

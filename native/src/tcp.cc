@@ -2,14 +2,14 @@
 // Files that many HTTP viewers request lie in memory files ("images"), from which the system sends without copying.
 #include "tcp.h"
 
-#include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <memory>
+
+#include "image.h"
 
 namespace millrace {
 namespace {
@@ -18,27 +18,6 @@ namespace {
 constexpr size_t kMostText = 64 * 1024;
 // An answer in more pieces does, too.
 constexpr size_t kMostParts = 64;
-
-// An anonymous memory file. Its bytes are written once and never changed, so a send in progress stays valid even after the file is closed.
-class Image {
- public:
-  Image() : descriptor_(memfd_create("millrace", MFD_CLOEXEC)) {}
-  ~Image() { Close(); }
-  Image(const Image&) = delete;
-  Image& operator=(const Image&) = delete;
-
-  int descriptor() const { return descriptor_; }
-
-  bool Append(const Bytes& bytes) { return write(descriptor_, bytes.data, bytes.length) == static_cast<ssize_t>(bytes.length); }
-
-  void Close() {
-    if (descriptor_ >= 0) close(descriptor_);
-    descriptor_ = -1;
-  }
-
- private:
-  int descriptor_;
-};
 
 uint32_t LengthOf(const Arguments& arguments, size_t n) {
   uint32_t length = 0;
@@ -73,18 +52,19 @@ size_t Sent(ssize_t result) { return result < 0 ? 0 : static_cast<size_t>(result
 napi_value ImageOpen(const Arguments& arguments) {
   napi_env env = arguments.env();
   const uint32_t count = LengthOf(arguments, 0);
-  auto image = std::make_unique<Image>();
+  auto image = std::make_shared<Image>();
   bool whole = image->descriptor() >= 0;
   for (uint32_t n = 0; n < count && whole; n += 1) whole = image->Append(ElementOf(arguments, 0, n));
   napi_value handle = nullptr;
   if (!whole) napi_get_null(env, &handle);
-  else napi_create_external(env, image.release(), [](napi_env, void* data, void*) { delete static_cast<Image*>(data); }, nullptr, &handle);
+  else napi_create_external(env, new SharedImage(std::move(image)), [](napi_env, void* data, void*) { delete static_cast<SharedImage*>(data); },
+                            nullptr, &handle);
   return handle;
 }
 
 // imageClose(image): gives its memory back now. Idempotent.
 napi_value ImageClose(const Arguments& arguments) {
-  arguments.External<Image>(0)->Close();
+  (*arguments.External<SharedImage>(0))->Close();
   return nullptr;
 }
 
@@ -110,7 +90,7 @@ napi_value TcpSend(const Arguments& arguments) {
 napi_value TcpSendImage(const Arguments& arguments) {
   const int descriptor = static_cast<int>(arguments.Unsigned(0));
   const Bytes head = TextInPlace(arguments, 1);
-  const auto* image = arguments.External<Image>(2);
+  const Image* image = arguments.External<SharedImage>(2)->get();
   const size_t length = arguments.Unsigned(3);
   if (head.data == nullptr) return MakeNumber(arguments.env(), 0);
   off_t offset = 0;

@@ -116,6 +116,34 @@ export interface NativeAddon {
   http2Flush(connection: Handle): number;
   /** Type, stream, number, text or bytes of each. */
   http2Events(connection: Handle): (number | string | Buffer)[];
+  answersOpen(): Handle;
+  /** Of a TCP connection of this thread that Node.js reads; null: it cannot be had. */
+  answersLink(cache: Handle, descriptor: number): Handle | null;
+  answersArm(link: Handle): void;
+  answersDisarm(link: Handle): void;
+  answersUnlink(link: Handle): void;
+  answersRequests(link: Handle): number;
+  /** Since an answer, ms; 0 while one is being sent, below 0 for none. */
+  answersIdle(link: Handle): number;
+  answersKeep(
+    link: Handle,
+    target: string,
+    variant: number,
+    feed: number,
+    head: string,
+    billed: number,
+    body: readonly Uint8Array[],
+    tailLength: number,
+    places: Uint32Array,
+    sums: Uint32Array,
+  ): boolean;
+  answersKeepImage(link: Handle, target: string, variant: number, feed: number, head: string, billed: number, image: Handle): boolean;
+  /** Below 0: of all feeds, with the sessions. */
+  answersFlush(cache: Handle, feed: number): void;
+  answersSession(cache: Handle, token: string, feed: number, expiresAt: number): number;
+  answersForget(cache: Handle, session: number): void;
+  answersSweep(cache: Handle, limit: number): void;
+  answersTake(cache: Handle): NativeAnswerFigures;
   /** A listening socket that accepts nothing and calls `knocked` once, with the first connection. */
   doorOpen(host: string, port: number, backlog: number, knocked: () => void): [door: Handle, port: number, descriptor: number];
   doorClose(door: Handle): void;
@@ -134,6 +162,20 @@ export interface NativeUdpCounters {
   readonly sendErrors: number;
   readonly datagramsReceived: number;
   readonly receiveCalls: number;
+}
+
+/** What was answered without JavaScript since the last call. */
+export interface NativeAnswerFigures {
+  readonly requests: number;
+  readonly bytes: number;
+  readonly aborts: number;
+  readonly timeouts: number;
+  /** Answers that were not kept because there was no room. */
+  readonly refused: number;
+  /** Feed, bytes, … */
+  readonly feeds: readonly number[];
+  /** Session, bytes, … */
+  readonly sessions: readonly number[];
 }
 
 /** Overrides the addon: the path of another build, or `off` for none. */

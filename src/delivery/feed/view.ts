@@ -59,6 +59,8 @@ export interface DeliveryExchange {
 
 /** Where bytes are counted. */
 export interface ByteSink {
+  /** Of a session: what stands in the URLs of its viewer. */
+  readonly token?: string;
   countBytes(bytes: number): void;
 }
 

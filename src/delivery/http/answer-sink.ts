@@ -2,6 +2,7 @@
 
 import type { Duplex, Readable } from 'node:stream';
 import { ProtocolError } from '../../util/protocol-error.ts';
+import type { KeptAnswer } from './answer-link.ts';
 import type { Image } from './direct-sender.ts';
 
 /** A request as a handler sees it. Valid until it has been answered. */
@@ -50,6 +51,8 @@ export interface AnswerSink {
    * may be before this call returns. `image`: the same bytes as the body, where they can be sent from without copying.
    */
   answer(status: number, block: string, body: string | readonly Uint8Array[], listener: SentListener | null, image?: Image | null): void;
+  /** The answer that is about to be given may be given to others, too, without asking the handler. */
+  keep(answer: KeptAnswer): void;
   /** The answer comes later; until then `listener` hears when the client goes away. */
   wait(listener: AbortListener): void;
   /** The same for an answer that is a moment away: a client that has closed its side already gets it too. */

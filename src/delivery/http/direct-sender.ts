@@ -40,8 +40,8 @@ export class DirectSender {
   }
 }
 
-/** Below 0 when bytes that the socket still has must go first, or it cannot be sent on. */
-function descriptorOf(socket: Socket): number {
+/** The descriptor of a socket; below 0 when bytes that the socket still has must go first, or it cannot be sent on. */
+export function descriptorOf(socket: Socket): number {
   const descriptor = socket.writableLength > 0 || socket.destroyed ? null : (socket as unknown as Inside)._handle?.fd;
   return typeof descriptor === 'number' ? descriptor : -1;
 }

@@ -1,5 +1,6 @@
 /** One HTTP/1.x connection: requests come out one after the other, answers go in. */
 import type { ClientEnd } from '../../wire/proxy/proxy-header.ts';
+import type { KeptAnswer } from './answer-link.ts';
 import {
   type AbortListener,
   type AnswerSink,
@@ -95,9 +96,9 @@ export class HttpConnection implements AnswerSink {
     wire.open(this.#events);
   }
 
-  /** Requests read so far. */
+  /** Requests that came so far. */
   get requests(): number {
-    return this.#requests;
+    return this.#requests + (this.#wire.answers?.requests ?? 0);
   }
 
   get takesImages(): boolean {
@@ -121,6 +122,10 @@ export class HttpConnection implements AnswerSink {
     this.#write(status, block, body, listener, image);
     if (this.#closing) this.#finish();
     else if (!this.#pumping) this.#pump();
+  }
+
+  keep(answer: KeptAnswer): void {
+    if (this.#framing.persistent && !this.#legacy && !this.#headOnly && !this.#closing) this.#wire.answers?.keep(answer);
   }
 
   wait(listener: AbortListener): void {
@@ -194,7 +199,13 @@ export class HttpConnection implements AnswerSink {
   #isIdle(now: number): boolean {
     if (this.#busy || this.#closing || this.#headSince !== 0 || this.#sending.length > 0) return false;
     const { idleTime, headerTime } = this.#context.limits;
-    return now - this.#idleSince > (this.#requests === 0 ? headerTime : idleTime);
+    return now - this.#idleSince > (this.#requests === 0 ? headerTime : idleTime) && !this.#isServed(idleTime);
+  }
+
+  /** Somebody else has answered within this time. */
+  #isServed(time: number): boolean {
+    const idle = this.#wire.answers?.idle ?? -1;
+    return idle >= 0 && idle <= time;
   }
 
   /** An exception of an answer's listener or a handler costs this connection, not the thread. */
@@ -255,7 +266,13 @@ export class HttpConnection implements AnswerSink {
     if (this.#peerEnded && !this.#busy && !this.#wire.isFull) {
       this.#closing = true;
       this.#finish();
+      return;
     }
+    this.#rest();
+  }
+
+  #rest(): void {
+    if (!this.#busy && !this.#closing && !this.#peerEnded && this.#sending.length === 0 && this.#reader.buffered === 0) this.#wire.rest();
   }
 
   #write(status: number, block: string, body: string | readonly Uint8Array[], listener: SentListener | null, image: Image | null): void {
@@ -285,6 +302,7 @@ export class HttpConnection implements AnswerSink {
     this.#sendingSince = this.#sending.length === 0 ? 0 : now;
     this.#idleSince = now;
     listener?.sent(complete);
+    this.#rest();
   }
 
   /** Answers a request that cannot be served, in words, and closes. */
@@ -322,6 +340,11 @@ export class HttpConnection implements AnswerSink {
   #onTimeout(): void {
     // A request that waits for media is the server's business; its view has a deadline of its own.
     if (this.#busy) return;
+    const { idleTime } = this.#context.limits;
+    if (this.#isServed(idleTime)) {
+      this.#wire.setTimeout(idleTime);
+      return;
+    }
     this.#context.counters.timeouts += 1;
     this.destroy(this.#sending.length > 0 ? 'the client does not take its answer' : 'idle');
   }

@@ -1,6 +1,7 @@
 /** A port that speaks HTTP/1.x in the clear. */
 import { createServer, type Server, type Socket } from 'node:net';
 import { type ConnectionGate, openGate } from '../../transport/proxy/connection-gate.ts';
+import type { AnswerLinks } from './answer-link.ts';
 import { type HttpCounters, newHttpCounters, type RequestHandler } from './answer-sink.ts';
 import { DirectSender } from './direct-sender.ts';
 import { HttpConnection, type HttpConnectionContext } from './http-connection.ts';
@@ -21,6 +22,8 @@ export interface HttpListenerOptions {
   readonly counters?: HttpCounters;
   /** How answers are sent; null: through Node.js alone. Without it, as the machine allows. */
   readonly sender?: DirectSender | null;
+  /** Where answers are kept that the handler has given; absent: nowhere. */
+  readonly answers?: AnswerLinks | null;
   /** Limits connections and finds clients behind proxies; absent: no limits and no proxies. */
   readonly gate?: ConnectionGate;
   /** The listening socket has failed. */
@@ -68,7 +71,7 @@ export class HttpListener {
       gate.open(
         socket,
         () => {
-          const connection = new HttpConnection(new PlainWire(socket, sender), this.#context, gate.clientOf(socket));
+          const connection = new HttpConnection(new PlainWire(socket, sender, options.answers), this.#context, gate.clientOf(socket));
           this.#connections.add(connection);
           this.#sweeper ??= setInterval(() => this.#sweep(), limits.sweepInterval);
           options.onOpened?.(connection);

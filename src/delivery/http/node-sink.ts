@@ -121,6 +121,10 @@ export class NodeSink implements AnswerSink, IncomingRequest {
     response.end();
   }
 
+  keep(): void {
+    // The handler answers everything.
+  }
+
   wait(listener: AbortListener): void {
     if (!this.#answered) this.#waiting = listener;
   }

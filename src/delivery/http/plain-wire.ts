@@ -1,8 +1,9 @@
 /** A socket as a wire: what the system takes at once goes past Node, where the addon is there. */
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import type { AnswerLink, AnswerLinks } from './answer-link.ts';
 import { bodyLength } from './answer-sink.ts';
-import type { DirectSender, Image } from './direct-sender.ts';
+import { type DirectSender, descriptorOf, type Image } from './direct-sender.ts';
 import type { Wire, WireEvents } from './wire.ts';
 
 const NO_BYTES = new Uint8Array(0);
@@ -14,11 +15,14 @@ export class PlainWire implements Wire {
   readonly localPort: number;
   readonly #socket: Socket;
   readonly #sender: DirectSender | null;
+  readonly #links: AnswerLinks | null;
+  #answers: AnswerLink | null = null;
   #silence: () => void = () => {};
   #written: (error?: Error | null) => void = () => {};
 
-  /** `sender` null: all goes through Node.js. */
-  constructor(socket: Socket, sender: DirectSender | null) {
+  /** `sender` null: all goes through Node.js; `links` null: all is answered by the user. */
+  constructor(socket: Socket, sender: DirectSender | null, links: AnswerLinks | null = null) {
+    this.#links = links;
     this.#socket = socket;
     this.#sender = sender;
     this.takesImages = sender !== null;
@@ -37,6 +41,10 @@ export class PlainWire implements Wire {
     return this.#socket.isPaused();
   }
 
+  get answers(): AnswerLink | null {
+    return this.#answers;
+  }
+
   open(events: WireEvents): void {
     this.#written = (error) => events.written(!error);
     const listeners = {
@@ -45,12 +53,17 @@ export class PlainWire implements Wire {
       end: () => events.end(),
       timeout: () => events.timeout(),
       error: (error: NodeJS.ErrnoException) => events.failed(error.code ?? error.message),
-      close: () => events.closed(),
+      close: () => {
+        this.#answers?.close();
+        events.closed();
+      },
     };
     for (const [event, listener] of Object.entries(listeners)) this.#socket.on(event, listener);
     this.#silence = () => {
       for (const [event, listener] of Object.entries(listeners)) this.#socket.off(event, listener);
     };
+    const descriptor = descriptorOf(this.#socket);
+    if (descriptor >= 0) this.#answers = this.#links?.link(descriptor) ?? null;
   }
 
   setTimeout(ms: number): void {
@@ -72,15 +85,23 @@ export class PlainWire implements Wire {
     return false;
   }
 
+  rest(): void {
+    const socket = this.#socket;
+    if (socket.readableLength === 0 && socket.writableLength === 0 && !socket.isPaused()) this.#answers?.arm();
+  }
+
   end(): void {
+    this.#answers?.disarm();
     this.#socket.end();
   }
 
   destroy(): void {
+    this.#answers?.close();
     this.#socket.destroy();
   }
 
   release(): Duplex {
+    this.#answers?.close();
     const socket = this.#socket;
     socket.pause();
     socket.setTimeout(0);

@@ -1,5 +1,6 @@
 /** What an HTTP/1.x connection is carried by: a socket, or TLS over one. */
 import type { Duplex } from 'node:stream';
+import type { AnswerLink } from './answer-link.ts';
 import type { Image } from './direct-sender.ts';
 
 /** What happens on a wire, told to its one user. */
@@ -31,6 +32,8 @@ export interface Wire {
   /** So much waits to be sent that no more should be given before `drain`. */
   readonly isFull: boolean;
   readonly isPaused: boolean;
+  /** Null: its user answers everything. */
+  readonly answers: AnswerLink | null;
   /** Begins to tell. */
   open(events: WireEvents): void;
   setTimeout(ms: number): void;
@@ -41,6 +44,8 @@ export interface Wire {
    * chunks must stay as they are until then.
    */
   send(head: string, chunks: readonly Uint8Array[], image: Image | null): boolean;
+  /** Nothing is asked, and nothing waits: what comes next may be answered without the user. */
+  rest(): void;
   /** Ends our side behind what waits. */
   end(): void;
   destroy(): void;

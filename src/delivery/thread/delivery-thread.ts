@@ -15,6 +15,7 @@ import { DateLine } from '../http/status-line.ts';
 import { SessionTokens } from '../session-token.ts';
 import type { FromThread, SessionEvent, ThreadReport, ThreadSettings, ToThread } from '../thread-protocol.ts';
 import type { Certificate } from '../tls/certificate-choice.ts';
+import { AnswerCache } from './answer-cache.ts';
 import { BlockTable } from './block-table.ts';
 import { CatchUp } from './catch-up.ts';
 import { COMMON_HEADERS, type Delivery, type DeliveryServices, Refusal } from './delivery.ts';
@@ -45,6 +46,7 @@ export interface DeliveryThreadOptions {
 export class DeliveryThread {
   readonly #options: DeliveryThreadOptions;
   readonly #catchUp: CatchUp;
+  readonly #answers: AnswerCache | null;
   readonly #blocks: BlockTable;
   readonly #hosts = new HostTable();
   readonly #feeds: FeedRegistry;
@@ -73,8 +75,11 @@ export class DeliveryThread {
     this.#logConnections = settings.logConnections;
     this.#catchUp = new CatchUp((wanted) => {
       post({ type: 'catch-up', wanted });
-      if (!wanted) this.#feeds.rest();
+      if (wanted) return;
+      this.#feeds.rest();
+      this.#answers?.forget();
     });
+    this.#answers = AnswerCache.open(this.#counters, (feed, bytes) => this.#feeds.answered(feed, bytes));
     this.#blocks = new BlockTable((block) => post({ type: 'block-idle', block }));
     this.#admission = new Admission(settings.admission, {
       connections: limits.http.connections,
@@ -102,11 +107,13 @@ export class DeliveryThread {
       idle: limits.sessionIdle,
       lifetime: limits.sessionLifetime,
       holds: (grant) => access.keys.holds(grant),
+      answers: this.#answers,
     });
     this.#requestAdmission = new RequestAdmission(access, this.#admission.proxies);
     this.#feeds = new FeedRegistry({
       requestAdmission: this.#requestAdmission,
       sessions: this.#sessions,
+      answers: this.#answers,
       clock,
       views,
       onFault: (error) => this.#log('error', { error: String(error) }, 'the view of a stream failed'),
@@ -117,6 +124,7 @@ export class DeliveryThread {
       coder: new TextCoder(),
       files: new SharedFiles(limits.fileBytes),
       hot: new HotFiles(limits.hotBytes, undefined, this.#admission),
+      answers: this.#answers,
       proxies: this.#admission.proxies,
       waiting: new Set<Delivery>(),
     };
@@ -162,6 +170,7 @@ export class DeliveryThread {
   #apply(message: ToThread): void {
     switch (message.type) {
       case 'hosts':
+        this.#answers?.forget();
         this.#hosts.set(message.hosts);
         this.#requestAdmission.setHosts(message.hosts);
         this.#pageRules.setHosts(message.hosts);
@@ -251,6 +260,7 @@ export class DeliveryThread {
       date: this.#date,
       commonHeaders: COMMON_HEADERS,
       counters: this.#counters,
+      answers: this.#answers,
       onOpened: (connection) => {
         if (this.#logConnections) this.#log('debug', { peer: connection.remoteAddress }, 'HTTP connection opened');
       },
@@ -297,6 +307,8 @@ export class DeliveryThread {
   }
 
   #report(): void {
+    this.#answers?.collect();
+    this.#answers?.sweep(this.#options.settings.limits.http.sendTime);
     this.#sessions.sweep();
     this.#services.hot.sweep();
     const bytes: number[] = [];

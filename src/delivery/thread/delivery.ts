@@ -8,10 +8,12 @@ import type { Span } from '../feed/messages.ts';
 import { sliceSpans, spansLength } from '../feed/spans.ts';
 import type { Admission, ByteSink, DeliveryExchange } from '../feed/view.ts';
 import { acceptsGzip } from '../http/accept-encoding.ts';
+import type { KeptBody } from '../http/answer-link.ts';
 import { type AbortListener, type AnswerSink, bodyLength, type IncomingRequest, type SentListener } from '../http/answer-sink.ts';
 import { readRange } from '../http/byte-range.ts';
 import type { Image } from '../http/direct-sender.ts';
 import { queryValue } from '../http/request-target.ts';
+import type { AnswerCache } from './answer-cache.ts';
 import type { BlockTable } from './block-table.ts';
 import type { HotFiles } from './hot-files.ts';
 import type { FileLease, SharedFiles } from './shared-files.ts';
@@ -24,6 +26,7 @@ const VARY_CODING = 'Vary: Accept-Encoding\r\n';
 const GZIP = 'Content-Encoding: gzip\r\n';
 const IDENTITY = 'Content-Encoding: identity\r\n';
 const TEXT_TYPE = 'Content-Type: text/plain\r\n';
+const UNTAILORED = { tailLength: 0, places: new Uint32Array(), sums: new Uint32Array() };
 
 /** Why there is no answer for a viewer. */
 export const Refusal = {
@@ -41,6 +44,7 @@ export const Refusal = {
 
 /** The feed whose view looks at the request: its rules, and its meter. */
 export interface ServedFeed {
+  readonly feed: number;
   readonly policy: CrossDomainPolicy;
   /** Bytes of answers since the last report. */
   bytesSent: number;
@@ -52,6 +56,8 @@ export interface DeliveryServices {
   readonly coder: TextCoder;
   readonly files: SharedFiles;
   readonly hot: HotFiles;
+  /** Null: every request is answered here. */
+  readonly answers: AnswerCache | null;
   /** Proxies whose headers about clients are trusted. */
   readonly proxies: TrustedProxies;
   /** Deliveries that were handed out and are neither answered nor aborted. */
@@ -67,6 +73,7 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
   readonly file: string;
   readonly query: string;
   readonly admission: Admission | null;
+  readonly #vhost: string;
   readonly #services: DeliveryServices;
   readonly #request: IncomingRequest;
   readonly #sink: AnswerSink;
@@ -82,13 +89,14 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
     services: DeliveryServices,
     request: IncomingRequest,
     sink: AnswerSink,
-    target: { file: string; query: string; feed: ServedFeed; admission: Admission | null },
+    target: { vhost: string; file: string; query: string; feed: ServedFeed; admission: Admission | null },
   ) {
     this.#services = services;
     this.#request = request;
     this.#sink = sink;
     this.#feed = target.feed;
     this.method = request.method === 'HEAD' ? 'HEAD' : 'GET';
+    this.#vhost = target.vhost;
     this.file = target.file;
     this.query = target.query;
     this.admission = target.admission;
@@ -133,7 +141,12 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
     const gzip = acceptsGzip(this.#request.header('accept-encoding'));
     const { coder } = this.#services;
     const body = gzip ? coder.gzipTailored(pieces, tail) : coder.textTailored(pieces, tail);
-    this.#answer(status, `${this.#block(headers)}${VARY_CODING}${gzip ? GZIP : IDENTITY}`, [body], body.length);
+    const block = `${this.#block(headers)}${VARY_CODING}${gzip ? GZIP : IDENTITY}`;
+    if (this.#isKept(status, pieces) && tail === `?session=${this.#viewer?.token}`) {
+      const layout = coder.layout(pieces, tail, gzip ? 'gzip' : 'identity');
+      if (layout !== null) this.#keep(block, body.length, { bytes: [body], tailLength: tail.length, ...layout });
+    }
+    this.#answer(status, block, [body], body.length);
   }
 
   respondSpans(status: number, headers: readonly string[], spans: readonly Span[]): void {
@@ -144,7 +157,9 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
       const body = this.#services.blocks.acquire(wanted);
       if (body === null) return null;
       this.#spans = wanted;
-      if (this.method === 'GET' && wanted === spans && this.#sink.takesImages) this.#image = this.#services.hot.image(spans, body, size);
+      if (this.method !== 'GET' || wanted !== spans || !this.#sink.takesImages) return body;
+      this.#image = this.#services.hot.image(spans, body, size);
+      if (this.#isKept(status, spans)) this.#keep(this.#block(headers), size, { bytes: this.#image ?? body, ...UNTAILORED });
       return body;
     });
   }
@@ -245,6 +260,23 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
     this.#feed.bytesSent += bytes;
     this.#viewer?.countBytes(bytes);
     this.#sink.answer(status, block, body, this.#spans === null && this.#lease === null ? null : this, this.#image);
+  }
+
+  /** The answer is the same for every session, and is wanted by more than one. */
+  #isKept(status: number, identity: object): boolean {
+    const { answers } = this.#services;
+    if (answers === null || status !== 200 || this.method !== 'GET' || this.admission !== null) return false;
+    // Whoever gets a session by the answer gets one of their own.
+    const token = this.#viewer?.token;
+    return token !== undefined && token === this.queryValue('session') && answers.isWanted(identity);
+  }
+
+  #keep(block: string, length: number, body: KeptBody): void {
+    const { feed } = this.#feed;
+    const variant = this.#services.answers?.variantOf(this.#request, this.#vhost, feed) ?? null;
+    if (variant === null) return;
+    const head = `${block}Content-Length: ${length}\r\n\r\n`;
+    this.#sink.keep({ target: this.#request.target, variant, feed, head, billed: block.length + length, body });
   }
 
   #block(headers: readonly string[]): string {

@@ -8,6 +8,7 @@ import type { Clock } from '../../util/clock.ts';
 import { forEachGuarded } from '../../util/guarded.ts';
 import type { FeedMessage } from '../feed/messages.ts';
 import type { DeliveryExchange, DeliveryView, ViewContext, ViewerSession } from '../feed/view.ts';
+import type { AnswerCache } from './answer-cache.ts';
 import type { ServedFeed } from './delivery.ts';
 import { protocolOf, type RequestAdmission } from './request-admission.ts';
 import type { SessionPlace, ThreadSessions } from './thread-sessions.ts';
@@ -189,6 +190,8 @@ export class ThreadFeed implements ServedFeed, SessionPlace, ViewContext {
 export interface RegistryServices {
   /** A view threw in a timer, which continues with the next one, or at the end of its thread. */
   readonly onFault: (error: unknown) => void;
+  /** What is kept of answers. */
+  readonly answers: Pick<AnswerCache, 'changed' | 'forget'> | null;
   /** Reports whether a feed has viewers. */
   readonly setWatched: (feed: number, wanted: boolean) => void;
   readonly sessions: ThreadSessions;
@@ -221,18 +224,29 @@ export class FeedRegistry {
   setDefaults(rules: CrossDomainRules): void {
     this.#defaults = rules;
     for (const { feed } of this.#feeds.values()) feed.setDefaults(rules);
+    this.#services.answers?.forget();
   }
 
   /** Applies a packager's message. Throws for a kind without view, or what the view throws. */
   apply(message: FeedMessage): void {
     if (message.type === 'feed-open') this.#open(message);
-    else if (message.type === 'feed-update') this.#feeds.get(message.feed)?.feed.view.update(message.payload);
-    else this.#close(message.feed);
+    else if (message.type === 'feed-update') {
+      this.#services.answers?.changed(message.feed);
+      this.#feeds.get(message.feed)?.feed.view.update(message.payload);
+    } else this.#close(message.feed);
   }
 
   /** Feeds of a stream; undefined when there is no such stream. `key` is `<app>/<stream>`. */
   find(vhost: string, key: string): readonly ThreadFeed[] | undefined {
     return this.#streams.get(vhost)?.get(key);
+  }
+
+  /** Viewers of a feed got `bytes` without being told of here. */
+  answered(id: number, bytes: number): void {
+    const feed = this.#feeds.get(id)?.feed;
+    if (feed === undefined) return;
+    feed.bytesSent += bytes;
+    feed.asked();
   }
 
   /** A report has passed. */
@@ -283,12 +297,15 @@ export class FeedRegistry {
     this.#streams.set(vhost, streams);
     const key = pathOf(message.address);
     streams.set(key, [...(streams.get(key) ?? []), feed]);
+    // It may have files of the names that another one has answered.
+    this.#services.answers?.forget();
   }
 
   #close(id: number): void {
     const entry = this.#feeds.get(id);
     if (entry === undefined) return;
     this.#feeds.delete(id);
+    this.#services.answers?.changed(id);
     const { vhost } = entry.address;
     const streams = this.#streams.get(vhost);
     const key = pathOf(entry.address);

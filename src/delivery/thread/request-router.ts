@@ -198,7 +198,10 @@ export class RequestRouter implements RequestHandler {
       sink.answer(404, COMMON_HEADERS + crossDomainBlock(this.#rulesFor(place), request) + TEXT, absenceOf(place), null);
       return;
     }
-    const delivery = new Delivery(services, request, sink, { file: place.file, query: place.query, feed: first, admission });
+    const delivery = new Delivery(services, request, sink, {
+      ...{ vhost: place.vhost ?? '', file: place.file, query: place.query },
+      ...{ feed: first, admission },
+    });
     let isGuarded = false;
     for (const feed of place.feeds) {
       delivery.offerTo(feed);

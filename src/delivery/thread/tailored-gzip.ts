@@ -51,6 +51,16 @@ export class TailoredGzip {
     return made.#isPatchable(pieces, tailLength) ? made : null;
   }
 
+  /** Where the tail stands. */
+  get places(): Uint32Array {
+    return Uint32Array.of(this.#tailStart);
+  }
+
+  /** The checksum of the text with tails of zeros, that of such a tail, and what the checksum of a tail is multiplied with. */
+  get sums(): Uint32Array {
+    return Uint32Array.of(this.#zeroSum, this.#zeroTailSum, this.#shifts);
+  }
+
   /** The body for one viewer; `tail` is ASCII and as long as was said. */
   body(tail: string): Buffer {
     const body = Buffer.allocUnsafe(this.#template.length);

@@ -4,7 +4,7 @@ export class TailoredText {
   /** The text with some viewer's tail. */
   readonly #template: Buffer;
   /** Where the tails begin, bytes. */
-  readonly #starts: readonly number[];
+  readonly places: Uint32Array;
   readonly #tailLength: number;
 
   /** For `pieces` with tails as long as `tail`, which is ASCII, between them. */
@@ -12,7 +12,7 @@ export class TailoredText {
     this.#template = Buffer.from(pieces.join(tail));
     this.#tailLength = tail.length;
     let end = 0;
-    this.#starts = pieces.slice(0, -1).map((piece) => {
+    this.places = Uint32Array.from(pieces.slice(0, -1), (piece) => {
       const start = end + Buffer.byteLength(piece);
       end = start + tail.length;
       return start;
@@ -27,9 +27,10 @@ export class TailoredText {
   /** Writes the text for one viewer; `target` has the text's length, `tail` the length that was said. */
   write(tail: string, target: Buffer): void {
     this.#template.copy(target);
-    const [first] = this.#starts;
+    const { places } = this;
+    const [first] = places;
     if (first === undefined) return;
     target.write(tail, first, 'latin1');
-    for (let n = 1; n < this.#starts.length; n += 1) target.copyWithin(this.#starts[n] ?? 0, first, first + this.#tailLength);
+    for (let n = 1; n < places.length; n += 1) target.copyWithin(places[n] ?? 0, first, first + this.#tailLength);
   }
 }

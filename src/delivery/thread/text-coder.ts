@@ -8,6 +8,7 @@ const MAX_CACHE = 256;
 const MAX_TAIL_LENGTHS = 8;
 /** Plain bodies share pieces of memory of this size: an allocation for each costs more than filling it. A client that does not read holds one. */
 const SLAB = 64 * 1024;
+const NO_SUMS = new Uint32Array();
 
 /** Lines of a playlist resemble their neighbours: a window of 1 KiB compresses as well as 32, in less than half the time. */
 const OPTIONS = { level: 1, windowBits: 10, memLevel: 4 };
@@ -57,6 +58,18 @@ export class TextCoder {
     const body = this.#take(tailored.text.length);
     tailored.text.write(tail, body);
     return body;
+  }
+
+  /** The places of `tail` in a body that was made of `pieces`, and what its checksum is made of; null: it has none that are known. */
+  layout(
+    pieces: readonly string[],
+    tail: string,
+    coding: 'gzip' | 'identity',
+  ): { readonly places: Uint32Array; readonly sums: Uint32Array } | null {
+    const tailored = this.#tailored.get(pieces)?.get(tail.length);
+    if (coding === 'identity') return tailored?.text === undefined ? null : { places: tailored.text.places, sums: NO_SUMS };
+    const gzip = tailored?.gzip ?? null;
+    return gzip === null ? null : { places: gzip.places, sums: gzip.sums };
   }
 
   #take(length: number): Buffer {

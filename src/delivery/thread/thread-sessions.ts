@@ -6,6 +6,7 @@ import { OwnerCounts } from '../../util/owner-counts.ts';
 import type { ByteSink, ViewerSession } from '../feed/view.ts';
 import { type SessionTokens, sessionId } from '../session-token.ts';
 import type { SessionBytes, SessionEvent, SessionSighting } from '../thread-protocol.ts';
+import { type AnswerCache, type DirectSession, NO_SLOT } from './answer-cache.ts';
 
 /** Revocations remembered; the oldest is forgotten first. */
 const MAX_REVOKED = 100_000;
@@ -16,7 +17,8 @@ const TOKEN_GONE = 'its play token was removed';
  */
 const MAX_BILLED = 1000;
 
-class LiveSession implements ViewerSession, ByteSink {
+class LiveSession implements ViewerSession, ByteSink, DirectSession {
+  slot = NO_SLOT;
   readonly token: string;
   readonly id: string;
   readonly address: string;
@@ -30,6 +32,7 @@ class LiveSession implements ViewerSession, ByteSink {
   /** Without request for so long it has ended, ms. */
   readonly idle: number;
   seenAt: number;
+  readonly #clock: Clock;
   /** Not told to the main thread yet. */
   #bytes = 0;
   readonly #owing: Set<LiveSession>;
@@ -45,9 +48,10 @@ class LiveSession implements ViewerSession, ByteSink {
       expiresAt: number;
       grant?: string | undefined;
     },
-    { idle, now, owing }: { idle: number; now: number; owing: Set<LiveSession> },
+    { idle, clock, owing }: { idle: number; clock: Clock; owing: Set<LiveSession> },
   ) {
     this.idle = idle;
+    this.#clock = clock;
     this.#owing = owing;
     this.token = fields.token;
     this.id = fields.id;
@@ -57,7 +61,7 @@ class LiveSession implements ViewerSession, ByteSink {
     this.owner = addressOwner(fields.remoteAddress);
     this.expiresAt = fields.expiresAt;
     this.grant = fields.grant;
-    this.seenAt = now;
+    this.seenAt = clock.monotonic();
   }
 
   get sighting(): SessionSighting {
@@ -67,6 +71,11 @@ class LiveSession implements ViewerSession, ByteSink {
   countBytes(bytes: number): void {
     if (this.#bytes === 0) this.#owing.add(this);
     this.#bytes += bytes;
+  }
+
+  answered(bytes: number): void {
+    this.seenAt = this.#clock.monotonic();
+    this.countBytes(bytes);
   }
 
   takeBytes(): number {
@@ -94,6 +103,8 @@ export interface ThreadSessionsOptions {
   readonly onFull?: (remoteAddress: string) => void;
   readonly idle: number;
   readonly lifetime: number;
+  /** Where sessions are answered without asking here. */
+  readonly answers?: Pick<AnswerCache, 'open' | 'close'> | null;
   /** The play token of this name is still good; default: it is. */
   readonly holds?: (grant: string) => boolean;
 }
@@ -155,6 +166,8 @@ export class ThreadSessions {
       }
       if (clock.now() < live.expiresAt) {
         live.seenAt = clock.monotonic();
+        // A play token may be removed at any time.
+        if (live.slot === NO_SLOT && live.grant === undefined) this.#options.answers?.open(live, place.feed);
         return live;
       }
       this.#close(live, 'expired');
@@ -238,7 +251,7 @@ export class ThreadSessions {
     fields: ConstructorParameters<typeof LiveSession>[0],
     { idle = this.#options.idle, ticket }: { readonly idle?: number; readonly ticket?: number | undefined } = {},
   ): LiveSession {
-    const live = new LiveSession(fields, { idle, now: this.#options.clock.monotonic(), owing: this.#owing });
+    const live = new LiveSession(fields, { idle, clock: this.#options.clock, owing: this.#owing });
     this.#live.set(live.token, live);
     this.#owners.add(live.owner);
     this.#events.push({ sighting: live.sighting, ended: null, ...(ticket !== undefined && { ticket }) });
@@ -254,6 +267,7 @@ export class ThreadSessions {
     this.#live.delete(live.token);
     this.#owners.remove(live.owner);
     this.#owing.delete(live);
+    this.#options.answers?.close(live);
     this.#events.push({ sighting: live.sighting, ended: reason });
   }
 

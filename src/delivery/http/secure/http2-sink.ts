@@ -108,6 +108,10 @@ export class Http2Sink implements AnswerSink, IncomingRequest {
     if (!this.#exchange.answer(this.#stream, status, block, chunks, this.method === 'HEAD')) this.closed(false);
   }
 
+  keep(): void {
+    // The handler answers everything.
+  }
+
   wait(listener: AbortListener): void {
     if (!this.answered) this.#waiting = listener;
   }

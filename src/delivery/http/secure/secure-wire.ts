@@ -18,6 +18,7 @@ interface Waiting {
 export class SecureWire implements Wire, TlsUser {
   readonly secure = true;
   readonly takesImages = false;
+  readonly answers = null;
   readonly localPort: number;
   readonly #link: TlsLink;
   readonly #waiting: Waiting[] = [];
@@ -63,6 +64,10 @@ export class SecureWire implements Wire, TlsUser {
     if (at === size && !this.#link.isBlocked) return true;
     this.#waiting.push({ head, chunks, size, at });
     return false;
+  }
+
+  rest(): void {
+    // Whatever comes is for the user.
   }
 
   end(): void {

@@ -1,0 +1,207 @@
+// What JavaScript calls of the answers that are given without it: one cache for each thread of delivery, one link for each connection.
+#include "answers.h"
+
+#include "answer_link.h"
+#include "napi-export.h"
+
+namespace millrace {
+namespace {
+
+// More is not kept.
+constexpr size_t kMostBody = 64 * 1024;
+constexpr size_t kMostHead = 4096;
+constexpr size_t kMostPlaces = 16 * 1024;
+
+using SharedCache = std::shared_ptr<AnswerCache>;
+using SharedLink = std::shared_ptr<AnswerLink>;
+
+AnswerCache& CacheOf(const Arguments& arguments) { return **arguments.External<SharedCache>(0); }
+AnswerLink& LinkOf(const Arguments& arguments) { return **arguments.External<SharedLink>(0); }
+
+napi_value Truth(napi_env env, bool truth) {
+  napi_value value = nullptr;
+  napi_get_boolean(env, truth, &value);
+  return value;
+}
+
+std::string LatinText(const Arguments& arguments, size_t n, size_t most) {
+  std::string text(most + 1, '\0');
+  size_t length = 0;
+  if (arguments.value(n) == nullptr || napi_get_value_string_latin1(arguments.env(), arguments.value(n), text.data(), text.size(), &length) != napi_ok)
+    throw BadArgument{"a string is expected"};
+  if (length >= most) throw BadArgument{"a string is too long"};
+  text.resize(length);
+  return text;
+}
+
+// answersOpen() → cache
+napi_value AnswersOpen(const Arguments& arguments) {
+  napi_value handle = nullptr;
+  napi_create_external(arguments.env(), new SharedCache(std::make_shared<AnswerCache>()),
+                       [](napi_env, void* data, void*) { delete static_cast<SharedCache*>(data); }, nullptr, &handle);
+  return handle;
+}
+
+// answersLink(cache, descriptor) → link of a connection of this thread that Node.js reads, or null
+napi_value AnswersLink(const Arguments& arguments) {
+  napi_env env = arguments.env();
+  uv_loop_t* loop = nullptr;
+  SharedLink link;
+  if (napi_get_uv_event_loop(env, &loop) == napi_ok)
+    link = AnswerLink::Open(*arguments.External<SharedCache>(0), loop, static_cast<int>(arguments.Unsigned(1)));
+  napi_value handle = nullptr;
+  if (link == nullptr) napi_get_null(env, &handle);
+  else napi_create_external(env, new SharedLink(std::move(link)), [](napi_env, void* data, void*) { delete static_cast<SharedLink*>(data); }, nullptr,
+                            &handle);
+  return handle;
+}
+
+// answersArm(link), answersDisarm(link), answersUnlink(link): see `AnswerLink`
+napi_value AnswersArm(const Arguments& arguments) {
+  LinkOf(arguments).Arm();
+  return nullptr;
+}
+napi_value AnswersDisarm(const Arguments& arguments) {
+  LinkOf(arguments).Disarm();
+  return nullptr;
+}
+napi_value AnswersUnlink(const Arguments& arguments) {
+  LinkOf(arguments).Close();
+  return nullptr;
+}
+
+// answersRequests(link) → requests answered here; answersIdle(link) → ms since then, 0 while one is being sent, below 0 for none
+napi_value AnswersRequests(const Arguments& arguments) { return MakeNumber(arguments.env(), LinkOf(arguments).requests()); }
+napi_value AnswersIdle(const Arguments& arguments) { return MakeNumber(arguments.env(), LinkOf(arguments).idle()); }
+
+// Reads (link, target, variant, feed, head, billed): what is common to both ways of keeping. Null when it cannot be kept
+std::unique_ptr<Answer> CommonOf(const Arguments& arguments, PlainRequest* request) {
+  // The answer may be to another request than the last.
+  if (!LinkOf(arguments).Asked(request) || request->target != LatinText(arguments, 1, AnswerCache::kMostRequest)) return nullptr;
+  auto answer = std::make_unique<Answer>();
+  answer->feed = arguments.Unsigned(3);
+  answer->head = LatinText(arguments, 4, kMostHead);
+  answer->billed = static_cast<uint64_t>(arguments.Number(5));
+  return answer;
+}
+
+bool KeepCommon(const Arguments& arguments, const PlainRequest& request, std::unique_ptr<Answer> answer) {
+  AnswerCache& cache = LinkOf(arguments).cache();
+  const uint32_t variant = arguments.Unsigned(2);
+  cache.Judge(request.lines, variant);
+  return cache.Keep(request, variant, std::move(answer));
+}
+
+// answersKeep(link, target, variant, feed, head, billed, body, tailLength, places, sums) → whether it is kept. `places`: where a tail stands
+// in the body; `sums`: of a body in gzip form, see `Answer`, else empty
+napi_value AnswersKeep(const Arguments& arguments) {
+  napi_env env = arguments.env();
+  PlainRequest request;
+  std::unique_ptr<Answer> answer = CommonOf(arguments, &request);
+  uint32_t count = 0;
+  if (arguments.value(6) == nullptr || napi_get_array_length(env, arguments.value(6), &count) != napi_ok) throw BadArgument{"an array is expected"};
+  if (answer == nullptr) return Truth(env, false);
+  for (uint32_t n = 0; n < count; n += 1) {
+    napi_value element = nullptr;
+    napi_get_element(env, arguments.value(6), n, &element);
+    const Bytes bytes = BytesOf(env, element);
+    if (answer->body.size() + bytes.length > kMostBody) return Truth(env, false);
+    answer->body.append(reinterpret_cast<const char*>(bytes.data), bytes.length);
+  }
+  answer->tail_length = arguments.Unsigned(7);
+  answer->places = arguments.Words(8);
+  const std::vector<uint32_t> sums = arguments.Words(9);
+  if (answer->places.size() > kMostPlaces || (sums.size() != 0 && sums.size() != 3)) throw BadArgument{"answersKeep: wrong number of places or sums"};
+  for (const uint32_t place : answer->places) {
+    if (place > answer->body.size() || answer->tail_length > answer->body.size() - place) throw BadArgument{"answersKeep: a tail lies outside of the body"};
+  }
+  if (!sums.empty()) {
+    if (answer->body.size() < 8 || answer->places.size() != 1) throw BadArgument{"answersKeep: no body in gzip form"};
+    answer->summed = true;
+    answer->zero_sum = sums[0];
+    answer->zero_tail_sum = sums[1];
+    answer->shifts = sums[2];
+  }
+  return Truth(env, KeepCommon(arguments, request, std::move(answer)));
+}
+
+// answersKeepImage(link, target, variant, feed, head, billed, image) → whether it is kept
+napi_value AnswersKeepImage(const Arguments& arguments) {
+  PlainRequest request;
+  std::unique_ptr<Answer> answer = CommonOf(arguments, &request);
+  if (answer == nullptr) return Truth(arguments.env(), false);
+  answer->image = *arguments.External<SharedImage>(6);
+  return Truth(arguments.env(), KeepCommon(arguments, request, std::move(answer)));
+}
+
+// answersFlush(cache, feed): its answers are forgotten; below 0 all, and what was judged
+napi_value AnswersFlush(const Arguments& arguments) {
+  const double feed = arguments.Number(1);
+  if (feed < 0) CacheOf(arguments).FlushAll();
+  else CacheOf(arguments).Flush(static_cast<uint32_t>(feed));
+  return nullptr;
+}
+
+// answersSession(cache, token, feed, expiresAt) → its number
+napi_value AnswersSession(const Arguments& arguments) {
+  const uint32_t session = CacheOf(arguments).OpenSession(LatinText(arguments, 1, AnswerCache::kMostRequest), arguments.Unsigned(2), arguments.Number(3));
+  return MakeNumber(arguments.env(), session);
+}
+
+// answersForget(cache, session)
+napi_value AnswersForget(const Arguments& arguments) {
+  CacheOf(arguments).CloseSession(arguments.Unsigned(1));
+  return nullptr;
+}
+
+// answersSweep(cache, limit): ends connections that have not taken an answer in `limit` ms
+napi_value AnswersSweep(const Arguments& arguments) {
+  AnswerLink::Sweep(arguments.Number(1));
+  return nullptr;
+}
+
+napi_value MakeNumbers(napi_env env, const std::vector<double>& numbers) {
+  napi_value list = nullptr;
+  napi_create_array_with_length(env, numbers.size(), &list);
+  for (uint32_t n = 0; n < numbers.size(); n += 1) napi_set_element(env, list, n, MakeNumber(env, numbers[n]));
+  return list;
+}
+
+// answersTake(cache) → since the last call: { requests, bytes, aborts, timeouts, refused, feeds: [feed, bytes, …], sessions: [session, bytes, …] }
+napi_value AnswersTake(const Arguments& arguments) {
+  napi_env env = arguments.env();
+  AnswerCache& cache = CacheOf(arguments);
+  napi_value object = nullptr;
+  napi_create_object(env, &object);
+  AnswerCache::Figures& figures = cache.figures();
+  Set(env, object, "requests", static_cast<double>(figures.requests));
+  Set(env, object, "bytes", static_cast<double>(figures.bytes));
+  Set(env, object, "aborts", static_cast<double>(figures.aborts));
+  Set(env, object, "timeouts", static_cast<double>(figures.timeouts));
+  Set(env, object, "refused", static_cast<double>(figures.refused));
+  figures = {};
+  Set(env, object, "feeds", MakeNumbers(env, cache.TakeFeeds()));
+  Set(env, object, "sessions", MakeNumbers(env, cache.TakeSessions()));
+  return object;
+}
+
+}  // namespace
+
+void ExportAnswers(napi_env env, napi_value exports) {
+  Export<AnswersOpen>(env, exports, "answersOpen");
+  Export<AnswersLink>(env, exports, "answersLink");
+  Export<AnswersArm>(env, exports, "answersArm");
+  Export<AnswersDisarm>(env, exports, "answersDisarm");
+  Export<AnswersUnlink>(env, exports, "answersUnlink");
+  Export<AnswersRequests>(env, exports, "answersRequests");
+  Export<AnswersIdle>(env, exports, "answersIdle");
+  Export<AnswersKeep>(env, exports, "answersKeep");
+  Export<AnswersKeepImage>(env, exports, "answersKeepImage");
+  Export<AnswersFlush>(env, exports, "answersFlush");
+  Export<AnswersSession>(env, exports, "answersSession");
+  Export<AnswersForget>(env, exports, "answersForget");
+  Export<AnswersSweep>(env, exports, "answersSweep");
+  Export<AnswersTake>(env, exports, "answersTake");
+}
+
+}  // namespace millrace

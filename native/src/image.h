@@ -1,0 +1,33 @@
+// A file without a name in memory, from which the system sends without copying. Its bytes are written once and never changed: what the system
+// is still sending stays as it was, even after the file is closed.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "napi-values.h"
+
+namespace millrace {
+
+class Image {
+ public:
+  Image();
+  ~Image() { Close(); }
+  Image(const Image&) = delete;
+  Image& operator=(const Image&) = delete;
+
+  // Below 0 once it is closed, and when the system had no room for it.
+  int descriptor() const { return descriptor_; }
+  size_t length() const { return length_; }
+  bool Append(const Bytes& bytes);
+  void Close();
+
+ private:
+  int descriptor_;
+  size_t length_ = 0;
+};
+
+// What JavaScript holds is a pointer to this.
+using SharedImage = std::shared_ptr<Image>;
+
+}  // namespace millrace

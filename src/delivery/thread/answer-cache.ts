@@ -1,0 +1,140 @@
+/**
+ * Answers that the addon gives without JavaScript. A view's answer is the same for every session until its feed changes, so the second time
+ * that something is asked for, the answer is kept; with any change all answers of the feed are forgotten.
+ */
+import { type Handle, loadAddon, type NativeAddon } from '../../native/addon.ts';
+import { acceptsGzip } from '../http/accept-encoding.ts';
+import { AnswerLink, type AnswerLinks } from '../http/answer-link.ts';
+import type { HttpCounters, IncomingRequest } from '../http/answer-sink.ts';
+
+/** Requests with any of these are answered by JavaScript. */
+const SPECIAL = ['range', 'if-range', 'access-control-request-headers', 'upgrade', 'expect', 'content-length', 'transfer-encoding'];
+/** Ways of asking that are told apart; what peers choose of them is their origin. */
+const MAX_VARIANTS = 1024;
+const MAX_ORIGIN = 300;
+const ALL_FEEDS = -1;
+/** Of a session that is not known to the addon. */
+export const NO_SLOT = -1;
+
+/** A session whose viewer may be answered without JavaScript. */
+export interface DirectSession {
+  readonly token: string;
+  readonly expiresAt: number;
+  /** Its number while the addon knows it, else `NO_SLOT`. */
+  slot: number;
+  /** It has been answered, with `bytes` in all, since the last report. */
+  answered(bytes: number): void;
+}
+
+/** One for each thread. */
+export class AnswerCache implements AnswerLinks {
+  /** Answers that were not kept because there was no room, since the start. */
+  refused = 0;
+  readonly #addon: NativeAddon;
+  readonly #cache: Handle;
+  readonly #variants = new Map<string, number>();
+  #nextVariant = 1;
+  /** Feeds with answers. */
+  readonly #feeds = new Set<number>();
+  /** By slot. */
+  readonly #sessions = new Map<number, DirectSession>();
+  /** Bodies that were asked for once, by what makes them known again. */
+  readonly #asked = new WeakSet<object>();
+  readonly #counters: HttpCounters;
+  readonly #answered: (feed: number, bytes: number) => void;
+
+  /** `counters`: those of the listeners. `answered` is told what a feed has sent, and that somebody was served of it. */
+  constructor(addon: NativeAddon, counters: HttpCounters, answered: (feed: number, bytes: number) => void) {
+    this.#addon = addon;
+    this.#cache = addon.answersOpen();
+    this.#counters = counters;
+    this.#answered = answered;
+  }
+
+  /** Null without the addon, and with one that was built before it could do this. */
+  static open(counters: HttpCounters, answered: (feed: number, bytes: number) => void): AnswerCache | null {
+    const { addon } = loadAddon();
+    return addon?.answersOpen === undefined ? null : new AnswerCache(addon, counters, answered);
+  }
+
+  link(descriptor: number): AnswerLink | null {
+    const handle = this.#addon.answersLink(this.#cache, descriptor);
+    return handle === null ? null : new AnswerLink(this.#addon, handle);
+  }
+
+  /** Whether the body that `identity` stands for has been asked for before: who is alone with a stream costs nothing more. */
+  isWanted(identity: object): boolean {
+    if (this.#asked.has(identity)) return true;
+    this.#asked.add(identity);
+    return false;
+  }
+
+  /**
+   * The number of all requests to `vhost` that are answered like this one where they ask for the same; null for one that is not to be
+   * answered without JavaScript. An answer for it will be kept, of `feed`.
+   */
+  variantOf(request: IncomingRequest, vhost: string, feed: number): number | null {
+    for (const name of SPECIAL) if (request.header(name) !== undefined) return null;
+    const connection = request.header('connection');
+    if (connection !== undefined && connection.toLowerCase() !== 'keep-alive') return null;
+    const origin = request.header('origin') ?? '';
+    if (origin.length > MAX_ORIGIN) return null;
+    const key = `${vhost}\n${acceptsGzip(request.header('accept-encoding'))}\n${origin}`;
+    let variant = this.#variants.get(key);
+    if (variant === undefined) {
+      if (this.#variants.size >= MAX_VARIANTS) this.forget();
+      variant = this.#nextVariant;
+      this.#nextVariant += 1;
+      this.#variants.set(key, variant);
+    }
+    this.#feeds.add(feed);
+    return variant;
+  }
+
+  /** A session has proven itself to `feed`. */
+  open(session: DirectSession, feed: number): void {
+    session.slot = this.#addon.answersSession(this.#cache, session.token, feed, session.expiresAt);
+    this.#sessions.set(session.slot, session);
+  }
+
+  /** The session has ended. */
+  close(session: DirectSession): void {
+    if (session.slot === NO_SLOT) return;
+    this.#addon.answersForget(this.#cache, session.slot);
+    this.#sessions.delete(session.slot);
+    session.slot = NO_SLOT;
+  }
+
+  /** An feed has changed: its answers are to be made anew. */
+  changed(feed: number): void {
+    if (this.#feeds.delete(feed)) this.#addon.answersFlush(this.#cache, feed);
+  }
+
+  /** What decides about answers has changed: all are made anew, and all sessions have to prove themselves. */
+  forget(): void {
+    this.collect();
+    this.#addon.answersFlush(this.#cache, ALL_FEEDS);
+    this.#feeds.clear();
+    this.#variants.clear();
+    for (const session of this.#sessions.values()) session.slot = NO_SLOT;
+    this.#sessions.clear();
+  }
+
+  /** Counts what has been answered since the last call. */
+  collect(): void {
+    const { requests, bytes, aborts, timeouts, refused, feeds, sessions } = this.#addon.answersTake(this.#cache);
+    this.#counters.requests += requests;
+    this.#counters.bytesSent += bytes;
+    this.#counters.aborts += aborts;
+    this.#counters.timeouts += timeouts;
+    this.#counters.statuses[2] = (this.#counters.statuses[2] ?? 0) + requests;
+    this.refused += refused;
+    for (let n = 0; n + 1 < feeds.length; n += 2) this.#answered(feeds[n] ?? 0, feeds[n + 1] ?? 0);
+    for (let n = 0; n + 1 < sessions.length; n += 2) this.#sessions.get(sessions[n] ?? 0)?.answered(sessions[n + 1] ?? 0);
+  }
+
+  /** Ends connections whose clients have not taken an answer in `limit` ms. */
+  sweep(limit: number): void {
+    this.#addon.answersSweep(this.#cache, limit);
+  }
+}
