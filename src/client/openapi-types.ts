@@ -1231,7 +1231,7 @@ export interface components {
                     location: string;
                     /** @description The source */
                     pass: {
-                        /** @description `ovt`, `rtsp` or `file` */
+                        /** @description `ovt`, `rtsp` or `file`; `ovts` is OVT over TLS, an extension of Millrace */
                         scheme: string;
                         /** @description Where to pull from */
                         urls: {
@@ -1259,7 +1259,7 @@ export interface components {
                      * @default false
                      */
                     strictLocation?: boolean;
-                    /** @description Passes the tracks on untouched; true for `ovt` when absent */
+                    /** @description Passes the tracks on untouched; true for `ovt` and `ovts` when absent */
                     relay?: boolean;
                     /**
                      * @description Starts without waiting for an RTCP sender report

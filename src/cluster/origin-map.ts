@@ -26,13 +26,15 @@ if present == ARGV[1] then
 end
 return present`;
 /** Schemes to which the map may send an edge. */
-const FETCHED = /^(ovt|rtsp|rtspc):\/\/[^\s/]+\/\S+$/i;
+const FETCHED = /^(ovts?|rtsp|rtspc):\/\/[^\s/]+\/\S+$/i;
 
 /** How one virtual host shares its streams. The link to Redis is made, and closed, by the map. */
 export interface OriginMapOptions {
   readonly config: OriginMapStoreConfig;
   /** Where edges fetch streams from this server; null: nowhere. */
   readonly ovtPort: number | null;
+  /** `ovts`: that port is one with TLS. Default: `ovt`. */
+  readonly ovtScheme?: 'ovt' | 'ovts';
   readonly logger: Logger;
   /** For tests; default: those of the reference server. */
   readonly expiryS?: number;
@@ -94,11 +96,20 @@ export class OriginMap {
   /** Why Redis refused to look something up, the last time. */
   #fault = '';
 
-  constructor({ config, ovtPort, logger, expiryS = EXPIRY_S, refreshMs = REFRESH_MS, onReachable, node = randomUUID() }: OriginMapOptions) {
+  constructor({
+    config,
+    ovtPort,
+    ovtScheme = 'ovt',
+    logger,
+    expiryS = EXPIRY_S,
+    refreshMs = REFRESH_MS,
+    onReachable,
+    node = randomUUID(),
+  }: OriginMapOptions) {
     const { originHostName, redisServer } = config;
     this.#logger = logger;
     this.#expiryS = expiryS;
-    this.#prefix = originHostName === undefined || ovtPort === null ? null : `ovt://${originHostName}:${ovtPort}/`;
+    this.#prefix = originHostName === undefined || ovtPort === null ? null : `${ovtScheme}://${originHostName}:${ovtPort}/`;
     if (originHostName !== undefined && ovtPort === null)
       logger.warn({}, 'OriginMapStore/OriginHostName has no effect: edges are not served, Bind/Publishers names no OVT port');
     this.#link = new RedisLink({

@@ -5,7 +5,7 @@ import type { SharedWork, Work, WorkState } from '../core/shared-work.ts';
 import type { VirtualHost } from '../core/virtual-host.ts';
 import type { Conditions } from '../util/conditions.ts';
 import type { Logger } from '../util/logger.ts';
-import { OriginMap, type OriginMapFigures } from './origin-map.ts';
+import { OriginMap, type OriginMapFigures, type OriginMapOptions } from './origin-map.ts';
 
 /** A stream that edges can fetch. */
 interface NamedStream {
@@ -36,6 +36,7 @@ function workName({ kind, vhost, app, name }: Work): string {
  */
 export class OriginMaps implements SharedWork {
   readonly #ovtPort: number | null;
+  readonly #ovtScheme: 'ovt' | 'ovts';
   readonly #conditions: Conditions;
   readonly #logger: Logger;
   /** By virtual host, which is another object when it was deleted and made again. */
@@ -48,8 +49,9 @@ export class OriginMaps implements SharedWork {
   readonly #closing = new Set<Promise<void>>();
 
   /** `ovtPort`: where edges fetch streams from this server; null: nowhere. */
-  constructor(options: { readonly ovtPort: number | null; readonly conditions: Conditions; readonly logger: Logger }) {
+  constructor(options: Pick<OriginMapOptions, 'ovtPort' | 'ovtScheme'> & { readonly conditions: Conditions; readonly logger: Logger }) {
     this.#ovtPort = options.ovtPort;
+    this.#ovtScheme = options.ovtScheme ?? 'ovt';
     this.#conditions = options.conditions;
     this.#logger = options.logger;
   }
@@ -82,7 +84,12 @@ export class OriginMaps implements SharedWork {
       const { originMapStore } = vhost.definition.config;
       if (originMapStore === undefined || this.#maps.has(vhost)) continue;
       const map: OriginMap = new OriginMap({
-        ...{ config: originMapStore, ovtPort: this.#ovtPort, logger: this.#logger.child({ vhost: vhost.name }) },
+        ...{
+          config: originMapStore,
+          ovtPort: this.#ovtPort,
+          ovtScheme: this.#ovtScheme,
+          logger: this.#logger.child({ vhost: vhost.name }),
+        },
         onReachable: (reachable) => this.#tell(vhost, reachable),
       });
       if (this.#withdrawn) map.withdraw(true);

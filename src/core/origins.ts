@@ -56,7 +56,7 @@ export function mappedPull(
   return {
     name: stream,
     urls: [url],
-    properties: { persistent: false, ...commonProperties(origins), ignoreRtcpSRTimestamp: false, relay: schemeOf(url) === 'ovt' },
+    properties: { persistent: false, ...commonProperties(origins), ignoreRtcpSRTimestamp: false, relay: /^ovts?$/.test(schemeOf(url)) },
     configured: true,
     fromOriginMap: true,
     successor,

@@ -7,7 +7,7 @@ import type { Logger } from '../util/logger.ts';
 import { messageOf } from '../util/message-of.ts';
 import type { InboundStream } from './inbound-stream.ts';
 import { type CloseReason, IngestRefused, type IngestRequest } from './ingest.ts';
-import { type PullDefinition, PullFailed, type PullSession, type PullSink, type PullSource, schemeOf, shownUrl } from './pull.ts';
+import { type PullDefinition, PullFailed, type PullSession, type PullSink, type PullSource, shownUrl } from './pull.ts';
 import { pullPause } from './pull-pause.ts';
 import { Probe } from './pull-probe.ts';
 import { SourceLink } from './source-link.ts';
@@ -435,7 +435,7 @@ export class PulledStream {
     const wait = Math.max(least, this.#failures > 0 ? pullPause(this.#failures, kind, Math.random()) : 0);
     if (wait > 0) await pause(wait, this.#closing.signal);
     if (this.closed) return;
-    const successor = await this.#successors?.find(schemeOf(this.#currentUrl));
+    const successor = await this.#successors?.find(this.#options.source.schemes);
     if (this.closed) return;
     if (successor !== undefined && successor !== null) this.#urls = [successor];
     try {

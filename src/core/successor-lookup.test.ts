@@ -5,11 +5,11 @@ import { SuccessorLookup } from './successor-lookup.ts';
 it('names who has the stream now, if it can be fetched the same way', async () => {
   let known: string | null = 'ovt://b/app/s';
   const successors = new SuccessorLookup(async () => known, new ManualClock());
-  expect(await successors.find('ovt')).toBe('ovt://b/app/s');
+  expect(await successors.find(['ovt'])).toBe('ovt://b/app/s');
   known = 'rtsp://b/s';
-  expect(await successors.find('ovt')).toBeNull();
+  expect(await successors.find(['ovt'])).toBeNull();
   known = null;
-  expect(await successors.find('ovt')).toBeNull();
+  expect(await successors.find(['ovt'])).toBeNull();
 });
 
 it('waits for an heir as long as the entry of a dead server lives, and less where nobody has one', async () => {
@@ -17,7 +17,7 @@ it('waits for an heir as long as the entry of a dead server lives, and less wher
   const lost = clock.monotonic();
   let known: string | null = 'ovt://dead/app/s';
   const successors = new SuccessorLookup(async () => known, clock);
-  await successors.find('ovt');
+  await successors.find(['ovt']);
   clock.advance(14_000);
   expect(successors.isOver(lost)).toBe(false);
   clock.advance(1001);
@@ -25,13 +25,13 @@ it('waits for an heir as long as the entry of a dead server lives, and less wher
 
   const later = clock.monotonic();
   known = null;
-  await successors.find('ovt');
+  await successors.find(['ovt']);
   clock.advance(3900);
-  await successors.find('ovt');
+  await successors.find(['ovt']);
   expect(successors.isOver(later)).toBe(false);
   clock.advance(101);
   expect(successors.isOver(later)).toBe(true);
   known = 'ovt://c/app/s';
-  await successors.find('ovt');
+  await successors.find(['ovt']);
   expect(successors.isOver(later)).toBe(false);
 });

@@ -20,12 +20,12 @@ export class SuccessorLookup {
     this.#clock = clock;
   }
 
-  /** Resolves with the URL of the stream's present server, if `scheme` can pull it; null if none is known. */
-  async find(scheme: string): Promise<string | null> {
+  /** Resolves with the URL of the stream's present server, if it has one of `schemes`; null if none is known. */
+  async find(schemes: readonly string[]): Promise<string | null> {
     const url = await this.#ask();
     if (url === null) this.#unknownSince ??= this.#clock.monotonic();
     else this.#unknownSince = null;
-    return url !== null && schemeOf(url) === scheme ? url : null;
+    return url !== null && schemes.includes(schemeOf(url)) ? url : null;
   }
 
   /** No successor is to be expected for a stream whose last media came at `inputAt`, monotonic ms. */

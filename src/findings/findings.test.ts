@@ -98,6 +98,10 @@ describe('one port twice', () => {
       `error: S.xml:5: ${BIND}/Publishers/WebRTC/IceCandidates/IceCandidate: TCP port 10000 is that of ${BIND}/Publishers/OVT/Port (line 6) already`,
     ],
     [
+      `${rtmp(9443)}\n<Publishers><OVT><TLSPort>9443</TLSPort></OVT></Publishers>`,
+      `error: S.xml:6: ${BIND}/Publishers/OVT/TLSPort: TCP port 9443 is that of ${BIND}/Providers/RTMP/Port (line 5) already`,
+    ],
+    [
       `${rtmp(3478)}<Publishers>${ice('10000')}</Publishers>`,
       `error: S.xml:5: ${BIND}/Publishers/WebRTC/IceCandidates/TcpRelay: TCP port 3478 is that of ${BIND}/Providers/RTMP/Port (line 5) already`,
     ],
@@ -227,6 +231,14 @@ test('overlay maps that cannot be used are told, and so are images of theirs', (
   expect(found({ ...parts, storage })).toEqual([
     expect.stringContaining('is outside of the folders that Server/Storage/AllowedRoots allows'),
   ]);
+});
+
+test('an authority for origins with TLS that cannot be read is told', () => {
+  const bind = (file: string): string => `<Providers><OVT><CaPath>${file}</CaPath></OVT></Providers>`;
+  writeFileSync(join(folder, 'text.pem'), 'no certificate');
+  const at = `warn: S.xml:5: ${BIND}/Providers/OVT/CaPath: the certificates cannot be read: `;
+  expect(found({ bind: bind('gone.pem') })).toEqual([`${at}ENOENT: no such file or directory, open '/gone.pem'`]);
+  expect(found({ bind: bind('text.pem') })).toEqual([expect.stringContaining(at)]);
 });
 
 test('certificates that are missing, broken or of another key are told; that of the API is needed', () => {

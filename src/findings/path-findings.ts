@@ -2,7 +2,7 @@
 import { X509Certificate } from 'node:crypto';
 import { readFileSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import type { ApplicationConfig, LoadedServer, Place, RedisServerConfig, TlsConfig } from '../config/index.ts';
+import type { ApplicationConfig, LoadedServer, Place, TlsConfig } from '../config/index.ts';
 import { readingFolders, writingFolders } from '../config/server-config.ts';
 import { overlayPath } from '../core/overlay-files.ts';
 import { parseOverlayMap } from '../core/overlay-map.ts';
@@ -20,8 +20,10 @@ export function pathFindings({ config, placeOf }: LoadedServer, stateFolder: str
   const writing = writingFolders(config, stateFolder);
   const reading = readingFolders(config, stateFolder);
   const found: Found[] = [];
+  const { ovt } = config.bind.providers;
+  if (ovt !== undefined) found.push(...caFindings(ovt, placeOf));
   for (const { applications, originMapStore } of config.virtualHosts) {
-    if (originMapStore !== undefined) found.push(...redisFindings(originMapStore.redisServer, placeOf));
+    if (originMapStore !== undefined) found.push(...caFindings(originMapStore.redisServer, placeOf));
     for (const application of applications) {
       const { publishers, providers } = application;
       const refuse = (owner: object, key: string, check: () => unknown): void => {
@@ -112,14 +114,14 @@ function scheduleFindings(schedule: NonNullable<ApplicationConfig['providers']['
 }
 
 /** Without it no server would be trusted. */
-function redisFindings(redisServer: RedisServerConfig, placeOf: PlaceOf): Found[] {
-  const { caPath = '' } = redisServer;
+function caFindings(owner: { readonly caPath?: string }, placeOf: PlaceOf): Found[] {
+  const { caPath = '' } = owner;
   if (caPath === '') return [];
   try {
     new X509Certificate(readFileSync(caPath));
     return [];
   } catch (error) {
-    return [{ ...placeOf(redisServer, 'caPath'), message: `the certificates cannot be read: ${messageOf(error)}` }];
+    return [{ ...placeOf(owner, 'caPath'), message: `the certificates cannot be read: ${messageOf(error)}` }];
   }
 }
 

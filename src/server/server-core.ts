@@ -88,8 +88,11 @@ export async function makeCore(options: ServerCoreOptions): Promise<ServerCore> 
   running.push(limits);
   const certificates = new CertificateStore(logger, { conditions });
   running.push({ stop: async () => certificates.close() });
+  const { ovt } = config.bind.publishers;
   const originMaps = new OriginMaps({
-    ovtPort: config.bind.publishers.ovt?.port ?? null,
+    // Nodes that know nothing of TLS can use the plain port, where there is one.
+    ovtPort: ovt?.port ?? ovt?.tlsPort ?? null,
+    ovtScheme: ovt?.port === undefined ? 'ovts' : 'ovt',
     conditions,
     logger: logger.child({ part: 'origin-map' }),
   });

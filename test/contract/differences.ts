@@ -134,6 +134,7 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
   'ovt-events': {},
   'ovt-path': {},
   'ovt-marks': {},
+  'ovt-tls': {},
   'ovt-key': {},
   sessions: {},
   'schedule-faults': each([650, 665], { status: 404 }),

@@ -69,6 +69,10 @@ export interface ServerSettings {
   };
   /** Port on which edges are served. Without it nothing is served over OVT, but pulled it can be. */
   readonly ovtPort?: number;
+  /** The same with TLS, by the certificate of the virtual host. */
+  readonly ovtTlsPort?: number;
+  /** Authority that origins with TLS are verified by. */
+  readonly ovtCa?: string;
   /** Ports of SRT, in and out, and options of both listeners. Without it there is no SRT. */
   readonly srt?: { readonly ingest: number; readonly egress: number; readonly options?: Readonly<Record<string, string>> };
 }
@@ -117,6 +121,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
     <Managers><API><Port>${ports.api}</Port>${tlsPort(settings.tls?.api)}</API>${metricsPort}</Managers>
     <Providers>
       <RTMP><Port>${ports.rtmp}</Port>${tlsPort(settings.tls?.rtmp)}</RTMP>${mpegtsBind}${bindSrt(srt?.ingest)}
+      ${settings.ovtCa === undefined ? '' : `<OVT><CaPath>${settings.ovtCa}</CaPath></OVT>`}
       ${settings.webrtc === undefined ? '' : webrtcBind(ports, settings)}
     </Providers>
     <Publishers>
@@ -124,7 +129,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
       <HLS><Port>${ports.http}</Port></HLS>
       ${settings.webrtc === undefined ? '' : webrtcBind(ports, settings)}
       ${bindSrt(srt?.egress)}
-      ${settings.ovtPort === undefined ? '' : `<OVT><Port>${settings.ovtPort}</Port></OVT>`}
+      ${servesOvt(settings) ? `<OVT>${ovtPorts(settings)}</OVT>` : ''}
     </Publishers>
   </Bind>
   <Managers>
@@ -164,7 +169,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
             ${file}
             ${settings.webrtc === undefined ? '' : `<WebRTC>${settings.webrtc.publisher ?? ''}</WebRTC>`}
             ${srt === undefined ? '' : '<SRT />'}
-            ${settings.ovtPort === undefined ? '' : '<OVT />'}
+            ${servesOvt(settings) ? '<OVT />' : ''}
             ${settings.push === undefined ? '' : `<Push>${settings.push}</Push>`}
           </Publishers>
           ${settings.application ?? ''}
@@ -174,6 +179,15 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
   </VirtualHosts>
 </Server>
 `;
+}
+
+function servesOvt({ ovtPort, ovtTlsPort }: ServerSettings): boolean {
+  return ovtPort !== undefined || ovtTlsPort !== undefined;
+}
+
+function ovtPorts({ ovtPort, ovtTlsPort }: ServerSettings): string {
+  const plain = ovtPort === undefined ? '' : `<Port>${ovtPort}</Port>`;
+  return plain + (ovtTlsPort === undefined ? '' : `<TLSPort>${ovtTlsPort}</TLSPort>`);
 }
 
 function crossDomains(origins: readonly string[] | undefined): string {

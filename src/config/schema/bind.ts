@@ -4,7 +4,22 @@
  */
 import { isIP } from 'node:net';
 import type { Static } from '@sinclair/typebox';
-import { address, boolean, finishing, integer, list, NO_EFFECT, needless, object, optional, port, ports, text, unbuilt } from './field.ts';
+import {
+  address,
+  boolean,
+  finishing,
+  integer,
+  list,
+  NO_EFFECT,
+  needless,
+  object,
+  optional,
+  path,
+  port,
+  ports,
+  text,
+  unbuilt,
+} from './field.ts';
 
 const WORKERS = needless('threads are shared by all ports');
 const workerCount = integer('Workers; read for compatibility', { default: 1, minimum: 0, ...WORKERS });
@@ -124,11 +139,26 @@ interface KeyFinish {
   secretKey?: string;
 }
 
+interface OvtFinish extends KeyFinish {
+  port?: number;
+  tlsPort?: number;
+}
+
+const OVT_PORT = 9000;
+
 const MIN_KEY_LENGTH = 16;
 /** Shared between servers: a short one could be guessed. */
-const ovtKeyFinish = finishing<KeyFinish>(({ secretKey }, fail) => {
+function judgeOvtKey({ secretKey }: KeyFinish, fail: (message: string, key?: string) => void): void {
   if (secretKey !== undefined && secretKey.length < MIN_KEY_LENGTH)
     fail(`ovt.secretKey must have at least ${MIN_KEY_LENGTH} characters, but has ${secretKey.length}`, 'secretKey');
+}
+
+const ovtKeyFinish = finishing<KeyFinish>(judgeOvtKey);
+
+/** Opens the usual port when none is named. */
+const ovtFinish = finishing<OvtFinish>((value, fail) => {
+  judgeOvtKey(value, fail);
+  if (value.port === undefined && value.tlsPort === undefined) value.port = OVT_PORT;
 });
 
 const client = (description: string, xml: string) => optional(object(description, { workerCount, threadPerSocket }, { xml }));
@@ -178,6 +208,11 @@ export const BindSchema = object('Listeners', {
           'OVT pull (a client, without port)',
           {
             secretKey: optional(text('Key that this server proves to origins, 16 characters or more. An extension of Millrace')),
+            caPath: optional(
+              path(
+                'Certificates, PEM, that origins are verified by where a URL begins with `ovts`; default: those of the system. An extension of Millrace',
+              ),
+            ),
             workerCount,
             threadPerSocket,
           },
@@ -219,16 +254,22 @@ export const BindSchema = object('Listeners', {
     {
       ovt: optional(
         object(
-          'OVT',
+          `OVT; without any port ${OVT_PORT}`,
           {
-            port: plainPort('Port', 'tcp', 9000),
+            port: optional(port('Port', { protocols: ['tcp'] })),
+            tlsPort: optional(
+              port('Port for OVT over TLS (`ovts://`); takes the certificates of the virtual hosts. An extension of Millrace', {
+                protocols: ['tcp'],
+                xml: 'TLSPort',
+              }),
+            ),
             secretKey: optional(
               text('Key that edges must prove to know, 16 characters or more; others are refused. An extension of Millrace'),
             ),
             workerCount,
             threadPerSocket,
           },
-          { xml: 'OVT', finish: ovtKeyFinish },
+          { xml: 'OVT', finish: ovtFinish },
         ),
       ),
       llhls: optional(httpListener('LL-HLS', 80, 443, { xml: 'LLHLS' })),

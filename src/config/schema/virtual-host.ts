@@ -23,14 +23,14 @@ interface OriginFinish {
 }
 
 /** `rtspc` is another word for `rtsp`. The text of the refusal is the reference server's, which forgets two. */
-const ORIGIN_SCHEMES: readonly string[] = ['ovt', 'rtsp', 'rtspc', 'file'];
+const ORIGIN_SCHEMES: readonly string[] = ['ovt', 'ovts', 'rtsp', 'rtspc', 'file'];
 
 const OriginSchema = object(
   'Where streams below a location come from',
   {
     location: text('Prefix of `/<application>/<stream>`; the first origin that matches is taken', { form: 'location' }),
     pass: object('The source', {
-      scheme: text('`ovt`, `rtsp` or `file`'),
+      scheme: text('`ovt`, `rtsp` or `file`; `ovts` is OVT over TLS, an extension of Millrace'),
       urls: object('Where to pull from', {
         url: list('Sources as `host[:port]/path`; the next is tried when one fails', text('Source, without scheme', { form: 'source' })),
       }),
@@ -39,7 +39,7 @@ const OriginSchema = object(
     persistent: boolean('Kept without viewers', { default: false }),
     failback: boolean('Returns to the first source when it works again', { default: false }),
     strictLocation: boolean('The location must be equal instead of a prefix', { default: false }),
-    relay: optional(boolean('Passes the tracks on untouched; true for `ovt` when absent')),
+    relay: optional(boolean('Passes the tracks on untouched; true for `ovt` and `ovts` when absent')),
     ignoreRtcpSRTimestamp: boolean('Starts without waiting for an RTCP sender report', { default: false }),
   },
   {
@@ -47,7 +47,7 @@ const OriginSchema = object(
       const scheme = value.pass.scheme.toLowerCase();
       if (!ORIGIN_SCHEMES.includes(scheme)) fail(`Unknown scheme: ${value.pass.scheme} (expected: ovt, rtsp)`, 'pass');
       value.pass.scheme = scheme;
-      value.relay ??= scheme === 'ovt';
+      value.relay ??= scheme === 'ovt' || scheme === 'ovts';
     }),
   },
 );

@@ -51,7 +51,7 @@ async function pull(port: number, key?: string, name = 'live') {
     signal: AbortSignal.timeout(10_000),
     logger: new RecordingLogger(),
   };
-  const session = await new OvtPullSource(new ManualClock(), undefined, key).open(target);
+  const session = await new OvtPullSource(new ManualClock(), undefined, key === undefined ? {} : { key }).open(target);
   closing.push(() => session.close());
   return sink;
 }

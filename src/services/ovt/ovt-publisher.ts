@@ -1,11 +1,13 @@
 /** Serves outbound streams to edges: other servers that pull them over OVT. */
 import { once } from 'node:events';
 import net from 'node:net';
+import tls from 'node:tls';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { PublishableStream, Publisher } from '../../core/publishing.ts';
 import { addressOf, streamKey } from '../../core/stream-address.ts';
 import type { StreamFinder } from '../../core/stream-demand.ts';
 import { UNKNOWN_STREAM } from '../../core/unknown-stream.ts';
+import { type Certificate, CertificateChoice } from '../../delivery/tls/certificate-choice.ts';
 import { plainAddress } from '../../util/client-address.ts';
 import type { Clock } from '../../util/clock.ts';
 import { type ConnectionLimiter, unlimitedConnections } from '../../util/connection-limiter.ts';
@@ -22,6 +24,10 @@ import { CIRCLE, RelayPaths } from './relay-paths.ts';
 export const MAX_EDGES = 1000;
 const DEFAULT_START_WAIT_MS = 3000;
 const SWEEP_MS = 1000;
+/** For a TLS handshake. */
+const HANDSHAKE_MS = 10_000;
+/** At the end, for connections to close; each has half a second for its last bytes. */
+const CUT_MS = 1000;
 
 /** One address to listen on, and how the streams that edges name are found there. */
 export interface OvtListenOptions {
@@ -37,9 +43,20 @@ export interface OvtListenOptions {
   /** How long a stream that exists may take to start before an edge is told to come again, ms. */
   readonly startWait?: number;
   readonly timeoutScale?: TimeoutScale;
+  /** Connections begin with TLS, once `setCertificates` has been called. Default: false. */
+  readonly tls?: boolean;
+}
+
+/** The part of a listener that TLS needs. It never listens: the server below counts connections before anything is done for them. */
+interface SecurePart {
+  readonly server: tls.Server;
+  readonly choice: CertificateChoice;
 }
 
 interface Listener {
+  readonly secure: SecurePart | null;
+  /** All that were admitted. */
+  readonly sockets: Set<net.Socket>;
   readonly server: net.Server;
   readonly sweep: NodeJS.Timeout;
   readonly connections: Set<OvtConnection>;
@@ -120,12 +137,19 @@ export class OvtPublisher implements Publisher {
   async listen(options: OvtListenOptions): Promise<void> {
     const { host, port, maxConnections = MAX_EDGES, limiter = unlimitedConnections('OVT edges') } = options;
     const connections = new Set<OvtConnection>();
+    const sockets = new Set<net.Socket>();
+    const open = (socket: net.Socket): void => void connections.add(this.#open(socket, options, connections));
+    const secure = options.tls === true ? this.#createSecurePart(open, HANDSHAKE_MS * (options.timeoutScale ?? 1)) : null;
     const server = net.createServer((socket) => {
-      if (limiter.admit(socket)) connections.add(this.#open(socket, options, connections));
-      else {
+      if (!limiter.admit(socket)) {
         this.refused += 1;
         socket.destroy();
+        return;
       }
+      sockets.add(socket);
+      socket.once('close', () => sockets.delete(socket));
+      if (secure === null) open(socket);
+      else secure.server.emit('connection', socket);
     });
     server.maxConnections = maxConnections;
     server.on('drop', () => {
@@ -145,21 +169,41 @@ export class OvtPublisher implements Publisher {
       },
       SWEEP_MS * (options.timeoutScale ?? 1),
     );
-    this.#listeners.push({ server, sweep, connections });
-    this.#logger.info({ host, port: (server.address() as net.AddressInfo).port }, 'OVT publisher listening');
+    this.#listeners.push({ server, secure, sockets, sweep, connections });
+    const facts = { host, port: (server.address() as net.AddressInfo).port, scheme: secure === null ? 'ovt' : 'ovts' };
+    this.#logger.info(facts, 'OVT publisher listening');
+  }
+
+  /** Replaces the certificates of all listeners with TLS; open connections keep theirs. Throws for bad PEM. */
+  setCertificates(certificates: readonly Certificate[]): void {
+    for (const { secure } of this.#listeners) secure?.choice.replace(certificates, secure.server);
   }
 
   /** Stops listening; edges are told. Idempotent. */
   async stop(): Promise<void> {
     await Promise.all(
-      this.#listeners.splice(0).map(async ({ server, sweep, connections }) => {
+      this.#listeners.splice(0).map(async ({ server, sockets, sweep, connections }) => {
         clearInterval(sweep);
         const closed = once(server, 'close');
         server.close();
         for (const connection of [...connections]) connection.close('the server stops');
+        // Those in a TLS handshake have no connection.
+        const cut = setTimeout(() => sockets.forEach((socket) => void socket.destroy()), CUT_MS);
         await closed;
+        clearTimeout(cut);
       }),
     );
+  }
+
+  #createSecurePart(open: (socket: net.Socket) => void, handshakeTimeout: number): SecurePart {
+    const choice = new CertificateChoice();
+    const server = tls.createServer({ SNICallback: choice.answer, handshakeTimeout }, open);
+    server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
+      const facts = { peer: `${socket.remoteAddress}:${socket.remotePort}`, code: 'peer-error', detail: error.code ?? error.message };
+      this.#logger.limited.info(facts, 'OVT connection closed in the TLS handshake');
+      socket.destroy();
+    });
+    return { server, choice };
   }
 
   #open(

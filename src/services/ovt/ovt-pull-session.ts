@@ -1,5 +1,6 @@
 /** One stream from one origin: describe, play, media, stop. */
 import net from 'node:net';
+import tls from 'node:tls';
 import { type PullSession, type PullTarget, withoutCredentials } from '../../core/pull.ts';
 import type { Clock } from '../../util/clock.ts';
 import { endAndCut } from '../../util/end-and-cut.ts';
@@ -18,6 +19,8 @@ import { CIRCLE, type RelayPaths } from './relay-paths.ts';
 import { relayedSource } from './source-tracks.ts';
 
 const CONNECT_TIMEOUT_MS = 1500;
+/** With the TLS handshake. */
+const SECURE_TIMEOUT_MS = 3000;
 const TAKEN = 'OVT can bring H.264, H.265, VP8, VP9, AV1, AAC, MP3 and Opus in stereo';
 /** A description of hundreds of tracks, and a frame of a very large stream. */
 const READER_LIMITS = { message: 1024 * 1024, media: 32 * 1024 * 1024 };
@@ -33,6 +36,8 @@ export interface PullContext {
   readonly paths: RelayPaths;
   /** The key that origins may ask for; null: none is known. */
   readonly key: string | null;
+  /** PEM, certificates that origins with TLS are verified by; null: those of the system. */
+  readonly ca: string | null;
 }
 
 interface Awaited {
@@ -70,7 +75,7 @@ export class OvtPullSession implements PullSession {
 
   /** Opens a session that plays. Rejects with the reason why the origin cannot be used. */
   static async open(url: OvtUrl, target: PullTarget, context: PullContext): Promise<OvtPullSession> {
-    const session = new OvtPullSession(await connect(url, target.signal), target, context);
+    const session = new OvtPullSession(await connect(url, target.signal, context.ca), target, context);
     const abort = (): void => session.#end('timeout', 'the origin did not answer in time');
     target.signal.addEventListener('abort', abort, { once: true });
     try {
@@ -222,10 +227,13 @@ function isMarked(contents: unknown): boolean {
 }
 
 /** Rejects when the origin cannot be reached in time or `signal` is aborted. */
-function connect({ host, port }: OvtUrl, signal: AbortSignal): Promise<net.Socket> {
+function connect({ isSecure, host, port }: OvtUrl, signal: AbortSignal, ca: string | null): Promise<net.Socket> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
-    const socket = net.connect({ host, port });
+    const name = net.isIP(host) === 0 ? { servername: host } : {};
+    const socket = isSecure
+      ? tls.connect({ host, port, ...name, ...(ca !== null && { ca: ca === '' ? [] : ca }) })
+      : net.connect({ host, port });
     const giveUp = (why: string): void => {
       clearTimeout(timer);
       socket.destroy();
@@ -233,11 +241,12 @@ function connect({ host, port }: OvtUrl, signal: AbortSignal): Promise<net.Socke
     };
     const abort = (): void => giveUp('the connection was given up');
     const failed = (error: Error): void => giveUp(error.message);
-    const timer = setTimeout(() => giveUp(`no connection in ${CONNECT_TIMEOUT_MS} ms`), CONNECT_TIMEOUT_MS);
+    const limit = isSecure ? SECURE_TIMEOUT_MS : CONNECT_TIMEOUT_MS;
+    const timer = setTimeout(() => giveUp(`no connection in ${limit} ms`), limit);
     signal.addEventListener('abort', abort, { once: true });
     socket.once('error', failed);
     socket.once('close', () => signal.removeEventListener('abort', abort));
-    socket.once('connect', () => {
+    socket.once(isSecure ? 'secureConnect' : 'connect', () => {
       clearTimeout(timer);
       signal.removeEventListener('abort', abort);
       socket.removeListener('error', failed);

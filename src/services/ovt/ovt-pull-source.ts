@@ -7,23 +7,28 @@ import { OvtPullSession } from './ovt-pull-session.ts';
 import { RelayPaths } from './relay-paths.ts';
 
 export class OvtPullSource implements PullSource {
-  readonly schemes = ['ovt'];
+  readonly schemes = ['ovt', 'ovts'];
   readonly provider = ProviderKind.OVT;
   readonly sourceType = SourceType.OVT;
   readonly #clock: Clock;
   readonly #paths: RelayPaths;
   readonly #key: string | null;
+  readonly #ca: string | null;
 
-  /** `paths`: shared with what serves edges; default: those of a server that serves none. `key`: what origins may ask for. */
-  constructor(clock: Clock, paths: RelayPaths = new RelayPaths(), key?: string) {
+  /**
+   * `paths`: shared with what serves edges; default: those of a server that serves none. `key`: what origins may ask for. `ca`: PEM, certificates
+   * that origins with TLS are verified by; default: those of the system.
+   */
+  constructor(clock: Clock, paths: RelayPaths = new RelayPaths(), { key, ca }: { readonly key?: string; readonly ca?: string } = {}) {
     this.#clock = clock;
     this.#paths = paths;
     this.#key = key ?? null;
+    this.#ca = ca ?? null;
   }
 
   async open(target: PullTarget): Promise<PullSession> {
     const url = parseOvtUrl(target.url);
-    if (url === null) throw new Error('no OVT URL: ovt://host[:port]/app/stream expected');
-    return await OvtPullSession.open(url, target, { clock: this.#clock, paths: this.#paths, key: this.#key });
+    if (url === null) throw new Error('no OVT URL: ovt://host[:port]/app/stream expected, or ovts:// with TLS');
+    return await OvtPullSession.open(url, target, { clock: this.#clock, paths: this.#paths, key: this.#key, ca: this.#ca });
   }
 }

@@ -1,14 +1,17 @@
 /**
- * OVT as a service, the relay between servers of OvenMediaEngine's kind: edges pull from the port of `Bind/Publishers/OVT`, and streams are pulled
- * from other servers.
+ * OVT as a service, the relay between servers of OvenMediaEngine's kind: edges pull from the ports of `Bind/Publishers/OVT`, in the
+ * clear and by TLS, and streams are pulled from other servers.
  *
  * `OvtPublisher` lays each packet out once, whoever gets it; `OvtPullSource` opens an `OvtPullSession` for each attempt. The byte layout is in
  * `wire/ovt`.
  *
  * Threads: the main one.
- * Limits: 1000 edges, 16 MiB that an edge has not taken (then nothing until the next keyframes), 10 s without progress, 64 sessions a connection.
+ * Limits: 1000 edges, 16 MiB that an edge has not taken (then nothing until the next keyframes), 10 s without progress, 64 sessions a connection,
+ * 10 s for a TLS handshake.
  * Specification: none is published; the layout is that of servers of version 0.20.
  */
+import { readFileSync } from 'node:fs';
+import { openWithCertificate } from '../../delivery/tls/open-listener.ts';
 import { listenAddresses } from '../../util/listen-addresses.ts';
 import type { Service, ServiceContext } from '../service.ts';
 import { MAX_EDGES, OvtPublisher } from './ovt-publisher.ts';
@@ -21,6 +24,8 @@ export function startOvt({
   orchestrator,
   openings,
   limits,
+  certificates,
+  conditions,
   finder,
   originMaps,
   clock,
@@ -42,15 +47,39 @@ export function startOvt({
   const hasApplication = (vhost: string, app: string): boolean => orchestrator.application(vhost, app) !== undefined;
   return {
     publishers: [publisher],
-    pullSources: [new OvtPullSource(clock, paths, config.bind.providers.ovt?.secretKey)],
+    pullSources: [new OvtPullSource(clock, paths, trustOf(config.bind.providers.ovt))],
     listen: async () => {
       if (ovt === undefined) return;
       for (const host of listenAddresses(config.ip)) {
         const limiter = limits.limiter('OVT edges', 'viewers', MAX_EDGES);
-        const options = { host, port: ovt.port, virtualHostFor, hasApplication, limiter, timeoutScale };
-        await openings.open(`OVT port ${ovt.port} (Bind/Publishers/OVT/Port)`, () => publisher.listen(options));
+        const options = { host, virtualHostFor, hasApplication, limiter, timeoutScale };
+        const { port, tlsPort } = ovt;
+        if (port !== undefined)
+          await openings.open(`OVT port ${port} (Bind/Publishers/OVT/Port)`, () => publisher.listen({ ...options, port }));
+        if (tlsPort === undefined) continue;
+        const open = async (): Promise<void> => {
+          const listen = (): Promise<void> => publisher.listen({ ...options, port: tlsPort, tls: true });
+          await openings.open(`OVT port ${tlsPort} (Bind/Publishers/OVT/TLSPort)`, listen);
+          certificates.addFollower((all) => publisher.setCertificates(all));
+        };
+        await openWithCertificate(`OVT port ${tlsPort}`, open, { certificates, conditions, logger });
       }
     },
     close: () => publisher.stop(),
   };
+}
+
+/** What origins are told and verified by; without readable certificates none is trusted. */
+function trustOf(provider: ServiceContext['config']['bind']['providers']['ovt']): { readonly key?: string; readonly ca?: string } {
+  const { secretKey, caPath = '' } = provider ?? {};
+  return { ...(secretKey !== undefined && { key: secretKey }), ...(caPath !== '' && { ca: readCertificates(caPath) }) };
+}
+
+/** `check` and the start report what cannot be read. */
+function readCertificates(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
 }

@@ -190,10 +190,12 @@ describe('messages', () => {
 });
 
 test.each([
-  ['ovt://origin:9001/app/stream', { host: 'origin', port: 9001, app: 'app', stream: 'stream' }],
-  ['OVT://10.0.0.1/app/stream', { host: '10.0.0.1', port: 9000, app: 'app', stream: 'stream' }],
-  ['ovt://[::1]:9000/app/stream/master?x=/1', { host: '::1', port: 9000, app: 'app', stream: 'stream' }],
-  ['ovt://user:pw@h/a%20b/s%2', { host: 'h', port: 9000, app: 'a b', stream: 's%2' }],
+  ['ovts://origin:9443/app/stream', { isSecure: true, host: 'origin', port: 9443, app: 'app', stream: 'stream' }],
+  ['ovtss://h/a/s', null],
+  ['ovt://origin:9001/app/stream', { isSecure: false, host: 'origin', port: 9001, app: 'app', stream: 'stream' }],
+  ['OVT://10.0.0.1/app/stream', { isSecure: false, host: '10.0.0.1', port: 9000, app: 'app', stream: 'stream' }],
+  ['ovt://[::1]:9000/app/stream/master?x=/1', { isSecure: false, host: '::1', port: 9000, app: 'app', stream: 'stream' }],
+  ['ovt://user:pw@h/a%20b/s%2', { isSecure: false, host: 'h', port: 9000, app: 'a b', stream: 's%2' }],
   ['ovt://h/app', null],
   ['ovt://h/app/', null],
   ['ovt:///app/stream', null],

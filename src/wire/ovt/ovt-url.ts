@@ -1,7 +1,9 @@
-/** `ovt://host[:port]/app/stream`: what OVT requests name. */
+/** `ovt://host[:port]/app/stream`, or `ovts` for a connection with TLS: what OVT requests name. */
 
 /** The port is that of the URL, or the default. The application is without its virtual host, which the host name leads to. */
 export interface OvtUrl {
+  /** The connection is one with TLS. */
+  readonly isSecure: boolean;
   /** Without brackets. */
   readonly host: string;
   readonly port: number;
@@ -12,16 +14,16 @@ export interface OvtUrl {
 /** Of the reference server. */
 const OVT_DEFAULT_PORT = 9000;
 /** Anything after the stream names parts of it, or is meant for other programs. */
-const PATTERN = /^ovt:\/\/(?:[^@/?#]*@)?(\[[0-9a-f:.]+\]|[^:/?#@[\]\s]+)(?::(\d{1,5}))?\/([^/?#\s]+)\/([^/?#\s]+)(?:[/?#]\S*)?$/i;
+const PATTERN = /^ovt(s?):\/\/(?:[^@/?#]*@)?(\[[0-9a-f:.]+\]|[^:/?#@[\]\s]+)(?::(\d{1,5}))?\/([^/?#\s]+)\/([^/?#\s]+)(?:[/?#]\S*)?$/i;
 
 /** Parses a URL; null when it is none. */
 export function parseOvtUrl(text: string): OvtUrl | null {
   const match = PATTERN.exec(text);
   if (match === null) return null;
-  const [, host = '', port, app = '', stream = ''] = match;
+  const [, secure = '', host = '', port, app = '', stream = ''] = match;
   const number = port === undefined ? OVT_DEFAULT_PORT : Number(port);
   if (number < 1 || number > 65_535) return null;
-  return { host: host.replace(/^\[|\]$/g, ''), port: number, app: unescaped(app), stream: unescaped(stream) };
+  return { isSecure: secure !== '', host: host.replace(/^\[|\]$/g, ''), port: number, app: unescaped(app), stream: unescaped(stream) };
 }
 
 function unescaped(text: string): string {
