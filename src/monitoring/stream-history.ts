@@ -6,7 +6,7 @@ import { SAMPLE_MS } from './figure-history.ts';
 
 /** Samples of a stream: half an hour. */
 const KEPT = 180;
-/** Streams with a past, 3.6 kB each; of further ones nothing is kept. */
+/** Streams with a past, 4.5 kB each; of further ones nothing is kept. */
 export const MAX_PASTS = 1000;
 /** In the place of a figure that is not known. */
 const UNKNOWN = 0xffff_ffff;
