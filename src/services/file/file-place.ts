@@ -1,4 +1,4 @@
-/** Which file a `file://` URL means: it must lie in the folders that the server may read from. */
+/** Resolves `file://` URLs within the folders that the server may read from. */
 import { join } from 'node:path';
 import { schemeOf } from '../../core/pull.ts';
 import { AllowedFolders, PathRefused, refuseStrange } from '../../util/allowed-folders.ts';
@@ -9,8 +9,8 @@ export interface FileProviderSettings {
 }
 
 /**
- * The absolute path behind `url`: what follows `file://`, percent-decoded, below the root path of the provider. Rejects with
- * `PathRefused` when that leads out of the root path or of the folders of `Server/Storage/AllowedRoots`.
+ * The absolute path of `url`: the part after `file://`, percent-decoded, below the root path of the provider. Rejects with `PathRefused` if
+ * it leads out of the root path or of the folders of `Server/Storage/AllowedRoots`.
  */
 export async function filePathOf(url: string, settings: FileProviderSettings, allowed: AllowedFolders): Promise<string> {
   const { rootPath = '' } = settings;

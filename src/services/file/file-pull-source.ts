@@ -16,7 +16,7 @@ export class FilePullSource implements PullSource {
   readonly #allowed: AllowedFolders;
   readonly #foreign: FfmpegFiles;
 
-  /** `allowed`: the folders of `Server/Storage/AllowedRoots`. `foreign` opens what is neither MP4 nor MPEG-TS. */
+  /** `allowed`: the folders of `Server/Storage/AllowedRoots`. `foreign` opens files that are neither MP4 nor MPEG-TS. */
   constructor(clock: Clock, allowed: AllowedFolders, foreign: FfmpegFiles) {
     this.#clock = clock;
     this.#allowed = allowed;
@@ -27,7 +27,7 @@ export class FilePullSource implements PullSource {
     const path = await filePathOf(url, (settings ?? {}) as FileProviderSettings, this.#allowed);
     const bytes = await OpenFile.open(path);
     const close = (): void => void bytes.close();
-    // Whoever reads fails then.
+    // Running reads fail then.
     signal.addEventListener('abort', close, { once: true });
     try {
       // A hung disk may have answered too late.

@@ -35,7 +35,7 @@ export class FileSession implements PullSession {
   readonly #close: () => void;
   readonly #closing = new AbortController();
   readonly #extents = new Map<number, Extent>();
-  /** As the core was told; every round begins with them. */
+  /** The announced tracks; every round begins with them. */
   #tracks: readonly SourceTrack[] = [];
   /** Added to all times, seconds: the length of the rounds before. */
   #shift = 0;

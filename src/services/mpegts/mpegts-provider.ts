@@ -14,7 +14,7 @@ import { messageOf } from '../../util/message-of.ts';
 import type { RefusalLog } from '../../util/refusal-log.ts';
 import { DEFAULT_MPEGTS_TIMEOUTS, type MpegtsRoute, type MpegtsTimeouts, PortSource } from './port-source.ts';
 
-/** How often deadlines are looked at. */
+/** Interval of the deadline checks. */
 const SWEEP_INTERVAL_MS = 100;
 /** Asked of the system for each socket, bytes: a second of a fast stream; it may grant less. */
 const RECEIVE_BUFFER = 4_194_304;
@@ -22,7 +22,7 @@ const RECEIVE_BUFFER = 4_194_304;
 /** A multicast group, joined on every UDP port. */
 export interface MulticastGroup {
   readonly group: string;
-  /** The only sender it is taken from (source-specific multicast, RFC 4607); one more entry for each further one. Absent: anybody. */
+  /** The only accepted sender (source-specific multicast, RFC 4607); further senders have entries of their own. Absent: any. */
   readonly source?: string;
   /** Address of the interface; without one the system chooses. */
   readonly interface?: string;
@@ -114,7 +114,7 @@ export class MpegtsProvider {
       const isThere = host === (net.isIPv6(group) ? '::' : '0.0.0.0');
       let member = isThere ? socket : members.get(group);
       if (member === undefined) {
-        // A socket bound to the group gets what is sent to the group and nothing else.
+        // A socket bound to the group receives its datagrams only.
         member = await this.#open(group, port);
         members.set(group, member);
         this.#receive(member, source);
@@ -125,7 +125,7 @@ export class MpegtsProvider {
 
   async #open(address: string, port: number): Promise<Socket> {
     const ipv6 = net.isIPv6(address);
-    // IPv4 has a socket of its own.
+    // IPv4 has a separate socket.
     const socket = createSocket({ type: ipv6 ? 'udp6' : 'udp4', ipv6Only: ipv6, recvBufferSize: RECEIVE_BUFFER });
     socket.bind({ address, port });
     this.#sockets.push(socket);
@@ -211,7 +211,7 @@ export class MpegtsProvider {
     for (const source of this.#sources.values()) source.checkDeadlines();
     const now = this.#options.clock.monotonic();
     for (const [connection, since] of this.#connections) {
-      // A port has room for one: who makes no stream of it is not to keep others out.
+      // A port takes one connection, so one that makes no stream must not keep others out.
       if (this.#sources.get(connection.localPort ?? 0)?.started === true) this.#connections.set(connection, now);
       else if (now - since >= this.#timeouts.firstTrack) connection.destroy();
     }

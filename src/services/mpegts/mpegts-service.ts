@@ -54,7 +54,7 @@ export function startMpegts(context: ServiceContext): Service {
   };
 }
 
-/** The first application whose stream map names the port; null when none does. Asked for every datagram of a sender that is not heard. */
+/** The first application whose stream map names the port; null if there is none. Called for every datagram of an unaccepted sender. */
 export function mpegtsRoute(applications: Iterable<Application>, port: number): MpegtsRoute | null {
   for (const application of applications) {
     const mpegts = application.definition.config.providers?.mpegts;

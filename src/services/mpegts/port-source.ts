@@ -49,7 +49,7 @@ export interface PortCounters {
   datagrams: number;
   /** From a second sender while the first one sends. */
   foreign: number;
-  /** From a sender that is not heard on this port. */
+  /** Datagrams of senders that are not allowed on this port. */
   barred: number;
   /** No transport stream inside. */
   foreignFormat: number;
@@ -136,7 +136,7 @@ export class PortSource {
     }
   }
 
-  /** Whether `sender` may feed the port. */
+  /** Whether `sender` is allowed on the port. */
   admits(sender: string): boolean {
     return this.#hears(sender, this.#options.route(this.#options.port)?.sources);
   }
@@ -146,7 +146,7 @@ export class PortSource {
     if (sender === this.#sender) this.close({ code: 'peer-left', detail: 'the sender closed its connection' });
   }
 
-  /** Looks at the clock; call it some times a second. */
+  /** Checks deadlines; call it some times a second. */
   checkDeadlines(): void {
     const publication = this.#publication;
     if (publication === null) return;
@@ -174,7 +174,7 @@ export class PortSource {
     stream.close(reason);
   }
 
-  /** Ends the publication, if there is one; the port goes on. */
+  /** Ends the publication, if any; the port stays open. */
   close(reason: CloseReason): void {
     const publication = this.#publication;
     if (publication === null) return;

@@ -1,4 +1,4 @@
-/** One connection of a push task, whatever its protocol. */
+/** One connection of a push task, for any protocol. */
 
 import type { ApplicationAddress } from '../../core/stream-address.ts';
 import type { Packet } from '../../media/packet.ts';
@@ -36,7 +36,7 @@ export interface DestinationEvents {
   onFailed(failure: PushFailure): void;
 }
 
-/** Made by `OpenDestination`, closed by its session. Packets before `onOpen`, and after a failure was told, have no place to go. */
+/** Made by `OpenDestination`, closed by its session. Packets before `onOpen`, and after a failure, are discarded. */
 export interface Destination {
   /** Bytes given to the system for the receiver, handshakes left out. */
   readonly sentBytes: number;
@@ -63,5 +63,5 @@ export interface DestinationOptions {
   readonly events: DestinationEvents;
 }
 
-/** Begins to connect; events come later. Throws `PushFailure` for what can never work. */
+/** Begins to connect; events come later. Throws `PushFailure` for a request that can never work. */
 export type OpenDestination = (options: DestinationOptions) => Destination;

@@ -1,4 +1,4 @@
-/** Which kind of connection a request needs. */
+/** Chooses the kind of connection for a request. */
 import type { LinkReporter } from '../../transport/srt/link-reporter.ts';
 import { hostPort } from '../../util/client-address.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';

@@ -5,15 +5,15 @@ import type { PushFailure } from './destination.ts';
 export interface PayloadLink {
   /** False while earlier payloads wait. */
   readonly writable: boolean;
-  /** Payloads that were given up because the receiver did not keep up. */
+  /** Payloads dropped because the receiver was too slow. */
   readonly dropped: number;
-  /** Takes a payload, which never changes; false when it is given up. */
+  /** Sends a payload, which must not change; false if it was dropped. */
   send(payload: Uint8Array): boolean;
   /** The payloads that follow begin with tables and a keyframe. */
   onEntryPoint(): void;
-  /** Lets go what was gathered. */
+  /** Sends gathered payloads. */
   flush(): void;
-  /** Cuts the connection and tells why. */
+  /** Ends the connection and reports the failure. */
   fail(failure: PushFailure): void;
   /** Takes leave behind what still waits; resolves when the connection is gone. Idempotent. */
   close(): Promise<void>;

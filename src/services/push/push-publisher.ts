@@ -44,7 +44,7 @@ export interface PushPublisherOptions {
   readonly notices?: Notices;
   /** Learns the credentials for the receivers, to hide them. Default: they are not registered. */
   readonly secrets?: KnownSecrets;
-  /** Whose tasks are; default: ours. */
+  /** Assigns tasks to nodes; default: all to this one. */
   readonly work?: SharedWork;
   /** Default: real connections. */
   readonly open?: OpenDestination;
@@ -97,7 +97,7 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
     });
   }
 
-  /** Begins tasks that are ours by now, and ends what is another node's; call it at least once a second where work is shared. */
+  /** Begins tasks assigned to this node, and ends those of other nodes; call it at least once a second where work is shared. */
   look(): void {
     for (const stream of this.#streams.values()) {
       for (const task of this.#tasks.following(stream.source)) {
@@ -120,7 +120,7 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
     return pushMetrics(this.#counts, () => this.#tasks.all());
   }
 
-  /** Figures of every connection by SRT, as they are now: what metrics read. */
+  /** Present figures of every SRT connection, for the metrics. */
   statistics(): LinkStatistics[] {
     return this.#reporter.statistics();
   }
@@ -143,7 +143,10 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
     return attached;
   }
 
-  /** Makes a task that survives a restart, and lets it begin when its stream is there. Tells it as it was before that. Throws `TaskRefused`. */
+  /**
+   * Makes a task that survives a restart, and begins it when its stream is present. Returns its information from before the begin. Throws
+   * `TaskRefused`.
+   */
   async startPush(owner: ApplicationAddress, request: PushRequest): Promise<PushInformation> {
     // The check and the registration are one step: the id is taken before anything is awaited.
     const task = this.#register(owner, request);
@@ -168,7 +171,7 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
     return true;
   }
 
-  /** Tasks of an application by the byte order of their ids; with `id`, that one or none. */
+  /** Tasks of an application by the byte order of their ids; with `id`, that task or none. */
   pushes(owner: ApplicationAddress, id: string | null = null): PushInformation[] {
     return this.#tasks.list(owner, id).map(pushInformation);
   }

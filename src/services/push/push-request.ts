@@ -6,7 +6,7 @@ import { hasHiddenCharacter } from '../../util/hidden-characters.ts';
 import { parsePublishUrl } from '../../wire/rtmp/publish-url.ts';
 import { DEFAULT_PORTS } from './host-url.ts';
 
-/** The words of the API; `mpegts` is a transport stream over UDP or TCP, as the URL says. */
+/** Protocol names of the API; `mpegts` is a transport stream over UDP or TCP, depending on the URL. */
 export const PushProtocol = { RTMP: 'rtmp', SRT: 'srt', MPEGTS: 'mpegts' } as const;
 /** Any of these words. */
 export type PushProtocol = (typeof PushProtocol)[keyof typeof PushProtocol];
@@ -23,7 +23,7 @@ export interface PushRequest extends TaskRequest {
 /** Why a URL cannot be pushed to. */
 export type UrlFault = 'malformed' | 'scheme' | 'port' | 'mode' | 'listen';
 
-/** Characters; far above any that is given out, and below what a text of AMF0 and a URL of SRT hold. */
+/** Characters; far longer than any real key, and within the limits of AMF0 texts and SRT URLs. */
 const MAX_STREAM_KEY = 4096;
 /** The last part of an RTMP URL is a name where it is shorter, and a stream key otherwise. */
 const MIN_KEY_IN_URL = 12;
@@ -49,7 +49,7 @@ export function receiverOf(url: string): string {
   return /^[a-z]+:\/\/[^/?]*/i.exec(url)?.[0] ?? '';
 }
 
-/** Secrets with which somebody else could send to the receiver. */
+/** Secrets with which others could send to the receiver. */
 export function secretsOfPush({ url, streamKey }: Pick<PushRequest, 'url' | 'streamKey'>): string[] {
   const last = parsePublishUrl(url, streamKey)?.stream ?? '';
   return [...secretsOf({ url, streamKey }), ...(last.length >= MIN_KEY_IN_URL ? [last] : [])];
@@ -68,7 +68,7 @@ export function faultOfUrl(protocol: PushProtocol, url: string): UrlFault | null
   return scheme === 'tcp' && (query.has('listen') || url.endsWith('listen')) ? 'listen' : null;
 }
 
-/** Whether a stream key can be sent: it is a short text of one line. */
+/** Whether a stream key can be sent: a short text of one line. */
 export function isStreamKey(text: string): boolean {
   return text.length <= MAX_STREAM_KEY && !hasHiddenCharacter(text);
 }

@@ -11,7 +11,7 @@
 import type { Service, ServiceContext } from '../service.ts';
 import { PushPublisher } from './push-publisher.ts';
 
-/** With what the API drives. Rejects when the tasks of the last run cannot be read. */
+/** Returns also the interface for the API. Rejects if the tasks of the last run cannot be read. */
 export async function startPushes({
   clock,
   logger,

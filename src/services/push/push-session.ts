@@ -1,4 +1,4 @@
-/** One connection of a task with what waits for it. */
+/** One connection of a task, with its queue. */
 import type { Packet } from '../../media/packet.ts';
 import type { BoundedQueue } from '../../util/bounded-queue.ts';
 import { guarded } from '../../util/guarded.ts';
@@ -9,13 +9,13 @@ import { SendQueue } from './send-queue.ts';
 export interface PushSessionOptions extends Omit<DestinationOptions, 'events'> {
   readonly open: OpenDestination;
   readonly queue: BoundedQueue<Packet>;
-  /** Media goes out from now on. Called once. */
+  /** Media is being sent from now on. Called once. */
   readonly onOpen: () => void;
   /** The connection is gone. Called once, unless the session was closed before. */
   readonly onFailed: (failure: PushFailure) => void;
 }
 
-/** Made by the task for each attempt, which closes it. A failure is told once, and never thrown after the constructor. */
+/** Made for each attempt by the task, which closes it. A failure is reported once, and never thrown after the constructor. */
 export class PushSession {
   readonly #options: PushSessionOptions;
   readonly #queue: SendQueue;
@@ -24,7 +24,7 @@ export class PushSession {
   #room = true;
   #over = false;
 
-  /** Begins to connect. Throws `PushFailure` for what can never work. */
+  /** Begins to connect. Throws `PushFailure` for a request that can never work. */
   constructor(options: PushSessionOptions) {
     this.#options = options;
     this.#queue = new SendQueue(options.queue, options.tracks);
@@ -60,7 +60,7 @@ export class PushSession {
     if (!this.#over) this.#queue.push(packet);
   }
 
-  /** Sends what waits, as far as the receiver takes it. */
+  /** Sends waiting packets, as far as the receiver accepts them. */
   flush(): void {
     if (!this.#open || this.#over) return;
     this.#guarded(() => {
@@ -73,7 +73,7 @@ export class PushSession {
     });
   }
 
-  /** Sends what is left and takes leave; resolves when the connection is gone. Idempotent. */
+  /** Sends the rest and ends the connection in order; resolves when it is closed. Idempotent. */
   close(): Promise<void> {
     const wasOver = this.#over;
     // Set first: an error while the rest leaves must not look like a lost receiver and cause a reconnection.

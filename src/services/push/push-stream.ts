@@ -60,7 +60,7 @@ export class PushStream implements PublisherStream {
     );
   }
 
-  /** Keeps what comes until `release`, so that tasks which begin meanwhile miss nothing of a new stream. */
+  /** Holds packets until `release`, so that tasks which begin meanwhile miss nothing of a new stream. */
   hold(): void {
     this.#hold.hold();
   }

@@ -33,7 +33,7 @@ export type PushState = (typeof PushState)[keyof typeof PushState];
 /** How long a task waits before it calls its receiver again. */
 const FIRST_RETRY_MS = 1000;
 const MAX_RETRY_MS = 15_000;
-/** Tasks that lost one receiver together must not come back together. */
+/** Tasks that lost one receiver together must not reconnect together. */
 const RETRY_JITTER = 0.2;
 /** A connection that lasted this long was a good one, ms: the next failure is the first again. */
 const STABLE_MS = 10_000;
@@ -49,7 +49,7 @@ export interface PushContext {
   readonly open: OpenDestination;
   /** 0 to 1. */
   readonly random: () => number;
-  /** Counters of the server; absent: nobody counts. */
+  /** Counters of the server; absent: none. */
   readonly counts?: PushCounts;
   /** A connection that had sent media is over: totals have changed. */
   readonly onConnectionOver: (task: PushTask) => void;
@@ -170,7 +170,7 @@ export class PushTask extends FollowingTask<PushRequest> {
     }
   }
 
-  /** Sends what was pushed. */
+  /** Sends pushed packets. */
   flush(): void {
     this.#session?.flush();
     this.#count();
@@ -315,7 +315,7 @@ export class PushTask extends FollowingTask<PushRequest> {
     onConnectionOver(this);
   }
 
-  /** Adds what was sent since the last time to the counters of the stream. */
+  /** Adds the bytes sent since the last time to the counters of the stream. */
   #count(): void {
     const sent = this.#session?.sentBytes ?? 0;
     if (sent > this.#countedBytes) {
@@ -326,7 +326,7 @@ export class PushTask extends FollowingTask<PushRequest> {
   }
 }
 
-/** True when the same media is to be sent, with whatever parameters. */
+/** Whether the tracks are the same, regardless of their parameters. */
 function sameTracks(a: readonly Track[], b: readonly Track[]): boolean {
   return a.length === b.length && a.every((track, index) => kindOf(track) === kindOf(b[index]));
 }

@@ -1,4 +1,4 @@
-/** Publishes to an RTMP server: FLV tags over a connection of ours. */
+/** Publishes to an RTMP server: FLV tags over an RTMP client connection. */
 import { serializeAudioTagHeader } from '../../containers/flv/audio-tag.ts';
 import { FlvSoundFormat, FlvVideoCodecId, fourCcOf } from '../../containers/flv/fourcc.ts';
 import { serializeVideoTagHeader } from '../../containers/flv/video-tag.ts';
@@ -158,7 +158,7 @@ export class RtmpDestination implements Destination {
   }
 }
 
-/** Times are rounded where they are told, so that presentation times are as even as the source's. */
+/** Each time is rounded on its own, so that presentation times are as regular as the source's. */
 function headerOf({ pts, keyframe }: Packet, track: MediaTrack, { timestamp, base }: { timestamp: number; base: number }): Buffer {
   if (track.type === 'audio') return serializeAudioTagHeader({ kind: 'frame', codec: track.codec });
   const compositionTime = Math.round(toMilliseconds(pts, track.timebase) - base) - timestamp;

@@ -10,8 +10,8 @@ export const SEND_QUEUE_PACKETS = 500;
 export const SEND_QUEUE_BYTES = 16 * 1024 * 1024;
 
 /**
- * Begins with a keyframe of every video track. When it is full, everything in it is dropped and each video track goes on
- * with its next keyframe; audio follows the first of them. Drops are counted on the queue.
+ * Begins with a keyframe of every video track. When full, all its packets are dropped and each video track continues with its next
+ * keyframe; audio continues with the first of them. Drops are counted on the queue.
  */
 export class SendQueue {
   readonly #queue: BoundedQueue<Packet>;
@@ -29,7 +29,7 @@ export class SendQueue {
     return this.#queue.size;
   }
 
-  /** Packets lost because the receiver did not keep up; what precedes the first keyframe is not lost. */
+  /** Packets lost because the receiver was too slow; packets before the first keyframe are not counted. */
   get dropped(): number {
     return this.#dropped;
   }

@@ -16,7 +16,7 @@ import type { HostUrl } from './host-url.ts';
 import type { LinkEvents, PayloadLink } from './payload-link.ts';
 import { resolveHost } from './resolve-host.ts';
 
-/** For what the receiver has not acknowledged, and holds back, when the task ends. */
+/** Time for data that the receiver has not acknowledged or still delays when the task ends. */
 const LINGER_MS = 2000;
 const LINGER_STEP_MS = 10;
 const MAX_LATENCY_MS = 65_535;
@@ -29,7 +29,7 @@ interface CallWish {
   readonly latency: LatencyWish;
 }
 
-/** Whom to call and how; `connectionTimeout` in ms. Query values of the URL set latency and encryption. */
+/** Address and options; `connectionTimeout` in ms. Query values of the URL set latency and encryption. */
 export interface SrtLinkOptions {
   readonly url: HostUrl;
   readonly streamKey: string;
@@ -41,7 +41,7 @@ export interface SrtLinkOptions {
   readonly reporter: LinkReporter;
 }
 
-/** A full send buffer loses what comes until the next entry point: half a frame is of no use. */
+/** With a full send buffer everything up to the next entry point is dropped, because half a frame is useless. */
 export class SrtLink implements PayloadLink, WatchedLink {
   readonly labels: LinkLabels;
   readonly logger: Logger;

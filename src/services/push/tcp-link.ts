@@ -8,10 +8,10 @@ const KEEP_ALIVE_DELAY_MS = 10_000;
 /** For the last bytes to reach the receiver before the connection is cut. */
 const LINGER_MS = 1000;
 
-/** While more than this waits for a receiver, nothing is read from it: one that asks and asks and never reads is not answered. */
+/** While more than this waits to be sent, nothing is read: a receiver that sends requests without reading gets no answers. */
 const READING_BACKLOG = 1024 * 1024;
 
-/** Where to connect, and who is told. No callback comes after `close`. */
+/** Address and callbacks. No callback comes after `close`. */
 export interface TcpLinkOptions {
   readonly host: string;
   readonly port: number;
@@ -62,14 +62,14 @@ export class TcpLink {
     this.#socket.write(bytes);
   }
 
-  /** Sends what was gathered in as few system calls as possible. */
+  /** Sends gathered bytes in as few system calls as possible. */
   flush(): void {
     if (!this.#corked) return;
     this.#corked = false;
     this.#socket.uncork();
   }
 
-  /** Cuts the connection and tells why. */
+  /** Ends the connection and reports the failure. */
   fail(failure: PushFailure): void {
     if (this.#over) return;
     this.#over = true;
@@ -77,7 +77,7 @@ export class TcpLink {
     this.#options.onFailed(failure);
   }
 
-  /** Ends the connection behind what is still to be sent; resolves when it is gone. Idempotent. */
+  /** Ends the connection after the waiting bytes; resolves when it is closed. Idempotent. */
   close(): Promise<void> {
     if (this.#over) return this.#gone;
     this.flush();

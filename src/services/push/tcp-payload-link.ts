@@ -29,7 +29,7 @@ export class TcpPayloadLink implements PayloadLink {
   }
 
   onEntryPoint(): void {
-    // Bytes on a connection are never given up, so there is nothing to come back from.
+    // A TCP connection drops nothing, so there is nothing to recover from.
   }
 
   flush(): void {

@@ -1,4 +1,4 @@
-/** Which tracks of a stream a push task sends. */
+/** Selects the tracks of a stream that a push task sends. */
 import { fourCcOf } from '../../containers/flv/fourcc.ts';
 import { canCarry } from '../../containers/mpegts/stream-type.ts';
 import { missingKind } from '../../core/tasks/missing-kind.ts';
@@ -11,7 +11,7 @@ const CONTAINERS: Readonly<Record<PushProtocol, string>> = { rtmp: 'RTMP', srt: 
 
 type Wanted = Pick<PushRequest, 'protocol' | 'trackIds' | 'variantNames'>;
 
-/** The tracks to send, in order of the stream. Throws `PushFailure` that names what does not fit. */
+/** The tracks to send, in order of the stream. Throws `PushFailure` that names unsuitable tracks. */
 export function pushedTracks(wanted: Wanted, tracks: readonly Track[]): readonly Track[] {
   const everything = wanted.trackIds.length === 0 && wanted.variantNames.length === 0;
   const chosen = everything ? tracks : chooseNamed(wanted, tracks);
@@ -24,7 +24,7 @@ export function pushedTracks(wanted: Wanted, tracks: readonly Track[]): readonly
   return selected;
 }
 
-/** Tracks that nobody named and that are not sent because of their codec, as a text; empty for none. */
+/** Tracks left out because of their codec, unless they were named, as a text; empty for none. */
 export function leftOut({ protocol, trackIds, variantNames }: Wanted, tracks: readonly Track[]): string {
   if (protocol === PushProtocol.RTMP || trackIds.length + variantNames.length > 0) return '';
   const left = tracks.filter((track) => (track.type === 'audio' || isVideoTrack(track)) && !canCarry(track));
@@ -36,7 +36,7 @@ export function enhancedFourCc(track: VideoTrack | AudioTrack): string | null {
   return isPlain(track) ? null : fourCcOf(track.codec);
 }
 
-/** Data tracks come along with whatever is named. */
+/** Data tracks are sent with any named tracks. */
 function chooseNamed({ trackIds, variantNames }: Wanted, tracks: readonly Track[]): readonly Track[] {
   const missing = [
     ...variantNames.filter((name) => !tracks.some((track) => isMediaTrack(track) && track.variantName === name)),

@@ -1,4 +1,4 @@
-/** Sends a transport stream over whatever carries its payloads. */
+/** Sends a transport stream over any payload link. */
 import { type PayloadSink, TransportOutput } from '../../containers/mpegts/transport-output.ts';
 import type { Packet } from '../../media/packet.ts';
 import { MPEG_90K, rescale } from '../../media/timebase.ts';
@@ -13,7 +13,7 @@ export class TransportDestination implements Destination, PayloadSink {
   /** Decoding time of the first packet, 90 kHz: the receiver's 0. */
   #base: number | null = null;
 
-  /** Begins to connect. `open` throws `PushFailure` for what can never work. */
+  /** Begins to connect. `open` throws `PushFailure` for a request that can never work. */
   constructor({ tracks, timeouts, events }: DestinationOptions, open: (events: LinkEvents) => PayloadLink) {
     this.#output = new TransportOutput(tracks, this);
     this.#link = open({

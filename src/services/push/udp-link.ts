@@ -42,7 +42,7 @@ export class UdpLink implements PayloadLink {
   }
 
   onEntryPoint(): void {
-    // Payloads are never given up here.
+    // UDP payloads are never dropped here.
   }
 
   flush(): void {

@@ -47,7 +47,7 @@ export interface RecordOwner extends ApplicationAddress {
 export interface FilePublisherOptions {
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Takes the writes that wait for a disk. Default: nobody looks. */
+  /** Lists the writes that wait for a disk. Default: they are not listed. */
   readonly queues?: QueueRegistry;
   readonly stateFolder: string;
   /** Where recordings may be written. */
@@ -56,7 +56,7 @@ export interface FilePublisherOptions {
   readonly conditions?: Conditions;
   /** Receives notices of tasks. Default: none. */
   readonly notices?: Notices;
-  /** How long the recordings of an application stay. Default: for ever. */
+  /** Retention of an application's recordings. Default: unlimited. */
   readonly retentionOf?: RecordingLibraryOptions['retentionOf'];
 }
 
@@ -115,7 +115,7 @@ export class FilePublisher implements Publisher<FilePublisherSettings> {
     return this.#recovering;
   }
 
-  /** Brings back the tasks, and what is known of the files of the last run. Call before streams come. */
+  /** Restores the tasks, and the files of the last run. Call before the first stream. */
   async load(): Promise<void> {
     await this.#index.load();
     await this.#tasks.load();
@@ -188,7 +188,7 @@ export class FilePublisher implements Publisher<FilePublisherSettings> {
     return information;
   }
 
-  /** Tasks of an application by the byte order of their ids; with `id`, that one or none. */
+  /** Tasks of an application by the byte order of their ids; with `id`, that task or none. */
   records(owner: RecordOwner, id: string | null = null): RecordInformation[] {
     return this.#tasks.list(owner, id).map(recordInformation);
   }
@@ -301,7 +301,7 @@ class FileStream implements PublisherStream {
     );
   }
 
-  /** Keeps what comes until `release`, for tasks that begin meanwhile. */
+  /** Holds packets until `release`, for tasks that begin meanwhile. */
   hold(): void {
     this.#hold.hold();
   }
@@ -326,7 +326,7 @@ class FileStream implements PublisherStream {
     forEachGiven(this.#active, packet, push, failed);
   }
 
-  /** Stopped tasks are let go of here, so that packets do not look for them. */
+  /** Stopped tasks are removed here, once per turn. */
   onDrained(): void {
     for (const task of this.#active) if (task.isOver) this.#active.delete(task);
   }

@@ -11,19 +11,19 @@ const BUFFERS_PER_WRITE = 1024;
 const SYNC_INTERVAL_MS = 5000;
 const FILE_MODE = 0o644;
 
-/** Where to write, and who is told of it. */
+/** Path and callbacks. */
 export interface FileSinkOptions {
   /** A function is asked once `prepare` is done. */
   readonly path: string | (() => string);
   /** Runs before the file is made. */
   readonly prepare?: () => Promise<void>;
-  /** The file is there; `inode` stays the same whatever its name becomes. */
+  /** The file exists; `inode` stays the same when it is renamed. */
   readonly onMade?: (inode: string) => void;
   /** Called once, if the file cannot be made or written; later data is discarded. */
   readonly onError: (error: Error) => void;
   /** Bytes that may wait. */
   readonly limit?: number;
-  /** Is told of the bytes that wait. */
+  /** Counts the waiting bytes. */
   readonly gauge?: QueueGauge;
 }
 
@@ -42,7 +42,7 @@ export class FileSink {
   #waiting: Uint8Array[] = [];
   #waitingBytes = 0;
   #accepted = 0;
-  /** In the file, what a write that failed has left of itself included. */
+  /** Bytes in the file, including the remains of a failed write. */
   #written = 0;
   /** Where the calls of `write` end that are not wholly in the file. */
   readonly #ends: number[] = [];
@@ -82,7 +82,7 @@ export class FileSink {
     return this.#made;
   }
 
-  /** Why nothing is written any more. */
+  /** Reason of a failure. */
   get error(): Error | null {
     return this.#error;
   }
@@ -103,7 +103,7 @@ export class FileSink {
     this.#pumping ??= this.#pump();
   }
 
-  /** Writes what waits, brings it to the disk and closes the file. Idempotent; never rejects: see `error`. */
+  /** Writes the rest, syncs and closes the file. Idempotent; never rejects: see `error`. */
   close(): Promise<void> {
     this.#closing ??= this.#end();
     return this.#closing;
@@ -168,7 +168,7 @@ export class FileSink {
     this.#file = null;
     if (file === null) return;
     try {
-      // A full disk takes a part of what it was given: half a fragment or frame plays nowhere, and its room is needed.
+      // A full disk takes part of a write: half a fragment or frame is useless, and its space is needed.
       if (this.#written > this.#whole) await file.truncate(this.#whole);
       if (this.#error === null) await syncSemaphore.take(() => file.datasync());
     } catch (error) {

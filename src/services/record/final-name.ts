@@ -1,4 +1,4 @@
-/** Gives finished files the names they are to have, beside what is there already. */
+/** Gives finished files their final names, without replacing existing files. */
 import { link, lstat, open, rename, rm, unlink } from 'node:fs/promises';
 import { basename, dirname, extname, join } from 'node:path';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
@@ -7,14 +7,14 @@ import type { AllowedFolders } from '../../util/allowed-folders.ts';
 const MAX_NUMBERS = 10_000;
 /** Limit of file systems, bytes. */
 const MAX_NAME = 255;
-/** A longer one is no extension but a name with a dot in it, bytes. */
+/** A longer one is not an extension but part of the name, bytes. */
 const MAX_EXTENSION = 16;
 /** Of a file system without hard links. */
 const NO_LINKS: readonly (string | undefined)[] = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'];
 
 /**
- * `path` with `suffix` before its extension. A name that is too long for a file is cut before both, between characters;
- * `spare` bytes stay free behind it.
+ * `path` with `suffix` before its extension. A name that is too long is cut before both, between characters; `spare` bytes stay free at the
+ * end.
  */
 export function fitName(path: string, suffix = '', spare = 0): string {
   const name = basename(path);
@@ -31,8 +31,8 @@ export function fitName(path: string, suffix = '', spare = 0): string {
 }
 
 /**
- * Gives `from` the name `target`, or one with a number when that is taken, and returns it. Never replaces a file. Rejects with
- * `PathRefused` or the file system's error; the file has its old name then.
+ * Renames `from` to `target`, or to a name with a number if that is taken, and returns the name. Never replaces a file. Rejects with
+ * `PathRefused` or the file system's error; the file then has its old name.
  */
 export async function giveName(from: string, target: string, folders: AllowedFolders): Promise<string> {
   await folders.makeFolder(dirname(target));
@@ -57,7 +57,9 @@ export async function giveName(from: string, target: string, folders: AllowedFol
   throw new Error(`${target} and ${MAX_NUMBERS} names beside it are taken`);
 }
 
-/** For file systems without hard links: the name is claimed first, because a rename would replace what is there. False when it is taken. */
+/**
+ * For file systems without hard links: the name is reserved first, because a rename would replace an existing file. False if it is taken.
+ */
 async function moveTo(from: string, path: string): Promise<boolean> {
   try {
     await (await open(path, 'wx')).close();

@@ -9,11 +9,13 @@ import { MPEG_90K, rescale, type Timebase } from '../../media/timebase.ts';
 import { type AudioTrack, isMediaTrack, type Track, type VideoTrack } from '../../media/track.ts';
 import { MAX_HELD_BACK, type RecordContainer } from './record-container.ts';
 
-/** Runs are written before one of them would grow too long, or when this many bytes wait. */
+/** Fragments are written before a run would grow too long, or when this many bytes wait. */
 const RUN_BYTES = 1024 * 1024;
 /** The same in packets: with a clock that stands still they may be tiny and last no time. */
 const RUN_PACKETS = 4096;
-/** A keyframe begins a run when the last that did is so long ago, 90 kHz: pieces are no shorter, and each run costs a write. */
+/**
+ * A keyframe begins a run if the last run with one began this long ago, 90 kHz: playback pieces are no shorter, and each run costs a write.
+ */
 const JOINT_INTERVAL = 315_000;
 
 /** True when an MP4 file can hold the track. */
@@ -42,7 +44,7 @@ class Run {
   }
 }
 
-/** Writes a fragment when `flush` says so or enough has gathered, within the call. Opens no file and needs no closing. */
+/** Writes a fragment on `flush` or when enough is gathered, within the call. Opens no file and needs no closing. */
 export class Mp4Container implements RecordContainer {
   readonly #runs = new Map<number, Run>();
   readonly #write: (chunks: readonly Uint8Array[]) => void;
@@ -105,7 +107,7 @@ export class Mp4Container implements RecordContainer {
     const since = run.packets[0]?.dts ?? packet.dts;
     // One more packet of this kind would exceed the limit, so the present ones are written.
     const grown = rescale(packet.dts + 2 * packet.duration - since, run.timebase, MPEG_90K);
-    // The other tracks go along in the same write.
+    // The other tracks are written with it.
     if (grown > MAX_HELD_BACK || run.bytes >= RUN_BYTES || run.packets.length >= RUN_PACKETS) this.flush();
   }
 

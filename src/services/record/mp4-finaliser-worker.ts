@@ -1,4 +1,4 @@
-/** Finishes recordings in a thread of its own: see `finalise.ts`. */
+/** The thread that finishes recordings: see `finalise.ts`. */
 import { parentPort } from 'node:worker_threads';
 import { Semaphore } from '../../util/semaphore.ts';
 import type { FinaliserAnswer, FinaliserJob } from './finalise.ts';

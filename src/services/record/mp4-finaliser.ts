@@ -9,7 +9,7 @@ import { SampleTables } from '../../containers/isobmff/sample-tables.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { syncSemaphore } from '../../util/semaphore.ts';
 
-/** The result for a file, for the log and the figures of its task. */
+/** The result for a file, for the log and the counters of its task. */
 export interface Finalised {
   /** `already`: the file was finished before; `empty`: it holds no sample and was left as it is. */
   readonly outcome: 'finalised' | 'already' | 'empty';
@@ -200,7 +200,7 @@ async function writeAll(file: FileHandle, bytes: Uint8Array, position: number): 
   }
 }
 
-/** Reads the appended moov back: it must be what was meant, and a movie. */
+/** Reads the appended moov back: it must be identical, and a valid movie. */
 async function verify(file: FileHandle, expected: Uint8Array, position: number): Promise<void> {
   const written = await readExactly(file, expected.length, position);
   if (!written.equals(expected) || findBox(written, ['moov', 'trak', 'mdia', 'minf', 'stbl', 'stsz']) === null) {

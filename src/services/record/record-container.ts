@@ -10,11 +10,11 @@ export type RecordContainerName = 'mp4' | 'ts';
  */
 export const MAX_HELD_BACK = 36_000;
 
-/** One file. Bytes come out through `write` of the options it was made with; the first chunk of a call is written again later, the others are payloads. */
+/** One file. Bytes go to the `write` option; the first chunk of a call is reused afterwards, the others are payloads. */
 export interface RecordContainer {
   /** Bytes of media it holds back. */
   readonly pending: number;
-  /** Takes a packet of one of its tracks whose dts is not before the start of the file. */
+  /** Takes a packet of one of its tracks; its dts must not precede the start of the file. */
   push(packet: Packet): void;
   /** Writes held packets, so that all packets so far are in the file. */
   flush(): void;

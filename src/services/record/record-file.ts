@@ -33,12 +33,12 @@ export interface RecordFileOptions {
   readonly logger: Logger;
   /** See `CountFile`. */
   readonly count: CountFile;
-  /** So many bytes more go to the disk. */
+  /** This many more bytes were passed to the disk. */
   readonly onBytes?: (bytes: number) => void;
   /** Makes the gauge of bytes that wait for the disk; `onWritten` returns it when none are left. */
   readonly makeGauge?: () => QueueGauge;
   readonly onWritten?: (gauge: QueueGauge) => void;
-  /** The file cannot be written any more; called at most once. */
+  /** The file cannot be written any more; called once at most. */
   readonly onError: (error: Error) => void;
 }
 
@@ -114,7 +114,7 @@ export class RecordFile {
     return this.#isKnown ? (this.#finished?.bytes ?? 0) : this.#sink.bytes + this.#container.pending;
   }
 
-  /** Media in the file so far, ms. */
+  /** Duration of the media so far, ms. */
   get durationMs(): number {
     return this.#isKnown ? (this.#finished?.durationMs ?? 0) : Math.round(this.#endMs - this.startMs);
   }
@@ -150,7 +150,7 @@ export class RecordFile {
     if (this.#finishing === null) this.#container.flush();
   }
 
-  /** Ends the file and, `after` the one before it, gives it its name. Idempotent; never rejects. */
+  /** Ends the file and, `after` the previous one, renames it. Idempotent; never rejects. */
   finish(finishTime: number, lastSequence: boolean, after: Promise<unknown>): Promise<FinishedRecording> {
     this.#finishing ??= this.#finish(finishTime, lastSequence, after);
     return this.#finishing;

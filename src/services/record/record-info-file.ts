@@ -27,14 +27,14 @@ const HEAD = '<?xml version="1.0" encoding="utf-8"?>\n<files>\n';
 const TAIL = '</files>\n';
 const END = /<\/files>\s*$/;
 
-/** Adds to information files. Several recordings may share one: additions to a path happen one after the other. */
+/** Appends to information files. Several recordings may share one: writes to a path run one after the other. */
 export class RecordInfoFiles {
   /** The last addition to each path that is under way. */
   readonly #tails = new Map<string, Promise<void>>();
 
   /**
-   * Resolves when `file` is told at the end of the file at `path`; with `once`, unless it has been told already. Rejects with
-   * the file system's error; the file is then as it was.
+   * Resolves when `file` is appended to the information file at `path`; with `once`, only if it is not listed yet. Rejects with the file
+   * system's error; the information file is then unchanged.
    */
   append(path: string, file: RecordedFile, once = false): Promise<void> {
     const before = this.#tails.get(path) ?? Promise.resolve();

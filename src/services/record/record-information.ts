@@ -2,7 +2,7 @@
 import { formatTimestamp } from '../../util/timestamp.ts';
 import { RecordState, type RecordTask } from './record-task.ts';
 
-/** States in which figures of the current file are told. */
+/** States with figures of the current file. */
 const WITH_FIGURES: ReadonlySet<RecordState> = new Set([
   RecordState.RECORDING,
   RecordState.STOPPING,
@@ -10,7 +10,7 @@ const WITH_FIGURES: ReadonlySet<RecordState> = new Set([
   RecordState.ERROR,
 ]);
 
-/** Members by the names of the API. Times are text, undefined ones are not shown. */
+/** Members as in the API. Times are text, undefined members are not shown. */
 export interface RecordInformation {
   readonly app: string;
   readonly createdTime: string;

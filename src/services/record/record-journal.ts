@@ -22,14 +22,14 @@ const FIRST_RETRY_MS = 5000;
 const MAX_RETRY_MS = 5 * 60_000;
 /** Names tried for a file that is being recorded. */
 const MAX_NAMES = 10_000;
-/** Files that wait for room; those beyond wait for the next start. */
+/** Maximum of files that wait for disk space; further ones wait for the next start. */
 const MAX_WAITING = 1000;
 
 /** How a recording ended. */
 export interface RecordingEnd {
   /** ms since the epoch. */
   readonly finishTime: number;
-  /** Media that was handed over, ms; null when the file itself must tell what of it is there. */
+  /** Recorded media, ms; null if it must be read from the file. */
   readonly recordTime: number | null;
   readonly lastSequence: boolean;
 }
@@ -71,7 +71,7 @@ export interface OpenRecording {
   readonly note: RecordingNote;
 }
 
-/** Called with a file that has its name, before its note goes, and again with one that was made plain later. Never rejects. */
+/** Called with a renamed file before its note is deleted, and again with one that was finalised later. Never rejects. */
 export type ListFile = (key: string, file: FinishedRecording, note: RecordingNote) => Promise<void>;
 
 const EMPTY: FinishedRecording = { outcome: 'empty', path: null, bytes: 0, durationMs: 0 };
@@ -96,7 +96,7 @@ export class RecordJournal {
   #timer: NodeJS.Timeout | null = null;
   #retrying: Promise<void> | null = null;
   #closed = false;
-  /** Told of each finished file. */
+  /** Called with each finished file. */
   list: ListFile = () => Promise.resolve();
 
   /** Its maker calls `close`. */
@@ -108,7 +108,7 @@ export class RecordJournal {
     this.#retryMs = firstRetryMs;
   }
 
-  /** Leaves files that wait for space to the next start. Resolves when nothing is retried any more. */
+  /** Leaves files that wait for space to the next start. Resolves when no retry is running. */
   async close(): Promise<void> {
     this.#closed = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
@@ -117,16 +117,15 @@ export class RecordJournal {
   }
 
   /**
-   * Resolves with the note when it is there: from then on the file will be finished, whatever happens to this process. Media
-   * waits in memory until then, so the disk itself is not waited for. A temporary name that a file or another recording has
-   * gets a number. Rejects with the file system's error.
+   * Resolves with the note when it is stored: from then on the file will be finished, even if this process dies. Media waits in memory
+   * until then, so there is no sync. A temporary name that is taken gets a number. Rejects with the file system's error.
    */
   async open(key: string, note: RecordingNote): Promise<RecordingNote> {
     for (let number = 0; number < MAX_NAMES; number += 1) {
       const temporary = number === 0 ? note.temporary : fitName(note.temporary, `_${number}`);
       if (this.#isTaken(temporary)) continue;
       const own = { ...note, temporary };
-      // Before the disk is asked: nobody else gets the name meanwhile.
+      // Reserved before the write, so that no other recording gets the name.
       this.#notes.set(key, own);
       if (await isThere(temporary)) continue;
       await this.#documents.saveSoon(key, own);
@@ -140,7 +139,7 @@ export class RecordJournal {
     return false;
   }
 
-  /** The file is there. Without this being noted, one that dies with its new name on it is made whole but not counted. */
+  /** The file exists. Without this in its note, a file whose process dies right after the rename is finalised but not counted. */
   made(key: string, note: RecordingNote, inode: string): void {
     const known = { ...note, inode };
     this.#notes.set(key, known);
@@ -232,7 +231,7 @@ export class RecordJournal {
       const writtenAt = await lastWritten(file);
       const twin = writtenAt !== null && note.moved === null && (await stat(file)).nlink > 1 ? await this.#findNamed(note, folders) : null;
       if (twin !== null) {
-        // Of two names the second is the one that was to stay.
+        // Of two names the second is the final one.
         await folders.checkLinks(file);
         await rm(file);
         return twin;
@@ -252,8 +251,8 @@ export class RecordJournal {
   }
 
   /**
-   * The file of a note that does not know its name. Without the inode all that it may be are made whole, and none is told of.
-   * Rejects when it should be tried again.
+   * Finds the file of a note without a name. Without the inode all candidates are finalised, and none is listed. Rejects if it should be
+   * retried.
    */
   async #findNamed(note: RecordingNote, folders: AllowedFolders): Promise<Place | null> {
     const names = namesOf(note.filePath, note.values);
@@ -273,14 +272,14 @@ export class RecordJournal {
         if (outcome === 'finalised')
           this.#logger.info({ recording: note.values.id, file: path }, `recording of the last run was finalised: ${path}`);
       } catch (error) {
-        // A refusal by the disk may pass; a file that is no recording stays as it is.
+        // A disk error may pass; a file that is not a recording stays unchanged.
         if ((error as NodeJS.ErrnoException).errno !== undefined) throw error;
       }
     }
     return null;
   }
 
-  /** A note that stays is looked at again at the next start. */
+  /** A remaining note is checked again at the next start. */
   async #forget(key: string): Promise<void> {
     try {
       await this.#documents.remove(key);
@@ -327,7 +326,7 @@ export class RecordJournal {
     if (isKnown) {
       const moved = { ...(this.#notes.get(key) ?? note), moved: path };
       this.#notes.set(key, moved);
-      // Otherwise the next start looks for it by its inode.
+      // Otherwise the next start finds it by its inode.
       await this.#documents
         .save(key, moved)
         .catch((error: unknown) => logger.warn({ err: error }, 'the note of a fragmented recording could not be updated with its name'));
@@ -376,7 +375,7 @@ export class RecordJournal {
     }
   }
 
-  /** Makes the file whole. A fragmented one that could not be finalised is kept as it is: it plays. */
+  /** Finalises the file. If that fails the fragmented file is kept: it can be played. */
   async #complete(
     path: string,
     container: RecordContainerName,
@@ -434,7 +433,10 @@ interface Completed {
   readonly error: unknown;
 }
 
-/** When the file was written last, ms since the epoch; null when it is gone. Rejects when that cannot be told: its volume may not be there. */
+/**
+ * Time of the last write, ms since the epoch; null if the file is gone. Rejects if that cannot be determined, because its volume may be
+ * missing.
+ */
 async function lastWritten(path: string): Promise<number | null> {
   try {
     return (await stat(path)).mtimeMs;

@@ -9,13 +9,13 @@ const NAME = '${TransactionId}_${VirtualHost}_${Application}_${Stream}';
 
 /** Paths of a publisher without `FilePath` and `InfoPath`, below its folder for recordings. */
 export const DEFAULT_FILE_PATH = `/${NAME}_\${StartTime:YYYYMMDDhhmmss}_\${EndTime:YYYYMMDDhhmmss}.ts`;
-/** The same for information files. */
+/** The default for information files. */
 export const DEFAULT_INFO_PATH = `/${NAME}.xml`;
 
 /** Limit of an id in the name of a file, characters. */
 const MAX_TASK = 40;
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
-/** A file of such a name with another container inside would mislead whoever opens it. */
+/** Another container under this extension would mislead users. */
 const UNWRITTEN = '.webm';
 const END_TIME = /\$\{EndTime(?::[^}]*)?\}/g;
 const MACRO = /\$\{(\w+)(?::([^}]*))?\}/g;
@@ -32,11 +32,11 @@ export interface PathValues {
   readonly sequence: number;
   /** ms since the epoch. */
   readonly startTime: number;
-  /** ms since the epoch; null as long as it is not known: its macro stays. */
+  /** ms since the epoch; null while unknown: its macro stays. */
   readonly endTime: number | null;
 }
 
-/** `template` with its macros replaced; unknown ones stay. No value brings a slash of its own. */
+/** `template` with its macros replaced; unknown ones stay. Slashes in values are replaced. */
 export function expandPath(template: string, values: PathValues): string {
   return template.replaceAll(MACRO, (whole, name: string, format: string | undefined) => {
     const value = macroValue(name, format, values);
@@ -69,10 +69,7 @@ function macroValue(name: string, format: string | undefined, values: PathValues
   }
 }
 
-/**
- * The folder and the names that `template` can have led to, whenever the file ended and whatever was there before; null when the
- * folder is named after the end.
- */
+/** The folder and the possible names of a file by `template`, for any end time and number; null if the folder depends on the end time. */
 export function namesOf(
   template: string,
   values: Omit<PathValues, 'endTime'>,
@@ -95,7 +92,7 @@ export function temporaryPath(template: string, values: Omit<PathValues, 'endTim
   let folder = dirname(path);
   while (folder.includes('\0')) folder = dirname(folder);
   const extension = extname(path).replaceAll('\0', '');
-  // What stood before the end time.
+  // The part before the end time.
   const name = basename(path, extname(path))
     .replaceAll('\0', '')
     .replace(/[-_. ]+$/, '');

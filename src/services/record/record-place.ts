@@ -61,7 +61,7 @@ export class RecordPlace {
     return this.#root === null ? path : join('/', relative(this.#root, path));
   }
 
-  /** The path of a file with these values. Throws `PathRefused` when they make of a path one that is not allowed: `..`, another extension. */
+  /** The path of a file with these values. Throws `PathRefused` if they make it invalid: `..`, another extension. */
   expand({ file, info }: Pick<RecordPaths, 'file' | 'info'>, values: PathValues): string {
     const path = expandPath(file, values);
     this.folders.check(path);

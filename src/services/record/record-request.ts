@@ -19,7 +19,7 @@ export interface RecordRequest extends TaskRequest {
   /** `<second> <minute> <hour>`; empty for none. */
   readonly schedule: string;
   readonly segmentationRule: SegmentationRule;
-  /** Path templates; empty for those of the publisher. */
+  /** Path templates; empty: those of the publisher. */
   readonly filePath: string;
   readonly infoPath: string;
   readonly metadata: string;

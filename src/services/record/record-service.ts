@@ -12,7 +12,7 @@ import type { ApplicationAddress } from '../../core/stream-address.ts';
 import type { Service, ServiceContext } from '../service.ts';
 import { FilePublisher } from './file-publisher.ts';
 
-/** With what the API drives. Rejects when the tasks of the last run cannot be read. */
+/** Returns also the interface for the API. Rejects if the tasks of the last run cannot be read. */
 export async function startRecordings({
   clock,
   logger,
@@ -31,7 +31,7 @@ export async function startRecordings({
     recordings,
     publishers: [recordings],
     metrics: recordings.metrics,
-    // A start that fails leaves what the last run left as it was.
+    // A failed start must not change anything left by the last run.
     started: () => recordings.recover(),
     finish: () => recordings.stop(),
   };

@@ -59,7 +59,7 @@ export interface RecordContext {
   readonly keepTotals: (task: RecordTask) => Promise<boolean>;
 }
 
-/** Owned by the registry of the publisher, which stops it. Each stream of its name goes into files of its own. */
+/** Owned by the registry of the publisher, which stops it. Each stream of its name is recorded to new files. */
 export class RecordTask extends FollowingTask<RecordRequest> {
   readonly #context: RecordContext;
   readonly #logger: Logger;
@@ -111,7 +111,7 @@ export class RecordTask extends FollowingTask<RecordRequest> {
     if (state !== before) postTask(this.#context.notices, 'recording', this);
   }
 
-  /** Stopped, or about to be: it takes no more packets. */
+  /** Stopped or stopping: it takes no more packets. */
   get isOver(): boolean {
     return this.#state === RecordState.STOPPING || this.#state === RecordState.STOPPED;
   }
@@ -172,7 +172,7 @@ export class RecordTask extends FollowingTask<RecordRequest> {
     this.#sequence = Math.max(this.#sequence, sequence + 1);
   }
 
-  /** The file with this key in the journal has its name: see `CountFile`. Once is enough, whatever the last run came to. */
+  /** The file with this journal key has its name: see `CountFile`. Counted once, whatever the last run counted. */
   count(key: string, { bytes, durationMs }: { readonly bytes: number; readonly durationMs: number }): Promise<boolean> {
     this.#left.delete(key);
     for (const known of this.#counted) if (!this.#context.journal.isOpen(known)) this.#counted.delete(known);
@@ -351,14 +351,14 @@ export class RecordTask extends FollowingTask<RecordRequest> {
     this.#unfinished.add(file);
     attachment.file = null;
     attachment.ending = { file, endMs, finishTime, waiting };
-    // The next file holds back a run of its own.
+    // The next file holds back its own run.
     file.flush();
     if (waiting.size === 0) this.#finishEnding(attachment);
   }
 
   /**
-   * True when the packet belongs to the file before: that one takes every other track until it can begin in the new
-   * file, for audio at the cut, for a further video track at its own first keyframe behind it.
+   * True if the packet belongs to the previous file, which takes every other track until that can begin in the new file: audio at the cut,
+   * a further video track at its own first keyframe after it.
    */
   #belongsBefore(attachment: Attachment, packet: Packet): boolean {
     const { ending } = attachment;
@@ -397,7 +397,7 @@ export class RecordTask extends FollowingTask<RecordRequest> {
       // Its number is taken all the same.
       if (outcome !== 'finished') void this.#context.keepTotals(this);
     });
-    // Nobody may be waiting for it.
+    // The result may not be awaited.
     this.#finishing = told.catch((error: unknown) => this.#logger.error({ err: error }, 'the end of a recording failed inside the server'));
   }
 
@@ -409,7 +409,7 @@ export class RecordTask extends FollowingTask<RecordRequest> {
     return current === null ? sum : sum + figureOf(current);
   }
 
-  /** Lets go of the stream and ends what is open. */
+  /** Leaves the stream and ends the open file. */
   #detach(isLast: boolean): void {
     const attachment = this.#attachment;
     if (attachment === null) return;
@@ -449,7 +449,7 @@ export class RecordTask extends FollowingTask<RecordRequest> {
     return `recording ${this.key}`;
   }
 
-  /** Begins anew with a keyframe, once there is room. */
+  /** Restarts with a keyframe when there is room. */
   #tryAgain({ stream, place, folder, trackId }: Waiting, packet: Packet): void {
     if (trackId !== -1 && packet.track.id !== trackId) return;
     const look = async (): Promise<boolean> => {

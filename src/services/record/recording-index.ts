@@ -24,7 +24,7 @@ export interface IndexedRecording {
   readonly startTime: number;
   /** Media in it, ms. */
   readonly durationMs: number;
-  /** Of the file, with its bytes: another one under its name is not ours, also where it got the number of ours. */
+  /** Inode of the file, compared together with its size, because the name and the number may be reused. */
   readonly inode: string;
   /** When it was written last, ms. */
   readonly writtenAt: number;
@@ -32,7 +32,7 @@ export interface IndexedRecording {
 
 /** Files that are known; of more the oldest are forgotten, and stay where they are. */
 const MAX_INDEXED = 100_000;
-/** Lines that say nothing any more are left out once there are as many as others, and this many. */
+/** Obsolete lines are removed when there are as many as valid ones, and at least this many. */
 const MIN_STALE = 1000;
 
 /**
@@ -88,7 +88,7 @@ export class RecordingIndex {
     return this.#entries.values();
   }
 
-  /** Resolves when it is written, or the log says why not. The same key again takes the place of the first. */
+  /** Resolves when it is written, or the failure is logged. An entry with the same key replaces the first. */
   add(entry: IndexedRecording): Promise<void> {
     if (this.#entries.has(entry.key)) this.#stale += 1;
     this.#entries.set(entry.key, entry);

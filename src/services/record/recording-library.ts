@@ -36,7 +36,7 @@ export interface OpenedRecording {
   readonly size: number;
 }
 
-/** More are asked for than can be looked at. */
+/** Too many requests at once. */
 export class LibraryBusy extends Error {
   override readonly name = 'LibraryBusy';
 }
@@ -68,10 +68,10 @@ const MAX_REMOVED = 200;
 const MAX_LAYOUTS = 64;
 const MAX_READING = 2;
 const MAX_WAITING = 32;
-/** Files that are looked for at once. */
+/** Files checked at once. */
 const LOOKED_FOR = 32;
 
-/** One for the server. `start` begins with retention, `stop` ends it. */
+/** One for the server. `start` begins retention, `stop` ends it. */
 export class RecordingLibrary {
   readonly tokens = new WatchTokens();
   readonly #options: RecordingLibraryOptions;
@@ -98,14 +98,14 @@ export class RecordingLibrary {
     return { files: this.#options.index.size, bytes };
   }
 
-  /** Removes what is too old or too much, now and every minute from now on. */
+  /** Applies retention now and every minute. */
   start(): void {
     void this.sweep();
     const look = guarded(this.#options.logger, 'the retention of recordings', () => void this.sweep());
     this.#timer ??= setInterval(look, SWEEP_MS).unref();
   }
 
-  /** Resolves when nothing is removed any more. Idempotent. */
+  /** Resolves when no removal is running. Idempotent. */
   async stop(): Promise<void> {
     if (this.#timer !== null) clearInterval(this.#timer);
     this.#timer = null;
@@ -123,13 +123,13 @@ export class RecordingLibrary {
     return found.sort((a, b) => a.startTime - b.startTime || (a.key < b.key ? -1 : 1));
   }
 
-  /** The recording of this key, if it is one of the application. */
+  /** The recording with this key, if it belongs to the application. */
   get({ vhost, app }: ApplicationAddress, key: string): IndexedRecording | null {
     const entry = this.#options.index.get(key);
     return entry !== undefined && entry.vhost === vhost && entry.app === app ? entry : null;
   }
 
-  /** The `entries` whose files exist unchanged; the others are forgotten as by `open`. */
+  /** The `entries` whose files exist unchanged; the others are removed from the index as by `open`. */
   async present(entries: readonly IndexedRecording[]): Promise<IndexedRecording[]> {
     const there: IndexedRecording[] = [];
     for (let n = 0; n < entries.length; n += LOOKED_FOR) {
@@ -140,7 +140,7 @@ export class RecordingLibrary {
     return there;
   }
 
-  /** Null when the file is gone, or is another one by now, or lies where none may. Rejects with the error of the disk. */
+  /** Null if the file is gone, has been replaced, or lies outside the allowed folders. Rejects with the error of the disk. */
   async open(entry: IndexedRecording): Promise<OpenedRecording | null> {
     let file: FileHandle | null = null;
     try {
@@ -160,7 +160,7 @@ export class RecordingLibrary {
     }
   }
 
-  /** How the file is played in pieces; null as for `open`. Rejects with `ProtocolError` for one that is not ours, and `LibraryBusy`. */
+  /** The pieces for playback; null as for `open`. Rejects with `ProtocolError` for a file that is not a recording, and `LibraryBusy`. */
   async layout(entry: IndexedRecording): Promise<VodLayout | null> {
     const key = `${entry.key} ${entry.bytes}`;
     const known = this.#layouts.get(key);
@@ -181,7 +181,7 @@ export class RecordingLibrary {
     return made;
   }
 
-  /** Removes what is too old or too much, now. Never rejects. */
+  /** Applies retention. Never rejects. */
   sweep(): Promise<void> {
     this.#sweeping ??= this.#sweep()
       .catch((error: unknown) => this.#options.logger.error({ err: error }, 'the retention of recordings failed'))
@@ -201,7 +201,7 @@ export class RecordingLibrary {
       if (retention === null) continue;
       const { maxAge, maxBytes } = retention;
       const isTooMuch = maxBytes > 0 && bytesOf(entries) > maxBytes;
-      // A file that somebody else removed takes no space: nothing else may be removed for it.
+      // A file that was removed otherwise takes no space, so nothing else must be removed for it.
       const there = isTooMuch ? await this.present(entries) : entries;
       there.sort((a, b) => a.startTime - b.startTime);
       let bytes = bytesOf(there);
@@ -217,7 +217,7 @@ export class RecordingLibrary {
     }
   }
 
-  /** True when it is not there any more. */
+  /** True if the file is gone. */
   async #remove(entry: IndexedRecording, why: 'age' | 'size'): Promise<boolean> {
     const { allowed, index, logger } = this.#options;
     const { path, stream, bytes } = entry;

@@ -3,7 +3,7 @@ import type { PathValues } from './record-path.ts';
 
 /** Everything needed to finish a file without the process that began it. Paths are absolute templates with macros. */
 export interface RecordingNote {
-  /** Key of the task; its totals grow with what a next start finishes. */
+  /** Key of the task, whose totals include files finished at the next start. */
   readonly task: string;
   /** The file that is being written. */
   readonly temporary: string;
@@ -19,7 +19,7 @@ export interface RecordingNote {
   readonly createdTime: number;
   /** Of the file, by which it is found under another name; missing until it is made. */
   readonly inode?: string;
-  /** Where the file went before it could be finished; null as long as it is the temporary one. */
+  /** Path of a file that was renamed before it was finalised; null while it has its temporary name. */
   readonly moved: string | null;
 }
 

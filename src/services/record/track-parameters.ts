@@ -1,7 +1,7 @@
 /** Parameters of a track at the beginning of a file, which cannot change later. */
 import type { Track } from '../../media/track.ts';
 
-/** Whether packets of both can follow each other in one file. */
+/** Whether packets of both tracks can follow each other in one file. */
 export function hasSameParameters(a: Track, b: Track): boolean {
   if (a === b) return true;
   if (a.type === 'video' && b.type === 'video') {

@@ -1,4 +1,4 @@
-/** Which tracks of a stream a recording holds. */
+/** Selects the tracks of a recording. */
 
 import { missingKind } from '../../core/tasks/missing-kind.ts';
 import { isMediaTrack, type Track } from '../../media/track.ts';
@@ -15,7 +15,7 @@ export interface RecordedTracks {
   readonly missing: string;
 }
 
-/** Throws an `Error` that names what does not fit when that was asked for, or when no video or no audio would be left. */
+/** Throws an `Error` that names a requested track that does not fit, or if no video or audio would be left. */
 export function recordedTracks(
   { trackIds, variantNames }: Pick<RecordRequest, 'trackIds' | 'variantNames'>,
   container: RecordContainerName,

@@ -20,7 +20,7 @@ export class TsContainer implements RecordContainer {
   readonly #buffer = new TsBuffer();
   readonly #write: (chunks: readonly Uint8Array[]) => void;
   #tablesAt = Number.NEGATIVE_INFINITY;
-  /** Decode time of the first packet that is held back, 90 kHz; NaN for none. The very first goes out at once. */
+  /** Decode time of the first held packet, 90 kHz; NaN for none. The very first is written at once. */
   #since = Number.NEGATIVE_INFINITY;
 
   /** `first`: the packet the file begins with; it gets the time `startAt` (90 kHz). Throws `ProtocolError` for a broken configuration. */

@@ -11,7 +11,7 @@ export interface VodFile {
   readonly initUri: string;
 }
 
-/** Of files one behind the other; `from` and `to`, ms since the epoch, leave out what lies outside. Null: nothing is left. */
+/** Playlist of files one after the other; `from` and `to`, ms since the epoch, limit it. Null: it is empty. */
 export function vodPlaylist(files: readonly VodFile[], from = Number.NEGATIVE_INFINITY, to = Number.POSITIVE_INFINITY): string | null {
   const lines: string[] = [];
   let longest = 0;
@@ -39,7 +39,7 @@ export function vodPlaylist(files: readonly VodFile[], from = Number.NEGATIVE_IN
   return `${[...head, '#EXT-X-PLAYLIST-TYPE:VOD', '#EXT-X-MEDIA-SEQUENCE:0', '#EXT-X-INDEPENDENT-SEGMENTS', ...lines, '#EXT-X-ENDLIST'].join('\n')}\n`;
 }
 
-/** FFmpeg asks for the range of the last piece again where the head names none of its own, and waits for bytes that are not there. */
+/** FFmpeg requests the range of the last piece again if the head has no range of its own, and waits for bytes that do not exist. */
 function lengthOf(ranges: readonly { readonly length: number }[]): number {
   return ranges.reduce((sum, { length }) => sum + length, 0);
 }

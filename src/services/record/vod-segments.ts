@@ -17,7 +17,7 @@ export interface VodSegment {
 /** How a file is played in pieces. */
 export interface VodLayout {
   readonly segments: readonly VodSegment[];
-  /** What stands before the pieces of MP4, as two ranges that follow each other; null for MPEG-TS. */
+  /** The head of an MP4 file, as two consecutive ranges; null for MPEG-TS. */
   readonly init: readonly { readonly offset: number; readonly length: number }[] | null;
 }
 
@@ -28,14 +28,14 @@ interface Joint {
   readonly at: number;
 }
 
-/** Pieces last so long or longer, seconds. Runs of MP4 that begin with a keyframe are so far apart (`Mp4Container`): more would join two. */
+/** Minimum length of pieces, seconds. MP4 runs with a keyframe are this far apart (`Mp4Container`): more would join two. */
 const TARGET_S = 3.5;
 const MAX_JOINTS = 1_000_000;
 const BOX_HEADER = 8;
 const LARGE_HEADER = 16;
 const MAX_MOOF = 16 * 1024 * 1024;
 const MAX_MOOV = 1024 * 1024;
-/** The server gets its turn after so many fragments. */
+/** Yields to the event loop after this many fragments. */
 const AT_ONCE = 100;
 
 const TS_PACKET = 188;
@@ -44,7 +44,7 @@ const SYNC = 0x47;
 const RANDOM_ACCESS = 0x40;
 const PTS_WRAP = 2 ** 33;
 const CLOCK = 90_000;
-/** Of the last frame, which tells its beginning only, seconds. */
+/** Duration of the last frame, which is not stored, seconds. */
 const LAST_FRAME_S = 0.04;
 
 /** Reads the structure of a recorded file. Throws `ProtocolError` if the file is not a recording of this server. */
@@ -185,7 +185,7 @@ function unitAt(chunk: Buffer, at: number): { readonly pts: number; readonly isV
   return { pts: high * 2 ** 30 + middle * 2 ** 15 + low, isVideo, randomAccess };
 }
 
-/** Joins what is short. `end`: where the last piece ends, in bytes; `until`: in seconds. */
+/** Joins short pieces. `end`: end of the last piece in bytes; `until`: in seconds. */
 function segmentsOf(joints: readonly Joint[], end: number, until: number): VodSegment[] {
   const segments: VodSegment[] = [];
   let open: Joint | undefined;
