@@ -1,84 +1,15 @@
-import { setTimeout as delay } from 'node:timers/promises';
-import { afterEach, expect, it, vi } from 'vitest';
-import { FakePullSource, MemoryPullStore } from '../../test/fakes/fake-pull-source.ts';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
-import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
+import { endPulls, PUBLISHER, rounds, setUpPulls } from '../../test/fakes/pulled-streams.ts';
 import { accessUnit } from '../../test/fakes/source.ts';
-import type { ApplicationConfig } from '../config/index.ts';
-import type { Packet } from '../media/packet.ts';
-import { type Clock, systemClock } from '../util/clock.ts';
-import { Application } from './application.ts';
-import { ProviderKind, PublisherKind, SourceType } from './kinds.ts';
-import type { PullDefinition } from './pull.ts';
-import { PullRegistry } from './pull-registry.ts';
-import { QueueRegistry } from './queue-registry.ts';
-import { TrafficMeter } from './traffic-meter.ts';
+import { systemClock } from '../util/clock.ts';
+import { ProviderKind } from './kinds.ts';
 
-const stops: (() => void)[] = [];
-afterEach(() => {
-  for (const stop of stops.splice(0)) stop();
-  vi.useRealTimers();
-});
-
-function setUp(plays: (url: string) => boolean, clock: Clock = systemClock) {
-  const packets: Packet[] = [];
-  const publisher = {
-    kind: PublisherKind.LLHLS,
-    defaultPlaylist: () => null,
-    attach: () => ({ onTracks: () => undefined, onPacket: (packet: Packet) => packets.push(packet), close: () => undefined }),
-  };
-  const encodes = { videos: [{ name: 'v', bypass: true }], audios: [], images: [] };
-  const config = {
-    name: 'app',
-    providers: { rtspPull: { marked: 'as such' }, rtmp: { blockDuplicateStreamName: false } },
-    publishers: { llhls: {} },
-    outputProfiles: { outputProfile: [{ name: 'p', outputStreamName: '${OriginStreamName}', playlists: [], encodes }] },
-  } as unknown as ApplicationConfig;
-  const meter = new TrafficMeter(clock, null);
-  const logger = new RecordingLogger();
-  const application = new Application('v', { name: 'app', config, echo: {} }, meter, {
-    clock,
-    logger,
-    queues: new QueueRegistry(clock),
-    publishers: new Map([[publisher.kind, publisher]]),
-    transcoder: null,
-    nextStreamId: () => 1,
-  });
-  const source = new FakePullSource({ schemes: ['rtsp'], provider: ProviderKind.RTSP_PULL, sourceType: SourceType.RTSP_PULL, plays });
-  const store = new MemoryPullStore();
-  const gone = { now: false };
-  const lookUp = () => (gone.now ? undefined : application);
-  const pulls = new PullRegistry({ sources: [source], store, clock, logger, application: lookUp });
-  stops.push(() => pulls.close({ code: 'shutdown', detail: 'the test ends' }));
-  const pull = async (definition: Partial<PullDefinition> = {}, properties: Partial<PullDefinition['properties']> = {}) => {
-    await pulls.create(application, {
-      name: 's',
-      urls: ['rtsp://first/', 'rtsp://second/'],
-      ...definition,
-      properties: {
-        ...{ persistent: false, noInputFailoverTimeoutMs: 60_000, unusedStreamDeletionTimeoutMs: 60_000 },
-        ...{ ignoreRtcpSRTimestamp: false, retryCount: 1, relay: false },
-        ...properties,
-      },
-    });
-  };
-  return { application, source, store, packets, pull, pulls, logger, gone };
-}
-
-const PUBLISHER = {
-  streamName: 's',
-  provider: ProviderKind.RTMP,
-  sourceType: SourceType.RTMP,
-  sourceUrl: 'TCP://encoder',
-  onClose: () => undefined,
-};
-
-/** Some rounds of supervision. */
-const rounds = () => delay(250);
+endPulls();
 
 it('goes back to the first URL when that works again, and viewers see no jump in time', async () => {
   let first = false;
-  const { application, source, packets, pull } = setUp((url) => url.includes('second') || first);
+  const { application, source, packets, pull } = setUpPulls((url) => url.includes('second') || first);
   await pull({}, { failbackMs: 50 });
   source.deliver();
   expect(application.stream('s')?.sourceUrl).toBe('rtsp://second/');
@@ -105,7 +36,7 @@ it('goes back to the first URL when that works again, and viewers see no jump in
 it('leaves a source as soon as it ends, and does not ask one that ends at once again and again', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   const clock = new ManualClock();
-  const { source, pull } = setUp(() => true, clock);
+  const { source, pull } = setUpPulls(() => true, clock);
   const turns = async (): Promise<void> => {
     for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
   };
@@ -130,10 +61,10 @@ it('leaves nothing of its tries of the first URL with a connection that lives fo
     reactions.push(vi.spyOn(made.promise, 'then'));
     return made;
   });
-  stops.push(() => vi.restoreAllMocks());
+  onTestFinished(() => void vi.restoreAllMocks());
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   const clock = new ManualClock();
-  const { source, pull } = setUp((url) => url.includes('second'), clock);
+  const { source, pull } = setUpPulls((url) => url.includes('second'), clock);
   await pull({}, { failbackMs: 50 });
   const first = () => source.asked.filter((url) => url.includes('first')).length;
   source.plays = () => true;
@@ -157,7 +88,7 @@ it('leaves nothing of its tries of the first URL with a connection that lives fo
 it('ends a try of the first URL with the connection that was to be left for it', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   const clock = new ManualClock();
-  const { source, pull } = setUp((url) => url.includes('second'), clock);
+  const { source, pull } = setUpPulls((url) => url.includes('second'), clock);
   await pull({}, { failbackMs: 50 });
   source.deliver(1);
   source.plays = () => true;
@@ -177,7 +108,7 @@ it('ends a try of the first URL with the connection that was to be left for it',
 });
 
 it('stays where it is without failback', async () => {
-  const { application, source, pull } = setUp((url) => url.includes('second'));
+  const { application, source, pull } = setUpPulls((url) => url.includes('second'));
   await pull();
   source.plays = () => true;
   await new Promise((resolve) => setTimeout(resolve, 350));
@@ -186,7 +117,7 @@ it('stays where it is without failback', async () => {
 });
 
 it('ends with its application when the configuration asked for it, and is never on disk', async () => {
-  const { application, store, pull } = setUp(() => true);
+  const { application, store, pull } = setUpPulls(() => true);
   await pull({ name: 'api' }, { persistent: true });
   await pull({ name: 'map', configured: true }, { persistent: true });
   expect([...store.documents.keys()]).toEqual(['api']);
@@ -198,7 +129,7 @@ it('ends with its application when the configuration asked for it, and is never 
 
 it('stays away once it is deleted, though the configuration asks for it, until its application begins anew', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
-  const { application, pulls, store } = setUp(() => true);
+  const { application, pulls, store } = setUpPulls(() => true);
   const properties = {
     ...{ persistent: true, noInputFailoverTimeoutMs: 3000, unusedStreamDeletionTimeoutMs: 60_000 },
     ...{ ignoreRtcpSRTimestamp: false, retryCount: 1, relay: false },
@@ -214,7 +145,7 @@ it('stays away once it is deleted, though the configuration asks for it, until i
 });
 
 it('leaves a source whose clock stands still for the next one, and does not lose the stream', async () => {
-  const { application, source, pull, packets, store, logger } = setUp(() => true);
+  const { application, source, pull, packets, store, logger } = setUpPulls(() => true);
   await pull({}, { persistent: true });
   const data = accessUnit(true, 1024 * 1024);
   for (let index = 0; index < 100; index += 1) source.opened[0]?.target.sink.push({ trackId: 0, pts: 0, dts: 0, keyframe: true, data });
@@ -228,7 +159,7 @@ it('leaves a source whose clock stands still for the next one, and does not lose
 });
 
 it('leaves a source that proves unusable while it is still being opened', async () => {
-  const { application, source, pull } = setUp(() => true);
+  const { application, source, pull } = setUpPulls(() => true);
   const open = source.open.bind(source);
   source.open = async (target) => {
     const session = await open(target);
@@ -244,7 +175,7 @@ it('leaves a source that proves unusable while it is still being opened', async 
 
 it('does not call a source silent whose media waits for more, and does when that ends', async () => {
   const clock = new ManualClock();
-  const { application, source, pull } = setUp(() => true, clock);
+  const { application, source, pull } = setUpPulls(() => true, clock);
   await pull({}, { noInputFailoverTimeoutMs: 300 });
   for (let round = 0; round < 3; round += 1) {
     source.opened[0]?.target.sink.heard();
@@ -261,7 +192,7 @@ it.each([
   ['whose name a publisher has taken', { without: false }],
 ])('keeps a persistent stream %s after the restart of its application, and brings it back by itself', async (_what, { without }) => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
-  const { application, store, pull, pulls, logger, source } = setUp(() => true);
+  const { application, store, pull, pulls, logger, source } = setUpPulls(() => true);
   await pull({}, { persistent: true });
   const { providers } = application.definition.config as { providers: { rtspPull?: unknown } };
   const { rtspPull } = providers;
@@ -283,7 +214,7 @@ it.each([
 });
 
 it('forgets a persistent stream that a publisher replaced when that is deleted', async () => {
-  const { application, store, pull, pulls } = setUp(() => true);
+  const { application, store, pull, pulls } = setUpPulls(() => true);
   await pull({}, { persistent: true });
   application.openIngest(PUBLISHER);
   expect(store.documents.size).toBe(1);
@@ -292,7 +223,7 @@ it('forgets a persistent stream that a publisher replaced when that is deleted',
 });
 
 it('connects again when its application restarts while the source answers', async () => {
-  const { application, source, pull } = setUp(() => true);
+  const { application, source, pull } = setUpPulls(() => true);
   await pull({}, { persistent: true });
   source.deliver(1);
   const answer = Promise.withResolvers<void>();
@@ -315,7 +246,7 @@ it('connects again when its application restarts while the source answers', asyn
 it('deletes no stream as unused because the wall clock was set', async () => {
   let shift = 0;
   const clock = { now: () => systemClock.now() + shift, monotonic: () => systemClock.monotonic() };
-  const { application, pull } = setUp(() => true, clock);
+  const { application, pull } = setUpPulls(() => true, clock);
   await pull();
   shift = 3_600_000;
   await new Promise((resolve) => setTimeout(resolve, 300));
@@ -324,7 +255,7 @@ it('deletes no stream as unused because the wall clock was set', async () => {
 
 it('brings back what could not be restored because its application was missing, unless it is deleted first', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
-  const { application, pulls, store, gone } = setUp(() => true);
+  const { application, pulls, store, gone } = setUpPulls(() => true);
   const properties = {
     ...{ persistent: true, noInputFailoverTimeoutMs: 1, unusedStreamDeletionTimeoutMs: 1 },
     ...{ ignoreRtcpSRTimestamp: false, retryCount: 1, relay: false },
@@ -344,7 +275,7 @@ it('brings back what could not be restored because its application was missing, 
 });
 
 it('leaves the stream on disk that had the name before when a new one cannot be saved', async () => {
-  const { application, pull, store } = setUp(() => true);
+  const { application, pull, store } = setUpPulls(() => true);
   await pull({}, { persistent: true });
   application.openIngest(PUBLISHER).close({ code: 'peer-left', detail: 'x' });
   store.full = true;
@@ -355,135 +286,11 @@ it('leaves the stream on disk that had the name before when a new one cannot be 
   expect(store.documents.size).toBe(1);
 });
 
-/** The deletion rules of the contract's table of stream states. */
-const T = 3000;
-const table = { noInputFailoverTimeoutMs: T, unusedStreamDeletionTimeoutMs: 600_000, retryCount: 100 };
-
-it('removes a stream when no input came for the time that it may take, however many retries are left', async () => {
-  const clock = new ManualClock();
-  const { application, source, pull } = setUp(() => true, clock);
-  await pull({ urls: ['rtsp://first/'] }, table);
-  source.deliver(1);
-  clock.advance(T);
-  await rounds();
-  expect(application.hasStream('s')).toBe(true);
-  clock.advance(1);
-  await expect.poll(() => application.hasStream('s')).toBe(false);
-  expect(source.asked.length).toBe(1);
-});
-
-it('removes a stream whose source accepts again and again and sends nothing', async () => {
-  const clock = new ManualClock();
-  const { application, source, pull, logger } = setUp(() => true, clock);
-  await pull({ urls: ['rtsp://first/'] }, table);
-  source.deliver(1);
-  source.opened[0]!.target.sink.close({ code: 'peer-left', detail: 'x' });
-  await expect.poll(() => source.opened.length).toBe(2);
-  // Media that comes again begins the time anew.
-  clock.advance(T - 100);
-  source.deliver(1);
-  await rounds();
-  source.opened[1]!.target.sink.close({ code: 'peer-left', detail: 'x' });
-  await expect.poll(() => source.opened.length).toBe(3);
-  clock.advance(T);
-  await rounds();
-  expect(application.hasStream('s')).toBe(true);
-  clock.advance(1);
-  await expect.poll(() => application.hasStream('s')).toBe(false);
-  expect(logger.lines.at(-1)?.message).toContain(`no input for ${T} ms`);
-});
-
-/** A source that does not answer is waited for without end: what ends the stream is not the deadline of its connection. */
-const neverGiveUp = () => vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-
-it('removes a stream in time while its source does not answer', async () => {
-  neverGiveUp();
-  const clock = new ManualClock();
-  const { application, source, pull } = setUp(() => true, clock);
-  await pull({ urls: ['rtsp://first/'] }, table);
-  const open = source.open.bind(source);
-  source.open = async (target) => {
-    source.asked.push('held');
-    return await new Promise(() => open(target).catch(() => undefined));
-  };
-  source.opened[0]!.target.sink.close({ code: 'peer-left', detail: 'x' });
-  await expect.poll(() => source.asked).toContain('held');
-  clock.advance(T + 1);
-  await expect.poll(() => application.hasStream('s')).toBe(false);
-});
-
-it('gives every other URL its turn before a stream without input is removed', async () => {
-  const clock = new ManualClock();
-  const { application, source, pull } = setUp(() => true, clock);
-  await pull({ urls: ['rtsp://first/', 'rtsp://second/', 'rtsp://third/'] }, table);
-  source.deliver(1);
-  for (const url of ['rtsp://second/', 'rtsp://third/']) {
-    clock.advance(T + 1);
-    await expect.poll(() => application.stream('s')?.sourceUrl).toBe(url);
-  }
-  clock.advance(T + 1);
-  await expect.poll(() => application.hasStream('s')).toBe(false);
-});
-
-it('removes a stream that nobody watches, also while its source does not answer', async () => {
-  neverGiveUp();
-  const clock = new ManualClock();
-  const { application, source, pull } = setUp(() => true, clock);
-  await pull({}, { ...table, noInputFailoverTimeoutMs: 900_000 });
-  source.open = () => new Promise(() => source.asked.push('held'));
-  source.opened[0]!.target.sink.close({ code: 'peer-left', detail: 'x' });
-  await expect.poll(() => source.asked).toContain('held');
-  clock.advance(600_000);
-  await rounds();
-  expect(application.hasStream('s')).toBe(true);
-  clock.advance(1);
-  await expect.poll(() => application.hasStream('s')).toBe(false);
-});
-
-it('leaves a persistent stream alone, however long nothing comes and nobody watches', async () => {
-  const clock = new ManualClock();
-  const { application, source, pull } = setUp(() => true, clock);
-  await pull({ urls: ['rtsp://first/'] }, { ...table, persistent: true });
-  source.deliver(1);
-  clock.advance(3_600_000);
-  await rounds();
-  expect(application.hasStream('s')).toBe(true);
-  expect([source.asked.length, source.opened[0]?.closed]).toEqual([1, false]);
-});
-
-it('counts the rounds of what the configuration asks for, and not the time', async () => {
-  const clock = new ManualClock();
-  const { application, source, pull } = setUp(() => true, clock);
-  await pull({ urls: ['rtsp://first/'], configured: true }, table);
-  source.deliver(1);
-  clock.advance(T + 1);
-  await expect.poll(() => source.asked.length).toBe(2);
-  expect(application.hasStream('s')).toBe(true);
-});
-
-it('waits for no source that ignores that its time is over, and closes what it opens too late', async () => {
-  const { application, source, pull } = setUp(() => true);
-  const late = Promise.withResolvers<void>();
-  const open = source.open.bind(source);
-  source.open = async (target) => {
-    const session = await open(target);
-    await late.promise;
-    return session;
-  };
-  const pulling = pull({ urls: ['rtsp://first/'] }, {});
-  await expect.poll(() => source.opened.length).toBe(1);
-  application.close({ code: 'deleted', detail: 'x' });
-  await expect(pulling).rejects.toThrow('deleted meanwhile');
-  expect(source.opened[0]?.closed).toBe(false);
-  late.resolve();
-  await expect.poll(() => source.opened[0]?.closed).toBe(true);
-});
-
 it.each([
   ['stays on disk and returns when another stream takes its name', true, 1],
   ['is gone when it is deleted', false, 0],
 ])('a persistent stream %s while it is written to disk', async (_what, replaced, kept) => {
-  const { application, pull, store } = setUp(() => true);
+  const { application, pull, store } = setUpPulls(() => true);
   const save = store.save.bind(store);
   const written = Promise.withResolvers<void>();
   store.save = async (document) => {
@@ -503,7 +310,7 @@ it.each([
 
 it('ends a persistent stream that returns while it is being deleted', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
-  const { application, store, pull, pulls, logger } = setUp(() => true);
+  const { application, store, pull, pulls, logger } = setUpPulls(() => true);
   await pull({}, { persistent: true });
   const publication = application.openIngest(PUBLISHER);
   await logger.line("persistent stream 'v/app/s' ended; it is pulled again as soon as possible");
@@ -524,7 +331,7 @@ it('ends a persistent stream that returns while it is being deleted', async () =
 
 it('deletes no stream as unused that another stream of the server is made of', async () => {
   const clock = new ManualClock();
-  const { application, pull } = setUp(() => true, clock);
+  const { application, pull } = setUpPulls(() => true, clock);
   await pull({}, { noInputFailoverTimeoutMs: 600_000 });
   await vi.waitFor(() => expect(application.outbound('s')?.tracks.length ?? 0).toBeGreaterThan(0));
   const leave = application.outbound('s')?.tap('a tap', { onTracks: () => undefined, onPacket: () => undefined, close: () => undefined });
@@ -536,7 +343,7 @@ it('deletes no stream as unused that another stream of the server is made of', a
 });
 
 it('leaves out of its lines what a source echoes of the password it was asked with', async () => {
-  const { source, pull, application, logger } = setUp(() => true);
+  const { source, pull, application, logger } = setUpPulls(() => true);
   const open = source.open.bind(source);
   source.open = async (target) => {
     if (target.url.includes('second')) throw new Error("no user 'me' with the password '1234' or p%40ss, 12345");

@@ -8,6 +8,9 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 export const EARLY: readonly string[] = [
   'test/e2e/stand-in.test.ts',
   'test/e2e/playback.test.ts',
+  'test/e2e/webrtc-playing.test.ts',
+  'test/e2e/subtitles.test.ts',
+  'test/e2e/player-page.test.ts',
   'test/e2e/statistics.test.ts',
   'test/e2e/foreign-files.test.ts',
   'test/e2e/full-disk.test.ts',

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -466,36 +465,6 @@ describe.each([
     new BlobFeed(pool, 'stream').putText('list', 'x');
     expect((await get('/app/stream/throw')).status).toBe(500);
     expect((await get('/app/stream/list')).status).toBe(200);
-  });
-
-  test('a port that is taken is told', async () => {
-    const { pool } = await start();
-    const blocker = createServer();
-    await new Promise<void>((resolve) => blocker.listen(0, '127.0.0.1', resolve));
-    const { port: taken } = blocker.address() as { port: number };
-    await expect(pool.listen({ host: '127.0.0.1', port: taken, tls: false })).rejects.toThrow('EADDRINUSE');
-    blocker.close();
-  });
-
-  test('a port that another server shares among its threads is taken, too', async () => {
-    await start();
-    const other = await startBlobPool(threads);
-    await expect(other.pool.listen({ host: '127.0.0.1', port, tls: false })).rejects.toThrow('EADDRINUSE');
-    await other.pool.stop();
-  });
-
-  test('IPv4 and IPv6 are separate ports', async () => {
-    const { pool } = await start();
-    const all = await pool.listen({ host: '*', port: 0, tls: false });
-    const six = await pool.listen({ host: '::', port: all.port, tls: false });
-    expect(six.port).toBe(all.port);
-  });
-
-  test('a port that is closed refuses connections', async () => {
-    const { pool } = await start();
-    const second = await pool.listen({ host: '127.0.0.1', port: 0, tls: false });
-    pool.unlisten(second.id);
-    await expect.poll(async () => (await RawClient.open(second.port).catch(() => null))?.destroy() ?? 'refused').toBe('refused');
   });
 });
 

@@ -1,168 +1,36 @@
-import net from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { FakeStream } from '../../../test/fakes/fake-stream.ts';
-import { ManualClock } from '../../../test/fakes/manual-clock.ts';
-import { RecordingSink } from '../../../test/fakes/pull-sink.ts';
-import { packetsOf, recordedOvt } from '../../../test/fakes/recorded-ovt.ts';
-import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
+import { describe, expect, test } from 'vitest';
 import {
-  audioPackets,
-  audioTrack,
-  constantFrames,
-  dataTrack,
-  interleave,
-  videoPackets,
-  videoTrack,
-} from '../../../test/fakes/synthetic-media.ts';
-import { ASC, AVCC } from '../../../test/fixtures/bitstreams.ts';
-import type { Playlist } from '../../core/playlist.ts';
+  AAC,
+  ABR,
+  closing,
+  GONE,
+  HD,
+  LiveStream,
+  listen,
+  media,
+  origin,
+  pull,
+  RawEdge,
+  SD,
+  serve,
+  setUpOrigin,
+  TRACKS,
+  until,
+  url,
+} from '../../../test/fakes/ovt-publishing.ts';
+import { packetsOf, recordedOvt } from '../../../test/fakes/recorded-ovt.ts';
+import { dataTrack, videoTrack } from '../../../test/fakes/synthetic-media.ts';
+import { AVCC } from '../../../test/fixtures/bitstreams.ts';
 import { Urgency } from '../../core/urgency.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { TimedEvent } from '../../media/timed-event.ts';
 import type { Track } from '../../media/track.ts';
-import { AddressShares } from '../../util/address-shares.ts';
-import { ConnectionLimiter } from '../../util/connection-limiter.ts';
-import { RefusalLog } from '../../util/refusal-log.ts';
 import { parseContents } from '../../wire/ovt/description.ts';
-import { parseMediaPacket } from '../../wire/ovt/media-packet.ts';
-import { type OvtResponse, parseResponse, serializeRequest, serializeResponse } from '../../wire/ovt/message.ts';
-import { OvtReader } from '../../wire/ovt/reader.ts';
+import { serializeRequest, serializeResponse } from '../../wire/ovt/message.ts';
 import { OvtPublisher } from './ovt-publisher.ts';
-import { OvtPullSource } from './ovt-pull-source.ts';
-import type { OvtStream } from './ovt-stream.ts';
 
-const GONE = { code: 'peer-left', detail: 'the encoder left' } as const;
-const HD = videoTrack({ id: 0, variantName: 'hd', config: AVCC.high720 });
-const SD = videoTrack({ id: 1, variantName: 'sd', config: AVCC.baseline360, width: 640, height: 360, bitrateConf: 800_000 });
-const AAC = audioTrack({ id: 2, variantName: 'aac', config: ASC.plainStereo48, language: 'de', publicName: 'Deutsch' });
-const OPUS = audioTrack({ id: 3, variantName: 'opus', codec: 'OPUS', config: null });
-const TRACKS: readonly Track[] = [HD, SD, AAC, OPUS, dataTrack(4)];
-const ABR: Playlist = {
-  name: 'ladder',
-  fileName: 'abr',
-  options: { webrtcAutoAbr: false, hlsChunklistPathDepth: 0, enableTsPackaging: true, enableSubtitles: true },
-  renditions: [
-    { name: 'high', videoVariantName: 'hd', audioVariantName: 'aac', videoIndexHint: 0, audioIndexHint: -1 },
-    { name: 'low', videoVariantName: 'sd', audioVariantName: 'aac', videoIndexHint: -1, audioIndexHint: -1 },
-  ],
-};
-
-class LiveStream extends FakeStream {
-  override tracks: readonly Track[] = TRACKS;
-  override playlists: readonly Playlist[] = [ABR];
-  override readonly id: number;
-  override readonly name: string;
-  constructor(id: number, name: string) {
-    super();
-    this.id = id;
-    this.name = name;
-  }
-}
-
-let clock: ManualClock;
-let logger: RecordingLogger;
-let publisher: OvtPublisher;
-const closing: (() => void)[] = [];
-beforeEach(() => {
-  clock = new ManualClock();
-  logger = new RecordingLogger();
-  publisher = new OvtPublisher({ logger, clock });
-});
-afterEach(async () => {
-  for (const close of closing.splice(0)) close();
-  await publisher.stop();
-});
-
-async function listen(options: { maxConnections?: number; startWait?: number; limiter?: ConnectionLimiter } = {}): Promise<void> {
-  const virtualHostFor = (host: string): string | null => (host === '127.0.0.1' ? 'default' : null);
-  const hasApplication = (vhost: string, app: string): boolean => `${vhost}/${app}` === 'default/app';
-  await publisher.listen({ host: '127.0.0.1', port: 0, virtualHostFor, hasApplication, ...options });
-}
-
-/** A stream that edges can ask for. */
-function serve(name = 'live', id = 7): { stream: LiveStream; served: OvtStream } {
-  const stream = new LiveStream(id, name);
-  const served = publisher.attach(stream);
-  closing.push(() => served.close(GONE));
-  served.onTracks(TRACKS);
-  return { stream, served };
-}
-
-function url(stream = 'live'): string {
-  return `ovt://127.0.0.1:${publisher.ports[0]}/app/${stream}`;
-}
-
-async function pull(target = url()): Promise<{ sink: RecordingSink; close: () => void }> {
-  const sink = new RecordingSink();
-  const signal = AbortSignal.timeout(10_000);
-  const stream = { vhost: 'default', app: 'edge', stream: 'live' };
-  const session = await new OvtPullSource(clock).open({
-    url: target,
-    settings: {},
-    ignoreSenderReports: false,
-    sink,
-    signal,
-    logger,
-    stream,
-  });
-  closing.push(() => session.close());
-  return { sink, close: () => session.close() };
-}
-
-async function until(predicate: () => boolean): Promise<void> {
-  while (!predicate()) await delay(5);
-}
-
-/** One NAL unit behind its length. */
-function withLength(packet: Packet): Packet {
-  const data = Buffer.from(packet.data);
-  data.writeUInt32BE(data.length - 4);
-  data[4] = packet.keyframe ? 0x65 : 0x41;
-  // No start code inside.
-  return { ...packet, data: data.fill(0x55, 5) };
-}
-
-/** All tracks for some seconds. */
-function media(seconds: number, size = 500): Packet[] {
-  const frames = constantFrames({ rate: 30, gop: 30, seconds });
-  const videos = [HD, SD].map((track) => videoPackets(track, frames, size).map(withLength));
-  return interleave(...videos, audioPackets(AAC, seconds), audioPackets(OPUS, seconds));
-}
-
-/** An edge of which every byte is known. */
-class RawEdge {
-  readonly responses: OvtResponse[] = [];
-  /** Those as they came. */
-  readonly texts: string[] = [];
-  /** Tracks of the packets that came. */
-  readonly media: number[] = [];
-  readonly socket: net.Socket;
-  readonly #reader = new OvtReader({ message: 1e6, media: 1e7 });
-
-  constructor() {
-    this.socket = net.connect(publisher.ports[0]!, '127.0.0.1');
-    this.socket.on('error', () => undefined);
-    closing.push(() => this.socket.destroy());
-    this.socket.on('data', (data: Buffer) => {
-      this.#reader.push(data, (type, payload) => {
-        if (type === 20) {
-          this.texts.push(Buffer.from(payload).toString());
-          this.responses.push(parseResponse(payload));
-        } else this.media.push(parseMediaPacket(payload).trackId);
-      });
-    });
-  }
-
-  ask(command: string, target: string, id = 1, codecs?: readonly number[]): void {
-    this.socket.write(serializeRequest({ id, command, target, ...(codecs !== undefined && { codecs }) }, 0));
-  }
-
-  async answer(count: number): Promise<OvtResponse> {
-    await until(() => this.responses.length >= count);
-    return this.responses[count - 1]!;
-  }
-}
+setUpOrigin();
 
 describe('events', () => {
   const [, , , , data] = TRACKS as readonly [Track, Track, Track, Track, Track];
@@ -272,7 +140,7 @@ describe('a relayed stream', () => {
     served.close(GONE);
     await second.sink.until(({ reason }) => reason !== null);
     expect(second.sink.reason?.detail).toContain('the encoder left');
-    await until(() => publisher.connections === 0);
+    await until(() => origin.publisher.connections === 0);
     await expect(pull()).rejects.toThrow('404');
   });
 
@@ -297,14 +165,14 @@ describe('a relayed stream', () => {
     const { close } = await pull();
     expect(served.urgency).toBe(Urgency.REAL_TIME);
     close();
-    await until(() => stream.viewers === 0 && publisher.connections === 0);
+    await until(() => stream.viewers === 0 && origin.publisher.connections === 0);
     expect(served.urgency).toBe(Urgency.NONE);
     const edge = new RawEdge();
     edge.ask('play', url());
     await edge.answer(1);
     expect(stream.viewers).toBe(1);
     edge.socket.destroy();
-    await until(() => stream.viewers === 0 && publisher.connections === 0);
+    await until(() => stream.viewers === 0 && origin.publisher.connections === 0);
   });
 
   test('leaves out what it cannot lay out', async () => {
@@ -377,7 +245,7 @@ describe('requests', () => {
   test('a stream that has not started is waited for, but not for ever', async () => {
     await listen({ startWait: 50 });
     const stream = new LiveStream(7, 'live');
-    const served = publisher.attach(stream);
+    const served = origin.publisher.attach(stream);
     const edge = new RawEdge();
     edge.ask('describe', url());
     expect(await edge.answer(1)).toMatchObject({ code: 202 });
@@ -385,7 +253,7 @@ describe('requests', () => {
     edge.ask('play', url(), 2);
     served.onTracks(TRACKS);
     expect(await edge.answer(3)).toMatchObject({ id: 2, code: 200 });
-    const late = publisher.attach(new LiveStream(8, 'late'));
+    const late = origin.publisher.attach(new LiveStream(8, 'late'));
     edge.ask('play', url('late'), 3);
     late.close(GONE);
     expect((await edge.answer(4)).code).toBeGreaterThan(200);
@@ -404,7 +272,7 @@ describe('requests', () => {
     const before = await pull();
     fault = new TypeError('made up');
     await expect(pull()).rejects.toThrow('500 Server Internals Error');
-    expect(logger.matching('OVT connection failed inside the server').map(({ fields }) => fields['err'])).toEqual([fault]);
+    expect(origin.logger.matching('OVT connection failed inside the server').map(({ fields }) => fields['err'])).toEqual([fault]);
     expect(before.sink.reason).toBeNull();
     expect(served.sessions).toBe(1);
   });
@@ -442,11 +310,11 @@ describe('requests', () => {
     ],
   ])('%s ends the connection with 500', async (_name, bytes) => {
     await listen();
-    const starting = publisher.attach(new LiveStream(8, 'starting'));
+    const starting = origin.publisher.attach(new LiveStream(8, 'starting'));
     const edge = new RawEdge();
     edge.socket.write(bytes);
     expect(await edge.answer(1)).toMatchObject({ id: 0, command: 'unknown', code: 500, message: 'Server Internals Error' });
-    await until(() => edge.socket.closed && publisher.connections === 0);
+    await until(() => edge.socket.closed && origin.publisher.connections === 0);
     starting.close(GONE);
   });
 });
@@ -464,114 +332,6 @@ test('packets of types that are not known are passed over, whole and in pieces',
   expect(await edge.answer(2)).toMatchObject({ id: 5, code: 200 });
 });
 
-describe('limits', () => {
-  test('an edge that does not read loses packets, then the connection; others lose nothing', async () => {
-    await listen();
-    const { stream, served } = serve();
-    const { sink } = await pull();
-    const lazy = new RawEdge();
-    lazy.ask('play', url());
-    await lazy.answer(1);
-    lazy.socket.pause();
-    const sent = media(2, 400_000);
-    for (const [index, packet] of sent.entries()) {
-      served.onPacket(packet);
-      await sink.until(({ packets }) => packets.length === index + 1);
-    }
-    expect(stream.viewers).toBe(2);
-    clock.advance(11_000);
-    served.onPacket(sent[0]!);
-    expect(stream.viewers).toBe(1);
-    const [line] = logger.matching('OVT edge plays no longer');
-    expect(line?.fields['dropped']).toBeGreaterThan(0);
-    await until(() => publisher.connections === 1);
-  });
-
-  test('an edge that takes nothing of a stream so thin that it never piles up is sent away', async () => {
-    await listen();
-    const { served } = serve();
-    const lazy = new RawEdge();
-    lazy.ask('play', url());
-    await lazy.answer(1);
-    lazy.socket.pause();
-    // More than the system holds for a connection, less than the server does.
-    for (const packet of media(1, 100_000)) served.onPacket(packet);
-    const talk = setInterval(() => {
-      clock.advance(3000);
-      // It asks, so it is there.
-      lazy.ask('describe', url('none'));
-    }, 300);
-    closing.push(() => clearInterval(talk));
-    await until(() => publisher.connections === 0);
-    expect(logger.matching('OVT edge plays no longer')[0]?.fields).toMatchObject({
-      dropped: 0,
-      detail: 'the edge took nothing for 10000 ms',
-    });
-  });
-
-  test('a connection that asks for nothing is closed', async () => {
-    await listen();
-    serve();
-    const idle = new RawEdge();
-    const playing = new RawEdge();
-    playing.ask('play', url());
-    await playing.answer(1);
-    await until(() => publisher.connections === 2);
-    clock.advance(10_001);
-    await until(() => idle.socket.closed);
-    expect(publisher.connections).toBe(1);
-  });
-
-  test('more edges than allowed are refused and counted', async () => {
-    await listen({ maxConnections: 1 });
-    serve();
-    await pull();
-    await expect(pull()).rejects.toThrow();
-    expect(publisher.refused).toBe(1);
-  });
-
-  test('an edge more than the application may have hears why, and may have the place of one that leaves', async () => {
-    await listen();
-    const { stream, served } = serve();
-    stream.maxViewers = 1;
-    const first = await pull();
-    await expect(pull()).rejects.toThrow('MaxConnection');
-    expect(served.sessions).toBe(1);
-    first.close();
-    await until(() => served.sessions === 0);
-    await pull();
-  });
-
-  test('an address that has its share of connections gets no more, and the others do', async () => {
-    const refusals = new RefusalLog(logger);
-    closing.push(() => refusals.close());
-    await listen({ limiter: new ConnectionLimiter({ what: 'OVT edges', shares: new AddressShares({ perAddress: 1 }), refusals }) });
-    serve();
-    const edge = await pull();
-    await expect(pull()).rejects.toThrow();
-    await expect(pull()).rejects.toThrow();
-    expect(publisher.refused).toBe(2);
-    const sentence = 'OVT edges refused: their address has its share';
-    expect(logger.matching(sentence).map(({ fields }) => fields)).toEqual([{ peer: '127.0.0.1', share: 1, count: 1 }]);
-    const other = net.connect({ port: publisher.ports[0] ?? 0, host: '127.0.0.1', localAddress: '127.0.0.2' });
-    closing.push(() => other.destroy());
-    await until(() => publisher.connections === 2);
-    edge.close();
-    await until(() => publisher.connections === 1);
-    await pull();
-  });
-
-  test('stopping tells edges and frees the port; twice is once', async () => {
-    await listen();
-    serve();
-    const { sink } = await pull();
-    await publisher.stop();
-    await publisher.stop();
-    await sink.until(({ reason }) => reason !== null);
-    expect(sink.reason).toEqual({ code: 'peer-left', detail: 'the origin stopped: the server stops' });
-  });
-});
-
 test('looks for a stream that is not there, and serves it when it has come', async () => {
   const wanted: object[] = [];
   const find = (target: { stream: string }): Promise<boolean> | null => {
@@ -582,8 +342,8 @@ test('looks for a stream that is not there, and serves it when it has come', asy
       return true;
     });
   };
-  await publisher.stop();
-  publisher = new OvtPublisher({ logger, clock, finder: { find } });
+  await origin.publisher.stop();
+  origin.publisher = new OvtPublisher({ ...origin, finder: { find } });
   await listen();
   const { sink } = await pull(url('far'));
   expect(sink.tracks[0]).toHaveLength(TRACKS.length);
@@ -634,7 +394,7 @@ describe('a real OvenMediaEngine as the edge', () => {
       { ...ABR, renditions: [high!, tiny] },
       { ...ABR, fileName: 'only-av1', renditions: codecs === undefined ? [tiny] : [] },
     ];
-    const served = publisher.attach(stream);
+    const served = origin.publisher.attach(stream);
     closing.push(() => served.close(GONE));
     served.onTracks(stream.tracks);
     const edge = new RawEdge();
@@ -659,13 +419,13 @@ test('tells the directory of streams when edges can fetch them and when they hav
     add: ({ name }: { name: string }): void => void told.push(`+${name}`),
     remove: ({ name }: { name: string }): void => void told.push(`-${name}`),
   };
-  await publisher.stop();
-  publisher = new OvtPublisher({ logger, clock, directory });
-  const early = publisher.attach(new LiveStream(8, 'early'));
+  await origin.publisher.stop();
+  origin.publisher = new OvtPublisher({ ...origin, directory });
+  const early = origin.publisher.attach(new LiveStream(8, 'early'));
   early.close(GONE);
   const { served } = serve('live');
   served.onTracks(TRACKS);
-  const relayed = publisher.attach(Object.assign(new LiveStream(9, 'relayed'), { fromOriginMap: true }));
+  const relayed = origin.publisher.attach(Object.assign(new LiveStream(9, 'relayed'), { fromOriginMap: true }));
   relayed.onTracks(TRACKS);
   relayed.close(GONE);
   expect(told).toEqual(['+live']);

@@ -1,15 +1,14 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { WebSocket } from 'ws';
 import { FakeStream } from '../../../../test/fakes/fake-stream.ts';
 import { foreignPeer } from '../../../../test/fakes/foreign-peer.ts';
 import { HeldTurns } from '../../../../test/fakes/held-turns.ts';
 import { RecordingLogger } from '../../../../test/fakes/recording-logger.ts';
+import { answerTo, SignallingPlayer } from '../../../../test/fakes/signalling-player.ts';
+import { LADDER, OPUS, video } from '../../../../test/fakes/webrtc-ladder.ts';
 import { until } from '../../../../test/harness/poll.ts';
-import type { Playlist } from '../../../core/playlist.ts';
-import { MPEG_90K } from '../../../media/timebase.ts';
-import type { AudioTrack, VideoTrack } from '../../../media/track.ts';
+import type { AudioTrack } from '../../../media/track.ts';
 import { systemClock } from '../../../util/clock.ts';
 import { NO_TURNS } from '../../../util/newcomer-turns.ts';
 import { SignallingServer } from '../signalling/signalling-server.ts';
@@ -19,7 +18,6 @@ import type { WebrtcSettings } from './settings.ts';
 import { WebrtcPublisher } from './webrtc-publisher.ts';
 import type { WebrtcStream } from './webrtc-stream.ts';
 
-const COMMON = { language: '', characteristics: '', bypass: true, config: null, publicName: '' };
 const SETTINGS: WebrtcSettings = {
   timeout: 30_000,
   rtx: true,
@@ -29,45 +27,6 @@ const SETTINGS: WebrtcSettings = {
   createDefaultPlaylist: true,
 };
 const FINGERPRINT = Array.from({ length: 32 }, () => 'AB').join(':');
-
-function video(id: number, variantName: string, codec: VideoTrack['codec'] = 'H264'): VideoTrack {
-  const size = { width: 640, height: 360, framerateConf: 30 };
-  return {
-    ...COMMON,
-    ...size,
-    id,
-    type: 'video',
-    codec,
-    variantName,
-    timebase: MPEG_90K,
-    bitrateConf: id * 500_000,
-    codecString: 'avc1.42c01e',
-  };
-}
-
-const OPUS: AudioTrack = {
-  ...COMMON,
-  id: 9,
-  type: 'audio',
-  codec: 'OPUS',
-  variantName: 'opus',
-  timebase: { num: 1, den: 48_000 },
-  bitrateConf: 128_000,
-  sampleRate: 48_000,
-  channels: 2,
-  codecString: 'opus',
-};
-
-const LADDER: Playlist = {
-  name: 'for all',
-  fileName: 'master',
-  options: { webrtcAutoAbr: true, hlsChunklistPathDepth: -1, enableTsPackaging: true, enableSubtitles: true },
-  renditions: [
-    { name: 'low', videoVariantName: 'low', audioVariantName: 'opus', videoIndexHint: -1, audioIndexHint: -1 },
-    { name: 'high', videoVariantName: 'high', audioVariantName: 'opus', videoIndexHint: -1, audioIndexHint: -1 },
-    { name: 'other', videoVariantName: 'other', audioVariantName: '', videoIndexHint: -1, audioIndexHint: -1 },
-  ],
-};
 
 let transport: PeerTransport;
 let publisher: WebrtcPublisher;
@@ -126,55 +85,10 @@ afterEach(async () => {
   await transport.close();
 });
 
-/** A player that speaks the WebSocket protocol. */
-class Player {
-  readonly socket: WebSocket;
-  readonly heard: Record<string, unknown>[] = [];
-  closed = false;
-
+class Player extends SignallingPlayer {
   constructor(path: string) {
-    this.socket = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}${path}`);
-    this.socket.on('message', (data) => this.heard.push(JSON.parse(data.toString())));
-    this.socket.on('close', () => {
-      this.closed = true;
-    });
-    this.socket.on('error', () => undefined);
+    super((server.address() as AddressInfo).port, path);
   }
-
-  async send(message: object | string): Promise<void> {
-    if (this.socket.readyState === WebSocket.CONNECTING) await new Promise((resolve) => this.socket.once('open', resolve));
-    this.socket.send(typeof message === 'string' ? message : JSON.stringify(message));
-  }
-
-  async hears(count: number): Promise<Record<string, unknown>> {
-    await until(`${count} messages`, () => this.heard.length >= count, { deadlineMs: 5000, everyMs: 5 });
-    return this.heard[count - 1] ?? {};
-  }
-
-  async offer(): Promise<{ id: number; sdp: string; candidates: { candidate: string; sdpMLineIndex: number }[] }> {
-    await this.send({ command: 'request_offer' });
-    const offer = (await this.hears(1)) as { id: number; sdp: { sdp: string }; candidates: { candidate: string; sdpMLineIndex: number }[] };
-    return { id: offer.id, sdp: offer.sdp.sdp, candidates: offer.candidates };
-  }
-}
-
-/** Takes the first codec of every m-line, or `codec` for video. */
-function answerTo(offer: string, codec = 'H264'): string {
-  const [, ...medias] = offer.split(/(?=^m=)/m);
-  const lines = ['v=0', 'o=- 1 2 IN IP4 127.0.0.1', 's=-', 't=0 0'];
-  for (const media of medias) {
-    const kind = /^m=(\w+)/.exec(media)?.[1] ?? '';
-    const wanted = kind === 'video' ? codec : 'OPUS';
-    const type = new RegExp(`a=rtpmap:(\\d+) ${wanted}/`).exec(media)?.[1] ?? '0';
-    lines.push(`m=${kind} 9 UDP/TLS/RTP/SAVPF ${type}`, 'a=recvonly', `a=mid:${/a=mid:(\w+)/.exec(media)?.[1]}`, 'a=setup:active');
-    lines.push(
-      `a=fingerprint:sha-256 ${FINGERPRINT}`,
-      'a=ice-ufrag:abcd',
-      'a=ice-pwd:0123456789012345678901',
-      `a=rtpmap:${type} ${wanted}/90000`,
-    );
-  }
-  return `${lines.join('\r\n')}\r\n`;
 }
 
 test('a player over the WebSocket gets its offer when it is its turn', async () => {

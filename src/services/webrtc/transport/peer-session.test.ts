@@ -1,9 +1,9 @@
 import { beforeEach, expect, test } from 'vitest';
+import { tcp, udp } from '../../../../test/fakes/peer-paths.ts';
 import type { SrtpKeys } from '../../../wire/srtp/profile.ts';
 import { parseStun } from '../../../wire/stun/stun-message.ts';
 import type { DtlsListener, Fanout, ViewerCounters } from './fanout/fanout.ts';
 import type { PeerPath } from './peer-paths.ts';
-import type { PeerPipe } from './peer-pipe.ts';
 import { PeerPlaces } from './peer-places.ts';
 import { type PeerOwner, PeerSession } from './peer-session.ts';
 import { StrangerLog } from './stranger-log.ts';
@@ -29,33 +29,6 @@ let owner: PeerOwner;
 let dead: Set<string>;
 /** Datagrams that the session sent by UDP, by host. */
 let sent: Map<string, Buffer[]>;
-
-class TestPipe implements PeerPipe {
-  readonly place: string;
-  readonly host = '192.0.2.9';
-  readonly backlog = 0;
-  ended = 0;
-
-  constructor(place: string) {
-    this.place = place;
-  }
-
-  send(): void {}
-
-  sendFrames(): void {}
-
-  end(): void {
-    this.ended += 1;
-  }
-}
-
-function udp(host: string): PeerPath {
-  return { kind: 'udp', socket: 0, to: { host, port: 1000 } };
-}
-
-function tcp(name: string): { kind: 'tcp'; pipe: TestPipe } {
-  return { kind: 'tcp', pipe: new TestPipe(name) };
-}
 
 /** What goes over the network: a living host answers checks of ours at once. */
 function deliver(_socket: number, to: { host: string; port: number }, datagram: Buffer): boolean {

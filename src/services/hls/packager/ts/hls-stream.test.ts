@@ -479,25 +479,3 @@ describe('HLS with DVR', () => {
     await rm(tempStoragePath, { recursive: true });
   });
 });
-
-describe('HlsPublisher.defaultPlaylist', () => {
-  const publisher = new HlsPublisher(new FakeDelivery((given, context) => new HlsView(given as HlsViewSettings, context)));
-
-  it('takes the first video and the first audio that can be served', () => {
-    const [video, audio] = MAIN.tracks as [Track, Track];
-    const vp8 = { ...video, codec: 'VP8', config: null, id: 1, variantName: 'vp8' } as Track;
-    expect(publisher.defaultPlaylist([vp8, audio, video], SETTINGS)).toMatchObject({
-      name: 'hls_default',
-      fileName: 'playlist',
-      options: { enableTsPackaging: true },
-      renditions: [{ name: 'default', videoVariantName: 'v', audioVariantName: 'a', videoIndexHint: -1, audioIndexHint: -1 }],
-    });
-    expect(publisher.defaultPlaylist([audio], SETTINGS)).toMatchObject({ renditions: [{ videoVariantName: '', audioVariantName: 'a' }] });
-  });
-
-  it('is null without a track to serve or when it is switched off', () => {
-    const broken = { ...MAIN.tracks[0]!, config: Uint8Array.of(1, 2) } as Track;
-    expect(publisher.defaultPlaylist([dataTrack(1), broken], SETTINGS)).toBeNull();
-    expect(publisher.defaultPlaylist(MAIN.tracks, { ...SETTINGS, createDefaultPlaylist: false })).toBeNull();
-  });
-});

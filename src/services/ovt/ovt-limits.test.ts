@@ -1,0 +1,117 @@
+/** What edges may cost an OVT publisher. */
+import net from 'node:net';
+import { describe, expect, test } from 'vitest';
+import { closing, listen, media, origin, pull, RawEdge, serve, setUpOrigin, until, url } from '../../../test/fakes/ovt-publishing.ts';
+import { AddressShares } from '../../util/address-shares.ts';
+import { ConnectionLimiter } from '../../util/connection-limiter.ts';
+import { RefusalLog } from '../../util/refusal-log.ts';
+
+setUpOrigin();
+
+describe('limits', () => {
+  test('an edge that does not read loses packets, then the connection; others lose nothing', async () => {
+    await listen();
+    const { stream, served } = serve();
+    const { sink } = await pull();
+    const lazy = new RawEdge();
+    lazy.ask('play', url());
+    await lazy.answer(1);
+    lazy.socket.pause();
+    const sent = media(2, 400_000);
+    for (const [index, packet] of sent.entries()) {
+      served.onPacket(packet);
+      await sink.until(({ packets }) => packets.length === index + 1);
+    }
+    expect(stream.viewers).toBe(2);
+    origin.clock.advance(11_000);
+    served.onPacket(sent[0]!);
+    expect(stream.viewers).toBe(1);
+    const [line] = origin.logger.matching('OVT edge plays no longer');
+    expect(line?.fields['dropped']).toBeGreaterThan(0);
+    await until(() => origin.publisher.connections === 1);
+  });
+
+  test('an edge that takes nothing of a stream so thin that it never piles up is sent away', async () => {
+    await listen();
+    const { served } = serve();
+    const lazy = new RawEdge();
+    lazy.ask('play', url());
+    await lazy.answer(1);
+    lazy.socket.pause();
+    // More than the system holds for a connection, less than the server does.
+    for (const packet of media(1, 100_000)) served.onPacket(packet);
+    const talk = setInterval(() => {
+      origin.clock.advance(3000);
+      // It asks, so it is there.
+      lazy.ask('describe', url('none'));
+    }, 300);
+    closing.push(() => clearInterval(talk));
+    await until(() => origin.publisher.connections === 0);
+    expect(origin.logger.matching('OVT edge plays no longer')[0]?.fields).toMatchObject({
+      dropped: 0,
+      detail: 'the edge took nothing for 10000 ms',
+    });
+  });
+
+  test('a connection that asks for nothing is closed', async () => {
+    await listen();
+    serve();
+    const idle = new RawEdge();
+    const playing = new RawEdge();
+    playing.ask('play', url());
+    await playing.answer(1);
+    await until(() => origin.publisher.connections === 2);
+    origin.clock.advance(10_001);
+    await until(() => idle.socket.closed);
+    expect(origin.publisher.connections).toBe(1);
+  });
+
+  test('more edges than allowed are refused and counted', async () => {
+    await listen({ maxConnections: 1 });
+    serve();
+    await pull();
+    await expect(pull()).rejects.toThrow();
+    expect(origin.publisher.refused).toBe(1);
+  });
+
+  test('an edge more than the application may have hears why, and may have the place of one that leaves', async () => {
+    await listen();
+    const { stream, served } = serve();
+    stream.maxViewers = 1;
+    const first = await pull();
+    await expect(pull()).rejects.toThrow('MaxConnection');
+    expect(served.sessions).toBe(1);
+    first.close();
+    await until(() => served.sessions === 0);
+    await pull();
+  });
+
+  test('an address that has its share of connections gets no more, and the others do', async () => {
+    const refusals = new RefusalLog(origin.logger);
+    closing.push(() => refusals.close());
+    await listen({ limiter: new ConnectionLimiter({ what: 'OVT edges', shares: new AddressShares({ perAddress: 1 }), refusals }) });
+    serve();
+    const edge = await pull();
+    await expect(pull()).rejects.toThrow();
+    await expect(pull()).rejects.toThrow();
+    expect(origin.publisher.refused).toBe(2);
+    const sentence = 'OVT edges refused: their address has its share';
+    expect(origin.logger.matching(sentence).map(({ fields }) => fields)).toEqual([{ peer: '127.0.0.1', share: 1, count: 1 }]);
+    const other = net.connect({ port: origin.publisher.ports[0] ?? 0, host: '127.0.0.1', localAddress: '127.0.0.2' });
+    closing.push(() => other.destroy());
+    await until(() => origin.publisher.connections === 2);
+    edge.close();
+    await until(() => origin.publisher.connections === 1);
+    await pull();
+  });
+
+  test('stopping tells edges and frees the port; twice is once', async () => {
+    await listen();
+    serve();
+    const { sink } = await pull();
+    await origin.publisher.stop();
+    await origin.publisher.stop();
+    await sink.until(({ reason }) => reason !== null);
+    expect(sink.reason).toEqual({ code: 'peer-left', detail: 'the origin stopped: the server stops' });
+  });
+});
