@@ -74,10 +74,14 @@ export async function burntBefore(player: HlsPlayer, time: number): Promise<numb
   return last === undefined ? undefined : last.seenAt - clockDelay(last.ticks, last.seenAt);
 }
 
-/** The date, ms, that playlists give to `time`, seconds of the video element. */
+/** The date, ms, that playlists give to `time`, seconds of the video element: by the segment there, as hls.js has read it, not as it guessed before. */
 export async function dateAt(player: HlsPlayer, time: number): Promise<number> {
-  const { programDate, time: now } = await player.state();
-  return (programDate ?? Number.NaN) + (time - now) * 1000;
+  return await player.page.evaluate(`(() => {
+    const { fragments } = hls.latestLevelDetails;
+    const read = fragments.map(({ programDateTime, elementaryStreams: { video, audiovideo } }) => ({ programDateTime, start: (video ?? audiovideo)?.startPTS }));
+    const { programDateTime, start } = read.findLast((one) => one.start <= ${time});
+    return programDateTime + (${time} - start) * 1000;
+  })()`);
 }
 
 /** The date, ms, at which the newest part of a stream ends, as soon as another part is there. */
