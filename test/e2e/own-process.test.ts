@@ -56,10 +56,11 @@ test('a log whose reader has stopped holds up neither the server nor its stop, a
   expect(writeSync(reader, Buffer.alloc(PIPE_BYTES, ' '))).toBe(PIPE_BYTES);
   const server = await startServer({ stderr: opened(fifo, constants.O_WRONLY) });
   onTestFinished(isClosed(server));
-  // Each is a line of some hundred characters, and a megabyte of them is held.
-  const name = 'x'.repeat(2000);
-  for (let round = 0; round < 600; round += 1) {
-    expect((await server.api.call('DELETE', `/v1/vhosts/default/apps/app/streams/${name}`)).status).toBe(404);
+  // Each is a line of 600 characters and more, and a megabyte of them is held.
+  const target = `/v2/internals/log?x=${'x'.repeat(600)}`;
+  for (let round = 0; round < 200; round += 1) {
+    const answers = await Promise.all(Array.from({ length: 10 }, () => server.api.call('PATCH', target, { level: 'info' })));
+    expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200));
   }
   const taken = Buffer.alloc(4 * 1024 * 1024);
   let length = 0;

@@ -51,10 +51,10 @@ export class AnswerCache implements AnswerLinks {
     this.#answered = answered;
   }
 
-  /** Null without the addon, and with one that was built before it could do this. */
+  /** Null without the addon. */
   static open(counters: HttpCounters, answered: (feed: number, bytes: number) => void): AnswerCache | null {
     const { addon } = loadAddon();
-    return addon?.answersOpen === undefined ? null : new AnswerCache(addon, counters, answered);
+    return addon === null ? null : new AnswerCache(addon, counters, answered);
   }
 
   link(descriptor: number): AnswerLink | null {

@@ -99,7 +99,7 @@ afterEach(() => {
   for (const thread of opened.splice(0)) thread.receive([{ type: 'stop' }]);
 });
 
-describe.skipIf(loadAddon().addon?.answersOpen === undefined)('answers that are kept', () => {
+describe.skipIf(loadAddon().addon === null)('answers that are kept', () => {
   /** A thread with a viewer on one connection. */
   async function start(sendTime = DEFAULT_DELIVERY_LIMITS.http.sendTime) {
     const posted: FromThread[] = [];
