@@ -368,7 +368,7 @@ describe('multiplex channels', () => {
     await of(app).save(readDefinition({ outputStream: { name: 'ch' }, sourceStreams: [source('one', 'v', map)], playlists }));
     await one.frame();
     expect([named(stream('app/ch')), stream('app/ch').playlists]).toEqual([['0 v'], ['p: mute']]);
-    expect(told(logger)).toContain('no track called audio');
+    expect(told(logger)).toContain('no track named audio');
     one.ingest.setTracks([videoTrack(), audioTrack()]);
     await one.frame();
     expect([named(stream('app/ch')), stream('app/ch').playlists]).toEqual([['0 v', '2 sound'], ['p: r,mute']]);

@@ -135,6 +135,6 @@ describe('thumbnails', () => {
     const { delivery, stream } = setUp();
     stream.onPacket(image(JPEG, 'now'));
     delivery.context.refusing = true;
-    expect(delivery.get('thumb.jpg')).toMatchObject({ status: 401, text: expect.stringContaining('sent away') });
+    expect(delivery.get('thumb.jpg')).toMatchObject({ status: 401, text: expect.stringContaining('terminated') });
   });
 });
