@@ -1,11 +1,10 @@
 /** Many viewers of LL-HLS at once: how late parts come, what fails, and what the server uses. `CROWD_VIEWERS` (5000), `--seconds` each round. */
-import { fork } from 'node:child_process';
-import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
 import { until } from '../test/harness/poll.ts';
 import { startServer } from '../test/harness/server.ts';
 import { fetchText, openSession, readMediaPlaylist } from '../test/harness/viewer.ts';
-import type { CrowdFigures, CrowdOrder } from './lib/crowd-viewers.ts';
+import { CompiledPrograms } from './lib/compiled-programs.ts';
 import { cpuDuring, cpuRate } from './lib/measure.ts';
 import { memory } from './lib/process-usage.ts';
 import type { BenchOptions, Report } from './lib/report.ts';
@@ -16,19 +15,37 @@ const VIEWERS = Number(process.env['CROWD_VIEWERS'] ?? 5000);
 const SOURCE = { width: 320, height: 180, kbps: 200 };
 const IDLE_SECONDS = 3;
 
-/** Runs the viewers in a process of their own, which begins when they are all connected. */
-async function crowd(order: CrowdOrder): Promise<CrowdFigures> {
-  const child = fork(fileURLToPath(new URL('./lib/crowd-viewers.ts', import.meta.url)), { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
-  child.send(order);
-  const [figures] = (await once(child, 'message')) as [CrowdFigures];
-  child.disconnect();
-  return figures;
+interface Lateness {
+  readonly p50: number;
+  readonly p99: number;
+  readonly max: number;
+}
+
+/** What `llhls-viewers` prints. Lateness in ms. */
+interface CrowdFigures {
+  readonly playlists: number;
+  readonly parts: number;
+  readonly failed: number;
+  /** Viewers more than four parts behind the first one at the end. */
+  readonly behind: number;
+  readonly bytes: number;
+  readonly cpuMs: number;
+  readonly lateness: { readonly playlist: Lateness; readonly part: Lateness };
+}
+
+/** Runs the viewers, who have `playlist` up to `sequence` and `part`, in a process of their own. */
+async function crowd(program: string, playlist: string, sequence: number, part: number, seconds: number): Promise<CrowdFigures> {
+  const { pathname, search, port } = new URL(playlist);
+  const args = [port, VIEWERS, pathname + search, sequence, part, seconds].map(String);
+  const { stdout } = await promisify(execFile)(program, args);
+  return JSON.parse(stdout) as CrowdFigures;
 }
 
 export async function run(options: BenchOptions): Promise<Report> {
   // In one go: 120 s and 5 rounds are ten minutes.
   const seconds = options.seconds * options.rounds;
   const source = await sourceFile(SOURCE);
+  const programs = await CompiledPrograms.compile(['llhls-viewers']);
   const server = await startServer({ segmentDuration: 2, chunkDuration: 0.5, segmentCount: 10, withoutHls: true });
   const encoder = publishSource(source, server.rtmp('live'));
   try {
@@ -42,22 +59,15 @@ export async function run(options: BenchOptions): Promise<Report> {
     );
     const idle = await cpuRate(server.pid, IDLE_SECONDS);
     const { lastSequence, lastPart } = readMediaPlaylist(await fetchText(video), video);
-    const { pathname, search, port } = new URL(video);
-    const order = {
-      port: Number(port),
-      viewers: VIEWERS,
-      playlist: pathname + search,
-      sequence: lastSequence,
-      part: lastPart,
-      seconds,
-    };
-    const { cpuMs, result } = await cpuDuring(server.pid, idle, () => crowd(order));
+    const program = programs.path('llhls-viewers');
+    const { cpuMs, result } = await cpuDuring(server.pid, idle, () => crowd(program, video, lastSequence, lastPart, seconds));
     const requests = result.playlists + result.parts;
     const { part, playlist } = result.lateness;
     return {
       bench: 'llhls-crowd',
       figures: [
         { name: `requests that failed, ${VIEWERS} viewers`, value: result.failed, unit: 'requests', target: 0 },
+        { name: 'viewers more than four parts behind at the end', value: result.behind, unit: 'viewers', target: 0 },
         { name: 'last byte of a part behind the time of its end, p50', value: part.p50, unit: 'ms' },
         { name: 'the same, p99', value: part.p99, unit: 'ms', target: 500 },
         { name: 'the same, max', value: part.max, unit: 'ms' },
@@ -66,11 +76,13 @@ export async function run(options: BenchOptions): Promise<Report> {
         { name: 'memory of the server', value: memory(server.pid).resident, unit: 'MB' },
       ],
       notes: [
-        `${result.playlists} playlists and ${result.parts} parts in ${seconds} s; viewers of the video alone, in one process of this machine`,
+        `${result.playlists} playlists and ${result.parts} parts in ${seconds} s; viewers of the video alone, in one thread of this machine`,
+        `the viewers used ${((result.cpuMs * 1000) / requests).toFixed(1)} us of CPU for a request`,
       ],
     };
   } finally {
     await encoder.kill();
     await server.close();
+    await programs.close();
   }
 }

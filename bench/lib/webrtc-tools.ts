@@ -1,44 +1,37 @@
 /** Programs compiled for the WebRTC benches, and a server in a process of its own. */
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
+import { CompiledPrograms } from './compiled-programs.ts';
 import type { FanoutOrder, FanoutResult } from './webrtc-orders.ts';
 
 const DEADLINE_MS = 120_000;
 
-/** Compiled by `compile`; whoever did so closes it. */
+/** Load clients and yardsticks. The caller of `compile` closes them. */
 export class WebrtcTools {
-  /** Path of `rtp-drain`. */
-  readonly drain: string;
-  /** Path of `bare-sender`. */
-  readonly bareSender: string;
-  readonly #folder: string;
+  readonly #programs: CompiledPrograms;
 
-  private constructor(folder: string) {
-    this.#folder = folder;
-    this.drain = path.join(folder, 'rtp-drain');
-    this.bareSender = path.join(folder, 'bare-sender');
+  private constructor(programs: CompiledPrograms) {
+    this.#programs = programs;
   }
 
   static async compile(): Promise<WebrtcTools> {
-    const tools = new WebrtcTools(await mkdtemp(path.join(tmpdir(), 'millrace-bench-')));
-    try {
-      for (const program of [tools.drain, tools.bareSender]) {
-        const source = path.join(import.meta.dirname, `${path.basename(program)}.cc`);
-        await promisify(execFile)('g++', ['-O2', '-pthread', '-o', program, source]);
-      }
-      return tools;
-    } catch (error) {
-      await tools.close();
-      throw error;
-    }
+    return new WebrtcTools(await CompiledPrograms.compile(['rtp-drain', 'bare-sender']));
+  }
+
+  /** Path of `rtp-drain`. */
+  get drain(): string {
+    return this.#programs.path('rtp-drain');
+  }
+
+  /** Path of `bare-sender`. */
+  get bareSender(): string {
+    return this.#programs.path('bare-sender');
   }
 
   /** Deletes them. Idempotent. */
-  async close(): Promise<void> {
-    await rm(this.#folder, { recursive: true, force: true });
+  close(): Promise<void> {
+    return this.#programs.close();
   }
 }
 
