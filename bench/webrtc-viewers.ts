@@ -95,7 +95,13 @@ class ViewersBench {
       });
       this.figures.push({ name: `frame to last packet, ${viewers} viewers, median`, value: result.delay.median, unit: 'ms' });
       const { p99 } = result.delay;
-      this.figures.push({ name: `frame to last packet, ${viewers} viewers, p99`, value: p99, unit: 'ms', target: P99_TARGET_MS });
+      this.figures.push({
+        name: `frame to last packet, ${viewers} viewers, p99`,
+        value: p99,
+        unit: 'ms',
+        target: P99_TARGET_MS,
+        remark: `a bare gso: ${result.bare.gso?.delay.p99.toFixed(1)}, median ${result.bare.gso?.delay.median.toFixed(1)}`,
+      });
       this.figures.push({ name: `memory of one of ${viewers}`, value: result.memory, unit: 'KiB', target: MEMORY_TARGET_KIB });
       this.#tell(`${viewers} viewers that take what was sent as one message in one piece`, result);
       if (missing === 0 && p99 <= P99_TARGET_MS) return;

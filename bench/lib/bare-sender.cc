@@ -1,6 +1,7 @@
 // Yardstick of the WebRTC benches: sends packets of the same sizes at the same times to the same sockets, without protection.
 // Arguments: way, threads, seconds, bytes of a packet of video, of audio, packets of a frame, of a keyframe. Standard input has an IPv4
-// address and a port on each line. Prints one line of JSON: datagrams the system took, those it refused, CPU of the process in ms.
+// address and a port on each line. Prints one line of JSON: datagrams the system took, those it refused, CPU of the process in ms, and when the
+// first frame was due, ns of the monotonic clock.
 //
 //   gso     a run of packets is one message that the kernel cuts (UDP_SEGMENT), up to 64 messages a call
 //   mmsg    a message for each packet, up to 64 a call
@@ -193,6 +194,7 @@ int main(int argc, char** argv) {
   getrusage(RUSAGE_SELF, &usage);
   const double cpu = static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000 +
                      static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000;
-  printf("{\"sent\":%llu,\"refused\":%llu,\"cpuMs\":%.3f}\n", static_cast<unsigned long long>(taken), static_cast<unsigned long long>(refused), cpu);
+  printf("{\"sent\":%llu,\"refused\":%llu,\"cpuMs\":%.3f,\"startNs\":%lld}\n", static_cast<unsigned long long>(taken),
+         static_cast<unsigned long long>(refused), cpu, static_cast<long long>(start));
   return 0;
 }

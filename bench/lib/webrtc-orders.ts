@@ -115,7 +115,7 @@ export interface FanoutResult extends SpanResult {
   /** Of the server: datagrams that the system took no longer, and frames given up. */
   readonly congested: number;
   readonly droppedFrames: number;
-  readonly bare: Readonly<Partial<Record<BareWay, SpanResult>>>;
+  readonly bare: Readonly<Partial<Record<BareWay, SpanResult & { readonly delay: Delay }>>>;
   /** CPU for each packet that nobody receives, µs: of the server, and of the bare sender with `gso`. */
   readonly deaf: { readonly server: number; readonly bare: number } | null;
   readonly crowd: CrowdResult | null;

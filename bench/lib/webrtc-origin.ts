@@ -32,6 +32,8 @@ import {
 
 const LOOPBACK = '127.0.0.1';
 const PICTURE_MS = 1000 / 30;
+/** Of the RTP clock. */
+const FRAME_TICKS = 3000;
 const USUAL_PACKETS = 9;
 /** Bytes of a frame per packet, and the resulting sizes of video and audio packets with RTP header and tag. */
 const PACKET_BYTES = 1150;
@@ -153,8 +155,14 @@ class Origin {
       for (; (this.#pictures - fromPicture) * PICTURE_MS <= elapsed; this.#pictures += 1) {
         const isKey = (this.#pictures - fromPicture) % GOP === 0;
         expected += isKey ? keyframe : frame;
-        this.#handedOver.set(this.#pictures * 3000, Number(process.hrtime.bigint()) / 1e6);
-        this.#push({ track: VIDEO, pts: this.#pictures * 3000, duration: 3000, keyframe: isKey, data: isKey ? this.#key : this.#delta });
+        this.#handedOver.set(this.#pictures * FRAME_TICKS, Number(process.hrtime.bigint()) / 1e6);
+        this.#push({
+          track: VIDEO,
+          pts: this.#pictures * FRAME_TICKS,
+          duration: FRAME_TICKS,
+          keyframe: isKey,
+          data: isKey ? this.#key : this.#delta,
+        });
       }
       for (; (this.#sounds - fromSound) * SOUND_MS <= elapsed; this.#sounds += 1) {
         expected += 1;
@@ -207,21 +215,22 @@ class Origin {
   }
 
   /** Sends to the drained viewers with the bare sender; packets in flight are in `reported`. */
-  async bareFlow(way: BareWay, seconds: number): Promise<Span & { readonly viewers: number }> {
+  async bareFlow(way: BareWay, forSeconds: number): Promise<Span & { readonly viewers: number; readonly startMs: number }> {
     const { keyframe = USUAL_PACKETS, frame = USUAL_PACKETS, bare, elsewhere } = this.#order;
     const sizes = [VIDEO_DATAGRAM, SOUND_DATAGRAM, frame, keyframe].map(String);
     const ports = this.#ports ?? [];
     const start = performance.now();
     const output = await new Promise<string>((resolve, reject) => {
-      const child = execFile(bare?.program ?? '', [way, String(SENDERS), String(seconds), ...sizes], (error, stdout) => {
+      const child = execFile(bare?.program ?? '', [way, String(SENDERS), String(forSeconds), ...sizes], (error, stdout) => {
         if (error === null) resolve(stdout);
         else reject(error);
       });
       child.stdin?.end(ports.map((port) => `${elsewhere?.host ?? LOOPBACK} ${port}\n`).join(''));
     });
-    const result = JSON.parse(output) as { sent: number; refused: number; cpuMs: number };
+    const result = JSON.parse(output) as { sent: number; refused: number; cpuMs: number; startNs: number };
     const expected = (result.sent + result.refused) / ports.length;
-    return { cpuMs: result.cpuMs, seconds: (performance.now() - start) / 1000, expected, viewers: ports.length };
+    const seconds = (performance.now() - start) / 1000;
+    return { cpuMs: result.cpuMs, seconds, expected, viewers: ports.length, startMs: result.startNs / 1e6 };
   }
 
   /** From frames to their last packets. */
@@ -231,6 +240,11 @@ class Origin {
       return handedOver === undefined ? [] : [at / 1e6 - handedOver];
     });
     return delayAmong(delays);
+  }
+
+  /** The same of the bare sender, whose first frame was due at `startMs`. */
+  bareDelayOf({ arrivals }: LoadReport, startMs: number): Delay {
+    return delayAmong(arrivals.map(([timestamp, at]) => at / 1e6 - startMs - (timestamp / FRAME_TICKS) * PICTURE_MS));
   }
 
   get counters(): ReturnType<PeerTransport['fanout']['counters']> {
@@ -274,10 +288,10 @@ async function main(order: FanoutOrder): Promise<FanoutResult> {
     order.deafness === undefined ? null : await deafly(order.deafness, () => origin.flow(seconds)),
     order.crowd === undefined ? null : await connectCrowd(origin, order.crowd),
   ];
-  const bare: Partial<Record<BareWay, SpanResult>> = {};
+  const bare: Partial<Record<BareWay, SpanResult & { delay: Delay }>> = {};
   for (const way of order.bare?.ways ?? []) {
-    const { span, result } = await meter.measure(DECRYPTING, () => origin.bareFlow(way, seconds));
-    bare[way] = { ...result, perPacket: (span.cpuMs * 1000) / result.total };
+    const { span, report, result } = await meter.measure(DECRYPTING, () => origin.bareFlow(way, seconds));
+    bare[way] = { ...result, perPacket: (span.cpuMs * 1000) / result.total, delay: origin.bareDelayOf(report, span.startMs) };
   }
   const alone =
     order.deafness === undefined || order.bare === undefined ? null : await deafly(order.deafness, () => origin.bareFlow('gso', seconds));
