@@ -25,7 +25,8 @@ interface Lateness {
 interface CrowdFigures {
   readonly playlists: number;
   readonly parts: number;
-  readonly failed: number;
+  /** How many there were of each kind. */
+  readonly failures: Readonly<Record<string, number>>;
   /** Viewers more than four parts behind the first one at the end. */
   readonly behind: number;
   readonly bytes: number;
@@ -61,12 +62,14 @@ export async function run(options: BenchOptions): Promise<Report> {
     const { lastSequence, lastPart } = readMediaPlaylist(await fetchText(video), video);
     const program = programs.path('llhls-viewers');
     const { cpuMs, result } = await cpuDuring(server.pid, idle, () => crowd(program, video, lastSequence, lastPart, seconds));
+    const failures = Object.entries(result.failures);
+    const failed = failures.reduce((sum, [, count]) => sum + count, 0);
     const requests = result.playlists + result.parts;
     const { part, playlist } = result.lateness;
     return {
       bench: 'llhls-crowd',
       figures: [
-        { name: `requests that failed, ${VIEWERS} viewers`, value: result.failed, unit: 'requests', target: 0 },
+        { name: `requests that failed, ${VIEWERS} viewers`, value: failed, unit: 'requests', target: 0 },
         { name: 'viewers more than four parts behind at the end', value: result.behind, unit: 'viewers', target: 0 },
         { name: 'last byte of a part behind the time of its end, p50', value: part.p50, unit: 'ms' },
         { name: 'the same, p99', value: part.p99, unit: 'ms', target: 500 },
@@ -78,6 +81,7 @@ export async function run(options: BenchOptions): Promise<Report> {
       notes: [
         `${result.playlists} playlists and ${result.parts} parts in ${seconds} s; viewers of the video alone, in one thread of this machine`,
         `the viewers used ${((result.cpuMs * 1000) / requests).toFixed(1)} us of CPU for a request`,
+        ...failures.map(([reason, count]) => `failed: ${count} × ${reason}`),
       ],
     };
   } finally {

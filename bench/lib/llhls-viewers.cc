@@ -21,6 +21,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -101,6 +102,7 @@ class Crowd {
       event.events = EPOLLIN;
       event.data.ptr = &viewer;
       epoll_ctl(epoll_, EPOLL_CTL_ADD, viewer.socket, &event);
+      viewer.index = parts_.size();
       AskForPlaylist(&viewer);
       // Those that are connected go on meanwhile.
       Turn(0);
@@ -124,8 +126,10 @@ class Crowd {
     getrusage(RUSAGE_SELF, &usage);
     const auto cpu = static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000 +
                      static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000;
-    printf("{\"playlists\":%zu,\"parts\":%zu,\"failed\":%llu,\"behind\":%zu,\"bytes\":%llu,\"cpuMs\":%.0f,\"lateness\":{\"playlist\":%s,\"part\":%s}}\n",
-           late_.playlist.size(), late_.part.size(), static_cast<unsigned long long>(failed_), Behind(), static_cast<unsigned long long>(bytes_), cpu,
+    std::string failures;
+    for (const auto& [reason, count] : failures_) failures += (failures.empty() ? "\"" : ",\"") + reason + "\":" + std::to_string(count);
+    printf("{\"playlists\":%zu,\"parts\":%zu,\"failures\":{%s},\"behind\":%zu,\"bytes\":%llu,\"cpuMs\":%.0f,\"lateness\":{\"playlist\":%s,\"part\":%s}}\n",
+           late_.playlist.size(), late_.part.size(), failures.c_str(), Behind(), static_cast<unsigned long long>(bytes_), cpu,
            Summary(&late_.playlist).c_str(), Summary(&late_.part).c_str());
   }
 
@@ -172,12 +176,12 @@ class Crowd {
     request_ = "GET " + target + " HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: */*\r\n";
     if (!Leads(viewer)) request_ += "Accept-Encoding: gzip, deflate, br\r\n";
     request_ += "\r\n";
-    if (send(viewer->socket, request_.data(), request_.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(request_.size())) Fail(viewer);
+    if (send(viewer->socket, request_.data(), request_.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(request_.size())) Fail(viewer, "not sent");
   }
 
-  void Fail(Viewer* viewer) {
+  void Fail(Viewer* viewer, const std::string& reason) {
     if (viewer->socket < 0) return;
-    failed_ += 1;
+    failures_[reason] += 1;
     close(viewer->socket);
     viewer->socket = -1;
   }
@@ -193,7 +197,7 @@ class Crowd {
     message.msg_controllen = sizeof control;
     const ssize_t count = recvmsg(viewer->socket, &message, MSG_DONTWAIT);
     if (count < 0 && errno == EAGAIN) return;
-    if (count <= 0) return Fail(viewer);
+    if (count <= 0) return Fail(viewer, count == 0 ? "closed" : strerror(errno));
     bytes_ += static_cast<uint64_t>(count);
     int64_t at = 0;
     for (cmsghdr* each = CMSG_FIRSTHDR(&message); each != nullptr; each = CMSG_NXTHDR(&message, each)) {
@@ -210,19 +214,21 @@ class Crowd {
       viewer->head += bytes;
       const size_t end = viewer->head.find("\r\n\r\n");
       if (end == std::string::npos) {
-        if (viewer->head.size() > kLongestHead) Fail(viewer);
+        if (viewer->head.size() > kLongestHead) Fail(viewer, "a head without end");
         return;
       }
-      if (viewer->head.compare(0, 12, "HTTP/1.1 200") != 0) return Fail(viewer);
+      if (viewer->head.compare(0, 12, "HTTP/1.1 200") != 0) {
+        return Fail(viewer, viewer->head.substr(0, viewer->head.find('\r')) + (viewer->waits_for_part ? " for a part" : " for a playlist"));
+      }
       viewer->rest = ContentLength(viewer->head, end);
-      if (viewer->rest < 0) return Fail(viewer);
+      if (viewer->rest < 0) return Fail(viewer, "no length");
       bytes.remove_prefix(bytes.size() - (viewer->head.size() - (end + 4)));
       viewer->head.clear();
     }
     if (Leads(viewer) && !viewer->waits_for_part) viewer->body += bytes;
     viewer->rest -= static_cast<int64_t>(bytes.size());
     // One request at a time: more than its answer cannot come.
-    if (viewer->rest < 0) return Fail(viewer);
+    if (viewer->rest < 0) return Fail(viewer, "more than was requested");
     if (viewer->rest > 0) return;
     viewer->rest = -1;
     if (viewer->waits_for_part) {
@@ -244,7 +250,7 @@ class Crowd {
     if (Leads(viewer)) {
       Learn(viewer->body);
       viewer->body.clear();
-      if (viewer->index >= parts_.size()) return Fail(viewer);
+      if (viewer->index >= parts_.size()) return Fail(viewer, "a playlist without the part");
       std::vector<Early> early;
       early.swap(early_);
       for (const Early& other : early) GoOn(other.viewer, other.at);
@@ -353,7 +359,7 @@ class Crowd {
   std::vector<Position> asked_;
   std::vector<Early> early_;
   Lateness late_;
-  uint64_t failed_ = 0;
+  std::map<std::string, uint64_t> failures_;
   uint64_t bytes_ = 0;
 };
 
