@@ -32,6 +32,7 @@ constexpr size_t kBuffer = 1 << 20;
 constexpr int kEventsAtOnce = 512;
 // Viewers that came while others were still connecting are not measured.
 constexpr int64_t kSettleMs = 2000;
+constexpr long kAddresses = 250;
 constexpr size_t kPartsBehind = 4;
 constexpr size_t kLongestHead = 16 << 10;
 
@@ -91,11 +92,16 @@ class Crowd {
       address.sin_family = AF_INET;
       address.sin_port = htons(static_cast<uint16_t>(port_));
       address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-      if (viewer.socket < 0 || connect(viewer.socket, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+      // The server limits the viewers of an address: these have 250.
+      sockaddr_in own = {};
+      own.sin_family = AF_INET;
+      own.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1 + static_cast<uint32_t>((&viewer - viewers_.data()) % kAddresses));
+      const int on = 1;
+      setsockopt(viewer.socket, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
+      if (viewer.socket < 0 || bind(viewer.socket, reinterpret_cast<sockaddr*>(&own), sizeof own) != 0 || connect(viewer.socket, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
         perror("connect");
         return false;
       }
-      const int on = 1;
       setsockopt(viewer.socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
       setsockopt(viewer.socket, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on);
       epoll_event event = {};
