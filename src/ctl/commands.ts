@@ -1,15 +1,17 @@
 import { actionCommands } from './actions.ts';
 import type { Command } from './command.ts';
 import { definitionCommands } from './definitions.ts';
+import { historyCommand } from './history.ts';
 import { listCommands } from './lists.ts';
+import { logCommand } from './log.ts';
 import { recordedCommand } from './recorded.ts';
 import { taskCommands } from './tasks.ts';
 import { watchCommand } from './watch.ts';
 
 /** Every command of `millrace ctl` that asks a server. */
 export const commands: readonly Command[] = [
-  ...[...listCommands, ...taskCommands, recordedCommand],
-  ...[...definitionCommands, ...actionCommands, watchCommand],
+  ...[...listCommands, historyCommand, ...taskCommands, recordedCommand],
+  ...[...definitionCommands, ...actionCommands, watchCommand, logCommand],
 ];
 
 /** The command whose words `args` begin with; undefined when they begin with those of none. */

@@ -221,6 +221,7 @@ function trackText(tracks: readonly Track[], type: 'Video' | 'Audio'): string {
   return first.type === 'Audio' ? `${first.audio.codec} ${first.audio.samplerate} Hz ${first.audio.channel} ch${rest}` : '-';
 }
 
-function viewersOf(connections: Readonly<Record<string, number>>): number {
+/** Of a list of sessions by publisher: recordings, pushes and other servers are no viewers. */
+export function viewersOf(connections: Readonly<Record<string, number>>): number {
   return VIEWER_KINDS.reduce((sum, kind) => sum + (connections[kind] ?? 0), 0);
 }

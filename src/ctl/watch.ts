@@ -29,12 +29,12 @@ function lineOf(event: LiveEvent): string {
   const { time = new Date().toISOString(), type, vhost, app, stream } = event;
   const names = [vhost, app, stream].filter((name) => name !== undefined).join('/');
   const members = Object.entries(event).flatMap(([key, value]) =>
-    PLACED.has(key) && !(key === 'id' && type === 'task.changed') ? [] : [`${key}=${shown(value)}`],
+    PLACED.has(key) && !(key === 'id' && type === 'task.changed') ? [] : [memberText(key, value)],
   );
   return [time, type, names, ...members].filter((part) => part !== '').join(' ');
 }
 
-/** In quotation marks where a blank would end it. */
-function shown(value: unknown): string {
-  return typeof value === 'string' && /^[^\s"]+$/.test(value) ? value : JSON.stringify(value);
+/** `key=value`, the value in quotation marks where a blank would end it. */
+export function memberText(key: string, value: unknown): string {
+  return `${key}=${typeof value === 'string' && /^[^\s"]+$/.test(value) ? value : JSON.stringify(value)}`;
 }

@@ -102,6 +102,23 @@ describe('lists', () => {
     expect(await json('sessions default/app/live/b')).toHaveProperty('totalBytesOut', 0);
   });
 
+  test('the past of the server, and of a stream', async () => {
+    expect(await ctl('history')).toEqual({ code: 0, out: 'no samples yet: there is one every ten seconds\n', err: '' });
+    watch('a', 'webrtc');
+    await api.feed('default', 'app', 'live', 30);
+    api.history.take();
+    api.streamHistory.take();
+    const server = lines(await ctl('history'));
+    expect(server[0]).toMatch(/^TIME +IN +OUT +VIEWERS +CPU +MEMORY$/);
+    expect(server[1]).toMatch(/^\d{4}-\S+ +[\d.]+ k?bit\/s +0 bit\/s +1 +[\d.]+ % +[\d.]+ MB$/);
+    const stream = lines(await ctl('history default/app/live'));
+    expect(stream[0]).toMatch(/^TIME +IN +OUT +FPS +GOP +VIEWERS$/);
+    expect(stream[1]).toMatch(/^\d{4}-\S+ +[\d.]+ k?bit\/s +0 bit\/s +\d+ +\d+ +1$/);
+    expect(await json('history default/app/live')).toMatchObject([{ stream: 'live', viewers: 1, throughputIn: expect.any(Number) }]);
+    expect(await ctl('history default/app/nothere')).toMatchObject({ code: 1, out: '' });
+    expect(await ctl('history default')).toMatchObject({ code: 2, err: expect.stringContaining("'default' is not VHOST/APP/STREAM") });
+  });
+
   test('output profiles and statistics', async () => {
     expect((await ctl('profiles default/app')).out).toMatch(/^PROFILE +OUTPUT STREAM +VIDEOS +AUDIOS\n/);
     const [{ name = '' } = {}] = (await json('profiles default/app')) as { name?: string }[];
@@ -300,6 +317,9 @@ describe('ends', () => {
     ['streams default//live', 2, "'default//live' is not VHOST[/APP[/STREAM]]"],
     ['streams --colour', 2, "unknown option '--colour'"],
     ['streams --api', 2, "option '--api <value>' argument missing"],
+    ['log --level loud', 1, '[HTTP] Invalid [level] parameter: it must be one of debug, info, warn, error (400)'],
+    ['log --lines few', 2, "--lines is a number of lines, not 'few'"],
+    ['log today', 2, "unexpected argument 'today'"],
     ['sessions', 2, 'give VHOST/APP/STREAM[/SESSION]'],
     ['health now', 2, "unexpected argument 'now'"],
     ['conquer', 2, "unknown command 'conquer'"],
@@ -345,6 +365,6 @@ describe('help', () => {
 });
 
 test('every command was run', () => {
-  // It has no end: test/e2e/ctl.test.ts runs it.
-  expect(commands.map(({ name }) => name).filter((name) => !ran.has(name))).toEqual(['watch']);
+  // These have no end: test/e2e/ctl.test.ts runs them.
+  expect(commands.map(({ name }) => name).filter((name) => !ran.has(name))).toEqual(['watch', 'log']);
 });

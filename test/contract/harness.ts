@@ -188,6 +188,8 @@ export async function startApi(
   });
   let logLevel: LogLevel = 'info';
   const certificates = new RecordingCertificates();
+  const history = new FigureHistory(clock, orchestrator.meter);
+  const streamHistory = new StreamHistory(clock, orchestrator);
   const control = new ControlPlane({
     orchestrator,
     recordings,
@@ -209,8 +211,8 @@ export async function startApi(
       ],
       500,
     ),
-    history: new FigureHistory(clock, orchestrator.meter),
-    streamHistory: new StreamHistory(clock, orchestrator),
+    history,
+    streamHistory,
     codecModules: async () => codecModules(HELLO, []),
     logLevel: {
       get: () => logLevel,
@@ -241,7 +243,7 @@ export async function startApi(
   await server.listen();
   return new ApiHarness({
     ...{ server, orchestrator, recordings, dumps, pushes, scheduled, multiplex, folder, pulls, pullStore, rtsp },
-    ...{ store, certificates, clock, logger, health, hostChanges, keyUses, notices, live, tail, secrets },
+    ...{ store, certificates, clock, logger, health, hostChanges, keyUses, notices, live, tail, secrets, history, streamHistory },
   });
 }
 
@@ -299,6 +301,9 @@ export class ApiHarness {
   readonly live: EventFeed;
   readonly tail: LogTail;
   readonly secrets: KnownSecrets;
+  /** Take no samples by themselves. */
+  readonly history: FigureHistory;
+  readonly streamHistory: StreamHistory;
 
   readonly #ingests = new Map<string, { readonly ingest: IngestStream; frames: number }>();
 
@@ -327,6 +332,8 @@ export class ApiHarness {
       | 'live'
       | 'tail'
       | 'secrets'
+      | 'history'
+      | 'streamHistory'
     >,
   ) {
     this.server = parts.server;
@@ -345,6 +352,8 @@ export class ApiHarness {
     this.live = parts.live;
     this.tail = parts.tail;
     this.secrets = parts.secrets;
+    this.history = parts.history;
+    this.streamHistory = parts.streamHistory;
     this.certificates = parts.certificates;
     this.clock = parts.clock;
     this.logger = parts.logger;

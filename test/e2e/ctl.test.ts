@@ -215,6 +215,23 @@ test('watches what happens, across a restart of the server, until it is ended', 
   expect(watcher.stdout).not.toContain('other');
 });
 
+test('follows the log from a level on, as lines and as JSON', async () => {
+  const follow = (...args: string[]): Child =>
+    new Child(process.execPath, [MAIN, 'ctl', 'log', ...args, ...local()], { cwd: folder, env: { ...process.env, ...COMPILED } });
+  const [people, programs] = [follow('--lines', '5'), follow('--json', '--level', 'warn')];
+  const refused = publish({ url: server.rtmp('live', 'nowhere'), width: 320, height: 180, fps: 5, videoKbps: 100, withoutAudio: true });
+  try {
+    await people.printed(/^\d{4}-\S+ info \S+ \S/m, DEADLINE_MS);
+    await ctl(['reload-certificate', ...local()]);
+    await people.printed(/^\d{4}-\S+ info api API request answered .*target=\/v1\/vhosts:reloadAllCertificates/m, DEADLINE_MS);
+    await programs.printed(/"message":"[^"]*nowhere/, DEADLINE_MS);
+  } finally {
+    await Promise.all([people.stop(), programs.stop(), refused.stop()]);
+  }
+  const told = programs.stdout.match(/^.+$/gm)?.map((line) => JSON.parse(line) as { type: string; level: string }) ?? [];
+  expect(told.filter(({ type, level }) => type !== 'log' || !['warn', 'error'].includes(level))).toEqual([]);
+});
+
 test('a reader that has seen enough is no failure', async () => {
   const command = `"$0" "$1" ctl call GET /openapi.json --config "$2" --state "$3" | head -c 10; echo " \${PIPESTATUS[0]}"`;
   const args = ['-c', command, process.execPath, MAIN, server.config, server.state];
