@@ -26,17 +26,30 @@ export function BrowserPublisher({ address, place }: BrowserPublisherOptions): V
   const running = useRef<Running | null>(null);
   const [words, setWords] = useState<{ readonly text: string; readonly isBad: boolean }>({ text: '', isBad: false });
   const [isOn, setOn] = useState(false);
+  const [hasMedia, setMedia] = useState(false);
   const [rate, setRate] = useState<number | null>(null);
+  const show = (media: MediaStream | null): void => {
+    if (preview.current !== null) preview.current.srcObject = media;
+    setMedia(media !== null);
+  };
   const stop = async (): Promise<void> => {
     const { current } = running;
     running.current = null;
     setOn(false);
     setRate(null);
-    if (preview.current !== null) preview.current.srcObject = null;
+    show(null);
     for (const track of current?.media.getTracks() ?? []) track.stop();
     await current?.publication.stop();
   };
-  useEffect(() => () => void stop(), []);
+  useEffect(() => {
+    // A tab that closes ends it now; the server alone would notice after half a minute.
+    const leave = (): void => void stop();
+    addEventListener('pagehide', leave);
+    return () => {
+      removeEventListener('pagehide', leave);
+      leave();
+    };
+  }, []);
   useEffect(() => {
     if (!isOn) return undefined;
     const timer = setInterval(() => void running.current?.publication.sending().then(setRate), LOOK_MS);
@@ -48,39 +61,43 @@ export function BrowserPublisher({ address, place }: BrowserPublisherOptions): V
     let media: MediaStream | null = null;
     try {
       media = await mediaOf(from);
-      if (preview.current !== null) preview.current.srcObject = media;
+      show(media);
       const publication = await publishWhip(media, address, (text, isBad) => setWords({ text, isBad }));
       running.current = { media, publication };
       for (const track of media.getTracks()) track.addEventListener('ended', () => void stop());
       setOn(true);
     } catch (error) {
       for (const track of media?.getTracks() ?? []) track.stop();
-      if (preview.current !== null) preview.current.srcObject = null;
+      show(null);
       setWords({ text: faultWords(error), isBad: true });
     }
   };
-  const isPossible = address !== null && navigator.mediaDevices !== undefined;
+  const [hasCamera, hasScreen] = [offers('getUserMedia'), offers('getDisplayMedia')];
+  const isPossible = address !== null && (hasCamera || hasScreen);
+  const beginnings = html`<button type="button" class="main" disabled=${!hasCamera} onClick=${() => void start('camera')}>Camera and microphone</button>
+    ${hasScreen ? html`<button type="button" onClick=${() => void start('screen')}>Screen</button>` : null}`;
+  const endings = html`<button type="button" class="danger" onClick=${() => void stop().then(() => setWords({ text: 'Ended.', isBad: false }))}>Stop</button>
+    <a href=${hashOf({ page: 'stream', ...place })} target="_blank" rel="opener">Look at the stream</a>`;
   return html`<section class="panel">
     <h2>From this browser</h2>
-    <div class="screen"><video ref=${preview} muted autoplay playsinline aria-label="Preview"></video></div>
-    <div class="bar">
-      ${
-        isOn
-          ? html`<button type="button" class="danger" onClick=${() => void stop().then(() => setWords({ text: 'Ended.', isBad: false }))}>Stop</button>
-          <a href=${hashOf({ page: 'stream', ...place })} target="_blank" rel="opener">Look at the stream</a>`
-          : html`<button type="button" class="main" disabled=${!isPossible} onClick=${() => void start('camera')}>Camera and microphone</button>
-          <button type="button" disabled=${!isPossible} onClick=${() => void start('screen')}>Screen</button>`
-      }
-      <span class="quiet">${rate === null ? '' : bitrate(rate)}</span>
-    </div>
+    <div class="screen" hidden=${!hasMedia}><video ref=${preview} muted autoplay playsinline aria-label="Preview"></video></div>
+    ${isOn || isPossible ? html`<div class="bar">${isOn ? endings : beginnings}<span class="quiet">${rate === null ? '' : bitrate(rate)}</span></div>` : null}
     <p role="status" class=${words.isBad ? 'bad' : ''}>${isPossible || isOn ? words.text : whyNot(address)}</p>
   </section>`;
 }
 
 function whyNot(address: string | null): string {
-  return address === null
-    ? 'WebRTC does not listen where this page could reach it.'
-    : 'Browsers give camera and screen only to pages that came over HTTPS or from this machine.';
+  if (address === null) {
+    return location.protocol === 'https:'
+      ? 'Not possible from this page: it came over HTTPS, and the WebRTC provider has no port with TLS (TLSPort).'
+      : 'Not possible: the WebRTC provider does not listen.';
+  }
+  return `Not possible from this page: browsers give camera and screen only to pages that came over HTTPS or from the same machine, and this one came from ${location.origin}. Open the console over HTTPS, or use a program with the addresses of this page.`;
+}
+
+/** Phones have no screen to give, and pages that are not secure have nothing. */
+function offers(what: 'getUserMedia' | 'getDisplayMedia'): boolean {
+  return typeof navigator.mediaDevices?.[what] === 'function';
 }
 
 function mediaOf(from: 'camera' | 'screen'): Promise<MediaStream> {

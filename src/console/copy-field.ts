@@ -32,13 +32,13 @@ export function CopyField({
   </div>`;
 }
 
-/** Pages without TLS that are not on this machine have no clipboard: then the text is marked. */
+/** Pages without TLS that are not on this machine have no clipboard: they have the command of the field's menu, which copies what is marked. */
 async function copyText(text: string, field: HTMLInputElement | null): Promise<boolean> {
   field?.select();
   try {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    return false;
+    return document.execCommand('copy');
   }
 }

@@ -101,7 +101,7 @@ function publicationOf(connection: RTCPeerConnection, resource: string | null): 
     stop: async () => {
       if (connection.signalingState === 'closed') return;
       // Where the answer does not come, the server finds out by itself. First of all: a closed connection has no resource any more.
-      if (resource !== null) await fetch(resource, { method: 'DELETE', credentials: 'omit' }).catch(() => null);
+      if (resource !== null) await fetch(resource, { method: 'DELETE', credentials: 'omit', keepalive: true }).catch(() => null);
       connection.close();
     },
   };

@@ -1,7 +1,7 @@
 /** The pages of the console about one stream and about publishing, in a real browser with real media. */
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { apiPath } from '../harness/api-client.ts';
-import { ConsoleBrowser, type ConsolePage, type PageOptions } from '../harness/console-browser.ts';
+import { ConsoleBrowser, type ConsolePage, FAR_NAME, type PageOptions } from '../harness/console-browser.ts';
 import { until } from '../harness/poll.ts';
 import { freePorts } from '../harness/ports.ts';
 import { type FfmpegPublisher, publish } from '../harness/publisher.ts';
@@ -192,7 +192,7 @@ test('a token that only reads is shown everything but the buttons that it could 
     '– WebRTC Not tried: it begins a publication for a moment, and this token may only read.',
   ]);
   await page.getByRole('link', { name: 'Log' }).click();
-  await page.getByText('Only a token that may write is shown it; this one may only read.').waitFor();
+  await page.getByText('it is shown only with a token that may write. This one may only read.').waitFor();
   expect(complaints).toEqual([]);
 });
 
@@ -255,8 +255,11 @@ test('says whether the ports of publishers are reached from here', async () => {
 test('the camera is published by WHIP, and ends with the button', async () => {
   const { page, complaints } = await open('#/publish');
   await page.getByLabel('Stream', { exact: true }).fill('from-browser');
+  const preview = page.getByLabel('Preview');
+  expect(await preview.isVisible()).toBe(false);
   await page.getByRole('button', { name: 'Camera and microphone' }).click();
   await page.getByText('On air.').waitFor();
+  expect(await preview.isVisible()).toBe(true);
   const streams = () => server.api.get<string[]>(`${apiPath.app('default', 'app')}/streams`);
   await until('the stream', async () => ((await streams()).includes('from-browser') ? true : null), DEADLINE);
   const { input } = await server.api.get<{ input: { sourceType: string; tracks: { video?: { codec: string } }[] } }>(
@@ -268,6 +271,42 @@ test('the camera is published by WHIP, and ends with the button', async () => {
   await page.getByRole('button', { name: 'Stop' }).click();
   await until('no stream', async () => ((await streams()).includes('from-browser') ? null : true), DEADLINE);
   expect(complaints).toEqual([]);
+});
+
+test('a page that gets no camera says why and what helps, without an empty picture, and can copy all the same', async () => {
+  const opened = await browser.open(`http://${FAR_NAME}:${server.ports.api}/console/#/publish`, { width: 390 });
+  onTestFinished(() => opened.close());
+  const { page, complaints } = opened;
+  const panel = page.locator('section', { has: page.getByRole('heading', { name: 'From this browser' }) });
+  await expect
+    .poll(() => panel.getByRole('status').textContent())
+    .toMatch(
+      /only to pages that came over HTTPS or from the same machine, and this one came from http:\/\/console\.test:\d+\. Open the console over HTTPS/,
+    );
+  expect([await panel.locator('video').isVisible(), await panel.getByRole('button').count()]).toEqual([false, 0]);
+  const key = page.getByLabel('Stream key', { exact: true });
+  await page.getByRole('button', { name: 'Copy: Stream key' }).click();
+  await page.getByText('Copied').waitFor();
+  // There is nothing to read the clipboard with either, but a key.
+  const name = page.getByLabel('Stream', { exact: true });
+  await name.fill('');
+  await name.press('Control+V');
+  expect([await name.inputValue(), await key.inputValue()]).toEqual(['live', 'live']);
+  expect(await opened.overhang()).toBe(0);
+  // Browsers say of such pages that they ignore a header.
+  expect(complaints.filter((text) => !text.startsWith('The Cross-Origin-Opener-Policy header has been ignored'))).toEqual([]);
+});
+
+test('a tab that is closed ends what it publishes, without waiting for the timeout', async () => {
+  const { page } = await open('#/publish');
+  await page.getByLabel('Stream', { exact: true }).fill('from-tab');
+  await page.getByRole('button', { name: 'Screen' }).click();
+  await page.getByText('On air.').waitFor();
+  const streams = () => server.api.get<string[]>(`${apiPath.app('default', 'app')}/streams`);
+  await until('the stream', async () => ((await streams()).includes('from-tab') ? true : null), DEADLINE);
+  await page.close({ runBeforeUnload: true });
+  // The server by itself would take half a minute.
+  await until('no stream', async () => ((await streams()).includes('from-tab') ? null : true), { deadlineMs: 15_000 });
 });
 
 test('addresses have the real host and ports, are copied, and become a code', async () => {

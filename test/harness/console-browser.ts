@@ -6,7 +6,13 @@ import { requireProgram } from '../../scripts/ensure-tools.ts';
 import { CHROMIUM_ARGUMENTS } from './page-browser.ts';
 import { ACCESS_TOKEN } from './server-xml.ts';
 
-const SWITCHES = ['--allow-loopback-in-peer-connection', '--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream'];
+/** A name of this machine that browsers take for one of another: pages that come from it without TLS are not secure. */
+export const FAR_NAME = 'console.test';
+
+const SWITCHES = [
+  ...['--allow-loopback-in-peer-connection', '--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream'],
+  `--host-resolver-rules=MAP ${FAR_NAME} 127.0.0.1`,
+];
 
 /** How a page is opened. */
 export interface PageOptions {
