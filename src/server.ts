@@ -20,6 +20,7 @@ import { definitionOf, restorePulls, restoreVirtualHosts } from './core/restored
 import { type Running, stopAll } from './core/running.ts';
 import { removingUnusedApplications } from './core/template-applications.ts';
 import { openDeliveryPorts } from './delivery/delivery-ports.ts';
+import { httpMetrics } from './delivery/pool/http-metrics.ts';
 import { logFindings } from './findings/findings.ts';
 import { outsidePorts } from './findings/port-findings.ts';
 import { loadUsable } from './findings/usable-config.ts';
@@ -292,6 +293,7 @@ async function startAll(
     ...services.all.flatMap(({ metrics = [] }) => metrics),
     access.refusals,
     admissionMetrics(() => [...webhooks.figures, ...delivery.controlServers]),
+    httpMetrics(delivery),
     liveMetrics(live),
     alertMetrics(() => alerts.figures),
     eventLogMetrics(() => eventLog?.figures ?? null),

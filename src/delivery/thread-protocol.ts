@@ -140,6 +140,8 @@ export interface ThreadReport {
   readonly connections: number;
   readonly waiting: number;
   readonly sessions: number;
+  /** Answers for several viewers that found no room to be kept. */
+  readonly unkept: number;
   /** Spans of shared blocks in answers that are not written completely. */
   readonly blocksInFlight: number;
   readonly hot: HotFigures;

@@ -53,6 +53,7 @@ const CASES: Readonly<Record<string, readonly [bad: Series, good: Series]>> = {
     { [`srt_received_late_packets_total[${STREAM}]`]: '0+30x30' },
   ],
   MillraceTranscoderDies: [{ transcoder_process_deaths_total: '0+1x30' }, { transcoder_process_deaths_total: '0x15 1x15' }],
+  MillraceDeliveryThreadDies: [{ delivery_thread_restarts_total: '0x15 1x15' }, { delivery_thread_restarts_total: '1x30' }],
   MillraceTranscoderFull: [{ transcoder_jobs_refused_total: '0+1x30' }, { transcoder_jobs_refused_total: '4x30' }],
   MillraceRecordingFails: [
     { 'recordings[state="error"]': '0x30', recording_failures_total: '0+1x30' },

@@ -153,6 +153,9 @@ test('streams that are watched by every protocol have their figures', { timeout:
   expect(told('webrtc_sent_packets_total', ...live)).toBeGreaterThan(30);
   expect(told('webrtc_longest_rtt_seconds', ...live)).toBeLessThan(5);
   expect(told('llhls_parts_total', ...live)).toBeGreaterThan(5);
+  expect(told('http_responses_total', 'class="2xx"')).toBeGreaterThan(1);
+  expect(told('http_requests_total')).toBeGreaterThanOrEqual(told('http_responses_total', 'class="2xx"'));
+  expect(told('http_connections')).toBeGreaterThanOrEqual(1);
   expect(told('srt_received_packets_total', 'direction="ingest"', 'stream="over-srt"')).toBeGreaterThan(50);
   expect(told('event_loop_delay_seconds_count')).toBeGreaterThan(10);
   expect(figure(text, 'process_open_fds')).toBeGreaterThan(20);

@@ -19,6 +19,7 @@ import { ControlFigures } from './control-figures.ts';
 import { DEFAULT_DELIVERY_LIMITS } from './delivery-limits.ts';
 import type { DeliveryPoolOptions } from './delivery-pool-options.ts';
 import { Handovers } from './handovers.ts';
+import { HttpFigures, type HttpTotals } from './http-figures.ts';
 import type { startLocal } from './local-thread.ts';
 import { type FeedOwner, type FeedRequest, PoolFeed } from './pool-feed.ts';
 import { PortRegistry } from './port-registry.ts';
@@ -61,6 +62,7 @@ export class DeliveryPool implements FeedOpener {
   readonly #ledger: SessionLedger;
   readonly #admissions: ViewerAdmissions;
   readonly #controlServers = new ControlFigures();
+  readonly #http = new HttpFigures();
   readonly #arena: SharedArena;
   readonly #ports: PortRegistry;
   /** Not null while the threads wait for somebody to come. */
@@ -224,6 +226,10 @@ export class DeliveryPool implements FeedOpener {
     return this.#controlServers.all;
   }
 
+  get http(): HttpTotals {
+    return this.#http.totals;
+  }
+
   /** Closes ports, ends streams, lets answers in progress finish for a moment, ends the threads. Idempotent. */
   async stop(): Promise<void> {
     if (this.#stopping) return;
@@ -252,7 +258,7 @@ export class DeliveryPool implements FeedOpener {
   #sessionOpened(sighting: SessionSighting): SessionHandle | null {
     const feed = this.#feeds.get(sighting.feed);
     if (feed === undefined) return null;
-    this.#options.logger.limited.info(sessionFields(feed, sighting), 'viewer session opened');
+    this.#options.logger.limited.info(feed.fieldsOf(sighting), 'viewer session opened');
     const { openSession } = feed.request;
     const { session: id, remoteAddress: client } = sighting;
     return openSession === null ? null : openSession({ id, client, onTerminate: () => this.revokeSessions([id]) });
@@ -262,7 +268,7 @@ export class DeliveryPool implements FeedOpener {
     this.#admissions.sessionOver(sighting);
     const feed = this.#feeds.get(sighting.feed);
     if (feed === undefined) return;
-    this.#options.logger.limited.info(sessionFields(feed, sighting), `viewer session closed: ${reason}`);
+    this.#options.logger.limited.info(feed.fieldsOf(sighting), `viewer session closed: ${reason}`);
   }
 
   #threads(): readonly number[] {
@@ -439,11 +445,9 @@ export class DeliveryPool implements FeedOpener {
       else if (exists) this.#ledger.opened(thread, sighting);
       if (ended === null) this.#admissions.seen(thread, event, exists);
     }
-    for (const id of report.readFeeds) {
-      const feed = this.#feeds.get(id);
-      if (feed !== undefined) feed.readAt = this.#options.clock.monotonic();
-    }
+    for (const id of report.readFeeds) this.#feeds.get(id)?.wasRead(this.#options.clock.monotonic());
     this.#controlServers.set(thread, report.controlServers);
+    this.#http.set(thread, report);
     this.#ledger.countBytes(report.sessionBytes);
     if (report.keyUses.length > 0) this.#options.onKeyUses?.(report.keyUses);
     if (report.refusals.length > 0) this.#options.onRefusals?.(report.refusals);
@@ -462,6 +466,7 @@ export class DeliveryPool implements FeedOpener {
     this.#admissions.threadGone(thread);
     this.#ledger.threadGone(thread);
     this.#controlServers.threadGone(thread);
+    this.#http.threadGone(thread);
     this.#arena.threadGone(thread);
     this.#ports.threadGone(thread);
     this.#handovers.threadGone(thread);
@@ -492,9 +497,4 @@ export class DeliveryPool implements FeedOpener {
       slot.restart = setTimeout(() => this.#restart(slot), MAX_RESTART_DELAY);
     }
   }
-}
-
-function sessionFields(feed: PoolFeed, sighting: SessionSighting): object {
-  const { vhost, app, stream } = feed.request.address;
-  return { vhost, app, stream, publisher: feed.request.kind, session: sighting.session, peer: sighting.remoteAddress };
 }

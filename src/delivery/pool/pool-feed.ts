@@ -1,6 +1,6 @@
 /** Main-thread side of one feed. */
 import type { DeliveryFeed, FeedOpener, Span } from '../feed/messages.ts';
-import type { ToThread } from '../thread-protocol.ts';
+import type { SessionSighting, ToThread } from '../thread-protocol.ts';
 import type { ArenaWriter } from './shared-arena.ts';
 
 /** Options of a feed, as `FeedOpener` has them. */
@@ -34,6 +34,17 @@ export class PoolFeed implements DeliveryFeed {
 
   get watched(): boolean {
     return this.#watchers.size > 0;
+  }
+
+  /** Somebody without a session was served of it at `now`, monotonic ms. */
+  wasRead(now: number): void {
+    this.readAt = now;
+  }
+
+  /** The fields of a log line about a session. */
+  fieldsOf({ session, remoteAddress }: SessionSighting): object {
+    const { vhost, app, stream } = this.request.address;
+    return { vhost, app, stream, publisher: this.request.kind, session, peer: remoteAddress };
   }
 
   /** `wanted`: whether the thread has viewers of this feed. */

@@ -321,6 +321,7 @@ export class DeliveryThread {
       connections,
       waiting: this.#services.waiting.size + this.#demands.waiting + this.#webhooks.waiting,
       sessions: this.#sessions.size,
+      unkept: this.#answers?.refused ?? 0,
       blocksInFlight: this.#blocks.inFlight,
       hot: this.#services.hot.figures,
       bytes,
