@@ -255,6 +255,7 @@ test('it reads certificates and tells how long they are valid', async () => {
 test('it says whether the addon loads, and goes on without a configuration that can be read', async () => {
   const place = await configured();
   const off = await answer(place, { env: { MILLRACE_NATIVE: 'off', MILLRACE_SANDBOX: 'off' } });
+  expect(off.checks.filter(({ status }) => status === 'problem')).toEqual([]);
   expect([off.code, off.of('addon')[0]?.status, off.of('sandbox')[0]?.status]).toEqual([0, 'warning', 'warning']);
   const gone = await answer(place, { env: { MILLRACE_NATIVE: '/nonexistent.node' } });
   expect([gone.code, gone.of('addon')[0]?.status]).toEqual([1, 'problem']);

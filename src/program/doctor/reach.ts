@@ -8,7 +8,8 @@ import { type Diagnosis, diagnosesOf } from './diagnosis.ts';
 
 type Place = Pick<PortUse, 'protocol' | 'host' | 'port' | 'kind'>;
 
-const TIMEOUT_MS = 1000;
+/** A busy machine takes its time, and only silence costs it. */
+const TIMEOUT_MS = 3000;
 /** SRT ports that are tried: all at once. */
 const MAX_TRIED = 16;
 const { ok, problem } = diagnosesOf('reach');

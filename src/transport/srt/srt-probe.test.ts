@@ -44,6 +44,15 @@ test('a request that is lost is repeated', async () => {
   expect(await probeSrt({ ...options, port })).toBeGreaterThan(400);
 });
 
+test('an answer in time counts, though the process was too busy to look', async () => {
+  const port = await peer((request) => {
+    // Behind the answer, which goes out before.
+    setImmediate(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500));
+    return [inductionAnswer(request)];
+  });
+  expect(await probeSrt({ ...options, port, timeout: 200 })).toBeGreaterThan(200);
+});
+
 test('what is no answer is none: silence, a closed port, other protocols, a handshake that is cut off', async () => {
   const garbage = await peer((request) => [Buffer.from('hello'), request.slice(0, 20), request]);
   expect(await probeSrt({ ...options, port: garbage, timeout: 400 })).toBeNull();

@@ -27,7 +27,8 @@ export async function probeSrt({ host, port, timeout, clock }: SrtProbeOptions):
   const began = clock.monotonic();
   const send = (): void => socket.send(request);
   const repeat = setInterval(send, REPEAT_MS);
-  const end = setTimeout(() => resolve(null), timeout);
+  // Timers come first: an answer that waits in the socket of a busy process still counts.
+  const end = setTimeout(() => setImmediate(resolve, null), timeout);
   socket.on('error', () => resolve(null));
   socket.on('message', (datagram) => {
     if (isAnswer(datagram)) resolve(clock.monotonic() - began);
