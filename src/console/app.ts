@@ -38,13 +38,13 @@ export function App(): View {
   const enter = useCallback(
     async (token: string, keep: 'session' | 'device' | null): Promise<string | null> => {
       try {
-        const entered = await contextOf(token, updates, () => leave('The server does not take this token any more.'));
+        const entered = await contextOf(token, updates, () => leave('The server no longer accepts this token.'));
         if (keep !== null) keepToken(token, keep === 'device');
         setContext(entered);
         return null;
       } catch (error) {
         const { status, message } = faultOf(error);
-        return status === 401 ? 'This is not an access token of this server.' : `It did not work: ${message}.`;
+        return status === 401 ? 'This is not an access token of this server.' : `Log in failed: ${message}.`;
       }
     },
     [updates, leave],

@@ -14,10 +14,10 @@ export const APP = '/v1/vhosts/{vhost}/apps/{app}';
 const FIXED = ['name', 'dynamic', 'outputProfiles', 'publishKeys', 'playTokens'];
 /** The lists of keys, as people call what is in them. */
 const KEYS = [
-  { list: 'publishKeys', noun: 'publish key', secret: 'key', on: 'Who publishes has to show one of them.' },
-  { list: 'playTokens', noun: 'play token', secret: 'token', on: 'Who watches has to show one of them.' },
+  { list: 'publishKeys', noun: 'publish key', secret: 'key', on: 'A publisher must present one of them.' },
+  { list: 'playTokens', noun: 'play token', secret: 'token', on: 'A viewer must present one of them.' },
 ] as const;
-const RESTARTS = 'The application restarts: its streams end, and viewers have to come back.';
+const RESTARTS = 'The application restarts: its streams end, and viewers must reconnect.';
 
 /** A form that is open. */
 export interface OpenForm {
@@ -125,7 +125,7 @@ function Profiles({ context: { client }, vhost, app, definition, isReadOnly, sho
     }));
   return html`<section class="part" aria-label=${`Output profiles of ${vhost}/${app}`}><div class="bar"><h3>Output profiles</h3>
       ${isReadOnly ? null : html`<${WriteButton} label="New output profile" onClick=${make} />`}</div>
-    ${profiles.length === 0 ? html`<p class="quiet">None: what is published cannot be watched.</p>` : null}
+    ${profiles.length === 0 ? html`<p class="quiet">None: streams have no output, so nobody can watch them.</p>` : null}
     ${profiles.map((profile) => {
       const name = String(profile['name']);
       return html`<details key=${name}><summary>${name} <span class="quiet">makes ${String(profile['outputStreamName'])}</span></summary>

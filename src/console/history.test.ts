@@ -81,7 +81,7 @@ describe('notes', () => {
     notes.take(3, [refused(7), refused(1, 'brand-new')], []);
     expect(notes.all.map(({ at, text }) => [at, text])).toEqual([
       [3, '1 publisher refused over RTMP: brand-new'],
-      [2, '2 publishers refused over RTMP: the key or token is not one of the application'],
+      [2, '2 publishers refused over RTMP: the key or token is not one of this application'],
     ]);
   });
 
@@ -89,7 +89,7 @@ describe('notes', () => {
     const notes = new NoteBook();
     for (const at of [1, 2, 3]) notes.take(at, [], at < 3 ? ['a disk is full'] : []);
     expect(notes.all.map(({ at, text }) => [at, text])).toEqual([
-      [3, 'No longer: a disk is full'],
+      [3, 'Resolved: a disk is full'],
       [1, 'a disk is full'],
     ]);
   });

@@ -31,7 +31,7 @@ export function LogPage({ context }: { readonly context: Context }): View {
     setHeld(!isHeld);
   };
   if (!context.server.mayWrite) {
-    return html`<h1>Log</h1><p>The log tells of everybody who comes to this server. Only a token that may write is shown it; this one may only read.</p>`;
+    return html`<h1>Log</h1><p>The log has data of all clients, so it is shown only with a token that may write. This one may only read.</p>`;
   }
   return html`<div class="bar"><h1>Log</h1>
       <label>From level <select value=${level} onChange=${(event: Event) => setLevel((event.target as HTMLSelectElement).value as Level)}>
@@ -42,10 +42,10 @@ export function LogPage({ context }: { readonly context: Context }): View {
     ${fault === null ? null : html`<p role="alert" class="bad">The log cannot be followed: ${fault}</p>`}
     ${
       shown.length === 0
-        ? html`<p class="quiet">${words === '' ? 'No lines yet.' : 'No line has these words.'}</p>`
+        ? html`<p class="quiet">${words === '' ? 'No lines yet.' : 'No line contains this text.'}</p>`
         : html`<div class="log panel" role="log" aria-label="Lines of the log, newest first" tabindex="0"><ol>${shown.map((line) => html`<${Line} key=${line.id} line=${line} />`)}</ol></div>`
     }
-    <p class="quiet small">The newest ${SHOWN} lines, whatever the level of the log itself is. Secrets are left out.</p>`;
+    <p class="quiet small">The newest ${SHOWN} lines. The level chosen here does not depend on the level of the log. Secrets are left out.</p>`;
 }
 
 function Line({ line: { time = '', level = 'info', message = '', fields = {} } }: { readonly line: LogEvent }): View {

@@ -30,6 +30,6 @@ test('conditions come and go, and what has come back is new again', () => {
   notes.take(4000, [], ['the disk is full']);
   expect(notes.all.map(({ at, text, times }) => [at, text, times])).toEqual([
     [4000, 'the disk is full', 2],
-    [3000, 'No longer: the disk is full', undefined],
+    [3000, 'Resolved: the disk is full', undefined],
   ]);
 });

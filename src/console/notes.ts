@@ -40,7 +40,7 @@ export class NoteBook {
   /** Compares with what was told last; of the first time only the reasons are new. `isTold`: refusals come as events. */
   take(at: number, samples: readonly Sample[], reasons: readonly string[], isTold = false): void {
     const fresh: Note[] = reasons.filter((reason) => !this.#reasons.has(reason)).map((text) => ({ at, text, level: 'bad' }));
-    for (const reason of this.#reasons) if (!reasons.includes(reason)) fresh.push({ at, text: `No longer: ${reason}`, level: 'warning' });
+    for (const reason of this.#reasons) if (!reasons.includes(reason)) fresh.push({ at, text: `Resolved: ${reason}`, level: 'warning' });
     this.#reasons = new Set(reasons);
     const counters = new Map<string, number>();
     for (const sample of samples) {
@@ -89,7 +89,7 @@ function eventWords({
 }
 
 function sentenceOf({ name, labels }: Sample, count: number): string {
-  if (name === OVERFLOW) return `${counted(count, 'newcomer')} turned away: too many wait already`;
+  if (name === OVERFLOW) return `${counted(count, 'new connection')} refused: too many are waiting to be admitted`;
   const who = labels['direction'] === 'incoming' ? 'publisher' : 'viewer';
   const way = protocolName(labels['protocol'] ?? '');
   const code = labels['reason'] ?? '';

@@ -72,7 +72,7 @@ function Notes({ sampler }: { readonly sampler: Sampler }): View {
 
 function untoldWords(untold: readonly { readonly title: string }[]): string {
   if (untold.length === 0) return '';
-  return ` Its /metrics does not tell: ${untold.map(({ title }) => title).join(', ')}.`;
+  return ` Not in its /metrics: ${untold.map(({ title }) => title).join(', ')}.`;
 }
 
 function count(value: number): string {

@@ -53,7 +53,7 @@ export function SessionTable({ context, name }: { readonly context: Context; rea
     <div class="bar"><h2 id="sessions-title">Viewers</h2><span class="quiet">${counted(total, 'session')}</span></div>
     ${
       total === 0
-        ? html`<p class="quiet">Nobody watches.</p>`
+        ? html`<p class="quiet">No viewers.</p>`
         : html`<div class="scroll" tabindex="0" role="region" aria-labelledby="sessions-title"><table>
         <thead><tr><th scope="col">Session</th><th scope="col">Protocol</th><th scope="col">Client</th><th scope="col" class="number">Since</th><th scope="col" class="number">Now</th><th scope="col" class="number">Sent</th><th scope="col"><span class="hidden">Actions</span></th></tr></thead>
         <tbody>${sessions.map(

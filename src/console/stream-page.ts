@@ -57,7 +57,7 @@ export function StreamPage({ context, name }: { readonly context: Context; reado
       <${Action} label="Delete stream" isDanger question="End it for its publisher and all viewers?"
         run=${() => client.delete(STREAM, of(name))} onDone=${() => location.assign('#/')} />
     </div>
-    ${fault === null ? null : html`<p role="alert" class="bad">${fault.status === 404 ? 'The stream has ended.' : fault.message} What follows is old.</p>`}
+    ${fault === null ? null : html`<p role="alert" class="bad">${fault.status === 404 ? 'The stream has ended.' : fault.message} This is the last known state.</p>`}
     ${warningsOf(information).map((warning) => html`<p key=${warning} class="warning">${warning}</p>`)}
     <div class="players">
       <${PlayerPanel} title="WebRTC" delayOf="of network and buffer" isOn=${isPlaying} play=${playWebrtc} url=${addresses.webrtc} missing="WebRTC does not listen, or the application does not serve it." />
@@ -100,7 +100,7 @@ function Facts({ information, statistics }: { readonly information: StreamInform
 function Thumbnail({ url, tick }: { readonly url: string; readonly tick: number }): View {
   const [isThere, setThere] = useState(true);
   const round = Math.floor(tick / 10_000);
-  if (!isThere) return html`<p class="quiet small">No thumbnail: the output profile has no encode named for images.</p>`;
+  if (!isThere) return html`<p class="quiet small">No thumbnail: the output profile makes no image.</p>`;
   return html`<img class="thumbnail" alt="Thumbnail of the stream" src=${`${url}?t=${round}`} onError=${() => setThere(false)} />`;
 }
 

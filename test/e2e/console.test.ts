@@ -66,7 +66,7 @@ test('a token that is no longer good leads back to the login', async () => {
   const { page } = await open();
   await page.getByRole('heading', { name: 'Overview' }).waitFor();
   await page.route('**/v1/stats/**', (route) => route.fulfill({ status: 401, json: { message: 'no', statusCode: 401 } }));
-  await expect.poll(() => page.getByRole('alert').textContent()).toBe('The server does not take this token any more.');
+  await expect.poll(() => page.getByRole('alert').textContent()).toBe('The server no longer accepts this token.');
   expect(await page.evaluate('sessionStorage.length')).toBe(0);
 });
 
@@ -113,7 +113,7 @@ test('what /metrics tells of the process has charts, and the rest is named', asy
   expect(percent).toBeGreaterThan(10);
   expect(percent).toBeLessThan(250);
   await expect.poll(() => legend('Event loop delay')).toBe('p99 9.9 ms');
-  await page.getByText('Its /metrics does not tell: Memory.').waitFor();
+  await page.getByText('Not in its /metrics: Memory.').waitFor();
 });
 
 test('who is refused is told in the words of the server, and streams are listed when they come', async () => {
@@ -149,7 +149,7 @@ test('the log is followed, from a level on, by words, and held', async () => {
   await page.getByLabel('Filter lines').fill('reloadAll');
   await expect.poll(() => log.getByRole('listitem').count()).toBe(1);
   await page.getByLabel('From level').selectOption('error');
-  await page.getByText('No line has these words.').waitFor();
+  await page.getByText('No line contains this text.').waitFor();
   expect(complaints).toEqual([]);
 });
 
