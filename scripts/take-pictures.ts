@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
-import { ConsoleBrowser, type PageOptions } from '../test/harness/console-browser.ts';
+import { ConsoleBrowser, type ConsolePage, type PageOptions } from '../test/harness/console-browser.ts';
 import { until } from '../test/harness/poll.ts';
 import { type FfmpegPublisher, publish } from '../test/harness/publisher.ts';
 import { startServer, type TestServer } from '../test/harness/server.ts';
@@ -15,6 +15,9 @@ import { requireProgram } from './ensure-tools.ts';
 
 const FOLDER = path.resolve(import.meta.dirname, '../docs/pictures');
 const STREAMS = ['stage', 'camera-2', 'radio'];
+const WATCHED = ['stage', 'camera-2'];
+/** After these a stream can be watched. */
+const FIRST_FRAMES = 60;
 /** For the charts to have something to show. */
 const WATCH_MS = 60_000;
 const PLAY_MS = 15_000;
@@ -80,10 +83,21 @@ async function main(): Promise<void> {
   const server = await startServer({ webrtc: {}, segmentDuration: 2, segmentCount: 4 });
   let browser: ConsoleBrowser | null = null;
   const encoders: FfmpegPublisher[] = [];
+  const watching: ConsolePage[] = [];
   try {
     for (const stream of STREAMS) encoders.push(publish({ url: server.rtmp(stream), fps: 15, gop: 15 }));
+    encoders.push(publish({ url: server.rtmp('stage', 'nowhere'), fps: 15, gop: 15 }));
     browser = await ConsoleBrowser.start();
-    for (const picture of PICTURES) await take(browser, server, folder, picture);
+    await encoders[0]?.sent(FIRST_FRAMES);
+    for (const stream of WATCHED) {
+      const page = `http://127.0.0.1:${server.ports.http}/app/${stream}`;
+      watching.push(await browser.open(page, { token: null, width: 640, height: 400 }));
+    }
+    for (const picture of PICTURES) {
+      await take(browser, server, folder, picture);
+      // The players of the next picture have the machine for themselves.
+      for (const page of watching.splice(0)) await page.close();
+    }
   } finally {
     await browser?.close();
     await Promise.all(encoders.map((encoder) => encoder.stop()));

@@ -168,7 +168,7 @@ function Keys({
     }));
   return html`<section class="part" aria-label=${`${noun}s of ${vhost}/${app}`}><div class="bar"><h3>${`${noun[0]?.toUpperCase()}${noun.slice(1)}s`}</h3>
       ${isReadOnly ? null : html`<${WriteButton} label=${`New ${noun}`} onClick=${make} />`}</div>
-    ${items.length === 0 ? html`<p class="quiet">None: anybody may ${list === 'publishKeys' ? 'publish' : 'watch'}, as far as keys go.</p>` : null}
+    ${items.length === 0 ? html`<p class="quiet">None: ${list === 'publishKeys' ? 'publishing needs no key' : 'watching needs no token'}.</p>` : null}
     ${
       items.length === 0
         ? null

@@ -11,7 +11,7 @@ export function JsonView({ value }: { readonly value: Json }): View {
   }
   if (!isObject(value)) return html`<span>${textOf(value)}</span>`;
   const entries = Object.entries(value);
-  if (entries.length === 0) return html`<span class="quiet">on, with what is usual</span>`;
+  if (entries.length === 0) return html`<span class="quiet">on, with default settings</span>`;
   return html`<dl class="json">${entries.map(([name, member]) => html`<dt key=${name}>${name}</dt><dd class=${isNested(member) ? 'nested' : ''}><${JsonView} value=${member} /></dd>`)}</dl>`;
 }
 

@@ -51,7 +51,7 @@ export function Overview({ context }: { readonly context: Context }): View {
       ${told.map(({ title, lines, format }) => html`<${Chart} key=${title} title=${title} lines=${lines} format=${format} ...${shared} />`)}
       ${isNarrow ? null : notes}
     </section>
-    <p class="quiet small">The delay of the event loop is measured while somebody looks; everything else is of the last hour.${untoldWords(untold)}</p>
+    <p class="quiet small">The event loop is measured while a console is open; everything else covers the last hour.${untoldWords(untold)}</p>
     ${isNarrow ? null : streams}`;
 }
 

@@ -68,7 +68,7 @@ function Programs({ server, target, whip }: { readonly server: ServerFacts; read
     <h2>SRT</h2>
     ${caller === null ? html`<p class="quiet">SRT does not listen.</p>` : html`<${CopyField} label="Caller, for encoders and phones" text=${caller} hasCode />`}
     ${folder === null ? null : html`<h2>Phones over RTMP</h2><${CopyField} label="Address with the stream key" text=${`${folder}/${stream}`} hasCode />`}
-    <p class="quiet small">With publish keys, signed addresses or SRT passphrases, append what they demand.</p>
+    <p class="quiet small">With publish keys, signed URLs or SRT passphrases, append them to the address.</p>
   </section>`;
 }
 

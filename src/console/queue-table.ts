@@ -25,7 +25,7 @@ export function QueueTable({ context, name, outputs }: StreamPart): View {
   const own = (data ?? []).filter(({ urn }) => starts.some((start) => urn.includes(start)));
   if (data === null || own.length === 0) return null;
   return html`<section>
-    <div class="bar"><h2 id="queues-title">Queues</h2><span class="quiet">what waits inside of the server; a full one drops or slows its source</span></div>
+    <div class="bar"><h2 id="queues-title">Queues</h2><span class="quiet">packets that wait inside the server; a full queue drops packets or slows its source</span></div>
     <div class="scroll" tabindex="0" role="region" aria-labelledby="queues-title"><table>
       <thead><tr><th scope="col">Queue</th><th scope="col" class="number">Waiting</th><th scope="col" class="number">Peak</th><th scope="col" class="number">Limit</th>
         <th scope="col" class="number">Wait</th><th scope="col" class="number">In/s</th><th scope="col" class="number">Out/s</th><th scope="col" class="number">Dropped</th></tr></thead>

@@ -21,13 +21,14 @@ export interface ServerFacts {
   readonly readOnlyVirtualHosts: readonly string[];
 }
 
-/** Statistics of version 1. */
+/** Statistics of version 1. `last…` are bytes of an interval that is a second or longer, and so no rate. */
 export interface Statistics {
+  /** bit/s over the last interval. */
+  readonly avgThroughputIn: number;
+  readonly avgThroughputOut: number;
   readonly connections: Readonly<Record<string, number>>;
   readonly createdTime: string;
   readonly lastRecvTime: string;
-  readonly lastThroughputIn: number;
-  readonly lastThroughputOut: number;
   readonly totalBytesIn: number;
   readonly totalBytesOut: number;
   readonly totalConnections: number;

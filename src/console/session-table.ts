@@ -9,12 +9,12 @@ import { of, STREAM, type StreamName } from './stream-list.ts';
 import { useLive } from './use-live.ts';
 
 const SHOWN = 20;
-const BITS = 8;
 
 /** Statistics of a session, as far as they are on show. */
 export interface SessionStatistics {
+  /** bit/s. */
+  readonly avgThroughputOut: number;
   readonly createdTime: string;
-  readonly lastThroughputOut: number;
   readonly totalBytesOut: number;
 }
 
@@ -91,7 +91,7 @@ function Row({ viewer: { session, protocol, client, statistics }, kick, onDone }
     <td data-label="Protocol">${protocolName(protocol)}</td>
     <td data-label="Client">${client ?? '–'}</td>
     <td class="number" data-label="Since">${duration(Date.now() - Date.parse(statistics.createdTime))}</td>
-    <td class="number" data-label="Now">${bitrate(statistics.lastThroughputOut * BITS)}</td>
+    <td class="number" data-label="Now">${bitrate(statistics.avgThroughputOut)}</td>
     <td class="number" data-label="Sent">${bytes(statistics.totalBytesOut)}</td>
     <td class="number last"><${Action} label="Kick" about=${session} isDanger run=${kick} onDone=${onDone} /></td>
   </tr>`;

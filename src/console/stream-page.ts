@@ -19,7 +19,6 @@ import { TaskPanel } from './task-panel.ts';
 import { TrackTable } from './track-table.ts';
 import { useLive } from './use-live.ts';
 
-const BITS = 8;
 const RATES = [
   { figure: 'in', label: 'In', colour: '--first' },
   { figure: 'out', label: 'Out', colour: '--second' },
@@ -88,8 +87,8 @@ function Facts({ information, statistics }: { readonly information: StreamInform
     ['Source', protocolName(input.sourceType)],
     ['From', input.sourceUrl ?? '–'],
     ['Since', duration(Date.now() - Date.parse(input.createdTime))],
-    ['In', bitrate(statistics.lastThroughputIn * BITS)],
-    ['Out', bitrate(statistics.lastThroughputOut * BITS)],
+    ['In', bitrate(statistics.avgThroughputIn)],
+    ['Out', bitrate(statistics.avgThroughputOut)],
     ['Viewers', viewers.join(', ')],
     ['Most viewers', String(statistics.maxTotalConnections)],
   ];

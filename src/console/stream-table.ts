@@ -11,7 +11,6 @@ import { useLive } from './use-live.ts';
 
 const PAGE_SIZE = 25;
 const NEVER: readonly AppStreams[] = [];
-const BITS = 8;
 
 /** With a filter and pages; figures are asked for the streams on show. */
 export function StreamTable({ context }: { readonly context: Context }): View {
@@ -84,8 +83,8 @@ function Row({ name, row }: { readonly name: StreamName; readonly row: StreamRow
     <td class="roomy" data-label="Source">${cell(information === null ? undefined : protocolName(information.input.sourceType))}</td>
     <td class="roomy" data-label="Video">${cell(videoWords(tracks))}</td>
     <td class="roomy" data-label="Audio">${cell(audioWords(tracks))}</td>
-    <td class="number" data-label="In">${cell(statistics === null ? undefined : bitrate(statistics.lastThroughputIn * BITS))}</td>
-    <td class="number" data-label="Out">${cell(statistics === null ? undefined : bitrate(statistics.lastThroughputOut * BITS))}</td>
+    <td class="number" data-label="In">${cell(statistics === null ? undefined : bitrate(statistics.avgThroughputIn))}</td>
+    <td class="number" data-label="Out">${cell(statistics === null ? undefined : bitrate(statistics.avgThroughputOut))}</td>
     <td class="number" data-label="Viewers">${cell(statistics === null ? undefined : String(viewersOf(statistics)))}</td>
     <td class="number roomy" data-label="Since">${cell(sinceWords(information))}</td>
   </tr>`;

@@ -30,7 +30,7 @@ function Row({ track }: { readonly track: Track }): View {
   const { video, audio } = track;
   const format = video === undefined ? audio && `${audio.samplerate / 1000} kHz, ${audio.channel} ch` : `${video.width}×${video.height}`;
   const media = video ?? audio;
-  const notes = [media?.bypass === true ? 'as it comes' : '', video?.hasBframes === true ? 'B-frames' : ''].filter((note) => note !== '');
+  const notes = [media?.bypass === true ? 'bypassed' : '', video?.hasBframes === true ? 'B-frames' : ''].filter((note) => note !== '');
   return html`<tr>
     <th scope="row">${track.id} ${track.name}</th>
     <td data-label="Kind">${track.type}</td>

@@ -169,7 +169,7 @@ test('output profiles, keys and streams by URL of an application that is there h
   expect(JSON.stringify(await server.api.get('/v1/vhosts/forms/apps/a'))).toContain('"studio"');
   await host.getByRole('button', { name: 'Remove publish key studio' }).click();
   await host.getByRole('button', { name: 'Remove', exact: true }).click();
-  await host.getByText('None: anybody may publish, as far as keys go.').waitFor();
+  await host.getByText('None: publishing needs no key.').waitFor();
   await host.getByRole('button', { name: 'Pull a stream' }).click();
   await form.getByLabel('name', { exact: true }).fill('a/b');
   await form.getByRole('button', { name: 'Pull', exact: true }).click();

@@ -100,7 +100,7 @@ test('tells tracks and warnings', async () => {
   await expect
     .poll(() => tracks.getByRole('row').filter({ hasText: '0 Video' }).textContent())
     .toMatch(/VideoH264640×360[\d.]+ kbit\/s1\d\.\d15/);
-  expect(await tracks.getByRole('row').filter({ hasText: 'bypass_audio' }).textContent()).toContain('as it comes');
+  expect(await tracks.getByRole('row').filter({ hasText: 'bypass_audio' }).textContent()).toContain('bypassed');
   expect(await page.getByText('viewers over WebRTC get no audio').textContent()).toMatch(/^live: /);
 });
 

@@ -90,6 +90,22 @@ test('the overview tells what runs, and how much of it', async () => {
   expect(complaints).toEqual([]);
 });
 
+test('rates of streams are those of a second, however long the interval was that the server counted', async () => {
+  const opened = await browser.open('about:blank');
+  onTestFinished(() => opened.close());
+  const { page } = opened;
+  await page.route(/\/streams\?names=/, async (route) => {
+    const answer = await route.fetch();
+    const json = (await answer.json()) as { response: { statistics: object }[] };
+    const figures = { lastThroughputOut: 1_000_000, avgThroughputOut: 4_000_000 };
+    for (const { statistics } of json.response) Object.assign(statistics, figures);
+    return route.fulfill({ response: answer, json });
+  });
+  await page.goto(`${server.api.base}/console/`);
+  const row = page.getByRole('row').filter({ has: page.getByRole('link', { name: 'live', exact: true }) });
+  await expect.poll(() => row.textContent()).toContain('4 Mbit/s');
+});
+
 test('what /metrics tells of the process has charts, and the rest is named', async () => {
   const opened = await browser.open('about:blank');
   onTestFinished(() => opened.close());
