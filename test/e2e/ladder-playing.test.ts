@@ -1,5 +1,6 @@
 /** A ladder of real encoders as ffprobe, the API and hls.js see it: what was asked for, aligned, and switched without a stall. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { timescaleOf } from '../../bench/lib/fmp4.ts';
 import { apiPath } from '../harness/api-client.ts';
 import { type HlsPlayer, openBrowser, type PlayerBrowser } from '../harness/browser.ts';
 import { until } from '../harness/poll.ts';
@@ -7,6 +8,7 @@ import { frameRate, probe } from '../harness/probe.ts';
 import { type FfmpegPublisher, publish } from '../harness/publisher.ts';
 import { startServer, type TestServer } from '../harness/server.ts';
 import { fetchText } from '../harness/viewer.ts';
+import { readFragment } from '../validator/llhls-validator.ts';
 
 const APP = 'made';
 const HOST = 'localhost';
@@ -67,9 +69,12 @@ function url(file: string): string {
 
 interface Segment {
   readonly msn: number;
-  readonly startsAt: string;
+  /** Whole ms. */
+  readonly date: number;
   readonly seconds: number;
   readonly url: string;
+  /** URL of the init segment. */
+  readonly init: string;
 }
 
 /** The complete segments of the rendition whose media playlist is the first of `playlist`. */
@@ -79,9 +84,11 @@ async function segments(playlist: string): Promise<Segment[]> {
   const from = new URL(uri, url(playlist));
   const text = await fetchText(from.href);
   const pattern = /#EXT-X-PROGRAM-DATE-TIME:(\S+)\n(?:#EXT-X-PART:.*\n)*#EXTINF:([\d.]+),.*\n(\S+)/g;
-  return Array.from(text.matchAll(pattern), ([, startsAt = '', seconds, name = '']) => ({
+  const init = new URL(/#EXT-X-MAP:URI="([^"]+)"/.exec(text)?.[1] ?? '', from).href;
+  return Array.from(text.matchAll(pattern), ([, date = '', seconds, name = '']) => ({
     msn: Number(/^seg_\d+_(\d+)_/.exec(name)?.[1]),
-    startsAt,
+    date: Date.parse(date),
+    init,
     seconds: Number(seconds),
     url: new URL(name, from).href,
   }));
@@ -99,16 +106,28 @@ test.for(LADDER)('$name has the codec, size, frame rate and bit rate that were a
   expect(Math.abs((bytes * 8) / seconds / rung.bitrate - 1), `${rung.name}: ${((bytes * 8) / seconds).toFixed(0)} bit/s`).toBeLessThan(0.1);
 });
 
+/** When the first frame of a segment is shown, ms on the timeline that all renditions share: from the media, which counts finer than dates. */
+async function firstShown({ url, init }: Segment): Promise<number> {
+  const [media, head] = await Promise.all([url, init].map(async (file) => Buffer.from(await (await fetch(file)).arrayBuffer())));
+  const [ticks = Number.NaN] = readFragment(media ?? Buffer.of()).shown;
+  return (ticks * 1000) / timescaleOf(head ?? Buffer.of());
+}
+
 test('all renditions begin their segments at the same instants, the bypassed one too', async () => {
-  const lists = await Promise.all(['abr', ...LADDER.map(({ name }) => name)].map((name) => segments(`${name}.m3u8`)));
-  const [first = []] = lists;
-  const common = first.filter(({ msn }) => lists.every((list) => list.some((segment) => segment.msn === msn)));
-  expect(common.length).toBeGreaterThan(2);
-  for (const list of lists) {
-    for (const { msn, startsAt } of common) {
-      const same = list.find((segment) => segment.msn === msn);
-      // Half a frame of the slowest rendition.
-      expect(Math.abs(Date.parse(same?.startsAt ?? '') - Date.parse(startsAt))).toBeLessThanOrEqual(500 / 15);
+  const { lists, common } = await until('three segments that all have', async () => {
+    const lists = await Promise.all(['abr', ...LADDER.map(({ name }) => name)].map((name) => segments(`${name}.m3u8`)));
+    const common = (lists[0] ?? []).filter(({ msn }) => lists.every((list) => list.some((segment) => segment.msn === msn)));
+    return common.length > 2 ? { lists, common } : null;
+  });
+  for (const one of common) {
+    const shown = await firstShown(one);
+    for (const list of lists.slice(1)) {
+      const same = list.find(({ msn }) => msn === one.msn)!;
+      const apart = (await firstShown(same)) - shown;
+      // Half a frame of the slowest rendition. Dates are not held against that: rounded to whole ms, they make 34 of 33.3.
+      expect(Math.abs(apart)).toBeLessThanOrEqual(500 / 15 + 1e-6);
+      // Each is at most half a ms from its frame.
+      expect(Math.abs(same.date - one.date - apart)).toBeLessThanOrEqual(1 + 1e-6);
     }
   }
 });
