@@ -1,0 +1,232 @@
+import { isDeepStrictEqual } from 'node:util';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { type ReadClient, ReadSockets, socketEvents } from '../../../test/fakes/read-sockets.ts';
+import { until } from '../../../test/harness/poll.ts';
+import { loadAddon } from '../addon.ts';
+import { Rest } from './socket-reader.ts';
+
+const { addon: built } = loadAddon();
+
+describe.each([
+  { name: 'with the addon', addon: built },
+  { name: 'without the addon', addon: null },
+])('a socket reader $name, told that what comes next can wait for a moment', ({ addon }) => {
+  let sockets: ReadSockets;
+
+  /** Sweeps come when the test says so. */
+  beforeEach(() => {
+    sockets = new ReadSockets(addon);
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+    sockets.close();
+  });
+  const sweep = (): unknown => vi.advanceTimersByTime(10);
+
+  /** `expect.poll` turns the clock that sweeps go by. */
+  const seen = <T>(look: () => T, wanted: T) => until(`${JSON.stringify(wanted)}`, () => isDeepStrictEqual(look(), wanted), { everyMs: 5 });
+
+  async function heard({ client, bytes }: ReadClient, word: string): Promise<void> {
+    client.write(word);
+    await until(`'${word}' is heard`, () => bytes().toString().endsWith(word), { everyMs: 5 });
+  }
+
+  /** So many connections that have said `first`, and been heard. */
+  async function connected(count: number): Promise<ReadClient[]> {
+    await sockets.listen();
+    sockets.rest = Rest.SHORT;
+    const all: ReadClient[] = [];
+    for (let index = 0; index < count; index += 1) {
+      const next = await sockets.connect();
+      await heard(next, 'first');
+      all.push(next);
+    }
+    // The first ones began before there were enough of them.
+    for (const { client } of all) client.write('second');
+    const done = (): boolean => all.every(({ bytes }) => bytes().toString() === 'firstsecond');
+    await until('all are heard again', () => sweep() && done(), { everyMs: 5 });
+    return all;
+  }
+
+  const five = (text: string): string[] => Array.from({ length: 5 }, () => text);
+  const texts = (all: readonly ReadClient[]): string[] => all.map(({ bytes }) => bytes().toString().replace('firstsecond', ''));
+
+  it.skipIf(addon === null)('reads five and more in a sweep of their own, again and again, and none in between', async () => {
+    const all = await connected(5);
+    for (const round of [1, 2, 3]) {
+      const before = texts(all);
+      for (const { client } of all) client.write(`${round}`);
+      await sockets.others();
+      expect(texts(all)).toEqual(before);
+      sweep();
+      await seen(
+        () => texts(all),
+        before.map((text) => `${text}${round}`),
+      );
+      // Nothing has come: they are looked for again.
+      sweep();
+    }
+  });
+
+  it.each(addon === null ? [1, 5] : [1, 4])('reads %i as it comes', async (count) => {
+    const all = await connected(count);
+    for (const each of all) for (const word of ['a', 'b', 'c']) await heard(each, word);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it.skipIf(addon === null)('ends the rest of one at once, and leaves the others', async () => {
+    const all = await connected(6);
+    for (const { client } of all) client.write('later');
+    await sockets.others();
+    expect(texts(all)).toEqual(['', ...five('')]);
+    sockets.rest = Rest.NONE;
+    sockets.reader.endRest(all[0]!.socket);
+    await seen(() => texts(all), ['later', ...five('')]);
+    await heard(all[0]!, 'now');
+    expect(texts(all)).toEqual(['laternow', ...five('')]);
+    sweep();
+    await seen(() => texts(all), ['laternow', ...five('later')]);
+    // All are read as they come now, and there is nothing to sweep.
+    expect(vi.getTimerCount()).toBe(0);
+    for (const each of all) await heard(each, 'again');
+  });
+
+  it.skipIf(addon === null)('lets them rest until it is woken, and for a moment again, as what they bring can wait', async () => {
+    const all = await connected(5);
+    const say = (word: string): void => {
+      for (const { client } of all) client.write(word);
+    };
+    sockets.rest = Rest.LONG;
+    say('1');
+    await sockets.others();
+    sweep();
+    await seen(() => texts(all), five('1'));
+    expect(vi.getTimerCount()).toBe(0);
+    say('2');
+    await sockets.others();
+    expect(texts(all)).toEqual(five('1'));
+    sockets.rest = Rest.SHORT;
+    sockets.reader.wake();
+    await seen(() => texts(all), five('12'));
+    // The first ones were read as they come while they were alone.
+    say('3');
+    await until('all are heard', () => sweep() && texts(all).every((text) => text === '123'), { everyMs: 5 });
+    say('4');
+    await sockets.others();
+    expect(texts(all)).toEqual(five('123'));
+    sweep();
+    await seen(() => texts(all), five('1234'));
+  });
+
+  it.skipIf(addon === null)('stops looking for who has said nothing from one call to the next, and hears it all the same', async () => {
+    const all = await connected(5);
+    sockets.reader.wake();
+    expect(vi.getTimerCount()).toBe(1);
+    sockets.reader.wake();
+    expect(vi.getTimerCount()).toBe(0);
+    for (const each of all) await heard(each, 'back');
+    for (const { client } of all) client.write('later');
+    await sockets.others();
+    expect(texts(all)).toEqual(five('back'));
+    sweep();
+    await seen(() => texts(all), five('backlater'));
+  });
+
+  it.skipIf(addon === null)('sees ends and resets in the sweep, and reads who is left as it comes', async () => {
+    const all = await connected(5);
+    const told = all.map(({ socket }) => socketEvents(socket));
+    all[0]!.client.end('bye');
+    all[1]!.client.resetAndDestroy();
+    await sockets.others();
+    expect(told.flat()).toEqual([]);
+    const wanted = [['end', 'close'], ['ECONNRESET', 'close'], [], [], []];
+    await until('the ends are told', () => sweep() && isDeepStrictEqual(told, wanted), { everyMs: 5 });
+    expect(texts(all)).toEqual(['bye', '', '', '', '']);
+    // Too few are left: they are read as they come from their next word on.
+    const left = all.slice(2);
+    for (const { client } of left) client.write('still');
+    await until('they are heard', () => sweep() && texts(left).every((text) => text === 'still'), { everyMs: 5 });
+    expect(vi.getTimerCount()).toBe(0);
+    for (const each of left) await heard(each, 'here');
+  });
+
+  it.skipIf(addon === null)('sweeps no more when all have gone', async () => {
+    const all = await connected(5);
+    const told = all.map(({ socket }) => socketEvents(socket));
+    expect(vi.getTimerCount()).toBe(1);
+    for (const { socket } of all) socket.destroy();
+    await seen(
+      () => told,
+      all.map(() => ['close']),
+    );
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it.skipIf(addon === null)(
+    'leaves what is not needed yet to the next wake, asks once behind each read, and sweeps on from then',
+    async () => {
+      const all = await connected(5);
+      sockets.slack = Number.POSITIVE_INFINITY;
+      const say = (word: string): void => {
+        for (const { client } of all) client.write(word);
+      };
+      // They were asked before.
+      sweep();
+      say('1');
+      await sockets.others();
+      sweep();
+      await seen(() => texts(all), five('1'));
+      sockets.asked = 0;
+      say('2');
+      await sockets.others();
+      for (let n = 0; n < 3; n += 1) sweep();
+      expect([texts(all), sockets.asked]).toEqual([five('1'), 5]);
+      sockets.slack = 0;
+      sweep();
+      expect([texts(all), sockets.asked]).toEqual([five('1'), 5]);
+      sockets.reader.wake();
+      await seen(() => texts(all), five('12'));
+      say('3');
+      await sockets.others();
+      expect(texts(all)).toEqual(five('12'));
+      sweep();
+      await seen(() => texts(all), five('123'));
+    },
+  );
+
+  it.skipIf(addon === null)('sweeps what is needed later from then on', async () => {
+    const all = await connected(5);
+    sockets.slack = 60_000;
+    const now = vi.spyOn(performance, 'now');
+    const from = performance.now();
+    now.mockImplementation(() => from);
+    sweep();
+    for (const { client } of all) client.write('1');
+    await sockets.others();
+    sweep();
+    await seen(() => texts(all), five('1'));
+    for (const { client } of all) client.write('2');
+    await sockets.others();
+    for (const passed of [0, 59_999]) {
+      now.mockImplementation(() => from + passed);
+      sweep();
+      expect(texts(all)).toEqual(five('1'));
+    }
+    now.mockImplementation(() => from + 60_000);
+    sweep();
+    await seen(() => texts(all), five('12'));
+    now.mockRestore();
+  });
+
+  it.skipIf(addon === null)('reads them at once when it was roused', async () => {
+    const all = await connected(5);
+    for (const { client } of all) client.write('later');
+    await sockets.others();
+    expect(texts(all)).toEqual(five(''));
+    sockets.reader.readNow();
+    await seen(() => texts(all), five('later'));
+    sockets.reader.wake();
+    sockets.reader.wake();
+  });
+});
