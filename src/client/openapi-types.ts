@@ -877,7 +877,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Throughput, connections, CPU and memory of the last hour */
+        /** Throughput, connections, CPU, event loop and memory of the last hour */
         get: operations["getV2InternalsHistory"];
         put?: never;
         post?: never;
@@ -10996,6 +10996,8 @@ export interface operations {
                                 };
                                 /** @description Cores in use by the server, without transcoder processes */
                                 cpu: number;
+                                /** @description Share of the time in which the event loop of the main thread was busy */
+                                eventLoop: number;
                                 /** @description Resident, bytes */
                                 memory: number;
                             }[];

@@ -19,7 +19,10 @@ const VIEWERS: readonly Line<Figure>[] = VIEWER_KINDS.map((figure, n) => ({
   label: protocolName(figure),
   colour: COLOURS[n] ?? '--first',
 }));
-const CPU: readonly Line<Figure>[] = [{ figure: 'cpu', label: 'of a core', colour: '--first' }];
+const CPU: readonly Line<Figure>[] = [
+  { figure: 'cpu', label: 'of a core', colour: '--first' },
+  { figure: 'loop', label: 'event loop', colour: '--second' },
+];
 const DELAY: readonly Line<Figure>[] = [{ figure: 'delay', label: 'p99', colour: '--third' }];
 const MEMORY: readonly Line<Figure>[] = [{ figure: 'memory', label: 'resident', colour: '--second' }];
 /** Figures of the process in `/metrics`. */
@@ -51,7 +54,7 @@ export function Overview({ context }: { readonly context: Context }): View {
       ${told.map(({ title, lines, format }) => html`<${Chart} key=${title} title=${title} lines=${lines} format=${format} ...${shared} />`)}
       ${isNarrow ? null : notes}
     </section>
-    <p class="quiet small">The event loop is measured while a console is open; everything else covers the last hour.${untoldWords(untold)}</p>
+    <p class="quiet small">The delay of the event loop is measured while a console is open; everything else covers the last hour.${untoldWords(untold)}</p>
     ${isNarrow ? null : streams}`;
 }
 

@@ -4,8 +4,16 @@ import type { LiveClock } from './live-updates.ts';
 import { Sampler } from './sampler.ts';
 
 const PAST = [
-  { time: '2026-11-21T09:00:00.000+00:00', throughputIn: 1000, throughputOut: 0, connections: { webrtc: 2, push: 9 }, cpu: 0.5, memory: 7 },
-  { time: '2026-11-21T09:00:10.000+00:00', throughputIn: 2000, throughputOut: 5, connections: {}, cpu: 0.25, memory: 8 },
+  {
+    time: '2026-11-21T09:00:00.000+00:00',
+    throughputIn: 1000,
+    throughputOut: 0,
+    connections: { webrtc: 2, push: 9 },
+    cpu: 0.5,
+    eventLoop: 0.2,
+    memory: 7,
+  },
+  { time: '2026-11-21T09:00:10.000+00:00', throughputIn: 2000, throughputOut: 5, connections: {}, cpu: 0.25, eventLoop: 0.1, memory: 8 },
 ];
 
 /** What the server answers; null: 404. */
@@ -26,13 +34,14 @@ test('what was before the console was opened is in its charts', async () => {
   stop();
   const { history } = sampler;
   expect(history.times()).toEqual(PAST.map(({ time }) => Date.parse(time) / 1000));
-  expect(['in', 'out', 'webrtc', 'llhls', 'cpu', 'memory', 'delay'].map((name) => history.column(name as 'in'))).toEqual([
+  expect(['in', 'out', 'webrtc', 'llhls', 'cpu', 'loop', 'memory', 'delay'].map((name) => history.column(name as 'in'))).toEqual([
     ...[
       [8000, 16_000],
       [0, 40],
       [2, 0],
       [0, 0],
       [50, 25],
+      [20, 10],
       [7, 8],
     ],
     [null, null],

@@ -7,14 +7,15 @@ import { type Buckets, bucketsOf, quantileSince, readMetrics, type Sample, sumOf
 import { type Note, NoteBook } from './notes.ts';
 import type { Statistics } from './server-facts.ts';
 
-/** A sample; rates in bit/s, `cpu` in per cent of a core, `delay` of the event loop in ms, `memory` in bytes. */
-export type Figure = 'in' | 'out' | 'webrtc' | 'llhls' | 'hlsv3' | 'srt' | 'cpu' | 'delay' | 'memory';
+/** A sample; rates in bit/s, `cpu` in per cent of a core, `loop` in per cent of the time, `delay` of the event loop in ms, `memory` in bytes. */
+export type Figure = 'in' | 'out' | 'webrtc' | 'llhls' | 'hlsv3' | 'srt' | 'cpu' | 'loop' | 'delay' | 'memory';
 
-const FIGURES: readonly Figure[] = ['in', 'out', 'webrtc', 'llhls', 'hlsv3', 'srt', 'cpu', 'delay', 'memory'];
+const FIGURES: readonly Figure[] = ['in', 'out', 'webrtc', 'llhls', 'hlsv3', 'srt', 'cpu', 'loop', 'delay', 'memory'];
 /** An hour at a sample every two seconds. */
 const CAPACITY = 1800;
 const VIEWERS = ['webrtc', 'llhls', 'hlsv3', 'srt'] as const;
 const BITS = 8;
+const LOOP_ACTIVE = 'millrace_event_loop_active_seconds_total';
 const LOOP_DELAY = 'millrace_event_loop_delay_seconds';
 const QUANTILE = 0.99;
 /** Rates are those of so long, ms: viewers of segments take them in bursts. That of the history, which they go on from, is the same. */
@@ -27,6 +28,7 @@ interface Totals {
   readonly in: number;
   readonly out: number;
   readonly cpu: number | null;
+  readonly loop: number | null;
   readonly delays: Buckets;
 }
 
@@ -100,10 +102,10 @@ export class Sampler {
     const past = await this.#client.get('/v2/internals/history').catch(() => null);
     if (past === null) return;
     this.history.prepend(
-      past.samples.map(({ time, throughputIn, throughputOut, connections, cpu, memory }) => ({
+      past.samples.map(({ time, throughputIn, throughputOut, connections, cpu, eventLoop, memory }) => ({
         at: Date.parse(time),
         values: {
-          ...{ in: throughputIn * BITS, out: throughputOut * BITS, cpu: cpu * 100, memory },
+          ...{ in: throughputIn * BITS, out: throughputOut * BITS, cpu: cpu * 100, loop: eventLoop * 100, memory },
           ...Object.fromEntries(VIEWERS.map((kind) => [kind, connections[kind] ?? 0])),
         },
       })),
@@ -148,6 +150,7 @@ export class Sampler {
       in: totalBytesIn,
       out: totalBytesOut,
       cpu: sumOf(samples, 'process_cpu_seconds_total'),
+      loop: sumOf(samples, LOOP_ACTIVE),
       delays: bucketsOf(samples, LOOP_DELAY),
     };
     // Counters begin anew with the server.
@@ -160,7 +163,7 @@ export class Sampler {
     const rate = (of: number | null, since: number | null | undefined): number | null =>
       of === null || since === null || since === undefined || seconds <= 0 || of < since ? null : (of - since) / seconds;
     const bits = (of: number | null): number | null => (of === null ? null : of * 8);
-    const percent = rate(now.cpu, before?.cpu);
+    const percent = (share: number | null): number | null => (share === null ? null : share * 100);
     this.history.add(at, {
       in: bits(rate(now.in, before?.in)),
       out: bits(rate(now.out, before?.out)),
@@ -168,7 +171,8 @@ export class Sampler {
       llhls: connections['llhls'] ?? 0,
       hlsv3: connections['hlsv3'] ?? 0,
       srt: connections['srt'] ?? 0,
-      cpu: percent === null ? null : percent * 100,
+      cpu: percent(rate(now.cpu, before?.cpu)),
+      loop: percent(rate(now.loop, before?.loop)),
       delay: milliseconds(quantileSince(now.delays, last?.delays ?? null, QUANTILE)),
       memory: sumOf(samples, 'process_resident_memory_bytes'),
     });

@@ -25,6 +25,7 @@ export const historyCommand: Command = {
           { title: 'OUT', of: ({ throughputOut }) => bitrateText(throughputOut * BITS), right: true },
           { title: 'VIEWERS', of: ({ connections }) => viewersOf(connections), right: true },
           { title: 'CPU', of: ({ cpu }) => `${(cpu * PERCENT).toFixed(1)} %`, right: true },
+          { title: 'EVENT LOOP', of: ({ eventLoop }) => `${(eventLoop * PERCENT).toFixed(1)} %`, right: true },
           { title: 'MEMORY', of: ({ memory }) => bytesText(memory), right: true },
         ],
         samples,

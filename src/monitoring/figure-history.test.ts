@@ -8,7 +8,8 @@ test('samples have means since the one before, and an hour of them is kept', () 
   const clock = new ManualClock();
   const meter = new TrafficMeter(clock, null);
   let cpu = 5_000_000;
-  const history = new FigureHistory(clock, meter, () => ({ cpu, memory: 7 }));
+  let active = 100;
+  const history = new FigureHistory(clock, meter, () => ({ cpu, active, memory: 7 }));
   // Nothing has gone by yet.
   history.take();
   expect(history.samples).toEqual([]);
@@ -16,14 +17,15 @@ test('samples have means since the one before, and an hour of them is kept', () 
   meter.countBytes(100_000);
   meter.connect(PublisherKind.WEBRTC, 3);
   cpu += 2_500_000;
+  active += 4000;
   clock.advance(SAMPLE_MS);
   history.take();
   clock.advance(SAMPLE_MS);
   history.take();
   const at = clock.now();
   expect(history.samples).toEqual([
-    { at: at - SAMPLE_MS, throughputIn: 2000, throughputOut: 10_000, connections: { webrtc: 3 }, cpu: 0.25, memory: 7 },
-    { at, throughputIn: 0, throughputOut: 0, connections: { webrtc: 3 }, cpu: 0, memory: 7 },
+    { at: at - SAMPLE_MS, throughputIn: 2000, throughputOut: 10_000, connections: { webrtc: 3 }, cpu: 0.25, eventLoop: 0.4, memory: 7 },
+    { at, throughputIn: 0, throughputOut: 0, connections: { webrtc: 3 }, cpu: 0, eventLoop: 0, memory: 7 },
   ]);
   for (let n = 0; n < 500; n += 1) {
     clock.advance(SAMPLE_MS);
@@ -46,6 +48,8 @@ test('it runs by itself until it is stopped, and tells what the process uses', (
     };
     expect([turn(), turn()]).toEqual([1, 2]);
     expect(history.samples[1]?.memory).toBeGreaterThan(10e6);
+    expect(history.samples[1]?.eventLoop).toBeGreaterThanOrEqual(0);
+    expect(history.samples[1]?.eventLoop).toBeLessThanOrEqual(1);
     history.stop();
     history.stop();
     expect(turn()).toBe(2);

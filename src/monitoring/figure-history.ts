@@ -1,4 +1,5 @@
 /** The figures of the last hour, so that a new client sees the past. */
+import { performance } from 'node:perf_hooks';
 import type { TrafficMeter } from '../core/traffic-meter.ts';
 import type { Clock } from '../util/clock.ts';
 
@@ -19,6 +20,8 @@ export interface FigureSample {
   readonly connections: Readonly<Record<string, number>>;
   /** Cores in use by the server, without transcoder processes. */
   readonly cpu: number;
+  /** Share of the time in which the event loop of the main thread was busy, from 0 to 1. */
+  readonly eventLoop: number;
   /** Resident, bytes. */
   readonly memory: number;
 }
@@ -27,12 +30,15 @@ export interface FigureSample {
 export interface ProcessUse {
   /** CPU time since its start, us. */
   readonly cpu: number;
+  /** Time in which the event loop did not wait, ms since its start. */
+  readonly active: number;
   readonly memory: number;
 }
 
 function useOfProcess(): ProcessUse {
   const { user, system } = process.cpuUsage();
-  return { cpu: user + system, memory: process.memoryUsage.rss() };
+  const { active } = performance.eventLoopUtilization();
+  return { cpu: user + system, active, memory: process.memoryUsage.rss() };
 }
 
 interface Totals {
@@ -40,6 +46,7 @@ interface Totals {
   readonly in: number;
   readonly out: number;
   readonly cpu: number;
+  readonly active: number;
 }
 
 /** A ring of samples, one each ten seconds from `start` on. Its starter stops it. */
@@ -81,6 +88,8 @@ export class FigureHistory {
     this.#samples.push({
       ...{ at: this.#clock.now(), throughputIn: perSecond(now.in - before.in), throughputOut: perSecond(now.out - before.out) },
       ...{ connections, cpu: (now.cpu - before.cpu) / US_PER_MS / ms, memory: use.memory },
+      // Both clocks are read one after the other.
+      eventLoop: Math.min(1, (now.active - before.active) / ms),
     });
     if (this.#samples.length > KEPT) this.#samples.shift();
   }
@@ -91,7 +100,7 @@ export class FigureHistory {
     this.#timer = null;
   }
 
-  #totals({ cpu }: ProcessUse): Totals {
-    return { at: this.#clock.monotonic(), in: this.#meter.in.total, out: this.#meter.out.total, cpu };
+  #totals({ cpu, active }: ProcessUse): Totals {
+    return { at: this.#clock.monotonic(), in: this.#meter.in.total, out: this.#meter.out.total, cpu, active };
   }
 }

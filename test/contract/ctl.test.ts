@@ -109,8 +109,8 @@ describe('lists', () => {
     api.history.take();
     api.streamHistory.take();
     const server = lines(await ctl('history'));
-    expect(server[0]).toMatch(/^TIME +IN +OUT +VIEWERS +CPU +MEMORY$/);
-    expect(server[1]).toMatch(/^\d{4}-\S+ +[\d.]+ k?bit\/s +0 bit\/s +1 +[\d.]+ % +[\d.]+ MB$/);
+    expect(server[0]).toMatch(/^TIME +IN +OUT +VIEWERS +CPU +EVENT LOOP +MEMORY$/);
+    expect(server[1]).toMatch(/^\d{4}-\S+ +[\d.]+ k?bit\/s +0 bit\/s +1 +[\d.]+ % +[\d.]+ % +[\d.]+ MB$/);
     const stream = lines(await ctl('history default/app/live'));
     expect(stream[0]).toMatch(/^TIME +IN +OUT +FPS +GOP +VIEWERS$/);
     expect(stream[1]).toMatch(/^\d{4}-\S+ +[\d.]+ k?bit\/s +0 bit\/s +\d+ +\d+ +1$/);

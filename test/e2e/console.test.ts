@@ -120,7 +120,7 @@ test('what /metrics tells of the process has charts, and the rest is named', asy
     return route.fulfill({ contentType: 'text/plain', body: [cpu, ...buckets, ''].join('\n') });
   });
   await page.goto(`${server.api.base}/console/`);
-  const legend = (title: string) => page.getByRole('figure').filter({ hasText: title }).getByRole('listitem').textContent();
+  const legend = (title: string) => page.getByRole('figure').filter({ hasText: title }).getByRole('listitem').first().textContent();
   const percent = await until(
     'CPU',
     async () => Number(/of a core ([\d.]+) %/.exec((await legend('CPU')) ?? '')?.[1] ?? 0) || null,

@@ -27,6 +27,11 @@ const HistorySchema = Type.Object(
           description: 'Viewers, pushes and recordings by publisher; none where there is nobody',
         }),
         cpu: Type.Number({ description: 'Cores in use by the server, without transcoder processes', minimum: 0 }),
+        eventLoop: Type.Number({
+          description: 'Share of the time in which the event loop of the main thread was busy',
+          minimum: 0,
+          maximum: 1,
+        }),
         memory: Type.Integer({ description: 'Resident, bytes', minimum: 0 }),
       }),
       { description: 'Oldest first' },
@@ -57,7 +62,7 @@ export const internalsV2Routes: readonly Route[] = [
     method: 'GET',
     path: '/v2/internals/history',
     level: 'server',
-    summary: 'Throughput, connections, CPU and memory of the last hour',
+    summary: 'Throughput, connections, CPU, event loop and memory of the last hour',
     response: HistorySchema,
     handle: ({ control }) =>
       ok({
