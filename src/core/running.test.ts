@@ -11,22 +11,31 @@ afterEach(() => {
 
 const wait = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
-test('last started is told first, nobody waits for another, and what keeps their files is last', async () => {
+test('last started is told first, nobody waits for another, then what keeps their files, and last what all of them use', async () => {
   const told: string[] = [];
-  const part = (name: string, ms: number, keeps = false): Running => ({
-    keeps,
+  const part = (name: string, ms: number, turn: Pick<Running, 'keeps' | 'last'> = {}): Running => ({
+    ...turn,
     stop: async () => {
       told.push(name);
       await wait(ms);
       told.push(`${name} over`);
     },
   });
-  const running = [part('lock', 1, true), part('store', 1, true), part('recordings', 3000), part('receiver', 3200), part('door', 0)];
+  const keeps = { keeps: true };
+  const running = [
+    part('lock', 1, { last: true }),
+    part('store', 2, keeps),
+    part('log', 1, keeps),
+    part('recordings', 3000),
+    part('receiver', 3200),
+    part('door', 0),
+  ];
   const stopped = stopAll(running, new RecordingLogger());
   expect(told).toEqual(['door', 'receiver', 'recordings']);
-  await vi.advanceTimersByTimeAsync(3201);
+  await vi.advanceTimersByTimeAsync(3203);
   await stopped;
-  expect(told.slice(3)).toEqual(['door over', 'recordings over', 'receiver over', 'store', 'lock', 'store over', 'lock over']);
+  expect(told.slice(3, 8)).toEqual(['door over', 'recordings over', 'receiver over', 'log', 'store']);
+  expect(told.slice(8)).toEqual(['log over', 'store over', 'lock', 'lock over']);
   expect(running).toEqual([]);
 });
 

@@ -10,27 +10,31 @@ export interface Running {
   stop(): Promise<void>;
   /** Stopped after all others, because it stores their data or reports the stop. */
   readonly keeps?: boolean;
+  /** Stopped when even those have: it holds what they use. */
+  readonly last?: boolean;
 }
 
 /**
- * Stops everything, the last started first, all at the same time: a slow receiver takes no time from a file that is being finished. A
- * failure is logged. Resolves after 3.5 s at the latest. Empties `running`.
+ * Stops everything in three turns, within each the last started first and all at the same time: a slow receiver takes no time from a file that
+ * is being finished. A failure is logged. Resolves after 3.5 s at the latest. Empties `running`.
  */
 export async function stopAll(running: Running[], logger: LogLines): Promise<void> {
   const parts = running.splice(0).reverse();
   const { promise: late, resolve } = Promise.withResolvers<void>();
   const deadline = setTimeout(resolve, STOP_DEADLINE_MS);
-  await stopTogether(
-    parts.filter(({ keeps }) => keeps !== true),
-    late,
-    logger,
-  );
-  await stopTogether(
-    parts.filter(({ keeps }) => keeps === true),
-    late,
-    logger,
-  );
+  for (const turn of [0, 1, 2]) {
+    await stopTogether(
+      parts.filter((part) => turnOf(part) === turn),
+      late,
+      logger,
+    );
+  }
   clearTimeout(deadline);
+}
+
+function turnOf({ keeps = false, last = false }: Running): number {
+  if (last) return 2;
+  return keeps ? 1 : 0;
 }
 
 async function stopTogether(parts: readonly Running[], late: Promise<void>, logger: LogLines): Promise<void> {

@@ -41,7 +41,7 @@ export async function openStateFolder(
   const { config, forgets, conditions, logger, running } = options;
   // It may be read when nobody else writes it.
   const lock = await StateLock.open(folder);
-  running.push({ keeps: true, stop: async () => lock.release() });
+  running.push({ last: true, stop: async () => lock.release() });
   const apiState = new ApiState(folder, logger);
   apiState.takeBack();
   if (forgets) {
