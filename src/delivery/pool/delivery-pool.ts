@@ -18,6 +18,7 @@ import { BatchingLink, MAX_BATCH } from './batching-link.ts';
 import { ControlFigures } from './control-figures.ts';
 import { DEFAULT_DELIVERY_LIMITS } from './delivery-limits.ts';
 import type { DeliveryPoolOptions } from './delivery-pool-options.ts';
+import type { DeliveryStatus } from './delivery-status.ts';
 import { Handovers } from './handovers.ts';
 import { HttpFigures, type HttpTotals } from './http-figures.ts';
 import type { startLocal } from './local-thread.ts';
@@ -37,20 +38,6 @@ const MAX_RESTART_DELAY = 10_000;
 /** A thread that ran this long has recovered. */
 const HEALTHY_AFTER = 60_000;
 const MAX_REVOKED = 100_000;
-
-/** Figures of the pool. */
-export interface DeliveryStatus {
-  readonly threads: readonly {
-    readonly thread: number;
-    readonly report: ThreadReport | null;
-    /** The thread has no viewers and gets media updates in batches. */
-    readonly resting: boolean;
-  }[];
-  readonly restarts: number;
-  readonly feeds: number;
-  readonly sessions: number;
-  readonly memory: SharedArena['usage'];
-}
 
 /** Owns threads, ports, feeds and their memory from `start` to `stop`. A thread that dies is started again and told everything anew. */
 export class DeliveryPool implements FeedOpener {

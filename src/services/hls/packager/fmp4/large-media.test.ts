@@ -10,7 +10,8 @@ import { CutSchedule } from './cut-schedule.ts';
 import { LlhlsStream } from './llhls-stream.ts';
 import type { TimedSample } from './sample-timeline.ts';
 import { SegmentLimits } from './segment-limits.ts';
-import { type CutPart, Segmenter } from './segmenter.ts';
+import type { CutPart } from './segment-sink.ts';
+import { Segmenter } from './segmenter.ts';
 
 const MIB = 1024 * 1024;
 

@@ -14,7 +14,8 @@ import type { TrackProgress } from './readiness.ts';
 import { createTimeline, type SampleTimeline, type TimedSample } from './sample-timeline.ts';
 import type { SegmentLimits } from './segment-limits.ts';
 import type { BegunSegment } from './segment-numbering.ts';
-import { type CutPart, Segmenter, type SegmentSink } from './segmenter.ts';
+import type { CutPart, SegmentSink } from './segment-sink.ts';
+import { Segmenter } from './segmenter.ts';
 import { ShortRest } from './short-rest.ts';
 import type { TimedMetadata } from './timed-metadata.ts';
 
