@@ -4,7 +4,7 @@ import { KnownSecrets } from './known-secrets.ts';
 import { LOG_LEVELS } from './log-levels.js';
 import type { LogLines } from './logger.ts';
 import { maskedJson } from './masked-json.ts';
-import { type Numbered, NumberedRing, textWithoutSecrets } from './numbered-ring.ts';
+import { NumberedRing, textWithoutSecrets } from './numbered-ring.ts';
 
 /** Lines that are kept. */
 const KEPT = 1000;
@@ -22,9 +22,6 @@ export interface LogLine {
   /** Texts, numbers and booleans; other values are converted to text. */
   readonly fields: Readonly<Record<string, string | number | boolean | null>>;
 }
-
-/** A line that is kept. */
-export type KeptLine = Numbered<LogLine>;
 
 /** Options of a tail. */
 export interface LogTailOptions {

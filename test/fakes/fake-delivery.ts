@@ -1,6 +1,6 @@
 /** A delivery pool of one pretended thread: feeds, shared memory, sessions, exchanges and a clock turned by hand. */
 import type { DeliveryFeed, FeedOpener, Span } from '../../src/delivery/feed/messages.ts';
-import type { Admission, ByteSink, DeliveryExchange, DeliveryView, ViewContext } from '../../src/delivery/feed/view.ts';
+import type { ByteSink, DeliveryExchange, DeliveryView, ViewContext, ViewerAdmission } from '../../src/delivery/feed/view.ts';
 
 type OpenRequest = Parameters<FeedOpener['openFeed']>[0];
 
@@ -95,7 +95,7 @@ export class FakeExchange implements DeliveryExchange {
   readonly file: string;
   readonly query: string;
   readonly remoteAddress: string;
-  readonly admission: Admission | null;
+  readonly admission: ViewerAdmission | null;
   response: FakeResponse | null = null;
   #gone = false;
   #onAbort: (() => void) | null = null;

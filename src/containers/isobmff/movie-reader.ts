@@ -2,7 +2,7 @@
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { type Box, bodyView, findBox, readBoxes } from './box-reader.ts';
 import type { SampleDefaults } from './fragment-reader.ts';
-import { readSampleTables, type SampleTables } from './sample-cursor.ts';
+import { type ReadSampleTables, readSampleTables } from './sample-cursor.ts';
 import { type DescriptionEntry, readSampleDescription } from './sample-description.ts';
 
 const UNDETERMINED = 'und';
@@ -19,7 +19,7 @@ export interface FileTrack {
   readonly language: string;
   /** Ticks to add to the times of samples, so that the presentation begins at 0 (edit list, §8.6.6). */
   readonly shift: number;
-  readonly tables: SampleTables;
+  readonly tables: ReadSampleTables;
 }
 
 /** A moov with its video and audio tracks, those included that cannot be played. `defaults` are those of trex (§8.8.3) by track id. */

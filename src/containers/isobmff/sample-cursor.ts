@@ -22,7 +22,7 @@ interface Table {
 }
 
 /** The tables of one track; views of the bytes that were read. */
-export interface SampleTables {
+export interface ReadSampleTables {
   readonly sampleCount: number;
   /** Bytes of every sample, or 0: each has its own in `sizes`. */
   readonly sampleSize: number;
@@ -36,7 +36,7 @@ export interface SampleTables {
 }
 
 /** Reads stbl (`body` without its header). Throws `ProtocolError` when a table is missing or longer than its box. */
-export function readSampleTables(body: Uint8Array): SampleTables {
+export function readSampleTables(body: Uint8Array): ReadSampleTables {
   const boxes = new Map(readBoxes(body).map((box) => [box.type, box]));
   const required = (...types: string[]): Box => {
     const box = types.map((type) => boxes.get(type)).find((found) => found !== undefined);
@@ -58,7 +58,7 @@ export function readSampleTables(body: Uint8Array): SampleTables {
   };
 }
 
-function sizesOf(box: Box): Pick<SampleTables, 'sampleCount' | 'sampleSize' | 'sizes'> {
+function sizesOf(box: Box): Pick<ReadSampleTables, 'sampleCount' | 'sampleSize' | 'sizes'> {
   const view = bodyView(box, 12);
   const sampleCount = view.getUint32(8);
   const common = { view, count: sampleCount, start: 12 };
@@ -79,7 +79,7 @@ function table(box: Box, width: number): Table {
 }
 
 /** Ticks of all samples together. */
-export function durationOfSamples({ durations: { view, count, start }, sampleCount }: SampleTables): number {
+export function durationOfSamples({ durations: { view, count, start }, sampleCount }: ReadSampleTables): number {
   let ticks = 0;
   let left = sampleCount;
   for (let entry = 0; entry < count && left > 0; entry += 1) {
@@ -92,7 +92,7 @@ export function durationOfSamples({ durations: { view, count, start }, sampleCou
 }
 
 /** Index of the sample decoded at `dts` (ticks), from 0, or of the last one before. */
-export function sampleAt({ durations: { view, count, start }, sampleCount }: SampleTables, dts: number): number {
+export function sampleAt({ durations: { view, count, start }, sampleCount }: ReadSampleTables, dts: number): number {
   let sample = 0;
   let at = 0;
   for (let entry = 0; entry < count; entry += 1) {
@@ -106,7 +106,7 @@ export function sampleAt({ durations: { view, count, start }, sampleCount }: Sam
 }
 
 /** The last sync sample at or before `sample`, both counted from 0; 0 where there is none. */
-export function syncSampleBefore({ syncSamples }: SampleTables, sample: number): number {
+export function syncSampleBefore({ syncSamples }: ReadSampleTables, sample: number): number {
   if (syncSamples === null) return sample;
   const { view, count, start } = syncSamples;
   let low = 0;
@@ -121,7 +121,7 @@ export function syncSampleBefore({ syncSamples }: SampleTables, sample: number):
 
 /** The samples of a track, one after the other. */
 export class SampleCursor {
-  readonly #tables: SampleTables;
+  readonly #tables: ReadSampleTables;
   #sample = 0;
   #dts = 0;
   /** Entry of a run-length table, and how many samples of it are left. */
@@ -133,7 +133,7 @@ export class SampleCursor {
   #offset = 0;
   #sync = 0;
 
-  constructor(tables: SampleTables) {
+  constructor(tables: ReadSampleTables) {
     this.#tables = tables;
   }
 
@@ -250,7 +250,7 @@ export class SampleCursor {
     this.#chunk += 1;
   }
 
-  #compositionOffset(compositions: NonNullable<SampleTables['compositions']>): number {
+  #compositionOffset(compositions: NonNullable<ReadSampleTables['compositions']>): number {
     const at = this.#enter(compositions, this.#composition, 'ctts') + 4;
     // Many writers put negative offsets into version 0, too; offsets of more than 2³¹ ticks do not exist.
     return compositions.signed ? compositions.view.getInt32(at) : compositions.view.getUint32(at) | 0;

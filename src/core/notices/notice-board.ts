@@ -2,7 +2,7 @@
 import type { Clock } from '../../util/clock.ts';
 import { KnownSecrets } from '../../util/known-secrets.ts';
 import { maskedJson } from '../../util/masked-json.ts';
-import { type Numbered, NumberedRing, textWithoutSecrets } from '../../util/numbered-ring.ts';
+import { NumberedRing, textWithoutSecrets } from '../../util/numbered-ring.ts';
 import { BurstFold } from './burst-fold.ts';
 import { NOTICE_TYPES, type Notice, type NoticeGroup, type Notices } from './notice.ts';
 
@@ -19,9 +19,6 @@ export interface NoticeBoardOptions {
   /** Default: 4096. */
   readonly kept?: number;
 }
-
-/** A notice that was posted. */
-export type PostedNotice = Numbered<Notice>;
 
 /**
  * A ring of the newest notices. A follower is only a position in it, so followers cost no memory and a slow one misses the oldest notices.

@@ -3,7 +3,7 @@ import type { AccessProtocol } from '../../access/access-check.ts';
 import type { Span } from './messages.ts';
 
 /** Access control's verdict on a request. */
-export interface Admission {
+export interface ViewerAdmission {
   readonly protocol: AccessProtocol;
   /** When its viewer has to go, wall clock ms; infinite: never. */
   readonly expiresAt: number;
@@ -34,7 +34,7 @@ export interface DeliveryExchange {
   header(name: string): string | undefined;
   readonly remoteAddress: string;
   /** Null without access control, and for requests with a session. */
-  readonly admission: Admission | null;
+  readonly admission: ViewerAdmission | null;
   /** The bytes of the answer count for this viewer too. */
   billTo(viewer: ByteSink): void;
   /** The client went away or an answer was sent. */

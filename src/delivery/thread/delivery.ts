@@ -6,7 +6,7 @@ import { UNKNOWN_STREAM } from '../../core/unknown-stream.ts';
 import type { TrustedProxies } from '../../util/trusted-proxies.ts';
 import type { Span } from '../feed/messages.ts';
 import { sliceSpans, spansLength } from '../feed/spans.ts';
-import type { Admission, ByteSink, DeliveryExchange } from '../feed/view.ts';
+import type { ByteSink, DeliveryExchange, ViewerAdmission } from '../feed/view.ts';
 import { acceptsGzip } from '../http/accept-encoding.ts';
 import type { KeptBody } from '../http/answer-link.ts';
 import { type AbortListener, type AnswerSink, bodyLength, type IncomingRequest, type SentListener } from '../http/answer-sink.ts';
@@ -72,7 +72,7 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
   readonly method: 'GET' | 'HEAD';
   readonly file: string;
   readonly query: string;
-  readonly admission: Admission | null;
+  readonly admission: ViewerAdmission | null;
   readonly #vhost: string;
   readonly #services: DeliveryServices;
   readonly #request: IncomingRequest;
@@ -89,7 +89,7 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
     services: DeliveryServices,
     request: IncomingRequest,
     sink: AnswerSink,
-    target: { vhost: string; file: string; query: string; feed: ServedFeed; admission: Admission | null },
+    target: { vhost: string; file: string; query: string; feed: ServedFeed; admission: ViewerAdmission | null },
   ) {
     this.#services = services;
     this.#request = request;

@@ -8,7 +8,7 @@ import type { ControlledHost } from '../../access/access-controls.ts';
 import type { KeyRing } from '../../access/key-ring.ts';
 import { PublisherKind } from '../../core/kinds.ts';
 import { proxyHeaders, type TrustedProxies } from '../../util/trusted-proxies.ts';
-import type { Admission } from '../feed/view.ts';
+import type { ViewerAdmission } from '../feed/view.ts';
 import type { AnswerSink, IncomingRequest } from '../http/answer-sink.ts';
 import { queryValue, type RequestTarget, urlBase } from '../http/request-target.ts';
 
@@ -65,7 +65,7 @@ function isMediaPlaylist(file: string): boolean {
 }
 
 /** An admitted client, from the verdict to the end of the request, or of the session made by it. */
-export class Entered implements Admission {
+export class Entered implements ViewerAdmission {
   readonly protocol: AccessProtocol;
   readonly base: string;
   readonly #verdict: Admitted;

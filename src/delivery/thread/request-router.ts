@@ -3,7 +3,7 @@
 import { type AccessProtocol, type Admitted, shownReason, type Verdict, whenJudged } from '../../access/access-check.ts';
 import type { CrossDomainPolicy } from '../../access/cross-domains.ts';
 import { readNewUrl } from '../../access/new-url.ts';
-import type { Admission } from '../feed/view.ts';
+import type { ViewerAdmission } from '../feed/view.ts';
 import type { HostTable } from '../host-table.ts';
 import type { AnswerSink, IncomingRequest, RequestHandler } from '../http/answer-sink.ts';
 import { decodePath, type RequestTarget, splitTarget } from '../http/request-target.ts';
@@ -188,7 +188,7 @@ export class RequestRouter implements RequestHandler {
   #serve(
     request: IncomingRequest,
     sink: AnswerSink,
-    { place, admission, mayAsk = true }: { readonly place: Place; readonly admission: Admission | null; readonly mayAsk?: boolean },
+    { place, admission, mayAsk = true }: { readonly place: Place; readonly admission: ViewerAdmission | null; readonly mayAsk?: boolean },
   ): void {
     const { services, maxWaiting } = this.#options;
     const first = place.feeds?.[0];
@@ -244,7 +244,7 @@ export class RequestRouter implements RequestHandler {
   #ask(
     request: IncomingRequest,
     sink: AnswerSink,
-    { place, admission }: { readonly place: Place; readonly admission: Admission | null },
+    { place, admission }: { readonly place: Place; readonly admission: ViewerAdmission | null },
   ): boolean {
     const { demands, requestAdmission, feeds, services } = this.#options;
     const { vhost, key, file, query } = place;

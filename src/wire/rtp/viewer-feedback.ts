@@ -9,8 +9,8 @@ const REPORT_LENGTH = 24;
 /** Arrival reports of one compound that are read; players send one. */
 const MAX_ARRIVAL_REPORTS = 4;
 
-/** A report block (RFC 3550 section 6.4.1), as read or as it is to be sent. */
-export interface ReceptionReport {
+/** What a viewer reports of one stream of RTP: a report block (RFC 3550 section 6.4.1). */
+export interface ViewerReport {
   readonly ssrc: number;
   /** Share of packets lost since the last report, 0 to 1. */
   readonly fractionLost: number;
@@ -30,7 +30,7 @@ export interface ViewerFeedback {
   readonly keyframeWanted: boolean;
   /** Receiver estimate of the bandwidth, bits per second; null when not reported. */
   readonly remb: number | null;
-  readonly reports: readonly ReceptionReport[];
+  readonly reports: readonly ViewerReport[];
   /** Which packets came when, by transport-wide numbers. */
   readonly arrivals: readonly ArrivalReport[];
 }
@@ -42,7 +42,7 @@ const NTP_UNITS = 0x1_0000;
 const MAX_ROUND_TRIP_S = 60;
 
 /** Seconds from our report to the viewer and back, when this one came at `now` (wall clock, ms); null: it does not tell (RFC 3550 section 6.4.1). */
-export function roundTrip({ lastReport, sinceReport }: ReceptionReport, now: number): number | null {
+export function roundTrip({ lastReport, sinceReport }: ViewerReport, now: number): number | null {
   if (lastReport === 0) return null;
   const ntp = Math.floor((now / 1000 + NTP_OFFSET) * NTP_UNITS) % 2 ** 32;
   const units = (ntp - lastReport - sinceReport) | 0;
@@ -54,7 +54,7 @@ export function roundTrip({ lastReport, sinceReport }: ReceptionReport, now: num
 /** Reads a compound packet; unknown and truncated parts are skipped. */
 export function readViewerFeedback(packet: Uint8Array): ViewerFeedback {
   const view = new DataView(packet.buffer, packet.byteOffset, packet.byteLength);
-  const reports: ReceptionReport[] = [];
+  const reports: ViewerReport[] = [];
   const arrivals: ArrivalReport[] = [];
   let keyframeWanted = false;
   let remb: number | null = null;
@@ -76,7 +76,7 @@ export function readViewerFeedback(packet: Uint8Array): ViewerFeedback {
   return { keyframeWanted, remb, reports, arrivals };
 }
 
-function readReports(view: DataView, start: number, end: number, count: number, reports: ReceptionReport[]): void {
+function readReports(view: DataView, start: number, end: number, count: number, reports: ViewerReport[]): void {
   for (let at = start + 8, n = 0; n < count && at + REPORT_LENGTH <= end; at += REPORT_LENGTH, n += 1) {
     reports.push({
       ssrc: view.getUint32(at),

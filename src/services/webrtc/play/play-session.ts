@@ -6,7 +6,7 @@ import type { Logger } from '../../../util/logger.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';
 import { randomWord } from '../../../wire/ice/ice-credentials.ts';
 import type { ArrivalReport } from '../../../wire/rtp/arrival-report.ts';
-import { type ReceptionReport, readViewerFeedback, roundTrip } from '../../../wire/rtp/viewer-feedback.ts';
+import { readViewerFeedback, roundTrip, type ViewerReport } from '../../../wire/rtp/viewer-feedback.ts';
 import { type LocalMedia, serializeDescription } from '../../../wire/sdp/local-description.ts';
 import { parseSessionDescription } from '../../../wire/sdp/session-description.ts';
 import type { PeerListener, PeerSession } from '../transport/peer-session.ts';
@@ -300,7 +300,7 @@ export class PlaySession implements PeerListener {
     this.#end(reason);
   }
 
-  #note(report: ReceptionReport): void {
+  #note(report: ViewerReport): void {
     const { stream, transport } = this.#options;
     const { ssrc, totalLost, fractionLost } = report;
     const isOurs = this.#agreement?.plan.slots.some((slot) => slot.ssrc === ssrc) === true;
