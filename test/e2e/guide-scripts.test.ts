@@ -14,6 +14,7 @@ import { startShippedServer } from '../harness/shipped-server.ts';
 import { blocksIn } from '../support/page-blocks.ts';
 
 const WAIT = { deadlineMs: 60_000, everyMs: 200 };
+const SOON = { deadlineMs: 15_000 };
 const FRAMES = 30;
 /** Camera and microphone of their own, and peers of the same machine. */
 const SWITCHES = ['--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream', '--allow-loopback-in-peer-connection'];
@@ -22,7 +23,8 @@ type Script = (...names: unknown[]) => Promise<void>;
 const AsyncFunction = (async () => undefined).constructor as new (...source: string[]) => Script;
 
 test('the page of publish.md publishes, and the page of watch.md plays that', { timeout: 120_000 }, async () => {
-  const { ports } = await startShippedServer();
+  const { ports, token } = await startShippedServer();
+  const client = new MillraceClient({ url: `http://127.0.0.1:${ports.API}`, token });
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-scripts-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const http = `127.0.0.1:${ports.WEBRTC_SIGNALLING}`;
@@ -40,7 +42,7 @@ test('the page of publish.md publishes, and the page of watch.md plays that', { 
     onTestFinished(() => browser.close());
     return await browser.open({ width: 640, height: 360 });
   };
-  await opened('docs/guide/publish.md');
+  const publisher = await opened('docs/guide/publish.md');
   await until('the stream', async () => (await fetch(`http://${http}/app/browser/llhls.m3u8`)).status === 200, WAIT);
   const player = await opened('docs/guide/watch.md');
   const look = '({ frames: video.getVideoPlaybackQuality().totalVideoFrames, tracks: video.srcObject?.getTracks().length ?? 0 })';
@@ -52,6 +54,15 @@ test('the page of publish.md publishes, and the page of watch.md plays that', { 
     },
     WAIT,
   );
+  // The server by itself would take half a minute for each.
+  const place = { vhost: 'default', app: 'app', stream: 'browser' };
+  const sessions = () => client.get('/v1/vhosts/{vhost}/apps/{app}/streams/{stream}/sessions', { path: place });
+  expect(await sessions()).toHaveLength(1);
+  await player.close({ runBeforeUnload: true });
+  await until('no viewer', async () => (await sessions()).length === 0, SOON);
+  await publisher.close({ runBeforeUnload: true });
+  const streams = () => client.get('/v1/vhosts/{vhost}/apps/{app}/streams', { path: place });
+  await until('no stream', async () => !(await streams()).includes('browser'), SOON);
 });
 
 test('the scripts of api.md ask, and hear of a stream that begins', { timeout: 60_000 }, async () => {

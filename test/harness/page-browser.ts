@@ -48,7 +48,9 @@ export class PageBrowser {
 
   /** Opens the page with `query` in a window of that size. */
   async open(size: { width: number; height: number }, query: Readonly<Record<string, string>> = {}): Promise<Page> {
-    const page = await this.#browser.newPage({ viewport: size });
+    // What a page sends while it closes goes out as long as its context is there.
+    const context = await this.#browser.newContext({ viewport: size });
+    const page = await context.newPage();
     const { port } = this.#server.address() as AddressInfo;
     await page.goto(`http://127.0.0.1:${port}/?${new URLSearchParams(query)}`);
     return page;
