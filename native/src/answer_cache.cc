@@ -189,6 +189,10 @@ void AnswerCache::FlushAll() {
   for (auto& [feed, its] : feeds_) its.answers.clear();
   generation_ += 1;
   lines_.clear();
+  sessions_.clear();
+  free_.clear();
+  tokens_.clear();
+  touched_.clear();
 }
 
 uint32_t AnswerCache::OpenSession(std::string_view token, uint32_t feed, double expires_at) {

@@ -101,7 +101,7 @@ class AnswerCache {
   bool Keep(const PlainRequest& request, uint32_t variant, std::unique_ptr<Answer> answer);
   // Forgets all answers of a feed.
   void Flush(uint32_t feed);
-  // Forgets all answers, and what was judged.
+  // Forgets all answers, what was judged, and all sessions.
   void FlushAll();
 
   // A session that may watch what `feed` has → its number. The same one when the token is known.

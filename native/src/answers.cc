@@ -134,7 +134,7 @@ napi_value AnswersKeepImage(const Arguments& arguments) {
   return Truth(arguments.env(), KeepCommon(arguments, request, std::move(answer)));
 }
 
-// answersFlush(cache, feed): its answers are forgotten; below 0 all, and what was judged
+// answersFlush(cache, feed): its answers are forgotten; below 0 all, what was judged, and the sessions
 napi_value AnswersFlush(const Arguments& arguments) {
   const double feed = arguments.Number(1);
   if (feed < 0) CacheOf(arguments).FlushAll();

@@ -214,6 +214,19 @@ describe.skipIf(loadAddon().addon === null)('answers that are kept', () => {
     expect(await get(client, 'text', started.token)).toMatch(/^404 /);
   });
 
+  test('are not for a session that has not proven itself since rules have changed', async () => {
+    const started = await start();
+    const client = started.open();
+    await warm(started, client, 'text');
+    started.thread.receive([HOSTS]);
+    client.ask('list.m3u8', '');
+    const other = String((await client.answer()).body).slice('to ?session='.length);
+    await warm({ ...started, token: other }, client, 'text');
+    const asked = started.asked().length;
+    expect(await get(client, 'text', started.token)).toMatch(/^200 /);
+    expect(started.asked().length).toBe(asked + 1);
+  });
+
   test('end with their feed', async () => {
     const started = await start();
     const client = started.open();
