@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 
 namespace millrace {
 namespace {
@@ -20,6 +21,7 @@ constexpr size_t kPendingFrames = 120;
 // Commands that may wait before reports of losses are left out.
 constexpr size_t kWaitingCommands = 4096;
 constexpr int64_t kReportSweepUs = 50'000;
+constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
 template <typename T>
 void EraseAt(std::vector<T>& items, size_t at) {
@@ -183,11 +185,12 @@ void Shard::Run() {
   pthread_setname_np(pthread_self(), "webrtc-send");
   std::vector<Command> commands;
   int64_t due = NowUs();
+  const auto has_work = [this] { return stopping_ || !inbox_.empty(); };
   while (true) {
     {
       std::unique_lock<std::mutex> lock(mutex_);
-      const auto until = Clock::time_point(std::chrono::microseconds(due));
-      wake_.wait_until(lock, until, [this] { return stopping_ || !inbox_.empty(); });
+      if (due == kNever) wake_.wait(lock, has_work);
+      else wake_.wait_until(lock, Clock::time_point(std::chrono::microseconds(due)), has_work);
       if (stopping_) break;
       commands.swap(inbox_);
     }
@@ -199,9 +202,9 @@ void Shard::Run() {
   for (const Command& command : inbox_) command();
 }
 
-// Sends what is due and returns when to look again.
+// Sends what is due and returns when to look again; without viewers and frames nothing is due before the next command.
 int64_t Shard::Work(int64_t now) {
-  int64_t next = now + kReportSweepUs;
+  int64_t next = viewers_.empty() ? kNever : now + kReportSweepUs;
   sender_.SetTime(now);
   for (const auto& [id, source] : sources_) {
     while (!source->pending.empty() && source->due <= now) SendSlice(source.get(), now);

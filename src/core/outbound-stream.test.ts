@@ -150,6 +150,7 @@ describe('OutboundStream', () => {
     expect(stream.neededAt).toBe(Number.POSITIVE_INFINITY);
     const silent = { onTracks: () => undefined, onPacket: () => undefined, close: () => undefined };
     attach(stream, { ...silent, urgency: Urgency.NONE, neededAt: 1000 });
+    attach(stream, { ...silent, urgency: Urgency.BATCHED });
     attach(stream, { ...silent, urgency: Urgency.LOW_LATENCY, neededAt: 3000 });
     attach(stream, { ...silent, urgency: Urgency.LOW_LATENCY, neededAt: 2000 });
     expect(stream.neededAt).toBe(2000);

@@ -132,7 +132,7 @@ export class OutboundStream implements PublishableStream {
     let first = Number.POSITIVE_INFINITY;
     for (const { stream } of this.#consumers) {
       const { urgency = Urgency.REAL_TIME } = stream;
-      if (urgency !== Urgency.NONE) first = Math.min(first, stream.neededAt ?? Number.NEGATIVE_INFINITY);
+      if (urgency >= Urgency.LOW_LATENCY) first = Math.min(first, stream.neededAt ?? Number.NEGATIVE_INFINITY);
     }
     return first;
   }

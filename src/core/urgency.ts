@@ -1,14 +1,16 @@
 /** How soon the consumers of a stream need its packets; packets that can wait are read in batches, which costs less. */
 export const Urgency = {
-  /** Nobody waits: one batch every 100 ms is enough. */
+  /** Nobody waits: one batch every 200 ms is enough. */
   NONE: 0,
+  /** Files are written, and what waits in a socket is lost with the process: one batch every 100 ms. */
+  BATCHED: 1,
   /**
    * Low latency: consumers wait for units of many packets, such as LL-HLS parts, and 10 ms more do not matter. A consumer that knows which
    * packet completes a unit reports its time (`neededAt`); earlier packets can come with that one.
    */
-  LOW_LATENCY: 1,
+  LOW_LATENCY: 2,
   /** Each packet is wanted as soon as it comes. */
-  REAL_TIME: 2,
+  REAL_TIME: 3,
 } as const;
 /** Any of these; the greatest of all who take a stream counts. */
 export type Urgency = (typeof Urgency)[keyof typeof Urgency];

@@ -16,7 +16,12 @@ import type { CuedItem, Playout, PlayoutListener } from './playout.ts';
 import { type Splice, SplicedStream } from './spliced-stream.ts';
 
 /** How long packets wait for others to go out with, ms, by how soon they are wanted. */
-const BUNDLE_MS: Readonly<Record<Urgency, number>> = { [Urgency.NONE]: 100, [Urgency.LOW_LATENCY]: 10, [Urgency.REAL_TIME]: 1 };
+const BUNDLE_MS: Readonly<Record<Urgency, number>> = {
+  [Urgency.NONE]: 100,
+  [Urgency.BATCHED]: 100,
+  [Urgency.LOW_LATENCY]: 10,
+  [Urgency.REAL_TIME]: 1,
+};
 /** It looks at least this often, ms. */
 const LOOK_MS = 250;
 /** While it waits for a source that should have something, it looks this often, ms. */

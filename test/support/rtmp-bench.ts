@@ -39,5 +39,5 @@ export async function publishing(options: Partial<RtmpProviderOptions> = {}, tar
 export function holdSweeps(): { readonly sweep: () => void } {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   cleanups.push(() => vi.useRealTimers());
-  return { sweep: () => vi.advanceTimersByTime(100) };
+  return { sweep: () => void vi.advanceTimersToNextTimer() };
 }

@@ -7,11 +7,16 @@ import { loadAddon, type NativeAddon } from '../addon.ts';
 /** Limit of one read: mostly a keyframe. */
 const BUFFER_SIZE = 256 * 1024;
 /** After a read of more than this a socket is read again at once: the peer may wait for room, or has much to send. */
-const MAX_CALM_READ = 48 * 1024;
+const CALM_READ = 48 * 1024;
+/** Linux makes room for twice as much as the largest read. So a socket may bring more than that by this factor, up to `MAX_CALM_READ`. */
+const CALM_GROWTH = 1.5;
+const MAX_CALM_READ = 192 * 1024;
 /** Maximum time for reading resting sockets in one turn, ms. */
 const STRETCH_MS = 2;
-/** How long a short rest lasts. */
+/** How long the rests last. */
 const SHORT_REST_MS = 10;
+const LONG_REST_MS = 100;
+const LONGEST_REST_MS = 200;
 /** Fewer sockets are read for less when they have something than by a sweep that looks for it. */
 const MIN_DOZING = 5;
 
@@ -20,8 +25,10 @@ export const Rest = {
   NONE: 0,
   /** For a hundredth of a second, and longer where nothing of it is needed yet: until then, or the next `wake`. */
   SHORT: 1,
-  /** Until the next `wake`. */
+  /** For a tenth of a second. */
   LONG: 2,
+  /** For a fifth of a second. */
+  LONGEST: 3,
 } as const;
 /** Any of these. */
 export type Rest = (typeof Rest)[keyof typeof Rest];
@@ -44,6 +51,8 @@ interface Sleeper {
   neededAt: number | null;
   /** Something has come since the last `wake`. */
   heard: boolean;
+  /** A read of more than this is a large one. */
+  calmRead: number;
 }
 
 /**
@@ -57,8 +66,8 @@ export class SocketReader {
   readonly #resting = new Map<net.Socket, Sleeper>();
   /** Read by a sweep of their own. */
   readonly #dozing = new Map<net.Socket, Sleeper>();
-  /** Sockets that could be in there. */
-  #drowsy = 0;
+  /** Sockets by the rest that they want. */
+  readonly #wanting: Record<Rest, number> = { [Rest.NONE]: 0, [Rest.SHORT]: 0, [Rest.LONG]: 0, [Rest.LONGEST]: 0 };
   #sweep: NodeJS.Timeout | null = null;
   #sweeping = false;
   #waking = false;
@@ -92,7 +101,8 @@ export class SocketReader {
     }
     inside._handle = null;
     const buffer = this.#buffer;
-    const sleeper: Sleeper = { onRead, slack, wanted: Rest.NONE, neededAt: null, heard: true };
+    const sleeper: Sleeper = { onRead, slack, wanted: Rest.NONE, neededAt: null, heard: true, calmRead: CALM_READ };
+    this.#wanting[Rest.NONE] += 1;
     const options = {
       handle,
       onread: {
@@ -109,15 +119,21 @@ export class SocketReader {
     // The server counts the socket it has accepted.
     socket.once('close', () => {
       this.#want(sleeper, Rest.NONE);
+      this.#wanting[Rest.NONE] -= 1;
       this.#forget(socket);
       accepted.destroy();
     });
     return socket.resume();
   }
 
+  /** How often `wake` has to be called for now, ms. */
+  get wakeInterval(): number {
+    return this.#wanting[Rest.SHORT] > 0 || this.#wanting[Rest.LONG] > 0 ? LONG_REST_MS : LONGEST_REST_MS;
+  }
+
   /**
    * Reads all resting sockets, and calls `done` when the last of them is being read: many sockets take several turns of the event loop.
-   * Must be called regularly, because the end of a connection is not noticed during a rest either.
+   * Must be called at each `wakeInterval`, because the end of a connection is not noticed during a rest either.
    */
   wake(done?: () => void): void {
     if (this.#readNowTurns > 0) this.#readNowTurns -= 1;
@@ -209,14 +225,16 @@ export class SocketReader {
     sleeper.heard = true;
     sleeper.neededAt = null;
     this.#want(sleeper, sleeper.onRead(this.#buffer, length));
-    if (length > MAX_CALM_READ || this.#readNowTurns > 0) return Rest.NONE;
-    return sleeper.wanted === Rest.SHORT && (this.#addon === null || this.#drowsy < MIN_DOZING) ? Rest.NONE : sleeper.wanted;
+    const isLarge = length > sleeper.calmRead;
+    sleeper.calmRead = Math.max(sleeper.calmRead, Math.min(CALM_GROWTH * length, MAX_CALM_READ));
+    if (isLarge || this.#readNowTurns > 0) return Rest.NONE;
+    const isShort = sleeper.wanted === Rest.SHORT;
+    return isShort && (this.#addon === null || this.#wanting[Rest.SHORT] < MIN_DOZING) ? Rest.NONE : sleeper.wanted;
   }
 
   #want(sleeper: Sleeper, rest: Rest): void {
-    if (rest === sleeper.wanted) return;
-    if (sleeper.wanted === Rest.SHORT) this.#drowsy -= 1;
-    if (rest === Rest.SHORT) this.#drowsy += 1;
+    this.#wanting[sleeper.wanted] -= 1;
+    this.#wanting[rest] += 1;
     sleeper.wanted = rest;
   }
 

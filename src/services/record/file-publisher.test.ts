@@ -145,9 +145,10 @@ describe('a recording', () => {
 
   it('lets its stream rest: what a kill may cost is reckoned with that', async () => {
     const { attached, stream } = bench.stream(sample.tracks);
+    expect(attached.urgency).toBe(Urgency.NONE);
     await bench.record('a');
     expect(bench.tasks('a')[0]).toMatchObject({ state: 'recording' });
-    expect([attached.urgency, stream.comings]).toEqual([Urgency.NONE, 0]);
+    expect([attached.urgency, stream.comings]).toEqual([Urgency.BATCHED, 0]);
   });
 
   it('takes only the tracks that were asked for', async () => {

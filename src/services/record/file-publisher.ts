@@ -30,7 +30,7 @@ import { RecordCounts, recordMetrics } from './record-metrics.ts';
 import { containerOf } from './record-path.ts';
 import { type FilePublisherSettings, foldersBelow, RecordPlace } from './record-place.ts';
 import { type RecordRequest, storedRequest } from './record-request.ts';
-import { type RecordContext, RecordTask } from './record-task.ts';
+import { type RecordContext, RecordState, RecordTask } from './record-task.ts';
 import { RecordingIndex } from './recording-index.ts';
 import { RecordingLibrary, type RecordingLibraryOptions } from './recording-library.ts';
 import type { RecordingNote } from './recording-note.ts';
@@ -267,8 +267,6 @@ class FileStream implements PublisherStream {
   readonly #place: RecordPlace;
   readonly #waiting: () => RecordTask[];
   readonly #onClose: () => void;
-  /** Files are written in batches of some tenths of a second (`MAX_HELD_BACK`), which allows for the wait in a resting socket. */
-  readonly urgency = Urgency.NONE;
   readonly #active = new Set<RecordTask>();
   /** For the tasks that a map file brings. */
   readonly #hold = new MapHold();
@@ -284,6 +282,12 @@ class FileStream implements PublisherStream {
 
   get closed(): boolean {
     return this.#closed;
+  }
+
+  /** Files are written in batches of some tenths of a second (`MAX_HELD_BACK`), which allows for the wait in a resting socket. */
+  get urgency(): Urgency {
+    for (const { state } of this.#active) if (state === RecordState.RECORDING) return Urgency.BATCHED;
+    return Urgency.NONE;
   }
 
   /** Lets a task record this stream, at once or as soon as its tracks are known. */

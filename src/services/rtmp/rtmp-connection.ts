@@ -39,7 +39,8 @@ const MALFORMED_SECONDS = 5;
 
 /** By how soon what comes is needed. */
 const RESTS: Readonly<Record<Urgency, Rest>> = {
-  [Urgency.NONE]: Rest.LONG,
+  [Urgency.NONE]: Rest.LONGEST,
+  [Urgency.BATCHED]: Rest.LONG,
   [Urgency.LOW_LATENCY]: Rest.SHORT,
   [Urgency.REAL_TIME]: Rest.NONE,
 };

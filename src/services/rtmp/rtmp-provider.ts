@@ -20,8 +20,6 @@ import {
   type RtmpTimeouts,
 } from './rtmp-options.ts';
 
-/** Interval of the deadline checks, and of reading sockets whose streams can wait. */
-const SWEEP_INTERVAL_MS = 100;
 /** Maximum time of deadline checks per turn, ms. */
 const STRETCH_MS = 2;
 
@@ -49,7 +47,9 @@ export class RtmpProvider {
   #server: net.Server | null = null;
   /** Shakes hands with those who come to an RTMPS listener. */
   #secure: tls.Server | null = null;
+  /** Reads the sockets whose streams can wait, and checks deadlines. */
   #sweep: NodeJS.Timeout | null = null;
+  #sweepInterval = 0;
   readonly #deadlines: () => void;
   /** Connections still to be checked in this round; null between two rounds. */
   #due: SetIterator<RtmpConnection> | null = null;
@@ -201,10 +201,7 @@ export class RtmpProvider {
     // A publisher may be back: what its last connection left is read before it asks for its stream.
     if (this.#options.onArrival === undefined) this.readNow();
     else this.#options.onArrival();
-    this.#sweep ??= setInterval(
-      guarded(this.#logger, 'the watch over RTMP connections', () => this.#sweepConnections()),
-      SWEEP_INTERVAL_MS,
-    );
+    this.#keepSweeping();
     const connection = new RtmpConnection({
       id: this.#lastSession,
       socket,
@@ -230,6 +227,18 @@ export class RtmpProvider {
     if (this.#connections.size === 0) this.#stopSweeping();
   }
 
+  /** As often as the reader wants it now. */
+  #keepSweeping(): void {
+    const interval = this.#reader.wakeInterval;
+    if (this.#sweep !== null && interval === this.#sweepInterval) return;
+    this.#stopSweeping();
+    this.#sweepInterval = interval;
+    this.#sweep = setInterval(
+      guarded(this.#logger, 'the watch over RTMP connections', () => this.#sweepConnections()),
+      interval,
+    );
+  }
+
   #stopSweeping(): void {
     if (this.#sweep !== null) clearInterval(this.#sweep);
     this.#sweep = null;
@@ -238,6 +247,7 @@ export class RtmpProvider {
   #sweepConnections(): void {
     // Pending bytes in the sockets are read before any deadline is judged, also after a stall of the event loop.
     this.#reader.wake(() => setImmediate(this.#deadlines));
+    if (this.#connections.size > 0) this.#keepSweeping();
   }
 
   /** A connection that fails at it ends by itself. Streams begin here, so that all of them may be too much for one turn of the loop. */

@@ -107,6 +107,19 @@ describe('a stream that nobody attends to', () => {
     };
     const come = (): boolean[] => streams.map(({ packets }) => packets.length === sent);
     const allCome = () => Promise.all(streams.map((stream) => stream.until((it) => it.packets.length === sent)));
+    /** What had not reached the socket by one sweep comes with the next. */
+    const sweeps = async (once: () => void): Promise<void> => {
+      do {
+        once();
+        await settle();
+      } while (!come().every(Boolean));
+    };
+    const shortSweeps = () => sweeps(shortSweep);
+    const sweepsOfListener = () =>
+      sweeps(() => {
+        vi.advanceTimersByTime(100 - (elapsed % 100));
+        elapsed += 100 - (elapsed % 100);
+      });
     const none = streams.map(() => false);
     const firstOnly = streams.map((_stream, index) => index === 0);
     for (const publisher of publishers) {
@@ -115,37 +128,33 @@ describe('a stream that nobody attends to', () => {
     }
     for (const stream of streams) stream.urgency = Urgency.LOW_LATENCY;
     // The connections are new and have acknowledgements to write, and the first ones of a kind are read as they come.
-    sweep();
-    sweep();
+    vi.advanceTimersByTime(200);
+    vi.advanceTimersByTime(200);
     do {
-      // What had not reached the socket by one sweep comes with the next.
-      do {
-        shortSweep();
-        await settle();
-      } while (!come().every(Boolean));
+      await shortSweeps();
       send();
       await settle();
     } while (come().some(Boolean));
     for (let round = 0; round < 3; round += 1) {
-      shortSweep();
-      await allCome();
+      await shortSweeps();
       send();
       await settle();
       expect(come()).toEqual(none);
     }
-    shortSweep();
-    await allCome();
+    await shortSweeps();
+
+    // The first sweeps of the listener come each fifth of a second, those behind them each tenth.
+    for (let round = 0; round < 2; round += 1) {
+      send();
+      await settle();
+      await sweepsOfListener();
+    }
 
     // Nothing of it is needed for now, and then everything again.
     for (const stream of streams) stream.neededAt = Number.POSITIVE_INFINITY;
-    const toNextSweep = (): void => {
-      vi.advanceTimersByTime(100 - (elapsed % 100));
-      elapsed += 100 - (elapsed % 100);
-    };
     send();
     await settle();
-    toNextSweep();
-    await allCome();
+    await sweepsOfListener();
     send();
     for (let round = 0; round < 3; round += 1) {
       await settle();
@@ -155,13 +164,11 @@ describe('a stream that nobody attends to', () => {
     expect(come()).toEqual(none);
     // It is asked behind each read.
     for (const stream of streams) stream.neededAt = 0;
-    toNextSweep();
-    await allCome();
+    await sweepsOfListener();
     send();
     await settle();
     expect(come()).toEqual(none);
-    shortSweep();
-    await allCome();
+    await shortSweeps();
 
     // A viewer by WebRTC comes to the first.
     const [watched] = streams;
@@ -173,17 +180,15 @@ describe('a stream that nobody attends to', () => {
       await watched.until((it) => it.packets.length === sent);
       await settle();
       expect(come()).toEqual(firstOnly);
-      shortSweep();
-      await allCome();
+      await shortSweeps();
       send();
     }
 
     // The last viewers go.
     for (const stream of streams) stream.urgency = Urgency.NONE;
-    shortSweep();
-    await allCome();
+    await shortSweeps();
     // Up to the next sweep of the listener, which finds nothing: what comes next is read at once.
-    vi.advanceTimersByTime(100 - (elapsed % 100));
+    vi.advanceTimersByTime(300 - (elapsed % 100));
     await settle();
     send();
     await allCome();

@@ -7,6 +7,10 @@ import { SrtpProfile } from '../../../../wire/srtp/profile.ts';
 
 const bench = new FanoutBench();
 
+function statusOf(task: string): string {
+  return readFileSync(`/proc/self/task/${task}/status`, 'utf8');
+}
+
 /** Empty for one that has ended by now. */
 function nameOfThread(task: string): string {
   try {
@@ -47,6 +51,26 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
     await start();
     const names = (): string[] => readdirSync('/proc/self/task').map(nameOfThread);
     await until('threads that send and receive', () => ['webrtc-send', 'webrtc-receive'].every((name) => names().includes(name)), WAIT);
+  });
+
+  test.runIf(kind === 'native, segmented')('its sending threads sleep while there is no viewer', async () => {
+    const { fanout, viewer, source } = await start();
+    const threads = (): string[] => readdirSync('/proc/self/task').filter((id) => nameOfThread(id) === 'webrtc-send');
+    // They name themselves.
+    await until('threads that send', () => threads().length > 0, WAIT);
+    const wakes = (): number => {
+      return threads().reduce((sum, id) => sum + Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(statusOf(id))?.[1]), 0);
+    };
+    const during = async (ms: number): Promise<number> => {
+      const [before, since] = [wakes(), performance.now()];
+      await until(`${ms} ms to pass`, () => performance.now() - since > ms, { everyMs: 50 });
+      return wakes() - before;
+    };
+    expect(await during(300)).toBeGreaterThan(1);
+    fanout.closeViewer(viewer);
+    // A frame that nobody gets is forgotten at once.
+    fanout.push(source, frame(3000, true, [30]));
+    await until('nothing to be done', async () => (await during(300)) === 0, WAIT);
   });
 
   test('nothing is sent to port 0, and nothing breaks', async () => {
