@@ -5,9 +5,12 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
 import { metricsText } from '../../test/fakes/metrics-text.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
+import { until } from '../../test/harness/poll.ts';
 import { NoticeBoard } from '../core/notices/notice-board.ts';
 import { Conditions } from '../util/conditions.ts';
 import { EventLog, type EventLogOptions, eventLogMetrics } from './event-log.ts';
+
+const OFTEN = { everyMs: 2 };
 
 let root: string;
 let folder: string;
@@ -44,7 +47,7 @@ const namesIn = (file: string): string[] =>
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line).vhost);
 const written = async (count: number): Promise<void> => {
-  while (log.figures.written < count) await new Promise((turn) => setTimeout(turn, 2));
+  await until(`${count} are written`, () => log.figures.written >= count, OFTEN);
 };
 const day = (ms: number): string => new Date(ms).toISOString().slice(0, 10).replaceAll('-', '');
 
@@ -93,7 +96,7 @@ test('a disk that refuses costs lines, which are counted and told once, and the 
   start();
   for (let n = 0; n < 3; n += 1) {
     post('lost');
-    while (log.figures.lost <= n) await new Promise((turn) => setTimeout(turn, 2));
+    await until('it is lost', () => log.figures.lost > n, OFTEN);
   }
   expect(conditions.reasons).toEqual(['events are lost: the file system refused (EEXIST)']);
   expect(logger.lines.filter(({ level }) => level === 'error')).toHaveLength(1);

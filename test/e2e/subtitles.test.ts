@@ -113,6 +113,9 @@ test.each(['llhls.m3u8', 'ts:playlist.m3u8'])('a cue is active while the frames 
   // Behind the media that was there before it was sent, and no further than the frame that came next: that before it was made earlier.
   expect(await dateAt(player, first.start)).toBeGreaterThan(known - TOLERANCE_MS);
   expect(await burntBefore(player, first.start)).toBeLessThanOrEqual(sentBy);
+  // The second at its time behind it by the dates of other segments, and there before it: it was sent 5.5 s ahead.
+  expect(Math.abs((await dateAt(player, second.start)) - (await dateAt(player, first.start)) - 5500)).toBeLessThan(TOLERANCE_MS);
+  expect(second.knownAt).toBeLessThanOrEqual(second.start);
   for (const cue of [first, second]) {
     expect(cue.enteredAt).toBeGreaterThanOrEqual(cue.start - 0.05);
     expect(cue.enteredAt).toBeLessThan(cue.end);

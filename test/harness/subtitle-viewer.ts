@@ -19,7 +19,9 @@ export interface SeenCue {
   /** Seconds of the video element. */
   readonly start: number;
   readonly end: number;
-  /** Where the video was when the cue became active. */
+  /** Where the video was when the page had the cue. */
+  readonly knownAt: number;
+  /** Where it was when the cue became active. */
   readonly enteredAt: number;
   /** Mean brightness of the picture then. */
   readonly brightness: number;
@@ -30,7 +32,8 @@ export async function watchCues(player: HlsPlayer, label: string): Promise<void>
   await player.page.evaluate(`
     window.seenCues = [];
     window.shownFrames = [];
-    const known = new Set();
+    const known = new Map();
+    const entered = new Set();
     function choose() {
       const index = hls.subtitleTracks.findIndex(({ name }) => name === ${JSON.stringify(label)});
       if (index >= 0 && hls.subtitleTrack !== index) hls.subtitleTrack = index;
@@ -42,10 +45,11 @@ export async function watchCues(player: HlsPlayer, label: string): Promise<void>
       choose();
       for (const track of video.textTracks) {
         if (track.label !== ${JSON.stringify(label)}) continue;
+        for (const cue of track.cues ?? []) if (!known.has(cue)) known.set(cue, video.currentTime);
         for (const cue of track.activeCues ?? []) {
-          if (known.has(cue)) continue;
-          known.add(cue);
-          seenCues.push({ text: cue.getCueAsHTML().textContent, label: track.label, language: track.language, kind: track.kind, start: cue.startTime, end: cue.endTime, enteredAt: video.currentTime, brightness: player.picture()?.mean ?? -1 });
+          if (entered.has(cue)) continue;
+          entered.add(cue);
+          seenCues.push({ text: cue.getCueAsHTML().textContent, label: track.label, language: track.language, kind: track.kind, start: cue.startTime, end: cue.endTime, knownAt: known.get(cue), enteredAt: video.currentTime, brightness: player.picture()?.mean ?? -1 });
         }
       }
       requestAnimationFrame(look);

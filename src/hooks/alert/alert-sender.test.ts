@@ -2,9 +2,12 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { AlertReceiver } from '../../../test/fakes/alert-receiver.ts';
 import { metricsText } from '../../../test/fakes/metrics-text.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
+import { until } from '../../../test/harness/poll.ts';
 import { systemClock } from '../../util/clock.ts';
 import { alertMetrics } from './alert-metrics.ts';
 import { AlertSender, MAX_WAITING } from './alert-sender.ts';
+
+const OFTEN = { everyMs: 5 };
 
 let receiver: AlertReceiver;
 let logger: RecordingLogger;
@@ -15,9 +18,6 @@ const make = (url = receiver.url, timeoutMs = 5000): AlertSender => {
   return sender;
 };
 const alert = (n: number): object => ({ messages: [{ code: `${n}`, description: 'é' }], type: 'INGRESS' });
-const until = async (holds: () => boolean): Promise<void> => {
-  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 5));
-};
 
 beforeEach(async () => {
   receiver = await AlertReceiver.start();
@@ -31,7 +31,7 @@ afterEach(async () => {
 test('alerts come signed, one after the other, in order', async () => {
   make();
   for (let n = 0; n < 20; n += 1) sender.push(alert(n));
-  await until(() => sender.figures.delivered === 20);
+  await until('20 delivered', () => sender.figures.delivered === 20, OFTEN);
   expect(receiver.codes).toEqual(Array.from({ length: 20 }, (_, n) => `${n}`));
   expect(receiver.wrong).toBe(0);
   expect(receiver.headers[0]).toMatchObject({ 'content-type': 'application/json', accept: 'application/json' });
@@ -46,7 +46,7 @@ test.each([
   receiver.answer = answer;
   make();
   for (let n = 0; n < 3; n += 1) sender.push(alert(n));
-  await until(() => sender.figures.delivered === 3);
+  await until('3 delivered', () => sender.figures.delivered === 3, OFTEN);
   expect(receiver.codes).toEqual(['0', '1', '2']);
   expect(sender.figures).toMatchObject({ unwelcome: 3, failed: 0 });
   expect(logger.lines.map(({ message }) => message)).toEqual(['the server of alerts fails: it does not hear of them']);
@@ -60,9 +60,9 @@ test('a connection that fails is tried twice more, and then the alert is given u
   };
   make();
   sender.push(alert(1));
-  await until(() => sender.figures.delivered === 1);
+  await until('1 delivered', () => sender.figures.delivered === 1, OFTEN);
   sender.push(alert(2));
-  await until(() => sender.figures.failed === 1);
+  await until('1 failed', () => sender.figures.failed === 1, OFTEN);
   expect(receiver.codes).toEqual(['1', '1', '1', '2', '2', '2']);
 });
 
@@ -71,14 +71,14 @@ test('one that nobody answers at all costs its alerts and nothing else', async (
   receiver.close();
   make(url);
   sender.push(alert(1));
-  await until(() => sender.figures.failed === 1);
+  await until('1 failed', () => sender.figures.failed === 1, OFTEN);
 });
 
 test('while it hangs 256 wait, and the oldest give way to newer ones', async () => {
   receiver.answer = () => undefined;
   make();
   for (let n = 0; n < MAX_WAITING + 11; n += 1) sender.push(alert(n));
-  await until(() => receiver.heard.length === 1);
+  await until('1 alerts', () => receiver.heard.length === 1, OFTEN);
   expect(sender.figures).toMatchObject({ dropped: 10, waiting: MAX_WAITING + 1, delivered: 0 });
   receiver.answer = (response) => response.end('{}');
   // The first one is lost with its connection.
@@ -94,7 +94,7 @@ test('an attempt that takes too long is one that failed', async () => {
   };
   make(receiver.url, 50);
   sender.push(alert(1));
-  await until(() => sender.figures.delivered === 1);
+  await until('1 delivered', () => sender.figures.delivered === 1, OFTEN);
   expect(receiver.codes).toEqual(['1', '1']);
 });
 
@@ -108,7 +108,7 @@ test('a stop waits for what can still be told, and not for what cannot', async (
   receiver.answer = () => undefined;
   make();
   for (let n = 0; n < 5; n += 1) sender.push(alert(n));
-  await until(() => receiver.heard.length === 6);
+  await until('6 alerts', () => receiver.heard.length === 6, OFTEN);
   await sender.stop(20);
   expect(sender.figures).toMatchObject({ delivered: 0, failed: 5, waiting: 0 });
 });

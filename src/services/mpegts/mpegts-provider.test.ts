@@ -8,6 +8,7 @@ import { requireProgram } from '../../../scripts/ensure-tools.ts';
 import { FakeIngestGate } from '../../../test/fakes/fake-ingest-gate.ts';
 import { ManualClock } from '../../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
+import { until } from '../../../test/harness/poll.ts';
 import type { IngestRequest } from '../../core/ingest.ts';
 import { TransportFeed } from '../../ingest/transport-feed.ts';
 import { AddressSet } from '../../util/address-set.ts';
@@ -179,10 +180,10 @@ it('ignores a second sender while the first one sends', async () => {
   });
   const garbage = Buffer.alloc(1316, 0x47);
   const source = provider.sources.get(port)!;
-  while (source.counters.foreign < 5) {
+  await until('five are refused', () => {
     other.send(garbage, port, '127.0.0.1');
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+    return source.counters.foreign >= 5;
+  });
   expect(gate.streams).toHaveLength(1);
 });
 
@@ -259,10 +260,10 @@ it('opens nothing for garbage, and closes a sender that says nothing useful', as
     sender.close();
   });
   const source = provider.sources.get(port)!;
-  while (source.counters.foreignFormat < 3) {
+  await until('three are refused', () => {
     sender.send(Buffer.alloc(500, 1), port, '127.0.0.1');
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
+    return source.counters.foreignFormat >= 3;
+  });
   expect(gate.streams).toHaveLength(0);
   sender.send(Buffer.alloc(188, 0x47), port, '127.0.0.1');
   const stream = await gate.stream();
@@ -313,10 +314,10 @@ it('tells once that nobody takes a port', async () => {
   onTestFinished(() => {
     sender.close();
   });
-  while (provider.sources.get(port)!.counters.unrouted < 5) {
+  await until('five come for nobody', () => {
     sender.send(Buffer.alloc(188, 0x47), port, '127.0.0.1');
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
+    return provider.sources.get(port)!.counters.unrouted >= 5;
+  });
   expect(logger.lines.filter(({ level }) => level === 'warn')).toHaveLength(1);
 });
 

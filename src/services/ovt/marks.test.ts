@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { FakeStream } from '../../../test/fakes/fake-stream.ts';
 import { ManualClock } from '../../../test/fakes/manual-clock.ts';
@@ -6,6 +5,7 @@ import { RecordingSink } from '../../../test/fakes/pull-sink.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { audioPackets, audioTrack, constantFrames, interleave, videoPackets, videoTrack } from '../../../test/fakes/synthetic-media.ts';
 import { ASC, AVCC } from '../../../test/fixtures/bitstreams.ts';
+import { until } from '../../../test/harness/poll.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { SegmentFacts, SegmentMark } from '../../media/segment-mark.ts';
 import { MarkBacklog } from './mark-backlog.ts';
@@ -87,7 +87,7 @@ async function pull(relay = true): Promise<RecordingSink> {
 async function another(packets: readonly Packet[]): Promise<void> {
   playOn(packets);
   await pull();
-  await until(() => served.sessions === 1);
+  await until('the edge is there', () => served.sessions === 1);
 }
 
 function playOn(packets: readonly Packet[]): void {
@@ -96,10 +96,6 @@ function playOn(packets: readonly Packet[]): void {
     (told, packet) => stream.marks.tell(told, packet),
     (packet) => served.onPacket(packet),
   );
-}
-
-async function until(predicate: () => boolean): Promise<void> {
-  while (!predicate()) await delay(5);
 }
 
 describe('an edge that numbers as its origin does', () => {
@@ -111,7 +107,7 @@ describe('an edge that numbers as its origin does', () => {
     const sink = await pull();
     expect(served.held).toBe(0);
     playOn(packets.slice(half));
-    await until(() => sink.packets.some(({ mark: told }) => told?.msn === 5));
+    await until('the packets', () => sink.packets.some(({ mark: told }) => told?.msn === 5));
     expect(sink.packets[0]).toMatchObject({ trackId: VIDEO.id, keyframe: true, mark: { msn: 3 } });
     expect(served.held).toBeGreaterThan(30);
   });
@@ -122,12 +118,12 @@ describe('an edge that numbers as its origin does', () => {
     const half = packets.findIndex(({ track, dts }) => track === VIDEO && dts >= 3.5 * 90_000);
     playOn(packets.slice(10, half));
     const sink = await pull();
-    await until(() => sink.packets.some(({ mark: told }) => told?.msn === 3));
+    await until('the packets', () => sink.packets.some(({ mark: told }) => told?.msn === 3));
     const before = sink.packets.length;
     expect(sink.packets[0]).toMatchObject({ trackId: VIDEO.id, keyframe: true, duration: 3000, mark: { msn: 2, run: 'r' } });
     expect(sink.packets[0]?.mark?.facts.targetDuration).toBe(1);
     playOn(packets.slice(half));
-    await until(() => sink.packets.some(({ mark: told }) => told?.msn === 5) && sink.packets.length > before);
+    await until('the packets', () => sink.packets.some(({ mark: told }) => told?.msn === 5) && sink.packets.length > before);
     const frames = sink.packets.filter(({ trackId }) => trackId === VIDEO.id).map(({ dts }) => dts);
     expect(frames).toEqual(frames.map((_, index) => (frames[0] ?? 0) + index * 3000));
     expect(frames[0]).toBe(2 * 90_000);
@@ -150,7 +146,7 @@ describe('an edge that numbers as its origin does', () => {
     );
     const sink = await pull();
     playOn(packets.slice(half));
-    await until(() => sink.packets.some(({ mark: told }) => told?.msn === 3));
+    await until('the packets', () => sink.packets.some(({ mark: told }) => told?.msn === 3));
     expect(sink.packets[0]).toMatchObject({ trackId: VIDEO.id, mark: { msn: 2 } });
     expect(sink.signs).toBeGreaterThan(0);
   });
@@ -160,7 +156,7 @@ describe('an edge that numbers as its origin does', () => {
     playOn(packets.slice(0, 100));
     const sink = await pull(false);
     playOn(packets.slice(100));
-    await until(() => sink.packets.length > 40);
+    await until('the packets', () => sink.packets.length > 40);
     expect(sink.packets.every((packet) => packet.mark === undefined)).toBe(true);
   });
 });

@@ -125,9 +125,8 @@ test('connections that send no check, or whose session is over, are closed after
   await used.reach(session);
   await over.reach(ended);
   idle.socket.write(frameDatagram(Buffer.from('hello')));
-  await until('it is connected', () => idle.socket.bytesWritten > 0, WAIT);
+  await until('all three are watched', () => vi.getTimerCount() >= 3, WAIT);
   ended.close();
-  await new Promise((resolve) => setTimeout(resolve, 50));
   vi.advanceTimersByTime(10_000);
   vi.useRealTimers();
   await until('both are closed', () => idle.closed && over.closed, WAIT);
