@@ -75,10 +75,22 @@ export default defineConfig({
           globalSetup: WARM_UP,
           testTimeout: 120_000,
           fileParallelism: false,
+          sequence: { groupOrder: 2 },
         },
       },
       // These look at the clock of a peer. One leaves four fifths of two cores to rest, two leave more than half.
-      { extends: true, test: { name: 'playing', globalSetup: WARM_UP, include: PLAYING, testTimeout: 120_000, maxWorkers: 2 } },
+      {
+        extends: true,
+        test: {
+          name: 'playing',
+          globalSetup: WARM_UP,
+          include: PLAYING,
+          testTimeout: 120_000,
+          maxWorkers: 2,
+          // Projects with other numbers of workers run one after the other.
+          sequence: { groupOrder: 1 },
+        },
+      },
     ],
   },
 });
