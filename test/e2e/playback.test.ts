@@ -20,7 +20,7 @@ let browser: PlayerBrowser;
 
 beforeAll(async () => {
   server = await startServer({ chunkDuration: 0.5, segmentDuration: 2 });
-  encoder = publish({ url: server.rtmp('live') });
+  encoder = publish({ url: server.rtmp('live'), withClock: true });
   browser = await openBrowser();
   await encoder.sent(5 * PUBLISH_DEFAULTS.fps);
 });

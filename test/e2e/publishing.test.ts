@@ -96,14 +96,14 @@ test('a stream is gone from the list and from HTTP when its encoder has stopped'
 });
 
 test('a player recovers by itself when its encoder loses power and comes back', async () => {
-  const first = encode('phoenix');
+  const first = encode('phoenix', { withClock: true });
   await first.sent(90);
   const player = await browser.play(server.http('phoenix', 'llhls.m3u8'));
   await player.played(3, 30_000);
 
   await first.kill();
   await until('the stream to leave the list', async () => !(await streamNames()).includes('phoenix'));
-  const again = encode('phoenix');
+  const again = encode('phoenix', { withClock: true });
   await again.sent(60);
   await until(
     'the player to show what the second encoder sends',

@@ -61,7 +61,7 @@ afterAll(async () => {
 });
 
 async function live(name: string, playlist: string) {
-  const encoder = publish({ url: server.rtmp(name) });
+  const encoder = publish({ url: server.rtmp(name), withClock: true });
   cleanups.push(() => encoder.stop());
   await encoder.sent(60);
   const url = server.http(name, playlist);

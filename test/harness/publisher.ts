@@ -1,26 +1,17 @@
 /** A real encoder: ffmpeg sends a moving test frame and a tone over RTMP. */
+import { existsSync } from 'node:fs';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
-import { CLOCK_BITS, CLOCK_CELL, clockFilter } from './burnt-clock.ts';
 import { Child, type ChildExit } from './child.ts';
+import { type EncodingOptions, encodingArguments, PUBLISH_DEFAULTS } from './encoding.ts';
 import { until } from './poll.ts';
+import { fileOf } from './sent-films.ts';
 
-export interface PublishOptions {
+export interface PublishOptions extends EncodingOptions {
   /** `rtmp://host:port/app/stream`. */
   readonly url: string;
-  readonly width?: number;
-  readonly height?: number;
-  readonly fps?: number;
-  /** Frames between keyframes. */
-  readonly gop?: number;
-  /** Kilobits per second of the video; kept constant. */
-  readonly videoKbps?: number;
-  readonly audioKbps?: number;
-  /** Hz of the tone, to tell publishers apart. */
-  readonly tone?: number;
-  readonly withoutAudio?: boolean;
 }
 
-export const PUBLISH_DEFAULTS = { width: 640, height: 360, fps: 30, gop: 30, videoKbps: 800, audioKbps: 96, tone: 440 } as const;
+export { PUBLISH_DEFAULTS };
 
 /** Progress that ffmpeg reports while it runs. */
 export interface SendingProgress {
@@ -78,26 +69,11 @@ export function publish(options: PublishOptions): FfmpegPublisher {
 }
 
 function ffmpegArguments(options: PublishOptions): string[] {
-  const { width, height, fps, gop, videoKbps, audioKbps, tone } = { ...PUBLISH_DEFAULTS, ...options };
-  if (width < CLOCK_BITS * CLOCK_CELL) throw new Error(`frame too narrow for the burnt-in clock: ${width}`);
-  const source = ['-re', '-f', 'lavfi', '-i', `testsrc2=size=${width}x${height}:rate=${fps}`];
-  const sound = ['-re', '-f', 'lavfi', '-i', `sine=frequency=${tone}:sample_rate=48000`];
-  const video = ['-vf', clockFilter(), '-c:v', 'libx264', '-preset', 'ultrafast', '-tune', 'zerolatency', '-profile:v', 'baseline'];
-  const rate = ['-pix_fmt', 'yuv420p', '-g', `${gop}`, '-keyint_min', `${gop}`, '-sc_threshold', '0'];
-  const budget = ['-b:v', `${videoKbps}k`, '-minrate', `${videoKbps}k`, '-maxrate', `${videoKbps}k`, '-bufsize', `${videoKbps}k`];
-  const constant = ['-x264-params', 'nal-hrd=cbr:force-cfr=1', '-threads', '1'];
-  const audio = ['-c:a', 'aac', '-b:a', `${audioKbps}k`, '-ac', '2'];
-  return [
-    ...['-hide_banner', '-loglevel', 'warning', '-nostdin', '-stats_period', '0.2', '-progress', 'pipe:1'],
-    ...source,
-    ...(options.withoutAudio === true ? [] : sound),
-    ...video,
-    ...rate,
-    ...budget,
-    ...constant,
-    ...(options.withoutAudio === true ? [] : audio),
-    ...['-f', 'flv', '-flvflags', 'no_duration_filesize', options.url],
-  ];
+  const progress = ['-hide_banner', '-loglevel', 'warning', '-nostdin', '-stats_period', '0.2', '-progress', 'pipe:1'];
+  const output = ['-f', 'flv', '-flvflags', 'no_duration_filesize', options.url];
+  const film = options.withClock === true ? null : fileOf(options);
+  if (film !== null && existsSync(film)) return [...progress, '-re', '-stream_loop', '-1', '-i', film, '-c', 'copy', ...output];
+  return [...progress, ...encodingArguments(options), ...output];
 }
 
 function lastNumber(text: string, pattern: RegExp): number | null {

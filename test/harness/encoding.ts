@@ -1,0 +1,44 @@
+/** How ffmpeg makes what encoders of the tests send: a moving test frame and a tone. */
+import { CLOCK_BITS, CLOCK_CELL, clockFilter } from './burnt-clock.ts';
+
+/** What is encoded; default: `PUBLISH_DEFAULTS`. */
+export interface EncodingOptions {
+  readonly width?: number;
+  readonly height?: number;
+  readonly fps?: number;
+  /** Frames between keyframes. */
+  readonly gop?: number;
+  /** Kilobits per second of the video; kept constant. */
+  readonly videoKbps?: number;
+  readonly audioKbps?: number;
+  /** Hz of the tone, to tell publishers apart. */
+  readonly tone?: number;
+  readonly withoutAudio?: boolean;
+  /** The wall clock is burnt into the frames, which are encoded while they are sent. Default: a film of `sent-films.ts`, if it has such. */
+  readonly withClock?: boolean;
+}
+
+export const PUBLISH_DEFAULTS = { width: 640, height: 360, fps: 30, gop: 30, videoKbps: 800, audioKbps: 96, tone: 440 } as const;
+
+/** Arguments of ffmpeg that make what is sent, at the pace of the clock unless told otherwise. */
+export function encodingArguments(options: EncodingOptions, pace: readonly string[] = ['-re']): string[] {
+  const { width, height, fps, gop, videoKbps, audioKbps, tone } = { ...PUBLISH_DEFAULTS, ...options };
+  const source = [...pace, '-f', 'lavfi', '-i', `testsrc2=size=${width}x${height}:rate=${fps}`];
+  const sound = [...pace, '-f', 'lavfi', '-i', `sine=frequency=${tone}:sample_rate=48000`];
+  if (options.withClock === true && width < CLOCK_BITS * CLOCK_CELL) throw new Error(`frame too narrow for the burnt-in clock: ${width}`);
+  const clock = options.withClock === true ? ['-vf', clockFilter()] : [];
+  const video = [...clock, '-c:v', 'libx264', '-preset', 'ultrafast', '-tune', 'zerolatency', '-profile:v', 'baseline'];
+  const rate = ['-pix_fmt', 'yuv420p', '-g', `${gop}`, '-keyint_min', `${gop}`, '-sc_threshold', '0'];
+  const budget = ['-b:v', `${videoKbps}k`, '-minrate', `${videoKbps}k`, '-maxrate', `${videoKbps}k`, '-bufsize', `${videoKbps}k`];
+  const constant = ['-x264-params', 'nal-hrd=cbr:force-cfr=1', '-threads', '1'];
+  const audio = ['-c:a', 'aac', '-b:a', `${audioKbps}k`, '-ac', '2'];
+  return [
+    ...source,
+    ...(options.withoutAudio === true ? [] : sound),
+    ...video,
+    ...rate,
+    ...budget,
+    ...constant,
+    ...(options.withoutAudio === true ? [] : audio),
+  ];
+}

@@ -1,0 +1,61 @@
+/**
+ * What most encoders of the tests send, encoded once for all of them: encoding is a tenth of a core for each, which is more than a server needs to
+ * serve it. ffmpeg sends a film over and over, without a gap where it begins again.
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, renameSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { requireProgram } from '../../scripts/ensure-tools.ts';
+import { type EncodingOptions, encodingArguments, PUBLISH_DEFAULTS } from './encoding.ts';
+
+type FilmOptions = Omit<EncodingOptions, 'withClock'>;
+
+/** A whole number of frames, and of AAC frames at 48 kHz: none is cut where the film begins again. */
+const SECONDS = 16;
+const AAC_FRAMES = (SECONDS * 48_000) / 1024;
+
+/** What several files of tests send. */
+const FILMS: readonly FilmOptions[] = [
+  {},
+  { width: 320, height: 180, videoKbps: 300 },
+  { width: 320, height: 180, videoKbps: 200 },
+  { width: 640, height: 360, fps: 15, gop: 15, videoKbps: 300 },
+];
+
+const FOLDER = fileURLToPath(new URL('../../node_modules/.cache/millrace-test-films', import.meta.url));
+
+/** Makes those that are not there yet. */
+export async function makeFilms(): Promise<void> {
+  mkdirSync(FOLDER, { recursive: true });
+  await Promise.all(FILMS.filter((options) => !existsSync(pathOf(options))).map(make));
+}
+
+/** The file that ffmpeg is to send for these options; null when they must be encoded. It may not be there: `makeFilms` makes it. */
+export function fileOf(options: FilmOptions): string | null {
+  const name = nameOf(options);
+  return FILMS.some((film) => nameOf(film) === name) ? pathOf(options) : null;
+}
+
+function pathOf(options: FilmOptions): string {
+  return path.join(FOLDER, nameOf(options));
+}
+
+function nameOf(options: FilmOptions): string {
+  const { width, height, fps, gop, videoKbps, audioKbps, tone, withoutAudio = false } = { ...PUBLISH_DEFAULTS, ...options };
+  const sound = withoutAudio ? 'silent' : `${audioKbps}k-${tone}hz`;
+  return `${width}x${height}-${fps}fps-${gop}gop-${videoKbps}k-${sound}-${SECONDS}s.flv`;
+}
+
+async function make(options: FilmOptions): Promise<void> {
+  const { fps } = { ...PUBLISH_DEFAULTS, ...options };
+  const file = pathOf(options);
+  // Others may make the same.
+  const unfinished = `${file}.${process.pid}`;
+  const lengths = ['-frames:v', `${SECONDS * fps}`, '-frames:a', `${AAC_FRAMES}`];
+  const args = ['-v', 'error', '-nostdin', '-y', ...encodingArguments(options, []), ...lengths, '-f', 'flv', unfinished];
+  const [code] = await once(spawn(requireProgram('ffmpeg'), args, { stdio: 'inherit' }), 'exit');
+  if (code !== 0) throw new Error(`ffmpeg did not make ${file}`);
+  renameSync(unfinished, file);
+}
