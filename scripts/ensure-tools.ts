@@ -13,6 +13,8 @@ interface Tool {
   readonly purposes: readonly Purpose[];
   /** A command line that succeeds when the tool is there, for one that is no program on PATH. */
   readonly check?: readonly string[];
+  /** Where it cannot be had, another program does, with more work. */
+  readonly isOptional?: boolean;
 }
 
 const TOOLS: readonly Tool[] = [
@@ -20,6 +22,7 @@ const TOOLS: readonly Tool[] = [
   { command: 'ffprobe', package: 'ffmpeg', purposes: ['test', 'bench'] },
   { command: 'srt-live-transmit', package: 'srt-tools', purposes: ['test', 'bench'] },
   { command: 'chromium', package: 'chromium', purposes: ['test', 'bench'] },
+  { command: 'chromium-headless-shell', package: 'chromium-headless-shell', purposes: ['test'], isOptional: true },
   {
     command: 'gst-rtsp-server',
     package:
@@ -82,17 +85,25 @@ export function ensureTools(purpose: Purpose): readonly string[] {
   const wanted = TOOLS.filter((tool) => tool.purposes.includes(purpose));
   const missing = wanted.filter((tool) => !isThere(tool));
   if (missing.length === 0) return [];
-  const packages = [...new Set(missing.flatMap((tool) => tool.package.split(' ')))];
-  const install = ['install', '-y', '--no-install-recommends', ...packages];
+  const required = missing.filter(({ isOptional }) => isOptional !== true);
   const prefix = aptPrefix();
   console.log(`missing programs: ${missing.map((tool) => tool.command).join(', ')}`);
   if (prefix === null) {
-    console.log(`install them with: sudo apt-get ${install.join(' ')}`);
-    return missing.map((tool) => tool.command);
+    console.log(`install them with: sudo apt-get ${installOf(missing).join(' ')}`);
+    return required.map((tool) => tool.command);
   }
-  apt(prefix, ['update']);
-  apt(prefix, install);
-  return wanted.filter((tool) => !isThere(tool)).map((tool) => tool.command);
+  if (required.length > 0) {
+    apt(prefix, ['update']);
+    apt(prefix, installOf(required));
+  }
+  // Nobody waits for the network again and again because of one that a distribution lacks.
+  for (const tool of missing) if (tool.isOptional === true) apt(prefix, installOf([tool]));
+  return required.filter((tool) => !isThere(tool)).map((tool) => tool.command);
+}
+
+function installOf(tools: readonly Tool[]): string[] {
+  const packages = [...new Set(tools.flatMap((tool) => tool.package.split(' ')))];
+  return ['install', '-y', '--no-install-recommends', ...packages];
 }
 
 function isThere({ command, check }: Tool): boolean {

@@ -2,9 +2,9 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
-import { chromium } from 'playwright-core';
 import { expect, onTestFinished, test } from 'vitest';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
+import { launchChromium } from '../harness/page-browser.ts';
 import { startServer, type TestServer } from '../harness/server.ts';
 
 const run = promisify(execFile);
@@ -54,11 +54,7 @@ test('curl', async () => {
 
 test('a browser', async () => {
   const server = await start();
-  const browser = await chromium.launch({
-    executablePath: requireProgram('chromium'),
-    headless: true,
-    args: ['--no-sandbox', '--disable-gpu'],
-  });
+  const browser = await launchChromium(['--no-sandbox', '--disable-gpu']);
   onTestFinished(() => browser.close());
   const url = `${server.api.base}/v1/version`;
   const statusFor = async (password?: string): Promise<number | undefined> => {

@@ -1,9 +1,8 @@
 /** Headless Chromium as an operator uses it: pages of the server itself, watched for whatever a browser complains of. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
-import { requireProgram } from '../../scripts/ensure-tools.ts';
-import { CHROMIUM_ARGUMENTS } from './page-browser.ts';
+import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { CHROMIUM_ARGUMENTS, launchChromium } from './page-browser.ts';
 import { ACCESS_TOKEN } from './server-xml.ts';
 
 /** A name of this machine that browsers take for one of another: pages that come from it without TLS are not secure. */
@@ -74,8 +73,7 @@ export class ConsoleBrowser {
   }
 
   static async start(): Promise<ConsoleBrowser> {
-    const args = [...CHROMIUM_ARGUMENTS, ...SWITCHES];
-    return new ConsoleBrowser(await chromium.launch({ executablePath: requireProgram('chromium'), headless: true, args }));
+    return new ConsoleBrowser(await launchChromium([...CHROMIUM_ARGUMENTS, ...SWITCHES]));
   }
 
   /** Opens an address in a window of its own, with storage of its own. */

@@ -5,7 +5,7 @@ import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { type Browser, chromium, type Page } from 'playwright-core';
-import { requireProgram } from '../../scripts/ensure-tools.ts';
+import { findProgram, requireProgram } from '../../scripts/ensure-tools.ts';
 
 /** Switches that every browser of the tests is started with. */
 export const CHROMIUM_ARGUMENTS = [
@@ -19,6 +19,15 @@ export const CHROMIUM_ARGUMENTS = [
   '--disable-dev-shm-usage',
   '--autoplay-policy=no-user-gesture-required',
 ];
+
+/**
+ * Starts Chromium without a window; whoever called closes it. Its headless shell, where that is installed, is the same engine without the browser
+ * around it: it starts with a quarter of the work.
+ */
+export async function launchChromium(args: readonly string[]): Promise<Browser> {
+  const executablePath = findProgram('chromium-headless-shell') ?? requireProgram('chromium');
+  return await chromium.launch({ executablePath, headless: true, args: [...args] });
+}
 
 export interface PageSource {
   /** File of the page in this folder. */
@@ -41,9 +50,7 @@ export class PageBrowser {
 
   static async start({ page, scripts, switches = [] }: PageSource): Promise<PageBrowser> {
     const server = await serve(page, scripts);
-    const args = [...CHROMIUM_ARGUMENTS, ...switches];
-    const browser = await chromium.launch({ executablePath: requireProgram('chromium'), headless: true, args });
-    return new PageBrowser(browser, server);
+    return new PageBrowser(await launchChromium([...CHROMIUM_ARGUMENTS, ...switches]), server);
   }
 
   /** Opens the page with `query` in a window of that size. */
