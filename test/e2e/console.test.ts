@@ -117,18 +117,25 @@ test('what /metrics tells of the process has charts, and the rest is named', asy
     const late = Math.floor(performance.now() - started);
     const buckets = ['0.01', '0.02', '+Inf'].map((le) => `millrace_event_loop_delay_seconds_bucket{le="${le}"} ${late}`);
     const cpu = `process_cpu_seconds_total ${(performance.now() - started) / 2000}`;
-    return route.fulfill({ contentType: 'text/plain', body: [cpu, ...buckets, ''].join('\n') });
+    const loop = `millrace_event_loop_active_seconds_total ${(performance.now() - started) / 4000}`;
+    return route.fulfill({ contentType: 'text/plain', body: [cpu, loop, ...buckets, ''].join('\n') });
   });
   await page.goto(`${server.api.base}/console/`);
-  const legend = (title: string) => page.getByRole('figure').filter({ hasText: title }).getByRole('listitem').first().textContent();
-  const percent = await until(
+  const legend = (title: string) => page.getByRole('figure').filter({ hasText: title }).getByRole('listitem').allTextContents();
+  const [percent = 0, busy = 0] = await until(
     'CPU',
-    async () => Number(/of a core ([\d.]+) %/.exec((await legend('CPU')) ?? '')?.[1] ?? 0) || null,
+    async () => {
+      const [cpu = '', loop = ''] = await legend('CPU');
+      const shares = [/^of a core ([\d.]+) %$/.exec(cpu), /^event loop ([\d.]+) %$/.exec(loop)].map((found) => Number(found?.[1] ?? 0));
+      return shares.every((share) => share > 0) ? shares : null;
+    },
     DEADLINE,
   );
   expect(percent).toBeGreaterThan(10);
   expect(percent).toBeLessThan(250);
-  await expect.poll(() => legend('Event loop delay')).toBe('p99 9.9 ms');
+  expect(busy).toBeGreaterThan(5);
+  expect(busy).toBeLessThan(125);
+  await expect.poll(() => legend('Event loop delay')).toEqual(['p99 9.9 ms']);
   await page.getByText('Not in its /metrics: Memory.').waitFor();
 });
 

@@ -105,7 +105,7 @@ export class AnswerCache implements AnswerLinks {
     session.slot = NO_SLOT;
   }
 
-  /** An feed has changed: its answers are to be made anew. */
+  /** A feed has changed: its answers are to be made anew. */
   changed(feed: number): void {
     if (this.#feeds.delete(feed)) this.#addon.answersFlush(this.#cache, feed);
   }
