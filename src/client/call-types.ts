@@ -4,12 +4,12 @@ import type { paths } from './openapi-types.ts';
 /** Methods of the API, as the document writes them. */
 export type CallMethod = 'get' | 'post' | 'patch' | 'delete';
 
-/** Answers that go on; a call waits for the end of its answer. */
+/** Streamed answers; a call needs an answer that ends. */
 interface Streamed {
   readonly responses: { readonly 200: { readonly content: { readonly 'text/event-stream': unknown } } };
 }
 
-/** The paths that have a method whose answer ends. */
+/** The paths with this method and an answer that ends. */
 export type PathOf<M extends CallMethod> = {
   [P in keyof paths]: paths[P][M] extends Streamed ? never : paths[P][M] extends { responses: unknown } ? P : never;
 }[keyof paths];
@@ -21,7 +21,7 @@ type Json<C> = C extends { content: { 'application/json': infer B } } ? B : C ex
 export interface CallSettings {
   /** Ends the call; it rejects with the reason of the signal. */
   readonly signal?: AbortSignal;
-  /** For the whole answer to arrive, ms; default: that of the client. */
+  /** Time limit for the whole answer, ms; default: the client's. */
   readonly timeout?: number;
 }
 
@@ -45,7 +45,7 @@ export type CallOptions<M extends CallMethod, P extends PathOf<M>> = PathOptions
   BodyOptions<Operation<M, P>> &
   CallSettings;
 
-/** The options, which may be left out where nothing in them is required. */
+/** The options, which are optional if none of them is required. */
 export type CallArguments<M extends CallMethod, P extends PathOf<M>> =
   // biome-ignore lint/complexity/noBannedTypes: an object without required members is what is asked for
   {} extends CallOptions<M, P> ? [options?: CallOptions<M, P>] : [options: CallOptions<M, P>];

@@ -1,4 +1,4 @@
-/** Calls the management API: `fetch` with names put into paths, envelopes opened and failures thrown. Needs nothing but what browsers have, too. */
+/** Calls the management API: fills names into paths, opens envelopes and throws failures. Works in browsers too. */
 import type { CallArguments, CallMethod, CallResult, CallSettings, PathOf } from './call-types.ts';
 import { isFailure, MillraceError, reasonOf, UnreachableError } from './error.ts';
 import { type EventOptions, followEvents, type LiveEvent, type LogEvent, type LogOptions } from './event-stream.ts';
@@ -8,13 +8,13 @@ const DEFAULT_TIMEOUT_MS = 30_000;
 const REASON_HEADER = 'millrace-reason';
 const INEFFECTIVE_HEADER = 'millrace-ineffective';
 
-/** Where the server is and who asks. */
+/** Address of the server, and credentials. */
 export interface ClientOptions {
-  /** Scheme, host and port of the API, such as `http://127.0.0.1:8081`; a path in it is put before those of the API. */
+  /** Scheme, host and port of the API, such as `http://127.0.0.1:8081`; a path in it is put before the API's paths. */
   readonly url: string;
-  /** Access token, sent as Bearer; absent: none is sent. */
+  /** Access token, sent as Bearer; absent: none. */
   readonly token?: string;
-  /** For the whole answer of a call to arrive, ms; default 30,000. */
+  /** Time limit for the whole answer of a call, ms; default 30,000. */
   readonly timeout?: number;
   /** Replacement for the global `fetch`. */
   readonly fetch?: (url: string, init: RequestInit) => Promise<Response>;
@@ -26,7 +26,7 @@ export interface RequestOptions extends CallSettings {
   readonly body?: unknown;
 }
 
-/** An answer of the server that is no failure. */
+/** A successful answer of the server. */
 export interface ServerAnswer {
   readonly status: number;
   /** The body: parsed, or the text of one that is no JSON. */
@@ -42,13 +42,13 @@ interface NamedOptions extends RequestOptions {
 
 /** A client of one server. Holds no connection: there is nothing to close. */
 export class MillraceClient {
-  /** The address that calls go to, without a slash at its end. */
+  /** The base URL of calls, without a trailing slash. */
   readonly url: string;
   readonly #token: string | undefined;
   readonly #timeout: number;
   readonly #fetch: NonNullable<ClientOptions['fetch']>;
 
-  /** @throws TypeError for an address that is none of HTTP */
+  /** @throws TypeError if the URL is not an HTTP URL */
   constructor({ url, token, timeout = DEFAULT_TIMEOUT_MS, fetch = (...call) => globalThis.fetch(...call) }: ClientOptions) {
     if (!/^https?:$/.test(new URL(url).protocol))
       throw new TypeError(`The address of the API begins with http:// or https://, not as '${url}'`);
@@ -58,30 +58,30 @@ export class MillraceClient {
     this.#fetch = fetch;
   }
 
-  /** GETs what `path` of the OpenAPI document names. Rejects as `request` does. */
+  /** Sends GET to a `path` of the OpenAPI document. Rejects as `request` does. */
   get<P extends PathOf<'get'>>(path: P, ...[options]: CallArguments<'get', P>): Promise<CallResult<'get', P>> {
     return this.#call('get', path, options);
   }
 
-  /** POSTs `body`; that of a batch resolves only when every item succeeded. Rejects as `request` does. */
+  /** Sends POST with `body`; a batch resolves only if every item succeeded. Rejects as `request` does. */
   post<P extends PathOf<'post'>>(path: P, ...[options]: CallArguments<'post', P>): Promise<CallResult<'post', P>> {
     return this.#call('post', path, options);
   }
 
-  /** PATCHes with `body`. Rejects as `request` does. */
+  /** Sends PATCH with `body`. Rejects as `request` does. */
   patch<P extends PathOf<'patch'>>(path: P, ...[options]: CallArguments<'patch', P>): Promise<CallResult<'patch', P>> {
     return this.#call('patch', path, options);
   }
 
-  /** DELETEs what `path` names. Rejects as `request` does. */
+  /** Sends DELETE to `path`. Rejects as `request` does. */
   delete<P extends PathOf<'delete'>>(path: P, ...[options]: CallArguments<'delete', P>): Promise<CallResult<'delete', P>> {
     return this.#call('delete', path, options);
   }
 
   /**
-   * Sends a request to a path and query as they are and gives the whole body.
-   * @throws MillraceError (rejects) for an answer that is a failure, with 207 when some items of a batch failed
-   * @throws UnreachableError (rejects) when no answer came in time; an aborted `signal` rejects with its own reason
+   * Sends a request to an unchanged path and query, and returns the whole body.
+   * @throws MillraceError (rejects) if the answer is a failure, with 207 if some items of a batch failed
+   * @throws UnreachableError (rejects) if no answer came in time; an aborted `signal` rejects with its own reason
    */
   async request(method: string, path: string, { body, signal, timeout = this.#timeout }: RequestOptions = {}): Promise<ServerAnswer> {
     const deadline = AbortSignal.timeout(timeout);
@@ -99,8 +99,9 @@ export class MillraceClient {
   }
 
   /**
-   * What happens in the server, as it happens, with `hello` first: ask for the state that you show then, and again after a `gap`. A connection that
-   * breaks is made again. Leave the loop, or abort, to end it. Rejects as `request` does where the first connection fails.
+   * Events of the server, live. `hello` comes first: request the displayed state then, and again after a `gap`. Reconnects when the
+   * connection
+   * breaks. Leave the loop, or abort, to end it. Rejects as `request` does if the first connection fails.
    */
   events(options: EventOptions = {}): AsyncGenerator<LiveEvent, never> {
     const { types, vhost, app, stream, back } = options;
@@ -109,7 +110,7 @@ export class MillraceClient {
   }
 
   /**
-   * Lines of the log: some that were written before, `hello` first, and each as it is written. The token must be one that may write. Otherwise as
+   * Lines of the log: `hello`, then some earlier lines, then each new line. The token must allow changes. Otherwise like
    * `events`.
    */
   logs(options: LogOptions = {}): AsyncGenerator<LogEvent, never> {
@@ -118,7 +119,7 @@ export class MillraceClient {
     return followEvents((headers, signal) => this.#send('GET', path, headers, signal), options, this.url, this.#timeout);
   }
 
-  /** Resolves with an answer whose status is a success, when it begins; rejects as `fetch` does. */
+  /** Resolves with the beginning of a successful answer; rejects as `fetch` does. */
   async #send(method: string, path: string, headers: Record<string, string>, signal: AbortSignal, body?: unknown): Promise<Response> {
     const answer = await this.#fetch(this.url + path, {
       method: method.toUpperCase(),
@@ -140,7 +141,7 @@ export class MillraceClient {
   }
 }
 
-/** The content of an envelope; a body without one is returned as it is. */
+/** The content of an envelope; a body without one is returned unchanged. */
 function contentOf(body: unknown): unknown {
   const isEnvelope = typeof body === 'object' && body !== null && 'statusCode' in body;
   return isEnvelope ? (body as { readonly response?: unknown }).response : body;

@@ -1,4 +1,7 @@
-/** Follows `GET /v1/events` and `GET /v2/logs`: reads server-sent events and comes back with the last identifier when the connection breaks. */
+/**
+ * Follows `GET /v1/events` and `GET /v2/logs`: reads server-sent events, and reconnects with the last identifier when the connection
+ * breaks.
+ */
 
 import { MillraceError, reasonOf, UnreachableError } from './error.ts';
 import type { components } from './openapi-types.ts';
@@ -9,55 +12,56 @@ export type LiveEvent = components['schemas']['LiveEvent'];
 /** A line of the log; `hello`, `gap` and `end` are about the connection. */
 export type LogEvent = components['schemas']['LogEvent'];
 
-/** How to follow. */
+/** Options for following. */
 export interface FollowOptions {
-  /** Ends it; the iteration rejects with the reason of the signal. */
+  /** Ends the iteration, which rejects with the reason of the signal. */
   readonly signal?: AbortSignal;
-  /** Hears why the connection broke, before it is made again. */
+  /** Called with the cause when the connection broke, before the reconnection. */
   readonly onLost?: (error: Error) => void;
 }
 
-/** Which lines of the log to follow. */
+/** Selects the lines of the log. */
 export interface LogOptions extends FollowOptions {
-  /** The least level: `debug`, `info`, `warn` or `error`; default `info`. */
+  /** The minimum level: `debug`, `info`, `warn` or `error`; default `info`. */
   readonly level?: string;
-  /** Lines that come first, of those that were written before; default 100. */
+  /** Number of earlier lines that come first; default 100. */
   readonly lines?: number;
 }
 
-/** Which events to follow. */
+/** Selects the events. */
 export interface EventOptions extends FollowOptions {
   /** Types or groups, such as `streams,session.ended`; default: all. */
   readonly types?: string;
-  /** Only what is about these. */
+  /** Only events about this virtual host. */
   readonly vhost?: string;
   readonly app?: string;
   readonly stream?: string;
-  /** Events that come first, of those that happened before; default 0. */
+  /** Number of earlier events that come first; default 0. */
   readonly back?: number;
 }
 
-/** How the client opens the connection: resolves with an answer that is a success. */
+/** Opens the connection: resolves with a successful answer. */
 export type OpenEvents = (headers: Readonly<Record<string, string>>, signal: AbortSignal) => Promise<Response>;
 
-/** The server says something every 15 s. */
+/** The server sends something every 15 s. */
 const SILENCE_MS = 45_000;
 const DEFAULT_RETRY_MS = 2000;
 const MAX_RETRY_MS = 60_000;
-/** One event of a server that has lost its mind must not fill the memory, characters. */
+/** Characters of one event; limits the memory against a faulty server. */
 const MAX_EVENT = 1_048_576;
-/** As many clients as the server takes are there, or it stops or starts. */
+/** The server has reached its limit of clients, or it is stopping or starting. */
 const UNAVAILABLE = 503;
 
-/** Where a connection has come to; one for all connections of an iteration. */
+/** The position in the stream; shared by all connections of an iteration. */
 interface Place {
   last: string | null;
   retry: number;
 }
 
 /**
- * Events from now on, until the caller leaves the loop or aborts. Rejects when the first connection fails, and when the server refuses a later one; one
- * that breaks is made again. `url` is for messages; `timeout`: for an answer to begin, ms.
+ * New events, until the caller leaves the loop or aborts. Rejects when the first connection fails, and when the server refuses a later one;
+ * reconnects
+ * after a break. `url` is for messages; `timeout`: for an answer to start, ms.
  */
 export async function* followEvents<E extends LiveEvent | LogEvent>(
   open: OpenEvents,
@@ -83,7 +87,7 @@ export async function* followEvents<E extends LiveEvent | LogEvent>(
   }
 }
 
-/** A failure to connect is one that passes; a refusal is left as it is. */
+/** Failures to connect become `UnreachableError`, which is temporary; refusals are passed on. */
 async function answerOf(open: OpenEvents, headers: Readonly<Record<string, string>>, signal: AbortSignal, url: string): Promise<Response> {
   try {
     return await open(headers, signal);
@@ -126,7 +130,7 @@ async function* oneConnection<E>(open: OpenEvents, place: Place, signal: AbortSi
   }
 }
 
-/** The event of a block, if it is one; what the block says of the connection goes to `place`. */
+/** The event of a block, if it is one; the connection's fields of the block go to `place`. */
 function eventIn<E>(block: string, place: Place): E | null {
   const data: string[] = [];
   for (const line of block.split('\n')) {

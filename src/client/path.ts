@@ -1,11 +1,11 @@
 /** Escapes that the server decodes: those of characters beyond ASCII. */
 const DECODED = /%[89a-f][0-9a-f]/i;
-/** Characters that a path must escape. A slash would end the name, and everything from `?` or `#` on is no path. */
+/** Characters that a path must escape. A slash would end the name, and a path ends at `?` or `#`. */
 const ESCAPED = /[^!$%&'()*+,\-.0-9:;=@A-Z_a-z~[\]|]/gu;
 
 /**
- * A path of the API with its names and query put in. The server takes names as they stand in the path, so only what cannot stand there is
- * escaped. Throws TypeError for a name that no path can hold.
+ * A path of the API with names and query filled in. The server does not decode names in paths, so only forbidden characters are
+ * escaped. Throws TypeError for a name that fits into no path.
  */
 export function pathWith(
   pattern: string,
@@ -23,6 +23,6 @@ function segmentOf(key: string, name: string | undefined): string {
     throw new TypeError(`No path of the API can hold '${name}' as {${key}}`);
   }
   const escaped = name.replace(ESCAPED, (character) => encodeURIComponent(character));
-  // Behind the name of an application an action begins with it.
+  // After the name of an application, a colon would start an action.
   return key === 'app' ? escaped.replaceAll(':', '%3A') : escaped;
 }

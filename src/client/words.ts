@@ -1,6 +1,6 @@
-/** What people call the things that the API has words for. */
+/** Common names for terms of the API. */
 
-/** Kinds of connections that are viewers; the others are files, pushes, edges and images. */
+/** Kinds of connections that count as viewers; the others are files, pushes, edges and images. */
 export const VIEWER_KINDS = ['webrtc', 'llhls', 'hlsv3', 'srt'] as const;
 
 const NAMES: Readonly<Record<string, string>> = {
@@ -18,8 +18,8 @@ const NAMES: Readonly<Record<string, string>> = {
 };
 
 /**
- * The name of a protocol as people write it, by any word that the API has for it: `RTSP` of `RtspPull`, `LL-HLS` of `llhls`. Words that are no
- * protocol stay as they are.
+ * The common name of a protocol for any term of the API: `RTSP` for `RtspPull`, `LL-HLS` for `llhls`. Terms that are not
+ * protocols are returned unchanged.
  */
 export function protocolName(word: string): string {
   const key = word.toLowerCase();

@@ -1,4 +1,4 @@
-/** Leases in Redis: of several nodes that would do the same work, one does it. */
+/** Leases in Redis: of several nodes that could do the same work, one does it. */
 import type { WorkState } from '../core/shared-work.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
@@ -7,24 +7,25 @@ import type { RedisLink } from './redis-link.ts';
 
 /** A lease is renewed this often while it lasts. */
 const RENEWALS = 4;
-/** Our lease ends by our own clock this much sooner than in Redis: clocks differ, and the work asks only once a second. */
+/** A lease ends by our own clock earlier than in Redis by this factor: clocks differ, and the work asks only once a second. */
 const SAFETY = 0.9;
 const ASKED_EVERY_MS = 1000;
-/** Nobody has asked for so long: the work is not wanted here any more. Askers come once a second. */
+/** Without a request for this time the work is not wanted here. It is requested once a second. */
 const FORGET_MS = 5000;
-/** Time after a drain begins until the work has stopped. */
+/** Time from the start of a drain until the work has stopped. */
 const YIELD_MS = 1500;
-/** Redis answers, or is away again. */
+/** Time for a former holder to renew its lease after Redis is back. */
 const RENEWED_MS = 1500;
 const AT_ONCE = 100;
-/** Those who wait for a lease claim it this long after its end, ms. */
+/** Waiting nodes claim a lease this long after its end, ms. */
 const EXPIRED_MS = 20;
-/** More are nobody's here. */
+/** Work above this limit is not claimed here. */
 const MAX_LEASES = 10_000;
 
 /**
- * KEYS: lease, counter. ARGV: node, ms, number of the lease that the node believes to have. Returns the number of the lease; or 0, what the lease
- * of the other node says, and how long it lasts, ms. Numbers grow also when Redis has lost its keys, because they are no less than the time.
+ * KEYS: lease, counter. ARGV: node, ms, number of the lease in the node's belief. Returns the number of the lease; or 0, the text of the
+ * other
+ * node's lease, and its remaining time, ms. Numbers also grow after Redis has lost its keys, because they are at least the time.
  */
 const CLAIM = `
 local held = redis.call('GET', KEYS[1])
@@ -40,12 +41,12 @@ redis.call('SET', KEYS[2], text)
 redis.call('SET', KEYS[1], ARGV[1] .. ' ' .. text, 'PX', ARGV[2])
 return {text}`;
 
-/** KEYS: lease. ARGV: node, number. A lease that another node has by now stays. */
+/** KEYS: lease. ARGV: node, number. A lease that now belongs to another node is kept. */
 const RELEASE = `
 if redis.call('GET', KEYS[1]) == ARGV[1] .. ' ' .. ARGV[2] then return redis.call('DEL', KEYS[1]) end
 return 0`;
 
-/** The link is the owner's; nodes of one `group` share their work. */
+/** The owner provides the link; nodes of one `group` share their work. */
 export interface LeaseBookOptions {
   readonly link: Pick<RedisLink, 'up' | 'evaluate'>;
   readonly group: string;
@@ -53,7 +54,7 @@ export interface LeaseBookOptions {
   readonly node: string;
   /** At least 3000. */
   readonly leaseMs: number;
-  /** Our leases stay ours while Redis is away, although another node may not see that. */
+  /** Our leases remain ours while Redis is unreachable, although another node may not see them. */
   readonly keepWithoutRedis: boolean;
   readonly clock: Pick<Clock, 'monotonic'>;
   readonly logger: Logger;
@@ -69,21 +70,21 @@ interface Lease {
   /** Whether Redis has answered about it. */
   known: boolean;
   busy: boolean;
-  /** The node that had it last, other than this one; '': none is known. */
+  /** The last other node that held it; '': none is known. */
   rival: string;
-  /** Claims it when that of another node ends. */
+  /** Claims the lease when another node's ends. */
   soon: NodeJS.Timeout | undefined;
 }
 
-/** Leases are claimed when they are asked for, and again and again; they end by themselves when this process does. Its maker calls `close`. */
+/** Leases are claimed on request and renewed; they expire when this process ends. The creator calls `close`. */
 export class LeaseBook {
-  /** Leases that were lost to another node, or for want of Redis. */
+  /** Leases lost to another node, or because Redis was unreachable. */
   lost = 0;
   readonly #options: LeaseBookOptions;
   readonly #leases = new Map<string, Lease>();
   readonly #timer: NodeJS.Timeout;
   readonly #prefix: string;
-  /** When Redis came back: those who had leases renew them first. */
+  /** When Redis came back: former holders renew first. */
   #backAt = Number.NEGATIVE_INFINITY;
   #ups = 0;
   #yielding = false;
@@ -93,19 +94,19 @@ export class LeaseBook {
 
   constructor(options: LeaseBookOptions) {
     this.#options = options;
-    // One slot of a cluster.
+    // All keys of a group hash to one slot of a cluster.
     this.#prefix = `millrace:{${options.group}}:`;
     this.#timer = setInterval(() => void this.refresh(), options.leaseMs / RENEWALS);
   }
 
-  /** Leases that are ours now. */
+  /** Leases that this node holds. */
   get held(): number {
     let held = 0;
     for (const lease of this.#leases.values()) if (this.#stateOf(lease) === 'ours') held += 1;
     return held;
   }
 
-  /** Whose the work is; asking says that it is wanted here. */
+  /** Which node does the work; the call requests the work here. */
   stateOf(name: string): WorkState {
     const now = this.#options.clock.monotonic();
     let lease = this.#leases.get(name);
@@ -119,7 +120,9 @@ export class LeaseBook {
     return this.#stateOf(lease);
   }
 
-  /** The node from which this one has taken the work over; null: the work is not ours, or nobody is known to have done it before. Says nothing of its being wanted. */
+  /**
+   * The node from which this node took over the work; null: the work is not ours, or no previous node is known. Does not request the work.
+   */
   predecessorOf(name: string): string | null {
     const lease = this.#leases.get(name);
     return lease === undefined || lease.rival === '' || this.#stateOf(lease) !== 'ours' ? null : lease.rival;
@@ -130,21 +133,21 @@ export class LeaseBook {
     this.#ups += 1;
     const now = this.#options.clock.monotonic();
     if (this.#ups > 1) this.#backAt = now;
-    // A lease that was kept without Redis is not dropped before it can be renewed.
+    // A lease that was kept without Redis must be renewable before it is dropped.
     if (this.#options.keepWithoutRedis) for (const lease of this.#leases.values()) lease.until = Math.max(lease.until, now + RENEWED_MS);
     void this.refresh();
   }
 
-  /** Leaves all work to the others, or takes part again. */
+  /** Leaves all work to other nodes, or takes part again. */
   yield(yielding: boolean): void {
     this.#yielding = yielding;
     clearTimeout(this.#yielded);
-    // The work sees it when it asks next.
+    // The work notices at its next request.
     if (yielding) this.#yielded = setTimeout(() => void this.#releaseAll(), YIELD_MS);
     else void this.refresh();
   }
 
-  /** Renews what is ours, claims what is free, and forgets what nobody asks for. Never rejects. */
+  /** Renews our leases, claims free ones, and drops those without requests. Never rejects. */
   async refresh(): Promise<void> {
     if (this.#refreshing) return;
     this.#refreshing = true;

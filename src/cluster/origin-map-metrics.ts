@@ -1,4 +1,4 @@
-/** The origin maps of the server, counted for Prometheus. */
+/** Prometheus metrics of the server's origin maps. */
 import type { MetricDefinition, MetricSource } from '../util/metrics.ts';
 import type { OriginMaps } from './origin-maps.ts';
 
@@ -33,7 +33,7 @@ const LOST: MetricDefinition = {
   type: 'counter',
 };
 
-/** `figures`: of all maps together. */
+/** `figures`: sums over all maps. */
 export function originMapMetrics(figures: () => OriginMaps['figures']): MetricSource {
   return {
     definitions: [MAPS, STREAMS, LOOK_UPS, REFUSED, LEASES, LOST],

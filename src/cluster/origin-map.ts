@@ -9,15 +9,15 @@ import { LeaseBook } from './lease-book.ts';
 import { redisTarget } from './redis-client.ts';
 import { RedisLink } from './redis-link.ts';
 
-/** An address goes by itself after this long, s; so does that of a server that died. */
+/** Lifetime of an address, s; the address of a server that died expires after it. */
 const EXPIRY_S = 10;
 const REFRESH_MS = 2500;
-/** Addresses renewed at once. */
+/** Addresses renewed concurrently. */
 const AT_ONCE = 100;
 const MAX_ADDRESS = 2048;
-/** Between the id of a node and its address. */
+/** Separates the id of a node from its address. */
 const AT = '@';
-/** KEYS: stream. ARGV: address of a server that no longer has it, ours, s. Returns the address that the map has then; nil: none. */
+/** KEYS: stream. ARGV: obsolete address, our address, s. Returns the map's address afterwards; nil: none. */
 const REPLACE = `
 local present = redis.call('GET', KEYS[1])
 if present == ARGV[1] then
@@ -25,64 +25,66 @@ if present == ARGV[1] then
   return ARGV[2]
 end
 return present`;
-/** Schemes to which the map may send an edge. */
+/** Schemes that edges accept from the map. */
 const FETCHED = /^(ovts?|rtsp|rtspc):\/\/[^\s/]+\/\S+$/i;
 
-/** How one virtual host shares its streams. The link to Redis is made, and closed, by the map. */
+/** Options of a virtual host's map. The map opens and closes its link to Redis. */
 export interface OriginMapOptions {
   readonly config: OriginMapStoreConfig;
-  /** Where edges fetch streams from this server; null: nowhere. */
+  /** Port where edges pull streams from this server; null: none. */
   readonly ovtPort: number | null;
-  /** `ovts`: that port is one with TLS. Default: `ovt`. */
+  /** `ovts` if that port uses TLS. Default: `ovt`. */
   readonly ovtScheme?: 'ovt' | 'ovts';
   readonly logger: Logger;
-  /** For tests; default: those of the reference server. */
+  /** For tests; default: as in the reference server. */
   readonly expiryS?: number;
   readonly refreshMs?: number;
-  /** Redis can be used, or not any more. */
+  /** Called when Redis becomes reachable or unreachable. */
   readonly onReachable?: (reachable: boolean) => void;
-  /** Unique among all processes; default: made up. */
+  /** Unique among all processes; default: random. */
   readonly node?: string;
 }
 
-/** Counters, but for leases and the streams that want to be found here: `registered`, and `waiting` for Redis or for another server's to go. */
+/**
+ * Counters, except for leases and the streams to register: `registered`, and `waiting` for Redis or for the end of another server's entry.
+ */
 export interface OriginMapFigures {
   readonly found: number;
   readonly absent: number;
   readonly failed: number;
   readonly refused: number;
   readonly registered: number;
-  /** Leases of shared work that are ours now, and how many were lost to another node. */
+  /** Leases of shared work that this node holds, and leases lost to another node. */
   readonly leases: number;
   readonly lost: number;
   readonly waiting: number;
 }
 
-/** A stream of ours. */
+/** A stream of this server. */
 interface Entry {
   readonly key: string;
   readonly address: string;
-  /** Shared work that may make it. */
+  /** Shared work that may produce it. */
   readonly works: readonly string[];
   /** The map has our address. */
   holds: boolean;
-  /** It is being registered or renewed. */
+  /** A registration or renewal is pending. */
   busy: boolean;
   removed: boolean;
-  /** Whose address the map had instead, as far as it was told. */
+  /** The other server's address in the map, as last logged. */
   rival: string;
-  /** Why Redis refused to register it, as far as that was told. */
+  /** The reason why Redis refused the registration, as last logged. */
   fault: string;
 }
 
 /**
- * Registers streams under `app/stream`, where nobody else has, and looks others' up. Where another server has registered the same
- * name, ours stays a candidate and takes over when the other's address goes. Redis may be away: streams do not mind.
+ * Registers streams under `app/stream` if no other server has the name, and looks up others' streams. If another server has registered the
+ * name, ours stays a candidate and takes over when that entry expires. Streams continue while Redis is unreachable.
  */
 export class OriginMap {
   readonly #link: RedisLink;
   readonly #logger: Logger;
-  /** Everything up to the name of a stream; null: this server registers nothing. */
+  /** The URL up to the name of a stream; null: this server registers nothing. */
   readonly #prefix: string | null;
   readonly #expiryS: number;
   readonly #entries = new Map<string, Entry>();
@@ -93,7 +95,7 @@ export class OriginMap {
   #leases: LeaseBook | null = null;
   #withdrawn = false;
   #refreshing = false;
-  /** Why Redis refused to look something up, the last time. */
+  /** The reason why Redis refused the last failed lookup. */
   #fault = '';
 
   constructor({
@@ -123,7 +125,7 @@ export class OriginMap {
       onDown: () => onReachable?.(false),
     });
     if (config.sharedWork !== undefined) {
-      // Whoever takes work over knows by it whose addresses are void.
+      // A node that takes over work recognises by this prefix which addresses are obsolete.
       const name = this.#prefix === null ? node : node + AT + this.#prefix;
       const { group, leaseTime: leaseMs, keepWithoutRedis } = config.sharedWork;
       this.#leases = new LeaseBook({ link: this.#link, group, node: name, leaseMs, keepWithoutRedis, clock: systemClock, logger });
@@ -131,7 +133,7 @@ export class OriginMap {
     this.#timer = setInterval(() => this.#work(this.#refresh()), refreshMs);
   }
 
-  /** Streams that this server wants to be found here. */
+  /** Streams that this server wants to register. */
   get size(): number {
     return this.#entries.size;
   }
@@ -141,12 +143,12 @@ export class OriginMap {
     return this.#leases;
   }
 
-  /** Redis answers; otherwise `locate` knows nothing. */
+  /** Whether Redis answers; otherwise `locate` returns null. */
   get reachable(): boolean {
     return this.#link.up;
   }
 
-  /** Its figures since it was opened; `refused`: commands that were not sent because too many had no answer. */
+  /** Figures since it was opened; `refused`: commands not sent because too many were unanswered. */
   get figures(): OriginMapFigures {
     let registered = 0;
     for (const { holds } of this.#entries.values()) if (holds) registered += 1;
@@ -154,7 +156,7 @@ export class OriginMap {
     return { ...this.#lookUps, ...leases, refused: this.#link.refused, registered, waiting: this.#entries.size - registered };
   }
 
-  /** Takes every stream off the map, or puts all back: what is here meanwhile is told when it is over. */
+  /** Removes every stream from the map, or registers all again, including those added meanwhile. */
   withdraw(withdrawn: boolean): void {
     this.#withdrawn = withdrawn;
     this.#leases?.yield(withdrawn);
@@ -162,7 +164,10 @@ export class OriginMap {
     else for (const entry of this.#entries.values()) if (!entry.busy) this.#work(this.#release(entry));
   }
 
-  /** Edges can fetch a stream from here, which shared work of one of these names may make. Does nothing where this server is only an edge. */
+  /**
+   * Edges can pull the stream from this server; shared work of one of the names `works` may produce it. Does nothing if this server is only
+   * an edge.
+   */
   add(app: string, stream: string, works: readonly string[] = []): void {
     if (this.#prefix === null) return;
     const key = `${app}/${stream}`;
@@ -171,7 +176,7 @@ export class OriginMap {
     this.#work(this.#claim(entry));
   }
 
-  /** The stream is no more. */
+  /** The stream has ended. */
   remove(app: string, stream: string): void {
     const entry = this.#entries.get(`${app}/${stream}`);
     if (entry === undefined) return;
@@ -180,7 +185,7 @@ export class OriginMap {
     if (!entry.busy) this.#work(this.#release(entry));
   }
 
-  /** Resolves with the URL of a stream; null when no other server has it, or Redis does not tell. Never rejects. */
+  /** Resolves with the URL of a stream; null if no other server has it, or Redis does not answer. Never rejects. */
   async locate(app: string, stream: string): Promise<string | null> {
     const key = `${app}/${stream}`;
     const address = await this.#lookUp(key);
@@ -196,7 +201,7 @@ export class OriginMap {
     return null;
   }
 
-  /** Undefined: Redis does not tell. */
+  /** Undefined: Redis does not answer. */
   async #lookUp(key: string): Promise<string | null | undefined> {
     try {
       const address = await this.#link.get(key);
@@ -208,7 +213,7 @@ export class OriginMap {
     }
   }
 
-  /** Tells what Redis answered, once; that it did not answer the link tells. Returns what is told by now. */
+  /** Logs an error of Redis once; the link logs missing answers. Returns the last logged text. */
   #tell(error: unknown, { key, what, told }: { readonly key: string; readonly what: string; readonly told: string }): string {
     const fault = messageOf(error);
     if (!this.#link.up || fault === told) return told;
@@ -216,7 +221,7 @@ export class OriginMap {
     return fault;
   }
 
-  /** Resolves when streams that have ended are off the map, or Redis does not answer. Call it after the last stream has ended. */
+  /** Resolves when ended streams are removed from the map, or Redis does not answer. Call it after the last stream has ended. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     await this.#leases?.close();
@@ -235,14 +240,14 @@ export class OriginMap {
     if (this.#refreshing) return;
     this.#refreshing = true;
     try {
-      // A server that is only an edge notices, too, when Redis hangs.
+      // A server that is only an edge also has to notice when Redis hangs.
       await this.#link.ping();
       const entries = [...this.#entries.values()];
       for (let index = 0; index < entries.length; index += AT_ONCE) {
         await Promise.all(entries.slice(index, index + AT_ONCE).map((entry) => this.#claim(entry)));
       }
     } catch {
-      // The link has told; with the next connection everything is registered again.
+      // The link has logged it; with the next connection everything is registered again.
     } finally {
       this.#refreshing = false;
     }
@@ -276,7 +281,7 @@ export class OriginMap {
     }
   }
 
-  /** Resolves with what the map has then. Who was away for longer than an address lives may find another server's. */
+  /** Resolves with the map's address afterwards. After a longer absence than the lifetime of an address it may be another server's. */
   async #renew(entry: Entry): Promise<string | null> {
     const { key, address } = entry;
     const present = await this.#link.get(key);
@@ -285,7 +290,10 @@ export class OriginMap {
     return present;
   }
 
-  /** Whoever did the work before does not have the stream any more: its address need not be waited for. Resolves with what the map has then. */
+  /**
+   * The previous holder of the work no longer has the stream, so its address is replaced at once. Resolves with the map's address
+   * afterwards.
+   */
   async #replace({ key, address, works }: Entry, present: string | null): Promise<string | null> {
     if (present === null || present === address || this.#leases === null) return present;
     const leases = this.#leases;
@@ -299,22 +307,22 @@ export class OriginMap {
     return this.#link.setIfAbsent(key, address, this.#expiryS);
   }
 
-  /** Takes the address off the map if it is ours. Never rejects. */
+  /** Removes the address from the map if it is ours. Never rejects. */
   async #release(entry: Entry): Promise<void> {
     const { key, address } = entry;
     if (!entry.holds) return;
     entry.holds = false;
     try {
       const present = await this.#link.get(key);
-      // Another one of this name may have begun here meanwhile.
+      // A new stream with this name may have started here meanwhile.
       if (present === address && (this.#withdrawn || !this.#entries.has(key))) await this.#link.delete(key);
     } catch {
-      // It goes by itself.
+      // The entry expires.
     }
   }
 }
 
-/** Up to the names of its streams, the address of a node that shares work; null: it has none, or there is no such node. */
+/** The address prefix of a node that shares work; null: the node has none, or is unknown. */
 function prefixOf(node: string | null): string | null {
   const [, prefix = null] = node?.split(AT) ?? [];
   return prefix;

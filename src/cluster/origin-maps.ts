@@ -7,16 +7,16 @@ import type { Conditions } from '../util/conditions.ts';
 import type { Logger } from '../util/logger.ts';
 import { OriginMap, type OriginMapFigures, type OriginMapOptions } from './origin-map.ts';
 
-/** A stream that edges can fetch. */
+/** A stream that edges can pull. */
 interface NamedStream {
   readonly vhost: string;
   readonly app: string;
   readonly name: string;
-  /** Name of the inbound stream that it is made of. */
+  /** Name of its inbound stream. */
   readonly sourceName: string;
 }
 
-/** What makes inbound streams. */
+/** Kinds of work that produce inbound streams. */
 const STREAM_MAKERS = ['pull', 'scheduled', 'multiplex'] as const satisfies readonly Work['kind'][];
 
 const NOTHING: OriginMapFigures = { found: 0, absent: 0, failed: 0, refused: 0, registered: 0, waiting: 0, leases: 0, lost: 0 };
@@ -39,7 +39,7 @@ export class OriginMaps implements SharedWork {
   readonly #ovtScheme: 'ovt' | 'ovts';
   readonly #conditions: Conditions;
   readonly #logger: Logger;
-  /** By virtual host, which is another object when it was deleted and made again. */
+  /** By virtual host: a deleted and recreated one is another object. */
   readonly #maps = new Map<VirtualHost, OriginMap>();
   /** The settings of each map: a virtual host may get other settings. */
   readonly #settings = new WeakMap<OriginMap, OriginMapStoreConfig>();
@@ -48,7 +48,7 @@ export class OriginMaps implements SharedWork {
   #ended: OriginMapFigures = NOTHING;
   readonly #closing = new Set<Promise<void>>();
 
-  /** `ovtPort`: where edges fetch streams from this server; null: nowhere. */
+  /** `ovtPort`: port where edges pull streams from this server; null: none. */
   constructor(options: Pick<OriginMapOptions, 'ovtPort' | 'ovtScheme'> & { readonly conditions: Conditions; readonly logger: Logger }) {
     this.#ovtPort = options.ovtPort;
     this.#ovtScheme = options.ovtScheme ?? 'ovt';
@@ -56,25 +56,25 @@ export class OriginMaps implements SharedWork {
     this.#logger = options.logger;
   }
 
-  /** Figures of all maps together, those that are gone included. */
+  /** Figures of all maps together, including closed ones. */
   get figures(): OriginMapFigures & { readonly reachable: number; readonly unreachable: number } {
     const maps = [...this.#maps.values()];
     const reachable = maps.filter((map) => map.reachable).length;
     return { ...sumOf([this.#ended, ...maps.map(({ figures }) => figures)]), reachable, unreachable: maps.length - reachable };
   }
 
-  /** Whose a work is that several nodes could do; ours, where its virtual host shares none. */
+  /** Which node does the work; ours, if the virtual host shares none. */
   stateOf(work: Work): WorkState {
     return this.of(work.vhost)?.leases?.stateOf(workName(work)) ?? 'ours';
   }
 
-  /** Whether streams that are here are told to nobody. */
+  /** Whether local streams are hidden from other servers. */
   withdraw(withdrawn: boolean): void {
     this.#withdrawn = withdrawn;
     for (const map of this.#maps.values()) map.withdraw(withdrawn);
   }
 
-  /** Opens the maps of new virtual hosts and closes those of virtual hosts that are gone. */
+  /** Opens the maps of new virtual hosts and closes those of removed ones. */
   follow(virtualHosts: readonly VirtualHost[]): void {
     for (const [vhost, map] of this.#maps) {
       const { originMapStore } = vhost.definition.config;
@@ -103,24 +103,24 @@ export class OriginMaps implements SharedWork {
     return this.#byName.get(vhost);
   }
 
-  /** Edges can fetch a stream from here. */
+  /** Edges can pull the stream from this server. */
   add({ vhost, app, name, sourceName }: NamedStream): void {
     const works = STREAM_MAKERS.map((kind) => workName({ kind, vhost, app, name: sourceName }));
     this.of(vhost)?.add(app, name, works);
   }
 
-  /** The stream is no more. */
+  /** The stream has ended. */
   remove({ vhost, app, name }: Omit<NamedStream, 'sourceName'>): void {
     this.of(vhost)?.remove(app, name);
   }
 
-  /** Call it after the last stream has ended; takes about a second where Redis hangs. Idempotent. */
+  /** Call it after the last stream has ended; takes about a second if Redis hangs. Idempotent. */
   async close(): Promise<void> {
     for (const [vhost, map] of this.#maps) this.#close(vhost, map);
     await Promise.all(this.#closing);
   }
 
-  /** Strangers read the reason. */
+  /** The reason is public. */
   #tell(vhost: VirtualHost, reachable: boolean): void {
     const key = `origin-map ${vhost.name}`;
     if (reachable) this.#conditions.clear(key);

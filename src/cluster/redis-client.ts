@@ -1,33 +1,33 @@
-/** The client of Redis, for one server, a Sentinel set or a cluster. */
+/** The Redis client, for one server, a Sentinel set or a cluster. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Cluster, Redis } from 'ioredis';
 import type { RedisServerConfig } from '../config/index.ts';
 import { type RedisPlace, redisNode, redisPlace } from '../util/redis-url.ts';
 
-/** Sixty modules, for the few who have such a server. */
+/** Loaded on demand: sixty modules that few installations need. */
 const loadClient = (): typeof import('ioredis') => createRequire(import.meta.url)('ioredis');
 
-/** A command that is not answered in this time fails, and the connection is made anew. */
+/** A command without an answer in this time fails, and the client reconnects. */
 export const ANSWER_MS = 1000;
 const CONNECT_MS = 2000;
-/** Members of a cluster may send a command on to each other; each has `ANSWER_MS`. */
+/** Members of a cluster may redirect a command; each hop has `ANSWER_MS`. */
 const MAX_REDIRECTIONS = 4;
 const AGAIN_MS = 100;
-/** A member that was added to a cluster, or is its new master, is known after this long. */
+/** New members and new masters of a cluster are known after this time. */
 const SLOTS_MS = 5000;
 
 /** How to reach Redis, read from the configuration. */
 export interface RedisTarget {
   readonly place: RedisPlace;
-  /** For people; without secrets. */
+  /** The servers as text for logs, without secrets. */
   readonly text: string;
-  /** Sent with AUTH; null: none is. */
+  /** Sent with AUTH; null: no AUTH. */
   readonly password: string | null;
   readonly username: string | null;
   readonly sentinelPassword: string | null;
   readonly sentinelUsername: string | null;
-  /** A file; null: what the system trusts. */
+  /** A file; null: the certificates of the system. */
   readonly caPath: string | null;
 }
 
@@ -52,8 +52,8 @@ export function redisTarget(config: RedisServerConfig): RedisTarget {
 export type RedisClient = Redis | Cluster;
 
 /**
- * Connects and tries again by itself, after `pause` ms each time. Commands fail at once while there is no connection, and none is sent
- * twice. A single server and a master of Sentinels are not given the password: `greet` does that. Without the certificates of `caPath`
+ * Connects, and retries after `pause` ms each time. Commands fail at once without a connection, and are never sent
+ * twice. A single server and a master of Sentinels get the password from `greet`, not from the client. Without the certificates of `caPath`
  * no server is trusted.
  */
 export function openClient({ place, ...target }: RedisTarget, pause: () => number): RedisClient {
@@ -80,7 +80,7 @@ export function openClient({ place, ...target }: RedisTarget, pause: () => numbe
       retryDelayOnClusterDown: AGAIN_MS,
       slotsRefreshTimeout: ANSWER_MS,
       slotsRefreshInterval: SLOTS_MS,
-      // A certificate may name hosts; ioredis would look them up and connect to addresses.
+      // The certificate may contain host names; ioredis would look them up and connect to addresses.
       dnsLookup: (address, callback) => callback(null, address),
       redisOptions: {
         ...common,
@@ -97,7 +97,7 @@ export function openClient({ place, ...target }: RedisTarget, pause: () => numbe
     sentinels: [...nodes],
     name: master,
     role: 'master',
-    // The first time it may only have come to the end of its list.
+    // The first call may only mean that its list is exhausted.
     sentinelRetryStrategy: (times) => (times === 1 ? AGAIN_MS : pause()),
     sentinelCommandTimeout: ANSWER_MS,
     failoverDetector: true,
@@ -107,7 +107,7 @@ export function openClient({ place, ...target }: RedisTarget, pause: () => numbe
   });
 }
 
-/** What cannot be read is told where the configuration is judged. */
+/** Unreadable files are reported by the check of the configuration. */
 function certificates(path: string): Buffer[] {
   try {
     return [readFileSync(path)];
@@ -116,7 +116,7 @@ function certificates(path: string): Buffer[] {
   }
 }
 
-/** Says who we are on a new connection, and learns whether it can be used. Rejects when it cannot. */
+/** Authenticates on a new connection and checks whether it can be used. Rejects if not. */
 export async function greet(redis: RedisClient, { place, password, username }: RedisTarget): Promise<void> {
   if ('nodes' in redis) {
     if ((await redis.ping()) !== 'PONG') throw new Error('that is no Redis server');
@@ -125,28 +125,28 @@ export async function greet(redis: RedisClient, { place, password, username }: R
   if (password !== null) await (username === null ? redis.auth(password) : redis.auth(username, password));
   if (place.database !== 0) await redis.select(place.database);
   if ((await redis.ping()) !== 'PONG') throw new Error('that is no Redis server');
-  // Sentinels may still name the one that has just ceased to be the master.
+  // Sentinels may still name the previous master.
   const mayLag = place.kind === 'sentinel';
   if (mayLag && String((await redis.role())[0]) !== 'master') throw new Error('the server that the Sentinels name is no master');
 }
 
-/** The server is no master any more, or its part of the cluster has nobody: another connection may do better. */
+/** The server is no longer a master, or its slots have no master: another connection may work. */
 export function isMisplaced(error: unknown): boolean {
   return error instanceof Error && /^(READONLY|MASTERDOWN|LOADING)\b/.test(error.message);
 }
 
-/** It was not answered in time. */
+/** The answer did not arrive in time. */
 export function isTimeout(error: unknown): boolean {
   return error instanceof Error && error.message === 'Command timed out';
 }
 
-/** Why no Sentinel can be asked, told while the client goes on trying; null: the error says something else. */
+/** Why no Sentinel can be asked, while the client keeps trying; null: the error is about something else. */
 export function sentinelFault(error: Error): string | null {
   const [, reason] = /^All sentinels are unreachable\..* Last error: (.*)$/s.exec(error.message) ?? [];
   return reason === undefined ? null : `no Sentinel answers: ${reason}`;
 }
 
-/** A host of several addresses fails with an error without words; a cluster keeps the one that tells something inside. */
+/** A host with several addresses fails with an error without a text; a cluster has the informative error inside. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { code, lastNodeError } = error as NodeJS.ErrnoException & { readonly lastNodeError?: unknown };

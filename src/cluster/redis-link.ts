@@ -1,4 +1,4 @@
-/** One connection to a Redis server on which nobody waits for long. */
+/** One connection to a Redis server with bounded waiting times. */
 import type { Logger } from '../util/logger.ts';
 import {
   ANSWER_MS,
@@ -14,50 +14,50 @@ import {
 
 const FIRST_PAUSE_MS = 250;
 const MAX_PAUSE_MS = 5000;
-/** Doublings after which the limit is reached anyway. */
+/** Further doublings do not change the pause: its maximum is reached. */
 const MAX_DOUBLINGS = 8;
-/** A connection of use for so long is trusted: one that ends sooner may be made in vain the next time as well. */
+/** A connection is trusted after this time; one that ends sooner may fail again at the next attempt. */
 const STEADY_MS = 10_000;
 const SILENT = `no answer in ${ANSWER_MS} ms`;
-/** Commands without an answer; more fail at once. */
+/** Commands without an answer; above this, commands fail at once. */
 const MAX_IN_FLIGHT = 1000;
-/** Different reasons told between two connections. */
+/** Different reasons logged between two connections. */
 const MAX_REASONS = 8;
 
-/** Which server, and who hears that it answers. A link tries again by itself until it is closed. */
+/** The server, and callbacks for its availability. A link retries until it is closed. */
 export interface RedisLinkOptions {
   readonly target: RedisTarget;
   readonly logger: Logger;
   /** Default: 10 s. */
   readonly steadyMs?: number;
-  /** It can be used, for the first time or again. */
+  /** The server can be used, for the first time or again. */
   readonly onUp: () => void;
-  /** It was lost, or cannot be used. */
+  /** The connection was lost, or cannot be used. */
   readonly onDown?: () => void;
 }
 
 /**
- * Connects for as long as it is open. Commands fail at once while the server is away, and after a second while it hangs. The log
- * has one line for each change: connected, not to be used (once for each reason), back. Of a server that is lost again as soon
- * as it is back it says so once, and the next when it has stayed.
+ * Keeps a connection while it is open. Commands fail at once while the server is unreachable, and after a second while it hangs. The log
+ * has one line for each change: connected, unusable (once for each reason), reconnected. If a server is lost again soon after each
+ * reconnection, that is logged once, and the next line follows when a connection has lasted.
  */
 export class RedisLink {
-  /** Commands that were not sent because too many had no answer. */
+  /** Commands not sent because too many were unanswered. */
   refused = 0;
   readonly #redis: RedisClient;
   readonly #options: RedisLinkOptions;
   readonly #told = new Set<string>();
   #up = false;
-  /** Connections that could be used. */
+  /** Usable connections so far. */
   #ups = 0;
-  /** It comes and goes, which was told. */
+  /** The server connects and disconnects repeatedly, which was logged. */
   #wavers = false;
   #steady: NodeJS.Timeout | undefined;
   #closed = false;
   #inFlight = 0;
-  /** Connections in a row that could not be used, or not for long. */
+  /** Consecutive connections that were unusable, or did not last. */
   #attempts = 0;
-  /** Why the connection is about to end; null: nobody said. */
+  /** Why the connection is about to end; null: unknown. */
   #fault: string | null = null;
 
   constructor(options: RedisLinkOptions) {
@@ -65,7 +65,7 @@ export class RedisLink {
     this.#redis = openClient(options.target, () => this.#pause());
     this.#redis.on('error', (error: Error) => {
       const fault = sentinelFault(error);
-      // Nothing is closed then.
+      // The client closes nothing in that case.
       if (fault !== null) this.#down(fault);
       else if (!/^All sentinels are/.test(error.message)) this.#fault = reasonOf(error);
     });
@@ -77,22 +77,22 @@ export class RedisLink {
     this.#redis.on('ready', () => void this.#greet());
   }
 
-  /** Commands are sent. */
+  /** Whether commands are sent. */
   get up(): boolean {
     return this.#up;
   }
 
-  /** Resolves with the value; null when there is none. */
+  /** Resolves with the value; null if there is none. */
   get(key: string): Promise<string | null> {
     return this.#command(() => this.#redis.get(key));
   }
 
-  /** Sets a value that goes after `seconds`. */
+  /** Sets a value that expires after `seconds`. */
   async set(key: string, value: string, seconds: number): Promise<void> {
     await this.#command(() => this.#redis.set(key, value, 'EX', seconds));
   }
 
-  /** Like `set`, but only where there is no value; resolves with whether there was none. */
+  /** Like `set`, but only if there is no value; resolves with whether that was so. */
   async setIfAbsent(key: string, value: string, seconds: number): Promise<boolean> {
     return (await this.#command(() => this.#redis.set(key, value, 'EX', seconds, 'NX'))) === 'OK';
   }
@@ -101,7 +101,7 @@ export class RedisLink {
     await this.#command(() => this.#redis.del(key));
   }
 
-  /** Runs a script; resolves with what it returns. */
+  /** Runs a script; resolves with its result. */
   evaluate(script: string, keys: readonly string[], values: readonly string[]): Promise<unknown> {
     return this.#command(() => this.#redis.eval(script, keys.length, ...keys, ...values));
   }
@@ -135,7 +135,7 @@ export class RedisLink {
     }
   }
 
-  /** Leaves a server that hangs at once: the next request must not wait as well. */
+  /** Disconnects at once from a server that hangs: the next request must not wait as well. */
   #failed(error: unknown): void {
     if (this.#closed || !this.#up) return;
     const misplaced = isMisplaced(error);
@@ -201,7 +201,7 @@ export class RedisLink {
     logger.warn({ redis: address }, `Redis at ${address} ${wasUp ? lost : 'cannot be used'}: ${reason}`);
   }
 
-  /** Before the next connection; up to a fifth is left to chance. */
+  /** Pause before the next connection; up to a fifth is random. */
   #pause(): number {
     const doublings = Math.min(this.#attempts, MAX_DOUBLINGS);
     this.#attempts += 1;

@@ -1,4 +1,4 @@
-/** Buttons that change something, with what the server answers. */
+/** Buttons for changes, with the server's error beside them. */
 import { useContext, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { faultOf } from './api-client.ts';
 import { html, type View } from './html.ts';
@@ -7,18 +7,18 @@ import { MayWrite } from './permission.ts';
 /** A button. */
 export interface ActionOptions {
   readonly label: string;
-  /** Rejects with what went wrong. */
+  /** Rejects with the error to show. */
   readonly run: () => Promise<unknown>;
-  /** Asked before; absent: nothing is asked. */
+  /** Confirmation before the run; absent: none. */
   readonly question?: string;
   readonly isDanger?: boolean;
   readonly isDisabled?: boolean;
-  /** For those who cannot see what the button belongs to. */
+  /** Added to the label for screen readers: the object of the action. */
   readonly about?: string;
   readonly onDone?: () => void;
 }
 
-/** Runs once at a time; what fails is told beside it. Not shown to who may only read. */
+/** Runs once at a time and shows errors beside the button. Hidden for read-only tokens. */
 export function Action({ label, run, question, isDanger, isDisabled = false, about, onDone }: ActionOptions): View {
   const [isBusy, setBusy] = useState(false);
   const [isAsking, setAsking] = useState(false);
@@ -51,7 +51,7 @@ export function Action({ label, run, question, isDanger, isDisabled = false, abo
     <span role="alert" class="bad">${fault}</span></span>`;
 }
 
-/** A button that goes with what it ended leaves its focus to the heading of its section: whoever uses the keyboard stays where they are. */
+/** Moves the focus to the heading of the section if the button is removed with its object, so that keyboard users keep their place. */
 function keepFocus(place: HTMLElement | null): void {
   const heading = place?.contains(document.activeElement) === true ? place.closest('section')?.querySelector('h2') : null;
   if (heading === null || heading === undefined) return;
@@ -59,7 +59,7 @@ function keepFocus(place: HTMLElement | null): void {
   heading.focus({ preventScroll: true });
 }
 
-/** The server's error, or another one. */
+/** The text of an error of the server or of any other. */
 export function faultWords(error: unknown): string {
   return faultOf(error).message;
 }

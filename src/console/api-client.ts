@@ -1,27 +1,27 @@
-/** The typed client of the API, for the server that the console came from. The token goes into a header and nowhere else. */
+/** The typed client of the API for the server that delivered the console. The token goes only into a header. */
 import { MillraceClient, MillraceError } from '../client/index.ts';
 
 const DEADLINE_MS = 15_000;
 
-/** Why there is no answer to show. */
+/** Why a request has no result. */
 export interface Fault {
-  /** Status of the answer; 0: there was none. */
+  /** HTTP status; 0: no answer. */
   readonly status: number;
-  /** In the words of the server, where it said something. */
+  /** The server's text, if it sent one. */
   readonly message: string;
 }
 
-/** A client with this token. `onRefused`: the token is not good, or no longer. */
+/** A client with this token. `onRefused`: the server refuses the token, from the start or later. */
 export function apiClient(token: string, onRefused: () => void): MillraceClient {
-  // Whatever the token holds: that of Bearer may have no blanks.
+  // Basic takes tokens with any characters; Bearer allows no blanks.
   const authorization = `Basic ${btoa(String.fromCharCode(...new TextEncoder().encode(token)))}`;
   return new MillraceClient({
-    // The page is in `/console/`, wherever a proxy has put that.
+    // The page is in `/console/`, possibly below a path of a proxy.
     url: new URL('../', document.baseURI).href,
     timeout: DEADLINE_MS,
     fetch: async (url, init) => {
       const headers = { ...(init.headers as Readonly<Record<string, string>>), authorization };
-      // With credentials a wrong token opens the browser's own dialogue.
+      // With credentials, a wrong token would open the browser's own dialogue.
       const answer = await fetch(url, { ...init, headers, credentials: 'omit', cache: 'no-store' });
       if (answer.status === 401) onRefused();
       return answer;
@@ -29,7 +29,7 @@ export function apiClient(token: string, onRefused: () => void): MillraceClient 
   });
 }
 
-/** The text of an error, whatever was thrown. */
+/** The text of any thrown value. */
 export function faultOf(error: unknown): Fault {
   if (error instanceof MillraceError) {
     const { response } = (error.body ?? {}) as { readonly response?: unknown };

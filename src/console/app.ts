@@ -1,4 +1,4 @@
-/** The console: a login, then a frame with the page that the address names. */
+/** The console: a login, then a frame with the page of the URL. */
 import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
 import { apiClient, faultOf } from './api-client.ts';
 import { ChannelsPage } from './channels-page.ts';
@@ -63,7 +63,7 @@ export function App(): View {
   return html`<${Login} message=${message} onToken=${(token: string, onDevice: boolean) => enter(token, onDevice ? 'device' : 'session')} />`;
 }
 
-/** The token is good when the server answers; what it says is needed everywhere. */
+/** Checks the token with a request, whose answer every page needs. */
 async function contextOf(token: string, updates: LiveClock, onRefused: () => void): Promise<Context> {
   let isEntered = false;
   const client = apiClient(token, () => {

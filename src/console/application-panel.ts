@@ -1,4 +1,4 @@
-/** One application as it is defined, with forms for all that can be changed of it. */
+/** The definition of one application, with forms for its changeable parts. */
 import { pathWith } from '../client/path.ts';
 import { Action } from './action.ts';
 import type { Context } from './context.ts';
@@ -10,16 +10,16 @@ import { beginningOf, isObject, type JsonObject, patchOf, type Schema, schemaWit
 
 /** Path of an application. */
 export const APP = '/v1/vhosts/{vhost}/apps/{app}';
-/** Has routes of its own, or no way to be changed. */
+/** These have their own routes or cannot be changed. */
 const FIXED = ['name', 'dynamic', 'outputProfiles', 'publishKeys', 'playTokens'];
-/** The lists of keys, as people call what is in them. */
+/** The lists of keys, with the names that the pages use. */
 const KEYS = [
   { list: 'publishKeys', noun: 'publish key', secret: 'key', on: 'A publisher must present one of them.' },
   { list: 'playTokens', noun: 'play token', secret: 'token', on: 'A viewer must present one of them.' },
 ] as const;
 const RESTARTS = 'The application restarts: its streams end, and viewers must reconnect.';
 
-/** A form that is open. */
+/** An open form. */
 export interface OpenForm {
   readonly title: string;
   readonly schema: Schema;
@@ -32,7 +32,7 @@ export interface OpenForm {
 /** Opens a form with a schema of the API. */
 export type ShowForm = (schema: string, make: (schema: Schema) => Omit<OpenForm, 'schema'> & Partial<OpenForm>) => void;
 
-/** Something that the server tells once. */
+/** A secret that the server shows only once. */
 export interface Secret {
   readonly about: string;
   readonly label: string;
@@ -43,14 +43,14 @@ interface PanelOptions {
   readonly context: Context;
   readonly vhost: string;
   readonly definition: JsonObject;
-  /** A configuration file declares it. */
+  /** Declared in a configuration file. */
   readonly isReadOnly: boolean;
   readonly show: ShowForm;
   readonly onSecret: (secret: Secret) => void;
   readonly onDone: () => void;
 }
 
-/** Folded up until somebody opens it. */
+/** Folded until opened. */
 export function ApplicationPanel(options: PanelOptions): View {
   const { context, vhost, definition, isReadOnly, show, onDone } = options;
   const { client } = context;

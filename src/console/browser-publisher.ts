@@ -6,9 +6,9 @@ import { html, type View } from './html.ts';
 import { hashOf } from './routes.ts';
 import { type Publication, publishWhip } from './whip.ts';
 
-/** Where it goes. */
+/** Target of the publication. */
 export interface BrowserPublisherOptions {
-  /** Null: WebRTC does not listen. */
+  /** Null: WebRTC is not enabled. */
   readonly address: string | null;
   readonly place: { readonly vhost: string; readonly app: string; readonly stream: string };
 }
@@ -20,7 +20,7 @@ interface Running {
   readonly publication: Publication;
 }
 
-/** A preview, and what is sent. */
+/** A preview and the bitrate sent. */
 export function BrowserPublisher({ address, place }: BrowserPublisherOptions): View {
   const preview = useRef<HTMLVideoElement>(null);
   const running = useRef<Running | null>(null);

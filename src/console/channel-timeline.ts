@@ -2,14 +2,14 @@
 import { duration, timeOfDay } from './format.ts';
 import { html, type View } from './html.ts';
 
-/** An item of a program; `duration` -1 is to the end of the file. */
+/** An item of a program; `duration` -1 means up to the end of the file. */
 export interface ChannelItem {
   readonly url: string;
   readonly start: number;
   readonly duration: number;
 }
 
-/** `GET …/scheduledChannels/{channel}`, as far as it is on show. */
+/** The displayed members of `GET …/scheduledChannels/{channel}`. */
 export interface ScheduledChannel {
   readonly stream: { readonly name: string };
   readonly programs?: readonly {
@@ -30,10 +30,10 @@ export interface ScheduledChannel {
 }
 
 const HALF = 0.5;
-/** More would be too thin to see. */
+/** More would be too narrow to see. */
 const MAX_PIECES = 60;
 
-/** The items of the current program in their order, with a mark where it is; what is now and what is next in words. */
+/** The items of the current program in order, with a mark at the current position; the current and the next item as text. */
 export function ChannelTimeline({ channel }: { readonly channel: ScheduledChannel }): View {
   const { currentProgram, programs = [] } = channel;
   const isOn = currentProgram?.state === 'onair';

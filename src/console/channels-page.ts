@@ -15,7 +15,7 @@ import { useLive } from './use-live.ts';
 
 type Kind = 'scheduledChannels' | 'multiplexChannels';
 
-/** `GET …/multiplexChannels/{channel}`, as far as it is on show. */
+/** The displayed members of `GET …/multiplexChannels/{channel}`. */
 export interface MultiplexChannel {
   readonly outputStream: { readonly name: string };
   readonly state: string;
@@ -48,7 +48,7 @@ interface Form {
 const SHOWN = 20;
 const APP = '/v1/vhosts/{vhost}/apps/{app}';
 
-/** A page of them at a time; details are asked for those on show. */
+/** One page of channels at a time; details are requested only for this page. */
 export function ChannelsPage({ context }: { readonly context: Context }): View {
   const { client, updates } = context;
   const [form, setForm] = useState<Form | null>(null);
@@ -132,7 +132,7 @@ export function ChannelsPage({ context }: { readonly context: Context }): View {
 
 interface PanelOptions {
   readonly channel: Found;
-  /** Null: it is being asked for, or has gone. */
+  /** Null: still loading, or gone. */
   readonly definition: JsonObject | null;
   readonly onChange: (channel: Found, definition: JsonObject) => void;
   readonly remove: () => Promise<unknown>;
@@ -166,7 +166,7 @@ function pathOf({ vhost, app, kind, name }: Found): string {
   return pathWith(`${APP}/${kind}/{name}`, { vhost, app, name });
 }
 
-/** As the form of its kind has it. */
+/** The definition in the form of its schema. */
 async function definitionOf(client: MillraceClient, { vhost, app, kind, name }: Found): Promise<JsonObject> {
   const path = { vhost, app, channel: name };
   const found =
@@ -176,7 +176,7 @@ async function definitionOf(client: MillraceClient, { vhost, app, kind, name }: 
   return (await found) as JsonObject;
 }
 
-/** One program from now on, so that there is something to fill in. */
+/** One program that starts now, as an example to edit. */
 function scheduleToBegin(schema: Schema): JsonObject {
   const items: Json = [{ url: 'file://film.mp4' }];
   return {
@@ -185,7 +185,7 @@ function scheduleToBegin(schema: Schema): JsonObject {
   };
 }
 
-/** The part of it that may be changed. */
+/** The changeable members of a definition. */
 function editable(definition: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(without(definition, ['currentProgram', 'stream'])).filter(([, value]) => value !== null));
 }

@@ -23,7 +23,7 @@ export interface ChartOptions<Name extends string> {
 }
 
 const HEIGHT = 120;
-/** Of a chart, seconds. */
+/** Minimum time span of a chart, seconds. */
 const MIN_SECONDS = 300;
 const MAX_SECONDS = 3600;
 const AXIS = 62;
@@ -101,7 +101,7 @@ function rangeOf(min: number | null, max: number | null): [number, number] {
   return [end - Math.min(Math.max(span, MIN_SECONDS), MAX_SECONDS), end];
 }
 
-/** What a custom property is as a colour: those for dark and light are told apart only where they are used. */
+/** The colour of a custom property: dark and light variants are resolved only where a colour is applied. */
 function colourOf(element: HTMLElement, name: string): string {
   element.style.color = `var(${name})`;
   const { color } = getComputedStyle(element);

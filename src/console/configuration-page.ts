@@ -1,4 +1,4 @@
-/** Virtual hosts and applications as they are defined, with what may be changed. */
+/** Definitions of virtual hosts and applications, with forms to change them. */
 import { useState } from 'preact/hooks';
 import { pathWith } from '../client/path.ts';
 import { Action, faultWords } from './action.ts';
@@ -30,7 +30,7 @@ interface Host {
   readonly apps: readonly JsonObject[];
 }
 
-/** One part for each virtual host; a form at a time. */
+/** One section per virtual host, one open form at a time. */
 export function ConfigurationPage({ context }: { readonly context: Context }): View {
   const { client, updates, server } = context;
   const [form, setForm] = useState<OpenForm | null>(null);
@@ -101,7 +101,7 @@ export function ConfigurationPage({ context }: { readonly context: Context }): V
     <${Codecs} context=${context} />`;
 }
 
-/** Of `GET /v2/internals/codecs`, as far as it is on show. */
+/** The displayed members of `GET /v2/internals/codecs`. */
 export interface CodecModule {
   readonly name: string;
   readonly displayName: string;
@@ -113,7 +113,7 @@ export interface CodecModule {
   readonly metrics: { readonly active: { readonly decoder: number; readonly encoder: number } };
 }
 
-/** Asked for when somebody opens it: the answer takes a process. */
+/** Requested only when opened: the server starts a process for the answer. */
 function Codecs({ context: { client } }: { readonly context: Context }): View {
   const [modules, setModules] = useState<readonly CodecModule[] | string | null>(null);
   const open = (): void => {

@@ -5,7 +5,7 @@ import type { Sampler } from './sampler.ts';
 import type { ServerFacts } from './server-facts.ts';
 import type { StreamName } from './stream-list.ts';
 
-/** One for each login. */
+/** Created at each login. */
 export interface Context {
   readonly client: MillraceClient;
   readonly updates: LiveUpdates;
@@ -13,7 +13,7 @@ export interface Context {
   readonly server: ServerFacts;
 }
 
-/** What each part of the page of a stream is given. `outputs`: names of its output streams. */
+/** Properties of each part of the stream page. `outputs`: names of the output streams. */
 export interface StreamPart {
   readonly context: Context;
   readonly name: StreamName;

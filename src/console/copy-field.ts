@@ -1,11 +1,11 @@
-/** A text that somebody takes along. */
+/** A text to copy. */
 import { useRef, useState } from 'preact/hooks';
 import { html, type View } from './html.ts';
 import { QrCode } from './qr-code.ts';
 
 const SHOWN_MS = 2000;
 
-/** With a button that copies it; `hasCode`: and one that shows it as a QR code. */
+/** A field with a button that copies it; `hasCode` adds a button that shows it as a QR code. */
 export function CopyField({
   label,
   text,

@@ -1,4 +1,4 @@
-/** Tells whether publishers get through to the server from where this browser is. */
+/** Tests whether publishers at this browser's place can reach the server. */
 import { useContext, useEffect, useState } from 'preact/hooks';
 import type { MillraceClient } from '../client/index.ts';
 import { CopyField } from './copy-field.ts';
@@ -9,7 +9,7 @@ import type { ServerFacts } from './server-facts.ts';
 
 const MARKS: Readonly<Record<Finding['level'], string>> = { good: 'OK', warning: '–', bad: 'No' };
 
-/** What is tried; both addresses are of streams that nobody publishes. */
+/** The tested addresses; both belong to streams that nobody publishes. */
 export interface DoctorOptions {
   readonly client: MillraceClient;
   readonly server: ServerFacts;
@@ -17,7 +17,7 @@ export interface DoctorOptions {
   readonly srt: string | null;
 }
 
-/** Nothing is tried before somebody asks: WebRTC has to begin a publication for it. */
+/** Tests only on request: the WebRTC test starts a publication. */
 export function Doctor({ client, server, whip, srt }: DoctorOptions): View {
   const [findings, setFindings] = useState<readonly Finding[] | null>(null);
   const [isBusy, setBusy] = useState(false);

@@ -1,4 +1,4 @@
-/** Figures as people read them. */
+/** Figures in readable form. */
 
 const STEPS = ['', 'k', 'M', 'G', 'T'];
 
@@ -12,7 +12,7 @@ export function bytes(count: number): string {
   return `${scaled(count, 1000)}B`;
 }
 
-/** Milliseconds as the two largest units that say something. */
+/** Milliseconds in their two largest non-zero units. */
 export function duration(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1000));
   if (seconds < 60) return `${seconds} s`;
@@ -22,7 +22,7 @@ export function duration(ms: number): string {
   return hours < 24 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
-/** The wall clock of the viewer. */
+/** Local time of the viewer. */
 export function timeOfDay(ms: number): string {
   return new Date(ms).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', second: '2-digit' });
 }
@@ -32,7 +32,7 @@ export function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-/** One digit behind the point below 100, none above. */
+/** One decimal below 100, none above. */
 export function short(value: number): string {
   return Math.abs(value) >= 100 || Number.isInteger(value) ? String(Math.round(value)) : value.toFixed(1);
 }

@@ -1,9 +1,9 @@
 /** Figures of the last hour, in arrays of a fixed size. */
 
-/** A time and some values for it; null: not known then. */
+/** A time and values for it; null: not known at that time. */
 export type Values<Name extends string> = Readonly<Record<Name, number | null>>;
 
-/** Keeps the newest samples; what is older falls out. */
+/** Keeps the newest samples and drops older ones. */
 export class History<Name extends string> {
   readonly names: readonly Name[];
   readonly #capacity: number;
@@ -29,7 +29,7 @@ export class History<Name extends string> {
     for (const column of this.#columns.values()) column.shift();
   }
 
-  /** Samples from before the first one that there is, oldest first; what is not older is left out. */
+  /** Adds samples from before the first sample, oldest first; newer ones are ignored. */
   prepend(samples: readonly { readonly at: number; readonly values: Partial<Values<Name>> }[]): void {
     const first = this.#times[0] ?? Number.POSITIVE_INFINITY;
     const older = samples.filter(({ at }) => at < first).slice(-Math.max(0, this.#capacity - this.#times.length));
@@ -37,12 +37,12 @@ export class History<Name extends string> {
     for (const [name, column] of this.#columns) column.unshift(...older.map(({ values }) => values[name] ?? null));
   }
 
-  /** Whether a figure has been known in any sample that is kept. */
+  /** Whether any kept sample has a value for this figure. */
   knows(name: Name): boolean {
     return this.#columns.get(name)?.some((value) => value !== null) === true;
   }
 
-  /** Times in seconds, as charts have them. */
+  /** Times in seconds, as the charts need them. */
   times(): number[] {
     return this.#times.map((ms) => ms / 1000);
   }
@@ -51,7 +51,7 @@ export class History<Name extends string> {
     return [...(this.#columns.get(name) ?? [])];
   }
 
-  /** Null before the first sample, and where it was not known. */
+  /** Null before the first sample, and where the value is not known. */
   last(name: Name): number | null {
     return this.#columns.get(name)?.at(-1) ?? null;
   }

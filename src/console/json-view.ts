@@ -1,8 +1,8 @@
-/** A definition as it is, to be read. */
+/** A read-only view of a definition. */
 import { html, type View } from './html.ts';
 import { isObject, type Json } from './schema-document.ts';
 
-/** Members and items, nested; secrets are what the server shows of them. */
+/** Nested members and items; secrets as the server shows them. */
 export function JsonView({ value }: { readonly value: Json }): View {
   if (Array.isArray(value)) {
     if (value.every((item: Json) => !isObject(item)))

@@ -1,18 +1,18 @@
-/** Follows what the server tells, for as long as the console is open. */
+/** Follows the server's events while the console is open. */
 import type { LiveEvent, MillraceClient } from '../client/index.ts';
 
-/** Told of everything that happens. */
+/** Receives all events. */
 export interface EventListener {
   heard(event: LiveEvent): void;
-  /** The server tells what happens from now on, or does not any more. */
+  /** True: events arrive from now on; false: they do not. */
   told(isTold: boolean): void;
 }
 
 const RETRY_MS = 5000;
-/** What happened before the console was opened is told, too. */
+/** Earlier events to request, for the time before the console was opened. */
 const BACK = 1000;
 
-/** Follows until the function returned is called, and comes back after every break. */
+/** Follows until the returned function is called, and reconnects after every break. */
 export function followEvents(client: MillraceClient, listener: EventListener): () => void {
   const end = new AbortController();
   const run = async (): Promise<void> => {
@@ -23,7 +23,7 @@ export function followEvents(client: MillraceClient, listener: EventListener): (
           listener.heard(event);
         }
       } catch {
-        // Looked at by the clock until it comes back.
+        // Until the reconnection, data is polled.
       }
       if (end.signal.aborted) return;
       listener.told(false);

@@ -1,27 +1,27 @@
-/** When it is time to look again. What is on show asks for what it needs. */
+/** When pages reload their data; each page requests its own. */
 
-/** `figures` change all the time; `names` when something comes, goes or is another. */
+/** `figures` change all the time; `names` when something is added, removed or replaced. */
 export type Topic = 'figures' | 'names';
 
 /** Notifies followers that something may have changed. */
 export interface LiveUpdates {
-  /** Calls `listener` until the function returned is called. */
+  /** Calls `listener` until the returned function is called. */
   follow(listener: () => void, topic?: Topic): () => void;
 }
 
 const EVERY_MS = 2000;
-/** For what the server tells of, in case that something was missed. */
+/** Interval of reloads while events report changes, in case one was missed. */
 const RARELY_MS = 30_000;
-/** What happens at once is looked at once. */
+/** Events within this time cause one reload. */
 const GATHER_MS = 250;
 
-/** A clock that stands still while nobody looks at the page. While the server tells of changes, names are looked at when it does. */
+/** A clock that stops while the page is hidden. While events arrive, names are reloaded on events instead of on its ticks. */
 export class LiveClock implements LiveUpdates {
   readonly #listeners = new Map<() => void, Topic>();
   #timer = 0;
   #soon = 0;
   #namesAt = 0;
-  /** The server tells what changes (`GET /v1/events`). */
+  /** Whether events arrive (`GET /v1/events`). */
   isTold = false;
 
   follow(listener: () => void, topic: Topic = 'figures'): () => void {
@@ -35,7 +35,7 @@ export class LiveClock implements LiveUpdates {
     };
   }
 
-  /** Something has come, gone or is another. */
+  /** Something was added, removed or replaced. */
   changed(): void {
     if (this.#soon !== 0) return;
     this.#soon = setTimeout(() => {

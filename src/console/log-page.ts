@@ -1,4 +1,4 @@
-/** The log of the server as it is written. */
+/** The log of the server, live. */
 import { useEffect, useState } from 'preact/hooks';
 import type { LogEvent } from '../client/index.ts';
 import { faultOf } from './api-client.ts';
@@ -6,16 +6,16 @@ import type { Context } from './context.ts';
 import { timeOfDay } from './format.ts';
 import { html, type View } from './html.ts';
 
-/** Lines that are on show. */
+/** Displayed lines. */
 const SHOWN = 500;
 const RETRY_MS = 5000;
 const GATHER_MS = 200;
 const LEVELS = ['debug', 'info', 'warn', 'error'] as const;
 type Level = (typeof LEVELS)[number];
-/** Fields that have a column, or say nothing to people. */
+/** Fields with a column, or of no interest to users. */
 const OWN_FIELDS: readonly string[] = ['part', 'session', 'id'];
 
-/** Newest first, so that nothing has to be scrolled for what comes. */
+/** Newest first, so that new lines need no scrolling. */
 export function LogPage({ context }: { readonly context: Context }): View {
   const [level, setLevel] = useState<Level>('info');
   const [filter, setFilter] = useState('');
@@ -55,7 +55,7 @@ function Line({ line: { time = '', level = 'info', message = '', fields = {} } }
     ${more.length === 0 ? null : html`<span class="quiet small"> ${more.map(([name, value]) => `${name}=${value}`).join(' ')}</span>`}</li>`;
 }
 
-/** Newest first. A connection that the server refuses is tried again. */
+/** Newest first. Reconnects after a refusal. */
 function useLog({ client, server }: Context, level: Level): { readonly lines: readonly LogEvent[]; readonly fault: string | null } {
   const [lines, setLines] = useState<readonly LogEvent[]>([]);
   const [fault, setFault] = useState<string | null>(null);

@@ -1,12 +1,12 @@
-/** The page for those who have shown no token yet. */
+/** The login page. */
 import { useState } from 'preact/hooks';
 import { html, type View } from './html.ts';
 
 /** What the login page does. */
 export interface LoginOptions {
-  /** Resolves with what is wrong, or with null when the token is good. */
+  /** Resolves with the error text, or with null if the token is valid. */
   readonly onToken: (token: string, onDevice: boolean) => Promise<string | null>;
-  /** Why the page is on show, where it was not the first. */
+  /** Why the page is shown again; null at first. */
   readonly message: string | null;
 }
 

@@ -1,18 +1,18 @@
-/** Reads the text format of Prometheus (version 0.0.4), as far as `/metrics` uses it. */
+/** Reads the text format of Prometheus (version 0.0.4), the subset that `/metrics` uses. */
 
-/** One line. */
+/** One line of a metric. */
 export interface Sample {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
 }
 
-/** More lines than a server of ours has; what is behind them is not read. */
+/** Far more lines than our server has; the rest is ignored. */
 const MAX_LINES = 50_000;
 const LINE = /^([A-Za-z_:][\w:]*)(?:\{(.*)\})? (\S+)(?: \d+)?$/;
 const LABEL = /([A-Za-z_]\w*)="((?:[^"\\]|\\.)*)"/g;
 
-/** Lines that are no samples are passed over. */
+/** Skips lines that are not samples. */
 export function readMetrics(text: string): Sample[] {
   const samples: Sample[] = [];
   for (const line of text.split('\n', MAX_LINES)) {
@@ -36,7 +36,7 @@ export function sumOf(samples: readonly Sample[], name: string): number | null {
   return found.length === 0 ? null : found.reduce((sum, { value }) => sum + value, 0);
 }
 
-/** A histogram: how many were at most as large as each bound, by growing bounds. Empty: there is none. */
+/** A histogram: the count up to each bound, by ascending bounds. Empty: no such histogram. */
 export type Buckets = readonly (readonly [bound: number, count: number])[];
 
 /** The buckets of a histogram without other labels. */
@@ -47,7 +47,10 @@ export function bucketsOf(samples: readonly Sample[], name: string): Buckets {
     .sort(([a], [b]) => a - b);
 }
 
-/** Below which bound that part of what came since `before` was, by straight lines between bounds; null when nothing came, or nobody counts. */
+/**
+ * The quantile of the observations since `before`, interpolated linearly between bounds; null without observations or without the
+ * histogram.
+ */
 export function quantileSince(now: Buckets, before: Buckets | null, part: number): number | null {
   if (before === null || before.length !== now.length) return null;
   const fresh = now.map(([bound, count], n) => [bound, count - (before[n]?.[1] ?? 0)] as const);

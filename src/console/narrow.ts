@@ -1,10 +1,10 @@
-/** Whether the page is as narrow as on a phone, where what is looked for comes first. */
+/** Whether the page is as narrow as on a phone, where the most important part comes first. */
 import { useEffect, useState } from 'preact/hooks';
 
-/** As in the style sheet. */
+/** The same as in the style sheet. */
 const NARROW = '(max-width: 600px)';
 
-/** Follows the width of the window. What is read and what is reached by keys have the same order, which a style sheet could not change for both. */
+/** Follows the width of the window. Reading order and keyboard order must match, so a style sheet alone cannot reorder the page. */
 export function useNarrow(): boolean {
   const [isNarrow, setNarrow] = useState(() => matchMedia(NARROW).matches);
   useEffect(() => {

@@ -1,4 +1,4 @@
-/** Problems of the last minutes, in sentences: from counters that grew, and from the server's health. */
+/** Problems of the last minutes as sentences: from counters that grew, and from the server's health. */
 
 import { type LiveEvent, protocolName } from '../client/index.ts';
 import { counted } from './format.ts';
@@ -11,7 +11,7 @@ export interface Note {
   readonly at: number;
   readonly text: string;
   readonly level: 'warning' | 'bad';
-  /** How often it was said, the last time at `at`; absent: once. */
+  /** Number of repetitions, the last at `at`; absent: 1. */
   readonly times?: number;
 }
 
@@ -20,7 +20,7 @@ const CAPACITY = 100;
 const REFUSED = 'millrace_access_refused_total';
 const OVERFLOW = 'millrace_newcomers_refused_total';
 
-/** The newest sentences, each once, so that what is said again and again hides nothing else; older ones fall out. */
+/** The newest sentences, each once, so that repetitions do not hide others; older sentences are dropped. */
 export class NoteBook {
   #notes: readonly Note[] = [];
   #counters: ReadonlyMap<string, number> | null = null;
@@ -31,13 +31,13 @@ export class NoteBook {
     return this.#notes;
   }
 
-  /** What an event says in words; nothing of most. */
+  /** Adds a sentence for events that report a problem. */
   hear(event: LiveEvent): void {
     const text = eventWords(event);
     if (text !== null) this.#add([{ at: event.time === undefined ? Date.now() : Date.parse(event.time), text, level: 'warning' }]);
   }
 
-  /** Compares with what was told last; of the first time only the reasons are new. `isTold`: refusals come as events. */
+  /** Compares with the previous values; at the first call only the reasons are new. `isTold`: refusals arrive as events. */
   take(at: number, samples: readonly Sample[], reasons: readonly string[], isTold = false): void {
     const fresh: Note[] = reasons.filter((reason) => !this.#reasons.has(reason)).map((text) => ({ at, text, level: 'bad' }));
     for (const reason of this.#reasons) if (!reasons.includes(reason)) fresh.push({ at, text: `Resolved: ${reason}`, level: 'warning' });

@@ -1,4 +1,4 @@
-/** The first page: how the server is, and what runs. */
+/** The first page: the state of the server, and its streams. */
 import { useEffect, useState } from 'preact/hooks';
 import { protocolName, VIEWER_KINDS } from '../client/index.ts';
 import { Chart, type Line } from './chart.ts';
@@ -38,7 +38,7 @@ export function Overview({ context }: { readonly context: Context }): View {
   const { sampler } = context;
   const [tick, setTick] = useState(0);
   useEffect(() => sampler.follow(() => setTick((before) => before + 1)), [sampler]);
-  // A metric that the server does not have would be an empty chart.
+  // A missing metric would leave an empty chart.
   const told = PROCESS.filter(({ lines: [line] }) => line !== undefined && sampler.history.knows(line.figure));
   const untold = sampler.history.size === 0 ? [] : PROCESS.filter((each) => !told.includes(each));
   const shared = { history: sampler.history, tick };

@@ -1,12 +1,12 @@
-/** Whether the logged-in user may change anything: buttons that would be refused are not shown. */
+/** Whether the user may change anything: buttons that the server would refuse are hidden. */
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import { html, type View } from './html.ts';
 
-/** False: the token may only read. */
+/** False: the token is read-only. */
 export const MayWrite = createContext(true);
 
-/** A button that changes something, or opens a form that does; nothing for a token that may only read. */
+/** A button for a change, or for a form that makes one; hidden for read-only tokens. */
 export function WriteButton({
   label,
   about,
@@ -14,7 +14,7 @@ export function WriteButton({
   onClick,
 }: {
   readonly label: string;
-  /** For those who cannot see what the button belongs to. */
+  /** Added to the label for screen readers: the object of the button. */
   readonly about?: string;
   readonly isDisabled?: boolean;
   readonly onClick: () => void;

@@ -1,9 +1,9 @@
-/** Plays LL-HLS with hls.js, or with the browser's own player where there is no Media Source. */
+/** Plays LL-HLS with hls.js, or with the browser's own player where Media Source is missing. */
 import type Hls from 'hls.js';
 import type { ErrorData } from 'hls.js';
 import { type PlayerListener, type Playing, videoIn } from './playing.ts';
 
-/** Players may come back by themselves this often before they are given up. */
+/** Recoveries of a player before it counts as failed. */
 const RECOVERIES = 3;
 const RETRY_MS = 2000;
 
@@ -12,13 +12,13 @@ export function loadHls(): Promise<typeof import('hls.js')> {
   return import('hls.js');
 }
 
-/** `url` is that of a multivariant playlist. The module of hls.js is loaded when it is first needed. */
+/** `url` is the URL of a multivariant playlist. The module of hls.js is loaded at the first call. */
 export async function playHls(place: HTMLElement, url: string, listener: PlayerListener, { isLive = true } = {}): Promise<Playing> {
   const { default: Player } = await loadHls();
   const video = videoIn(place);
   video.addEventListener('playing', () => listener.playing());
   if (!Player.isSupported()) return playNatively(video, url, listener);
-  // Without a worker nothing has to be made of a text, which the policy of the page forbids.
+  // A worker would need code from a text, which the content security policy of the page forbids.
   const hls = new Player({ lowLatencyMode: isLive, enableWorker: false, maxLiveSyncPlaybackRate: 1.5 });
   let recoveries = 0;
   let timer = 0;

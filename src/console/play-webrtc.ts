@@ -12,7 +12,7 @@ interface Delays {
   readonly emitted: number;
 }
 
-/** Time limit for the first frame or audio; then it begins anew. */
+/** Time limit for the first frame or audio; then the player starts again. */
 const FIRST_MS = 15_000;
 const AGAIN_MS = 3000;
 
@@ -21,7 +21,9 @@ export function loadWebrtc(): Promise<unknown> {
   return import('ovenplayer');
 }
 
-/** `url` is that of the signalling, `ws:` or `wss:`. The module of OvenPlayer is loaded when it is first needed. Begins anew after a failure. */
+/**
+ * `url` is the URL of the signalling, `ws:` or `wss:`. The module of OvenPlayer is loaded at the first call. Starts again after a failure.
+ */
 export async function playWebrtc(place: HTMLElement, url: string, listener: PlayerListener): Promise<Playing> {
   await loadWebrtc();
   let connection: RTCPeerConnection | null = null;
@@ -48,7 +50,7 @@ export async function playWebrtc(place: HTMLElement, url: string, listener: Play
       listener.failed(words);
     };
     timer = setTimeout(() => fail('No picture came in time.'), FIRST_MS);
-    // Another player may be in the place by now: what closes takes away its own holder only.
+    // Another player may already be in the place: closing removes only the own element.
     holder = document.createElement('div');
     place.replaceChildren(holder);
     player = startIn(holder, url, {
@@ -89,7 +91,7 @@ function startIn(holder: HTMLElement, url: string, ears: Ears): OvenPlayerInstan
     sources: [{ type: 'webrtc', file: url }],
     autoStart: true,
     mute: true,
-    // Those of the browser are enough.
+    // The browser's controls suffice.
     controls: false,
     autoFallback: false,
     webrtcConfig: { connectionTimeout: 10_000 },
@@ -106,7 +108,7 @@ function startIn(holder: HTMLElement, url: string, ears: Ears): OvenPlayerInstan
   return player;
 }
 
-/** Seconds on the way, and what the jitter buffer of the video, or of the audio without one, has added up. */
+/** Delay in seconds: network, and the average jitter buffer of the video, or of the audio without video. */
 async function figuresOf(connection: RTCPeerConnection): Promise<{ readonly network: number; readonly buffer: Delays | null }> {
   let network = 0;
   let buffer: Delays | null = null;
@@ -122,6 +124,6 @@ async function figuresOf(connection: RTCPeerConnection): Promise<{ readonly netw
 
 function wordsOf({ message, reason, error }: PlayerError): string {
   const inner = typeof error === 'string' ? error : (error?.reason ?? error?.message);
-  // The innermost is what the server said.
+  // The innermost error is the server's.
   return [inner, reason, message].find((text) => text !== undefined && text !== '') ?? 'It cannot be played.';
 }

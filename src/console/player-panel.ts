@@ -6,9 +6,9 @@ import type { PlayerListener, Playing } from './playing.ts';
 /** The stream of a panel. */
 export interface PlayerOptions {
   readonly title: string;
-  /** The reference of the delay. */
+  /** What the delay is measured against. */
   readonly delayOf: string;
-  /** Null: not to be had, for the reason in `missing`. */
+  /** Null: not available, for the reason in `missing`. */
   readonly url: string | null;
   readonly missing: string;
   readonly isOn: boolean;

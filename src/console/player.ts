@@ -1,4 +1,4 @@
-/** The plain player of a stream: WebRTC first, LL-HLS where that does not play, and words for what is missing. */
+/** The plain player of a stream: WebRTC first, LL-HLS if WebRTC fails, and a text if media is missing. */
 import { loadHls, playHls } from './play-hls.ts';
 import { loadWebrtc, playWebrtc } from './play-webrtc.ts';
 import type { Playing } from './playing.ts';
@@ -21,7 +21,7 @@ const screen = document.getElementById('screen');
 const bar = document.getElementById('bar');
 const words = document.getElementById('words');
 const { webrtc, llhls } = JSON.parse(main?.dataset['ports'] ?? '{}') as { readonly webrtc?: PortPair; readonly llhls?: PortPair };
-/** `/APP/STREAM`, escaped as it came; what the query proves goes along. */
+/** `/APP/STREAM`, escaped as received; the query is passed on for access control. */
 const place = location.pathname.split('/').slice(-2).join('/');
 const address = (origin: string | null, file: string): string | null =>
   origin === null ? null : `${origin}/${place}${file}${location.search}`;
@@ -37,7 +37,7 @@ function say(text: string): void {
   if (words !== null) words.textContent = text;
 }
 
-/** Plays by `way`; when that fails, `onFailed` is told why, once. */
+/** Plays by `way`; calls `onFailed` once with the reason if that fails. */
 function start(way: Way, onFailed: (why: string) => void): void {
   turn += 1;
   const own = turn;
@@ -73,7 +73,7 @@ function start(way: Way, onFailed: (why: string) => void): void {
   async function attempt(url: string, place: HTMLElement): Promise<void> {
     try {
       await way.load();
-      // Another way was chosen meanwhile, and has the place.
+      // The viewer has chosen another way meanwhile.
       if (own !== turn || isOver) return;
       const playing = await way.play(place, url, listener);
       if (own === turn && !isOver) current = playing;
@@ -84,7 +84,7 @@ function start(way: Way, onFailed: (why: string) => void): void {
   }
 }
 
-/** Each way in turn, then again after a while. */
+/** Tries each way in turn, then again after a while. */
 function begin(at = 0, said: readonly string[] = []): void {
   const way = ways[at];
   if (way !== undefined) {
@@ -94,7 +94,7 @@ function begin(at = 0, said: readonly string[] = []): void {
   rest(said, () => begin());
 }
 
-/** One way, which the viewer chose, for good: a stream that ends may come back. */
+/** Plays only the way that the viewer chose, and retries it: a stream that ended may start again. */
 function keepTo(way: Way): void {
   start(way, (why) => rest([`${way.label}: ${why}`], () => keepTo(way)));
 }
@@ -106,7 +106,7 @@ function rest(said: readonly string[], next: () => void): void {
   timer = setTimeout(next, AGAIN_MS);
 }
 
-/** A stream with AAC has no audio over WebRTC. */
+/** WebRTC cannot carry AAC, so such a stream has no audio there. */
 function missingOf({ label }: Way): string {
   const media = screen?.querySelector('video')?.srcObject;
   if (!(media instanceof MediaStream)) return '';

@@ -1,22 +1,22 @@
-/** A player of the console, whatever its protocol. */
+/** A player of the console, for any protocol. */
 
-/** Told what happens. */
+/** Receives events of a player. */
 export interface PlayerListener {
-  /** The first frame or audio is there. */
+  /** The first frame or audio has arrived. */
   playing(): void;
-  /** It does not play, and why; it may do so again later by itself. */
+  /** Playback failed for this reason; the player may recover. */
   failed(words: string): void;
 }
 
-/** A running player. Its starter closes it. */
+/** A running player. The caller closes it. */
 export interface Playing {
-  /** Seconds behind what the server sends; null while that is not known. */
+  /** Seconds behind the server's newest media; null while unknown. */
   delay(): Promise<number | null>;
   /** Idempotent. */
   close(): void;
 }
 
-/** A video that begins without a click: silent, as browsers demand. */
+/** A video element with muted autoplay, as browsers demand. */
 export function videoIn(place: HTMLElement): HTMLVideoElement {
   const video = document.createElement('video');
   video.muted = true;

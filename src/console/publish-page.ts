@@ -1,4 +1,4 @@
-/** How to send a stream: from this browser, or with the addresses that programs take. */
+/** How to send a stream: from this browser, or with addresses for other programs. */
 import { useMemo, useState } from 'preact/hooks';
 import { BrowserPublisher } from './browser-publisher.ts';
 import type { Context } from './context.ts';
@@ -18,7 +18,7 @@ interface Target {
   readonly stream: string;
 }
 
-/** The names are chosen once, for all ways. */
+/** The names are chosen once for all ways. */
 export function PublishPage({ context }: { readonly context: Context }): View {
   const { client, updates, server } = context;
   const [stream, setStream] = useState('live');
@@ -82,7 +82,7 @@ function srtAddress({ providers: { srt } }: ServerFacts, { vhost, app, stream }:
   return `srt://${addressHost()}:${srt[0]}?streamid=${encodeURIComponent(`${vhost}/${app}/${stream}`)}`;
 }
 
-/** For a POSIX shell. */
+/** Quoted for a POSIX shell. */
 function quoted(text: string): string {
   return /^[\w:/.@%-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

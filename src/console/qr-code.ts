@@ -2,7 +2,7 @@
 import { encode } from 'uqr';
 import { html, type View } from './html.ts';
 
-/** Dark on white, whatever the colours of the page are: that is what readers expect. */
+/** Dark on white regardless of the page's colours: readers expect that. */
 export function QrCode({ text, label }: { readonly text: string; readonly label: string }): View {
   const { data, size } = encode(text, { border: 2 });
   const squares = data.flatMap((row, y) => row.flatMap((isDark, x) => (isDark ? [`M${x} ${y}h1v1h-1z`] : [])));

@@ -4,7 +4,7 @@ import { short } from './format.ts';
 import { html, type View } from './html.ts';
 import { useLive } from './use-live.ts';
 
-/** Roles of queues in words; by the beginning of what the server calls them. */
+/** Names of queues, by a part of the URN. */
 const ROLES: readonly (readonly [RegExp, string])[] = [
   [/p=imr/, 'Source to router'],
   [/streamworker_\[push\]_/, 'Push'],
@@ -16,7 +16,7 @@ const ROLES: readonly (readonly [RegExp, string])[] = [
 
 const US_PER_MS = 1000;
 
-/** `outputs`: names of the output streams, whose queues are those of the stream, too. */
+/** `outputs`: names of the output streams, whose queues belong to the stream too. */
 export function QueueTable({ context, name, outputs }: StreamPart): View {
   const { client, updates } = context;
   const key = `queues ${name.vhost}/${name.app}/${name.stream}`;

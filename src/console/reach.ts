@@ -1,4 +1,4 @@
-/** Whether the ports of the server are reached from this browser: tried, and told in words. */
+/** Tests whether the server's ports are reachable from this browser. */
 import type { MillraceClient } from '../client/index.ts';
 import { faultOf } from './api-client.ts';
 import { addressHost, type ServerFacts } from './server-facts.ts';
@@ -9,26 +9,26 @@ export interface Finding {
   readonly what: string;
   readonly level: 'good' | 'warning' | 'bad';
   readonly words: string;
-  /** For a shell: what somebody can try by hand. */
+  /** Shell commands for a test by hand. */
   readonly commands?: readonly { readonly by: string; readonly text: string }[];
 }
 
 const RTMP_MS = 5000;
 const MEDIA_MS = 8000;
-/** What is tried over UDP may not come through by TCP. */
+/** A test over UDP must not succeed over TCP. */
 const TCP_CANDIDATES = /^a=candidate:\S+ \d+ tcp .*\r?\n/gim;
 const RELAY = /<(turns?:[^>]+)>;[^,]*?username="([^"]*)";[^,]*?credential="([^"]*)"/g;
 
-/** Where this browser would publish, null where the server does not listen for it; and whether it may try that. */
+/** URL for a publication by this browser, null if WebRTC is not enabled; and whether the token allows it. */
 export interface Trial {
   readonly whip: string | null;
   readonly mayPublish: boolean;
-  /** Where a program would publish over SRT; null where the server does not listen for it. */
+  /** SRT URL for publishers; null if SRT is not enabled. */
   readonly srt: string | null;
   readonly client: MillraceClient;
 }
 
-/** Tries everything, one after the other. Never rejects. */
+/** Runs all tests, one after the other. Never rejects. */
 export async function tryAll(
   { providers }: ServerFacts,
   { whip, mayPublish, srt, client }: Trial,
@@ -43,7 +43,7 @@ export async function tryAll(
   const rtmp = providers.rtmp?.port;
   if (rtmp === undefined) add('RTMP', 'warning', 'The server does not listen for it.');
   else add(`RTMP, TCP port ${rtmp}`, ...(await tryRtmp(rtmp)));
-  // Who asks for TCP is told the relays, and may come over UDP all the same.
+  // With `transport=tcp` the answer names the relays, but the connection may still use UDP.
   const udp = whip === null || !mayPublish ? null : await tryWebrtc(`${whip}&transport=tcp`, null);
   if (whip === null) add('WebRTC', 'warning', 'The server does not listen for it.');
   else if (udp === null) add('WebRTC', 'warning', 'Not tried: it begins a publication for a moment, and this token may only read.');
@@ -68,7 +68,7 @@ export async function tryAll(
   });
 }
 
-/** Over its own address, and over the one by which this page came. */
+/** Tests the server's own address and the host of this page. */
 async function trySrt(client: MillraceClient, port: number, mayWrite: boolean): Promise<[Finding['level'], string]> {
   const host = addressHost();
   try {
@@ -91,7 +91,7 @@ async function trySrt(client: MillraceClient, port: number, mayWrite: boolean): 
   }
 }
 
-/** For a POSIX shell; each takes five seconds. */
+/** For a POSIX shell; each runs for five seconds. */
 function srtCommands(url: string): { readonly by: string; readonly text: string }[] {
   const picture = 'testsrc2=size=320x180:rate=25';
   return [
@@ -100,7 +100,7 @@ function srtCommands(url: string): { readonly by: string; readonly text: string 
   ];
 }
 
-/** The port answers a request for a page with what it is; a browser is not shown that, but that there was an answer. */
+/** The RTMP port answers an HTTP request with an explanation. The browser hides its content, but reports that there was an answer. */
 async function tryRtmp(port: number): Promise<[Finding['level'], string]> {
   if (location.protocol === 'https:') return ['warning', 'Not tried: a page that came over HTTPS may ask no port without TLS.'];
   const signal = AbortSignal.timeout(RTMP_MS);
@@ -116,7 +116,7 @@ async function tryRtmp(port: number): Promise<[Finding['level'], string]> {
   }
 }
 
-/** Publishes nothing, by the way that media would take. `relays`: by those alone. `link` null: refused before media was tried. */
+/** A publication without media. `relays`: connect through these only. `link` null: refused before the connection attempt. */
 async function tryWebrtc(
   url: string,
   relays: RTCIceServer[] | null,

@@ -27,7 +27,7 @@ interface Chosen {
   readonly url: string;
 }
 
-/** `outputs`: names of the output streams, which are what is recorded. */
+/** `outputs`: names of the output streams, which are the recorded ones. */
 export function RecordingsPanel({ context, name, outputs }: StreamPart): View {
   const { client, updates } = context;
   const [span, setSpan] = useState<number>(SPANS[2][0]);
@@ -82,7 +82,7 @@ export function RecordingsPanel({ context, name, outputs }: StreamPart): View {
   </section>`;
 }
 
-/** Comes into view: what was clicked may be far from it. */
+/** Scrolls into view: the clicked button may be far away. */
 function Playback({ chosen, onClose }: { readonly chosen: Chosen; readonly onClose: () => void }): View {
   const place = useRef<HTMLDivElement>(null);
   useEffect(() => place.current?.scrollIntoView({ block: 'nearest' }), [chosen.url]);
@@ -90,7 +90,7 @@ function Playback({ chosen, onClose }: { readonly chosen: Chosen; readonly onClo
     <${PlayerPanel} title="Recording" delayOf="" isOn url=${chosen.url} missing="" play=${playRecorded} /></div>`;
 }
 
-/** From its beginning, with all controls; a delay it has none. */
+/** Plays from the beginning with all controls; a recording has no delay. */
 async function playRecorded(...[place, url, listener]: Parameters<typeof playHls>): ReturnType<typeof playHls> {
   const { close } = await playHls(place, url, listener, { isLive: false });
   return { delay: async () => null, close };
@@ -139,7 +139,7 @@ function titleOf({ startTime, durationMs }: Recording): string {
   return `${new Date(startTime).toLocaleDateString()} ${timeOfDay(Date.parse(startTime))}, ${duration(durationMs)}`;
 }
 
-/** A proxy may have put the API below a path of its own. */
+/** A proxy may serve the API below a path. */
 function urlOf(base: string, path: string): string {
   return `${base}${path}`;
 }

@@ -1,6 +1,6 @@
-/** Why access control refuses somebody, in words. */
+/** Reasons of refusals by access control as text. */
 
-/** Reasons of access control, as the server counts them. */
+/** Reasons of access control, by their code in events and metrics. */
 export const REASONS: Readonly<Record<string, string>> = {
   'key-missing': 'no key or token was given',
   'key-wrong': 'the key or token is not one of this application',

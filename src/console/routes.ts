@@ -1,6 +1,6 @@
-/** Which page is on show: the part of the address behind `#`, so that the server is never asked for it. */
+/** Maps pages to the part of the URL behind `#`, which is never sent to the server. */
 
-/** A page with the names that it is about. */
+/** A page with the names of its objects. */
 export type Place =
   | { readonly page: 'overview' }
   | { readonly page: 'stream'; readonly vhost: string; readonly app: string; readonly stream: string }
@@ -9,7 +9,7 @@ export type Place =
   | { readonly page: 'configuration' }
   | { readonly page: 'log' };
 
-/** The page of an address; an unknown one is the overview. */
+/** The page of a URL; the overview if it is unknown. */
 export function placeOf(hash: string): Place {
   const [page = '', ...names] = hash.replace(/^#\/?/, '').split('/').map(decoded);
   const [vhost, app, stream] = names;
@@ -18,7 +18,7 @@ export function placeOf(hash: string): Place {
   return { page: 'overview' };
 }
 
-/** The address of a page. */
+/** The URL of a page. */
 export function hashOf(place: Place): string {
   if (place.page === 'overview') return '#/';
   if (place.page !== 'stream') return `#/${place.page}`;

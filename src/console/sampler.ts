@@ -1,4 +1,4 @@
-/** Looks at the whole server for as long as somebody is logged in, whatever page is on show, and keeps the last hour. */
+/** Samples the whole server while the user is logged in, on every page, and keeps the last hour. */
 import type { LiveEvent, MillraceClient } from '../client/index.ts';
 import { History } from './history.ts';
 import { followEvents } from './live-events.ts';
@@ -11,16 +11,16 @@ import type { Statistics } from './server-facts.ts';
 export type Figure = 'in' | 'out' | 'webrtc' | 'llhls' | 'hlsv3' | 'srt' | 'cpu' | 'loop' | 'delay' | 'memory';
 
 const FIGURES: readonly Figure[] = ['in', 'out', 'webrtc', 'llhls', 'hlsv3', 'srt', 'cpu', 'loop', 'delay', 'memory'];
-/** An hour at a sample every two seconds. */
+/** One hour with a sample every two seconds. */
 const CAPACITY = 1800;
 const VIEWERS = ['webrtc', 'llhls', 'hlsv3', 'srt'] as const;
 const BITS = 8;
 const LOOP_ACTIVE = 'millrace_event_loop_active_seconds_total';
 const LOOP_DELAY = 'millrace_event_loop_delay_seconds';
 const QUANTILE = 0.99;
-/** Rates are those of so long, ms: viewers of segments take them in bursts. That of the history, which they go on from, is the same. */
+/** Rates are averages over this span, ms: viewers request segments in bursts. The server's history has the same span. */
 const RATE_SPAN_MS = 10_000;
-/** Sessions that are remembered when they are over. */
+/** Kept ended sessions. */
 const ENDED = 200;
 
 interface Totals {
@@ -38,7 +38,7 @@ export interface HealthAnswer {
   readonly reasons?: readonly string[];
 }
 
-/** One for each login. */
+/** Created at each login. */
 export class Sampler {
   readonly history = new History<Figure>(FIGURES, CAPACITY);
   readonly #client: MillraceClient;
@@ -61,7 +61,7 @@ export class Sampler {
     return this.#health;
   }
 
-  /** False: the last try had no answer. */
+  /** False: the last request failed. */
   get isAnswering(): boolean {
     return this.#isAnswering;
   }
@@ -76,7 +76,7 @@ export class Sampler {
     return this.#ended;
   }
 
-  /** Samples whenever `updates` says so, and tells it what the server tells, until the function returned is called. */
+  /** Takes a sample at each tick of `updates` and reports events to it, until the returned function is called. */
   start(updates: LiveClock): () => void {
     void this.#recall();
     void this.#look();
@@ -97,7 +97,7 @@ export class Sampler {
     };
   }
 
-  /** What was before the console was opened. A server that does not tell it is one whose charts begin now. */
+  /** Adds samples from before the login. If the server has no history, the charts start empty. */
   async #recall(): Promise<void> {
     const past = await this.#client.get('/v2/internals/history').catch(() => null);
     if (past === null) return;
@@ -153,7 +153,7 @@ export class Sampler {
       loop: sumOf(samples, LOOP_ACTIVE),
       delays: bucketsOf(samples, LOOP_DELAY),
     };
-    // Counters begin anew with the server.
+    // Counters restart with the server.
     const isAnother = this.#past.some((each) => each.in > now.in || each.out > now.out);
     const past = isAnother ? [] : this.#past.filter((each) => at - each.at <= RATE_SPAN_MS);
     const [before, last] = [past[0], past.at(-1)];

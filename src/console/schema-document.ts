@@ -1,7 +1,7 @@
 /** Reads the schemas of `GET /openapi.json`, as far as forms need them. */
 import type { MillraceClient } from '../client/index.ts';
 
-/** A JSON Schema, as our document writes them. */
+/** A JSON Schema in the subset of our document. */
 export interface Schema {
   readonly type?: string;
   readonly description?: string;
@@ -17,7 +17,7 @@ export interface Schema {
   readonly default?: unknown;
 }
 
-/** JSON as it comes and goes. */
+/** Any JSON value. */
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [name: string]: Json };
 /** A JSON object. */
 export type JsonObject = { readonly [name: string]: Json };
@@ -28,7 +28,7 @@ interface Document {
 
 const loaded = new WeakMap<MillraceClient, Promise<Document>>();
 
-/** The schema of that name; asked for once. Rejects as the client does, or when there is none. */
+/** The schema of this name; requested once. Rejects as the client does, or if there is none. */
 export async function schemaOf(client: MillraceClient, name: string): Promise<Schema> {
   let document = loaded.get(client);
   if (document === undefined) {
@@ -41,7 +41,7 @@ export async function schemaOf(client: MillraceClient, name: string): Promise<Sc
   return schema;
 }
 
-/** What a field of this schema begins with: of an object, what is required in it. */
+/** The initial value of a field; an object starts with its required members. */
 export function beginningOf(schema: Schema): Json {
   if (schema.type === 'object') {
     return Object.fromEntries((schema.required ?? []).map((name) => [name, beginningOf(schema.properties?.[name] ?? {})]));
@@ -54,13 +54,13 @@ export function beginningOf(schema: Schema): Json {
   return typeof schema.default === 'string' ? schema.default : first;
 }
 
-/** The words that a text may be; null for any. */
+/** The allowed values of a text; null for any. */
 export function choicesOf({ enum: words, anyOf }: Schema): readonly string[] | null {
   if (words !== undefined) return words;
   return anyOf?.every((each) => each.const !== undefined) === true ? anyOf.map((each) => each.const ?? '') : null;
 }
 
-/** A schema without some of its members, for what may not be changed. */
+/** A schema without some of its members, which cannot be changed. */
 export function schemaWithout(schema: Schema, names: readonly string[]): Schema {
   return {
     ...schema,
@@ -74,7 +74,7 @@ export function without<Value>(value: Readonly<Record<string, Value>>, names: re
   return Object.fromEntries(Object.entries(value).filter(([name]) => !names.includes(name)));
 }
 
-/** What turns `before` into `after` by PATCH: objects are merged, `null` takes away. Undefined: they are the same. */
+/** The merge patch from `before` to `after`: objects are merged, `null` removes. Undefined: they are equal. */
 export function patchOf(before: Json | undefined, after: Json): Json | undefined {
   if (JSON.stringify(before) === JSON.stringify(after)) return undefined;
   if (!isObject(before) || !isObject(after)) return after;
@@ -96,7 +96,7 @@ export function pathsOf(value: Json, path = ''): string[] {
   return path === '' ? inside : [path, ...inside];
 }
 
-/** Which field the server means: that whose path is in its words, or the first whose name is. Null: none. */
+/** The field of an error: the first whose path or else whose name is in the message. Null: none. */
 export function fieldMeant(message: string, value: Json): string | null {
   const paths = pathsOf(value).sort((a, b) => b.length - a.length);
   const holds = (text: string): boolean =>

@@ -1,4 +1,4 @@
-/** Forms made of the schemas of the API: what is there has a field, what may be there can be added. */
+/** Forms from the schemas of the API: each set value has a field, other members can be added. */
 import { useId, useState } from 'preact/hooks';
 import { faultWords } from './action.ts';
 import { html, type View } from './html.ts';
@@ -10,9 +10,9 @@ export interface FormOptions {
   readonly schema: Schema;
   readonly value: JsonObject;
   readonly submitLabel: string;
-  /** Said above the button. */
+  /** Shown above the button. */
   readonly warning?: string;
-  /** Rejects with what the server says. */
+  /** Rejects with the server's error. */
   readonly onSubmit: (value: JsonObject) => Promise<unknown>;
   readonly onClose: () => void;
 }
@@ -21,7 +21,7 @@ interface Shared {
   readonly fault: { readonly path: string | null; readonly words: string } | null;
 }
 
-/** What the server refuses is told at the field that it names. */
+/** Shows an error of the server at the field that it names. */
 export function SchemaForm({ title, schema, value: initial, submitLabel, warning, onSubmit, onClose }: FormOptions): View {
   const [value, setValue] = useState<JsonObject>(initial);
   const [fault, setFault] = useState<Shared['fault']>(null);
@@ -55,7 +55,7 @@ interface FieldOptions {
   readonly path: string;
   readonly shared: Shared;
   readonly onChange: (value: Json) => void;
-  /** Absent: it has to be there. */
+  /** Absent: the field is required. */
   readonly onRemove?: (() => void) | undefined;
 }
 
@@ -103,7 +103,7 @@ function Control({ schema, value, common, onChange }: ControlOptions): View {
     return html`<input type="checkbox" ...${common} checked=${value === true} onChange=${(event: Event) => onChange(target(event).checked)} />`;
   }
   if (schema.type === 'integer' || schema.type === 'number') {
-    // What is no number goes to the server as it is: it says what is wrong.
+    // The server gets invalid numbers unchanged, and its error explains them.
     const read = (typed: string): Json => (typed.trim() === '' || Number.isNaN(Number(typed)) ? typed : Number(typed));
     return html`<input inputmode="decimal" ...${common} value=${text} onInput=${(event: Event) => onChange(read(target(event).value))} />`;
   }

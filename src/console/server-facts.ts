@@ -1,4 +1,4 @@
-/** The forms of answers that the console reads, and addresses made of them. */
+/** Types of the API's answers as the console reads them, and URLs from them. */
 
 /** Ports without and with TLS. */
 export interface PortPair {
@@ -16,7 +16,7 @@ export interface ServerFacts {
     readonly webrtc?: PortPair;
     readonly srt?: readonly number[];
   };
-  /** Whether the token may change things. */
+  /** Whether the token allows changes. */
   readonly mayWrite: boolean;
   readonly readOnlyVirtualHosts: readonly string[];
 }
@@ -81,14 +81,14 @@ export interface StreamInformation {
   }[];
 }
 
-/** The host of this page, as an address has it: the server is reached by it. */
+/** The host of this page in the form of URLs: the browser reaches the server by this name. */
 export function addressHost(): string {
   return location.hostname;
 }
 
 /**
- * `scheme://host:port`, with TLS where this page came over it, for a page that did may load nothing without; null where nothing listens that
- * the page can use.
+ * `scheme://host:port`, with TLS if the page was loaded with TLS, because such a page may not load anything without; null if no usable port
+ * is open.
  */
 export function originOf(pair: PortPair | undefined, [plain, secure]: readonly [string, string] = ['http', 'https']): string | null {
   const isSecure = location.protocol === 'https:';

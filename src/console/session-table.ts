@@ -1,4 +1,4 @@
-/** Viewers of a stream, with a button that disconnects each. */
+/** Viewers of a stream, each with a button to disconnect it. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { type LiveEvent, protocolName, VIEWER_KINDS } from '../client/index.ts';
 import { Action } from './action.ts';
@@ -10,7 +10,7 @@ import { useLive } from './use-live.ts';
 
 const SHOWN = 20;
 
-/** Statistics of a session, as far as they are on show. */
+/** The displayed statistics of a session. */
 export interface SessionStatistics {
   /** bit/s. */
   readonly avgThroughputOut: number;
@@ -32,7 +32,7 @@ interface Page {
 
 const NOBODY: Page = { sessions: [], total: 0 };
 
-/** The newest page of them; a stream may have thousands. */
+/** The newest sessions, one page; a stream may have thousands. */
 export function SessionTable({ context, name }: { readonly context: Context; readonly name: StreamName }): View {
   const { client, updates } = context;
   const [wanted, setPage] = useState(0);
@@ -41,7 +41,7 @@ export function SessionTable({ context, name }: { readonly context: Context; rea
     const query = { protocol: VIEWER_KINDS.join(','), offset: `${wanted * SHOWN}`, limit: `${SHOWN}` };
     return client.get('/v2/vhosts/{vhost}/apps/{app}/streams/{stream}/sessions', { ...of(name), query });
   });
-  // Meanwhile the page before stays.
+  // While a page loads, the previous one stays visible.
   const shown = useRef<Page>(NOBODY);
   if (list.data !== null) shown.current = list.data;
   const { sessions, total } = shown.current;

@@ -1,8 +1,8 @@
-/** What streams there are, and figures of those on show only: a server may have thousands. */
+/** The list of streams, and figures of the displayed ones only: a server may have thousands. */
 import { type MillraceClient, VIEWER_KINDS } from '../client/index.ts';
 import type { Statistics, StreamInformation } from './server-facts.ts';
 
-/** A stream by its names. */
+/** Names that identify a stream. */
 export interface StreamName {
   readonly vhost: string;
   readonly app: string;
@@ -16,37 +16,37 @@ export interface AppStreams {
   readonly streams: readonly string[];
 }
 
-/** A stream with its figures; null where it has gone meanwhile. */
+/** A stream with its figures; null if it has ended meanwhile. */
 export interface StreamRow extends StreamName {
   readonly information: StreamInformation | null;
   readonly statistics: Statistics | null;
 }
 
-/** A stream in the list. */
+/** A stream in the answer for several. */
 interface Figures {
   readonly information: StreamInformation;
   readonly statistics?: Statistics;
 }
 
-/** Names that one request may have, and characters of them. */
+/** Limits of one request: names, and characters of all names. */
 const MAX_NAMES = 50;
 const MAX_NAMES_LENGTH = 6000;
-/** Requests under way at once: what an operator looks at must not be felt by viewers. */
+/** Concurrent requests: few, so that the console does not disturb viewers. */
 const AT_ONCE = 6;
 
 /** Path of a stream. */
 export const STREAM = '/v1/vhosts/{vhost}/apps/{app}/streams/{stream}';
-/** Path of the figures of its last half hour. */
+/** Path of the figures of the last half hour. */
 export const HISTORY = '/v2/vhosts/{vhost}/apps/{app}/streams/{stream}/history';
 /** Path of the statistics of a stream. */
 export const STATISTICS = '/v1/stats/current/vhosts/{vhost}/apps/{app}/streams/{stream}';
 
-/** The names of a path, as the client takes them. */
+/** Path parameters of a stream for the client. */
 export function of({ vhost, app, stream }: StreamName): { readonly path: StreamName } {
   return { path: { vhost, app, stream } };
 }
 
-/** The names of the application of a stream. */
+/** Path parameters of the application of a stream. */
 export function appOf({ vhost, app }: Pick<StreamName, 'vhost' | 'app'>): {
   readonly path: { readonly vhost: string; readonly app: string };
 } {
@@ -65,7 +65,7 @@ export async function listStreams(client: MillraceClient): Promise<AppStreams[]>
   });
 }
 
-/** The figures of some streams: those of one application are asked for together. */
+/** Figures of some streams, with joint requests for streams of one application. */
 export async function figuresOf(client: MillraceClient, names: readonly StreamName[]): Promise<StreamRow[]> {
   const known = new Map<string, Figures>();
   await inTurns(requestsOf(names), async (asked) => {
@@ -80,7 +80,7 @@ export async function figuresOf(client: MillraceClient, names: readonly StreamNa
   });
 }
 
-/** The names of each request: of one application, and no more than an address may hold. */
+/** The names of each request: from one application, within the length limit of a URL. */
 function requestsOf(names: readonly StreamName[]): [StreamName, ...StreamName[]][] {
   const requests: [StreamName, ...StreamName[]][] = [];
   let length = 0;
@@ -101,7 +101,7 @@ function keyOf({ vhost, app, stream }: StreamName): string {
   return `${vhost}/${app}/${stream}`;
 }
 
-/** Results in the order of `items`, a few at a time. */
+/** Results in the order of `items`, with few requests at a time. */
 export async function inTurns<In, Out>(items: readonly In[], work: (item: In) => Promise<Out>): Promise<Out[]> {
   const results: Out[] = new Array<Out>(items.length);
   let next = 0;
@@ -112,7 +112,7 @@ export async function inTurns<In, Out>(items: readonly In[], work: (item: In) =>
   return results;
 }
 
-/** Viewers without those whom nobody watches with: files, pushes, edges and images. */
+/** Viewers, without connections that nobody watches: files, pushes, edges and images. */
 export function viewersOf({ connections }: Statistics): number {
   return VIEWER_KINDS.reduce<number>((sum, kind) => sum + (connections[kind] ?? 0), 0);
 }

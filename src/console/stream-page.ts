@@ -27,7 +27,7 @@ const FRAMES = [{ figure: 'frames', label: 'per second', colour: '--third' }] as
 const GOP = [{ figure: 'gop', label: 'frames', colour: '--fourth' }] as const;
 const VIEWERS = [{ figure: 'viewers', label: 'now', colour: '--first' }] as const;
 
-/** `name` may stop being there at any time. */
+/** The stream `name` may end at any time. */
 export function StreamPage({ context, name }: { readonly context: Context; readonly name: StreamName }): View {
   const { client, updates, server } = context;
   const key = `${name.vhost}/${name.app}/${name.stream}`;
@@ -95,7 +95,7 @@ function Facts({ information, statistics }: { readonly information: StreamInform
   return html`<dl>${rows.map(([term, value]) => html`<dt key=${term}>${term}</dt><dd>${value}</dd>`)}</dl>`;
 }
 
-/** Every fifth look, and only where the application makes one. */
+/** Reloaded at every fifth tick, and only if the application makes thumbnails. */
 function Thumbnail({ url, tick }: { readonly url: string; readonly tick: number }): View {
   const [isThere, setThere] = useState(true);
   const round = Math.floor(tick / 10_000);
@@ -107,7 +107,7 @@ function warningsOf({ outputs }: StreamInformation): string[] {
   return outputs.flatMap(({ name, warnings = [] }) => warnings.map((warning) => `${name}: ${warning}`));
 }
 
-/** Where the first output is to be had. */
+/** URLs of the first output. */
 function addressesOf({ publishers }: ServerFacts, { app }: StreamName, { outputs }: StreamInformation) {
   const [output] = outputs;
   const of = (origin: string | null, file: string): string | null =>

@@ -1,4 +1,4 @@
-/** Figures of one stream for its charts: those that the server kept, then those of every look. */
+/** Figures of one stream for its charts: first the server's history, then the samples of this page. */
 import type { MillraceClient } from '../client/index.ts';
 import { History } from './history.ts';
 import type { Statistics, StreamInformation } from './server-facts.ts';
@@ -7,10 +7,10 @@ import { HISTORY, of, type StreamName } from './stream-list.ts';
 /** Rates in bit/s, frames per second, frames between keyframes, viewers. */
 export type StreamFigure = 'in' | 'out' | 'frames' | 'gop' | 'viewers';
 
-/** An hour at a look every two seconds. */
+/** One hour with a sample every two seconds. */
 const CAPACITY = 1800;
 const BITS = 8;
-/** Rates are those of so long, ms: viewers of segments take them in bursts. Those that the server kept are the same. */
+/** Rates are averages over this span, ms: viewers request segments in bursts. The server's history has the same span. */
 const RATE_SPAN_MS = 10_000;
 
 interface Totals {
@@ -19,13 +19,13 @@ interface Totals {
   readonly out: number;
 }
 
-/** One for each stream that is looked at. */
+/** Created for each opened stream page. */
 export class StreamSamples {
   readonly history = new History<StreamFigure>(['in', 'out', 'frames', 'gop', 'viewers'], CAPACITY);
   /** Oldest first, at most `RATE_SPAN_MS` before the last. */
   #past: readonly Totals[] = [];
 
-  /** Adds what was before the first look. A server that does not tell it is one whose charts begin now. */
+  /** Adds samples from before the page was opened. If the server has no history, the charts start empty. */
   async recall(client: MillraceClient, name: StreamName): Promise<void> {
     const past = await client.get(HISTORY, of(name)).catch(() => null);
     if (past === null) return;
@@ -40,7 +40,7 @@ export class StreamSamples {
   /** `at`: wall clock, ms. */
   add(at: number, { input }: StreamInformation, statistics: Pick<Statistics, 'totalBytesIn' | 'totalBytesOut'>, viewers: number): void {
     const now: Totals = { at, in: statistics.totalBytesIn, out: statistics.totalBytesOut };
-    // Counters begin anew with another stream of this name.
+    // Counters restart if another stream takes the name.
     const isAnother = this.#past.some((each) => each.in > now.in || each.out > now.out);
     const past = isAnother ? [] : this.#past.filter((each) => at - each.at <= RATE_SPAN_MS);
     this.#past = [...past, now];

@@ -1,4 +1,4 @@
-/** Virtual hosts, applications and streams as one table, a page at a time. */
+/** Virtual hosts, applications and streams in one table with pages. */
 import { useMemo, useState } from 'preact/hooks';
 import { protocolName } from '../client/index.ts';
 import type { Context } from './context.ts';
@@ -12,7 +12,7 @@ import { useLive } from './use-live.ts';
 const PAGE_SIZE = 25;
 const NEVER: readonly AppStreams[] = [];
 
-/** With a filter and pages; figures are asked for the streams on show. */
+/** Figures are requested only for the displayed streams. */
 export function StreamTable({ context }: { readonly context: Context }): View {
   const { client, updates } = context;
   const [filter, setFilter] = useState('');
@@ -55,7 +55,7 @@ function matching(apps: readonly AppStreams[], filter: string): StreamName[] {
     .filter(({ vhost, app, stream }) => text === '' || `${vhost}/${app}/${stream}`.toLowerCase().includes(text));
 }
 
-/** One group for each application that has something on show; without a filter those without streams too. */
+/** One group for each application with displayed streams; without a filter also for applications without streams. */
 function bodies(apps: readonly AppStreams[], shown: readonly StreamName[], rows: readonly StreamRow[], filter: string): View[] {
   const known = new Map(rows.map((row) => [keyOf(row), row]));
   return apps.flatMap(({ vhost, app, streams }) => {

@@ -8,7 +8,7 @@ import { WriteButton } from './permission.ts';
 import { appOf, of, STREAM } from './stream-list.ts';
 import { useLive } from './use-live.ts';
 
-/** What is on show of a task, whatever kind it is. */
+/** A displayed task of any kind. */
 interface Line {
   readonly kind: 'Recording' | 'Push' | 'Dump';
   readonly id: string;
@@ -18,7 +18,7 @@ interface Line {
   readonly stop: () => Promise<unknown>;
 }
 
-/** `outputs`: names of the output streams, which are what tasks are about. */
+/** `outputs`: names of the output streams, on which tasks work. */
 export function TaskPanel({ context, name, outputs }: StreamPart): View {
   const { client, updates } = context;
   const app = appOf(name);
@@ -97,7 +97,7 @@ interface TargetOptions {
   readonly onDone: () => void;
 }
 
-/** A button that asks for one thing before it begins. */
+/** A button that asks for the target before it starts. */
 function Target({ label, noun, placeholder, start, onDone }: TargetOptions): View {
   const [isOpen, setOpen] = useState(false);
   const [target, setTarget] = useState('');
@@ -121,7 +121,7 @@ function Target({ label, noun, placeholder, start, onDone }: TargetOptions): Vie
   </form>`;
 }
 
-/** The last part of an RTMP address is the stream key, which the API has apart. */
+/** The last part of an RTMP URL is the stream key, a member of its own in the API. */
 function pushOf(output: string, target: string) {
   const common = { id: newId('push'), stream: { name: output } };
   if (!/^rtmps?:/i.test(target)) return { ...common, protocol: /^srt:/i.test(target) ? 'srt' : 'mpegts', url: target };

@@ -1,4 +1,4 @@
-/** Where the browser keeps the access token: until the tab is closed, or on the device where its owner asks for it. Never in a cookie. */
+/** Storage of the access token: for the session of the tab, or permanently if the user wants that. Never in a cookie. */
 
 const KEY = 'millrace.token';
 
@@ -7,23 +7,23 @@ export function storedToken(): string | null {
   return read(sessionStorage) ?? read(localStorage);
 }
 
-/** Keeps a token that has been good. */
+/** Stores a token that the server has accepted. */
 export function keepToken(token: string, onDevice: boolean): void {
   forgetToken();
   try {
     (onDevice ? localStorage : sessionStorage).setItem(KEY, token);
   } catch {
-    // Storage is off: the token lives as long as the page.
+    // Without storage the token lives as long as the page.
   }
 }
 
-/** Removes it wherever it is. */
+/** Removes it from both storages. */
 export function forgetToken(): void {
   for (const storage of [sessionStorage, localStorage]) {
     try {
       storage.removeItem(KEY);
     } catch {
-      // Nothing is kept there.
+      // Without storage nothing is kept.
     }
   }
 }

@@ -1,4 +1,4 @@
-/** The tracks of a stream: as they come, and as each output has them. */
+/** The tracks of a stream: of the input, and of each output. */
 import { bitrate } from './format.ts';
 import { html, type View } from './html.ts';
 import type { StreamInformation, Track } from './server-facts.ts';

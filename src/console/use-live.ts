@@ -1,17 +1,19 @@
-/** Data that a page loads periodically. */
+/** Data that a page reloads periodically. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { type Fault, faultOf } from './api-client.ts';
 import type { LiveUpdates, Topic } from './live-updates.ts';
 
-/** The last loaded data, and why the newest attempt failed. */
+/** The last loaded data, and the error of the newest attempt. */
 export interface Live<T> {
   readonly data: T | null;
   readonly fault: Fault | null;
-  /** Looks again now. */
+  /** Reloads now. */
   readonly refresh: () => void;
 }
 
-/** Loads now, and again whenever `updates` says so, one at a time. Another `key` is another thing: what was loaded is dropped. */
+/**
+ * Loads now and at each tick of `updates`, one request at a time. A new `key` names another object: the data of the old one is dropped.
+ */
 export function useLive<T>(updates: LiveUpdates, key: string, load: () => Promise<T>, topic: Topic = 'figures'): Live<T> {
   const [state, setState] = useState<{ key: string; data: T | null; fault: Fault | null }>({ key, data: null, fault: null });
   const again = useRef<() => void>(() => {});
@@ -22,7 +24,7 @@ export function useLive<T>(updates: LiveUpdates, key: string, load: () => Promis
     let isLoading = false;
     let isStale = false;
     const look = async (): Promise<void> => {
-      // What changed meanwhile may not be in the answer that is awaited.
+      // The pending answer may miss a change that happened after its request.
       isStale = isLoading;
       if (isLoading) return;
       isLoading = true;

@@ -1,14 +1,14 @@
-/** Publishes what a browser sees and hears, by WHIP (RFC 9725). */
+/** Publishes the browser's camera, microphone or screen by WHIP (RFC 9725). */
 
-/** A publication under way. Its starter ends it. */
+/** A running publication. The caller stops it. */
 export interface Publication {
-  /** Bits per second since the last call; null at first. */
+  /** Bits per second since the last call; null at the first. */
   sending(): Promise<number | null>;
-  /** Ends it at the server, too. Idempotent. */
+  /** Ends the publication, also on the server. Idempotent. */
   stop(): Promise<void>;
 }
 
-/** Told of the connection. */
+/** Receives states of the connection. */
 export type StateListener = (words: string, isBad: boolean) => void;
 
 const GATHERING_MS = 2000;
@@ -19,7 +19,7 @@ const WORDS: Readonly<Partial<Record<RTCPeerConnectionState, string>>> = {
   failed: 'There is no way to the server for media: its ICE candidates or ports are not reached from here.',
 };
 
-/** Sends the tracks of `media` to `url`. Rejects with what the server said when it does not want them. */
+/** Sends the tracks of `media` to `url`. Rejects with the server's text if it refuses them. */
 export async function publishWhip(media: MediaStream, url: string, tell: StateListener): Promise<Publication> {
   const connection = new RTCPeerConnection();
   try {
@@ -42,7 +42,7 @@ export async function publishWhip(media: MediaStream, url: string, tell: StateLi
   }
 }
 
-/** H.264 first: every player of ours takes it as it is. */
+/** H.264 first: all our players can play it without transcoding. */
 function preferH264(connection: RTCPeerConnection, sender: RTCRtpSender): void {
   const codecs = RTCRtpSender.getCapabilities('video')?.codecs ?? [];
   const isH264 = ({ mimeType }: { readonly mimeType: string }): boolean => mimeType.toLowerCase() === 'video/h264';
@@ -50,7 +50,7 @@ function preferH264(connection: RTCPeerConnection, sender: RTCRtpSender): void {
   if (codecs.some(isH264)) transceiver?.setCodecPreferences([...codecs.filter(isH264), ...codecs.filter((codec) => !isH264(codec))]);
 }
 
-/** Resolves when all candidates are known, or as many as there are in two seconds. */
+/** Resolves when all candidates are known, or after two seconds. */
 export async function gathered(connection: RTCPeerConnection): Promise<void> {
   if (connection.iceGatheringState === 'complete') return;
   await new Promise<void>((resolve) => {
@@ -59,16 +59,16 @@ export async function gathered(connection: RTCPeerConnection): Promise<void> {
   });
 }
 
-/** What a server answers to an offer. */
+/** The server's answer to an offer. */
 export interface WhipAnswer {
   readonly answer: string;
-  /** Where the publication is ended. */
+  /** URL to end the publication. */
   readonly resource: string | null;
   /** The `Link` header, which names relays. */
   readonly link: string;
 }
 
-/** Sends an offer; rejects with what the server says. */
+/** Sends an offer; rejects with the server's text. */
 export async function offerWhip(url: string, sdp: string): Promise<WhipAnswer> {
   const response = await fetch(url, {
     method: 'POST',
@@ -100,7 +100,8 @@ function publicationOf(connection: RTCPeerConnection, resource: string | null): 
     },
     stop: async () => {
       if (connection.signalingState === 'closed') return;
-      // Where the answer does not come, the server finds out by itself. First of all: a closed connection has no resource any more.
+      // Before the close: the server removes the resource of a closed connection. A lost request does no harm, because the server notices
+      // the close.
       if (resource !== null) await fetch(resource, { method: 'DELETE', credentials: 'omit', keepalive: true }).catch(() => null);
       connection.close();
     },

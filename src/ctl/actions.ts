@@ -1,4 +1,4 @@
-/** Commands that do one thing, or tell one: the server, statistics, viewers sent away, events, certificates. */
+/** Commands that do or show one thing: the server, statistics, disconnected viewers, events, certificates. */
 import type { components, paths } from '../client/index.ts';
 import { addressed, type Call, type Command, FILE_OPTION, fullAddress, optionalArgument, UsageProblem } from './command.ts';
 import { bodyOf, neededBody } from './json-input.ts';
@@ -206,7 +206,7 @@ async function kick(call: Call): Promise<void> {
   const query = { protocol: 'all' };
   if (!call.flag('all')) {
     if (args.length === 0) throw new UsageProblem('give VHOST/APP/STREAM/SESSION, or VHOST/APP/STREAM with --all');
-    // A mistake in the last is told before the first has gone.
+    // All arguments are checked before the first viewer is disconnected.
     const sessions = args.map(
       (argument) => addressed(argument, ['vhost', 'app', 'stream', 'session']) as StreamPlace & { session: string },
     );

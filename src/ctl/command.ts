@@ -5,15 +5,15 @@ import type { Output } from './output.ts';
 /** Exit codes of `millrace ctl`. */
 export const CtlExit = { DONE: 0, REFUSED: 1, USAGE: 2, UNREACHABLE: 3 } as const;
 
-/** A sentence about the arguments. */
+/** Wrong arguments; the message is a sentence. */
 export class UsageProblem extends Error {}
 
-/** A sentence about something that the server has not. */
+/** The server does not have the requested object; the message is a sentence. */
 export class NotThere extends Error {}
 
 /** An option of a command. */
 export interface Option {
-  /** Name of its value in the help; absent: it has none. */
+  /** Name of its value in the help; absent: it takes none. */
   readonly value?: string;
   readonly about: string;
   /** May be given several times. */
@@ -25,14 +25,14 @@ export interface CtlProcess {
   readonly env: NodeJS.ProcessEnv;
   readonly out: (text: string) => void;
   readonly err: (text: string) => void;
-  /** All of standard input. */
+  /** Reads all of standard input. */
   readonly input: () => Promise<string>;
 }
 
-/** A command as it was called. */
+/** A command with the arguments of its call. */
 export interface Call {
   readonly client: MillraceClient;
-  /** Arguments behind the name of the command. */
+  /** Arguments after the name of the command. */
   readonly args: readonly string[];
   readonly out: Output;
   readonly process: CtlProcess;
@@ -48,25 +48,25 @@ export interface Call {
 export interface Command {
   /** Its words: `record start`. */
   readonly name: string;
-  /** Its arguments in the help: `VHOST/APP/STREAM`. */
+  /** Its arguments as the help shows them: `VHOST/APP/STREAM`. */
   readonly usage: string;
   readonly summary: string;
   readonly options?: Readonly<Record<string, Option>>;
-  /** More for its own help. */
+  /** Further text for its own help. */
   readonly details?: string;
   /** Needs no token. */
   readonly open?: boolean;
-  /** Takes answers of any form, not JSON alone. */
+  /** Accepts answers that are not JSON. */
   readonly any?: boolean;
   readonly run: (call: Call) => Promise<void>;
 }
 
-/** The options of `create`, `patch` and whatever takes a body. */
+/** The option of `create`, `patch` and other commands with a body. */
 export const FILE_OPTION: Readonly<Record<string, Option>> = {
   file: { value: 'FILE', about: 'JSON of the request; - is standard input' },
 };
 
-/** Names that an address has at least, and at most: `addressed('default/app', ['vhost', 'app', 'stream'], 1)`. */
+/** Splits an address with at least `least` of these names: `addressed('default/app', ['vhost', 'app', 'stream'], 1)`. */
 export function addressed<N extends string>(text: string, names: readonly N[], least = names.length): Partial<Record<N, string>> {
   const parts = text.split('/');
   if (parts.length < least || parts.length > names.length || parts.includes('')) {
@@ -75,7 +75,7 @@ export function addressed<N extends string>(text: string, names: readonly N[], l
   return Object.fromEntries(parts.map((part, n) => [names[n], part])) as Partial<Record<N, string>>;
 }
 
-/** An address of which every name is needed. */
+/** An address with all names. */
 export function fullAddress<N extends string>(call: Call, ...names: readonly N[]): Record<N, string> {
   return addressed(oneArgument(call, addressForm(names)), names) as Record<N, string>;
 }
@@ -87,20 +87,20 @@ export function oneArgument({ args }: Call, what: string): string {
   return argument;
 }
 
-/** The only argument, which may be left out. */
+/** The only argument, which is optional. */
 export function optionalArgument({ args }: Call, what: string): string | undefined {
   if (args.length > 1) throw new UsageProblem(`give ${what}, or nothing`);
   return args[0];
 }
 
-/** A value that an option must have. */
+/** A required value of an option. */
 export function required(call: Call, name: string, why: string): string {
   const value = call.option(name);
   if (value === undefined || value === '') throw new UsageProblem(`--${name} ${why}`);
   return value;
 }
 
-/** `VHOST/APP/STREAM`; in brackets what may be left out. */
+/** `VHOST/APP/STREAM`; optional names in brackets. */
 function addressForm(names: readonly string[], least = names.length): string {
   const words = names.map((name) => name.toUpperCase());
   const optional = words.slice(least);

@@ -1,8 +1,8 @@
-/** Scripts that complete `millrace ctl` in a shell, made of the table of commands. */
+/** Scripts that complete `millrace ctl` in a shell, generated from the table of commands. */
 import { commands } from './commands.ts';
 import { CONNECTION_OPTIONS } from './connection.ts';
 
-/** Commands of `millrace` itself, with their options; those that a value follows end with `=`. */
+/** Commands of `millrace` itself with their options; options with a value end with `=`. */
 const PROGRAM: Readonly<Record<string, readonly string[]>> = {
   serve: ['config=', 'state=', 'forget-api-state', 'log-format=', 'log-level=', 'watch-config'],
   check: ['config=', 'state=', 'against=', 'log-format=', 'log-level='],
@@ -24,16 +24,16 @@ const PROGRAM: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** Shells that have a script. */
+/** Supported shells. */
 export const SHELLS = ['bash', 'zsh'] as const;
 
-/** The words that may come next, by what was typed before: a pattern of the shells' `case`. */
+/** The possible next words after the words typed before, which are a pattern of the shells' `case`. */
 interface Next {
   readonly pattern: string;
   readonly words: readonly string[];
 }
 
-/** The script for one of `SHELLS`. */
+/** The script for a shell of `SHELLS`. */
 export function completionScript(shell: (typeof SHELLS)[number]): string {
   return shell === 'bash' ? bashScript() : zshScript();
 }
@@ -105,7 +105,7 @@ fi
 `;
 }
 
-/** The longest patterns first: a shell takes the first that fits. */
+/** The longest patterns first: a shell takes the first match. */
 function cases(): Next[] {
   const common = Object.keys(CONNECTION_OPTIONS).map((name) => `--${name}`);
   const own = commands.map(({ name, options = {} }) => ({
@@ -130,7 +130,7 @@ function cases(): Next[] {
   ];
 }
 
-/** Options that a value follows. */
+/** Options with a value. */
 function valued(): string[] {
   const program = Object.values(PROGRAM).flatMap((options) =>
     options.filter((option) => option.endsWith('=')).map((option) => option.slice(0, -1)),
@@ -140,7 +140,7 @@ function valued(): string[] {
   return ['-f', ...new Set(names.map((name) => `--${name}`))];
 }
 
-/** Those whose value is a file or folder of this machine. */
+/** Options whose value is a local file or folder. */
 function files(): string[] {
   return ['-f', '--file', '--token-file', '--config', '--state', '--secret-file'];
 }

@@ -1,4 +1,4 @@
-/** Where the API is and what its token is: by the arguments, by the environment, else those of the server on this machine. */
+/** Finds the API and its token: from the arguments, from the environment, else from the server on this machine. */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { MillraceClient } from '../client/index.ts';
@@ -9,7 +9,7 @@ import { bracketed } from '../util/client-address.ts';
 import { messageOf } from '../util/message-of.ts';
 import { type Option, UsageProblem } from './command.ts';
 
-/** Options that every command has. */
+/** Options of every command. */
 export const CONNECTION_OPTIONS: Readonly<Record<string, Option>> = {
   api: { value: 'URL', about: 'address of the API, such as http://127.0.0.1:8081 (or MILLRACE_API)' },
   token: { value: 'TOKEN', about: 'its access token (or MILLRACE_TOKEN, which others on this machine cannot see)' },
@@ -27,7 +27,7 @@ const NO_TOKEN: Partial<FoundToken> = {};
 
 type Given = (name: string) => string | undefined;
 
-/** A client, and where its token came from in words; null: it has none. */
+/** A client, and the source of its token as text; null: no token. */
 export interface Connection {
   readonly client: MillraceClient;
   readonly tokenFrom: string | null;
@@ -39,8 +39,10 @@ interface FoundToken {
 }
 
 /**
- * A client for what the options and the environment name. Throws `UsageProblem` when there is nothing to go by. The token of this machine is
- * never sent to an address that was given, unless its place was given, too. `open`: no token is needed. `any`: answers need not be JSON.
+ * A client from the options and the environment. Throws `UsageProblem` if they do not suffice. The token of this machine is never sent to
+ * an
+ * address from the options, unless the option for its folder or configuration is given too. `open`: no token is needed. `any`: answers need
+ * not be JSON.
  */
 export function connect(option: Given, env: NodeJS.ProcessEnv, { open = false, any = false } = {}): Connection {
   const given = option('api') ?? nonEmpty(env['MILLRACE_API']);
@@ -65,7 +67,7 @@ function nonEmpty(text: string | undefined): string | undefined {
   return text === '' ? undefined : text;
 }
 
-/** What answers with a page of its own is no API of ours: a proxy, or another port. */
+/** An HTML page is not an answer of our API, but of a proxy or another port. */
 async function fetchJson(url: string, init: RequestInit): Promise<Response> {
   const answer = await fetch(url, init);
   const type = answer.headers.get('content-type') ?? 'nothing';
@@ -97,7 +99,7 @@ function textOf(file: string): string {
   }
 }
 
-/** Null: it is not needed, and there is none that could be used. */
+/** Null: the configuration is not needed, and there is no usable one. */
 function localConfig(file: string | undefined, needed: boolean): ServerConfig | null {
   if (file === undefined && !needed) return null;
   const found = findConfigFile(file);
@@ -109,7 +111,7 @@ function localConfig(file: string | undefined, needed: boolean): ServerConfig | 
   }
 }
 
-/** The plain port where there is one: its certificate would be for a name that is not known here. */
+/** Prefers the plain port: the certificate of the TLS port is for a name that is not known here. */
 function addressIn(config: ServerConfig | null): string {
   const api = config?.bind.managers.api;
   const port = api?.port ?? api?.tlsPort;
@@ -121,7 +123,7 @@ function addressIn(config: ServerConfig | null): string {
   return `${api.port === undefined ? 'https' : 'http'}://${bracketed(host)}:${port}`;
 }
 
-/** That of the configuration, else the one that the server made. A hash in the configuration is no token. */
+/** The token of the configuration, else the one that the server generated. A hash in the configuration is not a token. */
 function localToken(config: ServerConfig | null, state: string): FoundToken {
   const configured = config?.managers.api.accessToken ?? '';
   if (configured.startsWith('sha256:')) {

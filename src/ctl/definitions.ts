@@ -1,4 +1,4 @@
-/** Commands that make, change and remove what the API can define: `create`, `patch`, `delete`. */
+/** Commands that create, change and remove objects of the API: `create`, `patch`, `delete`. */
 import { pathWith } from '../client/path.ts';
 import { plainText } from '../util/plain-text.ts';
 import { type Call, type Command, FILE_OPTION, fullAddress, UsageProblem } from './command.ts';
@@ -6,17 +6,17 @@ import { bodyOf, neededBody } from './json-input.ts';
 
 const APP = '/v1/vhosts/{vhost}/apps/{app}';
 
-/** A kind of thing: where the API has it, and what a definition of it says of its name. */
+/** A kind of object: its path in the API, and the member with its name. */
 interface Kind {
   readonly word: string;
-  /** Names of its address; the last is its own. */
+  /** Names in its address; the last is its own name. */
   readonly names: readonly string[];
   readonly collection: string;
-  /** Its definitions come in lists. */
+  /** The API takes a list of definitions. */
   readonly batch?: boolean;
-  /** Where its definition has its name. */
+  /** The member of the definition with its name. */
   readonly nameAt: readonly string[];
-  /** What a definition has that does not say otherwise. */
+  /** Members of a definition that does not set them. */
   readonly defaults?: object;
   readonly patch?: boolean;
   readonly remove?: boolean;
@@ -74,7 +74,7 @@ const WORDS: Readonly<Record<string, string>> = {
   'play-token': 'a play token',
 };
 
-/** `create`, `patch` and `delete` of every kind that has them. */
+/** `create`, `patch` and `delete` for every kind that supports them. */
 export const definitionCommands: readonly Command[] = [
   ...KINDS.map(createCommand),
   ...KINDS.filter(({ patch }) => patch === true).map(patchCommand),
@@ -140,7 +140,7 @@ function deleteCommand(kind: Kind): Command {
   };
 }
 
-/** What is in the file, with the name of the address and what options say. */
+/** The content of the file, with the name from the address and the members from options. */
 function definitionOf({ nameAt, defaults = {} }: Kind, body: unknown, name: string, more: object): object {
   const [given, ...others] = Array.isArray(body) ? body : [body];
   if (others.length > 0 || typeof given !== 'object' || given === null || Array.isArray(given)) {
@@ -166,7 +166,7 @@ function secretIn(made: unknown): string {
   return key ?? token ?? '(as given)';
 }
 
-/** Settings that do nothing are worth a word, but nothing has failed. */
+/** Settings without effect are reported, but are not a failure. */
 function tellIdle(call: Call, keys: readonly string[]): void {
   if (keys.length > 0) call.process.err(plainText(`note: these settings have no effect here: ${keys.join(', ')}\n`));
 }

@@ -5,23 +5,23 @@ import { messageOf } from '../util/message-of.ts';
 import { plainText } from '../util/plain-text.ts';
 import { CtlExit, NotThere, UsageProblem } from './command.ts';
 
-/** What was being done. Members are known as far as the command got. */
+/** The attempted command. Members are set as far as the command got. */
 export interface Attempt {
   /** Words of the command: `record start`. */
   command?: string;
   /** Its arguments. */
   args?: readonly string[];
-  /** Where its token came from, in words. */
+  /** The source of its token, as text. */
   tokenFrom?: string;
 }
 
-/** The text for standard error, and what to end with. */
+/** The text for standard error, and the exit code. */
 export interface Failure {
   readonly text: string;
   readonly code: number;
 }
 
-/** What is answered to a name that is taken, and to one that is not there, at times without a word more. */
+/** Statuses of a taken name and of a missing object, sometimes without further text. */
 const CONFLICT = 409;
 const NOT_FOUND = 404;
 const UNAUTHORIZED = 401;
@@ -31,7 +31,7 @@ const NO_TLS = 'Nothing speaks TLS there: try http://, or the TLSPort of the API
 const NO_HTTP = 'What listens there speaks no HTTP, or TLS only (https://): is it the port of the API (Bind/Managers/API)?';
 const NO_WAY = 'The host does not answer: it is down, or something in between lets nothing through.';
 const NO_NAME = 'Nobody knows a host of this name.';
-/** By the code of the network. */
+/** By the error code of the network. */
 const HINTS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'Nobody listens there: the server does not run, or this is not the port of its API (Bind/Managers/API).',
   ENOTFOUND: NO_NAME,
@@ -52,13 +52,13 @@ const HINTS: Readonly<Record<string, string>> = {
   CERT_HAS_EXPIRED: 'Its certificate has expired.',
 };
 
-/** Says what `error` means, in the words of the server where it had some. */
+/** Describes `error`, in the server's words if it sent any. */
 export function failureOf(error: unknown, attempt: Attempt): Failure {
   const { command } = attempt;
   if (error instanceof MillraceError) return told(CtlExit.REFUSED, refusals(error, attempt));
   if (error instanceof NotThere) return told(CtlExit.REFUSED, [error.message]);
   if (error instanceof UnreachableError) return told(CtlExit.UNREACHABLE, [error.message], hintFor(error.cause));
-  // The client throws the latter for a name that no path can hold.
+  // The client throws a `TypeError` if a name does not fit into any path.
   if (error instanceof UsageProblem || (error instanceof TypeError && error.message.startsWith('No path of the API')))
     return told(CtlExit.USAGE, [error.message], `Try 'millrace ctl ${command === undefined ? '' : `${command} `}--help'.`);
   return told(
@@ -77,7 +77,7 @@ function hintFor(cause: unknown): string | undefined {
   return cause === undefined ? undefined : HINTS[reasonOf(cause)];
 }
 
-/** A batch of more than one says of each item that failed which it was. */
+/** For a batch of several items, each failed item gets a line with its number. */
 function refusals({ status, message, reason, items }: MillraceError, { args = [], tokenFrom }: Attempt): string[] {
   const words = (text: string, code: number): string => {
     if (code === CONFLICT && text === 'Conflict') return `${text}: there is one of this name already`;

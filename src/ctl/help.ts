@@ -26,7 +26,7 @@ token that of the configuration or of the state folder. Names of streams and the
 ${EXIT}`;
 }
 
-/** Help for commands that begin with the same word. */
+/** Help for commands with the same first word. */
 export function groupHelp(word: string, group: readonly Command[]): string {
   return `Usage: millrace ctl ${word} …\n\n${commandLines(group)}\n`;
 }

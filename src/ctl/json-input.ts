@@ -1,9 +1,9 @@
-/** JSON that requests are made of: from a file, or from standard input. */
+/** JSON bodies of requests, from a file or from standard input. */
 import { readFileSync } from 'node:fs';
 import { messageOf } from '../util/message-of.ts';
 import { type Call, UsageProblem } from './command.ts';
 
-/** Content of `--file`, or an empty object without it. Rejects with `UsageProblem` if it is no JSON. */
+/** Content of `--file`, or an empty object without it. Rejects with `UsageProblem` if it is not JSON. */
 export async function bodyOf(call: Call): Promise<unknown> {
   const file = call.option('file');
   if (file === undefined) return {};
@@ -21,7 +21,7 @@ export async function neededBody(call: Call): Promise<unknown> {
   return bodyOf(call);
 }
 
-/** An object of `--file`, or an empty one. */
+/** The object in `--file`, or an empty one without it. */
 export async function objectOf(call: Call): Promise<Record<string, unknown>> {
   const body = await bodyOf(call);
   if (typeof body !== 'object' || body === null || Array.isArray(body)) throw new UsageProblem('--file must hold one JSON object');

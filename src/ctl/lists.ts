@@ -1,4 +1,4 @@
-/** Commands that show what is there: `vhosts`, `apps`, `streams`, `sessions`, `profiles`, keys. */
+/** Commands that list objects: `vhosts`, `apps`, `streams`, `sessions`, `profiles`, keys. */
 import { type components, protocolName, VIEWER_KINDS } from '../client/index.ts';
 import { addressed, type Command, fullAddress, oneArgument, optionalArgument } from './command.ts';
 import { bitrateText, bytesText } from './text-table.ts';
@@ -9,7 +9,7 @@ type Track = components['schemas']['StreamInformation']['input']['tracks'][numbe
 const APP = '/v1/vhosts/{vhost}/apps/{app}';
 const STREAM = `${APP}/streams/{stream}` as const;
 
-/** Of one request. */
+/** Sessions of one request. */
 const VIEWERS_AT_ONCE = 1000;
 
 interface Viewer {
@@ -19,7 +19,7 @@ interface Viewer {
   readonly statistics: components['schemas']['SessionStatistics'];
 }
 
-/** Virtual hosts and what is in them. */
+/** Lists of virtual hosts and their contents. */
 export const listCommands: readonly Command[] = [
   {
     name: 'vhosts',
@@ -124,7 +124,7 @@ export const listCommands: readonly Command[] = [
         const query = { protocol, offset: `${rows.length}`, limit: `${VIEWERS_AT_ONCE}` };
         const page = await client.get('/v2/vhosts/{vhost}/apps/{app}/streams/{stream}/sessions', { path: place, query });
         rows.push(...page.sessions.map((viewer) => ({ ...place, ...viewer, ...viewer.statistics })));
-        // They come and go meanwhile.
+        // Sessions start and end between the requests.
         total = page.sessions.length === 0 ? 0 : page.total;
       }
       out.list(
@@ -188,7 +188,7 @@ export const listCommands: readonly Command[] = [
   }),
 ];
 
-/** Names of an address of which everything may be left out. */
+/** Names of an address in which every name is optional. */
 export function placeIn<N extends string>(text: string | undefined, names: readonly N[]): Partial<Record<N, string>> {
   return text === undefined ? {} : addressed(text, names, 1);
 }
@@ -209,7 +209,7 @@ function nameList(encodes: readonly object[] | undefined): string {
   return (encodes ?? []).map((encode) => ('name' in encode ? String(encode.name) : '')).join(' ');
 }
 
-/** The first track of a kind in words, and how many more there are: `H264 1280x720 30 fps +2`. */
+/** The first track of a kind as text, and the number of others: `H264 1280x720 30 fps +2`. */
 function trackText(tracks: readonly Track[], type: 'Video' | 'Audio'): string {
   const [first, ...more] = tracks.filter((track) => track.type === type);
   if (first === undefined) return '-';

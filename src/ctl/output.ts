@@ -2,7 +2,7 @@
 import { plainLine, plainText } from '../util/plain-text.ts';
 import { type Column, textTable, textTree } from './text-table.ts';
 
-/** C1 controls and marks that turn text: JSON may hold them, terminals should not be shown them. */
+/** C1 controls and bidirectional marks: JSON may contain them, terminals should not get them. */
 const UNSAFE = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
 /** Where a command prints to. */
@@ -15,13 +15,13 @@ export class Output {
     this.#json = json;
   }
 
-  /** A list: as JSON, all that is known of each row. `none` says for people that there is nothing. */
+  /** A list: JSON has all members of each row. `none` is printed for people if the list is empty. */
   list<R>(columns: readonly Column<R>[], rows: readonly R[], none: string): void {
     if (this.#json) this.json(rows);
     else this.#write(rows.length === 0 ? `${none}\n` : textTable(columns, rows));
   }
 
-  /** One thing with all its members. */
+  /** One object with all its members. */
   tree(value: unknown): void {
     if (this.#json) this.json(value);
     else this.#write(textTree(value));
@@ -33,18 +33,18 @@ export class Output {
     else this.#write(`${plainText(sentence)}\n`);
   }
 
-  /** Text that was asked for. */
+  /** Text output of the command. */
   text(text: string): void {
     this.#write(text);
   }
 
-  /** One of many that come in time: a line for people, a line of JSON for programs. */
+  /** One of many outputs over time: a line for people, a line of JSON for programs. */
   line(sentence: string, value: unknown): void {
     if (this.#json) this.#writeJson(JSON.stringify(value));
     else this.#write(`${plainLine(sentence)}\n`);
   }
 
-  /** JSON, whatever was asked for. */
+  /** JSON regardless of `--json`. */
   json(value: unknown): void {
     this.#writeJson(JSON.stringify(value ?? null, null, 2));
   }

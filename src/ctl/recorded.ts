@@ -1,4 +1,4 @@
-/** `recorded`: files that were recorded, with what plays them. */
+/** `recorded`: recorded files, with URLs to play them. */
 import { type Command, NotThere, optionalArgument, UsageProblem } from './command.ts';
 import { placeIn } from './lists.ts';
 import { bytesText } from './text-table.ts';
@@ -7,7 +7,7 @@ import { inApps } from './walk.ts';
 const RECORDINGS = '/v2/vhosts/{vhost}/apps/{app}/recordings';
 const MS_A_SECOND = 1000;
 
-/** Finished files; those of running recordings come when they are. */
+/** Finished files only; a running recording appears when its file is finished. */
 export const recordedCommand: Command = {
   name: 'recorded',
   usage: '[VHOST[/APP[/STREAM]]]',

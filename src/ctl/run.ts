@@ -1,4 +1,4 @@
-/** `millrace ctl`: finds the command, runs it, and says what became of it. */
+/** `millrace ctl`: finds the command, runs it, and prints the result. */
 import { parseArgs } from 'node:util';
 import { packageVersion } from '../util/package-version.ts';
 import { type Call, type Command, CtlExit, type CtlProcess, type Option, UsageProblem } from './command.ts';
@@ -9,7 +9,7 @@ import { type Attempt, failureOf } from './failure.ts';
 import { commandHelp, groupHelp, overview } from './help.ts';
 import { Output } from './output.ts';
 
-/** Runs `millrace ctl` with the arguments behind its name; resolves with the exit code. */
+/** Runs `millrace ctl` with the arguments after its name; resolves with the exit code. */
 export async function runCtl(args: readonly string[], process: CtlProcess): Promise<number> {
   const attempt: Attempt = {};
   try {
@@ -40,7 +40,7 @@ export async function runCtl(args: readonly string[], process: CtlProcess): Prom
   }
 }
 
-/** Options may stand before the command, too; there they are those of every command. */
+/** Options before the command are allowed if every command has them. */
 function split(args: readonly string[]): { readonly leading: readonly string[]; readonly rest: readonly string[] } {
   let at = 0;
   while (at < args.length && args[at]?.startsWith('-') === true) {
@@ -50,7 +50,7 @@ function split(args: readonly string[]): { readonly leading: readonly string[]; 
   return { leading: args.slice(0, at), rest: args.slice(at) };
 }
 
-/** Behind `--` there are arguments alone. */
+/** After `--` everything is an argument. */
 function isHelp(args: readonly string[]): boolean {
   const end = args.indexOf('--');
   return args.slice(0, end < 0 ? args.length : end).some((argument) => argument === '--help' || argument === '-h');
@@ -74,7 +74,7 @@ function completion(args: readonly string[], process: CtlProcess): number {
   return CtlExit.DONE;
 }
 
-/** `attempt` is told what is found out on the way. */
+/** `attempt` collects details for error texts. */
 async function run(command: Command, args: readonly string[], process: CtlProcess, attempt: Attempt): Promise<void> {
   const { values, positionals } = parsed(args, { ...CONNECTION_OPTIONS, ...command.options });
   const options = (name: string): readonly string[] => [values[name] ?? []].flat().filter((value) => typeof value === 'string');
@@ -104,7 +104,7 @@ function parsed(args: readonly string[], known: Readonly<Record<string, Option>>
   try {
     return parseArgs({ args: [...args], allowPositionals: true, options });
   } catch (error) {
-    // What follows the first sentence is for those who write programs.
+    // The first sentence is for users of the command, the rest for programmers.
     const [sentence = ''] = (error as Error).message.split(/\. To specify|\n/);
     throw new UsageProblem(
       sentence.replace(/^[A-Z]/, (letter) => letter.toLowerCase()),

@@ -1,4 +1,4 @@
-/** Commands about what the server does by order: channels, recordings, pushes, dumps. */
+/** Commands for tasks: channels, recordings, pushes, dumps. */
 import type { components, MillraceClient } from '../client/index.ts';
 import { type Call, type Command, FILE_OPTION, fullAddress, NotThere, optionalArgument, required, UsageProblem } from './command.ts';
 import { objectOf } from './json-input.ts';
@@ -13,7 +13,7 @@ const APP = '/v1/vhosts/{vhost}/apps/{app}';
 const STREAM = `${APP}/streams/{stream}` as const;
 const SCHEDULED = `${APP}/scheduledChannels` as const;
 const MULTIPLEX = `${APP}/multiplexChannels` as const;
-/** What the URL of a push says of its protocol. */
+/** Protocols of pushes by the scheme of the URL. */
 const PROTOCOLS: Readonly<Record<string, string>> = {
   'rtmp:': 'rtmp',
   'rtmps:': 'rtmp',
@@ -31,7 +31,7 @@ interface ChannelRow extends AppPlace {
   readonly now: string;
 }
 
-/** Channels, recordings, pushes and dumps: lists, starts and ends. */
+/** Lists, starts and ends channels, recordings, pushes and dumps. */
 export const taskCommands: readonly Command[] = [
   {
     name: 'channels',
@@ -225,7 +225,7 @@ export const taskCommands: readonly Command[] = [
   },
 ];
 
-/** Tasks of what is named; null when it was one, which has been printed. */
+/** Tasks within an address; null if it named one task, which has been printed. */
 async function tasksOf<T>(call: Call, list: (path: AppPlace, id?: string) => Promise<readonly T[]>): Promise<readonly T[] | null> {
   const { id, ...place } = placeIn(optionalArgument(call, 'where the tasks are'), ['vhost', 'app', 'id']);
   if (id === undefined) return inApps(call.client, place, (path) => list(path));
@@ -266,7 +266,7 @@ async function channelsOf(client: MillraceClient, at: AppPlace): Promise<Channel
   return rows;
 }
 
-/** The channel of that name, of whichever kind. */
+/** The channel with this name, of either kind. */
 async function channelNamed(client: MillraceClient, path: AppPlace & { readonly channel: string }): Promise<unknown> {
   const multiplex = await client.get(MULTIPLEX, { path }).then(
     (names) => names.includes(path.channel),

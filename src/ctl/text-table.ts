@@ -1,21 +1,23 @@
-/** Tables of text for people at a terminal. */
+/** Text tables for people at a terminal. */
 import { plainLine } from '../util/plain-text.ts';
 
-/** One column: its title and what it shows of a row. */
+/** A column with its title and the value for a row. */
 export interface Column<R> {
   readonly title: string;
   readonly of: (row: R) => string | number;
-  /** For numbers: aligned to the right. */
+  /** Numbers are aligned to the right. */
   readonly right?: boolean;
 }
 
 const GAP = '  ';
 const UNSEEN = /\p{Mark}|\p{Default_Ignorable_Code_Point}/gu;
-/** Characters that take two places of a terminal. */
+/** Characters with a width of two columns. */
 const WIDE =
   /\p{Script=Han}|\p{Script=Hangul}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Emoji_Presentation}|[\u3000-\u303f\uff01-\uff60]/gu;
 
-/** Titles and a line for each row, columns aligned, without blanks at the ends of lines. Cells show what a terminal would take for commands as `\uXXXX`. */
+/**
+ * A line of titles and a line for each row, with aligned columns and no trailing blanks. Terminal commands in cells are shown as `\uXXXX`.
+ */
 export function textTable<R>(columns: readonly Column<R>[], rows: readonly R[]): string {
   const lines = [columns.map(({ title }) => title), ...rows.map((row) => columns.map(({ of }) => plainLine(String(of(row)))))];
   const widths = columns.map((_, n) => Math.max(...lines.map((line) => widthOf(line[n] ?? ''))));
@@ -29,7 +31,7 @@ function aligned<R>(line: readonly string[], columns: readonly Column<R>[], widt
   });
 }
 
-/** Places that a text takes on a terminal. */
+/** Width of a text on a terminal, in columns. */
 export function widthOf(text: string): number {
   const seen = text.replace(UNSEEN, '');
   return [...seen].length + (seen.match(WIDE)?.length ?? 0);
@@ -71,7 +73,7 @@ export function bitrateText(bitsPerSecond: number): string {
 function scaled(value: number, units: readonly string[]): string {
   let step = 0;
   let left = value;
-  // What would be rounded to 1000 is one of the next unit.
+  // Values that would be rounded to 1000 use the next unit.
   while (left >= 999.5 && step < units.length - 1) {
     left /= 1000;
     step += 1;

@@ -1,7 +1,7 @@
-/** Walks over what there is on a server, whose lists are names alone. */
+/** Walks over the objects of a server, whose lists contain only names. */
 import { type MillraceClient, MillraceError } from '../client/index.ts';
 
-/** Requests under way at once: enough to hide the way to the server, too few to be a burden to it. */
+/** Concurrent requests: enough to hide the latency, too few to load the server. */
 const AT_ONCE = 8;
 
 /** Names of an application. */
@@ -14,7 +14,7 @@ export interface StreamPlace extends AppPlace {
   readonly stream: string;
 }
 
-/** What `make` makes of each item, in their order; what it gives null for is left out. */
+/** Results of `make` for each item, in order; null results are omitted. */
 export async function forEachOf<T, R>(items: readonly T[], make: (item: T) => Promise<R | null>): Promise<R[]> {
   const made: (R | null)[] = new Array(items.length).fill(null);
   let next = 0;
@@ -29,7 +29,7 @@ export async function forEachOf<T, R>(items: readonly T[], make: (item: T) => Pr
   return made.filter((result) => result !== null);
 }
 
-/** Null for what is not there: it has gone since its name was listed, or the application has nothing of the kind. */
+/** Null for a missing object: it was removed after its name was listed, or the application has nothing of this kind. */
 export async function unlessMissing<R>(call: Promise<R>): Promise<R | null> {
   try {
     return await call;
@@ -39,7 +39,7 @@ export async function unlessMissing<R>(call: Promise<R>): Promise<R | null> {
   }
 }
 
-/** Applications of a virtual host, or of all of them; a virtual host that is named must be there. */
+/** Applications of a virtual host, or of all; a given virtual host must exist. */
 export async function appsOf(client: MillraceClient, vhost?: string): Promise<AppPlace[]> {
   const named = (name: string) => client.get('/v1/vhosts/{vhost}/apps', { path: { vhost: name } });
   if (vhost !== undefined) return (await named(vhost)).map((app) => ({ vhost, app }));
@@ -49,8 +49,8 @@ export async function appsOf(client: MillraceClient, vhost?: string): Promise<Ap
 }
 
 /**
- * What `list` gives for the application that is named, or for every one. One that is named must be there and answer; of the others those that
- * have nothing of the kind are passed over.
+ * Results of `list` for the given application, or for all. A given application must exist and answer; others that
+ * have nothing of this kind are skipped.
  */
 export async function inApps<R>(
   client: MillraceClient,

@@ -1,13 +1,13 @@
-/** `watch`: what happens in the server, as it happens. */
+/** `watch`: prints events as they happen. */
 import type { LiveEvent } from '../client/index.ts';
 import { plainText } from '../util/plain-text.ts';
 import { type Command, optionalArgument } from './command.ts';
 import { placeIn } from './lists.ts';
 
-/** Members that have a place of their own in a line. */
+/** Members with a fixed place in a line. */
 const PLACED: ReadonlySet<string> = new Set(['id', 'time', 'type', 'vhost', 'app', 'stream']);
 
-/** Ends when somebody ends it, or when the server refuses. */
+/** Ends when the user interrupts it, or when the server refuses. */
 export const watchCommand: Command = {
   name: 'watch',
   usage: '[VHOST[/APP[/STREAM]]]',

@@ -1,4 +1,4 @@
-/** Limits of clients in one delivery thread. */
+/** Client limits within one delivery thread. */
 import { ConnectionGate } from '../transport/proxy/connection-gate.ts';
 import { AddressShares } from '../util/address-shares.ts';
 import { ConnectionLimiter } from '../util/connection-limiter.ts';
@@ -7,15 +7,15 @@ import type { Logger } from '../util/logger.ts';
 import { RefusalLog } from '../util/refusal-log.ts';
 import { TrustedProxies } from '../util/trusted-proxies.ts';
 
-/** Limits of all threads together. */
+/** Limits for all threads together. */
 export interface AdmissionPlan {
-  /** Connections, and sessions, of one address; 0: no limit. */
+  /** Connections, and also sessions, per address; 0: no limit. */
   readonly viewers: number;
-  /** Signalling requests of one address that wait for their answer; 0: no limit. */
+  /** Pending signalling requests per address; 0: no limit. */
   readonly signalling: number;
   /** Addresses and networks. */
   readonly trustedProxies: readonly string[];
-  /** Their connections begin with a PROXY header. */
+  /** Every connection must start with a PROXY header. */
   readonly proxyProtocol: boolean;
   /** See `DescriptorLedger`; the first slot is the main thread's. Null: no limit. */
   readonly descriptors: SharedArrayBuffer | null;
@@ -24,9 +24,9 @@ export interface AdmissionPlan {
 /** No limits and no trusted proxies. */
 export const OPEN_ADMISSION: AdmissionPlan = { viewers: 0, signalling: 0, trustedProxies: [], proxyProtocol: false, descriptors: null };
 
-/** The part of one thread. */
+/** The share of one thread. */
 export interface ThreadAdmission extends AdmissionPlan {
-  /** Threads among which the system spreads connections. */
+  /** Threads that share the connections of a port. */
   readonly threads: number;
   /** The slot of this thread in the ledger. */
   readonly slot: number;
@@ -36,14 +36,14 @@ export interface ThreadAdmission extends AdmissionPlan {
 export class Admission {
   readonly gate: ConnectionGate;
   readonly proxies: TrustedProxies;
-  /** Open requests to signalling. A thread gets its fraction of the connections, and has the same fraction of the share. */
+  /** Pending signalling requests per address. A thread gets a fraction of the connections, so it has the same fraction of the limit. */
   readonly signalling: AddressShares;
-  /** Viewer sessions of one address; a player may be seen by several threads, so each has the whole share. */
+  /** Viewer sessions per address. The requests of one player may reach several threads, so each thread has the whole limit. */
   readonly sessionShare: number;
   readonly refusals: RefusalLog;
   readonly #descriptors: DescriptorLedger | null;
 
-  /** `connections`: maximum of connections of the thread; `relays`: maximum of requests to signalling. */
+  /** `connections`: maximum of connections of the thread; `relays`: maximum of signalling requests. */
   constructor(plan: ThreadAdmission, { connections, relays, log }: { connections: number; relays: number; log: Pick<Logger, 'warn'> }) {
     const { threads, descriptors, proxyProtocol } = plan;
     const part = (share: number): number => Math.ceil(share / threads);
@@ -62,12 +62,12 @@ export class Admission {
     this.gate = new ConnectionGate({ limiter, proxies: this.proxies, proxyProtocol });
   }
 
-  /** Takes descriptors that a client costs beyond its connection; false when there are none left. */
+  /** Reserves descriptors that a client needs beyond its connection; false if none are left. */
   takeDescriptors(count: number): boolean {
     return this.#descriptors?.take(count) ?? true;
   }
 
-  /** Gives them back. */
+  /** Releases reserved descriptors. */
   giveDescriptors(count: number): void {
     this.#descriptors?.give(count);
   }

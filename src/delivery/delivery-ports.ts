@@ -1,4 +1,4 @@
-/** The ports of everything that is served over HTTP. */
+/** The ports for everything served over HTTP. */
 import type { ServerConfig } from '../config/index.ts';
 import { deliveryPorts } from '../config/server-config.ts';
 import type { PortOpenings } from '../core/port-openings.ts';
@@ -8,7 +8,9 @@ import type { DeliveryPool } from './pool/delivery-pool.ts';
 import type { CertificateStore } from './tls/certificate-store.ts';
 import { openWithCertificate } from './tls/open-listener.ts';
 
-/** Opens them; TLS ports with the first certificate. Rejects when one cannot be opened for another reason than `openings` collects. */
+/**
+ * Opens the ports; TLS ports with the first certificate. Rejects if one cannot be opened for a reason that `openings` does not collect.
+ */
 export async function openDeliveryPorts(
   config: ServerConfig,
   parts: {

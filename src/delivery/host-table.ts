@@ -2,17 +2,17 @@
 import { HostNameTable, type NamedHosts } from '../core/host-name-table.ts';
 import { hostName } from './http/request-target.ts';
 
-/** Host headers remembered; peers choose them, so the memory is emptied when it is full. */
+/** Cached host headers; peers choose them, so the cache is emptied when it is full. */
 const MAX_CACHE = 1024;
-/** Longer names (a name has 253 characters, RFC 1035, and a port 6) are looked up each time. */
+/** Longer values are looked up each time (a name has 253 characters, RFC 1035, and a port 6). */
 const MAX_CACHED_LENGTH = 260;
 
-/** Each delivery thread has its own, which the main thread keeps up to date. */
+/** Each delivery thread has its own table, which the main thread updates. */
 export class HostTable {
   #names = new HostNameTable([]);
   readonly #cache = new Map<string, string | null>();
 
-  /** Characters that are remembered. */
+  /** Cached characters. */
   get cached(): number {
     let length = 0;
     for (const host of this.#cache.keys()) length += host.length;
@@ -25,7 +25,7 @@ export class HostTable {
     this.#cache.clear();
   }
 
-  /** Name of the virtual host for a `Host` header (port allowed); null when there is none. */
+  /** Name of the virtual host for a `Host` header (port allowed); null if there is none. */
   find(host: string): string | null {
     const known = this.#cache.get(host);
     if (known !== undefined) return known;

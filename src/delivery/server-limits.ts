@@ -1,4 +1,4 @@
-/** Limits of clients of this server, by its configuration and by the limits of the process. */
+/** Client limits of this server, from its configuration and from the limits of the process. */
 import type { ServerConfig } from '../config/index.ts';
 import type { OrchestratorOptions } from '../core/orchestrator.ts';
 import { ConnectionGate } from '../transport/proxy/connection-gate.ts';
@@ -13,28 +13,28 @@ import { RefusalLog } from '../util/refusal-log.ts';
 import { TrustedProxies } from '../util/trusted-proxies.ts';
 import type { AdmissionPlan } from './admission.ts';
 
-/** The API has the reserve to itself, but for files: so many connections at most. */
+/** Maximum of API connections. The API shares the reserve of descriptors only with files. */
 const MAX_API_CONNECTIONS = 1000;
-/** Below this number of viewers the operator should know. */
+/** Below this number of viewers the operator is warned. */
 const FEW_VIEWERS = 1000;
 
-/** The limits of one server; made before anything listens. */
+/** The limits of one server; created before anything listens. */
 export class ServerLimits {
-  /** Lines about whom the main thread refuses. */
+  /** Logs clients that the main thread refuses. */
   readonly refusals: RefusalLog;
-  /** Turns of what clients begin on the main thread. */
+  /** Queue for new clients on the main thread. */
   readonly newcomers: NewcomerTurns;
   /** Connections to the API at once. */
   readonly apiConnections: number;
   #limits: ServerConfig['limits'];
   readonly #proxies: ServerConfig['trustedProxies'];
-  /** The ledger that viewers' descriptors stand in; null: there is no limit. The main thread has the first slot, delivery threads have the rest. */
+  /** The ledger of the viewers' descriptors; null: no limit. The main thread has the first slot, delivery threads have the rest. */
   readonly #viewerDescriptors: SharedArrayBuffer | null;
   readonly #viewers: DescriptorLedger | null;
   readonly #encoders: DescriptorLedger | null;
   readonly #watch: DescriptorWatch;
 
-  /** `threads`: the delivery threads. */
+  /** `threads`: number of delivery threads. */
   constructor({ limits, trustedProxies }: Pick<ServerConfig, 'limits' | 'trustedProxies'>, threads: number, logger: Logger) {
     this.#limits = limits;
     this.#proxies = trustedProxies;
@@ -55,17 +55,17 @@ export class ServerLimits {
     }
   }
 
-  /** Descriptors of viewers whom the main thread serves. */
+  /** Descriptors of viewers that the main thread serves. */
   get descriptors(): DescriptorLedger | null {
     return this.#viewers;
   }
 
-  /** Shares of one address in a listener that takes `total` connections or sessions. */
+  /** Limits per address in a listener for `total` connections or sessions. */
   shares(kind: 'publishers' | 'viewers', total: number): AddressShares {
     return new AddressShares({ perAddress: this.#limits.perAddress[kind], total });
   }
 
-  /** The door of a listener that takes `total` connections. */
+  /** The limiter of a listener for `total` connections. */
   limiter(what: string, kind: 'publishers' | 'viewers', total: number): ConnectionLimiter {
     const descriptors = kind === 'viewers' ? this.#viewers : this.#encoders;
     const least = Math.min(total, descriptors?.limit ?? total);
@@ -82,7 +82,7 @@ export class ServerLimits {
     return new ConnectionGate({ limiter, proxies: new TrustedProxies(address), proxyProtocol: proxyProtocol.rtmp });
   }
 
-  /** The door of the API, whose ports have `apiConnections` each and one share for an address. */
+  /** The limiter of the API, whose ports have `apiConnections` each and one limit per address. */
   apiLimiter(): ConnectionLimiter {
     return new ConnectionLimiter({ what: 'API connections', shares: this.shares('viewers', this.apiConnections), refusals: this.refusals });
   }
@@ -94,12 +94,12 @@ export class ServerLimits {
     return { viewers, signalling, trustedProxies: address, proxyProtocol: proxyProtocol.http, descriptors: this.#viewerDescriptors };
   }
 
-  /** Changes the limits. Those of applications apply from now on; listeners keep their limits per address. */
+  /** Changes the limits. Limits of applications apply at once; listeners keep their limits per address. */
   amend(limits: ServerConfig['limits']): void {
     this.#limits = limits;
   }
 
-  /** What holds for every application. */
+  /** Limits of every application. */
   get perApplication(): Pick<OrchestratorOptions, 'maxStreams' | 'onFull' | 'turns'> {
     const sentence = 'publishers refused: their application has all the streams it may';
     return {

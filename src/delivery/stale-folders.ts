@@ -1,18 +1,18 @@
-/** Clears away what servers that were killed have left in the folder for temporary files. */
+/** Removes folders that killed servers have left in the folder for temporary files. */
 import { lstat, readdir, rm, rmdir } from 'node:fs/promises';
 import { connect } from 'node:net';
 import path from 'node:path';
 
-/** Begins the names of the folders of `MainThreadServer`; six characters of `mkdtemp` follow. */
+/** Prefix of the folders of `MainThreadServer`; six characters of `mkdtemp` follow. */
 export const FOLDER_PREFIX = 'millrace-';
-/** The socket in them. */
+/** Name of the socket in the folder. */
 export const SOCKET_NAME = 'signalling';
 const NAME = new RegExp(`^${FOLDER_PREFIX}[A-Za-z0-9]{6}$`);
-/** A younger one may belong to a server that is just starting, ms. */
+/** A younger folder may belong to a server that is just starting, ms. */
 const YOUNG_MS = 60_000;
-/** Folders of ours looked into in one start. */
+/** Maximum of our folders to check in one start. */
 const MAX_FOLDERS = 100;
-/** Names looked at: others may have put theirs there, and they are not to hide ours. */
+/** Maximum of names to check: other users may create names, which must not hide ours. */
 const MAX_NAMES = 10_000;
 
 /**
@@ -31,11 +31,11 @@ export async function removeStaleFolders(place: string, now = Date.now()): Promi
       if (looked > MAX_FOLDERS) break;
       if (!(await isStale(folder))) continue;
       await rm(path.join(folder, SOCKET_NAME), { force: true });
-      // Fails when something has come into it.
+      // Fails if a file has been added.
       await rmdir(folder);
       removed += 1;
     } catch {
-      // Somebody else was quicker, or it is not for us.
+      // Another process was quicker, or this user has no permission.
     }
   }
   return removed;

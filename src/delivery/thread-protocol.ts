@@ -27,23 +27,23 @@ export interface ListenRequest {
 /** Limits of one thread, besides those of HTTP. Times are milliseconds. */
 export interface DeliveryLimits {
   readonly http: HttpLimits;
-  /** Requests that wait for media; more are answered 503. */
+  /** Requests that wait for media; above this, requests are answered with 503. */
   readonly waiting: number;
-  /** Bytes of files (DVR) in answers at once; more is answered 503. */
+  /** Bytes of files (DVR) in pending answers; above this, requests are answered with 503. */
   readonly fileBytes: number;
-  /** Bytes kept a second time because several viewers ask for them; beyond, they are copied for each. */
+  /** Bytes of extra copies for files that several viewers request; above this, files are copied for each viewer. */
   readonly hotBytes: number;
-  /** Sessions alive; the oldest is forgotten first. */
+  /** Live sessions; the oldest is dropped first. */
   readonly sessions: number;
-  /** A session without request for so long has ended. */
+  /** Time without a request after which a session ends. */
   readonly sessionIdle: number;
-  /** How long a session token is good for. */
+  /** Lifetime of a session token. */
   readonly sessionLifetime: number;
-  /** How often counters and sessions are reported to the main thread. */
+  /** Interval of the reports to the main thread. */
   readonly reportInterval: number;
   /** Time for answers in progress when the server stops. */
   readonly stopGrace: number;
-  /** With peers whose requests are relayed. */
+  /** Scale of the time limits for relayed requests. */
   readonly timeoutScale: TimeoutScale;
 }
 
@@ -78,7 +78,7 @@ export interface SessionSighting {
 export interface SessionEvent {
   readonly sighting: SessionSighting;
   readonly ended: string | null;
-  /** Of a session that began and whose end a control server is to hear of: the thread's own number for that. */
+  /** For a session whose end a control server must get: the thread's number of the admission. */
   readonly ticket?: number;
   /** With a ticket: the text that reports the end if the thread has died. */
   readonly record?: AdmissionText | undefined;
@@ -89,30 +89,30 @@ export type AdmissionText = string;
 
 /** A virtual host as threads need it. */
 export interface ServedHost extends ControlledHost {
-  /** Streams that are not there may be pulled from origins. */
+  /** Missing streams may be pulled from origins. */
   readonly hasOrigins?: boolean;
-  /** What its applications answer to pages of other origins, also where there is no stream. */
+  /** CORS rules of its applications, also for missing streams. */
   readonly pageOrigins?: HostOrigins | undefined;
 }
 
-/** Bytes sent to viewers since they were last told of, position by position. */
+/** Bytes sent to viewers since the last report, indexed like the sightings. */
 export interface SessionBytes {
   readonly sightings: readonly SessionSighting[];
   readonly bytes: readonly number[];
 }
 
-/** From the main thread. Each number names a listener, a block or a question that one side has told the other before. */
+/** From the main thread. Each number refers to a listener, block or question announced before. */
 export type ToThread =
   | FeedMessage
   | { readonly type: 'hosts'; readonly hosts: readonly ServedHost[] }
-  /** The stream of a `demand` can be served now, or will not come. */
+  /** The stream of a `demand` can be served now, or will not start. */
   | { readonly type: 'demand-answer'; readonly question: number; readonly found: Found }
-  /** The sessions of these tickets (`SessionEvent`) are over in all threads. */
+  /** The sessions of these tickets (`SessionEvent`) have ended in all threads. */
   | { readonly type: 'admissions-over'; readonly tickets: readonly number[] }
   /** Whether new viewers are refused. */
   | { readonly type: 'draining'; readonly on: boolean }
   | { readonly type: 'default-cross-domains'; readonly rules: CrossDomainRules }
-  /** Whether connections that open and end are lines of the log. */
+  /** Whether connections are logged when they open and end. */
   | { readonly type: 'log-connections'; readonly on: boolean }
   /** Answered with `applied`. */
   | { readonly type: 'certificates'; readonly certificates: readonly Certificate[]; readonly handover: number }
@@ -120,16 +120,16 @@ export type ToThread =
       readonly type: 'listen';
       readonly listener: number;
       readonly request: ListenRequest;
-      /** This thread opens the port first: fail when anybody has it. */
+      /** This thread opens the port first: it fails if any other process has the port. */
       readonly first: boolean;
-      /** The descriptor of a socket that listens there already; it is the main thread's until that hears `listening`. */
+      /** The descriptor of a socket that already listens; it belongs to the main thread until `listening`. */
       readonly held?: number;
     }
   | { readonly type: 'unlisten'; readonly listener: number }
   | { readonly type: 'block-add'; readonly block: number; readonly buffer: SharedArrayBuffer }
   | { readonly type: 'block-retire'; readonly block: number }
   | { readonly type: 'revoke'; readonly sessions: readonly string[] }
-  /** Answers a thread that asked for attention: it has been told everything. */
+  /** Answer to `catch-up`: all earlier updates have been sent. */
   | { readonly type: 'caught-up' }
   | { readonly type: 'stop' };
 
@@ -147,16 +147,16 @@ export interface ThreadReport {
   readonly hot: HotFigures;
   /** Bytes of answers sent since the last report: feed, bytes, feed, bytes, … */
   readonly bytes: readonly number[];
-  /** Feeds that have served somebody without a session since the last report. */
+  /** Feeds with an answer to a reader without a session since the last report. */
   readonly readFeeds: readonly number[];
   readonly sessionBytes: SessionBytes;
   /** In the order they happened. */
   readonly sessionEvents: readonly SessionEvent[];
-  /** Play tokens that let somebody in since the last report, by their grants. */
+  /** Play tokens that admitted viewers since the last report, by their grants. */
   readonly keyUses: readonly string[];
   /** Refusals since the last report, by kind. */
   readonly refusals: readonly RefusalCount[];
-  /** Control servers that the thread asks. */
+  /** Control servers to which the thread sends requests. */
   readonly controlServers: readonly ControlServerFigures[];
 }
 
@@ -169,9 +169,9 @@ export type FromThread =
   | { readonly type: 'block-idle'; readonly block: number }
   /** The handover with this number has been applied, or cannot be. */
   | { readonly type: 'applied'; readonly handover: number }
-  /** A viewer wants a stream that is not there; `question` is the thread's own number for it. */
+  /** A viewer requests a missing stream; `question` is the thread's number of the request. */
   | { readonly type: 'demand'; readonly question: number; readonly wanted: WantedStream }
-  /** `wanted`: the thread has viewers and needs every update at once; otherwise batches are enough. */
+  /** `wanted`: the thread has viewers and needs every update at once; otherwise batches suffice. */
   | { readonly type: 'catch-up'; readonly wanted: boolean }
   /** Whether the feed has viewers in this thread. A thread that rests has none of any feed. */
   | { readonly type: 'feed-watched'; readonly feed: number; readonly wanted: boolean }

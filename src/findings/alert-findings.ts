@@ -1,4 +1,4 @@
-/** The file with the rules of alerts, as the server would read it. */
+/** Checks the file with alert rules as the server would read it. */
 import { readFileSync } from 'node:fs';
 import { ConfigError, ConfigErrors, formatConfigProblem, type LoadedServer, type Place, parseAlertRules } from '../config/index.ts';
 import { messageOf } from '../util/message-of.ts';

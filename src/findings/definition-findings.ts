@@ -1,4 +1,4 @@
-/** Findings about virtual hosts and applications once they exist, wherever they come from. */
+/** Findings about virtual hosts and applications once they exist, whatever created them. */
 import { type ServerConfig, secretsOf } from '../config/index.ts';
 import { applicationSentences, virtualHostSentences } from '../config/ineffective.ts';
 import { openWays } from '../config/open-ways.ts';
@@ -21,7 +21,7 @@ export class DefinitionFindings {
     this.#secrets = secrets;
   }
 
-  /** Virtual hosts have changed: each definition is told once. */
+  /** Virtual hosts have changed: findings of each definition are logged once. */
   tellHosts(virtualHosts: readonly VirtualHost[]): void {
     for (const { name: vhost, definition } of virtualHosts) {
       if (this.#told.has(definition.config)) continue;

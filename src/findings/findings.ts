@@ -1,4 +1,4 @@
-/** Findings about a configuration beyond its form, before anything starts. */
+/** Findings about a configuration beyond its syntax, before anything starts. */
 import { formatConfigProblem, type LoadedServer, type Place } from '../config/index.ts';
 import type { Logger } from '../util/logger.ts';
 import { alertFindings } from './alert-findings.ts';
@@ -6,13 +6,13 @@ import { idleOptionFindings, optionFindings } from './option-findings.ts';
 import { apiCertificateFindings, hostCertificateFindings, pathFindings } from './path-findings.ts';
 import { portFindings, unopenedPortFindings } from './port-findings.ts';
 
-/** One thing about a configuration that will not work, or not as written. */
+/** A part of a configuration that will not work, or not as written. */
 export interface Finding {
-  /** With an `error` the server does not start; a `warn` names something that will not work. */
+  /** An `error` prevents the start; a `warn` does not. */
   readonly severity: 'error' | 'warn';
   readonly path: string;
   readonly line: number | undefined;
-  /** With its place, for people. */
+  /** With its place in the file. */
   readonly text: string;
 }
 
@@ -21,12 +21,12 @@ export function logFindings(loaded: LoadedServer, stateFolder: string, logger: L
   for (const { severity, path, line, text } of findingsOf(loaded, stateFolder).atStart) logger[severity]({ path, line }, text);
 }
 
-/** Looks at ports, files and folders; `stateFolder` is where relative folders start. */
+/** Checks ports, files and folders; relative folders start at `stateFolder`. */
 export function findingsOf(loaded: LoadedServer, stateFolder: string): { readonly all: Finding[]; readonly atStart: Finding[] } {
   const make = (severity: Finding['severity'], found: readonly (Place & { readonly message: string })[]): Finding[] =>
     found.map((problem) => ({ severity, path: problem.path, line: problem.line, text: formatConfigProblem(problem) }));
   const options = make('error', optionFindings(loaded));
-  // Ports are known where their addresses can be read.
+  // Ports are checked only if their options can be read.
   const ports = options.length > 0 ? options : make('error', portFindings(loaded));
   const idle = options.length > 0 ? [] : idleOptionFindings(loaded);
   const others = make('warn', [...idle, ...unopenedPortFindings(loaded), ...pathFindings(loaded, stateFolder)]);

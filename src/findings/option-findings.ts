@@ -1,4 +1,4 @@
-/** Checks SRT and WebRTC options with their services; otherwise errors would show only when ports open, or when a client connects. */
+/** Checks SRT and WebRTC options with their services; otherwise errors would appear only when ports open, or when a client connects. */
 import { ConfigError, type LoadedServer, type Place, type ServerConfig } from '../config/index.ts';
 import { readCandidatePorts, withAnyPublicAddress } from '../services/webrtc/candidate-ports.ts';
 import { readRelayAddresses } from '../services/webrtc/relay-addresses.ts';
@@ -8,7 +8,7 @@ import { parseStreamId } from '../wire/srt/stream-id.ts';
 type Bind = ServerConfig['bind']['publishers'];
 type PlaceOf = LoadedServer['placeOf'];
 
-/** Each is an error: a server cannot start with it. */
+/** Errors that prevent the start. */
 export function optionFindings({ config, placeOf }: LoadedServer): ConfigError[] {
   const { providers, publishers } = config.bind;
   return [providers, publishers].flatMap(({ srt, webrtc }) => [
@@ -17,7 +17,7 @@ export function optionFindings({ config, placeOf }: LoadedServer): ConfigError[]
   ]);
 }
 
-/** Options that are known and do nothing here: a server starts with them. */
+/** Valid options without effect in this server; they do not prevent the start. */
 export function idleOptionFindings({ config, placeOf }: LoadedServer): (Place & { readonly message: string })[] {
   const { providers, publishers } = config.bind;
   return [providers, publishers].flatMap(({ srt }) => {
@@ -58,7 +58,7 @@ function webrtcFaults(webrtc: NonNullable<Bind['webrtc']>, placeOf: PlaceOf): Co
   return faults;
 }
 
-/** Why `read` refuses, as an error of `kind`; null when it does not. */
+/** The error of `read` as an error of `kind`; null if there is none. */
 function refusalOf(read: () => unknown, kind: new (message: string) => Error): string | null {
   try {
     read();

@@ -1,4 +1,4 @@
-/** Files and folders of the configuration that are not there, cannot be used or are not allowed. */
+/** Files and folders of the configuration that are missing, unusable or not allowed. */
 import { X509Certificate } from 'node:crypto';
 import { readFileSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -72,7 +72,7 @@ export function apiCertificateFindings({ config, placeOf }: LoadedServer): Found
   return tls === undefined || config.bind.managers.api?.tlsPort === undefined ? [] : certificateFindings(tls, placeOf);
 }
 
-/** The certificate and key as a server reads them; the first thing that is wrong. */
+/** Reads certificate and key as the server does; the first problem. */
 function certificateFindings(tls: TlsConfig, placeOf: PlaceOf): Found[] {
   const texts: { [file in CertificateFile]?: string } = {};
   for (const key of ['certPath', 'keyPath', 'chainCertPath'] as const) {
@@ -103,7 +103,7 @@ function mediaFindings(file: NonNullable<ApplicationConfig['providers']['file']>
   });
 }
 
-/** Where the media of a schedule lie has to be there. */
+/** The folder with the media of a schedule must exist. */
 function scheduleFindings(schedule: NonNullable<ApplicationConfig['providers']['schedule']>, placeOf: PlaceOf): Found[] {
   const media = resolve(schedule.mediaRootDir);
   const isThere = statSync(media, { throwIfNoEntry: false })?.isDirectory() === true;
@@ -113,7 +113,7 @@ function scheduleFindings(schedule: NonNullable<ApplicationConfig['providers']['
   ];
 }
 
-/** Without it no server would be trusted. */
+/** Without the CA file no server would be trusted. */
 function caFindings(owner: { readonly caPath?: string }, placeOf: PlaceOf): Found[] {
   const { caPath = '' } = owner;
   if (caPath === '') return [];
@@ -125,14 +125,14 @@ function caFindings(owner: { readonly caPath?: string }, placeOf: PlaceOf): Foun
   }
 }
 
-/** A folder that is not there yet is made. */
+/** A missing folder is created. */
 function folderFindings<Key extends string>(owner: Readonly<Record<Key, string>>, key: Key, placeOf: PlaceOf): Found[] {
   const path = resolve(owner[key]);
   const isOther = statSync(path, { throwIfNoEntry: false })?.isDirectory() === false;
   return isOther ? [{ ...placeOf(owner, key), message: `${path} is no folder` }] : [];
 }
 
-/** Needed when an encoder leaves, which is too late to find out. */
+/** The stand-in is needed when an encoder leaves, which is too late for an error. */
 function standInFindings({ sourceLoss }: ApplicationConfig, placeOf: PlaceOf): Found[] {
   return (sourceLoss?.standIn ?? []).flatMap((entry) => {
     const { url, mediaRootDir = '' } = entry;

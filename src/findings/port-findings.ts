@@ -1,4 +1,4 @@
-/** Two elements of the configuration that want one port: found before one of them fails to open it. */
+/** Conflicts between two elements that use the same port, found before the port fails to open. */
 import { isIPv6 } from 'node:net';
 import type { LoadedServer, Place, PortRanges, ServerConfig } from '../config/index.ts';
 import { portsOf } from '../config/server-config.ts';
@@ -7,7 +7,7 @@ import { readRelayAddresses } from '../services/webrtc/relay-addresses.ts';
 import { isLoopback } from '../util/client-address.ts';
 import { listenAddresses } from '../util/listen-addresses.ts';
 
-/** An address and port that something listens on. */
+/** An address and port to listen on. */
 export interface PortUse {
   readonly protocol: 'tcp' | 'udp';
   readonly host: string;
@@ -17,7 +17,7 @@ export interface PortUse {
   readonly place: Place;
 }
 
-/** Errors: each tells a port and both elements, and has the place of the later one. Throws where `optionFindings` has something to tell. */
+/** Errors: each names a port and both elements, and has the place of the later one. Throws where `optionFindings` reports an error. */
 export function portFindings(loaded: LoadedServer): (Place & { readonly message: string })[] {
   const byPort = new Map<string, PortUse[]>();
   const found: (Place & { readonly message: string })[] = [];
@@ -36,7 +36,7 @@ export function portFindings(loaded: LoadedServer): (Place & { readonly message:
   return found;
 }
 
-/** Warnings: ports of stream maps that nothing listens on. */
+/** Warnings: ports of stream maps without a listener. */
 export function unopenedPortFindings({ config, placeOf }: LoadedServer): (Place & { readonly message: string })[] {
   const { mpegts, srt } = config.bind.providers;
   const found: (Place & { readonly message: string })[] = [];
@@ -72,7 +72,7 @@ export function portList(places: readonly Pick<PortUse, 'protocol' | 'port'>[]):
     .join('; ');
 }
 
-/** The ports that other machines can be let through to, as `portList` has them. */
+/** The ports to open in a firewall, in the format of `portList`. */
 export function outsidePorts(loaded: LoadedServer): string {
   return portList([...portUses(loaded)].filter(({ host }) => !isLoopback(host)));
 }
@@ -88,14 +88,14 @@ export function listed(ports: readonly number[]): string {
   return runs.map(({ first, last }) => (first === last ? String(first) : `${first}-${last}`)).join(', ');
 }
 
-/** One address for all of a family takes the port from every other of it. */
+/** The wildcard address of a family overlaps every address of it. */
 function overlaps(one: string, other: string): boolean {
   if (one === other) return true;
   if (isIPv6(one) !== isIPv6(other)) return false;
   return [one, other].some((host) => host === '0.0.0.0' || host === '::');
 }
 
-/** All ports that the server opens, some of them twice. Throws where `optionFindings` has something to tell. */
+/** All ports that the server opens; some occur twice. Throws where `optionFindings` reports an error. */
 export function* portUses({ config, placeOf }: LoadedServer): Generator<PortUse> {
   const { managers, providers, publishers } = config.bind;
   const hosts = listenAddresses(config.ip);

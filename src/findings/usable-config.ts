@@ -1,11 +1,11 @@
-/** A configuration that a server can run on: read, and without anything that would have it refused. */
+/** A configuration on which a server can start: read and checked. */
 import { ConfigErrors, formatConfigProblem, type LoadedServer, loadServerConfig } from '../config/index.ts';
 import { unprotected } from '../config/not-built.ts';
 import type { LogLines } from '../util/logger.ts';
 import { ConfigProblem } from './config-problem.ts';
 import { optionFindings } from './option-findings.ts';
 
-/** Reads `file`, and logs what is odd about it. Throws `ConfigProblem`, whose `cause` is a `ConfigErrors` where places are known. */
+/** Reads `file` and logs warnings. Throws `ConfigProblem`, whose `cause` is a `ConfigErrors` where places are known. */
 export function loadUsable(file: string, logger: Pick<LogLines, 'warn'>): LoadedServer {
   try {
     const loaded = loadServerConfig(file);

@@ -1,11 +1,11 @@
-/** Error texts for viewers: one sentence each, which repeats nothing of the request. */
+/** Error texts for viewers: one sentence each, without any part of the request. */
 import type { DeliveryExchange } from './view.ts';
 
 const TYPE = ['Content-Type: text/plain'];
 const encoder = new TextEncoder();
 const words = (sentence: string): readonly Uint8Array[] => [encoder.encode(`${sentence}\n`)];
 
-/** The sentences, ready to be sent. */
+/** The sentences as bytes. */
 export const ErrorTexts = {
   NOT_YET: words('the stream is starting: its first segments are not complete yet'),
   LATE: words('the requested media is not ready yet: try again'),
@@ -18,7 +18,7 @@ export const ErrorTexts = {
   TOO_MANY: words('too many viewers from this address'),
 } as const;
 
-/** Answers `status` in words. `headers`: further complete lines. */
+/** Answers `status` with a text. `headers`: further complete lines. */
 export function respondText(
   exchange: DeliveryExchange,
   status: number,

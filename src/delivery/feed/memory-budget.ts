@@ -2,12 +2,12 @@
 import type { DeliveryFeed, Span } from './messages.ts';
 import { spansLength } from './spans.ts';
 
-/** Bytes: two minutes of 35 Mbit/s. Beyond it segments leave memory earlier than their count requires. */
+/** Bytes: two minutes at 35 Mbit/s. Above this limit, segments leave memory before their count requires it. */
 const MAX_FEED_BYTES = 512 * 1024 * 1024;
 
 /**
- * Counts the bytes in the windows of one feed. Tracks or variants share it: while it is exceeded, windows with at least an equal part must
- * release segments.
+ * Counts the bytes in the windows of one feed. Tracks or variants share the budget: while it is exceeded, windows with at least an equal
+ * share must release segments.
  */
 export class MemoryBudget {
   readonly #feed: Pick<DeliveryFeed, 'store' | 'release'>;
@@ -20,7 +20,7 @@ export class MemoryBudget {
     this.#limit = limit;
   }
 
-  /** Bytes held now. */
+  /** Bytes currently stored. */
   get held(): number {
     return this.#held;
   }
@@ -38,7 +38,7 @@ export class MemoryBudget {
     this.#held -= spansLength(spans);
   }
 
-  /** Whether a window that holds `spans` must release some; `windows` share the feed. */
+  /** Whether a window with `spans` must release some; `windows`: number of windows of the feed. */
   asksBack(windows: number, spans: () => readonly Span[]): boolean {
     return this.#held > this.#limit && spansLength(spans()) * windows >= this.#held;
   }

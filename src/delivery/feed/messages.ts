@@ -37,17 +37,17 @@ export type FeedMessage =
 /** Main-thread side of one feed. */
 export interface DeliveryFeed {
   readonly id: number;
-  /** The feed has viewers, who may wait for updates. */
+  /** Whether the feed has viewers, who may wait for updates. */
   readonly watched: boolean;
-  /** Sends `payload` to every delivery thread, in order. Structured-clonable, small. */
+  /** Sends `payload` to every delivery thread, in order. It must be structured-clonable and small. */
   update(payload: unknown): void;
-  /** Copies `chunks` back to back into shared memory and returns where they lie (one span unless a block boundary is crossed). */
+  /** Copies `chunks` back to back into shared memory and returns their location (one span unless a block boundary is crossed). */
   store(chunks: readonly Uint8Array[]): readonly Span[];
   /** Views of stored bytes, in order; valid until they are released. */
   read(spans: readonly Span[]): readonly Uint8Array[];
-  /** The bytes are not listed any longer: their memory is reused when no response in flight needs it. */
+  /** Frees bytes that are no longer listed: their memory is reused when no pending response needs it. */
   release(spans: readonly Span[]): void;
-  /** Ends the feed: open responses end, everything stored is released. Idempotent. */
+  /** Ends the feed: open responses end, and all stored bytes are released. Idempotent. */
   close(): void;
 }
 
@@ -58,17 +58,17 @@ export interface FeedOpener {
     /** The served stream; delivery threads route `/<app>/<stream>/…` by it. */
     readonly address: StreamAddress;
     readonly crossDomains: CrossDomainRules | null;
-    /** Handed to the view's constructor in every delivery thread. */
+    /** Passed to the view's constructor in every delivery thread. */
     readonly settings: unknown;
     /** Expected bytes per second, to choose a block size; 0 when unknown. */
     readonly bytesPerSecond: number;
-    /** Everything a thread that (re)starts must know, as update payloads in order. */
+    /** The state for a thread that starts or restarts, as update payloads in order. */
     readonly snapshot: () => readonly unknown[];
-    /** Called for each viewer reported by the threads; null if requests make no viewer. */
+    /** Called for each viewer reported by the threads; null if requests do not count as viewers. */
     readonly openSession: ((request: Omit<SessionRequest, 'kind'>) => SessionHandle) | null;
-    /** Called when the feed gets its first viewer after having none. */
+    /** Called when the first viewer arrives. */
     readonly onWatched?: () => void;
-    /** Bytes of all answers, as reported by the threads. */
+    /** Called with the bytes of all answers, as reported by the threads. */
     readonly onBytesSent: (bytes: number) => void;
   }): DeliveryFeed;
 }

@@ -27,7 +27,7 @@ export function spansLength(spans: readonly Span[]): number {
   return length;
 }
 
-/** Adds `span`; two that follow each other in memory become one. */
+/** Adds `span`; merges spans that are adjacent in memory. */
 export function appendSpan(spans: Span[], span: Span): void {
   const last = spans.at(-1);
   if (last !== undefined && last.block === span.block && last.offset + last.length === span.offset) {

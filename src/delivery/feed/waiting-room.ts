@@ -1,4 +1,4 @@
-/** Requests that wait for media: bounded, with one timer, forgotten when their client leaves. */
+/** Requests that wait for media: bounded, with one timer, removed when their client leaves. */
 import type { DeliveryExchange, ViewContext } from './view.ts';
 
 /** One held request. */
@@ -15,7 +15,7 @@ interface Entry {
   readonly deadline: number;
 }
 
-/** Requests that wait for the same time each, so the oldest expires first. */
+/** Waiting requests with the same time limit, so the oldest expires first. */
 export class WaitingRoom {
   readonly #context: ViewContext;
   readonly #capacity: number;
@@ -46,7 +46,7 @@ export class WaitingRoom {
     return true;
   }
 
-  /** Something changed: answers every waiter that can be answered. Throws a waiter's exception once all had a turn. */
+  /** Media has arrived: answers every waiter that can be answered. Throws a waiter's exception after all were tried. */
   retry(): void {
     this.#each(this.#entries, (waiter) => waiter.attempt());
   }
@@ -58,7 +58,7 @@ export class WaitingRoom {
     this.#each([...this.#entries], sendAway);
   }
 
-  /** A request leaves when `action` answers it. If `action` throws, the request is answered 500 and the others continue. */
+  /** A request is removed when `action` answers it. If `action` throws, the request is answered with 500 and the others continue. */
   #each(entries: Iterable<Entry>, action: (waiter: Waiter) => boolean): void {
     const faults: unknown[] = [];
     for (const entry of entries) {

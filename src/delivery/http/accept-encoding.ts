@@ -1,9 +1,9 @@
-/** Content negotiation of the only coding we know: RFC 9110 section 12.5.3. */
+/** Negotiation of gzip, our only content coding: RFC 9110 section 12.5.3. */
 
-/** Whether a client with this `Accept-Encoding` takes gzip: named, or covered by `*`, and not with weight 0. */
+/** Whether a client with this `Accept-Encoding` accepts gzip: named, or covered by `*`, and not with weight 0. */
 export function acceptsGzip(header: string | undefined): boolean {
   if (header === undefined) return false;
-  // What browsers send, without taking it apart.
+  // Browsers send this; it needs no parsing.
   if (header.startsWith('gzip,')) return true;
   let star = false;
   for (const item of header.split(',')) {

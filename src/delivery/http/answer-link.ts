@@ -1,39 +1,39 @@
-/** A connection whose next requests may be answered by the addon, without JavaScript, where the answer was kept before. */
+/** A connection whose requests the addon can answer from kept answers, without JavaScript. */
 import type { Handle, NativeAddon } from '../../native/addon.ts';
 import type { Image } from './direct-sender.ts';
 
-/** The body of an answer that is the same for all who ask, but for the `?session=…` of each. */
+/** The body of an answer that is equal for all viewers, except for their `?session=…`. */
 export interface KeptBody {
   readonly bytes: readonly Uint8Array[] | Image;
-  /** Bytes of each `?session=…` in it. */
+  /** Bytes of each `?session=…` in the body. */
   readonly tailLength: number;
-  /** Where these stand. */
+  /** Offsets of these. */
   readonly places: Uint32Array;
-  /** Of a body in gzip form: what its checksum is made of (`TailoredGzip`); else empty. */
+  /** For a gzip body: parts of its checksum (`TailoredGzip`); else empty. */
   readonly sums: Uint32Array;
 }
 
 /** An answer to keep until its feed changes. */
 export interface KeptAnswer {
-  /** The target of the request that it answers. */
+  /** Target of the request. */
   readonly target: string;
-  /** All requests with headers of one variant are answered alike. */
+  /** All requests with headers of the same variant get the same answer. */
   readonly variant: number;
   readonly feed: number;
-  /** Lines of headers behind `Date`, with the empty one. */
+  /** Header lines after `Date`, including the empty line. */
   readonly head: string;
-  /** Bytes that it counts for. */
+  /** Bytes to count for the viewer. */
   readonly billed: number;
   readonly body: KeptBody;
 }
 
-/** Makes links; those of a thread share what is kept. */
+/** Creates links; the links of a thread share the kept answers. */
 export interface AnswerLinks {
-  /** Of a connection of this thread that Node.js reads; null where that cannot be. */
+  /** A link for a connection of this thread that Node.js reads; null if that is not possible. */
   link(descriptor: number): AnswerLink | null;
 }
 
-/** Of one connection. Its user says `close` before the connection is closed or given away. */
+/** The link of one connection. The user calls `close` before the connection is closed or given away. */
 export class AnswerLink {
   readonly #addon: NativeAddon;
   readonly #handle: Handle;
@@ -48,17 +48,17 @@ export class AnswerLink {
     return this.#addon.answersRequests(this.#handle);
   }
 
-  /** Since the last of them, ms; 0 while its answer is being sent, below 0 when there was none. */
+  /** Time since the last such request, ms; 0 while its answer is being sent, below 0 if there was none. */
   get idle(): number {
     return this.#addon.answersIdle(this.#handle);
   }
 
-  /** Nothing is asked and nothing waits to be sent: what comes next begins a request. */
+  /** No request is open and nothing waits to be sent: the next bytes start a request. */
   arm(): void {
     this.#addon.answersArm(this.#handle);
   }
 
-  /** Nothing more is answered without JavaScript. */
+  /** Stops answers without JavaScript. */
   disarm(): void {
     this.#addon.answersDisarm(this.#handle);
   }
@@ -68,7 +68,7 @@ export class AnswerLink {
     this.#addon.answersUnlink(this.#handle);
   }
 
-  /** Keeps an answer to the request that is being answered, where there is room for it. */
+  /** Keeps an answer to the current request, if there is room. */
   keep({ target, variant, feed, head, billed, body }: KeptAnswer): void {
     const { bytes, tailLength, places, sums } = body;
     if ('handle' in bytes) this.#addon.answersKeepImage(this.#handle, target, variant, feed, head, billed, bytes.handle);

@@ -1,63 +1,63 @@
-/** The interface between a request handler and the HTTP version under it. */
+/** The interface between request handlers and the HTTP versions. */
 
 import type { Duplex, Readable } from 'node:stream';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import type { KeptAnswer } from './answer-link.ts';
 import type { Image } from './direct-sender.ts';
 
-/** A request as a handler sees it. Valid until it has been answered. */
+/** A request for handlers. Valid until it has been answered. */
 export interface IncomingRequest {
   readonly method: string;
   readonly target: string;
   /** Value of a header by lower-case name; several lines are joined with `, `. */
   header(name: string): string | undefined;
-  /** The body, where the connection cannot be taken over to read it. */
+  /** The body, on connections that cannot be taken over. */
   readonly body?: Readable;
 }
 
-/** A connection that somebody else goes on with. */
+/** A connection that another protocol continues. */
 export interface TakenConnection {
   readonly socket: Duplex;
-  /** What was read from it already, beginning with the first byte of the request. */
+  /** Bytes read from it so far, from the first byte of the request on. */
   readonly bytes: Buffer;
 }
 
-/** Told how sending an answer ended: the bytes of the body are not needed any more. */
+/** Called when an answer has ended and the bytes of its body are free. */
 export interface SentListener {
-  /** `complete` is false when the connection died first. */
+  /** `complete` is false if the connection ended first. */
   sent(complete: boolean): void;
 }
 
-/** Told that the client went away while its request was unanswered. */
+/** Called when the client leaves before its request is answered. */
 export interface AbortListener {
   aborted(): void;
 }
 
-/** Where the answer to one request goes. */
+/** The target of the answer to one request. */
 export interface AnswerSink {
   /** IP address of the client. */
   readonly remoteAddress: string;
   readonly remotePort: number;
-  /** The port of ours that the request came to. */
+  /** The server's port for this request. */
   readonly localPort: number;
   /** The request came over TLS. */
   readonly secure: boolean;
-  /** An image of the body is of use. */
+  /** An image of the body can be used. */
   readonly takesImages: boolean;
   /**
    * Answers, once. `block`: complete header lines, each with CRLF; Date, Content-Length and Connection are added.
    * A string is sent as Latin-1, so its length is its number of bytes.
-   * With HEAD the body is not sent, but its length told. `listener` hears when the body's bytes are free again, which
-   * may be before this call returns. `image`: the same bytes as the body, where they can be sent from without copying.
+   * With HEAD the body is not sent, only its length. `listener` is called when the body's bytes are free again, possibly
+   * before this call returns. `image`: the same bytes as the body, in a form that can be sent without copying.
    */
   answer(status: number, block: string, body: string | readonly Uint8Array[], listener: SentListener | null, image?: Image | null): void;
-  /** The answer that is about to be given may be given to others, too, without asking the handler. */
+  /** The next answer may be reused for other clients without calling the handler. */
   keep(answer: KeptAnswer): void;
-  /** The answer comes later; until then `listener` hears when the client goes away. */
+  /** The answer comes later; until then `listener` is called if the client leaves. */
   wait(listener: AbortListener): void;
-  /** The same for an answer that is a moment away: a client that has closed its side already gets it too. */
+  /** As `wait`, for an answer within a moment: a client that has half-closed the connection still gets it. */
   waitBriefly(listener: AbortListener): void;
-  /** What the handler throws when it answers later: refused as what it throws while the request is handed out. */
+  /** Reports an exception of a handler that answers later: handled like one thrown during `handle`. */
   fail(error: unknown): void;
   /**
    * Gives the whole connection away instead of answering, while the request is being handled; null where that is
@@ -66,7 +66,7 @@ export interface AnswerSink {
   takeOver(): TakenConnection | null;
 }
 
-/** A request that cannot be served: the status to answer with before the connection is closed. */
+/** An invalid request, with the status to answer before the connection is closed. */
 export class HttpFault extends ProtocolError {
   readonly status: number;
 
@@ -76,30 +76,30 @@ export class HttpFault extends ProtocolError {
   }
 }
 
-/** Bytes of the body of an answer. */
+/** Bytes of an answer's body. */
 export function bodyLength(body: readonly Uint8Array[]): number {
   let length = 0;
   for (let n = 0; n < body.length; n += 1) length += body[n]?.length ?? 0;
   return length;
 }
 
-/** Takes requests, one at a time per connection. It answers at once, or calls `wait` and answers later. */
+/** Handles requests, one at a time per connection. Answers at once, or calls `wait` and answers later. */
 export interface RequestHandler {
   handle(request: IncomingRequest, sink: AnswerSink): void;
 }
 
-/** Counts what happens on connections; plain fields for monitoring to read. */
+/** Counters of connections; monitoring reads the fields. */
 export interface HttpCounters {
   opened: number;
   closed: number;
   requests: number;
-  /** Requests refused because they break HTTP or a limit. */
+  /** Requests refused because they violate HTTP or a limit. */
   faults: number;
   /** Connections closed because the client took too long. */
   timeouts: number;
   /** Connections closed before the answer was sent completely. */
   aborts: number;
-  /** Connections refused because there are too many. */
+  /** Connections refused because there were too many. */
   refused: number;
   bytesSent: number;
   /** Answers by first digit of the status: index 1 to 5. */

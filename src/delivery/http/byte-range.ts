@@ -1,6 +1,6 @@
 /** Range requests for one range of bytes: RFC 9110 section 14. */
 
-/** A range that lies inside the resource, in bytes. */
+/** A range within the resource, in bytes. */
 export interface ByteRange {
   readonly offset: number;
   readonly length: number;

@@ -1,6 +1,6 @@
 /**
- * Ends connections of Node's own HTTP servers that nobody uses. Node's timers count bytes: a peer that sends an empty line or an
- * HTTP/2 ping every few seconds, or reads nothing of its answer and goes on asking, would keep its connection for ever.
+ * Closes unused connections of Node's own HTTP servers. Node's timers are reset by any byte: a peer that sends an empty line or an
+ * HTTP/2 ping every few seconds, or reads nothing of its answer but sends requests, would keep its connection for ever.
  */
 import type { Server, Socket } from 'node:net';
 
@@ -8,31 +8,31 @@ import type { Server, Socket } from 'node:net';
 export interface WatchTimes {
   /** From accepting a connection to its first request, TLS handshake included. */
   readonly first: number;
-  /** Without a request in progress. */
+  /** Maximum time without a request. */
   readonly idle: number;
-  /** For the client to take an answer that is all written. */
+  /** Maximum time for the client to receive a written answer. */
   readonly send: number;
-  /** How often the times above are looked at. */
+  /** Interval of the checks. */
   readonly sweep: number;
 }
 
 /** The watched part of an answer. */
 export interface WatchedAnswer {
-  /** All of it is written, though not all of it has left. */
+  /** All of it is written, but possibly not sent. */
   readonly writableEnded: boolean;
   once(event: 'close', listener: () => void): unknown;
 }
 
 interface Entry {
   readonly socket: Socket;
-  /** Answers that are not over, with the time since which they are all written; 0 while they are not. */
+  /** Unfinished answers, with the time when they were completely written; 0 before that. */
   readonly answers: Map<WatchedAnswer, number>;
-  /** Since when no request is in progress. */
+  /** Start of the time without a request. */
   idleSince: number;
   used: boolean;
 }
 
-/** Where a request came from, which is a connection's own while it lasts. */
+/** The origin of a request; unique among open connections. */
 type Ends = Pick<Socket, 'remoteAddress' | 'remotePort'>;
 
 /** Watches the connections of one listener between `start` and `stop`. */
@@ -43,13 +43,13 @@ export class ConnectionWatch {
   readonly #entries = new Map<string, Entry>();
   #timer: NodeJS.Timeout | null = null;
 
-  /** Hears of every connection of `server`, which may be a TLS server: what its clients send is told with `began`. */
+  /** Watches every connection of `server`, which may be a TLS server; its owner reports requests with `began`. */
   constructor(server: Server, times: WatchTimes) {
     this.#times = times;
     server.on('connection', (socket: Socket) => this.#add(socket));
   }
 
-  /** Connections that are watched. */
+  /** Watched connections. */
   get size(): number {
     return this.#entries.size;
   }
@@ -58,13 +58,13 @@ export class ConnectionWatch {
     this.#timer ??= setInterval(() => this.#sweep(performance.now()), this.#times.sweep);
   }
 
-  /** Idempotent; connections stay as they are. */
+  /** Idempotent; connections stay open. */
   stop(): void {
     if (this.#timer !== null) clearInterval(this.#timer);
     this.#timer = null;
   }
 
-  /** A request has come, to be answered with `answer`. */
+  /** A request has arrived, and `answer` will answer it. */
   began(ends: Ends, answer: WatchedAnswer): void {
     const entry = this.#entries.get(keyOf(ends));
     if (entry === undefined) return;
@@ -76,7 +76,7 @@ export class ConnectionWatch {
     });
   }
 
-  /** Somebody else looks after the connection from now on. */
+  /** Another owner watches the connection from now on. */
   release(ends: Ends): void {
     this.#entries.delete(keyOf(ends));
   }
@@ -86,7 +86,7 @@ export class ConnectionWatch {
     const entry: Entry = { socket, answers: new Map(), idleSince: performance.now(), used: false };
     this.#entries.set(key, entry);
     socket.once('close', () => {
-      // A peer may use its port again before we hear of the end.
+      // A peer may reuse its port before the event for the old connection arrives.
       if (this.#entries.get(key) === entry) this.#entries.delete(key);
     });
   }

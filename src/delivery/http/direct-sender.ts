@@ -1,19 +1,19 @@
-/** Sends answers from within the turn they are made in, where the addon is there: Node's way makes a request object for each. */
+/** Sends answers synchronously through the addon, if it is loaded: Node creates a request object for each write. */
 import type { Socket } from 'node:net';
 import { type Handle, loadAddon, type NativeAddon } from '../../native/addon.ts';
 
-/** Bytes in a memory file: the system sends them without copying. */
+/** Bytes in a memory file: the kernel sends them without copying. */
 export interface Image {
   readonly handle: Handle;
   readonly length: number;
 }
 
-/** The inside of a socket: Node.js has no documented way to its descriptor. */
+/** Internals of a socket: Node.js has no documented access to the descriptor. */
 interface Inside {
   readonly _handle?: { readonly fd?: unknown } | null;
 }
 
-/** Holds nothing of its own: one serves all sockets of a thread and needs no closing. */
+/** Stateless: one instance serves all sockets of a thread and needs no closing. */
 export class DirectSender {
   readonly #addon: NativeAddon;
 
@@ -27,20 +27,22 @@ export class DirectSender {
     return addon === null ? null : new DirectSender(addon);
   }
 
-  /** Sends `head` (Latin-1) and `chunks`; tells how many bytes of both went at once. The rest, and all errors, are for the socket. */
+  /**
+   * Sends `head` (Latin-1) and `chunks`; returns the number of sent bytes. The caller writes the rest to the socket, which reports errors.
+   */
   send(socket: Socket, head: string, chunks: readonly Uint8Array[]): number {
     const descriptor = descriptorOf(socket);
     return descriptor < 0 ? 0 : this.#addon.tcpSend(descriptor, head, chunks);
   }
 
-  /** The same with a body that lies in an image. */
+  /** As `send`, with a body in an image. */
   sendImage(socket: Socket, head: string, { handle, length }: Image): number {
     const descriptor = descriptorOf(socket);
     return descriptor < 0 ? 0 : this.#addon.tcpSendImage(descriptor, head, handle, length);
   }
 }
 
-/** The descriptor of a socket; below 0 when bytes that the socket still has must go first, or it cannot be sent on. */
+/** The descriptor of a socket; below 0 if the socket still has queued bytes, or cannot be used directly. */
 export function descriptorOf(socket: Socket): number {
   const descriptor = socket.writableLength > 0 || socket.destroyed ? null : (socket as unknown as Inside)._handle?.fd;
   return typeof descriptor === 'number' ? descriptor : -1;

@@ -1,4 +1,4 @@
-/** Where a request ends and whether its connection persists: RFC 9112 sections 3.2, 6 and 9.3. */
+/** The length of a request and the persistence of its connection: RFC 9112 sections 3.2, 6 and 9.3. */
 import { HttpFault } from './answer-sink.ts';
 import type { RequestHead } from './request-head.ts';
 import { checkHostName } from './request-target.ts';
@@ -7,11 +7,11 @@ import { checkHostName } from './request-target.ts';
 export interface Framing {
   /** The connection may carry another request after this one. */
   readonly persistent: boolean;
-  /** Bytes of a body follow the head. */
+  /** A body follows the head. */
   readonly body: boolean;
 }
 
-/** The usual cases, shared: nothing is allocated per request. */
+/** Shared objects for the common cases, to allocate nothing per request. */
 const KEEP: Framing = { persistent: true, body: false };
 const CLOSE: Framing = { persistent: false, body: false };
 const BODY: Framing = { persistent: false, body: true };
@@ -37,7 +37,7 @@ function checkHost(head: RequestHead): void {
     if (head.minorVersion === 0) return;
     throw new HttpFault(400, 'HTTP_HOST', 'the Host header is missing');
   }
-  // Two lines were joined with a comma and a blank, which no host name holds.
+  // Two lines are joined with a comma and a blank, which no host name contains.
   checkHostName(host);
 }
 

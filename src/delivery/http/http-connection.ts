@@ -1,4 +1,4 @@
-/** One HTTP/1.x connection: requests come out one after the other, answers go in. */
+/** One HTTP/1.x connection: emits requests one after the other and writes their answers. */
 import type { ClientEnd } from '../../wire/proxy/proxy-header.ts';
 import type { KeptAnswer } from './answer-link.ts';
 import {
@@ -26,19 +26,19 @@ export interface HttpConnectionContext {
   readonly limits: HttpLimits;
   readonly date: DateLine;
   readonly counters: HttpCounters;
-  /** Headers of answers that the connection makes itself, complete lines. */
+  /** Headers of answers made by the connection itself, complete lines. */
   readonly commonHeaders: string;
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
-  /** The client speaks TLS where nobody else does. */
+  /** Called if a client starts TLS on a plain port. */
   readonly spokeTls: (connection: HttpConnection) => void;
-  /** The connection is gone. */
+  /** The connection has ended. */
   readonly closed: (connection: HttpConnection, reason: string) => void;
 }
 
 /**
- * Parses requests and writes answers in order. The next request is parsed when the one before is answered
- * and the socket has room, so a client that pipelines or does not read holds back only itself.
+ * Parses requests and writes answers in order. The next request is parsed when the previous one is answered
+ * and the socket has room, so a client that pipelines or does not read delays only itself.
  */
 export class HttpConnection implements AnswerSink {
   readonly remoteAddress: string;
@@ -61,26 +61,26 @@ export class HttpConnection implements AnswerSink {
     closed: this.#guarded(() => this.#onClose()),
   };
   #waiting: AbortListener | null = null;
-  /** A request was handed out and not answered yet. */
+  /** A request was passed to the handler and is not answered yet. */
   #busy = false;
-  /** The answer to it is a moment away. */
+  /** Its answer comes within a moment (`waitBriefly`). */
   #brief = false;
   #headOnly = false;
   #pumping = false;
-  /** No further request will be read: an answer said `Connection: close`, or the peer broke the protocol. */
+  /** No further request will be read: an answer had `Connection: close`, or the peer violated the protocol. */
   #closing = false;
   #framing: Framing = { persistent: true, body: false };
   #legacy = false;
   #peerEnded = false;
   #headSince = 0;
-  /** Since when there is neither a request nor an answer. */
+  /** Start of the time without request and answer. */
   #idleSince: number;
   #sendingSince = 0;
   #closingSince = 0;
   #requests = 0;
   #reason = '';
 
-  /** Takes the wire over. */
+  /** Takes ownership of the wire. */
   constructor(wire: Wire, context: HttpConnectionContext, client: ClientEnd) {
     this.#wire = wire;
     this.#context = context;
@@ -96,7 +96,7 @@ export class HttpConnection implements AnswerSink {
     wire.open(this.#events);
   }
 
-  /** Requests that came so far. */
+  /** Requests received so far. */
   get requests(): number {
     return this.#requests + (this.#wire.answers?.requests ?? 0);
   }
@@ -113,7 +113,7 @@ export class HttpConnection implements AnswerSink {
     image: Image | null = null,
   ): void {
     if (!this.#busy) throw new TypeError('this request has been answered already');
-    // What goes past Node.js does not count as activity for it, and the request may have come long ago.
+    // Bytes that bypass Node.js do not reset its timer, and the request may have arrived long ago.
     if (this.#waiting !== null) this.#wire.setTimeout(this.#context.limits.idleTime);
     this.#busy = false;
     this.#brief = false;
@@ -141,7 +141,7 @@ export class HttpConnection implements AnswerSink {
     this.#brief = true;
   }
 
-  /** The peer broke the protocol, or the handler threw: then the answer may be half written already. */
+  /** The peer violated the protocol, or the handler threw: then the answer may be half written. */
   fail(error: unknown): void {
     if (error instanceof HttpFault) this.#refuse(error);
     else {
@@ -152,7 +152,7 @@ export class HttpConnection implements AnswerSink {
   }
 
   takeOver(): TakenConnection | null {
-    // Answers on their way have listeners that must hear of their end.
+    // Answers in the queue have listeners that must be called.
     if (!this.#busy || !this.#pumping || this.#sending.length > 0) return null;
     const socket = this.#wire.release();
     this.#because('handed over');
@@ -160,7 +160,7 @@ export class HttpConnection implements AnswerSink {
     return { socket, bytes: this.#reader.takeBack() };
   }
 
-  /** Looks at the clocks of this connection. */
+  /** Checks the deadlines of this connection. */
   sweep(now: number): void {
     const { limits, counters } = this.#context;
     if (this.#closingSince !== 0 && this.#sending.length === 0 && now - this.#closingSince > limits.lingerTime) {
@@ -179,7 +179,7 @@ export class HttpConnection implements AnswerSink {
     }
   }
 
-  /** Closes after the answer in progress; at once when there is none. Idempotent. */
+  /** Closes after the current answer; at once if there is none. Idempotent. */
   close(reason: string): void {
     this.#because(reason);
     if (this.#busy) this.#framing = { persistent: false, body: false };
@@ -189,26 +189,26 @@ export class HttpConnection implements AnswerSink {
     }
   }
 
-  /** Drops the connection now. */
+  /** Closes the connection at once. */
   destroy(reason: string): void {
     this.#because(reason);
     this.#wire.destroy();
   }
 
-  /** The socket's own timer counts bytes, and empty lines before a request are bytes, too. */
+  /** The socket's own timer counts bytes, including those of empty lines before a request. */
   #isIdle(now: number): boolean {
     if (this.#busy || this.#closing || this.#headSince !== 0 || this.#sending.length > 0) return false;
     const { idleTime, headerTime } = this.#context.limits;
     return now - this.#idleSince > (this.#requests === 0 ? headerTime : idleTime) && !this.#isServed(idleTime);
   }
 
-  /** Somebody else has answered within this time. */
+  /** The addon has answered a request within this time. */
   #isServed(time: number): boolean {
     const idle = this.#wire.answers?.idle ?? -1;
     return idle >= 0 && idle <= time;
   }
 
-  /** An exception of an answer's listener or a handler costs this connection, not the thread. */
+  /** An exception of an answer's listener or a handler ends this connection, not the thread. */
   #guarded<Given extends readonly unknown[]>(action: (...given: Given) => void): (...given: Given) => void {
     return (...given) => {
       try {
@@ -305,7 +305,7 @@ export class HttpConnection implements AnswerSink {
     this.#rest();
   }
 
-  /** Answers a request that cannot be served, in words, and closes. */
+  /** Answers an invalid request with a text, and closes. */
   #refuse(fault: HttpFault): void {
     this.#context.counters.faults += 1;
     this.#because(fault.message);
@@ -319,11 +319,11 @@ export class HttpConnection implements AnswerSink {
     this.#finish();
   }
 
-  /** Ends our side once everything is written; then the peer has a moment to close its own. */
+  /** Half-closes after the last byte; then the peer has a moment to close its side. */
   #finish(): void {
     this.#closingSince = this.#context.now();
     this.#wire.end();
-    // What still arrives is thrown away: closing with unread bytes would reset the connection and lose the answer.
+    // Received bytes are discarded: closing with unread bytes would reset the connection and lose the answer.
     this.#wire.resume();
   }
 
@@ -331,14 +331,14 @@ export class HttpConnection implements AnswerSink {
     this.#peerEnded = true;
     this.#because('the client closed');
     if (this.#busy && !this.#brief) {
-      // Nobody who half-closes waits for an answer that takes long; leaving is the usual reason.
+      // A client that half-closes does not wait for a slow answer; it has usually left.
       this.#wire.destroy();
     } else if (this.#closing) this.#wire.end();
     else this.#pump();
   }
 
   #onTimeout(): void {
-    // A request that waits for media is the server's business; its view has a deadline of its own.
+    // A request may wait for media on the server; its view has its own deadline.
     if (this.#busy) return;
     const { idleTime } = this.#context.limits;
     if (this.#isServed(idleTime)) {
@@ -365,7 +365,7 @@ export class HttpConnection implements AnswerSink {
     }
   }
 
-  /** Keeps the first reason: what follows is its consequence. */
+  /** Keeps the first reason: later ones are its consequences. */
   #because(reason: string): void {
     if (this.#reason === '') this.#reason = reason;
   }

@@ -1,4 +1,4 @@
-/** A port that speaks HTTP/1.x in the clear. */
+/** A port for HTTP/1.x without TLS. */
 import { createServer, type Server, type Socket } from 'node:net';
 import { type ConnectionGate, openGate } from '../../transport/proxy/connection-gate.ts';
 import type { AnswerLinks } from './answer-link.ts';
@@ -17,26 +17,26 @@ export interface HttpListenerOptions {
   readonly handler: RequestHandler;
   readonly limits: HttpLimits;
   readonly date: DateLine;
-  /** Complete header lines of answers made below the handler, e.g. `Server: …`. */
+  /** Complete header lines of answers made without the handler, e.g. `Server: …`. */
   readonly commonHeaders: string;
   readonly counters?: HttpCounters;
-  /** How answers are sent; null: through Node.js alone. Without it, as the machine allows. */
+  /** Sends answers; null: only through Node.js. Absent: the default of this machine. */
   readonly sender?: DirectSender | null;
-  /** Where answers are kept that the handler has given; absent: nowhere. */
+  /** The store of kept answers; absent: none. */
   readonly answers?: AnswerLinks | null;
   /** Limits connections and finds clients behind proxies; absent: no limits and no proxies. */
   readonly gate?: ConnectionGate;
   /** The listening socket has failed. */
   readonly onError?: (error: Error) => void;
-  /** Told once for every connection that begins. */
+  /** Called for every new connection. */
   readonly onOpened?: (connection: HttpConnection) => void;
-  /** Told once for every connection that ends. */
+  /** Called for every ended connection. */
   readonly onClosed?: (connection: HttpConnection, reason: string) => void;
 }
 
 /**
- * Owns the port and its connections: the caller of `listen` calls `close`. The handler is asked for each request, within the turn it came
- * in.
+ * Owns the port and its connections: the caller of `listen` calls `close`. The handler is called for each request, in the same turn as it
+ * arrived.
  */
 export class HttpListener {
   readonly counters: HttpCounters;
@@ -66,7 +66,7 @@ export class HttpListener {
       },
     };
     const sender = options.sender === undefined ? DirectSender.load() : options.sender;
-    // Our side stays open after the peer's FIN: the answer to a request sent before it is still wanted.
+    // Our side stays open after the peer's FIN: the answer to an earlier request must still be sent.
     this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket: Socket) => {
       gate.open(
         socket,
@@ -75,7 +75,7 @@ export class HttpListener {
           this.#connections.add(connection);
           this.#sweeper ??= setInterval(() => this.#sweep(), limits.sweepInterval);
           options.onOpened?.(connection);
-          // A proxy's header may have been read from it.
+          // It is paused if a proxy's header was read from it.
           if (socket.isPaused()) socket.resume();
         },
         () => {
@@ -102,7 +102,7 @@ export class HttpListener {
     return port;
   }
 
-  /** Stops listening, lets answers in progress end for `grace` ms, then drops what is left. Idempotent. */
+  /** Stops listening, waits up to `grace` ms for answers in progress, then drops the remaining ones. Idempotent. */
   async close(grace: number): Promise<void> {
     if (!this.#server.listening) return;
     const closed = closeShared(this.#server, grace, () => {
@@ -114,7 +114,7 @@ export class HttpListener {
     this.#stopSweeping();
   }
 
-  /** Judges all connections; without any there is no timer, which would wake the thread for nothing. */
+  /** Checks all connections; without any there is no timer, which would wake the thread for nothing. */
   #sweep(): void {
     const now = this.#context.now();
     for (const connection of this.#connections) connection.sweep(now);

@@ -1,6 +1,6 @@
 import { scaleTimeouts, type TimeoutScale } from '../../util/timeout-scale.ts';
 
-/** How much of a peer's time and bytes an HTTP server puts up with. All times are milliseconds. */
+/** Limits for the time and bytes of a peer. All times are milliseconds. */
 export interface HttpLimits {
   /** Bytes of `GET … HTTP/1.1` without the line end; more is 414. */
   readonly requestLine: number;
@@ -8,19 +8,19 @@ export interface HttpLimits {
   readonly headerBytes: number;
   /** Header lines; more is 431. */
   readonly headerLines: number;
-  /** From the first byte of a request to the end of its header; then 408. So long may a connection be without its first byte, too. */
+  /** From the first byte of a request to the end of its header; then 408. Also the limit for a connection without any byte. */
   readonly headerTime: number;
-  /** Without a request, whatever else is sent, and without any byte of an answer; then the connection is closed. */
+  /** Time without a request and without any sent byte of an answer, regardless of other received bytes; then the connection is closed. */
   readonly idleTime: number;
-  /** For one answer to be taken by the client; then the connection is closed. */
+  /** Time for a client to receive an answer; then the connection is closed. */
   readonly sendTime: number;
-  /** For the client to close after we said that we do; unread bytes are thrown away meanwhile. */
+  /** Time for the client to close after our close; unread bytes are discarded meanwhile. */
   readonly lingerTime: number;
-  /** Pipelined bytes that wait behind an unanswered request before we stop reading. */
+  /** Pipelined bytes after an unanswered request; at this limit reading stops. */
   readonly pipelinedBytes: number;
   /** Open connections per listener; more are refused by closing them. */
   readonly connections: number;
-  /** How often the times above are looked at. */
+  /** Interval of the deadline checks. */
   readonly sweepInterval: number;
 }
 
@@ -30,7 +30,7 @@ export function scaledHttpLimits(limits: HttpLimits, timeoutScale: TimeoutScale)
   return { ...limits, ...scaleTimeouts({ headerTime, idleTime, sendTime, lingerTime, sweepInterval }, timeoutScale) };
 }
 
-/** Used unless told otherwise. */
+/** Default limits. */
 export const DEFAULT_HTTP_LIMITS: HttpLimits = {
   requestLine: 8 * 1024,
   headerBytes: 32 * 1024,

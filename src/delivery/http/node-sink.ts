@@ -1,4 +1,4 @@
-/** Requests of node's own HTTP/1.1 and HTTP/2 servers (used under TLS), in the shape our handlers know. */
+/** Requests of Node's own HTTP/1.1 and HTTP/2 servers (used under TLS) for our handlers. */
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { Readable } from 'node:stream';
 import type { ConnectionGate } from '../../transport/proxy/connection-gate.ts';
@@ -17,10 +17,10 @@ import {
 /** Dependencies shared by all requests of a listener. */
 export interface NodeSinkContext {
   readonly counters: HttpCounters;
-  /** Headers of answers made below the handler, complete lines. */
+  /** Headers of answers made without the handler, complete lines. */
   readonly commonHeaders: string;
   readonly gate: ConnectionGate;
-  /** Requests that are not over. */
+  /** Unfinished requests. */
   readonly open: Set<NodeSink>;
 }
 
@@ -57,7 +57,7 @@ export class NodeSink implements AnswerSink, IncomingRequest {
       try {
         this.#onClose();
       } catch {
-        // It is over, and what it was about is told of by its owner.
+        // The request has ended; its owner reports the fault.
         this.#counters.faults += 1;
       }
     });
@@ -65,7 +65,7 @@ export class NodeSink implements AnswerSink, IncomingRequest {
     request.on('error', () => {});
   }
 
-  /** Hands the request to `handler`. */
+  /** Passes the request to `handler`. */
   serve(handler: RequestHandler): void {
     try {
       this.#checkBody();
@@ -134,7 +134,7 @@ export class NodeSink implements AnswerSink, IncomingRequest {
     return null;
   }
 
-  /** Drops the answer when the client has taken longer than `limit` ms for it. */
+  /** Drops the answer if the client needs more than `limit` ms for it. */
   sweep(now: number, limit: number): void {
     if (this.#answeredAt === 0 || now - this.#answeredAt <= limit) return;
     this.#counters.timeouts += 1;
@@ -164,7 +164,7 @@ export class NodeSink implements AnswerSink, IncomingRequest {
   }
 }
 
-/** Takes complete header lines apart: `A: b\r\nC: d\r\n` → pairs. */
+/** Splits complete header lines: `A: b\r\nC: d\r\n` → pairs. */
 function splitHeaderLines(block: string): [name: string, value: string][] {
   const pairs: [string, string][] = [];
   for (const line of block.split('\r\n')) {

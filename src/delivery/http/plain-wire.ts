@@ -1,4 +1,4 @@
-/** A socket as a wire: what the system takes at once goes past Node, where the addon is there. */
+/** A socket as a wire: sends through the addon, if it is loaded, as much as the kernel accepts at once. */
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { AnswerLink, AnswerLinks } from './answer-link.ts';
@@ -8,7 +8,7 @@ import type { Wire, WireEvents } from './wire.ts';
 
 const NO_BYTES = new Uint8Array(0);
 
-/** Of an accepted socket. */
+/** The wire of an accepted socket. */
 export class PlainWire implements Wire {
   readonly secure = false;
   readonly takesImages: boolean;
@@ -20,7 +20,7 @@ export class PlainWire implements Wire {
   #silence: () => void = () => {};
   #written: (error?: Error | null) => void = () => {};
 
-  /** `sender` null: all goes through Node.js; `links` null: all is answered by the user. */
+  /** `sender` null: everything goes through Node.js; `links` null: the user answers every request. */
   constructor(socket: Socket, sender: DirectSender | null, links: AnswerLinks | null = null) {
     this.#links = links;
     this.#socket = socket;
@@ -109,14 +109,14 @@ export class PlainWire implements Wire {
     return socket;
   }
 
-  /** How many bytes went at once, past Node.js. */
+  /** The number of bytes sent at once, without Node.js. */
   #sendDirectly(head: string, chunks: readonly Uint8Array[], image: Image | null): number {
     if (this.#sender === null) return 0;
     if (image === null || chunks.length === 0) return this.#sender.send(this.#socket, head, chunks);
     return this.#sender.sendImage(this.#socket, head, image);
   }
 
-  /** Gives the socket all but the first `sent` bytes. */
+  /** Writes all but the first `sent` bytes to the socket. */
   #queue(head: string, chunks: readonly Uint8Array[], sent: number): void {
     const socket = this.#socket;
     if (sent === 0 && chunks.length === 0) {

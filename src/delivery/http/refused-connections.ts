@@ -1,9 +1,9 @@
-/** Tells connections that have no room why, before anything is known of them. */
+/** Answers connections above the limit with the reason, before their request is read. */
 import type { Socket } from 'node:net';
 
-/** Connections that are told at once: each keeps its descriptor meanwhile. Others are closed without a word. */
+/** Refused connections that are answered at a time: each keeps its descriptor meanwhile. Others are closed without an answer. */
 const MAX_TOLD = 8;
-/** For a client to read why, ms. */
+/** Time for a client to read the answer, ms. */
 const PATIENCE_MS = 1000;
 const TEXT = 'too many connections, of your address or of all\n';
 
@@ -18,7 +18,7 @@ export class RefusedConnections {
       `Content-Length: ${TEXT.length}\r\nConnection: close\r\n\r\n${TEXT}`;
   }
 
-  /** Answers what the client is about to ask, and closes. */
+  /** Sends the refusal without reading a request, and closes. */
   answer(socket: Socket): void {
     if (this.#open.size >= MAX_TOLD || socket.destroyed) {
       socket.destroy();
@@ -31,7 +31,7 @@ export class RefusedConnections {
       clearTimeout(deadline);
       this.#open.delete(socket);
     });
-    // With unread bytes the system would reset the connection, and the answer would be lost.
+    // With unread bytes the kernel would reset the connection, and the answer would be lost.
     socket.on('end', () => socket.destroy()).resume();
     socket.end(this.#answer);
   }

@@ -24,13 +24,13 @@ for (let byte = 0; byte < 256; byte += 1) {
     (/[A-Za-z0-9!#$%&'*+.^_`|~-]/.test(char) ? TOKEN : 0) | (visible || byte === SP || byte === TAB ? VALUE : 0) | (visible ? TARGET : 0);
 }
 
-/** Offsets kept per header line: name start, name end, value start, value end. */
+/** Offsets per header line: name start, name end, value start, value end. */
 const FIELDS = 4;
 const MAX_METHOD = 32;
 
 /**
- * A parsed request head. It keeps the bytes and looks headers up when asked: most are never looked at.
- * One object serves one request after the other of a connection.
+ * A parsed request head. It keeps the bytes and searches headers on request: most are never read.
+ * A connection reuses one object for all requests.
  */
 export class RequestHead {
   method = '';
@@ -49,7 +49,7 @@ export class RequestHead {
   }
 
   /**
-   * Reads the head that lies in `bytes` from `start` up to and including the empty line that ends at `end`.
+   * Parses the head in `bytes` from `start` up to and including the empty line that ends at `end`.
    * The bytes must not change while the head is in use. Throws `HttpFault`.
    */
   parse(bytes: Buffer, start: number, end: number): void {
@@ -124,7 +124,7 @@ export class RequestHead {
     if (at === targetStart || bytes[at] !== SP) {
       throw new HttpFault(400, 'HTTP_TARGET', 'the request target is empty or holds a character that must be percent-encoded', at - start);
     }
-    // A target in raw UTF-8 is against RFC 3986, but command line clients send it.
+    // A target in raw UTF-8 violates RFC 3986, but command line clients send it.
     this.target = ascii < 0x80 ? bytes.toString('latin1', targetStart, at) : bytes.toString('utf8', targetStart, at);
     return this.#parseVersion(bytes, at + 1, start);
   }
@@ -166,7 +166,7 @@ export class RequestHead {
   }
 }
 
-/** All methods anybody registered begin with a capital; what begins otherwise is most likely not HTTP. */
+/** All registered methods begin with a capital; other bytes are most likely not HTTP. */
 export function isUpperCase(byte: number | undefined): boolean {
   return byte !== undefined && byte >= 0x41 && byte <= 0x5a;
 }

@@ -1,4 +1,4 @@
-/** Cuts the byte stream of a connection into request heads. */
+/** Splits the byte stream of a connection into request heads. */
 import { HttpFault } from './answer-sink.ts';
 import type { HttpLimits } from './limits.ts';
 import { isUpperCase, RequestHead } from './request-head.ts';
@@ -7,24 +7,27 @@ import { beginsTls } from './wrong-scheme.ts';
 const LF = 0x0a;
 const CR = 0x0d;
 const HEAD_END = Buffer.from('\r\n\r\n');
-/** Empty lines allowed before a request (RFC 9112 section 2.2), however they arrive: else one now and then would hold a connection for ever. */
+/**
+ * Empty lines allowed before a request (RFC 9112 section 2.2), over any time: otherwise an occasional empty line would hold a connection
+ * for ever.
+ */
 const EMPTY_LINES = 2;
 const FIRST_CAPACITY = 2048;
 
-/** One for each connection. Copies only when a head comes in pieces; the heads it hands out are the same object each time. */
+/** The reader of one connection. Copies only if a head arrives in pieces; always returns the same head object. */
 export class RequestReader {
   readonly #limits: HttpLimits;
   readonly #head: RequestHead;
   #bytes: Buffer = Buffer.alloc(0);
   #start = 0;
   #end = 0;
-  /** Where the head handed out last begins. */
+  /** Start of the last returned head. */
   #headStart = 0;
-  /** Everything before this place was searched for the end of the head. */
+  /** The search for the end of the head continues here. */
   #searched = 0;
-  /** Since the last head. */
+  /** Empty lines since the last head. */
   #emptyLines = 0;
-  /** `#bytes` was allocated here, so that appending may write behind `#end`. */
+  /** `#bytes` was allocated here, so appending may write after `#end`. */
   #owned = false;
 
   constructor(limits: HttpLimits) {
@@ -32,7 +35,7 @@ export class RequestReader {
     this.#head = new RequestHead(limits);
   }
 
-  /** Bytes received and not yet part of a request. */
+  /** Received bytes that belong to no request yet. */
   get buffered(): number {
     return this.#end - this.#start;
   }
@@ -48,15 +51,15 @@ export class RequestReader {
       return;
     }
     const needed = this.buffered + chunk.length;
-    // A head that was handed out may still point into the bytes, so they are never moved in place.
+    // A returned head may still refer to the bytes, so they are never moved in place.
     if (!this.#owned || this.#end + chunk.length > this.#bytes.length) this.#grow(needed);
     chunk.copy(this.#bytes, this.#end);
     this.#end += chunk.length;
   }
 
   /**
-   * The next complete head, or null when bytes are missing. The head is valid until the next call.
-   * Throws `HttpFault`; the reader cannot go on after that.
+   * The next complete head, or null if bytes are missing. The head is valid until the next call.
+   * Throws `HttpFault`; the reader cannot continue after that.
    */
   next(): RequestHead | null {
     this.#skipEmptyLines();
@@ -76,7 +79,7 @@ export class RequestReader {
     return this.#head;
   }
 
-  /** Takes out the head handed out last and all bytes behind it, for whoever takes the connection over. */
+  /** Removes and returns the last returned head and all bytes after it, for the taker of the connection. */
   takeBack(): Buffer {
     const bytes = this.#bytes.subarray(this.#headStart, this.#end);
     this.#start = this.#end;
@@ -102,7 +105,7 @@ export class RequestReader {
     if (this.#searched < this.#start) this.#searched = this.#start;
   }
 
-  /** Refuses what cannot become a request any more, without waiting for its end. */
+  /** Refuses an invalid partial head without waiting for its end. */
   #checkPartial(): void {
     const size = this.buffered;
     const first = this.#bytes[this.#start];
@@ -113,7 +116,7 @@ export class RequestReader {
     }
     const line = this.#bytes.indexOf(LF, this.#start);
     if (line < 0 || line >= this.#end) {
-      // `HTTP/1.1` and CR may be there already.
+      // The buffer may already contain `HTTP/1.1` and CR.
       if (size > this.#limits.requestLine + 16) {
         throw new HttpFault(414, 'HTTP_REQUEST_LINE', `the request line is longer than ${this.#limits.requestLine} bytes`);
       }
@@ -122,11 +125,11 @@ export class RequestReader {
     if (this.#end - line > this.#limits.headerBytes + HEAD_END.length) {
       throw new HttpFault(431, 'HTTP_HEADER_BYTES', `more than ${this.#limits.headerBytes} bytes of headers`);
     }
-    // Lines that were looked at are not looked at again: a head that comes byte by byte would cost its lines for each byte.
+    // Checked lines are not checked again: a head that arrives byte by byte would cost all its lines for each byte.
     let at = this.#bytes.indexOf(LF, Math.max(line, this.#searched));
     while (at >= 0 && at < this.#end) {
       if (this.#bytes[at - 1] !== CR) {
-        // What the parser finds wrong before this line is the fault, as it is when all arrives at once.
+        // If the parser finds an error before this line, that error is reported, as if all bytes had arrived at once.
         this.#head.parse(this.#bytes, this.#start, at + 1);
         throw new HttpFault(400, 'HTTP_BARE_LF', 'a line ends with a bare LF', at - this.#start);
       }

@@ -1,24 +1,24 @@
-/** The request target, taken apart: RFC 9112 section 3.2 and the URL rules of the reference server. */
+/** Splits the request target: RFC 9112 section 3.2 and the URL rules of the reference server. */
 import { HttpFault } from './answer-sink.ts';
 
-/** Nothing in it is percent-decoded. */
+/** All members are still percent-encoded. */
 export interface RequestTarget {
   /** Raw path, beginning with `/`. */
   readonly path: string;
-  /** Raw query without `?`; '' when there is none. A second `?` ends it. */
+  /** Raw query without `?`; '' if there is none. Ends at a second `?`. */
   readonly query: string;
-  /** Host (and port) of an absolute-form target, which wins over the Host header; undefined otherwise. */
+  /** Host (and port) of an absolute-form target, which takes precedence over the Host header; undefined otherwise. */
   readonly authority: string | undefined;
 }
 
 const HOST = /^(?:[A-Za-z0-9!$%&'()*+,;=._~-]*|\[[0-9A-Fa-f:.]+\])(?::\d{0,5})?$/;
 
-/** Throws `HttpFault` for a `Host` header or authority that is not one host name, or none, with an optional port. */
+/** Throws `HttpFault` unless a `Host` header or authority is exactly one host name with an optional port. */
 export function checkHostName(host: string): void {
   if (!HOST.test(host)) throw new HttpFault(400, 'HTTP_HOST', 'the Host header is not one host name with an optional port');
 }
 
-/** Splits `target`. Throws `HttpFault` for one that is neither origin-form nor absolute-form. */
+/** Splits `target`. Throws `HttpFault` if it is neither origin-form nor absolute-form. */
 export function splitTarget(target: string): RequestTarget {
   if (target.charCodeAt(0) === 0x2f) return splitPath(target, undefined);
   const absolute = /^https?:\/\/([^/?#@]+)([/?#].*)?$/i.exec(target);
@@ -50,8 +50,8 @@ export function decodePath(path: string): string {
 }
 
 /**
- * Value of `key` in a raw query, percent-decoded ('' for a key without `=`); undefined when absent.
- * A value with broken escapes is returned as it is. `+` stays `+`.
+ * Value of `key` in a raw query, percent-decoded ('' for a key without `=`); undefined if absent.
+ * A value with broken escapes is returned unchanged. `+` stays `+`.
  */
 export function queryValue(query: string, key: string): string | undefined {
   let from = 0;
@@ -78,8 +78,8 @@ function decodeValue(value: string): string {
 }
 
 /**
- * The complete URL of a request, with `port` where the client named none. Nothing in it is decoded; a second `?` and what follows is gone.
- * Throws `HttpFault` for what is no host name: one with a path and a query of its own would put them before those of the request.
+ * The complete URL of a request, with `port` if the client sent none. Nothing is decoded; a second `?` and everything after it is removed.
+ * Throws `HttpFault` for an invalid host name: a path or query in it would replace those of the request.
  */
 export function completeUrl(
   scheme: string,
@@ -95,7 +95,7 @@ export function urlBase(scheme: string, place: string, port: number): string {
   return hasPort(place) ? `${scheme}://${place}` : `${scheme}://${place}:${port}`;
 }
 
-/** Of a name that `checkHostName` takes: behind a colon that is not in brackets are digits, if anything. */
+/** For a name that `checkHostName` accepts: a colon outside brackets is followed only by digits. */
 function hasPort(place: string): boolean {
   const colon = place.lastIndexOf(':');
   return colon >= 0 && colon < place.length - 1 && !place.endsWith(']');

@@ -1,4 +1,4 @@
-/** A port that speaks HTTP/2 and HTTP/1.1 over TLS, with certificates chosen by server name (SNI) and replaceable while it runs. */
+/** A port for HTTP/2 and HTTP/1.1 over TLS, with certificates chosen by server name (SNI) and replaceable at runtime. */
 import type { IncomingMessage } from 'node:http';
 import type { Http2SecureServer, Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { Socket } from 'node:net';
@@ -16,7 +16,7 @@ import { NodeSink, type NodeSinkContext } from './node-sink.ts';
 import { closeShared, type ListenAddress, listenShared } from './shared-port.ts';
 import { isPlainRequest, spokeHttp } from './wrong-scheme.ts';
 
-/** Where an upgrade came from. */
+/** The origin of an upgrade request. */
 export interface UpgradeEnds extends ProxyHeaders {
   readonly remote: ClientEnd;
   readonly localPort: number;
@@ -37,13 +37,13 @@ export interface SecureListenerOptions {
   readonly onOpened?: (remoteAddress: string) => void;
   /** `reason` is for the log. */
   readonly onClosed?: (remoteAddress: string, reason: string) => void;
-  /** Takes WebSocket upgrades (HTTP/1.1); without it they are refused. `bytes` begin with the request. */
+  /** Handles WebSocket upgrades (HTTP/1.1); absent: they are refused. `bytes` start with the request. */
   readonly onUpgrade?: (socket: Duplex, bytes: Buffer, ends: UpgradeEnds) => void;
 }
 
-/** Handshake and first request each have the time of a request header. */
+/** Handshake and first request may each take the time of a request header. */
 const FIRST_TIMES = 2;
-/** And a whole request, whose body is a session description at most. */
+/** A whole request; its body is at most a session description. */
 const REQUEST_TIMES = 3;
 const BROKEN = 'HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n';
 const REFUSED_UPGRADE = 'HTTP/1.1 501 Not Implemented\r\nConnection: close\r\nContent-Length: 0\r\n\r\n';
@@ -67,7 +67,7 @@ export class SecureListener {
     this.counters = counters;
     this.#limits = limits;
     this.#context = { counters, commonHeaders: options.commonHeaders, open: new Set(), gate };
-    // Loaded with the first such port: most servers have none, and it costs each thread a tenth of its start.
+    // Loaded with the first such port: most servers have none, and loading takes a tenth of a thread's start.
     this.#server = process.getBuiltinModule('node:http2').createSecureServer({
       allowHTTP1: true,
       ...protocolChoice(options.http2),
@@ -93,7 +93,7 @@ export class SecureListener {
         options.onUpgrade(socket, Buffer.concat([requestBytes(request), head]), ends);
       }
     });
-    // Node begins the handshake with a connection as it comes; nothing is to be done for one that is not let in.
+    // Node starts the handshake for every connection; a refused one must not get that far.
     const begin = this.#server.listeners('connection') as ((socket: Socket) => void)[];
     this.#server.removeAllListeners('connection');
     this.#server.on('connection', (socket: Socket) => {
@@ -148,7 +148,7 @@ export class SecureListener {
     return this.#sockets.size;
   }
 
-  /** Replaces all certificates. Open connections keep theirs; the first is for clients without SNI. Throws for bad PEM. */
+  /** Replaces all certificates. Open connections keep theirs; the first is for clients without SNI. Throws for invalid PEM. */
   setCertificates(certificates: readonly Certificate[]): void {
     this.#certificates.replace(certificates, this.#server);
   }
@@ -161,7 +161,7 @@ export class SecureListener {
     return port;
   }
 
-  /** Stops listening, lets answers in progress end for `grace` ms, then drops what is left. Idempotent. */
+  /** Stops listening, waits up to `grace` ms for answers in progress, then drops the remaining ones. Idempotent. */
   async close(grace: number): Promise<void> {
     if (!this.#server.listening) return;
     await closeShared(this.#server, grace, () => {
@@ -193,7 +193,7 @@ export class SecureListener {
   }
 }
 
-/** The head of a request as it came. */
+/** The head of a request as received. */
 function requestBytes({ method, url, rawHeaders }: IncomingMessage): Buffer {
   let head = `${method} ${url} HTTP/1.1\r\n`;
   for (let n = 0; n + 1 < rawHeaders.length; n += 2) head += `${rawHeaders[n]}: ${rawHeaders[n + 1]}\r\n`;

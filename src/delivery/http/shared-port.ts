@@ -1,23 +1,23 @@
-/** How listeners open a port that several threads of this process share, and nobody else. */
+/** Listening ports that several threads of this process share, but no other process. */
 import { createServer, type ListenOptions, type Server } from 'node:net';
 import { getSystemErrorName } from 'node:util';
 import { loadAddon } from '../../native/addon.ts';
 import { ownFamily } from '../../util/listen-addresses.ts';
 
-/** Where to listen. */
+/** An address to listen on. */
 export interface ListenAddress {
-  /** IP address; one of IPv6 never takes IPv4 connections. */
+  /** IP address; an IPv6 address never accepts IPv4 connections. */
   readonly host: string;
   /** 0: any free port. */
   readonly port: number;
-  /** The descriptor of a socket that listens there already, with connections that wait; it stays its owner's. */
+  /** The descriptor of a socket that already listens there, with waiting connections; its owner keeps it. */
   readonly held?: number;
 }
 
 /** Connections that wait for `accept`. */
 export const BACKLOG = 4096;
 
-/** The address that a setting means: `*` is all of IPv4. */
+/** The address of a setting: `*` means all IPv4 addresses. */
 export function hostOf({ host }: { readonly host: string }): string {
   return host === '*' ? '0.0.0.0' : host;
 }
@@ -33,7 +33,7 @@ function listening(server: Server, options: ListenOptions | { readonly fd: numbe
   });
 }
 
-/** Lets `server` listen beside others of this process on the same port: the kernel spreads connections. Returns the port. */
+/** Lets `server` share its port with other servers of this process: the kernel spreads connections. Returns the port. */
 export async function listenShared(server: Server, { host, port, held }: ListenAddress): Promise<number> {
   if (held !== undefined) return await listening(server, { fd: sharedDescriptor(held), backlog: BACKLOG });
   return await listening(server, { ...ownFamily(host), port, reusePort: true, exclusive: true, backlog: BACKLOG });
@@ -46,8 +46,8 @@ function sharedDescriptor(held: number): number {
 }
 
 /**
- * Rejects when anybody listens on the port already. Sharing alone would not tell: another server of the
- * same user could share the port too, and the two would split the viewers.
+ * Rejects if any socket already listens on the port. A shared listen would not fail: another server of the
+ * same user could share the port, and both would get a part of the viewers.
  */
 export async function requireFreePort({ host, port }: ListenAddress): Promise<void> {
   if (port === 0) return;
@@ -56,13 +56,13 @@ export async function requireFreePort({ host, port }: ListenAddress): Promise<vo
   await new Promise<void>((resolve) => probe.close(() => resolve()));
 }
 
-/** Stops listening and waits until the last connection ended; after `grace` ms `drop` is called and nothing is waited for. */
+/** Stops listening and waits for the end of the last connection; after `grace` ms calls `drop` and resolves. */
 export async function closeShared(server: Server, grace: number, drop: () => void): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   server.close(() => resolve());
   const deadline = setTimeout(() => {
     drop();
-    // Connections that were given away are their taker's.
+    // Connections that were given away belong to their takers.
     resolve();
   }, grace);
   await promise;

@@ -1,4 +1,4 @@
-/** Status lines and the Date header, both made once and used often. */
+/** Status lines and the Date header, cached. */
 import type { Clock } from '../../util/clock.ts';
 import { STATUS_CODES } from '../../util/node-http.ts';
 

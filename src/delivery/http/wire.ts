@@ -1,21 +1,21 @@
-/** What an HTTP/1.x connection is carried by: a socket, or TLS over one. */
+/** The byte transport of an HTTP/1.x connection: a socket, or TLS over one. */
 import type { Duplex } from 'node:stream';
 import type { AnswerLink } from './answer-link.ts';
 import type { Image } from './direct-sender.ts';
 
-/** What happens on a wire, told to its one user. */
+/** Events of a wire for its only user. */
 export interface WireEvents {
-  /** The bytes are the user's from then on. */
+  /** Received bytes, which belong to the user. */
   data(chunk: Buffer): void;
-  /** All that waited has been sent. */
+  /** The queue has been sent. */
   drain(): void;
-  /** What was sent last of the oldest `send` that answered false; `complete` is false when it could not be. */
+  /** The oldest `send` that returned false has ended; `complete` is false if it failed. */
   written(complete: boolean): void;
-  /** The peer sends nothing more. */
+  /** The peer has closed its side. */
   end(): void;
-  /** No byte came or went for the time of `setTimeout`. */
+  /** No byte was received or sent within the time of `setTimeout`. */
   timeout(): void;
-  /** Why the wire is about to close. */
+  /** The reason why the wire is about to close. */
   failed(reason: string): void;
   /** The last event. */
   closed(): void;
@@ -23,32 +23,33 @@ export interface WireEvents {
 
 /** Owned by its user, who ends or destroys it. */
 export interface Wire {
-  /** What passes is encrypted. */
+  /** Whether the bytes are encrypted. */
   readonly secure: boolean;
-  /** Images are of use to `send`. */
+  /** `send` can use images. */
   readonly takesImages: boolean;
   readonly localPort: number;
   readonly destroyed: boolean;
-  /** So much waits to be sent that no more should be given before `drain`. */
+  /** The queue is full: the user should wait for `drain`. */
   readonly isFull: boolean;
   readonly isPaused: boolean;
-  /** Null: its user answers everything. */
+  /** Null: the user answers every request. */
   readonly answers: AnswerLink | null;
-  /** Begins to tell. */
+  /** Starts the events. */
   open(events: WireEvents): void;
   setTimeout(ms: number): void;
   pause(): void;
   resume(): void;
   /**
-   * Sends `head` (Latin-1) and `chunks`, or `image`, which has the same bytes. True: all of it has left; false: `written` will tell, and the
-   * chunks must stay as they are until then.
+   * Sends `head` (Latin-1) and `chunks`, or `image`, which has the same bytes. True: everything has been sent; false: `written` follows,
+   * and the
+   * chunks must not change until then.
    */
   send(head: string, chunks: readonly Uint8Array[], image: Image | null): boolean;
-  /** Nothing is asked, and nothing waits: what comes next may be answered without the user. */
+  /** No request is open, and the queue is empty: the next request may be answered without the user. */
   rest(): void;
-  /** Ends our side behind what waits. */
+  /** Half-closes after the queue is sent. */
   end(): void;
   destroy(): void;
-  /** Gives the connection away: paused, and nothing more is told. Nothing may wait to be sent. */
+  /** Gives the connection away: paused, without further events. The queue must be empty. */
   release(): Duplex;
 }

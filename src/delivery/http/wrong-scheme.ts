@@ -1,24 +1,24 @@
-/** Clients that speak `https` to a port of `http`, or the other way round: what they begin with, and what the log says of them. */
+/** Detects clients that use `https` on an `http` port, or the reverse, and explains it in the log. */
 
 /** The first byte of a TLS connection (RFC 8446 section 5.1); no text begins with it. */
 const TLS_HANDSHAKE = 0x16;
 
-/** Whether the bytes are no request but the beginning of TLS. */
+/** Whether the bytes are the start of TLS instead of a request. */
 export function beginsTls(bytes: Uint8Array | undefined): boolean {
   return bytes?.[0] === TLS_HANDSHAKE;
 }
 
-/** A TLS handshake failed because the client has sent a request instead; a text is OpenSSL's own. */
+/** Whether a TLS handshake failed because the client sent a plain request; the reason is OpenSSL's. */
 export function isPlainRequest(fault: NodeJS.ErrnoException | string): boolean {
   return typeof fault === 'string' ? fault.endsWith(':http request') : fault.code === 'ERR_SSL_HTTP_REQUEST';
 }
 
-/** Why a connection to a plain port is closed; ports are few, so the sentences are. */
+/** The close reason for TLS on a plain port; cached, because ports are few. */
 export function spokeTls(port: number | undefined): string {
   return `TLS was spoken to port ${port}, which speaks plain HTTP`;
 }
 
-/** The same for a port that speaks TLS. */
+/** The close reason for plain HTTP on a TLS port. */
 export function spokeHttp(port: number | undefined): string {
   return `plain HTTP was spoken to port ${port}, which speaks TLS`;
 }

@@ -16,7 +16,7 @@ export class ActivationPorts {
     return addon === null ? null : new ActivationPorts(addon);
   }
 
-  /** `knocked` is called once, with the first connection. Rejects when the port cannot be opened; who opens it closes it. */
+  /** `knocked` is called once, with the first connection. Rejects if the port cannot be opened; the caller closes it. */
   async open(address: ListenAddress, knocked: () => void): Promise<ActivationPort> {
     await requireFreePort(address);
     const [handle, port, descriptor] = this.#addon.doorOpen(address.host, address.port, BACKLOG, knocked);
@@ -39,7 +39,7 @@ export class ActivationPort {
     this.descriptor = opened.descriptor;
   }
 
-  /** A thread that has taken the port over keeps it, with everybody who waits there. */
+  /** A thread that has taken over the port keeps it, with all waiting connections. */
   close(): void {
     this.#addon.doorClose(this.#handle);
   }

@@ -1,9 +1,9 @@
-/** Clients admitted by control servers over HTTP, until their sessions are over in all threads. */
+/** Clients admitted by control servers over HTTP, until their sessions have ended in all threads. */
 import type { AdmissionText, SessionSighting } from '../thread-protocol.ts';
 
 interface Entry {
   readonly record: AdmissionText;
-  /** The thread that asked, with its number for that, which tells the end; null: `closed` does. */
+  /** The thread that asked, and its number for the request, by which it reports the end; null: `closed` reports it. */
   asked: { readonly thread: number; readonly ticket: number } | null;
   closed: () => void;
 }
@@ -17,11 +17,11 @@ export interface AdmissionRegistryOptions {
   readonly adopt: (record: AdmissionText) => () => void;
 }
 
-/** Every admission ends once: with its session, in the thread that has it, or here when that is gone. */
+/** Every admission ends once: with its session, in the thread of the session, or here if that thread has died. */
 export class AdmissionRegistry {
   readonly #options: AdmissionRegistryOptions;
   readonly #entries = new Map<string, Entry>();
-  /** Tickets that are over, by the thread that is to hear of them. */
+  /** Ended tickets, by the thread to notify. */
   #over = new Map<number, number[]>();
 
   constructor(options: AdmissionRegistryOptions) {
@@ -39,7 +39,7 @@ export class AdmissionRegistry {
     else this.#tell(asked);
   }
 
-  /** A session that was there already, whose end `closed` tells. */
+  /** An existing session, whose end `closed` reports. */
   enterSession(sighting: SessionSighting, record: AdmissionText, closed: () => void): void {
     this.#entries.set(keyOf(sighting), { record, asked: null, closed });
   }
@@ -60,12 +60,12 @@ export class AdmissionRegistry {
     return over;
   }
 
-  /** The thread has told all ends itself. */
+  /** The thread has reported all ends itself. */
   threadStopped(thread: number): void {
     for (const [key, entry] of this.#entries) if (entry.asked?.thread === thread) this.#entries.delete(key);
   }
 
-  /** Its sessions may go on in other threads. */
+  /** Its sessions may continue in other threads. */
   threadGone(thread: number): void {
     for (const entry of this.#entries.values()) if (entry.asked?.thread === thread) this.#takeOn(entry);
   }
@@ -93,7 +93,7 @@ export class AdmissionRegistry {
   }
 }
 
-/** A session as the threads tell of it; `exists`: it is counted. */
+/** A session as reported by the threads; `exists`: it is counted. */
 export interface BoundSession {
   readonly sighting: SessionSighting;
   readonly exists: boolean;

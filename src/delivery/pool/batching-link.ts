@@ -58,7 +58,7 @@ export class BatchingLink implements ThreadLink {
     this.#deliver();
   }
 
-  /** The thread is gone. Idempotent. */
+  /** The thread has ended. Idempotent. */
   close(): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;

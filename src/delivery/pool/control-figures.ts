@@ -1,8 +1,8 @@
-/** Figures of requests to control servers, of all delivery threads together. */
+/** Figures of requests to control servers, summed over all delivery threads. */
 import type { AccessSettings } from '../../access/access-controls.ts';
 import { type ControlServerFigures, controlServerPlace } from '../../access/control-server.ts';
 
-/** By thread, and of those that are gone together: counters never go back. Nothing to close. */
+/** Per thread, plus a sum for ended threads: counters never decrease. Nothing to close. */
 export class ControlFigures {
   readonly #threads = new Map<number, readonly ControlServerFigures[]>();
   /** By URL. */
@@ -17,7 +17,7 @@ export class ControlFigures {
     this.#threads.set(thread, figures);
   }
 
-  /** Requests that the thread had open count as failed. */
+  /** Pending requests of the thread count as failed. */
   threadGone(thread: number): void {
     for (const figures of this.#threads.get(thread) ?? []) this.#keep(figures);
     this.#threads.delete(thread);

@@ -12,13 +12,13 @@ import type { AdmissionPlan } from '../admission.ts';
 import type { ViewFactories } from '../thread/feed-registry.ts';
 import type { DeliveryLimits } from '../thread-protocol.ts';
 
-/** Where limits are absent, those of `delivery-limits.ts` hold. */
+/** Absent limits default to those of `delivery-limits.ts`. */
 export interface DeliveryPoolOptions {
   /** Worker threads; 0 serves from the main thread, with `views`. */
   readonly threads: number;
-  /** Workers start with the first connection, where the addon can tell of it; until then there are open ports alone. */
+  /** Workers start with the first connection, if the addon can report it; until then only ports are open. */
   readonly sleeps?: boolean;
-  /** Workers bring their own. */
+  /** Views of a thread in the main thread; workers have their own. */
   readonly views: ViewFactories;
   /** The file workers start with; the default serves with `views.ts`. */
   readonly workerEntry?: URL;
@@ -27,7 +27,7 @@ export interface DeliveryPoolOptions {
   readonly admission?: AdmissionPlan;
   /** HTTP/2 on TLS ports (`Modules/HTTP2`). */
   readonly http2?: boolean;
-  /** Finds streams that are not there; resolves with whether they are now. Never rejects. Absent: nothing is looked for. */
+  /** Finds missing streams; resolves with whether they exist now. Never rejects. Absent: no search. */
   readonly find?: (wanted: WantedStream) => Promise<Found>;
   /** Asks the control server of `vhost` about a returning viewer. Never rejects. Absent: the viewer is refused. */
   readonly judge?: (vhost: string, request: AccessRequest) => Promise<Passed | Denied>;
@@ -35,15 +35,15 @@ export interface DeliveryPoolOptions {
    * Takes over an admission of a thread that died; the returned function reports the end to the control server. Absent: it is not reported.
    */
   readonly adopt?: (record: AdmissionRecord) => () => void;
-  /** A thread has somebody to serve, after none had. */
+  /** A thread has its first viewer after none. */
   readonly onWatched?: () => void;
-  /** These play tokens have let somebody in, by their grants. */
+  /** Play tokens that admitted viewers, by their grants. */
   readonly onKeyUses?: (grants: readonly string[]) => void;
-  /** Access control has refused somebody over HTTP. */
+  /** Access control has refused clients over HTTP. */
   readonly onRefusals?: (counts: readonly RefusalCount[]) => void;
   /** Debug lines for each HTTP connection that opens and ends. */
   readonly logConnections?: boolean;
-  /** Pages for people who open a port in a browser; absent: there are none. */
+  /** Pages for users who open a port in a browser; absent: none. */
   readonly pages?: PageSettings;
   /** Lists the message queues of the threads. Absent: they are not listed. */
   readonly queues?: QueueRegistry;

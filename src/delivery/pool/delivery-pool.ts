@@ -1,4 +1,4 @@
-/** The delivery threads, seen from the main thread: starts and restarts them, keeps them informed, adds up what they report. */
+/** The delivery threads from the main thread's side: starts and restarts them, sends them the state, sums up their reports. */
 import { randomBytes } from 'node:crypto';
 import type { ControlServerFigures } from '../../access/control-server.ts';
 import type { CrossDomainRules } from '../../access/cross-domains.ts';
@@ -39,7 +39,7 @@ const MAX_RESTART_DELAY = 10_000;
 const HEALTHY_AFTER = 60_000;
 const MAX_REVOKED = 100_000;
 
-/** Owns threads, ports, feeds and their memory from `start` to `stop`. A thread that dies is started again and told everything anew. */
+/** Owns threads, ports, feeds and their memory from `start` to `stop`. A thread that dies is restarted and gets the whole state again. */
 export class DeliveryPool implements FeedOpener {
   readonly #options: DeliveryPoolOptions;
   readonly #limits: DeliveryLimits;
@@ -52,7 +52,7 @@ export class DeliveryPool implements FeedOpener {
   readonly #http = new HttpFigures();
   readonly #arena: SharedArena;
   readonly #ports: PortRegistry;
-  /** Not null while the threads wait for somebody to come. */
+  /** Not null until the threads start. */
   #activationPorts: ActivationPorts | null = null;
   readonly #handovers = new Handovers();
   readonly #outbox: ThreadOutbox;
@@ -109,12 +109,12 @@ export class DeliveryPool implements FeedOpener {
     });
   }
 
-  /** Hands signalling to the Unix socket at `path`; without one it is refused. Counts for threads that are started after it. */
+  /** Relays signalling to the Unix socket at `path`; without one it is refused. Applies to threads started afterwards. */
   relaySignalling(path: string): void {
     this.#foreign = path;
   }
 
-  /** Starts the threads; resolves when all run, or wait for somebody to come, rejects when one cannot. */
+  /** Starts the threads; resolves when all run, or when ports wait for the first connection; rejects if a thread cannot start. */
   async start(): Promise<void> {
     if (this.#options.threads === 0) this.#startLocal = (await import('./local-thread.ts')).startLocal;
     else if (this.#options.sleeps === true) this.#activationPorts = ActivationPorts.load();
@@ -127,7 +127,7 @@ export class DeliveryPool implements FeedOpener {
     await promise;
   }
 
-  /** Opens a port, in all threads that run; resolves with its number. Rejects when it cannot be bound. */
+  /** Opens a port in all running threads; resolves with its number. Rejects if it cannot be bound. */
   async listen(request: ListenRequest): Promise<{ readonly id: number; readonly port: number }> {
     const { id, opened } = this.#ports.open(request, await this.#activationPortFor(request));
     return { id, port: await opened };
@@ -155,15 +155,16 @@ export class DeliveryPool implements FeedOpener {
     this.#outbox.post({ type: 'draining', on });
   }
 
-  /** Whether HTTP connections that open and end from now on are debug lines. */
+  /** Whether HTTP connections are logged at level debug when they open and end, from now on. */
   logConnections(on: boolean): void {
     this.#logConnections = on;
     this.#outbox.post({ type: 'log-connections', on });
   }
 
   /**
-   * Certificates of all virtual hosts, for all TLS ports; replaces those before without touching connections. Resolves when no thread shakes
-   * hands with those before.
+   * Certificates of all virtual hosts, for all TLS ports; replaces the previous ones without touching connections. Resolves when no thread
+   * uses
+   * the previous ones for handshakes.
    */
   setCertificates(certificates: readonly Certificate[]): Promise<void> {
     this.#certificates = certificates;
@@ -200,7 +201,7 @@ export class DeliveryPool implements FeedOpener {
     };
   }
 
-  /** Feeds that somebody without a session read so lately that a session would still be alive. */
+  /** Feeds that a reader without a session has read within the lifetime of an idle session. */
   get readFeeds(): number {
     const since = this.#options.clock.monotonic() - this.#limits.sessionIdle;
     let count = 0;
@@ -281,7 +282,7 @@ export class DeliveryPool implements FeedOpener {
     if (messages.length > 0) for (const slot of this.#slots) slot.link?.post(messages);
   }
 
-  /** One for each slot: a thread that is started again has that of the one before. */
+  /** One gauge per slot: a restarted thread keeps the gauge of its predecessor. */
   #gaugeOf(slot: ThreadSlot): QueueGauge | null {
     const { queues } = this.#options;
     if (queues === undefined || slot.gauge !== null) return slot.gauge;
@@ -296,7 +297,7 @@ export class DeliveryPool implements FeedOpener {
     this.#nextThread += 1;
     const { http2 = true, pages = null, workerEntry: entry = workerEntry(), views, clock } = this.#options;
     const { admission: plan = OPEN_ADMISSION } = this.#options;
-    // The first slot of what all count together is the main thread's.
+    // The main thread has the first slot of the shared ledger.
     const admission = { ...plan, threads: this.#slots.length, slot: this.#slots.indexOf(slot) + 1 };
     const settings = {
       incarnation: thread,
@@ -381,7 +382,7 @@ export class DeliveryPool implements FeedOpener {
     else if (!before) this.#options.onWatched?.();
   }
 
-  /** The thread serves nobody. */
+  /** The thread has no viewers. */
   #leave(thread: number): void {
     for (const feed of this.#feeds.values()) feed.setWatched(thread, false);
   }
@@ -406,7 +407,7 @@ export class DeliveryPool implements FeedOpener {
     throw new Error('the delivery pool is stopping');
   }
 
-  /** Somebody has connected: the threads take the ports over. */
+  /** The first client has connected: the threads take over the ports. */
   #wake(): void {
     if (this.#activationPorts === null || this.#stopping) return;
     this.#activationPorts = null;
@@ -449,7 +450,7 @@ export class DeliveryPool implements FeedOpener {
     slot.link = null;
     slot.report = null;
     this.#leave(thread);
-    // Sessions that end with the thread must be over before its admissions are taken over.
+    // Sessions that end with the thread must end before its admissions are taken over.
     this.#admissions.threadGone(thread);
     this.#ledger.threadGone(thread);
     this.#controlServers.threadGone(thread);
@@ -474,7 +475,7 @@ export class DeliveryPool implements FeedOpener {
     slot.restart = setTimeout(() => this.#restart(slot), delay);
   }
 
-  /** A system out of memory or descriptors has no thread to give: later it may. */
+  /** A system without memory or descriptors may be able to start a thread later. */
   #restart(slot: ThreadSlot): void {
     try {
       this.#startThread(slot);

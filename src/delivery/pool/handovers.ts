@@ -1,6 +1,6 @@
-/** Changes that all delivery threads must have applied before the caller goes on. */
+/** Changes that all delivery threads must have applied before the caller continues. */
 
-/** A thread that has not answered by then may hang: nobody waits for it any longer, ms. */
+/** A thread that has not answered by then may hang: the wait ends, ms. */
 const DEADLINE_MS = 5000;
 
 interface Handover {
@@ -9,7 +9,7 @@ interface Handover {
   readonly deadline: NodeJS.Timeout;
 }
 
-/** Numbers what is handed over, and knows who has not applied it. */
+/** Numbers the handovers, and records which threads have not applied them. */
 export class Handovers {
   readonly #open = new Map<number, Handover>();
   #last = 0;
@@ -36,7 +36,7 @@ export class Handovers {
     this.#settle();
   }
 
-  /** Nobody waits any longer. */
+  /** All waits end. */
   close(): void {
     for (const number of this.#open.keys()) this.#end(number);
   }

@@ -1,4 +1,4 @@
-/** A delivery thread in the main thread itself, for small machines and tests. Loaded where one is asked for: it brings most of `delivery/` with it. */
+/** A delivery thread in the main thread itself, for small machines and tests. Loaded on demand: it imports most of `delivery/`. */
 import type { Clock } from '../../util/clock.ts';
 import { DeliveryThread } from '../thread/delivery-thread.ts';
 import type { ViewFactories } from '../thread/feed-registry.ts';

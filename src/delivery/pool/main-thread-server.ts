@@ -16,9 +16,9 @@ const NOBODY: RelayedPeer = { address: '', port: 0, asked: { secure: false, port
 /** Node.js checks timeouts only in listening servers, so this one checks its own. All in milliseconds. */
 const TIMES = {
   preamble: 5000,
-  /** From the beginning to the end of the answer, or to the upgrade: body and answer have shorter limits at whoever answers. */
+  /** From the start to the end of the answer, or to the upgrade: the handler has shorter limits for body and answer. */
   exchange: 45_000,
-  /** For the end of the answer to leave. */
+  /** Time to send the end of the answer. */
   linger: 2000,
 };
 
@@ -39,14 +39,14 @@ export class MainThreadServer {
   readonly #times: typeof TIMES;
   readonly #deadlines = new WeakMap<object, NodeJS.Timeout>();
 
-  /** Whatever the handler throws costs the request it was about. */
+  /** An exception of the handler ends only its request. */
   constructor(handler: MainThreadHandler, logger: Logger, timeoutScale: TimeoutScale = 1) {
     this.#times = scaleTimeouts(TIMES, timeoutScale);
     // Only this user may enter the folder, so nobody else can pretend to be a delivery thread.
     this.#folder = mkdtempSync(path.join(tmpdir(), FOLDER_PREFIX));
     this.#path = path.join(this.#folder, SOCKET_NAME);
     this.#http = createHttpServer((request, response) => {
-      // The connection may be used for delivery again, which is not ours.
+      // The connection would be reused for delivery, which this server does not do.
       response.setHeader('Connection', 'close');
       const { socket } = request;
       response.once('close', () => this.#within(socket, this.#times.linger));
@@ -58,7 +58,7 @@ export class MainThreadServer {
       }
     });
     this.#http.on('upgrade', (request, socket, head) => {
-      // From now on it is the handler's; when that refuses, it ends it.
+      // The handler owns the socket from now on; if it refuses, it ends the socket.
       this.#stopWaiting(socket);
       try {
         handler.upgrade(request, socket, head, this.#peerOf(request.socket));
@@ -70,11 +70,11 @@ export class MainThreadServer {
     });
     this.#http.on('clientError', (_error, socket) => socket.destroy());
     this.#server = createServer({ allowHalfOpen: true }, (socket) => this.#accept(socket));
-    // It may fail to accept for want of descriptors or memory, and accepts again later.
+    // `accept` may fail for lack of descriptors or memory, and works again later.
     this.#server.on('error', (error) => logger.limited.error({ err: error }, 'the socket for signalling failed'));
   }
 
-  /** Where delivery threads connect to. */
+  /** The socket for the delivery threads. */
   get path(): string {
     return this.#path;
   }
@@ -100,7 +100,7 @@ export class MainThreadServer {
     return this.#peers.get(socket) ?? NOBODY;
   }
 
-  /** Cuts the connection after `ms`, in place of the limit it had. */
+  /** Closes the connection after `ms`; replaces its previous limit. */
   #within(socket: Duplex, ms: number): void {
     this.#stopWaiting(socket);
     if (!socket.destroyed)
@@ -153,7 +153,7 @@ function pathOf({ url = '' }: IncomingMessage): string | undefined {
   return url.split('?', 1)[0];
 }
 
-/** Answers what nobody answered; an answer that was begun is cut off. */
+/** Answers an unanswered request; a started answer is cut off. */
 function fail(response: ServerResponse): void {
   if (response.headersSent) response.destroy();
   else {

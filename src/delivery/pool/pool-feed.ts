@@ -16,11 +16,11 @@ export interface FeedOwner {
 export class PoolFeed implements DeliveryFeed {
   readonly id: number;
   readonly request: FeedRequest;
-  /** When somebody without a session was last served of it, monotonic ms. */
+  /** Time of the last answer to a reader without a session, monotonic ms. */
   readAt = Number.NEGATIVE_INFINITY;
   readonly #writer: ArenaWriter;
   readonly #owner: FeedOwner;
-  /** Threads that serve somebody of it. */
+  /** Threads with viewers of the feed. */
   readonly #watchers = new Set<number>();
   #closed = false;
 
@@ -55,7 +55,7 @@ export class PoolFeed implements DeliveryFeed {
     if (!before && wanted && !this.#closed) this.request.onWatched?.();
   }
 
-  /** Tells a thread that starts everything it must know. */
+  /** The whole state for a thread that starts. */
   *replay(): Iterable<ToThread> {
     yield this.#opening();
     for (const payload of this.request.snapshot()) yield { type: 'feed-update', feed: this.id, payload };

@@ -7,9 +7,9 @@ interface Entry {
   readonly request: ListenRequest;
   /** 0 until a thread has bound it. */
   port: number;
-  /** Where those wait who came before the threads; null when there is none, or a thread has taken it over. */
+  /** The activation port with early connections; null if there is none, or a thread has taken it over. */
   held: Pick<ActivationPort, 'descriptor' | 'close'> | null;
-  /** The thread that is to take the door over; 0 for none. */
+  /** The thread that takes over the activation port; 0 for none. */
   taker: number;
   readonly asked: Set<number>;
   readonly settled: Set<number>;
@@ -17,12 +17,12 @@ interface Entry {
   readonly reject: (error: Error) => void;
 }
 
-/** How the book reaches the threads, and who hears of a port that only some could open. */
+/** Access to the threads, and the callback for ports that only some could open. */
 export interface PortRegistryOptions {
   /** Threads that run now, in order. */
   readonly threads: () => readonly number[];
   readonly post: (thread: number, message: ToThread) => void;
-  /** A thread could not open a port that another one has. */
+  /** A thread could not open a port that another thread has. */
   readonly onFailed: (thread: number, port: number, message: string) => void;
 }
 
@@ -37,8 +37,9 @@ export class PortRegistry {
   }
 
   /**
-   * Opens a port in all threads; resolves with its number when all have it, rejects when the first cannot bind. One that has a door is open already, and
-   * the first thread that starts takes that over.
+   * Opens a port in all threads; resolves with its number when all have it, rejects if the first cannot bind. A port with an activation
+   * port is
+   * already open, and the first thread that starts takes it over.
    */
   open(request: ListenRequest, held: ActivationPort | null = null): { readonly id: number; readonly opened: Promise<number> } {
     const { promise, resolve, reject } = Promise.withResolvers<number>();
@@ -52,7 +53,7 @@ export class PortRegistry {
     return { id, opened: promise };
   }
 
-  /** Forgets a port; returns false when it is not known. */
+  /** Removes a port; false if it is unknown. */
   close(id: number): boolean {
     const entry = this.#entries.get(id);
     entry?.reject(new Error('the port was closed'));
@@ -105,7 +106,7 @@ export class PortRegistry {
     }
     this.#options.onFailed(thread, entry.port, message);
     entry.settled.add(thread);
-    // Nobody is to wait where nobody answers.
+    // A connection must not wait on a port that no thread answers.
     if (entry.taker === thread) this.#leaveHeld(entry);
     this.#check(entry);
   }

@@ -1,10 +1,10 @@
-/** Viewer sessions of all threads together: one viewer may be seen by several threads and counts once. */
+/** Viewer sessions of all threads: one viewer may be reported by several threads and counts once. */
 import type { SessionHandle } from '../../core/publishing.ts';
 import type { SessionBytes, SessionSighting } from '../thread-protocol.ts';
 
-/** Told when a viewer of a feed comes, and when the last thread has seen the end of it. */
+/** Called when a viewer of a feed arrives, and when the last thread has reported its end. */
 export interface SessionListener {
-  /** Returns where the viewer is counted; null: nowhere. */
+  /** Returns the handle that counts the viewer; null: not counted. */
   sessionOpened(sighting: SessionSighting): SessionHandle | null;
   sessionClosed(sighting: SessionSighting, reason: string): void;
 }
@@ -15,7 +15,7 @@ interface Entry {
   readonly threads: Set<number>;
 }
 
-/** A viewer counts from the first thread that saw it to the last. Needs no closing: sessions end with their feed. */
+/** A viewer counts from its first report to its end in the last thread. Needs no closing: sessions end with their feed. */
 export class SessionLedger {
   readonly #listener: SessionListener;
   readonly #entries = new Map<string, Entry>();
@@ -50,21 +50,21 @@ export class SessionLedger {
     if (entry.threads.size === 0) this.#end(key, entry, reason);
   }
 
-  /** Adds what viewers were sent. */
+  /** Adds bytes sent to viewers. */
   countBytes({ sightings, bytes }: SessionBytes): void {
     sightings.forEach((sighting, n) => {
       this.#entries.get(keyOf(sighting))?.handle?.countBytes(bytes[n] ?? 0);
     });
   }
 
-  /** A thread is gone: its viewers come back through another one, or not. */
+  /** A thread has ended: its viewers may return through another one. */
   threadGone(thread: number): void {
     for (const { sighting, threads } of [...this.#entries.values()]) {
       if (threads.has(thread)) this.closed(thread, sighting, 'the delivery thread ended');
     }
   }
 
-  /** The feed is gone: whatever the threads still say about it does not matter. */
+  /** The feed has ended: later reports of the threads about it are ignored. */
   feedGone(feed: number): void {
     for (const [key, entry] of this.#entries) {
       if (entry.sighting.feed === feed) this.#end(key, entry, 'the stream ended');

@@ -1,8 +1,7 @@
 /**
- * Shared memory for media bytes, main-thread side: packagers append to blocks, delivery threads send out of
- * them. A block is used again when everything in it was released and every thread has told that no answer
- * in flight needs it. Used again means: the same memory under a new number, so a stale span can never be
- * taken for a new one.
+ * Shared memory for media bytes, main-thread side: packagers append to blocks, delivery threads send from
+ * them. A block is reused when everything in it was released and every thread has reported that no pending
+ * answer needs it. The same memory then gets a new number, so a stale span can never refer to new data.
  */
 import type { Span } from '../feed/messages.ts';
 import { appendSpan } from '../feed/spans.ts';
@@ -22,9 +21,9 @@ interface Block {
   sealed: boolean;
 }
 
-/** How the arena reaches the threads, and how much free memory it keeps. */
+/** Access to the threads, and the amount of free memory to keep. */
 export interface ArenaOptions {
-  /** Tells all threads; retirements are sent behind everything else of the same turn. */
+  /** Sends to all threads; retirements are sent after all other messages of the turn. */
   readonly post: (message: ToThread) => void;
   readonly postLate: (message: ToThread) => void;
   /** Threads that know the blocks and will acknowledge. */
@@ -33,11 +32,11 @@ export interface ArenaOptions {
   readonly maxFreeBytes: number;
 }
 
-/** One for the pool. Released memory goes to the next writer, or back to the system if enough is kept. */
+/** One per pool. Released memory goes to the next writer, or back to the system if enough is kept. */
 export class SharedArena {
   readonly #options: ArenaOptions;
   readonly #blocks = new Map<number, Block>();
-  /** Retired blocks and the threads whose word is missing. */
+  /** Retired blocks, and the threads that have not acknowledged. */
   readonly #retiring = new Map<number, { readonly block: Block; readonly missing: Set<number> }>();
   readonly #free: SharedArrayBuffer[] = [];
   #freeBytes = 0;
@@ -66,7 +65,7 @@ export class SharedArena {
     for (const { id, buffer } of this.#blocks.values()) yield { type: 'block-add', block: id, buffer };
   }
 
-  /** A thread has no answer in flight that needs the retired block. */
+  /** No pending answer of the thread needs the retired block. */
   acknowledge(thread: number, id: number): void {
     const entry = this.#retiring.get(id);
     if (entry === undefined) return;
@@ -74,7 +73,7 @@ export class SharedArena {
     if (entry.missing.size === 0) this.#recycle(id, entry.block);
   }
 
-  /** A thread is gone, and with it all its answers. */
+  /** A thread has ended, with all its answers. */
   threadGone(thread: number): void {
     for (const id of [...this.#retiring.keys()]) this.acknowledge(thread, id);
   }
@@ -169,7 +168,7 @@ export class ArenaWriter {
     for (const block of this.#blocks) if (block.sealed && block.live === 0) this.#blocks.delete(block);
   }
 
-  /** Everything stored is released. Idempotent. */
+  /** Releases everything stored. Idempotent. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;

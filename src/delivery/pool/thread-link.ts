@@ -1,4 +1,4 @@
-/** The main thread's end of a delivery thread that is a worker; `local-thread.ts` has the other kind. */
+/** The main thread's end of a delivery thread in a worker; `local-thread.ts` has the other kind. */
 import { getCompileCacheDir } from 'node:module';
 import { dirname } from 'node:path';
 import { Worker } from 'node:worker_threads';
@@ -7,24 +7,24 @@ import type { FromThread, ThreadSettings, ToThread } from '../thread-protocol.ts
 /** Delivers messages in order. Messages of the thread go to the `ThreadLinkOwner` it was started with. */
 export interface ThreadLink {
   post(messages: readonly ToThread[]): void;
-  /** Ends the thread without waiting for anything. */
+  /** Ends the thread at once. */
   terminate(): Promise<void>;
 }
 
-/** Listener of a thread. */
+/** Receives messages and the end of a thread. */
 export interface ThreadLinkOwner {
   message(message: FromThread): void;
-  /** The thread is gone, asked for or not; `reason` for the log. */
+  /** The thread has ended, on request or not; `reason` is for the log. */
   exited(reason: string): void;
 }
 
-/** Starts a thread from the file `entry`. That it could not start, or has ended, comes as `exited`. */
+/** Starts a thread from the file `entry`. A failed start is reported by `exited` too. */
 export function startWorker(entry: URL, settings: ThreadSettings, owner: ThreadLinkOwner): ThreadLink {
   const compiled = getCompileCacheDir();
   const worker = new Worker(entry, {
     workerData: settings,
     name: `delivery-${settings.incarnation}`,
-    // Its first file is looked for there, too.
+    // The compile cache is also needed for its first file.
     ...(compiled !== undefined && { env: { ...process.env, NODE_COMPILE_CACHE: dirname(compiled) } }),
   });
   let reason = '';

@@ -1,13 +1,13 @@
 import type { ToThread } from '../thread-protocol.ts';
 
-/** Messages for all delivery threads: in order, in one bundle for each turn of the event loop, since waking a thread is dear. */
+/** Messages for all delivery threads, in order and in one batch for each turn of the event loop, because waking a thread is expensive. */
 export class ThreadOutbox {
   readonly #send: () => void;
   #batch: ToThread[] = [];
   #late: ToThread[] = [];
   #scheduled = false;
 
-  /** `send` is called behind the turn, and takes what is there. */
+  /** `send` is called at the end of the turn, and takes the messages. */
   constructor(send: () => void) {
     this.#send = send;
   }
@@ -17,7 +17,7 @@ export class ThreadOutbox {
     this.schedule();
   }
 
-  /** Goes behind everything else of its bundle. */
+  /** Added after all other messages of its batch. */
   postLate(message: ToThread): void {
     this.#late.push(message);
     this.schedule();

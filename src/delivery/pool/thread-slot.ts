@@ -3,7 +3,7 @@ import type { QueueGauge } from '../../util/queue-gauge.ts';
 import type { ThreadReport } from '../thread-protocol.ts';
 import type { BatchingLink } from './batching-link.ts';
 
-/** Outlives its threads: one that dies is followed by another in the same place. */
+/** Outlives its threads: a thread that dies is replaced in the same slot. */
 export interface ThreadSlot {
   /** Number of the running thread, which is also its incarnation; 0 when none runs. */
   thread: number;
@@ -15,7 +15,7 @@ export interface ThreadSlot {
   report: ThreadReport | null;
 }
 
-/** A place in which no thread has run yet. */
+/** A slot without a thread so far. */
 export function emptySlot(): ThreadSlot {
   return { thread: 0, link: null, gauge: null, startedAt: 0, failures: 0, restart: null, report: null };
 }

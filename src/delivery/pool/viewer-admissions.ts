@@ -1,4 +1,4 @@
-/** HTTP viewers admitted by control servers: notices when they have left all threads, and when they return. */
+/** HTTP viewers admitted by control servers: detects when they have left all threads, and when they return. */
 import type { AccessRequest, Denied, Passed } from '../../access/access-check.ts';
 import { AdmissionLease } from '../../access/admission-lease.ts';
 import type { AdmissionRecord } from '../../access/admission-webhooks.ts';
@@ -7,11 +7,11 @@ import type { Logger } from '../../util/logger.ts';
 import type { AdmissionText, SessionEvent, SessionSighting } from '../thread-protocol.ts';
 import { AdmissionRegistry } from './admission-registry.ts';
 
-/** Maximum of viewers that have left and may return with their session, and of returned ones without an answer yet. */
+/** Maximum of departed viewers that may return with their session, and of returned ones whose answer is pending. */
 const MAX_GONE = 10_000;
-/** Forgotten at once, the oldest first: their sessions are revoked in one message. */
+/** Forgotten in one step, oldest first: their sessions are revoked in one message. */
 const FORGOTTEN = 1000;
-/** What is kept of one, characters: 4096 of the viewer's own words, and what goes with them. */
+/** Maximum size of a record, characters: 4096 from the viewer's request, and the members around them. */
 const MAX_RECORD = 5120;
 /** Time from an end to the request about a returning viewer, ms: a control server that counts viewers gets the end first. */
 const TELLING_MS = 500;
@@ -19,15 +19,15 @@ const TELLING_MS = 500;
 const MAX_ASKING = 32;
 const NOT_ASKED: Denied = { admitted: false, code: 'webhook-failed', reason: 'the request to the control server failed' };
 
-/** How control servers are asked and told, and what becomes of what they say. */
+/** Requests and notifications to control servers, and the effects of their answers. */
 export interface ViewerAdmissionsOptions {
   /** Asks the control server of a virtual host about a returning viewer. */
   readonly judge: ((vhost: string, request: AccessRequest) => Promise<Passed | Denied>) | undefined;
   /** Takes over an admission of a thread that died, and returns the function that reports the end. */
   readonly adopt: ((record: AdmissionRecord) => () => void) | undefined;
-  /** There is something to take (`takeOver`). */
+  /** Tickets are available (`takeOver`). */
   readonly onOver: () => void;
-  /** Sends viewers away, by their sessions. */
+  /** Disconnects viewers, by their sessions. */
   readonly revoke: (sessions: readonly string[]) => void;
   /** The session is counted. */
   readonly isThere: (sighting: SessionSighting) => boolean;
@@ -35,16 +35,16 @@ export interface ViewerAdmissionsOptions {
   readonly logger: Logger;
 }
 
-/** One who is asked about again. */
+/** A returned viewer, about which the control server is asked again. */
 interface Returned {
   readonly record: AdmissionText;
-  /** Not before, monotonic, ms. */
+  /** Earliest time of the request, monotonic, ms. */
   readonly due: number;
-  /** Where it was seen last. */
+  /** Its last sighting. */
   sighting: SessionSighting;
 }
 
-/** The owner tells of every session that begins and ends, and calls `close`. */
+/** The owner reports every start and end of a session, and calls `close`. */
 export class ViewerAdmissions {
   readonly #options: ViewerAdmissionsOptions;
   readonly #registry: AdmissionRegistry;
@@ -52,7 +52,7 @@ export class ViewerAdmissions {
   readonly #gone = new Map<string, { readonly record: AdmissionText; readonly since: number }>();
   /** By session. */
   readonly #returned = new Map<string, Returned>();
-  /** Returned viewers still to be asked about, oldest first. */
+  /** Returned viewers without a request so far, oldest first. */
   #waiting: Returned[] = [];
   #asking = 0;
   #timer: NodeJS.Timeout | null = null;
@@ -64,15 +64,15 @@ export class ViewerAdmissions {
     this.#registry = new AdmissionRegistry({ onOver, adopt: (record) => adopt?.(readRecord(record)) ?? (() => undefined) });
   }
 
-  /** `thread` sees a session; with a ticket it began there. `isThere`: it is counted, and its end will be told. */
+  /** `thread` sees a session; with a ticket it started there. `isThere`: the session is counted, and its end will be reported. */
   seen(thread: number, { sighting, ticket, record }: SessionEvent, isThere: boolean): void {
     if (ticket !== undefined) {
-      // Without a record the thread has told the end.
+      // Without a record the thread has reported the end.
       if (record !== undefined) this.#registry.bind(thread, { ticket, record }, { sighting, exists: isThere });
     } else if (isThere) this.#mayReturn(sighting);
   }
 
-  /** The last thread has seen the end of it. */
+  /** The last thread has reported its end. */
   sessionOver(sighting: SessionSighting): void {
     const record = this.#registry.sessionOver(sighting);
     if (record !== undefined) this.#remember(sighting.session, record);
@@ -83,17 +83,17 @@ export class ViewerAdmissions {
     return this.#registry.takeOver();
   }
 
-  /** The thread has told all ends itself. */
+  /** The thread has reported all ends itself. */
   threadStopped(thread: number): void {
     this.#registry.threadStopped(thread);
   }
 
-  /** Before its sessions are over: their ends are told here. */
+  /** Called before its sessions end: their ends are reported here. */
   threadGone(thread: number): void {
     this.#registry.threadGone(thread);
   }
 
-  /** There is no thread any more: all are over. Idempotent. */
+  /** No thread is left: all admissions end. Idempotent. */
   close(): void {
     this.#closed = true;
     this.#registry.close();
@@ -148,7 +148,7 @@ export class ViewerAdmissions {
     this.#work();
   }
 
-  /** It is sent away unless it may be where it is. */
+  /** The viewer is disconnected unless the answer allows its place. */
   #decide({ sighting, record }: Returned, said: Passed | Denied, newUrl: string | undefined): void {
     const { clock, logger, isThere, revoke } = this.#options;
     const { session } = sighting;
@@ -180,7 +180,7 @@ export class ViewerAdmissions {
     }
   }
 
-  /** A viewer that is not remembered begins anew. */
+  /** A viewer without a record has to start again. */
   #remember(session: string, record: AdmissionText): void {
     if (record.length > MAX_RECORD) {
       this.#options.revoke([session]);

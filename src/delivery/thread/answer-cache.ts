@@ -1,6 +1,6 @@
 /**
- * Answers that the addon gives without JavaScript. A view's answer is the same for every session until its feed changes, so the second time
- * that something is asked for, the answer is kept; with any change all answers of the feed are forgotten.
+ * Answers that the addon gives without JavaScript. A view's answer is the same for every session until its feed changes, so the answer to
+ * the second equal request is kept; any change of a feed drops all its answers.
  */
 import { type Handle, loadAddon, type NativeAddon } from '../../native/addon.ts';
 import { acceptsGzip } from '../http/accept-encoding.ts';
@@ -9,20 +9,20 @@ import type { HttpCounters, IncomingRequest } from '../http/answer-sink.ts';
 
 /** Requests with any of these are answered by JavaScript. */
 const SPECIAL = ['range', 'if-range', 'access-control-request-headers', 'upgrade', 'expect', 'content-length', 'transfer-encoding'];
-/** Ways of asking that are told apart; what peers choose of them is their origin. */
+/** Distinguished sets of request headers; peers choose one part of them, their origin. */
 const MAX_VARIANTS = 1024;
 const MAX_ORIGIN = 300;
 const ALL_FEEDS = -1;
-/** Of a session that is not known to the addon. */
+/** The slot of a session unknown to the addon. */
 export const NO_SLOT = -1;
 
-/** A session whose viewer may be answered without JavaScript. */
+/** A session whose requests may be answered without JavaScript. */
 export interface DirectSession {
   readonly token: string;
   readonly expiresAt: number;
-  /** Its number while the addon knows it, else `NO_SLOT`. */
+  /** Its number in the addon, or `NO_SLOT`. */
   slot: number;
-  /** It has been answered, with `bytes` in all, since the last report. */
+  /** Answers with `bytes` in total were sent since the last report. */
   answered(bytes: number): void;
 }
 
@@ -38,12 +38,12 @@ export class AnswerCache implements AnswerLinks {
   readonly #feeds = new Set<number>();
   /** By slot. */
   readonly #sessions = new Map<number, DirectSession>();
-  /** Bodies that were asked for once, by what makes them known again. */
+  /** Bodies requested once, by their identity. */
   readonly #asked = new WeakSet<object>();
   readonly #counters: HttpCounters;
   readonly #answered: (feed: number, bytes: number) => void;
 
-  /** `counters`: those of the listeners. `answered` is told what a feed has sent, and that somebody was served of it. */
+  /** `counters`: shared with the listeners. `answered` gets the bytes of a feed, and marks it as read. */
   constructor(addon: NativeAddon, counters: HttpCounters, answered: (feed: number, bytes: number) => void) {
     this.#addon = addon;
     this.#cache = addon.answersOpen();
@@ -62,7 +62,7 @@ export class AnswerCache implements AnswerLinks {
     return handle === null ? null : new AnswerLink(this.#addon, handle);
   }
 
-  /** Whether the body that `identity` stands for has been asked for before: who is alone with a stream costs nothing more. */
+  /** Whether the body with this `identity` was requested before: a single viewer of a stream causes no cost. */
   isWanted(identity: object): boolean {
     if (this.#asked.has(identity)) return true;
     this.#asked.add(identity);
@@ -70,8 +70,8 @@ export class AnswerCache implements AnswerLinks {
   }
 
   /**
-   * The number of all requests to `vhost` that are answered like this one where they ask for the same; null for one that is not to be
-   * answered without JavaScript. An answer for it will be kept, of `feed`.
+   * The number for all requests to `vhost` that get the same answer for the same target; null if the request must not be
+   * answered without JavaScript. Its answer will be kept, as one of `feed`.
    */
   variantOf(request: IncomingRequest, vhost: string, feed: number): number | null {
     for (const name of SPECIAL) if (request.header(name) !== undefined) return null;
@@ -91,7 +91,7 @@ export class AnswerCache implements AnswerLinks {
     return variant;
   }
 
-  /** A session has proven itself to `feed`. */
+  /** A session was verified for `feed`. */
   open(session: DirectSession, feed: number): void {
     session.slot = this.#addon.answersSession(this.#cache, session.token, feed, session.expiresAt);
     this.#sessions.set(session.slot, session);
@@ -105,12 +105,12 @@ export class AnswerCache implements AnswerLinks {
     session.slot = NO_SLOT;
   }
 
-  /** A feed has changed: its answers are to be made anew. */
+  /** A feed has changed: its answers are invalid. */
   changed(feed: number): void {
     if (this.#feeds.delete(feed)) this.#addon.answersFlush(this.#cache, feed);
   }
 
-  /** What decides about answers has changed: all are made anew, and all sessions have to prove themselves. */
+  /** A setting for all answers has changed: all answers are dropped, and all sessions must be verified again. */
   forget(): void {
     this.collect();
     this.#addon.answersFlush(this.#cache, ALL_FEEDS);
@@ -120,7 +120,7 @@ export class AnswerCache implements AnswerLinks {
     this.#sessions.clear();
   }
 
-  /** Counts what has been answered since the last call. */
+  /** Counts the answers since the last call. */
   collect(): void {
     const { requests, bytes, aborts, timeouts, refused, feeds, sessions } = this.#addon.answersTake(this.#cache);
     this.#counters.requests += requests;
@@ -133,7 +133,7 @@ export class AnswerCache implements AnswerLinks {
     for (let n = 0; n + 1 < sessions.length; n += 2) this.#sessions.get(sessions[n] ?? 0)?.answered(sessions[n + 1] ?? 0);
   }
 
-  /** Ends connections whose clients have not taken an answer in `limit` ms. */
+  /** Closes connections whose clients have not received an answer within `limit` ms. */
   sweep(limit: number): void {
     this.#addon.answersSweep(this.#cache, limit);
   }

@@ -1,4 +1,4 @@
-/** The shared blocks as a delivery thread sees them, with the number of answers in flight that need each. */
+/** The shared blocks in a delivery thread, with the number of pending answers that need each. */
 import type { Span } from '../feed/messages.ts';
 
 interface Block {
@@ -8,12 +8,12 @@ interface Block {
   retired: boolean;
 }
 
-/** Bytes stay where the packager wrote them: answers send out of the shared memory without a copy. */
+/** Answers are sent from the shared memory without a copy. */
 export class BlockTable {
   readonly #blocks = new Map<number, Block>();
   readonly #onIdle: (block: number) => void;
 
-  /** `onIdle` is called once for each retired block, when no answer needs it any more. */
+  /** `onIdle` is called once for each retired block, when no answer needs it any longer. */
   constructor(onIdle: (block: number) => void) {
     this.#onIdle = onIdle;
   }
@@ -33,7 +33,7 @@ export class BlockTable {
     this.#blocks.set(id, { bytes: Buffer.from(buffer), users: 0, retired: false });
   }
 
-  /** Nothing in the block is listed any more; it is idle once the answers that use it have ended. */
+  /** Nothing in the block is listed any longer; it becomes idle when the answers that use it have ended. */
   retire(id: number): void {
     const block = this.#blocks.get(id);
     if (block === undefined) return;
@@ -41,7 +41,7 @@ export class BlockTable {
     this.#checkIdle(id, block);
   }
 
-  /** The bytes of `spans`, valid until `release` is called with the same spans. Null when one of them is gone. */
+  /** The bytes of `spans`, valid until `release` is called with the same spans. Null if a span's block is gone. */
   acquire(spans: readonly Span[]): Buffer[] | null {
     const bytes: Buffer[] = [];
     for (const span of spans) {

@@ -30,14 +30,14 @@ export class CatchUp {
     this.#post(false);
   }
 
-  /** Calls `callback` as soon as everything is known that happened up to now; the returned function takes that back. */
+  /** Calls `callback` as soon as all updates up to now have arrived; the returned function cancels the call. */
   wait(callback: () => void): () => void {
     if (this.#callers.size === 0) this.#post(true);
     this.#callers.add(callback);
     return () => this.#callers.delete(callback);
   }
 
-  /** The main thread has told everything. */
+  /** The main thread has sent all updates. */
   caughtUp(): void {
     this.#current = true;
     this.#quiet = 0;

@@ -1,15 +1,15 @@
 /**
- * CRC-32 of a text that differs from a known one in one piece that comes several times. The checksum is linear over
- * GF(2): the difference is the piece's own, times x^8n for each place, where n bytes follow it. Polynomials are
+ * CRC-32 of a text that differs from a known text only in a piece with several occurrences. The checksum is linear over
+ * GF(2): the difference is that of the piece, times x^8n for each place with n bytes after it. Polynomials are
  * reflected as in RFC 1952 section 8: the highest bit is x^0.
  */
 
 const POLYNOMIAL = 0xedb88320;
 const ONE = 0x80000000;
-/** x^8: one byte more behind a piece. */
+/** x^8: one more byte after a piece. */
 const BYTE = 0x00800000;
 
-/** Product of two polynomials modulo that of CRC-32. */
+/** Product of two polynomials modulo the polynomial of CRC-32. */
 export function timesModulo(one: number, other: number): number {
   let product = 0;
   let shifted = other;

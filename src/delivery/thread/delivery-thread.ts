@@ -1,4 +1,4 @@
-/** Everything that happens in one delivery thread. It knows nothing of workers: messages come in and go out. */
+/** The logic of one delivery thread, independent of workers: messages come in and go out. */
 
 import { AccessControls, allChecks, type ChecksOf } from '../../access/access-controls.ts';
 import { deniedFields, deniedLine } from '../../access/log-denied.ts';
@@ -32,7 +32,7 @@ import { TextCoder } from './text-coder.ts';
 import { ThreadSessions } from './thread-sessions.ts';
 import { WebhookAdmissions } from './webhook-admissions.ts';
 
-/** `post` reaches the main thread, in order. */
+/** `post` sends to the main thread, in order. */
 export interface DeliveryThreadOptions {
   readonly settings: ThreadSettings;
   readonly views: ViewFactories;
@@ -42,7 +42,7 @@ export interface DeliveryThreadOptions {
   readonly checksOf?: ChecksOf;
 }
 
-/** Lives from its making until the message `stop`, which ends ports, streams and connections and is answered with `stopped`. */
+/** Lives from its construction until the message `stop`, which ends ports, streams and connections and is answered with `stopped`. */
 export class DeliveryThread {
   readonly #options: DeliveryThreadOptions;
   readonly #catchUp: CatchUp;
@@ -156,7 +156,7 @@ export class DeliveryThread {
     post({ type: 'ready' });
   }
 
-  /** Applies messages of the main thread in order. A message that fails is logged, and the next is applied all the same. */
+  /** Applies messages of the main thread in order. A failed message is logged, and the next one is applied. */
   receive(messages: readonly ToThread[]): void {
     for (const message of messages) {
       try {
@@ -238,7 +238,7 @@ export class DeliveryThread {
       this.#listeners.set(id, listener);
       if (first) await requireFreePort(address);
       const port = await listener.listen(address);
-      // The port was given up, or the thread stopped, before there was anything to close.
+      // The port was closed, or the thread stopped, before it had opened.
       if (this.#listeners.get(id) !== listener) {
         await listener.close(0);
         throw new Error('the port was given up while it opened');

@@ -1,4 +1,4 @@
-/** One request to a stream, as its views see it. */
+/** One request to a stream, in the form for its views. */
 
 import type { CrossDomainPolicy } from '../../access/cross-domains.ts';
 import { DRAINING } from '../../core/drain.ts';
@@ -21,7 +21,7 @@ import type { TextCoder } from './text-coder.ts';
 
 /** Headers of every answer, complete lines. */
 export const COMMON_HEADERS = 'Server: Millrace\r\nVary: Origin\r\n';
-/** Of texts: a shared cache must not hand gzip to who cannot read it. */
+/** For texts: a shared cache must not send gzip to clients that do not accept it. */
 const VARY_CODING = 'Vary: Accept-Encoding\r\n';
 const GZIP = 'Content-Encoding: gzip\r\n';
 const IDENTITY = 'Content-Encoding: identity\r\n';
@@ -42,7 +42,7 @@ export const Refusal = {
   STOPPING: 'the server is stopping\n',
 } as const;
 
-/** The feed whose view looks at the request: its rules, and its meter. */
+/** The feed whose view gets the request: its rules, and its byte counter. */
 export interface ServedFeed {
   readonly feed: number;
   readonly policy: CrossDomainPolicy;
@@ -56,17 +56,18 @@ export interface DeliveryServices {
   readonly coder: TextCoder;
   readonly files: SharedFiles;
   readonly hot: HotFiles;
-  /** Null: every request is answered here. */
+  /** Null: nothing is kept. */
   readonly answers: AnswerCache | null;
   /** Proxies whose headers about clients are trusted. */
   readonly proxies: TrustedProxies;
-  /** Deliveries that were handed out and are neither answered nor aborted. */
+  /** Deliveries passed to a view that are neither answered nor aborted. */
   readonly waiting: Set<Delivery>;
 }
 
 /**
- * Made by the router and answered once, by a view or by `withdraw`. Lent blocks and files are returned when the answer has left or the
- * client has gone.
+ * Created by the router and answered once, by a view or by `withdraw`. Borrowed blocks and files are returned when the answer is sent or
+ * the
+ * client has left.
  */
 export class Delivery implements DeliveryExchange, AbortListener, SentListener {
   readonly method: 'GET' | 'HEAD';
@@ -110,7 +111,7 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
     return this.#services.proxies.clientOf(this.#sink.remoteAddress, this.#request.header('x-forwarded-for'));
   }
 
-  /** The feed whose view is asked next. */
+  /** The feed whose view gets the request next. */
   offerTo(feed: ServedFeed): void {
     this.#feed = feed;
   }
@@ -175,13 +176,13 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
       .catch((error: unknown) => this.#sink.fail(error));
   }
 
-  /** Answers in words, which repeat nothing of the request; `lines` are complete and end with CRLF each. */
+  /** Answers with a text that repeats nothing of the request; `lines` are complete and end with CRLF each. */
   refuse(status: number, words: string, lines = ''): void {
     if (this.#done) return;
     this.#answer(status, `${COMMON_HEADERS}${this.#crossDomains()}${lines}${TEXT_TYPE}`, words, words.length);
   }
 
-  /** The view will answer later. */
+  /** The view answers later. */
   hold(): void {
     this.#services.waiting.add(this);
     this.#sink.wait(this);
@@ -197,7 +198,7 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
     callback?.();
   }
 
-  /** Takes the request back from the view that holds it and answers in words. */
+  /** Takes the request back from its view and answers with a text. */
   withdraw(status: number, words: string, lines = ''): void {
     if (this.#done) return;
     const callback = this.#onAbort;
@@ -228,7 +229,7 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
     this.#respondRanged(status, headers, bytes.length, (offset, length) => [bytes.subarray(offset, offset + length)]);
   }
 
-  /** Answers with all of a body, or the range that the client asked for. `take` gets the bytes; null: they are gone. */
+  /** Answers with all of a body, or the requested range. `take` returns the bytes; null: they are gone. */
   #respondRanged(
     status: number,
     headers: readonly string[],
@@ -242,7 +243,7 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
     }
     const body = range === null ? take(0, size) : take(range.offset, range.length);
     if (body === null) {
-      // The view lists bytes that were released: better no answer than somebody else's bytes.
+      // The view lists released bytes: no answer is better than bytes of another file.
       this.#answer(503, this.#block([]), '', 0);
     } else if (range === null) this.#answer(status, this.#block(headers), body, size);
     else {
@@ -262,11 +263,11 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
     this.#sink.answer(status, block, body, this.#spans === null && this.#lease === null ? null : this, this.#image);
   }
 
-  /** The answer is the same for every session, and is wanted by more than one. */
+  /** The answer is the same for every session, and was requested before. */
   #isKept(status: number, identity: object): boolean {
     const { answers } = this.#services;
     if (answers === null || status !== 200 || this.method !== 'GET' || this.admission !== null) return false;
-    // Whoever gets a session by the answer gets one of their own.
+    // An answer that creates a session is specific to its viewer.
     const token = this.#viewer?.token;
     return token !== undefined && token === this.queryValue('session') && answers.isWanted(identity);
   }
@@ -291,7 +292,7 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
 
   #range(size: number): ReturnType<typeof readRange> {
     const header = this.#request.header('range');
-    // There are no validators, so a conditional range can never be proven fresh.
+    // There are no validators, so a conditional range is never fresh.
     if (header === undefined || this.#request.header('if-range') !== undefined) return null;
     return readRange(header, size);
   }

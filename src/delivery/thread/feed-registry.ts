@@ -1,4 +1,4 @@
-/** The feeds of a delivery thread: which views serve which stream. */
+/** The feeds of a delivery thread: maps streams to views. */
 
 import type { AccessProtocol } from '../../access/access-check.ts';
 import { CrossDomainPolicy, type CrossDomainRules } from '../../access/cross-domains.ts';
@@ -13,28 +13,28 @@ import type { ServedFeed } from './delivery.ts';
 import { protocolOf, type RequestAdmission } from './request-admission.ts';
 import type { SessionPlace, ThreadSessions } from './thread-sessions.ts';
 
-/** Makes the view of a feed. `settings` is what its packager handed to `openFeed`. */
+/** Creates the view of a feed. `settings` is the packager's value for `openFeed`. */
 export type ViewFactory = (settings: unknown, context: ViewContext) => DeliveryView;
-/** By kind of feed; a kind without one is not served in this process. */
+/** By kind of feed; a kind without a factory is not served in this process. */
 export type ViewFactories = Partial<Record<PublisherKind, ViewFactory>>;
 
-/** Methods told to other origins. */
+/** Allowed methods in CORS answers. */
 export const DELIVERY_METHODS = 'OPTIONS, GET, HEAD';
 const THUMBNAIL_METHODS = 'GET';
-/** A feed without a request for this many reports has no viewers: players ask within this time, whatever they wait for. */
+/** A feed without a request for this many reports has no viewers: players send requests within this time, even while they wait. */
 const QUIET_REPORTS = 60;
 
-/** One feed, with what its view may ask of the thread. */
+/** One feed, with the services for its view. */
 export class ThreadFeed implements ServedFeed, SessionPlace, ViewContext {
   readonly feed: number;
   readonly kind: PublisherKind;
   readonly protocol: AccessProtocol | undefined;
   readonly view: DeliveryView;
   policy: CrossDomainPolicy;
-  /** For OPTIONS, which every feed answers alike. */
+  /** For OPTIONS, the same for every feed. */
   preflight: CrossDomainPolicy;
   bytesSent = 0;
-  /** Somebody without a session was served since the last report. */
+  /** A reader without a session was served since the last report. */
   hasReader = false;
   /** Reports since the last request; infinite: no viewers. */
   #quiet = Number.POSITIVE_INFINITY;
@@ -68,13 +68,13 @@ export class ThreadFeed implements ServedFeed, SessionPlace, ViewContext {
     this.view = factory(message.settings, this);
   }
 
-  /** Somebody is served of it, or waits for it. */
+  /** A request for the feed is served, or waits. */
   asked(): void {
     if (this.#quiet === Number.POSITIVE_INFINITY) this.#services.setWatched(this.feed, true);
     this.#quiet = 0;
   }
 
-  /** A report has passed. */
+  /** Called after each report. */
   look(): void {
     this.#quiet += 1;
     if (this.#quiet !== QUIET_REPORTS) return;
@@ -82,7 +82,7 @@ export class ThreadFeed implements ServedFeed, SessionPlace, ViewContext {
     this.#services.setWatched(this.feed, false);
   }
 
-  /** Nobody is served of it, as the main thread knows. */
+  /** The feed has no viewers, and the main thread has that information. */
   forget(): void {
     this.#quiet = Number.POSITIVE_INFINITY;
   }
@@ -98,7 +98,7 @@ export class ThreadFeed implements ServedFeed, SessionPlace, ViewContext {
     return this.#guarded;
   }
 
-  /** Sessions of one protocol are of no use for another that is guarded, nor those from before it was. */
+  /** Sessions of one protocol are not valid for another guarded protocol, and sessions from before the protection are not valid. */
   get address(): string {
     this.#look();
     return this.#address;
@@ -107,7 +107,7 @@ export class ThreadFeed implements ServedFeed, SessionPlace, ViewContext {
   createSession(exchange: DeliveryExchange): ViewerSession | null {
     const { admission } = exchange;
     if (this.guarded && admission?.protocol !== this.protocol) return null;
-    // It was let in before the application had tokens.
+    // The viewer was admitted before the application had tokens.
     const hasToken = admission?.grant !== undefined || admission?.sent === true;
     if (this.#services.requestAdmission.asksForTokens(this.#vhost, this.#app) && !hasToken) return null;
     const { sessions } = this.#services;
@@ -161,7 +161,7 @@ export class ThreadFeed implements ServedFeed, SessionPlace, ViewContext {
     return this.#services.clock.monotonic();
   }
 
-  /** Throws what its view throws, once all else is closed. */
+  /** Closes everything else first, then throws the view's exception. */
   close(): void {
     try {
       this.view.close();
@@ -186,11 +186,11 @@ export class ThreadFeed implements ServedFeed, SessionPlace, ViewContext {
   }
 }
 
-/** Dependencies of the views that the registry makes. */
+/** Dependencies of the views of the registry. */
 export interface RegistryServices {
-  /** A view threw in a timer, which continues with the next one, or at the end of its thread. */
+  /** A view threw in a timer, after which the next one runs, or at the end of its thread. */
   readonly onFault: (error: unknown) => void;
-  /** What is kept of answers. */
+  /** The kept answers. */
   readonly answers: Pick<AnswerCache, 'changed' | 'forget'> | null;
   /** Reports whether a feed has viewers. */
   readonly setWatched: (feed: number, wanted: boolean) => void;
@@ -227,7 +227,7 @@ export class FeedRegistry {
     this.#services.answers?.forget();
   }
 
-  /** Applies a packager's message. Throws for a kind without view, or what the view throws. */
+  /** Applies a packager's message. Throws for a kind without a view, and passes on the view's exceptions. */
   apply(message: FeedMessage): void {
     if (message.type === 'feed-open') this.#open(message);
     else if (message.type === 'feed-update') {
@@ -236,12 +236,12 @@ export class FeedRegistry {
     } else this.#close(message.feed);
   }
 
-  /** Feeds of a stream; undefined when there is no such stream. `key` is `<app>/<stream>`. */
+  /** Feeds of a stream; undefined if there is no such stream. `key` is `<app>/<stream>`. */
   find(vhost: string, key: string): readonly ThreadFeed[] | undefined {
     return this.#streams.get(vhost)?.get(key);
   }
 
-  /** Viewers of a feed got `bytes` without being told of here. */
+  /** The addon has sent `bytes` to viewers of a feed. */
   answered(id: number, bytes: number): void {
     const feed = this.#feeds.get(id)?.feed;
     if (feed === undefined) return;
@@ -249,12 +249,12 @@ export class FeedRegistry {
     feed.asked();
   }
 
-  /** A report has passed. */
+  /** Called after each report. */
   look(): void {
     for (const { feed } of this.#feeds.values()) feed.look();
   }
 
-  /** The thread serves nobody, as the main thread knows. */
+  /** The thread has no viewers, and the main thread has that information. */
   rest(): void {
     for (const { feed } of this.#feeds.values()) feed.forget();
   }
@@ -268,7 +268,7 @@ export class FeedRegistry {
     }
   }
 
-  /** Feeds that have served somebody without a session since the last call. */
+  /** Feeds with an answer to a reader without a session since the last call. */
   takeRead(): readonly number[] {
     const read: number[] = [];
     for (const { feed } of this.#feeds.values()) {
@@ -297,7 +297,7 @@ export class FeedRegistry {
     this.#streams.set(vhost, streams);
     const key = pathOf(message.address);
     streams.set(key, [...(streams.get(key) ?? []), feed]);
-    // It may have files of the names that another one has answered.
+    // The new feed may have files with the names of kept answers.
     this.#services.answers?.forget();
   }
 

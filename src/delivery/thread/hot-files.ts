@@ -1,60 +1,60 @@
-/** Media that several viewers ask for, once more in memory files: from there the system sends without copying. */
+/** Second copies of media in memory files, for files with several viewers: the kernel sends them without copying. */
 import { loadAddon, type NativeAddon } from '../../native/addon.ts';
 import type { Span } from '../feed/messages.ts';
 import type { Image } from '../http/direct-sender.ts';
 
-/** For fewer bytes, copying them costs less. */
+/** For fewer bytes, copying is cheaper. */
 const MIN_IMAGE_BYTES = 32 * 1024;
-/** Making an image of more would hold up the thread. */
+/** An image of a larger file would block the thread too long. */
 const MAX_IMAGE_BYTES = 8 * 1024 * 1024;
 /** Each image takes a file descriptor. */
 const MAX_IMAGES = 256;
-/** Files remembered, asked for once or more. */
+/** Remembered files, requested once or more. */
 const MAX_FILES = 4096;
-/** Sweeps that a file nobody asks for is kept. */
+/** Sweeps without a request after which a file is dropped. */
 const MAX_AGE = 4;
 
 interface HotFile {
   image: Image | null;
-  /** Sweeps since it was asked for. */
+  /** Sweeps since the last request. */
   age: number;
 }
 
-/** Gives out the descriptors that images take. */
+/** The ledger for the descriptors of images. */
 interface Descriptors {
   takeDescriptors(count: number): boolean;
   giveDescriptors(count: number): void;
 }
 
-/** Of all files. */
+/** Figures of all files. */
 export interface HotFigures {
-  /** In images now. */
+  /** Bytes in images. */
   readonly bytes: number;
   readonly images: number;
-  /** Images let go of to make room, since the start. */
+  /** Images removed to make room, since the start. */
   readonly evicted: number;
-  /** Times a file got no image because there was no room, since the start. */
+  /** Files without an image because there was no room, since the start. */
   readonly refused: number;
 }
 
 /**
- * A file gets an image with its second request, so a single viewer costs nothing more. If there is no room, images without a request since
- * the last sweep are removed; if that is not enough, the file is copied as before.
+ * A file gets an image at its second request, so a single viewer causes no cost. If there is no room, images without a request since
+ * the last sweep are removed; if that is not enough, the file is sent by copying.
  */
 export class HotFiles {
   readonly #addon: NativeAddon | null;
   readonly #limit: number;
   readonly #descriptors: Descriptors | null;
-  /** By the list that names their bytes, which is the same for all who ask. */
+  /** By the list of spans, which is the same array for all viewers. */
   readonly #files = new Map<readonly Span[], HotFile>();
   #bytes = 0;
   #images = 0;
   #evicted = 0;
   #refused = 0;
-  /** There was no room: not tried again before the next sweep. */
+  /** There was no room: no attempt before the next sweep. */
   #full = false;
 
-  /** `limit`: bytes of all images. `descriptors`: where theirs are taken from; null: there are enough. */
+  /** `limit`: bytes of all images. `descriptors`: the ledger for their descriptors; null: unlimited. */
   constructor(limit: number, addon: NativeAddon | null = loadAddon().addon, descriptors: Descriptors | null = null) {
     this.#descriptors = descriptors;
     this.#limit = limit;
@@ -65,7 +65,7 @@ export class HotFiles {
     return { bytes: this.#bytes, images: this.#images, evicted: this.#evicted, refused: this.#refused };
   }
 
-  /** The image of the file at `spans`, whose `size` bytes are `chunks`; null while it is worth none. */
+  /** The image of the file at `spans`, whose `size` bytes are `chunks`; null if the file has none. */
   image(spans: readonly Span[], chunks: readonly Uint8Array[], size: number): Image | null {
     if (this.#addon === null || size < MIN_IMAGE_BYTES || size > MAX_IMAGE_BYTES) return null;
     const file = this.#files.get(spans);

@@ -1,4 +1,4 @@
-/** Hands requests for signalling from a delivery thread to the main thread, over a private Unix socket. */
+/** Relays signalling requests from a delivery thread to the main thread over a private Unix socket. */
 import { connect, type Socket } from 'node:net';
 import type { Duplex, Readable } from 'node:stream';
 import type { AddressSlot } from '../../util/address-shares.ts';
@@ -15,20 +15,20 @@ import type { UpgradeEnds } from '../http/secure-listener.ts';
 import { COMMON_HEADERS } from './delivery.ts';
 import type { MainThreadRequests } from './request-router.ts';
 
-/** Connections a thread relays at once; more are answered 503. */
+/** Concurrent relayed connections of a thread; above this, requests are answered with 503. */
 export const MAX_RELAY = 20_000;
 /** All in milliseconds. */
 const TIMES = {
-  /** For the main thread to answer a request that it gets repeated; it has a shorter limit itself. */
+  /** For the main thread's answer to a repeated request; the main thread has a shorter limit. */
   forward: 50_000,
-  /** For a client to take the end of an answer. */
+  /** For a client to receive the end of an answer. */
   linger: 2000,
-  /** For a client to take anything of what waits for it. */
+  /** For a client to receive any waiting bytes. */
   stall: 30_000,
-  /** How often that is looked at. */
+  /** Interval of that check. */
   sweep: 2000,
 };
-/** Descriptors that a relayed connection takes besides its own: both ends of the Unix socket. */
+/** Descriptors of a relayed connection besides its own: both ends of the Unix socket. */
 const DESCRIPTORS = 2;
 const FULL = 'too many signalling connections\n';
 const SHARE = 'too many requests of this address wait for an answer\n';
@@ -42,29 +42,29 @@ interface Refusal {
 
 /** Head of a relayed connection: one line of JSON before the first byte of the request. */
 export interface RelayedPeer {
-  /** Of the client, as far as trusted proxies tell. */
+  /** Client address, as far as trusted proxies report it. */
   readonly address: string;
-  /** The port of ours that was called. */
+  /** The server's port of the request. */
   readonly port: number;
-  /** Where the client has asked: there, or at a trusted proxy that tells so. */
+  /** The port that the client used: this port, or the port of a trusted proxy that reports it. */
   readonly asked: AskedPort;
   /** The other end of the connection. */
   readonly end: ClientEnd;
-  /** What is decided by the client's address, see `TrustedProxies.realIpOf`. */
+  /** The address for access control, see `TrustedProxies.realIpOf`. */
   readonly realIp: string;
 }
 
-/** Words of the `direction` query that are signalling over plain HTTP. */
+/** Values of the `direction` query for signalling over plain HTTP. */
 const HTTP_DIRECTIONS = new Set(['whip', 'whep']);
 
-/** True for requests that belong to signalling: WebSocket upgrades, WHIP and WHEP. */
+/** Whether a request belongs to signalling: WebSocket upgrades, WHIP and WHEP. */
 function isSignalling(request: IncomingRequest): boolean {
   if (request.method === 'GET' && request.header('upgrade')?.toLowerCase() === 'websocket') return true;
   const { query } = splitTarget(request.target);
   return HTTP_DIRECTIONS.has(queryValue(query, 'direction') ?? '');
 }
 
-/** Hands whole connections to the main thread over its Unix socket, and carries bytes both ways. `close` ends all of them. */
+/** Relays whole connections to the main thread over its Unix socket, in both directions. `close` ends all of them. */
 export class MainThreadRelay implements MainThreadRequests {
   readonly #path: string;
   readonly #admission: Admission;
@@ -104,13 +104,13 @@ export class MainThreadRelay implements MainThreadRequests {
     return true;
   }
 
-  /** Ends what is relayed. Idempotent. */
+  /** Ends all relayed connections. Idempotent. */
   close(): void {
     for (const socket of this.#open.keys()) socket.destroy();
     this.#rest();
   }
 
-  /** Relays an upgrade that came over TLS; `bytes` begin with its request. */
+  /** Relays an upgrade request over TLS; `bytes` start with the request. */
   takeUpgrade(client: Duplex, bytes: Buffer, { remote, localPort, ...headers }: UpgradeEnds): void {
     const peer = this.#peerOf(remote, headers, { port: localPort, secure: true });
     const slot = this.#admit(peer.address);
@@ -129,7 +129,7 @@ export class MainThreadRelay implements MainThreadRequests {
     return { address, port: own.port, asked, end, realIp: proxies.realIpOf(end.address, headers) };
   }
 
-  /** A seat until the answer, and the descriptors that the relaying takes; or why there is none. */
+  /** Reserves a slot until the answer, and the descriptors for the relay; else the refusal. */
   #admit(address: string): AddressSlot | Refusal {
     const { signalling, refusals } = this.#admission;
     if (this.#open.size >= MAX_RELAY || !this.#admission.takeDescriptors(DESCRIPTORS)) {
@@ -143,7 +143,7 @@ export class MainThreadRelay implements MainThreadRequests {
     return { status: 429, text: SHARE };
   }
 
-  /** Connects `client` to the main thread, which sees `bytes` first. `seat`: given back with the first byte of the answer. */
+  /** Connects `client` to the main thread, which gets `bytes` first. `slot` is released at the first byte of the answer. */
   #relay(client: Duplex, bytes: Buffer, peer: RelayedPeer, slot: AddressSlot): void {
     const upstream = this.#connect(peer);
     upstream.once('data', () => slot.leave());
@@ -165,7 +165,7 @@ export class MainThreadRelay implements MainThreadRequests {
     client.on('close', end);
     upstream.on('error', end);
     upstream.on('close', () => {
-      // The last bytes of an answer may still be on their way, and the client may never close its own side.
+      // The last bytes of an answer may not be sent yet, and the client may never close its side.
       if (client.writableFinished) end();
       else linger = setTimeout(end, this.#times.linger);
     });
@@ -174,7 +174,7 @@ export class MainThreadRelay implements MainThreadRequests {
     upstream.pipe(client);
   }
 
-  /** Repeats a request of a connection that others share (HTTP over TLS), and brings the answer back. */
+  /** Repeats a request of a shared connection (HTTP over TLS), and returns the answer. */
   #forward(
     request: IncomingRequest,
     body: Readable,
@@ -191,7 +191,7 @@ export class MainThreadRelay implements MainThreadRequests {
       headers: forwardedHeaders(request),
       createConnection: () => connection,
     });
-    // By the clock: bytes that trickle in are no reason to wait longer.
+    // An absolute deadline: bytes that trickle in do not extend it.
     const deadline = setTimeout(() => fail(), this.#times.forward);
     upstream.once('close', () => clearTimeout(deadline));
     let over = false;

@@ -1,6 +1,6 @@
 /**
- * Pages for people who open a media port in a browser. Shows no names of running streams; requests of the pages are subject to the same
- * access control as those of any player.
+ * Pages for users who open a media port in a browser. They show no names of running streams; their requests are subject to the same
+ * access control as any player's.
  */
 import { frontPage, hostOnly, wantsPage } from '../../pages/front-page.ts';
 import type { PageFile, PageFiles } from '../../pages/page-files.ts';
@@ -13,7 +13,7 @@ import { splitTarget } from '../http/request-target.ts';
 const SLASH = 0x2f;
 const STREAM = /^\/[^/]+\/[^/]+$/;
 const LINES = `Server: Millrace\r\n${linesOf(PAGE_HEADERS)}Cache-Control: no-cache\r\n`;
-/** The same address is something else for a player. */
+/** Players get another answer at the same URL. */
 const VARY = 'Vary: Accept, Accept-Encoding\r\n';
 const UNREADABLE = frontPage('Millrace', ['A file of this page cannot be read. The log of the server may say why.'], []);
 
@@ -28,7 +28,7 @@ export class PageHandler {
     this.#onFault = onFault;
   }
 
-  /** Answers GET and HEAD for a page or for what a page is made of. False: the request is for something else. */
+  /** Answers GET and HEAD for a page or for a file of a page. False: the request is for something else. */
   take(request: IncomingRequest, sink: AnswerSink): boolean {
     // Most requests are for files of streams.
     if (isDeep(request.target)) return false;

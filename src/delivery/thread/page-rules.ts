@@ -6,7 +6,7 @@ import { beginning } from './request-admission.ts';
 
 const NONE: CrossDomainRules = { urls: [], headers: [] };
 
-/** One for a thread. Nothing to close. */
+/** One per thread. Nothing to close. */
 export class PageRules {
   #defaults = NONE;
   #hosts = new Map<string, HostOrigins>();
@@ -14,7 +14,7 @@ export class PageRules {
   #policies = new Map<CrossDomainRules, CrossDomainPolicy>();
   #fallback = this.#policyOf(null);
 
-  /** All virtual hosts as they are now. */
+  /** The current virtual hosts. */
   setHosts(hosts: readonly { readonly name: string; readonly pageOrigins?: HostOrigins | undefined }[]): void {
     this.#hosts = new Map(hosts.flatMap(({ name, pageOrigins }) => (pageOrigins === undefined ? [] : [[name, pageOrigins]])));
     this.#policies.clear();
@@ -41,7 +41,7 @@ export class PageRules {
     return made;
   }
 
-  /** The rules of the server alone. */
+  /** The rules of the server. */
   get fallback(): CrossDomainPolicy {
     return this.#fallback;
   }
@@ -51,7 +51,7 @@ export class PageRules {
   }
 }
 
-/** The kind of page by file name. Files other than playlists are named by playlists, and are not requested without a stream. */
+/** The kind of page by file name. Other files than playlists have their names from playlists, and are not requested without a stream. */
 function kindOf(file: string, query: string): PageKind {
   const protocol = beginning(file, query);
   return protocol === 'hls' || protocol === 'thumbnail' ? protocol : 'llhls';

@@ -1,17 +1,17 @@
-/** Requests for streams that are not there, held while the main thread finds out whether an origin has them. */
+/** Requests for missing streams, held until the main thread knows whether an origin has them. */
 import type { WantedStream } from '../../core/origins.ts';
 import { streamKey } from '../../core/stream-address.ts';
 import type { Found } from '../../core/unknown-stream.ts';
 import type { FromThread } from '../thread-protocol.ts';
 
-/** Told how it ended, once. */
+/** Called once with the result. */
 export type DemandListener = (found: Found) => void;
 
-/** One for each thread. `close` tells all listeners that nothing was found; idempotent. */
+/** One per thread. `close` reports to all listeners that nothing was found; idempotent. */
 export class PendingDemands {
   readonly #post: (message: FromThread) => void;
   readonly #limit: number;
-  /** By number of the question; requests for one stream ask once. */
+  /** By number of the question; all requests for one stream share a question. */
   readonly #questions = new Map<number, { readonly key: string; readonly listeners: Set<DemandListener> }>();
   readonly #byStream = new Map<string, number>();
   #origins: ReadonlySet<string> = new Set();
@@ -19,7 +19,7 @@ export class PendingDemands {
   /** Requests held. */
   #waiting = 0;
 
-  /** `limit`: requests that may be held at once. */
+  /** `limit`: held requests. */
   constructor(post: (message: FromThread) => void, limit: number) {
     this.#post = post;
     this.#limit = limit;
@@ -38,7 +38,7 @@ export class PendingDemands {
     return this.#origins.has(vhost);
   }
 
-  /** Asks for `wanted`. Returns a function that takes `listener` away, or null: too many requests are held. */
+  /** Asks for `wanted`. Returns a function that removes `listener`, or null: too many requests are held. */
   ask(wanted: WantedStream, listener: DemandListener): (() => void) | null {
     if (this.#waiting >= this.#limit) return null;
     const key = streamKey(wanted);
@@ -61,7 +61,7 @@ export class PendingDemands {
     asked.listeners.clear();
   }
 
-  /** Nothing is found any more. */
+  /** Every later result is negative. */
   close(): void {
     for (const question of [...this.#questions.keys()]) this.answered(question, false);
   }

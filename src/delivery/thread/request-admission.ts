@@ -1,5 +1,6 @@
 /**
- * Access control over HTTP. The URL of a multivariant playlist or an image is judged; later requests carry the session in their URL, which
+ * Access control over HTTP. The URL of a multivariant playlist or an image is checked; later requests contain the session in their URL,
+ * which
  * ends with the admission.
  */
 import { createHash } from 'node:crypto';
@@ -12,11 +13,11 @@ import type { ViewerAdmission } from '../feed/view.ts';
 import type { AnswerSink, IncomingRequest } from '../http/answer-sink.ts';
 import { queryValue, type RequestTarget, urlBase } from '../http/request-target.ts';
 
-/** Decides, and knows where there is something to decide. */
+/** Decides about requests, and reports where a decision is needed. */
 export interface AdmissionGatekeeper extends Gatekeeper {
   follow(hosts: readonly ControlledHost[]): void;
   covers(vhost: string, direction: 'outgoing', protocol: AccessProtocol): boolean;
-  /** Where applications ask for play tokens. */
+  /** The applications with play tokens. */
   readonly keys: Pick<KeyRing, 'covers' | 'isEmpty'>;
 }
 
@@ -27,7 +28,7 @@ export interface AdmissionPlace {
   readonly stream: string;
 }
 
-/** How it is asked for. */
+/** The request's URL and headers for the decision. */
 export interface Asked {
   readonly protocol: AccessProtocol;
   readonly target: RequestTarget;
@@ -44,27 +45,27 @@ const PROTOCOLS: Partial<Record<PublisherKind, AccessProtocol>> = {
 const MEDIA = 'chunklist_';
 const MEDIA_PLAYLIST = /^chunklist_\d+_[a-z]+_[^_]*_llhls\.m3u8$/;
 const MARK_DIGITS = 16;
-/** The mark of an application with play tokens: which of them is in the session. */
+/** The mark of an application with play tokens: the session contains the grant of its token. */
 const TOKENED = 'tokens';
 
-/** The word for what a kind of feed serves. */
+/** The access protocol of a kind of feed. */
 export function protocolOf(kind: PublisherKind): AccessProtocol | undefined {
   return PROTOCOLS[kind];
 }
 
-/** The kind of playback that a request for this file begins; null for files named by playlists. */
+/** The protocol of a playback that starts with this file; null for files named by playlists. */
 export function beginning(file: string, query: string): AccessProtocol | null {
   if (file.startsWith('thumb.')) return 'thumbnail';
   if (!file.endsWith('.m3u8') || file.endsWith('_hls.m3u8') || isMediaPlaylist(file)) return null;
   return file.startsWith('ts:') || queryValue(query, 'format') === 'ts' ? 'hls' : 'llhls';
 }
 
-/** The expression costs as much as all else that is looked at. */
+/** The expression costs as much as all other checks. */
 function isMediaPlaylist(file: string): boolean {
   return file.startsWith(MEDIA) && MEDIA_PLAYLIST.test(file);
 }
 
-/** An admitted client, from the verdict to the end of the request, or of the session made by it. */
+/** An admitted client, from the decision to the end of the request or of its session. */
 export class Entered implements ViewerAdmission {
   readonly protocol: AccessProtocol;
   readonly base: string;
@@ -106,10 +107,10 @@ export class Entered implements ViewerAdmission {
 export class RequestAdmission {
   readonly #access: AdmissionGatekeeper;
   readonly #proxies: TrustedProxies;
-  /** By virtual host and protocol: distinguishes sessions from those made under other settings. */
+  /** By virtual host and protocol: distinguishes sessions from those under earlier settings. */
   #marks = new Map<string, Partial<Record<AccessProtocol, string>>>();
   #version = 0;
-  /** The last one: most come to one name. */
+  /** The last one: most requests use one host name. */
   #base = { scheme: '', place: '', port: 0, text: '' };
 
   constructor(access: AdmissionGatekeeper, proxies: TrustedProxies) {
@@ -117,7 +118,7 @@ export class RequestAdmission {
     this.#proxies = proxies;
   }
 
-  /** All virtual hosts as they are now. */
+  /** The current virtual hosts. */
   setHosts(hosts: readonly ControlledHost[]): void {
     this.#access.follow(hosts);
     this.#version += 1;
@@ -134,12 +135,12 @@ export class RequestAdmission {
     }
   }
 
-  /** Another number whenever what `markOf` says may have changed. */
+  /** Changes whenever results of `markOf` may have changed. */
   get version(): number {
     return this.#version;
   }
 
-  /** Some virtual host or application protects something. */
+  /** Whether any virtual host or application restricts access. */
   get active(): boolean {
     return this.#marks.size > 0 || !this.#access.keys.isEmpty;
   }
@@ -157,7 +158,7 @@ export class RequestAdmission {
     return this.active && Object.values(PROTOCOLS).some((protocol) => this.markOf(vhost, app, protocol) !== undefined);
   }
 
-  /** Nobody watches there without a play token. */
+  /** Whether a play token is required. */
   asksForTokens(vhost: string, app: string): boolean {
     return this.#access.keys.covers(vhost, app, 'outgoing');
   }
@@ -178,7 +179,7 @@ export class RequestAdmission {
     }
     const { path, query, authority } = target;
     const base = this.#baseOf(end.secure ? 'https' : 'http', authority ?? host, end.port);
-    // Both are the beginning of it, so the length tells whether they are all of it.
+    // Both are prefixes of the URL, so equal lengths mean that they are all of it.
     const isAll = authority === undefined && query !== '' && request.target.length === path.length + 1 + query.length;
     const tail = isAll ? request.target : `${path}${query === '' ? '' : `?${query}`}`;
     return {

@@ -22,9 +22,9 @@ const ANY_TEXT = 'Content-Type: text/plain; charset=utf-8\r\n';
 const EMPTY = 'Content-Type: text/html\r\n';
 const KNOWN_METHODS = new Set(['POST', 'PUT', 'PATCH', 'DELETE', 'TRACE', 'CONNECT']);
 
-/** Takes the requests that are not delivery: WebSocket upgrades and methods other than GET, HEAD and OPTIONS. */
+/** Handles requests that are not delivery: WebSocket upgrades and methods other than GET, HEAD and OPTIONS. */
 export interface MainThreadRequests {
-  /** Returns false when it does not want the request; then a refusal is answered. */
+  /** Returns false if it does not accept the request; then a refusal is answered. */
   take(request: IncomingRequest, sink: AnswerSink): boolean;
 }
 
@@ -35,14 +35,14 @@ export interface RouterOptions {
   readonly pageRules: PageRules;
   readonly services: DeliveryServices;
   readonly catchUp: CatchUp;
-  /** Requests that may wait for media at once. */
+  /** Maximum of requests that wait for media. */
   readonly maxWaiting: number;
-  /** Where to ask for streams that are not there. */
+  /** Searches missing streams. */
   readonly demands: PendingDemands;
-  /** Decides who may begin to watch. */
+  /** Decides which clients may start to watch. */
   readonly requestAdmission: RequestAdmission;
   readonly foreign: MainThreadRequests | null;
-  /** Pages for browsers; null where there are none. */
+  /** Pages for browsers; null if there are none. */
   readonly pages: PageHandler | null;
 }
 
@@ -53,18 +53,18 @@ interface Place {
   readonly feeds: readonly ThreadFeed[] | undefined;
   readonly file: string;
   readonly query: string;
-  /** As it was asked for. */
+  /** The requested target. */
   readonly target: RequestTarget;
   /** The `Host` header; '' without one. */
   readonly host: string;
 }
 
-/** Answers every request, or hands it to a view that will. One for each thread; it owns no connection. */
+/** Answers every request, or passes it to a view that does. One per thread; it owns no connection. */
 export class RequestRouter implements RequestHandler {
-  /** New viewers are sent elsewhere. */
+  /** New viewers are refused. */
   draining = false;
   readonly #options: RouterOptions;
-  /** Requests whose verdict is awaited. */
+  /** Requests with a pending decision. */
   #judging = 0;
 
   constructor(options: RouterOptions) {
@@ -80,19 +80,19 @@ export class RequestRouter implements RequestHandler {
       else if (catchUp.current) this.#deliver(request, sink);
       else this.#later(sink, () => this.#deliver(request, sink));
     } else if (method === 'OPTIONS' && request.target === '*') this.#preflight(request, sink, undefined);
-    // What signalling allows is its own to say.
+    // Signalling answers its own OPTIONS requests.
     else if (method === 'OPTIONS' && foreign?.take(request, sink) === true) return;
     else if (method === 'OPTIONS' && catchUp.current) this.#preflight(request, sink, this.#find(request));
     else if (method === 'OPTIONS') this.#later(sink, () => this.#preflight(request, sink, this.#find(request)));
     else this.#foreign(request, sink);
   }
 
-  /** Answers when this thread knows what there is. */
+  /** Answers as soon as the thread has all updates. */
   #later(sink: AnswerSink, answer: () => void): void {
     sink.waitBriefly({ aborted: this.#options.catchUp.wait(() => answerGuarded(sink, answer)) });
   }
 
-  /** Answers clients that may watch, as far as that is to be decided; others get the reason. */
+  /** Answers admitted clients, where access is restricted; others get the reason. */
   #deliver(request: IncomingRequest, sink: AnswerSink): void {
     const { requestAdmission, maxWaiting } = this.#options;
     const place = this.#find(request);
@@ -117,7 +117,7 @@ export class RequestRouter implements RequestHandler {
       request,
       sink,
     );
-    // Most verdicts are there at once: then nothing is kept for later.
+    // Most decisions are immediate: then nothing is stored.
     if (!(judgement instanceof Promise)) {
       this.#judged(request, sink, { verdict: judgement, protocol, place });
       return;
@@ -171,7 +171,7 @@ export class RequestRouter implements RequestHandler {
   }
 
   /**
-   * The place of `newUrl`, and the redirect from the requested address: relative, so that a proxy with other paths in front works, unless
+   * The target of `newUrl`, and the redirect from the requested URL: relative, so that it works behind a proxy with other paths, unless
    * the host differs. A URL without a file gets the requested file.
    */
   #redirected(newUrl: string, asked: Place): { readonly place: Place; readonly base: string } | null {
@@ -206,7 +206,7 @@ export class RequestRouter implements RequestHandler {
     for (const feed of place.feeds) {
       delivery.offerTo(feed);
       if (feed.guarded && !mayWatch(feed, delivery)) {
-        // Only admitted clients are told what is missing.
+        // Only admitted clients learn which object is missing.
         isGuarded ||= admission === null;
         continue;
       }
@@ -222,7 +222,7 @@ export class RequestRouter implements RequestHandler {
     else delivery.refuse(404, Refusal.NO_FILE);
   }
 
-  /** As text, with the CORS rules of the one that would have answered. */
+  /** Answers with a text and the CORS rules of the feed that would have answered. */
   #refuse(
     request: IncomingRequest,
     sink: AnswerSink,
@@ -240,7 +240,7 @@ export class RequestRouter implements RequestHandler {
     sink.answer(status, COMMON_HEADERS + crossDomainBlock(policy, request) + lines + type, isPlain ? words : [Buffer.from(words)], null);
   }
 
-  /** Holds a request that begins to watch until it is known whether an origin has the stream. False: nobody is to be asked. */
+  /** Holds a request that starts playback until the search at the origins has ended. False: there is no origin to ask. */
   #ask(
     request: IncomingRequest,
     sink: AnswerSink,
@@ -277,7 +277,7 @@ export class RequestRouter implements RequestHandler {
     return true;
   }
 
-  /** Of a stream that is not there. */
+  /** CORS rules for a missing stream. */
   #rulesFor({ vhost, key, file, query }: Place): CrossDomainPolicy {
     return this.#options.pageRules.find(vhost, appOf(key), file, query);
   }
@@ -306,7 +306,7 @@ export class RequestRouter implements RequestHandler {
   #placeOf(target: RequestTarget, host: string): Place {
     const { path } = target;
     const vhost = this.#options.hosts.find(target.authority ?? host);
-    // Cut first, decoded then: an escaped slash never separates.
+    // Split before decoding: an escaped slash never separates.
     const streamStart = path.indexOf('/', 1) + 1;
     const streamEnd = streamStart === 0 ? -1 : path.indexOf('/', streamStart);
     const key = decodePath(streamEnd < 0 ? path.slice(1) : path.slice(1, streamEnd));
@@ -347,12 +347,12 @@ function absenceOf({ vhost, key, feeds, file }: Place): string {
   return /^[^/]+\/[^/]/.test(key) ? Refusal.NO_STREAM : Refusal.NO_PATH;
 }
 
-/** Players that go on asking for the media of a stream that has ended are not to bring it back. */
+/** Players that continue to request media of an ended stream must not start it again. */
 function beginsToWatch(file: string, query: string): boolean {
   return file.startsWith('thumb.') || (file.endsWith('.m3u8') && !/(?:^|&)session=/.test(query));
 }
 
-/** Whose CORS rules count for a file that no view claimed: by its name, as the reference server routes. */
+/** The feed whose CORS rules apply to a file that no view claimed: by its name, as the reference server routes. */
 function speaker(feeds: readonly ThreadFeed[], file: string): ThreadFeed | undefined {
   const thumbnail = file.startsWith('thumb.');
   return feeds.find((feed) => (feed.kind === 'thumbnail') === thumbnail) ?? feeds[0];

@@ -1,7 +1,7 @@
 /** Bytes of files (DVR segments) for answers. Viewers of the same file share one copy while any of them is served. */
 import { open } from 'node:fs/promises';
 
-/** A file in memory; its receiver calls `release` once. */
+/** A file in memory; the receiver calls `release` once. */
 export interface FileLease {
   readonly bytes: Uint8Array;
   release(): void;
@@ -14,23 +14,23 @@ interface Loan {
   size: number;
 }
 
-/** Keeps no file that nobody uses, so there is nothing to close. */
+/** Keeps no unused file, so there is nothing to close. */
 export class SharedFiles {
   readonly #limit: number;
   readonly #loans = new Map<string, Loan>();
   #bytes = 0;
 
-  /** `limit`: bytes of all files lent at the same time. */
+  /** `limit`: bytes of all borrowed files. */
   constructor(limit: number) {
     this.#limit = limit;
   }
 
-  /** Bytes lent now. */
+  /** Borrowed bytes. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Reads a file, or shares it with those who have it. Rejects when it cannot be read; null when too much is lent already. */
+  /** Reads a file, or shares a borrowed one. Rejects if it cannot be read; null if the limit is reached. */
   async borrow(path: string): Promise<FileLease | null> {
     const known = this.#loans.get(path);
     const loan = known ?? this.#lend(path);
@@ -75,7 +75,7 @@ class NoRoom extends Error {
   override readonly name = 'NoRoom';
 }
 
-/** Reads the file at its present size; `reserve` is told the size first and may refuse by throwing. */
+/** Reads the file at its present size; `reserve` gets the size first and may refuse by throwing. */
 async function readWhole(path: string, reserve: (size: number) => void): Promise<Uint8Array> {
   const file = await open(path);
   try {

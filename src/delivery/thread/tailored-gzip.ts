@@ -1,9 +1,9 @@
 /**
  * gzip (RFC 1952) of texts that differ between viewers only in a repeated piece, the tail: compressed once for all viewers. The first tail
- * lies in a stored block (RFC 1951 section 3.2.4), all other places refer back to it, so a viewer's body is a copy with that block
+ * is in a stored block (RFC 1951 section 3.2.4), all other occurrences refer back to it, so a viewer's body is a copy with that block
  * replaced.
  *
- *     gzip header | deflated text before the tail | stored block: tail | deflated rest | CRC-32 | length
+ * gzip header | deflated text before the tail | stored block: tail | deflated rest | CRC-32 | length
  */
 import { constants, crc32, deflateRawSync, inflateRawSync } from 'node:zlib';
 import { shiftSum, timesModulo } from './crc-patch.ts';
@@ -13,14 +13,14 @@ const MAX_TAIL = 128;
 const GZIP_HEADER = Buffer.of(0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff);
 const STORED_HEADER = 5;
 const TRAILER = 8;
-/** Bytes that no ASCII text holds stand for the tail: they match each other and nothing else. */
+/** Bytes outside ASCII stand for the tail: they match each other and nothing else. */
 const PLACEHOLDER_FIRST = 0x80;
 
-/** Immutable: one serves all viewers whose tails have the same length. */
+/** Immutable: one instance serves all viewers whose tails have the same length. */
 export class TailoredGzip {
   readonly #template: Buffer;
   readonly #tailStart: number;
-  /** Checksum of the text with tails of zeros, of such a tail, and what a tail's own checksum is multiplied with. */
+  /** Checksum of the text with tails of zeros, checksum of such a tail, and the factor for the checksum of a tail. */
   readonly #zeroSum: number;
   readonly #zeroTailSum: number;
   readonly #shifts: number;
@@ -34,7 +34,7 @@ export class TailoredGzip {
     this.#shifts = shiftSum(pieces, tailLength);
   }
 
-  /** For `pieces` with tails of `tailLength` bytes between them; null when these cannot be compressed this way. */
+  /** For `pieces` with tails of `tailLength` bytes between them; null if they cannot be compressed this way. */
   static make(pieces: readonly string[], tailLength: number): TailoredGzip | null {
     const [before = '', ...rest] = pieces;
     if (rest.length === 0 || tailLength === 0 || tailLength > MAX_TAIL || !pieces.every(isAscii)) return null;
@@ -51,17 +51,17 @@ export class TailoredGzip {
     return made.#isPatchable(pieces, tailLength) ? made : null;
   }
 
-  /** Where the tail stands. */
+  /** Offset of the tail. */
   get places(): Uint32Array {
     return Uint32Array.of(this.#tailStart);
   }
 
-  /** The checksum of the text with tails of zeros, that of such a tail, and what the checksum of a tail is multiplied with. */
+  /** Checksum of the text with tails of zeros, checksum of such a tail, and the factor for the checksum of a tail. */
   get sums(): Uint32Array {
     return Uint32Array.of(this.#zeroSum, this.#zeroTailSum, this.#shifts);
   }
 
-  /** The body for one viewer; `tail` is ASCII and as long as was said. */
+  /** The body for one viewer; `tail` is ASCII and has the given length. */
   body(tail: string): Buffer {
     const body = Buffer.allocUnsafe(this.#template.length);
     this.#template.copy(body);
@@ -72,8 +72,8 @@ export class TailoredGzip {
   }
 
   /**
-   * Whether every byte of every tail is a reference: the compressor is free to write one out. A probe that differs
-   * from the placeholder in each byte, and whose bytes are all different, shows it.
+   * Whether every byte of every tail is a reference: the compressor may write a byte out. A probe that differs
+   * from the placeholder in each byte, and whose bytes are all different, reveals that.
    */
   #isPatchable(pieces: readonly string[], tailLength: number): boolean {
     const probe = placeholderOf(tailLength, 1);
@@ -83,7 +83,7 @@ export class TailoredGzip {
   }
 }
 
-/** Bytes beyond ASCII, all different, beginning `shift` places into the row. */
+/** Different bytes outside ASCII, rotated by `shift`. */
 function placeholderOf(length: number, shift: number): string {
   return Buffer.from(Array.from({ length }, (_unused, index) => PLACEHOLDER_FIRST + ((index + shift) % MAX_TAIL))).toString('latin1');
 }

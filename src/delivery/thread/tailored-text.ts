@@ -1,9 +1,9 @@
-/** Texts that differ between viewers only in one piece, the tail, which comes again and again: laid out once, then copied for each. */
+/** Texts that differ between viewers only in one repeated piece, the tail: prepared once, then copied for each viewer. */
 
 export class TailoredText {
-  /** The text with some viewer's tail. */
+  /** The text with the tail of one viewer. */
   readonly #template: Buffer;
-  /** Where the tails begin, bytes. */
+  /** Offsets of the tails, bytes. */
   readonly places: Uint32Array;
   readonly #tailLength: number;
 
@@ -24,7 +24,7 @@ export class TailoredText {
     return this.#template.length;
   }
 
-  /** Writes the text for one viewer; `target` has the text's length, `tail` the length that was said. */
+  /** Writes the text for one viewer; `target` has the text's length, `tail` the given length. */
   write(tail: string, target: Buffer): void {
     this.#template.copy(target);
     const { places } = this;

@@ -1,35 +1,37 @@
-/** Bytes of playlists. Texts that several viewers get are laid out and compressed once, also when each has its own session in them. */
+/** Bytes of playlists. Texts for several viewers are prepared and compressed once, even if each contains another session. */
 import { gzipSync } from 'node:zlib';
 import { TailoredGzip } from './tailored-gzip.ts';
 import { TailoredText } from './tailored-text.ts';
 
 const MAX_CACHE = 256;
-/** Lengths of tails known for one text. Sessions of one server differ little; what else is in a tail, the client chose. */
+/** Known lengths of tails per text. Sessions of one server differ little in length, but clients choose the rest of a tail. */
 const MAX_TAIL_LENGTHS = 8;
-/** Plain bodies share pieces of memory of this size: an allocation for each costs more than filling it. A client that does not read holds one. */
+/**
+ * Plain bodies share blocks of this size: an allocation for each costs more than filling it. A client that does not read keeps one block.
+ */
 const SLAB = 64 * 1024;
 const NO_SUMS = new Uint32Array();
 
-/** Lines of a playlist resemble their neighbours: a window of 1 KiB compresses as well as 32, in less than half the time. */
+/** Lines of a playlist resemble the previous ones: a window of 1 KiB compresses as well as 32, in less than half the time. */
 const OPTIONS = { level: 1, windowBits: 10, memLevel: 4 };
 
-/** Compressed form of a text for all viewers with tails of equal length. */
+/** The compressed text for all viewers with tails of equal length. */
 interface Tailored {
   /** Null: cannot be compressed for all. */
   gzip?: TailoredGzip | null;
   text?: TailoredText;
 }
 
-/** One for each thread; its cache is bounded, or ends with the text. */
+/** One per thread; its cache is bounded, or ends with the text. */
 export class TextCoder {
   readonly #cache = new Map<string, Buffer>();
   /** By text and length of the tail. */
   readonly #tailored = new WeakMap<readonly string[], Map<number, Tailored>>();
-  /** The piece of memory that bodies are cut from, and how much of it is gone. */
+  /** The current block for bodies, and its used part. */
   #slab = Buffer.alloc(0);
   #used = 0;
 
-  /** `shared`: other viewers will ask for the same text. */
+  /** `shared`: other viewers will request the same text. */
   gzip(text: string, shared: 'shared' | 'personal'): Buffer {
     if (shared === 'personal') return gzipSync(text, OPTIONS);
     const known = this.#cache.get(text);
@@ -50,7 +52,7 @@ export class TextCoder {
     return tailored?.gzip?.body(tail) ?? this.gzip(pieces.join(tail), tail === '' ? 'shared' : 'personal');
   }
 
-  /** The same, not compressed. */
+  /** As `gzipTailored`, without compression. */
   textTailored(pieces: readonly string[], tail: string): Buffer {
     const tailored = this.#tailoredFor(pieces, tail.length);
     if (tailored === null) return Buffer.from(pieces.join(tail));
@@ -60,7 +62,7 @@ export class TextCoder {
     return body;
   }
 
-  /** The places of `tail` in a body that was made of `pieces`, and what its checksum is made of; null: it has none that are known. */
+  /** Offsets of `tail` in a body from `pieces`, and parts of its checksum; null: unknown. */
   layout(
     pieces: readonly string[],
     tail: string,

@@ -1,4 +1,4 @@
-/** Viewer sessions as one thread sees them: who asked lately. Doubles as the cache of verified tokens. */
+/** Viewer sessions in one thread: recent requests by session. Also the cache of verified tokens. */
 import { createHash } from 'node:crypto';
 import { addressOwner } from '../../util/client-address.ts';
 import type { Clock } from '../../util/clock.ts';
@@ -8,7 +8,7 @@ import { type SessionTokens, sessionId } from '../session-token.ts';
 import type { SessionBytes, SessionEvent, SessionSighting } from '../thread-protocol.ts';
 import { type AnswerCache, type DirectSession, NO_SLOT } from './answer-cache.ts';
 
-/** Revocations remembered; the oldest is forgotten first. */
+/** Remembered revocations; the oldest is dropped first. */
 const MAX_REVOKED = 100_000;
 const MAX_KEY_LENGTH = 256;
 const TOKEN_GONE = 'its play token was removed';
@@ -24,20 +24,20 @@ class LiveSession implements ViewerSession, ByteSink, DirectSession {
   readonly address: string;
   readonly feed: number;
   readonly remoteAddress: string;
-  /** Whose share it counts to. */
+  /** Address whose limit it counts to. */
   readonly owner: string;
   readonly expiresAt: number;
-  /** Names the play token that let it in, where one did. */
+  /** Grant of its play token, if it has one. */
   readonly grant: string | undefined;
-  /** Without request for so long it has ended, ms. */
+  /** Time without a request after which it ends, ms. */
   readonly idle: number;
   seenAt: number;
   readonly #clock: Clock;
-  /** Not told to the main thread yet. */
+  /** Not yet reported to the main thread. */
   #bytes = 0;
   readonly #owing: Set<LiveSession>;
 
-  /** It adds itself to `owing` when it has bytes to tell. */
+  /** Adds itself to `owing` when it has bytes to report. */
   constructor(
     fields: {
       token: string;
@@ -85,27 +85,27 @@ class LiveSession implements ViewerSession, ByteSink, DirectSession {
   }
 }
 
-/** Where a session is used. */
+/** The scope of a session. */
 export interface SessionPlace {
   readonly feed: number;
   /** Identifies virtual host, application and stream. */
   readonly address: string;
 }
 
-/** `limit` counts sessions; `idle` is the time without a request after which one has ended, `lifetime` that of its token, both ms. */
+/** `limit` counts sessions; `idle` is the time without a request after which a session ends, `lifetime` that of its token, both ms. */
 export interface ThreadSessionsOptions {
   readonly tokens: SessionTokens;
   readonly clock: Clock;
   readonly limit: number;
-  /** Sessions of one address; players that have one already go on, also beyond. */
+  /** Sessions per address; players with a session continue even above it. */
   readonly share?: number;
-  /** A session was not opened because of it. */
+  /** A session was refused for that reason. */
   readonly onFull?: (remoteAddress: string) => void;
   readonly idle: number;
   readonly lifetime: number;
-  /** Where sessions are answered without asking here. */
+  /** Keeps answers that need no call of this class. */
   readonly answers?: Pick<AnswerCache, 'open' | 'close'> | null;
-  /** The play token of this name is still good; default: it is. */
+  /** Whether the play token with this grant is still valid; default: yes. */
   readonly holds?: (grant: string) => boolean;
 }
 
@@ -118,15 +118,17 @@ export interface SessionTerms {
 
 /** The owner calls `sweep` regularly, and `takeEvents` and `takeBytes` for its reports. Has no timer of its own. */
 export class ThreadSessions {
-  /** Sessions not opened because their address had its share. */
+  /** Sessions refused because of the limit per address. */
   refused = 0;
   readonly #options: ThreadSessionsOptions;
   readonly #live = new Map<string, LiveSession>();
-  /** At the oldest session. One that is made for each passes all that have gone since the map was last laid out: 10 us of a full map. */
+  /**
+   * Iterator at the oldest session. A new iterator per session would skip all ended entries since the last rehash: 10 us for a full map.
+   */
   #oldest = this.#live.values();
   readonly #owners = new OwnerCounts();
   readonly #revoked = new Set<string>();
-  /** Sessions with bytes to tell; the session that has waited longest comes first. */
+  /** Sessions with bytes to report; the longest waiting session comes first. */
   readonly #owing = new Set<LiveSession>();
   #events: SessionEvent[] = [];
 
@@ -139,8 +141,8 @@ export class ThreadSessions {
   }
 
   /**
-   * Ends at `until` (wall clock ms, rounded down to seconds) if that comes first, and with the play token that `grant` names; `ticket` is
-   * told with its beginning. Null when the address has its share.
+   * Ends at `until` (wall clock ms, rounded down to seconds) if that comes first, and with the play token of `grant`; its start is reported
+   * with `ticket`. Null if the address has reached its limit.
    */
   create(
     place: SessionPlace,
@@ -154,7 +156,7 @@ export class ThreadSessions {
     return this.#open({ token, id, address: place.address, feed: place.feed, remoteAddress, expiresAt, grant }, { ticket });
   }
 
-  /** The session of `token`, marked as active; null if the token is not valid for this stream, or no longer. */
+  /** The session of `token`, marked as active; null if the token is not or no longer valid for this stream. */
   check(place: SessionPlace, token: string, remoteAddress: string): LiveSession | null {
     const { clock, tokens } = this.#options;
     const live = this.#live.get(token);
@@ -179,8 +181,8 @@ export class ThreadSessions {
   }
 
   /**
-   * Marks a viewer without token as alive: one per feed and `key`, gone `idle` ms after it was last seen. Null: it was
-   * revoked; `full`: its address has its share, so it is not counted.
+   * Marks a viewer without token as active: one per feed and `key`, ended `idle` ms after its last request. Null: it was
+   * revoked; `full`: its address has reached its limit, so it is not counted.
    */
   count(place: SessionPlace, key: string, idle: number, remoteAddress: string): LiveSession | 'full' | null {
     const { clock } = this.#options;
@@ -210,11 +212,11 @@ export class ThreadSessions {
     for (const live of this.#live.values()) if (this.#revoked.has(live.id)) this.#close(live, 'revoked');
   }
 
-  /** Ends sessions without request for too long, and those whose time is over. */
+  /** Ends idle and expired sessions. */
   sweep(): void {
     const { clock } = this.#options;
     const [now, wall] = [clock.monotonic(), clock.now()];
-    // A waiting iterator would keep the old table of the map in memory.
+    // A paused iterator would keep the old table of the map in memory.
     this.#oldest = this.#live.values();
     for (const live of this.#live.values()) {
       if (now - live.seenAt >= live.idle) this.#close(live, 'idle');
@@ -227,7 +229,7 @@ export class ThreadSessions {
     for (const live of this.#live.values()) if (live.feed === feed) this.#close(live, 'the stream ended');
   }
 
-  /** Sessions that began and ended since the last call, in order. The list is the caller's: it does not grow afterwards. */
+  /** Sessions that started and ended since the last call, in order. The list belongs to the caller and does not grow. */
   takeEvents(): readonly SessionEvent[] {
     const events = this.#events;
     this.#events = [];
@@ -256,7 +258,7 @@ export class ThreadSessions {
     this.#owners.add(live.owner);
     this.#events.push({ sighting: live.sighting, ended: null, ...(ticket !== undefined && { ticket }) });
     if (this.#live.size > this.#options.limit) {
-      // Whom it has passed before is gone, so it never comes to the end.
+      // The iterator never ends: the entries before it are deleted.
       const oldest = this.#oldest.next();
       if (!oldest.done) this.#close(oldest.value, 'too many sessions');
     }

@@ -13,12 +13,12 @@ interface Entry extends AdmissionRecord {
   readonly closed: () => void;
 }
 
-/** `limit`: open requests to all control servers together; further viewers are refused. */
+/** `limit`: open requests to all control servers; further viewers are refused. */
 export interface WebhookAdmissionsOptions extends AdmissionWebhooksOptions {
   readonly limit: number;
 }
 
-/** One for each thread, which calls `stop`. */
+/** One per thread, which calls `stop`. */
 export class WebhookAdmissions {
   readonly #webhooks: AdmissionWebhooks;
   readonly #limit: number;
@@ -33,7 +33,7 @@ export class WebhookAdmissions {
     this.#limit = options.limit;
   }
 
-  /** Questions without answer. */
+  /** Pending requests. */
   get waiting(): number {
     return this.#waiting;
   }
@@ -47,7 +47,7 @@ export class WebhookAdmissions {
     return this.#webhooks.figures;
   }
 
-  /** All virtual hosts as they are now. */
+  /** The current virtual hosts. */
   follow(hosts: readonly { readonly name: string; readonly access?: AccessSettings | undefined }[]): void {
     this.#webhooks.follow(hosts);
   }
@@ -61,7 +61,7 @@ export class WebhookAdmissions {
     };
   }
 
-  /** State of an admission for continuing without this thread; undefined when it is over. */
+  /** State of an admission, for use after the end of this thread; undefined if it has ended. */
   recordOf(ticket: number): AdmissionText | undefined {
     const entry = this.#entries.get(ticket);
     if (entry === undefined) return undefined;
@@ -78,7 +78,7 @@ export class WebhookAdmissions {
     entry?.closed();
   }
 
-  /** Refuses all who wait, and tells all ends within a second and a half. Idempotent. */
+  /** Refuses all waiting clients, and reports all ends within a second and a half. Idempotent. */
   async stop(): Promise<void> {
     this.#closed = true;
     for (const ticket of [...this.#entries.keys()]) this.over(ticket);

@@ -1,8 +1,8 @@
-/** Which certificate a TLS client gets: by the server name it asks for (SNI), replaceable while ports are open. */
+/** Chooses the certificate of a TLS client by its server name (SNI); certificates are replaceable while ports are open. */
 import { createSecureContext, type SecureContext, type SecureContextOptions } from 'node:tls';
 import { CertificateIndex } from './certificate-index.ts';
 
-/** A certificate with the host names (wildcards allowed) it is for. Texts are PEM. */
+/** A certificate with its host names (wildcards allowed). Texts are PEM. */
 export interface Certificate {
   readonly hostNames: readonly string[];
   /** Leaf first, chain behind it. */
@@ -10,7 +10,7 @@ export interface Certificate {
   readonly key: string;
 }
 
-/** The part of a TLS server that keeps the certificate of clients without SNI. */
+/** The part of a TLS server with the certificate for clients without SNI. */
 interface TlsServer {
   setSecureContext(options: SecureContextOptions): void;
 }
@@ -21,7 +21,7 @@ export class CertificateChoice {
 
   /**
    * Replaces all certificates; open connections of `server` keep theirs. The first is for clients without SNI and for
-   * names that nobody has. Throws for bad PEM, and then nothing has changed.
+   * unknown names. Throws for invalid PEM without changing anything.
    */
   replace(certificates: readonly Certificate[], server: TlsServer): void {
     this.#index.replace(certificates, ({ cert, key }) => createSecureContext({ cert, key }));
@@ -29,7 +29,7 @@ export class CertificateChoice {
     server.setSecureContext(first === undefined ? {} : { cert: first.cert, key: first.key });
   }
 
-  /** For `SNICallback`. A literal name wins over patterns, as it does when requests look for their virtual host. */
+  /** For `SNICallback`. An exact name takes precedence over patterns, as in the search for virtual hosts. */
   readonly answer = (serverName: string, done: (error: Error | null, context?: SecureContext) => void): void => {
     const context = this.#index.find(serverName);
     if (context === undefined) done(new Error('there is no certificate'));

@@ -1,4 +1,4 @@
-/** Certificates as they lie in files: the certificate, its key and the certificates between it and a root. */
+/** Certificates in files: the certificate, its key and the intermediate certificates. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
@@ -13,14 +13,14 @@ export type CertificateTexts = { readonly [file in CertificateFile]?: string | u
 
 /** Certificate and key of a TLS port. Texts are PEM. */
 export interface CertificatePair {
-  /** The certificate, and behind it its chain, each once. */
+  /** The certificate, then its chain, each once. */
   readonly cert: string;
   readonly key: string;
-  /** When the certificate is no longer valid. */
+  /** End of validity. */
   readonly validTo: Date;
 }
 
-/** The files cannot be used; `message` names the one to blame. */
+/** The files cannot be used; `message` names the faulty one. */
 export class CertificateFault extends Error {
   override readonly name = 'CertificateFault';
   readonly file: CertificateFile;
@@ -40,7 +40,7 @@ export function filesOf(tls: TlsConfig): string[] {
   return FILES.flatMap((file) => tls[file] ?? []);
 }
 
-/** Reads the files and looks whether a TLS port can work with them. Rejects with `CertificateFault`. */
+/** Reads the files and checks whether a TLS port can use them. Rejects with `CertificateFault`. */
 export async function readCertificate(tls: TlsConfig): Promise<CertificatePair> {
   const texts: { [file in CertificateFile]?: string } = {};
   for (const file of FILES) {

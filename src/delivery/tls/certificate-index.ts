@@ -1,4 +1,4 @@
-/** Finds the certificate of a server name: a literal name wins over patterns, as with virtual hosts. */
+/** Finds the certificate of a server name: an exact name takes precedence over patterns, as with virtual hosts. */
 import { compileWildcard } from '../../util/wildcard.ts';
 import type { Certificate } from './certificate-choice.ts';
 
@@ -7,18 +7,18 @@ interface Pattern<Context> {
   readonly context: Context;
 }
 
-/** `Context`: what a TLS implementation makes of a certificate. Empty before `replace`. */
+/** `Context`: a TLS implementation's object for a certificate. Empty before `replace`. */
 export class CertificateIndex<Context> {
   readonly #byName = new Map<string, Context>();
   #patterns: readonly Pattern<Context>[] = [];
   #first: Context | undefined;
 
-  /** Of clients without SNI and of names that nobody has. */
+  /** For clients without SNI and for unknown names. */
   get first(): Context | undefined {
     return this.#first;
   }
 
-  /** Puts all certificates in place of those before. Throws what `make` throws, and then nothing has changed. */
+  /** Replaces all certificates. Passes on exceptions of `make` without changing anything. */
   replace(certificates: readonly Certificate[], make: (certificate: Certificate) => Context): void {
     const loaded = certificates.map((certificate) => ({ hostNames: certificate.hostNames, context: make(certificate) }));
     const names = loaded.flatMap(({ hostNames, context }) => hostNames.map((name) => ({ name: name.toLowerCase(), context })));

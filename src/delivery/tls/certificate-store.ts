@@ -13,19 +13,22 @@ export type CertificateFollower = (certificates: readonly Certificate[]) => unkn
 
 /** Options of a store. */
 export interface CertificateStoreOptions {
-  /** Has the virtual hosts whose files cannot be used. */
+  /** Records virtual hosts with unusable files. */
   readonly conditions?: Conditions;
   readonly times?: FileWatchTimes;
 }
 
-/** Certificates of the virtual hosts, read from their files when hosts or files change and when the API asks. Its maker calls `close`. */
+/**
+ * Certificates of the virtual hosts, read from their files when hosts or files change and at requests of the API. The creator calls
+ * `close`.
+ */
 export class CertificateStore {
   readonly #logger: Logger;
   readonly #options: CertificateStoreOptions;
   readonly #followers: CertificateFollower[] = [];
-  /** Of those with TLS. */
+  /** Of virtual hosts with TLS. */
   readonly #certificates = new Map<VirtualHost, HostCertificate>();
-  /** The settings that each was made by: a virtual host may be given others. */
+  /** The settings of each: a virtual host may get new ones. */
   readonly #settings = new WeakMap<HostCertificate, TlsConfig>();
   #virtualHosts: readonly VirtualHost[] = [];
   /** Updates run one after the other, so that an older one does not replace a newer one. */
@@ -36,7 +39,7 @@ export class CertificateStore {
     this.#options = options;
   }
 
-  /** Tells `follower` all certificates, now and whenever they change. */
+  /** Passes all certificates to `follower`, now and at every change. */
   addFollower(follower: CertificateFollower): void {
     this.#followers.push(follower);
     follower(this.loaded);
@@ -55,8 +58,8 @@ export class CertificateStore {
   }
 
   /**
-   * Reads the certificates of virtual hosts that are new, and follows their files. A file that cannot be used is named in the log; its host
-   * goes on without TLS until it can.
+   * Reads the certificates of new virtual hosts, and follows their files. An unusable file is named in the log; its host
+   * has no TLS until the file is valid.
    */
   follow(virtualHosts: readonly VirtualHost[]): void {
     this.#virtualHosts = virtualHosts;
@@ -76,14 +79,14 @@ export class CertificateStore {
     });
   }
 
-  /** Resolves when everything asked for has been read. */
+  /** Resolves when all pending reads have ended. */
   settled(): Promise<void> {
     return this.#tail;
   }
 
   /**
-   * Reads the files of these hosts again, and resolves when every port meets new clients with what they hold; rejects, and keeps every old
-   * certificate, when one cannot be used.
+   * Reads the files of these hosts again, and resolves when every port uses them for new clients; rejects, and keeps every old
+   * certificate, if one is unusable.
    */
   reload(virtualHosts: readonly VirtualHost[]): Promise<void> {
     return this.#inTurn(async () => {

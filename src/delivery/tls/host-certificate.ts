@@ -1,4 +1,4 @@
-/** The certificate of one host, as in its files, for as long as the server runs: a renewal replaces files without a notice. */
+/** The certificate of one host, kept equal to its files: a renewal replaces them without notice. */
 import type { TlsConfig } from '../../config/index.ts';
 import type { Conditions } from '../../util/conditions.ts';
 import { FileWatch, type FileWatchTimes } from '../../util/file-watch.ts';
@@ -6,24 +6,24 @@ import type { Logger } from '../../util/logger.ts';
 import { messageOf } from '../../util/message-of.ts';
 import { type CertificatePair, filesOf, readCertificate } from './certificate-files.ts';
 
-/** The owner of the certificate, and the callbacks for its files. */
+/** Names the certificate in logs and conditions, and follows its files. */
 export interface HostCertificateOptions {
   readonly tls: TlsConfig;
   /** For the log: `certificate of virtual host 'x'`. */
   readonly what: string;
   readonly fields?: object;
-  /** For strangers: `a virtual host`. */
+  /** Without names, for the public: `a virtual host`. */
   readonly whoseFault: string;
   readonly logger: Logger;
   readonly conditions?: Conditions;
   readonly times?: FileWatchTimes;
-  /** The files have changed, or are looked at for the first time; to be answered with `renew`. */
+  /** The files have changed, or are read for the first time; the callback should call `renew`. */
   readonly onFiles: () => Promise<void>;
 }
 
 /** Follows its files until `close`. */
 export class HostCertificate {
-  /** Null before the first one that can be used. */
+  /** Null before the first valid one. */
   pair: CertificatePair | null = null;
   readonly #options: HostCertificateOptions;
   readonly #watch: FileWatch;
@@ -57,7 +57,7 @@ export class HostCertificate {
     });
   }
 
-  /** Uses `pair` from now on, unless it is closed. Tells whether it is another one. */
+  /** Uses `pair` from now on, unless closed. Returns whether it is a different one. */
   take(pair: CertificatePair): boolean {
     if (this.#closed) return false;
     const { what, fields, logger, conditions } = this.#options;
@@ -99,7 +99,7 @@ export class HostCertificate {
       if (isNew && before !== null) logger.info({ ...fields, validTo: this.pair?.validTo.toISOString() }, `${what} renewed from its files`);
       return isNew;
     } catch (error) {
-      // Another one may have its name by now, and nobody would clear the condition of this one.
+      // Another certificate may have its name by now, and this one's condition would never be cleared.
       if (this.#closed) return false;
       const fault = messageOf(error);
       if (fault !== this.#fault) {

@@ -1,10 +1,10 @@
-/** TLS ports, which open when there is something to show. */
+/** TLS ports open when there is a certificate. */
 
 import type { Conditions } from '../../util/conditions.ts';
 import type { Logger } from '../../util/logger.ts';
 import type { CertificateStore } from './certificate-store.ts';
 
-/** Opens a TLS port: now, or with the first certificate, which may come through the API; until then `conditions` has it. */
+/** Opens a TLS port: now, or with the first certificate, which may come through the API; until then `conditions` records that. */
 export async function openWithCertificate(
   what: string,
   open: () => Promise<void>,

@@ -7,14 +7,14 @@ import type { OvtDescription, OvtPlaylistDescription, OvtTrackDescription } from
 import { codecIdOf, layoutOf, OvtMediaType, UNCOMMON_CODEC_IDS } from '../../wire/ovt/wire-numbers.ts';
 import type { RelayPaths } from './relay-paths.ts';
 
-/** Floating point, a plane for each channel: what decoders of all codecs here put out. */
+/** Planar floating point, the output format of all audio decoders here. */
 const SAMPLE_FORMAT = 8;
 /** The reference server's name for a data track without a name. */
 const DATA_NAME = 'Data';
 const NO_VIDEO = { framerate: 0, width: 0, height: 0 };
 const NO_AUDIO = { sampleRate: 0, sampleFormat: 0, layout: 0 };
 
-/** Whether an edge that takes `uncommon` of `UNCOMMON_CODEC_IDS` is told of the track. */
+/** Whether the description for an edge contains the track; the edge accepts `uncommon` of `UNCOMMON_CODEC_IDS`. */
 export function isTold(track: Track, uncommon: readonly number[]): track is Exclude<Track, SubtitleTrack> {
   if (track.type === 'data') return true;
   if (track.type === 'subtitle') return false;
@@ -31,7 +31,7 @@ export function describeStream(stream: PublishableStream, paths: RelayPaths, unc
     streamName: stream.name,
     originStreamUuid: `Millrace_${paths.id}/${stream.vhost}/${appName}/${stream.name}`,
     path: paths.pathOf({ vhost: stream.vhost, app: stream.app, stream: stream.sourceName }),
-    // An edge's publishers make their defaults of what they can serve, which may be less than ours can.
+    // An edge's publishers have defaults for their own capabilities, which may be smaller than ours.
     playlists: stream.playlists
       .filter(({ publisherDefault }) => publisherDefault !== true)
       .map((playlist) => describePlaylist(playlist, tracks))
@@ -40,7 +40,7 @@ export function describeStream(stream: PublishableStream, paths: RelayPaths, unc
   };
 }
 
-/** With the renditions whose tracks are told. */
+/** Only with the renditions whose tracks are described. */
 function describePlaylist({ name, fileName, options, renditions }: Playlist, tracks: readonly Track[]): OvtPlaylistDescription {
   const has = (type: Track['type'], name: string): boolean =>
     name === '' || tracks.some((track) => track.type === type && track.variantName === name);
@@ -86,7 +86,7 @@ function describeTrack(stream: PublishableStream, track: Exclude<Track, Subtitle
     case 'audio': {
       const layout = layoutOf(track.channels);
       const audio = { sampleRate: track.sampleRate, sampleFormat: SAMPLE_FORMAT, layout };
-      // An OpusHead is not what the reference calls a configuration.
+      // The reference does not accept an OpusHead as a configuration.
       const config = track.codec === 'AAC' ? track.config : null;
       return { ...common, ...NO_VIDEO, ...audio, mediaType: OvtMediaType.AUDIO, codecId: codecIdOf(track.codec) ?? 0, config };
     }

@@ -1,37 +1,37 @@
-/** Backlog for edges that number alike: everything since the segment before the present one began. */
+/** Backlog for edges with the same segment numbers: everything since the start of the previous segment. */
 import type { Packet } from '../../media/packet.ts';
 import type { SegmentMark } from '../../media/segment-mark.ts';
 import { toMilliseconds } from '../../media/timebase.ts';
 
-/** More is not held: whoever joins then begins with the next segment. Less than may wait in a connection. */
+/** Above this, nothing is kept: an edge that joins then starts with the next segment. Below the limit of a connection's queue. */
 const MAX_BYTES = 12 * 1024 * 1024;
 const MAX_PACKETS = 16_384;
 
-/** A packet, with the mark where a segment begins with it. */
+/** A packet, with the mark if a segment starts with it. */
 export interface HeldPacket {
   readonly packet: Packet;
   readonly mark: SegmentMark | null;
 }
 
-/** For one stream. Holds packets as they are; needs no closing. */
+/** For one stream. Keeps packets without copying; needs no closing. */
 export class MarkBacklog {
   #held: HeldPacket[] = [];
   #bytes = 0;
-  /** Where the last two segments begin among the held ones; fewer at the beginning. */
+  /** Positions of the last two segment starts among the kept packets; fewer at the beginning. */
   #begins: number[] = [];
   /** Mark of the next packet. */
   #mark: SegmentMark | null = null;
 
-  /** A segment begins with `packet`, which comes next. */
+  /** A segment starts with `packet`, which is pushed next. */
   begin(mark: SegmentMark, packet: Packet): void {
     this.#mark = mark;
     const [, present] = this.#begins;
     if (present !== undefined) this.#forget(present);
-    // Other tracks' packets of the next segment may lie before its mark.
+    // Packets of other tracks that belong to the next segment may precede its mark.
     else if (this.#begins.length === 0) this.#held = this.#held.filter((held) => isOf(held.packet, mark, packet.track.id));
   }
 
-  /** Nothing is held before the first mark. */
+  /** Nothing is kept before the first mark. */
   push(packet: Packet): void {
     const mark = this.#mark;
     this.#mark = null;
@@ -42,7 +42,7 @@ export class MarkBacklog {
     if (this.#bytes > MAX_BYTES || this.#held.length > MAX_PACKETS) this.clear();
   }
 
-  /** In the order in which edges need them: the first carries a mark. Empty where too much would have to be held. */
+  /** In the order for edges: the first has a mark. Empty if the backlog would be too large. */
   get packets(): readonly HeldPacket[] {
     const first = this.#begins[0];
     if (first === undefined) return [];
@@ -56,7 +56,7 @@ export class MarkBacklog {
     this.#bytes = 0;
   }
 
-  /** The segment that begins at `present` is the one before the present one from now on. */
+  /** The segment that starts at `present` becomes the previous segment. */
   #forget(present: number): void {
     const { mark, packet } = this.#held[present] ?? {};
     if (mark === undefined || mark === null || packet === undefined) return;
@@ -67,7 +67,7 @@ export class MarkBacklog {
   }
 }
 
-/** A packet of another track than `leader` that came before the mark, and is of the segment that begins there. */
+/** Whether a packet of another track than `leader` precedes the mark but belongs to its segment. */
 function isOf({ track, pts, duration }: Packet, { time }: SegmentMark, leader: number): boolean {
   return track.id !== leader && toMilliseconds(pts + duration / 2, track.timebase) >= time;
 }

@@ -1,4 +1,4 @@
-/** Hands the media packets of one origin to the core. */
+/** Passes the media packets of one origin to the core. */
 import { parseAdtsHeader } from '../../codecs/aac/adts.ts';
 import type { SourceTrack } from '../../core/ingest.ts';
 import type { PullSink } from '../../core/pull.ts';
@@ -15,23 +15,23 @@ interface FeedTrack {
   readonly source: SourceTrack;
   /** Formats that packets may have. */
   readonly formats: readonly number[];
-  /** No keyframe has come on this connection. */
+  /** No keyframe has arrived on this connection. */
   waits: boolean;
 }
 
-/** Takes joined media packets of one session; holds frames back until the first keyframe. Needs no closing. */
+/** Takes assembled media packets of one session; holds frames back until the first keyframe. Needs no closing. */
 export class MediaFeed {
-  /** Packets of tracks that were not described, or in a layout that is not understood. */
+  /** Packets of tracks without a description, or in an unknown format. */
   unusable = 0;
   readonly #sink: PullSink;
-  /** Of a packet that is to come. */
+  /** Mark of a packet that has not arrived yet. */
   #mark: PlacedMark | null = null;
-  /** The origin tells where segments begin. */
+  /** The origin sends marks of segments. */
   #marked = false;
-  /** A packet that may come first has come. */
+  /** The first packet that may start the media has arrived. */
   #begun = true;
   readonly #tracks: ReadonlyMap<number, FeedTrack>;
-  /** By id. */
+  /** Timebases of event tracks, by id. */
   readonly #events: ReadonlyMap<number, Timebase>;
 
   constructor(sink: PullSink, tracks: readonly SourceTrack[]) {
@@ -43,13 +43,13 @@ export class MediaFeed {
     );
   }
 
-  /** The origin will tell where segments begin: media begins with a segment. Call it before media comes. */
+  /** The origin will send marks: media starts with a segment. Call it before media arrives. */
   expectMarks(): void {
     this.#marked = true;
     this.#begun = false;
   }
 
-  /** A segment begins with a packet that comes next. */
+  /** A segment starts with a later packet. */
   mark(mark: PlacedMark): void {
     this.#mark = mark;
   }
@@ -74,7 +74,7 @@ export class MediaFeed {
     else this.#pushAudio(packet.trackId, packet.pts, packet.data);
   }
 
-  /** Breaks are ended by the origin. */
+  /** The origin ends breaks with its own events. */
   #takeEvent({ trackId, pts, dts, format, packetType, data }: OvtMediaPacket, timebase: Timebase): void {
     const event = eventOf(format, packetType);
     if (event !== null) this.#sink.pushEvent({ ...event, data, at: toSeconds(pts, timebase), settled: true });
@@ -82,7 +82,7 @@ export class MediaFeed {
     else this.unusable += 1;
   }
 
-  /** Decoders can begin with the packet, and a segment does. */
+  /** Whether decoders can start with the packet, and a segment starts with it. */
   #begins({ trackId, dts, flag }: OvtMediaPacket): boolean {
     const placed = this.#mark;
     this.#begun = placed !== null && placed.trackId === trackId && placed.dts === dts && flag !== OvtFlag.NONE;
@@ -96,11 +96,11 @@ export class MediaFeed {
     return placed.dts === dts ? placed.mark : undefined;
   }
 
-  /** Sessions begin anywhere. */
+  /** A session may start in the middle of a GOP. */
   #pushVideo(track: FeedTrack, packet: OvtMediaPacket): void {
     if (packet.flag !== OvtFlag.NONE) track.waits = false;
     if (track.waits) return;
-    // The router computes what the origin does not send.
+    // The router computes flags that the origin does not send.
     const keyframe = packet.flag === OvtFlag.UNKNOWN ? null : packet.flag === OvtFlag.KEYFRAME;
     const { trackId, pts, dts, data } = packet;
     if (this.#marked) this.#sink.push({ trackId, pts, dts, keyframe, duration: packet.duration, data, mark: this.#takeMark(trackId, dts) });
@@ -128,7 +128,7 @@ export class MediaFeed {
   }
 }
 
-/** Layouts of a track's packets; codecs that have but one may come without a word on it. */
+/** Formats of a track's packets; codecs with only one format may omit it. */
 function formatsOf(source: SourceTrack): readonly number[] {
   if (source.type === 'data') return [];
   switch (source.codec) {

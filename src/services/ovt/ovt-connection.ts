@@ -20,45 +20,45 @@ import { isProven, newChallenge } from './ovt-key.ts';
 import { MAX_WAITING_BYTES, type OvtLink, OvtSession } from './ovt-session.ts';
 import type { OvtStream } from './ovt-stream.ts';
 
-/** A request is a few hundred bytes. Edges send no media. As the reference, what later versions may say is passed over. */
+/** A request has a few hundred bytes. Edges send no media. Like the reference, messages of later versions are ignored. */
 const READER_LIMITS = { message: 65_536, media: 0, anyType: true };
-/** Requests not yet answered. */
+/** Unanswered requests. */
 const MAX_REQUESTS = 16;
 const MAX_SESSIONS = 64;
 /** All in milliseconds. */
 const TIMES = {
-  /** A connection that plays nothing ends after this silence. */
+  /** A connection without a played stream ends after this silence. */
   idle: 10_000,
-  /** For an edge to take anything of what waits for it. */
+  /** Time for an edge to receive any waiting bytes. */
   stall: 10_000,
-  /** For the last bytes to leave before the connection is cut. */
+  /** Time to send the last bytes before the connection is closed. */
   linger: 500,
 };
-/** So that an edge whose machine is gone is noticed without traffic. */
+/** Detects an edge whose machine has failed, even without traffic. */
 const KEEP_ALIVE_MS = 5000;
 
-/** Dependencies of each connection; the socket is the connection's from here on. */
+/** Dependencies of each connection, which owns the socket from here on. */
 export interface OvtConnectionOptions {
   readonly socket: Socket;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** The stream that a URL names; null when there is none. */
+  /** The stream of a URL; null if there is none. */
   readonly find: (url: OvtUrl) => OvtStream | null;
-  /** Looks for a stream that is not there: null when that is of no use, else resolves when it is known. Never rejects. */
+  /** Searches a missing stream: null if a search is pointless, else resolves when the result is known. Never rejects. */
   readonly fetch: (url: OvtUrl, via: readonly string[]) => Promise<unknown> | null;
   /** Why the servers `askers` may not have a stream; null: they may. */
   readonly circleOf: (url: OvtUrl, askers: readonly string[]) => string | null;
-  /** The answer to a command whose stream is missing. */
+  /** The answer to a command for a missing stream. */
   readonly absence: (url: OvtUrl, command: string) => string;
-  /** How long a stream may take to start before the edge is told to come again, ms. */
+  /** Maximum time for a stream to start before the edge is asked to retry, ms. */
   readonly startWait: number;
-  /** The key that edges must know; null: none. */
+  /** The key that edges must prove; null: none. */
   readonly key: string | null;
   readonly onClosed: (connection: OvtConnection) => void;
   readonly timeoutScale?: TimeoutScale | undefined;
 }
 
-/** Owns its socket. Ends by itself when the edge leaves or breaks the protocol, and by `close`; `onClosed` is called once either way. */
+/** Owns its socket. Ends when the edge leaves or violates the protocol, and by `close`; `onClosed` is called once in each case. */
 export class OvtConnection implements OvtLink {
   readonly #options: OvtConnectionOptions;
   readonly #socket: Socket;
@@ -72,10 +72,10 @@ export class OvtConnection implements OvtLink {
   readonly #requests: OvtRequest[] = [];
   readonly #challenge = newChallenge();
   #answering = false;
-  /** Ends the waiting for a stream that has not started. */
+  /** Ends the wait for a stream that has not started. */
   #giveUp: (() => void) | null = null;
   #corked = false;
-  /** Monotonic, ms: of the last request or the end of the last session. */
+  /** Monotonic, ms: time of the last request or of the end of the last session. */
   #lastUsed: number;
   #closed = false;
 
@@ -127,7 +127,7 @@ export class OvtConnection implements OvtLink {
     this.#socket.destroy();
   }
 
-  /** Ends the connection when it has been of no use for long, or takes nothing. Call it once a second. */
+  /** Ends the connection if it has been unused for long, or its edge receives nothing. Call it once a second. */
   checkDeadline(): void {
     if (this.#closed) return;
     const now = this.#clock.monotonic();
@@ -136,7 +136,7 @@ export class OvtConnection implements OvtLink {
     else if (this.#sessions.size === 0 && !this.#answering && now - this.#lastUsed > idle) this.close(`nothing was asked for ${idle} ms`);
   }
 
-  /** Tells the edge that its streams are over, and ends. Idempotent. */
+  /** Informs the edge that its streams have ended, and ends. Idempotent. */
   close(detail: string): void {
     if (this.#closed) return;
     for (const session of [...this.#sessions.values()]) this.streamEnded(session, detail);
@@ -157,7 +157,7 @@ export class OvtConnection implements OvtLink {
     }
   }
 
-  /** The edge broke the protocol, or we failed on what it sent: that ends its connection and no other. */
+  /** The edge violated the protocol, or its message caused an internal error: only its own connection ends. */
   #fail(error: unknown): void {
     this.#refuse(OvtStatus.INTERNAL, 'Server Internals Error');
     this.close(faultDetail(error, this.#logger, 'OVT connection'));
@@ -184,7 +184,7 @@ export class OvtConnection implements OvtLink {
     this.#answerAll().catch((error: unknown) => this.#fail(error));
   }
 
-  /** One after the other: a stream may have to be waited for. */
+  /** One at a time: an answer may wait for a stream. */
   async #answerAll(): Promise<void> {
     if (this.#answering) return;
     this.#answering = true;
@@ -223,7 +223,7 @@ export class OvtConnection implements OvtLink {
     else this.#respond(request, OvtStatus.OK, 'ok', describeContents(stream.description(request.codecs ?? [])));
   }
 
-  /** Before anything is looked for. Who has proven something wrong is sent away. */
+  /** Before any search. A connection with a wrong proof is closed. */
   #refuseUnproven(request: OvtRequest): boolean {
     const { key } = this.#options;
     if (key === null || isProven(key, this.#challenge, request)) return false;
@@ -272,14 +272,14 @@ export class OvtConnection implements OvtLink {
     this.#logger.info({ target: request.target, sessions: stream.sessions }, 'OVT edge plays');
   }
 
-  /** Like the reference, agrees to stop what is not being played as long as there is such a stream. */
+  /** Like the reference, confirms a stop without a session if the stream exists. */
   #stop(request: OvtRequest, stream: OvtStream): void {
     const session = this.#sessions.get(stream);
     if (session !== undefined) this.#leave(stream, session, 'the edge stopped');
     this.#respond(request, OvtStatus.OK, 'ok');
   }
 
-  /** Resolves when the stream has started or ended, the wait is over or the connection is gone. */
+  /** Resolves when the stream has started or ended, the wait has expired or the connection has ended. */
   #started(stream: OvtStream): Promise<void> {
     return new Promise((resolve) => {
       const done = (): void => {
@@ -301,7 +301,7 @@ export class OvtConnection implements OvtLink {
     this.#logger.info({ bytes: session.bytes, dropped: session.dropped, detail }, 'OVT edge plays no longer');
   }
 
-  /** Answers what could not be understood. */
+  /** Answers an invalid request. */
   #refuse(code: number, message: string): void {
     this.#respond({ id: 0, command: 'unknown' }, code, message);
   }

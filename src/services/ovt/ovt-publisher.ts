@@ -20,34 +20,34 @@ import { OvtConnection } from './ovt-connection.ts';
 import { type EdgeDirectory, type EdgesSeen, OvtStream } from './ovt-stream.ts';
 import { CIRCLE, RelayPaths } from './relay-paths.ts';
 
-/** Edges of one port at once, unless told otherwise. */
+/** Default limit of edges on one port. */
 export const MAX_EDGES = 1000;
 const DEFAULT_START_WAIT_MS = 3000;
 const SWEEP_MS = 1000;
-/** For a TLS handshake. */
+/** Time for a TLS handshake. */
 const HANDSHAKE_MS = 10_000;
-/** At the end, for connections to close; each has half a second for its last bytes. */
+/** Time for connections to close at the end; each has half a second for its last bytes. */
 const CUT_MS = 1000;
 
-/** One address to listen on, and how the streams that edges name are found there. */
+/** An address to listen on, and the search for the requested streams. */
 export interface OvtListenOptions {
   readonly host: string;
   readonly port: number;
-  /** Name of the virtual host that serves a host name; null when there is none. */
+  /** Name of the virtual host that serves a host name; null if there is none. */
   readonly virtualHostFor: (host: string) => string | null;
   readonly hasApplication: (vhost: string, app: string) => boolean;
-  /** Edges of one port at once. */
+  /** Limit of edges on one port. */
   readonly maxConnections?: number;
-  /** Admits connections; absent: everybody is admitted. */
+  /** Limits connections; absent: no limits. */
   readonly limiter?: ConnectionLimiter;
-  /** How long a stream that exists may take to start before an edge is told to come again, ms. */
+  /** Maximum time for an existing stream to start before an edge is asked to retry, ms. */
   readonly startWait?: number;
   readonly timeoutScale?: TimeoutScale;
-  /** Connections begin with TLS, once `setCertificates` has been called. Default: false. */
+  /** Connections use TLS, once `setCertificates` has been called. Default: false. */
   readonly tls?: boolean;
 }
 
-/** The part of a listener that TLS needs. It never listens: the server below counts connections before anything is done for them. */
+/** The TLS server of a listener. It does not listen: the plain server counts connections before the handshake. */
 interface SecurePart {
   readonly server: tls.Server;
   readonly choice: CertificateChoice;
@@ -55,7 +55,7 @@ interface SecurePart {
 
 interface Listener {
   readonly secure: SecurePart | null;
-  /** All that were admitted. */
+  /** All admitted sockets. */
   readonly sockets: Set<net.Socket>;
   readonly server: net.Server;
   readonly sweep: NodeJS.Timeout;
@@ -65,7 +65,7 @@ interface Listener {
 /** Registered in the core, which closes the streams. The server calls `listen` for each address, and `stop`. */
 export class OvtPublisher implements Publisher {
   readonly kind = PublisherKind.OVT;
-  /** Connections closed at once because too many were open, of all or of their address. */
+  /** Connections refused because the total limit or the limit per address was reached. */
   refused = 0;
   readonly #logger: Logger;
   readonly #clock: Clock;
@@ -80,17 +80,17 @@ export class OvtPublisher implements Publisher {
   readonly #edges: EdgesSeen = { numberAlike: false };
   #lastSession = 0;
 
-  /** `finder` finds streams that are not there; without it nothing is looked for. `directory` hears of those that are. */
+  /** `finder` searches missing streams; absent: no search. `directory` gets the available ones. */
   constructor(options: {
     readonly logger: Logger;
     readonly clock: Clock;
     readonly finder?: StreamFinder;
     readonly directory?: EdgeDirectory;
-    /** Default: those of a server that pulls nothing. */
+    /** Default: for a server that pulls nothing. */
     readonly paths?: RelayPaths;
-    /** Edges are told where segments begin, which takes memory from the first of them on; default: they are not. */
+    /** Sends marks of segments to edges, which needs memory from the first such edge on; default: no. */
     readonly passesMarks?: boolean;
-    /** The key that edges must prove to know; default: none. */
+    /** The key that edges must prove; default: none. */
     readonly key?: string | undefined;
   }) {
     this.#logger = options.logger;
@@ -102,17 +102,17 @@ export class OvtPublisher implements Publisher {
     this.#key = options.key ?? null;
   }
 
-  /** Ports listened on. */
+  /** Listening ports. */
   get ports(): readonly number[] {
     return this.#listeners.map(({ server }) => (server.address() as net.AddressInfo).port);
   }
 
-  /** Edges connected now. */
+  /** Connected edges. */
   get connections(): number {
     return this.#listeners.reduce((sum, { connections }) => sum + connections.size, 0);
   }
 
-  /** Edges get all tracks and the playlists of others. */
+  /** Edges get all tracks and the playlists of other publishers. */
   defaultPlaylist(): null {
     return null;
   }
@@ -133,7 +133,7 @@ export class OvtPublisher implements Publisher {
     return served;
   }
 
-  /** Listens on one address. Rejects when it cannot be bound. */
+  /** Listens on one address. Rejects if it cannot be bound. */
   async listen(options: OvtListenOptions): Promise<void> {
     const { host, port, maxConnections = MAX_EDGES, limiter = unlimitedConnections('OVT edges') } = options;
     const connections = new Set<OvtConnection>();
@@ -174,12 +174,12 @@ export class OvtPublisher implements Publisher {
     this.#logger.info(facts, 'OVT publisher listening');
   }
 
-  /** Replaces the certificates of all listeners with TLS; open connections keep theirs. Throws for bad PEM. */
+  /** Replaces the certificates of all TLS listeners; open connections keep theirs. Throws for invalid PEM. */
   setCertificates(certificates: readonly Certificate[]): void {
     for (const { secure } of this.#listeners) secure?.choice.replace(certificates, secure.server);
   }
 
-  /** Stops listening; edges are told. Idempotent. */
+  /** Stops listening and informs edges. Idempotent. */
   async stop(): Promise<void> {
     await Promise.all(
       this.#listeners.splice(0).map(async ({ server, sockets, sweep, connections }) => {
@@ -187,7 +187,7 @@ export class OvtPublisher implements Publisher {
         const closed = once(server, 'close');
         server.close();
         for (const connection of [...connections]) connection.close('the server stops');
-        // Those in a TLS handshake have no connection.
+        // Sockets in a TLS handshake have no connection yet.
         const cut = setTimeout(() => sockets.forEach((socket) => void socket.destroy()), CUT_MS);
         await closed;
         clearTimeout(cut);

@@ -19,24 +19,24 @@ import { CIRCLE, type RelayPaths } from './relay-paths.ts';
 import { relayedSource } from './source-tracks.ts';
 
 const CONNECT_TIMEOUT_MS = 1500;
-/** With the TLS handshake. */
+/** Including the TLS handshake. */
 const SECURE_TIMEOUT_MS = 3000;
 const TAKEN = 'OVT can bring H.264, H.265, VP8, VP9, AV1, AAC, MP3 and Opus in stereo';
-/** A description of hundreds of tracks, and a frame of a very large stream. */
+/** Enough for a description of hundreds of tracks, and for a frame of a very large stream. */
 const READER_LIMITS = { message: 1024 * 1024, media: 32 * 1024 * 1024 };
-/** So that an origin whose machine is gone is noticed, also by streams that are never given up for silence. */
+/** Detects an origin whose machine has failed, even for streams without a silence limit. */
 const KEEP_ALIVE_MS = 5000;
 const MAX_CHALLENGE = 256;
-/** For the last request to leave before the connection is cut. */
+/** Time to send the last request before the connection is closed. */
 const LINGER_MS = 500;
 
 /** Dependencies shared by all sessions of this server. */
 export interface PullContext {
   readonly clock: Clock;
   readonly paths: RelayPaths;
-  /** The key that origins may ask for; null: none is known. */
+  /** The key for origins that ask for one; null: none. */
   readonly key: string | null;
-  /** PEM, certificates that origins with TLS are verified by; null: those of the system. */
+  /** Certificates in PEM to verify origins with TLS; null: those of the system. */
   readonly ca: string | null;
 }
 
@@ -47,7 +47,7 @@ interface Awaited {
   readonly reject: (error: Error) => void;
 }
 
-/** Owns its connection; the core closes it. An origin that leaves or falls silent ends it through the sink. */
+/** Owns its connection; the core closes it. If an origin leaves or falls silent, the session ends through the sink. */
 export class OvtPullSession implements PullSession {
   readonly #socket: net.Socket;
   readonly #target: PullTarget;
@@ -89,7 +89,7 @@ export class OvtPullSession implements PullSession {
     }
   }
 
-  /** Tells the origin, and ends. Idempotent. */
+  /** Sends a stop to the origin, and ends. Idempotent. */
   close(): void {
     if (this.#closed) return;
     if (this.#playing) this.#send(OvtCommand.STOP);
@@ -114,13 +114,13 @@ export class OvtPullSession implements PullSession {
     if (left.length > 0) this.#target.logger.warn({ unsupported: left }, `tracks left out: ${left.join(', ')}; ${TAKEN}`);
     if (tracks.every(({ type }) => type === 'data')) throw new Error('the stream has no track of a supported codec');
     this.#feed = new MediaFeed(this.#target.sink, tracks);
-    // Before media can come.
+    // Before media can arrive.
     this.#target.sink.setTracks(tracks, playlists);
     await this.#request(OvtCommand.PLAY);
     this.#playing = true;
   }
 
-  /** Throws where the stream goes in a circle. */
+  /** Throws if the stream would go in a circle. */
   #refuseCircle(why: string | null): void {
     if (why === null) return;
     const { stream } = this.#target;
@@ -128,7 +128,7 @@ export class OvtPullSession implements PullSession {
     throw new Error(why);
   }
 
-  /** Resolves with the answer of status 200. Rejects for any other, and when the connection ends. */
+  /** Resolves with the answer of status 200. Rejects for other statuses, and when the connection ends. */
   async #request(command: string): Promise<OvtResponse> {
     if (this.#closed) throw new Error('the connection has ended');
     let response = await this.#ask(command);
@@ -160,7 +160,7 @@ export class OvtPullSession implements PullSession {
       ...(key !== null && this.#challenge !== null && { proof: proofOf(key, this.#challenge, asked) }),
       codecs: UNCOMMON_CODEC_IDS,
       events: true,
-      // A probe takes whatever comes.
+      // A probe accepts any stream.
       ...(this.#target.relay === true && stream !== undefined && { marks: true }),
       path: [...(this.#target.via ?? []), ...(stream === undefined ? [] : [this.#context.paths.stationOf(stream)])],
     };
@@ -188,7 +188,7 @@ export class OvtPullSession implements PullSession {
     const awaited = this.#awaited;
     if (awaited !== null && response.id === awaited.id && response.command === awaited.command) {
       this.#awaited = null;
-      // Before media can come.
+      // Before media can arrive.
       if (response.command === OvtCommand.PLAY && isMarked(response.contents)) this.#feed?.expectMarks();
       awaited.resolve(response);
       return;
@@ -215,18 +215,18 @@ export class OvtPullSession implements PullSession {
   }
 }
 
-/** Null where the server asks for nothing that can be proven. */
+/** Null if the server asks for no proof, or for an unknown one. */
 function challengeOf(contents: unknown): string | null {
   const challenge = isMembers(contents) ? contents['challenge'] : null;
   return typeof challenge === 'string' && challenge.length > 0 && challenge.length <= MAX_CHALLENGE ? challenge : null;
 }
 
-/** The origin tells where segments begin. */
+/** Whether the origin sends marks of segments. */
 function isMarked(contents: unknown): boolean {
   return isMembers(contents) && contents['marks'] === true;
 }
 
-/** Rejects when the origin cannot be reached in time or `signal` is aborted. */
+/** Rejects if the origin cannot be reached in time or `signal` is aborted. */
 function connect({ isSecure, host, port }: OvtUrl, signal: AbortSignal, ca: string | null): Promise<net.Socket> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();

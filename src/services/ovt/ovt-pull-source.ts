@@ -16,8 +16,9 @@ export class OvtPullSource implements PullSource {
   readonly #ca: string | null;
 
   /**
-   * `paths`: shared with what serves edges; default: those of a server that serves none. `key`: what origins may ask for. `ca`: PEM, certificates
-   * that origins with TLS are verified by; default: those of the system.
+   * `paths`: shared with the publisher; default: for a server that serves no edges. `key`: for origins that ask for one. `ca`: certificates
+   * in PEM
+   * to verify origins with TLS; default: those of the system.
    */
   constructor(clock: Clock, paths: RelayPaths = new RelayPaths(), { key, ca }: { readonly key?: string; readonly ca?: string } = {}) {
     this.#clock = clock;

@@ -1,12 +1,14 @@
 /**
- * OVT as a service, the relay between servers of OvenMediaEngine's kind: edges pull from the ports of `Bind/Publishers/OVT`, in the
- * clear and by TLS, and streams are pulled from other servers.
+ * OVT as a service, the relay between servers of OvenMediaEngine's kind: edges pull from the ports of `Bind/Publishers/OVT`, without
+ * and with TLS, and this server pulls streams from other servers.
  *
- * `OvtPublisher` lays each packet out once, whoever gets it; `OvtPullSource` opens an `OvtPullSession` for each attempt. The byte layout is in
+ * `OvtPublisher` serializes each packet once for all edges; `OvtPullSource` opens an `OvtPullSession` for each attempt. The byte layout is
+ * in
  * `wire/ovt`.
  *
  * Threads: the main one.
- * Limits: 1000 edges, 16 MiB that an edge has not taken (then nothing until the next keyframes), 10 s without progress, 64 sessions a connection,
+ * Limits: 1000 edges, 16 MiB of unsent bytes per edge (then nothing until the next keyframes), 10 s without progress, 64 sessions per
+ * connection,
  * 10 s for a TLS handshake.
  * Specification: none is published; the layout is that of servers of version 0.20.
  */
@@ -18,7 +20,7 @@ import { MAX_EDGES, OvtPublisher } from './ovt-publisher.ts';
 import { OvtPullSource } from './ovt-pull-source.ts';
 import { RelayPaths } from './relay-paths.ts';
 
-/** Pulls work without a port of our own. */
+/** Pulling does not need our own port. */
 export function startOvt({
   config,
   orchestrator,
@@ -69,13 +71,13 @@ export function startOvt({
   };
 }
 
-/** What origins are told and verified by; without readable certificates none is trusted. */
+/** Key and certificates for origins; with unreadable certificates no origin is trusted. */
 function trustOf(provider: ServiceContext['config']['bind']['providers']['ovt']): { readonly key?: string; readonly ca?: string } {
   const { secretKey, caPath = '' } = provider ?? {};
   return { ...(secretKey !== undefined && { key: secretKey }), ...(caPath !== '' && { ca: readCertificates(caPath) }) };
 }
 
-/** `check` and the start report what cannot be read. */
+/** `check` and the start report unreadable files. */
 function readCertificates(path: string): string {
   try {
     return readFileSync(path, 'utf8');

@@ -6,44 +6,44 @@ import type { SegmentMark } from '../../media/segment-mark.ts';
 import type { Track } from '../../media/track.ts';
 import type { PlacedMark } from '../../wire/ovt/mark.ts';
 
-/** Bytes that may wait in a connection: seconds of a large stream. */
+/** Unsent bytes of a connection: seconds of a large stream. */
 export const MAX_WAITING_BYTES = 16 * 1024 * 1024;
-/** An edge that has not kept up for so long, ms, is sent away. */
+/** An edge that has been behind for this time, ms, is disconnected. */
 const MAX_STALL_MS = 10_000;
 
-/** A connection as its sessions see it; it may carry several. */
+/** A connection from its sessions' side; it may have several. */
 export interface OvtLink {
-  /** Bytes not yet taken by the network. */
+  /** Unsent bytes. */
   readonly waiting: number;
-  /** Sends bytes; what is sent in one turn leaves together. */
+  /** Sends bytes; all bytes of one turn are sent together. */
   send(bytes: Buffer): void;
-  /** Tells where a segment begins. */
+  /** Announces the start of a segment. */
   tellMark(mark: PlacedMark): void;
   /** The stream that `session` plays has ended. */
   streamEnded(session: OvtSession, detail: string): void;
-  /** Gives the edge up. */
+  /** Closes the connection. */
   cut(detail: string): void;
 }
 
-/** Sends from the next packet on, keyframe or not: an edge must see soon that the stream is alive. */
+/** Sends from the next packet on, even without a keyframe: an edge must soon see that the stream is alive. */
 export class OvtSession {
   /** Names the session in the API. */
   readonly id = randomUUID();
-  /** Packets left out because the edge did not keep up. */
+  /** Packets dropped because the edge was behind. */
   dropped = 0;
   bytes = 0;
   readonly #link: OvtLink;
   readonly #now: () => number;
-  /** Ids of the tracks that the edge knows of. */
+  /** Ids of the tracks in the edge's description. */
   readonly #told: ReadonlySet<number>;
   readonly #events: boolean;
-  /** The edge is told where segments begin. */
+  /** The edge gets marks of segments. */
   readonly marked: boolean;
   readonly #gate: KeyframeGate;
-  /** Since when the edge has not kept up; null when it does. */
+  /** Since when the edge is behind; null if it is not. */
   #stalledSince: number | null = null;
 
-  /** `tracks`: those that the edge is told of. `events`: it takes what is on data tracks. `now`: monotonic, ms. */
+  /** `tracks`: the tracks in the edge's description. `events`: it accepts events on data tracks. `now`: monotonic, ms. */
   constructor(options: {
     readonly link: OvtLink;
     readonly tracks: readonly Track[];
@@ -59,7 +59,7 @@ export class OvtSession {
     this.#gate = new KeyframeGate(options.tracks);
   }
 
-  /** Sends `packet` as `bytes`; false when it was left out. */
+  /** Sends `packet` as `bytes`; false if it was dropped. */
   send(packet: Packet, bytes: Buffer): boolean {
     if (!this.#told.has(packet.track.id) || (packet.track.type === 'data' && !this.#events)) return false;
     if (this.#link.waiting > MAX_WAITING_BYTES) {
@@ -76,12 +76,12 @@ export class OvtSession {
     return true;
   }
 
-  /** Tells where a segment begins, before the packet that it begins with. */
+  /** Announces the start of a segment, before its first packet. */
   mark(mark: SegmentMark, { track, dts }: Packet): void {
     if (this.#told.has(track.id)) this.#link.tellMark({ trackId: track.id, dts, mark });
   }
 
-  /** The stream is over for this edge, which may ask for it anew. */
+  /** The stream has ended for this edge, which may request it again. */
   end(detail: string): void {
     this.#link.streamEnded(this, detail);
   }

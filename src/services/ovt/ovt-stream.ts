@@ -1,4 +1,4 @@
-/** One outbound stream served to edges: each packet is laid out once, for all of them. */
+/** One outbound stream for edges: each packet is serialized once, for all of them. */
 import type { CloseReason } from '../../core/ingest.ts';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { PublishableStream, PublisherStream, SessionHandle } from '../../core/publishing.ts';
@@ -14,16 +14,19 @@ import { MarkBacklog } from './mark-backlog.ts';
 import type { OvtSession } from './ovt-session.ts';
 import type { RelayPaths } from './relay-paths.ts';
 
-/** One for all streams of a server. */
+/** Shared by all streams of a server. */
 export interface EdgesSeen {
-  /** An edge that numbers alike has come. Until then nothing is held for others: most servers never see one, and it takes seconds of media for each stream. */
+  /**
+   * An edge with the same segment numbers has connected. Until then no backlog is kept: most servers never have such an edge, and it takes
+   * the memory of some seconds of each stream.
+   */
   numberAlike: boolean;
 }
 
-/** Told which streams edges can fetch from here, as soon as they can. */
+/** Gets the streams that edges can pull from this server. */
 export interface EdgeDirectory {
   add(stream: PublishableStream): void;
-  /** The stream is no more; called once for each that was added. */
+  /** The stream has ended; called once for each added stream. */
   remove(stream: PublishableStream): void;
 }
 
@@ -31,17 +34,17 @@ export interface EdgeDirectory {
 export interface OvtStreamOptions {
   readonly stream: PublishableStream;
   readonly paths: RelayPaths;
-  /** Edges may ask where segments begin, and for what has come since. */
+  /** Edges may request marks and the backlog. */
   readonly marks: boolean;
   readonly edges: EdgesSeen;
-  /** Told when edges can fetch it from here, and when they no longer can; null: nobody is. */
+  /** Informed when edges can pull the stream from this server, and when they no longer can; null: none. */
   readonly directory: EdgeDirectory | null;
   readonly onClosed: () => void;
 }
 
-/** Made by the publisher, closed by the core, which tells all edges that play it. A second `close` has no effect. */
+/** Created by the publisher, closed by the core, which informs all edges. A second `close` has no effect. */
 export class OvtStream implements PublisherStream {
-  /** Packets that could not be laid out. */
+  /** Packets that could not be serialized. */
   malformed = 0;
   readonly #options: OvtStreamOptions;
   readonly #packetizer: MediaPacketizer;
@@ -52,18 +55,18 @@ export class OvtStream implements PublisherStream {
   readonly #waiting = new Set<() => void>();
   /** Empty until the stream has started. */
   #tracks: readonly Track[] = [];
-  /** The directory has it. */
+  /** The directory has the stream. */
   #isListed = false;
   #closed = false;
 
   constructor(options: OvtStreamOptions) {
     this.#options = options;
-    // Sessions of one stream share its number, so that the same bytes serve all; a connection plays a stream once.
+    // Sessions of one stream share its number, so the same bytes serve all; a connection plays a stream once.
     this.#packetizer = new MediaPacketizer(options.stream.id);
     if (options.marks) options.stream.marks.listen((mark, packet) => this.#takeMark(mark, packet));
   }
 
-  /** Edges that play it now. */
+  /** Edges that play it. */
   get sessions(): number {
     return this.#sessions.size;
   }
@@ -76,22 +79,22 @@ export class OvtStream implements PublisherStream {
     return this.#tracks;
   }
 
-  /** Packets that are held for edges which come later. */
+  /** Packets in the backlog. */
   get held(): number {
     return this.#backlog.packets.length;
   }
 
-  /** It is told where segments begin. */
+  /** Whether segments are announced by marks. */
   get numbered(): boolean {
     return this.#mark !== null;
   }
 
-  /** There is something to describe. */
+  /** Whether there is a description. */
   get started(): boolean {
     return !this.#closed && this.#tracks.length > 0;
   }
 
-  /** `uncommon`: which of `UNCOMMON_CODEC_IDS` the edge takes. */
+  /** `uncommon`: which of `UNCOMMON_CODEC_IDS` the edge accepts. */
   description(uncommon: readonly number[]): OvtDescription {
     return describeStream(this.#options.stream, this.#options.paths, uncommon);
   }
@@ -102,18 +105,18 @@ export class OvtStream implements PublisherStream {
     return this.#options.paths.circleOf({ vhost, app, stream: sourceName }, askers);
   }
 
-  /** Calls back once, when the stream has started or ended. Returns how to call that off. */
+  /** Calls back once, when the stream has started or ended. Returns a function that cancels the call. */
   whenSettled(callback: () => void): () => void {
     this.#waiting.add(callback);
     return () => this.#waiting.delete(callback);
   }
 
-  /** The application may have another edge. */
+  /** Whether the application allows another edge. */
   get hasRoom(): boolean {
     return this.#options.stream.hasRoom(PublisherKind.OVT);
   }
 
-  /** Sends the session what comes from now on. */
+  /** Sends later packets to the session. */
   join(session: OvtSession): void {
     const handle = this.#options.stream.openSession({
       kind: PublisherKind.OVT,
@@ -134,7 +137,7 @@ export class OvtStream implements PublisherStream {
   }
 
   onTracks(tracks: readonly Track[]): void {
-    // Edges are told of tracks only when they ask.
+    // Edges get new tracks only at their next request.
     const outdated = this.#tracks.length > 0 && !sameDescription(this.#tracks, tracks);
     this.#tracks = tracks;
     this.#list();
@@ -168,7 +171,7 @@ export class OvtStream implements PublisherStream {
     this.#options.onClosed();
   }
 
-  /** What another server has is that server's to register. */
+  /** A stream of another server is registered by that server. */
   #list(): void {
     const { stream, directory } = this.#options;
     const isOurs = this.started && !stream.fromOriginMap;
@@ -178,18 +181,18 @@ export class OvtStream implements PublisherStream {
     else directory?.remove(stream);
   }
 
-  /** Edges are told before they get the packet. */
+  /** Edges get the mark before the packet. */
   #takeMark(mark: SegmentMark, packet: Packet): void {
     this.#mark = mark;
     if (this.#options.edges.numberAlike) this.#backlog.begin(mark, packet);
     for (const session of this.#sessions.keys()) if (session.marked) session.mark(mark, packet);
   }
 
-  /** With what is known of the stream now: it may not have been when the segments began. */
+  /** With the present tracks and events, which may be newer than the start of the segments. */
   #sendBacklog(session: OvtSession, handle: SessionHandle): void {
     const facts = this.#mark?.facts;
     if (facts === undefined) return;
-    // Numbers of packets go on for those who have been there.
+    // Packet numbers continue for connected edges.
     const packetizer = new MediaPacketizer(this.#options.stream.id);
     let sent = 0;
     for (const { packet, mark } of this.#backlog.packets) {
@@ -202,7 +205,7 @@ export class OvtStream implements PublisherStream {
     this.#options.stream.meter.countBytes(sent);
   }
 
-  /** Null for what breaks its format, which is counted. */
+  /** Null for a packet that violates its format, which is counted. */
   #layOut(write: () => Buffer | null): Buffer | null {
     try {
       return write();
@@ -223,7 +226,7 @@ export class OvtStream implements PublisherStream {
   }
 }
 
-/** Parameter sets of frames travel with them; everything else is told once. */
+/** Parameter sets are sent with their frames; everything else is described once. */
 function sameDescription(a: readonly Track[], b: readonly Track[]): boolean {
   const relayed = a.filter(canRelay);
   const others = b.filter(canRelay);

@@ -1,28 +1,28 @@
-/** Where streams come through on their way between servers, so that none goes in a circle. */
+/** Paths of streams between servers, so that no stream goes in a circle. */
 import { createHash, randomUUID } from 'node:crypto';
 import { type StreamAddress, streamKey } from '../../core/stream-address.ts';
 
-/** A stream that has passed more servers than this goes in a circle, or might as well. */
+/** Servers on a path; a longer one is treated as a circle. */
 const MAX_HOPS = 16;
-/** Circles remembered until whoever asked is told. */
+/** Remembered circles until the requesting edge is informed. */
 const MAX_CIRCLES = 1000;
 /** 128 bits. */
 const STATION_LENGTH = 22;
-/** How the refusal of a stream that goes in a circle begins, in answers between servers. */
+/** Start of the refusal for a stream in a circle, in answers between servers. */
 export const CIRCLE = 'The stream would go in a circle';
 
-/** One for each server, shared by what serves streams and what pulls them. Needs no closing. */
+/** One per server, shared by its OVT publisher and pull source. Needs no closing. */
 export class RelayPaths {
-  /** Names this server to others, while it runs. */
+  /** Identifies this server to others while it runs. */
   readonly id = randomUUID();
-  /** Stations that a pulled stream comes through, the nearest first; by stream. */
+  /** Stations of a pulled stream, the nearest first; by stream. */
   readonly #upstream = new Map<string, readonly string[]>();
   /** Streams that could not be pulled because they would go in a circle. */
   readonly #circles = new Set<string>();
 
   /**
-   * How paths name `stream` on this server. A server may pull one stream from itself or back from another as a second one, a transcoded one say:
-   * only the same stream goes in a circle. Others learn no names by it.
+   * The name of `stream` on this server in paths. A server may pull a stream from itself or back from another under a second name, e.g. a
+   * transcoded one: only the same stream is a circle. Other servers cannot read names from it.
    */
   stationOf(stream: StreamAddress): string {
     return createHash('sha256')
@@ -31,12 +31,12 @@ export class RelayPaths {
       .slice(0, STATION_LENGTH);
   }
 
-  /** The station of `stream`, and those that it comes through. */
+  /** The station of `stream`, and those on its path. */
   pathOf(stream: StreamAddress): readonly string[] {
     return [this.stationOf(stream), ...(this.#upstream.get(streamKey(stream)) ?? [])].slice(0, MAX_HOPS + 1);
   }
 
-  /** `stream` comes through `path` from now on. Returns how to forget that. */
+  /** `stream` comes through `path` from now on. Returns a function that removes this entry. */
   pulledThrough(stream: StreamAddress, path: readonly string[]): () => void {
     const key = streamKey(stream);
     this.#upstream.set(key, path);
@@ -45,7 +45,7 @@ export class RelayPaths {
     };
   }
 
-  /** Why the stations `askers`, the last of which asks here, may not have `stream`; null: they may. */
+  /** Why the stations `askers`, the last of which sent the request, may not have `stream`; null: they may. */
   circleOf(stream: StreamAddress, askers: readonly string[]): string | null {
     const asker = askers.at(-1) ?? '';
     if (askers.includes(this.stationOf(stream))) return `${CIRCLE}: this server asks for it itself, through ${askers.length} servers`;
@@ -54,7 +54,7 @@ export class RelayPaths {
     return null;
   }
 
-  /** Why what comes through `path` is not to be pulled as `stream`; null: it is. */
+  /** Why a stream with this `path` must not be pulled as `stream`; null: it may. */
   circleIn(path: readonly string[], stream: StreamAddress | undefined): string | null {
     if (stream !== undefined && path.includes(this.stationOf(stream)))
       return `${CIRCLE}: it comes from this server, through ${path.length} servers`;
@@ -70,7 +70,7 @@ export class RelayPaths {
     }
   }
 
-  /** Whether the last try to pull `stream` ended in a circle; told once. */
+  /** Whether the last attempt to pull `stream` ended in a circle; true only once. */
   takeCircle(stream: StreamAddress): boolean {
     return this.#circles.delete(streamKey(stream));
   }

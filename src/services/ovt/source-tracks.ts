@@ -11,7 +11,7 @@ import { ProtocolError } from '../../util/protocol-error.ts';
 import type { OvtDescription, OvtPlaylistDescription, OvtTrackDescription } from '../../wire/ovt/description.ts';
 import { audioCodecOf, channelsOf, OvtMediaType, videoCodecOf } from '../../wire/ovt/wire-numbers.ts';
 
-/** Codecs whose frames move and whose parameters the router can follow. */
+/** Codecs whose frames can be relayed and whose parameters the router can follow. */
 const VIDEO_FORMATS: Readonly<Partial<Record<VideoCodec, BitstreamFormat>>> = {
   [VideoCodec.H264]: BitstreamFormat.ANNEXB,
   [VideoCodec.H265]: BitstreamFormat.ANNEXB,
@@ -20,16 +20,16 @@ const VIDEO_FORMATS: Readonly<Partial<Record<VideoCodec, BitstreamFormat>>> = {
   [VideoCodec.AV1]: BitstreamFormat.OBU,
 };
 
-/** A description, as far as this server can take what it describes. */
+/** The supported part of a description. */
 export interface RelayedSource {
   readonly tracks: readonly SourceTrack[];
-  /** Of the origin, as far as their tracks come across. */
+  /** The origin's playlists, with the supported tracks. */
   readonly playlists: readonly Playlist[];
-  /** Names of tracks that cannot be taken, each with its codec. */
+  /** Names of unsupported tracks, each with its codec. */
   readonly left: readonly string[];
 }
 
-/** Throws nothing: what cannot be taken is left out and named. */
+/** Never throws: unsupported tracks are omitted and named. */
 export function relayedSource(description: OvtDescription): RelayedSource {
   const tracks: SourceTrack[] = [];
   const left: string[] = [];
@@ -62,7 +62,7 @@ function sourceTrack(described: OvtTrackDescription): SourceTrack | null {
     return { ...base, type: 'video', codec, format, config, framerateConf: framerate, width, height };
   }
   const codec = described.mediaType === OvtMediaType.AUDIO ? audioCodecOf(described.codecId) : undefined;
-  // How more than two channels of Opus are mapped is not told.
+  // The description does not contain the channel mapping of Opus with more than two channels.
   const unclear = codec === AudioCodec.OPUS && channelsOf(described.layout) > 2;
   return codec === undefined || unclear ? null : audioSource(described, base, codec);
 }
@@ -87,13 +87,13 @@ function audioSource(
   return { ...common, format: BitstreamFormat.AAC_RAW, config: config ?? plainAac(sampleRate, channels) };
 }
 
-/** The most likely meaning of an origin that does not say it. */
+/** The most likely configuration if the origin sends none. */
 function plainAac(sampleRate: number, channels: number): Uint8Array {
   const channelConfiguration = channels === 8 ? 7 : Math.min(channels || 2, 6);
   return buildAudioSpecificConfig({ objectType: AacObjectType.LC, sampleRate: sampleRate || 48_000, channelConfiguration });
 }
 
-/** The configuration, or null when it cannot be understood: that of frames comes in-band as well. */
+/** The configuration, or null if it is invalid: frames carry theirs in-band as well. */
 function usable(config: Uint8Array | null, understand: (config: Uint8Array) => unknown): Uint8Array | null {
   if (config === null) return null;
   try {
@@ -105,9 +105,9 @@ function usable(config: Uint8Array | null, understand: (config: Uint8Array) => u
   }
 }
 
-/** Null when nothing of it comes across, or no URL could name it. */
+/** Null if none of its tracks is supported, or no URL could contain its name. */
 function playlistOf(described: OvtPlaylistDescription, tracks: readonly SourceTrack[]): Playlist | null {
-  // Some origins write the name as in the URL.
+  // Some origins include the extension of the URL.
   const fileName = described.fileName.replace(/\.m3u8$/, '');
   const has = (type: SourceTrack['type'], name: string): boolean =>
     name === '' || tracks.some((track) => track.type === type && track.variantName === name);

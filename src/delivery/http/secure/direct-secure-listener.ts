@@ -1,4 +1,4 @@
-/** A port that speaks HTTP/2 and HTTP/1.1 over TLS past Node's streams. */
+/** A port for HTTP/2 and HTTP/1.1 over TLS without Node's streams. */
 import { createServer, type Server, type Socket } from 'node:net';
 import { loadAddon, type NativeAddon } from '../../../native/addon.ts';
 import { type ConnectionGate, openGate } from '../../../transport/proxy/connection-gate.ts';
@@ -15,14 +15,14 @@ import { SecureWire } from './secure-wire.ts';
 import { TlsContexts } from './tls-contexts.ts';
 import { TlsLink, type TlsUser } from './tls-link.ts';
 
-/** Upgrades are the handler's, who takes such connections over. */
+/** The handler takes over connections of upgrade requests. */
 export interface DirectSecureListenerOptions extends Omit<SecureListenerOptions, 'onUpgrade'> {
   readonly date: DateLine;
 }
 
 type Connection = HttpConnection | Http2Connection;
 
-/** Owns the port and its connections: whoever called `listen` calls `close`. Without `setCertificates` no handshake succeeds. */
+/** Owns the port and its connections: the caller of `listen` calls `close`. Without `setCertificates` no handshake succeeds. */
 export class DirectSecureListener {
   readonly counters: HttpCounters;
   readonly #addon: NativeAddon;
@@ -32,12 +32,12 @@ export class DirectSecureListener {
   readonly #contexts: TlsContexts;
   readonly #context: HttpConnectionContext;
   readonly #http2Context: Http2ConnectionContext;
-  /** Connections whose handshake goes on, with the time of their beginning. */
+  /** Connections during the handshake, with its start time. */
   readonly #shaking = new Map<TlsLink, number>();
   readonly #connections = new Set<Connection>();
   #sweeper: NodeJS.Timeout | null = null;
 
-  /** Null without an addon that can do it. */
+  /** Null if the addon does not support it. */
   static create(options: DirectSecureListenerOptions): DirectSecureListener | null {
     const { addon } = loadAddon();
     if (addon === null) return null;
@@ -84,7 +84,7 @@ export class DirectSecureListener {
     return this.#shaking.size + this.#connections.size;
   }
 
-  /** Replaces all certificates. Open connections keep theirs; the first is for clients without SNI. Throws for bad PEM. */
+  /** Replaces all certificates. Open connections keep theirs; the first is for clients without SNI. Throws for invalid PEM. */
   setCertificates(certificates: readonly Certificate[]): void {
     this.#contexts.replace(certificates);
   }
@@ -96,7 +96,7 @@ export class DirectSecureListener {
     return port;
   }
 
-  /** Stops listening, lets answers in progress end for `grace` ms, then drops what is left. Idempotent. */
+  /** Stops listening, waits up to `grace` ms for answers in progress, then drops the remaining ones. Idempotent. */
   async close(grace: number): Promise<void> {
     if (!this.#server.listening) return;
     const closed = closeShared(this.#server, grace, () => {
@@ -152,7 +152,7 @@ export class DirectSecureListener {
     this.#options.onClosed?.(connection.remoteAddress, reason);
   }
 
-  /** Judges all connections; without any there is no timer, which would wake the thread for nothing. */
+  /** Checks all connections; without any there is no timer, which would wake the thread for nothing. */
   #sweep(): void {
     const now = performance.now();
     const { headerTime } = this.#options.limits;

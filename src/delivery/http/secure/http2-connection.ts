@@ -1,11 +1,11 @@
-/** One HTTP/2 connection: requests come out beside each other, answers go in. */
+/** One HTTP/2 connection: emits concurrent requests and sends their answers. */
 import type { ClientEnd } from '../../../wire/proxy/proxy-header.ts';
 import { bodyLength } from '../answer-sink.ts';
 import type { HttpConnectionContext } from '../http-connection.ts';
 import { type Http2Exchange, Http2Sink } from './http2-sink.ts';
 import type { TlsLink, TlsUser } from './tls-link.ts';
 
-/** What the addon tells of a stream (`Http2EventType`). */
+/** Types of events from the addon (`Http2EventType`). */
 const REQUEST = 0;
 const BODY = 1;
 const BODY_END = 2;
@@ -13,16 +13,16 @@ const CLOSED = 3;
 /** Error codes (RFC 9113 section 7). */
 const INTERNAL_ERROR = 2;
 const CANCEL = 8;
-/** A handshake and a first request each have the time of a request header. */
+/** Handshake and first request may each take the time of a request header. */
 const FIRST_TIMES = 2;
 
-/** What a connection tells of itself: `HttpConnectionContext` of one that is not HTTP/1.x. */
+/** Callbacks and limits of a connection, as in `HttpConnectionContext`. */
 export interface Http2ConnectionContext extends Omit<HttpConnectionContext, 'spokeTls' | 'closed'> {
-  /** The connection is gone. */
+  /** The connection has ended. */
   readonly closed: (connection: Http2Connection, reason: string) => void;
 }
 
-/** Of a link whose client has chosen HTTP/2; it owns the link. */
+/** The connection on a link whose client has chosen HTTP/2; it owns the link. */
 export class Http2Connection implements TlsUser, Http2Exchange {
   readonly remoteAddress: string;
   readonly remotePort: number;
@@ -35,7 +35,7 @@ export class Http2Connection implements TlsUser, Http2Exchange {
   #idleSince: number;
   #blockedSince = 0;
   #requests = 0;
-  /** Answers of this turn are sent together. */
+  /** During a turn: its answers are sent together. */
   #busy = false;
   #leaving = false;
   #reason = '';
@@ -52,7 +52,7 @@ export class Http2Connection implements TlsUser, Http2Exchange {
     context.counters.opened += 1;
   }
 
-  /** Requests read so far. */
+  /** Requests received so far. */
   get requests(): number {
     return this.#requests;
   }
@@ -66,7 +66,7 @@ export class Http2Connection implements TlsUser, Http2Exchange {
   }
 
   received(): void {
-    // Of HTTP/1.1 alone.
+    // For HTTP/1.1 only.
   }
 
   happened(): void {
@@ -111,14 +111,14 @@ export class Http2Connection implements TlsUser, Http2Exchange {
   }
 
   ended(): void {
-    // Nobody is there for the answers.
+    // No one can receive the answers.
     this.#because('the client closed');
     if (this.#sinks.size === 0) this.#link.end();
     else this.#link.destroy();
   }
 
   timeout(): void {
-    // Requests that wait for media are the server's business, and `sweep` knows of the others.
+    // Requests that wait for media have no deadline here, and `sweep` checks the others.
   }
 
   failed(reason: string): void {
@@ -134,7 +134,7 @@ export class Http2Connection implements TlsUser, Http2Exchange {
     this.#context.closed(this, this.#reason === '' ? 'closed' : this.#reason);
   }
 
-  /** Looks at the clocks of this connection. */
+  /** Checks the deadlines of this connection. */
   sweep(now: number): void {
     const { limits, counters } = this.#context;
     if (this.#isIdle(now)) {
@@ -157,7 +157,7 @@ export class Http2Connection implements TlsUser, Http2Exchange {
     if (slow) this.#flush();
   }
 
-  /** Takes no more requests, and ends behind the answers in progress. Idempotent. */
+  /** Accepts no more requests, and ends after the answers in progress. Idempotent. */
   close(reason: string): void {
     this.#because(reason);
     if (this.#leaving) return;
@@ -166,7 +166,7 @@ export class Http2Connection implements TlsUser, Http2Exchange {
     this.#flush();
   }
 
-  /** Drops the connection now. */
+  /** Closes the connection at once. */
   destroy(reason: string): void {
     this.#because(reason);
     this.#link.destroy();
@@ -204,7 +204,7 @@ export class Http2Connection implements TlsUser, Http2Exchange {
     }
   }
 
-  /** What a listener throws costs its own request. */
+  /** An exception of a listener ends its own request only. */
   #over(sink: Http2Sink, complete: boolean): void {
     if (!complete) this.#context.counters.aborts += 1;
     try {

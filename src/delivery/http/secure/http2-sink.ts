@@ -1,4 +1,4 @@
-/** One request of HTTP/2 and its answer. */
+/** One HTTP/2 request and its answer. */
 import { Readable } from 'node:stream';
 import {
   type AbortListener,
@@ -10,17 +10,17 @@ import {
 } from '../answer-sink.ts';
 import type { Image } from '../direct-sender.ts';
 
-/** What a sink needs of its connection. */
+/** The part of a connection that its sinks use. */
 export interface Http2Exchange {
   readonly remoteAddress: string;
   readonly remotePort: number;
   readonly localPort: number;
   readonly commonHeaders: string;
-  /** Sends an answer; false: nobody waits for it any more. */
+  /** Sends an answer; false: its stream has ended. */
   answer(stream: number, status: number, block: string, body: readonly Uint8Array[], headOnly: boolean): boolean;
   /** Bytes of the body were read. */
   consumed(stream: number, bytes: number): void;
-  /** Gives the request up. */
+  /** Drops the request. */
   drop(stream: number): void;
   /** The request was refused, or failed. */
   fault(): void;
@@ -46,7 +46,7 @@ export class Http2Sink implements AnswerSink, IncomingRequest {
   #answeredAt = 0;
   #closed = false;
   #body: Readable | null = null;
-  /** Of the body, until somebody wants it; no more than a client may send unread. */
+  /** Received parts of the body before the first read; limited by the flow-control window. */
   #chunks: (Buffer | null)[] = [];
   #unread = 0;
 
@@ -59,11 +59,11 @@ export class Http2Sink implements AnswerSink, IncomingRequest {
     ({ remoteAddress: this.remoteAddress, remotePort: this.remotePort, localPort: this.localPort } = exchange);
     this.method = this.header(':method') ?? '';
     const target = this.header(':path') ?? '';
-    // A path in raw UTF-8 is against RFC 3986, but command line clients send it.
+    // A path in raw UTF-8 violates RFC 3986, but command line clients send it.
     this.target = /[\x80-\xff]/.test(target) ? Buffer.from(target, 'latin1').toString('utf8') : target;
   }
 
-  /** The answer was given. */
+  /** Whether the answer was given. */
   get answered(): boolean {
     return this.#answeredAt !== 0;
   }
@@ -79,7 +79,7 @@ export class Http2Sink implements AnswerSink, IncomingRequest {
     return this.#body;
   }
 
-  /** Throws `HttpFault` for what no handler is to see. */
+  /** Throws `HttpFault` if the request is invalid. */
   check(): void {
     if (this.method !== 'GET' && this.method !== 'HEAD') return;
     if ((this.header('content-length') ?? '0') !== '0') throw new HttpFault(400, 'HTTP_BODY', `a body is not allowed with ${this.method}`);
@@ -127,24 +127,24 @@ export class Http2Sink implements AnswerSink, IncomingRequest {
     else this.answer(fault.status, `${this.#exchange.commonHeaders}Content-Type: text/plain\r\n`, `${fault.message}\n`, null);
   }
 
-  /** Requests of HTTP/2 share their connection with others, so it is never given away. */
+  /** HTTP/2 requests share their connection with others, so it is never given away. */
   takeOver(): TakenConnection | null {
     return null;
   }
 
-  /** The answer is not taken by its client in `limit` ms. */
+  /** The client has not received the answer within `limit` ms. */
   isSlow(now: number, limit: number): boolean {
     return this.answered && now - this.#answeredAt > limit;
   }
 
-  /** Bytes of the body, or null behind the last. */
+  /** Bytes of the body, or null at its end. */
   bodyCame(chunk: Buffer | null): void {
     if (chunk !== null) this.#unread += chunk.length;
     if (this.#body === null) this.#chunks.push(chunk);
     else this.#body.push(chunk);
   }
 
-  /** The stream is over; `complete`: the answer has been sent whole. Tells whoever waits for either. Idempotent. */
+  /** The stream has ended; `complete`: the answer has been sent completely. Calls the listener that waits. Idempotent. */
   closed(complete: boolean): boolean {
     if (this.#closed) return true;
     this.#closed = true;

@@ -1,4 +1,4 @@
-/** A connection over TLS as a stream, for whoever goes on with it in another protocol. */
+/** A TLS connection as a stream, for another protocol on it. */
 import { Duplex } from 'node:stream';
 import type { Wire } from '../wire.ts';
 
@@ -15,7 +15,7 @@ export class SecureDuplex extends Duplex {
       data: (chunk) => {
         if (!this.push(chunk)) wire.pause();
       },
-      // Each write waits for the one before.
+      // Each write waits for the previous one.
       drain: () => {},
       written: (complete) => {
         if (complete) this.#onWritten();
@@ -27,7 +27,7 @@ export class SecureDuplex extends Duplex {
     });
   }
 
-  /** Bytes given to it, as sockets count them. */
+  /** Written bytes, as sockets count them. */
   get bytesWritten(): number {
     return this.#bytesSent + this.writableLength;
   }

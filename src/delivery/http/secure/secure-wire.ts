@@ -1,20 +1,20 @@
-/** HTTP/1.1 over TLS past Node: what the system does not take at once waits unencrypted, where it lies. */
+/** HTTP/1.1 over TLS without Node's streams: bytes that the kernel does not accept at once stay unencrypted in their place. */
 import type { Duplex } from 'node:stream';
 import { bodyLength } from '../answer-sink.ts';
 import type { Wire, WireEvents } from '../wire.ts';
 import { SecureDuplex } from './secure-duplex.ts';
 import type { TlsLink, TlsUser } from './tls-link.ts';
 
-/** An answer that has not left. */
+/** An answer that is not completely sent. */
 interface Waiting {
   readonly head: string;
   readonly chunks: readonly Uint8Array[];
   readonly size: number;
-  /** So many of its bytes are encrypted. */
+  /** Number of its encrypted bytes. */
   at: number;
 }
 
-/** Of a link whose client has chosen HTTP/1.1; it owns the link. */
+/** The wire of a link whose client has chosen HTTP/1.1; it owns the link. */
 export class SecureWire implements Wire, TlsUser {
   readonly secure = true;
   readonly takesImages = false;
@@ -67,7 +67,7 @@ export class SecureWire implements Wire, TlsUser {
   }
 
   rest(): void {
-    // Whatever comes is for the user.
+    // All bytes go to the user.
   }
 
   end(): void {
@@ -91,7 +91,7 @@ export class SecureWire implements Wire, TlsUser {
   }
 
   happened(): void {
-    // Of HTTP/2 alone.
+    // For HTTP/2 only.
   }
 
   unblocked(): void {

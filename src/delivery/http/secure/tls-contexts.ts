@@ -1,37 +1,37 @@
-/** What OpenSSL makes of the certificates of TLS ports, past Node: with the ciphers and versions that Node would use. */
+/** OpenSSL contexts for the certificates of TLS ports, with the ciphers and versions that Node would use. */
 import { DEFAULT_CIPHERS, DEFAULT_ECDH_CURVE, DEFAULT_MIN_VERSION } from 'node:tls';
 import type { Handle, NativeAddon } from '../../../native/addon.ts';
 import type { Certificate } from '../../tls/certificate-choice.ts';
 import { CertificateIndex } from '../../tls/certificate-index.ts';
 
-/** By the names that Node has for them; RFC 8446 section 4.1.2. */
+/** By Node's names; RFC 8446 section 4.1.2. */
 const VERSIONS: Readonly<Record<string, number>> = { TLSv1: 0x301, 'TLSv1.1': 0x302, 'TLSv1.2': 0x303, 'TLSv1.3': 0x304 };
-/** Suites of TLS 1.3 are a list of their own for OpenSSL. */
+/** OpenSSL has a separate list for suites of TLS 1.3. */
 const SUITE = /^TLS_/;
 
-/** One for each listener. Contexts are freed when neither this nor a connection has them. */
+/** The contexts of one listener. A context is freed when neither this nor a connection refers to it. */
 export class TlsContexts {
   readonly #addon: NativeAddon;
   readonly #http2: boolean;
   readonly #book = new CertificateIndex<Handle>();
   readonly #none: Handle;
 
-  /** `http2`: clients may choose it. Throws where this Node has not what that takes. */
+  /** `http2`: clients may choose HTTP/2. Throws if this Node lacks the needed functions. */
   constructor(addon: NativeAddon, http2: boolean) {
     this.#addon = addon;
     this.#http2 = http2;
     this.#none = this.#make({ cert: '', key: '' });
   }
 
-  /** What connections begin with: the first certificate; without one no handshake succeeds. */
+  /** The context of the first certificate, used by connections without SNI; without one no handshake succeeds. */
   get first(): Handle {
     return this.#book.first ?? this.#none;
   }
 
-  /** For the name that a client asks for; null: there is no certificate. */
+  /** The context for a requested server name; null: there is no certificate. */
   readonly choose = (serverName: string): Handle | null => this.#book.find(serverName) ?? null;
 
-  /** Replaces all certificates; open connections keep theirs. Throws for bad PEM, and then nothing has changed. */
+  /** Replaces all certificates; open connections keep theirs. Throws for invalid PEM without changing anything. */
   replace(certificates: readonly Certificate[]): void {
     this.#book.replace(certificates, (certificate) => this.#make(certificate));
   }

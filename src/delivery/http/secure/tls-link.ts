@@ -1,8 +1,8 @@
-/** A socket that speaks TLS past Node: Node reads and waits, the addon decrypts, encrypts and sends. */
+/** A TLS socket without Node's TLS streams: Node reads and waits, the addon decrypts, encrypts and sends. */
 import type { Socket } from 'node:net';
 import type { Handle, NativeAddon } from '../../../native/addon.ts';
 
-/** Flags below the number that calls of the addon answer with, and what the number is multiplied with. */
+/** Flags in the low digits of the addon's results, and the factor of the number above them. */
 const SHAKEN = 1;
 const SPEAKS_HTTP2 = 2;
 const PEER_ENDED = 4;
@@ -11,37 +11,37 @@ const HAS_REST = 16;
 const HAS_EVENTS = 32;
 const OVER = 64;
 const FLAGS = 128;
-/** Encrypted bytes that are taken at once. */
+/** Encrypted bytes processed at once. */
 const PIECE = 64 * 1024;
-/** Plain bytes of a piece, and of a record that began before it. */
+/** Decrypted bytes of a piece and of a record that started before it. */
 const scratch = Buffer.allocUnsafeSlow(PIECE + 32 * 1024);
 
-/** Streams of HTTP/2 that a client may have open at once. */
+/** Concurrent HTTP/2 streams per client. */
 const MAX_STREAMS = 128;
 
-/** Who goes on with a link once hands are shaken. */
+/** The user of a link after the handshake. */
 export interface TlsUser {
-  /** HTTP/1.1: plain bytes, which are the user's. */
+  /** HTTP/1.1: decrypted bytes, which belong to the user. */
   received(bytes: Buffer): void;
-  /** HTTP/2: something has happened, to be asked for with `http2Events`. */
+  /** HTTP/2: events are available (`takeEvents`). */
   happened(): void;
-  /** What waited has been sent: more may be. */
+  /** The queue has been sent: more may be sent. */
   unblocked(): void;
-  /** The peer sends nothing more. */
+  /** The peer has closed its side. */
   ended(): void;
   timeout(): void;
   failed(reason: string): void;
   closed(): void;
 }
 
-/** `headerLines` and `headerBytes`: most of a request of HTTP/2. */
+/** `headerLines` and `headerBytes`: limits of an HTTP/2 request. */
 export interface TlsLinkOptions {
   readonly addon: NativeAddon;
   readonly context: Handle;
   readonly choose: (serverName: string) => Handle | null;
   readonly headerLines: number;
   readonly headerBytes: number;
-  /** Hands are shaken: gives the user of the link. Null: nobody wants it. */
+  /** The handshake is complete: returns the user of the link. Null: no user, the connection is closed. */
   readonly shaken: (link: TlsLink, http2: boolean) => TlsUser | null;
   /** The handshake failed; the socket is closed. */
   readonly refused: (link: TlsLink, reason: string) => void;
@@ -52,7 +52,7 @@ export class TlsLink {
   readonly socket: Socket;
   readonly #addon: NativeAddon;
   readonly #options: TlsLinkOptions;
-  /** Null once it is closed: the descriptor may be another's then. */
+  /** Null after the close: the descriptor may have been reused. */
   #handle: Handle | null;
   #user: TlsUser | null = null;
   #peerEnded = false;
@@ -60,7 +60,7 @@ export class TlsLink {
   #ending = false;
   #over = false;
 
-  /** Null where Node does not tell the descriptor of the socket. */
+  /** Null if Node does not reveal the descriptor of the socket. */
   static open(socket: Socket, options: TlsLinkOptions): TlsLink | null {
     const { addon, context, headerLines, headerBytes } = options;
     const { fd } = (socket as unknown as { readonly _handle?: { readonly fd?: unknown } | null })._handle ?? {};
@@ -80,22 +80,25 @@ export class TlsLink {
     socket.on('close', () => this.#onClose());
   }
 
-  /** The handshake is over. */
+  /** Whether the handshake is complete. */
   get isShaken(): boolean {
     return this.#user !== null;
   }
 
-  /** The socket has yet to take what was sent: nothing more is sent before `unblocked`. */
+  /** The socket has unsent bytes: nothing more is sent before `unblocked`. */
   get isBlocked(): boolean {
     return this.#blocked;
   }
 
-  /** The rest of the connection goes to somebody else. */
+  /** Passes the connection to another user. */
   handTo(user: TlsUser): void {
     this.#user = user;
   }
 
-  /** HTTP/1.1: up to which of the bytes of head and chunks all is sent, the first `skip` left out; the link is blocked when that is not all. */
+  /**
+   * HTTP/1.1: sends head and chunks without the first `skip` bytes. Returns the offset up to which all is sent; the link is blocked if that
+   * is not the end.
+   */
   send(head: string, chunks: readonly Uint8Array[], skip: number): number {
     if (this.#handle === null || this.#blocked || this.#ending) return skip;
     const told = this.#addon.tlsSend(this.#handle, head, chunks, skip);
@@ -103,27 +106,27 @@ export class TlsLink {
     return Math.floor(told / FLAGS);
   }
 
-  /** HTTP/2: an answer, sent with `flush`. False: nobody waits for it. */
+  /** HTTP/2: an answer, sent with `flush`. False: its stream has ended. */
   respond(stream: number, status: number, block: string, chunks: readonly Uint8Array[] | null): boolean {
     return this.#handle !== null && this.#addon.http2Respond(this.#handle, stream, String(status), block, chunks);
   }
 
-  /** HTTP/2: gives a stream up, with an error code of RFC 9113 section 7. */
+  /** HTTP/2: resets a stream with an error code of RFC 9113 section 7. */
   reset(stream: number, error: number): void {
     if (this.#handle !== null) this.#addon.http2Control(this.#handle, 0, stream, error);
   }
 
-  /** HTTP/2: `bytes` of a body have been read. */
+  /** HTTP/2: the user has read `bytes` of a body. */
   consumed(stream: number, bytes: number): void {
     if (this.#handle !== null) this.#addon.http2Control(this.#handle, 1, stream, bytes);
   }
 
-  /** HTTP/2: no further requests are taken. */
+  /** HTTP/2: no further requests are accepted. */
   goAway(): void {
     if (this.#handle !== null) this.#addon.http2Control(this.#handle, 2, 0, 0);
   }
 
-  /** HTTP/2: sends what there is. */
+  /** HTTP/2: sends all queued frames. */
   flush(): void {
     if (this.#handle === null || this.#ending) return;
     const told = this.#addon.http2Flush(this.#handle);
@@ -133,12 +136,12 @@ export class TlsLink {
     if (this.#over && !this.#blocked) this.end();
   }
 
-  /** HTTP/2: what has happened, each with type, stream, number, and text or bytes. */
+  /** HTTP/2: events since the last call, each with type, stream, number, and text or bytes. */
   takeEvents(): (number | string | Buffer)[] {
     return this.#handle === null ? [] : this.#addon.http2Events(this.#handle);
   }
 
-  /** Ends our side behind what waits. Idempotent. */
+  /** Half-closes after the queue is sent. Idempotent. */
   end(): void {
     if (this.#ending || this.#handle === null) return;
     if (this.#blocked) {
@@ -169,7 +172,7 @@ export class TlsLink {
         return;
       }
     }
-    // The next piece comes into the same memory, and a request may wait.
+    // The next piece overwrites the same memory, and a request may wait.
     if (length > 0) this.#user?.received(Buffer.from(scratch.subarray(0, length)));
     if ((told & HAS_EVENTS) !== 0) this.#user?.happened();
     if ((told & FAILED) !== 0) this.#fail(handle);
@@ -177,13 +180,13 @@ export class TlsLink {
     else if ((told & OVER) !== 0) this.end();
   }
 
-  /** Whatever is told now, the alert or the last frame is on its way. */
+  /** The alert or the last frame has already been sent. */
   #fail(handle: Handle): void {
     const reason = this.#handle === null ? '' : this.#addon.tlsError(handle) || 'the client broke HTTP/2';
     if (this.#user === null) this.#options.refused(this, reason);
     else this.#user.failed(reason);
     this.#ending = true;
-    // Who takes nothing does not hear of it.
+    // A peer that does not read would not receive the close.
     if (this.#blocked) this.socket.destroy();
     else this.socket.end(() => this.socket.destroy());
   }
@@ -195,7 +198,7 @@ export class TlsLink {
     else this.#user.ended();
   }
 
-  /** What the system has not taken goes through Node, which waits for it. */
+  /** Node sends the bytes that the kernel did not accept, and waits for it. */
   #afterCall(told: number): void {
     if ((told & HAS_REST) === 0 || this.#handle === null) return;
     this.#blocked = true;
@@ -203,7 +206,7 @@ export class TlsLink {
   }
 
   #onRestSent(error: Error | null | undefined): void {
-    // Several may be on their way: the handshake and failures do not wait.
+    // Several writes may be pending: handshake and alerts do not wait.
     if (error || this.#handle === null || this.socket.writableLength > 0) return;
     this.#blocked = false;
     this.#addon.tlsRestSent(this.#handle);
@@ -220,7 +223,7 @@ export class TlsLink {
     this.#guard(() => user?.closed());
   }
 
-  /** What a user throws costs this connection, not the thread. */
+  /** An exception of a user ends this connection, not the thread. */
   #guard(action: () => void): void {
     try {
       action();
