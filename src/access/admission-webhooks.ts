@@ -8,7 +8,7 @@ import { ControlServer, type ControlServerFigures, type ControlServerSettings } 
 
 /** Time for the remaining closing requests when the server stops, ms. The whole stop takes 5 s at most. */
 const STOP_MS = 1500;
-const GONE: Denied = { admitted: false, code: 'no-virtual-host', reason: 'its virtual host has changed meanwhile' };
+const GONE: Denied = { admitted: false, code: 'no-virtual-host', reason: 'the virtual host changed during the request' };
 
 /** An admitted client, as plain values that pass between threads as JSON. */
 export interface AdmissionRecord {

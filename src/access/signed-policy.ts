@@ -22,7 +22,7 @@ const FIRST_MS = 100_000_000_000;
 const DENIALS = {
   'url-unsigned': 'the URL is not signed: it has no policy or no signature',
   'signature-wrong': 'the signature is not that of this URL: it was signed with another key, for another URL or port, or changed since',
-  'policy-unreadable': 'the policy of the URL is no JSON object in base64url',
+  'policy-unreadable': 'the policy of the URL is not a JSON object in base64url',
   'policy-invalid': 'the policy of the URL has no url_expire, or a member that is no time in ms, no address or no direction',
   'url-expired': 'the URL has expired (url_expire)',
   'url-expired-seconds': 'the URL has expired (url_expire counts milliseconds, and this looks like seconds)',

@@ -29,7 +29,7 @@ export interface RequestOptions extends CallSettings {
 /** A successful answer of the server. */
 export interface ServerAnswer {
   readonly status: number;
-  /** The body: parsed, or the text of one that is no JSON. */
+  /** The body: parsed, or as text if it is not JSON. */
   readonly body: unknown;
   /** Keys of settings in the request or answer that have no effect on this server. */
   readonly ineffective: readonly string[];

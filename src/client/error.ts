@@ -15,7 +15,7 @@ export class MillraceError extends Error {
   readonly reason: string | null;
   /** The answer for each item of a batch, in the order of the request; empty if the request failed as a whole. */
   readonly items: readonly ItemAnswer[];
-  /** The body: parsed, or the text of one that is no JSON. */
+  /** The body: parsed, or as text if it is not JSON. */
   readonly body: unknown;
 
   /** The message of this error is the server's; for a batch, the message of the first failed item. */

@@ -128,7 +128,7 @@ test('the signal of the caller ends it with its own reason, also between connect
 
 test.each([
   ['an event without an end', `data: ${'x'.repeat(1_100_000)}`, /more than 1048576 characters/],
-  ['an event that is no JSON', 'data: {\n\n', /no JSON/],
+  ['an event that is not JSON', 'data: {\n\n', /not JSON/],
 ])('%s does not fill the memory and is no event', async (_what, text, message) => {
   const lost: string[] = [];
   answers = [sends(HELLO + text), sends(created(1))];

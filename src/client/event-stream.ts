@@ -143,7 +143,7 @@ function eventIn<E>(block: string, place: Place): E | null {
   try {
     return JSON.parse(data.join('\n')) as E;
   } catch (error) {
-    throw new UnreachableError('the server sent an event that is no JSON', { cause: error });
+    throw new UnreachableError('the server sent an event that is not JSON', { cause: error });
   }
 }
 

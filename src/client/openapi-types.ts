@@ -44,7 +44,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Accept no new sessions and publishers from now on; present ones stay */
+        /** Refuse new sessions and publishers; existing ones continue */
         post: operations["postV1ServerDrain"];
         delete?: never;
         options?: never;
@@ -345,7 +345,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Record a stream, now or as soon as it comes */
+        /** Record a stream, now or as soon as it starts */
         post: operations["postV1VhostsByVhostAppsByAppStartRecord"];
         delete?: never;
         options?: never;
@@ -448,7 +448,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Keep the LL-HLS output of a stream as files */
+        /** Store the LL-HLS output of a stream as files */
         post: operations["postV1VhostsByVhostAppsByAppStreamsByStreamStartHlsDump"];
         delete?: never;
         options?: never;
@@ -567,7 +567,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Send a stream on to another server, now or as soon as it comes */
+        /** Push a stream to another server, now or as soon as it starts */
         post: operations["postV1VhostsByVhostAppsByAppStartPush"];
         delete?: never;
         options?: never;

@@ -83,7 +83,7 @@ function Frame({ context, onLeave }: { readonly context: Context; readonly onLea
   return html`<${MayWrite.Provider} value=${context.server.mayWrite}><header class="top">
       <a class="brand" href="#/">Millrace</a>
       <nav aria-label="Pages">${links}</nav>
-      ${context.server.mayWrite ? null : html`<span class="badge" title="Buttons that change something are left out">This token may only read</span>`}
+      ${context.server.mayWrite ? null : html`<span class="badge" title="Buttons for changes are hidden">This token may only read</span>`}
       <span class=${`health ${health.level}`} role="status">${health.text}</span>
       <button type="button" class="plain" onClick=${onLeave}>Log out</button>
     </header>

@@ -157,7 +157,7 @@ function Keys({
     show('AccessKeyRequest', () => ({
       title: `New ${noun} of ${vhost} / ${app}`,
       value: { name: '' },
-      ...(items.length === 0 && { warning: `This is the first one. ${on}` }),
+      ...(items.length === 0 && { warning: `This is the first ${noun}. ${on}` }),
       submitLabel: 'Create',
       onSubmit: async (value) => {
         const { body } = await client.request('POST', pathWith(`${APP}/${list}`, path), { body: value });
@@ -178,7 +178,7 @@ function Keys({
               ([member, value]) => `${member}: ${typeof value === 'string' ? value : JSON.stringify(value)}`,
             );
             return html`<li key=${name}><b>${name}</b> <span class="quiet">${facts.join(', ')}</span>
-        ${isReadOnly ? null : html`<${Action} label="Remove" about=${`${noun} ${name}`} isDanger question="Remove it? Who came with it is sent away." run=${() => client.request('DELETE', pathWith(`${APP}/${list}/{key}`, { ...path, key: name }))} onDone=${onDone} />`}</li>`;
+        ${isReadOnly ? null : html`<${Action} label="Remove" about=${`${noun} ${name}`} isDanger question="Remove it? Sessions that use it are disconnected." run=${() => client.request('DELETE', pathWith(`${APP}/${list}/{key}`, { ...path, key: name }))} onDone=${onDone} />`}</li>`;
           })}</ul>`
     }
   </section>`;

@@ -77,7 +77,7 @@ export function BrowserPublisher({ address, place }: BrowserPublisherOptions): V
   const beginnings = html`<button type="button" class="main" disabled=${!hasCamera} onClick=${() => void start('camera')}>Camera and microphone</button>
     ${hasScreen ? html`<button type="button" onClick=${() => void start('screen')}>Screen</button>` : null}`;
   const endings = html`<button type="button" class="danger" onClick=${() => void stop().then(() => setWords({ text: 'Ended.', isBad: false }))}>Stop</button>
-    <a href=${hashOf({ page: 'stream', ...place })} target="_blank" rel="opener">Look at the stream</a>`;
+    <a href=${hashOf({ page: 'stream', ...place })} target="_blank" rel="opener">View the stream</a>`;
   return html`<section class="panel">
     <h2>From this browser</h2>
     <div class="screen" hidden=${!hasMedia}><video ref=${preview} muted autoplay playsinline aria-label="Preview"></video></div>

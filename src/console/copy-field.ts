@@ -20,7 +20,7 @@ export function CopyField({
   const [isOpen, setOpen] = useState(false);
   const copy = async (): Promise<void> => {
     const isCopied = await copyText(text, field.current);
-    setWords(isCopied ? 'Copied' : 'Marked: copy it with the keyboard');
+    setWords(isCopied ? 'Copied' : 'Selected: copy it with the keyboard');
     setTimeout(() => setWords(''), SHOWN_MS);
   };
   return html`<div class="copy">

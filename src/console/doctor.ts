@@ -31,7 +31,7 @@ export function Doctor({ client, server, whip, srt }: DoctorOptions): View {
   };
   return html`<section class="panel" aria-labelledby="doctor-title">
     <div class="bar"><h2 id="doctor-title">Does this browser reach the server?</h2><button type="button" disabled=${isBusy} onClick=${() => void run()}>${isBusy ? 'Trying …' : 'Try it'}</button></div>
-    ${findings === null ? html`<p class="quiet">Tries the ports of RTMP${mayWrite ? ', and of WebRTC over UDP and TCP' : ''}. A browser cannot speak SRT: the server tries that port itself.</p>` : null}
+    ${findings === null ? html`<p class="quiet">Tests the ports of RTMP${mayWrite ? ', and of WebRTC over UDP and TCP' : ''}. A browser cannot speak SRT: the server tries that port itself.</p>` : null}
     <div role="status"><ul class="findings">${(findings ?? []).map(
       ({ what, level, words, commands = [] }) => html`<li key=${what}><b class=${level}>${MARKS[level]}</b> <b>${what}</b> ${words}
       ${commands.map(({ by, text }) => html`<${CopyField} key=${by} label=${`With ${by}`} text=${text} />`)}</li>`,

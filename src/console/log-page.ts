@@ -36,7 +36,7 @@ export function LogPage({ context }: { readonly context: Context }): View {
   return html`<div class="bar"><h1>Log</h1>
       <label>From level <select value=${level} onChange=${(event: Event) => setLevel((event.target as HTMLSelectElement).value as Level)}>
         ${LEVELS.map((each) => html`<option key=${each} value=${each}>${each}</option>`)}</select></label>
-      <button type="button" aria-pressed=${isHeld} onClick=${hold}>${isHeld ? 'Go on' : 'Hold'}</button>
+      <button type="button" aria-pressed=${isHeld} onClick=${hold}>${isHeld ? 'Resume' : 'Pause'}</button>
       <input type="search" placeholder="Filter" aria-label="Filter lines" value=${filter} onInput=${(event: InputEvent) => setFilter((event.target as HTMLInputElement).value)} />
     </div>
     ${fault === null ? null : html`<p role="alert" class="bad">The log cannot be followed: ${fault}</p>`}

@@ -30,7 +30,7 @@ export function Login({ onToken, message }: LoginOptions): View {
       <input id="token" type="password" autocomplete="current-password" spellcheck=${false} autofocus required
         aria-describedby="token-help" aria-invalid=${wrong !== null}
         value=${token} onInput=${(event: InputEvent) => setToken((event.target as HTMLInputElement).value)} />
-      <p id="token-help" class="quiet">The server keeps it in <code>state/access-token</code>, unless its configuration has one, and prints it when it is started in a terminal.</p>
+      <p id="token-help" class="quiet">The server stores it in <code>state/access-token</code> unless the configuration sets one, and prints it when started in a terminal.</p>
       <label class="check"><input type="checkbox" checked=${onDevice} onChange=${() => setOnDevice(!onDevice)} /> Remember on this device</label>
       <p role="alert" class="bad">${wrong}</p>
       <button type="submit" class="main" disabled=${isBusy || token.trim() === ''}>Log in</button>

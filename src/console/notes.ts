@@ -83,7 +83,7 @@ function eventWords({
     const why = detail ?? REASONS[reason] ?? reason;
     return `${who}${place === '' ? '' : ` of ${place}`} refused over ${protocolName(protocol)}: ${why}`;
   }
-  if (type === 'stream.sourceLost') return `${place} has lost its source: ${detail ?? reason}`;
+  if (type === 'stream.sourceLost') return `${place} lost its source: ${detail ?? reason}`;
   if (type === 'task.changed' && state === 'error') return `${task} ${id} of ${place} failed: ${reason}`;
   return null;
 }

@@ -66,10 +66,10 @@ function Notes({ sampler }: { readonly sampler: Sampler }): View {
       ({ at, text, level, times = 1 }, n) =>
         html`<li key=${`${at} ${n}`} class=${level}><time>${timeOfDay(at)}</time> ${text}${times === 1 ? '' : ` (${times} times)`}</li>`,
     );
-  const more = notes.length > NOTES_SHOWN ? html`<li class="quiet">and ${notes.length - NOTES_SHOWN} before</li>` : null;
+  const more = notes.length > NOTES_SHOWN ? html`<li class="quiet">and ${notes.length - NOTES_SHOWN} older</li>` : null;
   return html`<section class="notes" aria-labelledby="notes-title">
     <h2 id="notes-title">Refusals and alerts</h2>
-    ${notes.length === 0 ? html`<p class="quiet">None lately.</p>` : html`<div role="log" tabindex="0" aria-labelledby="notes-title"><ol>${items}${more}</ol></div>`}
+    ${notes.length === 0 ? html`<p class="quiet">None.</p>` : html`<div role="log" tabindex="0" aria-labelledby="notes-title"><ol>${items}${more}</ol></div>`}
   </section>`;
 }
 

@@ -69,5 +69,5 @@ function wordsOf({ response, details, error, networkDetails }: ErrorData): strin
   if ((response?.code ?? 0) > 0) return `The server answered ${response?.code}.`;
   return response === undefined
     ? `${details}: ${error.message}`
-    : 'No answer: nothing listens there, or this page may not ask (CrossDomains).';
+    : 'No answer: nothing listens there, or CrossDomains does not allow this page.';
 }

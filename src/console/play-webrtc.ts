@@ -49,7 +49,7 @@ export async function playWebrtc(place: HTMLElement, url: string, listener: Play
       timer = setTimeout(begin, AGAIN_MS);
       listener.failed(words);
     };
-    timer = setTimeout(() => fail('No picture came in time.'), FIRST_MS);
+    timer = setTimeout(() => fail('No frame arrived in time.'), FIRST_MS);
     // Another player may already be in the place: closing removes only the own element.
     holder = document.createElement('div');
     place.replaceChildren(holder);

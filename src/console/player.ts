@@ -54,11 +54,11 @@ function start(way: Way, onFailed: (why: string) => void): void {
   current = null;
   for (const button of bar?.querySelectorAll('button') ?? []) button.setAttribute('aria-pressed', String(button.textContent === way.label));
   if (way.url === null || screen === null) {
-    fail('does not listen.');
+    fail('is not available here.');
     return;
   }
   say(`Connecting over ${way.label} …`);
-  timer = setTimeout(() => !hasPlayed && fail('no picture came in time.'), FIRST_MS);
+  timer = setTimeout(() => !hasPlayed && fail('no frame arrived in time.'), FIRST_MS);
   const listener = {
     playing: () => {
       if (own !== turn) return;
@@ -111,9 +111,9 @@ function missingOf({ label }: Way): string {
   const media = screen?.querySelector('video')?.srcObject;
   if (!(media instanceof MediaStream)) return '';
   if (media.getAudioTracks().length === 0)
-    return `No sound over ${label}: the stream has none, or none that WebRTC carries (Opus). LL-HLS may have it.`;
+    return `No audio over ${label}: the stream has none, or none in Opus, which WebRTC needs. LL-HLS may have it.`;
   return media.getVideoTracks().length === 0
-    ? `No picture over ${label}: the stream has none, or none that this browser takes over WebRTC. LL-HLS may have it.`
+    ? `No video over ${label}: the stream has none, or none that this browser plays over WebRTC. LL-HLS may have it.`
     : '';
 }
 

@@ -41,29 +41,29 @@ export async function tryAll(
   };
   const add = (what: string, level: Finding['level'], words: string): void => tellAlso({ what, level, words });
   const rtmp = providers.rtmp?.port;
-  if (rtmp === undefined) add('RTMP', 'warning', 'The server does not listen for it.');
+  if (rtmp === undefined) add('RTMP', 'warning', 'Not enabled on the server.');
   else add(`RTMP, TCP port ${rtmp}`, ...(await tryRtmp(rtmp)));
   // With `transport=tcp` the answer names the relays, but the connection may still use UDP.
   const udp = whip === null || !mayPublish ? null : await tryWebrtc(`${whip}&transport=tcp`, null);
-  if (whip === null) add('WebRTC', 'warning', 'The server does not listen for it.');
-  else if (udp === null) add('WebRTC', 'warning', 'Not tried: it begins a publication for a moment, and this token may only read.');
+  if (whip === null) add('WebRTC', 'warning', 'The server has no port for it that this page can use.');
+  else if (udp === null) add('WebRTC', 'warning', 'Not tested: the test publishes for a moment, and this token may only read.');
   else {
     add('WebRTC over UDP', udp.level, udp.words);
     const relays = relaysIn(udp.link);
-    if (udp.link === null) add('WebRTC over TCP', 'warning', 'Not tried: the server has refused already.');
-    else if (relays.length === 0) add('WebRTC over TCP', 'warning', 'The server has no relay for it (IceCandidates/TcpRelay).');
+    if (udp.link === null) add('WebRTC over TCP', 'warning', 'Not tested: the server refused the test over UDP.');
+    else if (relays.length === 0) add('WebRTC over TCP', 'warning', 'The server has no TCP relay (IceCandidates/TcpRelay).');
     else {
       const tcp = await tryWebrtc(`${whip}&transport=tcp`, relays);
       add('WebRTC over TCP', tcp.level, tcp.words);
     }
   }
   const [port] = providers.srt ?? [];
-  if (srt === null || port === undefined) return add('SRT', 'warning', 'The server does not listen for it.');
-  add(`SRT, UDP port ${port}, tried by the server itself`, ...(await trySrt(client, port, mayPublish)));
-  const passes = udp?.level === 'good' ? ' UDP from here to the server passes: WebRTC came through.' : '';
+  if (srt === null || port === undefined) return add('SRT', 'warning', 'Not enabled on the server.');
+  add(`SRT, UDP port ${port}, tested by the server itself`, ...(await trySrt(client, port, mayPublish)));
+  const passes = udp?.level === 'good' ? ' UDP from here reaches the server: WebRTC connected.' : '';
   tellAlso({
     ...{ what: 'SRT from here', level: 'warning' },
-    words: `Not tried: a browser cannot speak SRT.${passes} Try it by hand: when the port is reached, ffmpeg ends without an error, and srt-live-transmit says “SRT target connected”.`,
+    words: `Not tested: browsers cannot speak SRT.${passes} Test it by hand: if the port is reachable, ffmpeg ends without an error, and srt-live-transmit prints “SRT target connected”.`,
     commands: srtCommands(srt),
   });
 }
@@ -84,10 +84,10 @@ async function trySrt(client: MillraceClient, port: number, mayWrite: boolean): 
     if (other.answered) return ['good', `It answers on ${told}, and over ${host}.`];
     return [
       'warning',
-      `It answers on ${told}, but not over ${host}: a firewall, a port that is not forwarded, or a router that leads nobody from inside back.`,
+      `It answers on ${told}, but not over ${host}: a firewall, a port that is not forwarded, or a router without NAT loopback.`,
     ];
   } catch (error) {
-    return ['warning', `Not tried: ${faultOf(error).message}`];
+    return ['warning', `Not tested: ${faultOf(error).message}`];
   }
 }
 
@@ -102,16 +102,16 @@ function srtCommands(url: string): { readonly by: string; readonly text: string 
 
 /** The RTMP port answers an HTTP request with an explanation. The browser hides its content, but reports that there was an answer. */
 async function tryRtmp(port: number): Promise<[Finding['level'], string]> {
-  if (location.protocol === 'https:') return ['warning', 'Not tried: a page that came over HTTPS may ask no port without TLS.'];
+  if (location.protocol === 'https:') return ['warning', 'Not tested: a page loaded over HTTPS cannot connect to a port without TLS.'];
   const signal = AbortSignal.timeout(RTMP_MS);
   try {
     await fetch(`http://${addressHost()}:${port}/`, { mode: 'no-cors', credentials: 'omit', cache: 'no-store', signal });
-    return ['good', 'Reached from here.'];
+    return ['good', 'Reachable from here.'];
   } catch {
     if (signal.aborted) return ['bad', `No answer within ${RTMP_MS / 1000} s: a firewall or router between here and the server drops it.`];
     return [
       'bad',
-      'Not reached from here: the connection is refused or cut. A firewall, a port that is not forwarded, or an address that the server does not listen on.',
+      'Not reachable from here: the connection was refused or closed. Possible causes: a firewall, a port that is not forwarded, or an address that the server does not listen on.',
     ];
   }
 }
@@ -137,11 +137,11 @@ async function tryWebrtc(
     answered = await offerWhip(url, connection.localDescription?.sdp ?? '');
     const sdp = relays === null ? answered.answer.replace(TCP_CANDIDATES, '') : answered.answer;
     await connection.setRemoteDescription({ type: 'answer', sdp });
-    if (await settled) return { level: 'good', words: 'Reached from here.', link: answered.link };
+    if (await settled) return { level: 'good', words: 'Reachable from here.', link: answered.link };
     const where =
       relays === null
-        ? 'its UDP ports, or the addresses that it tells (IceCandidates), are not reached from here'
-        : `its relay (${String(relays[0]?.urls)}) is not reached from here`;
+        ? 'its UDP ports, or the addresses in IceCandidates, are not reachable from here'
+        : `its relay (${String(relays[0]?.urls)}) is not reachable from here`;
     return { level: 'bad', words: `The server answers, but ${where}.`, link: answered.link };
   } catch (error) {
     return { level: 'bad', words: error instanceof Error ? error.message : String(error), link: answered?.link ?? null };

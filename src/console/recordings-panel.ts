@@ -47,7 +47,7 @@ export function RecordingsPanel({ context, name, outputs }: StreamPart): View {
     try {
       const [from, to] = [bounds.from, bounds.to].map((text) => (text === '' ? null : new Date(text)));
       const found = await list(from?.getTime() ?? Date.now() - span, to === null || to === undefined ? undefined : to.toISOString());
-      if (found.playlist === undefined) setFault('Nothing was recorded in this span.');
+      if (found.playlist === undefined) setFault('Nothing was recorded between these times.');
       else
         setChosen({
           title: `${from == null ? 'From the beginning' : from.toLocaleString()} to ${to == null ? 'the end' : to.toLocaleString()}`,

@@ -9,7 +9,7 @@ export const REASONS: Readonly<Record<string, string>> = {
   'url-unsigned': 'the URL is not signed',
   'signature-wrong': 'the signature does not match the URL',
   'policy-unreadable': 'the policy cannot be read',
-  'policy-invalid': 'the policy lacks a member or has a wrong one',
+  'policy-invalid': 'a member of the policy is missing or invalid',
   'url-expired': 'the signed URL has expired',
   'url-expired-seconds': 'the signed URL has expired: its time looks like seconds, but counts milliseconds',
   'url-not-yet': 'the signed URL is not valid yet',
@@ -23,5 +23,5 @@ export const REASONS: Readonly<Record<string, string>> = {
   'webhook-closed': 'the server is stopping',
   'no-virtual-host': 'its virtual host changed meanwhile',
   'no-verdict': 'the decision took too long',
-  'check-failed': 'access could not be checked',
+  'check-failed': 'access control failed inside the server',
 };

@@ -53,7 +53,7 @@ export function StreamPage({ context, name }: { readonly context: Context; reado
   return html`<div class="bar">${title}
       <span class="grow"></span>
       <button type="button" class="main" aria-pressed=${isPlaying} onClick=${() => setPlaying(!isPlaying)}>${isPlaying ? 'Stop players' : 'Play'}</button>
-      <${Action} label="Delete stream" isDanger question="End it for its publisher and all viewers?"
+      <${Action} label="Delete stream" isDanger question="End the stream for its publisher and all viewers?"
         run=${() => client.delete(STREAM, of(name))} onDone=${() => location.assign('#/')} />
     </div>
     ${fault === null ? null : html`<p role="alert" class="bad">${fault.status === 404 ? 'The stream has ended.' : fault.message} This is the last known state.</p>`}

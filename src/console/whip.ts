@@ -15,8 +15,8 @@ const GATHERING_MS = 2000;
 const WORDS: Readonly<Partial<Record<RTCPeerConnectionState, string>>> = {
   connecting: 'Connecting …',
   connected: 'On air.',
-  disconnected: 'The connection is gone; it may come back.',
-  failed: 'There is no way to the server for media: its ICE candidates or ports are not reached from here.',
+  disconnected: 'The connection is lost; it may recover.',
+  failed: 'Media cannot reach the server: its ICE candidates or ports are not reachable from here.',
 };
 
 /** Sends the tracks of `media` to `url`. Rejects with the server's text if it refuses them. */
@@ -77,9 +77,7 @@ export async function offerWhip(url: string, sdp: string): Promise<WhipAnswer> {
     credentials: 'omit',
   }).catch(() => null);
   if (response === null) {
-    throw new Error(
-      'No answer. Nothing listens there, or the WebRTC provider of the application does not let this page in (CrossDomains).',
-    );
+    throw new Error('No answer. Nothing listens there, or the CrossDomains of this application do not allow this page.');
   }
   const text = await response.text();
   if (!response.ok) throw new Error(text.trim() || `The server answered ${response.status}.`);

@@ -100,7 +100,7 @@ async function readWhole(path: string, limit: number): Promise<Buffer> {
   const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const status = await handle.stat();
-    if (!status.isFile()) throw new Error(`${path} is no file`);
+    if (!status.isFile()) throw new Error(`${path} is not a file`);
     if (status.size > limit) throw new Error(`${path} has ${status.size} bytes, at most ${limit} are taken`);
     // It may be growing.
     const bytes = Buffer.alloc(status.size);

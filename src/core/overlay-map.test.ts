@@ -103,7 +103,7 @@ describe('the images of a map', () => {
     ['nothing.png', 'ENOENT'],
     ['text.png', 'neither PNG nor JPEG'],
     ['large.png', 'at most 8388608 are taken'],
-    ['.', 'is no file'],
+    ['.', 'is not a file'],
     ['http://192.0.2.1/logo.png', 'only files are taken'],
     ['file://host/logo.png', 'is no path'],
   ])('%s is left out and told, and the others stay', async (url, reason) => {
@@ -116,10 +116,10 @@ describe('the images of a map', () => {
   it('a pipe is no file, and nobody waits for what comes out of it', async () => {
     execFileSync('mkfifo', [join(folder, 'maps/pipe.png'), join(folder, 'maps/pipe.xml')]);
     const { images, lines } = await read('pipe.png');
-    expect([images.length, lines]).toEqual([1, [expect.stringContaining('is no file')]]);
+    expect([images.length, lines]).toEqual([1, [expect.stringContaining('is not a file')]]);
     const logger = new RecordingLogger();
     expect(await readOverlays(join(folder, 'maps/pipe.xml'), new AllowedFolders(null, ''), logger)).toEqual([]);
-    expect(logger.lines.map(({ message }) => message)).toEqual([expect.stringContaining('is no file')]);
+    expect(logger.lines.map(({ message }) => message)).toEqual([expect.stringContaining('is not a file')]);
   });
 
   it('have 16 MiB in all, each counted once', async () => {

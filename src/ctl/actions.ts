@@ -15,7 +15,7 @@ export const actionCommands: readonly Command[] = [
   {
     name: 'health',
     usage: '',
-    summary: 'Whether the server can be used; needs no token',
+    summary: 'Health of the server; needs no token',
     open: true,
     run: async (call) => {
       nothing(call);
@@ -44,7 +44,7 @@ export const actionCommands: readonly Command[] = [
   {
     name: 'drain',
     usage: '',
-    summary: 'Accept no new sessions and publishers from now on; present ones stay',
+    summary: 'Refuse new sessions and publishers; existing ones continue',
     run: async (call) => {
       nothing(call);
       call.out.tree(await call.client.post('/v1/server:drain'));
@@ -62,13 +62,13 @@ export const actionCommands: readonly Command[] = [
   {
     name: 'stats',
     usage: '[VHOST[/APP[/STREAM]]]',
-    summary: 'Statistics of the server, or of what is named',
+    summary: 'Statistics of the server, or of a virtual host, application or stream',
     run: async (call) => call.out.tree(await statisticsOf(call)),
   },
   {
     name: 'queues',
     usage: '',
-    summary: 'Queues of the server, those that dropped something first',
+    summary: 'Queues of the server; queues that dropped something come first',
     run: async (call) => {
       nothing(call);
       const queues = await call.client.get('/v2/internals/queues');
@@ -109,7 +109,7 @@ export const actionCommands: readonly Command[] = [
   {
     name: 'log-level',
     usage: '[LEVEL]',
-    summary: 'Level of the log, or set it until the next start',
+    summary: 'Print the log level, or set it until the next start',
     run: async (call) => {
       const level = optionalArgument(call, 'a level');
       const path = '/v2/internals/log';
@@ -128,7 +128,7 @@ export const actionCommands: readonly Command[] = [
   {
     name: 'send-event',
     usage: 'VHOST/APP/STREAM --file FILE',
-    summary: 'Put an event onto a stream, or a list of them: ID3, cue, SCTE-35',
+    summary: 'Insert events into a stream: ID3, cue, SCTE-35',
     options: EVENT_FILE,
     run: async (call) => {
       const path = fullAddress(call, 'vhost', 'app', 'stream');
@@ -162,8 +162,8 @@ export const actionCommands: readonly Command[] = [
   {
     name: 'reload-certificate',
     usage: '[VHOST]',
-    summary: 'Load the certificate files of a virtual host again, or of all of them',
-    options: { 'of-api': { about: 'those of the API instead' } },
+    summary: 'Reload the certificate files of one virtual host or of all',
+    options: { 'of-api': { about: 'reload the certificate of the API instead' } },
     run: async (call) => {
       const vhost = optionalArgument(call, 'a virtual host');
       if (call.flag('of-api') && vhost !== undefined) throw new UsageProblem('give a virtual host or --of-api, not both');
@@ -178,7 +178,7 @@ export const actionCommands: readonly Command[] = [
     any: true,
     usage: 'METHOD PATH',
     summary: 'Any request, such as: call GET /v1/stats/current/internals',
-    details: 'Prints the body of the answer as it is. The path is sent as it is, too.',
+    details: 'Prints the body of the answer unchanged. The path is sent unchanged.',
     options: FILE_OPTION,
     run: async (call) => {
       const [method = '', path = '', ...more] = call.args;
@@ -211,7 +211,7 @@ async function kick(call: Call): Promise<void> {
       (argument) => addressed(argument, ['vhost', 'app', 'stream', 'session']) as StreamPlace & { session: string },
     );
     for (const path of sessions) await client.delete(`${STREAM}/sessions/{session}`, { path, query });
-    return call.out.done(`sent away: ${sessions.length}`, sessions);
+    return call.out.done(`disconnected: ${sessions.length}`, sessions);
   }
   const path = fullAddress(call, 'vhost', 'app', 'stream');
   const names = await client.get(`${STREAM}/sessions`, { path, query });
@@ -221,7 +221,7 @@ async function kick(call: Call): Promise<void> {
     );
     return ended === null ? null : { ...path, session };
   });
-  call.out.done(`sent away: ${gone.length}`, gone);
+  call.out.done(`disconnected: ${gone.length}`, gone);
 }
 
 function nothing({ args }: Call): void {

@@ -73,9 +73,9 @@ test('an address of the API alone comes before that of the server, and a TLS por
 
 test('an API that is off, and a configuration that cannot be used, ask for an address', () => {
   const off = configured('secret', (xml) => xml.replace('<Port>8099</Port>', ''));
-  expect(() => connected({ config: off })).toThrow(/names no port of the API .*--api/);
+  expect(() => connected({ config: off })).toThrow(/has no port of the API .*--api/);
   const broken = configured('secret', () => '<Server>');
-  expect(() => connected({ config: broken })).toThrow(/Server.xml cannot be used, so say where the API is with --api/);
+  expect(() => connected({ config: broken })).toThrow(/Server.xml cannot be used, so give the address of the API with --api/);
   expect(() => connected({ config: path.join(folder, 'none.xml') })).toThrow(UsageProblem);
 });
 
@@ -109,9 +109,9 @@ test('a hash is no token, and a token that is not there or empty is told with it
 });
 
 test.each([
-  [{ api: '127.0.0.1:8081', token: 'x' }, /'127.0.0.1:8081' is no address of an API/],
-  [{ api: 'ftp://127.0.0.1', token: 'x' }, /is no address/],
-  [{ api: 'http://127.0.0.1', token: 'a b' }, /characters that no header can carry/],
+  [{ api: '127.0.0.1:8081', token: 'x' }, /'127.0.0.1:8081' is not an address of an API/],
+  [{ api: 'ftp://127.0.0.1', token: 'x' }, /is not an address/],
+  [{ api: 'http://127.0.0.1', token: 'a b' }, /characters that are not allowed in a header/],
   [{ api: 'http://127.0.0.1', token: 'x', 'token-file': 'y' }, /not both/],
   [{ api: 'http://127.0.0.1', token: 'x', timeout: 'soon' }, /--timeout is a number of seconds, not 'soon'/],
   [{ api: 'http://127.0.0.1', token: 'x', timeout: '0' }, /--timeout/],

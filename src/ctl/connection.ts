@@ -12,11 +12,11 @@ import { type Option, UsageProblem } from './command.ts';
 /** Options of every command. */
 export const CONNECTION_OPTIONS: Readonly<Record<string, Option>> = {
   api: { value: 'URL', about: 'address of the API, such as http://127.0.0.1:8081 (or MILLRACE_API)' },
-  token: { value: 'TOKEN', about: 'its access token (or MILLRACE_TOKEN, which others on this machine cannot see)' },
-  'token-file': { value: 'FILE', about: 'a file that holds it' },
-  config: { value: 'FILE', about: 'configuration of a server on this machine, for address and token' },
-  state: { value: 'DIR', about: 'its state folder, for the token that it made (default: ./state)' },
-  timeout: { value: 'SECONDS', about: 'for an answer to come (default: 30)' },
+  token: { value: 'TOKEN', about: 'its access token (or MILLRACE_TOKEN, which other users of this machine cannot see)' },
+  'token-file': { value: 'FILE', about: 'a file with the access token' },
+  config: { value: 'FILE', about: 'configuration of a local server, for address and token' },
+  state: { value: 'DIR', about: 'state folder of a local server, for the token that it generated (default: ./state)' },
+  timeout: { value: 'SECONDS', about: 'time limit of a request (default: 30)' },
   json: { about: 'print JSON' },
 };
 
@@ -53,12 +53,12 @@ export function connect(option: Given, env: NodeJS.ProcessEnv, { open = false, a
   const { token, from = null } = found ?? (local && !open ? localToken(config, option('state') ?? DEFAULT_STATE) : NO_TOKEN);
   if (token === undefined && !open) throw new UsageProblem(`${url} needs its access token: --token, --token-file or MILLRACE_TOKEN`);
   if (token !== undefined && !/^[\x21-\x7e]+$/.test(token))
-    throw new UsageProblem('the access token has characters that no header can carry');
+    throw new UsageProblem('the access token has characters that are not allowed in a header');
   try {
     const settings = { url, timeout: timeoutOf(option('timeout')), ...(!any && { fetch: fetchJson }) };
     return { client: new MillraceClient({ ...settings, ...(token !== undefined && { token }) }), tokenFrom: from };
   } catch (error) {
-    if (error instanceof TypeError) throw new UsageProblem(`'${url}' is no address of an API, such as http://127.0.0.1:8081`);
+    if (error instanceof TypeError) throw new UsageProblem(`'${url}' is not an address of an API, such as http://127.0.0.1:8081`);
     throw error;
   }
 }
@@ -73,7 +73,7 @@ async function fetchJson(url: string, init: RequestInit): Promise<Response> {
   const type = answer.headers.get('content-type') ?? 'nothing';
   if (!answer.ok || /^(application\/json|text\/event-stream)\b/.test(type)) return answer;
   await answer.body?.cancel();
-  throw new Error(`what answers there is not the API: ${type} instead of JSON`);
+  throw new Error(`the answer is not from the API: ${type} instead of JSON`);
 }
 
 function givenToken(option: Given, env: NodeJS.ProcessEnv): FoundToken | undefined {
@@ -107,7 +107,7 @@ function localConfig(file: string | undefined, needed: boolean): ServerConfig | 
     return loadServerConfig(found).config;
   } catch (error) {
     if (!(error instanceof ConfigErrors)) throw error;
-    throw new UsageProblem(`${found} cannot be used, so say where the API is with --api: ${error.message}`, { cause: error });
+    throw new UsageProblem(`${found} cannot be used, so give the address of the API with --api: ${error.message}`, { cause: error });
   }
 }
 
@@ -116,7 +116,7 @@ function addressIn(config: ServerConfig | null): string {
   const api = config?.bind.managers.api;
   const port = api?.port ?? api?.tlsPort;
   if (config === null || api === undefined || port === undefined) {
-    throw new UsageProblem('the configuration names no port of the API (Bind/Managers/API), so say where it is with --api');
+    throw new UsageProblem('the configuration has no port of the API (Bind/Managers/API), so give its address with --api');
   }
   const [ip = '*'] = api.ip.length > 0 ? api.ip : config.ip;
   const host = ip === '*' ? '127.0.0.1' : ip === '::' ? '::1' : ip;

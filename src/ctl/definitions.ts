@@ -88,12 +88,12 @@ function createCommand(kind: Kind): Command {
     usage: addressOf(kind),
     summary: `Make ${WORDS[kind.word]}`,
     details: isKey
-      ? 'The answer shows the key itself, and nothing shows it again.'
-      : 'The name in the address wins over none in the JSON, and must not differ from one.',
+      ? 'The answer contains the key; it is not shown again.'
+      : 'The JSON may omit the name; otherwise it must be the one in the address.',
     options: {
       ...FILE_OPTION,
-      ...(kind.word === 'vhost' && { host: { value: 'NAME', about: 'a host name that leads there', multiple: true } }),
-      ...(kind.word === 'stream' && { url: { value: 'URL', about: 'where it is pulled from; several are tried in turn', multiple: true } }),
+      ...(kind.word === 'vhost' && { host: { value: 'NAME', about: 'a host name of the virtual host', multiple: true } }),
+      ...(kind.word === 'stream' && { url: { value: 'URL', about: 'URL of the source; several are tried in turn', multiple: true } }),
     },
     run: async (call) => {
       const place = fullAddress(call, ...kind.names);
@@ -105,7 +105,7 @@ function createCommand(kind: Kind): Command {
         body: kind.batch === true ? [definition] : definition,
       });
       const made = responseOf(answer.body);
-      call.out.done(`made ${kind.word} ${Object.values(place).join('/')}${isKey ? `: ${secretIn(made)}` : ''}`, made);
+      call.out.done(`created ${kind.word} ${Object.values(place).join('/')}${isKey ? `: ${secretIn(made)}` : ''}`, made);
       tellIdle(call, answer.ineffective);
     },
   };

@@ -9,17 +9,17 @@ const unreachable = (code: string): UnreachableError =>
 
 test.each([
   ['a name without a word more', refusal(404, 'Not Found'), 1, 'millrace ctl: Not Found: default/app/live/nobody\n'],
-  ['a name that is taken', refusal(409, 'Conflict'), 1, 'millrace ctl: Conflict: there is one of this name already\n'],
+  ['a name that is taken', refusal(409, 'Conflict'), 1, 'millrace ctl: Conflict: the name is taken\n'],
   ['words of the server', refusal(404, 'no such thing'), 1, 'millrace ctl: no such thing\n'],
-  ['another server', new MillraceError(502, '<html>'), 1, /^millrace ctl: HTTP status 502, and no word of the API: .*\n$/],
-  ['a wrong token', refusal(401, 'Invalid'), 1, 'millrace ctl: Invalid: the token is that of MILLRACE_TOKEN\n'],
-  ['nobody', unreachable('ECONNREFUSED'), 3, /^millrace ctl: no answer from http:\/\/h \(ECONNREFUSED\)\nNobody listens there: .*\n$/],
-  ['a host of another name', unreachable('ERR_TLS_CERT_ALTNAME_INVALID'), 3, /\nIts certificate is for another name: .*--api\.\n$/],
+  ['another server', new MillraceError(502, '<html>'), 1, /^millrace ctl: HTTP status 502, and no answer of the API: .*\n$/],
+  ['a wrong token', refusal(401, 'Invalid'), 1, 'millrace ctl: Invalid: the token is from MILLRACE_TOKEN\n'],
+  ['nobody', unreachable('ECONNREFUSED'), 3, /^millrace ctl: no answer from http:\/\/h \(ECONNREFUSED\)\nNothing listens there: .*\n$/],
+  ['a host of another name', unreachable('ERR_TLS_CERT_ALTNAME_INVALID'), 3, /\nIts certificate is for another host name: .*--api\.\n$/],
   ['a firewall', unreachable('UND_ERR_CONNECT_TIMEOUT'), 3, /\nThe host does not answer: .*\n$/],
   ['what nobody knows', unreachable('EODD'), 3, 'millrace ctl: no answer from http://h (EODD)\n'],
   ['arguments', new UsageProblem('give a name'), 2, "millrace ctl: give a name\nTry 'millrace ctl kick --help'.\n"],
   ['nothing there', new NotThere('no task'), 1, 'millrace ctl: no task\n'],
-  ['a fault', new TypeError('x is not a function'), 1, /^millrace ctl: this was not to happen: x is not a function\nIs what answers .*\n$/],
+  ['a fault', new TypeError('x is not a function'), 1, /^millrace ctl: unexpected error: x is not a function\nIs that address .*\n$/],
   ['commands of a terminal', refusal(400, 'a\u001b[2Jb'), 1, 'millrace ctl: a\\u001b[2Jb\n'],
 ])('%s', (_what, error, code, text) => {
   const attempt = { command: 'kick', args: ['default/app/live/nobody'], tokenFrom: 'MILLRACE_TOKEN' };

@@ -26,14 +26,14 @@ const CONFLICT = 409;
 const NOT_FOUND = 404;
 const UNAUTHORIZED = 401;
 
-const UNTRUSTED = 'Its certificate is not one that is trusted here: name that, or its root, in NODE_EXTRA_CA_CERTS=FILE.';
-const NO_TLS = 'Nothing speaks TLS there: try http://, or the TLSPort of the API.';
-const NO_HTTP = 'What listens there speaks no HTTP, or TLS only (https://): is it the port of the API (Bind/Managers/API)?';
-const NO_WAY = 'The host does not answer: it is down, or something in between lets nothing through.';
-const NO_NAME = 'Nobody knows a host of this name.';
+const UNTRUSTED = 'Its certificate is not trusted on this machine: put it, or its root, into NODE_EXTRA_CA_CERTS=FILE.';
+const NO_TLS = 'The port does not use TLS: try http://, or the TLSPort of the API.';
+const NO_HTTP = 'The port does not use HTTP, or only with TLS (https://): is it the port of the API (Bind/Managers/API)?';
+const NO_WAY = 'The host does not answer: it is down, or a firewall is in between.';
+const NO_NAME = 'There is no host of this name.';
 /** By the error code of the network. */
 const HINTS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'Nobody listens there: the server does not run, or this is not the port of its API (Bind/Managers/API).',
+  ECONNREFUSED: 'Nothing listens there: the server does not run, or this is not the port of its API (Bind/Managers/API).',
   ENOTFOUND: NO_NAME,
   EAI_AGAIN: NO_NAME,
   EHOSTUNREACH: NO_WAY,
@@ -48,7 +48,7 @@ const HINTS: Readonly<Record<string, string>> = {
   SELF_SIGNED_CERT_IN_CHAIN: UNTRUSTED,
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNTRUSTED,
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNTRUSTED,
-  ERR_TLS_CERT_ALTNAME_INVALID: 'Its certificate is for another name: give that one with --api.',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'Its certificate is for another host name: use that name with --api.',
   CERT_HAS_EXPIRED: 'Its certificate has expired.',
 };
 
@@ -61,11 +61,7 @@ export function failureOf(error: unknown, attempt: Attempt): Failure {
   // The client throws a `TypeError` if a name does not fit into any path.
   if (error instanceof UsageProblem || (error instanceof TypeError && error.message.startsWith('No path of the API')))
     return told(CtlExit.USAGE, [error.message], `Try 'millrace ctl ${command === undefined ? '' : `${command} `}--help'.`);
-  return told(
-    CtlExit.REFUSED,
-    [`this was not to happen: ${messageOf(error)}`],
-    'Is what answers the API of a Millrace server of this version?',
-  );
+  return told(CtlExit.REFUSED, [`unexpected error: ${messageOf(error)}`], 'Is that address the API of a Millrace server of this version?');
 }
 
 function told(code: number, sentences: readonly string[], more?: string): Failure {
@@ -80,10 +76,10 @@ function hintFor(cause: unknown): string | undefined {
 /** For a batch of several items, each failed item gets a line with its number. */
 function refusals({ status, message, reason, items }: MillraceError, { args = [], tokenFrom }: Attempt): string[] {
   const words = (text: string, code: number): string => {
-    if (code === CONFLICT && text === 'Conflict') return `${text}: there is one of this name already`;
-    if (text === `HTTP status ${code}`) return `${text}, and no word of the API: is that its port (Bind/Managers/API)?`;
+    if (code === CONFLICT && text === 'Conflict') return `${text}: the name is taken`;
+    if (text === `HTTP status ${code}`) return `${text}, and no answer of the API: is that its port (Bind/Managers/API)?`;
     if (code === NOT_FOUND && text === 'Not Found' && args.length > 0) return `${text}: ${args.join(' ')}`;
-    return code === UNAUTHORIZED && tokenFrom !== undefined ? `${text}: the token is that of ${tokenFrom}` : text;
+    return code === UNAUTHORIZED && tokenFrom !== undefined ? `${text}: the token is from ${tokenFrom}` : text;
   };
   if (items.length < 2) return [reason === null ? words(message, status) : `${message} (${reason})`];
   return items.flatMap((item, n) =>

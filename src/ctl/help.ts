@@ -20,7 +20,7 @@ ${commandLines(commands)}
 Options of every command
 ${optionLines(CONNECTION_OPTIONS)}
 
-Without --api and MILLRACE_API it is the server of this machine: the address is that of its configuration (conf/Server.xml, or --config), the
+Without --api and MILLRACE_API the server of this machine is used: the address is from its configuration (conf/Server.xml, or --config), the
 token that of the configuration or of the state folder. Names of streams and the like are joined by slashes: default/app/live.
 
 ${EXIT}`;

@@ -11,7 +11,7 @@ export async function bodyOf(call: Call): Promise<unknown> {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new UsageProblem(`${name} is no JSON: ${messageOf(error)}`, { cause: error });
+    throw new UsageProblem(`${name} is not JSON: ${messageOf(error)}`, { cause: error });
   }
 }
 

@@ -24,7 +24,7 @@ export const listCommands: readonly Command[] = [
   {
     name: 'vhosts',
     usage: '[VHOST]',
-    summary: 'Virtual hosts, or all about one',
+    summary: 'Virtual hosts, or details of one',
     run: async (call) => {
       const { client, out } = call;
       const vhost = optionalArgument(call, 'a virtual host');
@@ -49,7 +49,7 @@ export const listCommands: readonly Command[] = [
   {
     name: 'apps',
     usage: '[VHOST[/APP]]',
-    summary: 'Applications, or all about one',
+    summary: 'Applications, or details of one',
     run: async (call) => {
       const { client, out } = call;
       const { vhost, app } = placeIn(optionalArgument(call, 'a virtual host or an application'), ['vhost', 'app']);
@@ -74,10 +74,14 @@ export const listCommands: readonly Command[] = [
   {
     name: 'streams',
     usage: '[VHOST[/APP[/STREAM]]]',
-    summary: 'Inbound streams with their tracks and viewers, or all about one',
+    summary: 'Inbound streams with their tracks and viewers, or details of one',
     run: async (call) => {
       const { client, out } = call;
-      const { stream, ...place } = placeIn(optionalArgument(call, 'where the streams are'), ['vhost', 'app', 'stream']);
+      const { stream, ...place } = placeIn(optionalArgument(call, 'limit the list to a virtual host or an application'), [
+        'vhost',
+        'app',
+        'stream',
+      ]);
       if (stream !== undefined) return out.tree(await client.get(STREAM, { path: { ...(place as AppPlace), stream } }));
       const rows = await inApps(client, place, async (at) => {
         const names = await client.get(`${APP}/streams`, { path: at });
@@ -107,8 +111,8 @@ export const listCommands: readonly Command[] = [
   {
     name: 'sessions',
     usage: 'VHOST/APP/STREAM[/SESSION]',
-    summary: 'Viewers of a stream, or the figures of one',
-    options: { protocol: { value: 'WORDS', about: 'only of these, such as webrtc,llhls' } },
+    summary: 'Viewers of a stream, or statistics of one',
+    options: { protocol: { value: 'WORDS', about: 'only these protocols, such as webrtc,llhls' } },
     run: async (call) => {
       const { client, out } = call;
       const address = oneArgument(call, 'VHOST/APP/STREAM[/SESSION]');
@@ -144,7 +148,7 @@ export const listCommands: readonly Command[] = [
   {
     name: 'profiles',
     usage: 'VHOST/APP[/PROFILE]',
-    summary: 'Output profiles of an application, or all about one',
+    summary: 'Output profiles of an application, or details of one',
     run: async (call) => {
       const { client, out } = call;
       const { profile, ...place } = addressed(oneArgument(call, 'VHOST/APP[/PROFILE]'), ['vhost', 'app', 'profile'], 2);

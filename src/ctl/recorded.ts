@@ -13,12 +13,12 @@ export const recordedCommand: Command = {
   usage: '[VHOST[/APP[/STREAM]]]',
   summary: 'Recorded files, by time, with URLs that play them',
   options: {
-    from: { value: 'TIME', about: 'only what is later, such as 2026-11-23T18:00:00Z' },
-    to: { value: 'TIME', about: 'only what is earlier' },
-    lifetime: { value: 'SECONDS', about: 'for how long the URLs are good (default: four hours)' },
-    url: { about: 'print the URL that plays all of them as one (HLS), and nothing else' },
+    from: { value: 'TIME', about: 'only recordings after this time, such as 2026-11-23T18:00:00Z' },
+    to: { value: 'TIME', about: 'only recordings before this time' },
+    lifetime: { value: 'SECONDS', about: 'how long the URLs are valid (default: four hours)' },
+    url: { about: 'print only the URL that plays all of them in sequence (HLS)' },
   },
-  details: 'URLs have a token for that file: whoever has one can play it. With --url a stream must be named.',
+  details: 'Each URL contains a token for its file: anyone with the URL can play it. --url needs a stream.',
   run: async (call) => {
     const { client, out } = call;
     const { stream, ...place } = placeIn(optionalArgument(call, 'whose files'), ['vhost', 'app', 'stream']);
@@ -36,7 +36,7 @@ export const recordedCommand: Command = {
     const absolute = (path: string): string => `${client.url}${path}`;
     if (call.flag('url')) {
       const playlist = answers[0]?.answer.playlist;
-      if (playlist === undefined) throw new NotThere('nothing was recorded then');
+      if (playlist === undefined) throw new NotThere('no recordings in that time');
       return out.done(absolute(playlist), { url: absolute(playlist) });
     }
     const rows = answers.flatMap(({ at, answer }) =>
@@ -57,7 +57,7 @@ export const recordedCommand: Command = {
     for (const { at, answer } of answers) {
       const last = answer.recordings.at(-1);
       if (answer.more && last !== undefined)
-        call.process.err(`millrace ctl: ${at.vhost}/${at.app} has more: go on with --from ${last.endTime}\n`);
+        call.process.err(`millrace ctl: ${at.vhost}/${at.app} has more: continue with --from ${last.endTime}\n`);
     }
   },
 };

@@ -22,7 +22,7 @@ const PROTOCOLS: Readonly<Record<string, string>> = {
   'tcp:': 'mpegts',
 };
 
-const ID_OPTION = { id: { value: 'ID', about: 'name of the task (default: made of the stream and the time)' } } as const;
+const ID_OPTION = { id: { value: 'ID', about: 'name of the task (default: from the stream and the time)' } } as const;
 
 interface ChannelRow extends AppPlace {
   readonly channel: string;
@@ -36,10 +36,14 @@ export const taskCommands: readonly Command[] = [
   {
     name: 'channels',
     usage: '[VHOST[/APP[/CHANNEL]]]',
-    summary: 'Scheduled and multiplex channels with what is on air, or all about one',
+    summary: 'Scheduled and multiplex channels with their current items, or details of one',
     run: async (call) => {
       const { client, out } = call;
-      const { channel, ...place } = placeIn(optionalArgument(call, 'where the channels are'), ['vhost', 'app', 'channel']);
+      const { channel, ...place } = placeIn(optionalArgument(call, 'limit the list to a virtual host or an application'), [
+        'vhost',
+        'app',
+        'channel',
+      ]);
       if (channel !== undefined) return out.tree(await channelNamed(client, { ...(place as AppPlace), channel }));
       out.list(
         [
@@ -56,7 +60,7 @@ export const taskCommands: readonly Command[] = [
   {
     name: 'recordings',
     usage: '[VHOST[/APP[/ID]]]',
-    summary: 'Recording tasks, or all about one',
+    summary: 'Recording tasks, or details of one',
     run: async (call) => {
       const rows = await tasksOf(call, (path, id) => call.client.post(`${APP}:records`, { path, body: id === undefined ? {} : { id } }));
       if (rows === null) return;
@@ -72,13 +76,13 @@ export const taskCommands: readonly Command[] = [
   {
     name: 'record start',
     usage: 'VHOST/APP/STREAM',
-    summary: 'Record a stream, now or as soon as it comes',
+    summary: 'Record a stream, now or as soon as it starts',
     options: {
       ...ID_OPTION,
-      'file-path': { value: 'PATH', about: 'where the recording goes, below the allowed folders of the server' },
-      'info-path': { value: 'PATH', about: 'where its description goes' },
-      interval: { value: 'MS', about: 'begin a new file so often' },
-      schedule: { value: 'CRON', about: 'begin a new file then, as in "0 */1 *"' },
+      'file-path': { value: 'PATH', about: 'file of the recording, within the allowed folders of the server' },
+      'info-path': { value: 'PATH', about: 'file of its description' },
+      interval: { value: 'MS', about: 'start a new file after this time' },
+      schedule: { value: 'CRON', about: 'start a new file at these times, such as "0 */1 *"' },
       ...FILE_OPTION,
     },
     run: async (call) => {
@@ -116,7 +120,7 @@ export const taskCommands: readonly Command[] = [
   {
     name: 'pushes',
     usage: '[VHOST[/APP[/ID]]]',
-    summary: 'Push tasks, or all about one',
+    summary: 'Push tasks, or details of one',
     run: async (call) => {
       const rows = await tasksOf(call, (path, id) => call.client.post(`${APP}:pushes`, { path, body: id === undefined ? {} : { id } }));
       if (rows === null) return;
@@ -132,19 +136,19 @@ export const taskCommands: readonly Command[] = [
   {
     name: 'push start',
     usage: 'VHOST/APP/STREAM --url URL',
-    summary: 'Send a stream on to another server, now or as soon as it comes',
+    summary: 'Push a stream to another server, now or as soon as it starts',
     options: {
       ...ID_OPTION,
       url: { value: 'URL', about: 'rtmp://…, srt://… or udp://…' },
       key: { value: 'KEY', about: 'stream key, which RTMP needs' },
-      protocol: { value: 'WORD', about: 'rtmp, srt or mpegts (default: by the URL)' },
+      protocol: { value: 'WORD', about: 'rtmp, srt or mpegts (default: from the URL)' },
       ...FILE_OPTION,
     },
     run: async (call) => {
       const { stream, ...path } = fullAddress(call, 'vhost', 'app', 'stream');
       const url = required(call, 'url', 'says where to, as in --url rtmp://live.example/app');
       const protocol = call.option('protocol') ?? PROTOCOLS[/^[a-z]+:/.exec(url)?.[0] ?? ''];
-      if (protocol === undefined) throw new UsageProblem(`'${url}' does not say by which protocol: give --protocol`);
+      if (protocol === undefined) throw new UsageProblem(`'${url}' does not name the protocol: give --protocol`);
       const key = call.option('key');
       const given = { ...(await objectOf(call)), id: idOf(call, stream), stream: { name: stream } };
       const task = await call.client.post(`${APP}:startPush`, {
@@ -188,11 +192,11 @@ export const taskCommands: readonly Command[] = [
   {
     name: 'dump start',
     usage: 'VHOST/APP/STREAM --path FOLDER',
-    summary: 'Keep the LL-HLS output of a stream as files',
+    summary: 'Store the LL-HLS output of a stream as files',
     options: {
       ...ID_OPTION,
-      path: { value: 'FOLDER', about: 'where to, below the allowed folders of the server' },
-      output: { value: 'NAME', about: 'output stream (default: that of the name of the stream)' },
+      path: { value: 'FOLDER', about: 'folder of the dump, within the allowed folders of the server' },
+      output: { value: 'NAME', about: 'output stream (default: the one named like the stream)' },
       ...FILE_OPTION,
     },
     run: async (call) => {
@@ -210,10 +214,10 @@ export const taskCommands: readonly Command[] = [
   {
     name: 'dump stop',
     usage: 'VHOST/APP/STREAM',
-    summary: 'End the dumps of a stream, or one of them',
+    summary: 'End one dump of a stream, or all',
     options: {
-      id: { value: 'ID', about: 'that one (default: all of the output stream)' },
-      output: { value: 'NAME', about: 'output stream (default: that of the name of the stream)' },
+      id: { value: 'ID', about: 'id of the dump (default: all of the output stream)' },
+      output: { value: 'NAME', about: 'output stream (default: the one named like the stream)' },
     },
     run: async (call) => {
       const path = fullAddress(call, 'vhost', 'app', 'stream');
@@ -227,7 +231,7 @@ export const taskCommands: readonly Command[] = [
 
 /** Tasks within an address; null if it named one task, which has been printed. */
 async function tasksOf<T>(call: Call, list: (path: AppPlace, id?: string) => Promise<readonly T[]>): Promise<readonly T[] | null> {
-  const { id, ...place } = placeIn(optionalArgument(call, 'where the tasks are'), ['vhost', 'app', 'id']);
+  const { id, ...place } = placeIn(optionalArgument(call, 'limit the list to a virtual host or an application'), ['vhost', 'app', 'id']);
   if (id === undefined) return inApps(call.client, place, (path) => list(path));
   const [task] = await list(place as AppPlace, id);
   if (task === undefined) throw new NotThere(`there is no task '${id}' in ${place.vhost}/${place.app}`);

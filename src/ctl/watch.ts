@@ -11,9 +11,9 @@ const PLACED: ReadonlySet<string> = new Set(['id', 'time', 'type', 'vhost', 'app
 export const watchCommand: Command = {
   name: 'watch',
   usage: '[VHOST[/APP[/STREAM]]]',
-  summary: 'What happens as it happens: streams, viewers, tasks, refusals, changes',
+  summary: 'Follow events as they happen: streams, viewers, tasks, refusals, changes',
   options: { types: { value: 'WORDS', about: 'only these groups or types, such as streams,session.ended' } },
-  details: 'A line for each event, with --json a line of JSON. It goes on until it is ended, and comes back when the connection breaks.',
+  details: 'Prints a line for each event, with --json a line of JSON, until interrupted. Reconnects when the connection breaks.',
   run: async (call) => {
     const place = placeIn(optionalArgument(call, 'what to watch'), ['vhost', 'app', 'stream']);
     const types = call.option('types');

@@ -8,7 +8,7 @@ export function alertFindings({ config: { alert }, placeOf }: LoadedServer): (Pl
   const file = alert?.rulesFile;
   if (alert === undefined || file === undefined) return [];
   const faults = faultsOf(file);
-  return faults.map((fault) => ({ ...placeOf(alert, 'rulesFile'), message: `these rules send no alerts: ${fault}` }));
+  return faults.map((fault) => ({ ...placeOf(alert, 'rulesFile'), message: `the rules cannot be used, no alerts are sent: ${fault}` }));
 }
 
 function faultsOf(file: string): string[] {

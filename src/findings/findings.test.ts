@@ -75,35 +75,35 @@ describe('one port twice', () => {
   test.each([
     [
       `${api(1935)}${rtmp(1935)}`,
-      `error: S.xml:5: ${BIND}/Providers/RTMP/Port: TCP port 1935 is that of ${BIND}/Managers/API/Port (line 5) already`,
+      `error: S.xml:5: ${BIND}/Providers/RTMP/Port: TCP port 1935 is already used by ${BIND}/Managers/API/Port (line 5)`,
     ],
     [
       `<Managers><API><Port>8081</Port></API>\n<Metrics><Port>8081</Port></Metrics></Managers>`,
-      `error: S.xml:6: ${BIND}/Managers/Metrics/Port: TCP port 8081 is that of ${BIND}/Managers/API/Port (line 5) already`,
+      `error: S.xml:6: ${BIND}/Managers/Metrics/Port: TCP port 8081 is already used by ${BIND}/Managers/API/Port (line 5)`,
     ],
     [
       '<Providers><SRT><Port>9998</Port></SRT></Providers>\n<Publishers><SRT><Port>9990-9999</Port></SRT></Publishers>',
-      `error: S.xml:6: ${BIND}/Publishers/SRT/Port: UDP port 9998 is that of ${BIND}/Providers/SRT/Port (line 5) already`,
+      `error: S.xml:6: ${BIND}/Publishers/SRT/Port: UDP port 9998 is already used by ${BIND}/Providers/SRT/Port (line 5)`,
     ],
     [
       '<Publishers><LLHLS><Port>3333</Port></LLHLS>\n<HLS><TLSPort>3333</TLSPort></HLS></Publishers>',
-      `error: S.xml:6: ${BIND}/Publishers/HLS/TLSPort: TCP port 3333 is that of ${BIND}/Publishers/LLHLS/Port (line 5) already`,
+      `error: S.xml:6: ${BIND}/Publishers/HLS/TLSPort: TCP port 3333 is already used by ${BIND}/Publishers/LLHLS/Port (line 5)`,
     ],
     [
       `<Providers><MPEGTS><Port>10002/udp</Port></MPEGTS></Providers><Publishers>${ice('10000-10004')}</Publishers>`,
-      `error: S.xml:5: ${BIND}/Publishers/WebRTC/IceCandidates/IceCandidate: UDP port 10002 is that of ${BIND}/Providers/MPEGTS/Port (line 5) already`,
+      `error: S.xml:5: ${BIND}/Publishers/WebRTC/IceCandidates/IceCandidate: UDP port 10002 is already used by ${BIND}/Providers/MPEGTS/Port (line 5)`,
     ],
     [
       `<Publishers>${ice('10000')}<OVT><Port>10000</Port></OVT></Publishers>`,
-      `error: S.xml:5: ${BIND}/Publishers/WebRTC/IceCandidates/IceCandidate: TCP port 10000 is that of ${BIND}/Publishers/OVT/Port (line 6) already`,
+      `error: S.xml:5: ${BIND}/Publishers/WebRTC/IceCandidates/IceCandidate: TCP port 10000 is already used by ${BIND}/Publishers/OVT/Port (line 6)`,
     ],
     [
       `${rtmp(9443)}\n<Publishers><OVT><TLSPort>9443</TLSPort></OVT></Publishers>`,
-      `error: S.xml:6: ${BIND}/Publishers/OVT/TLSPort: TCP port 9443 is that of ${BIND}/Providers/RTMP/Port (line 5) already`,
+      `error: S.xml:6: ${BIND}/Publishers/OVT/TLSPort: TCP port 9443 is already used by ${BIND}/Providers/RTMP/Port (line 5)`,
     ],
     [
       `${rtmp(3478)}<Publishers>${ice('10000')}</Publishers>`,
-      `error: S.xml:5: ${BIND}/Publishers/WebRTC/IceCandidates/TcpRelay: TCP port 3478 is that of ${BIND}/Providers/RTMP/Port (line 5) already`,
+      `error: S.xml:5: ${BIND}/Publishers/WebRTC/IceCandidates/TcpRelay: TCP port 3478 is already used by ${BIND}/Providers/RTMP/Port (line 5)`,
     ],
   ])('%s', (bind, expected) => {
     expect(found({ bind })).toEqual([expected]);
@@ -131,8 +131,8 @@ test('folders of a schedule that are none are told; that of its files is made', 
   const at = 'S.xml:11: Server/VirtualHosts/VirtualHost/Applications/Application/Providers/Schedule';
   expect(found(schedule('media', 'missing'))).toEqual([]);
   expect(found(schedule('missing', 'taken'))).toEqual([
-    `warn: ${at}/MediaRootDir: /missing is no folder: no file of a schedule can be played`,
-    `warn: ${at}/ScheduleFilesDir: /taken is no folder`,
+    `warn: ${at}/MediaRootDir: /missing is not a folder: scheduled files cannot be played`,
+    `warn: ${at}/ScheduleFilesDir: /taken is not a folder`,
   ]);
 });
 
@@ -147,8 +147,8 @@ test('a stand-in that is missing, or leads out of its folder, is told before it 
   expect(found(standIn('file:///slate%20one.mp4'))).toEqual([]);
   expect(found(standIn('stream://v/a/s'))).toEqual([]);
   expect(found(standIn('file:///none.mp4'))).toEqual([expect.stringContaining(`${at} ENOENT`)]);
-  expect(found(standIn('file:///deep'))).toEqual([`${at} /media/deep is no file`]);
-  expect(found(standIn('file:///link.mp4'))).toEqual([`${at} /media/link.mp4 leads out of /media, through a symbolic link`]);
+  expect(found(standIn('file:///deep'))).toEqual([`${at} /media/deep is not a file`]);
+  expect(found(standIn('file:///link.mp4'))).toEqual([`${at} /media/link.mp4 leads out of /media through a symbolic link`]);
 });
 
 test('ports of stream maps that nothing listens on are told', () => {
@@ -158,7 +158,7 @@ test('ports of stream maps that nothing listens on are told', () => {
     `${at}: nothing listens on port 4001-4004, 4010: Server/Bind/Providers/MPEGTS/Port opens 4000 only`,
   ]);
   expect(found({ providers: map })).toEqual([
-    `${at}: nothing listens on port 4000-4004, 4010: Server/Bind/Providers/MPEGTS/Port is not there`,
+    `${at}: nothing listens on port 4000-4004, 4010: Server/Bind/Providers/MPEGTS/Port is missing`,
   ]);
   const srt = '<SRT><Port>9999</Port><StreamMap><Stream><Port>9000</Port><StreamPath>v/a/s</StreamPath></Stream></StreamMap></SRT>';
   expect(found({ bind: `<Providers>${srt}</Providers>` })).toEqual([
@@ -170,7 +170,7 @@ test('a folder for channels that is a file is told; one that is not there is mad
   writeFileSync(join(folder, 'taken'), '');
   const multiplex = (path: string) => ({ providers: `<Multiplex><MuxFilesDir>${path}</MuxFilesDir></Multiplex>` });
   const at = 'S.xml:11: Server/VirtualHosts/VirtualHost/Applications/Application/Providers/Multiplex/MuxFilesDir';
-  expect(found(multiplex('taken'))).toEqual([`warn: ${at}: /taken is no folder`]);
+  expect(found(multiplex('taken'))).toEqual([`warn: ${at}: /taken is not a folder`]);
   expect(found(multiplex('missing'))).toEqual([]);
 });
 
@@ -209,7 +209,7 @@ test('media and map files that are not there are told, and so are paths that wil
 test('overlay maps that cannot be used are told, and so are images of theirs', () => {
   const profiles = (path: string) => `<MediaOptions><Overlays><Enable>true</Enable>${path}</Overlays></MediaOptions>`;
   const at = 'warn: S.xml:13: Server/VirtualHosts/VirtualHost/Applications/Application/OutputProfiles/MediaOptions/Overlays';
-  expect(found({ profiles: profiles('') })).toEqual([`${at}: overlays are on, but Path names no map file`]);
+  expect(found({ profiles: profiles('') })).toEqual([`${at}: overlays are enabled, but Path names no map file`]);
   const map = join(folder, 'overlays.xml');
   const parts = { profiles: profiles(`<Path>${map}</Path>`) };
   expect(found(parts)).toEqual([expect.stringContaining(`${at}/Path: the overlay map cannot be used: ENOENT`)]);
@@ -278,7 +278,7 @@ test('the log of a start tells the same, with places', () => {
 
 test('a file with rules of alerts that cannot be used is named, with what is wrong in it', () => {
   const alert = '<Alert><Url>http://a.test</Url><SecretKey>s</SecretKey><RulesFile>rules.xml</RulesFile></Alert>';
-  const at = 'warn: S.xml:4: Server/Alert/RulesFile: these rules send no alerts:';
+  const at = 'warn: S.xml:4: Server/Alert/RulesFile: the rules cannot be used, no alerts are sent:';
   expect(found({ head: alert })).toEqual([`${at} the file cannot be read: ENOENT: no such file or directory, open '/rules.xml'`]);
   writeFileSync(join(folder, 'rules.xml'), '<Rules>\n<Ingres/>\n<Ingress><MinBitrate>much</MinBitrate></Ingress></Rules>');
   expect(found({ head: alert })).toEqual([

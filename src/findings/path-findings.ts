@@ -108,7 +108,7 @@ function scheduleFindings(schedule: NonNullable<ApplicationConfig['providers']['
   const media = resolve(schedule.mediaRootDir);
   const isThere = statSync(media, { throwIfNoEntry: false })?.isDirectory() === true;
   return [
-    ...(isThere ? [] : [{ ...placeOf(schedule, 'mediaRootDir'), message: `${media} is no folder: no file of a schedule can be played` }]),
+    ...(isThere ? [] : [{ ...placeOf(schedule, 'mediaRootDir'), message: `${media} is not a folder: scheduled files cannot be played` }]),
     ...folderFindings(schedule, 'scheduleFilesDir', placeOf),
   ];
 }
@@ -129,7 +129,7 @@ function caFindings(owner: { readonly caPath?: string }, placeOf: PlaceOf): Foun
 function folderFindings<Key extends string>(owner: Readonly<Record<Key, string>>, key: Key, placeOf: PlaceOf): Found[] {
   const path = resolve(owner[key]);
   const isOther = statSync(path, { throwIfNoEntry: false })?.isDirectory() === false;
-  return isOther ? [{ ...placeOf(owner, key), message: `${path} is no folder` }] : [];
+  return isOther ? [{ ...placeOf(owner, key), message: `${path} is not a folder` }] : [];
 }
 
 /** The stand-in is needed when an encoder leaves, which is too late for an error. */
@@ -145,7 +145,7 @@ function standInFindings({ sourceLoss }: ApplicationConfig, placeOf: PlaceOf): F
 }
 
 function faultOfPlace(path: string, root: string): string | null {
-  return realpathSync(path).startsWith(join(realpathSync(root), '/')) ? null : `${path} leads out of ${root}, through a symbolic link`;
+  return realpathSync(path).startsWith(join(realpathSync(root), '/')) ? null : `${path} leads out of ${root} through a symbolic link`;
 }
 
 /** Map files are read with each stream. */
@@ -162,7 +162,7 @@ function overlayFindings({ outputProfiles }: ApplicationConfig, reading: Allowed
   const { overlays } = outputProfiles?.mediaOptions ?? {};
   if (overlays?.enable !== true) return [];
   const { path } = overlays;
-  if (path === undefined || path === '') return [{ ...placeOf(overlays, ''), message: 'overlays are on, but Path names no map file' }];
+  if (path === undefined || path === '') return [{ ...placeOf(overlays, ''), message: 'overlays are enabled, but Path names no map file' }];
   const at = placeOf(overlays, 'path');
   try {
     reading.check(path);
@@ -188,7 +188,7 @@ function faultOfImage(url: string, map: string, reading: AllowedFolders): string
 
 function faultOfFile(path: string): string | null {
   try {
-    return statSync(path).isFile() ? null : `${path} is no file`;
+    return statSync(path).isFile() ? null : `${path} is not a file`;
   } catch (error) {
     return messageOf(error);
   }

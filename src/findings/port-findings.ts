@@ -31,7 +31,7 @@ export function portFindings(loaded: LoadedServer): (Place & { readonly message:
     if (other === undefined || told.has(key)) continue;
     told.add(key);
     const where = other.place.line === undefined ? '' : ` (line ${other.place.line})`;
-    found.push({ ...place, message: `${protocol.toUpperCase()} port ${port} is that of ${other.place.path}${where} already` });
+    found.push({ ...place, message: `${protocol.toUpperCase()} port ${port} is already used by ${other.place.path}${where}` });
   }
   return found;
 }
@@ -44,7 +44,7 @@ export function unopenedPortFindings({ config, placeOf }: LoadedServer): (Place 
     const open = new Set(bind === undefined ? [] : portsOf(bind.port));
     const closed = wanted.filter((port) => !open.has(port));
     if (closed.length === 0) return;
-    const bound = bind === undefined ? 'is not there' : `opens ${listed([...open])} only`;
+    const bound = bind === undefined ? 'is missing' : `opens ${listed([...open])} only`;
     found.push({ ...place, message: `nothing listens on port ${listed(closed)}: Server/Bind/${element} ${bound}` });
   };
   for (const { applications } of config.virtualHosts) {

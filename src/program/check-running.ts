@@ -27,8 +27,8 @@ export function compareWithRunning(file: string, stateFolder: string): Compariso
     const applications = new Set(
       changes.flatMap(({ effect, application }) => (effect === 'application' ? [`${application?.vhost}/${application?.app}`] : [])),
     );
-    const end = `${counted(changes.length, 'change')} against ${holder}, ${counted(applications.size, 'application')} to start anew, ${late} only with a restart`;
-    return { lines: [...lines, changes.length === 0 ? `nothing differs from what ${holder} runs on` : end], isRunning: true };
+    const end = `${counted(changes.length, 'change')} against ${holder}, ${counted(applications.size, 'application')} to restart, ${late} only with a restart of the server`;
+    return { lines: [...lines, changes.length === 0 ? `no changes against ${holder}` : end], isRunning: true };
   } finally {
     useKeySalt(own);
   }

@@ -35,7 +35,7 @@ export function checkConfiguration({ config: given, state }: Pick<CommandLine, '
     const warnings = [...loaded.warnings.map(formatConfigProblem), ...told('warn'), ...said];
     const errors = [...told('error'), ...config.virtualHosts.flatMap(unprotected)];
     const applications = virtualHosts.reduce((sum, vhost) => sum + vhost.applications.length, 0);
-    const good = `${file}: good, ${counted(virtualHosts.length, 'virtual host')}, ${counted(applications, 'application')}, ${counted(warnings.length, 'warning')}`;
+    const good = `${file}: ok, ${counted(virtualHosts.length, 'virtual host')}, ${counted(applications, 'application')}, ${counted(warnings.length, 'warning')}`;
     return { file, loaded, warnings, errors, summary: errors.length > 0 ? failed(errors) : good };
   } catch (error) {
     if (!(error instanceof ConfigErrors)) throw error;

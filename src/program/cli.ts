@@ -17,35 +17,35 @@ Usage: millrace [serve|check] [options]
 Commands
   serve              start the server (default)
   check              read the configuration, print every problem, and exit
-  doctor             say what of this machine and of a configuration will work, and exit
-  sign-url           print a URL that a virtual host with SignedPolicy lets in
-  ctl                run a server through its API: streams, recordings, viewers … (millrace ctl --help)
+  doctor             check whether this machine fits the configuration, and exit
+  sign-url           sign a URL for a virtual host with SignedPolicy, and print it
+  ctl                control a server through its API: streams, recordings, viewers … (millrace ctl --help)
 
 Options
   --config FILE      configuration in Server.xml format (default: conf/Server.xml, else the embedded one)
-  --state DIR        where settings made through the API are kept (default: ./state)
-  --forget-api-state begin without what the API made in earlier runs; recordings stay
+  --state DIR        folder for settings made through the API (default: ./state)
+  --forget-api-state start without the settings made through the API in earlier runs; recordings stay
   --log-format F     text or json (default: text on a terminal, json otherwise)
-  --log-level L      ${LOG_LEVELS.join(', ')} (default: that of the configuration, else info)
+  --log-level L      ${LOG_LEVELS.join(', ')} (default: from the configuration, else info)
   --watch-config     read the configuration again whenever it changes, as SIGHUP does
   --against running  with check: what a reload would change in the server that runs with this state folder
   --version          print the version and exit
   --help             print this and exit
 
 Options of doctor, beside --config and --state
-  --stun HOST[:PORT] ask this server for the public address (default: StunServer of the configuration, else nobody is asked)
+  --stun HOST[:PORT] ask this STUN server for the public address (default: StunServer of the configuration, if any)
   --json             the answer as JSON
 
 Options of sign-url; TIME is 90s, 30m, 2h, 7d or 2030-01-31T12:00:00Z
-  --expire TIME          until when the URL can be opened
-  --activate TIME        from when on
-  --stream-expire TIME   when what was opened ends
-  --allow-ip NETWORK     who may connect, e.g. 192.0.2.0/24
-  --real-ip NETWORK      the same of clients behind trusted proxies
-  --for publish|play     only for that (SRT has one URL for both)
-  --vhost NAME           whose key signs (default: by the host of the URL, from the configuration)
+  --expire TIME          until when a session can start
+  --activate TIME        from when on a session can start
+  --stream-expire TIME   when sessions end
+  --allow-ip NETWORK     allowed client addresses, e.g. 192.0.2.0/24
+  --real-ip NETWORK      the same for clients behind trusted proxies
+  --for publish|play     only for this direction (SRT has one URL for both)
+  --vhost NAME           virtual host whose key signs (default: from the host of the URL)
   --secret-file FILE     the key, instead of the configuration's; or in the variable MILLRACE_SECRET_KEY
-  --policy-key NAME, --signature-key NAME   query keys with such a key (default: policy, signature)
+  --policy-key NAME, --signature-key NAME   names of the query parameters (default: policy, signature)
 
 Exit codes: 0 clean stop, 1 failure or a problem that doctor has found, 2 bad configuration or arguments.
 `;

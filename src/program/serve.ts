@@ -60,7 +60,7 @@ export async function serve(line: CommandLine, signals: ProcessSignals): Promise
     manager.stopping();
     logger.info({}, `stopping: ${why}`);
     const deadline = setTimeout(() => {
-      logger.warn({ seconds: STOP_DEADLINE_MS / 1000 }, 'stop took too long and was cut short');
+      logger.warn({ seconds: STOP_DEADLINE_MS / 1000 }, 'the stop took too long: the process exits');
       process.exit(ExitCode.FAILURE);
     }, STOP_DEADLINE_MS);
     await server?.stop();

@@ -91,14 +91,14 @@ test.each(MISTAKES)('it says what is wrong: %s', (message, args, env) => {
 
 test.each([
   ['http://media.example/app/stream/llhls.m3u8', 'the URL needs its port'],
-  ['media.example:3333/app/stream', 'is no complete URL'],
-  ['ftp://media.example:3333/app/stream', 'is no complete URL'],
-  ['ws://media.example:3333', 'is no complete URL'],
+  ['media.example:3333/app/stream', 'is not a complete URL'],
+  ['ftp://media.example:3333/app/stream', 'is not a complete URL'],
+  ['ws://media.example:3333', 'is not a complete URL'],
 ])('%s cannot be signed', (url, message) => {
   expect(() => signedBy([url, '--expire', '1h'], NOW, ENV)).toThrow(message);
   expect(() => signedBy([url], NOW, ENV)).toThrow(message);
 });
 
 test('without an end there is no URL', () => {
-  expect(() => signedBy([URL_], NOW, ENV)).toThrow('--expire says how long');
+  expect(() => signedBy([URL_], NOW, ENV)).toThrow('--expire is required');
 });

@@ -59,10 +59,10 @@ export function signedBy(args: readonly string[], now: number, env: NodeJS.Proce
 /** The server puts in the port that it listens on, so that one without cannot be signed. */
 function requireWhole(url: string): void {
   const match = /^(rtmps?|srt|wss?|https?):\/\/(\[[^\]]+\]|[^/:?]+)(:\d+)?\/[^/?]+(?:\/[^?]*)?(\?.*)?$/.exec(url);
-  if (match === null) throw new SignProblem(`'${url}' is no complete URL of rtmp, rtmps, srt, ws, wss, http or https with a path`);
+  if (match === null) throw new SignProblem(`'${url}' is not a complete URL of rtmp, rtmps, srt, ws, wss, http or https with a path`);
   const [, scheme, , port] = match;
   if (scheme === 'srt' || port !== undefined) return;
-  throw new SignProblem('the URL needs its port, which is signed with it, as in http://media.example:3333/app/stream/llhls.m3u8');
+  throw new SignProblem('the URL needs its port, which is part of the signature, as in http://media.example:3333/app/stream/llhls.m3u8');
 }
 
 function keysFor(url: string, values: Values, env: NodeJS.ProcessEnv): SigningKeys {
@@ -106,7 +106,7 @@ function configOf(file: string) {
 }
 
 function policyOf(values: Values, now: number): Policy {
-  if (values.expire === undefined) throw new SignProblem('--expire says how long the URL can be opened, e.g. --expire 2h');
+  if (values.expire === undefined) throw new SignProblem('--expire is required: until when a session can start, e.g. --expire 2h');
   const urlExpire = timeOf('expire', values.expire, now);
   if (urlExpire <= now) throw new SignProblem('--expire is in the past');
   const activate = values.activate === undefined ? undefined : timeOf('activate', values.activate, now);

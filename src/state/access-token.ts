@@ -26,7 +26,7 @@ export async function loadOrCreateAccessToken(
     }
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code === 'EISDIR') await setAside(file, 'it is no file', logger);
+    if (code === 'EISDIR') await setAside(file, 'it is not a file', logger);
     else if (code !== 'ENOENT') throw error;
   }
   const token = randomBytes(24).toString('base64url');

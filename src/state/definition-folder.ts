@@ -303,7 +303,7 @@ export class DefinitionFolder<Definition> {
     const file = await open(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     try {
       const stats = await file.stat({ bigint: true });
-      if (!stats.isFile()) throw new Error('it is no file');
+      if (!stats.isFile()) throw new Error('it is not a file');
       if (stats.size > MAX_BYTES) throw new Error(`it is larger than ${MAX_BYTES} bytes`);
       const now = identityOf(stats);
       if (now === identity) return null;

@@ -33,7 +33,7 @@ export async function makeFolder(folder: string, logger: Logger): Promise<void> 
     await mkdir(folder, { recursive: true });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-    await setAside(folder, 'it is no folder', logger);
+    await setAside(folder, 'it is not a folder', logger);
     await mkdir(folder, { recursive: true });
   }
 }

@@ -89,7 +89,7 @@ test('without the sandbox the process runs all the same, and the log says so', a
   expect(logger.lines).toMatchObject([
     {
       level: 'warn',
-      message: expect.stringContaining('no protection from: no-new-privileges, files, network (switched off by MILLRACE_SANDBOX)'),
+      message: expect.stringContaining('not protected against: no-new-privileges, files, network (switched off by MILLRACE_SANDBOX)'),
     },
   ]);
 });

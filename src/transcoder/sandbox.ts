@@ -85,7 +85,7 @@ export async function logSandbox(logger: Logger): Promise<void> {
   const fields = { sandbox: held };
   if (missing.length === 0)
     logger.info(fields, 'transcoder processes run in a sandbox: no network, no new privileges, no files but their own');
-  else logger.warn(fields, `transcoder processes have no protection from: ${missing.join(', ')} (${why})`);
+  else logger.warn(fields, `transcoder processes are not protected against: ${missing.join(', ')} (${why})`);
 }
 
 /** The restrictions of transcoder processes on this machine, and the missing ones with the reason. */

@@ -183,7 +183,7 @@ describe('without an answer', () => {
   test('the wait for a free connection counts, and no more than so many wait', async () => {
     const client = clientOf(await serve(() => undefined), { maxPending: 100 });
     const questions = Array.from({ length: 100 }, () => faultOf(client.ask({}, { timeoutMs: 300 })));
-    expect(await faultOf(client.ask({}, LONG))).toBe(`connection: ${AT} leaves 100 questions open already: it is not asked another one`);
+    expect(await faultOf(client.ask({}, LONG))).toBe(`connection: ${AT} has 100 open requests already: no more are sent`);
     expect(new Set(await Promise.all(questions))).toEqual(new Set([`connection: ${AT} has not answered within 300 ms`]));
     expect(client.pending).toBe(0);
   });
@@ -213,8 +213,8 @@ describe('an end', () => {
     const questions = [client.ask({}, LONG), client.ask({}, LONG)].map(faultOf);
     client.close();
     client.close();
-    expect(await Promise.all(questions)).toEqual(Array(2).fill(`closed: ${AT} is not asked any more`));
-    expect(await faultOf(client.ask({}, LONG))).toBe(`closed: ${AT} is not asked any more`);
+    expect(await Promise.all(questions)).toEqual(Array(2).fill(`closed: ${AT} gets no more requests`));
+    expect(await faultOf(client.ask({}, LONG))).toBe(`closed: ${AT} gets no more requests`);
   });
 
   test('comes to one question by its signal', async () => {
@@ -222,8 +222,8 @@ describe('an end', () => {
     const controller = new AbortController();
     const question = faultOf(client.ask({}, { ...LONG, signal: controller.signal }));
     controller.abort();
-    expect(await question).toBe(`closed: ${AT} is not asked any more`);
-    expect(await faultOf(client.ask({}, { ...LONG, signal: controller.signal }))).toBe(`closed: ${AT} is not asked any more`);
+    expect(await question).toBe(`closed: ${AT} gets no more requests`);
+    expect(await faultOf(client.ask({}, { ...LONG, signal: controller.signal }))).toBe(`closed: ${AT} gets no more requests`);
     expect(client.pending).toBe(0);
   });
 });

@@ -90,9 +90,9 @@ export class ControlServerClient {
   /** Resolves with the JSON object that a 200 carries; rejects with a ControlServerFault and nothing else. */
   ask(content: object, { timeoutMs, signal }: AskOptions): Promise<Readonly<Record<string, unknown>>> {
     if (this.#closed || signal?.aborted === true)
-      return Promise.reject(new ControlServerFault('closed', `${this.#place} is not asked any more`));
+      return Promise.reject(new ControlServerFault('closed', `${this.#place} gets no more requests`));
     if (this.#pending.size >= this.#maxPending) {
-      const detail = `${this.#place} leaves ${this.#maxPending} questions open already: it is not asked another one`;
+      const detail = `${this.#place} has ${this.#maxPending} open requests already: no more are sent`;
       return Promise.reject(new ControlServerFault('connection', detail));
     }
     const body = JSON.stringify(content);
@@ -170,7 +170,7 @@ class Question {
   }
 
   cancel(): void {
-    this.#fail('closed', 'is not asked any more');
+    this.#fail('closed', 'gets no more requests');
   }
 
   #send(mayReuse: boolean): void {

@@ -147,7 +147,7 @@ describe('lists', () => {
 
 describe('definitions', () => {
   test('are made, shown, changed and removed', async () => {
-    expect(await ctl('create vhost größe --host a.example --host b.example')).toEqual({ code: 0, out: 'made vhost größe\n', err: '' });
+    expect(await ctl('create vhost größe --host a.example --host b.example')).toEqual({ code: 0, out: 'created vhost größe\n', err: '' });
     expect(await json('vhosts größe')).toMatchObject({ host: { names: ['a.example', 'b.example'] } });
     const app = { publishers: { llhls: { segmentDuration: 3 } }, providers: { rtmp: {} } };
     expect(await json('create app größe/tv+1 --file -', JSON.stringify(app))).toMatchObject({ name: 'tv+1', type: 'live' });
@@ -171,7 +171,7 @@ describe('definitions', () => {
       ['publish-key', 'publish-keys'],
       ['play-token', 'play-tokens'],
     ]) {
-      expect((await ctl(`create ${kind} v/a/k`)).out).toMatch(new RegExp(`^made ${kind} v/a/k: [\\w-]{20,}\n$`));
+      expect((await ctl(`create ${kind} v/a/k`)).out).toMatch(new RegExp(`^created ${kind} v/a/k: [\\w-]{20,}\n$`));
       expect(lines(await ctl(`${list} v/a`))[1]).toMatch(/^k +all +never +-$/);
       expect((await ctl(`delete ${kind} v/a/k`)).code).toBe(0);
       expect((await ctl(`${list} v/a`)).out).toBe('none\n');
@@ -180,14 +180,14 @@ describe('definitions', () => {
 
   test('streams are pulled and ended, channels are made and ended', async () => {
     expect((await ctl('create stream default/app/cam --url rtsp://127.0.0.1:1/cam')).code).toBe(1);
-    expect((await ctl('create stream default/app/cam --url rtsp://127.0.0.1:1/app/stream')).out).toBe('made stream default/app/cam\n');
+    expect((await ctl('create stream default/app/cam --url rtsp://127.0.0.1:1/app/stream')).out).toBe('created stream default/app/cam\n');
     expect((await ctl('delete stream default/app/cam')).code).toBe(0);
     expect((await ctl('delete stream default/app/live')).code).toBe(0);
     expect(await json('streams default/app')).toEqual([]);
 
     api.scheduled.media.set('file://a.mp4', { length: 60_000 });
     const programs = [{ name: 'day', scheduled: '2025-12-01T00:00:00Z', repeat: true, items: [{ url: 'file://a.mp4' }] }];
-    expect((await ctl('create channel default/app/tv -f -', JSON.stringify({ programs }))).out).toBe('made channel default/app/tv\n');
+    expect((await ctl('create channel default/app/tv -f -', JSON.stringify({ programs }))).out).toBe('created channel default/app/tv\n');
     const sourceStreams = [{ name: 'in', url: 'stream://default/app/x', trackMap: [{ sourceTrackName: 'a', newTrackName: 'b' }] }];
     expect((await ctl('create multiplex default/app/mux -f -', JSON.stringify({ sourceStreams }))).code).toBe(0);
     const rows = lines(await ctl('channels'));
@@ -216,7 +216,7 @@ describe('definitions', () => {
     ['create channel default/app/a -f -', '{"stream":{"name":"b"}}', 'the address says \'a\', but stream.name in the JSON is "b"'],
     ['create app default/a -f -', '[{},{}]', '--file must hold one JSON object'],
     ['create app default/a -f -', '7', '--file must hold one JSON object'],
-    ['create app default/a -f -', '{', 'standard input is no JSON: '],
+    ['create app default/a -f -', '{', 'standard input is not JSON: '],
     ['create app default/a -f /nowhere/a.json', '', '/nowhere/a.json cannot be read: ENOENT'],
     ['patch app default/app', '', 'give the JSON with --file FILE'],
     ['create app default', '', "'default' is not VHOST/APP"],
@@ -271,12 +271,12 @@ describe('actions', () => {
   test('viewers are sent away, some or all', async () => {
     const ended: string[] = [];
     for (const id of ['a', 'b', 'c']) watch(id, 'llhls', ended);
-    expect((await ctl('kick default/app/live/a')).out).toBe('sent away: 1\n');
+    expect((await ctl('kick default/app/live/a')).out).toBe('disconnected: 1\n');
     expect(ended).toEqual([expect.stringMatching(/^a /)]);
     // A mistake in the last is told before the first has gone.
     expect((await ctl('kick default/app/live/b default/app/live')).code).toBe(2);
     expect(ended).toHaveLength(1);
-    expect((await ctl('kick default/app/live --all')).out).toBe('sent away: 2\n');
+    expect((await ctl('kick default/app/live --all')).out).toBe('disconnected: 2\n');
     expect(ended).toHaveLength(3);
     expect((await ctl('kick')).code).toBe(2);
     expect((await ctl('kick default/app/live/none')).code).toBe(1);
@@ -311,7 +311,7 @@ describe('ends', () => {
   test.each([
     ['vhosts nope', 1, '[HTTP] Could not find the virtual host: [nope] (404)'],
     ['streams default/nope', 1, '[HTTP] Could not find the application: [default/nope] (404)'],
-    ['create vhost default --host x', 1, 'Conflict: there is one of this name already'],
+    ['create vhost default --host x', 1, 'Conflict: the name is taken'],
     ['vhosts --token wrong', 1, '[HTTP] Invalid credential (401)'],
     ['streams default/app/..', 2, "No path of the API can hold '..' as {stream}"],
     ['streams default//live', 2, "'default//live' is not VHOST[/APP[/STREAM]]"],

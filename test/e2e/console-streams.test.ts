@@ -139,7 +139,7 @@ test('a stream is deleted after a question, and the page says where it has gone'
   await second.sent(5);
   const { page } = await open('#/streams/default/app/second');
   await page.getByRole('button', { name: 'Delete stream' }).click();
-  await page.getByText('End it for its publisher and all viewers?').waitFor();
+  await page.getByText('End the stream for its publisher and all viewers?').waitFor();
   await page.getByRole('button', { name: 'Keep' }).click();
   expect(await server.api.get<string[]>(`${apiPath.app('default', 'app')}/streams`)).toContain('second');
   await page.getByRole('button', { name: 'Delete stream' }).click();
@@ -188,8 +188,8 @@ test('a token that only reads is shown everything but the buttons that it could 
   const found = page.locator('.findings');
   await expect.poll(() => found.textContent(), { timeout: DEADLINE.deadlineMs }).toMatch(/SRT from here/);
   expect((await found.locator('li').allTextContents()).slice(0, 2)).toEqual([
-    `OK RTMP, TCP port ${server.ports.rtmp} Reached from here.`,
-    '– WebRTC Not tried: it begins a publication for a moment, and this token may only read.',
+    `OK RTMP, TCP port ${server.ports.rtmp} Reachable from here.`,
+    '– WebRTC Not tested: the test publishes for a moment, and this token may only read.',
   ]);
   await page.getByRole('link', { name: 'Log' }).click();
   await page.getByText('it is shown only with a token that may write. This one may only read.').waitFor();
@@ -230,14 +230,14 @@ test('says whether the ports of publishers are reached from here', async () => {
   await expect.poll(() => found.textContent(), { timeout: DEADLINE.deadlineMs }).toMatch(/SRT, UDP port \d+/);
   const told = await found.locator('li').allTextContents();
   expect(told.slice(0, 3)).toEqual([
-    `OK RTMP, TCP port ${server.ports.rtmp} Reached from here.`,
-    'OK WebRTC over UDP Reached from here.',
-    'OK WebRTC over TCP Reached from here.',
+    `OK RTMP, TCP port ${server.ports.rtmp} Reachable from here.`,
+    'OK WebRTC over UDP Reachable from here.',
+    'OK WebRTC over TCP Reachable from here.',
   ]);
   expect(told[3]).toMatch(
-    /^OK SRT, UDP port \d+, tried by the server itself It answers on 127\.0\.0\.1 in [\d.]+ ms, and over 127\.0\.0\.1\.$/,
+    /^OK SRT, UDP port \d+, tested by the server itself It answers on 127\.0\.0\.1 in [\d.]+ ms, and over 127\.0\.0\.1\.$/,
   );
-  expect(told[4]).toContain('Not tried: a browser cannot speak SRT. UDP from here to the server passes');
+  expect(told[4]).toContain('Not tested: browsers cannot speak SRT. UDP from here reaches the server');
   const command = await found.getByLabel('With ffmpeg', { exact: true }).inputValue();
   expect(command).toMatch(/^ffmpeg -re .* 'srt:\/\/127\.0\.0\.1:\d+\?streamid=default%2Fapp%2Ftrial-\d+'$/);
   expect(complaints).toEqual([]);
@@ -249,7 +249,7 @@ test('says whether the ports of publishers are reached from here', async () => {
   await page.getByRole('button', { name: 'Try it' }).click();
   await expect
     .poll(() => found.textContent(), { timeout: DEADLINE.deadlineMs })
-    .toContain('Not reached from here: the connection is refused or cut.');
+    .toContain('Not reachable from here: the connection was refused or closed.');
 });
 
 test('the camera is published by WHIP, and ends with the button', async () => {
@@ -266,7 +266,7 @@ test('the camera is published by WHIP, and ends with the button', async () => {
     apiPath.stream('from-browser'),
   );
   expect([input.sourceType, input.tracks.some(({ video }) => video?.codec === 'H264')]).toEqual(['WebRTC', true]);
-  const [popup] = await Promise.all([page.waitForEvent('popup'), page.getByRole('link', { name: 'Look at the stream' }).click()]);
+  const [popup] = await Promise.all([page.waitForEvent('popup'), page.getByRole('link', { name: 'View the stream' }).click()]);
   await popup.getByRole('heading', { name: 'from-browser' }).waitFor();
   await page.getByRole('button', { name: 'Stop' }).click();
   await until('no stream', async () => ((await streams()).includes('from-browser') ? null : true), DEADLINE);

@@ -91,7 +91,7 @@ test('takes address and token from the environment, and options before it', asyn
   expect(await ctl(['vhosts', '--token', 'wrong'], { env })).toEqual({
     code: 1,
     stdout: '',
-    stderr: 'millrace ctl: [HTTP] Invalid credential (401): the token is that of --token\n',
+    stderr: 'millrace ctl: [HTTP] Invalid credential (401): the token is from --token\n',
   });
 });
 
@@ -105,7 +105,7 @@ test('ends with 0, 1, 2 and 3', async () => {
   expect(gone).toMatchObject({
     code: 3,
     stderr: expect.stringMatching(
-      new RegExp(`^millrace ctl: no answer from http://127\\.0\\.0\\.1:${nobody} \\(ECONNREFUSED\\)\\nNobody listens there: .*\\n$`),
+      new RegExp(`^millrace ctl: no answer from http://127\\.0\\.0\\.1:${nobody} \\(ECONNREFUSED\\)\\nNothing listens there: .*\\n$`),
     ),
   });
   expect(await ctl(['--help'])).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining('record start') });
@@ -124,11 +124,11 @@ test('says in words what an operator can do about it, and never shows its own co
   );
   const at = (scheme: string, port = 0): string[] => ['vhosts', '--token', 'x', '--api', `${scheme}://127.0.0.1:${port}`];
   const cases: readonly (readonly [args: readonly string[], code: number, said: RegExp])[] = [
-    [at('http', ports[0]), 3, /^millrace ctl: no answer from \S+ \(what answers there is not the API: text\/html instead of JSON\)\n$/],
-    [at('https', ports[0]), 3, /\(ERR_SSL_WRONG_VERSION_NUMBER\)\nNothing speaks TLS there: .*\n$/],
-    [at('https', ports[1]), 3, /\(DEPTH_ZERO_SELF_SIGNED_CERT\)\nIts certificate is not one that is trusted here: .*NODE_EXTRA_CA_CERTS/],
-    [at('http', ports[1]), 3, /\nWhat listens there speaks no HTTP, or TLS only/],
-    [at('http', server.ports.http), 1, /^millrace ctl: HTTP status 404, and no word of the API: /],
+    [at('http', ports[0]), 3, /^millrace ctl: no answer from \S+ \(the answer is not from the API: text\/html instead of JSON\)\n$/],
+    [at('https', ports[0]), 3, /\(ERR_SSL_WRONG_VERSION_NUMBER\)\nThe port does not use TLS: .*\n$/],
+    [at('https', ports[1]), 3, /\(DEPTH_ZERO_SELF_SIGNED_CERT\)\nIts certificate is not trusted on this machine: .*NODE_EXTRA_CA_CERTS/],
+    [at('http', ports[1]), 3, /\nThe port does not use HTTP, or only with TLS/],
+    [at('http', server.ports.http), 1, /^millrace ctl: HTTP status 404, and no answer of the API: /],
     [['streams', '--jsn'], 2, /^millrace ctl: unknown option '--jsn'\nTry 'millrace ctl streams --help'\.\n$/],
     [
       ['record', 'start', 'a/b/c', '--interval', 'x', ...local()],
@@ -140,7 +140,7 @@ test('says in words what an operator can do about it, and never shows its own co
     for (const [args, code, said] of cases)
       expect([args, await ctl(args)]).toEqual([args, { code, stdout: '', stderr: expect.stringMatching(said) }]);
     const trusted = await ctl(at('https', ports[1]), { env: { NODE_EXTRA_CA_CERTS: cert } });
-    expect(trusted.stderr).toMatch(/ERR_TLS_CERT_ALTNAME_INVALID\)\nIts certificate is for another name/);
+    expect(trusted.stderr).toMatch(/ERR_TLS_CERT_ALTNAME_INVALID\)\nIts certificate is for another host name/);
     expect((await ctl(['--version'])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
   } finally {
     page.close();
@@ -151,7 +151,7 @@ test('says in words what an operator can do about it, and never shows its own co
 test('makes what stands in a file or comes in at standard input, under names with odd characters', async () => {
   const names = { host: { names: ['odd.example'] } };
   const made = await ctl(['create', 'vhost', 'größe', '--file', '-', ...local()], { input: JSON.stringify(names) });
-  expect(made).toEqual({ code: 0, stdout: 'made vhost größe\n', stderr: '' });
+  expect(made).toEqual({ code: 0, stdout: 'created vhost größe\n', stderr: '' });
   const file = path.join(folder, 'app.json');
   writeFileSync(file, JSON.stringify({ publishers: { llhls: {} } }));
   expect((await ctl(['create', 'app', "größe/a+b@c'd%", '-f', file, ...local()])).code).toBe(0);
@@ -168,7 +168,9 @@ test('does what the guide shows', async () => {
   const env = { NODE: process.execPath, MAIN, MILLRACE_API: server.api.base, MILLRACE_TOKEN: tokenOfServer() };
   const ran = spawnSync('bash', ['-c', script], { cwd: folder, env: { ...process.env, ...COMPILED, ...env }, encoding: 'utf8' });
   expect([ran.status, ran.stderr]).toEqual([0, '']);
-  expect(ran.stdout).toMatch(/^made vhost shop\nmade app shop\/tv\nrecording shop\/tv\/evening: ready\npush shop\/tv\/relay: ready\n/);
+  expect(ran.stdout).toMatch(
+    /^created vhost shop\ncreated app shop\/tv\nrecording shop\/tv\/evening: ready\npush shop\/tv\/relay: ready\n/,
+  );
   expect(ran.stdout).toMatch(/^shop\/tv\/evening +cam +ready +0 B/m);
   expect((await ctl(['delete', 'vhost', 'shop', ...local()])).code).toBe(0);
 });
@@ -186,7 +188,7 @@ test('shows a stream that is published and its viewer, and sends the viewer away
     const { stdout } = await ctl(['streams', ...local()]);
     expect(stdout).toMatch(/^default\/app\/live +RTMP +H264 320x180 30 fps +AAC 48000 Hz \d ch +\d+ kbit\/s /m);
     expect((await ctl(['sessions', 'default/app/live', ...local()])).stdout).toMatch(/^\S+ +LL-HLS +127\.0\.0\.1 /m);
-    expect((await ctl(['kick', 'default/app/live', '--all', ...local()])).stdout).toMatch(/^sent away: [1-9]\d*\n$/);
+    expect((await ctl(['kick', 'default/app/live', '--all', ...local()])).stdout).toMatch(/^disconnected: [1-9]\d*\n$/);
     expect((await ctl(['delete', 'stream', 'default/app/live', ...local()])).stdout).toBe('removed stream default/app/live\n');
   } finally {
     await encoder.stop();

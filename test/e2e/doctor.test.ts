@@ -128,7 +128,7 @@ test('ports of the server that has the state folder are no problem, those of the
   ]);
   expect(own.of('ports')[0]?.text).not.toContain('free');
   expect(own.of('reach')).toEqual([
-    { name: 'reach', status: 'ok', text: expect.stringContaining(`SRT answers on 127.0.0.1:${ingest}, 127.0.0.1:${egress}; not tried`) },
+    { name: 'reach', status: 'ok', text: expect.stringContaining(`SRT answers on 127.0.0.1:${ingest}, 127.0.0.1:${egress}; not tested`) },
   ]);
   expect(own.of('reach')[0]?.text).toContain(`'srt://HOST:${ingest}?streamid=`);
   expect(own.checks.filter(({ status }) => status === 'problem')).toEqual([]);
@@ -154,7 +154,7 @@ test('a port that another program has is a problem while the server that has the
   const { code, of } = await answer({ config, state: server.state });
   expect(code).toBe(1);
   expect(of('ports').map(({ status, text }) => [status, text])).toEqual([
-    ['problem', expect.stringMatching(new RegExp(`^TCP port ${port} of .* is taken by .*\\(process ${process.pid}\\)$`))],
+    ['problem', expect.stringMatching(new RegExp(`^TCP port ${port} of .* is in use by .*\\(process ${process.pid}\\)$`))],
     ['ok', expect.stringContaining(`in the server of this state folder (process ${server.pid}): TCP`)],
   ]);
 });
@@ -184,13 +184,13 @@ test('it tells of folders that cannot be written to: those of settings, recordin
   expect(of('folders').map(({ status, text }) => [status, text])).toEqual([
     ['problem', expect.stringMatching(/^the state folder cannot be written to: .*a-file\/state$/)],
     ['problem', expect.stringMatching(/^a RootPath of recordings cannot be written to: .*a-file$/)],
-    ['problem', expect.stringMatching(/^the folder of dumps cannot be written to: .*another$/)],
-    ['problem', expect.stringMatching(/^the folder of the event log cannot be written to: .*third$/)],
+    ['problem', expect.stringMatching(/^the dump folder cannot be written to: .*another$/)],
+    ['problem', expect.stringMatching(/^the event log folder cannot be written to: .*third$/)],
   ]);
   const good = await answer(place);
   expect(good.of('folders')[0]).toMatchObject({
     status: 'ok',
-    text: expect.stringMatching(/^the state folder, .*: can be written to, .* are free$/),
+    text: expect.stringMatching(/^the state folder, .*: writable, .* are free$/),
   });
 });
 
@@ -221,7 +221,7 @@ test('it asks the STUN server that is named, and nobody else', async () => {
   expect(asked).toBeGreaterThan(0);
   expect(named.of('public-address')[0]).toMatchObject({
     status: 'warning',
-    text: expect.stringContaining(`${PUBLIC}, says ${stun}: there is a NAT`),
+    text: expect.stringContaining(`${PUBLIC}, says ${stun}: behind a NAT`),
   });
   const inFile = await configured({ head: `<StunServer>${stun}</StunServer>` });
   expect((await answer(inFile)).of('public-address')[0]).toMatchObject({ status: 'ok', text: expect.stringContaining(PUBLIC) });
@@ -242,7 +242,7 @@ test('it reads certificates and tells how long they are valid', async () => {
   const judge = async (host: string) => (await answer(await configured({ tls: { rtmp, http, host } }))).of('certificates')[0];
   expect(await judge(make('good', 90))).toMatchObject({
     status: 'ok',
-    text: expect.stringMatching(/^that of virtual host 'default', .*valid for (89|90) more day/),
+    text: expect.stringMatching(/^virtual host 'default', .*valid for (89|90) more day/),
   });
   const soon = make('soon', 3);
   expect(await judge(soon)).toMatchObject({ status: 'warning', text: expect.stringMatching(/valid for [23] more day/) });

@@ -41,7 +41,7 @@ test('the address of a stream plays it over WebRTC first, over LL-HLS when asked
   await until('frames over WebRTC', async () => (((await page.evaluate(FRAMES)) as number) > 15 ? true : null), DEADLINE);
   expect(await page.getByRole('button', { name: 'WebRTC' }).getAttribute('aria-pressed')).toBe('true');
   expect(await page.evaluate("document.querySelector('video').srcObject instanceof MediaStream")).toBe(true);
-  await expect.poll(() => page.getByRole('status').textContent()).toMatch(/^No sound over WebRTC/);
+  await expect.poll(() => page.getByRole('status').textContent()).toMatch(/^No audio over WebRTC/);
   expect([await page.title(), await opened.violations(), await opened.overhang()]).toEqual(['app/live', [], 0]);
   await page.getByRole('button', { name: 'LL-HLS' }).click();
   await until(

@@ -15,7 +15,7 @@ const NAMES = Type.Array(Type.String());
 
 /** Dumps of LL-HLS streams (`startHlsDump`, `stopHlsDump`, `hlsDumps`); dumps of plain HLS exist in the configuration only. */
 export const hlsDumpRoutes: readonly Route[] = [
-  action('startHlsDump', 'Keep the LL-HLS output of a stream as files', startDump, { body: DumpRequestSchema, response: NAMES }),
+  action('startHlsDump', 'Store the LL-HLS output of a stream as files', startDump, { body: DumpRequestSchema, response: NAMES }),
   action('stopHlsDump', 'End a dump, or all of an output stream', stopDump, { body: DumpSelectionSchema, response: NAMES }),
   action('hlsDumps', 'Dumps of an output stream, all or the one of an id', listDumps, {
     reads: true,

@@ -26,7 +26,7 @@ export const pushRoutes: readonly Route[] = [
     method: 'POST',
     path: `${APP}:startPush`,
     level: 'app',
-    summary: 'Send a stream on to another server, now or as soon as it comes',
+    summary: 'Push a stream to another server, now or as soon as it starts',
     body: PushRequestSchema,
     response: PushTaskSchema,
     handle: startPush,

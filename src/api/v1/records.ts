@@ -21,7 +21,7 @@ export const recordRoutes: readonly Route[] = [
     method: 'POST',
     path: `${APP}:startRecord`,
     level: 'app',
-    summary: 'Record a stream, now or as soon as it comes',
+    summary: 'Record a stream, now or as soon as it starts',
     body: RecordRequestSchema,
     response: RecordTaskSchema,
     handle: startRecord,

@@ -61,6 +61,6 @@ export const serverRoutes: readonly Route[] = [
         readOnlyVirtualHosts: control.virtualHosts.filter(({ readOnly }) => readOnly).map(({ name }) => name),
       }),
   },
-  drainRoute('drain', true, 'Accept no new sessions and publishers from now on; present ones stay'),
+  drainRoute('drain', true, 'Refuse new sessions and publishers; existing ones continue'),
   drainRoute('resume', false, 'Accept sessions and publishers again'),
 ];

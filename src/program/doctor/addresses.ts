@@ -28,14 +28,14 @@ export function ipv6({ ip }: ServerConfig, own = ownAddresses()): Diagnosis {
     .map(({ address }) => address);
   if (six.length === 0) {
     return listens
-      ? problem('the server is to listen on IPv6, which this machine does not have', 'leave :: out of Server/IP')
-      : ok('none on this machine; the server listens on IPv4');
+      ? problem('the server is configured to listen on IPv6, which this machine does not have', 'remove :: from Server/IP')
+      : ok('not available on this machine; the server listens on IPv4');
   }
   if (reachable.length === 0) {
-    const text = 'this machine has IPv6 for itself and its link only';
-    return listens ? warning(`${text}, and the server is to listen there`) : ok(text);
+    const text = 'this machine has only loopback and link-local IPv6 addresses';
+    return listens ? warning(`${text}, and the server is configured to listen on IPv6`) : ok(text);
   }
-  return ok(`${reachable.join(', ')}; the server ${listens ? 'listens there' : 'listens on IPv4 only (Server/IP)'}`);
+  return ok(`${reachable.join(', ')}; the server listens on ${listens ? 'IPv6' : 'IPv4 only (Server/IP)'}`);
 }
 
 /** What a STUN server sees: that of `--stun`, else that of the configuration. Nobody is asked without one. */
@@ -47,12 +47,15 @@ export async function publicAddressLook({ stunServer }: ServerConfig, asked: str
   try {
     address = await publicAddress(server);
   } catch (error) {
-    return problem(messageOf(error), 'let UDP out and its answers in, or name another STUN server');
+    return problem(messageOf(error), 'allow outgoing UDP and its answers in the firewall, or use another STUN server');
   }
   const text = `${address}, says ${server}`;
-  if (own.some((one) => one.address === address)) return ok(`${text}: it is one of this machine`);
-  const forward = `${text}: there is a NAT, which has to forward the ports`;
+  if (own.some((one) => one.address === address)) return ok(`${text}: an address of this machine`);
+  const forward = `${text}: behind a NAT, which must forward the ports`;
   return stunServer === undefined
-    ? warning(`${forward}, and WebRTC does not tell it to peers`, `set StunServer to ${server}, or name ${address} in IceCandidates`)
+    ? warning(
+        `${forward}, and WebRTC does not announce this address to peers`,
+        `set StunServer to ${server}, or name ${address} in IceCandidates`,
+      )
     : ok(forward);
 }

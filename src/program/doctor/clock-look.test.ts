@@ -29,11 +29,11 @@ test.each([
     'systemd-timesyncd has reached a server',
     ['/run/systemd/timesync', '/run/systemd/timesync/synchronized'],
     'ok',
-    'kept by systemd-timesyncd',
+    'synchronized by systemd-timesyncd',
   ],
-  ['it has not', ['/run/systemd/timesync'], 'warning', 'has reached no time server yet'],
+  ['it has not', ['/run/systemd/timesync'], 'warning', 'has not reached a time server yet'],
   ['another one keeps it', ['/run/systemd/timesync', '/run/chrony/chronyd.pid'], 'ok', 'chrony runs'],
-  ['nobody can be seen', [], 'ok', 'who keeps it cannot be seen from here'],
+  ['nobody can be seen', [], 'ok', 'whether it is synchronized cannot be checked from here'],
 ] as const)('%s', async (_what, files, status, text) => {
   expect(await look({ files })).toMatchObject({ status, text: expect.stringContaining(text) });
 });

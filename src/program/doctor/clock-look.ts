@@ -26,17 +26,17 @@ export async function clockLook(
   const { ok, warning, problem } = diagnosesOf('clock');
   const now = clock.now();
   const time = new Date(now).toISOString();
-  const keep = 'let systemd-timesyncd or chrony keep the clock; in a container the clock is that of the host';
-  if (now < FIRST || now > LAST) return problem(`the clock says ${time}: certificates, signed URLs and schedules do not work`, keep);
+  const keep = 'run systemd-timesyncd or chrony; a container uses the clock of its host';
+  if (now < FIRST || now > LAST) return problem(`the clock is at ${time}: certificates, signed URLs and schedules do not work`, keep);
   const before = apart(clock);
   await wait(LOOK_MS);
   const moved = Math.abs(apart(clock) - before);
-  if (moved > STEP_MS) return warning(`the clock was set while it was looked at, by ${Math.round(moved)} ms`, keep);
-  if (isThere(`${TIMESYNC}/synchronized`)) return ok(`${time}, kept by systemd-timesyncd`);
+  if (moved > STEP_MS) return warning(`the clock was changed by ${Math.round(moved)} ms during the check`, keep);
+  if (isThere(`${TIMESYNC}/synchronized`)) return ok(`${time}, synchronized by systemd-timesyncd`);
   const daemon = DAEMONS.find(([, file]) => isThere(file))?.[0];
   if (daemon !== undefined) return ok(`${time}; ${daemon} runs`);
-  if (isThere(TIMESYNC)) return warning(`${time}; systemd-timesyncd runs and has reached no time server yet`, keep);
-  return ok(`${time}; who keeps it cannot be seen from here`);
+  if (isThere(TIMESYNC)) return warning(`${time}; systemd-timesyncd runs, but has not reached a time server yet`, keep);
+  return ok(`${time}; whether it is synchronized cannot be checked from here`);
 }
 
 /** How far the wall clock is from the other, ms. Of several readings the closest: between the two of one the process may wait. */

@@ -13,8 +13,8 @@ import { type Diagnosis, diagnosesOf } from './diagnosis.ts';
 export function native(): Diagnosis {
   const { ok, warning, problem } = diagnosesOf('addon');
   const loaded = loadAddon();
-  if (loaded.addon !== null) return ok('the native addon loads');
-  const text = `the addon is not there: ${loaded.reason}; WebRTC, SRT and HTTP go through Node.js at a multiple of the CPU`;
+  if (loaded.addon !== null) return ok('the native addon is loaded');
+  const text = `the addon cannot be loaded: ${loaded.reason}; WebRTC, SRT and HTTP run in Node.js and need several times the CPU`;
   return process.env['MILLRACE_NATIVE'] === 'off'
     ? warning(text)
     : problem(text, 'install a C++ compiler and run npm rebuild, or npm run build:native in a checkout');
@@ -24,10 +24,10 @@ export function native(): Diagnosis {
 export async function sandbox(): Promise<Diagnosis> {
   const { ok, warning } = diagnosesOf('sandbox');
   const { missing, why } = await protection();
-  if (missing.length === 0) return ok('transcoder processes have no network, no new privileges and no files but their own');
+  if (missing.length === 0) return ok('transcoder processes cannot use the network, gain privileges or open other files');
   return warning(
-    `transcoder processes have no protection from: ${missing.join(', ')} (${why})`,
-    'a kernel with Landlock (5.13) and seccomp, and the addon built',
+    `transcoder processes are not protected against: ${missing.join(', ')} (${why})`,
+    'use a kernel with Landlock (5.13) and seccomp, and build the addon',
   );
 }
 
@@ -50,8 +50,8 @@ export async function codecs(open: (logger: Logger) => CodecSource = supervised)
     const { problem } = diagnosesOf('ffmpeg');
     return [
       problem(
-        `no stream can be encoded and no thumbnail made: ${why}`,
-        'install the packages again, with optional ones (npm ci --include=optional)',
+        `streams cannot be encoded, and no thumbnails made: ${why}`,
+        'reinstall the packages with optional ones (npm ci --include=optional)',
       ),
     ];
   } finally {
@@ -67,13 +67,15 @@ function ffmpeg(version: string, modules: readonly CodecModuleItem[]): Diagnosis
   const [encodes, decodes] = [named(({ isEncoder }) => isEncoder), named(({ isDecoder }) => isDecoder)];
   const text = `FFmpeg ${version} of node-av, no ffmpeg program is needed; encodes ${encodes.join(', ')}; decodes ${decodes.join(', ')}`;
   const missing = ['H264', 'AAC', 'OPUS'].filter((codec) => !encodes.includes(codec));
-  return missing.length === 0 ? ok(text) : warning(`${text}; it cannot encode ${missing.join(', ')}`, 'use the build that node-av brings');
+  return missing.length === 0
+    ? ok(text)
+    : warning(`${text}; it cannot encode ${missing.join(', ')}`, 'use the FFmpeg build that comes with node-av');
 }
 
 function gpu(modules: readonly CodecModuleItem[]): Diagnosis {
   const { ok } = diagnosesOf('gpu');
   const found = modules.filter(({ isHwAccel }) => isHwAccel);
-  if (found.length === 0) return ok('none that FFmpeg can use: everything is encoded by the CPU');
+  if (found.length === 0) return ok('none that FFmpeg can use: the CPU encodes everything');
   const use = ({ displayName, busId, isEncoder, isDecoder, supportedCodecs }: CodecModuleItem): string => {
     const verbs = [...(isEncoder ? ['encodes'] : []), ...(isDecoder ? ['decodes'] : [])].join(' and ');
     return `${displayName}${busId === '-' ? '' : ` at ${busId}`} ${verbs} ${supportedCodecs.join(', ')}`;

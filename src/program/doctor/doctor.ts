@@ -55,7 +55,7 @@ function readArguments(args: readonly string[]): DoctorLine {
 async function diagnosesFor(line: DoctorLine): Promise<readonly Diagnosis[]> {
   const { loaded, errors, summary, warnings } = checkConfiguration(line);
   const { ok, warning, problem } = diagnosesOf('configuration');
-  const more = 'millrace check tells them';
+  const more = 'millrace check lists them';
   const configuration = [
     ...errors.map((error) => problem(error)),
     errors.length > 0 ? problem(summary) : warnings.length > 0 ? warning(summary, more) : ok(summary),

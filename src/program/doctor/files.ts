@@ -30,10 +30,13 @@ async function folder(path: string, what: string): Promise<Diagnosis> {
     const room = `${sizeText(space.free)} of ${sizeText(space.size)} are free`;
     const low = spaceFault(what, space);
     if (low !== null)
-      return (space.free === 0 ? problem : warning)(`${low}: ${path}, ${room}`, 'make room, or let recordings and dumps go elsewhere');
-    return ok(`${what}, ${path}: can be written to, ${room}`);
+      return (space.free === 0 ? problem : warning)(
+        `${low}: ${path}, ${room}`,
+        'free some space, or use another folder for recordings and dumps',
+      );
+    return ok(`${what}, ${path}: writable, ${room}`);
   } catch (error) {
-    return problem(`${writeFault(what, error)}: ${path}`, 'give it to the user that runs the server, or name another folder');
+    return problem(`${writeFault(what, error)}: ${path}`, 'make it writable for the user of the server, or use another folder');
   }
 }
 
@@ -42,10 +45,8 @@ function mediaFolders({ virtualHosts }: ServerConfig, state: string): { readonly
   const publishers = virtualHosts.flatMap(({ applications }) => applications.flatMap((app) => [app.publishers.llhls, app.publishers.hls]));
   return publishers.flatMap((publisher) => {
     const { dVR, dumps } = publisher ?? {};
-    const dvr = dVR?.enable === true && dVR.tempStoragePath !== '' ? [{ path: dVR.tempStoragePath, what: 'the folder of DVR' }] : [];
-    const dumped = (dumps?.dump ?? []).flatMap(({ enable, outputPath }) =>
-      enable ? [{ path: outputPath, what: 'the folder of dumps' }] : [],
-    );
+    const dvr = dVR?.enable === true && dVR.tempStoragePath !== '' ? [{ path: dVR.tempStoragePath, what: 'the DVR folder' }] : [];
+    const dumped = (dumps?.dump ?? []).flatMap(({ enable, outputPath }) => (enable ? [{ path: outputPath, what: 'the dump folder' }] : []));
     return [...dvr, ...dumped].map(({ path, what }) => ({ path: resolve(state, path.replace(/\/[^/]*\$\{.*$/, '/')), what }));
   });
 }
@@ -53,7 +54,7 @@ function mediaFolders({ virtualHosts }: ServerConfig, state: string): { readonly
 /** The log of the program goes to standard error, that of events into files. */
 function logFolders(config: ServerConfig, state: string): { readonly path: string; readonly what: string }[] {
   const path = eventLogFolder(config, state);
-  return path === null ? [] : [{ path, what: 'the folder of the event log' }];
+  return path === null ? [] : [{ path, what: 'the event log folder' }];
 }
 
 /** Every certificate of the configuration, with how long it is valid; `now`: wall clock ms. */
@@ -63,7 +64,7 @@ export async function certificates({ virtualHosts, managers, bind }: ServerConfi
     ...(tls !== undefined && bind.managers.api?.tlsPort !== undefined ? [{ of: 'the API', tls }] : []),
     ...virtualHosts.flatMap(({ name, host }) => (host?.tls === undefined ? [] : [{ of: `virtual host '${name}'`, tls: host.tls }])),
   ];
-  if (all.length === 0) return [diagnosesOf('certificates').ok('none is configured: no port speaks TLS')];
+  if (all.length === 0) return [diagnosesOf('certificates').ok('none configured: no port uses TLS')];
   return await Promise.all(all.map((one) => certificate(one, now)));
 }
 
@@ -72,13 +73,13 @@ async function certificate({ of, tls }: { readonly of: string; readonly tls: Tls
   try {
     const { validTo } = await readCertificate(tls);
     const days = Math.floor((validTo.getTime() - now) / DAY_MS);
-    const text = `that of ${of}, ${tls.certPath}`;
-    const renew = 'renew it: a running server takes new files by itself';
-    if (validTo.getTime() <= now) return problem(`${text}, has expired: ${validTo.toISOString()}`, renew);
-    const left = `${text}, is valid for ${counted(days, 'more day')}, until ${validTo.toISOString()}`;
+    const text = `${of}, ${tls.certPath}`;
+    const renew = 'renew it: a running server reloads changed files';
+    if (validTo.getTime() <= now) return problem(`${text}, expired: ${validTo.toISOString()}`, renew);
+    const left = `${text}, valid for ${counted(days, 'more day')}, until ${validTo.toISOString()}`;
     return days < SOON_DAYS ? warning(left, renew) : ok(left);
   } catch (error) {
     if (!(error instanceof CertificateFault)) throw error;
-    return problem(`that of ${of}: ${messageOf(error)}`, 'correct the files, or who may read them');
+    return problem(`${of}: ${messageOf(error)}`, 'correct the files or their permissions');
   }
 }

@@ -28,7 +28,7 @@ describe('udp-buffers', () => {
     const { status: said, remedy } = buffers(rmem, wmem, bind);
     expect(said).toBe(status);
     if (settings === undefined) expect(remedy).toBeUndefined();
-    else expect(remedy).toBe(`sysctl -w ${settings}, and the same in /etc/sysctl.d/`);
+    else expect(remedy).toBe(`sysctl -w ${settings}, and persist it in /etc/sysctl.d/`);
   });
 
   test('are not judged where the system does not tell', () => {
@@ -62,7 +62,7 @@ Max address space         ${addressSpace}            unlimited            bytes
   test('that do are told, each with its effect', () => {
     expect(judged(limits('100', '4000000000'))).toMatchObject({
       status: 'warning',
-      text: 'max processes is 100 (ulimit -u): threads and transcoder processes may not start; max address space is 4000000000 (ulimit -v): the runtime reserves more than it uses, and may not start',
+      text: 'max processes is 100 (ulimit -u): threads and transcoder processes may not start; max address space is 4000000000 (ulimit -v): the runtime reserves more memory than it uses, and may not start',
     });
   });
 });
@@ -72,7 +72,7 @@ describe('container', () => {
 
   test('nothing limits it', () => {
     expect(judged({})).toEqual({ name: 'container', status: 'ok', text: '8 GiB of memory, 4 cores' });
-    expect(judged({}, 256 * MIB)).toMatchObject({ status: 'warning', remedy: 'give it 512 MiB at least' });
+    expect(judged({}, 256 * MIB)).toMatchObject({ status: 'warning', remedy: 'provide at least 512 MiB' });
   });
 
   test('version 2: the smallest limit of the group and those above it counts', () => {
@@ -88,7 +88,7 @@ describe('container', () => {
       name: 'container',
       status: 'warning',
       text: 'memory is limited to 1 GiB of 8 GiB, CPU time to 1.5 of 4 cores, at most 100 threads and processes',
-      remedy: 'set WorkerCount of Bind/Publishers to 2: 4 delivery threads share that time; let it have 256 threads and processes (pids)',
+      remedy: 'set WorkerCount of Bind/Publishers to 2: 4 delivery threads share that time; allow 256 threads and processes (pids)',
     });
   });
 
@@ -97,7 +97,7 @@ describe('container', () => {
     expect(judged(files)).toMatchObject({
       status: 'warning',
       text: 'memory is limited to 256 MiB of 8 GiB, 4 cores',
-      remedy: 'give it 512 MiB at least',
+      remedy: 'provide at least 512 MiB',
     });
   });
 

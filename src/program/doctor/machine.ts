@@ -28,25 +28,25 @@ export function udpBuffers({ bind }: ServerConfig, read: ReadSystem): Diagnosis 
   if (wanted.length === 0) return ok('neither WebRTC nor SRT is configured');
   const given = (['rmem_max', 'wmem_max'] as const).map((name) => ({ name, bytes: numberIn(read(`/proc/sys/net/core/${name}`)) }));
   const asked = wanted.map(({ what, bytes }) => `${what} asks for ${sizeText(bytes)}`).join(', ');
-  if (given.some(({ bytes }) => bytes === null)) return ok(`${asked}; what the system gives cannot be read here`);
+  if (given.some(({ bytes }) => bytes === null)) return ok(`${asked}; the system's limit cannot be read here`);
   const most = Math.max(...wanted.map(({ bytes }) => bytes));
   const low = given.filter(({ bytes }) => (bytes ?? 0) < most);
   const have = given.map(({ name, bytes }) => `net.core.${name} is ${sizeText(bytes ?? 0)}`).join(', ');
   if (low.length === 0) return ok(`${have}: ${asked}`);
   const settings = low.map(({ name }) => `net.core.${name}=${most}`).join(' ');
   return warning(
-    `${have}, and ${asked}: bursts may be lost when there is much traffic`,
-    `sysctl -w ${settings}, and the same in /etc/sysctl.d/`,
+    `${have}, and ${asked}: bursts of packets may be lost under load`,
+    `sysctl -w ${settings}, and persist it in /etc/sysctl.d/`,
   );
 }
 
 /** How many connections the descriptors are enough for. */
 export function descriptors(config: ServerConfig, given = descriptorLimit()): Diagnosis {
   const { ok, warning, problem } = diagnosesOf('descriptors');
-  if (given === null) return ok('the system does not tell how many files may be open');
+  if (given === null) return ok('the limit of open files cannot be read');
   const threads = deliveryThreads(config, availableParallelism());
   const { viewers, encoders } = planDescriptors({ ...given, threads });
-  const text = `${given.limit} files and sockets may be open (ulimit -n): ${viewers} connections of viewers, ${encoders} of encoders`;
+  const text = `${given.limit} files and sockets may be open (ulimit -n): ${viewers} viewer connections, ${encoders} encoder connections`;
   const remedy = 'raise the hard limit: ulimit -Hn, LimitNOFILE= of a systemd unit, --ulimit nofile= of a container';
   if (viewers < NO_VIEWERS) return problem(text, remedy);
   return viewers < FEW_VIEWERS ? warning(text, remedy) : ok(text);
@@ -58,9 +58,9 @@ const LIMITS: readonly { readonly title: string; readonly flag: string; readonly
     title: 'Max address space',
     flag: '-v',
     low: Number.POSITIVE_INFINITY,
-    effect: 'the runtime reserves more than it uses, and may not start',
+    effect: 'the runtime reserves more memory than it uses, and may not start',
   },
-  { title: 'Max data size', flag: '-d', low: Number.POSITIVE_INFINITY, effect: 'memory ends before the machine has none' },
+  { title: 'Max data size', flag: '-d', low: Number.POSITIVE_INFINITY, effect: 'the process runs out of memory before the machine does' },
   { title: 'Max file size', flag: '-f', low: Number.POSITIVE_INFINITY, effect: 'recordings end there' },
 ];
 
@@ -68,13 +68,13 @@ const LIMITS: readonly { readonly title: string; readonly flag: string; readonly
 export function ulimits(read: ReadSystem): Diagnosis {
   const { ok, warning } = diagnosesOf('ulimits');
   const text = read('/proc/self/limits');
-  if (text === null) return ok('the system does not tell its limits');
+  if (text === null) return ok('the limits of the process cannot be read');
   const found = LIMITS.flatMap(({ title, flag, low, effect }) => {
     const value = new RegExp(`^${title}\\s+(\\S+)`, 'm').exec(text)?.[1] ?? UNLIMITED;
     return value !== UNLIMITED && Number(value) < low ? [`${title.toLowerCase()} is ${value} (ulimit ${flag}): ${effect}`] : [];
   });
-  if (found.length === 0) return ok('none that does harm');
-  return warning(found.join('; '), 'set them to unlimited for the user or the unit that runs the server');
+  if (found.length === 0) return ok('no harmful limits');
+  return warning(found.join('; '), 'set them to unlimited for the user or the systemd unit of the server');
 }
 
 /** The machine's share for a container or a control group. */
@@ -90,11 +90,11 @@ export function container(config: ServerConfig, read: ReadSystem, { cores = avai
     ...(limits.tasks === Number.POSITIVE_INFINITY ? [] : [`at most ${limits.tasks} threads and processes`]),
   ].join(', ');
   const remedies = [
-    ...(has < LOW_MEMORY ? [`give it ${sizeText(LOW_MEMORY)} at least`] : []),
+    ...(has < LOW_MEMORY ? [`provide at least ${sizeText(LOW_MEMORY)}`] : []),
     ...(limits.cpus < cores && threads > Math.max(1, Math.ceil(cpus))
       ? [`set WorkerCount of Bind/Publishers to ${Math.max(1, Math.ceil(cpus))}: ${threads} delivery threads share that time`]
       : []),
-    ...(limits.tasks < FEW_TASKS ? [`let it have ${FEW_TASKS} threads and processes (pids)`] : []),
+    ...(limits.tasks < FEW_TASKS ? [`allow ${FEW_TASKS} threads and processes (pids)`] : []),
   ];
   return remedies.length === 0 ? ok(told) : warning(told, remedies.join('; '));
 }

@@ -21,7 +21,7 @@ const UNPRIVILEGED = 1024;
 /** `server`: the process that has the state folder, if any. Opens each port for a moment. */
 export async function ports(loaded: LoadedServer, server: number | null, read: ReadSystem): Promise<readonly Diagnosis[]> {
   const { ok, problem } = diagnosesOf('ports');
-  if (optionFindings(loaded).length > 0) return [problem('the configuration does not say which: see above')];
+  if (optionFindings(loaded).length > 0) return [problem('unknown: the configuration has errors, see above')];
   const places = [...new Map([...portUses(loaded)].map((use) => [`${use.protocol} ${hostPort(use.host, use.port)}`, use])).values()];
   const owners = new SocketOwners();
   const [free, own]: [Place[], Place[]] = [[], []];
@@ -37,7 +37,7 @@ export async function ports(loaded: LoadedServer, server: number | null, read: R
   const told = [
     ...(own.length > 0 ? [`open in the server of this state folder (process ${server}): ${portList(own)}`] : []),
     ...(free.length > 0 ? [`free: ${portList(free)}`] : []),
-    ...(privileged.length > 0 ? [`privileged, which this user may open: ${portList(privileged)}`] : []),
+    ...(privileged.length > 0 ? [`privileged, open to this user: ${portList(privileged)}`] : []),
   ];
   if (told.length > 0) found.push(ok(told.join('; ')));
   return [...(found.length > 0 ? found : [ok('none is configured')]), ...(await reach(own, places))];
@@ -76,20 +76,20 @@ function explained(
     case 'EADDRINUSE': {
       const owner = owners.of({ protocol, host, port });
       return [
-        `${what} is taken by ${owner === null ? 'a process that this user cannot see' : owners.name(owner)}`,
-        `stop that, or change ${place.path}`,
+        `${what} is in use by ${owner === null ? 'a process that this user cannot see' : owners.name(owner)}`,
+        `stop it, or change ${place.path}`,
       ];
     }
     case 'EACCES':
     case 'EPERM':
       return [
-        `${what} is privileged, and this user may not open it`,
+        `${what} is privileged, and this user cannot open it`,
         'choose a higher port, AmbientCapabilities=CAP_NET_BIND_SERVICE, or sysctl net.ipv4.ip_unprivileged_port_start',
       ];
     case 'EADDRNOTAVAIL':
       return [`${what}: this machine does not have the address`, 'correct Server/IP'];
     case 'EAFNOSUPPORT':
-      return [`${what}: this machine has no IPv6`, 'leave :: out of Server/IP, or turn IPv6 on'];
+      return [`${what}: this machine has no IPv6`, 'remove :: from Server/IP, or enable IPv6'];
     default:
       return [`${what} cannot be opened: ${messageOf(fault)}`, `change ${place.path}`];
   }

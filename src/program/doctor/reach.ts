@@ -21,7 +21,7 @@ export async function reach(own: readonly Place[], all: readonly Place[]): Promi
   const heard = tried.filter(({ ms }) => ms !== null).map(({ place }) => place);
   const told = heard.length === 0 ? '' : `SRT answers on ${heard.join(', ')}; `;
   return [
-    ...(silent.length === 0 ? [] : [problem(`SRT does not answer on ${silent.join(', ')}`, 'look into the log of the server')]),
+    ...(silent.length === 0 ? [] : [problem(`SRT does not answer on ${silent.join(', ')}`, 'see the log of the server')]),
     ok(`${told}${untried(all)}`),
   ];
 }
@@ -33,7 +33,7 @@ function untried(all: readonly Place[]): string {
     srt === undefined
       ? ''
       : `, SRT with: ffmpeg -re -f lavfi -i testsrc2=size=320x180:rate=25 -t 5 -c:v libx264 -pix_fmt yuv420p -g 25 -f mpegts 'srt://HOST:${srt.port}?streamid=default/app/trial'`;
-  return `not tried, since only another machine can: whether its ports are reached from outside. There the page Publish of the console tries RTMP and WebRTC${byHand}`;
+  return `not tested: whether the ports are reachable from outside. On another machine, the page Publish of the console tests RTMP and WebRTC${byHand}`;
 }
 
 function isSrt({ kind }: Place): boolean {

@@ -114,9 +114,9 @@ function parseJson(payload: Uint8Array): JsonMembers {
   try {
     value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(payload));
   } catch {
-    throw new ProtocolError('OVT_MESSAGE', 'a message is no JSON');
+    throw new ProtocolError('OVT_MESSAGE', 'a message is not JSON');
   }
-  if (!isMembers(value)) throw new ProtocolError('OVT_MESSAGE', 'a message is no JSON object');
+  if (!isMembers(value)) throw new ProtocolError('OVT_MESSAGE', 'a message is not a JSON object');
   return value;
 }
 
