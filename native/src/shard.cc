@@ -13,6 +13,9 @@ using Clock = std::chrono::steady_clock;
 
 // Keyframes leave in slices of this many packets, so that they do not flood a downlink's queue.
 constexpr size_t kSlicePackets = 24;
+// A queue has room for a beginning of this many packets, so their slices follow each other sooner.
+constexpr size_t kQuickPackets = 72;
+constexpr int64_t kQuickGapUs = 1000;
 constexpr int64_t kSliceGapUs = 3000;
 // However long the frame is, its last slice leaves this many slices after the first.
 constexpr size_t kMostSlices = 8;
@@ -243,14 +246,15 @@ void Shard::SendSlice(SourceQueue* source, int64_t now) {
   const size_t first = source->cursor;
   const size_t last = packets - first <= slice ? packets : first + slice;
   for (size_t n = 0; n < source->slots.size(); n += 1) sender_.SendPackets(source->slot_viewers[n], source->slots[n], source, *frame, first, last);
+  const int64_t gap = last < kQuickPackets ? kQuickGapUs : kSliceGapUs;
   source->cursor = last;
   source->due = now;
   if (last == packets) {
     source->pending.pop_front();
     source->cursor = 0;
-    if (packets > slice) source->due = now + kSliceGapUs;
+    if (packets > slice) source->due = now + gap;
   } else if (source->pending.size() < kPendingFrames / 4) {
-    source->due = now + kSliceGapUs;
+    source->due = now + gap;
   }
 }
 

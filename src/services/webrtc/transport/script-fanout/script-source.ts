@@ -4,6 +4,9 @@ import type { ScriptViewer } from './script-viewer.ts';
 
 /** Keyframes leave in slices of this many packets, so that they do not flood a downlink's queue. */
 const SLICE_PACKETS = 24;
+/** A queue has room for a beginning of this many packets, so their slices follow each other sooner. */
+const QUICK_PACKETS = 72;
+const QUICK_GAP_MS = 1;
 const SLICE_GAP_MS = 3;
 /** However long the frame is, its last slice leaves this many slices after the first. */
 const MAX_SLICES = 8;
@@ -96,7 +99,7 @@ export class ScriptSource {
       this.#cursor = whole ? 0 : last;
       if (whole) this.#pending.shift();
       if (frame.packets > slice && this.#pending.length < PENDING_FRAMES / 4) {
-        this.#timer = setTimeout(() => this.#run(), SLICE_GAP_MS);
+        this.#timer = setTimeout(() => this.#run(), last < QUICK_PACKETS ? QUICK_GAP_MS : SLICE_GAP_MS);
         return;
       }
     }
