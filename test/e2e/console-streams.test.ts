@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { apiPath } from '../harness/api-client.ts';
 import { ConsoleBrowser, type ConsolePage, FAR_NAME, type PageOptions } from '../harness/console-browser.ts';
+import { ADDED_HEIGHT } from '../harness/oven-player.ts';
 import { until } from '../harness/poll.ts';
 import { freePorts } from '../harness/ports.ts';
 import { type FfmpegPublisher, publish } from '../harness/publisher.ts';
@@ -53,6 +54,7 @@ test('both players show the stream, with their delays, and are viewers that can 
     expect(Number(delay)).toBeGreaterThan(0);
     expect(Number(delay)).toBeLessThan(20);
   }
+  expect(await page.evaluate(ADDED_HEIGHT)).toBe(0);
   const sessions = page.getByRole('region', { name: 'Viewers' });
   await expect.poll(() => sessions.getByRole('row').allTextContents()).toHaveLength(3);
   for (const text of (await sessions.getByRole('row').allTextContents()).slice(1)) expect(text).toContain('127.0.0.1');

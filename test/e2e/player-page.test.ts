@@ -1,6 +1,7 @@
 /** What a browser gets that opens a media port: a plain player, and words where there is nothing to play. */
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { ConsoleBrowser, type ConsolePage } from '../harness/console-browser.ts';
+import { ADDED_HEIGHT } from '../harness/oven-player.ts';
 import { until } from '../harness/poll.ts';
 import { type FfmpegPublisher, publish } from '../harness/publisher.ts';
 import { startServer, type TestServer } from '../harness/server.ts';
@@ -41,6 +42,7 @@ test('the address of a stream plays it over WebRTC first, over LL-HLS when asked
   await until('frames over WebRTC', async () => (((await page.evaluate(FRAMES)) as number) > 15 ? true : null), DEADLINE);
   expect(await page.getByRole('button', { name: 'WebRTC' }).getAttribute('aria-pressed')).toBe('true');
   expect(await page.evaluate("document.querySelector('video').srcObject instanceof MediaStream")).toBe(true);
+  expect(await page.evaluate(ADDED_HEIGHT)).toBe(0);
   await expect.poll(() => page.getByRole('status').textContent()).toMatch(/^No audio over WebRTC/);
   expect([await page.title(), await opened.violations(), await opened.overhang()]).toEqual(['app/live', [], 0]);
   await page.getByRole('button', { name: 'LL-HLS' }).click();
