@@ -101,6 +101,7 @@ async function main(): Promise<void> {
     const outcomes = [
       await check('lint', [path.join(MODULES, '@biomejs/biome/bin/biome'), 'check', '.']),
       await check('rooms', [path.join(ROOT, 'scripts/check-rooms.ts')]),
+      await check('names', [path.join(ROOT, 'scripts/check-names.ts')]),
       await check('docblocks', [path.join(ROOT, 'scripts/check-docblocks.ts')]),
       await check('licences', [path.join(ROOT, 'scripts/check-licences.ts')]),
       await check('audit', [path.join(ROOT, 'scripts/audit.ts')]),

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { controlSignature } from '../util/control-server-client.ts';
 import type { AccessProtocol, AccessRequest } from './access-check.ts';
-import { closingMessage, openingMessage, readAnswer } from './admission-messages.ts';
+import { closingMessage, openingMessage, readAdmissionAnswer } from './admission-messages.ts';
 
 interface Recorded {
   readonly name: string;
@@ -119,5 +119,5 @@ test.each([
   [{ allowed: true, new_url: '/app/stream' }, 'new_url is no URL of a stream: scheme://host[:port]/app/stream'],
   [{ allowed: true, new_url: ['http://h/a/s'] }, 'new_url is no URL of a stream: scheme://host[:port]/app/stream'],
 ])('the answer %o is %o', (answer, read) => {
-  expect(readAnswer(answer)).toEqual(read);
+  expect(readAdmissionAnswer(answer)).toEqual(read);
 });

@@ -55,7 +55,7 @@ function message(
 }
 
 /** The decision in an answer, or a text that says what is missing or invalid. */
-export function readAnswer(answer: Readonly<Record<string, unknown>>): AdmissionAnswer | string {
+export function readAdmissionAnswer(answer: Readonly<Record<string, unknown>>): AdmissionAnswer | string {
   const { allowed, new_url: newUrl = null, lifetime = null, reason } = answer;
   if (typeof allowed !== 'boolean') return 'allowed is not true or false';
   const said = typeof reason === 'string' && reason !== '' ? { reason: plainLine(reason.toWellFormed().slice(0, MAX_REASON)) } : {};

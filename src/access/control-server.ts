@@ -4,7 +4,7 @@ import { ControlServerClient, ControlServerFault } from '../util/control-server-
 import type { Logger } from '../util/logger.ts';
 import { RefusalLog } from '../util/refusal-log.ts';
 import type { AccessRequest, Denied, Passed } from './access-check.ts';
-import { closingMessage, openingMessage, readAnswer } from './admission-messages.ts';
+import { closingMessage, openingMessage, readAdmissionAnswer } from './admission-messages.ts';
 import { ClosingQueue } from './closing-queue.ts';
 import { withPortOf } from './new-url.ts';
 
@@ -126,7 +126,7 @@ export class ControlServer {
       return BUSY;
     }
     try {
-      const answer = readAnswer(await this.#openings.ask(openingMessage(request, this.#clock.now()), { timeoutMs }));
+      const answer = readAdmissionAnswer(await this.#openings.ask(openingMessage(request, this.#clock.now()), { timeoutMs }));
       if (typeof answer === 'string') {
         this.#fails(answer);
         return FAILED;

@@ -7,6 +7,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { CrossDomainPolicy } from '../access/cross-domains.ts';
 import { ConnectionWatch } from '../delivery/http/connection-watch.ts';
 import { beginsTls, isPlainRequest, spokeHttp, spokeTls } from '../delivery/http/wrong-scheme.ts';
+import type { CertificatePair } from '../delivery/tls/certificate-files.ts';
 import { protocolChoice } from '../delivery/tls/protocol-choice.ts';
 import type { ConnectionLimiter } from '../util/connection-limiter.ts';
 import { endAndCut } from '../util/end-and-cut.ts';
@@ -27,17 +28,13 @@ import type { Route } from './route.ts';
 import { WrongTokenLog } from './wrong-token-log.ts';
 
 /** PEM texts of a certificate. */
-export interface Certificate {
-  /** The certificate and, behind it, its chain. */
-  readonly cert: string;
-  readonly key: string;
-}
+type CertificateTexts = Pick<CertificatePair, 'cert' | 'key'>;
 
 /** The TLS port of an API. */
 export interface ApiTls {
   readonly port: number;
   /** Rejects when there is none that can be used. */
-  readonly load: () => Promise<Certificate>;
+  readonly load: () => Promise<CertificateTexts>;
   /** False: HTTP/1.1 only. Default: true. */
   readonly http2?: boolean;
   /** Called when the server is closed and needs no certificates any longer. */
@@ -182,7 +179,7 @@ export class ApiServer {
   }
 
   /** Meets new clients of the TLS port with another certificate; connections keep theirs. Throws for bad PEM. */
-  setCertificate({ cert, key }: Certificate): void {
+  setCertificate({ cert, key }: CertificateTexts): void {
     for (const server of this.#secure) server.setSecureContext({ cert, key });
   }
 
@@ -217,7 +214,7 @@ export class ApiServer {
     return this.#watched(createServer({ ...HTTP1_OPTIONS, ...this.#http1Times() }));
   }
 
-  #secureServer({ http2 = true }: ApiTls, { cert, key }: Certificate): Server {
+  #secureServer({ http2 = true }: ApiTls, { cert, key }: CertificateTexts): Server {
     const { handshake: handshakeTimeout, idle } = this.#times;
     const secure = createSecureServer({
       ...{ cert, key, handshakeTimeout },
@@ -283,7 +280,7 @@ export class ApiServer {
     endAndCut(socket, `${head}\r\n${answer.body}`, this.#times.linger);
   }
 
-  async #reloadCertificate(load: () => Promise<Certificate>): Promise<void> {
+  async #reloadCertificate(load: () => Promise<CertificateTexts>): Promise<void> {
     this.setCertificate(await load());
     this.#options.logger.info({}, 'certificate of the API reloaded');
   }

@@ -15,8 +15,8 @@ import type { HostRule } from './host-rule.ts';
 import { JsonSyntaxError, readJson } from './json/lenient-json.ts';
 import { BodyAborted, readBody } from './request-body.ts';
 import { RequestLog } from './request-log.ts';
-import { queryValue, rawPath } from './request-path.ts';
-import { isDeclarable, type Route, type RouteMatch, RouteTable, type ServerFacts } from './route.ts';
+import { queryParameterOf, rawPath } from './request-path.ts';
+import { type ApiServerFacts, isDeclarable, type Route, type RouteMatch, RouteTable } from './route.ts';
 import { routes } from './routes.ts';
 import type { WrongTokenLog } from './wrong-token-log.ts';
 
@@ -56,7 +56,7 @@ export interface DispatcherOptions extends AdmissionRules {
   /** The pages of the console. */
   readonly site: ConsoleSite;
   readonly control: ControlPlane;
-  readonly server: ServerFacts;
+  readonly server: ApiServerFacts;
   readonly wrongTokens: WrongTokenLog;
   readonly logger: Logger;
   /** For the body of a request to arrive, ms. */
@@ -126,7 +126,9 @@ export class Dispatcher {
     const match = this.#routes.find(method, path);
     if (match?.route.open === true) return this.#call(match, target, request, null);
     const refused =
-      match?.route.signed === true && queryValue(target, 'token') !== undefined ? this.#options.hosts.check(hostOf(request)) : undefined;
+      match?.route.signed === true && queryParameterOf(target, 'token') !== undefined
+        ? this.#options.hosts.check(hostOf(request))
+        : undefined;
     if (refused instanceof ApiError) return failure(refused);
     if (refused === null && match !== null && this.#options.server.health.phase !== 'stopping')
       return this.#call(match, target, request, null);
@@ -195,7 +197,7 @@ export class Dispatcher {
       mayWrite: this.#holders.get(asked)?.mayWrite === true,
       parameter,
       lastEventId: lastEventIdOf(asked),
-      query: (name: string) => queryValue(url, name),
+      query: (name: string) => queryParameterOf(url, name),
       header,
     };
     if (route.level === 'server') return route.handle(request);

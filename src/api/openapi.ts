@@ -34,10 +34,16 @@ const NAMES: ReadonlyMap<TSchema, string> = new Map([
   [LiveEventSchema, 'LiveEvent'],
   [LogEventSchema, 'LogEvent'],
   ...Object.entries({ ...answers, ...channels }).map(([name, schema]) => [schema as TSchema, name.replace(/Schema$/, '')] as const),
+  [answers.VirtualHostAnswer, 'VirtualHost'],
+  [answers.ApplicationAnswer, 'Application'],
 ]);
 
 /** Schemas whose answers list settings without effect. */
-const DEFINITIONS: ReadonlySet<TSchema | undefined> = new Set([answers.VirtualHost, answers.Application, answers.OutputProfile]);
+const DEFINITIONS: ReadonlySet<TSchema | undefined> = new Set([
+  answers.VirtualHostAnswer,
+  answers.ApplicationAnswer,
+  answers.OutputProfile,
+]);
 const INEFFECTIVE = {
   [INEFFECTIVE_HEADER]: {
     description:

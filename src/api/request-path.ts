@@ -20,7 +20,7 @@ export function rawPath(target: string): string | null {
 }
 
 /** The first value of `name` in the query string of a request target or URL, decoded; undefined when it has none. */
-export function queryValue(target: string, name: string): string | undefined {
+export function queryParameterOf(target: string, name: string): string | undefined {
   const start = target.indexOf('?');
   return start < 0 ? undefined : (new URLSearchParams(target.slice(start)).get(name) ?? undefined);
 }

@@ -13,7 +13,7 @@ import type { Listeners } from './listeners.ts';
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
 /** Facts about the API server itself. */
-export interface ServerFacts {
+export interface ApiServerFacts {
   readonly version: string;
   readonly gitVersion: string;
   readonly health: Health;
@@ -30,7 +30,7 @@ export interface ServerFacts {
 /** Arguments of every handler. */
 export interface Request {
   readonly control: ControlPlane;
-  readonly server: ServerFacts;
+  readonly server: ApiServerFacts;
   /** The URL that was requested. */
   readonly url: string;
   /** Null for a request without a body. */

@@ -14,7 +14,7 @@ const closed = { additionalProperties: false };
 export const VirtualHostDefinition: TSchema = { ...VirtualHostSchema, required: [...VirtualHostSchema.required, 'host'] };
 
 /** A virtual host; its members are described by the configuration reference. */
-export const VirtualHost = Type.Object({
+export const VirtualHostAnswer = Type.Object({
   name: Type.String(),
   host: Type.Object({}),
   distribution: Type.Optional(Type.String()),
@@ -28,7 +28,7 @@ export const OutputProfile = Type.Object({
 });
 
 /** An application; its members are described by the configuration reference. */
-export const Application = Type.Object({
+export const ApplicationAnswer = Type.Object({
   name: Type.String(),
   type: Type.String(),
   dynamic: Type.Optional(Type.Boolean()),

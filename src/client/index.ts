@@ -4,4 +4,4 @@ export { type ClientOptions, MillraceClient, type RequestOptions, type ServerAns
 export { type ItemAnswer, isFailure, MillraceError, UnreachableError } from './error.ts';
 export type { EventOptions, FollowOptions, LiveEvent, LogEvent, LogOptions } from './event-stream.ts';
 export type { components, operations, paths } from './openapi-types.ts';
-export { protocolName, VIEWER_KINDS } from './words.ts';
+export { protocolName, VIEWER_KINDS, viewersOf } from './words.ts';

@@ -1,11 +1,16 @@
 import { expect, test } from 'vitest';
 import { ProviderKind, PublisherKind, SourceType } from '../core/kinds.ts';
-import { protocolName, VIEWER_KINDS } from './words.ts';
+import { protocolName, VIEWER_KINDS, viewersOf } from './words.ts';
 
 test('protocols have the names that people write, whichever word of the API it is', () => {
   const words = ['Rtmp', 'rtmp', 'RtspPull', 'rtspPull', 'MPEGTS', 'mpegts', 'Ovt', 'WebRTC', 'webrtc', 'llhls', 'hlsv3', 'hls', 'SRT'];
   expect(words.map(protocolName).join(' ')).toBe('RTMP RTMP RTSP RTSP MPEG-TS MPEG-TS OVT WebRTC WebRTC LL-HLS HLS HLS SRT');
   expect(VIEWER_KINDS.map(protocolName)).toEqual(['WebRTC', 'LL-HLS', 'HLS', 'SRT']);
+});
+
+test('files, pushes, other servers and images are no viewers', () => {
+  expect(viewersOf({ webrtc: 1, llhls: 2, hlsv3: 4, srt: 8, file: 16, push: 32, ovt: 64, thumbnail: 128 })).toBe(15);
+  expect(viewersOf({})).toBe(0);
 });
 
 test('what is no protocol keeps its word, and every word of the server is one or the other', () => {

@@ -3,6 +3,11 @@
 /** Kinds of connections that count as viewers; the others are files, pushes, edges and images. */
 export const VIEWER_KINDS = ['webrtc', 'llhls', 'hlsv3', 'srt'] as const;
 
+/** Viewers among connections by kind, as statistics count them: recordings, pushes, other servers and images are none. */
+export function viewersOf(connections: Readonly<Record<string, number>>): number {
+  return VIEWER_KINDS.reduce((sum, kind) => sum + (connections[kind] ?? 0), 0);
+}
+
 const NAMES: Readonly<Record<string, string>> = {
   hls: 'HLS',
   hlsv3: 'HLS',

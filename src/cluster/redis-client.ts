@@ -147,9 +147,9 @@ export function sentinelFault(error: Error): string | null {
 }
 
 /** A host with several addresses fails with an error without a text; a cluster has the informative error inside. */
-export function reasonOf(error: unknown): string {
+export function redisErrorText(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { code, lastNodeError } = error as NodeJS.ErrnoException & { readonly lastNodeError?: unknown };
-  if (lastNodeError !== undefined && lastNodeError !== null) return reasonOf(lastNodeError);
+  if (lastNodeError !== undefined && lastNodeError !== null) return redisErrorText(lastNodeError);
   return error.message || code || error.name;
 }

@@ -8,7 +8,7 @@ import {
   openClient,
   type RedisClient,
   type RedisTarget,
-  reasonOf,
+  redisErrorText,
   sentinelFault,
 } from './redis-client.ts';
 
@@ -67,11 +67,11 @@ export class RedisLink {
       const fault = sentinelFault(error);
       // The client closes nothing in that case.
       if (fault !== null) this.#down(fault);
-      else if (!/^All sentinels are/.test(error.message)) this.#fault = reasonOf(error);
+      else if (!/^All sentinels are/.test(error.message)) this.#fault = redisErrorText(error);
     });
     // In a cluster: the error of one of its members.
     this.#redis.on('node error', (error: Error) => {
-      this.#fault ??= reasonOf(error);
+      this.#fault ??= redisErrorText(error);
     });
     this.#redis.on('close', () => this.#ended());
     this.#redis.on('ready', () => void this.#greet());
@@ -140,7 +140,7 @@ export class RedisLink {
     if (this.#closed || !this.#up) return;
     const misplaced = isMisplaced(error);
     if (!misplaced && !isTimeout(error)) return;
-    const reason = misplaced ? reasonOf(error) : SILENT;
+    const reason = misplaced ? redisErrorText(error) : SILENT;
     this.#fault = reason;
     this.#down(reason);
     this.#redis.disconnect(true);
@@ -151,7 +151,7 @@ export class RedisLink {
     try {
       await greet(this.#redis, target);
     } catch (error) {
-      this.#fault ??= isTimeout(error) ? SILENT : reasonOf(error);
+      this.#fault ??= isTimeout(error) ? SILENT : redisErrorText(error);
       if (!this.#closed && this.#redis.status === 'ready') this.#redis.disconnect(true);
       return;
     }

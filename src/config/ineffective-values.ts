@@ -2,7 +2,7 @@
 import type { ApplicationConfig, EncodeVideoConfig, OutputProfileConfig } from './index.ts';
 
 /** A member by its keys, and what happens instead. */
-export interface Found {
+export interface IneffectiveMember {
   readonly key: string;
   readonly why: string;
 }
@@ -65,8 +65,8 @@ interface Hardware {
 }
 
 /** Defaults of query values that have no effect. */
-export function queryRules({ llhls, hls }: ApplicationConfig['publishers']): Found[] {
-  const found: Found[] = [];
+export function queryRules({ llhls, hls }: ApplicationConfig['publishers']): IneffectiveMember[] {
+  const found: IneffectiveMember[] = [];
   const look = (publisher: string, queries: readonly { readonly key: string }[] | undefined, isKnown: (key: string) => boolean): void => {
     const unknown = queries?.filter(({ key }) => !isKnown(key)) ?? [];
     if (unknown.length === 0) return;
@@ -79,8 +79,8 @@ export function queryRules({ llhls, hls }: ApplicationConfig['publishers']): Fou
 }
 
 /** Modules of all encodes and decodes of an application that this server does not have. */
-export function hardwareRules(decoder: Hardware | undefined, encoder: Hardware | undefined): Found[] {
-  const found: Found[] = [];
+export function hardwareRules(decoder: Hardware | undefined, encoder: Hardware | undefined): IneffectiveMember[] {
+  const found: IneffectiveMember[] = [];
   const look = (kind: 'decoder' | 'encoder', { enable, modules }: Hardware, isKnown: (module: string) => boolean): void => {
     const unknown = enable ? namesIn(modules).filter((module) => !isKnown(module)) : [];
     if (unknown.length > 0)
@@ -92,8 +92,8 @@ export function hardwareRules(decoder: Hardware | undefined, encoder: Hardware |
 }
 
 /** Settings of encodes that their codec or their modules do not take; `hardware` is that of the application. Keys start in the profile. */
-export function encodingRules({ encodes }: OutputProfileConfig, hardware?: Hardware): Found[] {
-  const found: Found[] = [];
+export function encodingRules({ encodes }: OutputProfileConfig, hardware?: Hardware): IneffectiveMember[] {
+  const found: IneffectiveMember[] = [];
   const add = (key: string, why: string): void => void found.push({ key: `encodes.${key}`, why });
   for (const kind of ['videos', 'audios', 'images'] as const) {
     const unknown = encodes[kind].flatMap(({ modules = '' }) => namesIn(modules)).filter((module) => !isEncoderModule(module));

@@ -2,7 +2,7 @@
 import type { TSchema } from '@sinclair/typebox';
 import { elementOf, type Field, fieldsOf, innerOf, joined } from './field-plan.ts';
 import type { ApplicationConfig, OutputProfileConfig, ServerConfig, VirtualHostConfig } from './index.ts';
-import { encodingRules, type Found, hardwareRules, queryRules } from './ineffective-values.ts';
+import { encodingRules, hardwareRules, type IneffectiveMember, queryRules } from './ineffective-values.ts';
 import { ApplicationSchema } from './schema/application.ts';
 import { OutputProfileSchema } from './schema/output-profile.ts';
 import { ServerSchema } from './schema/server.ts';
@@ -132,12 +132,12 @@ function asks(field: Field, value: unknown): boolean {
   return value !== quiet;
 }
 
-function under(path: string, found: readonly Found[]): Found[] {
+function under(path: string, found: readonly IneffectiveMember[]): IneffectiveMember[] {
   return found.map(({ key, why }) => ({ key: `${path}.${key}`, why }));
 }
 
 /** With the elements behind the keys. */
-function located(schema: TSchema, found: readonly Found[]): Ineffective[] {
+function located(schema: TSchema, found: readonly IneffectiveMember[]): Ineffective[] {
   return found.map(({ key, why }) => {
     let at: TSchema | undefined = schema;
     let element = '';

@@ -1,7 +1,7 @@
 /** JSON values as a source: bodies of API requests and saved state. */
 import type { Field } from './field-plan.ts';
 import { ConfigError, type Place, shown } from './problem.ts';
-import type { Found, FoundList, Reading, Scalar, Source } from './source.ts';
+import type { FoundList, FoundMember, Reading, Scalar, Source } from './source.ts';
 
 export class JsonSource implements Source {
   readonly place: Place;
@@ -30,7 +30,7 @@ export class JsonSource implements Source {
     return false;
   }
 
-  member(field: Field): Found | undefined {
+  member(field: Field): FoundMember | undefined {
     const found = this.#find(field);
     if (found === undefined) return undefined;
     const { place, label } = this.#placeOf(found.key);

@@ -21,7 +21,7 @@ export interface Reading {
 }
 
 /** A member that was found: the key under which it is echoed, and its value. */
-export interface Found {
+export interface FoundMember {
   readonly key: string;
   readonly source: Source;
 }
@@ -45,7 +45,7 @@ export interface Source {
   scalar(): Scalar | undefined;
   /** Checks that this can be read as an object with `fields`; reports and returns false when not. */
   open(fields: readonly Field[]): boolean;
-  member(field: Field): Found | undefined;
+  member(field: Field): FoundMember | undefined;
   list(field: Field): FoundList | undefined;
   /** Reports the members that are not among `fields`. */
   reportUnknown(fields: readonly Field[]): void;

@@ -1,7 +1,7 @@
 /** XML elements as a source: `Server.xml` and the files it includes. */
 import type { Field } from './field-plan.ts';
 import { ConfigError, type Place } from './problem.ts';
-import type { Found, FoundList, Reading, Scalar, Source } from './source.ts';
+import type { FoundList, FoundMember, Reading, Scalar, Source } from './source.ts';
 import type { XmlElement } from './xml.ts';
 
 /** Reads the files an `include` pattern matches. */
@@ -41,7 +41,7 @@ export class XmlSource implements Source {
     return true;
   }
 
-  member(field: Field): Found | undefined {
+  member(field: Field): FoundMember | undefined {
     if (field.notes.attribute !== undefined) return this.#attribute(field, field.notes.attribute);
     const [element, ...others] = this.#named(field.xmlNames, 'one');
     if (element === undefined) return undefined;
@@ -82,7 +82,7 @@ export class XmlSource implements Source {
     return { place: { ...this.place, path }, label: path };
   }
 
-  #attribute(field: Field, name: string): Found | undefined {
+  #attribute(field: Field, name: string): FoundMember | undefined {
     const text = this.#element.attributes.get(name);
     if (text === undefined) return undefined;
     const element: XmlElement = { ...this.#element, attributes: new Map(), children: [], text: text.trim() };

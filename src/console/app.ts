@@ -11,12 +11,12 @@ import { Login } from './login.ts';
 import { Overview } from './overview.ts';
 import { MayWrite } from './permission.ts';
 import { PublishPage } from './publish-page.ts';
-import { hashOf, type Place, placeOf } from './routes.ts';
+import { hashOf, type PageAddress, pageAt } from './routes.ts';
 import { Sampler } from './sampler.ts';
 import { StreamPage } from './stream-page.ts';
 import { forgetToken, keepToken, storedToken } from './token-store.ts';
 
-const MENU: readonly (readonly [Place, string])[] = [
+const MENU: readonly (readonly [PageAddress, string])[] = [
   [{ page: 'overview' }, 'Overview'],
   [{ page: 'publish' }, 'Publish'],
   [{ page: 'channels' }, 'Channels'],
@@ -90,7 +90,7 @@ function Frame({ context, onLeave }: { readonly context: Context; readonly onLea
     <main>${pageOf(place, context)}</main></${MayWrite.Provider}>`;
 }
 
-function pageOf(place: Place, context: Context): View {
+function pageOf(place: PageAddress, context: Context): View {
   switch (place.page) {
     case 'channels':
       return html`<${ChannelsPage} context=${context} />`;
@@ -107,10 +107,10 @@ function pageOf(place: Place, context: Context): View {
   }
 }
 
-function usePlace(): Place {
-  const [place, setPlace] = useState(() => placeOf(location.hash));
+function usePlace(): PageAddress {
+  const [place, setPlace] = useState(() => pageAt(location.hash));
   useEffect(() => {
-    const follow = (): void => setPlace(placeOf(location.hash));
+    const follow = (): void => setPlace(pageAt(location.hash));
     addEventListener('hashchange', follow);
     return () => removeEventListener('hashchange', follow);
   }, []);

@@ -1,7 +1,7 @@
 /** Publishes the console user's camera or screen. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { faultWords } from './action.ts';
-import { bitrate } from './format.ts';
+import { formatBitrate } from './format.ts';
 import { html, type View } from './html.ts';
 import { hashOf } from './routes.ts';
 import { type Publication, publishWhip } from './whip.ts';
@@ -81,7 +81,7 @@ export function BrowserPublisher({ address, place }: BrowserPublisherOptions): V
   return html`<section class="panel">
     <h2>From this browser</h2>
     <div class="screen" hidden=${!hasMedia}><video ref=${preview} muted autoplay playsinline aria-label="Preview"></video></div>
-    ${isOn || isPossible ? html`<div class="bar">${isOn ? endings : beginnings}<span class="quiet">${rate === null ? '' : bitrate(rate)}</span></div>` : null}
+    ${isOn || isPossible ? html`<div class="bar">${isOn ? endings : beginnings}<span class="quiet">${rate === null ? '' : formatBitrate(rate)}</span></div>` : null}
     <p role="status" class=${words.isBad ? 'bad' : ''}>${isPossible || isOn ? words.text : whyNot(address)}</p>
   </section>`;
 }

@@ -10,7 +10,7 @@ export interface ChannelItem {
 }
 
 /** The displayed members of `GET …/scheduledChannels/{channel}`. */
-export interface ScheduledChannel {
+export interface ScheduledChannelInformation {
   readonly stream: { readonly name: string };
   readonly programs?: readonly {
     readonly name: string;
@@ -34,7 +34,7 @@ const HALF = 0.5;
 const MAX_PIECES = 60;
 
 /** The items of the current program in order, with a mark at the current position; the current and the next item as text. */
-export function ChannelTimeline({ channel }: { readonly channel: ScheduledChannel }): View {
+export function ChannelTimeline({ channel }: { readonly channel: ScheduledChannelInformation }): View {
   const { currentProgram, programs = [] } = channel;
   const isOn = currentProgram?.state === 'onair';
   const program = programs.find(({ name }) => name === currentProgram?.name);
@@ -61,7 +61,7 @@ export function ChannelTimeline({ channel }: { readonly channel: ScheduledChanne
   </div>`;
 }
 
-function nextOf({ programs = [], currentProgram }: ScheduledChannel, items: readonly ChannelItem[], index: number): string {
+function nextOf({ programs = [], currentProgram }: ScheduledChannelInformation, items: readonly ChannelItem[], index: number): string {
   const following = items[index + 1] ?? (currentProgram?.repeat === true ? items[0] : undefined);
   if (index >= 0 && following !== undefined) return following.url;
   const now = Date.now();

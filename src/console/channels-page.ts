@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import type { MillraceClient } from '../client/index.ts';
 import { pathWith } from '../client/path.ts';
 import { Action } from './action.ts';
-import { ChannelTimeline, type ScheduledChannel } from './channel-timeline.ts';
+import { ChannelTimeline, type ScheduledChannelInformation } from './channel-timeline.ts';
 import type { Context } from './context.ts';
 import { html, type View } from './html.ts';
 import { WriteButton } from './permission.ts';
@@ -16,7 +16,7 @@ import { useLive } from './use-live.ts';
 type Kind = 'scheduledChannels' | 'multiplexChannels';
 
 /** The displayed members of `GET …/multiplexChannels/{channel}`. */
-export interface MultiplexChannel {
+export interface MultiplexChannelInformation {
   readonly outputStream: { readonly name: string };
   readonly state: string;
   readonly pullingMessage?: string;
@@ -151,13 +151,13 @@ function ChannelPanel({ channel, definition, onChange, remove, onDone }: PanelOp
       definition === null
         ? null
         : isScheduled
-          ? html`<${ChannelTimeline} channel=${definition as unknown as ScheduledChannel} />`
-          : html`<${Multiplex} channel=${definition as unknown as MultiplexChannel} />`
+          ? html`<${ChannelTimeline} channel=${definition as unknown as ScheduledChannelInformation} />`
+          : html`<${Multiplex} channel=${definition as unknown as MultiplexChannelInformation} />`
     }
   </section>`;
 }
 
-function Multiplex({ channel: { state, pullingMessage, sourceStreams } }: { readonly channel: MultiplexChannel }): View {
+function Multiplex({ channel: { state, pullingMessage, sourceStreams } }: { readonly channel: MultiplexChannelInformation }): View {
   return html`<p><b>${state}</b> ${pullingMessage ?? ''}</p>
     <ul>${sourceStreams.map(({ name, url, trackMap }) => html`<li key=${name}>${name}: ${url} <span class="quiet">as ${trackMap.map(({ newTrackName }) => newTrackName).join(', ')}</span></li>`)}</ul>`;
 }

@@ -102,7 +102,7 @@ export function ConfigurationPage({ context }: { readonly context: Context }): V
 }
 
 /** The displayed members of `GET /v2/internals/codecs`. */
-export interface CodecModule {
+export interface CodecInformation {
   readonly name: string;
   readonly displayName: string;
   readonly mediaType: string;
@@ -115,7 +115,7 @@ export interface CodecModule {
 
 /** Requested only when opened: the server starts a process for the answer. */
 function Codecs({ context: { client } }: { readonly context: Context }): View {
-  const [modules, setModules] = useState<readonly CodecModule[] | string | null>(null);
+  const [modules, setModules] = useState<readonly CodecInformation[] | string | null>(null);
   const open = (): void => {
     if (modules !== null) return;
     client.get('/v2/internals/codecs').then(setModules, (error) => setModules(String(error)));

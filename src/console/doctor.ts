@@ -4,10 +4,10 @@ import type { MillraceClient } from '../client/index.ts';
 import { CopyField } from './copy-field.ts';
 import { html, type View } from './html.ts';
 import { MayWrite } from './permission.ts';
-import { type Finding, tryAll } from './reach.ts';
+import { type ReachResult, tryAll } from './reach.ts';
 import type { ServerFacts } from './server-facts.ts';
 
-const MARKS: Readonly<Record<Finding['level'], string>> = { good: 'OK', warning: '–', bad: 'No' };
+const MARKS: Readonly<Record<ReachResult['level'], string>> = { good: 'OK', warning: '–', bad: 'No' };
 
 /** The tested addresses; both belong to streams that nobody publishes. */
 export interface DoctorOptions {
@@ -19,7 +19,7 @@ export interface DoctorOptions {
 
 /** Tests only on request: the WebRTC test starts a publication. */
 export function Doctor({ client, server, whip, srt }: DoctorOptions): View {
-  const [findings, setFindings] = useState<readonly Finding[] | null>(null);
+  const [findings, setFindings] = useState<readonly ReachResult[] | null>(null);
   const [isBusy, setBusy] = useState(false);
   const mayWrite = useContext(MayWrite);
   useEffect(() => setFindings(null), [whip]);

@@ -3,7 +3,7 @@
 const STEPS = ['', 'k', 'M', 'G', 'T'];
 
 /** Bits per second, with the unit. */
-export function bitrate(bitsPerSecond: number): string {
+export function formatBitrate(bitsPerSecond: number): string {
   return `${scaled(bitsPerSecond, 1000)}bit/s`;
 }
 

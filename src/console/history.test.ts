@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { History } from './history.ts';
 import { bucketsOf, quantileSince, readMetrics, sumOf } from './metrics-text.ts';
 import { NoteBook } from './notes.ts';
-import { hashOf, placeOf } from './routes.ts';
+import { hashOf, pageAt } from './routes.ts';
 
 describe('a history', () => {
   test('keeps the newest samples, and no more than it has room for', () => {
@@ -130,14 +130,14 @@ describe('addresses of pages', () => {
   test('hold any name', () => {
     for (const stream of ['live', '<img src=x onerror=y>', 'a/b?c#d%2f"', 'é']) {
       const place = { page: 'stream', vhost: 'default', app: 'app', stream } as const;
-      expect(placeOf(hashOf(place))).toEqual(place);
+      expect(pageAt(hashOf(place))).toEqual(place);
     }
   });
 
   test('that nobody knows are the overview', () => {
     for (const hash of ['', '#', '#/nope', '#/streams/a', '#/streams/%ff/b/c/d']) {
-      expect(['overview', 'stream']).toContain(placeOf(hash).page);
+      expect(['overview', 'stream']).toContain(pageAt(hash).page);
     }
-    expect(placeOf('#/streams/a/b').page).toBe('overview');
+    expect(pageAt('#/streams/a/b').page).toBe('overview');
   });
 });

@@ -13,7 +13,7 @@ const RETRY_MS = 5000;
 const BACK = 1000;
 
 /** Follows until the returned function is called, and reconnects after every break. */
-export function followEvents(client: MillraceClient, listener: EventListener): () => void {
+export function watchEvents(client: MillraceClient, listener: EventListener): () => void {
   const end = new AbortController();
   const run = async (): Promise<void> => {
     for (let back: number = BACK; !end.signal.aborted; back = 0) {

@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { protocolName, VIEWER_KINDS } from '../client/index.ts';
 import { Chart, type Line } from './chart.ts';
 import type { Context } from './context.ts';
-import { bitrate, bytes, short, timeOfDay } from './format.ts';
+import { bytes, formatBitrate, short, timeOfDay } from './format.ts';
 import { html, type View } from './html.ts';
 import { useNarrow } from './narrow.ts';
 import type { Figure, Sampler } from './sampler.ts';
@@ -49,7 +49,7 @@ export function Overview({ context }: { readonly context: Context }): View {
     ${isNarrow ? streams : null}
     <section class="charts" aria-label="The last hour">
       ${isNarrow ? notes : null}
-      <${Chart} title="Throughput" lines=${THROUGHPUT} format=${bitrate} ...${shared} />
+      <${Chart} title="Throughput" lines=${THROUGHPUT} format=${formatBitrate} ...${shared} />
       <${Chart} title="Viewers" lines=${VIEWERS} format=${count} ...${shared} />
       ${told.map(({ title, lines, format }) => html`<${Chart} key=${title} title=${title} lines=${lines} format=${format} ...${shared} />`)}
       ${isNarrow ? null : notes}

@@ -5,7 +5,7 @@ import { addressHost, type ServerFacts } from './server-facts.ts';
 import { gathered, offerWhip, type WhipAnswer } from './whip.ts';
 
 /** The result of one attempt. */
-export interface Finding {
+export interface ReachResult {
   readonly what: string;
   readonly level: 'good' | 'warning' | 'bad';
   readonly words: string;
@@ -32,14 +32,14 @@ export interface Trial {
 export async function tryAll(
   { providers }: ServerFacts,
   { whip, mayPublish, srt, client }: Trial,
-  tell: (found: readonly Finding[]) => void,
+  tell: (found: readonly ReachResult[]) => void,
 ): Promise<void> {
-  const found: Finding[] = [];
-  const tellAlso = (finding: Finding): void => {
+  const found: ReachResult[] = [];
+  const tellAlso = (finding: ReachResult): void => {
     found.push(finding);
     tell([...found]);
   };
-  const add = (what: string, level: Finding['level'], words: string): void => tellAlso({ what, level, words });
+  const add = (what: string, level: ReachResult['level'], words: string): void => tellAlso({ what, level, words });
   const rtmp = providers.rtmp?.port;
   if (rtmp === undefined) add('RTMP', 'warning', 'Not enabled on the server.');
   else add(`RTMP, TCP port ${rtmp}`, ...(await tryRtmp(rtmp)));
@@ -69,7 +69,7 @@ export async function tryAll(
 }
 
 /** Tests the server's own address and the host of this page. */
-async function trySrt(client: MillraceClient, port: number, mayWrite: boolean): Promise<[Finding['level'], string]> {
+async function trySrt(client: MillraceClient, port: number, mayWrite: boolean): Promise<[ReachResult['level'], string]> {
   const host = addressHost();
   try {
     const all = await client.get('/v2/internals/srt', { query: mayWrite ? { host } : {} });
@@ -101,7 +101,7 @@ function srtCommands(url: string): { readonly by: string; readonly text: string 
 }
 
 /** The RTMP port answers an HTTP request with an explanation. The browser hides its content, but reports that there was an answer. */
-async function tryRtmp(port: number): Promise<[Finding['level'], string]> {
+async function tryRtmp(port: number): Promise<[ReachResult['level'], string]> {
   if (location.protocol === 'https:') return ['warning', 'Not tested: a page loaded over HTTPS cannot connect to a port without TLS.'];
   const signal = AbortSignal.timeout(RTMP_MS);
   try {
@@ -120,7 +120,7 @@ async function tryRtmp(port: number): Promise<[Finding['level'], string]> {
 async function tryWebrtc(
   url: string,
   relays: RTCIceServer[] | null,
-): Promise<Pick<Finding, 'level' | 'words'> & { readonly link: string | null }> {
+): Promise<Pick<ReachResult, 'level' | 'words'> & { readonly link: string | null }> {
   const connection = new RTCPeerConnection(relays === null ? {} : { iceServers: relays, iceTransportPolicy: 'relay' });
   let answered: WhipAnswer | null = null;
   try {

@@ -1,7 +1,7 @@
 /** Maps pages to the part of the URL behind `#`, which is never sent to the server. */
 
 /** A page with the names of its objects. */
-export type Place =
+export type PageAddress =
   | { readonly page: 'overview' }
   | { readonly page: 'stream'; readonly vhost: string; readonly app: string; readonly stream: string }
   | { readonly page: 'publish' }
@@ -10,7 +10,7 @@ export type Place =
   | { readonly page: 'log' };
 
 /** The page of a URL; the overview if it is unknown. */
-export function placeOf(hash: string): Place {
+export function pageAt(hash: string): PageAddress {
   const [page = '', ...names] = hash.replace(/^#\/?/, '').split('/').map(decoded);
   const [vhost, app, stream] = names;
   if (page === 'streams' && vhost !== undefined && app !== undefined && stream !== undefined) return { page: 'stream', vhost, app, stream };
@@ -19,7 +19,7 @@ export function placeOf(hash: string): Place {
 }
 
 /** The URL of a page. */
-export function hashOf(place: Place): string {
+export function hashOf(place: PageAddress): string {
   if (place.page === 'overview') return '#/';
   if (place.page !== 'stream') return `#/${place.page}`;
   return `#/streams/${[place.vhost, place.app, place.stream].map(encodeURIComponent).join('/')}`;

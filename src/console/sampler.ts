@@ -1,7 +1,7 @@
 /** Samples the whole server while the user is logged in, on every page, and keeps the last hour. */
 import type { LiveEvent, MillraceClient } from '../client/index.ts';
 import { History } from './history.ts';
-import { followEvents } from './live-events.ts';
+import { watchEvents } from './live-events.ts';
 import type { LiveClock } from './live-updates.ts';
 import { type Buckets, bucketsOf, quantileSince, readMetrics, type Sample, sumOf } from './metrics-text.ts';
 import { type Note, NoteBook } from './notes.ts';
@@ -81,7 +81,7 @@ export class Sampler {
     void this.#recall();
     void this.#look();
     const leave = updates.follow(() => void this.#look());
-    const stop = followEvents(this.#client, {
+    const stop = watchEvents(this.#client, {
       heard: (event) => {
         this.#hear(event);
         updates.changed();

@@ -36,7 +36,7 @@ export interface Statistics {
 }
 
 /** A track of a stream. */
-export interface Track {
+export interface TrackInformation {
   readonly id: number;
   readonly name: string;
   readonly type: string;
@@ -67,7 +67,7 @@ export interface StreamInformation {
     readonly createdTime: string;
     readonly sourceType: string;
     readonly sourceUrl?: string;
-    readonly tracks: readonly Track[];
+    readonly tracks: readonly TrackInformation[];
   };
   readonly outputs: readonly {
     readonly name: string;
@@ -76,7 +76,7 @@ export interface StreamInformation {
       readonly fileName: string;
       readonly options: { readonly enableTsPackaging?: boolean };
     }[];
-    readonly tracks: readonly Track[];
+    readonly tracks: readonly TrackInformation[];
     readonly warnings?: readonly string[];
   }[];
 }

@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { type LiveEvent, protocolName, VIEWER_KINDS } from '../client/index.ts';
 import { Action } from './action.ts';
 import type { Context } from './context.ts';
-import { bitrate, bytes, counted, duration, timeOfDay } from './format.ts';
+import { bytes, counted, duration, formatBitrate, timeOfDay } from './format.ts';
 import { html, type View } from './html.ts';
 import { of, STREAM, type StreamName } from './stream-list.ts';
 import { useLive } from './use-live.ts';
@@ -91,7 +91,7 @@ function Row({ viewer: { session, protocol, client, statistics }, kick, onDone }
     <td data-label="Protocol">${protocolName(protocol)}</td>
     <td data-label="Client">${client ?? '–'}</td>
     <td class="number" data-label="Since">${duration(Date.now() - Date.parse(statistics.createdTime))}</td>
-    <td class="number" data-label="Now">${bitrate(statistics.avgThroughputOut)}</td>
+    <td class="number" data-label="Now">${formatBitrate(statistics.avgThroughputOut)}</td>
     <td class="number" data-label="Sent">${bytes(statistics.totalBytesOut)}</td>
     <td class="number last"><${Action} label="Kick" about=${session} isDanger run=${kick} onDone=${onDone} /></td>
   </tr>`;

@@ -1,5 +1,5 @@
 /** The list of streams, and figures of the displayed ones only: a server may have thousands. */
-import { type MillraceClient, VIEWER_KINDS } from '../client/index.ts';
+import type { MillraceClient } from '../client/index.ts';
 import type { Statistics, StreamInformation } from './server-facts.ts';
 
 /** Names that identify a stream. */
@@ -110,9 +110,4 @@ export async function inTurns<In, Out>(items: readonly In[], work: (item: In) =>
   };
   await Promise.all(Array.from({ length: Math.min(AT_ONCE, items.length) }, worker));
   return results;
-}
-
-/** Viewers, without connections that nobody watches: files, pushes, edges and images. */
-export function viewersOf({ connections }: Statistics): number {
-  return VIEWER_KINDS.reduce<number>((sum, kind) => sum + (connections[kind] ?? 0), 0);
 }

@@ -1,10 +1,10 @@
 /** Everything about one stream: players, tracks, viewers, and actions. */
 import { useEffect, useMemo, useState } from 'preact/hooks';
-import { protocolName, VIEWER_KINDS } from '../client/index.ts';
+import { protocolName, VIEWER_KINDS, viewersOf } from '../client/index.ts';
 import { Action } from './action.ts';
 import { Chart } from './chart.ts';
 import type { Context } from './context.ts';
-import { bitrate, duration, short } from './format.ts';
+import { duration, formatBitrate, short } from './format.ts';
 import { html, type View } from './html.ts';
 import { playHls } from './play-hls.ts';
 import { playWebrtc } from './play-webrtc.ts';
@@ -13,7 +13,7 @@ import { QueueTable } from './queue-table.ts';
 import { RecordingsPanel } from './recordings-panel.ts';
 import { originOf, type ServerFacts, type Statistics, type StreamInformation } from './server-facts.ts';
 import { SessionTable } from './session-table.ts';
-import { of, STATISTICS, STREAM, type StreamName, viewersOf } from './stream-list.ts';
+import { of, STATISTICS, STREAM, type StreamName } from './stream-list.ts';
 import { StreamSamples } from './stream-samples.ts';
 import { TaskPanel } from './task-panel.ts';
 import { TrackTable } from './track-table.ts';
@@ -37,7 +37,7 @@ export function StreamPage({ context, name }: { readonly context: Context; reado
   const { data, fault } = useLive(updates, key, async () => {
     const [information, statistics] = await Promise.all([client.get(STREAM, of(name)), client.get(STATISTICS, of(name))]);
     const at = Date.now();
-    samples.add(at, information, statistics, viewersOf(statistics));
+    samples.add(at, information, statistics, viewersOf(statistics.connections));
     return { information, statistics, at };
   });
   useEffect(() => setPlaying(false), [key]);
@@ -68,7 +68,7 @@ export function StreamPage({ context, name }: { readonly context: Context; reado
       </section>
     </div>
     <div class="charts narrow">
-      <${Chart} title="Throughput" lines=${RATES} format=${bitrate} ...${charts} />
+      <${Chart} title="Throughput" lines=${RATES} format=${formatBitrate} ...${charts} />
       <${Chart} title="Frames" lines=${FRAMES} format=${short} ...${charts} />
       <${Chart} title="Between keyframes" lines=${GOP} format=${short} ...${charts} />
       <${Chart} title="Viewers" lines=${VIEWERS} format=${short} ...${charts} />
@@ -87,8 +87,8 @@ function Facts({ information, statistics }: { readonly information: StreamInform
     ['Source', protocolName(input.sourceType)],
     ['From', input.sourceUrl ?? '–'],
     ['Since', duration(Date.now() - Date.parse(input.createdTime))],
-    ['In', bitrate(statistics.avgThroughputIn)],
-    ['Out', bitrate(statistics.avgThroughputOut)],
+    ['In', formatBitrate(statistics.avgThroughputIn)],
+    ['Out', formatBitrate(statistics.avgThroughputOut)],
     ['Viewers', viewers.join(', ')],
     ['Most viewers', String(statistics.maxTotalConnections)],
   ];

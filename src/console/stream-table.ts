@@ -1,12 +1,12 @@
 /** Virtual hosts, applications and streams in one table with pages. */
 import { useMemo, useState } from 'preact/hooks';
-import { protocolName } from '../client/index.ts';
+import { protocolName, viewersOf } from '../client/index.ts';
 import type { Context } from './context.ts';
-import { bitrate, counted, duration } from './format.ts';
+import { counted, duration, formatBitrate } from './format.ts';
 import { html, type View } from './html.ts';
 import { hashOf } from './routes.ts';
-import type { StreamInformation, Track } from './server-facts.ts';
-import { type AppStreams, figuresOf, listStreams, type StreamName, type StreamRow, viewersOf } from './stream-list.ts';
+import type { StreamInformation, TrackInformation } from './server-facts.ts';
+import { type AppStreams, figuresOf, listStreams, type StreamName, type StreamRow } from './stream-list.ts';
 import { useLive } from './use-live.ts';
 
 const PAGE_SIZE = 25;
@@ -83,9 +83,9 @@ function Row({ name, row }: { readonly name: StreamName; readonly row: StreamRow
     <td class="roomy" data-label="Source">${cell(information === null ? undefined : protocolName(information.input.sourceType))}</td>
     <td class="roomy" data-label="Video">${cell(videoWords(tracks))}</td>
     <td class="roomy" data-label="Audio">${cell(audioWords(tracks))}</td>
-    <td class="number" data-label="In">${cell(statistics === null ? undefined : bitrate(statistics.avgThroughputIn))}</td>
-    <td class="number" data-label="Out">${cell(statistics === null ? undefined : bitrate(statistics.avgThroughputOut))}</td>
-    <td class="number" data-label="Viewers">${cell(statistics === null ? undefined : String(viewersOf(statistics)))}</td>
+    <td class="number" data-label="In">${cell(statistics === null ? undefined : formatBitrate(statistics.avgThroughputIn))}</td>
+    <td class="number" data-label="Out">${cell(statistics === null ? undefined : formatBitrate(statistics.avgThroughputOut))}</td>
+    <td class="number" data-label="Viewers">${cell(statistics === null ? undefined : String(viewersOf(statistics.connections)))}</td>
     <td class="number roomy" data-label="Since">${cell(sinceWords(information))}</td>
   </tr>`;
 }
@@ -102,12 +102,12 @@ function keyOf({ vhost, app, stream }: StreamName): string {
   return `${vhost}/${app}/${stream}`;
 }
 
-function videoWords(tracks: readonly Track[]): string | undefined {
+function videoWords(tracks: readonly TrackInformation[]): string | undefined {
   const video = tracks.find((track) => track.video !== undefined)?.video;
   return video && `${video.codec} ${video.width}×${video.height} ${Math.round(video.framerateLatest)} fps`;
 }
 
-function audioWords(tracks: readonly Track[]): string | undefined {
+function audioWords(tracks: readonly TrackInformation[]): string | undefined {
   const audio = tracks.find((track) => track.audio !== undefined)?.audio;
   return audio && `${audio.codec} ${audio.samplerate / 1000} kHz`;
 }

@@ -1,7 +1,7 @@
 /** The tracks of a stream: of the input, and of each output. */
-import { bitrate } from './format.ts';
+import { formatBitrate } from './format.ts';
 import { html, type View } from './html.ts';
-import type { StreamInformation, Track } from './server-facts.ts';
+import type { StreamInformation, TrackInformation } from './server-facts.ts';
 
 /** One table. */
 export function TrackTable({ information }: { readonly information: StreamInformation }): View {
@@ -26,7 +26,7 @@ export function TrackTable({ information }: { readonly information: StreamInform
   </section>`;
 }
 
-function Row({ track }: { readonly track: Track }): View {
+function Row({ track }: { readonly track: TrackInformation }): View {
   const { video, audio } = track;
   const format = video === undefined ? audio && `${audio.samplerate / 1000} kHz, ${audio.channel} ch` : `${video.width}×${video.height}`;
   const media = video ?? audio;
@@ -36,7 +36,7 @@ function Row({ track }: { readonly track: Track }): View {
     <td data-label="Kind">${track.type}</td>
     <td data-label="Codec">${media?.codec ?? '–'}</td>
     <td data-label="Format">${format ?? '–'}</td>
-    <td class="number" data-label="Bitrate">${media === undefined ? '–' : bitrate(Number(media.bitrateLatest))}</td>
+    <td class="number" data-label="Bitrate">${media === undefined ? '–' : formatBitrate(Number(media.bitrateLatest))}</td>
     <td class="number" data-label="Frames/s">${video === undefined ? '–' : video.framerateLatest.toFixed(1)}</td>
     <td class="number" data-label="GOP">${video?.keyFrameIntervalLatest ?? '–'}</td>
     <td data-label="Notes">${notes.join(', ')}</td>

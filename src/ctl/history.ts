@@ -1,6 +1,7 @@
 /** `history`: what the server, or a stream, did before somebody looked. */
+
+import { viewersOf } from '../client/index.ts';
 import { addressed, type Command, optionalArgument } from './command.ts';
-import { viewersOf } from './lists.ts';
 import { bitrateText, bytesText } from './text-table.ts';
 
 const BITS = 8;

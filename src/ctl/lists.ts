@@ -1,5 +1,5 @@
 /** Commands that list objects: `vhosts`, `apps`, `streams`, `sessions`, `profiles`, keys. */
-import { type components, protocolName, VIEWER_KINDS } from '../client/index.ts';
+import { type components, protocolName, viewersOf } from '../client/index.ts';
 import { addressed, type Command, fullAddress, oneArgument, optionalArgument } from './command.ts';
 import { bitrateText, bytesText } from './text-table.ts';
 import { type AppPlace, appsOf, forEachOf, inApps, type StreamPlace, unlessMissing } from './walk.ts';
@@ -223,9 +223,4 @@ function trackText(tracks: readonly Track[], type: 'Video' | 'Audio'): string {
     return `${codec} ${width}x${height} ${Number(framerate.toFixed(2))} fps${rest}`;
   }
   return first.type === 'Audio' ? `${first.audio.codec} ${first.audio.samplerate} Hz ${first.audio.channel} ch${rest}` : '-';
-}
-
-/** Of a list of sessions by publisher: recordings, pushes and other servers are no viewers. */
-export function viewersOf(connections: Readonly<Record<string, number>>): number {
-  return VIEWER_KINDS.reduce((sum, kind) => sum + (connections[kind] ?? 0), 0);
 }

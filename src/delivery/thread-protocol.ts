@@ -5,7 +5,7 @@ import type { CrossDomainRules } from '../access/cross-domains.ts';
 import type { RefusalCount } from '../access/refusal-counts.ts';
 import type { WantedStream } from '../core/origins.ts';
 import type { HostOrigins } from '../core/page-origins.ts';
-import type { Found } from '../core/unknown-stream.ts';
+import type { StreamPresence } from '../core/unknown-stream.ts';
 import type { PageSettings } from '../pages/player-page.ts';
 import type { TimeoutScale } from '../util/timeout-scale.ts';
 import type { ThreadAdmission } from './admission.ts';
@@ -106,7 +106,7 @@ export type ToThread =
   | FeedMessage
   | { readonly type: 'hosts'; readonly hosts: readonly ServedHost[] }
   /** The stream of a `demand` can be served now, or will not start. */
-  | { readonly type: 'demand-answer'; readonly question: number; readonly found: Found }
+  | { readonly type: 'demand-answer'; readonly question: number; readonly found: StreamPresence }
   /** The sessions of these tickets (`SessionEvent`) have ended in all threads. */
   | { readonly type: 'admissions-over'; readonly tickets: readonly number[] }
   /** Whether new viewers are refused. */

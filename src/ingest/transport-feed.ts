@@ -14,7 +14,7 @@ import { ProtocolError } from '../util/protocol-error.ts';
 import { TokenBucket } from '../util/token-bucket.ts';
 import { countMalformed, type MalformedCounters } from './malformed.ts';
 import { type StarterLimits, StreamStarter } from './stream-starter.ts';
-import { type AudioLabel, type ReadableKind, sourceTrack } from './transport-track.ts';
+import { type AudioMapEntry, type ReadableKind, transportTrack } from './transport-track.ts';
 
 /** Program maps that say something new: a switch has one, and two sources on one address have one with each packet. */
 const PROGRAMS = { burst: 60, perSecond: 1 } as const;
@@ -29,7 +29,7 @@ export interface TransportFeedOptions {
   readonly stream: Pick<IngestStream, 'setTracks' | 'push' | 'pushEvent'>;
   readonly logger: Logger;
   /** Labels for the audio tracks, in the order of the program map table. */
-  readonly audioLabels?: readonly AudioLabel[];
+  readonly audioLabels?: readonly AudioMapEntry[];
   /** Number of the program to take; absent: the first. */
   readonly program?: number;
   readonly limits?: Partial<StarterLimits>;
@@ -40,7 +40,7 @@ export interface TransportFeedOptions {
 }
 
 /** Units that were received and discarded; the demuxer counts the rest. */
-export interface FeedCounters extends MalformedCounters {
+export interface TransportFeedCounters extends MalformedCounters {
   /** Program maps, the first one and its changes. */
   programs: number;
   /** PES packets whose payload could not be understood, and tries to start a stream of which nothing can be read. */
@@ -51,7 +51,7 @@ interface TrackState {
   readonly pid: number;
   readonly kind: ReadableKind;
   readonly description: StreamDescription;
-  readonly label: AudioLabel | null;
+  readonly label: AudioMapEntry | null;
   readonly reader: UnitReader;
   /** Configuration the core was told; null while the parameters are not known. */
   known: Uint8Array | null;
@@ -62,10 +62,10 @@ interface TrackState {
  * wait too long is left out and joins when it is ready. Track ids are PIDs.
  */
 export class TransportFeed {
-  readonly counters: FeedCounters = { programs: 0, malformed: 0, firstFault: null };
+  readonly counters: TransportFeedCounters = { programs: 0, malformed: 0, firstFault: null };
   readonly demuxer: TsDemuxer;
   readonly #logger: Logger;
-  readonly #labels: readonly AudioLabel[];
+  readonly #labels: readonly AudioMapEntry[];
   readonly #starter: StreamStarter;
   readonly #stream: TransportFeedOptions['stream'];
   #tracks = new Map<number, TrackState>();
@@ -156,7 +156,7 @@ export class TransportFeed {
     this.#tracks = tracks;
     this.#starter.expect([...tracks.keys()], fresh);
     for (const { description, kind, label } of tracks.values()) {
-      if (kind.type === 'data') this.#starter.describe(sourceTrack(description, kind, { config: null, label }), { tell: false });
+      if (kind.type === 'data') this.#starter.describe(transportTrack(description, kind, { config: null, label }), { tell: false });
     }
   }
 
@@ -176,7 +176,7 @@ export class TransportFeed {
     return this.#clock !== null && !budget.take(this.#clock.monotonic());
   }
 
-  #open(description: StreamDescription, kind: ReadableKind, label: AudioLabel | null): TrackState {
+  #open(description: StreamDescription, kind: ReadableKind, label: AudioMapEntry | null): TrackState {
     return { pid: description.pid, kind, description, label, reader: unitReader(kind), known: null };
   }
 
@@ -217,7 +217,7 @@ export class TransportFeed {
     const { description, kind, label } = track;
     track.known = config;
     // The router reads changed parameter sets of video out of the packets itself.
-    this.#starter.describe(sourceTrack(description, kind, { config, label }), { tell: kind.type !== 'video' });
+    this.#starter.describe(transportTrack(description, kind, { config, label }), { tell: kind.type !== 'video' });
   }
 }
 

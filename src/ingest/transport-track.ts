@@ -9,17 +9,17 @@ import { MPEG_90K } from '../media/timebase.ts';
 export type ReadableKind = Exclude<StreamKind, { type: 'unsupported' | 'splices' }>;
 
 /** An entry of `AudioMap`. */
-export interface AudioLabel {
+export interface AudioMapEntry {
   readonly name: string;
   readonly language?: string | undefined;
   readonly characteristics?: string | undefined;
 }
 
 /** The track of a stream; `config` is what its reader found. Throws `ProtocolError` when it cannot be understood. */
-export function sourceTrack(
+export function transportTrack(
   { pid, language }: StreamDescription,
   kind: ReadableKind,
-  { config, label }: { readonly config: Uint8Array | null; readonly label: AudioLabel | null },
+  { config, label }: { readonly config: Uint8Array | null; readonly label: AudioMapEntry | null },
 ): SourceTrack {
   const base = { id: pid, timebase: MPEG_90K, bitrateConf: 0 };
   if (kind.type === 'data') return { ...base, type: 'data' };

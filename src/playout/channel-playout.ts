@@ -13,7 +13,7 @@ import { ConformedSource } from './conformed-source.ts';
 import type { ItemSources } from './item-source.ts';
 import { PlayedItem } from './played-item.ts';
 import type { CuedItem, Playout, PlayoutListener } from './playout.ts';
-import { type Splice, SplicedStream } from './spliced-stream.ts';
+import { type SplicedItem, SplicedStream } from './spliced-stream.ts';
 
 /** How long packets wait for others to go out with, ms, by how soon they are wanted. */
 const BUNDLE_MS: Readonly<Record<Urgency, number>> = {
@@ -89,7 +89,7 @@ export interface Readiness {
 /** What is on air. */
 interface Airing {
   readonly item: PlayedItem;
-  readonly splice: Splice;
+  readonly splice: SplicedItem;
   /** Wall clock at which it has to end. */
   until: number;
   /** The listener knows that it is on air. */

@@ -73,7 +73,7 @@ export interface Arrangement {
 }
 
 /** The wanted tracks of a channel. */
-export interface SlotOptions {
+export interface ChannelSlotsOptions {
   readonly video: boolean;
   readonly audio: readonly AudioLabel[];
   /** Tracks that viewers have already: the first item goes on with their codecs and names. */
@@ -87,7 +87,7 @@ export class ChannelSlots {
   readonly data: ChannelSlot;
   readonly all: readonly ChannelSlot[];
 
-  constructor({ video, audio, present = [] }: SlotOptions) {
+  constructor({ video, audio, present = [] }: ChannelSlotsOptions) {
     const before = present.filter(isOfSource);
     const slot = (id: number, type: SourceTrack['type'], label: AudioLabel, index = 0): ChannelSlot => {
       const known = before.filter((track) => track.type === type)[index];

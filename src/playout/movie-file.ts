@@ -1,7 +1,7 @@
 /** Plays MP4, plain and fragmented, of any writer. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { readMovieFragment } from '../containers/isobmff/fragment-reader.ts';
-import { type FileMovie, type FileTrack, readMovie } from '../containers/isobmff/movie-reader.ts';
+import { type FileMovie, readMovie, type TrakBox } from '../containers/isobmff/movie-reader.ts';
 import { durationOfSamples, type FileSample, SampleCursor, sampleAt, syncSampleBefore } from '../containers/isobmff/sample-cursor.ts';
 import type { SourceTrack } from '../core/ingest.ts';
 import { AudioCodec, BitstreamFormat, VideoCodec } from '../media/codec.ts';
@@ -40,7 +40,7 @@ interface BoxPlace {
 
 /** A track with what is known of its next samples. */
 class TrackReader {
-  readonly track: FileTrack;
+  readonly track: TrakBox;
   /** Id of the track in the stream. */
   readonly id: number;
   readonly #cursor: SampleCursor;
@@ -50,7 +50,7 @@ class TrackReader {
   /** Where the samples of fragments end, ticks. */
   fragmentEnd = 0;
 
-  constructor(track: FileTrack, id: number) {
+  constructor(track: TrakBox, id: number) {
     this.track = track;
     this.id = id;
     this.#cursor = new SampleCursor(track.tables);
@@ -131,7 +131,7 @@ class TrackReader {
 export class MovieFile implements MediaFile {
   readonly #bytes: FileBytes;
   readonly #movie: FileMovie;
-  readonly #tracks: readonly FileTrack[];
+  readonly #tracks: readonly TrakBox[];
   /** Where the boxes behind moov begin. */
   readonly #start: number;
   #readers: readonly TrackReader[] = [];
@@ -141,7 +141,7 @@ export class MovieFile implements MediaFile {
   /** Samples read, including earlier rounds. */
   #taken = 0;
 
-  private constructor(bytes: FileBytes, movie: FileMovie, tracks: readonly FileTrack[], start: number) {
+  private constructor(bytes: FileBytes, movie: FileMovie, tracks: readonly TrakBox[], start: number) {
     this.#bytes = bytes;
     this.#movie = movie;
     this.#tracks = tracks;
@@ -386,7 +386,7 @@ async function readBody(bytes: FileBytes, { type, body, end }: BoxPlace, limit: 
   return await bytes.read(body, end - body);
 }
 
-function sourceTrack({ description, timescale, language }: FileTrack, id: number): SourceTrack | null {
+function sourceTrack({ description, timescale, language }: TrakBox, id: number): SourceTrack | null {
   const base = { id, timebase: { num: 1, den: timescale }, bitrateConf: 0, ...(language !== '' && { language }) };
   switch (description.type) {
     case 'unsupported':

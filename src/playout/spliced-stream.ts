@@ -18,7 +18,7 @@ const TICKS_PER_MS = 90;
 const MIN_FRAME_MS = 5;
 
 /** An item in its place. */
-export interface Splice {
+export interface SplicedItem {
   readonly item: PlayedItem;
   /** Where it begins, ms of the channel. */
   readonly begin: number;
@@ -72,7 +72,7 @@ export class SplicedStream {
    * `item` begins at `wanted`, where nothing has been sent; gaps before it are filled with silence. `follows`: another item is sent until
    * then.
    */
-  splice(item: PlayedItem, wanted: number, { follows }: { readonly follows: boolean }): Splice {
+  splice(item: PlayedItem, wanted: number, { follows }: { readonly follows: boolean }): SplicedItem {
     // The last frames of what was before may have gone out since.
     const begin = Math.max(wanted, this.#behindAll);
     for (const slot of this.#slots.audio) this.#fill(slot, begin);
@@ -85,7 +85,7 @@ export class SplicedStream {
   }
 
   /** Tells the tracks of the item where they are others than before. Throws ProtocolError when none of them can be read. */
-  announce({ item }: Splice): void {
+  announce({ item }: SplicedItem): void {
     const { arrangement } = item;
     if (arrangement === null) return;
     const tracks = this.#slots.announce(arrangement);
@@ -96,7 +96,7 @@ export class SplicedStream {
   }
 
   /** Sends packets due by `until`; packets shown after `cut` are discarded. Both in ms of the channel. Throws as `announce`. */
-  send(splice: Splice, until: number, cut: number): void {
+  send(splice: SplicedItem, until: number, cut: number): void {
     const { item } = splice;
     for (;;) {
       if (item.turns) {
@@ -119,7 +119,7 @@ export class SplicedStream {
   }
 
   /** The item is off air: its breaks and cues end with its media. */
-  leave({ item }: Splice): void {
+  leave({ item }: SplicedItem): void {
     item.sideData?.leave(this.#stream, this.end);
   }
 
@@ -127,7 +127,7 @@ export class SplicedStream {
     return this.#slots.video ?? this.#slots.audio[0];
   }
 
-  #sendVideo(splice: Splice, frame: ItemFrame, cut: number): void {
+  #sendVideo(splice: SplicedItem, frame: ItemFrame, cut: number): void {
     const { item } = splice;
     const { slot } = frame;
     let pts = item.offset + frame.pts;
@@ -148,7 +148,7 @@ export class SplicedStream {
     this.#push(slot, pts, dts, frame, Math.min(frame.duration, cut - pts));
   }
 
-  #sendAudio(splice: Splice, frame: ItemFrame, cut: number): void {
+  #sendAudio(splice: SplicedItem, frame: ItemFrame, cut: number): void {
     const { item, begin } = splice;
     const { slot, duration } = frame;
     let at = item.offset + frame.pts;
@@ -170,7 +170,7 @@ export class SplicedStream {
   }
 
   /** Silence for audio that the item on air does not have. */
-  #sendSilence({ item, begin }: Splice, until: number): void {
+  #sendSilence({ item, begin }: SplicedItem, until: number): void {
     const { arrangement } = item;
     if (arrangement === null || !Number.isFinite(until)) return;
     for (const slot of this.#slots.audio) {
@@ -226,7 +226,7 @@ export class SplicedStream {
  * Presentation time, ms, for a frame behind `cut` that other frames refer to; a whole number of ticks. It lies before the frame at the cut,
  * and before the previous such frame, because a frame shown later is decoded earlier.
  */
-function squeezedTime(last: Splice['squeezed'], pts: number, cut: number): number {
+function squeezedTime(last: SplicedItem['squeezed'], pts: number, cut: number): number {
   const isAlone = last === null || Math.abs(cut - last.cut) > SQUEEZE_MS;
   const before = isAlone ? Math.floor(cut * TICKS_PER_MS) : Math.round(last.at * TICKS_PER_MS);
   const wanted = Math.floor((cut - SQUEEZE_MS / (1 + Math.max(0, pts - cut))) * TICKS_PER_MS);

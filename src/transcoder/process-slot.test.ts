@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import type { HelloMessage } from './messages.ts';
-import { ProcessSlot, type SlotOptions } from './process-slot.ts';
+import { ProcessSlot, type ProcessSlotOptions } from './process-slot.ts';
 import type { SupervisedJob } from './supervised-job.ts';
 import type { ProcessOwner } from './transcoder-process.ts';
 import { FrameType } from './wire.ts';
@@ -94,7 +94,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-function opened(options: Partial<SlotOptions> = {}): ProcessSlot {
+function opened(options: Partial<ProcessSlotOptions> = {}): ProcessSlot {
   slot = new ProcessSlot({
     ...{ process: {} as never, clock, logger, onHello: () => undefined, onSuspects: () => undefined, onEmpty: () => undefined },
     ...options,

@@ -30,7 +30,7 @@ const showQueues = (job: SupervisedJob, queues: StatusMessage['queues']): void =
   job.showQueues(queues.filter((queue) => queue.job === job.id));
 
 /** Settings of the slot's process, and callbacks for its supervisor. */
-export interface SlotOptions {
+export interface ProcessSlotOptions {
   readonly process: ProcessOptions;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -45,7 +45,7 @@ export interface SlotOptions {
 
 /** A place for one transcoder process: starts it, starts it again when it dies, gives it jobs. */
 export class ProcessSlot {
-  readonly #options: SlotOptions;
+  readonly #options: ProcessSlotOptions;
   readonly #jobs = new Map<number, SupervisedJob>();
   /** Jobs the process still has to close. */
   readonly #closing = new Map<number, NodeJS.Timeout>();
@@ -61,7 +61,7 @@ export class ProcessSlot {
   #closed = false;
 
   /** `failures` of the process that its first job came from. */
-  constructor(options: SlotOptions, failures = 0) {
+  constructor(options: ProcessSlotOptions, failures = 0) {
     this.#options = options;
     this.#failures = failures;
     this.#watch = setInterval(

@@ -6,7 +6,7 @@ import net from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, describe, expect, test } from 'vitest';
 import { selfSigned } from '../../test/fakes/self-signed.ts';
-import { ControlServerClient, ControlServerFault, type ControlServerOptions, controlSignature } from './control-server-client.ts';
+import { ControlServerClient, type ControlServerClientOptions, ControlServerFault, controlSignature } from './control-server-client.ts';
 
 const SECRET = 'twsecret';
 /** Longer than anything here takes, however busy the machine is. */
@@ -56,7 +56,7 @@ async function lie(bytes: string | null, ends = true): Promise<string> {
   return `http://127.0.0.1:${await portOf(server)}/control`;
 }
 
-function clientOf(url: string, options: Partial<ControlServerOptions> = {}): ControlServerClient {
+function clientOf(url: string, options: Partial<ControlServerClientOptions> = {}): ControlServerClient {
   const client = new ControlServerClient({ url, secretKey: SECRET, ...options });
   open.push(client);
   return client;

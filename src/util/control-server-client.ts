@@ -28,7 +28,7 @@ export class ControlServerFault extends Error {
 }
 
 /** The control server, and the limits of an answer. */
-export interface ControlServerOptions {
+export interface ControlServerClientOptions {
   /** An `http` or `https` URL. */
   readonly url: string;
   /** Key of the signature. */
@@ -70,7 +70,7 @@ export class ControlServerClient {
   #closed = false;
 
   /** Throws a TypeError for a URL that is not of HTTP. */
-  constructor({ url, secretKey, maxAnswerBytes, maxPending, maxConnections }: ControlServerOptions) {
+  constructor({ url, secretKey, maxAnswerBytes, maxPending, maxConnections }: ControlServerClientOptions) {
     this.#url = new URL(url);
     const { protocol, host, pathname } = this.#url;
     if (protocol !== 'http:' && protocol !== 'https:')

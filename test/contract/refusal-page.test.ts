@@ -3,7 +3,7 @@ import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { REASONS } from '../../src/console/refusal-words.ts';
-import { Refusal } from '../../src/delivery/thread/delivery.ts';
+import { RefusalText } from '../../src/delivery/thread/delivery.ts';
 import { RTMP_REFUSALS } from '../../src/services/rtmp/rtmp-session.ts';
 import { SRT_REFUSALS } from '../../src/services/srt/srt-publication.ts';
 import { WHIP_REFUSALS } from '../../src/services/webrtc/ingest/publish-side.ts';
@@ -84,7 +84,7 @@ describe('the page of refusals has', () => {
 
   test('every text of delivery, and every code of its HTTP', () => {
     const texts = rows('| Status | Text | When |').map(([, text]) => text);
-    for (const text of Object.values(Refusal)) expect(texts).toContain(text.trim());
+    for (const text of Object.values(RefusalText)) expect(texts).toContain(text.trim());
     const faults = inCode('{delivery,services}', /new HttpFault\((\d+), '([A-Z_]+)'/g).map(([status, code]) => [code, status]);
     const sorted = faults.map((parts) => parts.join(' ')).sort();
     expect(rows('| Code | Status |').map((cells) => cells.join(' '))).toEqual(sorted);

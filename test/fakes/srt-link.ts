@@ -2,7 +2,7 @@
 
 import type { SrtCallFailed } from '../../src/wire/srt/caller.ts';
 import type { SrtCloseReason, SrtConnection } from '../../src/wire/srt/connection.ts';
-import type { PeerAddress } from '../../src/wire/srt/link.ts';
+import type { DatagramPeer } from '../../src/wire/srt/link.ts';
 import type { OutgoingCall } from '../../src/wire/srt/multiplexer.ts';
 import {
   type CallPolicy,
@@ -64,8 +64,8 @@ interface InTransit {
   readonly deliver: () => void;
 }
 
-export const CALLER: PeerAddress = { address: '10.0.0.1', port: 1000 };
-export const LISTENER: PeerAddress = { address: '10.0.0.2', port: 9999 };
+export const CALLER: DatagramPeer = { address: '10.0.0.1', port: 1000 };
+export const LISTENER: DatagramPeer = { address: '10.0.0.2', port: 9999 };
 
 export class SimulatedLink {
   now = 1_000_000;
@@ -149,7 +149,7 @@ export class SimulatedLink {
   }
 
   /** Puts a datagram on the link without loss, as if `from` had sent it. */
-  inject(datagram: Uint8Array, from: PeerAddress, towardsListener: boolean): void {
+  inject(datagram: Uint8Array, from: DatagramPeer, towardsListener: boolean): void {
     (towardsListener ? this.listener : this.caller).receive(datagram, from, this.now);
   }
 

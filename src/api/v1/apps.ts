@@ -1,6 +1,6 @@
 import { ApplicationSchema, applicationDefaults, mergePatch } from '../../config/index.ts';
 import { ineffectiveInApplication } from '../../config/ineffective.ts';
-import type { Application as RunningApplication } from '../../core/application.ts';
+import type { Application } from '../../core/application.ts';
 import type { VirtualHost } from '../../core/virtual-host.ts';
 import { Type } from '../../util/typebox.ts';
 import type { ControlPlane } from '../control.ts';
@@ -11,7 +11,7 @@ import { spelledLike } from '../json/spelling.ts';
 import { withKnownHashes, withoutHashes } from '../key-lists.ts';
 import { changed, refusal, requireArray, requireObject, requireWritable } from '../refusals.ts';
 import type { Route } from '../route.ts';
-import { Application } from '../schemas.ts';
+import { ApplicationAnswer } from '../schemas.ts';
 
 /** Members that PATCH refuses, in the order they are looked for. */
 const FIXED_MEMBERS = ['name', 'dynamic', 'outputProfiles'] as const;
@@ -32,7 +32,7 @@ export const appRoutes: readonly Route[] = [
     level: 'vhost',
     summary: 'Create applications',
     body: Type.Array(ApplicationSchema),
-    response: Application,
+    response: ApplicationAnswer,
     batch: true,
     handle: async ({ control, vhost, body }) => {
       requireWritable(vhost);
@@ -46,7 +46,7 @@ export const appRoutes: readonly Route[] = [
     path: '/v1/vhosts/{vhost}/apps/{app}',
     level: 'app',
     summary: 'An application',
-    response: Application,
+    response: ApplicationAnswer,
     handle: ({ vhost, app }) => ok(printed(app, vhost), ineffectiveKeys(app)),
   },
   {
@@ -55,7 +55,7 @@ export const appRoutes: readonly Route[] = [
     level: 'app',
     summary: 'Change an application; it restarts and all its sessions are closed',
     body: Type.Partial(ApplicationSchema),
-    response: Application,
+    response: ApplicationAnswer,
     handle: async ({ control, vhost, app, body }) => {
       requireWritable(vhost);
       const patch = requireObject(body);
@@ -99,11 +99,11 @@ function withDefaults(given: unknown): unknown {
   return { ...(applicationDefaults(given) as object), ...Object.fromEntries(nulls) };
 }
 
-function ineffectiveKeys({ definition }: RunningApplication): string[] {
+function ineffectiveKeys({ definition }: Application): string[] {
   return ineffectiveInApplication(definition.config).map(({ key }) => key);
 }
 
 /** The configuration, and whether it was made from the template of its virtual host. */
-function printed(app: RunningApplication, vhost?: VirtualHost): object {
+function printed(app: Application, vhost?: VirtualHost): object {
   return { ...withoutHashes(app.definition.echo), dynamic: vhost?.dynamic.has(app) === true };
 }

@@ -1,6 +1,6 @@
 import type { ApplicationChannels } from '../../services/multiplex/application-channels.ts';
 import { DefinitionFault, readDefinition } from '../../services/multiplex/channel-definition.ts';
-import { channelInformation } from '../../services/multiplex/channel-information.ts';
+import { multiplexChannelInformation } from '../../services/multiplex/channel-information.ts';
 import type { MultiplexChannel } from '../../services/multiplex/multiplex-channel.ts';
 import { DefinitionTooLarge } from '../../state/definition-folder.ts';
 import { Type } from '../../util/typebox.ts';
@@ -42,7 +42,7 @@ export const multiplexRoutes: readonly Route[] = [
     response: MultiplexChannelSchema,
     handle: async (request) => {
       const { channel } = await channelOf(request, { disabled: 'MUX_APP_NOT_FOUND', missing: 'APP_OR_STREAM_NOT_FOUND' });
-      return ok(channelInformation(channel));
+      return ok(multiplexChannelInformation(channel));
     },
   },
   { method: 'DELETE', path: ITEM, level: 'app', summary: 'Delete a multiplex channel', handle: remove },

@@ -1,12 +1,12 @@
 import { ineffectiveInApplication, ineffectiveInVirtualHost } from '../../config/ineffective.ts';
-import type { VirtualHost as RunningVirtualHost } from '../../core/virtual-host.ts';
+import type { VirtualHost } from '../../core/virtual-host.ts';
 import { Type } from '../../util/typebox.ts';
 import type { ControlPlane } from '../control.ts';
 import { acknowledge, type BatchItem, batch, batchFailure, batchSuccess, ok } from '../envelope.ts';
 import { nameIn } from '../json/json-value.ts';
 import { changed, refusal, requireArray, requireWritable } from '../refusals.ts';
 import type { Route } from '../route.ts';
-import { VirtualHost, VirtualHostDefinition } from '../schemas.ts';
+import { VirtualHostAnswer, VirtualHostDefinition } from '../schemas.ts';
 
 /** Virtual hosts. Those declared by a configuration file cannot be deleted. */
 export const vhostRoutes: readonly Route[] = [
@@ -24,7 +24,7 @@ export const vhostRoutes: readonly Route[] = [
     level: 'server',
     summary: 'Create virtual hosts',
     body: Type.Array(VirtualHostDefinition),
-    response: VirtualHost,
+    response: VirtualHostAnswer,
     batch: true,
     handle: async ({ control, body }) => {
       const items: BatchItem[] = [];
@@ -37,7 +37,7 @@ export const vhostRoutes: readonly Route[] = [
     path: '/v1/vhosts/{vhost}',
     level: 'vhost',
     summary: 'A virtual host',
-    response: VirtualHost,
+    response: VirtualHostAnswer,
     // Part of this answer whether it was given or not.
     handle: ({ vhost }) => ok({ distribution: '', ...vhost.definition.echo }, ineffectiveKeys(vhost)),
   },
@@ -54,7 +54,7 @@ export const vhostRoutes: readonly Route[] = [
   },
 ];
 
-function ineffectiveKeys({ definition }: RunningVirtualHost): string[] {
+function ineffectiveKeys({ definition }: VirtualHost): string[] {
   return ineffectiveInVirtualHost(definition.config).map(({ key }) => key);
 }
 

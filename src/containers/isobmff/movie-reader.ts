@@ -10,7 +10,7 @@ const UNDETERMINED = 'und';
 const MAX_TRACKS = 64;
 
 /** A trak with video or audio, as its writer left it. `tables` place the samples that lie in no fragment. */
-export interface FileTrack {
+export interface TrakBox {
   /** Number of the track inside the file. */
   readonly trackId: number;
   readonly timescale: number;
@@ -24,7 +24,7 @@ export interface FileTrack {
 
 /** A moov with its video and audio tracks, those included that cannot be played. `defaults` are those of trex (§8.8.3) by track id. */
 export interface FileMovie {
-  readonly tracks: readonly FileTrack[];
+  readonly tracks: readonly TrakBox[];
   /** Samples lie in fragments too: moof boxes follow. */
   readonly fragmented: boolean;
   readonly defaults: ReadonlyMap<number, SampleDefaults>;
@@ -46,7 +46,7 @@ export function readMovie(body: Uint8Array): FileMovie {
   };
 }
 
-function readTrack(trak: Box, movieTimescale: number): FileTrack | null {
+function readTrack(trak: Box, movieTimescale: number): TrakBox | null {
   const handler = findBox(trak.body, ['mdia', 'hdlr'])?.body;
   const kind = handler === undefined ? '' : String.fromCharCode(...handler.subarray(8, 12));
   if (kind !== 'vide' && kind !== 'soun') return null;

@@ -5,7 +5,7 @@ import { TS_PACKET_LENGTH } from './ts-buffer.ts';
 const SYNC_BYTE = 0x47;
 
 /** Takes one packet of 188 bytes: `data[at]` is its sync byte. The bytes are valid during the call only. */
-export type PacketSink = (data: Uint8Array, at: number) => void;
+export type TsPacketSink = (data: Uint8Array, at: number) => void;
 
 /**
  * Cuts pieces into packets. A piece that holds whole packets, as datagrams do, is read in place; only a packet that two
@@ -14,12 +14,12 @@ export type PacketSink = (data: Uint8Array, at: number) => void;
 export class PacketSync {
   /** Bytes outside of packets. */
   skipped = 0;
-  readonly #sink: PacketSink;
+  readonly #sink: TsPacketSink;
   /** The beginning of a packet whose end has not come. */
   readonly #carry = new Uint8Array(TS_PACKET_LENGTH);
   #carried = 0;
 
-  constructor(sink: PacketSink) {
+  constructor(sink: TsPacketSink) {
     this.#sink = sink;
   }
 

@@ -53,7 +53,7 @@ const OTHER_TAGS: Readonly<Record<number, string>> = {
 };
 
 /** Describes a line of a program map table. */
-export function describeStream(entry: PmtEntry): StreamDescription {
+export function describeElementaryStream(entry: PmtEntry): StreamDescription {
   const facts = factsOf(entry.descriptors);
   return { pid: entry.pid, kind: kindOf(entry.streamType, facts), language: facts.language };
 }

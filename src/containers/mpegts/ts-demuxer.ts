@@ -6,7 +6,7 @@ import { type PesCounters, PesReader, type PesUnit } from './pes-reader.ts';
 import type { PmtEntry } from './psi.ts';
 import { isOnlySection, type PatEntry, parsePat, parsePmt } from './psi-parser.ts';
 import { SectionReader } from './section-reader.ts';
-import { describeStream, type StreamDescription } from './stream-kind.ts';
+import { describeElementaryStream, type StreamDescription } from './stream-kind.ts';
 import { ClockUnwrapper, readPcr } from './timestamp.ts';
 import { TS_PACKET_LENGTH } from './ts-buffer.ts';
 
@@ -295,7 +295,7 @@ export class TsDemuxer {
 
   /** A stream that was in the last table keeps its description, so that whoever knows it sees the same object. */
   #describe(entry: PmtEntry): StreamDescription {
-    const fresh = describeStream(entry);
+    const fresh = describeElementaryStream(entry);
     const known = this.#streams.get(entry.pid)?.description;
     return known !== undefined && known !== null && isSame(known, fresh) ? known : fresh;
   }

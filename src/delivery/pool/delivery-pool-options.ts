@@ -4,7 +4,7 @@ import type { AdmissionRecord } from '../../access/admission-webhooks.ts';
 import type { RefusalCount } from '../../access/refusal-counts.ts';
 import type { WantedStream } from '../../core/origins.ts';
 import type { QueueRegistry } from '../../core/queue-registry.ts';
-import type { Found } from '../../core/unknown-stream.ts';
+import type { StreamPresence } from '../../core/unknown-stream.ts';
 import type { PageSettings } from '../../pages/player-page.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
@@ -28,7 +28,7 @@ export interface DeliveryPoolOptions {
   /** HTTP/2 on TLS ports (`Modules/HTTP2`). */
   readonly http2?: boolean;
   /** Finds missing streams; resolves with whether they exist now. Never rejects. Absent: no search. */
-  readonly find?: (wanted: WantedStream) => Promise<Found>;
+  readonly find?: (wanted: WantedStream) => Promise<StreamPresence>;
   /** Asks the control server of `vhost` about a returning viewer. Never rejects. Absent: the viewer is refused. */
   readonly judge?: (vhost: string, request: AccessRequest) => Promise<Passed | Denied>;
   /**

@@ -4,7 +4,7 @@ import type { ControlServerFigures } from '../../access/control-server.ts';
 import type { CrossDomainRules } from '../../access/cross-domains.ts';
 import type { WantedStream } from '../../core/origins.ts';
 import type { SessionHandle } from '../../core/publishing.ts';
-import type { Found } from '../../core/unknown-stream.ts';
+import type { StreamPresence } from '../../core/unknown-stream.ts';
 import { guarded } from '../../util/guarded.ts';
 import type { QueueGauge } from '../../util/queue-gauge.ts';
 import { OPEN_ADMISSION } from '../admission.ts';
@@ -388,7 +388,7 @@ export class DeliveryPool implements FeedOpener {
   }
 
   async #find(thread: number, question: number, wanted: WantedStream): Promise<void> {
-    let found: Found = false;
+    let found: StreamPresence = false;
     try {
       found = (await this.#options.find?.(wanted)) ?? false;
     } catch (error) {

@@ -6,7 +6,7 @@ import { OPEN_ADMISSION } from '../admission.ts';
 import type { DeliveryExchange, DeliveryView, ViewContext } from '../feed/view.ts';
 import { DEFAULT_DELIVERY_LIMITS } from '../pool/delivery-limits.ts';
 import type { FromThread, ThreadSettings, ToThread } from '../thread-protocol.ts';
-import { Refusal } from './delivery.ts';
+import { RefusalText } from './delivery.ts';
 import { DeliveryThread } from './delivery-thread.ts';
 
 const WAIT = { deadlineMs: 10_000, everyMs: 5 };
@@ -82,7 +82,7 @@ it('says 503 of a stream of which nobody knows whether another server has it', a
   await until('the question', () => told('demand').length > 0, WAIT);
   thread.receive([{ type: 'demand-answer', question: 1, found: 'unknown' }]);
   const response = await asked;
-  expect([response.status, response.headers.get('retry-after'), await response.text()]).toEqual([503, '1', Refusal.NO_MAP]);
+  expect([response.status, response.headers.get('retry-after'), await response.text()]).toEqual([503, '1', RefusalText.NO_MAP]);
 });
 
 it('sends those away who begin to watch while the server is drained, and nobody else', async () => {

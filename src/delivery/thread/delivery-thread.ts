@@ -18,7 +18,7 @@ import type { Certificate } from '../tls/certificate-choice.ts';
 import { AnswerCache } from './answer-cache.ts';
 import { BlockTable } from './block-table.ts';
 import { CatchUp } from './catch-up.ts';
-import { COMMON_HEADERS, type Delivery, type DeliveryServices, Refusal } from './delivery.ts';
+import { COMMON_HEADERS, type Delivery, type DeliveryServices, RefusalText } from './delivery.ts';
 import { FeedRegistry, type ViewFactories } from './feed-registry.ts';
 import { HotFiles } from './hot-files.ts';
 import { MAX_RELAY, MainThreadRelay } from './main-thread-relay.ts';
@@ -351,7 +351,7 @@ export class DeliveryThread {
     this.#feeds.closeAll();
     this.#demands.close();
     const told = this.#webhooks.stop();
-    for (const delivery of [...this.#services.waiting]) delivery.withdraw(503, Refusal.STOPPING);
+    for (const delivery of [...this.#services.waiting]) delivery.withdraw(503, RefusalText.STOPPING);
     await Promise.all([told, ...closing]);
     this.#foreign?.close();
     this.#services.hot.close();

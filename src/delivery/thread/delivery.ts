@@ -29,7 +29,7 @@ const TEXT_TYPE = 'Content-Type: text/plain\r\n';
 const UNTAILORED = { tailLength: 0, places: new Uint32Array(), sums: new Uint32Array() };
 
 /** Why there is no answer for a viewer. */
-export const Refusal = {
+export const RefusalText = {
   NO_HOST: 'no virtual host serves this host name\n',
   NO_PATH: 'there is nothing at this path: streams are at /APP/STREAM/FILE\n',
   NO_STREAM: 'there is no such stream: its application does not exist, or nothing is published under this name\n',
@@ -171,7 +171,7 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
       .borrow(path)
       .then(
         (lease) => this.#respondLease(status, headers, lease),
-        () => this.refuse(404, Refusal.FILE_GONE),
+        () => this.refuse(404, RefusalText.FILE_GONE),
       )
       .catch((error: unknown) => this.#sink.fail(error));
   }
@@ -217,7 +217,7 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
 
   #respondLease(status: number, headers: readonly string[], lease: FileLease | null): void {
     if (lease === null) {
-      this.withdraw(503, Refusal.BUSY, 'Retry-After: 1\r\n');
+      this.withdraw(503, RefusalText.BUSY, 'Retry-After: 1\r\n');
       return;
     }
     if (this.#done) {

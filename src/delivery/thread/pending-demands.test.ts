@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { Found } from '../../core/unknown-stream.ts';
+import type { StreamPresence } from '../../core/unknown-stream.ts';
 import type { FromThread } from '../thread-protocol.ts';
 import { PendingDemands } from './pending-demands.ts';
 
@@ -8,7 +8,7 @@ const wanted = (stream: string) => ({ vhost: 'v', app: 'a', stream, query: '' })
 function setUp(limit = 10) {
   const posted: FromThread[] = [];
   const desk = new PendingDemands((message) => posted.push(message), limit);
-  const told: [string, Found][] = [];
+  const told: [string, StreamPresence][] = [];
   const ask = (name: string, stream = 's') => desk.ask(wanted(stream), (found) => told.push([name, found]));
   return { desk, posted, told, ask };
 }

@@ -1,11 +1,11 @@
 /** Requests for missing streams, held until the main thread knows whether an origin has them. */
 import type { WantedStream } from '../../core/origins.ts';
 import { streamKey } from '../../core/stream-address.ts';
-import type { Found } from '../../core/unknown-stream.ts';
+import type { StreamPresence } from '../../core/unknown-stream.ts';
 import type { FromThread } from '../thread-protocol.ts';
 
 /** Called once with the result. */
-export type DemandListener = (found: Found) => void;
+export type DemandListener = (found: StreamPresence) => void;
 
 /** One per thread. `close` reports to all listeners that nothing was found; idempotent. */
 export class PendingDemands {
@@ -51,7 +51,7 @@ export class PendingDemands {
   }
 
   /** The answer of the main thread; a found stream was announced before. */
-  answered(question: number, found: Found): void {
+  answered(question: number, found: StreamPresence): void {
     const asked = this.#questions.get(question);
     if (asked === undefined) return;
     this.#questions.delete(question);

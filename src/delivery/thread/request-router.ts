@@ -8,7 +8,7 @@ import type { HostTable } from '../host-table.ts';
 import type { AnswerSink, IncomingRequest, RequestHandler } from '../http/answer-sink.ts';
 import { decodePath, type RequestTarget, splitTarget } from '../http/request-target.ts';
 import type { CatchUp } from './catch-up.ts';
-import { COMMON_HEADERS, crossDomainBlock, Delivery, type DeliveryServices, Refusal } from './delivery.ts';
+import { COMMON_HEADERS, crossDomainBlock, Delivery, type DeliveryServices, RefusalText } from './delivery.ts';
 import type { FeedRegistry, ThreadFeed } from './feed-registry.ts';
 import type { PageHandler } from './page-handler.ts';
 import type { PageRules } from './page-rules.ts';
@@ -98,7 +98,7 @@ export class RequestRouter implements RequestHandler {
     const place = this.#find(request);
     const { vhost, file, query } = place;
     if (this.draining && vhost !== null && beginning(file, query) !== null && beginsToWatch(file, query)) {
-      this.#refuse(request, sink, { place, status: 503, words: Refusal.DRAINING, lines: 'Retry-After: 1\r\n' });
+      this.#refuse(request, sink, { place, status: 503, words: RefusalText.DRAINING, lines: 'Retry-After: 1\r\n' });
       return;
     }
     const protocol = vhost === null || !requestAdmission.active ? null : beginning(file, query);
@@ -108,7 +108,7 @@ export class RequestRouter implements RequestHandler {
       return;
     }
     if (this.#judging >= maxWaiting) {
-      this.#refuse(request, sink, { place, status: 503, words: Refusal.BUSY, lines: 'Retry-After: 1\r\n' });
+      this.#refuse(request, sink, { place, status: 503, words: RefusalText.BUSY, lines: 'Retry-After: 1\r\n' });
       return;
     }
     const judgement = requestAdmission.judge(
@@ -214,12 +214,12 @@ export class RequestRouter implements RequestHandler {
       feed.asked();
       if (delivery.done) return;
       delivery.hold();
-      if (services.waiting.size > maxWaiting) delivery.withdraw(503, Refusal.BUSY, 'Retry-After: 1\r\n');
+      if (services.waiting.size > maxWaiting) delivery.withdraw(503, RefusalText.BUSY, 'Retry-After: 1\r\n');
       return;
     }
     delivery.offerTo(speaker(place.feeds, place.file) ?? first);
-    if (isGuarded) delivery.refuse(401, Refusal.NO_SESSION);
-    else delivery.refuse(404, Refusal.NO_FILE);
+    if (isGuarded) delivery.refuse(401, RefusalText.NO_SESSION);
+    else delivery.refuse(404, RefusalText.NO_FILE);
   }
 
   /** Answers with a text and the CORS rules of the feed that would have answered. */
@@ -258,14 +258,19 @@ export class RequestRouter implements RequestHandler {
       const current = { ...place, feeds: feeds.find(vhost, key) };
       if (found === 'unknown' && current.feeds === undefined) {
         admission?.leave();
-        this.#refuse(request, sink, { place, status: 503, words: Refusal.NO_MAP, lines: 'Retry-After: 1\r\n' });
+        this.#refuse(request, sink, { place, status: 503, words: RefusalText.NO_MAP, lines: 'Retry-After: 1\r\n' });
         return;
       }
       answerGuarded(sink, () => this.#serve(request, sink, { place: current, admission, mayAsk: false }));
     });
     if (forget === null) {
       admission?.leave();
-      sink.answer(503, `${COMMON_HEADERS}${crossDomainBlock(this.#rulesFor(place), request)}Retry-After: 1\r\n${TEXT}`, Refusal.BUSY, null);
+      sink.answer(
+        503,
+        `${COMMON_HEADERS}${crossDomainBlock(this.#rulesFor(place), request)}Retry-After: 1\r\n${TEXT}`,
+        RefusalText.BUSY,
+        null,
+      );
       return true;
     }
     sink.wait({
@@ -342,9 +347,9 @@ function mayWatch(feed: ThreadFeed, delivery: Delivery): boolean {
 
 /** The missing object, from the outside in. */
 function absenceOf({ vhost, key, feeds, file }: Place): string {
-  if (vhost === null) return Refusal.NO_HOST;
-  if (feeds !== undefined && file === '') return Refusal.NO_FILE;
-  return /^[^/]+\/[^/]/.test(key) ? Refusal.NO_STREAM : Refusal.NO_PATH;
+  if (vhost === null) return RefusalText.NO_HOST;
+  if (feeds !== undefined && file === '') return RefusalText.NO_FILE;
+  return /^[^/]+\/[^/]/.test(key) ? RefusalText.NO_STREAM : RefusalText.NO_PATH;
 }
 
 /** Players that continue to request media of an ended stream must not start it again. */

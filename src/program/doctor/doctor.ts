@@ -14,7 +14,7 @@ import { codecs, native, sandbox } from './codecs.ts';
 import { type Diagnosis, diagnosesOf } from './diagnosis.ts';
 import { certificates, folders } from './files.ts';
 import { container, descriptors, udpBuffers, ulimits } from './machine.ts';
-import { ports } from './ports.ts';
+import { portsLook } from './ports.ts';
 
 const OPTIONS = {
   config: { type: 'string' },
@@ -67,7 +67,7 @@ async function diagnosesFor(line: DoctorLine): Promise<readonly Diagnosis[]> {
   if (loaded === null || about === undefined) return [...configuration, ...machine, clock];
   return [
     ...configuration,
-    ...(await ports(loaded, server, readSystem)),
+    ...(await portsLook(loaded, server, readSystem)),
     ...(await folders(about, line.state)),
     ...(await certificates(about, systemClock.now())),
     ...[descriptors(about), udpBuffers(about, readSystem), container(about, readSystem)],

@@ -2,8 +2,8 @@
 import { availableParallelism, totalmem } from 'node:os';
 import type { ServerConfig } from '../../config/index.ts';
 import { deliveryThreads } from '../../config/server-config.ts';
-import { SOCKET_BUFFER as WEBRTC_BUFFER } from '../../services/webrtc/transport/fanout/fanout.ts';
-import { SOCKET_BUFFER as SRT_BUFFER } from '../../transport/srt/udp-port.ts';
+import { MEDIA_SOCKET_BUFFER } from '../../services/webrtc/transport/fanout/fanout.ts';
+import { SRT_SOCKET_BUFFER } from '../../transport/srt/udp-port.ts';
 import { counted } from '../../util/counted.ts';
 import { descriptorLimit, planDescriptors } from '../../util/descriptor-plan.ts';
 import { type Diagnosis, diagnosesOf, type ReadSystem, sizeText } from './diagnosis.ts';
@@ -22,8 +22,8 @@ const UNLIMITED = 'unlimited';
 export function udpBuffers({ bind }: ServerConfig, read: ReadSystem): Diagnosis {
   const { ok, warning } = diagnosesOf('udp-buffers');
   const wanted = [
-    ...((bind.providers.webrtc ?? bind.publishers.webrtc) ? [{ what: 'WebRTC', bytes: WEBRTC_BUFFER }] : []),
-    ...((bind.providers.srt ?? bind.publishers.srt) ? [{ what: 'SRT', bytes: SRT_BUFFER }] : []),
+    ...((bind.providers.webrtc ?? bind.publishers.webrtc) ? [{ what: 'WebRTC', bytes: MEDIA_SOCKET_BUFFER }] : []),
+    ...((bind.providers.srt ?? bind.publishers.srt) ? [{ what: 'SRT', bytes: SRT_SOCKET_BUFFER }] : []),
   ];
   if (wanted.length === 0) return ok('neither WebRTC nor SRT is configured');
   const given = (['rmem_max', 'wmem_max'] as const).map((name) => ({ name, bytes: numberIn(read(`/proc/sys/net/core/${name}`)) }));

@@ -19,7 +19,7 @@ const NAMES = { tcp: 'TCP', udp: 'UDP' } as const;
 const UNPRIVILEGED = 1024;
 
 /** `server`: the process that has the state folder, if any. Opens each port for a moment. */
-export async function ports(loaded: LoadedServer, server: number | null, read: ReadSystem): Promise<readonly Diagnosis[]> {
+export async function portsLook(loaded: LoadedServer, server: number | null, read: ReadSystem): Promise<readonly Diagnosis[]> {
   const { ok, problem } = diagnosesOf('ports');
   if (optionFindings(loaded).length > 0) return [problem('unknown: the configuration has errors, see above')];
   const places = [...new Map([...portUses(loaded)].map((use) => [`${use.protocol} ${hostPort(use.host, use.port)}`, use])).values()];

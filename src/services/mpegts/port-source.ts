@@ -3,7 +3,7 @@ import { type CloseReason, IngestRefused, type IngestRequest, type IngestStream 
 import { ProviderKind, SourceType } from '../../core/kinds.ts';
 import type { StarterLimits } from '../../ingest/stream-starter.ts';
 import { TransportFeed } from '../../ingest/transport-feed.ts';
-import type { AudioLabel } from '../../ingest/transport-track.ts';
+import type { AudioMapEntry } from '../../ingest/transport-track.ts';
 import type { AddressSet } from '../../util/address-set.ts';
 import type { Clock } from '../../util/clock.ts';
 import { faultDetail } from '../../util/fault-detail.ts';
@@ -13,7 +13,7 @@ import type { RefusalLog } from '../../util/refusal-log.ts';
 /** Where the stream of a port goes, as the applications say at the moment. */
 export interface MpegtsRoute {
   readonly streamName: string;
-  readonly audioLabels: readonly AudioLabel[];
+  readonly audioLabels: readonly AudioMapEntry[];
   /** Number of the program to take; absent: the first. */
   readonly program?: number;
   /** Allowed senders; absent: all. */

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { streamOfUrl } from '../../core/stream-address.ts';
 import { type ChannelDefinition, DefinitionFault, readDefinition } from './channel-definition.ts';
-import { channelInformation } from './channel-information.ts';
+import { multiplexChannelInformation } from './channel-information.ts';
 import { formatMuxFile, parseMuxFile } from './mux-file.ts';
 
 const TRACK = { sourceTrackName: 'bypass_video', newTrackName: 'v' };
@@ -239,7 +239,7 @@ describe('the file of a channel', () => {
 
 describe('what is told of a channel', () => {
   const told = (definition: ChannelDefinition, state: 'Playing' | 'Pulling') =>
-    channelInformation({ definition, state, pullingMessage: 'waits' });
+    multiplexChannelInformation({ definition, state, pullingMessage: 'waits' });
 
   it('leaves out what says nothing, and sorts tracks by their names in the source', () => {
     expect(told(readDefinition(playlist({ renditions: [{ name: 'r', video: 'v' }] })), 'Playing')).toEqual({

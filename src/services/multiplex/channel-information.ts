@@ -11,7 +11,7 @@ export interface ChannelFigures {
 }
 
 /** Members that say nothing are left out, as in the reference server. */
-export function channelInformation({ definition, state, pullingMessage }: ChannelFigures) {
+export function multiplexChannelInformation({ definition, state, pullingMessage }: ChannelFigures) {
   const { outputStream, sourceStreams, playlists } = definition;
   return {
     outputStream,

@@ -23,7 +23,7 @@ export function isTold(track: Track, uncommon: readonly number[]): track is Excl
 }
 
 /** `uncommon`: see `isTold`. */
-export function describeStream(stream: PublishableStream, paths: RelayPaths, uncommon: readonly number[]): OvtDescription {
+export function describeRelayedStream(stream: PublishableStream, paths: RelayPaths, uncommon: readonly number[]): OvtDescription {
   const tracks = stream.tracks.filter((track) => isTold(track, uncommon));
   const appName = internalAppName(stream.vhost, stream.app);
   return {

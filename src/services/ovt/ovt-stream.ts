@@ -9,7 +9,7 @@ import { isMediaTrack, type Track } from '../../media/track.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import type { OvtDescription } from '../../wire/ovt/description.ts';
 import { canRelay, MediaPacketizer } from '../../wire/ovt/media-packetizer.ts';
-import { describeStream } from './describe-stream.ts';
+import { describeRelayedStream } from './describe-stream.ts';
 import { MarkBacklog } from './mark-backlog.ts';
 import type { OvtSession } from './ovt-session.ts';
 import type { RelayPaths } from './relay-paths.ts';
@@ -96,7 +96,7 @@ export class OvtStream implements PublisherStream {
 
   /** `uncommon`: which of `UNCOMMON_CODEC_IDS` the edge accepts. */
   description(uncommon: readonly number[]): OvtDescription {
-    return describeStream(this.#options.stream, this.#options.paths, uncommon);
+    return describeRelayedStream(this.#options.stream, this.#options.paths, uncommon);
   }
 
   /** Why the servers `askers` may not have it; null: they may. */

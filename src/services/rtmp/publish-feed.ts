@@ -22,7 +22,7 @@ const EX_VIDEO = 0x80;
 export const ENHANCED = 'Enhanced RTMP';
 
 /** Counts of packets that were not handed on. */
-export interface FeedCounters {
+export interface PublishFeedCounters {
   /** Audio and video messages, usable or not. */
   readonly messages: number;
   /** Cut off or malformed tags. */
@@ -39,7 +39,7 @@ export interface FeedCounters {
  * Reads the tags of one publication. A `StreamStarter` holds its packets until the tracks that the metadata announced have told
  * their parameters. The core closes the stream; the feed needs no closing.
  */
-export class PublishFeed implements FeedCounters {
+export class PublishFeed implements PublishFeedCounters {
   messages = 0;
   malformed = 0;
   unsupported = 0;

@@ -21,7 +21,7 @@ import { controlMessage } from '../../wire/rtmp/control.ts';
 import { ServerHandshake } from '../../wire/rtmp/handshake.ts';
 import { MessageType, type RtmpMessage } from '../../wire/rtmp/message.ts';
 import { httpAnswer } from './http-answer.ts';
-import type { FeedCounters } from './publish-feed.ts';
+import type { PublishFeedCounters } from './publish-feed.ts';
 import { ENHANCED } from './publish-feed.ts';
 import type { PublishTarget } from './publish-target.ts';
 import type { RtmpLimits, RtmpTimeouts } from './rtmp-options.ts';
@@ -425,7 +425,7 @@ export class RtmpConnection {
     this.#logger.info({}, 'RTMP stream published');
   }
 
-  #onUnpublished(counters: FeedCounters): void {
+  #onUnpublished(counters: PublishFeedCounters): void {
     this.#publishedAt = null;
     this.#bytesSeenAt = this.#clock.monotonic();
     // A publication without media is no reason to be waited for longer.
@@ -472,7 +472,7 @@ export function unpublishedLimits(limits: RtmpLimits): ChunkReaderLimits {
   return { mediaBytes: controlBytes, controlBytes, pendingBytes, chunkStreams, trustedBytes: UNPUBLISHED_TRUST };
 }
 
-function summary(counters: FeedCounters): object {
+function summary(counters: PublishFeedCounters): object {
   const { messages, malformed, unsupported, undecodable, firstFault } = counters;
   return { messages, malformed, unsupported, undecodable, ...(firstFault === null ? {} : { firstFault }) };
 }

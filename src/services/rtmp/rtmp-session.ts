@@ -24,7 +24,7 @@ import { controlMessage, peerBandwidthMessage, userControlMessage } from '../../
 import { MessageType, PeerBandwidthLimit, type RtmpMessage, UserControlEvent } from '../../wire/rtmp/message.ts';
 import { parseStreamKey, type RtmpUrl } from '../../wire/rtmp/rtmp-url.ts';
 import { eventsOf } from './event-generator.ts';
-import { type FeedCounters, PublishFeed } from './publish-feed.ts';
+import { PublishFeed, type PublishFeedCounters } from './publish-feed.ts';
 import { connectUrl, type LocalEnd, type PublishTarget, publishTarget, redirected } from './publish-target.ts';
 import {
   connectRefused,
@@ -53,7 +53,7 @@ export interface SessionLink {
   /** The core knows the tracks. */
   onStarted(tracks: readonly SourceTrack[]): void;
   /** The publisher ended the publication and may begin another. */
-  onUnpublished(counters: FeedCounters): void;
+  onUnpublished(counters: PublishFeedCounters): void;
   /** A message cannot be read. Throws `ProtocolError` when these are too many. */
   onMalformed(what: string): void;
   /** Once for each codec that cannot be carried; `what` is the track. */
@@ -214,7 +214,7 @@ export class RtmpSession {
   }
 
   /** Ends the publication because the connection ends. Idempotent. */
-  end(reason: CloseReason): FeedCounters | null {
+  end(reason: CloseReason): PublishFeedCounters | null {
     this.#ended = true;
     const publication = this.#publication;
     this.#publication = null;

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { parseRtspDescription } from '../../wire/rtsp/rtsp-description.ts';
-import { mediaFormat, sourceTrack } from './media-track.ts';
+import { mediaFormat, rtspTrack } from './media-track.ts';
 
 it.each([
   ['m=audio 0 RTP/AVP 0', 'PCMU', 8000, 1],
@@ -10,5 +10,5 @@ it.each([
   const [media] = parseRtspDescription(`v=0\r\n${lines}\r\n`).media;
   const format = mediaFormat(media!)!;
   expect(format).toMatchObject({ codec, clockRate: sampleRate });
-  expect(sourceTrack(1, media!, format, format.config)).toMatchObject({ type: 'audio', codec, sampleRate, channels });
+  expect(rtspTrack(1, media!, format, format.config)).toMatchObject({ type: 'audio', codec, sampleRate, channels });
 });

@@ -54,7 +54,7 @@ export function mediaFormat(media: MediaDescription): MediaFormat | null {
 }
 
 /** The track for the core; `config` may have come in-band. Throws `ProtocolError` if it is invalid. */
-export function sourceTrack(id: number, media: MediaDescription, { codec }: MediaFormat, config: Uint8Array | null): SourceTrack {
+export function rtspTrack(id: number, media: MediaDescription, { codec }: MediaFormat, config: Uint8Array | null): SourceTrack {
   const base = { id, timebase: MPEG_90K, bitrateConf: media.bandwidth, config };
   if (isAudio(codec)) {
     const described = config === null ? null : describeAudio(codec, config);

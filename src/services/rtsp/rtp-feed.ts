@@ -15,7 +15,7 @@ import { RtpClock } from '../../wire/rtp/rtp-clock.ts';
 import { parseRtpPacket, type RtpPacket } from '../../wire/rtp/rtp-packet.ts';
 import { SequenceBuffer } from '../../wire/rtp/sequence-buffer.ts';
 import type { MediaDescription } from '../../wire/rtsp/rtsp-description.ts';
-import { type MediaFormat, sourceTrack } from './media-track.ts';
+import { type MediaFormat, rtspTrack } from './media-track.ts';
 
 /** Sender reports are waited for this long after the first packet. */
 const REPORT_WAIT_MS = 5000;
@@ -143,7 +143,7 @@ export class RtpFeed {
       left: false,
     });
     this.#starter.expect([...this.#tracks.keys()], new Set());
-    if (config !== null || !format.needsConfig) this.#starter.describe(sourceTrack(id, media, format, config), { tell: false });
+    if (config !== null || !format.needsConfig) this.#starter.describe(rtspTrack(id, media, format, config), { tell: false });
   }
 
   /** The server has said at which timestamp a track begins. */
@@ -275,7 +275,7 @@ export class RtpFeed {
     const sets = parameterSetsOf(codec, data);
     const config = sets === null ? track.config : updateConfig(codec, track.config, sets);
     if (config === null || config === track.config) return;
-    this.#starter.describe(sourceTrack(track.id, track.media, track.format, config), { tell: false });
+    this.#starter.describe(rtspTrack(track.id, track.media, track.format, config), { tell: false });
     track.config = config;
     track.order = null;
   }

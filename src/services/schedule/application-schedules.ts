@@ -7,7 +7,7 @@ import type { AllowedFolders } from '../../util/allowed-folders.ts';
 import type { Clock } from '../../util/clock.ts';
 import { forEachGuarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
-import { channelInformation } from './channel-information.ts';
+import { scheduledChannelInformation } from './channel-information.ts';
 import { formatScheduleFile, parseScheduleFile, SCHEDULE_FILE } from './definition-file.ts';
 import { changedByJson } from './definition-json.ts';
 import type { Lengths } from './file-lengths.ts';
@@ -120,7 +120,7 @@ export class ApplicationSchedules {
   /** A channel with what is on air; null: there is none of this name. */
   information(name: string): object | null {
     const definition = this.#folder.get(name);
-    return definition === undefined ? null : channelInformation(definition, this.#channels.get(name), this.#options.clock.now());
+    return definition === undefined ? null : scheduledChannelInformation(definition, this.#channels.get(name), this.#options.clock.now());
   }
 
   /** Writes and begins a channel. Rejects with `NameTaken`, `ScheduleProblem`, or for a file that cannot be written. */

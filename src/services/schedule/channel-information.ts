@@ -8,7 +8,7 @@ import type { ScheduledChannel } from './scheduled-channel.ts';
 const NEVER = 9_223_372_036_854;
 
 /** The definition of a channel, with what of it is on air at `now`; `channel` is undefined where it has none that plays. */
-export function channelInformation(
+export function scheduledChannelInformation(
   definition: ScheduleDefinition,
   channel: Pick<ScheduledChannel, 'settings' | 'onAir'> | undefined,
   now: number,

@@ -3,19 +3,19 @@ import { guarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
 
 /** Something to do; `now` is the wall clock, ms. */
-export type Work = (now: number) => void;
+export type QueuedWork = (now: number) => void;
 
 /** Runs operations one after the other, even if requested from within another, and a follow-up after each. */
 export class WorkInTurn {
   /** Does something as `do`, behind what is waited for. */
-  readonly doAfter: (wait: Promise<unknown>, work: Work) => void;
+  readonly doAfter: (wait: Promise<unknown>, work: QueuedWork) => void;
   readonly #clock: Clock;
-  readonly #follow: Work;
-  readonly #waiting: Work[] = [];
+  readonly #follow: QueuedWork;
+  readonly #waiting: QueuedWork[] = [];
   #working = false;
   #closed = false;
 
-  constructor({ clock, logger, follow }: { readonly clock: Clock; readonly logger: Logger; readonly follow: Work }) {
+  constructor({ clock, logger, follow }: { readonly clock: Clock; readonly logger: Logger; readonly follow: QueuedWork }) {
     this.#clock = clock;
     this.#follow = follow;
     this.doAfter = guarded(logger, 'a scheduled channel', async (wait, work) => {
@@ -24,7 +24,7 @@ export class WorkInTurn {
     });
   }
 
-  do(work: Work): void {
+  do(work: QueuedWork): void {
     this.#waiting.push(work);
     if (this.#working) return;
     this.#working = true;

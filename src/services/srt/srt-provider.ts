@@ -2,7 +2,7 @@
 import { type Gatekeeper, OPEN_GATE } from '../../access/access-check.ts';
 import type { IngestGate, IngestStream } from '../../core/ingest.ts';
 import type { StarterLimits } from '../../ingest/stream-starter.ts';
-import type { AudioLabel } from '../../ingest/transport-track.ts';
+import type { AudioMapEntry } from '../../ingest/transport-track.ts';
 import { LinkReporter, type LinkStatistics } from '../../transport/srt/link-reporter.ts';
 import { SrtListener, type SrtListenerConfig } from '../../transport/srt/listener.ts';
 import type { SrtUdpPort } from '../../transport/srt/udp-port.ts';
@@ -11,12 +11,12 @@ import type { Clock } from '../../util/clock.ts';
 import { guarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
 import { logRefused } from '../../util/refused.ts';
-import type { PeerAddress } from '../../wire/srt/link.ts';
+import type { DatagramPeer } from '../../wire/srt/link.ts';
 import type { SrtCall, SrtSession } from '../../wire/srt/multiplexer.ts';
 import { describeRejection, RejectionCode } from '../../wire/srt/rejection.ts';
 import type { SrtTarget } from '../../wire/srt/stream-id.ts';
 import { admitCaller, type LimitedSession } from './srt-admission.ts';
-import { DEFAULT_SRT_TIMEOUTS, type Refusal, SrtPublication, type SrtTimeouts } from './srt-publication.ts';
+import { type CallerRefusal, DEFAULT_SRT_TIMEOUTS, SrtPublication, type SrtTimeouts } from './srt-publication.ts';
 
 /** How often deadlines are looked at. */
 const SWEEP_INTERVAL_MS = 100;
@@ -31,7 +31,7 @@ export interface SrtProviderOptions extends SrtListenerConfig {
   readonly logger: Logger;
   readonly clock: Clock;
   /** Labels for the audio tracks of a stream that was let in (`AudioMap`). */
-  readonly audioLabels?: (stream: IngestStream, target: SrtTarget) => readonly AudioLabel[];
+  readonly audioLabels?: (stream: IngestStream, target: SrtTarget) => readonly AudioMapEntry[];
   readonly timeouts?: Partial<SrtTimeouts>;
   readonly feedLimits?: Partial<StarterLimits>;
   /** Connections of one port at once. */
@@ -143,7 +143,7 @@ export class SrtProvider {
     return opened.code;
   }
 
-  #refuse(peer: PeerAddress, { kind, reason, detail }: Pick<Refusal, 'kind' | 'reason' | 'detail'>, place: object = {}): void {
+  #refuse(peer: DatagramPeer, { kind, reason, detail }: Pick<CallerRefusal, 'kind' | 'reason' | 'detail'>, place: object = {}): void {
     this.refused += 1;
     logRefused(this.#logger, 'publisher', { code: kind, reason, peer: hostPort(peer.address, peer.port), ...place, detail });
   }

@@ -3,7 +3,7 @@ import { type CloseReason, type IngestGate, IngestRefused, type IngestStream, ty
 import { ProviderKind, SourceType } from '../../core/kinds.ts';
 import type { StarterLimits } from '../../ingest/stream-starter.ts';
 import { TransportFeed } from '../../ingest/transport-feed.ts';
-import type { AudioLabel } from '../../ingest/transport-track.ts';
+import type { AudioMapEntry } from '../../ingest/transport-track.ts';
 import type { LinkLabels, WatchedLink } from '../../transport/srt/link-reporter.ts';
 import { hostPort } from '../../util/client-address.ts';
 import type { Clock } from '../../util/clock.ts';
@@ -38,13 +38,13 @@ export interface SrtPublicationOptions {
   readonly now: () => number;
   readonly timeouts: SrtTimeouts;
   readonly feedLimits: Partial<StarterLimits>;
-  readonly audioLabels: (stream: IngestStream, target: SrtTarget) => readonly AudioLabel[];
+  readonly audioLabels: (stream: IngestStream, target: SrtTarget) => readonly AudioMapEntry[];
   /** The connection is gone. Called once. */
   readonly onClosed: (publication: SrtPublication) => void;
 }
 
 /** Why a caller is not let in. */
-export interface Refusal {
+export interface CallerRefusal {
   readonly code: RejectionCode;
   /** Machine word of the reason. */
   readonly kind: string;
@@ -117,7 +117,7 @@ export class SrtPublication implements LimitedSession, WatchedLink {
   }
 
   /** Registers the stream in one step with its check; the connection comes with `onOpen`. */
-  static open(options: SrtPublicationOptions): SrtPublication | Refusal {
+  static open(options: SrtPublicationOptions): SrtPublication | CallerRefusal {
     const { target, call, gate } = options;
     const peer = hostPort(call.peer.address, call.peer.port);
     const program = programOf(target.url);

@@ -20,7 +20,7 @@ import type { Clock } from '../../util/clock.ts';
 import { guarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
 import { logRefused } from '../../util/refused.ts';
-import type { PeerAddress } from '../../wire/srt/link.ts';
+import type { DatagramPeer } from '../../wire/srt/link.ts';
 import type { SrtCall, SrtSession } from '../../wire/srt/multiplexer.ts';
 import { describeRejection, RejectionCode } from '../../wire/srt/rejection.ts';
 import type { SrtTarget } from '../../wire/srt/stream-id.ts';
@@ -209,7 +209,7 @@ export class SrtPublisher implements Publisher {
     else viewer.close(`no origin has the stream, or it has no playlist '${fileName}' that can be played over SRT`);
   }
 
-  #refuse(peer: PeerAddress, code: string, reason: string, place: object = {}): void {
+  #refuse(peer: DatagramPeer, code: string, reason: string, place: object = {}): void {
     this.refused += 1;
     logRefused(this.#logger, 'viewer', { code, reason, peer: hostPort(peer.address, peer.port), ...place });
   }

@@ -5,7 +5,7 @@ import { hostPort } from '../../util/client-address.ts';
 import type { Clock } from '../../util/clock.ts';
 import { showHidden } from '../../util/hidden-characters.ts';
 import type { RefusalLog } from '../../util/refusal-log.ts';
-import type { PeerAddress } from '../../wire/srt/link.ts';
+import type { DatagramPeer } from '../../wire/srt/link.ts';
 import type { SrtCall, SrtSession } from '../../wire/srt/multiplexer.ts';
 import { RejectionCode } from '../../wire/srt/rejection.ts';
 import { modeOf, parseStreamId, type SrtTarget, withoutSecrets } from '../../wire/srt/stream-id.ts';
@@ -46,7 +46,7 @@ export interface SrtListenerOptions extends SrtListenerConfig {
    * A caller was refused without coming to `open`: by its stream id (`BAD_REQUEST`, `BAD_MODE`), its passphrase or its abilities.
    * `why`: in words, where they say more than the code.
    */
-  readonly onRefused: (peer: PeerAddress, code: RejectionCode, why: string | null) => void;
+  readonly onRefused: (peer: DatagramPeer, code: RejectionCode, why: string | null) => void;
   /** A socket failed. */
   readonly onError: (error: Error) => void;
   /** We failed on what a peer sent; its connection has ended. */
@@ -175,7 +175,7 @@ export class SrtListener {
     return session;
   }
 
-  #refuse(peer: PeerAddress, code: RejectionCode, why: string): RejectionCode {
+  #refuse(peer: DatagramPeer, code: RejectionCode, why: string): RejectionCode {
     this.#options.onRefused(peer, code, why);
     return code;
   }

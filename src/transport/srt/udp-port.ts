@@ -4,7 +4,7 @@ import { openUdpSocket, type UdpCounters, type UdpSocket } from '../../native/ud
 import type { Clock } from '../../util/clock.ts';
 import { SrtCallFailed } from '../../wire/srt/caller.ts';
 import type { SrtConnection } from '../../wire/srt/connection.ts';
-import type { PeerAddress } from '../../wire/srt/link.ts';
+import type { DatagramPeer } from '../../wire/srt/link.ts';
 import { type MultiplexerOptions, type OutgoingCall, SrtMultiplexer, type SrtSession } from '../../wire/srt/multiplexer.ts';
 import { RejectionCode } from '../../wire/srt/rejection.ts';
 
@@ -16,7 +16,7 @@ const MIN_TICK_INTERVAL = 1000;
 /** An alarm that is later than this, µs, was held up. */
 const STALL = 20_000;
 /** Asked of the system for each socket, bytes: bursts must not be lost while the event loop is busy. */
-export const SOCKET_BUFFER = 4 * 1024 * 1024;
+export const SRT_SOCKET_BUFFER = 4 * 1024 * 1024;
 
 /** The socket to bind, and what its multiplexer needs. */
 export interface UdpPortOptions extends Omit<MultiplexerOptions, 'sender' | 'onDue'> {
@@ -55,7 +55,7 @@ export class SrtUdpPort {
     const { host, port, onError } = options;
     let opened: SrtUdpPort | null = null;
     const socket = await openUdpSocket({
-      ...{ host, port, bufferBytes: SOCKET_BUFFER, onError },
+      ...{ host, port, bufferBytes: SRT_SOCKET_BUFFER, onError },
       onDatagram: (datagram, from) => opened?.multiplexer.receive(datagram, from, opened.now()),
       onFault: (error) => options.onFault?.(error),
       onTurn: () => {
@@ -85,7 +85,7 @@ export class SrtUdpPort {
   }
 
   /** Calls a listener. Rejects with `SrtCallFailed`. */
-  connect(peer: PeerAddress, call: OutgoingCall, session: Omit<SrtSession, 'onOpen'>): Promise<SrtConnection> {
+  connect(peer: DatagramPeer, call: OutgoingCall, session: Omit<SrtSession, 'onOpen'>): Promise<SrtConnection> {
     return new Promise((resolve, reject) => {
       if (this.#closed) {
         reject(new SrtCallFailed(RejectionCode.CLOSE, 'the port is closed'));

@@ -43,7 +43,7 @@ interface Missing {
 }
 
 /** Takes packets in order; `lost`: packets before this one are missing. */
-export type PacketSink = (packet: RtpPacket, lost: boolean) => void;
+export type RtpPacketSink = (packet: RtpPacket, lost: boolean) => void;
 
 /**
  * Passes packets on in order, at once where none is missing. Waits for missing packets as long as a retransmission can help; `lost` marks a
@@ -76,7 +76,7 @@ export class RtpReceiveBuffer {
     return this.#missing.size;
   }
 
-  push(packet: RtpPacket, now: number, sink: PacketSink): void {
+  push(packet: RtpPacket, now: number, sink: RtpPacketSink): void {
     this.counters.received += 1;
     if (this.#next < 0) {
       this.#next = packet.sequence + FIRST_INDEX;
@@ -103,7 +103,7 @@ export class RtpReceiveBuffer {
   }
 
   /** A packet that was sent again: it fills a gap or nothing. */
-  repeat(packet: RtpPacket, now: number, sink: PacketSink): void {
+  repeat(packet: RtpPacket, now: number, sink: RtpPacketSink): void {
     if (this.#next < 0) return;
     const index = this.#highest + sequenceDistance(this.#highest & 0xff_ff, packet.sequence);
     if (index > this.#highest || index < this.#next || this.#waiting.has(index)) this.#repeated += 1;
@@ -116,7 +116,7 @@ export class RtpReceiveBuffer {
   }
 
   /** Gives up what has been missing too long. Returns the numbers to ask for now, oldest first. Call it often. */
-  check(now: number, sink: PacketSink): readonly number[] {
+  check(now: number, sink: RtpPacketSink): readonly number[] {
     const timeoutScale = this.#timeoutScale;
     for (let oldest = this.#oldest; oldest !== null && now - oldest.since > timeoutScale; oldest = this.#oldest) this.#skip(sink);
     if (!this.#repeats || this.#missing.size === 0) return NOTHING;
@@ -161,7 +161,7 @@ export class RtpReceiveBuffer {
   }
 
   /** Gives the first gap up: goes on with the first packet behind it. */
-  #skip(sink: PacketSink): void {
+  #skip(sink: RtpPacketSink): void {
     while (this.#next <= this.#highest && !this.#waiting.has(this.#next)) {
       this.#missing.delete(this.#next);
       this.counters.lost += 1;
@@ -174,19 +174,19 @@ export class RtpReceiveBuffer {
     this.#release(sink);
   }
 
-  #release(sink: PacketSink): void {
+  #release(sink: RtpPacketSink): void {
     for (let packet = this.#waiting.get(this.#next); packet !== undefined; packet = this.#waiting.get(this.#next)) {
       this.#waiting.delete(this.#next);
       this.#deliver(packet, false, sink);
     }
   }
 
-  #deliver(packet: RtpPacket, lost: boolean, sink: PacketSink): void {
+  #deliver(packet: RtpPacket, lost: boolean, sink: RtpPacketSink): void {
     this.#next += 1;
     sink(packet, lost);
   }
 
-  #restart(packet: RtpPacket, sink: PacketSink): void {
+  #restart(packet: RtpPacket, sink: RtpPacketSink): void {
     this.counters.lost += this.#missing.size;
     this.#waiting.clear();
     this.#missing.clear();

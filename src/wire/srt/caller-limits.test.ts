@@ -3,12 +3,12 @@ import { describe, expect, test } from 'vitest';
 import { RecordingSession } from '../../../test/fakes/srt-link.ts';
 import type { SrtCallFailed } from './caller.ts';
 import { HandshakeType, serializeHandshake } from './handshake.ts';
-import type { PeerAddress } from './link.ts';
+import type { DatagramPeer } from './link.ts';
 import { type CallPolicy, type DatagramSender, type MultiplexerOptions, SrtMultiplexer } from './multiplexer.ts';
 import { RejectionCode } from './rejection.ts';
 import { handshakeWith } from './terms.ts';
 
-const PORT: PeerAddress = { address: '10.0.0.2', port: 9999 };
+const PORT: DatagramPeer = { address: '10.0.0.2', port: 9999 };
 const RIGHT = 'correct horse battery';
 const WRONG = 'wrong horse, wrong battery';
 
@@ -67,7 +67,7 @@ class Exchange {
     }
   }
 
-  #sender(route: (to: PeerAddress) => (datagram: Uint8Array) => void): DatagramSender {
+  #sender(route: (to: DatagramPeer) => (datagram: Uint8Array) => void): DatagramSender {
     return {
       send: (to, head, payload) => {
         const datagram = Buffer.concat(payload === null ? [head] : [head, payload]);

@@ -44,7 +44,7 @@ export class SrtCallFailed extends Error {
 }
 
 /** Options of the call; proposals are for the listener to accept or refuse. */
-export interface CallOptions {
+export interface CallerOptions {
   /** Socket id of the new connection. */
   readonly socketId: number;
   readonly streamId: string;
@@ -69,7 +69,7 @@ export interface CallOutcome {
 
 /** One call. The owner passes it datagrams and the time until `done`, and may cancel it. */
 export class SrtCaller {
-  readonly #options: CallOptions;
+  readonly #options: CallerOptions;
   readonly #sink: DatagramSink;
   readonly #outcome: CallOutcome;
   readonly #startedAt: number;
@@ -81,7 +81,7 @@ export class SrtCaller {
   #done = false;
 
   /** Sends the first handshake; `now` in µs. */
-  constructor(options: CallOptions, sink: DatagramSink, outcome: CallOutcome, now: number) {
+  constructor(options: CallerOptions, sink: DatagramSink, outcome: CallOutcome, now: number) {
     this.#options = options;
     this.#sink = sink;
     this.#outcome = outcome;

@@ -15,7 +15,7 @@ import { ExtensionType } from './handshake.ts';
 import { isControlPacket, timestampOf } from './header.ts';
 import { KeyState } from './key-material.ts';
 import type { DatagramSink, Link } from './link.ts';
-import { type BandwidthLimit, DEFAULT_BANDWIDTH } from './live-pacer.ts';
+import { DEFAULT_BANDWIDTH, type SendBandwidth } from './live-pacer.ts';
 import { Receiver } from './receiver.ts';
 import { RttEstimator } from './rtt-estimator.ts';
 import { Sender } from './sender.ts';
@@ -52,7 +52,7 @@ export interface SrtConnectionLimits {
   readonly sendBuffer: number;
   /** Packets kept until they are handed out, a power of two. */
   readonly receiveBuffer: number;
-  readonly bandwidth: BandwidthLimit;
+  readonly bandwidth: SendBandwidth;
 }
 
 /** The limits of libsrt, where it has them: 5 s of silence, buffers of 8192 packets. */

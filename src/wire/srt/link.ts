@@ -4,7 +4,7 @@ import type { RttEstimator } from './rtt-estimator.ts';
 import type { SessionKeys } from './session-keys.ts';
 
 /** The other end of a datagram. */
-export interface PeerAddress {
+export interface DatagramPeer {
   readonly address: string;
   readonly port: number;
 }

@@ -9,7 +9,7 @@ const BURST = 20_000;
 const MEASURE_INTERVAL = 1_000_000;
 
 /** How much may be sent. */
-export interface BandwidthLimit {
+export interface SendBandwidth {
   /** Bytes per second, all headers included; 0 derives it from the input. */
   readonly maximum: number;
   /** Bytes per second of media, for `maximum` 0; 0 measures it. */
@@ -19,20 +19,20 @@ export interface BandwidthLimit {
 }
 
 /** One gigabit per second, as every SRT program has it. */
-export const DEFAULT_BANDWIDTH: BandwidthLimit = { maximum: 125_000_000, input: 0, overhead: 25 };
+export const DEFAULT_BANDWIDTH: SendBandwidth = { maximum: 125_000_000, input: 0, overhead: 25 };
 /** Lower bound of a bandwidth derived from the input, bytes per second. */
 const MIN_BANDWIDTH = 125_000;
 
 /** One for each sending half; times are µs. Computes departure times and holds no packets. */
 export class LivePacer {
-  readonly #limit: BandwidthLimit;
+  readonly #limit: SendBandwidth;
   #averageSize = LIVE_PAYLOAD_LENGTH;
   #nextAt = 0;
   #inputBytes = 0;
   #inputRate = 0;
   #measuredAt = -1;
 
-  constructor(limit: BandwidthLimit) {
+  constructor(limit: SendBandwidth) {
     this.#limit = limit;
   }
 

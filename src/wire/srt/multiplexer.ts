@@ -7,7 +7,7 @@ import { AddressRateLimiter } from '../../util/address-rate-limiter.ts';
 import { forEachGuarded } from '../../util/guarded.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { TokenBucket } from '../../util/token-bucket.ts';
-import { type CallOptions, SrtCaller, type SrtCallFailed } from './caller.ts';
+import { type CallerOptions, SrtCaller, type SrtCallFailed } from './caller.ts';
 import { type Conclusion, readConclusion } from './conclusion.ts';
 import {
   type AgreedTerms,
@@ -32,7 +32,7 @@ import {
 } from './handshake.ts';
 import { destinationOf, HEADER_LENGTH, timestampOf } from './header.ts';
 import type { KeyLength } from './key-material.ts';
-import type { DatagramSink, PeerAddress } from './link.ts';
+import type { DatagramPeer, DatagramSink } from './link.ts';
 import { REJECTION_BASE, RejectionCode } from './rejection.ts';
 import { type KeyRefresh, SessionKeys } from './session-keys.ts';
 import { SynCookies } from './syn-cookie.ts';
@@ -42,7 +42,7 @@ import { writeU32 } from './words.ts';
 /** Sends datagrams of one UDP port; may gather them until `flush`. */
 export interface DatagramSender {
   /** One datagram: `head`, then `payload` if there is one. Their bytes stay as they are until `flush` has returned. */
-  send(to: PeerAddress, head: Uint8Array, payload: Uint8Array | null): void;
+  send(to: DatagramPeer, head: Uint8Array, payload: Uint8Array | null): void;
   /** Sends whatever was gathered. */
   flush(): void;
 }
@@ -50,7 +50,7 @@ export interface DatagramSender {
 /** A caller that has proved its address. */
 export interface SrtCall {
   readonly streamId: string;
-  readonly peer: PeerAddress;
+  readonly peer: DatagramPeer;
   readonly encrypted: boolean;
 }
 
@@ -67,9 +67,9 @@ export interface CallPolicy {
   /** Serves the caller, or says why not. */
   open(call: SrtCall): SrtSession | RejectionCode;
   /** A caller with a good cookie was refused before it came to `open`: wrong passphrase, unknown extension, no room. */
-  onRefused?(peer: PeerAddress, code: RejectionCode): void;
+  onRefused?(peer: DatagramPeer, code: RejectionCode): void;
   /** A caller has to ask again because too many passphrases were tried. */
-  onDeferred?(peer: PeerAddress): void;
+  onDeferred?(peer: DatagramPeer): void;
 }
 
 /** Limits that are absent have defaults. */
@@ -112,7 +112,7 @@ export interface MultiplexerCounters {
 
 interface Entry {
   readonly connection: SrtConnection;
-  readonly peer: PeerAddress;
+  readonly peer: DatagramPeer;
   readonly callKey: string;
   /** The answer to the caller's conclusion, which may get lost. */
   readonly answer: Uint8Array | null;
@@ -128,7 +128,7 @@ interface Admission {
 
 interface PendingCall {
   readonly caller: SrtCaller;
-  readonly peer: PeerAddress;
+  readonly peer: DatagramPeer;
 }
 
 const MAX_SOCKET_ID = 0x3f_ff_ff_ff;
@@ -139,7 +139,7 @@ const DEFAULT_WRONG_KEYS = 20;
 const MAX_INDUCTIONS = { burst: 200, perSecond: 2000 } as const;
 
 /** What `call` needs to know. */
-export type OutgoingCall = Omit<CallOptions, 'socketId' | 'peer'>;
+export type OutgoingCall = Omit<CallerOptions, 'socketId' | 'peer'>;
 
 /** Owned by its port, which hands it datagrams and the time. `close` ends all connections and calls, telling the peers. */
 export class SrtMultiplexer {
@@ -182,7 +182,7 @@ export class SrtMultiplexer {
   }
 
   /** Takes a datagram of the port at `now` µs; its buffer passes to us. */
-  receive(datagram: Uint8Array, from: PeerAddress, now: number): void {
+  receive(datagram: Uint8Array, from: DatagramPeer, now: number): void {
     // A port of 0 can be forged but not answered: sending to it throws.
     if (datagram.length < HEADER_LENGTH || from.port === 0) {
       this.counters.stray += 1;
@@ -221,7 +221,7 @@ export class SrtMultiplexer {
   }
 
   /** Calls a listener; resolves to the connection's session events through `session`, or `onFailed` is called. */
-  call(peer: PeerAddress, call: OutgoingCall, session: SrtSession, onFailed: (error: SrtCallFailed) => void, now: number): SrtCaller {
+  call(peer: DatagramPeer, call: OutgoingCall, session: SrtSession, onFailed: (error: SrtCallFailed) => void, now: number): SrtCaller {
     const socketId = this.#newSocketId();
     const sink = this.#sinkTo(peer);
     const caller = new SrtCaller(
@@ -272,7 +272,7 @@ export class SrtMultiplexer {
     }
   }
 
-  #answerCaller(datagram: Uint8Array, from: PeerAddress, now: number): void {
+  #answerCaller(datagram: Uint8Array, from: DatagramPeer, now: number): void {
     const { policy } = this.#options;
     if (policy === null || !isHandshake(datagram)) {
       this.counters.stray += 1;
@@ -297,7 +297,7 @@ export class SrtMultiplexer {
     }
   }
 
-  #induct({ socketId, initialSequence }: Handshake, from: PeerAddress, now: number): void {
+  #induct({ socketId, initialSequence }: Handshake, from: DatagramPeer, now: number): void {
     if (!this.#inductions.take(now / 1000)) {
       this.counters.unanswered += 1;
       return;
@@ -316,7 +316,7 @@ export class SrtMultiplexer {
 
   #conclude(
     handshake: Handshake,
-    { datagram, from, now, policy }: { datagram: Uint8Array; from: PeerAddress; now: number; policy: CallPolicy },
+    { datagram, from, now, policy }: { datagram: Uint8Array; from: DatagramPeer; now: number; policy: CallPolicy },
   ): void {
     const callKey = `${addressKey(from)} ${handshake.socketId}`;
     const known = this.#accepted.get(callKey);
@@ -354,7 +354,7 @@ export class SrtMultiplexer {
   }
 
   /** Lets a caller with a good cookie in; null: it was refused, or has to ask again. */
-  #judge(handshake: Handshake, { from, now, policy }: { from: PeerAddress; now: number; policy: CallPolicy }): Admission | null {
+  #judge(handshake: Handshake, { from, now, policy }: { from: DatagramPeer; now: number; policy: CallPolicy }): Admission | null {
     const refuse = (code: RejectionCode): null => this.#refuse(handshake, from, code);
     const conclusion = readConclusion(handshake);
     if (typeof conclusion === 'number') return refuse(conclusion);
@@ -413,20 +413,20 @@ export class SrtMultiplexer {
     session.onOpen(connection);
   }
 
-  #refuse(handshake: Handshake, from: PeerAddress, code: RejectionCode): null {
+  #refuse(handshake: Handshake, from: DatagramPeer, code: RejectionCode): null {
     this.#answerRefusal(handshake, from, code);
     this.#options.policy?.onRefused?.({ address: from.address, port: from.port }, code);
     return null;
   }
 
-  #answerRefusal(handshake: Handshake, to: PeerAddress, code: number): void {
+  #answerRefusal(handshake: Handshake, to: DatagramPeer, code: number): void {
     this.counters.refused += 1;
     const { socketId, cookie, initialSequence } = handshake;
     const refusal = handshakeWith({ type: REJECTION_BASE + code, socketId, cookie, initialSequence });
     this.#options.sender.send(to, serializeHandshake(refusal, { destination: socketId, timestamp: 0, peer: to.address }), null);
   }
 
-  #sinkTo(peer: PeerAddress): DatagramSink {
+  #sinkTo(peer: DatagramPeer): DatagramSink {
     const { sender } = this.#options;
     return { send: (head, payload) => sender.send(peer, head, payload) };
   }
@@ -443,7 +443,7 @@ function conclusionAnswer(
   { cookie, encryption }: Handshake,
   terms: AgreedTerms,
   latency: LatencyWish,
-  { peer, keyMaterial }: { peer: PeerAddress; keyMaterial: Uint8Array | null },
+  { peer, keyMaterial }: { peer: DatagramPeer; keyMaterial: Uint8Array | null },
 ): Uint8Array {
   const extensions: HandshakeExtension[] = [
     { type: ExtensionType.HANDSHAKE_RESPONSE, content: serializeCapabilities(capabilitiesFor(latency)) },
@@ -463,10 +463,10 @@ function conclusionAnswer(
   return serializeHandshake(answer, { destination: terms.peerSocketId, timestamp: 0, peer: peer.address });
 }
 
-function addressKey({ address, port }: PeerAddress): string {
+function addressKey({ address, port }: DatagramPeer): string {
   return `${address} ${port}`;
 }
 
-function isSame(a: PeerAddress, b: PeerAddress): boolean {
+function isSame(a: DatagramPeer, b: DatagramPeer): boolean {
   return a.port === b.port && a.address === b.address;
 }

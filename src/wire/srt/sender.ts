@@ -2,7 +2,7 @@
 import { type LinkReport, serializeDropRequest } from './control-packet.ts';
 import { HEADER_LENGTH, KeyFlag, MESSAGE_NUMBER_MASK, markRetransmitted, writeDataHeader } from './header.ts';
 import type { Link } from './link.ts';
-import type { BandwidthLimit } from './live-pacer.ts';
+import type { SendBandwidth } from './live-pacer.ts';
 import { LivePacer } from './live-pacer.ts';
 import type { LossRange } from './loss-list.ts';
 import { SendBuffer } from './send-buffer.ts';
@@ -31,7 +31,7 @@ export interface SenderOptions {
   readonly flowWindow: number;
   /** Packets kept, a power of two. */
   readonly bufferLimit: number;
-  readonly bandwidth: BandwidthLimit;
+  readonly bandwidth: SendBandwidth;
 }
 
 /** Made by its connection. Memory is bounded by `bufferLimit`; payloads that find no room are refused and counted. */

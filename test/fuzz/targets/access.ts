@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto';
 import { createServer, type Server, type Socket } from 'node:net';
 import type { AccessRequest, Verdict } from '../../../src/access/access-check.ts';
 import { AccessControls } from '../../../src/access/access-controls.ts';
-import { readAnswer } from '../../../src/access/admission-messages.ts';
+import { readAdmissionAnswer } from '../../../src/access/admission-messages.ts';
 import { readNewUrl, withPortOf } from '../../../src/access/new-url.ts';
 import { SignedPolicyCheck } from '../../../src/access/signed-policy.ts';
 import { readSignedUrl, signUrl } from '../../../src/access/signed-url.ts';
@@ -191,7 +191,7 @@ export const ACCESS_TARGETS: readonly FuzzTarget[] = [
     ],
     run: (input) => {
       const object = objectIn(input);
-      const answer = object === null ? 'no object' : readAnswer(object);
+      const answer = object === null ? 'no object' : readAdmissionAnswer(object);
       if (typeof answer === 'string') return 0;
       const { allowed, lifetimeMs, newUrl, reason = '' } = answer;
       if (typeof allowed !== 'boolean' || !(lifetimeMs >= 0)) throw new Error(`allowed for ${lifetimeMs} ms`);

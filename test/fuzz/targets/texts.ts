@@ -25,7 +25,7 @@ import { parseResourceName } from '../../../src/services/hls/wire/fmp4/resource-
 import { DefinitionFault, readDefinition } from '../../../src/services/multiplex/channel-definition.ts';
 import { formatMuxFile, parseMuxFile } from '../../../src/services/multiplex/mux-file.ts';
 import { formatScheduleFile, parseScheduleFile } from '../../../src/services/schedule/definition-file.ts';
-import { placeOf } from '../../../src/services/webrtc/signalling/request-place.ts';
+import { requestPlaceOf } from '../../../src/services/webrtc/signalling/request-place.ts';
 import { TrustedProxies } from '../../../src/util/trusted-proxies.ts';
 import { readProxyHeader } from '../../../src/wire/proxy/proxy-header.ts';
 import { readSubtitleFile } from '../../support/subtitles.ts';
@@ -189,7 +189,7 @@ export const TEXT_TARGETS: readonly FuzzTarget[] = [
     run: (input) => {
       const target = input.toString('latin1');
       const { path, query } = splitTarget(target) as { path: string; query: string };
-      placeOf(target, 'host:80', () => 'default');
+      requestPlaceOf(target, 'host:80', () => 'default');
       parseDirectives((key) => queryValue(query, key));
       parseResourceName(path.slice(path.lastIndexOf('/') + 1));
       return decodePath(path).length;

@@ -8,7 +8,7 @@ import { buildPat, buildPmt } from '../../../src/containers/mpegts/psi.ts';
 import { parsePat, parsePmt } from '../../../src/containers/mpegts/psi-parser.ts';
 import { PtsSpan } from '../../../src/containers/mpegts/pts-span.ts';
 import { SectionReader } from '../../../src/containers/mpegts/section-reader.ts';
-import { describeStream } from '../../../src/containers/mpegts/stream-kind.ts';
+import { describeElementaryStream } from '../../../src/containers/mpegts/stream-kind.ts';
 import { TransportOutput } from '../../../src/containers/mpegts/transport-output.ts';
 import { unitReader } from '../../../src/containers/mpegts/unit-reader.ts';
 import { VideoUnits } from '../../../src/containers/mpegts/video-units.ts';
@@ -139,7 +139,7 @@ export const TRANSPORT_STREAM_TARGETS: readonly FuzzTarget[] = [
       const section = withCrc(input);
       const pat = parsePat(section)?.length ?? 0;
       const pmt = parsePmt(section);
-      const streams = pmt?.entries.map((entry) => describeStream(entry)) ?? [];
+      const streams = pmt?.entries.map((entry) => describeElementaryStream(entry)) ?? [];
       for (const { kind } of streams) if (kind.type !== 'unsupported' && kind.type !== 'splices') unitReader(kind);
       return pat + streams.length;
     },
@@ -207,7 +207,7 @@ function elementary(kind: 'ADTS' | 'LATM' | 'MP3' | 'OPUS'): FuzzTarget {
     name: `mpegts-${kind.toLowerCase()}`,
     seeds: () => seeds,
     run: (input) => {
-      const { kind: described } = describeStream({ pid: 1, streamType: type, descriptors });
+      const { kind: described } = describeElementaryStream({ pid: 1, streamType: type, descriptors });
       if (described.type === 'unsupported' || described.type === 'splices') throw new Error(`${kind} is ${described.type}`);
       const reader = unitReader(described);
       let bytes = 0;

@@ -3,7 +3,7 @@ import { createHash, createSecretKey } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import type { WebSocket } from 'ws';
 import { answerIngest, offerIngest, readIngestAnswer } from '../../../src/services/webrtc/ingest/ingest-negotiation.ts';
-import { answerOffer, newNumbers, offerMedias, readAnswer } from '../../../src/services/webrtc/play/negotiation.ts';
+import { answerOffer, newNumbers, offerMedias, readSdpAnswer } from '../../../src/services/webrtc/play/negotiation.ts';
 import type { WebrtcSettings } from '../../../src/services/webrtc/play/settings.ts';
 import { SignallingSocket } from '../../../src/services/webrtc/signalling/signalling-socket.ts';
 import { readCandidates } from '../../../src/wire/ice/ice-candidate.ts';
@@ -292,7 +292,7 @@ export const WEBRTC_TARGETS: readonly FuzzTarget[] = [
       const lengths = [
         tolerate(() => described(answerIngest(description).medias).length),
         tolerate(() => described(answerOffer(description, TRACKS, SETTINGS, 'c').medias).length),
-        tolerate(() => readAnswer(description, OFFERED, SETTINGS, 'c').medias.length),
+        tolerate(() => readSdpAnswer(description, OFFERED, SETTINGS, 'c').medias.length),
         tolerate(() => readIngestAnswer(description, offerIngest(MIDS)).medias.length),
       ];
       return lengths.reduce<number>((sum, length) => sum + (length ?? 0), 0);

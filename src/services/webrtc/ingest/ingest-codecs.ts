@@ -38,7 +38,7 @@ export function isAudioCodec(codec: IngestCodec): codec is typeof AudioCodec.OPU
 }
 
 /** Ticks of RTP timestamps per second. */
-export function clockRateOf(codec: IngestCodec): number {
+export function ingestClockRate(codec: IngestCodec): number {
   return isAudioCodec(codec) ? OPUS_SAMPLE_RATE : MPEG_90K.den;
 }
 

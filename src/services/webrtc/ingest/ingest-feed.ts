@@ -46,7 +46,7 @@ export interface IngestFeedOptions {
 }
 
 /** Counts of packets that belong to no track, or to one again. */
-export interface FeedCounters {
+export interface IngestFeedCounters {
   /** Packets that are no RTP or RTCP. */
   malformed: number;
   /** Packets of no track. */
@@ -65,7 +65,7 @@ interface Source {
 
 /** Lives as long as its session, which calls `tick`; has no timer and needs no closing. Invalid packets are counted, never thrown. */
 export class IngestFeed {
-  readonly counters: FeedCounters = { malformed: 0, unknown: 0, repeats: 0 };
+  readonly counters: IngestFeedCounters = { malformed: 0, unknown: 0, repeats: 0 };
   readonly tracks: readonly IngestTrack[];
   readonly #options: IngestFeedOptions;
   readonly #ssrc = randomInt(1, 2 ** 32 - 1);

@@ -5,7 +5,7 @@ import { ExtensionUri } from '../../../wire/rtp/header-extensions.ts';
 import { type LocalMedia, type LocalPayload, rejectedMedia } from '../../../wire/sdp/local-description.ts';
 import { type PeerSecurity, securityOf } from '../../../wire/sdp/security.ts';
 import type { SdpMedia, SdpPayload, SessionDescription } from '../../../wire/sdp/session-description.ts';
-import { clockRateOf, type IngestCodec, isAudioCodec, isIngestCodec } from './ingest-codecs.ts';
+import { type IngestCodec, ingestClockRate, isAudioCodec, isIngestCodec } from './ingest-codecs.ts';
 
 /** One format that may come. */
 export interface IngestPayload {
@@ -170,7 +170,7 @@ function ingestMedia(theirs: SdpMedia): IngestMedia | null {
   const payloads = new Map<number, IngestPayload>();
   for (const payload of theirs.payloads) {
     const { codec, feedback, payloadType } = payload;
-    if (!isIngestCodec(codec) || isAudioCodec(codec) !== (kind === 'audio') || payload.clockRate !== clockRateOf(codec)) continue;
+    if (!isIngestCodec(codec) || isAudioCodec(codec) !== (kind === 'audio') || payload.clockRate !== ingestClockRate(codec)) continue;
     const keyframe = feedback.includes('nack pli') ? 'pli' : feedback.includes('ccm fir') ? 'fir' : null;
     payloads.set(payloadType, { codec, repeats: feedback.includes('nack'), keyframe });
   }

@@ -11,10 +11,10 @@ import type { ReceptionReport, SenderReport } from '../../../wire/rtp/rtcp-packe
 import type { RtpPacket } from '../../../wire/rtp/rtp-packet.ts';
 import { type ReceiveCounters, RtpReceiveBuffer } from '../../../wire/rtp/rtp-receive-buffer.ts';
 import {
-  clockRateOf,
   createDepacketizer,
   type IngestCodec,
   type IngestVideoCodec,
+  ingestClockRate,
   isAudioCodec,
   opusTrack,
   videoTrack,
@@ -101,7 +101,7 @@ export class IngestTrack {
     this.layer = layer;
     this.#options = options;
     const isAudio = media.kind === 'audio';
-    const rate = clockRateOf(isAudio ? 'OPUS' : 'H264');
+    const rate = ingestClockRate(isAudio ? 'OPUS' : 'H264');
     this.#synced = lipSync.add({ isAudio, rate });
     this.#reception = new Reception(rate);
     if (isAudio) options.starter.describe(opusTrack(id), { tell: false });

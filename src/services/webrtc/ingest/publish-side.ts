@@ -12,7 +12,7 @@ import type { TimeoutScale } from '../../../util/timeout-scale.ts';
 import { type AskedPlace, admitAsked, targetOf } from '../signalling/asked-place.ts';
 import { DescriptionExchange, EXCHANGE_METHODS, ExchangeRefused } from '../signalling/description-exchange.ts';
 import type { IceServersFor } from '../signalling/ice-server.ts';
-import { OfferDialogue, type Refusal } from '../signalling/offer-dialogue.ts';
+import { OfferDialogue, type OfferRefusal } from '../signalling/offer-dialogue.ts';
 import type { RequestPlace } from '../signalling/request-place.ts';
 import type { SignallingSide } from '../signalling/signalling-server.ts';
 import type { WebrtcProvider } from './webrtc-provider.ts';
@@ -102,7 +102,7 @@ export class PublishSide implements SignallingSide {
 }
 
 /** The name may also be taken since it was asked for. */
-function isRefusal(error: unknown): error is Refusal {
+function isRefusal(error: unknown): error is OfferRefusal {
   return error instanceof ProtocolError || error instanceof IngestRefused;
 }
 

@@ -48,7 +48,7 @@ export function isPlayable(track: Track): track is WebrtcTrack {
 }
 
 /** RTP clock of a track. */
-export function clockRateOf(track: WebrtcTrack): number {
+export function playClockRate(track: WebrtcTrack): number {
   return track.type === 'video' ? VIDEO_CLOCK : OPUS_CLOCK;
 }
 

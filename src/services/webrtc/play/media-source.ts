@@ -8,7 +8,7 @@ import { NalPacketizer } from '../../../wire/rtp/nal-packetizer.ts';
 import type { Payloads } from '../../../wire/rtp/packetizer.ts';
 import { OpusPacketizer, Vp8Packetizer } from '../../../wire/rtp/plain-packetizer.ts';
 import type { Fanout } from '../transport/fanout/fanout.ts';
-import { clockRateOf, type WebrtcTrack } from './codec-plan.ts';
+import { playClockRate, type WebrtcTrack } from './codec-plan.ts';
 import { ParameterSetUnits } from './parameter-set-units.ts';
 import { SequenceHeaderUnit } from './sequence-header-unit.ts';
 
@@ -43,7 +43,7 @@ export class MediaSource {
     this.#fanout = fanout;
     this.#track = track;
     this.#onRefused = onRefused;
-    this.#clockRate = clockRateOf(track);
+    this.#clockRate = playClockRate(track);
     this.#packetize = packetizerOf(track);
     this.id = fanout.openSource({ clockRate: this.#clockRate, epochMs, fec: fec && track.type === 'video' });
   }

@@ -6,7 +6,7 @@ import { serializeDescription } from '../../../wire/sdp/local-description.ts';
 import { parseSessionDescription } from '../../../wire/sdp/session-description.ts';
 import type { SlotPlan } from '../transport/fanout/fanout.ts';
 import type { WebrtcTrack } from './codec-plan.ts';
-import { answerOffer, newNumbers, offerMedias, readAnswer } from './negotiation.ts';
+import { answerOffer, newNumbers, offerMedias, readSdpAnswer } from './negotiation.ts';
 import type { WebrtcSettings } from './settings.ts';
 
 const SETTINGS: WebrtcSettings = {
@@ -49,7 +49,7 @@ function slotsFor(settings: WebrtcSettings, video: readonly string[], types: str
     'a=rtpmap:110 opus/48000/2',
   ];
   const videoLines = [`m=video 9 UDP/TLS/RTP/SAVPF ${types}`, 'a=recvonly', 'a=mid:abcdef', `a=extmap:6 ${MID_URI}`];
-  return readAnswer(described(...videoLines, ...video, ...audioLines), offered(settings), settings, 'cname').plan.slots;
+  return readSdpAnswer(described(...videoLines, ...video, ...audioLines), offered(settings), settings, 'cname').plan.slots;
 }
 
 const H264 = ['a=rtpmap:98 H264/90000', 'a=rtcp-fb:98 nack', 'a=rtpmap:99 rtx/90000', 'a=fmtp:99 apt=98'];

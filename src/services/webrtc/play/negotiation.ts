@@ -68,7 +68,7 @@ export function offerMedias(
 }
 
 /** Reads the answer to `offered`. Throws ProtocolError when it does not fit. */
-export function readAnswer(
+export function readSdpAnswer(
   answer: SessionDescription,
   offered: readonly (LocalMedia & { readonly kind: MediaKind })[],
   settings: WebrtcSettings,

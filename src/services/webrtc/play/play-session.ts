@@ -16,7 +16,7 @@ import { AutoRendition } from './auto-rendition.ts';
 import { BandwidthEstimator } from './bandwidth-estimator.ts';
 import type { MediaKind } from './codec-plan.ts';
 import type { MediaSource } from './media-source.ts';
-import { type Agreement, answerOffer, askedKinds, newNumbers, offerMedias, readAnswer } from './negotiation.ts';
+import { type Agreement, answerOffer, askedKinds, newNumbers, offerMedias, readSdpAnswer } from './negotiation.ts';
 import type { WebrtcSettings } from './settings.ts';
 import { trackNotice } from './track-notice.ts';
 import type { StreamRendition, WebrtcStream } from './webrtc-stream.ts';
@@ -156,7 +156,7 @@ export class PlaySession implements PeerListener {
 
   /** Takes the viewer's answer. Throws ProtocolError when it cannot be played with. */
   answered(text: string): void {
-    const agreement = readAnswer(parseSessionDescription(text), this.#offered, this.#settings, this.#cname);
+    const agreement = readSdpAnswer(parseSessionDescription(text), this.#offered, this.#settings, this.#cname);
     // Players of this protocol take what there is.
     this.#begin(agreement, ['video', 'audio']);
     this.#peer.announced(text);

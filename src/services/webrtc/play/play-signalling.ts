@@ -1,6 +1,6 @@
 /** Messages of players over the WebSocket protocol beside offers and answers: their playlist and its renditions. */
 import { ProtocolError } from '../../../util/protocol-error.ts';
-import { type DialogueConnection, OfferDialogue, type Refusal } from '../signalling/offer-dialogue.ts';
+import { type DialogueConnection, OfferDialogue, type OfferRefusal } from '../signalling/offer-dialogue.ts';
 import type { PlaySession } from './play-session.ts';
 import type { WebrtcPublisher } from './webrtc-publisher.ts';
 
@@ -17,7 +17,7 @@ export function servePlayer(publisher: WebrtcPublisher, connection: DialogueConn
         onRendition: (name, auto) =>
           dialogue.send({ command: 'notification', type: 'rendition_changed', message: { rendition_name: name, auto } }),
       }),
-    isRefusal: (error): error is Refusal => error instanceof ProtocolError,
+    isRefusal: (error): error is OfferRefusal => error instanceof ProtocolError,
     onAnswered: (session) => dialogue.send({ command: 'notification', type: 'playlist', message: playlistOf(session) }),
     onOther: (message, session) => {
       if (message.command !== 'change_rendition') return false;

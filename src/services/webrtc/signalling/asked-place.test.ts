@@ -4,11 +4,11 @@ import { FakeGatekeeper, FakeLease } from '../../../../test/fakes/fake-gatekeepe
 import { foreignPeer } from '../../../../test/fakes/foreign-peer.ts';
 import { OPEN } from '../../../access/access-check.ts';
 import { admitAsked, askedPlace, targetOf } from './asked-place.ts';
-import { placeOf } from './request-place.ts';
+import { requestPlaceOf } from './request-place.ts';
 
 function asked(url: string, host: string, { secure = false, scheme = 'ws' }: { secure?: boolean; scheme?: 'ws' | 'http' } = {}) {
   const request = { url, headers: { host, 'user-agent': 'me/1', authorization: 'Bearer t' } } as unknown as IncomingMessage;
-  const place = placeOf(url, host, (name) => (name === 'nobody' ? undefined : 'default'));
+  const place = requestPlaceOf(url, host, (name) => (name === 'nobody' ? undefined : 'default'));
   return askedPlace(place, request, { ...foreignPeer(), asked: { secure, port: 3333 }, realIp: '198.51.100.9' }, scheme);
 }
 

@@ -4,7 +4,7 @@ import { type AccessClient, type Admitted, type Direction, type Gatekeeper, type
 import { readNewUrl } from '../../../access/new-url.ts';
 import { completeUrl, splitTarget } from '../../../delivery/http/request-target.ts';
 import type { RelayedPeer } from '../../../delivery/thread/main-thread-relay.ts';
-import { placeOf, type RequestPlace, type StreamTarget } from './request-place.ts';
+import { type RequestPlace, requestPlaceOf, type StreamTarget } from './request-place.ts';
 
 /** A place with the URL and the client that asked for it. They can hold secrets: not for logs. */
 export interface AskedPlace extends RequestPlace {
@@ -21,7 +21,7 @@ export function targetOf(
   const url = newUrl === undefined ? null : readNewUrl(newUrl);
   if (url === null) return target;
   const { path, query, authority } = url;
-  return placeOf(query === '' ? path : `${path}?${query}`, authority, virtualHostFor).target;
+  return requestPlaceOf(query === '' ? path : `${path}?${query}`, authority, virtualHostFor).target;
 }
 
 /** The place of `request`, which came by WebSocket (`ws`) or not (`http`). Throws HttpFault for a target that is none. */

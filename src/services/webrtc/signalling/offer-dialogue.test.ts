@@ -7,7 +7,7 @@ import { RecordingLogger } from '../../../../test/fakes/recording-logger.ts';
 import { type Admitted, OPEN, type Verdict } from '../../../access/access-check.ts';
 import { NO_TURNS } from '../../../util/newcomer-turns.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';
-import { type DialogueOptions, OfferDialogue, type OfferedSession, type Refusal } from './offer-dialogue.ts';
+import { type DialogueOptions, OfferDialogue, type OfferedSession, type OfferRefusal } from './offer-dialogue.ts';
 
 /** The server's end of a connection; the test is the other. */
 class PeerSocket extends EventEmitter {
@@ -70,7 +70,7 @@ function dialogue({
       onEnded = request.onEnded;
       return session;
     },
-    isRefusal: (error): error is Refusal => error instanceof ProtocolError,
+    isRefusal: (error): error is OfferRefusal => error instanceof ProtocolError,
     onAnswered: () => told.push('begun'),
     ...more,
   });

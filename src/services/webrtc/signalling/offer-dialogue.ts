@@ -30,7 +30,7 @@ export interface OfferedSession {
 }
 
 /** An error with the reason of a refusal. */
-export type Refusal = Error & { readonly code: string };
+export type OfferRefusal = Error & { readonly code: string };
 
 /** Options of a session. */
 export interface OfferRequest {
@@ -68,7 +68,7 @@ export interface DialogueOptions<S extends OfferedSession> extends DialogueConne
   /** Throws what `isRefusal` knows. */
   readonly open: (request: OfferRequest) => S;
   /** Whether an error of the session is a refusal; other errors are internal. */
-  readonly isRefusal: (error: unknown) => error is Refusal;
+  readonly isRefusal: (error: unknown) => error is OfferRefusal;
   /** The session has its answer. */
   readonly onAnswered?: (session: S) => void;
   /** Handles commands of some peers only; false for an unknown command. */

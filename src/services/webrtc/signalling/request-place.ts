@@ -26,7 +26,7 @@ export interface RequestPlace {
 }
 
 /** Throws HttpFault for a target that is none. `virtualHostFor`: the virtual host of a host name. */
-export function placeOf(target: string, host: string, virtualHostFor: (host: string) => string | undefined): RequestPlace {
+export function requestPlaceOf(target: string, host: string, virtualHostFor: (host: string) => string | undefined): RequestPlace {
   const { path, query, authority } = splitTarget(target);
   const [, app = '', stream = '', file = ''] = path.split('/');
   const vhost = virtualHostFor(hostName(authority ?? host));

@@ -9,7 +9,7 @@ import type { AddressShares } from '../../../util/address-shares.ts';
 import { type Newcomer, NO_TURNS, type Turns } from '../../../util/newcomer-turns.ts';
 import type { RefusalLog } from '../../../util/refusal-log.ts';
 import { type AskedPlace, askedPlace } from './asked-place.ts';
-import { placeOf } from './request-place.ts';
+import { requestPlaceOf } from './request-place.ts';
 
 /** Loaded on demand: a bundled import would load it at the start, also for servers without WebRTC. */
 const loadServer = (): typeof import('ws').WebSocketServer => createRequire(import.meta.url)('ws').WebSocketServer;
@@ -153,7 +153,7 @@ export class SignallingServer {
   }
 
   #placeOf(request: IncomingMessage, client: RelayedPeer, scheme: 'ws' | 'http'): AskedPlace {
-    const place = placeOf(request.url ?? '/', request.headers.host ?? '', this.#options.virtualHostFor);
+    const place = requestPlaceOf(request.url ?? '/', request.headers.host ?? '', this.#options.virtualHostFor);
     return askedPlace(place, request, client, scheme);
   }
 }

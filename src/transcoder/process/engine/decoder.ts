@@ -3,7 +3,7 @@ import { avChannelLayoutDefault, Codec, CodecContext, CodecParameters, Option, P
 import type { AudioCodec, VideoCodec } from '../../../media/codec.ts';
 import { Device } from './device.ts';
 import type { FramePool } from './frame-pool.ts';
-import { AGAIN, CODEC_IDS, check, EngineError, NO_TIMESTAMP, type RawFrame } from './library.ts';
+import { AGAIN, CODEC_IDS, EngineError, NO_TIMESTAMP, type RawFrame, throwIfFailed } from './library.ts';
 
 /** Options of a decoder of one inbound track. */
 export interface DecoderOptions {
@@ -66,7 +66,7 @@ export class Decoder {
     this.#packet.alloc();
     const context = this.#context;
     context.allocContext3(codec);
-    if (described !== null) check(context.parametersToContext(described), `decoder ${this.name}`);
+    if (described !== null) throwIfFailed(context.parametersToContext(described), `decoder ${this.name}`);
     if (options.config !== null) context.extraData = Buffer.from(options.config);
     context.pktTimebase = new Rational(options.timebase.num, options.timebase.den);
     context.threadCount = options.threads;
@@ -74,16 +74,16 @@ export class Decoder {
     if (options.sampleRate !== undefined) context.sampleRate = options.sampleRate;
     if (options.channels !== undefined && options.channels > 0) context.channelLayout = avChannelLayoutDefault(options.channels);
     const target = context.getNative() as unknown as Parameters<typeof Option.set>[0];
-    check(Option.set(target, 'max_pixels', MAX_PIXELS), `decoder ${this.name}`);
+    throwIfFailed(Option.set(target, 'max_pixels', MAX_PIXELS), `decoder ${this.name}`);
     for (const [key, value] of Object.entries(options.options ?? {})) {
       const set = Option.set(target, key, value, C.AV_OPT_SEARCH_CHILDREN);
       if (set < 0) this.close();
-      check(set, `decoder ${this.name}: option ${key}=${value}`);
+      throwIfFailed(set, `decoder ${this.name}: option ${key}=${value}`);
     }
     if (this.#device !== null) context.hwDeviceCtx = this.#device.context;
     const opened = context.open2Sync(codec, null);
     if (opened < 0) this.close();
-    check(opened, `decoder ${this.name}`);
+    throwIfFailed(opened, `decoder ${this.name}`);
   }
 
   /** Decodes one packet. Each frame handed to `sink` belongs to it; its `pts` is in the track's timebase. Bad data is counted. */

@@ -1,7 +1,7 @@
 import * as C from 'node-av/constants';
 import { Codec, type CodecParameters, FormatContext, Option, Packet } from 'node-av/lib';
 import { type Timebase, toSeconds } from '../../../media/timebase.ts';
-import { AGAIN, check, EngineError, NO_TIMESTAMP } from './library.ts';
+import { AGAIN, EngineError, NO_TIMESTAMP, throwIfFailed } from './library.ts';
 
 /** A packet of a file as the library has it. */
 export type FilePacket = Packet;
@@ -144,12 +144,12 @@ export class Demuxer {
       format_whitelist: CONTAINERS,
       max_streams: MAX_STREAMS,
     })) {
-      check(Option.set(native, name, value), `demuxer: option ${name}`);
+      throwIfFailed(Option.set(native, name, value), `demuxer: option ${name}`);
     }
-    check(await context.openInput(INPUT, null, null), 'no container of video or audio that can be read');
+    throwIfFailed(await context.openInput(INPUT, null, null), 'no container of video or audio that can be read');
     const code = await context.findStreamInfo(null);
     if (code < 0) await context.closeInput();
-    check(code, 'the streams of the file cannot be understood');
+    throwIfFailed(code, 'the streams of the file cannot be understood');
     return new Demuxer(context, await firstPackets(context));
   }
 
@@ -175,7 +175,7 @@ export class Demuxer {
       }
       if (code === C.AVERROR_EOF) return null;
       this.#faults += 1;
-      if (code !== AGAIN && this.#faults > MAX_FAULTS) check(code, 'the file cannot be read on');
+      if (code !== AGAIN && this.#faults > MAX_FAULTS) throwIfFailed(code, 'the file cannot be read on');
     }
   }
 
@@ -195,7 +195,7 @@ export class Demuxer {
     // Some know no times; the beginning they all have.
     if (code < 0 && ms <= 0) code = await this.#context.seekFrame(-1, 0n, C.AVSEEK_FLAG_BYTE);
     else if (code < 0) code = await this.#context.seekFrame(-1, target, C.AVSEEK_FLAG_BACKWARD);
-    check(code, `no way to ${Math.round(ms)} ms`);
+    throwIfFailed(code, `no way to ${Math.round(ms)} ms`);
   }
 
   /** Nothing may be under way. */

@@ -1,6 +1,6 @@
 import * as C from 'node-av/constants';
 import { Dictionary, HardwareDeviceContext } from 'node-av/lib';
-import { check } from './library.ts';
+import { throwIfFailed } from './library.ts';
 
 /** A device for hardware encoders and decoders. The caller closes it, after they are closed. */
 export class Device {
@@ -13,7 +13,7 @@ export class Device {
         kind === 'vaapi'
           ? this.context.create(C.AV_HWDEVICE_TYPE_VAAPI, node, null)
           : this.context.create(C.AV_HWDEVICE_TYPE_QSV, null, node === null ? null : Dictionary.fromObject({ child_device: node }));
-      check(created, `${kind === 'vaapi' ? 'VA-API' : 'QSV'} device${node === null ? '' : ` ${node}`}`);
+      throwIfFailed(created, `${kind === 'vaapi' ? 'VA-API' : 'QSV'} device${node === null ? '' : ` ${node}`}`);
     } catch (error) {
       this.close();
       throw error;

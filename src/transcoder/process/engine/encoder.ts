@@ -12,7 +12,7 @@ import {
 } from 'node-av/lib';
 import { Device } from './device.ts';
 import type { FrameFormat } from './frame-properties.ts';
-import { AGAIN, check, EngineError, type RawFrame } from './library.ts';
+import { AGAIN, EngineError, type RawFrame, throwIfFailed } from './library.ts';
 import { Surfaces } from './surfaces.ts';
 
 /** How an encoder is opened. */
@@ -140,12 +140,12 @@ export class Encoder {
       // Not a Dictionary given to open: the library frees it there and again when it is collected.
       for (const [key, value] of Object.entries(options.options)) {
         const target = context.getNative() as unknown as Parameters<typeof Option.set>[0];
-        check(Option.set(target, key, value, C.AV_OPT_SEARCH_CHILDREN), `encoder ${options.name}: option ${key}=${value}`);
+        throwIfFailed(Option.set(target, key, value, C.AV_OPT_SEARCH_CHILDREN), `encoder ${options.name}: option ${key}=${value}`);
       }
-      check(context.open2Sync(codec, null), `encoder ${options.name}`);
+      throwIfFailed(context.open2Sync(codec, null), `encoder ${options.name}`);
       const parameters = new CodecParameters();
       parameters.alloc();
-      check(parameters.fromContext(context), `encoder ${options.name}`);
+      throwIfFailed(parameters.fromContext(context), `encoder ${options.name}`);
       this.padding = parameters.initialPadding;
       parameters.free();
     } catch (error) {
@@ -166,12 +166,12 @@ export class Encoder {
   async encode(frame: RawFrame | null, sink: (packet: EncodedData) => void): Promise<void> {
     const input = frame === null || this.#surfaces === null ? frame : this.#surfaces.upload(frame);
     const sent = this.#offThread ? await this.#context.sendFrame(input) : this.#context.sendFrameSync(input);
-    if (sent !== C.AVERROR_EOF) check(sent, `encoder ${this.name}`);
+    if (sent !== C.AVERROR_EOF) throwIfFailed(sent, `encoder ${this.name}`);
     const packet = this.#packet;
     for (;;) {
       const code = this.#context.receivePacketSync(packet);
       if (code < 0) {
-        if (code !== AGAIN && code !== C.AVERROR_EOF) check(code, `encoder ${this.name}`);
+        if (code !== AGAIN && code !== C.AVERROR_EOF) throwIfFailed(code, `encoder ${this.name}`);
         return;
       }
       const { data } = packet;

@@ -2,7 +2,7 @@ import * as C from 'node-av/constants';
 import { avChannelLayoutDefault, avChannelLayoutDescribe, avGetSampleFmtName, FilterGraph } from 'node-av/lib';
 import type { FramePool } from './frame-pool.ts';
 import type { FrameFormat, SampleFormat } from './frame-properties.ts';
-import { AGAIN, check, EngineError, type RawFrame } from './library.ts';
+import { AGAIN, EngineError, type RawFrame, throwIfFailed } from './library.ts';
 
 /** Video with at least this many lines and without colour information is taken for BT.709. */
 const HD = 720;
@@ -99,8 +99,8 @@ export class FilterChain {
     graph.alloc();
     graph.nbThreads = options.threads;
     try {
-      check(graph.parsePtr(text, null, null), `filters ${text}`);
-      check(graph.configSync(), `filters ${text}`);
+      throwIfFailed(graph.parsePtr(text, null, null), `filters ${text}`);
+      throwIfFailed(graph.configSync(), `filters ${text}`);
       const source = graph.getFilter(text.startsWith('a') ? 'abuffer@in' : 'buffer@in');
       const sink = graph.getFilter(text.startsWith('a') ? 'abuffersink@out' : 'buffersink@out');
       if (source === null || sink === null) throw new EngineError(`filters ${text}: no ends`);
@@ -115,14 +115,14 @@ export class FilterChain {
   /** `frame` stays the caller's; each frame handed to `sink` belongs to it. Throws EngineError. */
   async run(frame: RawFrame, sink: (frame: RawFrame) => void): Promise<void> {
     // Only queues the frame; the work is done when the other end is asked.
-    check(this.#source.buffersrcAddFrameSync(frame, C.AV_BUFFERSRC_FLAG_KEEP_REF), 'filter input');
+    throwIfFailed(this.#source.buffersrcAddFrameSync(frame, C.AV_BUFFERSRC_FLAG_KEEP_REF), 'filter input');
     for (;;) {
       const out = this.#pool.take();
       const code = this.#offThread ? await this.#sink.buffersinkGetFrame(out) : this.#sink.buffersinkGetFrameSync(out);
       if (code < 0) {
         this.#pool.give(out);
         if (code === AGAIN || code === C.AVERROR_EOF) return;
-        check(code, 'filter output');
+        throwIfFailed(code, 'filter output');
       }
       sink(out);
       // A scaler returns one frame for each frame, so no further attempt is needed.
@@ -132,7 +132,7 @@ export class FilterChain {
 
   /** Outputs the remaining frames; the filters take nothing afterwards. Throws EngineError. */
   async drain(sink: (frame: RawFrame) => void): Promise<void> {
-    check(this.#source.buffersrcAddFrameSync(null), 'filter input');
+    throwIfFailed(this.#source.buffersrcAddFrameSync(null), 'filter input');
     for (;;) {
       const out = this.#pool.take();
       const code = await this.#sink.buffersinkGetFrame(out);
@@ -141,7 +141,7 @@ export class FilterChain {
         continue;
       }
       this.#pool.give(out);
-      if (code !== AGAIN && code !== C.AVERROR_EOF) check(code, 'filter output');
+      if (code !== AGAIN && code !== C.AVERROR_EOF) throwIfFailed(code, 'filter output');
       return;
     }
   }

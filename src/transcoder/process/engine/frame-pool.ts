@@ -1,5 +1,5 @@
 import { Frame } from 'node-av/lib';
-import { check, type RawFrame } from './library.ts';
+import { type RawFrame, throwIfFailed } from './library.ts';
 
 /** Shells that are kept. */
 const MAX_POOL = 64;
@@ -19,7 +19,7 @@ export class FramePool {
   /** A second reference to the same data, with its own properties. */
   share(frame: RawFrame): RawFrame {
     const shared = this.take();
-    check(shared.ref(frame), 'frame reference');
+    throwIfFailed(shared.ref(frame), 'frame reference');
     return shared;
   }
 

@@ -48,6 +48,6 @@ export function libraryVersion(): string {
 }
 
 /** Throws EngineError for a negative result code of the library. */
-export function check(code: number, what: string): void {
+export function throwIfFailed(code: number, what: string): void {
   if (code < 0) throw new EngineError(`${what}: ${FFmpegError.strerror(code)}`);
 }

@@ -3,7 +3,7 @@ import { FilterGraph } from 'node-av/lib';
 import { frameInput } from './filter-chain.ts';
 import type { FramePool } from './frame-pool.ts';
 import { type FrameFormat, frameFormat } from './frame-properties.ts';
-import { check, EngineError, type RawFrame } from './library.ts';
+import { EngineError, type RawFrame, throwIfFailed } from './library.ts';
 
 /** An image that was brought to its size, and the place of its upper left corner. */
 export interface LaidImage {
@@ -37,8 +37,8 @@ export class OverlayChain {
       `[frame${images.length}]format=${pixelFormat},setsar=${format.sarNum}/${format.sarDen},buffersink@out`,
     ].join(';');
     try {
-      check(graph.parsePtr(text, null, null), `filters ${text}`);
-      check(graph.configSync(), `filters ${text}`);
+      throwIfFailed(graph.parsePtr(text, null, null), `filters ${text}`);
+      throwIfFailed(graph.configSync(), `filters ${text}`);
       const source = graph.getFilter('buffer@in');
       const sink = graph.getFilter('buffersink@out');
       if (source === null || sink === null) throw new EngineError(`filters ${text}: no ends`);
@@ -48,9 +48,9 @@ export class OverlayChain {
         const input = graph.getFilter(`buffer@image${index}`);
         if (input === null) throw new EngineError(`filters ${text}: no end for an image`);
         frame.pts = 0n;
-        check(input.buffersrcAddFrameSync(frame, C.AV_BUFFERSRC_FLAG_KEEP_REF), 'filter input');
+        throwIfFailed(input.buffersrcAddFrameSync(frame, C.AV_BUFFERSRC_FLAG_KEEP_REF), 'filter input');
         // It is there for good.
-        check(input.buffersrcAddFrameSync(null), 'filter input');
+        throwIfFailed(input.buffersrcAddFrameSync(null), 'filter input');
       });
     } catch (error) {
       graph.free();
@@ -60,11 +60,11 @@ export class OverlayChain {
 
   /** The caller keeps `frame` and owns the returned frame. Rejects with EngineError. */
   async run(frame: RawFrame): Promise<RawFrame> {
-    check(this.#source.buffersrcAddFrameSync(frame, C.AV_BUFFERSRC_FLAG_KEEP_REF), 'overlay input');
+    throwIfFailed(this.#source.buffersrcAddFrameSync(frame, C.AV_BUFFERSRC_FLAG_KEEP_REF), 'overlay input');
     const out = this.#pool.take();
     const code = await this.#sink.buffersinkGetFrame(out);
     if (code < 0) this.#pool.give(out);
-    check(code, 'overlay output');
+    throwIfFailed(code, 'overlay output');
     return out;
   }
 

@@ -2,7 +2,7 @@ import * as C from 'node-av/constants';
 import { avGetPixFmtFromName, Frame, HardwareFramesContext } from 'node-av/lib';
 import { Device } from './device.ts';
 import type { FrameFormat } from './frame-properties.ts';
-import { check, type RawFrame } from './library.ts';
+import { type RawFrame, throwIfFailed } from './library.ts';
 
 /** Frames a VA-API encoder may hold at once. */
 const SURFACES = 20;
@@ -24,7 +24,7 @@ export class Surfaces {
       this.frames.width = format.width;
       this.frames.height = format.height;
       this.frames.initialPoolSize = SURFACES;
-      check(this.frames.init(), 'VA-API surfaces');
+      throwIfFailed(this.frames.init(), 'VA-API surfaces');
     } catch (error) {
       this.close();
       throw error;
@@ -35,9 +35,9 @@ export class Surfaces {
   upload(frame: RawFrame): RawFrame {
     const surface = this.#surface;
     surface.unref();
-    check(this.frames.getBuffer(surface, 0), 'VA-API surface');
-    check(this.frames.transferDataSync(surface, frame, 0), 'VA-API upload');
-    check(surface.copyProps(frame), 'VA-API upload');
+    throwIfFailed(this.frames.getBuffer(surface, 0), 'VA-API surface');
+    throwIfFailed(this.frames.transferDataSync(surface, frame, 0), 'VA-API upload');
+    throwIfFailed(surface.copyProps(frame), 'VA-API upload');
     return surface;
   }
 

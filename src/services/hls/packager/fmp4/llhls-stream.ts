@@ -20,7 +20,7 @@ import { SegmentWindow } from '../segment-window.ts';
 import { CutSchedule } from './cut-schedule.ts';
 import { renderMultivariant } from './multivariant-text.ts';
 import type { PartTimeliness, StreamTimeliness } from './part-timeliness.ts';
-import { isPlayable } from './readiness.ts';
+import { canOpenPlaylists } from './readiness.ts';
 import { SegmentLimits } from './segment-limits.ts';
 import { SegmentNumbering } from './segment-numbering.ts';
 import { fixedStreamKey, randomStreamKey } from './stream-key.ts';
@@ -310,7 +310,7 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
     if (
       !this.#model.playable &&
       this.#facts?.targetDuration !== 0 &&
-      isPlayable(this.#aligner.packagers().map((packager) => packager.progress))
+      canOpenPlaylists(this.#aligner.packagers().map((packager) => packager.progress))
     )
       this.#startPlayback();
     if (this.#pending.length === 0) return;

@@ -20,7 +20,7 @@ export interface TrackProgress {
 }
 
 /** True when the first playlists may be given out. */
-export function isPlayable(tracks: readonly TrackProgress[]): boolean {
+export function canOpenPlaylists(tracks: readonly TrackProgress[]): boolean {
   const leader = tracks.find((track) => track.leads);
   if (leader === undefined || !canStart(leader)) return false;
   return leader.duration >= TRACK_WAIT || tracks.every(canStart);

@@ -3,7 +3,7 @@
 import { ErrorTexts, respondText } from '../../../../delivery/feed/error-texts.ts';
 import type { DeliveryExchange, DeliveryView, ViewContext } from '../../../../delivery/feed/view.ts';
 import { WaitingRoom } from '../../../../delivery/feed/waiting-room.ts';
-import { parseResourceName, type Resource } from '../../wire/fmp4/resource-name.ts';
+import { type HlsResource, parseResourceName } from '../../wire/fmp4/resource-name.ts';
 import { type PartModel, StreamModel, type TrackModel } from '../../wire/fmp4/stream-model.ts';
 import type { LlhlsUpdate } from '../../wire/fmp4/update.ts';
 import type { LlhlsViewSettings } from '../../wire/view-settings.ts';
@@ -110,7 +110,7 @@ export class LlhlsView implements DeliveryView {
     else exchange.respondTailored(200, this.#headers.multivariant, pieces, tail);
   }
 
-  #handleChild(exchange: DeliveryExchange, resource: Resource): void {
+  #handleChild(exchange: DeliveryExchange, resource: HlsResource): void {
     let token: string | null = null;
     if (this.#isSessionless(exchange.queryValue('session') !== undefined)) this.#context.noteReader();
     else {

@@ -3,13 +3,13 @@ import type { DeliveryExchange } from '../../../../delivery/feed/view.ts';
 import { LEGACY_KEY, type LlhlsViewSettings, REWIND_KEY } from '../../wire/view-settings.ts';
 
 /** The options of a client that survive from the multivariant playlist to its children. */
-export interface ClientOptions {
+export interface CarriedOptions {
   readonly legacy: boolean;
   readonly rewind: boolean;
 }
 
 /** `_HLS_legacy` and `_HLS_rewind`, YES or NO in any case; anything else means the configured default. */
-export function clientOptions(exchange: DeliveryExchange, settings: LlhlsViewSettings): ClientOptions {
+export function clientOptions(exchange: DeliveryExchange, settings: LlhlsViewSettings): CarriedOptions {
   return {
     legacy: yesOrNo(exchange.queryValue(LEGACY_KEY)) ?? settings.defaultLegacy,
     rewind: yesOrNo(exchange.queryValue(REWIND_KEY)) ?? settings.defaultRewind,
@@ -26,7 +26,7 @@ export function mediaTail(exchange: DeliveryExchange, token: string | null): str
 }
 
 /** Query of media playlist URIs: the same, and the options that differ from the default. */
-export function playlistTail(media: string, options: ClientOptions, settings: LlhlsViewSettings): string {
+export function playlistTail(media: string, options: CarriedOptions, settings: LlhlsViewSettings): string {
   let tail = media;
   const append = (key: string, value: boolean): void => {
     tail += `${tail === '' ? '?' : '&'}${key}=${value ? 'YES' : 'NO'}`;

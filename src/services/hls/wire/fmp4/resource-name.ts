@@ -4,7 +4,7 @@
 export type MediaType = 'video' | 'audio' | 'subtitle';
 
 /** The resource that a file name requests. Numbers are as written; they need not exist. */
-export type Resource =
+export type HlsResource =
   | { readonly kind: 'chunklist'; readonly trackId: number; readonly type: MediaType; readonly streamKey: string }
   | { readonly kind: 'init'; readonly trackId: number; readonly generation: number; readonly type: MediaType; readonly streamKey: string }
   | { readonly kind: 'segment'; readonly trackId: number; readonly msn: number; readonly type: MediaType; readonly streamKey: string }
@@ -49,7 +49,7 @@ export class ResourceNames {
 }
 
 /** Parses a file name; null if it is not one of this service. */
-export function parseResourceName(file: string): Resource | null {
+export function parseResourceName(file: string): HlsResource | null {
   const match = NAME.exec(file);
   if (match === null) return null;
   const [, prefix, track, first, second, type, streamKey, extension] = match;

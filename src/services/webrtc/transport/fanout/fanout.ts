@@ -179,7 +179,7 @@ export interface Fanout {
 /** Sequence numbers begin below this, so that a receiver that misses the first packets cannot miss a roll-over. */
 export const MAX_FIRST_SEQUENCE = 0x8000;
 /** Bytes of one RTP payload: with all headers and the tag it stays below the usual MTU. */
-export const MAX_PAYLOAD = 1400;
+export const MAX_RTP_PAYLOAD = 1400;
 
 /** Places of one viewer. */
 export const PLACES_HEARD = 16;
@@ -191,4 +191,4 @@ export const SENDS_KEPT = 1024;
 export const DEFAULT_HISTORY = 1500;
 
 /** Asked of the system for each media port in each direction, bytes: `kSocketBuffer` of the addon. */
-export const SOCKET_BUFFER = 8 * 1024 * 1024;
+export const MEDIA_SOCKET_BUFFER = 8 * 1024 * 1024;

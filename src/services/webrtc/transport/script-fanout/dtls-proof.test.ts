@@ -1,7 +1,7 @@
 import { createHash, createHmac, createPrivateKey, sign, X509Certificate } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { createCertificate } from '../dtls-certificate.ts';
-import { type Handshake, type HandshakeMessage, provenCertificate } from './dtls-proof.ts';
+import { type HandshakeMessage, type HandshakeTranscript, provenCertificate } from './dtls-proof.ts';
 
 const SERVER = createCertificate(Date.now());
 const CLIENT = createCertificate(Date.now());
@@ -40,7 +40,7 @@ function finished(label: string, messages: readonly HandshakeMessage[]): Buffer 
   return hmac(Buffer.concat([hmac(seed), seed])).subarray(0, 12);
 }
 
-function handshake(role: 'client' | 'server'): Handshake & { messages: HandshakeMessage[] } {
+function handshake(role: 'client' | 'server'): HandshakeTranscript & { messages: HandshakeMessage[] } {
   const parameters = Buffer.concat([Buffer.of(3, 0, 23, POINT.length), POINT]);
   const exchange = Buffer.concat([parameters, signed(SERVER.key, Buffer.concat([RANDOMS.clientRandom, RANDOMS.serverRandom, parameters]))]);
   const messages = [
@@ -65,7 +65,7 @@ test('each end gets the certificate that the other proved to own', () => {
 
 test.each(['client', 'server'] as const)('as %s: another key, another message or another secret is no proof', (role) => {
   const own = handshake(role);
-  const refused = (changes: Partial<Handshake>): string => {
+  const refused = (changes: Partial<HandshakeTranscript>): string => {
     try {
       provenCertificate({ ...own, ...changes });
       return 'taken';

@@ -19,7 +19,7 @@ export interface HandshakeMessage {
 }
 
 /** The parts of a handshake that are kept to verify it in the end. */
-export interface Handshake {
+export interface HandshakeTranscript {
   /** Our part. */
   readonly role: 'client' | 'server';
   /** All messages of both in their order, without HelloVerifyRequest and what was before it. */
@@ -34,7 +34,7 @@ export interface Handshake {
 }
 
 /** The certificate that the peer has proved to own, DER. Throws an Error with a sentence when it has not. */
-export function provenCertificate(handshake: Handshake): Buffer {
+export function provenCertificate(handshake: HandshakeTranscript): Buffer {
   try {
     return handshake.role === 'server' ? ofClient(handshake) : ofServer(handshake);
   } catch (error) {
@@ -42,7 +42,7 @@ export function provenCertificate(handshake: Handshake): Buffer {
   }
 }
 
-function ofClient({ messages, masterSecret, peerKey }: Handshake): Buffer {
+function ofClient({ messages, masterSecret, peerKey }: HandshakeTranscript): Buffer {
   // Ours is the first of them.
   const [, theirs] = messages.filter(({ msg_type }) => msg_type === HandshakeType.CERTIFICATE);
   if (theirs === undefined) throw new Error('it showed no certificate');
@@ -58,7 +58,7 @@ function ofClient({ messages, masterSecret, peerKey }: Handshake): Buffer {
   return certificate;
 }
 
-function ofServer({ messages, serverFinished, masterSecret, clientRandom, serverRandom, peerKey }: Handshake): Buffer {
+function ofServer({ messages, serverFinished, masterSecret, clientRandom, serverRandom, peerKey }: HandshakeTranscript): Buffer {
   const certificate = certificateOf(find(messages, HandshakeType.CERTIFICATE));
   // Curve type, curve, length and point, then algorithm and signature.
   const { fragment } = find(messages, HandshakeType.SERVER_KEY_EXCHANGE);

@@ -14,11 +14,11 @@ import {
   type Fanout,
   type FanoutCounters,
   type FanoutListener,
-  MAX_PAYLOAD,
+  MAX_RTP_PAYLOAD,
+  MEDIA_SOCKET_BUFFER,
   type PacketizedFrame,
   type PeerAddress,
   PLACES_HEARD,
-  SOCKET_BUFFER,
   type SourcePlan,
   type ViewerCounters,
   type ViewerPlan,
@@ -29,7 +29,7 @@ import { ScriptViewer, type ViewerWire } from './script-viewer.ts';
 
 const REPORT_INTERVAL_MS = 1000;
 /** Bytes that may wait in a port beyond what the system holds. */
-const MAX_HELD = SOCKET_BUFFER;
+const MAX_HELD = MEDIA_SOCKET_BUFFER;
 
 /** Works in the main thread, with a timer for reports; `close` ends it and its sockets, and may be called twice. */
 export class ScriptFanout implements Fanout, ViewerWire {
@@ -65,7 +65,7 @@ export class ScriptFanout implements Fanout, ViewerWire {
   }
 
   bind(host: string, port: number): Promise<{ socket: number; port: number }> {
-    const buffers = { sendBufferSize: SOCKET_BUFFER, recvBufferSize: SOCKET_BUFFER };
+    const buffers = { sendBufferSize: MEDIA_SOCKET_BUFFER, recvBufferSize: MEDIA_SOCKET_BUFFER };
     const socket = createSocket(isIPv6(host) ? { type: 'udp6', ipv6Only: true, ...buffers } : { type: 'udp4', ...buffers });
     const { promise, resolve, reject } = Promise.withResolvers<{ socket: number; port: number }>();
     socket.once('error', reject);
@@ -107,7 +107,7 @@ export class ScriptFanout implements Fanout, ViewerWire {
   push(source: number, frame: PacketizedFrame): boolean {
     let total = 0;
     for (const size of frame.sizes) {
-      if (size === 0 || size > MAX_PAYLOAD) return false;
+      if (size === 0 || size > MAX_RTP_PAYLOAD) return false;
       total += size;
     }
     const target = this.#sources.get(source);
