@@ -29,13 +29,16 @@ Object.assign(process.env, COMPILED);
 const WARM_UP = 'test/harness/warm-up.ts';
 
 const UNIT = ['src/**/*.test.ts', 'test/{contract,fuzz,support}/**/*.test.ts'];
-/**
- * Rooms without native code, threads and processes of their own, whose modules keep nothing: files of their tests share a process and what it
- * has loaded, which is half of their work. Not those that replace modules for others.
- */
-const SHARED = globSync(
-  'src/{access,api,codecs,config,containers,core,findings,media,monitoring,playlist,state,util,wire}/**/*.test.ts',
-).filter((file) => !readFileSync(file, 'utf8').includes('vi.mock('));
+/** Files that have a process of their own: they replace modules, change or measure the process, or count the memory of a peer. */
+const ALONE = /vi\.(mock|stubEnv)\(|process\.(env|on|chdir|cpuUsage|memoryUsage)\b|support\/(memory|open-sockets)|VmRSS|collectGarbage/;
+const OWN_PROCESS = [
+  'src/{native,transcoder}/**/*.test.ts',
+  'src/{slow-clients,stalled-handshakes}.test.ts',
+  // They watch what an input costs.
+  'test/fuzz/**/*.test.ts',
+];
+/** The others share processes and the modules in them, which keep nothing: loading them for each file is as much work as its tests. */
+const SHARED = globSync(UNIT, { exclude: OWN_PROCESS }).filter((file) => !ALONE.test(readFileSync(file, 'utf8')));
 
 export default defineConfig({
   test: {
@@ -51,7 +54,7 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: 'unit-shared', include: SHARED, setupFiles: 'test/harness/real-timers.ts', isolate: false, maxWorkers: 3 },
+        test: { name: 'unit-shared', include: SHARED, setupFiles: 'test/harness/shared-process.ts', isolate: false, maxWorkers: 3 },
       },
       {
         extends: true,

@@ -1,5 +1,5 @@
 /** An RTMP provider on a free port and publishers that speak to it; all end with their test. */
-import { afterEach, vi } from 'vitest';
+import { onTestFinished, vi } from 'vitest';
 import type { RtmpProviderOptions } from '../../src/services/rtmp/rtmp-options.ts';
 import { RtmpProvider } from '../../src/services/rtmp/rtmp-provider.ts';
 import { systemClock } from '../../src/util/clock.ts';
@@ -11,11 +11,12 @@ import { RtmpPublisher } from '../fakes/rtmp-publisher.ts';
 export const AAC_CONFIG = 'af001190';
 export const AAC_FRAME = 'af0121aa';
 
-/** Resources to close at the end of the test. */
-export const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+/** Does this at the end of the test, the last first. */
+export function cleanUp(act: () => unknown): void {
+  onTestFinished(async () => {
+    await act();
+  });
+}
 
 /** A provider that listens. */
 export async function start(options: Partial<RtmpProviderOptions> = {}) {
@@ -23,7 +24,7 @@ export async function start(options: Partial<RtmpProviderOptions> = {}) {
   const logger = new RecordingLogger();
   const provider = new RtmpProvider({ gate, logger, clock: systemClock, host: '127.0.0.1', port: 0, ...options });
   await provider.start();
-  cleanups.push(() => provider.stop());
+  cleanUp(() => provider.stop());
   return { gate, logger, provider, port: provider.port };
 }
 
@@ -31,13 +32,13 @@ export async function start(options: Partial<RtmpProviderOptions> = {}) {
 export async function publishing(options: Partial<RtmpProviderOptions> = {}, target: { tcUrl?: string; key?: string } = {}) {
   const started = await start(options);
   const publisher = await RtmpPublisher.publish(started.port, target);
-  cleanups.push(() => publisher.close());
+  cleanUp(() => publisher.close());
   return { ...started, publisher, stream: await started.gate.stream() };
 }
 
 /** Sweeps come when the test says so. */
 export function holdSweeps(): { readonly sweep: () => void } {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
-  cleanups.push(() => vi.useRealTimers());
+  cleanUp(() => vi.useRealTimers());
   return { sweep: () => void vi.advanceTimersToNextTimer() };
 }

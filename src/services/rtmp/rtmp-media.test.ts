@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { RtmpPublisher } from '../../../test/fakes/rtmp-publisher.ts';
-import { AAC_CONFIG, AAC_FRAME, cleanups, publishing } from '../../../test/support/rtmp-bench.ts';
+import { AAC_CONFIG, AAC_FRAME, cleanUp, publishing } from '../../../test/support/rtmp-bench.ts';
 import type { AmfObject } from '../../wire/rtmp/amf.ts';
 import { MessageType } from '../../wire/rtmp/message.ts';
 
@@ -120,7 +120,7 @@ describe('media', () => {
       expect(logger.matching(line)).toHaveLength(1);
     }
     const other = await RtmpPublisher.open(port);
-    cleanups.push(() => other.close());
+    cleanUp(() => other.close());
     other.connect({ tcUrl: 'rtmp://media.example/app', fourCcList: ['*'] });
     expect(((await other.command('_result')).args[0] as AmfObject).get('fourCcList')).toBeUndefined();
   });

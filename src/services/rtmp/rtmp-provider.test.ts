@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { FakeIngestGate } from '../../../test/fakes/fake-ingest-gate.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { informationOf, RtmpPublisher } from '../../../test/fakes/rtmp-publisher.ts';
-import { AAC_CONFIG, AAC_FRAME, cleanups, holdSweeps, publishing, start } from '../../../test/support/rtmp-bench.ts';
+import { AAC_CONFIG, AAC_FRAME, cleanUp, holdSweeps, publishing, start } from '../../../test/support/rtmp-bench.ts';
 import type { IngestRefused } from '../../core/ingest.ts';
 import { systemClock } from '../../util/clock.ts';
 import { AmfObject } from '../../wire/rtmp/amf.ts';
@@ -16,7 +16,7 @@ describe('the conversation', () => {
   test('answers connect, createStream, FCPublish and publish as encoders know it', async () => {
     const { port } = await start();
     const publisher = await RtmpPublisher.open(port);
-    cleanups.push(() => publisher.close());
+    cleanUp(() => publisher.close());
     publisher.connect({ tcUrl: 'rtmp://media.example/app', objectEncoding: 0 });
     publisher.call('releaseStream', 2, null, 'stream');
     publisher.call('FCPublish', 3, null, 'stream');
@@ -64,7 +64,7 @@ describe('the conversation', () => {
   test('tells an Enhanced RTMP client what it may send', async () => {
     const { port } = await start();
     const publisher = await RtmpPublisher.open(port);
-    cleanups.push(() => publisher.close());
+    cleanUp(() => publisher.close());
     publisher.connect({ tcUrl: 'rtmp://media.example/app', objectEncoding: 3, fourCcList: ['*'] });
     const result = await publisher.command('_result');
     const properties = result.args[0] as AmfObject;
@@ -76,7 +76,7 @@ describe('the conversation', () => {
   test('understands AMF3 commands', async () => {
     const { gate, port } = await start();
     const publisher = await RtmpPublisher.open(port);
-    cleanups.push(() => publisher.close());
+    cleanUp(() => publisher.close());
     publisher.connect({ tcUrl: 'rtmp://media.example/app', objectEncoding: 3 });
     const payload = Buffer.concat([Buffer.from([0]), serializeAmf0(['publish', 5, null, 'amf3'])]);
     publisher.send({ chunkStreamId: 3, typeId: MessageType.COMMAND_AMF3, streamId: 1, timestamp: 0, payload });
@@ -143,7 +143,7 @@ describe('addressing', () => {
   test('the name of FCPublish serves when publish has none', async () => {
     const { gate, port } = await start();
     const publisher = await RtmpPublisher.open(port);
-    cleanups.push(() => publisher.close());
+    cleanUp(() => publisher.close());
     publisher.connect({ tcUrl: 'rtmp://media.example/app' });
     publisher.call('FCPublish', 2, null, 'announced?x=1');
     publisher.call('publish', 3, null);
@@ -264,7 +264,7 @@ describe('the end', () => {
     for (let frame = 1; frame <= 500; frame += 1) publisher.audio(frame, AAC_FRAME + '00'.repeat(4000));
     // Whoever comes meanwhile is served.
     const other = await RtmpPublisher.open(port);
-    cleanups.push(() => other.close());
+    cleanUp(() => other.close());
     expect(stream.packets.length).toBeLessThan(250);
     stream.request.onRelieved?.();
     await stream.until((it) => it.packets.length === 501);
@@ -316,7 +316,7 @@ describe('the end', () => {
     const { port, provider } = await start({ timeouts: { linger: 600_000 } });
     const publisher = await RtmpPublisher.open(port);
     publisher.socket.allowHalfOpen = true;
-    cleanups.push(() => publisher.close());
+    cleanUp(() => publisher.close());
     publisher.connect({ tcUrl: 'rtmp://media.example/app' });
     publisher.call('publish', 3, null, '');
     await publisher.command('onStatus');

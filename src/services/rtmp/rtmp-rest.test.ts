@@ -1,7 +1,7 @@
 import assert from 'node:assert';
 import { describe, expect, test, vi } from 'vitest';
 import { RtmpPublisher } from '../../../test/fakes/rtmp-publisher.ts';
-import { AAC_CONFIG, AAC_FRAME, cleanups, holdSweeps, publishing, start } from '../../../test/support/rtmp-bench.ts';
+import { AAC_CONFIG, AAC_FRAME, cleanUp, holdSweeps, publishing, start } from '../../../test/support/rtmp-bench.ts';
 import { Urgency } from '../../core/urgency.ts';
 import { controlMessage } from '../../wire/rtmp/control.ts';
 import { MessageType } from '../../wire/rtmp/message.ts';
@@ -98,7 +98,7 @@ describe('a stream that nobody attends to', () => {
     const started = await publishing();
     const publishers = [started.publisher];
     for (const key of ['second', 'third', 'fourth', 'fifth', 'sixth']) publishers.push(await RtmpPublisher.publish(started.port, { key }));
-    cleanups.push(() => publishers.map((publisher) => publisher.close()));
+    cleanUp(() => publishers.map((publisher) => publisher.close()));
     const streams = await Promise.all(publishers.map((_publisher, index) => started.gate.stream(index)));
     let sent = 0;
     const send = (): void => {
@@ -225,7 +225,7 @@ describe('a stream that nobody attends to', () => {
     publisher.audio(1000, AAC_FRAME);
     await new Promise<void>((resolve) => publisher.socket.end(resolve));
     const again = await RtmpPublisher.publish(port);
-    cleanups.push(() => again.close());
+    cleanUp(() => again.close());
     await gate.stream(1);
     expect([stream.closed, stream.packets.length]).toEqual([true, 3]);
   });
