@@ -4,7 +4,7 @@ import { hostPort } from '../../../util/client-address.ts';
 import { frameDatagram, unframeDatagrams } from '../../../wire/ice/tcp-framer.ts';
 import type { TurnAddress, TurnConnection } from '../../../wire/turn/turn-connection.ts';
 import type { PeerAddress } from './fanout/fanout.ts';
-import { sendToStream } from './peer-stream.ts';
+import { endStream, sendToStream } from './peer-stream.ts';
 
 /** Made by whoever accepted the connection; several may share one, by way of the relay. */
 export interface PeerPipe {
@@ -17,7 +17,7 @@ export interface PeerPipe {
   send(datagram: Uint8Array): void;
   /** Several datagrams, each with two bytes of length before it (RFC 4571). */
   sendFrames(frames: Buffer): void;
-  /** Closes the connection when the waiting data has been sent, whatever arrives meanwhile. */
+  /** Closes the connection when the waiting data has been sent, whatever arrives meanwhile, or after ten seconds. */
   end(): void;
 }
 
@@ -51,7 +51,7 @@ export class DirectPipe implements PeerPipe {
   }
 
   end(): void {
-    this.#stream.destroySoon();
+    endStream(this.#stream);
   }
 }
 
@@ -90,6 +90,6 @@ export class RelayedPipe implements PeerPipe {
   }
 
   end(): void {
-    this.#stream.destroySoon();
+    endStream(this.#stream);
   }
 }

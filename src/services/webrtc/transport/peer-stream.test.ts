@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, Socket } from 'node:net';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { RecordingLogger } from '../../../../test/fakes/recording-logger.ts';
 import { until } from '../../../../test/harness/poll.ts';
 import { systemClock } from '../../../util/clock.ts';
@@ -76,6 +76,31 @@ test('a pipe that ends sends what waits, and does not wait for the peer to end t
     await until('the connection is closed', () => stream.destroyed, WAIT);
     expect(((await once(client, 'data')) as [Buffer])[0].toString('latin1')).toBe('\0\x07goodbye');
   } finally {
+    client.destroy();
+    server.close();
+  }
+});
+
+test('a pipe that ends does not wait for ever for a peer that does not read', async () => {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const client = connect({ port: (server.address() as AddressInfo).port, host: '127.0.0.1' });
+  client.on('error', () => undefined).pause();
+  try {
+    const [stream] = (await once(server, 'connection')) as [Socket];
+    const pipe = new DirectPipe(stream, { host: '127.0.0.1', port: 1 });
+    // More than the kernel takes.
+    pipe.sendFrames(Buffer.alloc(32 * 1024 * 1024));
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    pipe.end();
+    pipe.end();
+    expect(vi.getTimerCount()).toBe(1);
+    vi.advanceTimersByTime(9999);
+    expect(stream.destroyed).toBe(false);
+    vi.advanceTimersByTime(1);
+    expect(stream.destroyed).toBe(true);
+  } finally {
+    vi.useRealTimers();
     client.destroy();
     server.close();
   }

@@ -9,6 +9,8 @@ import type { PeerAddress } from './fanout/fanout.ts';
 const SILENCE_MS = 60_000;
 /** Waiting bytes beyond which a peer does not read what it asks for. Media stops at half of it, see `PeerSession.sendTcp`. */
 const MAX_UNREAD = 2 * 1024 * 1024;
+/** How long waiting bytes of a connection that ends may take to leave, ms. */
+const LINGER_MS = 10_000;
 /** Connections of one address without a session. Getting one takes a fraction of a second, also for many behind one NAT. */
 const MAX_GUESTS = 256;
 
@@ -77,4 +79,12 @@ export function admitStream(stream: Socket, guests: StreamGuests): PeerAddress |
 export function sendToStream(stream: Socket, bytes: Uint8Array): void {
   if (stream.writableLength + bytes.length > MAX_UNREAD) stream.destroy();
   else stream.write(bytes);
+}
+
+/** Closes a connection when its waiting bytes have left, or after ten seconds: a peer that does not read cannot keep it. Idempotent. */
+export function endStream(stream: Socket): void {
+  if (stream.writableEnded || stream.destroyed) return;
+  stream.destroySoon();
+  const late = setTimeout(() => stream.destroy(), LINGER_MS);
+  stream.once('close', () => clearTimeout(late));
 }

@@ -30,7 +30,7 @@ import { StrangerLog } from './stranger-log.ts';
 import { type TransportCounters, TransportReport } from './transport-report.ts';
 
 const TICK_MS = 250;
-/** A TCP connection without a valid connectivity check, or whose session is over, is closed after this, ms. */
+/** A TCP connection without a valid connectivity check is closed after this, ms. */
 const TCP_TIMEOUT_MS = 10_000;
 const TCP_CONNECTIONS = 5000;
 /** Between warnings of the same, ms. */
@@ -319,19 +319,17 @@ export class PeerTransport implements PeerOwner {
     const framer = new TcpFramer();
     const pipe = new DirectPipe(stream, from);
     let session: PeerSession | null = null;
-    const watch = setInterval(
-      () => {
-        if (session === null || session.closed) stream.destroy();
-      },
-      TCP_TIMEOUT_MS * (this.#options.timeoutScale ?? 1),
-    );
+    // Once it leads to a session, that one ends it.
+    const unused = setTimeout(() => stream.destroy(), TCP_TIMEOUT_MS * (this.#options.timeoutScale ?? 1));
     this.#streams.add(stream);
     stream.on('data', (chunk: Buffer) => {
       try {
         const frames = framer.push(chunk);
         if (frames === null) stream.destroy();
         for (const frame of frames ?? []) session = this.arrived(pipe, from, frame, session);
-        if (session !== null) this.guests.leave(stream);
+        if (session === null) return;
+        clearTimeout(unused);
+        this.guests.leave(stream);
       } catch (error) {
         this.#options.logger.limited.error({ err: error, peer: from.host }, 'a TCP connection for media failed inside the server');
         stream.destroy();
@@ -339,7 +337,7 @@ export class PeerTransport implements PeerOwner {
     });
     stream.on('error', () => undefined);
     stream.on('close', () => {
-      clearInterval(watch);
+      clearTimeout(unused);
       this.#streams.delete(stream);
       try {
         session?.lost(pipe);
