@@ -91,9 +91,19 @@ test('players and programs get what they got', async () => {
     expect([answer.status, await answer.text()]).toEqual([404, 'the stream has no such file\n']);
   }
   expect((await fetch(server.http('live', 'llhls.m3u8'), { headers: HTML })).headers.get('content-type')).toMatch(/mpegurl/i);
-  for (const path of ['/app/live/', '/app/live/x.html', '/nothing.js', '/..%2fpackage.json']) {
+  for (const path of ['/app/live/x.html', '/app/live//', '/app//', '/nothing.js', '/..%2fpackage.json']) {
     expect([path, (await fetch(address(path), { headers: HTML })).status]).toEqual([path, 404]);
   }
+});
+
+test('an address with a slash behind it leads a browser to the page, and programs to nothing', async () => {
+  const get = (path: string, headers: Record<string, string>) => fetch(address(path), { headers, redirect: 'manual' });
+  const [plain, signed] = await Promise.all(['/app/live/', '/app/live/?token=a%26b'].map((path) => get(path, HTML)));
+  expect([plain?.status, plain?.headers.get('location')]).toEqual([301, '../live']);
+  expect([signed?.status, signed?.headers.get('location')]).toEqual([301, '../live?token=a%26b']);
+  const page = await fetch(address('/app/live/?a=1'), { headers: HTML });
+  expect([page.status, page.url]).toEqual([200, address('/app/live?a=1')]);
+  expect((await get('/app/live/', { accept: '*/*' })).status).toBe(404);
 });
 
 test('the root says what this is, and where the console is', async () => {

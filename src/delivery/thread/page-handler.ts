@@ -11,7 +11,7 @@ import type { AnswerSink, IncomingRequest } from '../http/answer-sink.ts';
 import { splitTarget } from '../http/request-target.ts';
 
 const SLASH = 0x2f;
-const STREAM = /^\/[^/]+\/[^/]+$/;
+const STREAM = /^\/[^/]+\/([^/]+)(\/?)$/;
 const LINES = `Server: Millrace\r\n${linesOf(PAGE_HEADERS)}Cache-Control: no-cache\r\n`;
 /** Players get another answer at the same URL. */
 const VARY = 'Vary: Accept, Accept-Encoding\r\n';
@@ -32,7 +32,7 @@ export class PageHandler {
   take(request: IncomingRequest, sink: AnswerSink): boolean {
     // Most requests are for files of streams.
     if (isDeep(request.target)) return false;
-    const { path, authority } = splitTarget(request.target);
+    const { path, query, authority } = splitTarget(request.target);
     const host = hostOnly(authority ?? request.header('host') ?? '');
     const isFile = path.length > 1 && path.indexOf('/', 1) < 0;
     if (isFile) return this.#settings.player && this.#sendFile(request, sink, path.slice(1), '');
@@ -42,7 +42,12 @@ export class PageHandler {
       sink.answer(200, headLines('text/html; charset=utf-8', contentPolicy(null, null)), [Buffer.from(page)], null);
       return true;
     }
-    return this.#settings.player && STREAM.test(path) && this.#sendFile(request, sink, PLAYER_PAGE, host);
+    const [, stream, slash] = (this.#settings.player && STREAM.exec(path)) || [];
+    if (stream === undefined) return false;
+    if (slash === '') return this.#sendFile(request, sink, PLAYER_PAGE, host);
+    // The page finds its files beside its own address. Relative, for proxies with other paths.
+    sink.answer(301, `${LINES}${VARY}Location: ../${asciiUrl(query === '' ? stream : `${stream}?${query}`)}\r\n`, '', null);
+    return true;
   }
 
   /** False for a name that is not on the list. */
@@ -87,14 +92,19 @@ export class PageHandler {
   }
 }
 
-/** More than `/APP/STREAM`, or no path at all. */
+/** More than `/APP/STREAM/`, or no path at all. */
 function isDeep(target: string): boolean {
   if (target.charCodeAt(0) !== SLASH) return true;
   const first = target.indexOf('/', 1);
   const second = first < 0 ? -1 : target.indexOf('/', first + 1);
   if (second < 0) return false;
   const query = target.indexOf('?');
-  return query < 0 || second < query;
+  return second + 1 !== (query < 0 ? target.length : query) && (query < 0 || second < query);
+}
+
+/** A part of a URL as a header can carry it: some clients send raw UTF-8. */
+function asciiUrl(text: string): string {
+  return text.replace(/[^!-~]+/g, encodeURIComponent);
 }
 
 function answer(
