@@ -68,6 +68,9 @@ export interface OrchestratorOptions {
   readonly onApplication?: (application: Application) => void;
 }
 
+/** Makes the next definition of an application from that which is valid when its turn has come: changes run one after the other. */
+type DefinitionChange = (current: Definition<ApplicationConfig>) => Definition<ApplicationConfig>;
+
 /**
  * Owns the virtual hosts and their applications. Changes run one after the other. A change that must survive a restart resolves only when
  * it is on disk; if the disk refuses it, nothing has changed.
@@ -219,13 +222,9 @@ export class Orchestrator implements IngestGate {
 
   /**
    * Restarts an application with a new definition (same name): its streams and sessions end, it moves
-   * to the end of the list. `change` gets the current definition inside the exclusive section.
+   * to the end of the list.
    */
-  replaceApplication(
-    vhostName: string,
-    appName: string,
-    change: (current: Definition<ApplicationConfig>) => Definition<ApplicationConfig>,
-  ): Promise<Application> {
+  replaceApplication(vhostName: string, appName: string, change: DefinitionChange): Promise<Application> {
     return this.#exclusively(async () => {
       const vhost = this.#writable(vhostName);
       const current = this.#existing(vhost, appName);
@@ -243,12 +242,8 @@ export class Orchestrator implements IngestGate {
     });
   }
 
-  /** Changes the keys of an application; everything in it continues. `change` gets the current definition inside the exclusive section. */
-  changeKeys(
-    vhostName: string,
-    appName: string,
-    change: (current: Definition<ApplicationConfig>) => Definition<ApplicationConfig>,
-  ): Promise<Application> {
+  /** Changes the keys of an application; everything in it continues. */
+  changeKeys(vhostName: string, appName: string, change: DefinitionChange): Promise<Application> {
     return this.#exclusively(async () => {
       const vhost = this.#writable(vhostName);
       const application = this.#existing(vhost, appName);
