@@ -20,7 +20,7 @@ const DEADLINE_MS = 300_000;
 /** Sanitized code takes as much longer to compile. */
 const SANITIZED_DEADLINE_MS = 1_500_000;
 
-/** Sanitizers by what follows `--sanitize`, and what the addon is then called. */
+/** By the value of `--sanitize`: the sanitizers, and the name of the addon. */
 const SANITIZERS = {
   '--sanitize': { flag: 'address,undefined', name: 'millrace-sanitized.node' },
   '--sanitize=thread': { flag: 'thread', name: 'millrace-sanitized-thread.node' },
@@ -61,7 +61,7 @@ async function put(file, name, signal) {
   return target;
 }
 
-/** What makes a mistake of ours harder to use. Compilers differ in what they know, and machines in what they have. */
+/** Makes our mistakes harder to exploit. Compilers and machines support different subsets. */
 const HARDENING = [
   ['-D_FORTIFY_SOURCE=3', '-D_FORTIFY_SOURCE=2'],
   ['-fstack-protector-strong', '-fstack-protector'],

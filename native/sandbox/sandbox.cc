@@ -1,11 +1,12 @@
 // Starts a program that may read a few folders and do nothing else to the machine: no network, no new privileges, no writing. Linux.
 //
 //   millrace-sandbox [--read PATH | --use PATH | --execute PATH | --memory BYTES]... -- PROGRAM [ARGUMENT]...
-//   millrace-sandbox --probe      prints what this kernel can hold to, one word a line
+//   millrace-sandbox --probe      prints the restrictions that this kernel supports, one word a line
 //
 // --read: files below PATH may be read. --use: also written to, for devices. --execute: read, and run as a program.
-// --memory: it gets no more data than that.
-// Paths that do not exist are passed over. What the kernel cannot do is left out; ends with 126 when the program cannot be run.
+// --memory: limit of the program's data.
+// Paths that do not exist are skipped, as are restrictions that the kernel does not support.
+// Exits with 126 if the program cannot be run.
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -41,7 +42,7 @@ constexpr uint64_t kAllOfAbi1 = (1u << 13) - 1;
 constexpr uint64_t kRefer = 1u << 13;
 constexpr uint64_t kTruncate = 1u << 14;
 
-// Signals to, and abstract sockets of, whoever is not in the sandbox.
+// Signals to processes outside the sandbox, and their abstract sockets.
 constexpr uint64_t kScopes = 3;
 
 struct Ruleset {
@@ -66,7 +67,7 @@ uint64_t AccessOf(const char* option) {
 
 bool IsMemory(const char* option) { return strcmp(option, "--memory") == 0; }
 
-/// Whoever asks for more than `text` bytes gets none, and ends by that. False for what is no number.
+/// Allocations beyond `text` bytes fail, which ends the program. False if `text` is not a number.
 bool RestrictMemory(const char* text) {
   char* end = nullptr;
   errno = 0;
@@ -88,7 +89,7 @@ bool Allow(int ruleset, const char* path, uint64_t access) {
   return added;
 }
 
-/// Files: only what the options name. `arguments` ends before `--`.
+/// File access: only to the paths in the options. `arguments` ends before `--`.
 bool RestrictFiles(char** arguments, char** end) {
   const long abi = LandlockAbi();
   if (abi < 1) return false;
@@ -131,7 +132,7 @@ bool RestrictCalls() {
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
 #endif
       REFUSE(SYS_socket, EACCES),
-      // It could open sockets as well; whoever asks takes "not there" for an answer.
+      // io_uring could open sockets as well; programs cope with ENOSYS.
       REFUSE(425 /* io_uring_setup */, ENOSYS),
       REFUSE(SYS_ptrace, EPERM),
       REFUSE(SYS_process_vm_readv, EPERM),
@@ -156,7 +157,7 @@ bool RestrictCalls() {
   return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-/// Tells what works here, by doing it.
+/// Finds out what works here by trying it.
 int Probe() {
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0) puts("no-new-privileges");
   const bool files = RestrictFiles(nullptr, nullptr);
@@ -188,7 +189,7 @@ int main(int count, char** arguments) {
   }
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   const rlimit none = {0, 0};
-  // A dump of its memory would hold media, and lie where nobody looks.
+  // A core dump would contain media, in a place that no operator checks.
   setrlimit(RLIMIT_CORE, &none);
   RestrictFiles(arguments + 1, arguments + at);
   RestrictCalls();

@@ -211,7 +211,7 @@ napi_value SetKeys(const Arguments& arguments) {
   return Truth(arguments.env(), Running(arguments)->SetKeys(arguments.Unsigned(1), profile, parts[0], parts[1], parts[2], parts[3]));
 }
 
-// connect(fanout, viewer, socket, host, port); hear likewise; connectTcp(fanout, viewer)
+// connect(fanout, viewer, socket, host, port); hear has the same parameters; connectTcp(fanout, viewer)
 napi_value Connect(const Arguments& arguments) {
   return Truth(arguments.env(), Running(arguments)->Connect(arguments.Unsigned(1), arguments.Unsigned(2), arguments.Text(3),
                                                             static_cast<uint16_t>(arguments.Unsigned(4))));
@@ -435,7 +435,7 @@ napi_value Protect(const Arguments& arguments) {
   return MakeBuffer(arguments.env(), packet.data(), length);
 }
 
-// srtpUnprotect(handle, packet) → packet, or the number of what is wrong with it (see Unprotected)
+// srtpUnprotect(handle, packet) → packet, or the number of the error (see Unprotected)
 napi_value Unprotect(const Arguments& arguments) {
   auto* protector = arguments.External<Protector>(0);
   const Bytes bytes = arguments.Buffer(1);

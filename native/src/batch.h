@@ -27,7 +27,7 @@ class Batch {
  public:
   Batch(SendMode mode, SendCounters* counters);
 
-  // Room for one datagram of up to `length` bytes; sends what is there first when it does not fit.
+  // Room for one datagram of up to `length` bytes; sends the batch first if the datagram does not fit.
   uint8_t* Reserve(int socket, size_t length);
   // The reserved bytes hold a datagram of `length` for `viewer`.
   void Commit(Viewer* viewer, size_t length);

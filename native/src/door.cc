@@ -1,4 +1,4 @@
-// A listening socket that accepts nothing: connections wait in the kernel until a thread takes it over, and the first of them is told.
+// A listening socket that accepts nothing: connections wait in the kernel until a thread takes it over. The first connection is reported.
 #include "door.h"
 
 #include <fcntl.h>
@@ -77,7 +77,7 @@ void OnKnock(uv_poll_t* poll, int, int) {
   napi_close_handle_scope(env, scope);
 }
 
-// A socket that others of this user may share the port with. Negative with `errno` set when there is none.
+// A socket that shares its port with other processes of this user. Negative with `errno` set on failure.
 int Listen(const Address& address, int backlog) {
   const int family = address.storage.ss_family;
   const int descriptor = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

@@ -1,4 +1,4 @@
-// TCP ports that are open before anybody serves them, for `src/delivery/pool/activation-port.ts`.
+// TCP ports that are open before a thread serves them, for `src/delivery/pool/activation-port.ts`.
 #pragma once
 
 #include "napi-values.h"

@@ -25,7 +25,7 @@ std::string LastError(const char* what) {
   return code == 0 ? std::string(what) : std::string(what) + ": " + text;
 }
 
-// Certificates are self-signed; the signalled fingerprint, checked by the owner, is what counts (RFC 8122).
+// Certificates are self-signed: the owner checks the signalled fingerprint instead (RFC 8122).
 int AcceptAny(int, X509_STORE_CTX*) { return 1; }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// DTLS 1.2 with DTLS-SRTP keys (RFC 5764) over datagrams that somebody else carries.
+// DTLS 1.2 with DTLS-SRTP keys (RFC 5764) over datagrams that the caller sends and receives.
 #pragma once
 
 #include <openssl/ssl.h>
@@ -43,7 +43,7 @@ class Dtls {
   void Receive(const uint8_t* data, size_t length);
   // Sends a lost flight again when its time has come.
   void Tick();
-  // Tells the peer that it is over.
+  // Sends the closing alert to the peer.
   void Close();
 
   State state() const { return state_; }

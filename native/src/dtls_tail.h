@@ -1,5 +1,5 @@
-// What is left of a DTLS 1.2 connection (RFC 6347) once the keys of SRTP are known: answering a lost last flight, and
-// the alert that ends it. A hundred bytes instead of the 66 KiB that the library keeps for each connection.
+// The rest of a DTLS 1.2 connection (RFC 6347) once the keys of SRTP are known: it resends a lost last flight and sends the closing alert.
+// Takes a hundred bytes instead of the 66 KiB that the library keeps for each connection.
 #pragma once
 
 #include <openssl/evp.h>

@@ -13,7 +13,7 @@
 
 namespace millrace {
 
-// Places at which one viewer is heard.
+// Limit of addresses from which one viewer may send.
 constexpr size_t kPlaces = 16;
 
 enum class EventType : uint32_t {
@@ -36,11 +36,11 @@ struct Event {
   double at = 0;
 };
 
-// In place of a viewer's id: nobody that has proved who he is.
+// In place of a viewer's id: a peer that has not authenticated itself.
 constexpr uint32_t kStranger = 0;
 
 // Filled by all threads, emptied by the main thread. Surplus events are dropped and counted. Unknown peers share one limit and each viewer
-// has one of its own, so a flood displaces only the events of its sender.
+// has its own limit, so a flood displaces only the events of its sender.
 class EventQueue {
  public:
   explicit EventQueue(std::function<void()> wake) : wake_(std::move(wake)) {}
@@ -81,7 +81,7 @@ class EventQueue {
   // Two seconds of a publisher of 10 Mbit/s, and a quarter of one.
   static constexpr size_t kShare = 2048;
   static constexpr size_t kShareWhenShort = 256;
-  // Checks and handshakes of those that come now: a hundred ms of work.
+  // Checks and handshakes of new peers: a hundred ms of work.
   static constexpr size_t kStrangers = 2048;
   std::mutex mutex_;
   std::vector<Event> events_;

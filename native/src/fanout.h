@@ -56,7 +56,7 @@ class Fanout {
     std::shared_ptr<ViewerCounters> counters;
     std::shared_ptr<SendLog> log;
     bool keyed = false;
-    // Where it is heard, until its keys are known.
+    // Its source addresses, until its keys are known.
     std::vector<std::pair<uint32_t, Address>> places;
   };
   bool HearAt(uint32_t id, Member* member, uint32_t socket, const Address& address);
@@ -64,7 +64,7 @@ class Fanout {
     uint32_t clock_rate = 0;
     double epoch = 0;
     bool fec = false;
-    // Sender threads with a viewer that has asked for it; no other thread hears of it.
+    // Sender threads that have a viewer of this source; the other threads do not get its frames.
     std::vector<Shard*> shards;
     uint64_t next_sequence = 0;
     uint64_t next_protected = 0;

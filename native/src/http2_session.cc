@@ -6,7 +6,7 @@
 namespace millrace {
 namespace {
 
-// With its head a frame of so much fills a record, which lies in memory in one piece.
+// A frame of this size with its head fills one TLS record, which is contiguous in memory.
 constexpr uint32_t kFrame = 16 * 1024 - 9;
 // Answers to pings and settings that wait to be sent; nghttp2 ends a session with more.
 constexpr size_t kMostAcks = 100;
@@ -42,7 +42,7 @@ std::vector<nghttp2_nv> HeadersOf(std::string* block) {
 }  // namespace
 
 Http2Session::Http2Session(TlsSession* tls, const Http2Limits& limits) : tls_(tls), limits_(limits) {
-  // One for all sessions.
+  // Shared by all sessions.
   static const nghttp2_session_callbacks* const callbacks = [] {
     nghttp2_session_callbacks* made = nullptr;
     if (nghttp2_session_callbacks_new(&made) != 0) return made;
@@ -57,10 +57,10 @@ Http2Session::Http2Session(TlsSession* tls, const Http2Limits& limits) : tls_(tl
   }();
   nghttp2_option* option = nullptr;
   if (callbacks == nullptr || nghttp2_option_new(&option) != 0) return;
-  // Bodies are few and small: a client gets room for more when what it sent has been read.
+  // Bodies are few and small: a client's window grows only when its data has been read.
   nghttp2_option_set_no_auto_window_update(option, 1);
   nghttp2_option_set_max_outbound_ack(option, kMostAcks);
-  // Priorities of streams that are over are nothing we go by.
+  // Priorities of closed streams are not used.
   nghttp2_option_set_no_closed_streams(option, 1);
   if (nghttp2_session_server_new2(&session_, callbacks, this, option) != 0) session_ = nullptr;
   nghttp2_option_del(option);
@@ -150,7 +150,7 @@ int Http2Session::OnHeader(nghttp2_session* session, const nghttp2_frame_hd* fra
                            const uint8_t* value, size_t value_length, uint8_t, void* user) {
   auto* self = static_cast<Http2Session*>(user);
   Stream* stream = self->Find(frame->stream_id);
-  // What comes behind a body is not looked at.
+  // Trailers are ignored.
   if (stream == nullptr || stream->told) return 0;
   stream->lines += 1;
   if (stream->lines > self->limits_.header_lines ||
@@ -181,7 +181,7 @@ int Http2Session::OnFrame(nghttp2_session*, const nghttp2_frame_hd* frame, void*
   return 0;
 }
 
-// An answer may be whole before its request is: nobody reads the rest.
+// The response may be complete before its request: the rest of the request is not read.
 int Http2Session::OnFrameSent(nghttp2_session* session, const nghttp2_frame_hd* frame, void* user) {
   if ((frame->type != kHeadersFrame && frame->type != kDataFrame) || (frame->flags & kEndStream) == 0) return 0;
   const Stream* stream = static_cast<Http2Session*>(user)->Find(frame->stream_id);

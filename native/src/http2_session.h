@@ -15,7 +15,7 @@
 
 namespace millrace {
 
-// How much of a client is put up with.
+// Limits for what a client may send.
 struct Http2Limits {
   uint32_t streams = 0;
   size_t header_lines = 0;
@@ -47,10 +47,10 @@ class Http2Session {
   Http2Session& operator=(const Http2Session&) = delete;
 
   bool ready() const { return session_ != nullptr; }
-  // False: the client broke the protocol; what is left to be said to it is still to be flushed.
+  // False: the client broke the protocol; the closing frames remain to be flushed.
   bool Receive(const uint8_t* data, size_t length);
-  // Answers; `body`, an array of Uint8Arrays, is held until the stream is closed; null: there is none.
-  // False: the stream is not there any more, or has been answered.
+  // Responds; `body`, an array of Uint8Arrays, is held until the stream is closed; null: no body.
+  // False: the stream is closed, or has a response already.
   bool Respond(napi_env env, int32_t stream, const std::string& status, const std::string& block, napi_value body);
   void Reset(int32_t stream, uint32_t error);
   // Room for as many more bytes of a body.
@@ -59,7 +59,7 @@ class Http2Session {
   void GoAway();
   // Hands TLS all that can be sent now.
   void Flush();
-  // Nothing can come or go any more.
+  // The session neither reads nor writes any further.
   bool over() const;
 
   std::vector<Http2Event>& events() { return events_; }

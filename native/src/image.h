@@ -1,5 +1,5 @@
-// A file without a name in memory, from which the system sends without copying. Its bytes are written once and never changed: what the system
-// is still sending stays as it was, even after the file is closed.
+// A memory file without a name, from which the system sends without copying. Its bytes are written once and never changed: data that the
+// system is still sending stays intact, even after the file is closed.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ class Image {
   size_t length_ = 0;
 };
 
-// What JavaScript holds is a pointer to this.
+// JavaScript holds a pointer to this.
 using SharedImage = std::shared_ptr<Image>;
 
 }  // namespace millrace

@@ -73,7 +73,7 @@ class Arguments {
     const uint32_t* words = WordsInPlace(n, &length);
     return std::vector<uint32_t>(words, words + length);
   }
-  // A Uint32Array, to be written to.
+  // A writable Uint32Array.
   uint32_t* WordsInPlace(size_t n, size_t* length) const {
     void* data = nullptr;
     napi_typedarray_type type = napi_int8_array;

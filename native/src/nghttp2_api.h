@@ -1,5 +1,5 @@
 // The used part of nghttp2, which Node.js contains without headers: HTTP/2 frames, header compression and flow control. Names and layouts
-// are those of its documented interface. All symbols are weak: where Node.js was built without it, `Nghttp2IsThere` says so.
+// are those of its documented interface. All symbols are weak: if Node.js was built without nghttp2, `Nghttp2IsThere` is false.
 #pragma once
 
 #include <cstddef>

@@ -14,7 +14,7 @@ namespace {
 // Sends one datagram; 0, or the number of the error.
 int Send(const std::string& path, const std::string& text) {
   sockaddr_un address = {};
-  // An abstract name begins with a NUL of its own, which `@` stands for, and has none behind it.
+  // The name of an abstract socket begins with a NUL, written as `@`, and has no NUL at its end.
   const bool abstract = path[0] == '@';
   if (path.size() + (abstract ? 0 : 1) > sizeof address.sun_path) return ENAMETOOLONG;
   address.sun_family = AF_UNIX;

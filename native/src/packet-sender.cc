@@ -45,7 +45,7 @@ uint64_t FirstSequenceFor(const Slot& slot, const Frame& frame) {
   return slot.fec_payload_type == 0 ? frame.first_sequence : frame.first_protected;
 }
 
-// Nobody else writes these two, so that no packet pays for an addition that others could interrupt.
+// Only this thread writes these two counters, so a packet costs no atomic addition.
 void CountSent(ViewerCounters* counters, size_t length) {
   counters->packets.store(counters->packets.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   counters->bytes.store(counters->bytes.load(std::memory_order_relaxed) + length, std::memory_order_relaxed);
@@ -97,8 +97,9 @@ void PacketSender::SendPackets(Viewer* viewer, Slot* slot, const SourceQueue* so
   if (viewer->socket < 0) HandOverTcp(viewer);
 }
 
-// The payload of packet `packet` of a frame: of the media, or a parity, behind what they are wrapped into. Returns its length,
-// without writing when `at` is null.
+// The payload of packet `packet` of a frame, media or parity, after the headers of its wrapping. Returns its length; writes nothing if `at`
+// is
+// null.
 size_t PacketSender::WriteBody(const Slot& slot, const Frame& frame, size_t packet, uint64_t index, uint8_t* at) const {
   const size_t wrapped = slot.red_payload_type == 0 ? 0 : 1;
   if (packet < frame.packets()) {
@@ -156,8 +157,9 @@ size_t PacketSender::SendPacket(Viewer* viewer, Slot* slot, const Frame& frame, 
   if (viewer->socket >= 0) {
     batch_.Commit(viewer, length);
     if (packet >= frame.packets() && slot->rtx_payload_type == 0) {
-      // Players wait for every number, also for one that they could do without. Where it cannot be asked for again, it leaves
-      // twice; the second is a replay to those who got the first.
+      // Players wait for every sequence number, even for packets that they could do without. If the viewer cannot request retransmissions,
+      // the
+      // packet is sent twice; receivers discard the second copy as a replay.
       uint8_t* copy = batch_.Reserve(viewer->socket, length);
       memmove(copy, at, length);
       batch_.Commit(viewer, length);

@@ -32,7 +32,7 @@ class PacketSender {
 
   // Departure time of the next packets, on the clock of `NowUs`.
   void SetTime(int64_t now);
-  // Packets of the frame can be sent again from now on.
+  // From now on packets of the frame can be retransmitted.
   void Remember(SourceQueue* source, const FrameRef& frame);
   // Packets `first` to `last`, `last` not included; behind the last of the frame its parities.
   void SendPackets(Viewer* viewer, Slot* slot, const SourceQueue* source, const Frame& frame, size_t first, size_t last);
@@ -40,7 +40,7 @@ class PacketSender {
   void Resend(Viewer* viewer, uint32_t ssrc, const std::vector<uint16_t>& sequences);
   void Report(Viewer* viewer, int64_t now);
   void SendRtcp(Viewer* viewer, const uint8_t* packet, size_t length);
-  // Nothing waits behind it: datagrams name their viewer while they do.
+  // Sends all waiting datagrams: they refer to their viewers.
   void Flush() { batch_.Flush(); }
 
  private:

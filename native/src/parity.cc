@@ -11,7 +11,7 @@ namespace {
 // Bits of the two forms of a mask.
 constexpr size_t kShortMask = 16;
 constexpr size_t kLongMask = 48;
-// Packets that one parity stands for.
+// Packets protected by one parity packet.
 constexpr size_t kProtected = 10;
 constexpr size_t kHeader = 10;
 
@@ -53,8 +53,8 @@ size_t ParityLength(const Parity& parity, size_t extension_length) {
 //  |        length recovery        |       protection length       |
 //  |                mask, 16 bits; 48 when L is set …              |
 //
-// The parts that all packets have alike remain where an odd number of them is combined, and vanish where it is even. Send time
-// and transport-wide number count as zeros: they are others in every packet, and receivers pass over them here.
+// Fields that are equal in all packets remain if an odd number of packets is combined, and cancel out if it is even. Send time
+// and transport-wide number count as zeros: they differ in every packet, and receivers ignore them here.
 void WriteParity(const Parity& parity, const ParityContext& context, uint8_t* out) {
   const bool odd = parity.count % 2 == 1;
   const bool wide = (parity.mask >> kShortMask) != 0;

@@ -17,18 +17,18 @@ struct Parity {
   size_t count = 0;
   // Of one of them the frame's marker bit is set.
   bool marker = false;
-  // All payloads combined with exclusive or, as long as the longest.
+  // All payloads combined with exclusive or, as long as the longest payload.
   std::vector<uint8_t> payload;
 };
 
 // Bytes before the protected ones: header, and the level's head with a mask of 48 bits.
 constexpr size_t kMostParityHead = 18;
 
-// Parities of a frame whose payloads lie between `offsets` in `data`. Neighbours are protected by different ones, so that a
-// burst of losses can be made good.
+// Parities of a frame whose payloads lie between `offsets` in `data`. Adjacent packets have different parities, so that a
+// burst of losses can be repaired.
 std::vector<Parity> MakeParities(const uint8_t* data, const std::vector<uint32_t>& offsets, bool marker);
 
-// What all packets of one viewer's stream have in common, and the frame's.
+// The values that all packets of one viewer's stream and of the frame share.
 struct ParityContext {
   const uint8_t* extension;
   size_t extension_length;

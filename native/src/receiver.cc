@@ -16,9 +16,9 @@ namespace {
 
 constexpr unsigned int kDatagrams = 32;
 constexpr size_t kDatagramRoom = 2048;
-// Batches read of one socket before the others have their turn.
+// Batches read from one socket before the next socket's turn.
 constexpr int kReadRounds = 8;
-// Losses in one feedback packet that are looked at.
+// Limit of losses handled from one feedback packet.
 constexpr size_t kLosses = 512;
 // Bytes of one viewer over TCP that may wait: more than a second of a publisher of 10 Mbit/s.
 constexpr size_t kInjected = 2 << 20;
@@ -132,7 +132,7 @@ void Receiver::Inject(uint32_t viewer, std::shared_ptr<ViewerCounters> counters,
 }
 
 void Receiver::Run() {
-  // What `top -H` shows.
+  // The name shown by `top -H`.
   pthread_setname_np(pthread_self(), "webrtc-receive");
   std::vector<Command> commands;
   std::vector<pollfd> descriptors;
@@ -188,11 +188,11 @@ void Receiver::Read(const Socket& socket) {
 
 void Receiver::Sort(const Socket& socket, const Address& from, uint8_t* data, size_t length) {
   if (length == 0) return;
-  // Nobody who sends from port 0 can be answered.
+  // A sender with port 0 cannot be answered.
   const uint8_t first = PortOf(from) == 0 ? 0xff : data[0];
   if (first <= 3 || (first >= 20 && first <= 63)) {
     const EventType type = first <= 3 ? EventType::kStun : EventType::kDtls;
-    // Checks of connected peers keep their sessions alive, so they do not wait with those of unknown peers.
+    // Checks of connected peers keep their sessions alive, so they are not queued with the checks of unknown peers.
     const auto known = places_.find(PlaceOf(socket.id, from));
     const uint32_t owner = known == places_.end() ? kStranger : known->second;
     events_->Push({type, socket.id, from, std::string(reinterpret_cast<char*>(data), length)}, owner);

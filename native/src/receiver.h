@@ -1,4 +1,4 @@
-// The thread that reads the UDP ports: sorts datagrams (RFC 7983), decrypts what viewers send, serves their NACKs.
+// The thread that reads the UDP ports: sorts datagrams (RFC 7983), decrypts the viewers' packets, serves their NACKs.
 #pragma once
 
 #include <functional>
@@ -28,11 +28,11 @@ class Receiver {
   explicit Receiver(EventQueue* events);
   ~Receiver();
 
-  // Reads `socket` from now on; datagrams of it carry `id`.
+  // Reads `socket` from now on; its datagrams carry `id`.
   void AddSocket(uint32_t id, int socket);
   void AddViewer(uint32_t id, Shard* shard, std::shared_ptr<ViewerCounters> counters, std::unique_ptr<SrtpReceiver> keys);
   void RemoveViewer(uint32_t id);
-  // Datagrams from here to this socket are the viewer's, beside those from the places named before.
+  // Datagrams from this address to this socket belong to the viewer, in addition to its earlier addresses.
   void Hear(uint32_t viewer, uint32_t socket_id, const Address& address);
   // A packet that came over TCP. Dropped and counted when too much of the viewer waits already.
   void Inject(uint32_t viewer, std::shared_ptr<ViewerCounters> counters, std::string packet);
@@ -68,7 +68,7 @@ class Receiver {
   // Socket and address → viewer.
   std::unordered_map<std::string, uint32_t> places_;
   std::vector<uint8_t> buffers_;
-  // When what is being read came, ms of the steady clock.
+  // Arrival time of the packet that is being read, ms of the steady clock.
   double arrived_ = 0;
   int wake_;
   std::mutex mutex_;

@@ -33,13 +33,13 @@ inline void CutIntoSegments(msghdr* header, uint8_t* control, size_t length) {
   memcpy(CMSG_DATA(message), &segment, sizeof segment);
 }
 
-// The kernel, or the device, cuts such messages for nobody.
+// The kernel, or the device, does not split such messages at all.
 inline bool CutsForNobody(int error) { return error == EIO || error == EOPNOTSUPP; }
 
 // The message was refused for its form: its datagrams may pass one by one. Without CutsForNobody this concerns one path only.
 inline bool RefusesSegments(int error) { return CutsForNobody(error) || error == EINVAL || error == EMSGSIZE; }
 
-// Sends the datagrams of such a message one by one. Returns how many the system did not take.
+// Sends the datagrams of such a message one by one. Returns the number that the system did not take.
 inline size_t SendApart(int socket, const uint8_t* bytes, size_t length, size_t segment, const void* to, socklen_t to_length) {
   size_t failed = 0;
   for (size_t at = 0; at < length; at += segment) {

@@ -17,7 +17,7 @@ class SendLog {
     entries_[sequence % kEntries].store(entry, std::memory_order_relaxed);
   }
 
-  // Bytes of the packet with this number and its time, 32 bits of microseconds; 0 bytes when it is not known (any more).
+  // Bytes of the packet with this number and its time, 32 bits of microseconds; 0 bytes if the packet is unknown or was overwritten.
   uint32_t Read(uint16_t sequence, uint32_t* at_us) const {
     const uint64_t entry = entries_[sequence % kEntries].load(std::memory_order_relaxed);
     if (entry >> 48 != sequence) return 0;

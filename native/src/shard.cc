@@ -89,7 +89,7 @@ void Shard::Push(uint32_t id, FrameRef frame) {
     SourceQueue* source = FindSource(id);
     if (source == nullptr) return;
     if (source->pending.size() >= kPendingFrames) {
-      // The frame in progress is finished; the others are dropped.
+      // The frame in progress is finished; the rest of the queue is dropped.
       counters_.dropped_frames.fetch_add(source->pending.size() - 1, std::memory_order_relaxed);
       source->pending.resize(1);
       source->skipping = true;
@@ -184,7 +184,7 @@ void Shard::SendRtcp(uint32_t id, std::vector<uint8_t> packet) {
 }
 
 void Shard::Run() {
-  // What `top -H` shows.
+  // The name shown by `top -H`.
   pthread_setname_np(pthread_self(), "webrtc-send");
   std::vector<Command> commands;
   int64_t due = NowUs();
@@ -205,7 +205,7 @@ void Shard::Run() {
   for (const Command& command : inbox_) command();
 }
 
-// Sends what is due and returns when to look again; without viewers and frames nothing is due before the next command.
+// Sends due packets and returns the time of the next ones; without viewers and frames nothing is due before the next command.
 int64_t Shard::Work(int64_t now) {
   int64_t next = viewers_.empty() ? kNever : now + kReportSweepUs;
   sender_.SetTime(now);
@@ -223,7 +223,7 @@ int64_t Shard::Work(int64_t now) {
   return next;
 }
 
-// Sends what was pushed before `order` to the sources that viewers leave for `source`: nothing of it is overtaken.
+// Viewers are about to change to `source`: first sends the frames of their previous sources that were pushed before `order`.
 void Shard::SendEarlier(SourceQueue* source, uint64_t order, int64_t now) {
   for (size_t n = 0; n < source->joining.size(); n += 1) {
     SourceQueue* old = source->joining[n]->source;
@@ -258,7 +258,7 @@ void Shard::SendSlice(SourceQueue* source, int64_t now) {
   }
 }
 
-// Whoever waits for this source gets it from its keyframe on, and leaves the one it had.
+// Viewers that wait for this source get it from this keyframe on, and leave their previous source.
 void Shard::Promote(SourceQueue* source, const Frame& frame) {
   for (size_t n = 0; n < source->joining.size(); n += 1) {
     Slot* slot = source->joining[n];

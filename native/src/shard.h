@@ -1,4 +1,4 @@
-// One sender thread with the viewers that are its own: nobody else touches them, so nothing is locked while sending.
+// One sender thread and its viewers: no other thread touches them, so nothing is locked while sending.
 #pragma once
 
 #include <condition_variable>

@@ -43,7 +43,7 @@ class FastHmac {
   SHA_CTX outer_ = {};
 };
 
-// One cipher with its session salt: for RTP or for RTCP, one direction.
+// One cipher with its session salt: for RTP or for RTCP, in one direction.
 class SrtpCipher {
  public:
   SrtpCipher() = default;
@@ -55,9 +55,10 @@ class SrtpCipher {
   // `label` is the first of the three key derivation labels: 0 for RTP, 3 for RTCP.
   bool Init(Profile profile, const uint8_t* master_key, const uint8_t* master_salt, uint8_t label, bool encrypt);
 
-  // Both work on `packet` in place, of which the first `header` bytes stay in the clear.
-  // Encrypt returns the new length, 0 on failure; there must be room for kRtpOverhead. With `plain` the payload is read there, and
-  // what stands behind the header before does not count: protecting it is then copying it, too.
+  // Both work on `packet` in place; its first `header` bytes stay unencrypted.
+  // Encrypt returns the new length, 0 on failure; `packet` needs room for kRtpOverhead. If `plain` is given, the payload is read from there
+  // and
+  // written behind the header, which protects and copies in one step.
   size_t EncryptRtp(uint8_t* packet, size_t header, size_t length, uint32_t ssrc, uint64_t index, const uint8_t* plain = nullptr);
   // Returns the length without tag, or 0 when it is not authentic.
   size_t DecryptRtp(uint8_t* packet, size_t header, size_t length, uint32_t ssrc, uint64_t index);
@@ -100,7 +101,7 @@ class ReplayWindow {
 
 enum class Unprotected { kOk, kMalformed, kForged, kReplayed, kTooManySources };
 
-// Receives from one peer. Sources (SSRCs) are bounded: a further one takes the place of one that has been silent, else it is refused.
+// Receives from one peer. Sources (SSRCs) are bounded: a new source replaces a source that has been silent, otherwise it is refused.
 class SrtpReceiver {
  public:
   bool Init(Profile profile, const uint8_t* key, const uint8_t* salt);
@@ -110,8 +111,8 @@ class SrtpReceiver {
 
  private:
   static constexpr size_t kSources = 16;
-  // A source ends after this many packets of others: some seconds. From then on its old packets could be replayed by somebody on the path,
-  // which gains nothing.
+  // A source ends after this many packets of other sources, some seconds. Afterwards an attacker on the path could replay its old packets,
+  // which gains the attacker nothing.
   static constexpr uint64_t kSilence = 2048;
   struct Source {
     uint32_t ssrc = 0;

@@ -1,5 +1,5 @@
 // TCP sends that bypass Node.js: one call from JavaScript and one system call, without a request object and another turn of the event loop.
-// Files that many HTTP viewers request lie in memory files ("images"), from which the system sends without copying.
+// Files that many HTTP viewers request are kept in memory files ("images"), from which the system sends without copying.
 #include "tcp.h"
 
 #include <sys/sendfile.h>

@@ -1,4 +1,4 @@
-// What JavaScript calls of TLS and HTTP/2: one handle for each connection, one for each certificate.
+// The functions of TLS and HTTP/2 that JavaScript calls: one handle for each connection, one for each certificate.
 #include "tls.h"
 
 #include <memory>
@@ -11,9 +11,9 @@
 namespace millrace {
 namespace {
 
-// More would not fit the number it is told in.
+// A longer text would not fit the field of its length.
 constexpr size_t kMostText = 64 * 1024;
-// What a call of `TlsReceive` and `Http2Flush` says besides a number of bytes.
+// Flags in the results of `TlsReceive` and `Http2Flush`, beside the number of bytes.
 constexpr uint32_t kShaken = 1;
 constexpr uint32_t kSpeaksHttp2 = 2;
 constexpr uint32_t kPeerEnded = 4;
@@ -37,7 +37,7 @@ struct Secure {
   std::unique_ptr<Http2Session> http2;
 };
 
-// What JavaScript holds: emptied by `tlsClose`, whatever still points to it.
+// The object that JavaScript holds. `tlsClose` empties it, even if something still points to it.
 struct SecureHandle {
   napi_env env;
   std::unique_ptr<Secure> secure;
@@ -153,14 +153,15 @@ napi_value TlsOpen(const Arguments& arguments) {
   return value;
 }
 
-// tlsClose(connection): nothing is sent any more. Idempotent.
+// tlsClose(connection): ends sending. Idempotent.
 napi_value TlsClose(const Arguments& arguments) {
   arguments.External<SecureHandle>(0)->Close();
   return nullptr;
 }
 
-// tlsReceive(connection, bytes, into, choose) → flags, and above them how many bytes lie in `into`, which has room for all of `bytes` and a
-// record; with HTTP/2 these are events instead. `choose` is asked for the context of a server name
+// tlsReceive(connection, bytes, into, choose) → flags, and above them the number of bytes in `into`, which has room for all of `bytes` and
+// a
+// record; with HTTP/2 these are events instead. `choose` returns the context for a server name
 napi_value TlsReceive(const Arguments& arguments) {
   napi_env env = arguments.env();
   Secure* secure = OpenOf(arguments);
@@ -172,7 +173,7 @@ napi_value TlsReceive(const Arguments& arguments) {
   size_t total = 0;
   size_t got = 0;
   bool sound = true;
-  // When `into` is full OpenSSL answers 0 as well, and what it has not taken would be lost: the caller gives room enough.
+  // If `into` is full, OpenSSL returns 0 as well and the remaining bytes would be lost: the caller provides enough room.
   while ((got = secure->tls.Read(into.data + total, into.length - total)) > 0) {
     sound = secure->Choose() && sound;
     if (secure->http2 == nullptr) total += got;
@@ -187,8 +188,9 @@ napi_value TlsReceive(const Arguments& arguments) {
   return MakeNumber(env, static_cast<double>(FlagsOf(*secure) | kFailed));
 }
 
-// tlsSend(connection, head, chunks, skip) → flags, and above them up to which of the bytes of `head` (Latin-1) and `chunks`, the first `skip`
-// left out, all is sent or lies in the rest
+// tlsSend(connection, head, chunks, skip) → flags, and above them the number of bytes of `head` (Latin-1) and `chunks` that are sent or
+// kept in
+// the rest; the first `skip` bytes are left out
 napi_value TlsSend(const Arguments& arguments) {
   napi_env env = arguments.env();
   TlsSession& tls = OpenOf(arguments)->tls;
@@ -199,7 +201,7 @@ napi_value TlsSend(const Arguments& arguments) {
   head = LatinText(arguments, 1);
   auto skip = static_cast<size_t>(arguments.Number(3));
   size_t done = skip;
-  // In pieces, so that no more is encrypted than the system takes and one piece.
+  // In pieces, so that at most one piece is encrypted beyond what the system takes.
   const auto write = [&](const uint8_t* data, size_t length) {
     const size_t left_out = std::min(skip, length);
     skip -= left_out;
@@ -221,7 +223,7 @@ napi_value TlsSend(const Arguments& arguments) {
   return Told(env, *OpenOf(arguments), done);
 }
 
-// tlsShut(connection) → flags: nothing more is sent, the client is told so
+// tlsShut(connection) → flags: ends sending and notifies the client
 napi_value TlsShut(const Arguments& arguments) {
   Secure* secure = OpenOf(arguments);
   secure->tls.Shut();
@@ -234,7 +236,7 @@ napi_value TlsTakeRest(const Arguments& arguments) {
   return MakeBuffer(arguments.env(), rest.data(), rest.size());
 }
 
-// tlsRestSent(connection): what was taken is sent
+// tlsRestSent(connection): JavaScript has sent the rest that it took
 napi_value TlsRestSent(const Arguments& arguments) {
   OpenOf(arguments)->tls.Unblock();
   return nullptr;
@@ -257,8 +259,9 @@ napi_value Http2Respond(const Arguments& arguments) {
   return truth;
 }
 
-// http2Control(connection, what, stream, number): 0 resets a stream with an error code, 1 makes room for bytes of a body, 2 says that no more
-// requests are taken. Sent with `http2Flush`
+// http2Control(connection, what, stream, number): 0 resets a stream with an error code, 1 enlarges the window for bytes of a body, 2
+// announces
+// that no further requests are accepted. Sent with `http2Flush`
 napi_value Http2Control(const Arguments& arguments) {
   Http2Session* http2 = Http2Of(arguments);
   const uint32_t what = arguments.Unsigned(1);
@@ -276,7 +279,7 @@ napi_value Http2Flush(const Arguments& arguments) {
   return Told(arguments.env(), *OpenOf(arguments), 0);
 }
 
-// http2Events(connection) → [type, stream, number, text or bytes, …]: what has happened since they were asked for last
+// http2Events(connection) → [type, stream, number, text or bytes, …]: the events since the last call
 napi_value Http2Events(const Arguments& arguments) {
   napi_env env = arguments.env();
   std::vector<Http2Event> events;

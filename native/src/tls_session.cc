@@ -19,7 +19,7 @@ constexpr size_t kRecord = 16 * 1024;
 constexpr size_t kBatch = 8 * kRecord;
 constexpr unsigned char kSessionContext[] = "millrace";
 
-// What one call from JavaScript encrypts lies here: each leaves both empty.
+// The buffers of one call from JavaScript: each call leaves both empty.
 thread_local std::vector<uint8_t> staged;
 thread_local std::vector<uint8_t> out;
 
@@ -38,7 +38,7 @@ using BioPointer = std::unique_ptr<BIO, BioFree>;
 
 BioPointer Memory(const std::string& text) { return BioPointer(BIO_new_mem_buf(text.data(), static_cast<int>(text.size()))); }
 
-// Without a passphrase: a key that has one cannot be used, and nobody is there to be asked.
+// No passphrase: a key with a passphrase is unusable, because there is no operator to enter it.
 int NoPassphrase(char*, int, int, void*) { return 0; }
 
 bool UseCertificate(SSL_CTX* context, const TlsContextOptions& options) {
@@ -223,7 +223,7 @@ void TlsSession::EncryptStaged() {
 }
 
 void TlsSession::Encrypt(const uint8_t* data, size_t length) {
-  // What cannot be sent any more is nothing to anybody.
+  // After a failure there is nothing to send to.
   if (state_ == State::kFailed || state_ == State::kHandshake || descriptor_ < 0 || length == 0) return;
   ERR_clear_error();
   size_t written = 0;

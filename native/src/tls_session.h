@@ -1,5 +1,5 @@
 // TLS of one connection, server side: OpenSSL between bytes that JavaScript has read from a socket and the socket's descriptor, which is
-// written to directly. What the system does not take at once is for JavaScript to send; until it says that it has, nothing more is sent.
+// written to directly. JavaScript sends the bytes that the system does not take at once; until it has done so, nothing else is sent.
 #pragma once
 
 #include <openssl/ssl.h>
@@ -44,23 +44,23 @@ class TlsSession {
   TlsSession(const TlsSession&) = delete;
   TlsSession& operator=(const TlsSession&) = delete;
 
-  // Takes in what has come; it stays in place until `Read` has answered 0, and is gone after that. `choose` is asked in `Read` alone.
+  // Adds received bytes; they stay in place until `Read` has returned 0, and are invalid afterwards. Only `Read` calls `choose`.
   void Push(const uint8_t* data, size_t length, const Choose* choose);
-  // Goes on with the handshake, then decrypts: how many bytes, 0 when nothing more has come.
+  // Continues the handshake, then decrypts. Returns the number of bytes, 0 if there is nothing to read.
   size_t Read(uint8_t* into, size_t length);
-  // Encrypts; what is less than a record waits for what follows, or for `Flush`.
+  // Encrypts; less than a full record waits for the next call, or for `Flush`.
   void Write(const uint8_t* data, size_t length);
-  // Sends all that is encrypted, as far as the system takes it.
+  // Sends the encrypted bytes, as far as the system takes them.
   void Flush();
   // Says that nothing more is sent.
   void Shut();
 
-  // Nothing is to be encrypted now: the system takes no more, and JavaScript has the rest.
+  // Do not encrypt now: the system takes nothing, and JavaScript has the rest.
   bool blocked() const { return blocked_; }
-  // JavaScript has sent what it took.
+  // JavaScript has sent its rest.
   void Unblock() { blocked_ = false; }
   void Detach() { descriptor_ = -1; }
-  // What the system has not taken. Empty after it.
+  // The bytes that the system has not taken. Empty afterwards.
   std::string TakeRest();
   bool has_rest() const { return !rest_.empty(); }
 

@@ -16,9 +16,9 @@ constexpr size_t kWords = sizeof(Datagram) / sizeof(uint32_t);
 
 // Events of the callback, with two numbers each.
 enum class UdpEvent : uint32_t {
-  // So many datagrams came, so many bytes: they are described in the shared words, and udpTake hands the bytes over.
+  // Number of datagrams and of bytes: the shared words describe the datagrams, and udpTake returns their bytes.
   kReceived = 0,
-  // There is room for sending again.
+  // The socket has room for sending again.
   kWritable = 1,
   // The number of an error; udpErrorText has its words.
   kFailed = 2,
@@ -39,7 +39,7 @@ struct UdpPort {
   // Of `poll` and `timer`, those the event loop has not let go.
   int held = 2;
   int taken = 0;
-  // Events that `poll` waits for.
+  // The events that `poll` waits for.
   int awaited = UV_READABLE;
   UdpSocket socket;
   bool closing = false;
@@ -95,7 +95,7 @@ void Tell(UdpPort* port, UdpEvent event, double first = 0, double second = 0) {
   }
 }
 
-// One batch; true when more may wait.
+// Reports one batch; true if more may wait.
 bool TellDatagrams(UdpPort* port) {
   const int count = port->socket.Receive(port->received);
   if (count < 0) Tell(port, UdpEvent::kFailed, -count);
@@ -214,7 +214,7 @@ napi_value UdpSend(const Arguments& arguments) {
   return MakeNumber(arguments.env(), static_cast<double>(port->socket.Send(bytes.data, datagrams, from, count)));
 }
 
-// udpTake(socket, into, at): the bytes of the datagrams that came last; once, while they are told of
+// udpTake(socket, into, at): the bytes of the last datagrams; once, during their report
 napi_value UdpTake(const Arguments& arguments) {
   UdpPort* port = OpenPort(arguments);
   const Bytes into = arguments.Buffer(1);
@@ -227,7 +227,7 @@ napi_value UdpTake(const Arguments& arguments) {
   return nullptr;
 }
 
-// udpAlarm(socket, ms): tells when that time has gone by; a new time replaces the old one
+// udpAlarm(socket, ms): reports that this time has passed; a new time replaces the previous one
 napi_value UdpAlarm(const Arguments& arguments) {
   uv_timer_start(&OpenPort(arguments)->timer, OnTimer, arguments.Unsigned(1), 0);
   return nullptr;

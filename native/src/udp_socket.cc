@@ -14,7 +14,7 @@
 namespace millrace {
 namespace {
 
-// Whatever the ports.
+// Compares the addresses without the ports.
 bool IsSameHost(const Datagram& one, const Datagram& other) {
   return one.scope == other.scope && memcmp(one.address, other.address, sizeof one.address) == 0;
 }

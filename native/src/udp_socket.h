@@ -15,7 +15,7 @@
 
 namespace millrace {
 
-// One datagram in an array of words that JavaScript shares: where its bytes are and whom it came from or goes to.
+// One datagram in an array of words shared with JavaScript: the position of its bytes, and its source or destination.
 struct Datagram {
   uint32_t offset;
   uint32_t length;
@@ -40,7 +40,7 @@ class UdpSocket {
  public:
   // Datagrams taken or given with one call.
   static constexpr size_t kMost = 64;
-  // What is longer is cut off.
+  // Longer datagrams are cut off.
   static constexpr size_t kLongest = 2048;
 
   UdpSocket() = default;
@@ -55,12 +55,13 @@ class UdpSocket {
   uint16_t port() const { return port_; }
   const UdpCounters& counters() const { return counters_; }
 
-  // Takes what waits, at most kMost; their bytes stay in `received` until the next call. Negative: an errno.
+  // Takes the waiting datagrams, at most kMost; their bytes stay in `received` until the next call. Negative: an errno.
   int Receive(Datagram* datagrams);
   const uint8_t* received(size_t n) const { return arena_.data() + n * kLongest; }
 
-  // Sends datagrams `from` to `count`, whose bytes lie in `bytes`. Returns the first one that did not fit into the socket, else `count`;
-  // datagrams with permanent errors are counted and skipped.
+  // Sends datagrams `from` to `count`, whose bytes lie in `bytes`. Returns the index of the first datagram that did not fit into the
+  // socket,
+  // else `count`; datagrams with permanent errors are counted and skipped.
   size_t Send(const uint8_t* bytes, const Datagram* datagrams, size_t from, size_t count);
 
   // The address in words, for a socket of this family; false when the text is none.

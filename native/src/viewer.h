@@ -29,7 +29,7 @@ struct Frame {
   std::vector<uint8_t> payloads;
   // Where packet n begins; one more than there are packets.
   std::vector<uint32_t> offsets;
-  // Sent behind the packets, to those who take error correction.
+  // Sent after the packets, to viewers with error correction.
   std::vector<Parity> parities;
 
   size_t packets() const { return offsets.size() - 1; }
@@ -64,7 +64,7 @@ struct Slot {
   uint8_t payload_type = 0;
   // 0: the viewer takes no retransmissions.
   uint8_t rtx_payload_type = 0;
-  // What everything is wrapped into (RED, RFC 2198) and what parities are called in there (ULPFEC); 0: there are none.
+  // Payload types of the wrapping (RED, RFC 2198) and of the parities inside it (ULPFEC); 0: none.
   uint8_t red_payload_type = 0;
   uint8_t fec_payload_type = 0;
   // Header extension (RFC 8285, one-byte form) with its 4-byte head; empty when none.
@@ -79,7 +79,7 @@ struct Slot {
   // Index of the next packet: roll-over counter and sequence number in one (RFC 3711 section 3.3.1).
   uint64_t next_index = 0;
   uint64_t rtx_index = 0;
-  // Which packets of which source the indices from `from` on were.
+  // Source and sequence number of the packets with indices from `from` on.
   struct Anchor {
     const SourceQueue* source = nullptr;
     uint64_t from = 0;
@@ -95,8 +95,8 @@ struct Slot {
   uint32_t sent_packets = 0;
   uint32_t sent_octets = 0;
   uint32_t last_timestamp = 0;
-  // The frame that took over from another source when that had sent the same moment already: it goes out a little later,
-  // because players take packets of one time for one frame.
+  // The first frame of a new source, if the old source had already sent this moment: its timestamp is moved a little later,
+  // because players take packets with one timestamp for one frame.
   uint64_t moved_sequence = UINT64_MAX;
   uint32_t moved_from = 0;
   uint32_t moved_to = 0;

@@ -7,7 +7,7 @@ export interface AspectRatio {
   readonly height: number;
 }
 
-/** Pixels as wide as high: also what counts when a stream does not say, or says 0. */
+/** Square pixels: also the value of streams without an aspect ratio, or with 0. */
 export const SQUARE: AspectRatio = { width: 1, height: 1 };
 
 const EXTENDED_SAR = 255;
@@ -34,7 +34,7 @@ const ASPECT_RATIOS: readonly (readonly [number, number])[] = [
 ];
 
 /**
- * Reads the head of the VUI, which both codecs share up to the chroma sample location, and returns what is used of it
+ * Reads the head of the VUI, which both codecs share up to the chroma sample location, and returns the values in use
  * (H.264 E.1.1, H.265 E.2.1).
  */
 export function readVuiHead(reader: BitReader): AspectRatio {
@@ -51,7 +51,7 @@ export function readVuiHead(reader: BitReader): AspectRatio {
   return sampleAspectRatio;
 }
 
-/** Reads `aspect_ratio_info_present_flag` and what follows it. */
+/** Reads `aspect_ratio_info_present_flag` and the fields that it announces. */
 function readAspectRatio(reader: BitReader): AspectRatio {
   if (!reader.flag()) return SQUARE;
   const idc = reader.bits(8);

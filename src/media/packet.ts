@@ -3,7 +3,7 @@ import type { TimedEvent } from './timed-event.ts';
 import type { Track } from './track.ts';
 
 /**
- * One access unit (video) or frame (audio) as the router hands it on. Immutable.
+ * One access unit (video) or frame (audio) as routed between sources and consumers. Immutable.
  * `pts`, `dts` and `duration` are in the timebase of the track; dts never decreases within a track.
  */
 export interface Packet {

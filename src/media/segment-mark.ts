@@ -23,7 +23,7 @@ export interface SegmentedTrack {
 
 /** Where a segment begins: with the packet that carries the mark. Times in ms of the stream that is numbered. */
 export interface SegmentMark {
-  /** Unique for each server and run of a stream: numbers of different ones have nothing to do with each other. */
+  /** Unique for each server and run of a stream: numbers of different runs are unrelated. */
   readonly run: string;
   readonly msn: number;
   /** When its first frame is shown. */

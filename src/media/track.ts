@@ -28,7 +28,7 @@ export interface VideoTrack extends TrackBase {
   readonly height: number;
   /** Frames per second announced by the source; 0 when unknown. */
   readonly framerateConf: number;
-  /** Frames between keyframes that the encode was set to; absent when nobody set them. */
+  /** Configured number of frames between keyframes; absent if not configured. */
   readonly keyFrameIntervalConf?: number;
   /** Decoder configuration record: avcC, hvcC, av1C or vpcC payload; null for codecs without one. */
   readonly config: Uint8Array | null;
@@ -54,7 +54,10 @@ export interface DataTrack extends TrackBase {
   readonly type: 'data';
 }
 
-/** Cues of one language (`MediaOptions/Subtitles`). Nothing of it comes with the media: each packet is one cue (`media/timed-event.ts`). */
+/**
+ * Cues of one language (`MediaOptions/Subtitles`). The track is not part of the source's media: each packet is one cue
+ * (`media/timed-event.ts`).
+ */
 export interface SubtitleTrack extends TrackBase {
   readonly type: 'subtitle';
   /** Shown unless the viewer chooses otherwise. */

@@ -7,7 +7,7 @@ import { messageOf } from '../util/message-of.ts';
 /** Handles are opaque and freed by the garbage collector. */
 export type Handle = object;
 
-/** The result of a handshake step. `state`: 0 going on, 1 connected, 2 over. */
+/** The result of a handshake step. `state`: 0 in progress, 1 connected, 2 over. */
 export interface DtlsOutcome {
   readonly state: number;
   readonly error: string;
@@ -103,9 +103,9 @@ export interface NativeAddon {
   tlsContext(cert: string, key: string, ciphers: string, suites: string, groups: string, oldest: number, http2: boolean): Handle;
   tlsOpen(context: Handle, descriptor: number, streams: number, headerLines: number, headerBytes: number): Handle;
   tlsClose(connection: Handle): void;
-  /** Flags, and above them how many plain bytes lie in `into` (see `TlsLink`). */
+  /** Flags, and above them the number of plain bytes in `into` (see `TlsLink`). */
   tlsReceive(connection: Handle, bytes: Uint8Array, into: Uint8Array, choose: (serverName: string) => Handle | null): number;
-  /** Flags, and above them how many bytes of head and chunks are encrypted so far. */
+  /** Flags, and above them the number of bytes of head and chunks that are encrypted so far. */
   tlsSend(connection: Handle, head: string, chunks: readonly Uint8Array[], skip: number): number;
   tlsShut(connection: Handle): number;
   tlsTakeRest(connection: Handle): Buffer;
@@ -123,7 +123,7 @@ export interface NativeAddon {
   answersDisarm(link: Handle): void;
   answersUnlink(link: Handle): void;
   answersRequests(link: Handle): number;
-  /** Since an answer, ms; 0 while one is being sent, below 0 for none. */
+  /** Time since the last answer, ms; 0 while an answer is being sent, below 0 before the first. */
   answersIdle(link: Handle): number;
   answersKeep(
     link: Handle,
@@ -164,7 +164,7 @@ export interface NativeUdpCounters {
   readonly receiveCalls: number;
 }
 
-/** What was answered without JavaScript since the last call. */
+/** The requests answered without JavaScript since the last call. */
 export interface NativeAnswerFigures {
   readonly requests: number;
   readonly bytes: number;

@@ -4,15 +4,15 @@ import { readRunningConfig } from '../state/running-config.ts';
 import { StateLock } from '../state/state-lock.ts';
 import { counted } from '../util/counted.ts';
 
-/** Lines for people, and whether there is a server to compare with. */
+/** Lines for the terminal, and whether there is a server to compare with. */
 export interface Comparison {
   readonly lines: readonly string[];
   readonly isRunning: boolean;
 }
 
 /**
- * Compares `file`, which can be read, with what the server of this state folder runs on: it keeps that there, with its secrets sealed.
- * `${env:…}` stands for what the environment of this process holds. Throws what the folder or the file throws.
+ * Compares `file`, a readable configuration, with the configuration of the server that runs in this state folder: the server keeps a copy
+ * there, with sealed secrets. `${env:…}` stands for the environment of this process. Throws the errors of reading either.
  */
 export function compareWithRunning(file: string, stateFolder: string): Comparison {
   const holder = StateLock.holder(stateFolder);

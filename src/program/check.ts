@@ -22,7 +22,7 @@ export interface CheckedConfiguration {
   readonly summary: string;
 }
 
-/** Reads the configuration that `config` names, with everything odd or wrong about it and about what it names. Starts nothing. */
+/** Reads the configuration `config` and finds everything odd or wrong in it and in the files that it names. Starts nothing. */
 export function checkConfiguration({ config: given, state }: Pick<CommandLine, 'config' | 'state'>): CheckedConfiguration {
   const file = findConfigFile(given);
   const failed = (errors: readonly string[]): string => `${file}: ${counted(errors.length, 'error')}`;
@@ -44,7 +44,7 @@ export function checkConfiguration({ config: given, state }: Pick<CommandLine, '
   }
 }
 
-/** Prints everything that is odd or wrong, and with `--against running` what a reload would change. */
+/** Prints the findings, and with `--against running` the changes that a reload would make. */
 export function check(line: CommandLine): number {
   const { file, warnings, errors, summary } = checkConfiguration(line);
   for (const warning of warnings) process.stdout.write(`warning: ${warning}\n`);

@@ -50,7 +50,7 @@ Options of sign-url; TIME is 90s, 30m, 2h, 7d or 2030-01-31T12:00:00Z
 Exit codes: 0 clean stop, 1 failure or a problem that doctor has found, 2 bad configuration or arguments.
 `;
 
-/** Runs `millrace` with `args`; resolves with the exit code when it is over. */
+/** Runs `millrace` with `args`; resolves with the exit code at the end. */
 export async function runCommand(args: readonly string[]): Promise<number> {
   // It has a help of its own.
   if (args[0] === 'ctl') {
@@ -85,7 +85,7 @@ export async function runCommand(args: readonly string[]): Promise<number> {
     return check(line);
   }
   // Every start but the first is quick.
-  // Node writes it when the process ends: the second that takes would hold up whoever comes to a server that has just started.
+  // Node writes the compiled code when the process ends: that second would delay the first clients of a server that has just started.
   keepCompiledCode(line.state);
   const signals = new ProcessSignals(systemClock);
   const { serve } = await importServe();

@@ -60,7 +60,7 @@ test.each([
   onTestFinished(() => rmSync(folder, { recursive: true }));
   writeFileSync(path.join(folder, 'empty.xml'), '');
   const args = [START, 'serve', '--state', path.join(folder, 'deep', 'state'), ...wrong];
-  // Nothing in the environment that says where compiled code is kept.
+  // The environment does not say where compiled code is kept.
   const { status, stderr } = spawnSync(process.execPath, args, { cwd: folder, env: {}, encoding: 'utf8' });
   expect(stderr).toContain(message);
   expect([status, readdirSync(folder)]).toEqual([2, ['empty.xml']]);

@@ -4,7 +4,7 @@ import { runCtl } from '../ctl/run.ts';
 
 /** Runs the command with the arguments behind its name; resolves with the exit code. */
 export function ctl(args: readonly string[]): Promise<number> {
-  // Whoever reads has seen enough, as `head` does: there is nothing more to say.
+  // The reader has closed the pipe, as `head` does.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
   return runCtl(args, {
     env: process.env,

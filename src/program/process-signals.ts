@@ -14,7 +14,7 @@ const HARMLESS = { SIGUSR1: 'no effect', SIGUSR2: 'no effect' } as const;
 export interface SignalHandler {
   /** The first that asks for the end. */
   stop(signal: NodeJS.Signals): void;
-  /** Somebody asks again and will not wait. */
+  /** A second signal: the user will not wait. */
   force(): void;
   /** The configuration is to be read again. */
   reload(): void;
@@ -27,7 +27,7 @@ export interface SignalSource {
   on(signal: NodeJS.Signals, listener: (signal: NodeJS.Signals) => void): unknown;
 }
 
-/** Receives signals as long as the process lives; signals before `follow` wait for it. */
+/** Receives signals during the life of the process; signals before `follow` are kept for it. */
 export class ProcessSignals {
   readonly #clock: Clock;
   #handler: SignalHandler | null = null;
@@ -44,7 +44,7 @@ export class ProcessSignals {
     }
   }
 
-  /** Signals go to `handler` from now on. Call once. */
+  /** Sends signals to `handler` from now on. Call once. */
   follow(handler: SignalHandler): void {
     this.#handler = handler;
     const [signal] = this.#waiting;

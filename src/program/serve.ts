@@ -11,7 +11,7 @@ import { type CommandLine, ExitCode } from './command-line.js';
 import type { ProcessSignals } from './process-signals.ts';
 import { ServiceManager } from './service-manager.ts';
 
-/** A stop that takes longer than this, ms, is cut short. It is to be over within 5 s, and the exit first writes what was compiled. */
+/** Limit of a stop, ms. The process is to end within 5 s, and first writes its compiled code. */
 const STOP_DEADLINE_MS = 3900;
 /** Memory used by the start only is returned to the system after this time, ms. */
 const SETTLED_MS = 1500;
@@ -64,13 +64,13 @@ export async function serve(line: CommandLine, signals: ProcessSignals): Promise
       process.exit(ExitCode.FAILURE);
     }, STOP_DEADLINE_MS);
     await server?.stop();
-    // It still ends what holds the process after that, or a start that was under way.
+    // The deadline still ends a start under way, or whatever holds the process afterwards.
     deadline.unref();
     manager.close();
     logger.info({}, 'stopped');
     over.resolve(exitCode);
   };
-  /** Waits for the present clients to leave, as long as the configuration allows; another signal ends the wait. */
+  /** Waits for the present clients to leave, for at most the configured time; another signal ends the wait. */
   const empty = async (): Promise<void> => {
     const limit = server?.gracePeriodMs ?? 0;
     if (server === null || limit === 0) return;
@@ -104,7 +104,7 @@ export async function serve(line: CommandLine, signals: ProcessSignals): Promise
   process.on('uncaughtException', (error) => {
     logger.error({ err: error }, `internal error, the server stops: ${error.message}`);
     exitCode = ExitCode.FAILURE;
-    // A stop under way goes on: files are being finished.
+    // A stop under way continues: it is finishing files.
     if (!stopping) void stop('internal error');
   });
 
@@ -116,7 +116,7 @@ export async function serve(line: CommandLine, signals: ProcessSignals): Promise
       forgetApiState: line.forgetApiState,
       logger,
       keepLogLevel: line.logLevel !== undefined,
-      // A journal, or the log of a container, is read by others than whoever starts the server.
+      // A journal, or the log of a container, has other readers than the user who starts the server.
       showToken: process.stdout.isTTY,
       watchConfig: line.watchConfig,
       reloads: { begun: () => manager.reloading(), over: (outcome) => manager.ready(statusOf(outcome)) },
@@ -131,7 +131,7 @@ export async function serve(line: CommandLine, signals: ProcessSignals): Promise
     logger.error(isKnown ? {} : { err: error }, message);
     return ExitCode.FAILURE;
   }
-  // Before this Node.js has compiled code of its modules, which counts under the flags that it was built with.
+  // Before this, Node.js has compiled its own modules, under the flags of its build.
   for (const flag of [...HEAP_FLAGS, ...COMPILER_FLAGS]) setFlagsFromString(flag);
   if (stopping) await server.stop();
   else {

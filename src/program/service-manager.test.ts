@@ -106,7 +106,7 @@ test('a name that is neither a path nor abstract is told of and left', async () 
   expect(warnings).toHaveLength(1);
 });
 
-/** Listens with Python, which has Unix datagram sockets; resolves with what came first. */
+/** Listens with Python, which has Unix datagram sockets; resolves with the first message. */
 async function heardBy(name: string, say: () => void): Promise<string> {
   const program = `
 import socket, sys

@@ -5,7 +5,7 @@ import type { LogLines } from '../util/logger.ts';
 import { messageOf } from '../util/message-of.ts';
 import { plainLine } from '../util/plain-text.ts';
 
-/** Hands one message to the socket of this name; throws, or rejects, when nobody takes it. */
+/** Sends one message to the socket of this name; throws, or rejects, if no process receives it. */
 export type NotifySender = (socket: string, message: string) => void | Promise<void>;
 
 /** Members of the environment that this reads. */
@@ -30,7 +30,7 @@ const MICROSECONDS_IN_MS = 1000;
 const NANOSECONDS_IN_US = 1000n;
 /** Of a status, characters: the message must fit into a datagram. */
 const MAX_STATUS = 1000;
-/** The queue of the socket was full: asked again after this long, so many times, ms. */
+/** Pause, ms, and number of retries while the queue of the socket is full. */
 const RETRY_MS = 100;
 const MAX_RETRIES = 20;
 const EAGAIN = 11;
@@ -73,7 +73,7 @@ export class ServiceManager {
     return this.#socket !== null;
   }
 
-  /** The process does what it is for, also after a reload. From now on it is watched. */
+  /** The server is ready, also after a reload. From now on the watchdog runs. */
   ready(status: string): void {
     this.#tell('READY=1', statusLine(status));
     if (this.#watchdogMs === null || this.#watchdog !== null) return;
@@ -94,7 +94,7 @@ export class ServiceManager {
     this.#tell('RELOADING=1', `MONOTONIC_USEC=${process.hrtime.bigint() / NANOSECONDS_IN_US}`);
   }
 
-  /** The process is about to end. The watchdog goes on: a stop that hangs is to be noticed. */
+  /** The process is about to end. The watchdog continues, to notice a stop that hangs. */
   stopping(): void {
     this.#tell('STOPPING=1', statusLine('stopping'));
   }

@@ -1,4 +1,4 @@
-/** `millrace sign-url`: prints a URL that a virtual host with a signed policy lets in. */
+/** `millrace sign-url`: prints a URL that a virtual host with a signed policy admits. */
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { type Policy, queryParameter, type SigningKeys, signUrl } from '../access/signed-url.ts';
@@ -9,7 +9,7 @@ import { AddressSet } from '../util/address-set.ts';
 import { messageOf } from '../util/message-of.ts';
 import { ExitCode } from './command-line.js';
 
-/** Where the key may be instead of a configuration: arguments can be read by everybody on the machine. */
+/** The variable for the key, instead of a configuration: every user of the machine can read arguments. */
 export const SECRET_VARIABLE = 'MILLRACE_SECRET_KEY';
 const DEFAULT_KEYS = { policy: 'policy', signature: 'signature' };
 const OPTIONS = {
@@ -44,7 +44,7 @@ export function signUrlCommand(args: readonly string[], { now = Date.now(), env 
   }
 }
 
-/** The signed URL. Throws an Error with a sentence about what is wrong. */
+/** The signed URL. Throws an Error whose message is a sentence for the user. */
 export function signedBy(args: readonly string[], now: number, env: NodeJS.ProcessEnv): string {
   const { values, positionals } = parseArgs({ args: [...args], allowPositionals: true, options: OPTIONS });
   const [url, ...more] = positionals;
@@ -56,7 +56,7 @@ export function signedBy(args: readonly string[], now: number, env: NodeJS.Proce
   return signUrl(url, policyOf(values, now), keys);
 }
 
-/** The server puts in the port that it listens on, so that one without cannot be signed. */
+/** The server inserts its listening port, so a URL without a port cannot be signed. */
 function requireWhole(url: string): void {
   const match = /^(rtmps?|srt|wss?|https?):\/\/(\[[^\]]+\]|[^/:?]+)(:\d+)?\/[^/?]+(?:\/[^?]*)?(\?.*)?$/.exec(url);
   if (match === null) throw new SignProblem(`'${url}' is not a complete URL of rtmp, rtmps, srt, ws, wss, http or https with a path`);

@@ -3,7 +3,7 @@ import { AudioCodec, VideoCodec } from '../media/codec.ts';
 import { CodecModule, ENCODERS, type EncoderEntry, HARDWARE_DECODERS } from './encoder-catalogue.ts';
 import type { HelloMessage, StatusMessage } from './messages.ts';
 
-/** One element of the answer, members as the contract names them. */
+/** One element of the response, with the members of the contract. */
 export interface CodecModuleItem {
   readonly busId: string;
   readonly displayName: string;

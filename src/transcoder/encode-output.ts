@@ -6,7 +6,7 @@ import { configBytes, type EncodePart, type TrackMessage } from './messages.ts';
 /** Failures of an encode that has made something. */
 const UNDER_WAY = { decoder: 'decoding', filter: 'filtering', encoder: 'encoding' } as const satisfies Record<EncodePart, EncodeFault>;
 
-/** The server's side of one encode of a job: passes on the encoder's output without what a restarted encoder repeats. Needs no closing. */
+/** The server's side of one encode of a job: passes on the encoder's output, except what a restarted encoder repeats. Needs no closing. */
 export class EncodeOutput {
   readonly request: EncodeRequest;
   readonly #listener: TranscodeListener;

@@ -120,7 +120,7 @@ const MODULE_ALIASES: Readonly<Record<string, CodecModule>> = {
 
 /** An encoder to try. */
 export interface EncoderCandidate extends EncoderEntry {
-  /** Index of the device among those of its module, from 0; absent: chosen by the library. */
+  /** Index of the device within its module, from 0; absent: chosen by the library. */
   readonly device?: number;
 }
 

@@ -1,4 +1,4 @@
-/** Encoders that seemed to work and refuse to open when the first frame comes: here those of hardware that is not there. */
+/** Encoders that seem to work but fail to open at the first frame: here encoders of missing hardware. */
 
 import { createHash } from 'node:crypto';
 import { beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
@@ -76,7 +76,7 @@ class Run {
     this.#pipeline.push({ source: sourceMessage(media.video!) });
   }
 
-  /** The packets with digests for bytes, whose differences nobody could read. */
+  /** The packets with digests instead of bytes, so that differences are readable. */
   told(): unknown[] {
     return this.packets.map(({ data, ...times }) => ({ ...times, data: createHash('sha256').update(data).digest('hex') }));
   }
@@ -114,7 +114,7 @@ it.for(['nvenc', 'qsv', 'vaapi', 'amf'])('software makes the same where %s does 
 
   expect(new Set(wanted).size).toBe(1);
   expect(given).toEqual(wanted);
-  // What is planned for the encoder at work needs no conversion.
+  // The plan for the current encoder needs no conversion.
   expect(chains.mock.calls.length).toBeLessThanOrEqual(1);
   expect(fallen.told()).toEqual(alone.told());
   expect(fallen.tracks).toEqual(alone.tracks);

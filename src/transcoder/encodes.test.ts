@@ -1,4 +1,4 @@
-/** What transcoder processes make of a source. */
+/** The output of transcoder processes for a source. */
 import { describe, expect, it } from 'vitest';
 import { AUDIO, audio, image, SECONDS, setUpLabs, video } from '../../test/fakes/transcode-labs.ts';
 import { audioConfig } from '../../test/fakes/transcode-run.ts';
@@ -272,7 +272,7 @@ describe('a source that changes', () => {
   });
 });
 
-/** A file that ffprobe reads VP8 from. */
+/** A file from which ffprobe reads VP8. */
 function ivf(track: VideoTrack, frames: readonly Uint8Array[]): Uint8Array {
   const header = Buffer.alloc(32);
   header.write('DKIF', 0);

@@ -1,4 +1,4 @@
-/** What a transcoder must stand. `ENDURANCE=10` makes it last ten times as long: 10 minutes of garbage, 100 starts and stops. */
+/** Endurance of a transcoder. `ENDURANCE=10` makes it last ten times as long: 10 minutes of garbage, 100 starts and stops. */
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { audioConfig, imageConfig, TranscodeLab, type TranscodeRun, videoConfig } from '../../test/fakes/transcode-run.ts';
@@ -65,7 +65,7 @@ it('ten deaths under load cost a stream a GOP each and its neighbour nothing', a
     const packets = between(fed, fed + step);
     fed += step;
     await Promise.all([hit.feed(packets), other.feed(packets)]);
-    // As in real time: what was fed has come out.
+    // As in real time: the packets fed so far have been encoded.
     for (const { id } of ladder.slice(0, 2)) {
       await until(`encode ${id} keeps up`, () => hit.end(id) >= fed - 0.05 && other.end(id) >= fed - 0.05, { deadlineMs: 30_000 });
     }
@@ -146,7 +146,7 @@ describe('garbage', () => {
   }, 600_000);
 
   it('that tells a decoder of dozens of channels is not believed', async () => {
-    // With this seed damaged AAC does so after 117 s, and what follows depends on it.
+    // With this seed, damaged AAC does so after 117 s, and the rest of the test depends on it.
     seed = 23_757;
     const sound = encodeMedia({ video: null, audio: 'aac', seconds: SECONDS });
     const { den } = sound.audio!.timebase;

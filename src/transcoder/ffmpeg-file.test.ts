@@ -1,4 +1,4 @@
-/** Media files that a process reads: what comes of them, and what becomes of the process. */
+/** Media files that a process reads: their packets, and the life of the process. */
 import { execFileSync } from 'node:child_process';
 import { closeSync, existsSync, mkdtempSync, openSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -155,7 +155,7 @@ describe('a file in a process', () => {
     const file = await lab().supervisor.openFile({ descriptor, closed: closing.signal }, new RecordingLogger());
     expect((await file.next())?.type).toBe('tracks');
     const place = (): number => Number(/^pos:\s*(\d+)/.exec(readFileSync(`/proc/self/fdinfo/${descriptor}`, 'utf8'))?.[1]);
-    // The place in the file is the process's, too. It rests when it has read what it may.
+    // The reading position is the process's, too. It rests when it has read its allowance.
     let last = -1;
     await until(
       'the process to stop reading',
@@ -168,7 +168,7 @@ describe('a file in a process', () => {
     );
     const bytesPerSecond = 48_000 * 2;
     expect(last / bytesPerSecond).toBeLessThan(10);
-    // What has been taken is kept no longer, though others wait all the time.
+    // Taken packets are released, though other packets wait all the time.
     const first = new WeakRef((await file.next())!);
     for (let count = 0; count < 40; count += 1) await file.next();
     await until('the first packet to be forgotten', () => {

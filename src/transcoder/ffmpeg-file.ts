@@ -112,7 +112,7 @@ export class FfmpegFile {
     return this.#file?.message.length ?? null;
   }
 
-  /** Tracks first, then packets in the order of decoding; null at the end. Rejects when the file cannot be read on. */
+  /** Tracks first, then packets in the order of decoding; null at the end. Rejects when the rest of the file cannot be read. */
   async next(): Promise<FfmpegFileEvent | null> {
     for (;;) {
       if (this.#failure !== null) throw this.#failure;
@@ -229,7 +229,7 @@ export class FfmpegFile {
     this.#next = 0;
   }
 
-  /** Resolves when something has arrived; rejects when nothing can arrive any more, or nothing has for too long. */
+  /** Resolves when something has arrived; rejects when nothing can arrive any more, or nothing has arrived for too long. */
   async #change(): Promise<void> {
     if (this.#failure === null) {
       const { promise, resolve } = Promise.withResolvers<void>();

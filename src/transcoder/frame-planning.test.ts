@@ -180,7 +180,7 @@ describe('KeyframeSchedule', () => {
   ])('follows every keyframe of a source whose distance is %s', (_name, gop) => {
     const found = due({ interval: 90_000, followSource: true }, times(30, 600), (index) => index % gop === 0);
     expect(times(30, 600).filter((_time, index) => index % gop === 0 && !found.includes(index * 3000))).toEqual([]);
-    // No more than twice what was asked for, however they fall.
+    // At most twice the requested number, wherever the frames fall.
     expect(found.length).toBeLessThanOrEqual(41);
   });
 

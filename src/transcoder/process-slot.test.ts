@@ -1,4 +1,4 @@
-/** A slot whose jobs and processes fail inside the server: it costs those that fail. */
+/** A slot whose jobs and processes fail inside the server: only the failing job is lost. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';

@@ -60,7 +60,7 @@ export class ProcessSlot {
   #everGreeted = false;
   #closed = false;
 
-  /** `failures` of the process that its first job came from. */
+  /** `failures` of the process from which its first job was moved. */
   constructor(options: ProcessSlotOptions, failures = 0) {
     this.#options = options;
     this.#failures = failures;

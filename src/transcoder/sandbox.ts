@@ -47,7 +47,7 @@ const DEVICES = [
   '/dev/nvidia-uvm',
   '/dev/nvidia-caps',
 ];
-/** The loader of programs lies there. */
+/** The folders of the program loader. */
 const LOADER_FOLDERS = ['/lib', '/lib64', '/usr/lib', '/usr/lib64', '/nix/store'];
 
 /** A program and its arguments. */

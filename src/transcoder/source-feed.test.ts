@@ -13,7 +13,7 @@ import { FrameFlag, FrameReader, FrameType } from './wire.ts';
 const VIDEO = videoTrack();
 const SOUND = audioTrack();
 
-/** A feed, and what it sent: packets by their pts, a discontinuity as `!` before it, a new source as `source`. */
+/** A feed and its output: packets by their pts, a discontinuity as `!` before the packet, a new source as `source`. */
 function lab(track: Track, threshold = 10, onlyKeyframes = false) {
   const queue = new BoundedQueue<Packet>({ id: 1, urn: '', type: 'Packet', threshold, clock: new ManualClock() });
   const feed = new SourceFeed({ id: track.id, video: track.type === 'video', queue, onlyKeyframes });

@@ -33,7 +33,7 @@ export interface SupervisedJobOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly onClose: (job: SupervisedJob) => void;
-  /** Counters of the server; absent: nobody counts. */
+  /** Counters of the server; absent: nothing is counted. */
   readonly counts?: TranscoderCounts;
 }
 
@@ -211,7 +211,7 @@ export class SupervisedJob implements TranscodeSession {
     this.logger.warn({ track: feed.id, dropped }, `encoding is slower than the stream: dropped ${dropped} packets of track ${feed.id}`);
   }
 
-  /** Null for tracks that nothing is made of. */
+  /** Null for tracks without an encode. */
   #feedOf(track: Track): SourceFeed | null {
     const known = this.#feeds.get(track.id);
     if (known !== undefined) return known;

@@ -16,7 +16,7 @@ describe('a process that dies', () => {
     expect(made.supervisor.pids.length).toBe(2);
     const third = Math.floor(media.packets.length / 3);
     await Promise.all([hit.feed(media.packets.slice(0, third)), other.feed(media.packets.slice(0, third))]);
-    // As in real time: what was fed has come out.
+    // As in real time: the packets fed so far have been encoded.
     const fed = media.packets.slice(0, third).filter(({ track }) => track.type === 'video').length;
     for (const id of [10, 11]) await Promise.all([hit.makes(id, fed), other.makes(id, fed)]);
     process.kill(pid!, 'SIGKILL');

@@ -189,7 +189,7 @@ export class TranscoderSupervisor implements Transcoder {
     return slot;
   }
 
-  /** One of these jobs may be what kills the process: separated, it affects only its own. */
+  /** One of these jobs may be killing the process: separated, it kills only its own. */
   #separate(from: ProcessSlot, jobs: readonly SupervisedJob[]): void {
     const apart = Math.min(jobs.length, this.#room);
     this.#options.logger.warn({ jobs: jobs.length, apart }, `${apart} of ${jobs.length} jobs that died together get a process each`);

@@ -49,7 +49,7 @@ function tone(options: { seconds: number; silence: number; rate: number; channel
   return { ...media, audio: track, packets: media.packets.map((packet) => ({ ...packet, track })) };
 }
 
-/** Seconds on the timeline at which the audio of a file sets in. */
+/** The time on the timeline, s, at which the audio of a file begins. */
 function onset(file: Uint8Array, threshold = 1500): number {
   const args = ['-v', 'error', '-copyts', '-i', 'pipe:0', '-af', 'aresample=48000:async=1:first_pts=0', '-ac', '1', '-f', 's16le', '-'];
   const { stdout } = spawnSync('/usr/bin/ffmpeg', args, { input: file, maxBuffer: 64 * 1024 * 1024 });
@@ -85,7 +85,7 @@ function* looped(packets: readonly Packet[], seconds: number, skew: number): Gen
 
 function expectGapless(run: TranscodeRun): void {
   const { packets } = run.made(10);
-  // One expectation for the packets of an hour.
+  // A single expectation for the packets of an hour.
   const ends = packets.map(({ pts, duration }) => pts + duration);
   expect(packets.flatMap(({ pts }, index) => (index > 0 && pts !== ends[index - 1] ? [[ends[index - 1], pts]] : []))).toEqual([]);
 }

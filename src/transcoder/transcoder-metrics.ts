@@ -1,7 +1,7 @@
 /** Metrics of the transcoder, for Prometheus. */
 import type { MetricDefinition, MetricSource } from '../util/metrics.ts';
 
-/** Counted from the start on. */
+/** Counters since the start. */
 export class TranscoderCounts {
   /** Packets for decoders. */
   received = 0;

@@ -23,7 +23,7 @@ const POOL_THREADS = '32';
 /** SVT-AV1 has a log of its own. */
 const SVT_ERRORS_ONLY = '1';
 const HELLO_DEADLINE_MS = 30_000;
-/** A process reports every second; one that is silent for this long hangs. */
+/** A process reports every second; after this silence it counts as hung. */
 export const SILENCE_DEADLINE_MS = 15_000;
 const WATCH_INTERVAL_MS = 1000;
 /** Limit of a process's kept output. */

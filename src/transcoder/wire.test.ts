@@ -9,7 +9,7 @@ function frame(header: FrameHeader, payload: Uint8Array): Buffer {
   return Buffer.concat([serializeFrameHeader(header, payload.length), payload]);
 }
 
-/** What a reader makes of `chunks`. */
+/** The frames that a reader finds in `chunks`. */
 function read(chunks: readonly Buffer[]): { header: FrameHeader; payload: string }[] {
   const frames: { header: FrameHeader; payload: string }[] = [];
   const reader = new FrameReader((header, payload) => frames.push({ header: { ...header }, payload: payload.toString('hex') }));

@@ -56,7 +56,7 @@ export type FrameType = (typeof FrameType)[keyof typeof FrameType];
 /** Bits of the byte at 5. */
 export const FrameFlag = {
   KEYFRAME: 1,
-  /** Packets before this one were dropped. */
+  /** Packets were dropped before this packet. */
   DISCONTINUITY: 2,
 } as const;
 
@@ -121,7 +121,7 @@ function parseFrameHeader(data: Buffer, offset: number, header: FrameHeader): nu
 }
 
 /**
- * Cuts a byte stream into frames. A payload that lies within one chunk is a view into it; only one that spans chunks is
+ * Cuts a byte stream into frames. A payload inside one chunk is a view into it; a payload that spans chunks is
  * copied together. `header` is reused: the receiver must not keep it.
  */
 export class FrameReader {

@@ -55,7 +55,7 @@ export function parseAdtsHeader(data: Uint8Array, offset = 0): AdtsFrame {
   };
 }
 
-/** The AudioSpecificConfig an ADTS header stands for. */
+/** The AudioSpecificConfig that matches an ADTS header. */
 export function configOfAdts(frame: AdtsFrame): Uint8Array {
   return buildAudioSpecificConfig(frame);
 }

@@ -39,7 +39,7 @@ export class LatmReader {
   }
 
   /**
-   * The raw AAC frames of an element, as buffers of their own. None before the first configuration. Throws `LATM` for
+   * The raw AAC frames of an element, each in its own buffer; none before the first configuration. Throws `LATM` for
    * several programs or layers and for configurations of other codecs than AAC.
    */
   read(element: Uint8Array): Uint8Array[] {

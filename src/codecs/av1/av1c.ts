@@ -29,7 +29,7 @@ export function parseAv1c(data: Uint8Array): Av1Config {
   const highBitDepth = reader.flag();
   const twelveBit = reader.flag();
   const monochrome = reader.flag();
-  reader.skip(12); // subsampling, sample position, presentation delay: the sequence header has what is needed
+  reader.skip(12); // subsampling, sample position, presentation delay: the sequence header has them too
   const sequenceHeader = findSequenceHeader(data.subarray(reader.byteOffset));
   return { profile, level, tier, bitDepth: twelveBit ? 12 : highBitDepth ? 10 : 8, monochrome, sequenceHeader };
 }

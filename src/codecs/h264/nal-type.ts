@@ -1,4 +1,4 @@
-/** NAL unit types of H.264 (ISO/IEC 14496-10 table 7-1) that a server looks at. */
+/** NAL unit types of H.264 (ISO/IEC 14496-10 table 7-1) that the server distinguishes. */
 export const H264NalType = {
   SLICE: 1,
   SLICE_PARTITION_A: 2,

@@ -1,4 +1,4 @@
-/** NAL unit types of H.265 (ISO/IEC 23008-2 table 7-1) that a server looks at. */
+/** NAL unit types of H.265 (ISO/IEC 23008-2 table 7-1) that the server distinguishes. */
 export const H265NalType = {
   /** First and last type of intra random access pictures (BLA, IDR, CRA and two reserved). */
   IRAP_FIRST: 16,

@@ -30,7 +30,7 @@ export function skipShortTermRefPicSets(reader: BitReader): void {
   for (let index = 0; index < count; index++) previousPictures = skipRefPicSet(reader, index, previousPictures);
 }
 
-/** Skips one set and returns how many pictures it names; a set may be coded as a change of the one before it. */
+/** Skips one set and returns its number of reference pictures; a set may be coded as a change of the previous set. */
 function skipRefPicSet(reader: BitReader, index: number, previousPictures: number): number {
   if (index > 0 && reader.flag()) {
     reader.skip(1); // delta_rps_sign

@@ -18,7 +18,7 @@ const PACKET_START = 3;
 const MAX_PACKET = 128;
 const EXTENDED_SERVICE = 7;
 
-/** Caption services detected so far. One for each video track. */
+/** The caption services detected so far. Each video track has its own reader. */
 export class CaptionReader {
   /** By the words of INSTREAM-ID (rfc8216bis §4.4.6.1): `CC1` to `CC4`, `SERVICE1` to `SERVICE63`. */
   readonly channels = new Set<string>();
@@ -59,7 +59,7 @@ export class CaptionReader {
     }
   }
 
-  /** Line 21: only control codes say of which of the two channels of a field they are. */
+  /** Line 21: only control codes name the channel, of the two channels of a field. */
   #readField(field: number, first: number, second: number): void {
     if (first < 0x10 || first > 0x1f || second < 0x20) return;
     this.channels.add(`CC${field * 2 + ((first & 8) === 0 ? 1 : 2)}`);
@@ -87,7 +87,7 @@ export class CaptionReader {
     if (this.#packetLength < this.#packetSize) this.#packet[this.#packetLength++] = byte;
   }
 
-  /** Service blocks: number and size in one byte, then that many bytes; empty ones pad. */
+  /** Service blocks: number and size in one byte, then as many bytes; empty blocks are padding. */
   #endPacket(): void {
     const end = this.#packetLength;
     this.#packetSize = 0;

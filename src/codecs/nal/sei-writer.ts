@@ -11,7 +11,7 @@ export const SEI_USER_DATA_UNREGISTERED = 5;
 const STOP = 0x80;
 const LENGTH_SIZE = 4;
 
-/** Video that SEI can be put into. */
+/** Whether SEI can be inserted into video of this codec. */
 export function carriesSei(codec: VideoCodec): boolean {
   return codec === VideoCodec.H264 || codec === VideoCodec.H265;
 }

@@ -16,7 +16,7 @@ export interface OpusHead {
   readonly mapping: Uint8Array;
 }
 
-/** Opus counts time at this rate whatever its input was (RFC 7845 §4). */
+/** Opus counts time at this rate whatever the rate of its input (RFC 7845 §4). */
 export const OPUS_SAMPLE_RATE = 48_000;
 
 const MAGIC = new TextEncoder().encode('OpusHead');

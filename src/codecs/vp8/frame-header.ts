@@ -6,7 +6,7 @@ const KEYFRAME_HEADER_LENGTH = 10;
 /** The upper two bits of a dimension are a scaling hint. */
 const DIMENSION_MASK = 0x3f_ff;
 
-/** True when the frame is a keyframe; an empty one is none. */
+/** True for a keyframe; false for an empty frame. */
 export function isVp8Keyframe(data: Uint8Array): boolean {
   const first = data[0];
   return first !== undefined && (first & 1) === 0;

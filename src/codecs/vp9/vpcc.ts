@@ -44,7 +44,7 @@ export function parseVpcc(data: Uint8Array): VpConfig {
   return { profile, level, bitDepth, chromaSubsampling: reader.bits(3), fullRange: reader.flag() };
 }
 
-/** A vpcC payload without the version and flags of the box, which some have and others have not; a view. */
+/** A vpcC payload without the version and flags of the box, which only some sources include; a view. */
 export function vpccRecord(data: Uint8Array): Uint8Array {
   const boxed = data.length >= FULL_BOX_HEADER + RECORD_LENGTH && new BitReader(data).bits(32) === VERSION_AND_FLAGS;
   return boxed ? data.subarray(FULL_BOX_HEADER) : data;

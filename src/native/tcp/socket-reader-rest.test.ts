@@ -36,7 +36,7 @@ describe.each([
       }
       await wake();
       for (const { bytes } of [first, second]) await expect.poll(() => bytes().toString()).toMatch(/later$/);
-      // What came last was read, so they rest again.
+      // The last data was read, so the sockets rest again.
       await wake();
     }
   });
@@ -58,16 +58,16 @@ describe.each([
       turn = setImmediate(count);
     });
     const done = wake();
-    // The call before is at it, and does not begin anew.
+    // The previous call is still reading, and a second call does not restart it.
     let calls = 0;
     if (addon !== null) sockets.reader.wake(() => (calls += 1));
     await done;
     const turnsAtEnd = turns;
     clearImmediate(turn);
     sockets.work = 0;
-    // Each read takes longer than a stretch: whatever else the server does has its turn behind it.
+    // Each read takes longer than a time slice: the server's other work gets its turn after it.
     if (addon !== null) expect(turnsAtEnd).toBeGreaterThanOrEqual(many.length - 1);
-    // Node.js reads what it was handed back in a later turn.
+    // Node.js reads the returned sockets in a later turn.
     expect(many.every(({ bytes }) => bytes().toString() === 'firstlater')).toBe(addon !== null);
     for (const { bytes } of many) await expect.poll(() => bytes().toString()).toBe('firstlater');
     for (let n = 0; n < 2 * many.length; n += 1) await new Promise<void>((resolve) => setImmediate(resolve));

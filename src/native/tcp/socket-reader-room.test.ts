@@ -8,7 +8,7 @@ import { Rest, SocketReader } from './socket-reader.ts';
 
 const { addon } = loadAddon();
 
-/** A client and what each read of its server's end has brought; `rest` is answered for every read. */
+/** A client and the bytes of each read at the server's end; every read returns `rest`. */
 async function connection(reader: SocketReader, rest: () => Rest): Promise<{ client: net.Socket; socket: net.Socket; reads: number[] }> {
   const server = net.createServer({ pauseOnConnect: true }).listen(0, '127.0.0.1');
   onTestFinished(() => void server.close());
@@ -30,7 +30,7 @@ test.skipIf(addon === null)(
     const reader = new SocketReader();
     const { client, reads } = await connection(reader, () => Rest.LONGEST);
     const write = (length: number) => new Promise<void>((resolve) => client.write(Buffer.alloc(length), () => resolve()));
-    /** What is sent before is there when another connection has brought something. */
+    /** Data sent earlier has arrived once another connection has received data. */
     const others = async (): Promise<void> => {
       const other = await connection(reader, () => Rest.NONE);
       other.client.write('other');

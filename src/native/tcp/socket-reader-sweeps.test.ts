@@ -24,7 +24,7 @@ describe.each([
   });
   const sweep = (): unknown => vi.advanceTimersByTime(10);
 
-  /** `expect.poll` turns the clock that sweeps go by. */
+  /** `expect.poll` advances the clock of the sweeps. */
   const seen = <T>(look: () => T, wanted: T) => until(`${JSON.stringify(wanted)}`, () => isDeepStrictEqual(look(), wanted), { everyMs: 5 });
 
   async function heard({ client, bytes }: ReadClient, word: string): Promise<void> {
@@ -32,7 +32,7 @@ describe.each([
     await until(`'${word}' is heard`, () => bytes().toString().endsWith(word), { everyMs: 5 });
   }
 
-  /** So many connections that have said `first`, and been heard. */
+  /** This many connections, which have sent `first` and were read. */
   async function connected(count: number): Promise<ReadClient[]> {
     await sockets.listen();
     sockets.rest = Rest.SHORT;
@@ -64,7 +64,7 @@ describe.each([
         () => texts(all),
         before.map((text) => `${text}${round}`),
       );
-      // Nothing has come: they are looked for again.
+      // Nothing has arrived: the sockets are waited for again.
       sweep();
     }
   });
@@ -109,7 +109,7 @@ describe.each([
     sockets.rest = Rest.SHORT;
     sockets.reader.wake();
     await seen(() => texts(all), five('12'));
-    // The first ones were read as they come while they were alone.
+    // The first connections were read on arrival while they were alone.
     say('3');
     await until('all are heard', () => sweep() && texts(all).every((text) => text === '123'), { everyMs: 5 });
     say('4');
@@ -143,7 +143,7 @@ describe.each([
     const wanted = [['end', 'close'], ['ECONNRESET', 'close'], [], [], []];
     await until('the ends are told', () => sweep() && isDeepStrictEqual(told, wanted), { everyMs: 5 });
     expect(texts(all)).toEqual(['bye', '', '', '', '']);
-    // Too few are left: they are read as they come from their next word on.
+    // Too few are left: from their next data on they are read on arrival.
     const left = all.slice(2);
     for (const { client } of left) client.write('still');
     await until('they are heard', () => sweep() && texts(left).every((text) => text === 'still'), { everyMs: 5 });

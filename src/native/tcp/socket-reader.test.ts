@@ -40,7 +40,7 @@ describe.each([
     socket.pause();
     client.write(' second');
     client.write(' third');
-    // What another socket brings was sent later.
+    // Data of another socket was sent later.
     const other = await sockets.connect();
     other.client.write('other');
     await expect.poll(() => other.bytes().toString()).toBe('other');
@@ -80,7 +80,7 @@ describe.each([
     await expect.poll(() => bytes().toString()).toBe('first');
     socket.pause();
     client.end(' last');
-    // What another socket brings was sent later.
+    // Data of another socket was sent later.
     const other = await sockets.connect();
     other.client.write('other');
     await expect.poll(() => other.bytes().toString()).toBe('other');
@@ -104,7 +104,7 @@ describe.each([
     });
     const client = net.connect(sockets.port, '127.0.0.1');
     sockets.clients.push(client);
-    // Data that nobody reads any more is answered by a reset.
+    // The system answers data for a closed socket with a reset.
     client.on('error', () => undefined);
     const socket = await taken.promise;
     const told = socketEvents(socket);
@@ -112,7 +112,7 @@ describe.each([
     await expect.poll(() => client.destroyed).toBe(true);
     await expect.poll(() => told).toEqual(['close']);
     expect(calls).toBe(1);
-    // Others that share its memory go on.
+    // Other sockets that share its memory continue.
     const other = await sockets.connect();
     other.client.write('other');
     await expect.poll(() => other.bytes().toString()).toBe('other');

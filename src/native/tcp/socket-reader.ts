@@ -8,7 +8,9 @@ import { loadAddon, type NativeAddon } from '../addon.ts';
 const BUFFER_SIZE = 256 * 1024;
 /** After a read of more than this a socket is read again at once: the peer may wait for room, or has much to send. */
 const CALM_READ = 48 * 1024;
-/** Linux makes room for twice as much as the largest read. So a socket may bring more than that by this factor, up to `MAX_CALM_READ`. */
+/**
+ * Linux makes room for twice the largest read. So a socket may receive more than its largest read by this factor, up to `MAX_CALM_READ`.
+ */
 const CALM_GROWTH = 1.5;
 const MAX_CALM_READ = 192 * 1024;
 /** Maximum time for reading resting sockets in one turn, ms. */
@@ -20,7 +22,7 @@ const LONGEST_REST_MS = 200;
 /** Fewer sockets are read for less when they have something than by a sweep that looks for it. */
 const MIN_DOZING = 5;
 
-/** How long what a socket brings next can wait. */
+/** How long the next data of a socket can wait. */
 export const Rest = {
   NONE: 0,
   /** For a hundredth of a second, and longer where nothing of it is needed yet: until then, or the next `wake`. */
@@ -45,9 +47,9 @@ interface Sleeper {
   readonly onRead: OnRead;
   /** The last answer of `onRead`. */
   wanted: Rest;
-  /** How long, ms, nothing of what comes will be needed. */
+  /** For how long, ms, no incoming data will be needed. */
   readonly slack: () => number;
-  /** When what comes is needed, by `performance.now()`; null: to be asked for. */
+  /** When incoming data is needed, by `performance.now()`; null: not known, call `slack`. */
   neededAt: number | null;
   /** Something has come since the last `wake`. */
   heard: boolean;
@@ -56,13 +58,13 @@ interface Sleeper {
 }
 
 /**
- * Node.js allocates 64 KiB for every read of a socket and hands a piece of what came to the garbage collector, which marks the
- * whole heap for each 64 MiB of it. The sockets of a reader share one buffer instead: bytes are seen once and copied by who keeps them.
+ * Node.js allocates 64 KiB for every read of a socket and leaves a piece of it to the garbage collector, which marks the
+ * whole heap for each 64 MiB. The sockets of a reader share one buffer instead: a listener copies the bytes that it keeps.
  */
 export class SocketReader {
   readonly #addon: NativeAddon | null;
   readonly #buffer = Buffer.allocUnsafeSlow(BUFFER_SIZE);
-  /** Not read before the next `wake`, though nobody has paused them. */
+  /** Not read before the next `wake`, though not paused by their owners. */
   readonly #resting = new Map<net.Socket, Sleeper>();
   /** Read by a sweep of their own. */
   readonly #dozing = new Map<net.Socket, Sleeper>();
@@ -82,8 +84,9 @@ export class SocketReader {
   /**
    * Calls `onRead` for bytes that arrive on `accepted`, a new socket of a server with `pauseOnConnect`, and returns the socket to use from
    * now on. When `onRead` answers that the next bytes can wait, the socket rests, because waking for every write of a peer costs more than
-   * processing it. `slack` is asked once in each short rest, after the read was processed: for how many ms no incoming bytes will be
-   * needed, if known; it must not throw. TLS sockets, and sockets that were read before, are returned as they are, are read by Node.js, and
+   * processing it. `slack` is called once in each short rest, after the read was processed: for how many ms no incoming bytes will be
+   * needed, if known; it must not throw. TLS sockets, and sockets that were read before, are returned unchanged: Node.js reads them, and
+   * they
    * never rest.
    */
   adopt(accepted: net.Socket, onRead: OnRead, slack: () => number = () => 0): net.Socket {
@@ -157,13 +160,13 @@ export class SocketReader {
     for (const socket of [...this.#resting.keys(), ...this.#dozing.keys()]) this.#handBack(socket);
   }
 
-  /** Has one socket read as soon as something comes. Nothing happens to one that is paused. */
+  /** The socket is read again as soon as data arrives. Does nothing for a paused socket. */
   endRest(socket: net.Socket): void {
     this.#handBack(socket);
   }
 
   readonly #sweepShort = (): void => {
-    // The one before is still at it.
+    // The previous sweep is still running.
     if (this.#sweeping) return;
     this.#sweeping = true;
     const now = performance.now();
@@ -185,7 +188,7 @@ export class SocketReader {
       try {
         this.#visit(socket);
       } catch (error) {
-        // The others are read all the same, now and at the next call.
+        // The other sockets are read all the same, now and at the next call.
         socket.destroy(error instanceof Error ? error : new Error(String(error)));
       }
       if (performance.now() - from < STRETCH_MS) continue;
@@ -195,7 +198,7 @@ export class SocketReader {
     done();
   }
 
-  /** Reads past the event loop, which would wake twice for the same bytes: to read, and to find that nobody reads on. */
+  /** Reads past the event loop, which would wake twice for the same bytes: to read, and to find nothing more. */
   #visit(socket: net.Socket): void {
     const dozing = this.#dozing.get(socket);
     const sleeper = dozing ?? this.#resting.get(socket);
@@ -215,7 +218,7 @@ export class SocketReader {
       this.#lay(socket, sleeper, this.#restAfter(sleeper, received));
       return;
     }
-    // The system tells an error once. An end is told again, to Node.js.
+    // The system reports an error only once. It reports an end again, to Node.js.
     if (received < 0) socket.destroy(readError(received));
     this.#handBack(socket);
   }

@@ -1,4 +1,4 @@
-/** The addon's socket: one system call takes what has come, one sends what a turn has gathered (`native/src/udp_socket.h`). */
+/** The addon's socket: one system call takes all waiting datagrams, one sends the datagrams of a turn (`native/src/udp_socket.h`). */
 import type { Handle, NativeAddon } from '../addon.ts';
 import type { SocketAddress, UdpCounters, UdpSocket, UdpSocketOptions } from './udp-socket.ts';
 
@@ -11,7 +11,7 @@ const PORT = 2;
 const ADDRESS = 4;
 const BLOCK_BYTES = MOST * 1500;
 const POOL_BYTES = 16_384;
-/** Blocks that wait for the system: 12 MB, a keyframe for some hundred viewers. Further ones are dropped. */
+/** Blocks that wait for the system: 12 MB, a keyframe for some hundred viewers. Further blocks are dropped. */
 const MAX_WAITING = 128;
 /** Senders whose addresses are kept as texts. */
 const MAX_KNOWN = 4096;
@@ -23,7 +23,7 @@ const Told = { RECEIVED: 0, WRITABLE: 1, FAILED: 2, ALARM: 3 } as const;
 interface Block {
   readonly bytes: Uint8Array;
   readonly words: Uint32Array;
-  /** The first one that has not left. */
+  /** The first datagram that is still to be sent. */
   from: number;
   count: number;
   used: number;
@@ -41,7 +41,7 @@ export class NativeUdpSocket implements UdpSocket {
   readonly #received = new Uint32Array(MOST * WORDS);
   /** By port and address; emptied when full. */
   readonly #known = new Map<string | number, SocketAddress>();
-  /** Where a peer is, in words; zeros for one that cannot be reached. */
+  /** The address of a peer in words; zeros for an unreachable address. */
   readonly #places = new WeakMap<SocketAddress, Uint32Array>();
   readonly #waiting: Block[] = [];
   /** The sender of the datagram before, and where it is. */
@@ -181,7 +181,7 @@ export class NativeUdpSocket implements UdpSocket {
     if (!this.#closed) onTurn();
   }
 
-  /** Sends what waited, as far as there is room. */
+  /** Sends the waiting datagrams, as far as there is room. */
   #goOn(): void {
     while (this.#waiting.length > 0) {
       const block = this.#waiting[0];

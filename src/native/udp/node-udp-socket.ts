@@ -71,7 +71,7 @@ export class NodeUdpSocket implements UdpSocket {
   }
 
   flush(): void {
-    // Nothing is gathered.
+    // Nothing is batched.
   }
 
   alarm(ms: number): void {

@@ -61,7 +61,7 @@ describe.each(KINDS)('a UDP socket of %s', (_name, open) => {
       expect(from).toMatchObject({ address: host, port: here.socket.port });
     }
     expect(there.turns).toBeGreaterThan(0);
-    // The sender as it was heard can be answered.
+    // The source address of a datagram can be answered.
     const first = there.datagrams[0]?.from;
     if (first !== undefined) there.socket.send(first, Uint8Array.of(7), null);
     await until('the answer', () => here.datagrams.length === 1, WAIT);
@@ -152,7 +152,7 @@ describe.each(KINDS)('a UDP socket of %s', (_name, open) => {
   });
 });
 
-/** Runs a command in a network of its own, whose only interface carries packets that are shorter than a datagram of media. */
+/** Runs a command in its own network namespace, whose only interface carries packets that are shorter than a datagram of media. */
 const inNarrowNetwork = (...command: string[]): SpawnSyncReturns<string> =>
   spawnSync('unshare', ['-rn', 'sh', '-c', 'ip link set lo mtu 1280 up && exec "$@"', 'sh', ...command], {
     encoding: 'utf8',
@@ -209,7 +209,7 @@ describe.skipIf(addon === null)('the socket of the addon', () => {
 });
 
 describe('a system that takes nothing for a while', () => {
-  /** An addon whose socket has room for so many datagrams. */
+  /** An addon whose socket has room for this many datagrams. */
   class Narrow {
     room = 0;
     readonly sent: number[] = [];

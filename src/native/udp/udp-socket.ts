@@ -9,17 +9,17 @@ export interface SocketAddress {
   readonly port: number;
 }
 
-/** Where to bind, and who is told. Callbacks come from one thread, never after `close`. */
+/** The address to bind, and the callbacks. They run on one thread, never after `close`. */
 export interface UdpSocketOptions {
-  /** Address to bind; IPv6 is told by its form, and `::` is all of IPv6 alone. */
+  /** Address to bind; an IPv6 address is recognised by its form, and `::` is all of IPv6 but not IPv4. */
   readonly host: string;
   /** 0 lets the system choose. */
   readonly port: number;
   /** Bytes asked of the system for each direction; it may grant less. */
   readonly bufferBytes: number;
-  /** A datagram, whose buffer passes to the listener; it may share one with others of the turn. `from` is not to be changed. */
+  /** A datagram, whose buffer passes to the listener; datagrams of one turn may share a buffer. `from` must not be changed. */
   readonly onDatagram: (datagram: Uint8Array, from: SocketAddress) => void;
-  /** All datagrams of the turn were handed over. */
+  /** All datagrams of the turn were passed on. */
   readonly onTurn: () => void;
   readonly onAlarm: () => void;
   readonly onError: (error: Error) => void;
@@ -41,7 +41,7 @@ export interface UdpCounters {
   readonly receiveCalls: number;
 }
 
-/** Datagrams that the system does not take are like those that get lost: counted, never an error. */
+/** Datagrams that the system does not take are treated as lost: counted, never an error. */
 export interface UdpSocket {
   /** The port bound. */
   readonly port: number;
@@ -49,7 +49,7 @@ export interface UdpSocket {
   /** Gathers one datagram: `head`, then `payload` if there is one. It leaves with the turn, or with `flush`. */
   send(to: SocketAddress, head: Uint8Array, payload: Uint8Array | null): void;
   flush(): void;
-  /** Calls `onAlarm` once, in so many ms (whole ones); the time of another call before then counts instead. */
+  /** Calls `onAlarm` once, after this many whole ms; another call before then replaces the time. */
   alarm(ms: number): void;
   /** Closes the port; no callback is called afterwards, and unsent datagrams are lost. Idempotent. */
   close(): Promise<void>;

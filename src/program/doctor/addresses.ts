@@ -13,7 +13,7 @@ export interface OwnAddress {
   readonly internal: boolean;
 }
 
-/** Those of this machine. */
+/** The addresses of this machine. */
 function ownAddresses(): OwnAddress[] {
   return Object.values(networkInterfaces()).flatMap((list) => (list ?? []).map(({ address, internal }) => ({ address, internal })));
 }
@@ -38,7 +38,7 @@ export function ipv6({ ip }: ServerConfig, own = ownAddresses()): Diagnosis {
   return ok(`${reachable.join(', ')}; the server listens on ${listens ? 'IPv6' : 'IPv4 only (Server/IP)'}`);
 }
 
-/** What a STUN server sees: that of `--stun`, else that of the configuration. Nobody is asked without one. */
+/** The address that a STUN server sees. Asks the server of `--stun`, else that of the configuration; without either it asks none. */
 export async function publicAddressLook({ stunServer }: ServerConfig, asked: string | undefined, own = ownAddresses()): Promise<Diagnosis> {
   const { ok, warning, problem } = diagnosesOf('public-address');
   const server = asked ?? stunServer;

@@ -2,7 +2,7 @@
 import type { Clock } from '../../util/clock.ts';
 import { type Diagnosis, diagnosesOf } from './diagnosis.ts';
 
-/** Nothing of this program is older. */
+/** Older than any release of this program. */
 const FIRST = Date.UTC(2026, 0, 1);
 const LAST = Date.UTC(2100, 0, 1);
 const LOOK_MS = 300;
@@ -18,7 +18,7 @@ const DAEMONS: readonly (readonly [name: string, file: string])[] = [
   ['ptp4l', '/run/ptp4l'],
 ];
 
-/** Nobody outside is asked. `wait` takes its time, and `isThere` knows files. */
+/** Asks no other machine. `wait` waits, and `isThere` tests whether a file exists. */
 export async function clockLook(
   clock: Clock,
   { wait, isThere }: { readonly wait: (ms: number) => Promise<void>; readonly isThere: (path: string) => boolean },

@@ -9,7 +9,7 @@ import type { Logger } from '../../util/logger.ts';
 import { messageOf } from '../../util/message-of.ts';
 import { type Diagnosis, diagnosesOf } from './diagnosis.ts';
 
-/** The addon, or what goes without it. */
+/** Whether the addon is loaded, and what is missing without it. */
 export function native(): Diagnosis {
   const { ok, warning, problem } = diagnosesOf('addon');
   const loaded = loadAddon();
@@ -31,14 +31,14 @@ export async function sandbox(): Promise<Diagnosis> {
   );
 }
 
-/** Who knows what FFmpeg can do; `libraryVersion` is known behind `codecModules`. */
+/** The object that knows FFmpeg's codecs; `libraryVersion` is known after `codecModules`. */
 export type CodecSource = Pick<TranscoderSupervisor, 'codecModules' | 'libraryVersion' | 'close'>;
 
 function supervised(logger: Logger): CodecSource {
   return new TranscoderSupervisor({ clock: systemClock, logger, queues: new QueueRegistry(systemClock) });
 }
 
-/** FFmpeg as transcoder processes have it, and what of it is hardware. Starts such a process and ends it. */
+/** FFmpeg as transcoder processes use it, and its hardware codecs. Starts such a process and ends it. */
 export async function codecs(open: (logger: Logger) => CodecSource = supervised): Promise<readonly Diagnosis[]> {
   const said: string[] = [];
   const transcoder = open(collecting(said));
@@ -83,7 +83,7 @@ function gpu(modules: readonly CodecModuleItem[]): Diagnosis {
   return ok(found.map(use).join('; '));
 }
 
-/** Keeps what is warned of. */
+/** Collects the warnings. */
 function collecting(said: string[]): Logger {
   const keep = (_fields: object, message: string): void => {
     said.push(message);

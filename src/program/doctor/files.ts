@@ -11,7 +11,7 @@ import { messageOf } from '../../util/message-of.ts';
 import { type Diagnosis, diagnosesOf, sizeText } from './diagnosis.ts';
 
 const DAY_MS = 24 * 3_600_000;
-/** Whoever renews a certificate by itself has done so before. */
+/** Automatic renewal would have replaced the certificate earlier. */
 const SOON_DAYS = 14;
 
 /** Every folder of the configuration that is written to, with the room on its disk; `state`: that of the settings. */

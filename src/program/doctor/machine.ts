@@ -18,7 +18,7 @@ const FEW_VIEWERS = 1000;
 const FEW_TASKS = 256;
 const UNLIMITED = 'unlimited';
 
-/** The buffers that UDP sockets ask for, against what the kernel gives. */
+/** The buffers that UDP sockets request, compared with the kernel's limit. */
 export function udpBuffers({ bind }: ServerConfig, read: ReadSystem): Diagnosis {
   const { ok, warning } = diagnosesOf('udp-buffers');
   const wanted = [
@@ -40,7 +40,7 @@ export function udpBuffers({ bind }: ServerConfig, read: ReadSystem): Diagnosis 
   );
 }
 
-/** How many connections the descriptors are enough for. */
+/** The number of connections that the file descriptors allow. */
 export function descriptors(config: ServerConfig, given = descriptorLimit()): Diagnosis {
   const { ok, warning, problem } = diagnosesOf('descriptors');
   if (given === null) return ok('the limit of open files cannot be read');

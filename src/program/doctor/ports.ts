@@ -15,7 +15,7 @@ type Place = Pick<PortUse, 'protocol' | 'host' | 'port' | 'kind' | 'place'>;
 
 const NAMES = { tcp: 'TCP', udp: 'UDP' } as const;
 
-/** What a system without a setting of its own keeps for privileged users. */
+/** The kernel's default: lower ports are for privileged users. */
 const UNPRIVILEGED = 1024;
 
 /** `server`: the process that has the state folder, if any. Opens each port for a moment. */

@@ -14,7 +14,7 @@ const TIMEOUT_MS = 3000;
 const MAX_TRIED = 16;
 const { ok, problem } = diagnosesOf('reach');
 
-/** `own`: ports that are open in the server of this state folder; `all`: those of the configuration. */
+/** `own`: open ports of the server of this state folder; `all`: the ports of the configuration. */
 export async function reach(own: readonly Place[], all: readonly Place[]): Promise<readonly Diagnosis[]> {
   const tried = await Promise.all(own.filter(isSrt).slice(0, MAX_TRIED).map(tryOne));
   const silent = tried.filter(({ ms }) => ms === null).map(({ place }) => place);

@@ -1,4 +1,4 @@
-/** Which process has a socket, as `/proc` of Linux tells it to this user. */
+/** Finds the process that has a socket, in Linux' `/proc`, as far as this user may see. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { isIPv6 } from 'node:net';
 
@@ -43,7 +43,7 @@ function socketsOfProcesses(): Map<string, number> {
   return found;
 }
 
-// Processes come and go meanwhile, and those of other users are closed to this one.
+// Processes may end meanwhile, and those of other users are unreadable.
 function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder);

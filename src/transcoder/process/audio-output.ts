@@ -165,8 +165,9 @@ export class AudioOutput {
   }
 
   /**
-   * The encoder stays open. One that follows its source takes the rate of the first format and reopens only for more channels: a format
-   * change is a discontinuity for all players, and a channel of mixed items would have one at every boundary.
+   * The encoder stays open. An encoder that follows its source takes the rate of the first format and reopens only for more channels: a
+   * format
+   * change is a discontinuity for all players, and a channel of mixed items would have a discontinuity at every boundary.
    */
   #openEncoder(format: SampleFormat): OpenEncoder {
     const channels = this.#channelsFor(format);
@@ -206,7 +207,7 @@ export class AudioOutput {
     return open;
   }
 
-  /** The configured rate, else the source's, replaced by the nearest one that the encoder supports. */
+  /** The configured rate, else the source's; if the encoder does not support it, the nearest supported rate. */
   #rate(sourceRate: number, encoder: string): number {
     const wanted = this.#config.samplerate > 0 ? this.#config.samplerate : sourceRate;
     const possible = sampleRatesOf(encoder);
@@ -223,7 +224,7 @@ export class AudioOutput {
   }
 
   readonly #emit = ({ data, pts, duration }: EncodedData): void => {
-    // The encoder's run-in lies before the start of the stream.
+    // The encoder's priming samples lie before the start of the stream.
     if (pts < 0) return;
     this.#tools.sink.onPacket(this.#id, { pts, dts: pts, duration, keyframe: true, data: data.slice() });
   };

@@ -32,10 +32,10 @@ export class AudioPipeline implements Pipeline {
   #decoder: Decoder | null = null;
   #source: SourceMessage | null = null;
   #timebase: Timebase = { num: 1, den: OPUS_RATE };
-  /** Format of the blocks so far; 0 before the first one. */
+  /** Format of the blocks so far; 0 before the first block. */
   #sampleRate = 0;
   #channels = 0;
-  /** Blocks of another form since the decoder began anew for the first of them, and blocks left to judge that by. */
+  /** Blocks of another format since the decoder was restarted for the first of them, and the number of blocks left to judge by. */
   #unsupported = 0;
   #trial = 0;
 

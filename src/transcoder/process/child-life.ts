@@ -13,7 +13,7 @@ export interface ChildWork {
   receive(chunk: Buffer): void;
 }
 
-/** Runs the work that `create` makes for as long as the server is there. */
+/** Runs the work that `create` makes, until the server ends or disconnects. */
 export function live(create: (socket: Socket) => ChildWork): void {
   // The server decides when to stop: Ctrl-C reaches the whole process group.
   process.on('SIGINT', () => {});

@@ -17,7 +17,7 @@ test.each([
   expect(deviceOptions(module, device)).toEqual(expected);
 });
 
-/** What the library says where the device is not there: which of its options it did not know it would say before. */
+/** The library's error without the device: an unknown option would be reported before it. */
 describe('the library is told', () => {
   const picture = {
     format: {

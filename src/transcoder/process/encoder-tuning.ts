@@ -107,7 +107,7 @@ function optionsOf(entry: EncoderEntry, encode: Tuned, bitrate: number): Record<
   }
 }
 
-/** Baseline is what every WebRTC peer decodes; it has no B-frames, so asking for those asks for main. */
+/** Every WebRTC peer decodes Baseline; it has no B-frames, so a configuration with B-frames selects Main. */
 function h264Profile(encode: Tuned): string {
   return encode.profile ?? (encode.bFrames > 0 ? 'main' : 'baseline');
 }

@@ -5,7 +5,7 @@ import type { CodecModule } from '../encoder-catalogue.ts';
 import type { EncodePart } from '../messages.ts';
 import { NoEncoder } from './encoder-opening.ts';
 
-/** Errors in a row of one part of an encode. Nothing to close. */
+/** Consecutive errors in one part of an encode. Nothing to close. */
 export class ErrorRun {
   readonly #clock: Pick<Clock, 'monotonic'>;
   #count = 0;

@@ -31,7 +31,7 @@ const MAX_TRACKS = 16;
 const HARDWARE_OFF = { enable: false, modules: '' };
 const NOTHING = { flags: 0, id: 0, pts: 0, dts: 0, duration: 0 };
 
-/** One for the process and its file. Needs no closing. */
+/** The process has one, for its file. Needs no closing. */
 export class FileReader {
   readonly #writer: FrameWriter;
   readonly #frames = new FrameReader((header) => this.#onFrame(header));

@@ -28,6 +28,6 @@ export interface FileTrack {
   finish(): Promise<void>;
   /** Packets from elsewhere in the file follow. */
   restart(): void;
-  /** Nothing may be under way. Idempotent. */
+  /** No operation may be running. Idempotent. */
   close(): void;
 }

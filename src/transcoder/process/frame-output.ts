@@ -49,7 +49,7 @@ export interface FrameEncode {
   keyframePlan(framerate: number): KeyframePlan | null;
   /** Throws EngineError. */
   open(format: FrameFormat, framerate: number): { readonly opened: OpenEncoder; readonly track: TrackMessage };
-  /** The bytes as the server hands them on; a copy. */
+  /** The bytes in the layout that the server expects; a copy. */
   layout(data: Uint8Array): Uint8Array;
 }
 
@@ -57,7 +57,7 @@ export interface FrameEncode {
 export class FrameOutput {
   readonly encode: FrameEncode;
   readonly queue: FrameQueue<Waiting>;
-  /** The size it takes its frames from; null until the form of the source is known. */
+  /** The scaled size from which it takes frames; null until the form of the source is known. */
   node: FrameNode | null = null;
   readonly #tools: PipelineTools;
   readonly #selector: FrameSelector;
@@ -123,7 +123,7 @@ export class FrameOutput {
     return this.#selector.select(pts, this.#keyframeOwed, discontinuity);
   }
 
-  /** Queues the node's frame at `times`, of which all but the last repeat the frame before. Waits for room. */
+  /** Queues the node's frame at `times`: all times but the last repeat the previous frame. Waits for room. */
   async put(times: readonly number[], sourceDuration: number): Promise<void> {
     const { node } = this;
     const picture = node?.current ?? null;

@@ -23,7 +23,7 @@ export class FrameQueue<T> {
     return true;
   }
 
-  /** Appends, waiting for room; false when the queue was closed instead. One waits at a time. */
+  /** Appends, waiting for room; false if the queue was closed instead. Only one call may wait. */
   async put(item: T): Promise<boolean> {
     while (!this.#closed && this.queue.full) {
       await new Promise<void>((resolve) => {
@@ -33,7 +33,7 @@ export class FrameQueue<T> {
     return this.offer(item);
   }
 
-  /** The next item; undefined once the queue is closed and empty. One waits at a time. */
+  /** The next item; undefined once the queue is closed and empty. Only one call may wait. */
   async take(): Promise<T | undefined> {
     while (!this.#closed && this.queue.size === 0) {
       await new Promise<void>((resolve) => {

@@ -14,7 +14,7 @@ export interface FrameNode {
   readonly target: FrameSize & { readonly pixelFormat: string };
   /** The current frame in this size; null until requested. */
   current: RawFrame | null;
-  /** By the size they start from. */
+  /** By the node of their input. */
   readonly chains: Map<FrameNode | null, FilterChain>;
 }
 

@@ -64,7 +64,7 @@ export class FrameSelector {
     const distance = Math.min(pts - this.#previous, step);
     this.#previous = pts;
     const slot = Math.round(pts / step);
-    if (slot <= this.#slot || slot * step - pts > distance / 2 + EARLY) return times; // Of a faster source the next one is nearer.
+    if (slot <= this.#slot || slot * step - pts > distance / 2 + EARLY) return times; // With a faster source, the next frame is nearer.
     if (!Number.isNaN(this.#slot) && !discontinuity && (slot - this.#slot) * step <= MAX_FILL) {
       for (let missed = this.#slot + 1; missed < slot; missed += 1) times.push(Math.round(missed * step));
     }

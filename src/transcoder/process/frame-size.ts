@@ -9,7 +9,7 @@ export interface FrameSize {
   readonly sarDen: number;
 }
 
-/** An aspect this close to the source's counts as the same: rounding of sizes makes up to about so much. */
+/** An aspect ratio this close to the source's counts as equal: rounding of sizes causes up to this difference. */
 const ASPECT_TOLERANCE = 0.015;
 const DERIVED_MULTIPLE = 4;
 const MAX_SAR_TERM = 255;

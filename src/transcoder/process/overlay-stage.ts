@@ -15,7 +15,9 @@ import { type LaidImage, OverlayChain } from './engine/overlay-chain.ts';
 const JPEG = 0xff;
 /** Pixels of a side at most: more is no place on a frame. */
 const MAX_SIDE = 16_384;
-/** Of an image as it is, and of all images of an encode in their sizes together: four bytes each, as many as a frame of 8K has. */
+/**
+ * Limit for one image in its original size, and for all scaled images of an encode together: the pixels of an 8K frame, four bytes each.
+ */
 const MAX_PIXELS = 8192 * 4096;
 
 /** Options of the overlay stage. */

@@ -35,7 +35,7 @@ export class PacketMerge<Value extends MergedPacket> {
     this.#latest = Math.max(this.#latest, packet.seconds);
   }
 
-  /** The next packet in order; null if an earlier one may still come. `ended`: no more will come. */
+  /** The next packet in order; null if an earlier packet may still come. `ended`: all packets have come. */
   take(ended: boolean): Value | null {
     let first: Value[] | null = null;
     let complete = true;

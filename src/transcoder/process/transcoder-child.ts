@@ -15,7 +15,7 @@ import type { OutputPacket, PipelineSink } from './pipeline.ts';
 
 const STATUS_INTERVAL_MS = 1000;
 
-/** One for the process. Needs no closing. */
+/** The process has one. Needs no closing. */
 export class TranscoderChild {
   readonly #writer: FrameWriter;
   readonly #reader = new FrameReader((header, payload) => this.#onFrame(header, payload));

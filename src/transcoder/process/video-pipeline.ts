@@ -1,4 +1,4 @@
-/** One inbound frame track: decoded once, brought to each size once, encoded for each encode. */
+/** One inbound frame track: decoded once, scaled once to each size, encoded for each encode. */
 
 import { MPEG_90K, rescale, type Timebase } from '../../media/timebase.ts';
 import type { BoundedQueue } from '../../util/bounded-queue.ts';

@@ -14,7 +14,7 @@ export interface GateOptions {
   readonly limiter: ConnectionLimiter;
   /** Proxies whose connections have no share of their own: they bring many clients. Absent: there are none. */
   readonly proxies?: TrustedProxies;
-  /** Theirs begin with a PROXY header; one that does not is closed. */
+  /** Connections from these addresses begin with a PROXY header; without it they are closed. */
   readonly proxyProtocol?: boolean;
 }
 
@@ -80,7 +80,7 @@ export class ConnectionGate {
         held = Buffer.concat([held, chunk]);
         header = readProxyHeader(held);
       } catch (error) {
-        // Nobody above could catch it.
+        // No caller could catch an error here.
         fail(error instanceof ProtocolError ? undefined : `a PROXY header that the server failed on: ${String(error)}`);
         return;
       }

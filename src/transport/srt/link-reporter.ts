@@ -7,7 +7,7 @@ import type { Logger } from '../../util/logger.ts';
 import type { SrtStatistics } from '../../wire/srt/statistics.ts';
 
 const INTERVAL_MS = 60_000;
-/** Lines for people in each round; the others are counted. */
+/** Limit of log lines at level info or above in each round; the rest is counted. */
 const MAX_LINES = 100;
 /** A round trip that grew by half and by this much, ms, is worth a line. */
 const GROWN_BY = 10;
@@ -34,7 +34,7 @@ export interface WatchedLink {
 interface Round {
   readonly at: number;
   readonly statistics: SrtStatistics;
-  /** Packets that got lost in the round, whatever became of them. */
+  /** Packets lost in the round, including repaired losses. */
   readonly lost: number;
 }
 
@@ -79,7 +79,7 @@ export class LinkReporter {
     this.#timer = null;
   }
 
-  /** One round: a line for each connection, for people when it became worse. */
+  /** One round: a line for each connection, at a visible level if the connection became worse. */
   #report(): void {
     let lines = 0;
     const failed = ([{ logger }]: [WatchedLink, unknown], error: unknown): void =>
@@ -94,7 +94,7 @@ export class LinkReporter {
     if (lines > MAX_LINES) this.#logger.info({ connections: lines - MAX_LINES }, 'further SRT connections have degraded');
   }
 
-  /** Tells of one connection, `lines` having been written about others. True when it became worse. */
+  /** Reports one connection after `lines` lines about others. True if the connection became worse. */
   #tell(link: WatchedLink, before: Round | null, lines: number): boolean {
     const { statistics } = link;
     if (statistics === null) return false;
@@ -105,7 +105,7 @@ export class LinkReporter {
       receiver.packetsLost - (oldReceiver?.packetsLost ?? 0) + sender.packetsReportedLost - (oldSender?.packetsReportedLost ?? 0);
     const damage = damageOf(statistics) - (before === null ? 0 : damageOf(before.statistics));
     this.#links.set(link, { at, statistics, lost });
-    // The first round has no time to refer to.
+    // The first round has no earlier round to compare with.
     const fields = { ...figures(statistics), ...(before === null ? {} : rates(statistics, before, at)), lost, damage };
     const grown = before !== null && statistics.rtt > before.statistics.rtt * 1.5 + GROWN_BY;
     const worse = damage > 0 || lost > (before?.lost ?? 0) || grown;
@@ -115,7 +115,7 @@ export class LinkReporter {
   }
 }
 
-/** Packets whose loss somebody sees. */
+/** Packets whose loss a viewer sees. */
 function damageOf({ sender, receiver }: SrtStatistics): number {
   const received = receiver.packetsDroppedLate + receiver.packetsUndecryptable + receiver.packetsTooFar + receiver.packetsOversized;
   return received + sender.packetsDroppedLate + sender.packetsRefused;

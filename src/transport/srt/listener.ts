@@ -1,4 +1,4 @@
-/** Listens on the ports of one address, understands stream ids and hands callers on. */
+/** Listens on the ports of one address, parses stream ids and passes callers on. */
 
 import type { AddressShares } from '../../util/address-shares.ts';
 import { hostPort } from '../../util/client-address.ts';
@@ -29,13 +29,13 @@ export interface SrtListenerConfig {
   readonly maxWrongKeysPerSecond?: number;
   /** Connections by address, of all ports together; absent: no limit. */
   readonly shares?: AddressShares;
-  /** Tells who is refused because of these two. */
+  /** Reports the callers that these two refuse. */
   readonly refusals?: RefusalLog;
 }
 
 /** Options of listening, for a publisher or provider. */
 export interface SrtListenerOptions extends SrtListenerConfig {
-  /** What callers may do here; a caller whose stream id asks for something else (`m`) is refused. */
+  /** What callers may do here; a caller whose stream id requests something else (`m`) is refused. */
   readonly mode: 'publish' | 'request';
   readonly clock: Clock;
   /** Connections of one port at once; more callers are refused. */
@@ -49,7 +49,7 @@ export interface SrtListenerOptions extends SrtListenerConfig {
   readonly onRefused: (peer: DatagramPeer, code: RejectionCode, why: string | null) => void;
   /** A socket failed. */
   readonly onError: (error: Error) => void;
-  /** We failed on what a peer sent; its connection has ended. */
+  /** Processing a peer's data failed on our side; its connection has ended. */
   readonly onFault: (error: unknown) => void;
 }
 
@@ -75,7 +75,7 @@ function wishOf(mode: string): string {
   return mode === 'publish' || mode === 'bidirectional' ? `to ${mode}` : 'for something else';
 }
 
-/** Owns its ports from `start` to `stop`; the one who made it calls both. `start` rejects when a port cannot be bound. */
+/** Owns its ports from `start` to `stop`; its creator calls both. `start` rejects if a port cannot be bound. */
 export class SrtListener {
   readonly #options: SrtListenerOptions;
   readonly #passphrases: readonly { readonly target: SrtTarget; readonly passphrase: string }[];
@@ -89,7 +89,7 @@ export class SrtListener {
     });
   }
 
-  /** Ports listened on. */
+  /** The listening ports. */
   get ports(): readonly SrtUdpPort[] {
     return this.#ports;
   }
@@ -109,7 +109,7 @@ export class SrtListener {
     await Promise.all(this.#ports.splice(0).map((port) => port.close(detail)));
   }
 
-  /** Sends what was gathered for several connections. */
+  /** Sends the batched datagrams of several connections. */
   flush(): void {
     for (const port of this.#ports) port.flush();
   }

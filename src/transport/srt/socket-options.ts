@@ -18,7 +18,7 @@ export interface ListenerSettings {
   readonly ignored: readonly string[];
 }
 
-/** An option that cannot be used; the message names it, its value and what would be right. */
+/** An invalid option; the message names it, its value and the permitted values. */
 export class SocketOptionError extends Error {
   override readonly name = 'SocketOptionError';
 }

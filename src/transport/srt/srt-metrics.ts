@@ -14,7 +14,7 @@ export interface SrtLinks {
   statistics(): readonly LinkStatistics[];
 }
 
-/** As Prometheus wants it, the name of what counts up from the start of the connection ends with `_total`. */
+/** As Prometheus requires, the names of counters end with `_total`; they count from the start of the connection. */
 type Metric = readonly [name: string, help: string, value: (link: LinkStatistics) => number];
 
 const METRICS: readonly Metric[] = [
@@ -35,12 +35,12 @@ const METRICS: readonly Metric[] = [
 
 /** Labels shared by connections whose streams have no labels of their own. */
 const OTHER_LINKS = { vhost: '', app: '', stream: OTHERS, session: '' };
-/** Connections that have labels of their own: more of one stream would be as many series as viewers like. */
+/** Limit of connections with their own labels: otherwise every viewer of a stream would add its series. */
 const MAX_LINKS = 200;
 /** Connections after which other work of the thread may run. */
 const LINKS_AT_ONCE = 100;
 
-/** All open connections, each with its own labels as far as there are slots. */
+/** All open connections, each with its own labels as long as there are free slots. */
 export function srtMetrics(sources: readonly SrtLinks[]): MetricSource {
   const definitions = METRICS.map(
     ([name, help, value]): SeriesDefinition<LinkStatistics> => ({

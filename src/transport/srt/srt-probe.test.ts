@@ -6,7 +6,7 @@ import { systemClock } from '../../util/clock.ts';
 import { HANDSHAKE_V5, HandshakeType, parseHandshake, SRT_MAGIC, serializeHandshake } from '../../wire/srt/handshake.ts';
 import { probeSrt } from './srt-probe.ts';
 
-/** Something on a UDP port; `answer` makes datagrams of a request, the `n`-th from 0 on. */
+/** A peer on a UDP port; `answer` returns the datagrams for the `n`-th request, from 0 on. */
 async function peer(answer: (request: Uint8Array, n: number) => readonly Uint8Array[]): Promise<number> {
   const socket = createSocket('udp4');
   let count = 0;
@@ -20,7 +20,7 @@ async function peer(answer: (request: Uint8Array, n: number) => readonly Uint8Ar
   return (socket.address() as AddressInfo).port;
 }
 
-/** What an SRT listener says to an induction. */
+/** An SRT listener's answer to an induction. */
 function inductionAnswer(request: Uint8Array): Uint8Array {
   const asked = parseHandshake(request);
   const told = { ...asked, version: HANDSHAKE_V5, extensionField: SRT_MAGIC, cookie: 7 };
@@ -46,7 +46,7 @@ test('a request that is lost is repeated', async () => {
 
 test('an answer in time counts, though the process was too busy to look', async () => {
   const port = await peer((request) => {
-    // Behind the answer, which goes out before.
+    // After the answer, which is sent first.
     setImmediate(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500));
     return [inductionAnswer(request)];
   });

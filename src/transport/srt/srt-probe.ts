@@ -9,7 +9,7 @@ import { answersInduction, inductionRequest } from '../../wire/srt/induction.ts'
 const REPEAT_MS = 250;
 const MAX_SOCKET_ID = 0x3fff_ffff;
 
-/** What is asked. */
+/** The target of a probe. */
 export interface SrtProbeOptions {
   /** An address, not a name. */
   readonly host: string;

@@ -8,7 +8,7 @@ import type { DatagramPeer } from '../../wire/srt/link.ts';
 import { type MultiplexerOptions, type OutgoingCall, SrtMultiplexer, type SrtSession } from '../../wire/srt/multiplexer.ts';
 import { RejectionCode } from '../../wire/srt/rejection.ts';
 
-/** Minimum time from a tick to the next alarm, µs: whatever is due earlier is done with the next datagrams. */
+/** Minimum time from a tick to the next alarm, µs: earlier work is done with the next datagrams. */
 const ALARM_INTERVAL = 12_000;
 /** Minimum time between ticks while datagrams come, per connection, µs. */
 const TICK_COST = 20;
@@ -21,7 +21,7 @@ export const SRT_SOCKET_BUFFER = 4 * 1024 * 1024;
 /** The socket to bind, and what its multiplexer needs. */
 export interface UdpPortOptions extends Omit<MultiplexerOptions, 'sender' | 'onDue'> {
   readonly clock: Clock;
-  /** Address to bind; IPv6 is told by its form. */
+  /** Address to bind; an IPv6 address is recognised by its form. */
   readonly host: string;
   /** 0 lets the system choose. */
   readonly port: number;
@@ -79,7 +79,7 @@ export class SrtUdpPort {
     return this.#clock.monotonic() * 1000;
   }
 
-  /** Sends what was gathered for several connections. */
+  /** Sends the batched datagrams of several connections. */
   flush(): void {
     this.#socket.flush();
   }

@@ -8,7 +8,7 @@ export interface IceCandidate {
   readonly port: number;
 }
 
-/** All candidates are hosts of one component and equally good; TCP is for whoever gets no UDP through. */
+/** All candidates are hosts of one component and equally good; TCP is for clients whose network blocks UDP. */
 export const CANDIDATE_PRIORITY = { UDP: 50, TCP: 40 } as const;
 
 /** A candidate of the peer; `address` may be an mDNS name that hides the address. */

@@ -5,18 +5,18 @@ const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 const FRAGMENT_LENGTH = 8;
 const PASSWORD_LENGTH = 32;
 
-/** Of one side; checks are authenticated with the password of the side they go to. */
+/** Credentials of one side; checks are authenticated with the password of their destination. */
 export interface IceCredentials {
   readonly ufrag: string;
   readonly password: string;
 }
 
-/** Fresh ones, long and random enough to stand for the session. */
+/** New credentials, long and random enough to identify the session. */
 export function createCredentials(): IceCredentials {
   return { ufrag: randomWord(FRAGMENT_LENGTH), password: randomWord(PASSWORD_LENGTH) };
 }
 
-/** `length` letters and digits that nobody can guess. */
+/** `length` unpredictable letters and digits. */
 export function randomWord(length: number): string {
   return Array.from({ length }, () => ALPHABET[randomInt(ALPHABET.length)]).join('');
 }

@@ -17,9 +17,9 @@ const MAX_USERNAME = 509;
 
 /** The result of a check, always with an answer to send; `T` is the owner's type of a session. */
 export interface CheckedRequest<T> {
-  /** To send back to where the request came from. */
+  /** To be sent to the source address of the request. */
   readonly response: Buffer;
-  /** Whom it was for; null when it was refused. */
+  /** The session of the request; null if the request was refused. */
   readonly session: T | null;
   /** The peer chose this pair. */
   readonly nominated: boolean;
@@ -29,7 +29,7 @@ export interface CheckedRequest<T> {
 
 /** The fault of a check, for the log. */
 export type CheckFault = 'no USERNAME' | 'unknown USERNAME' | 'wrong password' | 'role conflict';
-/** Told of checks that lead nowhere; `session` is the one they name, if there is one. */
+/** Called for failed checks; `session` is the session that the check names, if it exists. */
 export type FaultWatch<T> = (fault: CheckFault, session: T | null) => void;
 
 /** Finds the session of a local user fragment. */

@@ -3,14 +3,14 @@ import { randomBytes } from 'node:crypto';
 import { StunAttribute, StunType, serializeStun } from '../stun/stun-message.ts';
 import type { IceCredentials } from './ice-credentials.ts';
 
-/** Of a peer-reflexive candidate of one component (RFC 8445 section 5.1.2.1); nobody compares it. */
+/** Priority of a peer-reflexive candidate of one component (RFC 8445 section 5.1.2.1); no peer compares it. */
 const PRIORITY = 110 * 2 ** 24 + 65_535 * 2 ** 8 + 255;
 const TRANSACTION_LENGTH = 12;
 const TIE_BREAKER_LENGTH = 8;
 
-/** A binding request of ours, ready to be sent (RFC 8445 §7.2). */
+/** A binding request of this server, ready to be sent (RFC 8445 §7.2). */
 export interface CheckOfOurs {
-  /** 96 random bits: whoever knows them has got the check. */
+  /** 96 random bits: a response that contains them proves that the peer received the check. */
   readonly transaction: Buffer;
   readonly datagram: Buffer;
 }

@@ -56,7 +56,7 @@ export interface OvtPlaylistDescription {
   readonly renditions: readonly OvtRenditionDescription[];
 }
 
-/** All that an edge knows of a stream before it plays it. */
+/** The description of a stream that an edge gets before it plays the stream. */
 export interface OvtDescription {
   /** `#<vhost>#<app>` of the origin. */
   readonly appName: string;
@@ -97,7 +97,7 @@ function trackContents(track: OvtTrackDescription): object {
     bitrate,
     startFrameTime: 0,
     lastFrameTime: 0,
-    // Both stand in every track, because the reference asks for both.
+    // Both fields are in every track, because the reference requires both.
     videoTrack: { framerate, maxFramerate: framerate, width, height, maxWidth: width, maxHeight: height },
     audioTrack: { samplerate: sampleRate, sampleFormat, layout },
     ...(config !== null && { decoderConfig: Buffer.from(config).toString('base64') }),
@@ -107,7 +107,7 @@ function trackContents(track: OvtTrackDescription): object {
   };
 }
 
-/** Reads `contents`; members beyond the known ones are passed over. Throws `OVT_DESCRIPTION`, which names the member at fault. */
+/** Reads `contents`; unknown members are skipped. Throws `OVT_DESCRIPTION`, which names the invalid member. */
 export function parseContents(contents: unknown): OvtDescription {
   const stream = membersOf(membersOf({ contents }, 'contents'), 'stream');
   return {

@@ -11,7 +11,7 @@ const TAGS = /^(?:#[^\r\n]*\n)*$/;
 /** A day: nothing of a segment lasts longer, s. */
 const MAX_DURATION = 86_400;
 
-/** A mark, and the packet that it belongs to. */
+/** A mark, and the packet to which it belongs. */
 export interface PlacedMark {
   readonly trackId: number;
   /** Ticks of the track. */
@@ -24,7 +24,7 @@ export function markContents({ trackId, dts, mark }: PlacedMark): object {
   return { trackId, dts, ...mark };
 }
 
-/** Reads `contents`; members beyond the known ones are passed over. Throws `OVT_MARK`, which names the member at fault. */
+/** Reads `contents`; unknown members are skipped. Throws `OVT_MARK`, which names the invalid member. */
 export function parseMark(contents: unknown): PlacedMark {
   if (!isMembers(contents)) fault('contents', 'is no object');
   const { run, tags, expected, facts } = contents;

@@ -21,25 +21,25 @@ interface Body {
   write(packet: Packet, out: PacketWriter): void;
 }
 
-/** Video and audio of codecs that OVT has numbers for. */
+/** Whether OVT has a number for the track's codec. */
 export function canRelay(track: Track): track is VideoTrack | AudioTrack {
   return isMediaTrack(track) && codecIdOf(track.codec) !== undefined;
 }
 
-/** Makes each packet once, whoever is to get it. */
+/** Makes each packet once for all its receivers. */
 export class MediaPacketizer {
   readonly #writer: PacketWriter;
   readonly #header = Buffer.alloc(MEDIA_HEADER_LENGTH);
-  /** By track id; made anew when the track changes. */
+  /** By track id; rebuilt when the track changes. */
   readonly #bodies = new Map<number, { readonly track: Track; readonly body: Body }>();
   #sequence = 0;
 
-  /** `sessionId` stands in every packet. */
+  /** Every packet contains `sessionId`. */
   constructor(sessionId: number) {
     this.#writer = new PacketWriter(OvtPayloadType.MEDIA, sessionId);
   }
 
-  /** All bytes for an event, or for an ID3 tag of the source; null for one that does not cross. */
+  /** All bytes for an event, or for an ID3 tag of the source; null for an event that OVT does not carry. */
   packetizeEvent(packet: Packet): Buffer | null {
     const { event, data } = packet;
     if (event === undefined && !isId3(data)) return null;
@@ -167,7 +167,7 @@ class AdtsBody implements Body {
     return ADTS_HEADER_LENGTH + data.length;
   }
 
-  /** The header is that of the packet whose length was asked for. */
+  /** Writes the header of the packet whose length was computed last. */
   write({ data }: Packet, out: PacketWriter): void {
     out.put(this.#header);
     out.put(data);

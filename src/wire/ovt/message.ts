@@ -17,7 +17,7 @@ export interface OvtRequest {
   readonly command: string;
   /** URL of the stream. */
   readonly target: string;
-  /** Which of `UNCOMMON_CODEC_IDS` the client takes. Absent: none; the reference does not know the member and passes it over. */
+  /** The `UNCOMMON_CODEC_IDS` that the client supports. Absent: none; the reference ignores the member. */
   readonly codecs?: readonly number[];
   /** The client accepts events: packets of data tracks. Absent: it does not; the reference server's reaction to them is unknown. */
   readonly events?: boolean;
@@ -40,11 +40,13 @@ export interface OvtResponse {
   readonly command: string;
   readonly code: number;
   readonly message: string;
-  /** What `describe` is answered with; undefined otherwise. */
+  /** The response to `describe`; undefined in other responses. */
   readonly contents: unknown;
 }
 
-/** Codes of responses, which resemble those of HTTP. `NOT_STARTED`: the stream is there, come again. `UNPROVEN`: of our servers alone. */
+/**
+ * Codes of responses, which resemble those of HTTP. `NOT_STARTED`: the stream exists, ask again. `UNPROVEN`: used between our servers only.
+ */
 export const OvtStatus = { OK: 200, NOT_STARTED: 202, UNPROVEN: 401, NOT_FOUND: 404, INTERNAL: 500 } as const;
 
 /** Servers in a path, and characters of the id of one. */

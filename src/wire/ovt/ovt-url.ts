@@ -1,6 +1,6 @@
 /** `ovt://host[:port]/app/stream`, or `ovts` for a connection with TLS: what OVT requests name. */
 
-/** The port is that of the URL, or the default. The application is without its virtual host, which the host name leads to. */
+/** The port is the URL's, or the default. The application is without its virtual host, which the host name selects. */
 export interface OvtUrl {
   /** The connection is one with TLS. */
   readonly isSecure: boolean;

@@ -9,7 +9,7 @@ import { OvtReader } from './reader.ts';
 const LIMITS = { message: 200_000, media: 200_000 };
 const hex = (text: string): Buffer => Buffer.from(text.replaceAll(/\s/g, ''), 'hex');
 
-/** What a reader makes of `pieces`. */
+/** The packets that a reader finds in `pieces`. */
 function read(pieces: readonly Uint8Array[], limits = LIMITS): { type: number; payload: Buffer }[] {
   const reader = new OvtReader(limits);
   const payloads: { type: number; payload: Buffer }[] = [];

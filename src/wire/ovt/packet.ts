@@ -62,7 +62,7 @@ function isPayloadType(type: number): type is OvtPayloadType {
   return type === OvtPayloadType.REQUEST || type === OvtPayloadType.RESPONSE || type === OvtPayloadType.MEDIA;
 }
 
-/** Lays payloads of one type out as packets, splitting where they are too long. One payload at a time. */
+/** Writes payloads of one type as packets, splitting long payloads. One payload at a time. */
 export class PacketWriter {
   readonly #type: OvtPayloadType;
   readonly #sessionId: number;
@@ -80,7 +80,7 @@ export class PacketWriter {
     this.#sessionId = sessionId;
   }
 
-  /** Begins a payload of `length` bytes, at least 1; `sequence` is that of its first packet, of which 16 bits count. */
+  /** Begins a payload of `length` bytes, at least 1; `sequence` is the number of its first packet, of which the low 16 bits are sent. */
   begin(length: number, sequence: number, timestamp: number): void {
     const packets = Math.ceil(length / MAX_PAYLOAD);
     this.#out = Buffer.allocUnsafe(length + packets * PACKET_HEADER_LENGTH);
@@ -138,7 +138,7 @@ export function writeInt64(out: Buffer, value: number, at: number): void {
   out.writeUInt32BE(value >>> 0, at + 4);
 }
 
-/** Reads a signed number. Throws `OVT_NUMBER` for one that a double cannot hold exactly. */
+/** Reads a signed number. Throws `OVT_NUMBER` if a double cannot hold it exactly. */
 export function readInt64(data: DataView, at: number): number {
   const value = data.getInt32(at) * WORD + data.getUint32(at + 4);
   if (!Number.isSafeInteger(value)) throw new ProtocolError('OVT_NUMBER', 'a time of more than 53 bits', at);

@@ -16,7 +16,7 @@ export type PayloadHandler = (type: OvtPayloadType, payload: Uint8Array) => void
 const NOTHING = new Uint8Array(0);
 const MIN_ROOM = 1024;
 
-/** The parts of one payload that have come: a view of the first as long as it is alone, else copies one behind the other. */
+/** The received parts of one payload: a view of the first part while it is the only one, else copies in one buffer. */
 class Assembly {
   #bytes: Uint8Array = NOTHING;
   #size = 0;
@@ -42,7 +42,7 @@ class Assembly {
     return whole;
   }
 
-  /** Twice as much as is needed, so that a payload of many small parts is not copied over and over. */
+  /** Doubles the needed size, so that a payload of many small parts is not copied repeatedly. */
   #grow(size: number): void {
     const bytes = Buffer.allocUnsafeSlow(Math.max(2 * size, MIN_ROOM));
     bytes.set(this.#bytes.subarray(0, this.#size));

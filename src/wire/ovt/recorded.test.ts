@@ -12,7 +12,7 @@ interface Exchange {
   readonly media: OvtMediaPacket[];
 }
 
-/** Read in pieces of so many bytes. */
+/** Read in pieces of this size. */
 function read(bytes: Buffer, piece: number): Exchange {
   const exchange: Exchange = { messages: [], media: [] };
   const reader = new OvtReader({ message: 65_536, media: 65_536 });

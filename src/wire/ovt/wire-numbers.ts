@@ -1,4 +1,4 @@
-/** Numbers that stand for kinds of tracks, codecs and layouts in OVT descriptions and media packets. */
+/** Numbers for kinds of tracks, codecs and layouts in OVT descriptions and media packets. */
 import { AudioCodec, VideoCodec } from '../../media/codec.ts';
 import { EventFormat, type EventTarget, type TimedEvent } from '../../media/timed-event.ts';
 
@@ -74,8 +74,8 @@ const CODEC_IDS: Readonly<Partial<Record<VideoCodec | AudioCodec, number>>> = {
 };
 
 /**
- * Numbers of codecs that only edges get that say they take them (`codecs` of a request): an edge of the reference is never
- * ready to play a stream in which it has been told of AV1.
+ * Numbers of codecs that only supporting edges get (`codecs` of a request): an edge of the reference never becomes
+ * ready to play a stream whose description names AV1.
  */
 export const UNCOMMON_CODEC_IDS: readonly number[] = [5];
 
@@ -101,7 +101,7 @@ export function audioCodecOf(id: number): AudioCodec | undefined {
 const LAYOUTS: readonly number[] = [0, 0x4, 0x3, 0x7, 0x107, 0x607, 0x60f, 0x70f, 0x63f];
 const STEREO = 0x3;
 
-/** The usual layout of so many channels. */
+/** The usual layout of this number of channels. */
 export function layoutOf(channels: number): number {
   return LAYOUTS[channels] ?? STEREO;
 }

@@ -7,7 +7,7 @@ import { ProtocolError } from '../../util/protocol-error.ts';
 const MAX_LINE = 107;
 const SIGNATURE = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1');
 const FIXED_LENGTH = 16;
-/** Bytes behind the fixed part that are waited for: addresses take 36, the rest is for extensions, which are passed over. */
+/** Limit of bytes behind the fixed part: addresses take 36, the rest is for extensions, which are skipped. */
 const MAX_EXTENSIONS = 4096;
 const LINE = /^PROXY (TCP4|TCP6) (\S+) (\S+) (\d{1,5}) (\d{1,5})$/;
 
@@ -25,7 +25,7 @@ export interface ProxyHeader {
   readonly client: ClientEnd | null;
 }
 
-/** Reads the header that `bytes` begin with; null while it is not complete. Throws ProtocolError when there is none. */
+/** Reads the header at the beginning of `bytes`; null while it is incomplete. Throws ProtocolError if there is no header. */
 export function readProxyHeader(bytes: Uint8Array): ProxyHeader | null {
   const begin = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   return begin[0] === SIGNATURE[0] ? readBinary(begin) : readLine(begin);

@@ -13,8 +13,8 @@ export const MAX_AGGREGATE_MESSAGES = 1024;
 
 /**
  * Passes the messages inside `message` to `onMessage`, one by one in order; payloads are views of its payload. Their times are shifted so
- * that the first has the time of the aggregate. Throws `ProtocolError` for a truncated message and for too many; earlier ones have been
- * passed on then.
+ * that the first has the time of the aggregate. Throws `ProtocolError` for a truncated message and for too many messages, after passing on
+ * the earlier messages.
  */
 export function readAggregate(message: RtmpMessage, onMessage: (inner: RtmpMessage) => void): void {
   const bytes = Buffer.from(message.payload.buffer, message.payload.byteOffset, message.payload.byteLength);

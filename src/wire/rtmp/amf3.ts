@@ -194,7 +194,7 @@ function parseVector(reader: AmfReader, tables: Tables, marker: number, length: 
   return items;
 }
 
-/** Keys can be any value; only those that print well are kept apart. */
+/** Keys can be any value; only printable keys are kept apart. */
 function parseDictionary(reader: AmfReader, tables: Tables, length: number): AmfObject {
   reader.take(1);
   requireRoom(reader, length);

@@ -343,7 +343,7 @@ describe('properties', () => {
   });
 });
 
-/** Cuts what the writer wrote for a first message back into its chunks. */
+/** Cuts the writer's output for a first message back into its chunks. */
 function chunksOf(message: RtmpMessage, chunkSize: number): Buffer[] {
   const writer = new ChunkWriter();
   writer.setChunkSize(chunkSize);

@@ -26,7 +26,10 @@ export interface ChunkReaderLimits {
   readonly pendingBytes: number;
   /** Distinct chunk streams. */
   readonly chunkStreams: number;
-  /** Memory is taken for so many bytes of a message before they have come; for more as they come, or once the peer has sent as much. */
+  /**
+   * For this many bytes of a message, memory is allocated before they arrive; for more bytes as they arrive, or once the peer has sent as
+   * much.
+   */
   readonly trustedBytes: number;
 }
 
@@ -39,9 +42,9 @@ export const DEFAULT_CHUNK_READER_LIMITS: ChunkReaderLimits = {
   trustedBytes: 65_536,
 };
 
-/** Every message may take this much, whatever else waits: most messages other than media are shorter. */
+/** Every message may take this much, whatever else is unfinished: most messages other than media are shorter. */
 const MIN_ROOM = 4096;
-/** Room of unfinished messages that nothing has come for yet, as a multiple of what one message is trusted with. */
+/** Limit of memory allocated ahead for unfinished messages, as a multiple of `trustedBytes`. */
 const MAX_AHEAD = 4;
 /** After a complete message a peer is trusted with one this many times as long, because keyframes differ in size. */
 const TRUST_GROWTH = 2;
@@ -64,8 +67,8 @@ interface ChunkStream {
 const PAYLOADS = new Slab();
 
 /**
- * Turns bytes in pieces of any size into messages. Each message is copied into its own memory, once unless it is much longer than those
- * before: memory grows with received bytes, not with announced lengths. Throws `ProtocolError`, after which the reader must not be used
+ * Turns bytes in pieces of any size into messages. Each message is copied into its own memory, once unless it is much longer than earlier
+ * messages: memory grows with received bytes, not with announced lengths. Throws `ProtocolError`, after which the reader must not be used
  * again.
  */
 export class ChunkReader {
@@ -83,7 +86,7 @@ export class ChunkReader {
   #pendingBytes = 0;
   /** Room of unfinished messages that nothing has come for yet. */
   #aheadBytes = 0;
-  /** A message gets room for so many bytes at once. */
+  /** Memory allocated for a message at once. */
   #trustedBytes: number;
 
   /** `onDiscard` is called for each dropped message; it may throw `ProtocolError` if there are too many. */
@@ -94,7 +97,7 @@ export class ChunkReader {
     this.#trustedBytes = this.#limits.trustedBytes;
   }
 
-  /** Chunk size the peer writes with. */
+  /** The peer's current chunk size. */
   get chunkSize(): number {
     return this.#chunkSize;
   }
@@ -233,7 +236,7 @@ export class ChunkReader {
   #streamFor(id: number, fmt: number): ChunkStream {
     const known = this.#streams.get(id);
     if (known !== undefined) return known;
-    // A type 1 header tells all but the message stream id, and some clients open a chunk stream with it.
+    // A type 1 header has all fields but the message stream id, and some clients open a chunk stream with it.
     if (fmt > 1) throw new ProtocolError('RTMP_CHUNK_HEADER', `chunk stream ${id} starts with a type ${fmt} header`);
     if (this.#streams.size >= this.#limits.chunkStreams) {
       throw new ProtocolError('RTMP_CHUNK_STREAMS', `more than ${this.#limits.chunkStreams} chunk streams`);

@@ -13,7 +13,7 @@ type Format = 0 | 1 | 2 | 3;
 
 interface WrittenHeader {
   timestamp: number;
-  /** Null after a full header: readers disagree on what a type 3 header then repeats. */
+  /** Null after a full header: readers interpret a following type 3 header differently. */
   delta: number | null;
   length: number;
   typeId: number;
@@ -55,8 +55,8 @@ export class ChunkWriter {
   }
 
   /**
-   * Like `write` for a payload that lies in several places: appends the pieces to send to `out`, in order, and returns
-   * how many bytes they are. The payload is not copied, so it must stay as it is until it has been sent.
+   * Like `write` for a payload in several pieces: appends the pieces to send to `out`, in order, and returns
+   * their total length. The payload is not copied, so it must stay unchanged until it has been sent.
    */
   gather(message: MessageHead, payload: readonly Uint8Array[], out: Uint8Array[]): number {
     const { chunkStreamId } = message;
@@ -86,7 +86,7 @@ export class ChunkWriter {
     return total;
   }
 
-  /** Chooses the header of a message and remembers it for those that follow. */
+  /** Chooses the header of a message and remembers it for the following messages. */
   #begin(message: MessageHead, length: number): { fmt: Format; field: number } {
     const { chunkStreamId, typeId, streamId } = message;
     if (chunkStreamId < 2 || chunkStreamId > LAST_ID) throw new TypeError(`chunk stream id out of range: ${chunkStreamId}`);

@@ -15,7 +15,7 @@ export class ConnectionControl {
   #window = ACKNOWLEDGEMENT_WINDOW;
   #windowTold = false;
 
-  /** `reader`: of what the peer sends. `send` takes answers to it. */
+  /** `reader`: reads the peer's messages. `send` takes the responses. */
   constructor(options: { readonly reader: ChunkReader; readonly send: (message: RtmpMessage) => void }) {
     this.#reader = options.reader;
     this.#send = options.send;
@@ -66,12 +66,15 @@ export class ConnectionControl {
     }
   }
 
-  /** More than half a window has come since the peer was told. */
+  /** More than half a window has arrived since the last acknowledgement. */
   get due(): boolean {
     return this.#bytesIn - this.#acknowledged > this.#window / 2;
   }
 
-  /** Tells how much has come when that is `due`. Call it at most once for each read: no window makes it be told more often. */
+  /**
+   * Acknowledges the received bytes if that is `due`. Call it at most once for each read, so that a small window cannot cause more
+   * acknowledgements.
+   */
   acknowledge(): void {
     if (!this.due) return;
     this.#acknowledged = this.#bytesIn;

@@ -86,7 +86,7 @@ export class ServerHandshake {
   }
 }
 
-/** Client side: `hello` goes out first, then S0 S1 S2 are awaited and answered with C2. */
+/** Client side: send `hello` first; then it waits for S0 S1 S2 and answers with C2. */
 export class ClientHandshake {
   /** C0 and C1, to be sent once. */
   readonly hello = Buffer.alloc(HELLO_LENGTH);

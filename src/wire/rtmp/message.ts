@@ -35,9 +35,9 @@ export const PeerBandwidthLimit = { HARD: 0, SOFT: 1, DYNAMIC: 2 } as const;
 
 /** Chunk stream of protocol control and user control messages. */
 export const CONTROL_CHUNK_STREAM = 2;
-/** Chunk stream this implementation writes commands on. */
+/** The chunk stream on which this implementation writes commands. */
 export const COMMAND_CHUNK_STREAM = 3;
-/** Chunk size both directions start with. */
+/** The initial chunk size of both directions. */
 export const DEFAULT_CHUNK_SIZE = 128;
 /** Largest length a message header can carry, so a larger chunk size means nothing more. */
 export const MAX_MESSAGE_LENGTH = 0xff_ffff;
@@ -50,6 +50,6 @@ export interface RtmpMessage {
   readonly streamId: number;
   /** Milliseconds, unsigned 32 bits; wraps. */
   readonly timestamp: number;
-  /** Owned by whoever receives the message. */
+  /** Owned by the receiver of the message. */
   readonly payload: Uint8Array;
 }

@@ -46,13 +46,13 @@ export interface PublishClientOptions {
   readonly fourCcs: readonly string[];
   /** Takes bytes to send; they are never written to afterwards. */
   readonly send: (bytes: Uint8Array) => void;
-  /** The server takes media from now on. Called once. */
+  /** The server accepts media from now on. Called once. */
   readonly onPublishing: () => void;
   /** The server has begun a message and not finished it; may throw `ProtocolError` when these are too many. */
   readonly onDiscard: () => void;
 }
 
-/** Fed with what a server sends, it gets to the point where media can be published. Nothing of it may be used after a throw. */
+/** Processes the server's messages up to the point where media can be published. Must not be used after a throw. */
 export class PublishClient {
   readonly #options: PublishClientOptions;
   readonly #handshake = new ClientHandshake({ variant: 'digest' });
@@ -146,7 +146,7 @@ export class PublishClient {
   #receive(message: RtmpMessage): void {
     if (this.#control.receive(message)) return;
     const { typeId } = message;
-    // All others are what players want to know.
+    // All other data messages are for players.
     if (typeId === MessageType.COMMAND_AMF0 || typeId === MessageType.COMMAND_AMF3) this.#receiveCommand(parseCommand(message));
   }
 
@@ -207,7 +207,7 @@ export class PublishClient {
   }
 }
 
-/** What `fourCcList` and the two info maps of an answer name. */
+/** The codecs named by `fourCcList` and the two info maps of an answer. */
 function fourCcsIn(value: AmfValue): string[] {
   if (!(value instanceof AmfObject)) return [];
   const list = value.get('fourCcList');

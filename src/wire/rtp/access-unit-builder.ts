@@ -5,7 +5,7 @@ const LENGTH_SIZE = 4;
 const FIRST_CAPACITY = 16_384;
 const MAX_BYTES = 8_388_608;
 
-/** One buffer that is used again for every frame; `take` copies out of it. Throws `RTP_UNIT` beyond 8 MiB. */
+/** One buffer that is reused for every frame; `take` copies out of it. Throws `RTP_UNIT` beyond 8 MiB. */
 export class AccessUnitBuilder {
   #bytes = new Uint8Array(FIRST_CAPACITY);
   #length = 0;
@@ -21,7 +21,7 @@ export class AccessUnitBuilder {
     return this.#unitAt >= 0;
   }
 
-  /** Adds a whole NAL unit; an empty one is left out. */
+  /** Adds a whole NAL unit; an empty unit is left out. */
   add(unit: Uint8Array): void {
     if (unit.length === 0) return;
     this.begin();

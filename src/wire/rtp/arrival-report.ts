@@ -1,9 +1,9 @@
 /**
- * What a receiver says about packets with transport-wide sequence numbers: which came, and when
+ * A receiver's report of packets with transport-wide sequence numbers: which packets arrived, and when
  * (draft-holmer-rmcat-transport-wide-cc-extensions-01 section 3.1).
  *
  *      0                   1                   2                   3
- *     |      sequence number of first |     number of packets told of |
+ *     |      sequence number of first |     number of packets         |
  *     |             reference time, 64 ms             | feedback count|
  *     | chunks of 2 bytes: a run of one status, or a list of some …   |
  *     | a delta of 250 µs to the packet before for each that came: 1 byte, or 2 with sign … |
@@ -11,7 +11,7 @@
 
 /** Maximum of packets in one report; usual reports have some dozens. */
 const MAX_PACKETS = 1024;
-/** From the head of the RTCP packet on. */
+/** Offset from the head of the RTCP packet. */
 const BODY_AT = 12;
 const CHUNKS_AT = 20;
 const REFERENCE_US = 64_000;
@@ -20,16 +20,16 @@ const Status = { MISSING: 0, SMALL_DELTA: 1, LARGE_DELTA: 2 } as const;
 
 /** One feedback packet, with its wraps and deltas resolved. */
 export interface ArrivalReport {
-  /** Transport-wide number of the first packet told of. */
+  /** Transport-wide number of the first reported packet. */
   readonly first: number;
-  /** For each packet from the first on: µs of the receiver's clock, NaN for one that did not come. Times wrap (`ARRIVAL_WRAP_US`). */
+  /** For each packet from the first on: µs of the receiver's clock, NaN for a missing packet. Times wrap (`ARRIVAL_WRAP_US`). */
   readonly arrivals: Float64Array;
 }
 
 /** The 24 bits of the reference time. */
 export const ARRIVAL_WRAP_US = 2 ** 24 * REFERENCE_US;
 
-/** Reads the RTCP packet from `start` to `end`; null when it is cut off or tells of too much. */
+/** Reads the RTCP packet from `start` to `end`; null if it is truncated or reports too many packets. */
 export function readArrivalReport(view: DataView, start: number, end: number): ArrivalReport | null {
   if (start + CHUNKS_AT > end) return null;
   const first = view.getUint16(start + BODY_AT);

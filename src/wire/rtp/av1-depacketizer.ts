@@ -16,7 +16,7 @@ const MAX_LEB128_BYTES = 8;
 const TEMPORAL_DELIMITER = 2;
 const TILE_LIST = 8;
 
-/** A temporal unit ends with the marker bit. One with a missing packet is left out. */
+/** A temporal unit ends with the marker bit. Units with a missing packet are left out. */
 export class Av1Depacketizer implements Depacketizer {
   /** Temporal units left out because packets of them were lost. */
   damaged = 0;
@@ -30,7 +30,7 @@ export class Av1Depacketizer implements Depacketizer {
 
   push(packet: RtpPacket, lost: boolean, sink: DepacketizerSink): void {
     if (packet.timestamp !== this.#timestamp) {
-      // The end of the last temporal unit may be among what was lost.
+      // The end of the last temporal unit may be among the lost packets.
       if (lost) this.#broken ||= this.#bytes > 0;
       this.#finish(sink);
       this.#timestamp = packet.timestamp;

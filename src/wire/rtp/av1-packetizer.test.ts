@@ -18,7 +18,7 @@ function leb(value: number): number[] {
   return value < 0x80 ? [value] : [(value & 0x7f) | 0x80, ...leb(value >> 7)];
 }
 
-/** A unit with its size, as it stands in a stream, and as it goes over RTP. */
+/** A unit with its size, as in a stream, and in its form for RTP. */
 function unit(type: number, body: Uint8Array, extended = false): { stream: Buffer; wire: Buffer } {
   const head = (type << 3) | (extended ? 4 : 0);
   const extension = extended ? [0x20] : [];

@@ -19,7 +19,7 @@ const FRAGMENT_COST = 3;
 /** They carry nothing over RTP. */
 const SKIPPED: ReadonlySet<number> = new Set([ObuType.TEMPORAL_DELIMITER, ObuType.TILE_LIST, ObuType.PADDING]);
 
-/** One unit as it goes over RTP: its header without size, then its content. */
+/** One unit in its form for RTP: its header without size, then its content. */
 interface Unit {
   readonly data: Uint8Array;
   readonly start: number;
@@ -29,7 +29,7 @@ interface Unit {
   readonly size: number;
 }
 
-/** Takes the units of a temporal unit one after the other, each with its size but maybe the last. */
+/** Takes the units of a temporal unit one after the other, each with its size; the last unit may lack it. */
 export class Av1Packetizer implements Packetizer {
   readonly #budget: number;
   readonly #out = new PayloadBuffer();
@@ -42,9 +42,9 @@ export class Av1Packetizer implements Packetizer {
   }
 
   /**
-   * Packets of equal size, which leave in one system call; a unit goes on in the next packet wherever that ends. So no packet
+   * Packets of equal size, which leave in one system call; a unit continues in the next packet wherever a packet ends. So no packet
    * ends with the sequence header: browsers take the end of a unit for the end of a frame.
-   * `before`: a unit to send ahead (the sequence header of a keyframe that has none).
+   * `before`: a unit to send first (the sequence header for a keyframe without it).
    */
   packetize(frame: Uint8Array, keyframe = false, before: Uint8Array | null = null): Payloads {
     const units = [...(before === null ? [] : unitsOf(before)), ...unitsOf(frame)];

@@ -13,7 +13,7 @@ export class DecodeOrder {
   readonly #frameTicks: number;
   #last = Number.NEGATIVE_INFINITY;
 
-  /** `frameTicks` is the usual distance of frames, for those before the row is full. */
+  /** `frameTicks` is the usual distance of frames, used until the row is full. */
   constructor(depth: number, frameTicks: number) {
     this.#depth = Math.min(depth, MAX_DEPTH);
     this.#frameTicks = frameTicks;

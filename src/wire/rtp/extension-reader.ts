@@ -9,7 +9,7 @@ const STOP_ID = 15;
 const LENGTHS = 256;
 
 /**
- * The value of extension `id` in a packet whose header `parseRtpPacket` accepted; null when it is absent. What is cut off
+ * The value of extension `id` in a packet whose header `parseRtpPacket` accepted; null if it is absent. A truncated extension
  * counts as absent.
  */
 export function findExtension(packet: Uint8Array, id: number): Uint8Array | null {

@@ -37,7 +37,7 @@ export interface ExtensionBlock {
   readonly transportSequenceAt: number;
 }
 
-/** The block that every packet of a stream begins with. */
+/** The extension block at the beginning of every packet of a stream. */
 export function buildExtensions({ absSendTime, transportCc, playoutDelay, mid }: ExtensionIds): ExtensionBlock {
   const bytes: number[] = [...PROFILE, 0, 0];
   let sendTimeAt = 0;

@@ -4,7 +4,7 @@ import { ProtocolError } from '../../util/protocol-error.ts';
 import type { Depacketizer, DepacketizerSink } from './depacketizer.ts';
 import type { RtpPacket } from './rtp-packet.ts';
 
-/** Lengths of the fields of an AU header, bits, as the session description tells them. */
+/** Lengths of the fields of an AU header, bits, from the session description. */
 export interface Mpeg4Layout {
   readonly sizeLength: number;
   readonly indexLength: number;

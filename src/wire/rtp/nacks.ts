@@ -1,7 +1,7 @@
 /** Generic NACKs inside a compound RTCP packet (RFC 4585 section 6.2.1). */
 const TRANSPORT_FEEDBACK = 205;
 const GENERIC_NACK = 1;
-/** Losses in one feedback packet that are looked at. */
+/** Limit of losses handled from one feedback packet. */
 const MAX_LOSSES = 512;
 
 /** Packets that a viewer asks for again, 16-bit sequence numbers. */

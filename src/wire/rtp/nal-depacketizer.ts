@@ -16,7 +16,7 @@ interface NalLayout {
   readonly refused: ReadonlySet<number>;
   /** Type of access unit delimiters, which have no place behind lengths. */
   readonly delimiter: number;
-  /** The header of the NAL unit that a fragment belongs to. */
+  /** The header of the NAL unit to which a fragment belongs. */
   readonly rebuildHeader: (payload: Uint8Array, builder: AccessUnitBuilder) => void;
 }
 
@@ -46,7 +46,7 @@ const H265_LAYOUT: NalLayout = {
 const FRAGMENT_START = 0x80;
 const FRAGMENT_END = 0x40;
 
-/** A frame ends with the marker bit, or when the timestamp changes. One with a missing packet is left out. */
+/** A frame ends with the marker bit, or when the timestamp changes. Frames with a missing packet are left out. */
 export class NalDepacketizer implements Depacketizer {
   /** Frames left out because packets of them were lost. */
   damaged = 0;

@@ -58,7 +58,7 @@ export class PayloadBuffer {
     this.#bytes[this.#start + at] = value;
   }
 
-  /** The payload is complete; an empty one is none. */
+  /** The payload is complete; an empty payload is discarded. */
   finish(): void {
     if (this.current === 0) return;
     if (this.#count === this.#sizes.length) {

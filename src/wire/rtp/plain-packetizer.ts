@@ -36,7 +36,7 @@ export class OpusPacketizer implements Packetizer {
     this.#budget = budget;
   }
 
-  /** A frame is a packet; one that does not fit cannot be sent at all. */
+  /** Each frame is a packet; a frame that does not fit cannot be sent at all. */
   packetize(frame: Uint8Array): Payloads {
     if (frame.length === 0 || frame.length > this.#budget) return { bytes: frame.subarray(0, 0), sizes: this.#sizes.subarray(0, 0) };
     this.#sizes[0] = frame.length;

@@ -1,4 +1,4 @@
-/** What a receiver of media needs: header extensions, order and repetition, and the feedback it gives. */
+/** Receiving media: header extensions, order and repetition, and feedback. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { survivesHostileBytes } from '../../../test/support/hostile-bytes.ts';
@@ -60,7 +60,7 @@ function packetAt(index: number): RtpPacket {
   return { marker: false, payloadType: 96, sequence: index & 0xff_ff, timestamp: index, ssrc: 1, payload: Buffer.of(1) };
 }
 
-/** A buffer and what it handed on. */
+/** A buffer and its output. */
 function receiver(repeats: boolean) {
   const buffer = new RtpReceiveBuffer({ repeats });
   const out: { readonly at: number; readonly lost: boolean }[] = [];
@@ -191,7 +191,7 @@ describe('the receive buffer', () => {
         (fates, base) => {
           const { out, push, check } = receiver(true);
           const arrivals = fates.flatMap(({ lost, twice, delay }, n) => {
-            // Nobody misses what comes before the first packet or behind the last.
+            // Packets before the first received packet or behind the last are not missed.
             if (lost && n > 0 && n < fates.length - 1) return [];
             const at = n === 0 ? 0 : n * 2 + delay;
             return twice

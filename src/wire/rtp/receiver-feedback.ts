@@ -39,7 +39,7 @@ export function buildFir(ownSsrc: number, mediaSsrc: number, number: number): Ui
     .finish();
 }
 
-/** Tells how much can be received of all `ssrcs` together, bits per second. */
+/** Reports the rate at which all `ssrcs` together can be received, bits per second. */
 export function buildRemb(ownSsrc: number, bitsPerSecond: number, ssrcs: readonly number[]): Uint8Array {
   let exponent = 0;
   let mantissa = Math.max(0, Math.floor(bitsPerSecond));

@@ -1,7 +1,7 @@
 /** Figures of receiver reports, RFC 3550 §6.4.1 and §A.8. */
 import type { ReceptionReport } from './rtcp-packet.ts';
 
-/** Where packets are put in order, which knows what is missing. */
+/** The reordering buffer, which knows the missing packets. */
 interface Ordered {
   readonly counters: { readonly received: number; readonly lost: number };
   /** Sequence number with its wraps in the upper 16 bits. */
@@ -37,7 +37,7 @@ export class Reception {
 
   /** Since the last call, of 256. */
   fractionLost({ received, lost }: { readonly received: number; readonly lost: number }): number {
-    // Counters begin anew with the source.
+    // The source's counters start again from zero.
     const newLost = Math.max(0, lost - this.#lost);
     const expected = Math.max(0, received - this.#received) + newLost;
     this.#received = received;

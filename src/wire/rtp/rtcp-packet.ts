@@ -28,7 +28,7 @@ export interface RtcpContent {
   readonly byes: readonly number[];
 }
 
-/** Parses a compound packet; other kinds of packets are passed over. Throws `RTCP` when one is cut off. */
+/** Parses a compound packet; unknown kinds of packets are skipped. Throws `RTCP` for a truncated packet. */
 export function parseRtcp(data: Uint8Array): RtcpContent {
   const reports: SenderReport[] = [];
   const byes: number[] = [];
@@ -77,7 +77,7 @@ export interface ReceptionReport {
   readonly delaySinceLastReport: number;
 }
 
-/** Sources that one report can tell of. */
+/** Limit of sources in one report. */
 const MAX_REPORTS = 31;
 
 /** A receiver report followed by the name of the receiver, which a compound packet must hold (§6.1). At most 31 sources. */

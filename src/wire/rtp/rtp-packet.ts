@@ -15,7 +15,7 @@ export interface RtpPacket {
   /** 32 bits, in the clock of the payload type. */
   readonly timestamp: number;
   readonly ssrc: number;
-  /** A view into what was parsed. */
+  /** A view into the parsed packet. */
   readonly payload: Uint8Array;
 }
 

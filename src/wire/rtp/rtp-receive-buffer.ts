@@ -8,7 +8,7 @@ const MAX_STEP = 3000;
 const FIRST_INDEX = 0x1_00_00;
 /** Packets behind a gap that are kept for the missing ones, a second of a large stream. Beyond that the gap is given up. */
 const MAX_WAITING = 1500;
-/** Missing packets that are waited for; more at once are a broken path, which asking makes worse. */
+/** Limit of missing packets to wait for; more at once mean a broken path, and requests would make it worse. */
 const MAX_MISSING = 500;
 /** Packets overtake each other by less than this, ms: nothing is asked for sooner. */
 const REORDER_MS = 10;
@@ -18,7 +18,7 @@ const USUAL_ROUND_TRIP = 100;
 const MAX_ROUND_TRIP = 1000;
 const MIN_WAIT = 150;
 const MAX_WAIT = 700;
-/** What overtaking alone is waited for when lost packets are not sent again, ms. */
+/** Wait for reordered packets if lost packets are not retransmitted, ms. */
 const REORDER_WAIT = 60;
 
 const NOTHING: readonly number[] = [];
@@ -115,7 +115,7 @@ export class RtpReceiveBuffer {
     return this.#repeated;
   }
 
-  /** Gives up what has been missing too long. Returns the numbers to ask for now, oldest first. Call it often. */
+  /** Gives up packets that have been missing too long. Returns the numbers to request now, oldest first. Call it often. */
   check(now: number, sink: RtpPacketSink): readonly number[] {
     const timeoutScale = this.#timeoutScale;
     for (let oldest = this.#oldest; oldest !== null && now - oldest.since > timeoutScale; oldest = this.#oldest) this.#skip(sink);
@@ -160,7 +160,7 @@ export class RtpReceiveBuffer {
     this.#roundTrip = this.#roundTrip === null ? measured : this.#roundTrip + (measured - this.#roundTrip) / 8;
   }
 
-  /** Gives the first gap up: goes on with the first packet behind it. */
+  /** Gives the first gap up: continues with the first packet behind it. */
   #skip(sink: RtpPacketSink): void {
     while (this.#next <= this.#highest && !this.#waiting.has(this.#next)) {
       this.#missing.delete(this.#next);

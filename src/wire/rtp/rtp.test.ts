@@ -272,7 +272,7 @@ describe('Reception', () => {
   it('measures jitter in ticks of the clock, and forgets a jump', () => {
     const reception = new Reception(90_000);
     for (let index = 0; index < 200; index += 1) reception.arrived(index * 3600, index * 40 + (index % 2) * 8);
-    // Every packet is 8 ms = 720 ticks off the one before.
+    // Every packet arrives 8 ms = 720 ticks off the previous one.
     expect(reception.jitter).toBeGreaterThan(700);
     expect(reception.jitter).toBeLessThanOrEqual(720);
     const before = reception.jitter;

@@ -40,7 +40,7 @@ export class SequenceBuffer {
     return this.#expected < 0 ? 0 : (this.#wraps * 2 ** 16 + this.#expected - 1) >>> 0;
   }
 
-  /** Waits no longer for what is missing before packets that came at `time` or sooner. */
+  /** Gives up the missing packets before those that arrived at `time` or earlier. */
   giveUp(time: number, sink: (packet: RtpPacket, lost: boolean) => void): void {
     while (this.#waitingSince <= time) this.#skip(sink);
   }
@@ -70,7 +70,7 @@ export class SequenceBuffer {
     return oldest?.arrivedAt ?? Number.POSITIVE_INFINITY;
   }
 
-  /** Gives the gap up: goes on with the first packet behind it. */
+  /** Gives the gap up: continues with the first packet behind it. */
   #skip(sink: (packet: RtpPacket, lost: boolean) => void): void {
     let nearest: RtpPacket | null = null;
     let least = MAX_STEP + 1;

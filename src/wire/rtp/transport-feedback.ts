@@ -13,7 +13,7 @@ const REFERENCE_MS = 64;
 /** Deltas count quarters of a millisecond. */
 const TICKS_PER_MS = 4;
 const TICKS_PER_REFERENCE = REFERENCE_MS * TICKS_PER_MS;
-/** Sequence numbers that one packet tells of: it stays below usual packet sizes with large deltas throughout. */
+/** Limit of sequence numbers in one packet: even with large deltas throughout it stays below usual packet sizes. */
 const MAX_STATUSES = 400;
 /** Arrivals kept for the next feedback; the oldest are forgotten first. */
 const MAX_ARRIVALS = 1000;
@@ -56,13 +56,13 @@ export class TransportFeedback {
     }
   }
 
-  /** What is pending, as packets ready to be sent; none when nothing came. */
+  /** The pending reports, as packets ready to be sent; none if nothing arrived. */
   take(ownSsrc: number, mediaSsrc: number): Uint8Array[] {
     const packets: Uint8Array[] = [];
     const indices = [...this.#arrivals.keys()].sort((a, b) => a - b);
     for (let from = 0; from < indices.length; ) {
       const first = indices[from] ?? 0;
-      // Packets that should have come between the last feedback and the first arrival are told as missing.
+      // Packets expected between the last feedback and the first arrival are reported as missing.
       const base = first > this.#base && first - this.#base < MAX_STATUSES / 2 ? this.#base : first;
       const count = this.#fitting(indices, from, base);
       packets.push(this.#build(ownSsrc, mediaSsrc, base, indices.slice(from, from + count)));
@@ -73,7 +73,7 @@ export class TransportFeedback {
     return packets;
   }
 
-  /** How many arrivals one packet can tell: as long as the numbers lie close together and the deltas fit 16 bits. */
+  /** The number of arrivals that fit into one packet: their numbers lie close together and the deltas fit 16 bits. */
   #fitting(indices: readonly number[], from: number, base: number): number {
     let count = 1;
     let ticks = this.#arrivals.get(indices[from] ?? 0) ?? 0;

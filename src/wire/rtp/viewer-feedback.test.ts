@@ -40,7 +40,7 @@ test('the round trip is what passed since our report without the time that the v
   expect(roundTrip(report(0, 0), now)).toBeNull();
   expect(roundTrip(report(sentAt, 4 * 0x1_0000), now)).toBeNull();
   expect(roundTrip(report((seconds - 70) * 0x1_0000, 0), now)).toBeNull();
-  // The 16 bits of seconds begin anew every 18 hours.
+  // The 16 bits of seconds wrap every 18 hours.
   const wrapped = now - seconds * 1000;
   expect(roundTrip(report(2 ** 32 - 0x1_0000, 0.5 * 0x1_0000), wrapped)).toBe(0.5);
 });
@@ -52,7 +52,7 @@ const head = (first: string, count: string): string => `00000001 00001111 ${firs
 test.each([
   // A run of three small deltas.
   ['8fcd0006', head('fffe', '0003'), '2003 04 00 08 00 00 00', { first: 0xfffe, arrivals: [129_000, 129_000, 131_000] }],
-  // A list of 14 statuses of which four count: came, missing, missing, came.
+  // A list of 14 statuses, of which four count: received, missing, missing, received.
   ['8fcd0005', head('0010', '0004'), 'a400 04 02', { first: 0x10, arrivals: [129_000, NEVER, NEVER, 129_500] }],
   // A list of seven statuses: small, large and negative, missing; then a run of two that are missing.
   ['8fcd0006', head('0000', '0009'), 'd800 0002 04 fffe 00', { first: 0, arrivals: [129_000, 128_500, ...new Array(7).fill(NEVER)] }],

@@ -9,7 +9,7 @@ const REPORT_LENGTH = 24;
 /** Arrival reports of one compound that are read; players send one. */
 const MAX_ARRIVAL_REPORTS = 4;
 
-/** What a viewer reports of one stream of RTP: a report block (RFC 3550 section 6.4.1). */
+/** A viewer's report of one RTP stream: a report block (RFC 3550 section 6.4.1). */
 export interface ViewerReport {
   readonly ssrc: number;
   /** Share of packets lost since the last report, 0 to 1. */
@@ -38,7 +38,7 @@ export interface ViewerFeedback {
 /** Seconds from the beginning of NTP to that of Unix. */
 const NTP_OFFSET = 2_208_988_800;
 const NTP_UNITS = 0x1_0000;
-/** What takes longer is no round trip. */
+/** A longer time is not a round trip. */
 const MAX_ROUND_TRIP_S = 60;
 
 /** Seconds from our report to the viewer and back, when this one came at `now` (wall clock, ms); null: it does not tell (RFC 3550 section 6.4.1). */

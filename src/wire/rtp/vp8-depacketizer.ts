@@ -7,7 +7,7 @@ const MAX_FRAME = 8_388_608;
 /** Packets of a frame: each is kept apart until the last has come, and the smallest has one byte. */
 const MAX_PARTS = 16_384;
 
-/** A frame is what lies between the start of partition 0 and the marker bit. */
+/** A frame extends from the start of partition 0 to the marker bit. */
 export class Vp8Depacketizer implements Depacketizer {
   #parts: Uint8Array[] = [];
   #bytes = 0;

@@ -22,7 +22,7 @@ export interface MediaDescription {
   readonly framerate: number;
 }
 
-/** What is needed of the SDP that answers DESCRIBE (RFC 2326 appendix C). */
+/** The used part of the SDP in the response to DESCRIBE (RFC 2326 appendix C). */
 export interface RtspDescription {
   /** `a=control` of the whole session; empty without one. */
   readonly control: string;
@@ -39,7 +39,7 @@ const STATIC: Readonly<Record<number, readonly [encoding: string, clockRate: num
   33: ['mp2t', 90_000],
 };
 
-/** Parses a description; lines and attributes it does not know are passed over. Throws `ProtocolError` when it is none. */
+/** Parses a description; unknown lines and attributes are skipped. Throws `ProtocolError` if the text is not a description. */
 export function parseRtspDescription(text: string): RtspDescription {
   const [session, ...media] = splitSections(text, 'skip');
   if (session === undefined) throw new ProtocolError('SDP', 'a session description begins with v=', 0);
@@ -74,7 +74,7 @@ function ofFormat(section: SdpSection, name: string, payloadType: number): strin
   return byFormat(section, name).get(String(payloadType))?.[0]?.trim();
 }
 
-/** 0 for what is no clock. */
+/** 0 if the text is not a clock rate. */
 function clockRate(text: string | undefined): number {
   const value = Number(text);
   return Number.isInteger(value) && value >= 1 && value <= MAX_CLOCK_RATE ? value : 0;

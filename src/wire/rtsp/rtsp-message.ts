@@ -38,11 +38,11 @@ const MAX_END = 3;
 const FIRST_CAPACITY = 4096;
 const LATIN1 = new TextDecoder('latin1');
 
-/** Cuts what comes over a connection into items. Holds at most one unfinished item, in a buffer that is used again. */
+/** Cuts the bytes of a connection into items. Holds at most one unfinished item, in a reused buffer. */
 export class RtspReader {
   #carry: Uint8Array = new Uint8Array(FIRST_CAPACITY);
   #carried = 0;
-  /** Bytes the unfinished item has at least; looking at fewer would be in vain. */
+  /** Minimum length of the unfinished item; with fewer bytes, parsing is pointless. */
   #wanted = 0;
   /** Bytes of the unfinished message in which its header does not end: a header that comes byte by byte is not searched again for each. */
   #searched = 0;
@@ -88,7 +88,7 @@ export class RtspReader {
     }
   }
 
-  /** Returns where the next item begins; -1 when this one is not complete. */
+  /** Returns the start of the next item; -1 if this item is incomplete. */
   #readInterleaved(data: Uint8Array, at: number, sink: (item: RtspItem) => void): number {
     if (data.length - at < INTERLEAVED_HEADER) return -1;
     const start = at + INTERLEAVED_HEADER;
@@ -101,7 +101,7 @@ export class RtspReader {
     return end;
   }
 
-  /** Returns where the next item begins; -1 when this one is not complete. */
+  /** Returns the start of the next item; -1 if this item is incomplete. */
   #readMessage(data: Uint8Array, at: number, sink: (item: RtspItem) => void): number {
     // Some servers put empty lines between messages.
     if (data[at] === 0x0d || data[at] === 0x0a) return at + 1;

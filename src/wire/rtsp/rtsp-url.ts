@@ -13,7 +13,7 @@ export interface RtspUrl {
   /** Without brackets. */
   readonly host: string;
   readonly port: number;
-  /** What requests name: without credentials. */
+  /** The URI for requests: without credentials. */
   readonly uri: string;
   /** Null when the URL has none. */
   readonly credentials: RtspCredentials | null;

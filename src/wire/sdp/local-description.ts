@@ -2,7 +2,7 @@
 import { randomInt } from 'node:crypto';
 import type { IceCredentials } from '../ice/ice-credentials.ts';
 
-/** One format that is announced. */
+/** One announced format. */
 export interface LocalPayload {
   readonly payloadType: number;
   /** As in `a=rtpmap`: `H264/90000`, `OPUS/48000/2`. */
@@ -12,7 +12,7 @@ export interface LocalPayload {
   readonly feedback: readonly string[];
 }
 
-/** An m-line of ours (RFC 8866 section 5.14), in an offer or in an answer. */
+/** An m-line of this server (RFC 8866 section 5.14), in an offer or in an answer. */
 export interface LocalMedia {
   readonly kind: 'audio' | 'video' | string;
   readonly mid: string;
@@ -30,7 +30,7 @@ export interface LocalMedia {
   readonly layers?: readonly string[];
 }
 
-/** All that our descriptions differ in. */
+/** The values in which this server's descriptions differ. */
 export interface LocalDescription {
   readonly credentials: IceCredentials;
   /** SHA-256 in hex pairs. */

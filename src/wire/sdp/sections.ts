@@ -8,7 +8,7 @@ const MAX_MEDIA = 32;
 /** Attributes of one m-line, and of the session: browsers send a few hundred. */
 const MAX_ATTRIBUTES = 1024;
 
-/** One `a=` line; the value is empty where there is no colon. */
+/** One `a=` line; the value is empty if there is no colon. */
 export interface SdpAttribute {
   readonly name: string;
   readonly value: string;
@@ -65,7 +65,7 @@ export function attributeOf({ attributes }: SdpSection, wanted: string): string 
   return attributes.find(({ name }) => name === wanted)?.value;
 }
 
-/** Values of `a=<name>:<format> <value>`: format → values in order. One pass, because the peer decides how many there are. */
+/** Values of `a=<name>:<format> <value>`: format → values in order. One pass, because the peer controls their number. */
 export function byFormat({ attributes }: SdpSection, wanted: string): Map<string, string[]> {
   const found = new Map<string, string[]>();
   for (const { name, value } of attributes) {
@@ -79,7 +79,7 @@ export function byFormat({ attributes }: SdpSection, wanted: string): Map<string
   return found;
 }
 
-/** Parameters of `a=fmtp`, names in lower case; the value of one without `=` is empty. */
+/** Parameters of `a=fmtp`, names in lower case; a parameter without `=` has an empty value. */
 export function formatParameters(text: string): Map<string, string> {
   const parameters = new Map<string, string>();
   for (const part of text.split(';')) {

@@ -10,7 +10,7 @@ export interface PeerSecurity {
   readonly fingerprint: string;
   /** Our part in the handshake. */
   readonly role: 'client' | 'server';
-  /** What our connectivity checks are made with. */
+  /** The credentials for this server's connectivity checks. */
   readonly remote: IceCredentials;
 }
 

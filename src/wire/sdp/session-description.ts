@@ -20,7 +20,7 @@ export interface SdpPayload {
   readonly clockRate: number;
   /** Parameters of `a=fmtp`, names in lower case. */
   readonly parameters: ReadonlyMap<string, string>;
-  /** Values of `a=rtcp-fb`, those for `*` included, each once. */
+  /** Values of `a=rtcp-fb` without duplicates, including those for `*`. */
   readonly feedback: readonly string[];
 }
 
@@ -108,7 +108,7 @@ function readPayloads(section: SdpSection, formats: readonly string[]): SdpPaylo
     const payloadType = payloadTypeOf(format);
     if (payloadType === null) throw new ProtocolError('SDP_PAYLOAD', `'${format.slice(0, 20)}' is no payload type`, section.line);
     const map = maps.get(format)?.[0];
-    // Static payload types without rtpmap are codecs that nobody here carries.
+    // Static payload types without rtpmap are codecs that this server does not support.
     if (map === undefined) continue;
     const [codec = '', rate = ''] = map.split('/');
     payloads.push({

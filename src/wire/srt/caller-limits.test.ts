@@ -1,4 +1,4 @@
-/** What one address may ask of an SRT port. */
+/** Limits of one address at an SRT port. */
 import { describe, expect, test } from 'vitest';
 import { RecordingSession } from '../../../test/fakes/srt-link.ts';
 import type { SrtCallFailed } from './caller.ts';

@@ -50,7 +50,7 @@ export interface CallerOptions {
   readonly streamId: string;
   /** Null: without encryption. */
   readonly passphrase: string | null;
-  /** Null takes what the listener proposes, else 16. */
+  /** Null takes the listener's proposal, else 16. */
   readonly keyLength: KeyLength | null;
   readonly keyRefresh?: KeyRefresh | undefined;
   readonly latency: LatencyWish;

@@ -1,4 +1,4 @@
-/** Reads what a caller asks for in its conclusion handshake and judges what this implementation cannot do. */
+/** Reads the requests in a caller's conclusion handshake and refuses those that this implementation does not support. */
 import {
   ExtensionType,
   HANDSHAKE_V5,
@@ -21,7 +21,7 @@ export interface Conclusion {
 
 const LIVE = 'live';
 
-/** The wish, or the code to refuse it with. Throws `ProtocolError` for malformed extensions. */
+/** The request, or the code of its refusal. Throws `ProtocolError` for malformed extensions. */
 export function readConclusion(handshake: Handshake): Conclusion | RejectionCode {
   const content = (type: number): Uint8Array | undefined => handshake.extensions.find((extension) => extension.type === type)?.content;
   const request = content(ExtensionType.HANDSHAKE_REQUEST);

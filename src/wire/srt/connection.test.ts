@@ -35,7 +35,7 @@ test('whoever hands over a datagram is told when that wants a tick, and what was
   const address = { timestamp: 0, destination: 1 };
   const report = { rtt: 50_000, rttVariance: 1000, availableBuffer: 100, receiveRate: 0, linkCapacity: 0, receiveByteRate: 0 };
   const lost = [{ first: 101, last: 102 }];
-  // A gap, what fills it, one that came before, and what a receiver says of packets that were sent.
+  // A gap, the packet that fills it, an earlier packet, and a receiver's reports of sent packets.
   const datagrams = [
     ...[200, 201, 205, 203, 201, 204, 202].map(data),
     ...[serializeLightAck(101, address), serializeNak(lost, 1456, address), serializeAck(1, 104, report, address), Uint8Array.of(0x80)],

@@ -35,7 +35,7 @@ export interface SrtCloseReason {
   readonly detail: string;
 }
 
-/** Events for the owner of a connection. Nothing is called after `onClosed`. */
+/** Events for the owner of a connection. `onClosed` is the last. */
 export interface SrtConnectionEvents {
   /** Payloads in order, each a view into a buffer of its own that passes to the owner. */
   onData(payload: Uint8Array): void;
@@ -44,7 +44,7 @@ export interface SrtConnectionEvents {
   onDue?(at: number): void;
 }
 
-/** Settings of one's own side. */
+/** Limits of this side. */
 export interface SrtConnectionLimits {
   /** Silence after which the peer counts as gone, µs. */
   readonly idleTimeout: number;
@@ -87,8 +87,8 @@ export interface AgreedTerms {
 }
 
 /**
- * Made by caller or multiplexer, which also hands it datagrams; ends by `close`, by the peer, or by silence. `onClosed` is told of every
- * end.
+ * The caller or the multiplexer creates it and passes it datagrams; it ends by `close`, by the peer, or by silence. Every end calls
+ * `onClosed`.
  */
 export class SrtConnection {
   readonly terms: AgreedTerms;

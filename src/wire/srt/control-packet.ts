@@ -156,7 +156,7 @@ export function serializeNak(ranges: readonly LossRange[], maxBytes: number, add
   return packet;
 }
 
-/** Announces that packets will not be sent any more. */
+/** Announces packets that will not be sent any more. */
 export function serializeDropRequest(message: number, range: LossRange, address: ControlAddress): Uint8Array {
   const packet = control(ControlType.DROP_REQUEST, RANGE_LENGTH, address, message);
   writeU32(packet, HEADER_LENGTH, range.first);

@@ -191,7 +191,7 @@ function padded(length: number): number {
   return (length + 3) & ~3;
 }
 
-/** IPv4 only, in the byte order of libsrt; for other addresses the field stays zero, which nobody minds. */
+/** IPv4 only, in the byte order of libsrt; for other addresses the field stays zero, which peers accept. */
 function writeAddress(packet: Uint8Array, at: number, address: string): void {
   const parts = address.split('.').map(Number);
   if (parts.length !== 4) return;

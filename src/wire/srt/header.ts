@@ -19,7 +19,7 @@ import { readU32, writeU32 } from './words.ts';
 export const HEADER_LENGTH = 16;
 /** The largest payload in a datagram of 1500 bytes: less IPv4, UDP and SRT headers. */
 export const MAX_PAYLOAD_LENGTH = 1456;
-/** Payload of seven transport stream packets, what every SRT program sends. */
+/** Payload of seven transport stream packets, as every SRT program sends it. */
 export const LIVE_PAYLOAD_LENGTH = 1316;
 
 /** Types of control packets (§3.2). */
@@ -51,12 +51,12 @@ const RETRANSMITTED_BIT = 0x04;
 /** Message numbers have 26 bits and wrap; 0 is none. */
 export const MESSAGE_NUMBER_MASK = 0x03_ff_ff_ff;
 
-/** True for control packets; all others are data. The datagram has to hold a header. */
+/** True for control packets; all others are data. The datagram must hold a header. */
 export function isControlPacket(datagram: Uint8Array): boolean {
   return ((datagram[0] ?? 0) & CONTROL_BIT) !== 0;
 }
 
-/** The socket id it is for; 0 in the first handshake of a caller. */
+/** The destination socket id; 0 in the first handshake of a caller. */
 export function destinationOf(datagram: Uint8Array): number {
   return readU32(datagram, 12);
 }

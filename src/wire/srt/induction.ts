@@ -11,7 +11,7 @@ import {
 } from './handshake.ts';
 import { handshakeWith } from './terms.ts';
 
-/** What a caller begins with: `socketId` is its own, `peer` the listener's address. */
+/** A caller's first packet: `socketId` is the caller's, `peer` the listener's address. */
 export function inductionRequest(socketId: number, peer: string): Uint8Array {
   const fields = { version: HANDSHAKE_V4, extensionField: UDT_DATAGRAM, type: HandshakeType.INDUCTION };
   const request = handshakeWith({ ...fields, socketId, cookie: 0, initialSequence: 0 });

@@ -44,7 +44,7 @@ export function isKeyLength(length: number): length is KeyLength {
   return length === 16 || length === 24 || length === 32;
 }
 
-/** Reads a message; `salt` and `wrapped` are views. Throws `ProtocolError` naming what is not supported. */
+/** Reads a message; `salt` and `wrapped` are views. Throws `ProtocolError` naming the unsupported field. */
 export function parseKeyMaterial(content: Uint8Array): KeyMaterial {
   const fail = (detail: string, at: number): ProtocolError => new ProtocolError('SRT_KEY_MATERIAL', detail, at);
   if (content.length < HEADER + SALT_LENGTH) throw fail(`key material of ${content.length} bytes`, 0);

@@ -6,7 +6,7 @@ const PAYLOAD = 1316;
 /** With the headers of SRT, UDP and IPv4. */
 const ON_THE_WIRE = 1360;
 
-/** Hands over so many payloads a second, evenly, from one second to another. */
+/** Passes this many payloads per second, evenly, from one second to another. */
 function feed(pacer: LivePacer, perSecond: number, from: number, to: number): void {
   for (let at = from * SECOND; at < to * SECOND; at += SECOND / perSecond) pacer.countInput(PAYLOAD, at);
 }
@@ -40,7 +40,7 @@ test('so many packets leave as the bandwidth has room for', () => {
       sent += 1;
     }
   }
-  // What could not leave in 20 ms may leave at once.
+  // Payloads that could not be sent for 20 ms may be sent at once.
   expect(sent).toBeGreaterThanOrEqual(2400);
   expect(sent).toBeLessThan(2400 + 30);
 });

@@ -18,7 +18,7 @@ export interface SendBandwidth {
   readonly overhead: number;
 }
 
-/** One gigabit per second, as every SRT program has it. */
+/** One gigabit per second, the default of every SRT program. */
 export const DEFAULT_BANDWIDTH: SendBandwidth = { maximum: 125_000_000, input: 0, overhead: 25 };
 /** Lower bound of a bandwidth derived from the input, bytes per second. */
 const MIN_BANDWIDTH = 125_000;
@@ -73,7 +73,7 @@ export class LivePacer {
     const { maximum, input, overhead } = this.#limit;
     if (maximum > 0) return maximum;
     const known = input > 0 ? input : this.#inputRate;
-    // Nothing is known yet in the first second: then the input is not held back.
+    // The input rate is unknown in the first second: then the input is not held back.
     return known === 0 ? DEFAULT_BANDWIDTH.maximum : Math.max(MIN_BANDWIDTH, (known * (100 + overhead)) / 100);
   }
 }

@@ -1,6 +1,6 @@
 /**
- * All SRT connections of one UDP port, draft-sharabayko-srt-01 §4.3: answers callers, calls listeners, and gives every
- * datagram to its connection. Nothing is kept about a caller before it has returned its cookie. Without a socket.
+ * All SRT connections of one UDP port, draft-sharabayko-srt-01 §4.3: answers callers, calls listeners, and passes every
+ * datagram to its connection. Has no socket, and stores nothing about a caller before it has returned its cookie.
  */
 import { randomInt } from 'node:crypto';
 import { AddressRateLimiter } from '../../util/address-rate-limiter.ts';
@@ -41,9 +41,9 @@ import { writeU32 } from './words.ts';
 
 /** Sends datagrams of one UDP port; may gather them until `flush`. */
 export interface DatagramSender {
-  /** One datagram: `head`, then `payload` if there is one. Their bytes stay as they are until `flush` has returned. */
+  /** One datagram: `head`, then `payload` if present. Their bytes must stay unchanged until `flush` has returned. */
   send(to: DatagramPeer, head: Uint8Array, payload: Uint8Array | null): void;
-  /** Sends whatever was gathered. */
+  /** Sends the batched datagrams. */
   flush(): void;
 }
 
@@ -90,13 +90,13 @@ export interface MultiplexerOptions {
   readonly maxWrongKeysPerSecond?: number;
   /** `dueAt` was brought forward by something that was sent. */
   readonly onDue?: () => void;
-  /** We failed on what a peer sent, or a session did: that connection ends, the others go on. */
+  /** An internal failure on a peer's data, or in a session: that connection ends, the others continue. */
   readonly onFault?: (error: unknown) => void;
 }
 
 /** Datagrams and calls that led nowhere. */
 export interface MultiplexerCounters {
-  /** No SRT packet, or for no connection of ours. */
+  /** Not an SRT packet, or for an unknown connection. */
   stray: number;
   /** Handshakes that broke the protocol. */
   malformed: number;
@@ -118,7 +118,7 @@ interface Entry {
   readonly answer: Uint8Array | null;
 }
 
-/** A caller that is let in. */
+/** An admitted caller. */
 interface Admission {
   readonly call: SrtCall;
   readonly session: SrtSession;
@@ -135,10 +135,10 @@ const MAX_SOCKET_ID = 0x3f_ff_ff_ff;
 const DEFAULT_MAX_CONNECTIONS = 5000;
 const DEFAULT_KEY_TRIALS = 100;
 const DEFAULT_WRONG_KEYS = 20;
-/** Inductions answered at once, and per second: an answer costs a signature, and anyone can request one from any address. */
+/** Inductions answered at once, and per second: an answer costs a signature, and a peer can request it from any forged address. */
 const MAX_INDUCTIONS = { burst: 200, perSecond: 2000 } as const;
 
-/** What `call` needs to know. */
+/** The parameters of `call`. */
 export type OutgoingCall = Omit<CallerOptions, 'socketId' | 'peer'>;
 
 /** Owned by its port, which hands it datagrams and the time. `close` ends all connections and calls, telling the peers. */
@@ -353,7 +353,7 @@ export class SrtMultiplexer {
     this.#add(terms, { peer: call.peer, sink: this.#sinkTo(call.peer), callKey, answer, session });
   }
 
-  /** Lets a caller with a good cookie in; null: it was refused, or has to ask again. */
+  /** Admits a caller with a valid cookie; null: the caller was refused, or has to repeat its request. */
   #judge(handshake: Handshake, { from, now, policy }: { from: DatagramPeer; now: number; policy: CallPolicy }): Admission | null {
     const refuse = (code: RejectionCode): null => this.#refuse(handshake, from, code);
     const conclusion = readConclusion(handshake);

@@ -6,7 +6,7 @@ const INITIAL_CAPACITY = 256;
 
 const MISSING = 0;
 const PRESENT = 1;
-/** Will never come, so nobody waits for it. */
+/** Will never arrive, so it is not waited for. */
 const GIVEN_UP = 2;
 
 /** The result of inserting a packet. */
@@ -22,9 +22,9 @@ export class ReceiveBuffer {
   #first: number;
   /** Packets from `first` to the newest one seen, the missing included. */
   #length = 0;
-  /** The first so many of them are not missing. */
+  /** Number of leading packets that are not missing. */
   #contiguous = 0;
-  /** None before this one is held: so a gap in front is not gone through for every datagram. */
+  /** No packet before this one is held, so a gap in front is not searched for every datagram. */
   #head = 0;
   #missing = 0;
   #present = 0;
@@ -110,7 +110,7 @@ export class ReceiveBuffer {
     return lost;
   }
 
-  /** Takes out a packet that was put in but is of no use; nobody waits for it again. */
+  /** Removes a useless packet; it is not waited for again. */
   discard(sequence: number): void {
     const slot = sequence & (this.#capacity - 1);
     if (this.#states[slot] !== PRESENT) return;
@@ -153,7 +153,7 @@ export class ReceiveBuffer {
     return ranges;
   }
 
-  /** Passes on all due packets in order; a packet still missing when a later one is due is given up. Returns the number given up. */
+  /** Passes on all due packets in order; when a later packet is due, missing packets before it are given up. Returns their number. */
   release(now: number, onPayload: (payload: Uint8Array) => void): number {
     let lost = 0;
     while (this.#present > 0) {

@@ -10,7 +10,7 @@ import { addSequence } from './sequence.ts';
 import { newReceiverStatistics } from './statistics.ts';
 import type { TsbpdClock } from './tsbpd-clock.ts';
 
-/** Between full acknowledgements, µs: 10 ms (§3.2.4), less what a source that sends every 10 ms may be early. */
+/** Between full acknowledgements, µs: 10 ms (§3.2.4), minus the time by which a source that sends every 10 ms may be early. */
 const ACK_INTERVAL = 9000;
 /** Packets between light acknowledgements. */
 const LIGHT_ACK_EVERY = 64;
@@ -125,12 +125,12 @@ export class Receiver {
     if (number > this.#confirmedNumber) this.#confirmedNumber = number;
   }
 
-  /** The peer will not send these any more. */
+  /** The peer will not retransmit these. */
   drop(range: LossRange): void {
     this.statistics.packetsDroppedLate += this.#buffer.giveUp(range);
   }
 
-  /** Hands out what is due, acknowledges and asks again; to be called when `dueAt` has come. */
+  /** Passes on due packets, acknowledges and requests missing packets; call it at `dueAt`. */
   tick(now: number): void {
     this.statistics.packetsDroppedLate += this.#buffer.release(now, this.#deliver);
     if (now - this.#ackedAt >= this.#ackInterval) this.#ack(now);
@@ -160,14 +160,14 @@ export class Receiver {
     this.#buffer.discard(sequence);
   }
 
-  /** From one full acknowledgement to the next: of something new, else again of what the peer has not confirmed. */
+  /** Interval of full acknowledgements; longer while only an unconfirmed acknowledgement is repeated. */
   get #ackInterval(): number {
     if (this.#buffer.acknowledged !== this.#ackedSequence) return ACK_INTERVAL;
     if (this.#confirmedNumber === this.#ackNumber) return Number.POSITIVE_INFINITY;
     return Math.max(ACK_INTERVAL, this.#link.rtt.upperBound);
   }
 
-  /** Often: a lost report costs little time then, and senders know what is under way already. */
+  /** Short: a lost report then costs little time, and senders know which packets are in flight. */
   get #nakInterval(): number {
     return Math.max(MIN_NAK_INTERVAL, this.#link.rtt.rtt / 4);
   }

@@ -3,7 +3,7 @@
 /** Handshake types from here on are refusals. */
 export const REJECTION_BASE = 1000;
 
-/** Below 1000 those of the protocol, from 1000 on those of applications. */
+/** Codes of the protocol below 1000, codes of applications from 1000 on. */
 export const RejectionCode = {
   UNKNOWN: 0,
   SYSTEM: 1,

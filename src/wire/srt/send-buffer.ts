@@ -22,7 +22,7 @@ export class SendBuffer {
   #length = 0;
   #unsent: number;
   #lostCount = 0;
-  /** No lost packet lies before this one. */
+  /** No packet before this one is lost. */
   #lostFrom: number;
 
   /** `limit` is the most packets it holds, a power of two. */
@@ -82,7 +82,7 @@ export class SendBuffer {
     return this.#origins[this.#slot(sequence)] ?? 0;
   }
 
-  /** When the oldest packet was sent last, µs; only while one is in flight. */
+  /** When the oldest packet was last sent, µs; only while a packet is in flight. */
   get firstSentAt(): number {
     return this.#sentAt[this.#slot(this.#first)] ?? 0;
   }

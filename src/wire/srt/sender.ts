@@ -25,7 +25,7 @@ export interface SenderOptions {
   readonly initialSequence: number;
   /** The peer's latency, µs: older packets are useless to it. */
   readonly peerLatency: number;
-  /** The peer skips what it gave up, so we may drop it. */
+  /** The peer skips packets that it gave up, so the sender may drop them. */
   readonly tooLateDrop: boolean;
   /** Packets the peer can take. */
   readonly flowWindow: number;
@@ -91,7 +91,7 @@ export class Sender {
     return true;
   }
 
-  /** Everything before `sequence` has arrived. An acknowledgement of what was never sent is ignored. */
+  /** Everything before `sequence` has arrived. An acknowledgement of unsent packets is ignored. */
   acknowledge(sequence: number, report: LinkReport | null, now: number): void {
     if (sequenceOffset(sequence, this.#buffer.unsent) < 0) return;
     if (report !== null) {
@@ -106,7 +106,7 @@ export class Sender {
     this.transmit(now);
   }
 
-  /** The peer misses packets. Ranges that do not lie behind the one before are ignored: they could repeat everything many times. */
+  /** The peer misses packets. Ranges that overlap earlier ranges of the report are ignored: they could repeat everything many times. */
   reportLost(ranges: readonly LossRange[], now: number): void {
     const { first } = this.#buffer;
     let behind = Number.NEGATIVE_INFINITY;
@@ -120,7 +120,7 @@ export class Sender {
     this.transmit(now);
   }
 
-  /** Sends what may leave now; to be called when `dueAt` has come. */
+  /** Sends the packets that may leave now; call it at `dueAt`. */
   tick(now: number): void {
     this.#dropLate(now);
     this.#repeatSilent(now);
@@ -189,7 +189,7 @@ export class Sender {
     return isGone;
   }
 
-  /** Packets that the peer has given up by now need not be sent any more. */
+  /** Packets that the peer has given up by now need not be sent. */
   #dropLate(now: number): void {
     const buffer = this.#buffer;
     if (!this.#tooLateDrop || buffer.length === 0 || now - buffer.firstOrigin <= this.#life) return;

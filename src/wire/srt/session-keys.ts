@@ -30,7 +30,7 @@ interface KeyPair {
 
 /** The keys both directions share at first; each sender replaces its own later. */
 export class SessionKeys {
-  /** Times we went on to another key for sending. */
+  /** Number of changes to another key for sending. */
   changes = 0;
   readonly #passphrase: string;
   readonly #refresh: KeyRefresh;
@@ -84,7 +84,7 @@ export class SessionKeys {
     return serializeKeyMaterial({ keyLength: this.#keyLength, keys, salt: this.#salt, wrapped });
   }
 
-  /** Takes over keys the peer sends with; false when its passphrase is another one. Throws `ProtocolError`. */
+  /** Adopts the peer's sending keys; false if its passphrase differs. Throws `ProtocolError`. */
   accept(content: Uint8Array): boolean {
     const material = parseKeyMaterial(content);
     const wrappingKey = this.#wrappingKeyFor(material);
@@ -147,7 +147,7 @@ export class SessionKeys {
       this.#announcement = this.message();
       this.#confirmed = false;
     }
-    // A peer that has not confirmed the new key could not read what is sent with it.
+    // A peer that has not confirmed the new key could not decrypt packets sent with it.
     if (this.#announcement !== null && this.#confirmed && this.#packets >= every) {
       this.#sending[this.#current] = null;
       this.#current = next;

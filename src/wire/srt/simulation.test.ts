@@ -120,7 +120,7 @@ describe('a connection over a bad link', () => {
     link.run(SETTLE);
     const numbers = numbersOf(theirs.received);
     expect(numbers).toEqual([...numbers].sort((a, b) => a - b));
-    // What was sent a second before the end of the outage, or later, is still worth repairing; nothing after it may be missing.
+    // Packets sent a second before the end of the outage, or later, are still worth repairing; none of them may be missing.
     expect(numbers.filter((number) => number >= resumed + 300)).toEqual(NUMBERS(sent).slice(resumed + 300));
     expect(ours.closed).toBeNull();
   });

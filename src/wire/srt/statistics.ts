@@ -8,7 +8,7 @@ export interface SenderStatistics {
   packetsRetransmitted: number;
   /** Packets the peer reported missing. */
   packetsReportedLost: number;
-  /** Packets we gave up because their time was over. */
+  /** Packets given up because they were late. */
   packetsDroppedLate: number;
   /** Packets refused because the buffer was full. */
   packetsRefused: number;

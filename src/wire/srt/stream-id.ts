@@ -1,4 +1,4 @@
-/** Stream ids as OvenMediaEngine reads them, an address in one of three forms, and those of the `#!::` syntax as it is defined. */
+/** Stream ids in OvenMediaEngine's three forms of an address, and in the standard `#!::` syntax. */
 import { type AccessControl, parseAccessControl } from './access-control.ts';
 
 /** Where a caller wants to go. */
@@ -11,7 +11,7 @@ export interface SrtTarget {
   readonly playlist: string | null;
   /** The complete URL, query included, as access control signs it. It can hold secrets: not for logs. */
   readonly url: string;
-  /** `s` of the `#!::` syntax: the caller's credential, besides those in the query. Secret: not for logs. */
+  /** `s` of the `#!::` syntax: the caller's credential, in addition to those in the query. Secret: not for logs. */
   readonly key?: string;
 }
 

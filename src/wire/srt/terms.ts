@@ -3,7 +3,7 @@ import { HANDSHAKE_V5, type Handshake, type SrtCapabilities, SrtFlag } from './h
 
 /** The version of SRT we speak like. */
 const SRT_VERSION = 0x01_05_01;
-/** Older ones have no extended handshake. */
+/** Older versions have no extended handshake. */
 export const MIN_VERSION = 0x01_03_00;
 /** Our capabilities: live mode with all features, no stream mode and no packet filter. */
 const OUR_FLAGS =
@@ -32,7 +32,7 @@ export function capabilitiesFor(latency: LatencyWish): SrtCapabilities {
   return { version: SRT_VERSION, flags: OUR_FLAGS, receiverDelay: latency.receive, senderDelay: latency.peer };
 }
 
-/** A handshake of ours with the fields that never differ. */
+/** A handshake of this server with the constant fields. */
 export function handshakeWith(fields: Pick<Handshake, 'type' | 'socketId' | 'cookie' | 'initialSequence'> & Partial<Handshake>): Handshake {
   return { version: HANDSHAKE_V5, encryption: 0, extensionField: 0, mtu: MTU, flowWindow: 8192, extensions: [], ...fields };
 }

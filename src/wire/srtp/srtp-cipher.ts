@@ -43,7 +43,7 @@ export class SrtpCipher {
     this.#salt = derive(masterKey, masterSalt, label + 2, saltLength(profile));
   }
 
-  /** Leaves nothing of the keys behind: nothing is protected any more. Idempotent. */
+  /** Erases the keys: nothing is protected any more. Idempotent. */
   close(): void {
     for (const secret of [this.#key, this.#salt]) secret.fill(0);
     this.#mac.close();

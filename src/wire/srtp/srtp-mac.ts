@@ -9,7 +9,7 @@ const BLOCK = 64;
 const DIGEST = 20;
 const INNER_PAD = 0x36;
 const OUTER_PAD = 0x5c;
-/** Fits the packets of usual networks with the hashed suffix; longer ones are allocated. */
+/** Fits the packets of usual networks with the hashed suffix; for longer packets memory is allocated. */
 const ROOM = 2048;
 
 /** Of all: an inner pad, a packet and its tail. */
@@ -38,14 +38,14 @@ export class SrtpMac {
     whole.set(this.#inner);
     whole.set(data, BLOCK);
     if (tail !== null) whole.set(tail, BLOCK + data.length);
-    // Texts of bytes: a buffer that is made for a digest costs as much as the digest.
+    // As binary strings: allocating a buffer for a digest costs as much as the digest.
     this.#outer.write(hash('sha1', whole.subarray(0, end), 'binary'), BLOCK, 'latin1');
     whole.fill(0, 0, BLOCK);
     this.#digest.write(hash('sha1', this.#outer, 'binary'), 'latin1');
     return this.#tag;
   }
 
-  /** Leaves nothing of the key behind: tags are worth nothing any more. Idempotent. */
+  /** Erases the key: tags are worthless afterwards. Idempotent. */
   close(): void {
     this.#inner.fill(0);
     this.#outer.fill(0);

@@ -5,11 +5,11 @@ import type { SrtpProfile } from './profile.ts';
 import { ReplayWindow } from './replay-window.ts';
 import { SrtpCipher } from './srtp-cipher.ts';
 
-/** SSRCs of one peer; a further one takes the place of one that has been silent, else its RTP is refused. */
+/** SSRCs of one peer; a new SSRC replaces a silent one, else its RTP is refused. */
 const MAX_SOURCES = 16;
 /**
- * A source ends after this many packets of others: some seconds. From then on its old packets could be replayed by somebody on the path,
- * which gains nothing.
+ * A source ends after this many packets of other sources, some seconds. Afterwards an attacker on the path could replay its old packets,
+ * which gains the attacker nothing.
  */
 const SILENCE = 2048;
 
@@ -19,7 +19,7 @@ interface Source {
   heard: number;
 }
 
-/** One for each peer. Sources are bounded: one that is silent makes room for a new one. */
+/** Each peer has its own. The number of sources is bounded: a silent source makes room for a new one. */
 export class SrtpReceiver {
   readonly #rtp: SrtpCipher;
   readonly #rtcp: SrtpCipher;

@@ -125,7 +125,7 @@ describe.each(PROFILES)('profile %i', (profile) => {
     const packets: Buffer[] = [];
     for (let ssrc = 1; ssrc <= 16; ssrc += 1) packets.push(sender.protectRtp(rtp(1, ssrc, Buffer.of(1)), 1));
     for (let n = 2; n <= 2050; n += 1) packets.push(sender.protectRtp(rtp(n, 16, Buffer.of(1)), n));
-    // The first comes back and stays, so the second is the one that was silent longest.
+    // The first source resumes and stays, so the second has been silent longest.
     packets.push(sender.protectRtp(rtp(2, 1, Buffer.of(1)), 2), sender.protectRtp(rtp(1, 17, Buffer.of(1)), 1));
     const again = packets[0] ?? Buffer.alloc(0);
     const receiver = new SrtpReceiver(profile, key, salt);
@@ -235,6 +235,6 @@ test.each(PROFILES)('a cipher of profile %i that was closed has no key left', (p
   }
   const sealed = cipher.protectRtp(packet, 1);
   expect(() => twin.unprotectRtp(sealed, 1)).toThrow(ProtocolError);
-  // Whatever they were, now they are one.
+  // Their states differed; now they are equal.
   expect(others.map((other) => other.protectRtp(packet, 1))).toEqual([sealed, sealed]);
 });

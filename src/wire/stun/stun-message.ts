@@ -27,7 +27,7 @@ export const StunType = {
   DATA_INDICATION: 0x0017,
 } as const;
 
-/** What makes a request's type that of its answer (RFC 8489 section 5). */
+/** Turns a request's type into its response's type (RFC 8489 section 5). */
 const SUCCESS_CLASS = 0x0100;
 const ERROR_CLASS = 0x0110;
 
@@ -124,7 +124,7 @@ export function errorOf(request: number): number {
   return request | ERROR_CLASS;
 }
 
-/** True when the message was made by somebody who knows `password`, or the long-term key. */
+/** True if the sender of the message knows `password`, or the long-term key. */
 export function isStunAuthentic(message: StunMessage, password: StunKey): boolean {
   const { integrityAt, bytes } = message;
   if (integrityAt < 0) return false;
@@ -155,7 +155,7 @@ export function serializeStun({ type, transaction, attributes, password }: StunD
   for (const [name, value] of attributes) parts.push(attribute(name, value));
   if (password !== null) parts.push(attribute(StunAttribute.MESSAGE_INTEGRITY, integrityOf(Buffer.concat(parts), password)));
   const body = Buffer.concat(parts);
-  // The length counts what is summed up and the sum itself.
+  // The length includes the hashed attributes and the hash itself.
   body.writeUInt16BE(body.length - HEADER + 8, 2);
   const sum = Buffer.alloc(4);
   sum.writeUInt32BE((crc32(body) ^ FINGERPRINT_XOR) >>> 0);

@@ -44,7 +44,7 @@ function open(): TurnConnection {
   return new TurnConnection(owner, ACCOUNT, CLIENT, { ipv4: RELAYED, ipv6: { ...RELAYED, host: '1:0:0:0:0:0:0:1' } });
 }
 
-/** What the relay said last. */
+/** The last message of the relay. */
 function said(): StunMessage {
   return parseStun(sent.pop() ?? Buffer.alloc(0));
 }

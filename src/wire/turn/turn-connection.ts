@@ -45,7 +45,7 @@ export interface RelayedAddresses {
   readonly ipv6: TurnAddress;
 }
 
-/** The one long-term credential that clients are told (RFC 8489 section 9.2). */
+/** The long-term credential that all clients share (RFC 8489 section 9.2). */
 export interface TurnAccount {
   readonly realm: string;
   readonly username: string;
@@ -64,7 +64,7 @@ export interface TurnOwner {
 
 interface Peer {
   readonly address: TurnAddress;
-  /** 0 until one is bound. */
+  /** 0 until a channel is bound. */
   channel: number;
 }
 
@@ -86,7 +86,7 @@ export class TurnConnection {
   #expiresAt = 0;
   #dropped = 0;
 
-  /** `client` is where the connection comes from; `relayed` addresses are no more than names. */
+  /** `client` is the source address of the connection; `relayed` addresses are only names. */
   constructor(owner: TurnOwner, account: TurnAccount, client: TurnAddress, relayed: RelayedAddresses) {
     this.#owner = owner;
     this.#account = account;
@@ -110,7 +110,7 @@ export class TurnConnection {
     return this.#dropped;
   }
 
-  /** Bytes from the client. Throws ProtocolError when they are not TURN: the connection is of no more use then. */
+  /** Bytes from the client. Throws ProtocolError if they are not TURN: the connection is unusable then. */
   push(chunk: Buffer): void {
     for (const frame of this.#framer.push(chunk)) {
       if (frame.kind === 'message') this.#message(parseStun(frame.bytes));
@@ -245,7 +245,7 @@ export class TurnConnection {
     return isIPv6(host) === isIPv6(this.#relayed.host);
   }
 
-  /** The long-term credential mechanism (RFC 8489 section 9.2.4); answers who has not shown himself. */
+  /** The long-term credential mechanism (RFC 8489 section 9.2.4); answers unauthenticated clients itself. */
   #isAuthorised(message: StunMessage): boolean {
     const { realm, username } = this.#account;
     const { attributes } = message;

@@ -1,11 +1,11 @@
-/** What TURN sends on a TCP connection (RFC 8656 section 12.5): STUN messages, and ChannelData padded to four bytes. */
+/** TURN on a TCP connection (RFC 8656 section 12.5): STUN messages, and ChannelData padded to four bytes. */
 import { ProtocolError } from '../../util/protocol-error.ts';
 
 const STUN_HEADER = 20;
 const CHANNEL_HEADER = 4;
 /** Longer than a datagram in its indication ever is. */
 const MAX_FRAME = 4096;
-/** RFC 8656 section 12: others are reserved. */
+/** RFC 8656 section 12: other numbers are reserved. */
 const FIRST_CHANNEL = 0x4000;
 const LAST_CHANNEL = 0x4fff;
 

@@ -7,8 +7,8 @@ import { AGAIN, EngineError, NO_TIMESTAMP, throwIfFailed } from './library.ts';
 export type FilePacket = Packet;
 
 /**
- * Containers that are one file of audio and video. Not among them: playlists and descriptions, which name other files (HLS, DASH, concat,
- * SDP, IMF …), single images and their sequences, subtitles, devices, text and raw samples, which anything would pass for.
+ * Containers that hold audio and video in one file. Left out: playlists and descriptions, which name other files (HLS, DASH, concat,
+ * SDP, IMF …), single images and their sequences, subtitles, devices, text and raw samples, which any file could pass for.
  */
 const CONTAINERS = [
   ...[
@@ -100,7 +100,7 @@ export class Demuxer {
   readonly length: number | null;
   readonly #context: FormatContext;
   #packet = new Packet();
-  /** Read before it was asked for. */
+  /** Packets read before `next` was called. */
   readonly #held: FilePacket[] = [];
   /** Where the file begins, µs. */
   readonly #start: bigint;
@@ -153,7 +153,7 @@ export class Demuxer {
     return new Demuxer(context, await firstPackets(context));
   }
 
-  /** Seconds at which second 0 of the file lies in the times of its packets. */
+  /** Second 0 of the file in the times of its packets, seconds. */
   get startSeconds(): number {
     return Number(this.#start) / 1_000_000;
   }
@@ -198,7 +198,7 @@ export class Demuxer {
     throwIfFailed(code, `no way to ${Math.round(ms)} ms`);
   }
 
-  /** Nothing may be under way. */
+  /** No operation may be running. */
   async close(): Promise<void> {
     for (const packet of this.#held.splice(0)) packet.free();
     this.#packet.free();

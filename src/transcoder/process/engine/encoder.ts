@@ -161,7 +161,8 @@ export class Encoder {
   }
 
   /**
-   * The caller keeps `frame`; its `pts` is in 1/90000 s or samples. Null drains the encoder, which then takes no more. Throws EngineError.
+   * The caller keeps `frame`; its `pts` is in 1/90000 s or samples. Null drains the encoder, which then accepts no more frames. Throws
+   * EngineError.
    */
   async encode(frame: RawFrame | null, sink: (packet: EncodedData) => void): Promise<void> {
     const input = frame === null || this.#surfaces === null ? frame : this.#surfaces.upload(frame);

@@ -154,7 +154,7 @@ export class FilterChain {
   }
 }
 
-/** The arguments of a filter that frames of this form are put into. */
+/** The arguments of a filter whose input frames have this form. */
 export function frameInput(from: FrameFormat): string {
   return [
     `video_size=${from.width}x${from.height}`,

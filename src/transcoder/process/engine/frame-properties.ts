@@ -42,7 +42,7 @@ export function hasPixelFormat(frame: RawFrame, name: string): boolean {
   return frame.format === avGetPixFmtFromName(name as Parameters<typeof avGetPixFmtFromName>[0]);
 }
 
-/** Degrees clockwise that the source asks players to turn the frame by; 0 when it asks nothing. */
+/** Degrees clockwise by which the source wants the frame turned; 0 if it does not say. */
 export function rotationOf(frame: RawFrame): number {
   const matrix = frame.getSideData(C.AV_FRAME_DATA_DISPLAYMATRIX);
   if (matrix === null || matrix.length < 36) return 0;

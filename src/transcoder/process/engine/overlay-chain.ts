@@ -68,7 +68,7 @@ export class OverlayChain {
     return out;
   }
 
-  /** Nothing may be under way. Idempotent. */
+  /** No operation may be running. Idempotent. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;

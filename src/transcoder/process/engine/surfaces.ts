@@ -13,7 +13,7 @@ export class Surfaces {
   readonly #device: Device;
   readonly #surface = new Frame();
 
-  /** `pixelFormat`: the library's name of what is uploaded. Throws EngineError when there is no device. */
+  /** `pixelFormat`: the library's name of the uploaded format. Throws EngineError if there is no device. */
   constructor(format: Pick<FrameFormat, 'width' | 'height'>, pixelFormat: string, node: string | null = null) {
     this.#device = new Device('vaapi', node);
     this.#surface.alloc();
