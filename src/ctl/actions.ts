@@ -88,6 +88,27 @@ export const actionCommands: readonly Command[] = [
     },
   },
   {
+    name: 'srt',
+    usage: '[--host HOST]',
+    summary: 'Whether the SRT ports answer, tried by the server itself',
+    options: { host: { value: 'HOST', about: 'try it at this name or address, too: that by which others reach the server' } },
+    run: async (call) => {
+      nothing(call);
+      const host = call.option('host');
+      call.out.list(
+        [
+          { title: 'PORT', of: ({ port }) => port, right: true },
+          { title: 'FOR', of: ({ direction }) => (direction === 'publish' ? 'publishers' : 'viewers') },
+          { title: 'TRIED AT', of: ({ address }) => address },
+          { title: 'ANSWERED', of: ({ answered }) => (answered ? 'yes' : 'no') },
+          { title: 'ROUND TRIP', of: ({ roundTripMs }) => (roundTripMs === undefined ? '-' : `${roundTripMs} ms`), right: true },
+        ],
+        await call.client.get('/v2/internals/srt', { query: host === undefined ? {} : { host } }),
+        'no SRT ports',
+      );
+    },
+  },
+  {
     name: 'codecs',
     usage: '',
     summary: 'Codec modules of the machine',

@@ -21,13 +21,17 @@ const DEADLINE_MS = 30_000;
 
 let folder: string;
 let server: TestServer;
+let ingest = 0;
+let egress = 0;
 
 beforeAll(async () => {
   folder = mkdtempSync(path.join(tmpdir(), 'millrace-ctl-'));
+  [ingest = 0, egress = 0] = await freePorts(2);
   // Its token is made by itself and is in the state folder.
   server = await startServer({
     accessToken: '',
     segmentDuration: 1,
+    srt: { ingest, egress },
     head: '<Storage><AllowedRoots><Path>recordings</Path></AllowedRoots></Storage>',
   });
 });
@@ -146,6 +150,19 @@ test('says in words what an operator can do about it, and never shows its own co
     page.close();
     secure.close();
   }
+});
+
+test('shows whether the SRT ports answer', async () => {
+  const { code, stdout } = await ctl(['srt', '--host', 'localhost', ...local()]);
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^ *PORT  FOR +TRIED AT +ANSWERED +ROUND TRIP$/m);
+  for (const [port, use] of [
+    [ingest, 'publishers'],
+    [egress, 'viewers'],
+  ]) {
+    expect(stdout).toMatch(new RegExp(`^ *${port}  ${use} +127\\.0\\.0\\.1 +yes +[\\d.]+ ms$`, 'm'));
+  }
+  expect(await ctl(['srt', 'all', ...local()])).toMatchObject({ code: 2 });
 });
 
 test('makes what stands in a file or comes in at standard input, under names with odd characters', async () => {
