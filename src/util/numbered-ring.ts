@@ -9,7 +9,7 @@ import { formatTimestamp } from './timestamp.ts';
 const MAX_TEXT = 1024;
 
 /** An entry in its place. Its text is made once, when the first follower wants it. */
-export class Numbered<Told extends object> {
+class Numbered<Told extends object> {
   /** From 1 on, without holes. */
   readonly number: number;
   readonly notice: Told;

@@ -113,7 +113,7 @@ const srtMembers = (number: number) => ({
 });
 
 /** `<Bind><Managers><API>`. Ports of the API stand here, its names and its credential in `<Managers>`. */
-export const BindApiSchema = object(
+const BindApiSchema = object(
   'The management API. It stays off unless a port is given',
   {
     port: optional(port('Port for HTTP', { protocols: ['tcp'] })),
@@ -127,7 +127,7 @@ export const BindApiSchema = object(
   { xml: 'API' },
 );
 /** `<Bind><Managers><Metrics>`. */
-export const BindMetricsSchema = object('A port that answers `GET /metrics` and nothing else. An extension of Millrace', {
+const BindMetricsSchema = object('A port that answers `GET /metrics` and nothing else. An extension of Millrace', {
   port: port('Port for HTTP', { protocols: ['tcp'] }),
   ip: list('Addresses to listen on; without any, those of the server', address('Address, or `*`'), { xml: 'IP', default: [] }),
 });

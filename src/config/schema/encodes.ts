@@ -124,7 +124,7 @@ interface VideoFinish extends CodedEncode {
 }
 
 /** `<Video>` in `<Encodes>`. A codec such as `h264_nvenc` is split into codec and module; sizes have to be even. */
-export const EncodeVideoSchema = object(
+const EncodeVideoSchema = object(
   'One video encoder',
   {
     name: named('video'),
@@ -171,7 +171,7 @@ export const EncodeVideoSchema = object(
 export type EncodeVideoConfig = Static<typeof EncodeVideoSchema>;
 
 /** `<Audio>` in `<Encodes>`. Sample rates that AAC does not know are refused. */
-export const EncodeAudioSchema = object(
+const EncodeAudioSchema = object(
   'One audio encoder',
   {
     name: named('audio'),
@@ -195,7 +195,7 @@ export const EncodeAudioSchema = object(
 export type EncodeAudioConfig = Static<typeof EncodeAudioSchema>;
 
 /** `<Image>` in `<Encodes>`: frames for the thumbnail publisher. Never bypassed, so the codec is required. */
-export const EncodeImageSchema = object(
+const EncodeImageSchema = object(
   'One image encoder',
   {
     name: named('image'),

@@ -11,7 +11,7 @@ export const unbuiltMaxConnection = integer(`Most viewers at a time; 0 means no 
 export const createDefaultPlaylist = boolean('Makes a playlist even when the output profile declares none', { default: true });
 
 /** `<DVR>` of an HLS publisher: segments go to files when they leave memory. Nothing of them outlives the stream. */
-export const DvrSchema = object(
+const DvrSchema = object(
   'Lets viewers rewind',
   {
     enable: boolean('Turns it on', { default: false }),

@@ -22,7 +22,7 @@ interface SubtitlesFinish {
 }
 
 /** `<Subtitles>`. When they are on there must be a rendition, and `DefaultLabel` names one. */
-export const SubtitlesSchema = object(
+const SubtitlesSchema = object(
   'Subtitles, which clients of the API send and files of scheduled channels bring',
   {
     enable: boolean('Turns them on', { default: false }),

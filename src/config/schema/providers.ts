@@ -82,7 +82,7 @@ const blockDuplicate = boolean('A second publisher of a name is refused; false t
 const passthroughProfile = boolean('Adds an output stream that passes the input on untouched', { default: false });
 
 /** `<RTMP>` in `<Providers>`; its ports are in `<Bind>`. */
-export const RtmpProviderSchema = object(
+const RtmpProviderSchema = object(
   'Takes streams published over RTMP',
   {
     ...pushed,
@@ -118,7 +118,7 @@ export const RtmpProviderSchema = object(
 export type RtmpProviderConfig = Static<typeof RtmpProviderSchema>;
 
 /** `<SRT>` in `<Providers>`; ports, latency and passphrases are in `<Bind>`. */
-export const SrtProviderSchema = object(
+const SrtProviderSchema = object(
   'Takes streams published over SRT',
   { ...pushed, blockDuplicateStreamName: blockDuplicate, audioMap: optional(AudioMapSchema) },
   { xml: 'SRT', ...pushRules },
@@ -127,7 +127,7 @@ export const SrtProviderSchema = object(
 export type SrtProviderConfig = Static<typeof SrtProviderSchema>;
 
 /** `<WebRTC>` in `<Providers>`: WHIP, and the reference server's WebSocket protocol with `direction=send`. */
-export const WebrtcProviderSchema = object(
+const WebrtcProviderSchema = object(
   'Takes streams published over WebRTC (WHIP)',
   {
     ...common,
@@ -157,7 +157,7 @@ const sourceRules = finishing<SourceFinish>(({ source = [] }, fail) => {
 });
 
 /** `<MPEGTS>` in `<Providers>`: over UDP, and over TCP where `<Bind>` has such ports. */
-export const MpegtsProviderSchema = object(
+const MpegtsProviderSchema = object(
   'Takes MPEG-TS over UDP',
   {
     ...common,
@@ -194,7 +194,7 @@ export const MpegtsProviderSchema = object(
 export type MpegtsProviderConfig = Static<typeof MpegtsProviderSchema>;
 
 /** `<FILE>` in `<Providers>`: plays what `file://` URLs name, below the root path. */
-export const FileProviderSchema = object(
+const FileProviderSchema = object(
   'Plays files as streams',
   {
     ...noSilence,
@@ -217,7 +217,7 @@ const pulled = (description: string, type: string, xml: string, notes = {}) =>
   object(description, noSilence, { xml, ...noSilenceRules(type), ...notes });
 
 /** Everything that may bring a stream in. */
-export const ProvidersSchema = object('Sources of streams; a listed provider is enabled', {
+const ProvidersSchema = object('Sources of streams; a listed provider is enabled', {
   ovt: optional(pulled('Pulls streams from another origin over OVT', 'Ovt', 'OVT')),
   rtmp: optional(RtmpProviderSchema),
   srt: optional(SrtProviderSchema),

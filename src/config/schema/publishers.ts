@@ -29,12 +29,12 @@ export const LlhlsSchema = object(
 export type LlhlsConfig = Static<typeof LlhlsSchema>;
 
 /** `<HLS>` in `<Publishers>`: version 3 playlists of MPEG-TS segments (RFC 8216). */
-export const HlsSchema = object('Serves HLS (MPEG-TS)', { ...hlsCommon, cacheControl: HlsCacheControlSchema }, { xml: 'HLS' });
+const HlsSchema = object('Serves HLS (MPEG-TS)', { ...hlsCommon, cacheControl: HlsCacheControlSchema }, { xml: 'HLS' });
 /** The typed form of `<HLS>`; durations in seconds. */
 export type HlsConfig = Static<typeof HlsSchema>;
 
 /** `<WebRTC>` in `<Publishers>`; media ports and signalling ports are in `<Bind>`. */
-export const WebrtcPublisherSchema = object(
+const WebrtcPublisherSchema = object(
   'Serves WebRTC',
   {
     maxConnection,
@@ -77,7 +77,7 @@ interface FileFinish {
 }
 
 /** `<FILE>` in `<Publishers>`. `Record`, the older form, is read as `StreamMap`. */
-export const FilePublisherSchema = object(
+const FilePublisherSchema = object(
   'Records streams to files',
   {
     maxConnection: unbuiltMaxConnection,
@@ -124,7 +124,7 @@ export const FilePublisherSchema = object(
 export type FilePublisherConfig = Static<typeof FilePublisherSchema>;
 
 /** `<Push>` in `<Publishers>`. Receivers are named by the API or by the map file, not here. */
-export const PushPublisherSchema = object('Sends streams on to other servers', {
+const PushPublisherSchema = object('Sends streams on to other servers', {
   streamMap: optional(StreamMapSchema),
   connectionTimeout: integer('Gives up connecting after this long, ms; -1 means 5000', { default: -1, minimum: -1 }),
   sendTimeout: integer('Gives up a send after this long, ms; -1 means 2000', { default: -1, minimum: -1 }),

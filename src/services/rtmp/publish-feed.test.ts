@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { FakeIngestGate, type FakeIngestStream } from '../../../test/fakes/fake-ingest-gate.ts';
 import { parseMetadata } from '../../containers/flv/metadata.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
-import { PublishFeed, TimestampUnwrapper } from './publish-feed.ts';
+import { PublishFeed } from './publish-feed.ts';
 import { DEFAULT_RTMP_LIMITS, DEFAULT_RTMP_TIMEOUTS, type RtmpLimits } from './rtmp-options.ts';
 
 const AVC_CONFIG = '17000000000142001f';
@@ -235,26 +235,6 @@ describe('PublishFeed', () => {
         expect(known.size).toBeLessThanOrEqual(4);
       }),
       { numRuns: 500 },
-    );
-  });
-});
-
-describe('TimestampUnwrapper', () => {
-  test('follows any clock whose steps stay below 2^31 ms', () => {
-    fc.assert(
-      fc.property(
-        fc.integer({ min: 0, max: 0xffff_ffff }),
-        fc.array(fc.integer({ min: -(2 ** 31) + 1, max: 2 ** 31 - 1 })),
-        (first, steps) => {
-          const unwrapper = new TimestampUnwrapper();
-          let real = first;
-          expect(unwrapper.unwrap(first)).toBe(first);
-          for (const step of steps) {
-            real += step;
-            expect(unwrapper.unwrap(((real % 2 ** 32) + 2 ** 32) % 2 ** 32)).toBe(real);
-          }
-        },
-      ),
     );
   });
 });

@@ -9,6 +9,7 @@ import { VideoCodec } from '../../media/codec.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import type { RtmpLimits, RtmpTimeouts } from './rtmp-options.ts';
 import { type AudioState, adopt, needsConfig, SourceTracks, type TrackState } from './source-tracks.ts';
+import { TimestampUnwrapper } from './timestamp-unwrapper.ts';
 
 const MIN_CONFIG = 2;
 /** Codecs that cannot be carried of which a publisher is told: more are no mistake. */
@@ -255,20 +256,4 @@ function isSame(a: Uint8Array | null, b: Uint8Array | null): boolean {
 
 function withoutTemporalDelimiter(body: Buffer): Buffer {
   return body[0] === AV1_TEMPORAL_DELIMITER && body[1] === 0 ? body.subarray(2) : body;
-}
-
-/** Continues the 32-bit millisecond clock of RTMP past its wrap after 49.7 days. */
-export class TimestampUnwrapper {
-  #last: number | null = null;
-
-  /** `timestamp` as written on the wire; steps of up to 2^31 ms either way are followed. */
-  unwrap(timestamp: number): number {
-    this.#last = this.#last === null ? timestamp : this.#last + ((timestamp - this.#last) | 0);
-    return this.#last;
-  }
-
-  /** The same for the time of something else, which changes nothing. */
-  near(timestamp: number): number {
-    return this.#last === null ? timestamp : this.#last + ((timestamp - this.#last) | 0);
-  }
 }
