@@ -6,7 +6,7 @@ import { createSecureServer, type Http2SecureServer } from 'node:http2';
 import type { AddressInfo, Socket } from 'node:net';
 import type { CrossDomainPolicy } from '../access/cross-domains.ts';
 import { ConnectionWatch } from '../delivery/http/connection-watch.ts';
-import { beginsTls, isPlainRequest, spokeHttp, spokeTls } from '../delivery/http/wrong-scheme.ts';
+import { beginsTls, isPlainRequest, spokePlain, spokeTls } from '../delivery/http/wrong-scheme.ts';
 import type { CertificatePair } from '../delivery/tls/certificate-files.ts';
 import { protocolChoice } from '../delivery/tls/protocol-choice.ts';
 import type { ConnectionLimiter } from '../util/connection-limiter.ts';
@@ -228,7 +228,7 @@ export class ApiServer {
     Object.assign(secure, this.#http1Times());
     this.#secure.push(secure);
     secure.on('tlsClientError', (error: NodeJS.ErrnoException, socket: Socket) => {
-      if (isPlainRequest(error)) this.#options.limiter?.fault(spokeHttp(socket.localPort), socket.remoteAddress ?? '');
+      if (isPlainRequest(error)) this.#options.limiter?.fault(spokePlain(socket.localPort), socket.remoteAddress ?? '');
       socket.destroy();
     });
     // The compatibility layer of http2 gives requests and responses the shape that http has.

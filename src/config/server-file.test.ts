@@ -122,10 +122,15 @@ describe('files of the reference server', () => {
 
 describe('problems', () => {
   test('an unknown element is a warning with its path', () => {
-    const { warnings } = load(host(`<Applications>${live('a', '<Publishers>\n<llhls/></Publishers>')}\n<Bogus/></Applications>`));
+    const { warnings } = load(
+      host(
+        `<Applications>${live('a', '<Publishers>\n<llhls/>\n<LLHLS><SegmentCuont>3</SegmentCuont></LLHLS></Publishers>')}\n<Bogus/></Applications>`,
+      ),
+    );
     expect(warnings.map(formatConfigProblem)).toEqual([
       'Server.xml:6: Unknown element: Server/VirtualHosts/VirtualHost/Applications/Application/Publishers/llhls (did you mean LLHLS?)',
-      'Server.xml:7: Unknown element: Server/VirtualHosts/VirtualHost/Applications/Bogus',
+      'Server.xml:7: Unknown element: Server/VirtualHosts/VirtualHost/Applications/Application/Publishers/LLHLS/SegmentCuont (did you mean SegmentCount?)',
+      'Server.xml:8: Unknown element: Server/VirtualHosts/VirtualHost/Applications/Bogus',
     ]);
   });
 

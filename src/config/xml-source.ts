@@ -1,4 +1,5 @@
 /** XML elements as a source: `Server.xml` and the files it includes. */
+import { similarName } from '../util/similar-name.ts';
 import type { Field } from './field-plan.ts';
 import { ConfigError, type Place } from './problem.ts';
 import type { FoundList, FoundMember, Reading, Scalar, Source } from './source.ts';
@@ -136,7 +137,7 @@ export class XmlSource implements Source {
     for (const child of this.#element.children) {
       if (known.has(child.name) || isIgnored(child)) continue;
       const path = `${this.place.path}/${child.name}`;
-      const similar = [...known].find((name) => name.toLowerCase() === child.name.toLowerCase());
+      const similar = similarName(child.name, known);
       this.#warn(`Unknown element: ${path}${similar === undefined ? '' : ` (did you mean ${similar}?)`}`, child, path);
     }
   }

@@ -183,8 +183,8 @@ describe.each([
     }
     const said = (): unknown[] => started.logger.lines.map(({ level, message, fields }) => [level, message, fields['peer']]);
     const expected = [
-      `plain HTTP was spoken to port ${port}, which speaks TLS`,
-      `TLS was spoken to port ${plain.port}, which speaks plain HTTP`,
+      `plain HTTP was spoken to port ${port}, which speaks TLS: use https://`,
+      `TLS was spoken to port ${plain.port}, which speaks plain HTTP: use http://, or the port of TLSPort, which needs a certificate`,
     ].map((why) => ['warn', `HTTP connections closed: ${why}`, '127.0.0.1']);
     // Each thread has a line of its own.
     await expect.poll(said).toEqual(expect.arrayContaining(expected));

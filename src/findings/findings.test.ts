@@ -268,6 +268,14 @@ test('certificates that are missing, broken or of another key are told; that of 
   ]);
 });
 
+test('TLS ports without a certificate of any virtual host are told, each once', () => {
+  const listener = (tlsPort: number): string => `<Port>80</Port><TLSPort>${tlsPort}</TLSPort>`;
+  const bind = `<Providers><RTMP>${listener(1936)}</RTMP></Providers><Publishers><LLHLS>${listener(443)}</LLHLS><HLS>${listener(443)}</HLS></Publishers>`;
+  const closed = (path: string, port: number): string =>
+    `warn: S.xml:5: ${BIND}/${path}/TLSPort: TLS port ${port} stays closed until a virtual host has a certificate (Host/TLS)`;
+  expect(found({ bind: bind.replace('>80<', '>1935<') })).toEqual([closed('Providers/RTMP', 1936), closed('Publishers/LLHLS', 443)]);
+});
+
 test('the log of a start tells the same, with places', () => {
   const logger = new RecordingLogger();
   logFindings(load({ bind: `${api(1935)}${rtmp(1935)}`, host: '<TLS><CertPath>x</CertPath><KeyPath>y</KeyPath></TLS>' }), folder, logger);

@@ -4,7 +4,7 @@ import type { Logger } from '../util/logger.ts';
 import { alertFindings } from './alert-findings.ts';
 import { idleOptionFindings, optionFindings } from './option-findings.ts';
 import { apiCertificateFindings, hostCertificateFindings, pathFindings } from './path-findings.ts';
-import { portFindings, unopenedPortFindings } from './port-findings.ts';
+import { closedTlsFindings, portFindings, unopenedPortFindings } from './port-findings.ts';
 
 /** A part of a configuration that will not work, or not as written. */
 export interface Finding {
@@ -30,7 +30,11 @@ export function findingsOf(loaded: LoadedServer, stateFolder: string): { readonl
   const ports = options.length > 0 ? options : make('error', portFindings(loaded));
   const idle = options.length > 0 ? [] : idleOptionFindings(loaded);
   const others = make('warn', [...idle, ...unopenedPortFindings(loaded), ...pathFindings(loaded, stateFolder)]);
-  const certificates = [...make('error', apiCertificateFindings(loaded)), ...make('warn', hostCertificateFindings(loaded))];
+  const missing = ports.length > 0 ? [] : closedTlsFindings(loaded);
+  const certificates = [
+    ...make('error', apiCertificateFindings(loaded)),
+    ...make('warn', [...missing, ...hostCertificateFindings(loaded)]),
+  ];
   const alerts = make('warn', alertFindings(loaded));
   return { all: [...ports, ...certificates, ...others, ...alerts], atStart: [...ports, ...others] };
 }

@@ -7,6 +7,9 @@ import { readRelayAddresses } from '../services/webrtc/relay-addresses.ts';
 import { isLoopback } from '../util/client-address.ts';
 import { listenAddresses } from '../util/listen-addresses.ts';
 
+/** Kinds of ports that use the certificates of virtual hosts. */
+const HOST_TLS_KINDS: ReadonlySet<string> = new Set(['RTMP over TLS', 'OVT over TLS', 'HTTP over TLS']);
+
 /** An address and port to listen on. */
 export interface PortUse {
   readonly protocol: 'tcp' | 'udp';
@@ -60,6 +63,19 @@ export function unopenedPortFindings({ config, placeOf }: LoadedServer): (Place 
     for (const entry of bind?.streamMap ?? []) tell(bind, [entry.port], placeOf(entry, 'port'), `${side}/SRT/Port`);
   }
   return found;
+}
+
+/** Warnings: TLS ports that stay closed because no virtual host has a certificate. Throws where `optionFindings` reports an error. */
+export function closedTlsFindings(loaded: LoadedServer): (Place & { readonly message: string })[] {
+  if (loaded.config.virtualHosts.some(({ host }) => host?.tls !== undefined)) return [];
+  const byPort = new Map<number, Place>();
+  for (const { port, kind, place } of portUses(loaded)) {
+    if (HOST_TLS_KINDS.has(kind) && !byPort.has(port)) byPort.set(port, place);
+  }
+  return Array.from(byPort, ([port, place]) => ({
+    ...place,
+    message: `TLS port ${port} stays closed until a virtual host has a certificate (Host/TLS)`,
+  }));
 }
 
 /** `TCP 1935, 3333; UDP 9999`. */

@@ -81,7 +81,11 @@ test('whoever speaks TLS to the plain port, or plain HTTP to that of TLS, is tol
   await expect
     .poll(() => [plain.logger.lines, secure.logger.lines])
     .toMatchObject([
-      [line(`TLS was spoken to port ${plain.api.port}, which speaks plain HTTP`)],
-      [line(`plain HTTP was spoken to port ${secure.api.port}, which speaks TLS`)],
+      [
+        line(
+          `TLS was spoken to port ${plain.api.port}, which speaks plain HTTP: use http://, or the port of TLSPort, which needs a certificate`,
+        ),
+      ],
+      [line(`plain HTTP was spoken to port ${secure.api.port}, which speaks TLS: use https://`)],
     ]);
 });

@@ -14,7 +14,7 @@ import { ConnectionWatch } from './connection-watch.ts';
 import type { HttpLimits } from './limits.ts';
 import { NodeSink, type NodeSinkContext } from './node-sink.ts';
 import { closeShared, type ListenAddress, listenShared } from './shared-port.ts';
-import { isPlainRequest, spokeHttp } from './wrong-scheme.ts';
+import { isPlainRequest, spokePlain } from './wrong-scheme.ts';
 
 /** The origin of an upgrade request. */
 export interface UpgradeEnds extends ProxyHeaders {
@@ -111,7 +111,7 @@ export class SecureListener {
     });
     this.#server.on('tlsClientError', (error: NodeJS.ErrnoException, socket: Socket) => {
       counters.faults += 1;
-      if (isPlainRequest(error)) gate.fault(socket, spokeHttp(socket.localPort));
+      if (isPlainRequest(error)) gate.fault(socket, spokePlain(socket.localPort));
       socket.destroy();
     });
     this.#server.on('clientError', (_error, socket: Socket) => {

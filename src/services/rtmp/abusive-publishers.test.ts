@@ -91,7 +91,13 @@ const ABUSES: { name: string; bytes: () => Buffer; timeouts?: Partial<RtmpTimeou
     detail: /handshake/,
   },
   { name: 'speaks HTTP', bytes: () => Buffer.from('GET / HTTP/1.1\r\n\r\n'), code: 'peer-error', detail: /speaks HTTP, not RTMP/ },
-  { name: 'speaks TLS', bytes: () => hex('1603010200010001fc0303'), code: 'peer-error', detail: /RTMP_VERSION/ },
+  {
+    name: 'speaks TLS',
+    bytes: () => hex('1603010200010001fc0303'),
+    code: 'peer-error',
+    detail: /TLS was spoken to port \d+, which speaks plain RTMP/,
+  },
+  { name: 'speaks something else', bytes: () => hex('0603010200010001fc0303'), code: 'peer-error', detail: /RTMP_VERSION/ },
   {
     name: 'is silent after the handshake',
     bytes: () => afterHandshake(Buffer.alloc(0)),

@@ -4,6 +4,7 @@ import type { Gatekeeper } from '../../access/access-check.ts';
 import { unsupportedCodecName } from '../../containers/flv/fourcc.ts';
 import type { CloseReason, IngestGate, SourceTrack } from '../../core/ingest.ts';
 import { Urgency } from '../../core/urgency.ts';
+import { beginsTls, spokeTls } from '../../delivery/http/wrong-scheme.ts';
 import { Rest, type SocketReader } from '../../native/tcp/socket-reader.ts';
 import { hostPort, plainAddress } from '../../util/client-address.ts';
 import type { Clock } from '../../util/clock.ts';
@@ -66,6 +67,8 @@ export interface RtmpConnectionOptions {
   readonly timeouts: RtmpTimeouts;
   /** Enhanced RTMP is taken. */
   readonly enhanced: boolean;
+  /** The peer speaks another protocol; `why` is a fixed sentence. The connection closes by itself. */
+  readonly onForeign?: (why: string) => void;
   /** The socket is gone. Called once. */
   readonly onClosed: (connection: RtmpConnection) => void;
 }
@@ -98,6 +101,7 @@ export class RtmpConnection {
   #acknowledging = false;
   readonly #turns: Turns;
   readonly #client: string;
+  readonly #onForeign: ((why: string) => void) | undefined;
   /** Said before it publishes, and waiting for its turn; nothing more is read meanwhile. */
   #waiting: Newcomer | null = null;
   /** The peer has gone, and that waits for its turn. */
@@ -111,6 +115,7 @@ export class RtmpConnection {
     const { limits } = options;
     this.#turns = options.turns;
     this.#client = options.client.address;
+    this.#onForeign = options.onForeign;
     this.#clock = options.clock;
     this.#socket = options.reader.adopt(
       options.socket,
@@ -297,6 +302,12 @@ export class RtmpConnection {
     return Rest.NONE;
   }
 
+  #refuseTls(): void {
+    const why = spokeTls(this.#socket.localPort, 'RTMP');
+    this.#onForeign?.(why);
+    this.close({ code: 'peer-error', detail: why });
+  }
+
   #goOn(): void {
     this.#waiting = null;
     if (!this.#congested && !this.closed) this.#socket.resume();
@@ -309,8 +320,10 @@ export class RtmpConnection {
     try {
       this.#control.countBytes(length);
       this.#session.countBytes(length);
-      const answer = this.bytesIn === length ? httpAnswer(data.subarray(0, length)) : null;
-      if (answer === null) {
+      const isFirst = this.bytesIn === length;
+      const answer = isFirst ? httpAnswer(data.subarray(0, length)) : null;
+      if (isFirst && beginsTls(data)) this.#refuseTls();
+      else if (answer === null) {
         const consumed = this.#handshake.done ? 0 : this.#shakeHands(data.subarray(0, length));
         this.#reader.push(data, consumed, length);
       } else {

@@ -68,6 +68,26 @@ test('a browser that asks the port for a page is told what it is', async () => {
   expect(logger.lines.at(-1)).toMatchObject({ message: 'RTMP connection closed', fields: { detail: 'the peer speaks HTTP, not RTMP' } });
 });
 
+test('whoever speaks TLS to the plain port, or plain RTMP to that of TLS, is told of in a warning that says what to use', async () => {
+  const plain = await start({});
+  const secure = await start({}, { tls: [{ hostNames: ['*'], ...selfSigned('localhost') }] });
+  const shaking = tls.connect({ port: plain.port, host: '127.0.0.1', rejectUnauthorized: false });
+  await new Promise((resolve) => shaking.once('error', resolve));
+  await silent(secure.port, '127.0.0.1', new ClientHandshake({ variant: 'digest' }).hello).closed;
+  const said = (logger: RecordingLogger): unknown[] => logger.lines.filter(({ level }) => level === 'warn');
+  const line = (why: string) => ({ message: `RTMP connections closed: ${why}`, fields: { peer: '127.0.0.1', count: 1 } });
+  await expect
+    .poll(() => [said(plain.logger), said(secure.logger)])
+    .toMatchObject([
+      [
+        line(
+          `TLS was spoken to port ${plain.port}, which speaks plain RTMP: use rtmp://, or the port of TLSPort, which needs a certificate`,
+        ),
+      ],
+      [line(`plain RTMP was spoken to port ${secure.port}, which speaks TLS: use rtmps://`)],
+    ]);
+});
+
 async function publish(port: number, options: Parameters<typeof RtmpPublisher.publish>[1]): Promise<RtmpPublisher> {
   const publisher = await RtmpPublisher.publish(port, options);
   cleanups.push(() => publisher.close());

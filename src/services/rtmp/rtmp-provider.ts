@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import net from 'node:net';
 import tls from 'node:tls';
+import { spokePlain } from '../../delivery/http/wrong-scheme.ts';
 import { type Certificate, CertificateChoice } from '../../delivery/tls/certificate-choice.ts';
 import { SocketReader } from '../../native/tcp/socket-reader.ts';
 import { type ConnectionGate, openGate } from '../../transport/proxy/connection-gate.ts';
@@ -22,6 +23,9 @@ import {
 
 /** Maximum time of deadline checks per turn, ms. */
 const STRETCH_MS = 2;
+
+/** The faults of OpenSSL when the first bytes are not those of TLS. */
+const NOT_TLS: ReadonlySet<string> = new Set(['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_HTTP_REQUEST']);
 
 /** One listener, plain or TLS. A server with both has two providers on one gate. */
 export class RtmpProvider {
@@ -169,6 +173,7 @@ export class RtmpProvider {
     this.#certificates.replace(certificates, server);
     server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
       const { address, port } = this.#entry.clientOf(socket);
+      if (NOT_TLS.has(error.code ?? '')) this.#entry.fault(socket, spokePlain(socket.localPort, 'RTMP'));
       this.#logger.limited.info(
         { peer: hostPort(address, port), code: 'peer-error', detail: error.code ?? error.message },
         'RTMPS connection closed in the TLS handshake',
@@ -217,6 +222,7 @@ export class RtmpProvider {
       limits: this.#limits,
       timeouts: this.#timeouts,
       enhanced: this.#options.enhanced !== false,
+      onForeign: (why) => this.#entry.fault(socket, why),
       onClosed: (closed) => this.#forget(closed),
     });
     this.#connections.add(connection);

@@ -9,7 +9,7 @@ import { HttpConnection, type HttpConnectionContext } from '../http-connection.t
 import type { SecureListenerOptions } from '../secure-listener.ts';
 import { closeShared, type ListenAddress, listenShared } from '../shared-port.ts';
 import type { DateLine } from '../status-line.ts';
-import { isPlainRequest, spokeHttp } from '../wrong-scheme.ts';
+import { isPlainRequest, spokePlain } from '../wrong-scheme.ts';
 import { Http2Connection, type Http2ConnectionContext } from './http2-connection.ts';
 import { SecureWire } from './secure-wire.ts';
 import { TlsContexts } from './tls-contexts.ts';
@@ -144,7 +144,7 @@ export class DirectSecureListener {
 
   #refused(socket: Socket, reason: string): void {
     this.counters.faults += 1;
-    if (isPlainRequest(reason)) this.#gate.fault(socket, spokeHttp(socket.localPort));
+    if (isPlainRequest(reason)) this.#gate.fault(socket, spokePlain(socket.localPort));
   }
 
   #onClosed(connection: Connection, reason: string): void {

@@ -1,0 +1,24 @@
+import { expect, test } from 'vitest';
+import { similarName } from './similar-name.ts';
+
+const KNOWN = ['SegmentCount', 'SegmentDuration', 'LLHLS', 'HLS', 'Url', 'Port'];
+
+test.each([
+  ['SegmentCuont', 'SegmentCount'],
+  ['segmentcount', 'SegmentCount'],
+  ['SegmentCounts', 'SegmentCount'],
+  ['SegmentDurtion', 'SegmentDuration'],
+  ['SegmntDurtion', 'SegmentDuration'],
+  ['LLHSL', 'LLHLS'],
+  ['hls', 'HLS'],
+])('%s is meant to be %s', (written, meant) => {
+  expect(similarName(written, KNOWN)).toBe(meant);
+});
+
+test.each(['Bogus', 'SegmentLength', 'Uri', 'HSL', '', 'P', 'x'.repeat(1_000_000)])('%.20s is similar to nothing', (written) => {
+  expect(similarName(written, KNOWN)).toBeUndefined();
+});
+
+test('of several the one with the fewest slips is meant', () => {
+  expect(similarName('MinBitrat', ['MaxBitrate', 'MinBitrate'])).toBe('MinBitrate');
+});

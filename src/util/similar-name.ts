@@ -1,0 +1,42 @@
+/** Finds the name that somebody meant who wrote another one. */
+
+/** Names that are shorter are similar to too many. */
+const MIN_LENGTH = 4;
+/** A slip is one character too many, missing or wrong, or two neighbours swapped. */
+const MAX_SLIPS = 2;
+/** Longer ones are not compared: the time is quadratic. */
+const MAX_LENGTH = 64;
+
+/** The known name that differs from `name` in case only, otherwise the one with the fewest slips, two at most; undefined: none. */
+export function similarName(name: string, known: Iterable<string>): string | undefined {
+  const written = name.toLowerCase();
+  const isComparable = written.length >= MIN_LENGTH && written.length <= MAX_LENGTH;
+  let best: string | undefined;
+  let fewest = MAX_SLIPS + 1;
+  for (const candidate of known) {
+    const other = candidate.toLowerCase();
+    if (other === written) return candidate;
+    if (!isComparable || other.length < MIN_LENGTH || Math.abs(other.length - written.length) > MAX_SLIPS) continue;
+    const slips = slipsBetween(written, other);
+    if (slips < fewest) [best, fewest] = [candidate, slips];
+  }
+  return best;
+}
+
+/** Optimal string alignment distance. */
+function slipsBetween(one: string, other: string): number {
+  let beforeLast: number[] = [];
+  let last = Array.from({ length: other.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= one.length; i += 1) {
+    const row = [i];
+    for (let j = 1; j <= other.length; j += 1) {
+      const cost = one[i - 1] === other[j - 1] ? 0 : 1;
+      let slips = Math.min((last[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, (last[j - 1] ?? 0) + cost);
+      if (i > 1 && j > 1 && one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1])
+        slips = Math.min(slips, (beforeLast[j - 2] ?? 0) + 1);
+      row.push(slips);
+    }
+    [beforeLast, last] = [last, row];
+  }
+  return last[other.length] ?? 0;
+}
