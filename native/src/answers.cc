@@ -2,7 +2,7 @@
 #include "answers.h"
 
 #include "answer_link.h"
-#include "napi-export.h"
+#include "napi_export.h"
 
 namespace millrace {
 namespace {

@@ -1,7 +1,7 @@
 // TCP ports that are open before a thread serves them, for `src/delivery/pool/activation-port.ts`.
 #pragma once
 
-#include "napi-values.h"
+#include "napi_values.h"
 
 namespace millrace {
 

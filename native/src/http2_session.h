@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "napi-values.h"
+#include "napi_values.h"
 #include "nghttp2_api.h"
 #include "tls_session.h"
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <memory>
 
-#include "napi-values.h"
+#include "napi_values.h"
 
 namespace millrace {
 

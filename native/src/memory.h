@@ -1,7 +1,7 @@
 // Memory held by the C library, for `src/program/serve.ts`.
 #pragma once
 
-#include "napi-values.h"
+#include "napi_values.h"
 
 namespace millrace {
 

@@ -1,7 +1,7 @@
 // Messages to the service manager that started the process, for `src/program/service-manager.ts`.
 #pragma once
 
-#include "napi-values.h"
+#include "napi_values.h"
 
 namespace millrace {
 

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "packet-sender.h"
+#include "packet_sender.h"
 
 namespace millrace {
 

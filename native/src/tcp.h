@@ -1,7 +1,7 @@
 // Sending and receiving on TCP sockets of Node.js, for `src/delivery/http/direct-sender.ts` and `src/native/tcp/socket-reader.ts`.
 #pragma once
 
-#include "napi-values.h"
+#include "napi_values.h"
 
 namespace millrace {
 

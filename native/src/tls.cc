@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "http2_session.h"
-#include "napi-export.h"
-#include "napi-values.h"
+#include "napi_export.h"
+#include "napi_values.h"
 #include "tls_session.h"
 
 namespace millrace {

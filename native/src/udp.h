@@ -1,7 +1,7 @@
 // UDP sockets on the event loop, as JavaScript sees them: `src/native/udp/native-udp-socket.ts` gives them types.
 #pragma once
 
-#include "napi-values.h"
+#include "napi_values.h"
 
 namespace millrace {
 

@@ -10,7 +10,7 @@
 
 #include "event.h"
 #include "parity.h"
-#include "send-log.h"
+#include "send_log.h"
 #include "srtp.h"
 
 namespace millrace {

@@ -24,7 +24,7 @@ export interface NativeKeys {
   readonly fingerprint: Buffer;
 }
 
-/** The addon's exports, as `native/src/addon.cc` describes them. */
+/** What `native/src/addon.cc` exports; each function there says what it takes. */
 export interface NativeAddon {
   open(
     threads: number,

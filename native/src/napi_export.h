@@ -3,7 +3,7 @@
 
 #include <exception>
 
-#include "napi-values.h"
+#include "napi_values.h"
 
 namespace millrace {
 

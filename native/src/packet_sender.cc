@@ -1,4 +1,4 @@
-#include "packet-sender.h"
+#include "packet_sender.h"
 
 #include <time.h>
 
