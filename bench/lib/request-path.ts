@@ -56,7 +56,9 @@ export class RequestPath {
     answer: (status) => {
       this.#status = status;
     },
+    heldFor: 0,
     keep: () => undefined,
+    lead: () => null,
     wait: () => undefined,
     waitBriefly: () => undefined,
     fail: (error) => {

@@ -3,6 +3,8 @@
 #include <cstring>
 #include <ctime>
 
+#include "answer_link.h"
+
 namespace millrace {
 namespace {
 
@@ -12,6 +14,7 @@ constexpr size_t kMostToken = 96;
 constexpr size_t kMostLines = 2048;
 constexpr size_t kMostAnswers = 4096;
 constexpr size_t kMostBytes = 64 * 1024 * 1024;
+constexpr size_t kMostWaits = 4096;
 
 constexpr std::string_view kMethod = "GET /";
 constexpr std::string_view kVersion = " HTTP/1.1\r\n";
@@ -119,14 +122,24 @@ const Answer* AnswerCache::Find(const PlainRequest& request, uint32_t variant, S
   const auto found = answers_.find(KeyOf(request, variant));
   if (found == answers_.end()) return nullptr;
   const Answer& answer = *found->second;
-  const auto slot = tokens_.find(request.token);
-  if (slot == tokens_.end()) return nullptr;
-  Session& own = *sessions_[slot->second];
-  if (own.feed != answer.feed || own.expires_at <= WallClock()) return nullptr;
+  Session* own = SessionOf(request.token, answer.feed);
+  if (own == nullptr) return nullptr;
   if (!answer.places.empty() && answer.tail_length != kTail.size() + request.token.size()) return nullptr;
   if (answer.image != nullptr && answer.image->descriptor() < 0) return nullptr;
-  *session = &own;
+  *session = own;
   return &answer;
+}
+
+AnswerCache::Session* AnswerCache::SessionOf(std::string_view token, uint32_t feed) {
+  const auto slot = tokens_.find(token);
+  if (slot == tokens_.end()) return nullptr;
+  Session* session = sessions_[slot->second].get();
+  return session->feed != feed || session->expires_at <= WallClock() ? nullptr : session;
+}
+
+void AnswerCache::Touch(Session* session) {
+  if (!session->touched) touched_.push_back(tokens_[session->token]);
+  session->touched = true;
 }
 
 void AnswerCache::Count(const Answer& answer, Session* session, size_t sent) {
@@ -135,8 +148,7 @@ void AnswerCache::Count(const Answer& answer, Session* session, size_t sent) {
   Feed& feed = feeds_[answer.feed];
   feed.bytes += answer.billed;
   feed.asked = true;
-  if (!session->touched) touched_.push_back(tokens_[session->token]);
-  session->touched = true;
+  Touch(session);
   session->bytes += answer.billed;
 }
 
@@ -193,6 +205,49 @@ void AnswerCache::FlushAll() {
   free_.clear();
   tokens_.clear();
   touched_.clear();
+  std::vector<std::shared_ptr<AnswerWait>> waits;
+  for (const auto& [key, wait] : waits_) waits.push_back(wait);
+  waits_.clear();
+  for (const auto& wait : waits) AnswerLink::Decide(wait.get());
+}
+
+std::shared_ptr<AnswerWait> AnswerCache::BeginWait(const PlainRequest& request, uint32_t variant, uint32_t feed) {
+  const std::string_view key = KeyOf(request, variant);
+  if (waits_.find(key) != waits_.end() || waits_.size() >= kMostWaits) return nullptr;
+  auto wait = std::make_shared<AnswerWait>();
+  wait->key = key;
+  wait->feed = feed;
+  waits_.emplace(wait->key, wait);
+  return wait;
+}
+
+void AnswerCache::EndWait(const AnswerWait& wait) {
+  const auto found = waits_.find(wait.key);
+  if (found != waits_.end() && found->second.get() == &wait) waits_.erase(found);
+}
+
+std::vector<std::shared_ptr<AnswerWait>> AnswerCache::WaitsOf(uint32_t feed) const {
+  std::vector<std::shared_ptr<AnswerWait>> waits;
+  for (const auto& [key, wait] : waits_) {
+    if (wait->feed == feed) waits.push_back(wait);
+  }
+  return waits;
+}
+
+std::shared_ptr<AnswerWait> AnswerCache::Follow(const PlainRequest& request, uint32_t variant) {
+  if (waits_.empty()) return nullptr;
+  const auto found = waits_.find(KeyOf(request, variant));
+  if (found == waits_.end()) return nullptr;
+  Session* session = SessionOf(request.token, found->second->feed);
+  if (session == nullptr) return nullptr;
+  if (followers_ >= most_followers_) {
+    figures_.crowded += 1;
+    return nullptr;
+  }
+  followers_ += 1;
+  feeds_[found->second->feed].asked = true;
+  Touch(session);
+  return found->second;
 }
 
 uint32_t AnswerCache::OpenSession(std::string_view token, uint32_t feed, double expires_at) {

@@ -55,6 +55,16 @@ struct Answer {
   void Write(std::string_view token, char* into) const;
 };
 
+class AnswerLink;
+
+// A request that JavaScript will answer later, and others for the same that wait for its answer.
+struct AnswerWait {
+  std::string key;
+  uint32_t feed = 0;
+  // In no order; each knows its place.
+  std::vector<AnswerLink*> followers;
+};
+
 class AnswerCache {
  public:
   // Requests with these lines of headers are answered alike where they ask for the same: all that belong to one variant.
@@ -79,12 +89,17 @@ class AnswerCache {
     uint64_t timeouts = 0;
     // Answers that were not kept because there was no room.
     uint64_t refused = 0;
+    // Requests that began to follow another, those that would have and found no room, and those whose clients left meanwhile.
+    uint64_t held = 0;
+    uint64_t crowded = 0;
+    uint64_t left = 0;
   };
 
   // Longer requests are for JavaScript.
   static constexpr size_t kMostRequest = 4096;
 
-  AnswerCache() = default;
+  // At most `most_followers` requests follow others at once.
+  explicit AnswerCache(size_t most_followers) : most_followers_(most_followers) {}
   AnswerCache(const AnswerCache&) = delete;
   AnswerCache& operator=(const AnswerCache&) = delete;
 
@@ -101,8 +116,22 @@ class AnswerCache {
   bool Keep(const PlainRequest& request, uint32_t variant, std::unique_ptr<Answer> answer);
   // Forgets all answers of a feed.
   void Flush(uint32_t feed);
-  // Forgets all answers, what was judged, and all sessions.
+  // Forgets all answers, what was judged, and all sessions. Nobody follows anybody any more.
   void FlushAll();
+
+  // JavaScript answers `request` later; null when another one is waited for already, or there is no room.
+  std::shared_ptr<AnswerWait> BeginWait(const PlainRequest& request, uint32_t variant, uint32_t feed);
+  // Nobody begins to follow it any more.
+  void EndWait(const AnswerWait& wait);
+  // What is waited for of a feed.
+  std::vector<std::shared_ptr<AnswerWait>> WaitsOf(uint32_t feed) const;
+  // What a request of this variant may follow; null: nothing, or there is no room. The session counts as active then.
+  std::shared_ptr<AnswerWait> Follow(const PlainRequest& request, uint32_t variant);
+  // It does not any more.
+  void Unfollow() { followers_ -= 1; }
+  size_t followers() const { return followers_; }
+  // Links whose requests are for JavaScript after all, as soon as it has time.
+  std::vector<std::weak_ptr<AnswerLink>>& released() { return released_; }
 
   // A session that may watch what `feed` has → its number. The same one when the token is known.
   uint32_t OpenSession(std::string_view token, uint32_t feed, double expires_at);
@@ -116,6 +145,9 @@ class AnswerCache {
 
  private:
   std::string_view KeyOf(const PlainRequest& request, uint32_t variant);
+  // The session of `token` while it may watch `feed`, else null.
+  Session* SessionOf(std::string_view token, uint32_t feed);
+  void Touch(Session* session);
 
   struct Feed {
     uint64_t bytes = 0;
@@ -132,6 +164,10 @@ class AnswerCache {
   std::vector<uint32_t> free_;
   std::unordered_map<std::string_view, uint32_t> tokens_;
   std::vector<uint32_t> touched_;
+  const size_t most_followers_;
+  size_t followers_ = 0;
+  std::unordered_map<std::string_view, std::shared_ptr<AnswerWait>> waits_;
+  std::vector<std::weak_ptr<AnswerLink>> released_;
   Figures figures_;
   std::string key_;
 };

@@ -5,11 +5,13 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
 #include <ctime>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace millrace {
@@ -19,6 +21,8 @@ namespace {
 constexpr size_t kMostRead = 64 * 1024;
 // Streams of a loop that are looked at for one; it is among the newest.
 constexpr size_t kMostStreams = 4096;
+// Nobody waits longer for another's answer, ms: JavaScript knows how long is right.
+constexpr uint64_t kMostWait = 60'000;
 
 // By stream: what is called by the loop knows nothing else.
 std::unordered_map<uv_stream_t*, AnswerLink*>& Links() {
@@ -91,10 +95,12 @@ AnswerLink::AnswerLink(std::shared_ptr<AnswerCache> cache, uv_stream_t* stream, 
 AnswerLink::~AnswerLink() {
   // Nobody has closed it: the thread ends, and with it the stream.
   if (state_ != State::kClosed && LinkOf(stream_) == this) Links().erase(stream_);
+  Unfollow();
+  if (leads_ != nullptr) cache_->EndWait(*leads_);
 }
 
 void AnswerLink::Arm() {
-  if (over_ || state_ == State::kClosed || state_ == State::kSending || uv_is_closing(reinterpret_cast<uv_handle_t*>(stream_)) != 0) return;
+  if (over_ || state_ == State::kClosed || state_ == State::kSending || state_ == State::kWaiting || uv_is_closing(reinterpret_cast<uv_handle_t*>(stream_)) != 0) return;
   if (stream_->read_cb != OnRead) {
     // Node.js has stopped reading, and will want its own again.
     if (stream_->read_cb == nullptr) return;
@@ -116,8 +122,10 @@ void AnswerLink::Close() {
     uv_read_stop(stream_);
     uv_read_start(stream_, node_alloc_, node_read_);
   }
+  if (state_ == State::kWaiting) Leave();
   state_ = State::kClosed;
   Links().erase(stream_);
+  EndLead();
   lines_.reset();
   asked_ = std::string();
 }
@@ -125,15 +133,19 @@ void AnswerLink::Close() {
 bool AnswerLink::Asked(PlainRequest* request) const { return !asked_.empty() && ReadPlainRequest(asked_, request); }
 
 double AnswerLink::idle() const {
-  if (active_at_ == 0 || state_ == State::kClosed) return -1;
-  return state_ == State::kSending ? 0 : static_cast<double>(uv_now(stream_->loop) - active_at_);
+  if (state_ == State::kClosed || (active_at_ == 0 && state_ != State::kWaiting)) return -1;
+  return state_ == State::kSending || state_ == State::kWaiting ? 0 : static_cast<double>(uv_now(stream_->loop) - active_at_);
 }
 
 void AnswerLink::Sweep(double limit) {
   std::vector<std::shared_ptr<AnswerLink>> slow;
+  std::vector<std::shared_ptr<AnswerLink>> late;
   for (const auto& [stream, link] : Links()) {
-    if (link->state_ == State::kSending && static_cast<double>(uv_now(stream->loop) - link->active_at_) > limit) slow.push_back(link->shared_from_this());
+    const uint64_t now = uv_now(stream->loop);
+    if (link->state_ == State::kSending && static_cast<double>(now - link->active_at_) > limit) slow.push_back(link->shared_from_this());
+    if (link->state_ == State::kWaiting && now - link->waits_since_ > kMostWait) late.push_back(link->shared_from_this());
   }
+  for (const auto& link : late) link->Release();
   for (const auto& link : slow) {
     link->cache_->figures().timeouts += 1;
     link->GiveToNode(nullptr, UV_ETIMEDOUT);
@@ -150,9 +162,13 @@ void AnswerLink::OnRead(uv_stream_t* stream, ssize_t count, const uv_buf_t* buff
   AnswerLink* found = LinkOf(stream);
   if (count == 0 || found == nullptr) return;
   const std::shared_ptr<AnswerLink> link = found->shared_from_this();
+  // Whoever asks on is for JavaScript to hold back; whoever leaves has no answer to wait for.
+  if (link->state_ == State::kWaiting && count > 0) link->Release();
+  else if (link->state_ == State::kWaiting) link->Leave();
   if (count > 0 && link->state_ == State::kArmed) {
     const std::string_view data(buffer->base, static_cast<size_t>(count));
-    if (link->Answered(data)) return;
+    if (link->Answered(data) || link->Followed(data)) return;
+    link->held_for_ = 0;
     if (data.size() <= AnswerCache::kMostRequest) link->asked_.assign(data);
     else link->asked_.clear();
   } else link->asked_.clear();
@@ -224,6 +240,123 @@ bool AnswerLink::Answered(std::string_view data) {
   requests_ += 1;
   cache_->Count(*answer, session, whole);
   return true;
+}
+
+bool AnswerLink::Followed(std::string_view data) {
+  if (!Follow(data)) return false;
+  asked_.assign(data);
+  waits_since_ = uv_now(stream_->loop);
+  cache_->figures().held += 1;
+  return true;
+}
+
+bool AnswerLink::Follow(std::string_view data) {
+  PlainRequest request;
+  if (lines_ == nullptr || uv_stream_get_write_queue_size(stream_) > 0 || !ReadPlainRequest(data, &request)) return false;
+  const std::shared_ptr<AnswerCache::Lines>* lines = cache_->Known(request.lines, lines_);
+  if (lines == nullptr) return false;
+  follows_ = cache_->Follow(request, (*lines)->variant);
+  if (follows_ == nullptr) return false;
+  place_ = follows_->followers.size();
+  follows_->followers.push_back(this);
+  state_ = State::kWaiting;
+  return true;
+}
+
+void AnswerLink::Leave() {
+  cache_->figures().left += 1;
+  requests_ += 1;
+  Unfollow();
+  state_ = State::kJavaScript;
+}
+
+void AnswerLink::Unfollow() {
+  if (follows_ == nullptr) return;
+  std::vector<AnswerLink*>& followers = follows_->followers;
+  followers.back()->place_ = place_;
+  followers[place_] = followers.back();
+  followers.pop_back();
+  follows_.reset();
+  cache_->Unfollow();
+}
+
+bool AnswerLink::Lead(const PlainRequest& request, uint32_t variant, uint32_t feed) {
+  EndLead();
+  if (state_ != State::kJavaScript) return false;
+  cache_->Judge(request.lines, variant);
+  leads_ = cache_->BeginWait(request, variant, feed);
+  return leads_ != nullptr;
+}
+
+void AnswerLink::EndLead() {
+  if (leads_ == nullptr) return;
+  const std::shared_ptr<AnswerWait> wait = std::move(leads_);
+  leads_.reset();
+  cache_->EndWait(*wait);
+  Decide(wait.get());
+}
+
+void AnswerLink::Decide(AnswerWait* wait) {
+  std::vector<std::shared_ptr<AnswerLink>> links = FollowersOf(wait);
+  for (const auto& link : links) {
+    if (!link->Resumed()) link->cache_->released().push_back(link);
+  }
+}
+
+std::vector<std::shared_ptr<AnswerLink>> AnswerLink::FollowersOf(AnswerWait* wait) {
+  std::vector<std::shared_ptr<AnswerLink>> links;
+  links.reserve(wait->followers.size());
+  for (AnswerLink* follower : wait->followers) links.push_back(follower->shared_from_this());
+  wait->followers.clear();
+  for (const auto& link : links) {
+    link->follows_.reset();
+    link->cache_->Unfollow();
+  }
+  return links;
+}
+
+bool AnswerLink::Resumed() {
+  // The owner of a stream that is closing will say so.
+  if (over_ || uv_is_closing(reinterpret_cast<uv_handle_t*>(stream_)) != 0) return false;
+  state_ = State::kArmed;
+  if (Answered(asked_)) return true;
+  if (state_ == State::kArmed) state_ = State::kWaiting;
+  return state_ != State::kWaiting;
+}
+
+void AnswerLink::Release() {
+  if (state_ != State::kWaiting) return;
+  Unfollow();
+  state_ = State::kJavaScript;
+  held_for_ = static_cast<double>(uv_now(stream_->loop) - waits_since_);
+  GiveToNode(asked_.data(), static_cast<ssize_t>(asked_.size()));
+}
+
+void AnswerLink::ReleaseAll(AnswerCache* cache) {
+  // More may be released meanwhile, for the next time.
+  const std::vector<std::weak_ptr<AnswerLink>> released = std::exchange(cache->released(), {});
+  std::vector<std::shared_ptr<AnswerLink>> links;
+  for (const auto& one : released) {
+    if (auto link = one.lock()) links.push_back(std::move(link));
+  }
+  // Whoever has waited longest is heard first, and the others may follow it: nobody waits longer than JavaScript would let them.
+  std::stable_sort(links.begin(), links.end(), [](const auto& one, const auto& other) { return one->waits_since_ < other->waits_since_; });
+  for (const auto& link : links) {
+    // It may have left, and wait for something else by now.
+    if (link->state_ != State::kWaiting || link->follows_ != nullptr) continue;
+    if (link->Resumed() || link->state_ != State::kWaiting || (!link->over_ && link->Follow(link->asked_))) continue;
+    link->Release();
+  }
+}
+
+void AnswerLink::ReleaseFeed(AnswerCache* cache, uint32_t feed) {
+  std::vector<std::shared_ptr<AnswerLink>> links;
+  for (const auto& wait : cache->WaitsOf(feed)) {
+    for (auto& link : FollowersOf(wait.get())) links.push_back(std::move(link));
+  }
+  for (const auto& link : links) {
+    if (link->follows_ == nullptr) link->Release();
+  }
 }
 
 bool AnswerLink::SendRest(const Answer& answer, std::string_view head, const char* body, size_t sent) {

@@ -34,10 +34,10 @@ std::string LatinText(const Arguments& arguments, size_t n, size_t most) {
   return text;
 }
 
-// answersOpen() → cache
+// answersOpen(mostFollowers) → cache
 napi_value AnswersOpen(const Arguments& arguments) {
   napi_value handle = nullptr;
-  napi_create_external(arguments.env(), new SharedCache(std::make_shared<AnswerCache>()),
+  napi_create_external(arguments.env(), new SharedCache(std::make_shared<AnswerCache>(arguments.Unsigned(0))),
                        [](napi_env, void* data, void*) { delete static_cast<SharedCache*>(data); }, nullptr, &handle);
   return handle;
 }
@@ -56,7 +56,10 @@ napi_value AnswersLink(const Arguments& arguments) {
   return handle;
 }
 
-// answersArm(link), answersDisarm(link), answersUnlink(link): see `AnswerLink`
+napi_value HasReleased(const Arguments& arguments, AnswerCache* cache) { return Truth(arguments.env(), !cache->released().empty()); }
+
+// answersArm(link), answersDisarm(link), answersUnlink(link), answersRelease(link): see `AnswerLink`. Functions that may release requests tell
+// whether there are any for `answersReleaseAll`
 napi_value AnswersArm(const Arguments& arguments) {
   LinkOf(arguments).Arm();
   return nullptr;
@@ -67,8 +70,40 @@ napi_value AnswersDisarm(const Arguments& arguments) {
 }
 napi_value AnswersUnlink(const Arguments& arguments) {
   LinkOf(arguments).Close();
+  return HasReleased(arguments, &LinkOf(arguments).cache());
+}
+napi_value AnswersRelease(const Arguments& arguments) {
+  LinkOf(arguments).Release();
   return nullptr;
 }
+
+// answersReleaseAll(cache)
+napi_value AnswersReleaseAll(const Arguments& arguments) {
+  AnswerLink::ReleaseAll(&CacheOf(arguments));
+  return nullptr;
+}
+
+// answersReleaseFeed(cache, feed)
+napi_value AnswersReleaseFeed(const Arguments& arguments) {
+  AnswerLink::ReleaseFeed(&CacheOf(arguments), arguments.Unsigned(1));
+  return nullptr;
+}
+
+// answersLead(link, target, variant, feed) → whether others may wait for the answer to this request
+napi_value AnswersLead(const Arguments& arguments) {
+  PlainRequest request;
+  AnswerLink& link = LinkOf(arguments);
+  const bool is_same = link.Asked(&request) && request.target == LatinText(arguments, 1, AnswerCache::kMostRequest);
+  return Truth(arguments.env(), is_same && link.Lead(request, arguments.Unsigned(2), arguments.Unsigned(3)));
+}
+
+// answersEndLead(link); answersFollowers(link) → how many wait; answersHeldFor(link) → ms
+napi_value AnswersEndLead(const Arguments& arguments) {
+  LinkOf(arguments).EndLead();
+  return HasReleased(arguments, &LinkOf(arguments).cache());
+}
+napi_value AnswersFollowers(const Arguments& arguments) { return MakeNumber(arguments.env(), LinkOf(arguments).followers()); }
+napi_value AnswersHeldFor(const Arguments& arguments) { return MakeNumber(arguments.env(), LinkOf(arguments).held_for()); }
 
 // answersRequests(link) → requests answered here; answersIdle(link) → ms since then, 0 while one is being sent, below 0 for none
 napi_value AnswersRequests(const Arguments& arguments) { return MakeNumber(arguments.env(), LinkOf(arguments).requests()); }
@@ -139,7 +174,7 @@ napi_value AnswersFlush(const Arguments& arguments) {
   const double feed = arguments.Number(1);
   if (feed < 0) CacheOf(arguments).FlushAll();
   else CacheOf(arguments).Flush(static_cast<uint32_t>(feed));
-  return nullptr;
+  return HasReleased(arguments, &CacheOf(arguments));
 }
 
 // answersSession(cache, token, feed, expiresAt) → its number
@@ -160,6 +195,9 @@ napi_value AnswersSweep(const Arguments& arguments) {
   return nullptr;
 }
 
+// answersWaiting(cache) → requests that follow others
+napi_value AnswersWaiting(const Arguments& arguments) { return MakeNumber(arguments.env(), CacheOf(arguments).followers()); }
+
 napi_value MakeNumbers(napi_env env, const std::vector<double>& numbers) {
   napi_value list = nullptr;
   napi_create_array_with_length(env, numbers.size(), &list);
@@ -167,7 +205,7 @@ napi_value MakeNumbers(napi_env env, const std::vector<double>& numbers) {
   return list;
 }
 
-// answersTake(cache) → since the last call: { requests, bytes, aborts, timeouts, refused, feeds: [feed, bytes, …], sessions: [session, bytes, …] }
+// answersTake(cache) → since the last call: { requests, bytes, aborts, timeouts, refused, held, crowded, left, feeds: [feed, bytes, …], sessions: [session, bytes, …] }
 napi_value AnswersTake(const Arguments& arguments) {
   napi_env env = arguments.env();
   AnswerCache& cache = CacheOf(arguments);
@@ -179,6 +217,9 @@ napi_value AnswersTake(const Arguments& arguments) {
   Set(env, object, "aborts", static_cast<double>(figures.aborts));
   Set(env, object, "timeouts", static_cast<double>(figures.timeouts));
   Set(env, object, "refused", static_cast<double>(figures.refused));
+  Set(env, object, "held", static_cast<double>(figures.held));
+  Set(env, object, "crowded", static_cast<double>(figures.crowded));
+  Set(env, object, "left", static_cast<double>(figures.left));
   figures = {};
   Set(env, object, "feeds", MakeNumbers(env, cache.TakeFeeds()));
   Set(env, object, "sessions", MakeNumbers(env, cache.TakeSessions()));
@@ -193,6 +234,14 @@ void ExportAnswers(napi_env env, napi_value exports) {
   Export<AnswersArm>(env, exports, "answersArm");
   Export<AnswersDisarm>(env, exports, "answersDisarm");
   Export<AnswersUnlink>(env, exports, "answersUnlink");
+  Export<AnswersRelease>(env, exports, "answersRelease");
+  Export<AnswersReleaseAll>(env, exports, "answersReleaseAll");
+  Export<AnswersReleaseFeed>(env, exports, "answersReleaseFeed");
+  Export<AnswersLead>(env, exports, "answersLead");
+  Export<AnswersEndLead>(env, exports, "answersEndLead");
+  Export<AnswersFollowers>(env, exports, "answersFollowers");
+  Export<AnswersHeldFor>(env, exports, "answersHeldFor");
+  Export<AnswersWaiting>(env, exports, "answersWaiting");
   Export<AnswersRequests>(env, exports, "answersRequests");
   Export<AnswersIdle>(env, exports, "answersIdle");
   Export<AnswersKeep>(env, exports, "answersKeep");

@@ -142,6 +142,9 @@ export interface ThreadReport {
   readonly sessions: number;
   /** Answers for several viewers that found no room to be kept. */
   readonly unkept: number;
+  /** Requests that waited in the addon for the answer to another, and those for which it had no room. */
+  readonly held: number;
+  readonly crowded: number;
   /** Spans of shared blocks in answers that are not written completely. */
   readonly blocksInFlight: number;
   readonly hot: HotFigures;

@@ -116,12 +116,26 @@ export interface NativeAddon {
   http2Flush(connection: Handle): number;
   /** Type, stream, number, text or bytes of each. */
   http2Events(connection: Handle): (number | string | Buffer)[];
-  answersOpen(): Handle;
+  /** `mostFollowers`: requests that wait for the answers to others at once. */
+  answersOpen(mostFollowers: number): Handle;
   /** Of a TCP connection of this thread that Node.js reads; null: it cannot be had. */
   answersLink(cache: Handle, descriptor: number): Handle | null;
   answersArm(link: Handle): void;
   answersDisarm(link: Handle): void;
-  answersUnlink(link: Handle): void;
+  /** Whether requests were released, which `answersReleaseAll` hands to JavaScript; as the other functions that answer so. */
+  answersUnlink(link: Handle): boolean;
+  answersRelease(link: Handle): void;
+  answersReleaseAll(cache: Handle): void;
+  /** Hands the requests that wait for answers of a feed to JavaScript. */
+  answersReleaseFeed(cache: Handle, feed: number): void;
+  /** Whether requests of others for the same may wait for the answer to the one that JavaScript holds. */
+  answersLead(link: Handle, target: string, variant: number, feed: number): boolean;
+  answersEndLead(link: Handle): boolean;
+  answersFollowers(link: Handle): number;
+  /** How long the request that JavaScript is answering has followed another, ms. */
+  answersHeldFor(link: Handle): number;
+  /** Requests that follow others. */
+  answersWaiting(cache: Handle): number;
   answersRequests(link: Handle): number;
   /** Time since the last answer, ms; 0 while an answer is being sent, below 0 before the first. */
   answersIdle(link: Handle): number;
@@ -139,7 +153,7 @@ export interface NativeAddon {
   ): boolean;
   answersKeepImage(link: Handle, target: string, variant: number, feed: number, head: string, billed: number, image: Handle): boolean;
   /** Below 0: of all feeds, with the sessions. */
-  answersFlush(cache: Handle, feed: number): void;
+  answersFlush(cache: Handle, feed: number): boolean;
   answersSession(cache: Handle, token: string, feed: number, expiresAt: number): number;
   answersForget(cache: Handle, session: number): void;
   answersSweep(cache: Handle, limit: number): void;
@@ -172,6 +186,12 @@ export interface NativeAnswerFigures {
   readonly timeouts: number;
   /** Answers that were not kept because there was no room. */
   readonly refused: number;
+  /** Requests that began to follow others. */
+  readonly held: number;
+  /** Those that would have and found no room. */
+  readonly crowded: number;
+  /** Those whose clients have left meanwhile. */
+  readonly left: number;
   /** Feed, bytes, … */
   readonly feeds: readonly number[];
   /** Session, bytes, … */
@@ -181,7 +201,7 @@ export interface NativeAnswerFigures {
 /** Overrides the addon: the path of another build, or `off` for none. */
 const OVERRIDE = 'MILLRACE_NATIVE';
 /** A function that builds of older versions lack. */
-const NEWEST = 'answersOpen' satisfies keyof NativeAddon;
+const NEWEST = 'answersLead' satisfies keyof NativeAddon;
 const BUILT = new URL('../../native/build/millrace.node', import.meta.url);
 
 /** The addon, or why there is none. */

@@ -96,6 +96,7 @@ export class FakeExchange implements DeliveryExchange {
   readonly query: string;
   readonly remoteAddress: string;
   readonly admission: ViewerAdmission | null;
+  heldFor = 0;
   response: FakeResponse | null = null;
   #gone = false;
   #onAbort: (() => void) | null = null;

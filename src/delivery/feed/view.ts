@@ -37,6 +37,8 @@ export interface DeliveryExchange {
   readonly admission: ViewerAdmission | null;
   /** Counts the bytes of the answer for this viewer too. */
   billTo(viewer: ByteSink): void;
+  /** How long the request had waited before the view was told of it, ms. */
+  readonly heldFor: number;
   /** The client has left, or an answer was sent. */
   readonly done: boolean;
   /** Called once if the client leaves before an answer was sent: the exchange must be forgotten. */

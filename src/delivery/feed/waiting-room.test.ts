@@ -36,6 +36,27 @@ describe('a waiting room', () => {
     expect([room.size, context.timers]).toEqual([0, 0]);
   });
 
+  it('counts what a request has waited elsewhere', () => {
+    const context = new FakeViewContext();
+    const room = new WaitingRoom(context, 10);
+    const [first, second, third, over] = [waiter(), waiter(), waiter(), waiter()];
+    second.exchange.heldFor = 700;
+    third.exchange.heldFor = 100;
+    over.exchange.heldFor = 1000;
+    for (const { exchange, ...rest } of [first, second, third]) expect(room.add({ exchange, ...rest }, 1000)).toBe(true);
+    expect(context.timers).toBe(1);
+    context.advance(299);
+    expect(second.log).toEqual([]);
+    context.advance(1);
+    expect([first.log, second.log, third.log]).toEqual([[], ['gave up'], []]);
+    context.advance(600);
+    expect([first.log, third.log]).toEqual([[], ['gave up']]);
+    expect(room.add(over, 1000)).toBe(true);
+    expect([over.log, room.size]).toEqual([['gave up'], 1]);
+    context.advance(100);
+    expect([first.log, room.size, context.timers]).toEqual([['gave up'], 0, 0]);
+  });
+
   it('takes nobody when it is full, until somebody leaves', () => {
     const room = new WaitingRoom(new FakeViewContext(), 1);
     const first = waiter();

@@ -15,12 +15,17 @@ interface Entry {
   readonly deadline: number;
 }
 
-/** Waiting requests with the same time limit, so the oldest expires first. */
+/** Waiting requests. Most have the same time limit, so the oldest expires first; some have waited elsewhere before. */
 export class WaitingRoom {
   readonly #context: ViewContext;
   readonly #capacity: number;
   readonly #entries = new Set<Entry>();
   #cancelTimer: (() => void) | null = null;
+  #timerAt = 0;
+  /** The deadline of the newest entry. */
+  #latest = 0;
+  /** The entries are in the order of their deadlines. */
+  #sorted = true;
   /** Requests refused because the room was full. */
   refused = 0;
 
@@ -33,16 +38,25 @@ export class WaitingRoom {
     return this.#entries.size;
   }
 
-  /** Lets `waiter` wait for at most `ms`; returns false when the room is full. */
+  /** Lets `waiter` wait for at most `ms`, with the time it has waited elsewhere; false: the room is full. */
   add(waiter: Waiter, ms: number): boolean {
     if (this.#entries.size >= this.#capacity) {
       this.refused += 1;
       return false;
     }
-    const entry = { waiter, deadline: this.#context.now() + ms };
+    const left = ms - waiter.exchange.heldFor;
+    if (left <= 0) {
+      waiter.giveUp();
+      return true;
+    }
+    const deadline = this.#context.now() + left;
+    const entry = { waiter, deadline };
+    if (this.#entries.size === 0) this.#sorted = true;
+    else if (deadline < this.#latest) this.#sorted = false;
+    this.#latest = deadline;
     this.#entries.add(entry);
     waiter.exchange.onAbort(() => this.#entries.delete(entry));
-    if (this.#cancelTimer === null) this.#startTimer(ms);
+    if (this.#cancelTimer === null || deadline < this.#timerAt) this.#startTimer(deadline);
     return true;
   }
 
@@ -74,8 +88,10 @@ export class WaitingRoom {
     if (faults.length > 0) throw faults[0];
   }
 
-  #startTimer(ms: number): void {
-    this.#cancelTimer = this.#context.schedule(Math.max(1, ms), () => {
+  #startTimer(deadline: number): void {
+    this.#cancelTimer?.();
+    this.#timerAt = deadline;
+    this.#cancelTimer = this.#context.schedule(Math.max(1, deadline - this.#context.now()), () => {
       this.#cancelTimer = null;
       this.#sweep();
     });
@@ -84,13 +100,13 @@ export class WaitingRoom {
   #sweep(): void {
     const now = this.#context.now();
     const late: Entry[] = [];
+    let next = Number.POSITIVE_INFINITY;
     for (const entry of this.#entries) {
-      if (entry.deadline > now) {
-        this.#startTimer(entry.deadline - now);
-        break;
-      }
-      late.push(entry);
+      if (entry.deadline <= now) late.push(entry);
+      else next = Math.min(next, entry.deadline);
+      if (this.#sorted && entry.deadline > now) break;
     }
+    if (next !== Number.POSITIVE_INFINITY) this.#startTimer(next);
     this.#each(late, sendAway);
   }
 }

@@ -27,6 +27,17 @@ export interface KeptAnswer {
   readonly body: KeptBody;
 }
 
+/** A request that is answered later. */
+export type LedRequest = Pick<KeptAnswer, 'target' | 'variant' | 'feed'>;
+
+/** Equal requests of other viewers, which wait in the addon for the answer to one request. */
+export interface Followers {
+  /** How many there are. */
+  readonly count: number;
+  /** The answer has been sent. If it was kept, the followers get it, too; otherwise their requests arrive now. Idempotent. */
+  end(): void;
+}
+
 /** Creates links; the links of a thread share the kept answers. */
 export interface AnswerLinks {
   /** A link for a connection of this thread that Node.js reads; null if that is not possible. */
@@ -34,13 +45,25 @@ export interface AnswerLinks {
 }
 
 /** The link of one connection. The user calls `close` before the connection is closed or given away. */
-export class AnswerLink {
+export class AnswerLink implements Followers {
   readonly #addon: NativeAddon;
   readonly #handle: Handle;
+  readonly #released: () => void;
 
-  constructor(addon: NativeAddon, handle: Handle) {
+  /** `released`: requests that followed others are to be handed on. */
+  constructor(addon: NativeAddon, handle: Handle, released: () => void) {
     this.#addon = addon;
     this.#handle = handle;
+    this.#released = released;
+  }
+
+  /** Of the request that is being answered: how long it has followed another, ms. */
+  get heldFor(): number {
+    return this.#addon.answersHeldFor(this.#handle);
+  }
+
+  get count(): number {
+    return this.#addon.answersFollowers(this.#handle);
   }
 
   /** Requests answered without JavaScript. */
@@ -63,9 +86,23 @@ export class AnswerLink {
     this.#addon.answersDisarm(this.#handle);
   }
 
+  /** A request that follows another comes now, if there is one. */
+  release(): void {
+    this.#addon.answersRelease(this.#handle);
+  }
+
+  /** The request that is being answered has to wait: others for the same may follow it. Null: they cannot. */
+  lead({ target, variant, feed }: LedRequest): Followers | null {
+    return this.#addon.answersLead(this.#handle, target, variant, feed) ? this : null;
+  }
+
+  end(): void {
+    if (this.#addon.answersEndLead(this.#handle)) this.#released();
+  }
+
   /** Idempotent. */
   close(): void {
-    this.#addon.answersUnlink(this.#handle);
+    if (this.#addon.answersUnlink(this.#handle)) this.#released();
   }
 
   /** Keeps an answer to the current request, if there is room. */

@@ -2,7 +2,7 @@
 
 import type { Duplex, Readable } from 'node:stream';
 import { ProtocolError } from '../../util/protocol-error.ts';
-import type { KeptAnswer } from './answer-link.ts';
+import type { Followers, KeptAnswer, LedRequest } from './answer-link.ts';
 import type { Image } from './direct-sender.ts';
 
 /** A request for handlers. Valid until it has been answered. */
@@ -53,6 +53,10 @@ export interface AnswerSink {
   answer(status: number, block: string, body: string | readonly Uint8Array[], listener: SentListener | null, image?: Image | null): void;
   /** The next answer may be reused for other clients without calling the handler. */
   keep(answer: KeptAnswer): void;
+  /** How long the request had waited before it was handed to the handler, ms. */
+  readonly heldFor: number;
+  /** The answer comes later, and equal requests of other viewers may wait for it; null: they may not. */
+  lead(request: LedRequest): Followers | null;
   /** The answer comes later; until then `listener` is called if the client leaves. */
   wait(listener: AbortListener): void;
   /** As `wait`, for an answer within a moment: a client that has half-closed the connection still gets it. */

@@ -1,6 +1,6 @@
 /** One HTTP/1.x connection: emits requests one after the other and writes their answers. */
 import type { ClientEnd } from '../../wire/proxy/proxy-header.ts';
-import type { KeptAnswer } from './answer-link.ts';
+import type { Followers, KeptAnswer, LedRequest } from './answer-link.ts';
 import {
   type AbortListener,
   type AnswerSink,
@@ -124,8 +124,16 @@ export class HttpConnection implements AnswerSink {
     else if (!this.#pumping) this.#pump();
   }
 
+  get heldFor(): number {
+    return this.#wire.answers?.heldFor ?? 0;
+  }
+
   keep(answer: KeptAnswer): void {
-    if (this.#framing.persistent && !this.#legacy && !this.#headOnly && !this.#closing) this.#wire.answers?.keep(answer);
+    if (this.#isUsual()) this.#wire.answers?.keep(answer);
+  }
+
+  lead(request: LedRequest): Followers | null {
+    return this.#isUsual() ? (this.#wire.answers?.lead(request) ?? null) : null;
   }
 
   wait(listener: AbortListener): void {
@@ -181,6 +189,8 @@ export class HttpConnection implements AnswerSink {
 
   /** Closes after the current answer; at once if there is none. Idempotent. */
   close(reason: string): void {
+    // A request that waits elsewhere is in progress, too.
+    this.#wire.answers?.release();
     this.#because(reason);
     if (this.#busy) this.#framing = { persistent: false, body: false };
     else if (!this.#closing) {
@@ -193,6 +203,11 @@ export class HttpConnection implements AnswerSink {
   destroy(reason: string): void {
     this.#because(reason);
     this.#wire.destroy();
+  }
+
+  /** The answer may be the same for all equal requests. */
+  #isUsual(): boolean {
+    return this.#framing.persistent && !this.#legacy && !this.#headOnly && !this.#closing;
   }
 
   /** The socket's own timer counts bytes, including those of empty lines before a request. */

@@ -28,6 +28,7 @@ export interface NodeSinkContext {
 export class NodeSink implements AnswerSink, IncomingRequest {
   readonly secure = true;
   readonly takesImages = false;
+  readonly heldFor = 0;
   readonly remoteAddress: string;
   readonly remotePort: number;
   readonly localPort: number;
@@ -123,6 +124,10 @@ export class NodeSink implements AnswerSink, IncomingRequest {
 
   keep(): void {
     // The handler answers everything.
+  }
+
+  lead(): null {
+    return null;
   }
 
   wait(listener: AbortListener): void {

@@ -15,14 +15,19 @@ export interface HttpTotals {
   readonly bytesSent: number;
   /** Answers for several viewers that found no room to be kept. */
   readonly unkept: number;
+  /** Requests that waited in the addon for the answer to another. */
+  readonly held: number;
+  /** Those for which the addon had no room: JavaScript held them. */
+  readonly crowded: number;
   /** Answers by first digit of the status: index 1 to 5. */
   readonly statuses: readonly number[];
 }
 
-type Reported = Pick<ThreadReport, 'http' | 'connections' | 'waiting' | 'unkept'>;
+type Reported = Pick<ThreadReport, 'http' | 'connections' | 'waiting' | 'unkept' | 'held' | 'crowded'>;
 
 const NONE: HttpTotals = {
-  ...{ connections: 0, waiting: 0, opened: 0, refused: 0, requests: 0, faults: 0, timeouts: 0, aborts: 0, bytesSent: 0, unkept: 0 },
+  ...{ connections: 0, waiting: 0, opened: 0, refused: 0, requests: 0, faults: 0, timeouts: 0, aborts: 0, bytesSent: 0 },
+  ...{ unkept: 0, held: 0, crowded: 0 },
   statuses: [0, 0, 0, 0, 0, 0],
 };
 
@@ -37,8 +42,8 @@ export class HttpFigures {
   }
 
   /** Takes the latest report of a thread. */
-  set(thread: number, { http, connections, waiting, unkept }: Reported): void {
-    this.#threads.set(thread, { http, connections, waiting, unkept });
+  set(thread: number, { http, connections, waiting, unkept, held, crowded }: Reported): void {
+    this.#threads.set(thread, { http, connections, waiting, unkept, held, crowded });
   }
 
   /** Its connections have ended with it. */
@@ -49,11 +54,13 @@ export class HttpFigures {
   }
 }
 
-function added(sum: HttpTotals, { http, connections, waiting, unkept }: Reported): HttpTotals {
+function added(sum: HttpTotals, { http, connections, waiting, unkept, held, crowded }: Reported): HttpTotals {
   return {
     connections: sum.connections + connections,
     waiting: sum.waiting + waiting,
     unkept: sum.unkept + unkept,
+    held: sum.held + held,
+    crowded: sum.crowded + crowded,
     opened: sum.opened + http.opened,
     refused: sum.refused + http.refused,
     requests: sum.requests + http.requests,

@@ -14,6 +14,8 @@ const METRICS: readonly (readonly [name: string, help: string, figure: Exclude<k
   ['aborts_total', 'Connections that ended before an answer was sent completely', 'aborts'],
   ['sent_bytes_total', 'Bytes of answers, without TLS', 'bytesSent'],
   ['unkept_answers_total', 'Answers for several viewers that found no room to be kept, and were made again', 'unkept'],
+  ['held_requests_total', 'Requests that waited in the addon for the answer to an equal one', 'held'],
+  ['unheld_requests_total', 'Requests for which the addon had no room to wait, and which JavaScript held', 'crowded'],
 ];
 
 const DEFINITIONS = METRICS.map(

@@ -141,7 +141,7 @@ describe.skipIf(addon === null)('answers without JavaScript', () => {
   const ports: number[] = [];
 
   beforeAll(async () => {
-    cache = new AnswerCache(addon!, counters.kept, (feed, bytes) => feeds.push(feed, bytes));
+    cache = new AnswerCache(addon!, counters.kept, (feed, bytes) => feeds.push(feed, bytes), 100);
     handler = new PureHandler(cache);
     const common = { limits: DEFAULT_HTTP_LIMITS, date: new DateLine(systemClock), commonHeaders: 'Server: test\r\n' };
     listeners.push(new HttpListener({ ...common, handler: new PureHandler(null), counters: counters.plain }));

@@ -26,10 +26,22 @@ export interface DirectSession {
   answered(bytes: number): void;
 }
 
+/** Counts since the start. */
+export interface AnswerFigures {
+  /** Answers that were not kept because there was no room. */
+  readonly unkept: number;
+  /** Requests that waited in the addon for the answer to another. */
+  readonly held: number;
+  /** Those that JavaScript held because there were too many. */
+  readonly crowded: number;
+}
+
+/** The figures without the addon. */
+export const NO_ANSWERS: AnswerFigures = { unkept: 0, held: 0, crowded: 0 };
+
 /** One for each thread. */
 export class AnswerCache implements AnswerLinks {
-  /** Answers that were not kept because there was no room, since the start. */
-  refused = 0;
+  figures = NO_ANSWERS;
   readonly #addon: NativeAddon;
   readonly #cache: Handle;
   readonly #variants = new Map<string, number>();
@@ -42,24 +54,39 @@ export class AnswerCache implements AnswerLinks {
   readonly #asked = new WeakSet<object>();
   readonly #counters: HttpCounters;
   readonly #answered: (feed: number, bytes: number) => void;
+  #releasing = false;
+  readonly #released = (): void => {
+    if (this.#releasing) return;
+    this.#releasing = true;
+    // A handler at work with one request must not get others.
+    setImmediate(() => this.#releaseAll());
+  };
 
-  /** `counters`: shared with the listeners. `answered` gets the bytes of a feed, and marks it as read. */
-  constructor(addon: NativeAddon, counters: HttpCounters, answered: (feed: number, bytes: number) => void) {
+  /**
+   * `counters`: shared with the listeners. `answered` gets the bytes of a feed, and marks it as read.
+   * `maxWaiting`: limit of requests that wait in the addon.
+   */
+  constructor(addon: NativeAddon, counters: HttpCounters, answered: (feed: number, bytes: number) => void, maxWaiting: number) {
     this.#addon = addon;
-    this.#cache = addon.answersOpen();
+    this.#cache = addon.answersOpen(maxWaiting);
     this.#counters = counters;
     this.#answered = answered;
   }
 
   /** Null without the addon. */
-  static open(counters: HttpCounters, answered: (feed: number, bytes: number) => void): AnswerCache | null {
+  static open(counters: HttpCounters, answered: (feed: number, bytes: number) => void, maxWaiting: number): AnswerCache | null {
     const { addon } = loadAddon();
-    return addon === null ? null : new AnswerCache(addon, counters, answered);
+    return addon === null ? null : new AnswerCache(addon, counters, answered, maxWaiting);
   }
 
   link(descriptor: number): AnswerLink | null {
     const handle = this.#addon.answersLink(this.#cache, descriptor);
-    return handle === null ? null : new AnswerLink(this.#addon, handle);
+    return handle === null ? null : new AnswerLink(this.#addon, handle, this.#released);
+  }
+
+  /** Requests that wait for the answers to others. */
+  get waiting(): number {
+    return this.#addon.answersWaiting(this.#cache);
   }
 
   /** Whether the body with this `identity` was requested before: a single viewer of a stream causes no cost. */
@@ -107,13 +134,18 @@ export class AnswerCache implements AnswerLinks {
 
   /** A feed has changed: its answers are invalid. */
   changed(feed: number): void {
-    if (this.#feeds.delete(feed)) this.#addon.answersFlush(this.#cache, feed);
+    if (this.#feeds.delete(feed) && this.#addon.answersFlush(this.#cache, feed)) this.#released();
+  }
+
+  /** A feed is about to close: requests that wait for its answers arrive now. */
+  closing(feed: number): void {
+    this.#addon.answersReleaseFeed(this.#cache, feed);
   }
 
   /** A setting for all answers has changed: all answers are dropped, and all sessions must be verified again. */
   forget(): void {
     this.collect();
-    this.#addon.answersFlush(this.#cache, ALL_FEEDS);
+    if (this.#addon.answersFlush(this.#cache, ALL_FEEDS)) this.#released();
     this.#feeds.clear();
     this.#variants.clear();
     for (const session of this.#sessions.values()) session.slot = NO_SLOT;
@@ -122,13 +154,14 @@ export class AnswerCache implements AnswerLinks {
 
   /** Counts the answers since the last call. */
   collect(): void {
-    const { requests, bytes, aborts, timeouts, refused, feeds, sessions } = this.#addon.answersTake(this.#cache);
-    this.#counters.requests += requests;
+    const { requests, bytes, aborts, timeouts, refused, held, crowded, left, feeds, sessions } = this.#addon.answersTake(this.#cache);
+    this.#counters.requests += requests + left;
     this.#counters.bytesSent += bytes;
-    this.#counters.aborts += aborts;
+    this.#counters.aborts += aborts + left;
     this.#counters.timeouts += timeouts;
     this.#counters.statuses[2] = (this.#counters.statuses[2] ?? 0) + requests;
-    this.refused += refused;
+    const { figures } = this;
+    this.figures = { unkept: figures.unkept + refused, held: figures.held + held, crowded: figures.crowded + crowded };
     for (let n = 0; n + 1 < feeds.length; n += 2) this.#answered(feeds[n] ?? 0, feeds[n + 1] ?? 0);
     for (let n = 0; n + 1 < sessions.length; n += 2) this.#sessions.get(sessions[n] ?? 0)?.answered(sessions[n + 1] ?? 0);
   }
@@ -136,5 +169,10 @@ export class AnswerCache implements AnswerLinks {
   /** Closes connections whose clients have not received an answer within `limit` ms. */
   sweep(limit: number): void {
     this.#addon.answersSweep(this.#cache, limit);
+  }
+
+  #releaseAll(): void {
+    this.#releasing = false;
+    this.#addon.answersReleaseAll(this.#cache);
   }
 }

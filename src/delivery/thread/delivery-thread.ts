@@ -15,7 +15,7 @@ import { DateLine } from '../http/status-line.ts';
 import { SessionTokens } from '../session-token.ts';
 import type { FromThread, SessionEvent, ThreadReport, ThreadSettings, ToThread } from '../thread-protocol.ts';
 import type { Certificate } from '../tls/certificate-choice.ts';
-import { AnswerCache } from './answer-cache.ts';
+import { AnswerCache, NO_ANSWERS } from './answer-cache.ts';
 import { BlockTable } from './block-table.ts';
 import { CatchUp } from './catch-up.ts';
 import { COMMON_HEADERS, type Delivery, type DeliveryServices, RefusalText } from './delivery.ts';
@@ -79,7 +79,7 @@ export class DeliveryThread {
       this.#feeds.rest();
       this.#answers?.forget();
     });
-    this.#answers = AnswerCache.open(this.#counters, (feed, bytes) => this.#feeds.answered(feed, bytes));
+    this.#answers = AnswerCache.open(this.#counters, (feed, bytes) => this.#feeds.answered(feed, bytes), limits.waiting);
     this.#blocks = new BlockTable((block) => post({ type: 'block-idle', block }));
     this.#admission = new Admission(settings.admission, {
       connections: limits.http.connections,
@@ -319,9 +319,9 @@ export class DeliveryThread {
       type: 'report',
       http: { ...this.#counters, statuses: [...this.#counters.statuses] },
       connections,
-      waiting: this.#services.waiting.size + this.#demands.waiting + this.#webhooks.waiting,
+      waiting: this.#services.waiting.size + (this.#answers?.waiting ?? 0) + this.#demands.waiting + this.#webhooks.waiting,
       sessions: this.#sessions.size,
-      unkept: this.#answers?.refused ?? 0,
+      ...(this.#answers?.figures ?? NO_ANSWERS),
       blocksInFlight: this.#blocks.inFlight,
       hot: this.#services.hot.figures,
       bytes,

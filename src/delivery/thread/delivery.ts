@@ -8,7 +8,7 @@ import type { Span } from '../feed/messages.ts';
 import { sliceSpans, spansLength } from '../feed/spans.ts';
 import type { ByteSink, DeliveryExchange, ViewerAdmission } from '../feed/view.ts';
 import { acceptsGzip } from '../http/accept-encoding.ts';
-import type { KeptBody } from '../http/answer-link.ts';
+import type { Followers, KeptBody } from '../http/answer-link.ts';
 import { type AbortListener, type AnswerSink, bodyLength, type IncomingRequest, type SentListener } from '../http/answer-sink.ts';
 import { readRange } from '../http/byte-range.ts';
 import type { Image } from '../http/direct-sender.ts';
@@ -85,6 +85,7 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
   #spans: readonly Span[] | null = null;
   #lease: FileLease | null = null;
   #image: Image | null = null;
+  #followers: Followers | null = null;
 
   constructor(
     services: DeliveryServices,
@@ -105,6 +106,10 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
 
   get done(): boolean {
     return this.#done;
+  }
+
+  get heldFor(): number {
+    return this.#sink.heldFor;
   }
 
   get remoteAddress(): string {
@@ -159,7 +164,7 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
       if (body === null) return null;
       this.#spans = wanted;
       if (this.method !== 'GET' || wanted !== spans || !this.#sink.takesImages) return body;
-      this.#image = this.#services.hot.image(spans, body, size);
+      this.#image = this.#services.hot.image(spans, body, size, this.#isAwaited);
       if (this.#isKept(status, spans)) this.#keep(this.#block(headers), size, { bytes: this.#image ?? body, ...UNTAILORED });
       return body;
     });
@@ -186,6 +191,10 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
   hold(): void {
     this.#services.waiting.add(this);
     this.#sink.wait(this);
+    if (!this.#isForAll()) return;
+    const { feed } = this.#feed;
+    const variant = this.#services.answers?.variantOf(this.#request, this.#vhost, feed) ?? null;
+    if (variant !== null) this.#followers = this.#sink.lead({ target: this.#request.target, variant, feed });
   }
 
   aborted(): void {
@@ -196,6 +205,7 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
     const callback = this.#onAbort;
     this.#onAbort = null;
     callback?.();
+    this.#endLead();
   }
 
   /** Takes the request back from its view and answers with a text. */
@@ -261,15 +271,32 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
     this.#feed.bytesSent += bytes;
     this.#viewer?.countBytes(bytes);
     this.#sink.answer(status, block, body, this.#spans === null && this.#lease === null ? null : this, this.#image);
+    this.#endLead();
+  }
+
+  #endLead(): void {
+    const followers = this.#followers;
+    this.#followers = null;
+    followers?.end();
+  }
+
+  /** Others wait for the same answer. */
+  get #isAwaited(): boolean {
+    return this.#followers !== null && this.#followers.count > 0;
   }
 
   /** The answer is the same for every session, and was requested before. */
   #isKept(status: number, identity: object): boolean {
-    const { answers } = this.#services;
-    if (answers === null || status !== 200 || this.method !== 'GET' || this.admission !== null) return false;
+    if (status !== 200 || !this.#isForAll()) return false;
+    return this.#services.answers?.isWanted(identity) === true || this.#isAwaited;
+  }
+
+  /** All sessions get the same answer to this request. */
+  #isForAll(): boolean {
+    if (this.#services.answers === null || this.method !== 'GET' || this.admission !== null) return false;
     // An answer that creates a session is specific to its viewer.
     const token = this.#viewer?.token;
-    return token !== undefined && token === this.queryValue('session') && answers.isWanted(identity);
+    return token !== undefined && token === this.queryValue('session');
   }
 
   #keep(block: string, length: number, body: KeptBody): void {

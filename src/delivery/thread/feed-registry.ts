@@ -191,7 +191,7 @@ export interface RegistryServices {
   /** A view threw in a timer, after which the next one runs, or at the end of its thread. */
   readonly onFault: (error: unknown) => void;
   /** The kept answers. */
-  readonly answers: Pick<AnswerCache, 'changed' | 'forget'> | null;
+  readonly answers: Pick<AnswerCache, 'changed' | 'closing' | 'forget'> | null;
   /** Reports whether a feed has viewers. */
   readonly setWatched: (feed: number, wanted: boolean) => void;
   readonly sessions: ThreadSessions;
@@ -304,6 +304,8 @@ export class FeedRegistry {
   #close(id: number): void {
     const entry = this.#feeds.get(id);
     if (entry === undefined) return;
+    // Its view has to answer everyone who waits.
+    this.#services.answers?.closing(id);
     this.#feeds.delete(id);
     this.#services.answers?.changed(id);
     const { vhost } = entry.address;

@@ -65,13 +65,15 @@ export class HotFiles {
     return { bytes: this.#bytes, images: this.#images, evicted: this.#evicted, refused: this.#refused };
   }
 
-  /** The image of the file at `spans`, whose `size` bytes are `chunks`; null if the file has none. */
-  image(spans: readonly Span[], chunks: readonly Uint8Array[], size: number): Image | null {
+  /** The image of the file at `spans`, whose `size` bytes are `chunks`; null if the file has none. `awaited`: several viewers wait for it. */
+  image(spans: readonly Span[], chunks: readonly Uint8Array[], size: number, awaited = false): Image | null {
     if (this.#addon === null || size < MIN_IMAGE_BYTES || size > MAX_IMAGE_BYTES) return null;
-    const file = this.#files.get(spans);
+    let file = this.#files.get(spans);
     if (file === undefined) {
-      if (this.#files.size < MAX_FILES) this.#files.set(spans, { image: null, age: 0 });
-      return null;
+      file = { image: null, age: 0 };
+      if (this.#files.size >= MAX_FILES) return null;
+      this.#files.set(spans, file);
+      if (!awaited) return null;
     }
     file.age = 0;
     file.image ??= this.#open(this.#addon, chunks, size);

@@ -1,168 +1,41 @@
 /** When a delivery thread answers without JavaScript, and when not any more. */
-import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
+import { AnsweringThread, LARGE, type PlainViewer } from '../../../test/fakes/answering-thread.ts';
 import { until } from '../../../test/harness/poll.ts';
 import { loadAddon } from '../../native/addon.ts';
-import { systemClock } from '../../util/clock.ts';
-import { OPEN_ADMISSION } from '../admission.ts';
-import type { Span } from '../feed/messages.ts';
-import type { DeliveryExchange, DeliveryView, ViewContext } from '../feed/view.ts';
 import { DEFAULT_DELIVERY_LIMITS } from '../pool/delivery-limits.ts';
 import { sessionId } from '../session-token.ts';
-import type { FromThread, ToThread } from '../thread-protocol.ts';
-import { DeliveryThread } from './delivery-thread.ts';
 
 const WAIT = { deadlineMs: 10_000, everyMs: 5 };
-/** More than the buffers of both ends take, and as much as an image may have. */
-const LARGE = 8 * 1024 * 1024;
-const HOSTS: ToThread = { type: 'hosts', hosts: [{ name: 'default', hostNames: ['*'] }] };
-/** Of the playlist that gives a session. */
-const BEGINNING = ['to ', ''];
-const FILES: Readonly<Record<string, readonly Span[]>> = {
-  small: [{ block: 1, offset: 5, length: 10_000 }],
-  large: [{ block: 1, offset: 0, length: LARGE }],
-};
 
-/** A text with the viewer's session, and files. An update is another text. */
-class TestView implements DeliveryView {
-  /** Files that were asked for here. */
-  readonly asked: string[] = [];
-  readonly #context: ViewContext;
-  #pieces: readonly string[] = ['first ', '\n', '.'];
-
-  constructor(context: ViewContext) {
-    this.#context = context;
-  }
-
-  update(payload: unknown): void {
-    this.#pieces = [`${String(payload)} `, '\n', '.'];
-  }
-
-  handle(exchange: DeliveryExchange): boolean {
-    if (exchange.file === 'list.m3u8')
-      exchange.respondTailored(200, [], BEGINNING, `?session=${this.#context.createSession(exchange)?.token}`);
-    else {
-      this.asked.push(exchange.file);
-      const session = this.#context.session(exchange);
-      const spans = FILES[exchange.file];
-      if (session === null) exchange.respond(401, [], []);
-      else if (spans !== undefined) exchange.respondSpans(200, [], spans);
-      else exchange.respondTailored(200, [], this.#pieces, `?session=${session.token}`);
-    }
-    return true;
-  }
-
-  close(): void {}
-}
-
-/** One answer after the other; large ones are not looked through with each piece. */
-class Client {
-  readonly socket: Socket;
-  /** All that came. */
-  received = 0;
-  readonly #chunks: Buffer[] = [];
-
-  constructor(port: number) {
-    this.socket = connect({ port, host: '127.0.0.1', noDelay: true });
-    this.socket.on('data', (chunk: Buffer) => {
-      this.#chunks.push(chunk);
-      this.received += chunk.length;
-    });
-    this.socket.on('error', () => {});
-  }
-
-  ask(file: string, token: string): void {
-    this.socket.write(`GET /app/s/${file}?session=${token} HTTP/1.1\r\nHost: a\r\n\r\n`);
-  }
-
-  /** The next answer: its head and body. */
-  async answer(): Promise<{ readonly head: string; readonly body: Buffer }> {
-    const head = await until('a head', () => this.#head(), WAIT);
-    const length = head.length + Number(/Content-Length: (\d+)/.exec(head)?.[1]);
-    await until('the body', () => this.#chunks.reduce((sum, chunk) => sum + chunk.length, 0) >= length, WAIT);
-    const bytes = Buffer.concat(this.#chunks.splice(0));
-    if (bytes.length > length) this.#chunks.push(bytes.subarray(length));
-    return { head, body: bytes.subarray(head.length, length) };
-  }
-
-  #head(): string | null {
-    const text = Buffer.concat(this.#chunks.slice(0, 2)).toString('latin1', 0, 2000);
-    const end = text.indexOf('\r\n\r\n');
-    return end < 0 ? null : text.slice(0, end + 4);
-  }
-}
-
-const opened: DeliveryThread[] = [];
-const clients: Client[] = [];
+const opened: AnsweringThread[] = [];
 afterEach(() => {
-  for (const client of clients.splice(0)) client.socket.destroy();
-  for (const thread of opened.splice(0)) thread.receive([{ type: 'stop' }]);
+  for (const thread of opened.splice(0)) thread.close();
 });
 
 describe.skipIf(loadAddon().addon === null)('answers that are kept', () => {
   /** A thread with a viewer on one connection. */
   async function start(sendTime = DEFAULT_DELIVERY_LIMITS.http.sendTime) {
-    const posted: FromThread[] = [];
-    const views: TestView[] = [];
-    const limits = { ...DEFAULT_DELIVERY_LIMITS, reportInterval: 50, stopGrace: 50, http: { ...DEFAULT_DELIVERY_LIMITS.http, sendTime } };
-    const admission = { ...OPEN_ADMISSION, threads: 1, slot: 1 };
-    const thread = new DeliveryThread({
-      settings: {
-        ...{ incarnation: 1, secret: new Uint8Array(32), limits, admission },
-        http2: false,
-        foreign: null,
-        pages: null,
-        logConnections: true,
-      },
-      views: {
-        llhls: (_settings, context) => {
-          views.push(new TestView(context));
-          return views.at(-1) as TestView;
-        },
-      },
-      ...{ clock: systemClock, post: (message) => posted.push(message) },
-    });
-    opened.push(thread);
-    const memory = new SharedArrayBuffer(LARGE);
-    Buffer.from(memory).fill(Buffer.from(Array.from({ length: 251 }, (_, n) => n)));
-    const address = { vhost: 'default', app: 'app', stream: 's' };
-    thread.receive([
-      HOSTS,
-      { type: 'block-add', block: 1, buffer: memory },
-      { type: 'feed-open', feed: 3, kind: 'llhls', address, crossDomains: null, settings: null },
-      { type: 'listen', listener: 1, request: { host: '127.0.0.1', port: 0, tls: false }, first: true },
-    ]);
-    const told = <Type extends FromThread['type']>(type: Type) =>
-      posted.filter((message): message is Extract<FromThread, { type: Type }> => message.type === type);
-    await until('the port', () => told('listening').length > 0, WAIT);
-    const port = told('listening')[0]?.port ?? 0;
-    const first = new Client(port);
-    first.ask('list.m3u8', '');
-    const token = String((await first.answer()).body).slice('to ?session='.length);
-    first.socket.destroy();
-    const open = (): Client => {
-      const client = new Client(port);
-      clients.push(client);
-      return client;
+    const started = await AnsweringThread.start({ http: { ...DEFAULT_DELIVERY_LIMITS.http, sendTime } });
+    opened.push(started);
+    const token = await started.session();
+    return {
+      ...{ thread: started.thread, token, sent: started.sent, all: started },
+      told: started.told.bind(started),
+      open: () => started.open(),
+      asked: () => started.asked,
     };
-    return { thread, told, token, sent: first.received, open, asked: () => views.flatMap((view) => view.asked) };
   }
 
   /** Status and body. */
-  async function get(client: Client, file: string, token: string): Promise<string> {
+  async function get(client: PlainViewer, file: string, token: string): Promise<string> {
     client.ask(file, token);
-    const { head, body } = await client.answer();
-    return `${head.slice(9, 12)} ${body.toString('latin1')}`;
+    return await client.text();
   }
 
   /** Asks until JavaScript is not asked any more. */
-  async function warm(started: Awaited<ReturnType<typeof start>>, client: Client, file: string): Promise<string> {
-    for (;;) {
-      const before = started.asked().length;
-      const answer = await get(client, file, started.token);
-      if (started.asked().length === before) return answer;
-      if (before > 10) throw new Error('it is never answered without JavaScript');
-    }
+  async function warm(started: Awaited<ReturnType<typeof start>>, client: PlainViewer, file: string): Promise<string> {
+    return await started.all.warm(client, file, started.token);
   }
 
   test('are given until their feed changes, and counted', async () => {
@@ -216,14 +89,14 @@ describe.skipIf(loadAddon().addon === null)('answers that are kept', () => {
 
   test('are not for a session that has not proven itself since rules have changed', async () => {
     const started = await start();
+    const { all, token } = started;
     const client = started.open();
     await warm(started, client, 'text');
-    started.thread.receive([HOSTS]);
-    client.ask('list.m3u8', '');
-    const other = String((await client.answer()).body).slice('to ?session='.length);
-    await warm({ ...started, token: other }, client, 'text');
+    all.changeHosts();
+    const other = await all.session();
+    await all.warm(client, 'text', other);
     const asked = started.asked().length;
-    expect(await get(client, 'text', started.token)).toMatch(/^200 /);
+    expect(await get(client, 'text', token)).toMatch(/^200 /);
     expect(started.asked().length).toBe(asked + 1);
   });
 

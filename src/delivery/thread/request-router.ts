@@ -214,7 +214,8 @@ export class RequestRouter implements RequestHandler {
       feed.asked();
       if (delivery.done) return;
       delivery.hold();
-      if (services.waiting.size > maxWaiting) delivery.withdraw(503, RefusalText.BUSY, 'Retry-After: 1\r\n');
+      if (services.waiting.size + (services.answers?.waiting ?? 0) > maxWaiting)
+        delivery.withdraw(503, RefusalText.BUSY, 'Retry-After: 1\r\n');
       return;
     }
     delivery.offerTo(speaker(place.feeds, place.file) ?? first);

@@ -75,7 +75,7 @@ class LiveSession implements ViewerSession, ByteSink, DirectSession {
 
   answered(bytes: number): void {
     this.seenAt = this.#clock.monotonic();
-    this.countBytes(bytes);
+    if (bytes > 0) this.countBytes(bytes);
   }
 
   takeBytes(): number {

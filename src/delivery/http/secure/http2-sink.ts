@@ -31,6 +31,7 @@ export interface Http2Exchange {
 export class Http2Sink implements AnswerSink, IncomingRequest {
   readonly secure = true;
   readonly takesImages = false;
+  readonly heldFor = 0;
   readonly remoteAddress: string;
   readonly remotePort: number;
   readonly localPort: number;
@@ -110,6 +111,10 @@ export class Http2Sink implements AnswerSink, IncomingRequest {
 
   keep(): void {
     // The handler answers everything.
+  }
+
+  lead(): null {
+    return null;
   }
 
   wait(listener: AbortListener): void {
