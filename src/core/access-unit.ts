@@ -38,7 +38,7 @@ function layoutReader({ codec, format, config }: SourceVideoTrack): (data: Uint8
   if (format === BitstreamFormat.ANNEXB) return (data) => annexbToLengthPrefixed(data);
   if (format !== BitstreamFormat.LENGTH_PREFIXED || config === null) return (data) => data;
   const lengthSize = lengthSizeOf(codec, config);
-  // One broken frame would stop the decoders of all viewers.
+  // A single broken frame would stop the decoders of all viewers.
   return lengthSize === 4 ? withValidLengths : (data) => toFourByteLengths(data, lengthSize);
 }
 

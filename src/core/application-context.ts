@@ -32,7 +32,7 @@ export interface ApplicationContext {
   readonly adviserOf?: AdviserSource;
   /** Reads an overlay map and its images, and never rejects; absent: there are none. */
   readonly readOverlays?: (path: string, logger: Logger) => Promise<readonly OverlayRule[]>;
-  /** Plays what stands in for encoders; absent: nothing does. */
+  /** Plays the stand-ins of encoders; absent: there are none. */
   readonly standIns?: StandIns;
   /** Receives notices; absent: none are posted. */
   readonly notices?: Notices;

@@ -29,7 +29,7 @@ import { type OutputPlan, type Outputs, StreamOutputs } from './stream-outputs.t
 import { subtitleTracks } from './subtitle-injector.ts';
 import { TrafficMeter } from './traffic-meter.ts';
 
-/** One of several nodes plays a channel, and viewers at the others have it from there. */
+/** One of several nodes plays a channel, and viewers at the other nodes get it from there. */
 const CHANNELS: readonly ProviderKind[] = [ProviderKind.SCHEDULED, ProviderKind.MULTIPLEX];
 
 /** A named set of providers, output profiles and publishers, with the streams that run in it. */
@@ -76,7 +76,7 @@ export class Application {
     return this.#context.notices ?? NO_NOTICES;
   }
 
-  /** Takes another definition without a restart; it must not differ in anything that the streams depend on. */
+  /** Takes another definition without a restart; it must be equal in everything that the streams depend on. */
   amend(definition: Definition<ApplicationConfig>): void {
     this.#definition = definition;
   }
@@ -151,8 +151,9 @@ export class Application {
   }
 
   /**
-   * Registers a stream that the server fetches itself: its source is one for good. Where viewers had it from the server that the origin map
-   * named, they see it go on. Throws IngestRefused.
+   * Registers a stream that the server fetches itself: its source is permanent. If viewers had the stream from the server that the origin
+   * map
+   * named, it continues for them. Throws IngestRefused.
    */
   openPulled(request: IngestRequest): InboundStream {
     const settings = this.#settingsFor(request);
@@ -217,7 +218,10 @@ export class Application {
     return maxConnection <= 0 || this.meter.sessions[kind] < maxConnection;
   }
 
-  /** A stream that came from the server that the origin map named, passed to whoever brings it here; null: there is none that can go on. */
+  /**
+   * A stream that came from the server that the origin map named, passed to the caller, who brings it here; null: no such stream can
+   * continue.
+   */
   #inherit(request: IngestRequest, settings: ProviderSettings): InboundStream | null {
     const existing = this.#streams.get(request.streamName);
     if (existing === undefined || !isRelayed(existing) || request.fromOriginMap === true) return null;

@@ -88,7 +88,7 @@ test('what the API made stays, and the file gives way to it', async () => {
     ['b', true],
     ['made', false],
   ]);
-  // It can still be changed by whoever made it.
+  // Its maker can still change it.
   await orchestrator.createApplication('made', app('more'));
 });
 

@@ -15,7 +15,7 @@ export interface DefaultChoice {
   readonly everyAudioCodec?: boolean;
 }
 
-/** One rendition of the best first video and audio track, and more if the choice says so; null if there is neither. */
+/** One rendition of the best first video and audio track, and more if the selection says so; null if there is neither track. */
 export function defaultPlaylist(
   tracks: readonly Track[],
   { canServe, isCommon = () => true, everyAudioCodec = false }: DefaultChoice,

@@ -102,7 +102,7 @@ describe('a delay buffer', () => {
     for (const packet of packets.slice(0, 45)) buffer.push(packet);
     expect([buffer.dropped, buffer.bytes]).toEqual([5, size]);
     pass(clock, 1005);
-    // There is room again, but nothing to decode these with.
+    // There is room again, but these packets cannot be decoded.
     for (const packet of packets.slice(45, 60)) buffer.push(packet);
     buffer.push(sound);
     for (const packet of packets.slice(60, 62)) buffer.push(packet);
@@ -269,7 +269,7 @@ describe('an application with DelayBufferTimeMs', () => {
     expect(delayed.neededAt).toBe(Number.NEGATIVE_INFINITY);
   });
 
-  /** One keyframe and one frame of audio. */
+  /** A keyframe and a frame of audio. */
   async function send({ ingest }: Started): Promise<void> {
     ingest.setTracks([videoTrack(), audioTrack()]);
     ingest.push(videoPacket(0));

@@ -28,7 +28,7 @@ export interface DelayBufferOptions {
   readonly onPacket: (packet: Packet, arrivedAt: number) => void;
   /** All due packets have been passed on. */
   readonly onReleased: () => void;
-  /** A receiver threw: nothing more is passed on. */
+  /** A receiver threw: no further packets are passed on. */
   readonly onFault: (error: unknown) => void;
   /** Default: 256 MiB. */
   readonly maxBytes?: number;
@@ -36,7 +36,7 @@ export interface DelayBufferOptions {
 
 /**
  * Releases packets in order, each `delayMs` after its arrival. When full, it drops incoming packets, of a video track up to the next
- * keyframe that fits, so the rest can be decoded. Nothing leaves early, because viewers rely on the delay. The owner closes it.
+ * keyframe that fits, so the rest can be decoded. It releases nothing early, because viewers rely on the delay. The owner closes it.
  */
 export class DelayBuffer {
   /** Packets that found no room. */
@@ -49,7 +49,7 @@ export class DelayBuffer {
   #walls: number[] = [];
   #head = 0;
   #bytes = 0;
-  /** Video tracks of which a packet was dropped, until a keyframe finds room. */
+  /** Video tracks with a dropped packet, until a keyframe fits. */
   readonly #broken = new Set<number>();
   #timer: NodeJS.Timeout | undefined;
   /** Called when the rest has been passed on. */
@@ -86,7 +86,7 @@ export class DelayBuffer {
     this.#add(packet);
   }
 
-  /** Calls `change` when everything before it has been passed on. */
+  /** Calls `change` once all earlier packets have been passed on. */
   defer(change: () => void): void {
     if (!this.#closed) this.#add(change);
   }

@@ -3,7 +3,7 @@
 /** The error for encoders and viewers that come during a drain. */
 export const DRAINING = 'the server is being drained: go to another one';
 
-/** One for the whole server. */
+/** The server has one. */
 export class Drain {
   readonly #followers: ((active: boolean) => void)[] = [];
   #active = false;

@@ -7,18 +7,18 @@ import type { PlannedTrack } from './output-profile.ts';
 const CAUGHT_UP_S = 0.5;
 
 /**
- * A transcoder has to start, and then to work off what has waited for it. Bypassed media that went ahead meanwhile would leave viewers
- * seconds without the encoded tracks. Times are seconds of media, of where a packet ends.
+ * A transcoder has to start, and then to work off its waiting packets. Bypassed media that went ahead meanwhile would leave viewers
+ * seconds without the encoded tracks. Times are seconds of media, at the end of a packet.
  */
 export class EncodeLag {
   /** Of each inbound track. */
   readonly #heard = new Map<number, number>();
   /** Of each encode of audio or video. */
   readonly #made = new Map<string, number>();
-  /** The source of each encode that is waited for. */
+  /** The source of each encode that bypassed media waits for. */
   #sources = new Map<string, number>();
   #newest = Number.NEGATIVE_INFINITY;
-  /** When encodes are not waited for any longer, whatever they lack. */
+  /** The time after which encodes are not waited for, whatever their lag. */
   #end = Number.POSITIVE_INFINITY;
 
   /** A packet of the inbound stream. */
@@ -35,7 +35,7 @@ export class EncodeLag {
     this.#made.set(key, toSeconds(dts + duration, track.timebase));
   }
 
-  /** The stream begins with these tracks; encodes have as long again as it has waited for them. */
+  /** The stream begins with these tracks; its encodes get as much time again as it has waited for them. */
   begin(tracks: readonly PlannedTrack[], waitedSeconds: number): void {
     const encodes = tracks.filter(({ kind }) => kind === 'video' || kind === 'audio');
     this.#sources = new Map(encodes.map(({ key, source }) => [key, source.id]));
@@ -51,7 +51,7 @@ export class EncodeLag {
     return true;
   }
 
-  /** What all encodes have made. */
+  /** The media time that all encodes have reached. */
   get until(): number {
     let until = Number.POSITIVE_INFINITY;
     for (const key of this.#sources.keys()) until = Math.min(until, this.#madeOf(key));

@@ -32,7 +32,7 @@ export class EncoderGate implements Omit<IngestStream, 'close'> {
   /** The video as the router would normalise it; null while the gate is open. */
   #probe: MediaRouter | null = null;
   #hasKeyframe = false;
-  /** `#waiting` begins with a packet that the stream can begin with. */
+  /** `#waiting` begins with a packet with which the stream can begin. */
   #ready = false;
   #due = false;
   #waiting: SourcePacket[] = [];
@@ -67,7 +67,7 @@ export class EncoderGate implements Omit<IngestStream, 'close'> {
     return this.#probe === null ? this.#stream.neededAt : Number.NEGATIVE_INFINITY;
   }
 
-  /** Nothing passes. */
+  /** The gate is shut. */
   get isShut(): boolean {
     return this.#probe !== null;
   }

@@ -53,7 +53,7 @@ function carry(event: Partial<SourceEvent>): void {
   injector.carry(whole, false);
 }
 
-/** Media goes on until `seconds`. */
+/** Media continues until `seconds`. */
 function reach(seconds: number): void {
   end = seconds;
   if (injector.waits)
@@ -79,7 +79,7 @@ it('moves a marker to the first keyframe that is at least an interval ahead', ()
   expect(packets[0]?.pts).toBe(13_500);
   bypassed = false;
   carry(cue('in'));
-  // Encoders make a keyframe wherever it is asked for.
+  // Encoders make a keyframe at every request.
   expect(packets[1]?.pts).toBe(12_000);
   keyframes = null;
   carry(cue('in'));

@@ -17,7 +17,7 @@ export const MAX_EVENT_BYTES = 60_000;
 const MAX_RETURNS = 16;
 /** Keyframes further apart than this, seconds, are waited for no longer. */
 const MAX_LEAD = 10;
-/** A keyframe may be off by so much, seconds, from where it is expected. */
+/** Maximum distance of a keyframe from its expected time, seconds. */
 const JITTER = 0.02;
 
 /** Counts of accepted and refused events of a stream. */

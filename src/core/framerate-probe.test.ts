@@ -3,7 +3,7 @@ import { constantFrames, videoPackets, videoTrack } from '../../test/fakes/synth
 import { MILLISECONDS } from '../media/timebase.ts';
 import { FramerateProbe } from './framerate-probe.ts';
 
-/** What the probe makes of frames at `fps` whose times are whole milliseconds. */
+/** The probe's result for frames at `fps` whose times are whole milliseconds. */
 function measured(fps: number, announced: number, pictures = 100): number {
   const probe = new FramerateProbe();
   const track = { ...videoTrack({ id: 0 }), timebase: MILLISECONDS };

@@ -30,7 +30,7 @@ export interface InboundStreamOptions {
   readonly keepSourceTime: boolean;
   /** Tracks for cues that come from elsewhere than the source, without ids; default: none. */
   readonly subtitles?: readonly SubtitleTrack[];
-  /** The outputs of the stream, which go on with what is `inherited` (default: nothing); each stream makes and closes its own. */
+  /** The outputs of the stream, which take over `inherited` outbound streams (default: none); each stream makes and closes its own. */
   readonly createOutputs: (stream: InboundStream, inherited?: InheritedOutputs) => Outputs;
   /** Receives notices about the stream and its viewers. */
   readonly notices: StreamNotices;

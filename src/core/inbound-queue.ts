@@ -7,13 +7,13 @@ export type SourceItem = SourcePacket | SourceEvent;
 
 /** Packets that may wait between a provider and the router. */
 const THRESHOLD = 1000;
-/** Packets waiting at which the provider is asked to stop reading, and to go on. */
+/** Numbers of waiting packets at which the provider is asked to stop reading, and to continue. */
 const CONGESTED_FROM = 512;
 const RELIEVED_AT = 128;
 /** Packets processed in one turn of the event loop, so that one stream does not delay the others. */
 const PACKETS_PER_TURN = 256;
 
-/** Everything is of the stream that the queue belongs to. */
+/** All items belong to the stream of the queue. */
 export interface InboundQueueOptions {
   readonly queues: QueueRegistry;
   readonly urn: string;
@@ -22,7 +22,7 @@ export interface InboundQueueOptions {
   readonly onDrained: () => void;
   /** A call in a turn threw. */
   readonly onFault: (error: unknown) => void;
-  /** The source as it is now: asked to stop reading, and to go on. */
+  /** The present source: it is asked to stop reading, and to continue. */
   readonly source: () => { readonly onCongested?: () => void; readonly onRelieved?: () => void };
 }
 

@@ -176,7 +176,7 @@ export class InboundStream implements IngestStream, CoveredStream {
     return Math.min(this.#outputs.neededAt, this.#taps.neededAt);
   }
 
-  /** Passes tracks and packets to `tap` from now on; returns a function that ends it, idempotent. */
+  /** Passes tracks and packets to `tap` from now on; returns an idempotent function that ends this. */
   tap(tap: StreamTap): () => void {
     this.wake();
     return this.#taps.add(tap, this.tracks);
@@ -225,7 +225,9 @@ export class InboundStream implements IngestStream, CoveredStream {
     return this.link(settings);
   }
 
-  /** This server makes the stream itself from now on. Its outputs are made as for a new one; outbound streams of the same names go on. */
+  /**
+   * This server makes the stream itself from now on. Its outputs are made as for a new stream; outbound streams of the same names continue.
+   */
   passTo(request: IngestRequest, silenceTimeoutMs: number): void {
     this.#drainLast();
     const before = this.source.replace(request, silenceTimeoutMs);
@@ -399,7 +401,7 @@ export class InboundStream implements IngestStream, CoveredStream {
     return isWanted && this.#started && !this.#closed && this.source.linked && isRecoverable(code);
   }
 
-  /** The stream continues without a source until another one comes, or the wait is over. */
+  /** The stream continues without a source until another source comes, or the wait is over. */
   #outlive(reason: CloseReason): void {
     this.#loseSource();
     this.#options.notices.sourceLost(reason);

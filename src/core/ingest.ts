@@ -128,8 +128,8 @@ export interface IngestRequest {
   /** The core wants the connection gone (stream deleted, replaced, application restart, shutdown). Called at most once. */
   readonly onClose: (reason: CloseReason) => void;
   /**
-   * The media is unusable by its times, parameters or bytes, and no more is accepted. A provider with several sources tries the next one.
-   * Default: `onClose` is called.
+   * The media is unusable because of its times, parameters or size, and no more is accepted. A provider with several sources tries the next
+   * one. Default: `onClose` is called.
    */
   readonly onUnusable?: (reason: CloseReason) => void;
   /** Packets arrive faster than they are processed: a provider should stop reading until `onRelieved`. */
@@ -165,7 +165,7 @@ export interface IngestStream {
    * leaves none.
    */
   setTracks(tracks: readonly SourceTrack[], playlists?: readonly Playlist[]): void;
-  /** Hands a packet on. Never throws for bad media: that is counted and dropped. */
+  /** Passes a packet on. Never throws for bad media, which is counted and dropped. */
   push(packet: SourcePacket): void;
   /**
    * Passes on an event, in order with the packets; it does not count as a sign of life of the source. False, and counted, if it cannot be
@@ -183,7 +183,7 @@ export interface IngestStream {
   close(reason: CloseReason): void;
 }
 
-/** Ends of a source after which another one may go on; all others end the stream. */
+/** Ends of a source after which another source may continue the stream; all others end it. */
 export function isRecoverable(code: CloseReason['code']): boolean {
   return code === 'peer-left' || code === 'peer-error' || code === 'timeout';
 }
@@ -198,7 +198,7 @@ export class IngestRefused extends Error {
   }
 }
 
-/** Where a publisher wants to. */
+/** The stream that a publisher requests. */
 export interface IngestTarget {
   readonly host: string;
   readonly app: string;

@@ -1,7 +1,7 @@
 import type { CloseReason } from './ingest.ts';
 import type { OutboundStream } from './outbound-stream.ts';
 
-/** Outbound streams that go on with other outputs than those that made them. Whoever makes those closes what is left. */
+/** Outbound streams that continue with new outputs. The maker of the outputs closes the remaining streams. */
 export class InheritedOutputs {
   readonly #streams: Map<string, OutboundStream>;
 
@@ -9,7 +9,7 @@ export class InheritedOutputs {
     this.#streams = new Map(streams.map((stream) => [stream.name, stream]));
   }
 
-  /** Those that nobody has taken. */
+  /** The streams that no output has taken. */
   get streams(): readonly OutboundStream[] {
     return [...this.#streams.values()];
   }
@@ -21,7 +21,7 @@ export class InheritedOutputs {
     return stream;
   }
 
-  /** Ends those that nobody has taken, and returns them. Idempotent. */
+  /** Ends the streams that no output has taken, and returns them. Idempotent. */
   close(reason: CloseReason): readonly OutboundStream[] {
     const { streams } = this;
     this.#streams.clear();

@@ -196,7 +196,7 @@ it('takes no event of a source that has brought no media, so that none goes roun
   expect(passes).toBe(0);
   feed(ingest, 0, 1);
   await settled();
-  // Where there is media a ring takes what a stream may carry and no more: its clock stands.
+  // With media, a ring takes only as much as a stream may carry: its clock stands.
   expect(stream.inject(ID3, false)).toBe(true);
   for (let turn = 0; turn < 300; turn += 1) await settled();
   expect(passes).toBeGreaterThan(50);

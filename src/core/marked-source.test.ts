@@ -15,7 +15,7 @@ function setUp() {
   const packets: Packet[] = [];
   const router = new MediaRouter({ onTracks: () => undefined, onPacket: (packet) => packets.push(packet) });
   router.setTracks([videoTrack(), audioTrack()]);
-  /** A keyframe at `ms`, and what follows it. */
+  /** A keyframe at `ms`, and the frames after it. */
   const play = (ms: number, mark?: SegmentMark): void => {
     for (let index = 0; index < 30; index += 1) {
       const packet: SourcePacket = { ...videoPacket(index, { startMs: ms }), duration: 33 };

@@ -214,7 +214,7 @@ describe('MediaRouter', () => {
         const { router, packets } = routerWithOutput();
         router.setTracks([videoTrack(), audioTrack()]);
         for (const source of sources) router.push(source);
-        // What breaks the format is a fault of the source; anything else would be one of ours.
+        // A violation of the format is a fault of the source; any other exception would be an internal fault.
         expect(router.counters.firstFault ?? 'NONE: ').toMatch(/^[A-Z0-9_]+: /);
         const last = new Map<number, number>();
         for (const { track, dts } of packets) {

@@ -9,7 +9,7 @@ import { createNormalizer, type TrackNormalizer } from './track-normalizer.ts';
 /** Maximum time that audio waits for the first keyframe of a video track, seconds. */
 const KEYFRAME_WAIT_S = 5;
 
-/** Where the router hands things on. */
+/** The router's output. */
 export interface RouterOutput {
   /** All tracks, after a track was added, removed or changed. */
   onTracks(tracks: readonly Track[]): void;
@@ -36,7 +36,7 @@ export class MediaRouter {
   readonly #timeline: Timeline;
   /** By the id that the source gives the track; the track itself may have another one. */
   readonly #normalizers = new Map<number, TrackNormalizer>();
-  /** Tracks of the previous source that the present one has not continued. */
+  /** Tracks of the previous source that the present source has not continued. */
   #vacant: TrackNormalizer[] = [];
   #announced: readonly Track[] = [];
   #started = false;

@@ -166,7 +166,7 @@ describe('Orchestrator', () => {
     await emptiedAt;
     drain.set(false);
     orchestrator.openIngest(target, request('b')).setTracks([audioTrack()]);
-    // Whoever will not wait any longer.
+    // A caller that stops waiting.
     await emptied(drain, () => presenceIn(orchestrator), Promise.resolve());
     expect([drain.active, presenceIn(orchestrator).publishers]).toEqual([true, 1]);
   });

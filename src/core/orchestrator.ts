@@ -50,7 +50,7 @@ export interface OrchestratorOptions {
   readonly adviserOf?: AdviserSource;
   /** As in `ApplicationContext`. */
   readonly readOverlays?: NonNullable<ApplicationContext['readOverlays']>;
-  /** Plays what stands in for encoders; absent: nothing does. */
+  /** Plays the stand-ins of encoders; absent: there are none. */
   readonly standIns?: StandIns;
   /** Receives notices; absent: none are posted. */
   readonly notices?: Notices;
@@ -68,7 +68,7 @@ export interface OrchestratorOptions {
   readonly onApplication?: (application: Application) => void;
 }
 
-/** Makes the next definition of an application from that which is valid when its turn has come: changes run one after the other. */
+/** Makes the next definition of an application from the definition that is valid at its turn: changes run one after the other. */
 type DefinitionChange = (current: Definition<ApplicationConfig>) => Definition<ApplicationConfig>;
 
 /**
@@ -273,8 +273,8 @@ export class Orchestrator implements IngestGate {
 
   /**
    * Applies `declared`, the virtual hosts of the configuration file, in order. An application with the identical configuration object
-   * continues, one that differs only in its keys takes the new keys, others restart. Objects made by the API stay; resolves with the names
-   * of declared virtual hosts that are left out because the API took their names.
+   * continues, an application that differs only in its keys takes the new keys, others restart. Objects made by the API stay; resolves with
+   * the names of declared virtual hosts that are left out because the API took their names.
    */
   redeclare(declared: readonly Declaration[]): Promise<readonly string[]> {
     return this.#exclusively(async () => {
@@ -298,12 +298,12 @@ export class Orchestrator implements IngestGate {
     });
   }
 
-  /** Streams published to one application at once, from now on; 0: no limit. */
+  /** Limit of simultaneous streams published to one application, from now on; 0: no limit. */
   limitStreams(maxStreams: number): void {
     this.#context.maxStreams = maxStreams;
   }
 
-  /** The virtual host of this name, else the one that serves it as a host name. */
+  /** The virtual host of this name, else the virtual host that serves it as a host name. */
   virtualHostFor(nameOrHost: string): VirtualHost | undefined {
     return this.#virtualHosts.get(nameOrHost) ?? this.#virtualHosts.get(this.#hosts.find(nameOrHost) ?? '');
   }

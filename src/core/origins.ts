@@ -1,4 +1,4 @@
-/** The `Origins` of a virtual host: sources of requested streams that nobody publishes. */
+/** The `Origins` of a virtual host: sources for requested streams that are not being published. */
 import type { OriginConfig, OriginsConfig } from '../config/index.ts';
 import { type PullDefinition, schemeOf } from './pull.ts';
 import type { StreamAddress } from './stream-address.ts';

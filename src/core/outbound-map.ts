@@ -34,8 +34,8 @@ interface Slot {
 /**
  * Carries packets of an inbound stream to one outbound stream, under the outbound tracks' identity.
  * The outbound stream begins when all its tracks are known: until then packets are held, so that bypassed
- * and encoded tracks begin together. Bypassed packets go no further than encoded ones until these have caught up with what
- * was held. A hold that runs full begins without the missing tracks; they join later.
+ * and encoded tracks begin together. Bypassed packets stay behind encoded packets until the encodes have caught up with the
+ * held packets. A full hold begins without the missing tracks; they join later.
  */
 export class OutboundMap {
   readonly profile: OutputProfileConfig;
@@ -51,7 +51,7 @@ export class OutboundMap {
   readonly #vacant: Track[];
   #nextId: number;
   #releasing = false;
-  /** Null when nobody waits for encodes any longer. */
+  /** Null once encodes are not waited for any longer. */
   #lag: EncodeLag | null = new EncodeLag();
   #turnIsDue = false;
   #closed = false;
@@ -231,7 +231,7 @@ export class OutboundMap {
     return slot;
   }
 
-  /** That of a track of the same kind and name which the stream had before: viewers see it go on. Otherwise one that no track had. */
+  /** The id of an earlier track of the stream with the same kind and name, which then continues for viewers. Otherwise an unused id. */
   #idFor({ kind, source, variantName }: PlannedTrack): number {
     const type = kind === 'audio' || kind === 'bypass' ? source.type : 'video';
     const index = this.#vacant.findIndex((track) => track.type === type && (track.variantName ?? '') === variantName);

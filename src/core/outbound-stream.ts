@@ -68,7 +68,7 @@ export class OutboundStream implements PublishableStream {
   packetsOut = 0;
   /** Never changed in place, because a consumer may leave while others are being called. */
   #consumers: readonly Consumer[] = [];
-  /** Publishers have packets that they were not told the end of. */
+  /** Publishers have received packets without `onDrained`. */
   #undrained = false;
   #closed = false;
 

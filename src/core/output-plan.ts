@@ -5,7 +5,7 @@ import type { OutputPlan } from './stream-outputs.ts';
 const DEFAULT_DECODES = { threadCount: 2, onlyKeyframes: false };
 const NO_HARDWARE = { enable: false, modules: '' };
 
-/** The plan that output profiles make, for streams of which nobody else says what to make. */
+/** The plan of output profiles, for streams without advice. */
 export function planOf(outputProfiles: OutputProfilesConfig | undefined): OutputPlan {
   const { encoder, decoder } = outputProfiles?.hwaccels ?? {};
   const either = { ...NO_HARDWARE, enable: outputProfiles?.hardwareAcceleration === true };

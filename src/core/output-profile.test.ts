@@ -23,7 +23,7 @@ function plan(encodes: object, inbound: readonly Track[] = [VIDEO, AUDIO, DATA])
   return planOutput(readOutputProfile({ name: 'p', outputStreamName: 'o', encodes }).typed, inbound);
 }
 
-/** What becomes of one video under the rule. */
+/** The result of the rule for one video. */
 function videoKind(encode: object, source: object = {}) {
   return plan({ videos: [{ codec: 'h264', bitrate: 1, ...encode }] }, [{ ...VIDEO, ...source } as Track])[0]?.kind;
 }

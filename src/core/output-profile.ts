@@ -57,7 +57,7 @@ export function needsFramerate({ encodes }: OutputProfileConfig): boolean {
 /** Applies `profile` to `inbound`. The outbound tracks are in this order: videos, audios, images, data and subtitles. */
 export function planOutput(profile: OutputProfileConfig, inbound: readonly Track[], figures = ANNOUNCED): readonly PlannedTrack[] {
   const planned: PlannedTrack[] = [];
-  // Playlists that come along with a stream call its tracks by the names they came with.
+  // Playlists of the source name its tracks by their original names.
   const nameOf = (encode: { readonly name: string }, { variantName }: Track): string =>
     profile === PASSTHROUGH_PROFILE && variantName !== '' ? variantName : encode.name;
   profile.encodes.videos.forEach((encode, index) => {

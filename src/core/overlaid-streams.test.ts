@@ -1,4 +1,4 @@
-/** Which encodes of which streams get the images of an overlay map. */
+/** The encodes that get the images of an overlay map. */
 import { describe, expect, test } from 'vitest';
 import { FakeTranscoder } from '../../test/fakes/fake-transcoder.ts';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
@@ -109,7 +109,7 @@ describe('streams of an application with overlays', () => {
       everywhere(logo('a')),
       { streamName: 'other', variantNames: [], overlays: [logo('c')] },
     ]);
-    // Encodes that agree in everything are made once: the high one is, the low one is not.
+    // Equal encodes are made once: the high encode is shared, the low one is not.
     expect(images()).toEqual([
       [360, 'a'],
       [720, 'a'],

@@ -17,7 +17,7 @@ export interface OverlayMapEntry<Overlay extends OverlayPlace = MappedOverlay> e
   readonly overlays: readonly Overlay[];
 }
 
-/** More images over one video would take the machine's time, and hide what is under them. */
+/** More images over one video would take too much of the machine's time, and hide the video. */
 const MAX_OVERLAYS = 16;
 /** Pixels of a side that is not told. */
 const DEFAULT_SIDE = '100';

@@ -6,7 +6,7 @@ const MAX_SECONDS = 5;
 const MAX_PACKETS = 4000;
 const MAX_BYTES = 64 * 1024 * 1024;
 
-/** Packets that wait for their stream to begin. Drops nothing: a full hold tells its owner, who must begin with the present tracks. */
+/** Packets that wait for their stream to begin. Drops nothing: a full hold notifies its owner, who must begin with the present tracks. */
 export class PacketHold {
   #packets: Packet[] = [];
   #next = 0;

@@ -24,7 +24,7 @@ async function settle(): Promise<void> {
   for (let turn = 0; turn < 5; turn += 1) await immediate();
 }
 
-/** What was asked, and how to answer it. */
+/** A request, and the function that answers it. */
 interface Asked {
   readonly stream: AdvisedStream;
   readonly signal: AbortSignal;

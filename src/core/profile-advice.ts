@@ -15,7 +15,7 @@ export interface AdvisedStream extends StreamAddress {
   figures(trackId: number): TrackFigures;
 }
 
-/** The advice: other profiles, those of the configuration, or none. Reasons are for people. */
+/** The advice: other profiles, those of the configuration, or none. Reasons are for the log. */
 export type Advice =
   | { readonly kind: 'profiles'; readonly outputProfiles: OutputProfilesConfig }
   | { readonly kind: 'local'; readonly reason: string }

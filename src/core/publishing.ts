@@ -61,7 +61,7 @@ export interface PublishableStream {
   readonly vhost: string;
   readonly app: string;
   readonly name: string;
-  /** Name of the inbound stream it is made from. */
+  /** Name of its inbound stream. */
   readonly sourceName: string;
   /** The stream comes from another server of the origin map, so it is not registered there. */
   readonly fromOriginMap: boolean;
@@ -89,12 +89,12 @@ export interface PublishableStream {
 
 /**
  * One stream inside a publisher. The core calls it directly, one publisher after the other, without a queue: a publisher with slow viewers,
- * receivers or disks has a bounded queue for each. One that throws loses the stream.
+ * receivers or disks has a bounded queue for each. A publisher that throws loses the stream.
  */
 export interface PublisherStream {
   /** How soon the stream needs packets; packets that can wait come in batches. Default: `REAL_TIME`. */
   readonly urgency?: Urgency;
-  /** With `LOW_LATENCY`: the wall clock, ms, before which no packet completes a part that is waited for. Default: any packet may. */
+  /** With `LOW_LATENCY`: the wall clock, ms, before which no packet completes a part that viewers wait for. Default: any packet may. */
   readonly neededAt?: number;
   /** Media that viewers do not get, or not well, and remedies: a few sentences, each logged as well. Default: none. */
   readonly warnings?: readonly string[];

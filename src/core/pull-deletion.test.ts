@@ -28,7 +28,7 @@ it('removes a stream whose source accepts again and again and sends nothing', as
   source.deliver(1);
   source.opened[0]!.target.sink.close({ code: 'peer-left', detail: 'x' });
   await expect.poll(() => source.opened.length).toBe(2);
-  // Media that comes again begins the time anew.
+  // Media that returns restarts the time.
   clock.advance(T - 100);
   source.deliver(1);
   await rounds();

@@ -122,7 +122,7 @@ it('leaves no source open, no stream behind and nothing on disk that was deleted
       // One stream has one source.
       const open = () => source.opened.filter(({ closed }) => !closed).length;
       await expect.poll(() => open()).toBeLessThanOrEqual(listed().length);
-      // What is on disk plays, or waits until it can.
+      // Stored pulls play, or wait until they can.
       const missing = [...store.documents.keys()].filter((one) => !listed().includes(one));
       expect(missing.length).toBeLessThanOrEqual(pulls.waiting);
       pulled += source.opened.length;

@@ -35,7 +35,7 @@ export interface PullRegistryOptions {
   readonly work?: SharedWork;
 }
 
-/** How often it is looked whether streams can return that had to end: viewers may wait for one that another node pulled. */
+/** Interval of checks whether ended streams can return: viewers may wait for a stream that another node pulled. */
 const RETURN_EVERY_MS = 250;
 /** The owner of a new persistent stream is known after this time at the latest, ms. */
 const TOLD_MS = 1500;
@@ -271,7 +271,7 @@ export class PullRegistry {
     if (!this.#leaving.has(document)) void this.#forget(document);
   }
 
-  /** Removes documents that nothing needs any more. */
+  /** Removes unneeded documents. */
   async #forget(document: PullDocument): Promise<void> {
     try {
       await this.#remove(document);

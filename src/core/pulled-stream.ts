@@ -18,9 +18,9 @@ import { SuccessorLookup } from './successor-lookup.ts';
 const SUPERVISION_MS = 100;
 /** A source that ends at once is not asked again before this time since it was asked, ms. */
 const MIN_CONNECTION_MS = 100;
-/** One URL gets this long to deliver. */
+/** Time for one URL to deliver. */
 const CONNECT_TIMEOUT_MS = 4000;
-/** A first URL that is tried again gets this long to deliver a packet: sender reports may have to be waited for. */
+/** Time for a first URL that is tried again to deliver a packet: it may have to wait for sender reports. */
 const PROBE_MS = 8000;
 /** Time for the first round over all URLs, because the request waits for it. */
 const FIRST_ROUND_MS = 10_000;
@@ -51,15 +51,15 @@ interface Connection {
   reason: CloseReason | null;
   /** Its media is unusable: reconnecting at once would not help. */
   refused: boolean;
-  /** Resolves when there is a reason, or the connection was given up. One wait for it at most: it lives as long as the source does. */
+  /** Resolves when there is a reason, or the connection was given up. Only one wait at a time: it lives as long as the source does. */
   readonly over: PromiseWithResolvers<void>;
   /** A first URL that is tried meanwhile: the try ends with the connection. */
   probe: Probe | null;
 }
 
 /**
- * One pulled stream: connects, supervises the source, continues with the next URL when it fails. It ends for good when nobody watches, when
- * all attempts failed, or when it is deleted. The inbound stream stays the same, so viewers see a gap, not an end.
+ * One pulled stream: connects, supervises the source, continues with the next URL when it fails. It ends for good when it has no viewers,
+ * when all attempts failed, or when it is deleted. The inbound stream stays the same, so viewers see a gap, not an end.
  */
 export class PulledStream {
   readonly definition: PullDefinition;
@@ -68,9 +68,9 @@ export class PulledStream {
   readonly #closing = new AbortController();
   #stream: InboundStream | null = null;
   #connection: Connection | null = null;
-  /** One that is not open yet. */
+  /** A source that is not open yet. */
   #opening: Connection | null = null;
-  /** Settles when the stream is registered anew, or cannot be, after its application took it away. */
+  /** Settles when the stream is registered anew, or cannot be, after its application ended it. */
   #returning: Promise<void> | null = null;
   /** In the order of failover. */
   #urls: readonly string[];
@@ -80,7 +80,7 @@ export class PulledStream {
   #url = 0;
   /** Tries in a row that brought no packet. */
   #failures = 0;
-  /** URLs in a row that were lost or tried in vain since media came last. */
+  /** Consecutive URLs that failed since the last media. */
   #turns = 0;
   /** When media came last, or the stream began; monotonic ms. */
   #inputAt: number;
@@ -167,7 +167,7 @@ export class PulledStream {
     this.#stream = this.#options.register(request);
   }
 
-  /** The core took the stream away. A persistent one comes back when its application does. */
+  /** The core ended the stream. A persistent stream returns with its application. */
   #lost(reason: CloseReason): void {
     this.#stream = null;
     const { properties, configured = false } = this.definition;
@@ -214,7 +214,7 @@ export class PulledStream {
     const url = this.#currentUrl;
     const shown = shownUrl(url);
     this.#askedAt = this.#options.clock.monotonic();
-    // Between two lives of an application there is nothing to deliver to.
+    // While the application restarts there is no stream to deliver to.
     if (this.#stream === null) await this.#returning;
     const stream = this.#stream;
     const connection = stream === null ? null : this.#linkTo(stream);
@@ -254,7 +254,7 @@ export class PulledStream {
     return connection;
   }
 
-  /** The core does not take what comes. */
+  /** The core does not accept the packets. */
   #refuse(reason: CloseReason): void {
     const connection = this.#connection ?? this.#opening;
     if (connection === null) return;
@@ -263,7 +263,7 @@ export class PulledStream {
     endOf(connection);
   }
 
-  /** Rejects when the limit is over or the stream ends, whatever the source does; a session that comes later is closed. */
+  /** Rejects when the limit is over or the stream ends, whatever the source does; a session that opens later is closed. */
   #open(url: string, sink: PullSink, limitMs: number): Promise<PullSession> {
     const { source, definition, settings, address } = this.#options;
     const { ignoreRtcpSRTimestamp: ignoreSenderReports } = definition.properties;
@@ -351,7 +351,7 @@ export class PulledStream {
     this.end({ code: 'peer-error', detail: 'internal error' });
   }
 
-  /** Ends a stream that is not persistent: nobody watches, or every URL was tried and nothing comes. */
+  /** Ends a stream that is not persistent: it has no viewers, or every URL was tried without media. */
   #checkLimits(): void {
     const { properties, configured = false } = this.definition;
     const { persistent, noInputFailoverTimeoutMs, unusedStreamDeletionTimeoutMs } = properties;
@@ -391,7 +391,7 @@ export class PulledStream {
     this.#checkLimits();
   }
 
-  /** Goes back to the first URL when it works again. What is delivered meanwhile is not disturbed by a first URL that does not. */
+  /** Returns to the first URL when it works again. A first URL that fails does not disturb the present source. */
   async #probeFirst(): Promise<void> {
     const { failbackMs } = this.definition.properties;
     const now = this.#options.clock.monotonic();
@@ -406,7 +406,7 @@ export class PulledStream {
       // Many servers accept and have nothing to send.
       const delivers = await this.#delivers(probe).finally(() => session.close());
       if (!delivers) throw new PullFailed('the source sends nothing');
-      // Lost meanwhile: the next URL is being connected to.
+      // Lost meanwhile: the next URL is being connected.
       if (this.closed || this.#connection !== connection) return;
       this.#logger.info({ url: shownUrl(url) }, 'the first source works again');
       this.#disconnect();
@@ -419,7 +419,7 @@ export class PulledStream {
     }
   }
 
-  /** Resolves with whether a probe delivers: with its first packet, its end, that of the connection, or when the time for it is over. */
+  /** Resolves with whether a probe delivers: with its first packet, its end, the end of the connection, or the end of its time. */
   async #delivers(probe: Probe): Promise<boolean> {
     const timer = setTimeout(() => probe.close(), PROBE_MS);
     try {

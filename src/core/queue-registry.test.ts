@@ -7,7 +7,7 @@ test.each([
   ['mngq:v=default#app:s=/live:p=trs:r=decoder_h264_0', 'decoder'],
   ['mngq:v=default#app:s=/live:p=pub:r=streamworker_[push]_a:r=b_[x]', 'push'],
   ['mngq:p=pub:r=appworker_[egress]_1', 'egress'],
-  // Whoever names a stream names no kind.
+  // A stream name must not select a kind.
   ['mngq:v=default#app:s=/_[made-up]_:p=imr:r=indicator', 'inbound'],
 ])('%s is of the kind %s', (urn, kind) => {
   expect(queueKind(urn)).toBe(kind);

@@ -2,7 +2,7 @@ import { BoundedQueue } from '../util/bounded-queue.ts';
 import type { Clock } from '../util/clock.ts';
 import { QueueGauge, type QueueStatus } from '../util/queue-gauge.ts';
 
-/** Makes the queues of the server and knows the ones that exist, so that `/v2/internals/queues` can list them. */
+/** Makes the queues of the server and keeps the existing ones, so that `/v2/internals/queues` can list them. */
 export class QueueRegistry {
   readonly #clock: Clock;
   readonly #queues = new Map<number, { readonly queue: QueueGauge; readonly kind: string }>();
@@ -58,7 +58,7 @@ export class QueueRegistry {
 
 /** The queue's owner, from its name: `inbound`, `decoder`, `encoder`, `push`, `file`, `egress` and the like. */
 export function queueKind(urn: string): string {
-  // Names of streams have no colon, so what follows the first of these is ours.
+  // Stream names have no colon, so the text after the first `:` is ours.
   const [, named, role = 'other'] = /:r=(?:[a-z]+_\[(\w+)\]|([a-z]+))/.exec(urn) ?? [];
   const kind = named ?? role;
   return kind === 'indicator' ? 'inbound' : kind;

@@ -1,4 +1,4 @@
-/** Sources whose sockets are read in batches while nobody watches, which costs less CPU. */
+/** Sources whose sockets are read in batches while they have no viewers, which costs less CPU. */
 
 /** A listener whose sockets may rest. */
 export interface RestingSource {

@@ -65,7 +65,7 @@ function nameOf(application: unknown): string {
   return typeof name === 'string' ? `'${name}'` : 'without a name';
 }
 
-/** Brings persistent streams back. One whose application is gone stays on disk: the application may return. */
+/** Restores persistent streams. A stream whose application is gone stays on disk: the application may return. */
 export async function restorePulls(store: PullDocumentStore, pulls: PullRegistry, logger: Logger): Promise<void> {
   for (const document of await store.load()) {
     const { vhost, app, name } = document;

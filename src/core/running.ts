@@ -10,7 +10,7 @@ export interface Running {
   stop(): Promise<void>;
   /** Stopped after all others, because it stores their data or reports the stop. */
   readonly keeps?: boolean;
-  /** Stopped when even those have: it holds what they use. */
+  /** Stopped last: it holds what all the others use. */
   readonly last?: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** Between who numbers the segments of an outbound stream and who passes the numbers on. */
+/** Connects the publisher that numbers the segments of an outbound stream with the publishers that pass the numbers on. */
 import type { Packet } from '../media/packet.ts';
 import type { SegmentMark } from '../media/segment-mark.ts';
 
@@ -15,22 +15,22 @@ export class SegmentMarks {
     this.#listener?.(mark, packet);
   }
 
-  /** `follower`, who numbers as another server says, is told when the stream comes from no such server any more. */
+  /** `follower`, which numbers by another server's marks, is notified when the stream no longer comes from such a server. */
   follow(follower: () => void): void {
     this.#followers = [...this.#followers, follower];
   }
 
-  /** Nobody says any more where segments begin: who numbers the stream decides by itself. */
+  /** Marks have ended: the numbering publisher decides by itself. */
   leave(): void {
     for (const follower of this.#followers) follower();
   }
 
-  /** Somebody passes the numbers on. */
+  /** A publisher passes the numbers on. */
   get wanted(): boolean {
     return this.#listener !== null;
   }
 
-  /** One listener at a time: the last one counts; null: nobody passes them on. */
+  /** One listener at a time, the last one set; null: the numbers are not passed on. */
   listen(listener: MarkListener | null): void {
     this.#listener = listener;
   }

@@ -6,7 +6,7 @@ import { toMilliseconds } from '../media/timebase.ts';
 import { isVideoTrack, type Track } from '../media/track.ts';
 import { ProtocolError } from '../util/protocol-error.ts';
 
-/** Messages that wait for a frame of one track; more are no metadata any more: the oldest go. */
+/** Limit of messages that wait for a frame of one track; the oldest are dropped. */
 const MAX_WAITING = 32;
 
 interface WaitingSei {
@@ -21,7 +21,7 @@ export class SeiInsertion {
   /** By track. */
   readonly #waiting = new Map<number, WaitingSei[]>();
 
-  /** Frames of this many tracks are waited for. */
+  /** Number of tracks with waiting messages. */
   get size(): number {
     return this.#waiting.size;
   }

@@ -4,7 +4,7 @@ import { ByteMeter } from './byte-meter.ts';
 import type { PublisherKind } from './kinds.ts';
 import type { EgressMeter, SessionHandle, SessionRequest } from './publishing.ts';
 
-/** One viewer of a stream, whichever publisher serves it. */
+/** One viewer of a stream, of whichever publisher. */
 export class Session implements SessionHandle {
   readonly id: string;
   readonly kind: PublisherKind;
@@ -45,7 +45,7 @@ export class SessionRegistry {
   readonly #onOpened: (session: Session) => void;
   readonly #onEnded: (session: Session, reason: string) => void;
 
-  /** `onOpened` is called for each session that begins, `onEnded` for each that is over. */
+  /** `onOpened` is called at the start of each session, `onEnded` at its end. */
   constructor(
     clock: Clock,
     meter: EgressMeter,
@@ -90,7 +90,7 @@ export class SessionRegistry {
     return true;
   }
 
-  /** For sessions that are over. */
+  /** For ended sessions. */
   forget(session: Session, reason: string): void {
     if (this.#entries.get(session.id)?.session !== session) return;
     this.#entries.delete(session.id);

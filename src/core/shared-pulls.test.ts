@@ -19,7 +19,7 @@ afterEach(() => {
   for (const stop of stops.splice(0)) stop();
 });
 
-/** An output profile that passes everything on. */
+/** An output profile that bypasses everything. */
 const profile = (outputStreamName: string) =>
   readOutputProfile({ name: 'p', outputStreamName, encodes: { videos: [{ bypass: true }], audios: [{ bypass: true }] } }).typed;
 
@@ -50,7 +50,7 @@ function setUp(state: WorkState, outputs: readonly string[] = []) {
     ...{ ignoreRtcpSRTimestamp: false, retryCount: 1, relay: false },
   };
   const pull = { name: 's', urls: ['rtsp://one/'], properties };
-  /** What a viewer's request makes of a stream that another node has. */
+  /** A viewer's request pulls a stream that another node has. */
   const relayed = (name: string): PullDefinition => ({
     ...{ name, urls: [`ovt://other/app/${name}`], configured: true, fromOriginMap: true, successor: async () => null },
     properties: { ...properties, persistent: false, relay: true },
@@ -118,7 +118,7 @@ describe('a persistent pull that several nodes know', () => {
 
   it.each([
     { provider: ProviderKind.SCHEDULED, sourceType: SourceType.SCHEDULED, goesOn: true },
-    // Its time is steadier than what was relayed.
+    // Its time is steadier than that of the relayed stream.
     { provider: ProviderKind.MULTIPLEX, sourceType: SourceType.MULTIPLEX, goesOn: false },
   ])('leaves the stream to a channel as well ($provider)', async ({ provider, sourceType, goesOn }) => {
     const { application, pulls, relayed, origin } = setUp('others', ['${OriginStreamName}']);
@@ -154,7 +154,7 @@ describe('a persistent pull that several nodes know', () => {
     await pulls.create(application, relayed('s'));
     origin.plays = () => false;
     for (const { target } of origin.opened) target.sink.close({ code: 'peer-left', detail: 'it died' });
-    // Nobody waits for the other one.
+    // Neither waits for the other.
     await expect.poll(() => application.hasStream('other'), { timeout: 15_000 }).toBe(false);
     expect(application.hasStream('s')).toBe(true);
   }, 20_000);

@@ -7,7 +7,7 @@ import type { SourceTrack } from './ingest.ts';
 const CHECK_MS = 100;
 /** A timer of Node.js that is set for more than 24 days comes at once. */
 const MAX_WAIT_MS = 3_600_000;
-/** A look that comes later than this, ms, was held up, and so was the reading of what was sent meanwhile. */
+/** A check later than this, ms, was held up, and so was the reading of data sent meanwhile. */
 const STALL_MS = 2000;
 
 /** For one stream, whatever its present source; the owner stops it. */
@@ -43,7 +43,7 @@ export class SilenceWatch {
     const look = guarded(this.#logger, 'the watch over a stream', () => {
       const now = this.#clock.monotonic();
       const left = limit - this.silence;
-      // The first look behind a stretch that the server was held up for is never the last.
+      // The first check after the server was held up is never the last.
       const isHeldUp = lookedAt === null || now - lookedAt > STALL_MS;
       lookedAt = left <= CHECK_MS ? now : null;
       this.#timer = setTimeout(look, Math.min(Math.max(left - CHECK_MS, CHECK_MS), MAX_WAIT_MS));

@@ -101,7 +101,7 @@ export class SourceLink implements IngestStream, PullSink {
     this.#onClose(reason);
   }
 
-  /** The stream has another source, or none, from now on. Idempotent. */
+  /** From now on the stream has another source, or none. Idempotent. */
   cut(): void {
     this.#cut = true;
   }

@@ -244,7 +244,7 @@ describe('a stream that outlives its source', () => {
     clock.advance(30_000);
     vi.advanceTimersToNextTimer();
     expect(ingest.closed).toBe(false);
-    // What was sent meanwhile is read now.
+    // Data sent meanwhile is read now.
     ingest.push(videoPacket(0));
     for (const [ms, closed] of [
       [900, false],

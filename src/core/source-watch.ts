@@ -6,11 +6,11 @@ import { TokenBucket } from '../util/token-bucket.ts';
 
 /** Bytes of one track that may come within a second of its time: half a gigabit a second, four of the largest frames. */
 export const MAX_BYTES_PER_SECOND = 64 * 1024 * 1024;
-/** A track that sends for so long, ms, while less than a second of its time passes has a clock that stands still. */
+/** A track that sends for this long, ms, while less than a second of its media time passes has a stopped clock. */
 export const MAX_STANDSTILL_MS = 30_000;
 /** Between two packets at most so much of it counts, ms: a pause of the source is none of its clock. */
 const MAX_STEP_MS = 1000;
-/** Changes of tracks or their parameters: a source that begins has many, one that is switched has one every few seconds. */
+/** Limit of changes of tracks or their parameters: a new source has many, a switched source one every few seconds. */
 const CHANGES = { burst: 60, perSecond: 1 } as const;
 /** Packets and parameters that cannot be read. More than a whole broken track has, a few seconds long. */
 const MALFORMED = { burst: 500, perSecond: 100 } as const;
@@ -24,7 +24,7 @@ interface Pace {
 }
 
 /**
- * Each question is answered with what is wrong, in words for the log, or null. `now` is monotonic, ms. Nothing is allocated
+ * Each method returns the fault, in words for the log, or null. `now` is monotonic, ms. Nothing is allocated
  * per packet.
  */
 export class SourceWatch {
@@ -52,7 +52,7 @@ export class SourceWatch {
     if (pace.bytes > MAX_BYTES_PER_SECOND) {
       return `more than ${MAX_BYTES_PER_SECOND / 1024 / 1024} MiB of track ${track.id} came within a second of its time: its clock stands still`;
     }
-    // Events have the time of what they are about, and may all be about the same.
+    // Events have the time of their subject, and may all have the same subject.
     if (!isMediaTrack(track)) return null;
     pace.activeMs += passed;
     if (pace.activeMs < MAX_STANDSTILL_MS) return null;

@@ -98,7 +98,7 @@ describe('a stand-in', () => {
     encoder.push(videoPacket(60));
     await studio.pass(50);
     expect(shown(studio.packets).slice(-2)).toEqual([999, 64]);
-    // The silence of the encoder is its own, whatever the stand-in sends.
+    // The encoder's silence is measured apart from the stand-in's packets.
     await studio.pass(600);
     standIn!.begin();
     for (let ms = 0; ms < 2600; ms += 100) {
@@ -115,7 +115,7 @@ describe('a stand-in', () => {
     await send(studio, encoder);
     await studio.pass(200);
     const [standIn] = studio.made;
-    // Nothing was read meanwhile, and the timer comes before the socket.
+    // Nothing was read meanwhile, and the timer runs before the socket.
     studio.clock.advance(3000);
     await vi.advanceTimersByTimeAsync(100);
     expect(standIn!.told).toEqual(['prepare']);

@@ -10,16 +10,16 @@ import type { GatedStream, StandIn, StandInStage, StandIns } from './stand-in.ts
 import { addressOf } from './stream-address.ts';
 
 const LOOK_MS = 100;
-/** A look that comes so much later than planned was held up, and so was the reading of what was sent meanwhile, ms. */
+/** A check this much later than planned, ms, was held up, and so was the reading of data sent meanwhile. */
 const HELD_UP_MS = 200;
-/** A stand-in that cannot be played is tried again after so long, ms: while it is needed, and before. */
+/** Pause before a stand-in that cannot be played is tried again, ms: while it is needed, and before. */
 const RETRY_MS = 1000;
 const PREPARE_AGAIN_MS = 10_000;
-/** A stream without encoder and stand-in ends after so long, ms, where it is not kept for longer (`KeepStreamMs`). */
+/** Time after which a stream without encoder and stand-in ends, ms, unless it is kept for longer (`KeepStreamMs`). */
 const NOTHING_MS = 10_000;
 /** An encoder that has sent within this time, ms, is present, and the stream does not end for lack of one. */
 const PRESENT_MS = 1000;
-/** Returns of encoders. One that comes and goes all the time stays behind the stand-in for longer. */
+/** Limit of an encoder's returns. A flapping encoder stays behind the stand-in for longer. */
 const RETURNS = { burst: 5, perSecond: 0.5 } as const;
 
 /** An encoder's first burst puts the stream ahead of the clock, and viewers as far behind: by no more than this, ms. */
@@ -27,7 +27,7 @@ const MAX_AHEAD_MS = 1000;
 /** More than this, ms, is another clock. */
 const MAX_JUMP_MS = 10_000;
 
-/** The stream, as far as a stand-in changes it. */
+/** The parts of the stream that a stand-in changes. */
 export interface CoveredStream extends GatedStream {
   readonly app: string;
   readonly tracks: readonly Track[];
@@ -37,7 +37,7 @@ export interface CoveredStream extends GatedStream {
   readonly mediaEnd: number;
   /** Since the encoder sent audio or video, ms. */
   readonly silence: number;
-  /** The same as `setTracks` and `push` of the stream, but nothing that the encoder is judged by. */
+  /** Equivalents of `setTracks` and `push` of the stream that do not count for judging the encoder. */
   takeTracks(tracks: readonly SourceTrack[]): void;
   take(packet: SourcePacket): void;
   terminate(reason: CloseReason): void;
@@ -55,8 +55,8 @@ export interface StandInControllerOptions {
 }
 
 /**
- * Puts the stand-in of a stream on air when its encoder leaves or falls silent, and takes it off when one is back: from then on encoders have
- * to pass a gate. One for each stream that has a stand-in; closed with it.
+ * Puts the stand-in of a stream on air when its encoder leaves or falls silent, and takes it off when an encoder is back: from then on
+ * encoders have to pass a gate. Each stream with a stand-in has one, and closes it.
  */
 export class StandInController {
   readonly url: string;
@@ -71,7 +71,7 @@ export class StandInController {
   #calledAt = 0;
   /** When it is to be tried again, monotonic ms; null: it has not failed. */
   #againAt: number | null = null;
-  /** Neither encoder nor stand-in has been there since; monotonic ms. */
+  /** Since when both encoder and stand-in have been absent; monotonic ms. */
   #nothingSince: number | null = null;
   /** Why it could not be played: told once, however often it is tried. */
   #told = '';
@@ -83,7 +83,7 @@ export class StandInController {
   readonly #timer: NodeJS.Timeout;
   #lookedAt: number;
   #closed = false;
-  /** How often it went on air. */
+  /** Number of times on air. */
   airings = 0;
 
   constructor(options: StandInControllerOptions) {
@@ -116,7 +116,7 @@ export class StandInController {
     );
   }
 
-  /** Viewers get the stand-in. */
+  /** Viewers see the stand-in. */
   get onAir(): boolean {
     return this.#state === 'on air';
   }
@@ -126,12 +126,12 @@ export class StandInController {
     return this.#state !== 'resting';
   }
 
-  /** Viewers have got something that it can go on with. */
+  /** Viewers have received media that it can continue. */
   get canStandIn(): boolean {
     return this.#flows && !this.#closed;
   }
 
-  /** A packet goes out. */
+  /** A packet is passed on. */
   flows(): void {
     this.#flows = true;
   }
@@ -145,7 +145,7 @@ export class StandInController {
     if (this.isCalled) this.#standIn.wake();
   }
 
-  /** Through which the packets of a new encoder come; that of the one before counts no longer. */
+  /** The gate of a new encoder; the previous encoder's gate no longer counts. */
   gate(): EncoderGate {
     const gate = new EncoderGate({
       stream: this.#options.stream,
@@ -199,7 +199,10 @@ export class StandInController {
     this.#standIn.play(clock.now() - stream.silence + this.#excess());
   }
 
-  /** Ms by which the stream is ahead of the clock more than it may: the stand-in begins so much later, when viewers have had what they have. */
+  /**
+   * Ms by which the stream is further ahead of the clock than allowed: the stand-in begins this much later, after viewers have played their
+   * media.
+   */
   #excess(): number {
     const { stream } = this.#options;
     const base = stream.mediaEnd - (this.#now - stream.silence);
@@ -209,7 +212,7 @@ export class StandInController {
     return 0;
   }
 
-  /** The stand-in begins, or goes on with other tracks. */
+  /** The stand-in begins, or continues with other tracks. */
   #play(tracks: readonly SourceTrack[]): void {
     const { stream } = this.#options;
     if (!this.isCalled || this.#closed) return;
@@ -271,7 +274,7 @@ export class StandInController {
   #lookAtDuty(now: number): void {
     const { clock, settings, stream, keepMs, logger } = this.#options;
     const isPresent = this.#gate !== null && stream.silence < PRESENT_MS;
-    // It was silent only, and nobody has seen anything else yet.
+    // It was only silent, and viewers have seen nothing else yet.
     if (this.#state === 'called' && this.#gate?.isShut === false && stream.silence < settings.afterMs) {
       logger.info({}, 'the encoder sends again');
       this.#rest();

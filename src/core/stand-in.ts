@@ -5,7 +5,7 @@ import type { IngestStream, SourceCue, SourcePacket, SourceTrack } from './inges
 import type { StreamAddress } from './stream-address.ts';
 import type { Urgency } from './urgency.ts';
 
-/** The stream that a stand-in plays on. */
+/** The stream on which a stand-in plays. */
 export interface StandInStage {
   readonly address: StreamAddress;
   /** Tracks that viewers have. */
@@ -16,19 +16,19 @@ export interface StandInStage {
   setTracks(tracks: readonly SourceTrack[]): void;
   push(packet: SourcePacket): void;
   pushCue(language: string, cue: SourceCue): boolean;
-  /** It cannot be played, or no longer: it is told to play once more when it is time for that. `reason` is for people. */
+  /** It cannot be played, or no longer: the controller calls `play` again later. `reason` is for the log. */
   onFailed(reason: string): void;
 }
 
 /** Plays on one stage. Closed by its owner, before the stream is. */
 export interface StandIn {
-  /** The tracks of the stage are known or have changed: prepares whatever takes long to begin. May be called repeatedly. */
+  /** The tracks of the stage are known or have changed: prepares slow work in advance. May be called repeatedly. */
   prepare(): void;
-  /** Begins as soon as it can. `since`: the wall clock, ms, at which what viewers have got ends. */
+  /** Begins as soon as it can. `since`: the wall clock, ms, at the end of the media that viewers have received. */
   play(since: number): void;
   /** Off air from now on. */
   rest(): void;
-  /** Somebody has come who needs packets now. */
+  /** A viewer has come who needs packets now. */
   wake(): void;
   /** Idempotent. */
   close(): void;
@@ -42,9 +42,9 @@ export type GatedStream = Pick<
   IngestStream,
   'vhost' | 'name' | 'closed' | 'urgency' | 'neededAt' | 'countBytes' | 'setTracks' | 'push' | 'pushEvent' | 'pushCue'
 > & {
-  /** The encoder has sent a packet that does not go out. */
+  /** The encoder has sent a packet that is not passed on. */
   heard(packet: SourcePacket): void;
-  /** The encoder has announced tracks that do not go out. */
+  /** The encoder has announced tracks that are not passed on. */
   heardTracks(tracks: readonly SourceTrack[]): void;
   /** The encoder's media is unusable: the encoder is removed after this call. */
   dismiss(detail: string): void;

@@ -11,7 +11,7 @@ export interface StreamAddress extends ApplicationAddress {
   readonly stream: string;
 }
 
-/** The address of what has a name in an application. */
+/** The address of an object with a name in an application. */
 export function addressOf({ vhost, app, name }: ApplicationAddress & { readonly name: string }): StreamAddress {
   return { vhost, app, stream: name };
 }

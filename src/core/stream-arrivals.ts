@@ -54,7 +54,7 @@ export class StreamArrivals {
     }
   }
 
-  /** Null: it has to be waited for. */
+  /** Null: wait for it. */
   #answer(name: string): boolean | null {
     if (this.#streams.isPlayable(name)) return true;
     return this.#streams.isComing(name) ? null : false;

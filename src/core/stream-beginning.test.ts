@@ -12,7 +12,7 @@ import { Urgency } from './urgency.ts';
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 const seconds = ({ pts, track }: Packet) => toSeconds(pts, track.timebase);
 
-/** Video and audio come out of the encoders as they went in. */
+/** The encoders' output equals their input. */
 function encodeAll(session: FakeTranscodeSession): void {
   for (const { type, id, sourceId } of session.job.encodes)
     if (type !== 'image') for (const packet of session.pushed) if (packet.track.id === sourceId) session.emit(id, packet);
@@ -98,7 +98,7 @@ describe('the beginning of outputs', () => {
       const times = viewer().of(name).map(seconds);
       expect([name, times.length > 0, Math.max(...times) < 1.03]).toEqual([name, true, true]);
     }
-    // Half a second is what encoders may keep.
+    // Encoders may hold half a second.
     for (const packet of media(1, 1.6)) session.emit(packet.track === VIDEO ? small : opus, packet);
     while (viewer().of('source').length < 90) await turn();
     push(media(3, 1));

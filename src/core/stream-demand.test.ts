@@ -106,7 +106,7 @@ describe('a stream that a viewer asks for', () => {
     expect([waiting.length, demand.refused]).toEqual([64, 16]);
     const other = demand.find({ ...wanted('other'), client: '192.0.2.2' });
     expect(other).not.toBeNull();
-    // What is waited for already is waited for by everybody.
+    // Requests for a stream that is already awaited join its wait.
     expect(demand.find({ ...wanted('other'), client: '192.0.2.1' })).toBe(other);
     first.resolve();
     await Promise.all([...waiting, other]);
@@ -163,7 +163,7 @@ describe('a stream that no origin matches', () => {
     expect(demand.find(wanted('s'))).toBeNull();
     clock.advance(1000);
     expect(await demand.find(wanted('s'))).toBe(false);
-    // No application is made for what nobody has.
+    // No application is made for an unavailable stream.
     expect(await demand.find({ ...wanted('s'), app: 'made' })).toBe(false);
     expect([asked, pulled.length]).toEqual([3, 0]);
     expect(demand.find({ ...wanted('s'), vhost: 'other' })).toBeNull();

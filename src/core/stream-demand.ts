@@ -1,4 +1,4 @@
-/** Pulls streams that viewers ask for and nobody sends, where the virtual host has an origin for them. */
+/** Pulls requested streams that are not being published, if the virtual host has an origin for them. */
 import type { OriginsConfig } from '../config/index.ts';
 import { AddressShares, type AddressSlot } from '../util/address-shares.ts';
 import type { Clock } from '../util/clock.ts';
@@ -12,7 +12,7 @@ import { streamKey, streamText } from './stream-address.ts';
 
 /** Streams that are being pulled for viewers at once; for more there is no answer but "not there". */
 const MAX_PENDING = 200;
-/** Share of one address: requests for missing streams keep nobody else from existing ones. */
+/** Limit for one address: its requests for missing streams must not keep other clients from existing streams. */
 const MAX_PENDING_PER_ADDRESS = 64;
 /** An origin that failed is not asked again for this long, ms. */
 const FAILURE_MEMORY_MS = 1000;
@@ -26,7 +26,7 @@ const NO_SEAT: AddressSlot = { leave: () => undefined };
 export interface StreamFinder {
   /** Null when no origin has the stream, or it is there already; else resolves with whether it is there now. Never rejects. */
   find(wanted: WantedStream): Promise<boolean> | null;
-  /** Nobody may begin to watch: the server is being drained. Absent: that is never so. */
+  /** No viewer may begin: the server is being drained. Absent: never. */
   readonly draining?: boolean;
   /** Whether the stream might be at another server that cannot be asked at present. Absent: never. */
   isUnknown?(wanted: Omit<WantedStream, 'query'>): boolean;
@@ -36,7 +36,7 @@ export interface StreamFinder {
 export interface OriginLocator {
   /** It can be asked; otherwise null says nothing. */
   readonly reachable: boolean;
-  /** Resolves with its URL; null when nobody is known to have it. Never rejects. */
+  /** Resolves with its URL; null if no server is known to have it. Never rejects. */
   locate(app: string, stream: string): Promise<string | null>;
 }
 
@@ -52,14 +52,14 @@ export interface StreamDemandOptions {
   readonly originMap: (vhost: string) => OriginLocator | undefined;
   /** Rejects with `IngestRefused` or `PullFailed`. */
   readonly pull: (application: Application, definition: PullDefinition) => Promise<void>;
-  /** Nothing is pulled meanwhile; absent: never. */
+  /** True while nothing may be pulled; absent: never. */
   readonly drain?: Pick<Drain, 'active'>;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
 /**
- * One for the server: viewers who wait for the same stream share one pull, and one that failed is not tried again at once. Needs no
+ * The server has one: viewers who wait for the same stream share one pull, and a failed pull is not repeated at once. Needs no
  * closing.
  */
 export class StreamDemand implements StreamFinder {
@@ -142,7 +142,7 @@ export class StreamDemand implements StreamFinder {
     return false;
   }
 
-  /** Null when there is no application for it. Without a definition a stream is only waited for. */
+  /** Null if there is no application for it. Without a definition the stream is only waited for. */
   #pull({ vhost, app, stream }: WantedStream, definition: PullDefinition | null, key: string): Promise<boolean> | null {
     const application = this.#options.application(vhost, app) ?? this.#options.applicationOnDemand(vhost, app);
     return application === undefined ? null : this.#await(application, stream, definition, key);

@@ -4,7 +4,7 @@ const WINDOW_MS = 4000;
 const TOLERANCE_MS = 1000;
 
 /**
- * The wall clock of media time 0. The packet that waited least tells it best: delays only ever add. When all packets of
+ * The wall clock of media time 0. The packet that waited least gives the best estimate: delays only ever add. When all packets of
  * some seconds are late (or early) by more than a delay explains, the source paused or jumped, and the epoch follows.
  */
 export class StreamEpoch {
@@ -31,7 +31,7 @@ export class StreamEpoch {
     this.#settled = true;
   }
 
-  /** A packet of media time `mediaMs` arrived at `now`. True when that moved the epoch of media that is being handed on. */
+  /** A packet of media time `mediaMs` arrived at `now`. True if that moved the epoch of media that is being passed on. */
   observe(mediaMs: number, now: number): boolean {
     const epoch = now - mediaMs;
     if (!this.#settled) {

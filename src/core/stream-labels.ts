@@ -2,14 +2,14 @@
 import { labelText, type MetricsPage } from '../util/metrics.ts';
 import { type ApplicationAddress, applicationKey, type StreamAddress, streamKey } from './stream-address.ts';
 
-/** In place of the names of those without labels of their own. No name has a blank. */
+/** In place of the names of streams without their own labels. No stream name contains a blank. */
 export const OTHERS = 'all others';
 /** Label of all streams without labels of their own. */
 export const OTHER_STREAMS = labelText({ vhost: '', app: '', stream: OTHERS });
 /** Label of all applications without one. */
 export const OTHER_APPLICATIONS = labelText({ vhost: '', app: OTHERS });
 
-/** The labels of a stream, whichever metrics are about it; null: there is no room for them. */
+/** The labels of a stream in all metrics; null: there is no free slot. */
 export function streamLabels(page: MetricsPage, address: StreamAddress): string | null {
   const { vhost, app, stream } = address;
   return page.streams.of(streamKey(address), () => labelText({ vhost, app, stream }));

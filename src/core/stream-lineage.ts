@@ -1,6 +1,6 @@
 import { type StreamAddress, streamKey, streamText } from './stream-address.ts';
 
-/** Which streams are made of which. */
+/** The sources of each stream that is made of others. */
 interface Origin {
   readonly key: string;
   readonly text: string;
@@ -8,13 +8,13 @@ interface Origin {
 
 /**
  * Records which inbound streams of the server are made of which others: channels that play live streams, channels that combine tracks,
- * stand-ins. They ask before they use a stream, so that no stream is made of itself. Needs no closing.
+ * stand-ins. They ask before they use a stream, so that no stream is its own source. Needs no closing.
  */
 export class StreamLineage {
   /** Sources of each stream, by `streamKey`; twice if used twice. */
   readonly #origins = new Map<string, Origin[]>();
 
-  /** `stream` uses `source` from now on. Returns what ends that, which may be called twice. */
+  /** `stream` uses `source` from now on. Returns an idempotent function that ends this. */
   add(stream: StreamAddress, source: StreamAddress): () => void {
     const key = streamKey(stream);
     const origin = { key: streamKey(source), text: streamText(source) };

@@ -171,7 +171,7 @@ describe('StreamOutputs', () => {
     expect(transcoder.session.trackCalls.at(-1)?.[0]).toBe(larger);
     expect(names(viewer().announcements.at(-1))).toEqual(names(viewer().announcements[0]));
     expect(viewer().announcements.at(-1)?.[0]).toMatchObject({ id: 0, width: 1920 });
-    // Only what has changed is a new object.
+    // Only changed objects are new.
     expect(viewer().announcements.at(-1)?.[2]).toBe(viewer().announcements[0]?.[2]);
     transcoder.session.announce(transcoder.session.encode('small').id, { width: 640 });
     expect(viewer().announcements.at(-1)?.[1]).toMatchObject({ id: 1, width: 640, variantName: 'small' });

@@ -103,7 +103,7 @@ export class StreamOutputs {
   #complete = false;
   /** No advice is outstanding. */
   #advised: boolean;
-  /** While somebody is asked. */
+  /** While advice is being requested. */
   #advising: AbortController | null = null;
   /** While it waits for its turn. */
   #waiting: Newcomer | null = null;
@@ -126,7 +126,7 @@ export class StreamOutputs {
     this.#probing = !this.#advised || options.profiles.some(needsFramerate);
   }
 
-  /** In order of the profiles; before them those that may go on. */
+  /** In order of the profiles; inherited streams come first. */
   get streams(): readonly OutboundStream[] {
     return [...this.#inherited.streams, ...this.#maps.map((map) => map.stream)];
   }
@@ -219,7 +219,7 @@ export class StreamOutputs {
     for (const map of this.#maps) map.stream.drain();
   }
 
-  /** Its source has left for that reason: true where what is still held takes a while to go out, behind which `done` is called. */
+  /** Its source has left for this reason: true if the held packets take a while to be passed on; `done` is called afterwards. */
   settle(_reason: CloseReason, _done: () => void): boolean {
     return false;
   }
@@ -248,7 +248,7 @@ export class StreamOutputs {
     for (const map of this.#maps) map.close();
   }
 
-  /** Asks once, when the tracks are known or no more can be held; a late answer is not awaited any longer. */
+  /** Asks once, when the tracks are known or the hold is full; a late answer is ignored. */
   #seekAdvice(): void {
     const { advise, newcomer } = this.#options;
     if (this.#advising !== null) {
@@ -278,7 +278,7 @@ export class StreamOutputs {
     this.drain();
   }
 
-  /** All is known that plans are made by. */
+  /** Everything that plans depend on is known. */
   get #ready(): boolean {
     if (!this.#complete) return false;
     return !this.#probing || this.#tracks.every((track) => !isVideoTrack(track) || this.#probes.get(track.id)?.settled === true);
@@ -305,7 +305,7 @@ export class StreamOutputs {
     let isLate = false;
     const enter = (): void => {
       this.#begin();
-      // The first packets cost as much as the beginning.
+      // The first packets cost as much as the start.
       if (isLate) this.drain();
     };
     this.#waiting = { ...this.#options.newcomer, enter };
@@ -393,7 +393,7 @@ export class StreamOutputs {
     return this.#job === null ? plan.filter(({ kind }) => kind === 'bypass') : plan;
   }
 
-  /** Says what viewers will miss. */
+  /** Describes the tracks that viewers will miss. */
   #warn(): void {
     const { logger } = this.#options;
     const { profiles } = this.#plans;
@@ -414,7 +414,7 @@ export class StreamOutputs {
     }
   }
 
-  /** Frames that nobody decodes cannot get an image. */
+  /** Frames that are not decoded cannot get an image. */
   #warnOfUncovered({ profile, stream }: OutboundMap, overlays: readonly OverlayRule[]): void {
     const names = planOutput(profile, this.#tracks, this.#figures).flatMap(({ kind, source, variantName }) =>
       kind === 'bypass' && source.type === 'video' && overlaysFor(overlays, stream, variantName).length > 0 ? [variantName] : [],

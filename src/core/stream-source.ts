@@ -5,22 +5,22 @@ import { SilenceWatch } from './silence-watch.ts';
 import { SourceLink, type SourceLinkOptions } from './source-link.ts';
 import type { TrafficMeter } from './traffic-meter.ts';
 
-/** What the source of a stream works with; the stream owns the meter. */
+/** The tools of a stream's source; the stream owns the meter. */
 export interface StreamSourceOptions {
   /** Of the first one. */
   readonly request: IngestRequest;
-  /** How long another one is waited for, ms. */
+  /** How long to wait for another source, ms. */
   readonly keepMs: number;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly meter: TrafficMeter;
-  /** It has sent neither audio nor video for as long as it may, ms. */
+  /** It has sent neither audio nor video for the permitted time, ms. */
   readonly onSilent: (limit: number) => void;
 }
 
 /** The present or last source of an inbound stream, with its link. Counts as an ingest while present. The stream closes it. */
 export class StreamSource {
-  /** How often another one has taken the place of the last one. */
+  /** Number of changes of the source. */
   changes = 0;
   readonly silenceWatch: SilenceWatch;
   readonly keepMs: number;
@@ -46,7 +46,7 @@ export class StreamSource {
     return this.#request;
   }
 
-  /** Where its media comes from. */
+  /** The origin of its media. */
   get url(): string {
     return this.#url;
   }
@@ -99,7 +99,7 @@ export class StreamSource {
     this.#meter.ingestClosed(this.#request.provider);
   }
 
-  /** Calls `giveUp` when no other one has come within `keepMs`. */
+  /** Calls `giveUp` if no other source has come within `keepMs`. */
   awaitNext(giveUp: () => void): void {
     this.#lossTimer = setTimeout(giveUp, this.keepMs);
   }
@@ -116,7 +116,7 @@ export class StreamSource {
     if (this.#present) this.#meter.ingestClosed(this.#request.provider);
   }
 
-  /** Tells it that the server ends it. */
+  /** Notifies it that the server ends it. */
   tellClosed(reason: CloseReason): void {
     this.#request.onClose(reason);
   }

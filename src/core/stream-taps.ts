@@ -12,7 +12,7 @@ import { Urgency } from './urgency.ts';
 export interface StreamTap {
   /** Tracks as they are now: at once when they are known, and before the first packet that needs them. */
   onTracks(tracks: readonly Track[]): void;
-  /** Shares its bytes with everybody. Events and cues of subtitles come as packets, too. */
+  /** Its bytes are shared with all other readers. Events and cues of subtitles come as packets, too. */
   onPacket(packet: Packet): void;
   /** The stream has ended; nothing follows. */
   onEnd(reason: CloseReason): void;
@@ -33,7 +33,7 @@ export class StreamTaps {
     return this.#taps.size > 0 ? Urgency.LOW_LATENCY : Urgency.NONE;
   }
 
-  /** Any packet may be the one that is waited for. */
+  /** Any packet may be the awaited one. */
   get neededAt(): number {
     return this.#taps.size > 0 ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
   }

@@ -1,4 +1,4 @@
-/** Cues on their way through an inbound stream: their times, with a delay and without, and the tracks that they are on. */
+/** Cues on their way through an inbound stream: their times, with a delay and without, and their tracks. */
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';

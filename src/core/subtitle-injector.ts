@@ -12,7 +12,7 @@ import type { SourceCue } from './ingest.ts';
 export const SUBTITLE_VARIANT = 'subtitle';
 /** Cues of one stream, all languages together. */
 const CUES = { burst: 1000, perSecond: 50 } as const;
-/** The longest that a cue may be shown, and the furthest that it may be ahead of the one before or behind it, ms. */
+/** Limits of the duration of a cue, and of its distance from the preceding or following cue, ms. */
 export const MAX_CUE_MS = 3_600_000;
 /** UTF-16 units of a text, and of the settings of a cue. */
 export const MAX_CUE_TEXT = 4096;
@@ -55,7 +55,7 @@ export interface SubtitleInjectorOptions {
   /** Something may still be put onto its tracks. */
   readonly isOpen: () => boolean;
   readonly onPacket: (packet: Packet) => void;
-  /** All cues of a client have been handed on. */
+  /** All cues of a client have been passed on. */
   readonly onSent: () => void;
 }
 
@@ -98,7 +98,10 @@ export class SubtitleInjector {
     return this.#options.router.started;
   }
 
-  /** Puts cues onto the tracks of their labels, each list from now on. False, and none is shown, where one has no such track, or there is no room for all of them. */
+  /**
+   * Puts cues onto the tracks of their labels, each list from now on. False, without showing any, if a label has no track, or there is no
+   * room for all of them.
+   */
   send(wishes: readonly SubtitleWish[]): boolean {
     const lists = wishes.map(({ label, cues }) => ({ track: this.#find(({ publicName }) => publicName === label), cues }));
     const all = wishes.flatMap(({ cues }) => cues);

@@ -11,9 +11,12 @@ import type { VirtualHost } from './virtual-host.ts';
 /** Name under which a configuration file declares what applications are made of on demand. */
 export const TEMPLATE_NAME = '*';
 
-/** Applications that viewers, who choose the names, may bring about in a virtual host; beyond that, those without a stream make room. */
+/**
+ * Limit of applications that viewers, who choose the names, can create in a virtual host; beyond it, applications without a stream make
+ * room.
+ */
 const MAX_DYNAMIC = 200;
-/** Only those that have had this long to find their stream, ms. */
+/** Only applications that have had this long to find their stream, ms. */
 const ROOM_MS = 10_000;
 /** Such an application lives this long without streams; also the interval of the check, ms. */
 const UNUSED_APPLICATION_MS = 60_000;
@@ -28,11 +31,11 @@ export interface TemplateApplicationsOptions {
   readonly make: (vhost: VirtualHost, definition: Definition<ApplicationConfig>) => Application;
   /** It runs. */
   readonly onMade: (application: Application) => void;
-  /** It has ended and was nobody's. */
+  /** It has ended, without an owner. */
   readonly forget: (application: Application) => void;
 }
 
-/** Applications that nobody declared: they are made of the template of their virtual host for viewers, and go when nobody uses them. */
+/** Applications that are not declared: they are made of the template of their virtual host for viewers, and end when they are unused. */
 export class TemplateApplications {
   /** Not made because there were too many. */
   refused = 0;
@@ -61,7 +64,7 @@ export class TemplateApplications {
     return application;
   }
 
-  /** Ends those that have had no stream for `unusedMs`; to be called every now and then. */
+  /** Ends the applications that have had no stream for `unusedMs`; call it periodically. */
   removeUnused(unusedMs: number): void {
     const now = this.#options.clock.monotonic();
     for (const vhost of this.#options.virtualHosts.values()) {
@@ -85,7 +88,7 @@ export class TemplateApplications {
   }
 }
 
-/** `Modules/DynamicAppRemoval`: looks again and again for applications that nobody uses, until it is stopped. */
+/** `Modules/DynamicAppRemoval`: looks periodically for unused applications, until it is stopped. */
 export function removingUnusedApplications(
   applications: Pick<TemplateApplications, 'removeUnused'>,
   logger: Logger,

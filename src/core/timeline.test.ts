@@ -72,7 +72,7 @@ describe('Timeline', () => {
 
     it('shows the first frame behind a pause, or a jump, after them', () => {
       for (const dts of [8 * 90_000, -8 * 90_000, 80 * 90_000]) {
-        // One that is shown when it is decoded, one that is shown as late as they were, and one that is shown later than that.
+        // A frame that is shown when it is decoded, a frame shown as late as earlier frames, and a frame shown later still.
         for (const [composition, placed] of [
           [0, 90_000 + 18_000],
           [18_000, 90_000],
@@ -146,7 +146,7 @@ describe('Timeline', () => {
     const video = timeline.addTrack(MPEG_90K);
     const audio = timeline.addTrack(AUDIO);
     for (let frame = 0; frame < 3000; frame += 1) {
-      // What the source says: a frame of audio lasts a little less or more than its samples tell.
+      // The source's times: a frame of audio lasts a little less or more than its samples.
       const source = Math.round(frame * 1024 * (1 + drift));
       if (frame % 2 === 0) timeline.place(video, Math.round((source * 90_000) / 48_000), 3840);
       const placed = timeline.place(audio, source, 1024, 144);

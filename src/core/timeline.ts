@@ -26,7 +26,7 @@ export interface TimelineTrack {
   lastDts: number | null;
   /** Where the next packet is expected, ticks. */
   nextDts: number;
-  /** Where what is shown of it ends, ticks. */
+  /** End of its presented media, ticks. */
   shownTo: number;
 }
 
@@ -115,8 +115,8 @@ export class Timeline {
 
   /**
    * Source ticks to ticks of the timeline, or null for a packet that lies before the start of the source.
-   * `duration` is the expected length of the packet, ticks. A packet within `tolerance` ticks of
-   * where it was expected is put exactly there (coarse source timestamps of gapless audio). It is shown `composition` ticks
+   * `duration` is the expected length of the packet, ticks. A packet within `tolerance` ticks of its
+   * expected time is put exactly there (coarse source timestamps of gapless audio). It is shown `composition` ticks
    * after it is decoded.
    */
   place(track: TimelineTrack, dts: number, duration: number, tolerance = 0, composition = 0): number | null {
@@ -163,7 +163,7 @@ export class Timeline {
     return this.#plausible(track, placed) && !this.#isPause(track, placed, duration);
   }
 
-  /** Nothing of any track lies in the hole before `placed`. */
+  /** No track has media in the gap before `placed`. */
   #isPause(track: TimelineTrack, placed: number, duration: number): boolean {
     if (this.#keepsPauses) return false;
     const shortest = Math.max(MIN_PAUSE_S, PAUSE_FRAMES * this.#seconds(track, duration));
@@ -179,7 +179,7 @@ export class Timeline {
     return placed;
   }
 
-  /** A track that went on during the pause, but arrives later, shows that only the others paused: they get their hole back. */
+  /** A track that continued during the pause, but arrives later, shows that only the other tracks paused: they get their gap back. */
   #doubtPause(seconds: number): void {
     const pause = this.#pause;
     if (pause === null || seconds <= pause.from + SKEW_S || seconds >= pause.to - SKEW_S) return;

@@ -3,7 +3,7 @@ import { toSeconds } from '../media/timebase.ts';
 import type { TrackFigures } from './publishing.ts';
 
 const INTERVAL_S = 1;
-/** A measured rate this close to a usual one is that one. */
+/** A measured rate this close to a usual rate counts as that rate. */
 const SNAP = 0.0005;
 
 /** Measures bitrate, frame rate and GOP of one track from its media timestamps; nothing is allocated per packet. */
@@ -25,7 +25,7 @@ export class TrackMeter implements TrackFigures {
   #windowBytes = 0;
   #windowFrames = 0;
   #windowStart = Number.NaN;
-  /** Since the start, those of the present window included. */
+  /** Since the start, including the present window. */
   #framesSeen = 0;
   #keyframes = 0;
   #framesAtFirstKeyframe = 0;

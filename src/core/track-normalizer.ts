@@ -12,7 +12,7 @@ const AUDIO_TOLERANCE_S = 0.003;
 const DEFAULT_FRAMERATE = 30;
 /** Frames over which their distance is smoothed. */
 const FRAMERATE_MEMORY = 8;
-/** Two distances in a row that differ by less than this share are the frame rate, whatever was before. */
+/** Two consecutive distances that differ by less than this share are the frame rate, whatever it was before. */
 const ALIKE = 0.2;
 const DEFAULT_AUDIO_FRAME = 1024;
 /** RFC 6381 strings of tracks without a configuration. */

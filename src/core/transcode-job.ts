@@ -10,7 +10,7 @@ import { overlaysFor } from './overlay-map.ts';
 import type { StreamAddress } from './stream-address.ts';
 import type { EncodeRequest, OverlayRequest, TranscodeListener, Transcoder, TranscodeSession } from './transcoding.ts';
 
-/** Many viewers may ask for a keyframe at once: the encoder is asked no more often than this. */
+/** Many viewers may request a keyframe at once: the encoder gets no more requests than this. */
 const KEYFRAME_REQUEST_INTERVAL_MS = 500;
 
 /** Settings of `OutputProfiles` that all encodes of a stream share. */
@@ -46,7 +46,7 @@ interface JobOptions extends StreamAddress {
   readonly onOutput: () => void;
 }
 
-/** A session of the transcoder and the encodes it makes, by what is encoded how. */
+/** A session of the transcoder and its encodes, by source and parameters. */
 interface Run {
   readonly encodes: ReadonlyMap<string, Encode>;
   readonly sources: ReadonlySet<number>;
@@ -54,11 +54,11 @@ interface Run {
   session: TranscodeSession | null;
 }
 
-/** The encodes that all output profiles together want of one inbound stream; equal ones are made once. */
+/** The encodes of one inbound stream for all output profiles together; equal encodes are made once. */
 export class TranscodeJob {
   readonly #options: JobOptions;
   readonly #runs = new Set<Run>();
-  /** Inbound video tracks that were bypassed beside an encode of theirs; none is ever taken out. */
+  /** Inbound video tracks that were bypassed beside an encode of theirs; none is ever removed. */
   readonly #bypassed = new Set<number>();
   #nextId = 0;
 
@@ -72,8 +72,8 @@ export class TranscodeJob {
   }
 
   /**
-   * Follows the plans of `maps`. The initial encodes share one session; later ones get sessions of their own, so running encodes continue.
-   * A session with an encode that is no longer wanted restarts without it; one whose source becomes bypassed restarts with the source's
+   * Follows the plans of `maps`. The initial encodes share one session; each later group gets a new session, so running encodes continue.
+   * A session with an unwanted encode restarts without it; a session whose source becomes bypassed restarts with the source's
    * keyframes.
    */
   follow(maps: readonly OutboundMap[], tracks: readonly Track[]): void {

@@ -38,7 +38,7 @@ export function overlayNames(frame: PixelSize, image: PixelSize): Record<string,
 export type EncodeRequest = {
   /** Number of the encode, unique within its job; packets and tracks come back under it. */
   readonly id: number;
-  /** Id of the inbound track it is made from. */
+  /** Id of its inbound track. */
   readonly sourceId: number;
   /** Id of the first outbound track that is made of it: its queue is called after that. Default: `id`. */
   readonly trackId?: number;
@@ -80,7 +80,7 @@ export interface EncodeFaultFacts {
   readonly errors?: EncodeErrors;
 }
 
-/** Told what becomes of the encodes of a job, until its session is closed. */
+/** Notified of the state of a job's encodes, until its session is closed. */
 export interface TranscodeListener {
   /**
    * The parameters of an encode are known, or have changed (input size changed, encoder restarted with
@@ -89,7 +89,9 @@ export interface TranscodeListener {
    */
   onTrack(encodeId: number, track: Track): void;
   onPacket(packet: EncodedPacket): void;
-  /** An encode cannot be made at all (no encoder, parameters refused); the others go on. `reason` is for the log, `fault` for programs. */
+  /**
+   * An encode cannot be made at all (no encoder, parameters refused); the others continue. `reason` is for the log, `fault` for programs.
+   */
   onEncodeFailed(encodeId: number, reason: string, fault: EncodeFault, facts?: EncodeFaultFacts): void;
 }
 
@@ -116,7 +118,7 @@ export interface Transcoder {
       /** The source is a file, whose reader waits for the output: no packet is dropped for its age. Default: false. */
       readonly readAhead?: boolean;
       /**
-       * Inbound video tracks that viewers also get as they are: their encodes have keyframes wherever the source has one, so that
+       * Inbound video tracks that are also bypassed to viewers: their encodes have keyframes wherever the source has one, so that
        * viewers can be switched between all of them. None when absent.
        */
       readonly bypassedSources?: readonly number[];

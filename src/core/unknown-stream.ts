@@ -1,4 +1,4 @@
-/** A stream of which nobody knows at present whether another server has it. */
+/** A stream of which it is unknown at present whether another server has it. */
 
 /** Whether a stream is there by now; `unknown`: the origin map does not answer. */
 export type StreamPresence = boolean | 'unknown';

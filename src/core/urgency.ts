@@ -1,8 +1,8 @@
 /** How soon the consumers of a stream need its packets; packets that can wait are read in batches, which costs less. */
 export const Urgency = {
-  /** Nobody waits: one batch every 200 ms is enough. */
+  /** No viewer waits: one batch every 200 ms is enough. */
   NONE: 0,
-  /** Files are written, and what waits in a socket is lost with the process: one batch every 100 ms. */
+  /** Files are written, and data waiting in a socket is lost with the process: one batch every 100 ms. */
   BATCHED: 1,
   /**
    * Low latency: consumers wait for units of many packets, such as LL-HLS parts, and 10 ms more do not matter. A consumer that knows which

@@ -18,7 +18,7 @@ interface Window {
   told: number;
 }
 
-/** Sums go out at the end of their second, to `tell`. */
+/** Sums are passed to `tell` at the end of their second. */
 export class BurstFold {
   /** Notices that became part of a sum. */
   folded = 0;
@@ -83,7 +83,7 @@ export class BurstFold {
   }
 
   #addRefusal({ direction, protocol, reason, count }: RefusalNotice): void {
-    // These are words of ours, of which there are few.
+    // The server defines these words, so there are few.
     const key = `refusal ${direction} ${protocol} ${reason}`;
     const sum = this.#sums.get(key);
     const before = sum?.type === 'refusal.counted' ? sum.count : 0;

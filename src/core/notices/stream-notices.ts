@@ -4,7 +4,7 @@ import type { CloseReason } from '../ingest.ts';
 import type { StreamAddress } from '../stream-address.ts';
 import { NO_NOTICES, type Notices } from './notice.ts';
 
-/** Where the media of a stream comes from. */
+/** The source of a stream's media. */
 interface Source {
   readonly sourceType: string;
   readonly sourceUrl: string;

@@ -1,4 +1,4 @@
-/** A task that follows streams, and goes on after a restart. */
+/** A task that follows streams, and continues after a restart. */
 
 import type { ApplicationAddress } from '../stream-address.ts';
 import type { TaskRequest } from './task-request.ts';
@@ -46,6 +46,6 @@ export abstract class FollowingTask<Request extends TaskRequest> implements Appl
   abstract get totals(): TaskTotals;
   /** Ends it for good; resolves when nothing of it is left. Idempotent; never rejects. */
   abstract stop(): Promise<void>;
-  /** Resolves when what has ended of it is finished. */
+  /** Resolves when its ended parts are finished. */
   abstract settled(): Promise<void>;
 }

@@ -1,7 +1,7 @@
 /** Packets of a new stream that are kept while a map file is read, so that its tasks miss nothing. */
 import type { Packet } from '../../media/packet.ts';
 
-/** Reading takes milliseconds; with more than this, whichever comes first, the tasks begin with the next keyframe. */
+/** Reading takes milliseconds; beyond the first of these limits, the tasks begin with the next keyframe. */
 const MAX_PACKETS = 500;
 const MAX_BYTES = 16 * 1024 * 1024;
 
@@ -12,7 +12,7 @@ export class MapHold {
   #isWanted = false;
   #missed = 0;
 
-  /** Keeps what comes until `release`. */
+  /** Keeps packets until `release`. */
   hold(): void {
     this.#held = [];
     this.#bytes = 0;

@@ -1,4 +1,4 @@
-/** Map files: which tasks begin with streams of which names. */
+/** Map files: the tasks that begin with streams of certain names. */
 import { ConfigError } from '../../config/index.ts';
 import { parseXml, type XmlElement } from '../../config/xml.ts';
 import { compileWildcard } from '../../util/wildcard.ts';

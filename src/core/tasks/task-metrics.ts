@@ -1,4 +1,4 @@
-/** Tasks of one kind by what they do, counted for Prometheus. */
+/** Tasks of one kind by their state, counted for Prometheus. */
 import type { MetricDefinition, MetricSource } from '../../util/metrics.ts';
 
 /** How the metrics of a kind of task are called. */

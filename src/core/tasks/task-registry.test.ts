@@ -22,7 +22,7 @@ class Task extends FollowingTask<TaskRequest> {
   override async settled(): Promise<void> {}
 }
 
-/** A disk that says no when the test wants it to. */
+/** A disk that refuses when the test wants it to. */
 class Documents extends DocumentFolder {
   readonly refusal = Promise.withResolvers<void>();
 

@@ -2,7 +2,7 @@ import type { NetworkInterfaceInfo } from 'node:os';
 import { afterEach, expect, test, vi } from 'vitest';
 import { readCandidatePorts, withOutside } from './candidate-ports.ts';
 
-/** Interfaces in place of those that this machine has. */
+/** Interfaces in place of this machine's. */
 const machine = vi.hoisted(() => ({ interfaces: null as Record<string, NetworkInterfaceInfo[]> | null }));
 vi.mock('node:os', async (importOriginal) => {
   const original = await importOriginal<typeof import('node:os')>();

@@ -1,4 +1,4 @@
-/** Reads `IceCandidate` elements: where media ports are opened and which addresses peers are told. */
+/** Reads `IceCandidate` elements: the media ports and the announced addresses. */
 import { isIP, isIPv6 } from 'node:net';
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
 import { bracketed } from '../../util/client-address.ts';
@@ -12,7 +12,7 @@ export interface PortGroup {
   readonly addresses: readonly string[];
 }
 
-/** Stands in an entry for the address that a STUN server tells. */
+/** Placeholder in an entry for the address that a STUN server reports. */
 export const PUBLIC_IP = '${PublicIP}';
 
 const MAX_PORTS = 1000;
@@ -46,12 +46,12 @@ export function readCandidatePorts(entries: readonly string[], bindAddresses: re
   return Array.from(groups.values(), ({ host, port, addresses }) => ({ host, port, addresses: [...addresses] }));
 }
 
-/** `entries` as they can be read before the public address is known: all addresses stand for it. */
+/** `entries` in the form that is readable before the public address is known: all addresses replace it. */
 export function withAnyPublicAddress(entries: readonly string[] = []): string[] {
   return entries.map((entry) => entry.replace(PUBLIC_IP, '*'));
 }
 
-/** Stands for all addresses of the family of `host` where something listens; no other can be listened on beside it. */
+/** The wildcard address of the family of `host`; no other address of the family can be bound beside it. */
 export function wildcardOf(host: string): string {
   return isIPv6(host) ? ALL_IPV6 : ALL_IPV4;
 }
@@ -60,8 +60,8 @@ export function wildcardOf(host: string): string {
 const STAR = /^\s*(?:\*:)?(?=\d+(?:-\d+)?(?:\/\w+)?\s*$)/;
 
 /**
- * What `entry` means where the public address `outside` is known, too: an entry for all addresses stands for it as well,
- * unless the server is to listen on some only.
+ * The meaning of `entry` once the public address `outside` is known: an entry for all addresses includes it,
+ * unless the server listens on some addresses only.
  */
 export function withOutside(entry: string, outside: string, bindAddresses: readonly string[]): string[] {
   const isEverywhere = bindAddresses.includes('*') || ownBindings(bindAddresses).length === 0;
@@ -69,7 +69,7 @@ export function withOutside(entry: string, outside: string, bindAddresses: reado
   return [entry, entry.replace(STAR, `${bracketed(outside)}:`)];
 }
 
-/** Where to listen for `address` (an IP address or `*`), and which addresses that stands for. Throws TypeError. */
+/** The bound and the announced addresses of `address` (an IP address or `*`). Throws TypeError. */
 export function placesOf(
   address: string,
   { bindAddresses, entry, linkLocal = false }: { bindAddresses: readonly string[]; entry: string; linkLocal?: boolean },
@@ -85,7 +85,7 @@ export function placesOf(
   return [{ host: wildcardOf(address), addresses: [address] }];
 }
 
-/** Where a star has the server listen with one family: on the addresses that the server was told, or on all that it has. */
+/** The addresses of one family that a star binds: the configured ones, or all. */
 function placesOfFamily(
   family: 'IPv4' | 'IPv6',
   bindAddresses: readonly string[],
@@ -97,7 +97,7 @@ function placesOfFamily(
   return listenAddresses(bindAddresses).includes(all) ? [{ host: all, addresses: interfaceAddresses(family, linkLocal) }] : [];
 }
 
-/** The server may be told to listen on some addresses only; empty: on all. */
+/** Limits the server to some addresses; empty: all. */
 function ownBindings(bindAddresses: readonly string[]): string[] {
   return listenAddresses(bindAddresses).filter((bind) => isIP(bind) !== 0 && bind !== wildcardOf(bind));
 }

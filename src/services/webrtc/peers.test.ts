@@ -1,4 +1,4 @@
-/** How the elements of `Bind/…/WebRTC` become what peers are told, asked for over the way that delivery threads take. */
+/** From the elements of `Bind/…/WebRTC` to the peers' candidates, requested the way that delivery threads take. */
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { request } from 'node:http';
@@ -19,7 +19,7 @@ import { startPeers } from './peers.ts';
 
 const SIGNALLING_PORT = 3333;
 
-/** Interfaces in place of those that this machine has. */
+/** Interfaces in place of this machine's. */
 const machine = vi.hoisted(() => ({ addresses: null as string[] | null }));
 vi.mock('node:os', async (importOriginal) => {
   const original = await importOriginal<typeof import('node:os')>();
@@ -77,7 +77,7 @@ async function start(head: string, candidates: string, publishers = ''): Promise
   return parts.signallingPath;
 }
 
-/** What a publisher is told: addresses of the media port, and relays. */
+/** The addresses announced to a publisher: the media port, and relays. */
 async function told(path: string, stream: string): Promise<{ media: string[]; relays: string[] }> {
   const createConnection = () => {
     const socket = connect(path);
@@ -109,7 +109,7 @@ test.each(['203.0.113.9', '127.0.0.1'])('behind %s, says the STUN server, peers 
   expect(third.media).toEqual([`${outside} ${named}`]);
   expect(first.relays).toContain(`<turn:${outside}:${relay}?transport=tcp>`);
   const warned = logger.lines.filter(({ level }) => level === 'error' || level === 'warn').map(({ message }) => message);
-  // Who asked is on another machine, and the port of the public address alone is told to nobody else.
+  // The client is on another machine, and no other client gets the port of the public address alone.
   expect(warned).toEqual(outside === '127.0.0.1' ? [expect.stringMatching(/gets loopback addresses only/)] : []);
 });
 

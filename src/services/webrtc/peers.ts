@@ -40,7 +40,7 @@ export interface WebrtcParts {
   readonly publisher: WebrtcPublisher | null;
   /** For `/metrics`. */
   readonly metrics: MetricSource;
-  /** Unix socket that delivery threads hand signalling to. */
+  /** Unix socket on which delivery threads relay signalling. */
   readonly signallingPath: string;
 }
 
@@ -133,7 +133,7 @@ export async function startPeers(
     },
   });
   await foreign.listen();
-  // Nothing waits for that.
+  // The start does not wait for this.
   void removeStaleFolders(tmpdir());
   const metrics = webrtcMetrics({
     transport: () => ({ ...transport.counters(), sessions: transport.sessions }),
@@ -227,13 +227,13 @@ function placesToListen(plans: readonly RelayPlan[]): RelayPlan['listen'] {
   return places.filter(({ host, port }, n) => find(host, port) === n && (host === wildcardOf(host) || find(wildcardOf(host), port) < 0));
 }
 
-/** Reads media ports with the addresses that peers are told now, the public one included when a STUN server knows it. */
+/** Reads media ports with the currently announced addresses, including the public address if a STUN server reports it. */
 function candidatePorts(element: string, bind: WebrtcBind, sources: AddressSources): () => PortGroup[] {
   const entries = withPublicAddress(element, bind.iceCandidates?.iceCandidate ?? DEFAULT_CANDIDATES, sources);
   return () => named(element, () => readCandidatePorts(entries, sources.config.ip, bind.iceCandidates?.enableLinkLocalAddress));
 }
 
-/** Entries with the public address in place of its name; a star stands for it too. */
+/** Entries with the public address in place of its name; a star includes it too. */
 function withPublicAddress(element: string, entries: readonly string[], { config, outside, logger }: AddressSources): string[] {
   const written = outside === null ? null : bracketed(outside);
   return entries.flatMap((entry) => {

@@ -1,4 +1,4 @@
-/** Reads `TcpRelay` elements: where the relay listens and which addresses of it peers are told. */
+/** Reads `TcpRelay` elements: where the relay listens and its announced addresses. */
 import { isIP } from 'node:net';
 import { hostPort } from '../../util/client-address.ts';
 import { ALL_IPV4, ALL_IPV6, listenAddresses } from '../../util/listen-addresses.ts';
@@ -8,7 +8,7 @@ import { placesOf } from './candidate-ports.ts';
 export interface RelayPlan {
   /** Where to listen, without repetition. */
   readonly listen: readonly { readonly host: string; readonly port: number }[];
-  /** `turn:<host>:<port>?transport=tcp`, as peers are told. */
+  /** `turn:<host>:<port>?transport=tcp`, as announced to peers. */
   readonly urls: readonly string[];
 }
 

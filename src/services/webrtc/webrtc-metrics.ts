@@ -9,14 +9,14 @@ const ROUND_TRIP_BOUNDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 const LOSS_BOUNDS = [0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5];
 const STREAMS_AT_ONCE = 20;
 
-/** Figures of all viewers of an output stream, those that have left included. */
+/** Figures of all viewers of an output stream, including departed viewers. */
 export interface ViewerTotals {
   readonly packets: number;
   readonly lost: number;
   readonly nacked: number;
   readonly resent: number;
   readonly keyframeRequests: number;
-  /** Of those that are there: the longest, seconds; undefined before a report. */
+  /** The longest of the present viewers, seconds; undefined before a report. */
   readonly roundTrip: number | undefined;
   /** The smallest, bits per second; undefined before the first. */
   readonly estimate: number | undefined;

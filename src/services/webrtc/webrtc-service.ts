@@ -30,7 +30,7 @@ export async function startWebrtc({
 }: ServiceContext): Promise<Service> {
   const { publishers, providers } = config.bind;
   if (publishers.webrtc === undefined && providers.webrtc === undefined) return {};
-  // A hundred modules are loaded only where the ports are asked for.
+  // The hundred modules are loaded only if the ports are configured.
   const { startPeers } = await import('./peers.ts');
   const running: Running[] = [];
   const neighbours = {

@@ -27,7 +27,7 @@ export interface DumpFolderOptions {
   readonly onResumed?: () => void;
   /** A file was written for the first time. */
   readonly onWritten?: (path: string) => void;
-  /** Nothing more is begun. Called once. */
+  /** Starts nothing new. Called once. */
   readonly onFailed: (error: unknown) => void;
   /** Called once, when the writes in flight at the failure have ended; `settled` awaits the returned promise. */
   readonly onFailureSettled: () => Promise<void> | void;

@@ -17,7 +17,7 @@ const METRICS = {
   },
 } as const satisfies Record<string, MetricDefinition>;
 
-/** `active` tells how many run. */
+/** `active` returns the number of running dumps. */
 export function dumpMetrics(counts: DumpCounts, active: () => number): MetricSource {
   return {
     definitions: Object.values(METRICS),

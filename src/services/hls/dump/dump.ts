@@ -93,7 +93,7 @@ export class Dump implements SegmentObserver, FolderWriter {
     return this.#open;
   }
 
-  /** Resolves when the dump touches no file any more. */
+  /** Resolves when the dump no longer touches any file. */
   get over(): Promise<void> {
     return this.#over.promise;
   }
@@ -201,7 +201,7 @@ export class Dump implements SegmentObserver, FolderWriter {
 
   #writeInfo(): void {
     const { infoPath } = this.#options;
-    // The next write includes what this one could not store.
+    // If this write fails, the next write includes its content.
     if (infoPath !== null)
       this.#files.enqueue(
         () => writeFileAtomic(infoPath, this.#info.text(this.#status)),

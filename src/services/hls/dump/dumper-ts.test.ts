@@ -20,7 +20,7 @@ import { DumpFolder } from './dump-folder.ts';
 import { Dumper } from './dumper.ts';
 import { FolderClaims } from './folder-claims.ts';
 
-// What is free on the disk of the tests is not their business.
+// The free space on the disk must not matter to the tests.
 vi.mock('../../../util/disk-space.ts', () => ({ hasRoom: async () => true }));
 
 const SECONDS = 9;
@@ -196,7 +196,7 @@ test('what cannot be dumped is told, and the stream goes on', async () => {
     expect.stringMatching(/^dump failed: .*EEXIST/),
   ]);
   expect(readdirSync(folder).sort()).toEqual(['file', 'stream']);
-  // Whatever failed has given back its id.
+  // A failed dump has released its id.
   expect(dumper.list(stream).map(({ enabled }) => enabled)).toEqual([false]);
 });
 

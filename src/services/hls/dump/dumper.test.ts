@@ -25,7 +25,7 @@ import { DumpFolder } from './dump-folder.ts';
 import { DumpInfo } from './dump-info.ts';
 import { Dumper, MAX_DUMPS } from './dumper.ts';
 
-// What is free on the disk of the tests is not their business.
+// The free space on the disk must not matter to the tests.
 vi.mock('../../../util/disk-space.ts', () => ({ hasRoom: async () => true }));
 
 const SECONDS = 10;
@@ -292,7 +292,7 @@ describe('a dump', () => {
       const playlist = parseMediaPlaylist(text);
       const gaps = playlist.segments.map(({ gap }) => gap);
       expect([gaps[0], gaps.includes(true), gaps.at(-1)], text).toEqual([false, true, false]);
-      // Nothing is missing in the list, and nothing that is listed.
+      // The list is complete, and so are its files.
       expect(playlist.segments.reduce((sum, { duration }) => sum + (duration ?? 0), 0)).toBeGreaterThan(SECONDS - 0.2);
       for (const { uri, gap } of playlist.segments) expect(existsSync(join(folder, 'd', uri ?? '')), uri ?? '').toBe(!gap);
     }
@@ -334,7 +334,7 @@ describe('a dump', () => {
     await dumper.list(stream)[0]?.stop();
     await dumper.list(stream)[1]?.settled;
     await expect.poll(() => readdirSync(join(folder, 'dumps'))).toHaveLength(1);
-    // Nothing is closed: this process is as good as dead.
+    // Nothing is closed: this process counts as killed.
     const allowed = new AllowedFolders([folder], 'the setting');
     const next = new Dumper({ clock: new ManualClock(), logger, stateFolder: folder, allowed });
     await next.load();

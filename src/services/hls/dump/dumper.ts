@@ -69,7 +69,7 @@ export class Dumper implements StreamFollower {
     return this.#open.load();
   }
 
-  /** Finishes the dumps of the last run in the background. Call once, after `load`, when nothing can prevent the start any more. */
+  /** Finishes the dumps of the last run in the background. Call once, after `load`, when the start can no longer fail. */
   recover(): void {
     this.#recovering = this.#open.recover();
   }

@@ -6,7 +6,7 @@ import { deepestReal } from '../../../util/allowed-folders.ts';
 export interface FolderWriter {
   /** Files are still added. */
   readonly enabled: boolean;
-  /** Resolves when no file is touched any more. */
+  /** Resolves when no file is touched any longer. */
   readonly over: Promise<void>;
 }
 
@@ -17,13 +17,13 @@ class FolderTaken extends Error {
 
 /** A folder reserved for one dump. */
 export interface FolderClaim {
-  /** It is that of `writer` until that is over. */
+  /** It belongs to `writer` until then. */
   keep(writer: FolderWriter): void;
   /** It came to nothing. Does nothing after `keep`. */
   release(): void;
 }
 
-/** One for all dumpers of a server. */
+/** All dumpers of a server share one. */
 export class FolderClaims {
   /** By path, as it was written and as it really is; null while a dump is being prepared. */
   readonly #writers = new Map<string, FolderWriter | null>();

@@ -1,4 +1,4 @@
-/** Files of segments that left memory but can still be rewound to. */
+/** Files of segments that left memory but that viewers can still rewind to. */
 import { rm } from 'node:fs/promises';
 import type { RunFolder } from './run-folder.ts';
 

@@ -21,7 +21,7 @@ export interface DvrStorageOptions {
   readonly logger: Logger;
 }
 
-/** One for all publishers of a server. */
+/** All publishers of a server share one. */
 export class DvrStorage {
   readonly #options: DvrStorageOptions | null;
   readonly #conditions: Conditions;

@@ -54,7 +54,7 @@ describe('DVR', () => {
     const track = await run(simulation, packets);
     const oldest = simulation.delivery.get(track.playlist?.segments[0]?.uri ?? '').path;
     const folder = join(oldest ?? '', '..');
-    // One more than listed: requests under way may still want it.
+    // One more than listed: requests under way may still need it.
     expect(readdirSync(folder).length).toBeLessThanOrEqual(3);
     simulation.stream.close({ code: 'peer-left', detail: '' });
     await simulation.stream.settled;

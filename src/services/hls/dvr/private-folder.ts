@@ -44,7 +44,7 @@ async function refuseForeign(path: string): Promise<void> {
   if (!(await isOwnFolder(path))) throw new Error(`${path} is not a folder of this server: another user may have made it`);
 }
 
-/** The operator may name any folder or link; where everyone can create some, it must belong to this user. */
+/** The operator may name any folder or link; in a folder that everyone can write to, it must belong to this user. */
 async function refuseStrangeRoot(root: string): Promise<void> {
   const { mode } = await stat(root);
   if ((mode & WRITABLE_BY_ALL) !== 0 && (mode & STICKY) === 0)

@@ -127,7 +127,7 @@ function isRunning(pid: number): boolean {
   }
 }
 
-/** Innermost first; stops at one that is missing or not empty. */
+/** Innermost first; stops at a missing or non-empty folder. */
 async function removeEmpty(paths: readonly string[]): Promise<void> {
   try {
     for (const path of paths) await rmdir(path);
@@ -140,7 +140,7 @@ async function foldersOf(path: string): Promise<string[]> {
   try {
     const entries = await readdir(path, { withFileTypes: true });
     const folders = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
-    // Where everyone may make folders, those of other users are not followed.
+    // In folders that everyone can write to, folders of other users are not followed.
     const own = await Promise.all(folders.map((name) => isOwnFolder(join(path, name))));
     return folders.filter((_, index) => own[index]);
   } catch {

@@ -9,7 +9,7 @@ import { ProtocolError } from '../../../util/protocol-error.ts';
 
 /** A keyframe this much, ms, before the time of a marker is still the one meant, because timebases round. */
 const ROUNDING_MS = 20;
-/** Markers that wait for a segment to begin with; more at once are no breaks: the oldest go. */
+/** Limit of markers that wait for the start of a segment; the oldest are dropped. */
 const MAX_WAITING = 32;
 /** Breaks whose beginning is remembered for their ends. */
 const MAX_BREAKS = 64;
@@ -24,7 +24,7 @@ interface WaitingMarker {
   readonly data: Uint8Array;
 }
 
-/** The break of cues that is on. */
+/** The present break of cues. */
 interface OpenBreak {
   /** Media time, ms. */
   readonly start: number;
@@ -59,7 +59,7 @@ export class BreakMarkers {
     this.dropped += 1;
   }
 
-  /** The earliest time, ms, at which the next segment must begin; infinite when there is nothing to cut for. */
+  /** The earliest time, ms, at which the next segment must begin; infinite if there is no marker. */
   get next(): number {
     const first = this.#waiting.find(({ marker }) => marker.type !== 'cont');
     return first === undefined ? Number.POSITIVE_INFINITY : first.time - ROUNDING_MS;

@@ -61,7 +61,7 @@ export class CaptionGroups {
   #hasServices = false;
   #text = '';
 
-  /** EXT-X-MEDIA of all groups asked for. */
+  /** EXT-X-MEDIA of all requested groups. */
   get text(): string {
     return this.#text;
   }

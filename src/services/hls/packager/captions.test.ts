@@ -20,7 +20,7 @@ const SLICE = Uint8Array.of(0, 0, 0, 3, 0x65, 1, 2);
 const CC1: Triplet = [FIELD_1, 0x14, 0x20];
 const CC3: Triplet = [FIELD_2, 0x15, 0x20];
 
-/** Frames of which those that `captioned` says have captions. */
+/** Frames, some with captions, as `captioned` says. */
 function frames(seconds: number, captioned: (packet: Packet, index: number) => readonly Triplet[] | null, track = video, from = 0) {
   return videoPackets(track, constantFrames({ rate: 30, gop: 60, seconds, from })).map((packet, index) => {
     const triplets = captioned(packet, index);

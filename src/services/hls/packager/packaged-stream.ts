@@ -41,7 +41,7 @@ export interface PackagingKind {
 export const PLAYLIST_SUFFIX = '.m3u8';
 
 /**
- * Made by the publisher, closed by the core: that ends its feed and its DVR files and tells its observers. A second `close` has no
+ * Made by the publisher, closed by the core, which ends its feed and its DVR files and notifies its observers. A second `close` has no
  * effect.
  */
 export abstract class PackagedStream<Settings extends PackagingSettings> implements PublisherStream, SegmentSource {
@@ -153,7 +153,7 @@ export abstract class PackagedStream<Settings extends PackagingSettings> impleme
     this.#onClose?.(this);
   }
 
-  /** Somebody follows the segments. */
+  /** An observer follows the segments. */
   protected get isObserved(): boolean {
     return this.#observers.size > 0;
   }
@@ -178,7 +178,7 @@ export abstract class PackagedStream<Settings extends PackagingSettings> impleme
     return this.#budget.store(chunks);
   }
 
-  /** There are tracks and playlists; said once. */
+  /** Tracks and playlists are known; reported once. */
   protected started(): void {
     this.#onStart?.(this);
     this.#onStart = undefined;

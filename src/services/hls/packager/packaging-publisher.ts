@@ -19,7 +19,8 @@ export interface StreamFollower {
 }
 
 /**
- * Registered in the core, which attaches streams and closes them. `follower` hears of every stream; the publisher itself has nothing to
+ * Registered in the core, which attaches streams and closes them. `follower` is notified of every stream; the publisher itself has nothing
+ * to
  * close.
  */
 export abstract class PackagingPublisher<Settings extends PackagingSettings, Stream extends PackagedStream<Settings>>

@@ -14,7 +14,7 @@ export interface ObservedSegment {
   readonly duration: number;
   /** Wall clock of its first frame, ms since the epoch. */
   readonly startTime: number;
-  /** Its parameters differ from those of the segment before. */
+  /** Its parameters differ from those of the previous segment. */
   readonly discontinuity: boolean;
   /** Lines of the playlist before it, of breaks that begin or end there; mostly ''. */
   readonly tags: string;
@@ -26,7 +26,7 @@ export interface ObservedSegment {
 export interface SegmentObserver {
   /** A segment is complete. Must not throw. */
   segmentFinished(segment: ObservedSegment): void;
-  /** The stream is gone; every segment has been told. */
+  /** The stream has ended; every segment has been reported. */
   streamEnded(): void;
 }
 
@@ -40,10 +40,10 @@ export interface SegmentSource {
   observe(observer: SegmentObserver): void;
   unobserve(observer: SegmentObserver): void;
   /**
-   * Complete segments in memory for an observer that comes late, from the newest one that all media playlists have, each playlist's in
+   * Complete segments in memory for a late observer, from the newest segment that all media playlists have, each playlist's in
    * order. [] if there are none, or if the playlists number their segments separately. Their bytes can be read until the next packet.
    */
   newestSegments(): ObservedSegment[];
-  /** Multivariant playlists (all, or those of these names) as they are now, for files in one folder: no paths, no queries. */
+  /** The present multivariant playlists (all, or those of these names), for files in one folder: no paths, no queries. */
   plainMultivariants(names: readonly string[]): [name: string, text: string][];
 }

@@ -12,16 +12,16 @@ export interface WindowedSegment {
   readonly gap?: boolean;
 }
 
-/** Memory of the stream that the segments lie in. */
+/** The stream's memory for segments. */
 export interface SegmentMemory {
   /** Views of stored bytes; valid until they are released. */
   read(spans: readonly Span[]): readonly Uint8Array[];
   release(spans: readonly Span[]): void;
-  /** The stream holds too much, and whoever holds these spans at least an equal part of it: it keeps one complete segment. */
+  /** The stream holds too much, and the owner of these spans at least an equal part of it: it keeps one complete segment. */
   asksBack(spans: () => readonly Span[]): boolean;
 }
 
-/** The segments of one track or variant, and how views hear of what becomes of them. */
+/** The segments of one track or variant, and the updates that tell views of them. */
 export interface SegmentList<Segment extends WindowedSegment> {
   /** Oldest first; the last may be growing. */
   readonly segments: readonly Segment[];
@@ -33,7 +33,7 @@ export interface SegmentList<Segment extends WindowedSegment> {
   fileOf(segment: Segment): string;
   /** Its bytes are in the file at `path` now and leave memory. */
   archived(segment: Segment, path: string): void;
-  /** The oldest segment leaves the playlists. Returns the path of a file that is not needed any more, or null. */
+  /** The oldest segment leaves the playlists. Returns the path of a file that is no longer needed, or null. */
   retire(): string | null;
   /** Lets go of everything; returns the paths of all files. */
   clear(): string[];

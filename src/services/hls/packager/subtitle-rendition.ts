@@ -4,7 +4,7 @@ import type { SubtitleTrack } from '../../../media/track.ts';
 import { serializeSubtitleRendition } from '../../../playlist/multivariant-tags.ts';
 import { TAIL_MARK } from '../wire/fmp4/update.ts';
 
-/** The line of a multivariant playlist. What is shown by default or forced is chosen automatically, too (rfc8216bis §4.4.6.1). */
+/** The line of a multivariant playlist. Default and forced renditions are selected automatically, too (rfc8216bis §4.4.6.1). */
 export function subtitleRendition({ publicName, language, isDefault, autoSelect, forced }: SubtitleTrack, uri: string): string {
   return serializeSubtitleRendition({
     groupId: SUBTITLE_VARIANT,

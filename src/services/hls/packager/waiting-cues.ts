@@ -4,7 +4,7 @@ import { type TimedCue, writeVtt } from '../../../containers/webvtt/vtt-writer.t
 import type { Packet } from '../../../media/packet.ts';
 import { toMilliseconds } from '../../../media/timebase.ts';
 
-/** Cues of one track that are shown now or later: each segment repeats those that it needs, so that more would be too many. */
+/** Limit of cues of one track that are shown now or later: each segment repeats the cues that it needs. */
 const MAX_CUES = 512;
 /** UTF-16 units of all of them. */
 const MAX_LENGTH = 64 * 1024;
@@ -28,7 +28,7 @@ export class WaitingCues {
   push({ track, pts, duration, data }: Packet): void {
     const start = toMilliseconds(pts, track.timebase);
     const end = start + toMilliseconds(duration, track.timebase);
-    // By what it is, so that all servers of a stream say the same.
+    // Derived from its content, so that all servers of a stream agree.
     const twin = this.#cues.filter((other) => other.start === start && other.end === end).length;
     const cue = { id: `${start}-${end}-${twin}`, start, end, ...readCuePayload(data) };
     if (cue.end <= this.#written || cue.text === '') {
@@ -51,7 +51,7 @@ export class WaitingCues {
     return Buffer.from(writeVtt(shown, start, start + this.#mediaOffset()));
   }
 
-  /** Nothing before `time` (ms) is written any more. */
+  /** Nothing before `time` (ms) will be written. */
   forget(time: number): void {
     if (this.#cues.length === 0) return;
     this.#cues = this.#cues.filter(({ end }) => end > time);

@@ -43,7 +43,7 @@ export const REWIND_KEY = '_HLS_rewind';
 /** Name of the query value that asks for a playlist of complete segments only. */
 export const LEGACY_KEY = '_HLS_legacy';
 
-/** Fewer segments than this leave players of LL-HLS nothing to start from. */
+/** With fewer segments players of LL-HLS cannot start. */
 const MIN_SEGMENT_COUNT = 3;
 /** HLS leaves the headers to the CDN by default. */
 const NO_CACHE_CONTROL: CacheControlSettings = { masterPlaylistMaxAge: -1, chunklistMaxAge: -1, segmentMaxAge: -1 };

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { BandwidthLimit } from './bandwidth-limit.ts';
 
-/** A publisher that sends so many packets of 1250 bytes (10,000 bits) each second, of which some are lost. */
+/** A publisher that sends this many packets of 1250 bytes (10,000 bits) each second, some of which are lost. */
 function publisher(): (received: number, lost: number) => number {
   const limit = new BandwidthLimit();
   const packets = { received: 0, lost: 0 };

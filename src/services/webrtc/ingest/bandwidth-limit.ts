@@ -1,4 +1,4 @@
-/** How much a publisher may send that estimates nothing itself (REMB): by what arrives and what is lost. */
+/** The limit for a publisher without an estimate of its own (REMB), from received and lost packets. */
 
 const START_BPS = 3_000_000;
 const MIN_BPS = 150_000;
@@ -7,7 +7,7 @@ const MAX_BPS = 50_000_000;
 const LITTLE_LOSS = 0.02;
 const MUCH_LOSS = 0.1;
 const GROWTH = 1.08;
-/** The limit stays within this multiple of what arrives: more has never been seen to work. */
+/** The limit stays within this multiple of the received rate: higher rates are unproven. */
 const HEADROOM = 2;
 
 /** One for each publisher: counts every packet, computes each REMB. Grows slowly, falls at once. */
@@ -20,7 +20,7 @@ export class BandwidthLimit {
     this.#bytes += bytes;
   }
 
-  /** Bits per second after `intervalMs`; packets since the start, lost ones before they were repeated. */
+  /** Bits per second after `intervalMs`; packets since the start, lost packets before their repair. */
   evaluate(intervalMs: number, packets: { readonly received: number; readonly lost: number }): number {
     const rate = (this.#bytes * 8000) / Math.max(1, intervalMs);
     const lost = Math.max(0, packets.lost - this.#last.lost);

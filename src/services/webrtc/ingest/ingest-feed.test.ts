@@ -1,4 +1,4 @@
-/** RTP of a made-up publisher → tracks and packets, and what it is told in RTCP. */
+/** RTP of an invented publisher → tracks and packets, and the RTCP that it gets. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { FakeIngestGate, type FakeIngestStream } from '../../../../test/fakes/fake-ingest-gate.ts';
 import { ManualClock } from '../../../../test/fakes/manual-clock.ts';

@@ -1,4 +1,4 @@
-/** RTP and RTCP of one publisher: finds the track of each packet, and gives the sender the feedback it lives on. */
+/** RTP and RTCP of one publisher: finds the track of each packet, and sends the feedback that the sender needs. */
 import { randomInt } from 'node:crypto';
 import type { IngestStream } from '../../../core/ingest.ts';
 import { StreamStarter } from '../../../ingest/stream-starter.ts';
@@ -22,11 +22,11 @@ const SILENCE = 2048;
 const REPORT_INTERVAL_MS = 500;
 const TRANSPORT_FEEDBACK_MS = 50;
 const REMB_INTERVAL_MS = 1000;
-/** Arrivals that are told of before it is time: the report stays small. */
+/** This many arrivals are reported early: the report stays small. */
 const PENDING_ARRIVALS = 200;
 /** A track that is negotiated and silent holds up the others this long, ms. */
 const TRACK_WAIT_MS = 3000;
-/** Numbers in one NACK: half a usual packet, when none of them are neighbours. */
+/** Limit of numbers in one NACK: half a usual packet, if none of them are adjacent. */
 const MAX_NACKED = 150;
 const OWN_NAME = 'millrace';
 
@@ -76,7 +76,7 @@ export class IngestFeed {
   readonly #transportCcId: number;
   readonly #hasRemb: boolean;
   readonly #startedAt: number;
-  /** Received ones of RTP. */
+  /** Received RTP packets. */
   #packets = 0;
   #reportedAt = 0;
   #feedbackAt = 0;
@@ -178,7 +178,7 @@ export class IngestFeed {
     if (this.#arrivals.pending >= PENDING_ARRIVALS) this.#tellArrivals(this.#now);
   }
 
-  /** A packet in the format of retransmissions: the sequence number it had stands before its payload. */
+  /** A packet in the format of retransmissions: its original sequence number precedes its payload. */
   #repeat(track: IngestTrack, packet: RtpPacket): void {
     const { payload, payloadType, marker, timestamp } = packet;
     const original = track.media.rtx.get(payloadType);
@@ -208,7 +208,7 @@ export class IngestFeed {
     return oldest !== undefined && this.#packets - oldest[1].heard >= SILENCE && this.#sources.delete(oldest[0]);
   }
 
-  /** By what the first packets of a source say of themselves (RFC 8843 §9.2, RFC 8852), else by their format. */
+  /** By the header extensions in the first packets of a source (RFC 8843 §9.2, RFC 8852), else by their format. */
   #identify(payloadType: number, data: Buffer): Source | null {
     const medias = new Set(this.tracks.map(({ media }) => media));
     const fitting = [...medias].filter(({ payloads, rtx }) => payloads.has(payloadType) || rtx.has(payloadType));

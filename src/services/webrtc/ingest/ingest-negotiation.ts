@@ -1,4 +1,4 @@
-/** Negotiates a publisher's session description with what we can receive. */
+/** Negotiates a publisher's session description with the formats that the server can receive. */
 import { AudioCodec } from '../../../media/codec.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';
 import { ExtensionUri } from '../../../wire/rtp/header-extensions.ts';
@@ -7,28 +7,28 @@ import { type PeerSecurity, securityOf } from '../../../wire/sdp/security.ts';
 import type { SdpMedia, SdpPayload, SessionDescription } from '../../../wire/sdp/session-description.ts';
 import { type IngestCodec, ingestClockRate, isAudioCodec, isIngestCodec } from './ingest-codecs.ts';
 
-/** One format that may come. */
+/** One format that the publisher may send. */
 export interface IngestPayload {
   readonly codec: IngestCodec;
-  /** Lost packets are sent again when asked for. */
+  /** Lost packets are retransmitted on request. */
   readonly repeats: boolean;
-  /** How to ask for a keyframe; null: it cannot be asked for. */
+  /** How to request a keyframe; null: not possible. */
   readonly keyframe: 'pli' | 'fir' | null;
 }
 
-/** One m-line that was agreed on. */
+/** One negotiated m-line. */
 export interface IngestMedia {
   readonly kind: 'video' | 'audio';
   readonly mid: string;
   readonly payloads: ReadonlyMap<number, IngestPayload>;
-  /** Formats of retransmissions (RFC 4588) → what they repeat. */
+  /** Formats of retransmissions (RFC 4588) → the formats that they repeat. */
   readonly rtx: ReadonlyMap<number, number>;
   /** Ids of header extensions; 0 when absent. */
   readonly extensions: { readonly mid: number; readonly rid: number; readonly repairedRid: number; readonly transportCc: number };
   /** Simulcast layers, a track for each; empty without. */
   readonly layers: readonly string[];
   readonly sources: SdpMedia['sources'];
-  /** The sender wants to be told a limit of its bandwidth and gets no transport-wide feedback. */
+  /** The sender expects a limit of its bandwidth and gets no transport-wide feedback. */
   readonly remb: boolean;
 }
 
@@ -219,7 +219,7 @@ function joined(parameters: ReadonlyMap<string, string>): string {
   return [...parameters].map(([name, value]) => (value === '' ? name : `${name}=${value}`)).join(';');
 }
 
-/** `stereo` of an answer is what the publisher may send. */
+/** `stereo` of an answer is a permission for the publisher. */
 function stereo(parameters: ReadonlyMap<string, string>): string {
   return joined(new Map([...parameters, ['stereo', '1']]));
 }

@@ -1,4 +1,4 @@
-/** One publisher: its inbound stream, its peer, and what it negotiated. */
+/** One publisher: its inbound stream, its peer, and the negotiated formats. */
 import type { CloseReason, IngestGate, IngestStream, IngestTarget } from '../../../core/ingest.ts';
 import { ProviderKind, SourceType } from '../../../core/kinds.ts';
 import type { StreamAddress } from '../../../core/stream-address.ts';
@@ -36,7 +36,7 @@ export interface IngestSessionOptions {
   readonly gate: IngestGate;
   readonly transport: PeerTransport;
   readonly settings: WebrtcIngestSettings;
-  /** Address that the request came from. */
+  /** Source address of the request. */
   readonly client: string;
   /** `Oven-Capabilities` of the request; empty without one. */
   readonly capabilities: string;
@@ -44,16 +44,16 @@ export interface IngestSessionOptions {
   readonly logger: Logger;
   /** The session has ended by itself; once. */
   readonly onEnded: (reason: string) => void;
-  /** The publisher is there: `tick` wants to be called from now on. */
+  /** The publisher is connected: call `tick` from now on. */
   readonly onConnected: (session: IngestSession) => void;
-  /** The session is over, whoever ended it; once. */
+  /** The session is over, whichever side ended it; called once. */
   readonly onClosed: (session: IngestSession) => void;
 }
 
 /** Opened by signalling and closed by it, by the provider at its end, or by itself; stream and peer end with it. */
 export class IngestSession implements PeerListener {
   readonly #options: IngestSessionOptions;
-  /** From the publisher's session description on: an offer of ours takes no name. */
+  /** From the publisher's session description on: an offer of ours does not take the name. */
   #stream: IngestStream | null = null;
   readonly #peer: PeerSession;
   readonly #logger: Logger;
@@ -155,7 +155,7 @@ export class IngestSession implements PeerListener {
     this.#guarded(() => this.#feed?.rtcp(packet));
   }
 
-  /** Does what is due; called every 20 ms or so. */
+  /** Does the due work; called every 20 ms or so. */
   tick(): void {
     this.#guarded(() => this.#feed?.tick());
   }

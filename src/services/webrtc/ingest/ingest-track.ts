@@ -1,4 +1,4 @@
-/** One track of a publisher: packets in any order → video or audio, and what has to be asked of the sender. */
+/** One track of a publisher: packets in any order → video or audio, and requests to the sender. */
 import { describeKeyframe, isKeyframe, parameterSetsOf, updateConfig } from '../../../codecs/describe.ts';
 import { reorderingDepth } from '../../../codecs/reordering.ts';
 import { countMalformed, type MalformedCounters } from '../../../ingest/malformed.ts';
@@ -25,7 +25,7 @@ import type { VideoCapability } from './oven-capabilities.ts';
 
 /** A request for a keyframe is repeated after this, ms. */
 const KEYFRAME_RETRY_MS = 500;
-/** Frames that cannot be right are left out for this long, ms, while a keyframe is asked for. */
+/** Damaged frames are left out for at most this long, ms, while a keyframe is requested. */
 const KEYFRAME_TIMEOUT_MS = 3000;
 /** Frames between decoding and presentation order of a stream that reorders although its parameters say that it does not. */
 const UNANNOUNCED_REORDERING = 2;
@@ -33,9 +33,9 @@ const USUAL_FRAME_TICKS = 3000;
 
 const NOTHING: readonly number[] = [];
 
-/** Beside those of the packets (`received`). */
+/** In addition to the counters of packets (`received`). */
 export interface TrackCounters extends MalformedCounters {
-  /** Frames left out because what they refer to was lost. */
+  /** Frames left out because a frame that they refer to was lost. */
   skipped: number;
   keyframeRequests: number;
 }
@@ -143,13 +143,13 @@ export class IngestTrack {
     this.#buffer?.repeat(packet, now, this.#sink);
   }
 
-  /** Gives up what is missing too long; returns the numbers to ask for. */
+  /** Gives up packets that are missing too long; returns the numbers to request. */
   check(now: number): readonly number[] {
     this.#now = now;
     return this.#buffer?.check(now, this.#sink) ?? NOTHING;
   }
 
-  /** How to ask for a keyframe when it is time to; null when it is not. */
+  /** How to request a keyframe if one is due; null if not. */
   keyframeWanted(now: number): 'pli' | 'fir' | null {
     const how = this.#payload?.keyframe ?? null;
     const { keyframeInterval } = this.#options;
@@ -193,7 +193,7 @@ export class IngestTrack {
     if (this.media.kind === 'video') this.#brokenSince ??= this.#now;
   }
 
-  /** Null for a format that was not agreed on. */
+  /** Null for a format that was not negotiated. */
   #bufferFor(payloadType: number): RtpReceiveBuffer | null {
     if (payloadType === this.#payloadType && this.#buffer !== null) return this.#buffer;
     const payload = this.media.payloads.get(payloadType);
@@ -209,7 +209,7 @@ export class IngestTrack {
 
   readonly #sink = (packet: RtpPacket, lost: boolean): void => {
     this.#gap ||= lost;
-    // Padding, sent to find out what the path can carry.
+    // Padding, sent to probe the path's capacity.
     if (packet.payload.length === 0) return;
     const gap = this.#gap;
     this.#gap = false;
@@ -259,7 +259,7 @@ export class IngestTrack {
     starter.push({ trackId: this.id, pts, dts: this.#decodingTime(codec, pts), keyframe, data });
   };
 
-  /** True while frames refer to what was lost. A sender that gives no keyframe is not waited for without end. */
+  /** True while frames refer to lost frames. The wait for a sender without keyframes is limited. */
   #isBroken(): boolean {
     if (this.#brokenSince === null) return false;
     if (this.#keyframeAt !== null && this.#now - this.#brokenSince > KEYFRAME_TIMEOUT_MS) this.#brokenSince = null;

@@ -1,14 +1,14 @@
 /**
  * Brings the clocks of audio and video onto one time. Sender reports relate them (RFC 3550 §6.4.1), but browsers send the
- * first ones seconds after the media: until then the time of arrival counts, and what reports say differently is made up
- * for in steps nobody sees. Audio is the master, because its timestamps have to stay without gaps.
+ * first reports seconds after the media: until then the time of arrival counts, and the difference to the reports is made up
+ * for in invisible steps. Audio is the master, because its timestamps must stay without gaps.
  */
 import type { SenderReport } from '../../../wire/rtp/rtcp-packet.ts';
 import { RtpClock } from '../../../wire/rtp/rtp-clock.ts';
 
 /** Share of the error that one frame corrects. */
 const STEP_SHARE = 0.1;
-/** The most that it does, of its distance from the one before: so time never goes back. */
+/** The maximum correction, relative to the distance from the previous frame: so time never goes back. */
 const MAX_STEP = 1 / 8;
 /** Errors of more than this, seconds, are made up for in larger steps. */
 const FAR = 0.5;
@@ -54,7 +54,7 @@ export class LipSync {
     return track.base + at;
   }
 
-  /** The source of a track begins anew, with timestamps of its own. */
+  /** The source of a track restarts, with new timestamps. */
   restart(track: SyncedTrack): void {
     const fresh = this.#tracks.indexOf(track);
     if (fresh < 0) return;
@@ -65,7 +65,7 @@ export class LipSync {
   }
 
   report(track: SyncedTrack, { ntp, rtpTimestamp }: SenderReport): void {
-    // Before the first packet nothing says which wrap the timestamp is of.
+    // Before the first packet the wrap of the timestamp is unknown.
     if (track.base === null) return;
     track.report = { ntp, ticks: track.clock.unwrap(rtpTimestamp) };
     const master = this.#master();

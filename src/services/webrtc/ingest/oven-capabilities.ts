@@ -12,7 +12,7 @@ export interface VideoCapability {
 const ENTRY = /^(?:rid:([\w-]{1,32}):)?max_(width|height|fps)=(\d{1,5}(?:\.\d{1,4})?)$/;
 /** Three for each of the layers that are taken. */
 const MAX_ENTRIES = 24;
-/** Encodes are made of that size: no more than what H.264 goes up to. */
+/** Encodes have this size: at most the maximum of H.264. */
 const LARGEST = { width: 8192, height: 8192, fps: 300 } as const;
 
 /**

@@ -35,7 +35,7 @@ export const WHIP_REFUSALS: Readonly<Record<IngestRefused['code'], { readonly st
 /** The provider is the server's, which stops it. */
 export interface PublishSideOptions {
   readonly provider: WebrtcProvider;
-  /** Decides who may publish; absent: everybody. */
+  /** Decides who may publish; absent: every client. */
   readonly access?: Gatekeeper | undefined;
   /** The virtual host of a host name. */
   readonly virtualHostFor: (host: string) => string | undefined;
@@ -101,7 +101,7 @@ export class PublishSide implements SignallingSide {
   }
 }
 
-/** The name may also be taken since it was asked for. */
+/** The name may also have been taken since the request. */
 function isRefusal(error: unknown): error is OfferRefusal {
   return error instanceof ProtocolError || error instanceof IngestRefused;
 }

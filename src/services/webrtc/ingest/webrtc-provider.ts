@@ -9,7 +9,7 @@ import type { PeerTransport } from '../transport/peer-transport.ts';
 import type { PublisherTotals } from '../webrtc-metrics.ts';
 import { IngestSession, type WebrtcIngestSettings } from './ingest-session.ts';
 
-/** How often lost packets are asked for and feedback is looked at. */
+/** Interval of requests for lost packets and of feedback. */
 const TICK_MS = 20;
 
 /** The transport stays the server's, which closes it behind the provider. */
@@ -37,7 +37,7 @@ export class WebrtcProvider {
     this.#options = options;
   }
 
-  /** Publishers, those included that are still being negotiated with. */
+  /** Publishers, including those in negotiation. */
   get sessions(): number {
     return this.#sessions.size;
   }

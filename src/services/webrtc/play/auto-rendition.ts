@@ -1,4 +1,4 @@
-/** Chooses renditions by what the viewer's network carries: the rules of the reference server. */
+/** Selects renditions by the capacity of the viewer's network: the rules of the reference server. */
 
 const EVALUATION_GAP_MS = 1000;
 /** Goes down when the estimate with this on top does not reach the rendition. */
@@ -8,7 +8,7 @@ const UP_FACTOR = 0.75;
 /** Minimum time between a step up and a step down, ms; also the first wait before a failed rendition is tried again. */
 const SETTLE_MS = 10_000;
 
-/** A rendition and what it needs. */
+/** A rendition and its required rate. */
 export interface RenditionRate {
   readonly name: string;
   /** Bits per second of video and audio together. */
@@ -27,7 +27,7 @@ export class AutoRendition {
   #lastEstimate = 0;
   #wentUpAt = Number.NEGATIVE_INFINITY;
 
-  /** The rendition is on its way now, whoever chose it. `now`: monotonic ms. */
+  /** The viewer gets the rendition now, whoever selected it. `now`: monotonic ms. */
   selected(name: string, now: number): void {
     this.#trials.set(name, { count: (this.#trials.get(name)?.count ?? 0) + 1, at: now });
   }

@@ -9,15 +9,15 @@ interface Path {
   readonly capacity: number;
   /** The longest a packet waits, µs; beyond, it is lost. */
   readonly queue?: number;
-  /** Lost whatever waits: every so manieth packet. */
+  /** Lost regardless of the queue: every n-th packet. */
   readonly everyLost?: number;
 }
 
-/** Video at 30 frames a second with a keyframe of ten frames' size each second, through a queue, and what the viewer says. */
+/** Video at 30 frames a second with a keyframe of ten frames' size each second, through a queue, and the viewer's reports. */
 class Simulation {
   readonly estimator = new BandwidthEstimator();
   readonly estimates: number[] = [];
-  /** Where both clocks stand in the beginning. */
+  /** The initial values of both clocks. */
   readonly #sentFrom: number;
   readonly #arrivedFrom: number;
   #sequence: number;
@@ -146,7 +146,7 @@ test('late packets are not lost, unknown ones say nothing', () => {
   for (let round = 0; round < 30; round += 1) {
     const first = round * 10;
     const sends = new Uint32Array(40).map((_unused, n) => (n % 2 === 1 ? PACKET : times(first - 10 + n / 2)));
-    // Each packet is told of twice: as missing, and in the next report as come.
+    // Each packet is reported twice: as missing, and in the next report as received.
     const arrivals = Float64Array.from({ length: 20 }, (_unused, n) => (n < 10 ? times(first - 10 + n) + 50_000 : Number.NaN));
     if (round === 0) sends.fill(0, 0, 20);
     last = estimator.report({ first: (first - 10) & 0xffff, arrivals }, sends, 100_000) ?? last;

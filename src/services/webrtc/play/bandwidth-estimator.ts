@@ -46,7 +46,7 @@ export class BandwidthEstimator {
   #bases: number[] = [];
   /** The last packet that came, past the wraps of both clocks; null before the first. */
   #last: { sent: number; arrived: number } | null = null;
-  /** Number of the newest packet that was told of, past its wraps; -1 before the first. */
+  /** Unwrapped number of the newest reported packet; -1 before the first. */
   #newest = -1;
 
   get estimate(): number | null {
@@ -68,7 +68,7 @@ export class BandwidthEstimator {
         if (isNew && this.#window !== null) this.#window.lost += 1;
         continue;
       }
-      // It was told of as lost before, and came late.
+      // It was reported as lost before, and came late.
       if (!isNew && this.#window !== null) this.#window.lost = Math.max(0, this.#window.lost - 1);
       judged = this.#arrive(sends[2 * n] ?? 0, arrival, bytes, demand) ?? judged;
     }
@@ -120,7 +120,7 @@ export class BandwidthEstimator {
     return loss > HEAVY_LOSS ? needed * (1 - loss / 2) : needed * HEADROOM;
   }
 
-  /** Both times past their wraps. After a jump of a clock delays cannot be compared with those before. */
+  /** Both times unwrapped. After a jump of a clock delays cannot be compared with earlier delays. */
   #follow(sent: number, arrival: number): { readonly sent: number; readonly arrived: number } {
     const last = this.#last;
     if (last !== null) {

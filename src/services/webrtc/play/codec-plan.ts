@@ -39,7 +39,7 @@ const ExtensionId = { PLAYOUT_DELAY: 2, TRANSPORT_CC: 3, ABS_SEND_TIME: 4, MID: 
 
 /** Ticks of RTP timestamps per second, of every video codec. */
 const VIDEO_CLOCK = 90_000;
-/** Ticks of RTP timestamps per second, whatever the audio was sampled at (RFC 7587 section 4.1). */
+/** Ticks of RTP timestamps per second, whatever the sampling rate of the audio (RFC 7587 section 4.1). */
 const OPUS_CLOCK = 48_000;
 
 /** True for a track that browsers can be sent. */
@@ -52,7 +52,7 @@ export function playClockRate(track: WebrtcTrack): number {
   return track.type === 'video' ? VIDEO_CLOCK : OPUS_CLOCK;
 }
 
-/** The formats we offer for these tracks of one kind: each codec once, then those of error correction. */
+/** The offered formats for these tracks of one kind: each codec once, then the formats of error correction. */
 export function offeredPayloads(tracks: readonly WebrtcTrack[], settings: WebrtcSettings): LocalPayload[] {
   const codecs = offeredCodecs(tracks, settings);
   const hasCorrection = settings.ulpfec && tracks.some(({ type }) => type === 'video');
@@ -96,7 +96,7 @@ export function offeredExtensions(kind: MediaKind, settings: WebrtcSettings): { 
   return [...list, mid];
 }
 
-/** The codec that a payload of ours is for; undefined for formats that carry others. */
+/** The codec of one of our payload types; undefined for formats that carry others. */
 export function codecOf({ map }: LocalPayload): WebrtcTrack['codec'] | undefined {
   const [name] = map.split('/');
   return OFFER_ORDER.find((codec) => codec === name);
@@ -107,7 +107,7 @@ export function mapOf(track: WebrtcTrack): string {
   return track.type === 'audio' ? `OPUS/${OPUS_CLOCK}/2` : `${track.codec}/${VIDEO_CLOCK}`;
 }
 
-/** Value of `a=fmtp`. Constrained baseline is announced whatever the stream has: browsers decode more than they admit. */
+/** Value of `a=fmtp`. Constrained baseline is announced whatever the stream's profile: browsers decode more than they admit. */
 export function parametersOf(track: WebrtcTrack): string {
   if (track.type === 'audio') {
     const stereo = track.channels === 1 ? 0 : 1;

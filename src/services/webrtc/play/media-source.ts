@@ -28,7 +28,7 @@ export interface MediaSourceOptions {
   readonly onRefused: (reason: string) => void;
 }
 
-/** Made and closed by its stream; viewers that play it get nothing more from then on. */
+/** Made and closed by its stream; afterwards its viewers get nothing more. */
 export class MediaSource {
   /** In the fanout. */
   readonly id: number;

@@ -20,7 +20,7 @@ export interface ViewerTerms {
   readonly tracks: readonly Track[];
   /** Media that the viewer wants. */
   readonly asked: readonly MediaKind[];
-  /** Media that it agreed on. */
+  /** The media that it negotiated. */
   readonly agreed: readonly MediaKind[];
 }
 
@@ -45,7 +45,7 @@ export function missingMedia({ playlist, tracks, asked, agreed }: ViewerTerms): 
       const text = `a viewer over WebRTC gets no ${kind}: its player supports none of ${codecsOf(all.filter(isPlayable))}. ${cure(kind)}`;
       return [{ key: `${kind} not taken`, text }];
     }
-    // The publisher's own playlist takes the first that can be sent, which is what it is for.
+    // The publisher's own playlist takes the first sendable track by design.
     if (unplayable.length === 0 || playlist.publisherDefault === true) return [];
     const names = renditionsWithout(playlist, kind, new Set(unplayable.map(([name]) => name)));
     if (names.length === 0) return [];
@@ -60,7 +60,7 @@ function isWanted({ renditions, publisherDefault }: Playlist, kind: MediaKind, v
   return renditions.some((rendition) => (kind === 'video' ? rendition.videoVariantName : rendition.audioVariantName) === variant);
 }
 
-/** Names of the renditions whose `kind` is among `unplayable`, but for those whose video comes with other audio as well. */
+/** Names of the renditions whose `kind` is among `unplayable`, except those whose video has other audio as well. */
 function renditionsWithout({ renditions }: Playlist, kind: MediaKind, unplayable: ReadonlySet<string>): string[] {
   if (kind === 'video') return renditions.filter(({ videoVariantName }) => unplayable.has(videoVariantName)).map(({ name }) => name);
   const isLacking = ({ audioVariantName }: PlaylistRendition): boolean => unplayable.has(audioVariantName);

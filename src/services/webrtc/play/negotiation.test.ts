@@ -55,7 +55,7 @@ function slotsFor(settings: WebrtcSettings, video: readonly string[], types: str
 const H264 = ['a=rtpmap:98 H264/90000', 'a=rtcp-fb:98 nack', 'a=rtpmap:99 rtx/90000', 'a=fmtp:99 apt=98'];
 const CORRECTION = ['a=rtpmap:120 red/90000', 'a=rtpmap:121 rtx/90000', 'a=fmtp:121 apt=120', 'a=rtpmap:122 ulpfec/90000'];
 
-/** What packets of the slot carry under `id`. */
+/** The value of `id` in packets of the slot. */
 function extensionOf({ extension }: SlotPlan, id: number): Buffer | null {
   const header = Buffer.alloc(12);
   header[0] = 0x90;

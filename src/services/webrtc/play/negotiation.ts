@@ -20,7 +20,7 @@ import {
 } from './codec-plan.ts';
 import type { WebrtcSettings } from './settings.ts';
 
-/** One stream that was agreed on. */
+/** One negotiated stream. */
 export interface AgreedMedia {
   readonly kind: MediaKind;
   /** The codec, as tracks name it. */
@@ -94,7 +94,7 @@ export function readSdpAnswer(
   return { medias, plan: { cname, slots }, ...securityOf(answer) };
 }
 
-/** Answers an offer (WHEP): one m-line for each of theirs. Throws ProtocolError when nothing is left to play. */
+/** Answers an offer (WHEP): one m-line for each m-line of the offer. Throws ProtocolError if nothing playable remains. */
 export function answerOffer(
   offer: SessionDescription,
   tracks: readonly WebrtcTrack[],

@@ -30,12 +30,12 @@ export interface PlaySessionOptions {
   readonly stream: WebrtcStream;
   readonly playlist: Playlist;
   readonly transport: PeerTransport;
-  /** Where the request came from. */
+  /** Source address of the request. */
   readonly client: string;
   readonly logger: Logger;
   /** The session has ended by itself; once. */
   readonly onEnded: (reason: string) => void;
-  /** Another rendition is on its way: from the keyframe on with which it took over. */
+  /** Another rendition is being sent, from the keyframe with which it took over. */
   readonly onRendition?: (name: string, auto: boolean) => void;
 }
 
@@ -82,7 +82,7 @@ export class PlaySession implements PeerListener {
     this.#renditions = stream.renditions(playlist);
     if (this.#renditions.length === 0)
       throw new ProtocolError('WEBRTC_CODECS', 'the playlist has no track that WebRTC carries (H264, H265, VP8, AV1, OPUS)');
-    // Feedback about every packet costs, and without a choice nobody would use it.
+    // Feedback about every packet costs, and without alternatives it is useless.
     this.#settings = this.#renditions.length > 1 ? stream.settings : { ...stream.settings, bandwidthEstimation: 'REMB' };
     this.#client = options.client;
     this.#peer = transport.openSession(this, { use: 'play', client: options.client, timeout: stream.settings.timeout });
@@ -103,7 +103,7 @@ export class PlaySession implements PeerListener {
     return this.#rendition;
   }
 
-  /** A track of a rendition, as players are told of it. */
+  /** A track of a rendition, as announced to players. */
   notice({ track }: MediaSource): object {
     return trackNotice(track, this.#options.stream.published.figures(track.id));
   }
@@ -154,10 +154,10 @@ export class PlaySession implements PeerListener {
     });
   }
 
-  /** Takes the viewer's answer. Throws ProtocolError when it cannot be played with. */
+  /** Takes the viewer's answer. Throws ProtocolError if it is unplayable. */
   answered(text: string): void {
     const agreement = readSdpAnswer(parseSessionDescription(text), this.#offered, this.#settings, this.#cname);
-    // Players of this protocol take what there is.
+    // Players of this protocol accept any rendition.
     this.#begin(agreement, ['video', 'audio']);
     this.#peer.announced(text);
   }
@@ -222,7 +222,7 @@ export class PlaySession implements PeerListener {
 
   connected(): void {
     const { published } = this.#options.stream;
-    // Who was offered a place and did not come yet has none.
+    // An offer reserves no room: the publisher may be full by now.
     if (!published.hasRoom(PublisherKind.WEBRTC)) {
       this.#peer.fail(NO_ROOM);
       return;
@@ -273,7 +273,7 @@ export class PlaySession implements PeerListener {
     this.#options.onEnded(reason);
   }
 
-  /** Adds what was sent since the last call to the stream's counters. */
+  /** Adds the bytes since the last call to the stream's counters. */
   countBytes(): void {
     const bytes = this.#peer.counters?.bytes ?? 0;
     if (bytes <= this.#counted) return;
@@ -327,7 +327,7 @@ export class PlaySession implements PeerListener {
     this.#logger.info({}, 'viewer session opened');
   }
 
-  /** A viewer that sees or hears nothing because of its player does not know why. */
+  /** A viewer without picture or audio because of its player does not know why. */
   #tellLacks({ medias }: Agreement): void {
     for (const kind of ['video', 'audio'] as const) {
       const codecs = [...new Set(this.#renditions.flatMap((rendition) => rendition[kind]?.track.codec ?? []))];
@@ -337,8 +337,8 @@ export class PlaySession implements PeerListener {
   }
 
   /**
-   * The renditions that have all that was negotiated, in its codecs: in others the viewer would miss video or audio. Only where there is
-   * none, those that have a part of it.
+   * The renditions with all negotiated media, in its codecs: in others the viewer would miss video or audio. Only if there are
+   * none, those with a part of it.
    */
   #filtered(renditions: readonly StreamRendition[]): StreamRendition[] {
     const medias = this.#agreement?.medias ?? [];
@@ -383,7 +383,7 @@ export class PlaySession implements PeerListener {
   #end(reason: string): void {
     if (this.#ended) return;
     this.#ended = true;
-    // Whoever ended it, the bytes sent since the last count are known until here.
+    // Whichever side ended it, the bytes sent since the last count are known until here.
     this.countBytes();
     const { stream } = this.#options;
     stream.remove(this);

@@ -20,7 +20,7 @@ const PASSING: ReadonlySet<string> = new Set(['WEBRTC_FULL', 'WEBRTC_MAP', 'WEBR
 /** The publisher is the server's, which stops it. */
 export interface PlaySideOptions {
   readonly publisher: WebrtcPublisher;
-  /** Decides who may play; absent: everybody. */
+  /** Decides who may play; absent: every client. */
   readonly access?: Gatekeeper | undefined;
   /** The virtual host of a host name. */
   readonly virtualHostFor: (host: string) => string | undefined;
@@ -68,7 +68,7 @@ export class PlaySide implements SignallingSide {
   connected(socket: WebSocket, place: AskedPlace, { address }: RelayedPeer): void {
     const { publisher, access = OPEN_GATE, virtualHostFor, iceServersFor, turns, logger, timeoutScale } = this.#options;
     const { target } = place;
-    // Players take an empty list for relays only, and would connect nowhere: our own TCP candidates are what they ask for.
+    // Players take an empty list for "relays only", and would never connect: without a list they use our TCP candidates.
     const servers = iceServersFor(place);
     const iceServers = servers?.length === 0 ? null : servers;
     const admit = (): Judgement => admitAsked(access, 'outgoing', place);

@@ -6,7 +6,7 @@ export class SequenceHeaderUnit {
   #config: Uint8Array | null = null;
   #unit: Uint8Array | null = null;
 
-  /** The unit to send ahead of `packet`; null when it has its own, or nobody knows it. Throws ProtocolError. */
+  /** The unit to send before `packet`; null if the packet has its own, or the header is unknown. Throws ProtocolError. */
   missingIn({ track, data }: Packet): Uint8Array | null {
     if (track.type !== 'video' || track.config === null || findSequenceHeader(data) !== null) return null;
     if (this.#config !== track.config) {

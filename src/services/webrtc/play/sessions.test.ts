@@ -117,7 +117,7 @@ test('a viewer gets the stream from the next keyframe on, and counts', async () 
   const { viewer } = await watch();
   await until('the session plays', () => source.viewers === 1, WAIT);
   expect(stream.urgency).toBe(Urgency.REAL_TIME);
-  // What passes through has its keyframes from an encoder that may not know when one is needed.
+  // A bypassed stream has keyframes from an encoder that cannot know when one is needed.
   expect(source.keyframeRequests).toEqual([LOW.id]);
   stream.onPacket(packet(LOW, 0, false));
   for (let frame = 1; frame <= 20; frame += 1) stream.onPacket(packet(LOW, frame, frame % 10 === 1));
@@ -176,7 +176,7 @@ test('until the other rendition takes over the viewer is told of the one it sees
   session.changeRendition('high');
   session.setAuto(true);
   expect(renditions).toEqual(['low', 'low']);
-  // It goes back before it has left: nothing is waited for.
+  // The change is reverted before it took effect: nothing is waited for.
   session.changeRendition('low');
   expect(renditions).toEqual(['low', 'low', 'low']);
   for (const of of [LOW, HIGH]) stream.onPacket(packet(of, 1, true));
@@ -193,7 +193,7 @@ test('a viewer that lost frames gets a keyframe, also of an encode, once a secon
   stream.onTracks(source.tracks);
   const { session } = await watch();
   await until('the session plays', () => source.viewers === 1, WAIT);
-  // Who begins waits for the keyframes that all renditions share.
+  // A new viewer waits for the keyframes that all renditions share.
   expect(source.keyframeRequests).toEqual([]);
   const loss = Buffer.from([0x81, 206, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2]);
   session.rtcp(loss);
@@ -251,7 +251,7 @@ test('a viewer without consent gets nothing, and with it the stream from the nex
   await until('the first frame', () => viewer.packets.length === 1, WAIT);
   session.consented(false);
   stream.onPacket(packet(LOW, 1, true));
-  // Who comes before a keyframe has left gets it.
+  // A viewer that comes before a keyframe has left gets it.
   await until('the frame at another viewer', () => other.packets.at(-1)?.payload.at(-1) === 1, WAIT);
   session.consented(true);
   stream.onPacket(packet(LOW, 2, false));
@@ -287,7 +287,7 @@ test('who asks for offers and never connects is refused at some time, and others
   expect(() => ask('192.0.2.1')).toThrow('not connected yet');
   const other = ask('192.0.2.2');
   other.close('enough');
-  // Those that connect take no room.
+  // Connecting sessions take no room.
   await watch();
   expect(() => ask('192.0.2.1')).toThrow('not connected yet');
 });
@@ -343,16 +343,16 @@ test('another certificate than the one signalled ends the session', async () => 
   expect(source.viewers).toBe(0);
 });
 
-/** What the sanitizer keeps back is no growth. */
+/** Memory kept back by the sanitizer is not growth. */
 const SANITIZED = (process.env['MILLRACE_NATIVE'] ?? '').includes('sanitized');
-/** Allocators reach their size within so many. Under a sanitizer memory says nothing, and a handshake takes ten times as long. */
+/** Allocators reach their size within this many. Under a sanitizer memory is meaningless, and a handshake takes ten times as long. */
 const WARM_UP = SANITIZED ? 20 : 400;
 const MEASURED = SANITIZED ? 40 : 200;
-/** Bytes a viewer that has left may still cost, with its other end in the same process: a leaked one is 60 KiB and more. */
+/** Bytes that a departed viewer may still cost, with its other end in the same process: a leaked viewer is 60 KiB and more. */
 const MAX_HELD = 4096;
 const MAX_RESIDENT = 49_152;
 
-// Handshakes in JavaScript take too long for so many.
+// Handshakes in JavaScript take too long for this many.
 test.skipIf(loadAddon().addon === null)(
   '200 viewers connect and leave without growth of sockets or memory',
   async () => {

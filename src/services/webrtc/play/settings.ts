@@ -14,7 +14,7 @@ export interface WebrtcSettings {
   readonly createDefaultPlaylist: boolean;
 }
 
-/** The settings as far as they can be followed: the fanout in JavaScript makes no parities and does not know when packets left. */
+/** The settings that can take effect: the fanout in JavaScript makes no parities and does not know when packets left. */
 export function settingsFor(kind: Fanout['kind'], settings: WebrtcSettings): WebrtcSettings {
   return kind === 'native' ? settings : { ...settings, ulpfec: false, bandwidthEstimation: 'REMB' };
 }

@@ -35,11 +35,11 @@ let server: Server;
 let stream: FakeStream;
 let attached: WebrtcStream;
 let logger: RecordingLogger;
-/** What origins are asked for. */
+/** The requests to origins. */
 let found: Promise<boolean> | null;
 let unknown = false;
 const finder = { draining: false, find: () => found, isUnknown: () => unknown };
-/** Null: everybody enters at once. */
+/** Null: every client enters at once. */
 let held: HeldTurns | null;
 
 beforeEach(async () => {

@@ -1,4 +1,4 @@
-/** What somebody gets who makes checks from an address that is not his, with sockets, for both ways of sending. */
+/** The bytes for an attacker who sends checks from a forged address, with sockets, for both ways of sending. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { CheckSender } from '../../../../test/fakes/check-sender.ts';
 import { FakeStream } from '../../../../test/fakes/fake-stream.ts';
@@ -59,7 +59,7 @@ describe.each(KINDS)('%s', (kind) => {
     await transport.close();
   });
 
-  /** A session that waits for its viewer, and somebody at `127.0.0.2` who knows its password. */
+  /** A session that waits for its viewer, and an attacker at `127.0.0.2` who knows its password. */
   async function open(): Promise<{ other: CheckSender; connect: () => Promise<void> }> {
     const session = publisher.openSession(TARGET, { client: 'test', onEnded: () => undefined });
     const offer = session.offer();
@@ -106,7 +106,7 @@ describe.each(KINDS)('%s', (kind) => {
     const { other, connect } = await open();
     other.check();
     await until('it is answered', () => other.kinds.stun >= 1, WAIT);
-    // The greeting of a client, as the real one sends it a moment later: nobody looks into it here.
+    // The greeting of a client, as the real client sends it a moment later: its content does not matter here.
     for (let n = 0; n < 20; n += 1) other.send(Buffer.alloc(100, 22));
     await connect();
     push();

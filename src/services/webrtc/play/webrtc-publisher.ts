@@ -29,7 +29,7 @@ export interface WebrtcPublisherOptions {
   readonly transport: PeerTransport;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Finds streams that are not there; without it nothing is looked for. */
+  /** Finds missing streams; without it there is no search. */
   readonly finder?: StreamFinder;
 }
 

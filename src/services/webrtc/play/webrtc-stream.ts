@@ -19,7 +19,7 @@ import { type MissingMedia, missingMedia, type ViewerTerms } from './missing-med
 import type { PlaySession } from './play-session.ts';
 import type { WebrtcSettings } from './settings.ts';
 
-/** One bad path must not cost all viewers of a track more keyframes than these, ms. */
+/** Minimum time between keyframes that one bad path can cause for all viewers of a track, ms. */
 const REPAIR_INTERVAL_MS = 1000;
 
 const REORDERING: MissingMedia = {
@@ -42,7 +42,7 @@ export interface WebrtcStreamOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly onClosed: (stream: WebrtcStream) => void;
-  /** Takes what viewers report; absent: nobody looks. */
+  /** Takes the viewers' reports; absent: they are ignored. */
   readonly reports?: ViewerReports;
 }
 
@@ -77,7 +77,7 @@ export class WebrtcStream implements PublisherStream {
     return this.#options.reports;
   }
 
-  /** Figures of its viewers, those that have left included. */
+  /** Figures of its viewers, including departed viewers. */
   get totals(): ViewerTotals {
     const sums = { ...this.#past };
     let longest: number | undefined;
@@ -140,7 +140,7 @@ export class WebrtcStream implements PublisherStream {
     if (track.bypass) this.published.requestKeyframe(track.id);
   }
 
-  /** A viewer lost frames for good and shows nothing until the next keyframe: it is asked for, whoever makes the track. */
+  /** A viewer lost frames for good and shows nothing until the next keyframe, which is requested from the encoder or the source. */
   repair({ track }: MediaSource): void {
     const now = this.#options.clock.monotonic();
     if (now - (this.#repairedAt.get(track.id) ?? Number.NEGATIVE_INFINITY) < REPAIR_INTERVAL_MS) return;
@@ -190,7 +190,7 @@ export class WebrtcStream implements PublisherStream {
     if (packet.keyframe && track.type === 'video') for (const session of this.#sessions) session.keyframe(source);
   }
 
-  /** Adds what viewers were sent to the stream's counters. */
+  /** Adds the bytes sent to viewers to the stream's counters. */
   countBytes(): void {
     for (const session of this.#sessions) session.countBytes();
   }

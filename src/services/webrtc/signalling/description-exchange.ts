@@ -62,7 +62,7 @@ export interface ExchangeOptions {
   readonly admit?: (place: AskedPlace) => Judgement;
   /** The place of an admitted client; absent: the requested one. */
   readonly targetOf?: (admitted: Admitted, target: StreamTarget | null) => StreamTarget | null;
-  /** Must be over before `open`; null if there is nothing to wait for. */
+  /** Must be over before `open`; null if there is no preparation. */
   readonly prepare?: (target: StreamTarget, client: string) => Promise<unknown> | null;
   /** Throws ExchangeRefused, or what `refusal` knows. */
   readonly open: (request: OpenRequest) => ExchangeSession;
@@ -77,7 +77,7 @@ export interface ExchangeOptions {
   readonly timeoutScale?: TimeoutScale | undefined;
 }
 
-/** One for WHIP, one for WHEP. Remembers sessions by the URL it gave them, until they end. */
+/** WHIP and WHEP have one each. Remembers sessions by the URL that it gave them, until they end. */
 export class DescriptionExchange {
   readonly #options: ExchangeOptions;
   /** By the paths of their resources. */
@@ -91,7 +91,7 @@ export class DescriptionExchange {
     return this.#sessions.size;
   }
 
-  /** Answers, whatever the request. */
+  /** Answers every request. */
   handle(request: IncomingMessage, response: ServerResponse, place: AskedPlace, client: string): void {
     this.#guard(response, () => this.#handle(request, response, place, client));
   }
@@ -161,7 +161,7 @@ export class DescriptionExchange {
     );
   }
 
-  /** Opens a session when it is the turn of its client; one who has gone waits no longer. */
+  /** Opens a session at the turn of its client; a client that has left gives up its turn. */
   #takeTurn(response: ServerResponse, client: string, open: () => void): void {
     const newcomer: Newcomer = {
       client,
@@ -285,7 +285,7 @@ export class DescriptionExchange {
   }
 }
 
-/** The path of a session: that of the stream it was asked for at, and a word that nobody guesses. At another stream the word is none. */
+/** The path of a session: that of its stream, and an unguessable word. The word is invalid at another stream. */
 function resourceOf({ app, stream, file }: RequestPlace): string {
   return `/${app}/${stream}/${file}`;
 }

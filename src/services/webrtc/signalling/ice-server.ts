@@ -1,4 +1,4 @@
-/** STUN and TURN servers that peers are told about. */
+/** The STUN and TURN servers announced to peers. */
 import type { RequestPlace } from './request-place.ts';
 
 /** As `RTCIceServer` of browsers has it; credentials only for TURN. */

@@ -211,7 +211,7 @@ test.each([
         asked += 1;
         return admit();
       },
-      // The second offer's stream is fetched, which the peer does not wait for.
+      // The second offer's stream is pulled, and the peer does not wait for it.
       prepare: () => (asked === 2 ? fetched.promise : null),
     });
     socket.says({ command: 'request_offer' });

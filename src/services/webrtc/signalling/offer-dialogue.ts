@@ -13,7 +13,7 @@ import { type IceServer, relayMembers } from './ice-server.ts';
 import { noSuchStream, placeFields, type StreamTarget } from './request-place.ts';
 import { type SignallingDialogue, SignallingFault, type SignallingMessage, SignallingSocket } from './signalling-socket.ts';
 
-/** A text that peers branch on, whatever the cause, which is in the log. */
+/** The text on which peers branch, whatever the cause; the log has the cause. */
 const NO_OFFER = 'Cannot create offer';
 
 /** The common part of a play session and an ingest session. */
@@ -41,10 +41,10 @@ export interface OfferRequest {
   readonly onEnded: (reason: string) => void;
 }
 
-/** A new connection; the socket is the dialogue's from here on. */
+/** A new connection; the socket belongs to the dialogue from here on. */
 export interface DialogueConnection {
   readonly socket: WebSocket;
-  /** Null: the request names no stream of ours. */
+  /** Null: the request names no stream of this server. */
   readonly target: StreamTarget | null;
   readonly client: string;
   /** Access control, asked for each offer. The gatekeeper logs refusals. */
@@ -63,7 +63,7 @@ export interface DialogueConnection {
 export interface DialogueOptions<S extends OfferedSession> extends DialogueConnection {
   /** Name of the clients, for the log. */
   readonly peer: 'publisher' | 'viewer';
-  /** Must be over before `open`; null if there is nothing to wait for. */
+  /** Must be over before `open`; null if there is no preparation. */
   readonly prepare?: (target: StreamTarget) => Promise<unknown> | null;
   /** Throws what `isRefusal` knows. */
   readonly open: (request: OfferRequest) => S;
@@ -81,10 +81,10 @@ export class OfferDialogue<S extends OfferedSession> implements SignallingDialog
   readonly #socket: SignallingSocket;
   readonly #turns: Turns;
   #session: S | null = null;
-  /** The place that the present offer is for. */
+  /** The place of the present offer. */
   #target: StreamTarget | null;
   #preparing = false;
-  /** The peer has stopped what is being prepared, and asked again since. */
+  /** The peer has cancelled the preparation, and made another request since. */
   #asksAgain = false;
   #stops = 0;
   /** The admission, until the session is over. */
@@ -111,7 +111,7 @@ export class OfferDialogue<S extends OfferedSession> implements SignallingDialog
     this.#socket.send(message);
   }
 
-  /** The offer waits for a verdict, and for what has to be prepared; a peer that asks again meanwhile gets one offer. */
+  /** The offer waits for a verdict and for preparation; a peer that repeats its request meanwhile gets one offer. */
   offer(): void {
     const { admit, peer } = this.#options;
     if (this.#preparing) {
@@ -148,7 +148,7 @@ export class OfferDialogue<S extends OfferedSession> implements SignallingDialog
       this.#preparing = false;
     });
     const stops = this.#stops;
-    // A peer that has stopped meanwhile is not admitted any more, but may have asked again.
+    // A peer that has cancelled meanwhile is not admitted any more, but may have made another request.
     this.#socket.after(settled, () => {
       if (this.#stops === stops) this.#takeTurn(() => this.#offer());
       else if (this.#asksAgain) this.offer();
@@ -192,7 +192,7 @@ export class OfferDialogue<S extends OfferedSession> implements SignallingDialog
   #offer(): void {
     this.#orRefuse(new SignallingFault(404, NO_OFFER), '', () => {
       const session = this.#open();
-      // Kept before it offers: a fault ends what is kept.
+      // Stored before it offers: a fault ends stored sessions.
       this.#session = session;
       this.#stay.begin((reason) => this.#expire(reason));
       this.#socket.send({

@@ -20,7 +20,7 @@ const CLOSE_UNSUPPORTED = 1008;
 
 /** One side of signalling: players or publishers. */
 export interface SignallingSide {
-  /** WHIP or WHEP. Answers, whatever the request. */
+  /** WHIP or WHEP. Answers every request. */
   request(request: IncomingMessage, response: ServerResponse, place: AskedPlace, client: RelayedPeer): void;
   /** A connection of the WebSocket protocol; it is the side's from now on. */
   connected(socket: WebSocket, place: AskedPlace, client: RelayedPeer): void;
@@ -103,7 +103,7 @@ export class SignallingServer {
     this.#sockets.close();
   }
 
-  /** One that has gone waits no longer. */
+  /** A client that has left gives up its turn. */
   #takeTurn(socket: Duplex, { address }: RelayedPeer, open: () => void): void {
     const newcomer: Newcomer = {
       client: address,

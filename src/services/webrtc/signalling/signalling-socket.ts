@@ -59,7 +59,7 @@ export interface SignallingDialogue {
   stop(reason: string): void;
 }
 
-/** The WebSocket is owned by what is made of it. */
+/** The dialogue owns the WebSocket. */
 export interface SignallingSocketOptions {
   readonly socket: WebSocket;
   /** Address of the peer, for the log. */
@@ -69,7 +69,10 @@ export interface SignallingSocketOptions {
   readonly timeoutScale?: TimeoutScale | undefined;
 }
 
-/** Owns the WebSocket: pings it, and ends it when the peer answers none, or asks and never reads. The dialogue is told of every end. */
+/**
+ * Owns the WebSocket: pings it, and ends it if the peer answers no ping, or sends requests and never reads. Every end is reported to the
+ * dialogue.
+ */
 export class SignallingSocket {
   /** Names the peer in all its messages but the first. */
   readonly id = randomInt(1, 2 ** 31 - 1);

@@ -2,7 +2,7 @@
 import { networkInterfaces } from 'node:os';
 import type { Clock } from '../../../util/clock.ts';
 
-/** Nobody asks the system more often, however many peers come, ms. */
+/** Minimum time between two queries of the system, however many peers come, ms. */
 const LOOK_INTERVAL_MS = 1000;
 
 export class AddressWatch<T> {

@@ -34,7 +34,7 @@ export class ConnectionTrail {
     this.#offered = candidates;
   }
 
-  /** Candidates that the peer told of itself. */
+  /** Candidates that the peer announced. */
   announced(candidates: readonly PeerCandidate[]): void {
     for (const candidate of candidates) {
       const place = placeOfCandidate(candidate);
@@ -54,7 +54,7 @@ export class ConnectionTrail {
     this.#at(place).unsent += 1;
   }
 
-  /** A check of ours went. */
+  /** A check of ours was sent. */
   asked(): void {
     this.#asked += 1;
   }

@@ -33,12 +33,12 @@ export class PathProof {
     this.#nextAt = Math.min(this.#nextAt, this.#sentAt + (this.isProven ? interval : TRIGGER_GAP_MS));
   }
 
-  /** True when a check of ours, of `bytes`, is to be sent now. */
+  /** True if a check of ours, of `bytes`, is to be sent now. */
   isDue(bytes: number, now: number): boolean {
     return now >= this.#nextAt && (this.isProven || this.#sent + bytes <= AMPLIFICATION * this.#received);
   }
 
-  /** A check of ours went. `again`: when the next is due if the path has answered before, ms from now. */
+  /** A check of ours was sent. `again`: when the next is due if the path has answered before, ms from now. */
   checked(bytes: number, now: number, again: number): void {
     this.#sent += bytes;
     this.#sentAt = now;
@@ -56,7 +56,7 @@ export class PathProof {
     this.#nextAt = Math.min(this.#nextAt, at);
   }
 
-  /** Nobody has answered for too long: it is a path like any other that never did. */
+  /** No answer for too long: the path counts as unproven again. */
   expire(): void {
     this.#provenAt = Number.NEGATIVE_INFINITY;
     this.#received = 0;

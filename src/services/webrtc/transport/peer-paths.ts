@@ -6,7 +6,7 @@ import type { PeerAddress } from './fanout/fanout.ts';
 import { PathProof } from './path-proof.ts';
 import type { PeerPipe } from './peer-pipe.ts';
 
-/** Where a datagram came from and an answer goes to. */
+/** The source address of a datagram and the destination of its answer. */
 export type PeerPath =
   | { readonly kind: 'udp'; readonly socket: number; readonly to: PeerAddress }
   | { readonly kind: 'tcp'; readonly pipe: PeerPipe };
@@ -194,7 +194,7 @@ export class PeerPaths {
     return !current.nominated || now - current.heardAt > SILENCE_MS || path.priority > current.priority;
   }
 
-  /** One that has answered stays, if another can go: it may be needed. */
+  /** A path that has answered stays, if another path can be removed: it may be needed. */
   #forgetOldest(): void {
     if (this.#known.length <= MAX_PATHS) return;
     const unproven = this.#known.findIndex((known) => known !== this.#current && !known.proof.isProven);

@@ -6,7 +6,7 @@ import type { TurnAddress, TurnConnection } from '../../../wire/turn/turn-connec
 import type { PeerAddress } from './fanout/fanout.ts';
 import { endStream, sendToStream } from './peer-stream.ts';
 
-/** Made by whoever accepted the connection; several may share one, by way of the relay. */
+/** Made by the acceptor of the connection; several pipes may share a connection through the relay. */
 export interface PeerPipe {
   /** For the log. */
   readonly place: string;

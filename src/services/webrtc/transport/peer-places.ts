@@ -1,7 +1,7 @@
 /** Maps source addresses of datagrams to sessions. */
 import { type PeerAddress, PLACES_HEARD } from './fanout/fanout.ts';
 
-/** `S`: sessions. Of each as many addresses are remembered as the fanout hears it at; the oldest is forgotten first. */
+/** `S`: sessions. As many addresses are remembered for each as the fanout supports; the oldest is dropped first. */
 export class PeerPlaces<S> {
   readonly #owners = new Map<string, S>();
   /** The keys of each session, oldest first. */
@@ -12,7 +12,7 @@ export class PeerPlaces<S> {
     return this.#owners.get(placeKey(socket, from));
   }
 
-  /** A peer's check came from there, which anybody can send in its name: false when the place is another session's already. */
+  /** A peer's check came from there, which anyone can send in its name: false if the address already belongs to another session. */
   claim(socket: number, from: PeerAddress, session: S): boolean {
     const key = placeKey(socket, from);
     const owner = this.#owners.get(key);
@@ -28,7 +28,7 @@ export class PeerPlaces<S> {
     return true;
   }
 
-  /** For sessions that are over. */
+  /** For ended sessions. */
   forget(session: S): void {
     for (const key of this.#keys.get(session) ?? []) this.#disown(key, session);
     this.#keys.delete(session);

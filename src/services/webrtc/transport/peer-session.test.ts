@@ -25,12 +25,12 @@ let strangers: StrangerLog;
 let session: PeerSession;
 let handshake: DtlsListener;
 let owner: PeerOwner;
-/** Hosts where nobody answers our checks. */
+/** Hosts that do not answer our checks. */
 let dead: Set<string>;
 /** Datagrams that the session sent by UDP, by host. */
 let sent: Map<string, Buffer[]>;
 
-/** What goes over the network: a living host answers checks of ours at once. */
+/** The network traffic: a living host answers checks of ours at once. */
 function deliver(_socket: number, to: { host: string; port: number }, datagram: Buffer): boolean {
   sent.set(to.host, [...(sent.get(to.host) ?? []), datagram]);
   if ((datagram[0] ?? 0xff) <= 3 && !dead.has(to.host)) answer(udp(to.host), datagram);
@@ -187,7 +187,7 @@ test('without consent nothing is sent, however long the session is kept, and aga
       session.sendRtcp(Buffer.of(after & 0xff));
     }
     expect([consents, reports.length]).toEqual([[false], 1]);
-    // Checks of the peer alone, which anybody may have sent, do not bring it back.
+    // Checks of the peer alone, which anyone may have sent, do not bring it back.
     session.reached(WIFI, PLAIN);
     session.tick(now);
     expect(consents).toEqual([false]);
@@ -420,7 +420,7 @@ test('an address that answers one session is not another’s because of a check 
   heard = [];
   thief.reached(WIFI, NOMINATED);
   expect([owner.places.of(0, { host: '192.0.2.1', port: 1000 }) === session, heard, thief.place]).toEqual([true, [], '']);
-  // Whoever came first has it only until the owner answers.
+  // The first session has the address only until the owner answers.
   thief.reached(CABLE, NOMINATED);
   session.reached(CABLE, PLAIN);
   expect(owner.places.of(0, { host: '192.0.2.2', port: 1000 })).toBe(session);

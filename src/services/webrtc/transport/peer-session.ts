@@ -17,7 +17,7 @@ import type { StrangerLog } from './stranger-log.ts';
 
 /** Why a session ends that the peer ended itself. */
 export const PEER_LEFT = 'the peer closed the connection';
-/** To connect, ms, however long those are waited for who play. */
+/** Time to connect, ms, however long an established session may be silent. */
 const CONNECT_TIMEOUT_MS = 30_000;
 /** Without any check for this long, the log reports it while the session still waits for the peer, ms. */
 const TELL_AFTER_MS = 5000;
@@ -25,7 +25,7 @@ const TELL_AFTER_MS = 5000;
 const CONSENT_MS = 30_000;
 /** Datagrams of a handshake that may arrive before the peer's session description, or its answer to our check. */
 const MAX_EARLY = 8;
-/** Checks of ours that may be answered still: two for each path. */
+/** Limit of unanswered checks of ours: two for each path. */
 const MAX_AWAITED = 32;
 /** Bytes waiting in a TCP connection beyond which frames are dropped: the viewer is too slow. */
 const TCP_BACKLOG = 1024 * 1024;
@@ -38,11 +38,11 @@ export interface PeerListener {
   rtcp(packet: Buffer): void;
   /** Media of the peer, decrypted. `at`: when it came, ms of a clock of its own. Absent: the peer sends none that is wanted. */
   rtp?(packet: Buffer, at: number): void;
-  /** Nothing has arrived from the peer for a while, and the session still waits. `attempts`: the attempts so far, `; offered …`. Once. */
+  /** The peer has sent nothing for a while, and the session still waits. `attempts`: the attempts so far, `; offered …`. Once. */
   unreached?(attempts: string): void;
   /** False: the peer's consent has expired (RFC 7675), so nothing may be sent; true: it consents again. */
   consented?(given: boolean): void;
-  /** The session is over; once, and not when the owner closed it. */
+  /** The session is over; once, and not if the owner closed it. */
   closed(reason: string): void;
 }
 
@@ -66,7 +66,7 @@ export interface PeerOwner {
 /** A peer's request and identity, as far as signalling knows. */
 export interface PeerSessionOptions {
   readonly use: PeerUse;
-  /** Where the signalling came from. */
+  /** Source address of the signalling. */
   readonly client: string;
   /** When no connectivity check has been answered for so long the peer is gone, ms; 0: never. */
   readonly timeout: number;
@@ -79,11 +79,11 @@ export interface PeerTerms {
   readonly fingerprint: string;
   /** Our part in the handshake. */
   readonly role: 'client' | 'server';
-  /** The peer's, for checks of ours. */
+  /** The peer's credentials, for checks of ours. */
   readonly remote: IceCredentials;
 }
 
-/** A check of ours that may be answered still. */
+/** A check of ours that is not answered yet. */
 interface AwaitedCheck {
   readonly key: string;
   readonly path: PeerPath;
@@ -139,7 +139,7 @@ export class PeerSession {
     return this.#viewer;
   }
 
-  /** Where the peer is, for the log; empty while it is unknown. */
+  /** The peer's address, for the log; empty while it is unknown. */
   get place(): string {
     const path = this.#paths.current;
     if (path === null) return '';
@@ -153,18 +153,18 @@ export class PeerSession {
     return `; ${this.#trail.describe()}${strangers === '' ? '' : `; ${strangers}`}`;
   }
 
-  /** The fanout's figures of the peer; the last ones when the session is over. */
+  /** The fanout's figures of the peer; the last figures when the session is over. */
   get counters(): ViewerCounters | null {
     if (this.#closed) return this.#last;
     return this.#viewer === 0 ? null : this.#owner.fanout.viewerCounters(this.#viewer);
   }
 
-  /** Packets that a viewer over TCP was too slow for. */
+  /** Packets for which a viewer over TCP was too slow. */
   get tcpDropped(): number {
     return this.#tcpDropped;
   }
 
-  /** Begins with what was negotiated. */
+  /** Begins with the negotiated parameters. */
   start(terms: PeerTerms): void {
     if (this.#closed || this.#terms !== null) return;
     const { fanout } = this.#owner;
@@ -178,7 +178,7 @@ export class PeerSession {
     this.#check(this.#waitingSince);
   }
 
-  /** The password that answers to our checks are signed with; null before `start`. */
+  /** The password that signs the answers to our checks; null before `start`. */
   get remotePassword(): string | null {
     return this.#terms?.remote.password ?? null;
   }
@@ -301,7 +301,7 @@ export class PeerSession {
     this.#listener.consented?.(given);
   }
 
-  /** The TCP connection is gone. The session goes on by another path where there is one. */
+  /** The TCP connection has ended. The session continues by another path if there is one. */
   lost(pipe: PeerPipe): void {
     if (this.#closed || !this.#paths.lost(pipe, this.#owner.now())) return;
     if (this.#paths.current === null) this.fail('the TCP connection ended');

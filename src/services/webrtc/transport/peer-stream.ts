@@ -7,14 +7,14 @@ import type { PeerAddress } from './fanout/fanout.ts';
 
 /** A connection on which nothing moves is gone, ms: peers check theirs every few seconds. */
 const SILENCE_MS = 60_000;
-/** Waiting bytes beyond which a peer does not read what it asks for. Media stops at half of it, see `PeerSession.sendTcp`. */
+/** Waiting bytes beyond which a peer counts as not reading. Media stops at half of it, see `PeerSession.sendTcp`. */
 const MAX_UNREAD = 2 * 1024 * 1024;
 /** How long waiting bytes of a connection that ends may take to leave, ms. */
 const LINGER_MS = 10_000;
 /** Connections of one address without a session. Getting one takes a fraction of a second, also for many behind one NAT. */
 const MAX_GUESTS = 256;
 
-/** Connections that lead to no session yet: nobody who only connects takes the room of the others. */
+/** Limit of connections that lead to no session yet: idle connections must not take the room of others. */
 export class StreamGuests {
   readonly #owners = new Map<Socket, string>();
   readonly #byOwner = new OwnerCounts();
@@ -61,8 +61,8 @@ export class StreamGuests {
 }
 
 /**
- * Where an accepted connection comes from; null, and the connection is closed, when it was reset before it could be looked at,
- * or too many of its address have no session.
+ * The source address of an accepted connection; null, and the connection is closed, if it was reset before its address could be read,
+ * or too many connections of its address have no session.
  */
 export function admitStream(stream: Socket, guests: StreamGuests): PeerAddress | null {
   const { remoteAddress, remotePort } = stream;
@@ -75,7 +75,7 @@ export function admitStream(stream: Socket, guests: StreamGuests): PeerAddress |
   return { host, port: remotePort };
 }
 
-/** Sends to a peer. One that asks and never reads loses its connection. */
+/** Sends to a peer. A peer that sends requests and never reads loses its connection. */
 export function sendToStream(stream: Socket, bytes: Uint8Array): void {
   if (stream.writableLength + bytes.length > MAX_UNREAD) stream.destroy();
   else stream.write(bytes);

@@ -127,7 +127,7 @@ test('connections that send no check are closed after a while, and those of a se
   const [session, ended] = [open(), open()];
   await used.reach(session);
   await over.reach(ended);
-  // Only the idle one is still waited for.
+  // Only the idle connection is still waited for.
   expect(vi.getTimerCount()).toBe(1);
   ended.close();
   await until('it is closed with its session', () => over.closed, WAIT);

@@ -1,4 +1,4 @@
-/** The ports that peers reach: sorts what arrives to their sessions. */
+/** The peers' ports: passes arriving packets to their sessions. */
 import { createServer, isIP, type Server, type Socket } from 'node:net';
 import { isLoopback } from '../../../util/client-address.ts';
 import type { Clock } from '../../../util/clock.ts';
@@ -77,7 +77,7 @@ export class PeerTransport implements PeerOwner {
   readonly places = new PeerPlaces<PeerSession>();
   /** Bounded by each session. */
   readonly awaited = new Map<string, PeerSession>();
-  /** Connections by TCP, those of the relay included. */
+  /** Connections by TCP, including those of the relay. */
   readonly guests: StreamGuests;
   readonly #options: PeerTransportOptions;
   readonly #quota: SessionQuota;
@@ -86,7 +86,7 @@ export class PeerTransport implements PeerOwner {
   readonly #viewers = new Map<number, PeerSession>();
   /** By address and number as configured. */
   readonly #ports = new Map<string, OpenPort>();
-  /** Candidates of each port number, as they are told, IPv4 and IPv6 together: a peer has one or the other. */
+  /** Candidates of each port number, in announced form, IPv4 and IPv6 together: a peer has one or the other. */
   readonly #groups: Record<PeerUse, Map<number, readonly string[]>> = { play: new Map(), publish: new Map() };
   readonly #servers: Server[] = [];
   readonly #streams = new Set<Socket>();
@@ -203,7 +203,7 @@ export class PeerTransport implements PeerOwner {
     this.#quota.settle(session);
   }
 
-  /** For sessions that are over. */
+  /** For ended sessions. */
   forget(session: PeerSession): void {
     this.#quota.leave(session);
     this.#sessions.delete(session.credentials.ufrag);
@@ -294,7 +294,7 @@ export class PeerTransport implements PeerOwner {
     return { port: bound.port, tcp: this.#options.tcp && (await this.#listen(host, bound.port)) };
   }
 
-  /** False if another process has the TCP port: media goes over UDP then, which is what was configured. */
+  /** False if another process has the TCP port: media then uses UDP, as configured. */
   #listen(host: string, port: number): Promise<boolean> {
     const { logger } = this.#options;
     const server = createServer({ noDelay: true }, (stream) => this.#accept(stream));
@@ -357,7 +357,7 @@ export class PeerTransport implements PeerOwner {
     }
   }
 
-  /** A fault of ours in one session ends that session. Never throws. */
+  /** An internal fault in one session ends that session. Never throws. */
   #failed(session: PeerSession | undefined, error: unknown): void {
     const { logger } = this.#options;
     logger.limited.error({ err: error }, 'a WebRTC session failed inside the server');
@@ -368,7 +368,7 @@ export class PeerTransport implements PeerOwner {
     }
   }
 
-  /** Answers a check, or processes the answer to one of ours; returns its session. Never throws. */
+  /** Answers a check, or processes the answer to a check of ours; returns its session. Never throws. */
   #stun(path: PeerPath, from: PeerAddress, datagram: Buffer): PeerSession | null {
     try {
       return stunTypeOf(datagram) === StunType.BINDING_SUCCESS ? this.#answered(path, datagram) : this.#checked(path, from, datagram);

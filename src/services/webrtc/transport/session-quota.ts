@@ -1,4 +1,4 @@
-/** Counts sessions that are not connected yet, so that nobody who only asks for offers keeps others out. */
+/** Counts sessions that are not connected yet, so that clients that only request offers keep no other clients out. */
 
 import { addressOwner } from '../../../util/client-address.ts';
 import { OwnerCounts } from '../../../util/owner-counts.ts';
@@ -13,13 +13,13 @@ const PER_USE = 2048;
 /** Limit of one address; 0: none. */
 export interface PeerShares {
   /**
-   * Sessions that are not connected yet. A flash crowd behind one proxy or one carrier's NAT comes through, because connecting takes a
-   * fraction of a second and a stranger's session ends after 30 s.
+   * Sessions that are not connected yet. A flash crowd behind one proxy or one carrier's NAT fits, because connecting takes a
+   * fraction of a second and the session of a silent client ends after 30 s.
    */
   readonly waiting: number;
-  /** Sessions of players, those that wait included. */
+  /** Sessions of players, including those not connected yet. */
   readonly play: number;
-  /** Sessions of publishers, those that wait included. */
+  /** Sessions of publishers, including those not connected yet. */
   readonly publish: number;
 }
 /** Used where nothing else is said. */
@@ -79,7 +79,7 @@ export class SessionQuota {
     this.#waiting.remove(entry.owner);
   }
 
-  /** It is over. Idempotent. */
+  /** The session is over. Idempotent. */
   leave(session: object): void {
     this.settle(session);
     const entry = this.#sessions.get(session);

@@ -2,7 +2,7 @@
 import { bracketed } from '../../../util/client-address.ts';
 import { counted } from '../../../util/counted.ts';
 
-/** Maximum of remembered addresses; the one that was silent longest is forgotten first. */
+/** Maximum of remembered addresses; the address that was silent longest is dropped first. */
 const MAX_ADDRESSES = 256;
 /** Older datagrams belong to another attempt, ms. */
 const MEMORY_MS = 60_000;
@@ -14,7 +14,7 @@ interface Stranger {
   at: number;
 }
 
-/** One for the transport; times are monotonic ms. Bounded, so nothing has to be closed. */
+/** The transport has one; times are monotonic ms. Bounded, so nothing has to be closed. */
 export class StrangerLog {
   /** In the order of the last arrival. */
   readonly #byHost = new Map<string, Stranger>();

@@ -11,7 +11,7 @@ export type TransportCounters = FanoutCounters & {
   readonly turnedAway: number;
 };
 
-/** Losses that viewers and publishers notice, and nobody else reports to the operator. */
+/** Losses that viewers and publishers notice, and that no other line reports. */
 const TROUBLES = [
   'droppedEvents',
   'droppedStrangers',
@@ -29,7 +29,7 @@ export interface ReportLine {
   readonly message: string;
 }
 
-/** Compares the figures with those of the last line, by the monotonic time (ms) it is given. */
+/** Compares the figures with those of the last line, at the given monotonic time (ms). */
 export class TransportReport {
   #before: TransportCounters | null = null;
   #at = Number.NEGATIVE_INFINITY;

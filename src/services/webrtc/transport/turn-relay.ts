@@ -1,4 +1,4 @@
-/** The TURN relay for peers that reach us by TCP only: whatever they send through it arrives at our own media ports. */
+/** The TURN relay for peers that can use TCP only: their packets arrive at our own media ports. */
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Clock } from '../../../util/clock.ts';
 import { forEachGuarded } from '../../../util/guarded.ts';
@@ -21,10 +21,10 @@ const CONNECTIONS = 5000;
 const IDLE_TIMEOUT_MS = 10_000;
 /** A relay client without a session for this many timeouts is closed, because its account is public. */
 const UNUSED_TIMES = 6;
-/** Addresses of ours that one client may talk to at a time. */
+/** Limit of our addresses that one client may use at a time. */
 const MAX_PIPES = 64;
 
-/** Where clients connect; `transport` gets what they send. */
+/** The clients' server; `transport` gets their packets. */
 export interface TurnRelayOptions {
   readonly listen: readonly { readonly host: string; readonly port: number }[];
   readonly transport: PeerTransport;

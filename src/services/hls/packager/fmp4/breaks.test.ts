@@ -35,7 +35,7 @@ function run(events: readonly Packet[], seconds = 30): LlhlsSimulation {
   return simulation;
 }
 
-/** The lines of breaks of each track with the second of media that they stand before. */
+/** The lines of breaks of each track with the second of media before which they stand. */
 function breaksOf(simulation: LlhlsSimulation): (readonly [string, number])[][] {
   return [...simulation.stream.model.tracks.values()].map(({ segments }) =>
     segments.flatMap(({ tags, startTime }) =>

@@ -1,4 +1,4 @@
-/** Where the segments of a stream end whose decoders must be set up anew, and how the discontinuities of its tracks are numbered. */
+/** Ends of segments where decoders must be set up anew, and the numbers of discontinuities in all tracks. */
 import { describe, expect, it } from 'vitest';
 import {
   audioPackets,
@@ -59,13 +59,13 @@ describe('a change of configuration', () => {
     const segments = simulation.watched[0]?.playlist?.segments ?? [];
     const change = segments.findIndex(({ discontinuity }) => discontinuity);
     const listed = segments.slice(0, change).reduce((sum, { duration }) => sum + (duration ?? 0), 0);
-    // Players put what follows where the durations say that it is, and audio, too, which goes on by itself.
+    // Players place the next media by the durations, even audio, which continues by itself.
     expect(listed).toBeCloseTo(from, 5);
     expect(((segments[change]?.programDateTime ?? 0) - (segments[0]?.programDateTime ?? 0)) / 1000).toBeCloseTo(from, 2);
   });
 });
 
-// Players place what follows behind the last picture (hls.js from 1.7 on) or where decoding ends (before): both must be where it begins.
+// Players place the next media behind the last frame (hls.js from 1.7 on) or at the end of decoding (before): both must be its beginning.
 describe.each([
   { between: 0, ahead: 0 },
   { between: 1, ahead: 1 },
@@ -103,7 +103,7 @@ function reordered(count: number, between: number, ahead: number): FrameTime[] {
   }));
 }
 
-/** All samples of the first track as they lie in its parts, seconds of the stream. */
+/** All samples of the first track in the order of its parts, seconds of the stream. */
 function samplesOf({ watched: [track] }: LlhlsSimulation): { readonly decoded: number; readonly shown: number; readonly lasts: number }[] {
   const samples: { decoded: number; shown: number; lasts: number }[] = [];
   for (const bytes of track?.parts.values() ?? []) {
@@ -121,7 +121,7 @@ function samplesOf({ watched: [track] }: LlhlsSimulation): { readonly decoded: n
       },
     });
   }
-  // What is decoded before time 0 moves everything up.
+  // Media decoded before time 0 moves everything up.
   const first = Math.min(...samples.map(({ shown }) => shown));
   return samples.map(({ decoded, shown, lasts }) => ({ decoded: decoded - first, shown: shown - first, lasts }));
 }

@@ -15,7 +15,7 @@ import { Segmenter } from './segmenter.ts';
 
 const MIB = 1024 * 1024;
 
-/** Cuts `count` frames of `size` bytes whose times differ by one tick of 90 kHz, as those of a clock that stands still do. */
+/** Cuts `count` frames of `size` bytes whose times differ by one tick of 90 kHz, like those of a stopped clock. */
 function cut(count: number, size: number): { parts: number[]; samples: number[]; segments: number[]; left: number } {
   const data = new Uint8Array(size);
   const parts: number[] = [];

@@ -100,7 +100,7 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
     return this.#model;
   }
 
-  /** Stands in the names of all resources. */
+  /** Part of the names of all resources. */
   get streamKey(): string {
     return this.#streamKey;
   }

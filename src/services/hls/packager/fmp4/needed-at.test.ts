@@ -26,7 +26,7 @@ interface Outcome {
   readonly packets: number;
 }
 
-/** Sends each packet at its decoding time, and compares what was said before with what it has led to; from `from` s on. */
+/** Sends each packet at its decoding time, and compares the announcement with its result; from `from` s on. */
 function run(simulation: LlhlsSimulation, packets: readonly Packet[], from: number): Outcome {
   const outcome = { early: 0, changes: 0, idle: 0, packets: 0 };
   for (const packet of packets) {

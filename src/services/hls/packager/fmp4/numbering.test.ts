@@ -15,7 +15,7 @@ const VIDEO = videoTrack();
 const AUDIO = audioTrack();
 const TRACKS = [VIDEO, AUDIO];
 const SETTINGS = { ...DEFAULT_SETTINGS, segmentDuration: 2 };
-/** What edges are set to does not count. */
+/** Settings of edges do not count. */
 const OTHER_SETTINGS = { ...DEFAULT_SETTINGS, segmentDuration: 4, chunkDuration: 1, partHoldBack: 3 };
 
 function media(seconds: number, gop = 25): Packet[] {
@@ -37,7 +37,7 @@ function marked(packets: readonly Packet[], settings = SETTINGS): { origin: Llhl
   };
 }
 
-/** An edge that plays what follows the mark of segment `msn`. */
+/** An edge that plays the media after the mark of segment `msn`. */
 function edge(packets: readonly Packet[], msn: number): LlhlsSimulation {
   const simulation = new LlhlsSimulation(TRACKS, OTHER_SETTINGS);
   const first = packets.findIndex(({ mark }) => mark?.msn === msn);

@@ -15,7 +15,7 @@ const COUNT_TOLERANCE = 0.02;
 const LOOKUP_SECONDS = 0.25;
 /** Of parts that are short anyway so much of a part may not be left. */
 const MIN_LAST_PART = 0.6;
-/** How much longer than a chunk a part may become so that less is left over. */
+/** How much longer than a chunk a part may become so that less remains. */
 const STRETCH = 1.1;
 
 /** Decides when a part is full; times in ticks of the track. */
@@ -61,7 +61,7 @@ export class PartTarget {
     return ticks + next / 2 > remaining / parts;
   }
 
-  /** The first part takes a frame more than a chunk has where segments would else end with a part that hls.js may pass over. */
+  /** The first part takes a frame more than a chunk if segments would otherwise end with a part that hls.js may skip. */
   #wantsOneMore(ticks: number, frame: number): boolean {
     if (this.known || ticks <= 0 || frame <= 0 || ticks + frame > this.#chunk * STRETCH) return false;
     const least = Math.min(LOOKUP_SECONDS * this.#timescale, MIN_LAST_PART * this.#chunk);

@@ -28,7 +28,7 @@ test('a part is late by what it comes later than its target after the one before
   part(400);
   part(520);
   part(800);
-  // Nobody watched, so nobody waited; the first one after that has none before it.
+  // Without viewers no part was awaited; the first part after that has no predecessor.
   part(5000, false);
   part(5000);
   stream.pause(1);

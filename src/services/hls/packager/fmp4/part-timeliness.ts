@@ -63,7 +63,7 @@ export class StreamTimeliness {
     if (lateness >= LATE * target) this.late += 1;
   }
 
-  /** Nothing is expected of a track now: it has gone, or its source pauses. */
+  /** No part of a track is expected now: it has gone, or its source pauses. */
   pause(trackId: number): void {
     this.#lastAt.delete(trackId);
   }

@@ -1,4 +1,4 @@
-/** What viewers are told when a source pauses, wholly or with one of its tracks. */
+/** Playlists while a source pauses, wholly or with one of its tracks. */
 import { describe, expect, it } from 'vitest';
 import {
   audioPackets,
@@ -20,7 +20,7 @@ const SEGMENT = 2;
 const pictures = videoPackets(video, constantFrames({ rate: 25, gop: 50, seconds: 40 }));
 const sound = audioPackets(audio, 40);
 
-/** Leaves out what lies between `from` and `to` seconds. */
+/** Leaves out the media from `from` to `to` seconds. */
 function without(packets: readonly Packet[], from: number, to: number): Packet[] {
   return packets.filter(({ dts, track }) => {
     const seconds = toSeconds(dts, track.timebase);
@@ -90,7 +90,7 @@ describe('a pause', () => {
     const listed = segments(simulation, away);
     const other = segments(simulation, away === video.id ? audio.id : video.id);
     expect(listed.filter(({ gap }) => gap).length).toBeGreaterThanOrEqual(4);
-    // The last finished segment of the others is the one before the last: that far the gaps must reach.
+    // The last finished segment of the others is the second to last: the gaps must reach that far.
     expect(listed.at(-1)?.msn).toBeGreaterThanOrEqual((other.at(-1)?.msn ?? 0) - 2);
     for (const distance of distances(simulation)) expect(Math.abs(distance)).toBeLessThan(SEGMENT);
     const waiting = simulation.delivery.request(

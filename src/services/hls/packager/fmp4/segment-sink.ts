@@ -1,4 +1,4 @@
-/** What a `Segmenter` tells of the cuts it makes. */
+/** The cuts that a `Segmenter` reports. */
 import type { TimedSample } from './sample-timeline.ts';
 
 /** A finished part; its samples still hold their packets' bytes. */

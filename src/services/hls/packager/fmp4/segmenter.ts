@@ -26,7 +26,7 @@ const MAX_FRAME = 2;
 const MIN_GAP = 1;
 /** A hole this long, seconds, before a new configuration is more than the rounding and cutting of frames at a seam. */
 const MAX_SEAM = 0.1;
-/** A track this many seconds behind the others is away: more than a transcoder may ever be late. */
+/** A track this many seconds behind the others is away: a transcoder is never allowed to be that late. */
 const AWAY = 8;
 /** Limits in bytes, because parts and segments of a source whose clock hardly advances must not grow without end. */
 const MAX_PART_BYTES = 16 * 1024 * 1024;
@@ -70,7 +70,7 @@ export class Segmenter {
   #awayUntil: number | null = null;
   readonly #guide: SegmentGuide;
   /**
-   * This track lists a discontinuity at its next segment, or has just done so: the one that the other tracks list after it is not its own.
+   * This track lists a discontinuity at its next segment, or has just done so: the other tracks' discontinuity after it is not its own.
    */
   #alone: 'next' | 'was' | null = null;
   /** This track proposes cuts. */
@@ -224,7 +224,7 @@ export class Segmenter {
     return this.#gop <= max && seconds + this.#gop > max;
   }
 
-  /** There is a hole before `sample` that the segment cannot hold, or that other tracks have cut already. */
+  /** There is a gap before `sample` that the segment cannot hold, or that other tracks have cut already. */
   #leavesGap(sample: TimedSample): boolean {
     if (this.#holeBefore(sample) <= MIN_GAP) return false;
     const cut = this.#schedule.cut(this.#msn + 1);
@@ -232,7 +232,7 @@ export class Segmenter {
     return (sample.time - this.#segmentTime) / 1000 > this.#limits.followerMax;
   }
 
-  /** The end of the next segment, if all of it has passed in other tracks while this one was away. */
+  /** The end of the next segment, if all of it has passed in other tracks while this track was away. */
   #missedCut(): Cut | null {
     const { last } = this.#schedule;
     if (last === null || (!this.#open && this.#awayUntil === null)) return null;
@@ -249,7 +249,7 @@ export class Segmenter {
     return this.#awayUntil ?? this.#segmentTime + ((this.#mediaEnd - this.#segmentStart) / this.#timescale) * 1000;
   }
 
-  /** False for a sample within a listed gap, or one that cannot be decoded after it. */
+  /** False for a sample within a listed gap, or a sample that cannot be decoded after it. */
   #comesBack(sample: TimedSample, awayUntil: number): boolean {
     if (sample.time < awayUntil || !sample.keyframe) return false;
     this.#awayUntil = null;

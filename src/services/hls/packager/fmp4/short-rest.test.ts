@@ -20,7 +20,7 @@ interface Listing {
   readonly duration: number;
 }
 
-/** AAC of one rate that goes on with another at `at` s, beside video that changes there, too. */
+/** AAC of one rate that continues with another at `at` s, beside video that changes there, too. */
 function channel(at: number, [before, after]: readonly [number, number]): { simulation: LlhlsSimulation; packets: Packet[] } {
   const tracks = {
     before: audioTrack({ sampleRate: before }),
@@ -29,7 +29,7 @@ function channel(at: number, [before, after]: readonly [number, number]): { simu
   const pictures = { before: videoTrack(), after: videoTrack({ width: 640, height: 360, codecString: 'avc1.64001e' }) };
   const simulation = new LlhlsSimulation([pictures.before, tracks.before], { segmentDuration: 1 });
   const time = ({ pts, track }: Packet): number => toSeconds(pts, track.timebase);
-  // As channels do: a frame is in the item that most of it belongs to.
+  // As in channels: a frame belongs to the item that has most of it.
   const middle = (packet: Packet): number => time(packet) + toSeconds(packet.duration, packet.track.timebase) / 2;
   const end = audioPackets(tracks.before, SECONDS).filter((packet) => middle(packet) < at);
   const packets = [
@@ -73,7 +73,7 @@ describe('a short part at the end of a segment', () => {
     const listed = listings(simulation, packets);
     expect(simulation.problems).toEqual([]);
     for (const track of [0, 1]) {
-      // From the first reload on: what is there at the start came at once.
+      // From the first reload on: the media present at the start came at once.
       const later = listed.filter((listing) => listing.track === track && listing.at > 4);
       const pauses = later.slice(1).map(({ at }, index) => at - (later[index]?.at ?? at));
       expect(later.length).toBeGreaterThan(60);

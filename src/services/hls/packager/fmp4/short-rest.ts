@@ -21,7 +21,7 @@ export class ShortRest {
     this.#list = list;
   }
 
-  /** Decoding time, ms, of the packet before which what is held must be released; infinite while nothing is. */
+  /** Decoding time, ms, of the packet before which held updates must be released; infinite while none are held. */
   get heldUntil(): number {
     return this.#heldUntil;
   }

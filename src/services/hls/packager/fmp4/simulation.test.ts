@@ -92,7 +92,7 @@ describe('an LL-HLS stream over time', () => {
     expect(watched(simulation, 0).playlist?.partTarget).toBeLessThanOrEqual(0.503);
     expect(Math.max(0, ...watched(simulation, 0).jumps)).toBe(0);
     expect(Math.min(0, ...watched(simulation, 0).jumps)).toBeGreaterThanOrEqual(-0.0011);
-    // Audio is counted in samples: not one is doubled or missing although milliseconds cannot say 21.33.
+    // Audio is counted in samples: none is doubled or missing although milliseconds cannot express 21.33.
     expect(watched(simulation, 1).jumps).toEqual([]);
   });
 
@@ -177,7 +177,7 @@ describe('an LL-HLS stream over time', () => {
     const video = videoTrack();
     const simulation = new LlhlsSimulation([video], { segmentDuration: 4 });
     const packets = videoPackets(video, constantFrames({ rate, gop: rate * 2, seconds: 60 }));
-    // As the router does it: what the source says counts like one measured distance, two alike overrule it.
+    // Like the router: the source's value counts as one measured distance, and two equal distances overrule it.
     const said = 3000;
     simulation.run(packets.map((packet, n) => ({ ...packet, duration: [said, (said + packet.duration) / 2][n] ?? packet.duration })));
     expect(simulation.problems).toEqual([]);

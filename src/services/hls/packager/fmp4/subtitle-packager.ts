@@ -1,4 +1,4 @@
-/** Packages one subtitle track: its segments and parts are those of the track that leads, with the cues that are shown meanwhile. */
+/** Packages one subtitle track: it has the segments and parts of the leading track, with the cues that are shown meanwhile. */
 
 import type { Span } from '../../../../delivery/feed/messages.ts';
 import type { Packet } from '../../../../media/packet.ts';
@@ -24,7 +24,7 @@ const MAX_CARRIED = 5;
 /** Error of sums of durations, ms. */
 const ROUNDING = 1e-6;
 
-/** Times are those of the media, ms. */
+/** Times are media times, ms. */
 interface OpenSegment {
   readonly msn: number;
   readonly isGap: boolean;

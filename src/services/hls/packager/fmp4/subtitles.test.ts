@@ -275,7 +275,7 @@ describe('subtitles in LL-HLS', () => {
     }
     expect(listed).toEqual([
       [0.5, 0.5, 0.5, 0.496, 1.996],
-      // As long as parts may be, until nothing is missing any more.
+      // As long as parts may be, until nothing is missing.
       [0.502, 0.502, 0.5, 0.502, 2.004],
       [0.5, 0.5, 0.5, 0.494, 0.006, 2],
       [0.5, 0.5, 0.3, 0.502, 0.198, 2],
@@ -294,7 +294,7 @@ describe('subtitles in LL-HLS', () => {
       });
     open(0);
     packager.follow({ type: 'segment-close', trackId: 0, duration: 4 });
-    // Another track leads, which is further on; then one that is behind.
+    // Another track leads, first a track that is further on, then a track that is behind.
     open(3);
     open(2);
     const opened = updates.flatMap((update) => (update.type === 'segment-open' ? [[update.msn, update.gap, update.startTime]] : []));

@@ -26,7 +26,7 @@ it('drops the oldest tags where too many or too large ones wait for one part', (
   const large = new TimedMetadata();
   for (let n = 0; n < 20; n += 1) large.push(n, tag(MIB), 'leader');
   expect([large.dropped, written(large) < 17 * MIB]).toEqual([4, true]);
-  // What was written makes room.
+  // Written tags make room.
   for (let n = 0; n < 16; n += 1) large.push(n, tag(MIB), 'leader');
   expect([large.dropped, written(large) > 16 * MIB]).toEqual([4, true]);
 });

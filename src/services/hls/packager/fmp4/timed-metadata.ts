@@ -6,9 +6,9 @@ import { isId3 } from '../../../../containers/mpegts/id3-units.ts';
 import type { EventTarget } from '../../../../media/timed-event.ts';
 import type { Track } from '../../../../media/track.ts';
 
-/** More tags than this in one part are not metadata any more: the oldest go. */
+/** Limit of tags in one part; the oldest are dropped. */
 const MAX_WAITING = 64;
-/** As many bytes as a part of media may have: tags are not counted there. */
+/** Limit of their bytes, equal to that of a part's media: tags are not counted there. */
 const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 /** How far tracks may be behind each other, ms: a tag that all of them carry waits no longer than this. */
 const MAX_LAG = 10_000;
@@ -32,7 +32,7 @@ export class TimedMetadata {
   /** Tags that had to go because too many waited. */
   dropped = 0;
 
-  /** Nothing waits. */
+  /** No tags wait. */
   get isEmpty(): boolean {
     return this.#waiting.length === 0;
   }

@@ -7,8 +7,8 @@ import { toMilliseconds } from '../../../../media/timebase.ts';
 import type { TrackPackager } from './track-packager.ts';
 
 /**
- * How much media (ms) a follower may be ahead of the leader before it goes on alone. Waiting costs viewers
- * nothing: they cannot play audio without the frames that are late (a transcoded leader may be).
+ * Maximum of media (ms) that a follower may be ahead of the leader before it continues alone. Waiting costs viewers
+ * nothing: they cannot play audio without the late frames (a transcoded leader may be late).
  */
 const MAX_LEAD = 3000;
 const MAX_WAITING = 512;
@@ -26,7 +26,7 @@ interface AlignedTrack {
 export class TrackAligner {
   readonly #alignedTracks = new Map<number, AlignedTrack>();
   #leader: AlignedTrack | null = null;
-  /** Packets of followers that lay before the leader's first frame. */
+  /** Packets of followers from before the leader's first frame. */
   discarded = 0;
 
   get leader(): TrackPackager | null {
@@ -83,12 +83,12 @@ export class TrackAligner {
     this.#drain(aligned);
   }
 
-  /** A segment has begun in some track: tracks that are away list what they miss. */
+  /** A segment has begun in some track: absent tracks list their gaps. */
   passPauses(): void {
     for (const { packager } of this.#alignedTracks.values()) packager.passPause();
   }
 
-  /** Hands over what waits and closes what is open. */
+  /** Passes on the waiting packets and closes what is open. */
   flush(): void {
     for (const aligned of this.#alignedTracks.values()) {
       for (const packet of aligned.waiting.splice(0)) aligned.packager.push(packet);

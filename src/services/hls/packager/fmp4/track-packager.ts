@@ -1,4 +1,4 @@
-/** Packages one track: cuts it, writes fragments, stores their bytes and reports what there is to serve. */
+/** Packages one track: cuts it, writes fragments, stores their bytes and reports the servable resources. */
 import type { BoxWriter } from '../../../../containers/isobmff/box-writer.ts';
 import { type FragmentSample, writeFragmentHeader } from '../../../../containers/isobmff/fragment.ts';
 import { buildInitSegment } from '../../../../containers/isobmff/init-segment.ts';
@@ -116,7 +116,7 @@ export class TrackPackager implements SegmentSink {
     return { leads: this.leads, parts: this.#parts, segments: this.#segments, duration: this.#duration };
   }
 
-  /** Of the part target and the configuration, as other servers are told. */
+  /** From the part target and the configuration, for other servers. */
   get decisions(): SegmentedTrack {
     return { id: this.#track.id, partTicks: this.#segmenter.partTicks, generation: this.#generation };
   }
@@ -136,7 +136,7 @@ export class TrackPackager implements SegmentSink {
     return this.#longestSegment;
   }
 
-  /** Decoding time (ms) up to which the track has been handed over. */
+  /** Decoding time (ms) up to which the track has been passed on. */
   get decodedUntil(): number {
     return this.#decodedUntil;
   }
@@ -181,13 +181,13 @@ export class TrackPackager implements SegmentSink {
     this.#segmenter.passPause();
   }
 
-  /** Closes what is open. */
+  /** Closes open parts and segments. */
   flush(): void {
     this.#segmenter.flush();
     this.listRest();
   }
 
-  /** Lists what is kept back: its memory is that of the window. */
+  /** Lists the held-back segment: its memory belongs to the window. */
   listRest(): void {
     this.#rest.release();
   }
@@ -198,7 +198,7 @@ export class TrackPackager implements SegmentSink {
   }
 
   gapPassed({ msn, time, duration, discontinuity }: { msn: number; time: number; duration: number; discontinuity: boolean }): void {
-    // Players decode what follows from its own time on: nothing leads up to it.
+    // Players decode the next media from its own time on, without lead-in.
     this.#writtenEnd = null;
     this.#rest.release();
     this.#open({ msn, time, discontinuity }, true);
@@ -223,7 +223,7 @@ export class TrackPackager implements SegmentSink {
     const spans = this.#context.store(chunks);
     this.#segmentBytes += writer.length + payload;
     const { msn, duration, independent, likelyLast, last } = part;
-    // Nobody can load any part of the first segment before it is complete.
+    // No part of the first segment can be loaded before it is complete.
     if (last && part.part > 0 && this.#segments > 0) this.#rest.hold(duration, this.#decodedUntil, this.#context.chunkDuration);
     else this.#rest.release();
     this.#rest.push({ type: 'part', trackId: this.#track.id, msn, part: part.part, duration, independent, likelyLast, spans });
@@ -315,8 +315,9 @@ function fragmentSamples(part: CutPart, start: number): FragmentSample[] {
 }
 
 /**
- * Decoding times before a change of configuration: the last frames are decoded later than they might be, so that decoding ends at `end` and no
- * frame is shown beyond `until`. Players place what follows behind both: B-frames would tear a hole of the time by which they are decoded ahead.
+ * Decoding times before a change of configuration: the last frames are decoded later than they might be, so that decoding ends at `end` and
+ * no
+ * frame is shown beyond `until`. Players place the next media behind both: with B-frames, decoded ahead, they would leave a gap.
  */
 function lateDecodingTimes(samples: readonly TimedSample[], end: number, until: number): number[] {
   const times = samples.map(({ dts }) => dts);

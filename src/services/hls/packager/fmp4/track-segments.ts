@@ -1,4 +1,4 @@
-/** The segments of one LL-HLS track as its window sees them: they are those of the model, which updates alone change. */
+/** The segments of one LL-HLS track for its window: they are those of the model, which only updates change. */
 import type { Span } from '../../../../delivery/feed/messages.ts';
 import { MEDIA_EXTENSIONS } from '../../wire/fmp4/resource-name.ts';
 import type { SegmentModel, TrackModel } from '../../wire/fmp4/stream-model.ts';

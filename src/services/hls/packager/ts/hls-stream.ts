@@ -85,7 +85,7 @@ export class HlsStream extends PackagedStream<HlsSettings> {
     const wanted = new Map(this.#playlists.flatMap(({ variants }) => variants).map((variant) => [variant.id, variant]));
     for (const [id, { segmenter, kept }] of this.#variants) {
       if (wanted.has(id)) continue;
-      segmenter.finish(); // what it has stored so far is released with the rest
+      segmenter.finish(); // its stored bytes are released with the rest
       kept.window.clear();
       this.#variants.delete(id);
     }
@@ -159,7 +159,7 @@ export class HlsStream extends PackagedStream<HlsSettings> {
     kept.add(segment);
   }
 
-  /** The first variant with video, whose segments are those of the subtitles, too; without video the first. */
+  /** The first variant with video, whose segments are also those of the subtitles; without video the first. */
   get #leadVariant(): string | undefined {
     let first: string | undefined;
     for (const [id, { segmenter }] of this.#variants) {

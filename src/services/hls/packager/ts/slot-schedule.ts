@@ -6,9 +6,9 @@ import { BreakMarkers } from '../break-markers.ts';
 const ROUNDING_MS = 10;
 /** Part of the target duration by which keyframes of several renditions may miss each other and still belong together. */
 const FOLLOW_TOLERANCE = 0.05;
-/** A variant without video waits so many target durations for the cut of the video variants. */
+/** Target durations for which a variant without video waits for the cut of the video variants. */
 const TOLERANCE = 2;
-/** Without any keyframe a segment is cut after so many target durations: memory has a limit. */
+/** Without any keyframe a segment is cut after this many target durations: memory has a limit. */
 const MAX_TARGETS = 10;
 /** Cuts remembered for variants that lag behind. */
 const MAX_CUTS = 64;

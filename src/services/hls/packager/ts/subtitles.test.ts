@@ -53,7 +53,7 @@ function setUp({ enableSubtitles = true, tracks = TRACKS } = {}) {
   return { delivery, stream, hls, feed };
 }
 
-/** What a playlist lists, as duration and name. */
+/** The entries of a playlist, as duration and name. */
 function listed(text: string): (readonly [string, string])[] {
   return [...text.matchAll(/#EXTINF:([\d.]+),\n(\S+)/g)].map(([, duration = '', name = '']) => [duration, name]);
 }

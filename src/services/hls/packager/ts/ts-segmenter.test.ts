@@ -95,7 +95,7 @@ describe('TsSegmenter', () => {
     const left = pictures.filter(({ dts }) => dts < from * 90_000 || dts >= to * 90_000);
     for (const packet of interleave(left, audioPackets(audio, 40))) segmenter.push(packet);
     segmenter.finish();
-    // No segment is longer than the target and what is waited for before a pause is taken for one; none overlaps or is missing.
+    // No segment is longer than the target plus the wait before a pause; none overlaps or is missing.
     for (const { duration } of segments) expect(duration).toBeLessThan(TARGET_MS / 1000 + 3.1);
     segments.forEach(({ start, duration }, index) => {
       const next = segments[index + 1];

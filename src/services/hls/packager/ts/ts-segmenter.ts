@@ -27,7 +27,7 @@ export interface FinishedSegment {
   readonly spans: readonly Span[];
 }
 
-/** Where a segmenter puts what it makes. */
+/** The output of a segmenter. */
 export interface TsSegmentSink {
   /** Keeps bytes; they may be overwritten afterwards. */
   store(chunks: readonly Uint8Array[]): readonly Span[];
@@ -61,10 +61,10 @@ const MAX_AHEAD = 4000;
 const ROUNDING_MS = 1;
 /** The last frame before a change of the tracks may be listed as so much longer, ms, than its source said. */
 const MAX_STRETCH_MS = 100;
-/** However little media time it holds, a segment ends behind so many bytes: ten seconds of 100 Mbit/s. */
+/** Limit of a segment's bytes, however little media time it holds: ten seconds of 100 Mbit/s. */
 const MAX_SEGMENT_BYTES = 128 * 1024 * 1024;
 
-/** Tells its sink within `push`, `change` and `finish`; it has no timer and needs no closing. */
+/** Calls its sink within `push`, `change` and `finish`; it has no timer and needs no closing. */
 export class TsSegmenter {
   readonly #schedule: SlotSchedule;
   readonly #numberOf: (slot: number) => number;
@@ -80,10 +80,10 @@ export class TsSegmenter {
   #leadEnd = 0;
   /** Where each audio track ends, ms. */
   readonly #audioEnds = new Map<number, number>();
-  /** The first frame of the next segment and what follows it, while the audio of the open one is still to come. */
+  /** The first frames of the next segment, while the audio of the open segment is still to come. */
   #ahead: Packet[] = [];
   #aheadBytes = 0;
-  /** Audio has not come in time: nobody waits for it before it is back in the open segment. */
+  /** Audio has not come in time: segments do not wait for it before it is back in the open segment. */
   #isWithoutAudio = false;
   /** Null before the first segment. */
   #nextNumber: number | null = null;
@@ -214,7 +214,7 @@ export class TsSegmenter {
     this.#resume();
   }
 
-  /** Ends the open segment; what has waited is in the next ones, as far as these have their audio. */
+  /** Ends the open segment; waiting frames enter the next segments, as far as these have their audio. */
   #resume(): void {
     const [first, ...others] = this.#ahead;
     this.#ahead = [];
@@ -250,7 +250,7 @@ export class TsSegmenter {
     if (this.#segment !== null) this.#segment.end = Math.max(this.#segment.end, this.#leadEnd);
   }
 
-  /** Goes on without frames while these pause. */
+  /** Continues without frames while these pause. */
   #followAudio(packet: Packet): void {
     const { timebase } = packet.track;
     const time = toMilliseconds(packet.pts, timebase);
@@ -299,7 +299,7 @@ export class TsSegmenter {
       duration: Math.max(0, end - segment.start) / 1000,
       discontinuity: segment.discontinuity,
       discontinuities: this.#discontinuities,
-      // A segment that was cut because tracks changed goes on in the same slot.
+      // A segment that was cut because tracks changed continues in the same slot.
       tags: this.#listedSlot === segment.slot ? '' : this.#schedule.tagsOf(segment.slot),
       spans: segment.spans,
     });

@@ -30,7 +30,7 @@ export function parseDirectives(query: (key: string) => string | undefined): Dir
   };
 }
 
-/** True when the playlist of `track` already has what `directives` ask for. */
+/** True if the playlist of `track` already has what `directives` request. */
 export function isAvailable(track: TrackModel, directives: Directives): boolean {
   const { msn, part } = directives;
   if (msn === null) return true;

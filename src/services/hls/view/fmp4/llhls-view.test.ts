@@ -347,7 +347,7 @@ describe('blocking reload', () => {
     expect([early?.response, plain?.response]).toEqual([null, null]);
     while (plain?.response === null) simulation.stream.onPacket(frames.shift() as Packet);
     expect(plain?.response?.status).toBe(200);
-    // Who comes now is told that this is too far ahead.
+    // A new request is refused as too far ahead.
     expect(simulation.delivery.get(file).status).toBe(400);
     expect(early?.response).toBeNull();
     while (early?.response === null) simulation.stream.onPacket(frames.shift() as Packet);

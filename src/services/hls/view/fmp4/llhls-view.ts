@@ -90,8 +90,9 @@ export class LlhlsView implements DeliveryView {
   }
 
   /**
-   * A cache in front, for which `OriginMode` is meant, has no viewers of its own; but an admission, here or redirected here, is known by
-   * its session only. `admitted`: the client of the request was admitted.
+   * A cache in front, for which `OriginMode` is meant, has no viewers of its own; but an admission, here or redirected here, is known only
+   * by
+   * its session. `admitted`: the client of the request was admitted.
    */
   #isSessionless(admitted: boolean): boolean {
     return this.#settings.originMode && !this.#context.guarded && !admitted;
@@ -139,7 +140,7 @@ export class LlhlsView implements DeliveryView {
       return;
     }
     const ready = (): boolean => this.#model.playable && track.completeCount > 0 && track.partTarget > 0;
-    // Whoever comes before there is anything to play knows the stream from another edge, and is ahead of this one until it has caught up.
+    // A viewer that comes before the first media knows the stream from another edge, and is ahead of this edge until it has caught up.
     const isAhead = !ready();
     const attempt = (): boolean => this.#respondIfAvailable(exchange, track, directives, token);
     this.#whenPlayable(exchange, ready, () => {
@@ -169,7 +170,7 @@ export class LlhlsView implements DeliveryView {
       this.#wait(exchange, track, () => {
         const arrived = findPart(track, msn, part);
         if (arrived !== null) this.#respondPart(exchange, track, arrived);
-        // A segment that ends in a gap leaves what was hinted behind its end unmade.
+        // A segment that ends in a gap leaves the part hinted after its end unmade.
         else if (this.#model.concluded || !this.#isHinted(track, msn, part)) respondText(exchange, 404, ErrorTexts.NO_MEDIA);
         else return false;
         return true;

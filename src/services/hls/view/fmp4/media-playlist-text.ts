@@ -19,7 +19,7 @@ import type { LlhlsViewSettings } from '../../wire/view-settings.ts';
 /** EXT-X-MAP outside of I-frame playlists needs 6 (§8), EXT-X-SKIP 9. */
 const VERSION = 6;
 const VERSION_WITH_SKIP = 9;
-/** Segments that list their parts, the growing one included; more only when these are too short to hold back from. */
+/** Number of segments that list their parts, including the growing one; more only if these are too short for the hold-back. */
 const SEGMENTS_WITH_PARTS = 3;
 const HOLD_BACK_REACH = 2;
 /** Parts further back should not be listed (§6.2.2). */
@@ -27,7 +27,7 @@ const PARTS_TARGET_DURATIONS = 3;
 /** The smallest skip boundary allowed (§4.4.3.8). */
 const SKIP_BOUNDARY_TARGET_DURATIONS = 6;
 
-/** Which form of a playlist a client asked for. */
+/** The form of a playlist that a client requested. */
 export interface PlaylistForm {
   /** Complete segments only, nothing of low latency. */
   readonly legacy: boolean;
@@ -51,7 +51,7 @@ export class MediaPlaylistText {
     this.#names = new ResourceNames(track, settings.streamKey);
   }
 
-  /** The playlist without rendition reports and end; `TAIL_MARK` stands behind every URI. */
+  /** The playlist without rendition reports and end; `TAIL_MARK` follows every URI. */
   render(form: PlaylistForm): string {
     const listed = this.#listed(form);
     const boundary = form.legacy ? null : this.#skipBoundary(form);
@@ -141,7 +141,7 @@ export class MediaPlaylistText {
     if (kept !== null) return kept;
     let text = segment.tags + serializeProgramDateTime(segment.startTime);
     if (withParts) {
-      // Printed so that they add up: hls.js does that, and waits for what is missing.
+      // Printed so that they add up: hls.js adds them, and waits for missing media.
       let [end, listed] = [0, 0];
       segment.parts.forEach((part, index) => {
         end += part.duration;

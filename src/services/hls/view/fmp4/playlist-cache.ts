@@ -15,7 +15,7 @@ interface Template {
   pieces: readonly string[];
 }
 
-/** A body and what follows it, in one row. */
+/** A body and the text after it, contiguous. */
 interface Whole {
   readonly body: readonly string[];
   readonly ending: readonly string[];
@@ -26,7 +26,7 @@ interface TrackTexts {
   readonly track: TrackModel;
   readonly text: MediaPlaylistText;
   readonly forms: Map<number, Template>;
-  /** By form and suffix, both of which are few. */
+  /** By form and suffix; there are few of either. */
   readonly wholes: Map<string, Whole>;
   reports: Template;
 }
@@ -112,7 +112,7 @@ export class PlaylistCache {
   }
 }
 
-/** A piece ends with the name of a media playlist, which stands behind a line break or a quotation mark; the last has no name. */
+/** A piece ends with the name of a media playlist, after a line break or a quotation mark; the last piece has no name. */
 function moved(piece: string, base: string): string {
   return piece.replace(/(?<=[\n"])[^\n"]*?(?=chunklist_[^/\n"]*$)/, base);
 }

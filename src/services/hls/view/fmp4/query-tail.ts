@@ -1,4 +1,4 @@
-/** The query that child URIs carry: who the viewer is and which form of playlist it asked for. */
+/** The query of child URIs: it identifies the viewer and the form of playlist that it requested. */
 import type { DeliveryExchange } from '../../../../delivery/feed/view.ts';
 import { LEGACY_KEY, type LlhlsViewSettings, REWIND_KEY } from '../../wire/view-settings.ts';
 

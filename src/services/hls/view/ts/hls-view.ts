@@ -23,7 +23,7 @@ const MEDIA_SUFFIX = '_hls.m3u8';
 const SEGMENT_SUFFIX = /_hls\.(?:ts|vtt)$/;
 const MEDIA_NAME = /^medialist_((?:sub)?\d+)_hls\.m3u8$/;
 const SEGMENT_NAME = /^seg_(\d+(?=.*\.ts$)|sub\d+(?=.*\.vtt$))_(\d{1,15})_hls\.(ts|vtt)$/;
-/** A player that has not asked for anything for so many segment durations is gone. */
+/** Segment durations without a request after which a player counts as gone. */
 const VIEWER_TIMEOUT_SEGMENTS = 2.5;
 /** How long the first segment of a stream is waited for, ms: many players give a stream up whose playlist is empty. */
 const START_WAIT = 10_000;
@@ -32,7 +32,7 @@ const MAX_WAITERS = 100_000;
 
 const encoder = new TextEncoder();
 
-/** Holds requests for a media playlist until it has a segment; nothing else waits. `close` answers them and forgets what there was. */
+/** Holds requests for a media playlist until it has a segment; nothing else waits. `close` answers them and releases everything. */
 export class HlsView implements DeliveryView {
   readonly #settings: HlsViewSettings;
   readonly #context: ViewContext;
@@ -137,7 +137,7 @@ export class HlsView implements DeliveryView {
     if (!attempt() && !this.#lobby.add({ exchange, attempt, giveUp: answer }, START_WAIT)) answer();
   }
 
-  /** With what there is; `viewer` is the query of its URIs. */
+  /** With the present segments; `viewer` is the query of its URIs. */
   #respondMedia(exchange: DeliveryExchange, variantId: string, viewer: string): void {
     const variant = this.#variants.get(variantId);
     if (variant === undefined) {
@@ -189,7 +189,7 @@ export class HlsView implements DeliveryView {
   }
 
   /**
-   * The query for the URIs in a viewer's playlist, '' for none; null for a refused viewer, who has been answered then. Behind a CDN viewers
+   * The query for the URIs in a viewer's playlist, '' for none; null for a refused viewer, which then has its answer. Behind a CDN viewers
    * cannot be told apart and are not counted; an admitted client has a session all the same, with its time limit.
    */
   #viewerOf(exchange: DeliveryExchange): string | null {
@@ -214,7 +214,7 @@ export class HlsView implements DeliveryView {
   }
 }
 
-/** Name of the multivariant playlist without extension, or null when another kind of file is asked for. */
+/** Name of the multivariant playlist without extension, or null for other kinds of files. */
 function multivariantName(exchange: DeliveryExchange): string | null {
   const { file } = exchange;
   if (!file.endsWith(PLAYLIST_EXTENSION) || file.endsWith(MEDIA_SUFFIX)) return null;

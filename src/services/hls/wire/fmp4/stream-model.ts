@@ -26,7 +26,7 @@ export interface SegmentModel {
   readonly parts: PartModel[];
   /** The bytes of a complete segment that is not the sum of its parts; null if it is. */
   whole: readonly Span[] | null;
-  /** Of all parts, once somebody has asked for the complete segment. */
+  /** Of all parts, once the complete segment has been requested. */
   spans: readonly Span[] | null;
   /** Seconds; null while the segment grows. */
   duration: number | null;
@@ -37,7 +37,7 @@ export interface SegmentModel {
   textWithParts: string | null;
 }
 
-/** One track: a run of segments without holes, the last of which may be growing. */
+/** One track: consecutive segments, the last of which may be growing. */
 export class TrackModel {
   readonly id: number;
   readonly type: MediaType;
@@ -88,7 +88,7 @@ export class TrackModel {
   }
 }
 
-/** Changes by `apply` alone. Media is in it as spans: whoever feeds it stores and releases the bytes. */
+/** Changes by `apply` alone. Media is in it as spans: the caller of `apply` stores and releases the bytes. */
 export class StreamModel {
   readonly tracks = new Map<number, TrackModel>();
   readonly multivariants = new Map<string, MultivariantText>();

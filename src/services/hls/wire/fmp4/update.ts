@@ -15,7 +15,7 @@ export type LlhlsUpdate =
   /** Players can start; durations in seconds. Said once. */
   | { readonly type: 'playable'; readonly targetDuration: number; readonly partHoldBack: number }
   | { readonly type: 'track'; readonly trackId: number; readonly mediaType: MediaType }
-  /** The track left the stream: nothing of it is served any more. */
+  /** The track left the stream and is no longer served. */
   | { readonly type: 'track-gone'; readonly trackId: number }
   | { readonly type: 'part-target'; readonly trackId: number; readonly seconds: number }
   | { readonly type: 'init'; readonly trackId: number; readonly generation: number; readonly bytes: Uint8Array }
@@ -29,7 +29,7 @@ export type LlhlsUpdate =
       readonly discontinuity: boolean;
       /** The source sent nothing for this time: the segment stays without media (EXT-X-GAP). */
       readonly gap: boolean;
-      /** Lines of the media playlist before the segment, of whatever begins or ends with it; mostly ''. */
+      /** Lines of the media playlist before the segment, for anything that begins or ends with it; mostly ''. */
       readonly tags: string;
     }
   | {
@@ -44,16 +44,18 @@ export type LlhlsUpdate =
       readonly likelyLast: boolean;
       readonly spans: readonly Span[];
     }
-  /** The open segment of the track is complete; `duration` in seconds. `whole` are the bytes of one that is not the sum of its parts. */
+  /**
+   * The open segment of the track is complete; `duration` in seconds. `whole` are the bytes of a segment that is not the sum of its parts.
+   */
   | { readonly type: 'segment-close'; readonly trackId: number; readonly duration: number; readonly whole?: readonly Span[] }
-  /** The oldest segment leaves the playlists; the one that left before it is gone. */
+  /** The oldest segment leaves the playlists; the segment that left before it is released. */
   | { readonly type: 'retire'; readonly trackId: number }
   /** The bytes of the segment are in a file now and no longer in memory. */
   | { readonly type: 'archive'; readonly trackId: number; readonly msn: number; readonly path: string }
-  /** How many discontinuities lie before the oldest segment: only in snapshots. */
+  /** Number of discontinuities before the oldest segment: only in snapshots. */
   | { readonly type: 'discontinuities'; readonly trackId: number; readonly count: number }
-  /** Nothing more will come: playlists end. */
+  /** The stream has ended: playlists end. */
   | { readonly type: 'conclude' };
 
-/** Stands for a client's query in playlist texts; no URI contains it. */
+/** Placeholder of a client's query in playlist texts; no URI contains it. */
 export const TAIL_MARK = '\u0001';

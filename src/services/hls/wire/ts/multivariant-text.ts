@@ -9,7 +9,7 @@ export const SERVICES_VERSION = 7;
 /** How every media playlist begins. */
 export const PLAYLIST_HEAD = `#EXTM3U\n#EXT-X-VERSION:${PLAYLIST_VERSION}\n`;
 
-/** `query` is appended to the URIs of the media playlists, without `?`; '' for none. `base` stands in front of their names. */
+/** `query` is appended to the URIs of the media playlists, without `?`; '' for none. `base` precedes their names. */
 export function multivariantText(playlist: HlsMultivariant, query: string, base = ''): string {
   const suffix = query === '' ? '' : `?${query}`;
   const uri = (variant: string): string => base + mediaPlaylistName(variant) + suffix;
@@ -23,7 +23,7 @@ export function mediaPlaylistName(variant: string): string {
   return `medialist_${variant}_hls.m3u8`;
 }
 
-/** Stands for the URI of a media playlist in lines of multivariant ones. */
+/** Placeholder of the URI of a media playlist in lines of multivariant playlists. */
 export const URI_MARK = TAIL_MARK;
 
 const SUBTITLES = 'sub';

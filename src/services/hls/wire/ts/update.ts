@@ -34,9 +34,9 @@ export interface HlsSegment {
   readonly duration: number;
   /** Wall clock of its first frame, ms since the epoch. */
   readonly startTime: number;
-  /** Its parameters differ from those of the segment before. */
+  /** Its parameters differ from those of the previous segment. */
   readonly discontinuity: boolean;
-  /** Discontinuities of the variant so far, its own included. */
+  /** Discontinuities of the variant so far, including its own. */
   readonly discontinuities: number;
   /** Lines of the media playlist before it, of breaks that begin or end there; mostly ''. */
   readonly tags: string;
@@ -45,7 +45,7 @@ export interface HlsSegment {
   readonly path: string | null;
 }
 
-/** One change of what is served; a view that starts late gets the updates that lead to the present. */
+/** One change of the served resources; a view that starts late gets the updates that lead to the present state. */
 export type HlsUpdate =
   /** The stream has started: everything there is to list; variants not named are gone. */
   | { readonly type: 'playlists'; readonly playlists: readonly HlsMultivariant[]; readonly variants: readonly string[] }
@@ -55,5 +55,5 @@ export type HlsUpdate =
   | { readonly type: 'archive'; readonly variant: string; readonly number: number; readonly path: string }
   /** Segments before `firstNumber` are gone. */
   | { readonly type: 'retire'; readonly variant: string; readonly firstNumber: number }
-  /** Nothing more is appended. */
+  /** No more segments follow. */
   | { readonly type: 'conclude' };

@@ -49,7 +49,7 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
     fanout.setKeys(viewer, keys);
     fanout.hear(viewer, socket, placeOf(after));
     const pli = Buffer.from([0x81, 206, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2]);
-    // Each has a number of its own: the second of two with one would be a replay.
+    // Each has its own number: the second of two equal numbers would be a replay.
     const say = ({ socket: from }: FanoutPeer): void => from.send(peer.seal(pli), port, '127.0.0.1');
     for (const one of [before, peer, after, stranger]) say(one);
     await until('three are heard, and one is nobody', () => heard.rtcp.length === 3 && fanout.counters().strangers === 1, WAIT);
@@ -181,7 +181,7 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
 
   test.runIf(kind === 'native, batched')('what comes over TCP faster than it is read is dropped and counted', async () => {
     const { fanout, viewer } = await bench.start(kind, SrtpProfile.AES128_CM_SHA1_80);
-    // To find out that it is forged takes several times as long as handing it over.
+    // Detecting the forgery takes several times as long as passing the packet on.
     const forged = Buffer.alloc(65_000, 0x80);
     let given = 0;
     for (; given < 1000 && fanout.counters().droppedInjected === 0; given += 1) fanout.inject(viewer, forged);

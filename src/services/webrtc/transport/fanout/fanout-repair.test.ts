@@ -1,4 +1,4 @@
-/** What makes losses good: retransmissions and parities. */
+/** Repair of losses: retransmissions and parities. */
 import { afterEach, describe, expect, test } from 'vitest';
 import {
   FANOUT_KINDS,
@@ -43,7 +43,7 @@ function protectedBy(parity: Buffer): number[] {
     .map((n) => (base + n) & 0xffff);
 }
 
-/** The packet `sequence` out of a parity and the others that it protects (RFC 5109 section 9). */
+/** The packet `sequence`, rebuilt from a parity and the other packets that it protects (RFC 5109 section 9). */
 function recovered(parity: Buffer, others: readonly Buffer[], sequence: number): Buffer {
   const body = parity.subarray((parity.readUInt8(0) & 0x40) === 0 ? 14 : 18);
   const head = Buffer.from(parity.subarray(0, 10));
@@ -188,7 +188,7 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
     const { fanout, peer, source, viewer, port } = await start();
     fanout.play(viewer, 0, source);
     fanout.push(source, frame(0, true, [10]));
-    // No more at once than the socket of the viewer holds.
+    // At most as many at once as the socket of the viewer holds.
     for (const half of [0, 35]) {
       for (let n = 1; n <= 35; n += 1) fanout.push(source, frame(half + n, false, [5, 5, 5, 5]));
       await until('all packets', () => peer.video.length === 1 + 4 * (half + 35), WAIT);

@@ -11,7 +11,7 @@ function statusOf(task: string): string {
   return readFileSync(`/proc/self/task/${task}/status`, 'utf8');
 }
 
-/** Empty for one that has ended by now. */
+/** Empty for a process that has ended by now. */
 function nameOfThread(task: string): string {
   try {
     return readFileSync(`/proc/self/task/${task}/comm`, 'utf8').trim();
@@ -20,7 +20,7 @@ function nameOfThread(task: string): string {
   }
 }
 
-/** When packets left by what they say themselves (18 bits of a second), ms after the first. */
+/** Departure times that packets state themselves (18 bits of a second), ms after the first. */
 function sendTimes(packets: readonly { readonly extension: Buffer }[]): number[] {
   const [first = 0, ...others] = packets.map(({ extension }) => extension.readUIntBE(VIDEO.extension.sendTimeAt, 3));
   return [0, ...others.map((time) => ((time - first) & 0xff_ffff) / 262.144)];
@@ -74,7 +74,7 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
     };
     expect(await during(300)).toBeGreaterThan(1);
     fanout.closeViewer(viewer);
-    // A frame that nobody gets is forgotten at once.
+    // A frame without viewers is released at once.
     fanout.push(source, frame(3000, true, [30]));
     await until('nothing to be done', async () => (await during(300)) === 0, WAIT);
   });
@@ -87,7 +87,7 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
   test.runIf(kind === 'native, segmented')('a viewer that cannot be sent to costs the others nothing', async () => {
     const { fanout, source, socket } = await start();
     let arrived = 0;
-    // One socket for all would not hold a frame for everybody.
+    // A single socket would not hold a frame for all viewers.
     const others = await Promise.all(
       Array.from({ length: 16 }, async () => {
         const other = createSocket('udp4');
@@ -133,7 +133,7 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
     expect(after[69]).toBeLessThanOrEqual(after[70] ?? 0);
     fanout.push(source, frame(6000, true, new Array(100).fill(100)));
     await until('171 packets', () => peer.video.length === 171, WAIT);
-    // Slices of 24 packets: the first four 1 ms apart, what follows 3 ms; a timer may be early by one.
+    // Slices of 24 packets: the first four 1 ms apart, the rest 3 ms; a timer may be early by one.
     const [first = 0, ...slices] = [0, 24, 48, 72, 96].map((packet) => sendTimes(peer.video)[71 + packet] ?? 0);
     const early = kind === 'script' ? 1 : 0.01;
     expect(slices.map((time, n) => time - first > ([1, 2, 5, 8][n] ?? 0) - early)).toEqual([true, true, true, true]);

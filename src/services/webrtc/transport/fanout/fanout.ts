@@ -1,6 +1,6 @@
 /**
  * Media to many peers over UDP with DTLS-SRTP: one packetised frame goes in, every viewer gets its own packets. Two
- * implementations: the addon's threads, and JavaScript where the addon cannot be built, which leaves out what viewers can do without.
+ * implementations: the addon's threads, and JavaScript if the addon cannot be built, which omits features that viewers can do without.
  */
 import type { SrtpKeys } from '../../../../wire/srtp/profile.ts';
 
@@ -24,7 +24,7 @@ export interface FanoutListener {
   tcp(viewer: number, frames: Buffer): void;
 }
 
-/** One frame, packetised once for everybody. */
+/** One frame, packetised once for all viewers. */
 export interface PacketizedFrame {
   /** RTP timestamp, 32 bits. */
   readonly timestamp: number;
@@ -64,7 +64,7 @@ export interface SlotPlan {
   readonly rtx: { readonly ssrc: number; readonly payloadType: number } | null;
   /**
    * Error correction: all packets are wrapped into RED (RFC 2198), parities under `payloadType` (RFC 5109); `rtx` repeats the wrapped
-   * packets. Without `rtx` parities are sent twice. Absent: no correction, whatever the source has. The addon only.
+   * packets. Without `rtx` parities are sent twice. Absent: no correction, even if the source has it. The addon only.
    */
   readonly fec?: { readonly redPayloadType: number; readonly payloadType: number } | undefined;
   readonly extension: ExtensionPlan;
@@ -118,7 +118,7 @@ export interface FanoutCounters {
   readonly droppedInjected: number;
 }
 
-/** One end of a DTLS handshake. Whoever opened it closes it. */
+/** One end of a DTLS handshake. Its creator closes it. */
 export interface DtlsEndpoint {
   /** Takes one datagram of the peer. */
   receive(datagram: Uint8Array): void;
@@ -142,18 +142,18 @@ export interface Fanout {
   readonly kind: 'native' | 'script';
   /** Opens a UDP port (0: any). Rejects when it cannot be bound. */
   bind(host: string, port: number): Promise<{ readonly socket: number; readonly port: number }>;
-  /** Sends a datagram of ours; false when the socket does not take it. */
+  /** Sends a datagram of this server; false if the socket does not take it. */
   send(socket: number, to: PeerAddress, datagram: Uint8Array): boolean;
   openSource(plan: SourcePlan): number;
-  /** Sends a frame to everybody who plays the source; false when the frame is not usable. */
+  /** Sends a frame to all viewers of the source; false if the frame is not usable. */
   push(source: number, frame: PacketizedFrame): boolean;
   closeSource(source: number): void;
   openViewer(plan: ViewerPlan): number;
   /** Keeps no reference to `keys`; derived keys are wiped when the viewer is closed. */
   setKeys(viewer: number, keys: SrtpKeys): void;
-  /** Where the viewer is sent to, and heard; may change while it plays. */
+  /** The address for sending to the viewer and for its packets; may change while it plays. */
   connect(viewer: number, socket: number, to: PeerAddress): void;
-  /** The viewer is heard there too: peers choose which of their paths they send by. At most `PLACES_HEARD`, the oldest go. */
+  /** Packets from this address are the viewer's too: peers choose their sending path. At most `PLACES_HEARD`; the oldest are dropped. */
   hear(viewer: number, socket: number, from: PeerAddress): void;
   /** The viewer is reached over TCP: its packets go to the listener. */
   connectTcp(viewer: number): void;

@@ -39,7 +39,7 @@ function found(pid: number, secrets: ReadonlyMap<string, Buffer>): string[] {
       try {
         read = readSync(memory, chunk, 0, Math.min(CHUNK, Number.parseInt(to, 16) - at), at);
       } catch {
-        // Reserved and not there, or given back since the list was read.
+        // Reserved without memory, or freed since the list was read.
         continue;
       }
       for (const [name, secret] of secrets) if (chunk.subarray(0, read).includes(secret)) names.add(name);
@@ -55,8 +55,8 @@ async function say(text: string): Promise<string> {
   return answer.toString().trim();
 }
 
-// Node itself copies what it is given in JavaScript, and nobody reaches those copies: the fallback wipes its own only. A sanitizer, which
-// is loaded before node, has terabytes of memory of its own.
+// Node itself copies data passed from JavaScript, and those copies are out of reach: the fallback wipes only its own. A sanitizer, which
+// is loaded before node, has terabytes of its own memory.
 test
   .skipIf(loadAddon().addon === null || process.env['LD_PRELOAD'] !== undefined)
   .each(Object.entries(SrtpProfile).map(([name, profile]) => ({ name, profile })))(

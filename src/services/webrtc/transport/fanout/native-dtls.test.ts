@@ -1,10 +1,10 @@
-/** What is left of a native DTLS connection after its handshake, against the library's own connection. */
+/** The rest of a native DTLS connection after its handshake, against the library's own connection. */
 import { describe, expect, test } from 'vitest';
 import { type DtlsOutcome, type Handle, loadAddon } from '../../../../native/addon.ts';
 import { createCertificate } from '../dtls-certificate.ts';
 
 const { addon } = loadAddon();
-/** The sanitizer keeps what was freed, to see who uses it. */
+/** The sanitizer keeps freed memory, to detect its use. */
 const SANITIZED = (process.env['MILLRACE_NATIVE'] ?? '').includes('sanitized');
 const CONNECTED = 1;
 const CLOSED = 2;

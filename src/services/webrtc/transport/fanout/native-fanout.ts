@@ -37,7 +37,7 @@ export interface NativeFanoutOptions {
   readonly history?: number;
 }
 
-/** After `close`, which may be called twice, nothing is called any more. */
+/** After `close`, which may be called twice, there are no callbacks. */
 export class NativeFanout implements Fanout {
   readonly kind = 'native';
   readonly #addon: NativeAddon;

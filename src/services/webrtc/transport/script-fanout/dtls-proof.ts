@@ -22,7 +22,7 @@ export interface HandshakeMessage {
 export interface HandshakeTranscript {
   /** Our part. */
   readonly role: 'client' | 'server';
-  /** All messages of both in their order, without HelloVerifyRequest and what was before it. */
+  /** All messages of both sides in order, except HelloVerifyRequest and the messages before it. */
   readonly messages: readonly HandshakeMessage[];
   /** The server's last message, for a client: it is not among the others. */
   readonly serverFinished: Buffer | null;

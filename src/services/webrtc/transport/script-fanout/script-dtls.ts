@@ -99,7 +99,7 @@ function loadLibrary(): Library {
   }
 }
 
-/** One handshake. Its owner hands it datagrams and closes it; the listener hears nothing after that. */
+/** One handshake. Its owner passes it datagrams and closes it; the listener gets no calls afterwards. */
 export class ScriptDtls implements DtlsEndpoint {
   readonly #listener: DtlsListener;
   readonly #transport: LibraryTransport;
@@ -182,7 +182,7 @@ export class ScriptDtls implements DtlsEndpoint {
     if (suite === undefined || record.readUInt16BE(3) !== 1) return null;
     const header = { type: record.readUInt8(0), version: record.readUInt16BE(1), epoch: 1, sequenceNumber: record.readUIntBE(5, 6) };
     try {
-      // It writes into what it is given.
+      // It writes into its input.
       return suite.decrypt(sessionType, Buffer.from(record.subarray(RECORD_HEAD)), header);
     } catch {
       return null;
@@ -198,7 +198,7 @@ export class ScriptDtls implements DtlsEndpoint {
     this.#closed = true;
   }
 
-  /** The library sends no close_notify. It is encrypted, so nobody else can end the connection. */
+  /** The library sends no close_notify. It is encrypted, so no third party can end the connection. */
   #sayGoodbye(): void {
     const { cipher, sessionType } = this.#socket;
     const header = { type: ContentType.ALERT, version: DTLS_1_2, epoch: 1, sequenceNumber: LAST_SEQUENCE };
@@ -254,7 +254,7 @@ export class ScriptDtls implements DtlsEndpoint {
   }
 }
 
-/** The complete records of a datagram: the library fails on a truncated one, which anyone could send. */
+/** The complete records of a datagram: the library fails on a truncated record, which anyone could send. */
 function* recordsOf(datagram: Buffer): Generator<Buffer> {
   for (let at = 0; at + RECORD_HEAD <= datagram.length; ) {
     const end = at + RECORD_HEAD + datagram.readUInt16BE(at + 11);

@@ -28,7 +28,7 @@ import { ScriptSource } from './script-source.ts';
 import { ScriptViewer, type ViewerWire } from './script-viewer.ts';
 
 const REPORT_INTERVAL_MS = 1000;
-/** Bytes that may wait in a port beyond what the system holds. */
+/** Limit of bytes that wait in a port beyond the system's buffer. */
 const MAX_HELD = MEDIA_SOCKET_BUFFER;
 
 /** Works in the main thread, with a timer for reports; `close` ends it and its sockets, and may be called twice. */
@@ -226,9 +226,9 @@ export class ScriptFanout implements Fanout, ViewerWire {
 
   #transmit(socket: number, to: PeerAddress, datagram: Uint8Array, viewer: ScriptViewer | null): boolean {
     const port = this.#sockets[socket];
-    // There is no port 0 to send to: `send` would throw.
+    // Port 0 is not a valid destination: `send` would throw.
     if (port === undefined || this.#closed || to.port === 0) return false;
-    // Without it node holds what the system does not take, however much that is.
+    // Without it node stores unlimited bytes that the system does not take.
     if (port.getSendQueueSize() > MAX_HELD) {
       this.#counters.congested += 1;
       return false;
@@ -244,7 +244,7 @@ export class ScriptFanout implements Fanout, ViewerWire {
 
   #receive(socket: number, from: PeerAddress, datagram: Buffer): void {
     this.#counters.datagramsReceived += 1;
-    // Nobody who sends from port 0 can be answered.
+    // A sender with port 0 cannot be answered.
     const first = from.port === 0 ? 0xff : (datagram[0] ?? 0xff);
     if (first <= 3) this.#listener.stun(socket, from, datagram);
     else if (first >= 20 && first <= 63) this.#listener.dtls(socket, from, datagram);

@@ -42,7 +42,7 @@ export class SourceFrame {
 /** Made and closed by the fanout. Frames that come faster than they leave are dropped up to the next keyframe, and counted. */
 export class ScriptSource {
   readonly viewers = new Set<ScriptViewer>();
-  /** Get it from its next keyframe on. */
+  /** Viewers that get it from its next keyframe on. */
   readonly joining = new Set<ScriptViewer>();
   droppedFrames = 0;
   readonly #clockRate: number;

@@ -39,8 +39,8 @@ interface Slot {
   sentOctets: number;
   lastTimestamp: number;
   /**
-   * The frame that took over from another source when that had sent the same moment already: it goes out a little
-   * later, because players take packets of one time for one frame.
+   * The first frame of a new source, if the old source had already sent this moment: its timestamp is moved a little
+   * later, because players take packets with one timestamp for one frame.
    */
   moved: { readonly frame: SourceFrame; readonly to: number } | null;
 }
@@ -61,7 +61,7 @@ export class ScriptViewer {
   /** Null until it is known; `tcp` when packets go to the listener. */
   place: { readonly socket: number; readonly to: PeerAddress } | 'tcp' | null = null;
   receiver: SrtpReceiver | null = null;
-  /** Where it is heard, oldest first. */
+  /** Its source addresses, oldest first. */
   readonly heard = new Set<string>();
   #rtp: SrtpCipher | null = null;
   #rtcp: SrtpCipher | null = null;
@@ -114,7 +114,7 @@ export class ScriptViewer {
     }
   }
 
-  /** A keyframe of `source` begins: whoever waits for it takes it from here. */
+  /** A keyframe of `source` begins: viewers that wait for it take it from here. */
   join(source: ScriptSource, frame: SourceFrame): void {
     for (const slot of this.#slots) {
       if (slot.next !== source) continue;
