@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { openApiDocument } from './openapi.ts';
+import { REQUEST_EXAMPLES } from './openapi-examples.ts';
 import { routes } from './routes.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: the document is JSON of any form; what it must hold is asserted
@@ -134,6 +135,13 @@ describe('the OpenAPI document', () => {
       ({ operation }) => (operation as { requestBody?: { required: boolean } }).requestBody?.required === false,
     );
     expect(optional.map(({ path }) => path.replace(/.*:/, ':')).sort()).toEqual([':concludeHlsLive', ':pushes', ':records']);
+  });
+
+  test('has an example of every body, and no other', () => {
+    const bodies = operations.filter(({ operation }) => 'requestBody' in operation);
+    expect(bodies.map(({ method, path }) => `${method.toUpperCase()} ${path}`).sort()).toEqual(Object.keys(REQUEST_EXAMPLES).sort());
+    const shown = document.paths['/v1/vhosts'].post.requestBody.content['application/json'].example;
+    expect(shown).toEqual([{ name: 'mine', host: { names: ['media.example.com'] } }]);
   });
 
   test('describes bodies by the schemas that read them', () => {

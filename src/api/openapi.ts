@@ -4,6 +4,7 @@ import { AccessKeySchema, ApplicationSchema, type JsonSchema, jsonSchemaOf, Outp
 import * as channels from './channel-schemas.ts';
 import { INEFFECTIVE_HEADER, REASON_HEADER, reasonPhrase } from './envelope.ts';
 import { HealthSchema } from './health.ts';
+import { REQUEST_EXAMPLES } from './openapi-examples.ts';
 import { TAGS } from './openapi-tags.ts';
 import type { Route } from './route.ts';
 import * as answers from './schemas.ts';
@@ -89,10 +90,15 @@ function operation(route: Route, used: Map<TSchema, string>): object {
     ...(route.open === true && { security: [] }),
     ...(parameters.length > 0 && { parameters }),
     ...(route.body !== undefined && {
-      requestBody: { required: route.bodyOptional !== true, content: content(reference(route.body, used)) },
+      requestBody: { required: route.bodyOptional !== true, content: { [JSON_TYPE]: requestOf(route, route.body, used) } },
     }),
     responses: responses(route, used),
   };
+}
+
+function requestOf({ method, path }: Route, body: TSchema, used: Map<TSchema, string>): object {
+  const example = REQUEST_EXAMPLES[`${method} ${path}`];
+  return { schema: reference(body, used), ...(example !== undefined && { example }) };
 }
 
 function responses(route: Route, used: Map<TSchema, string>): object {

@@ -6018,6 +6018,18 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example [
+                 *       {
+                 *         "name": "mine",
+                 *         "host": {
+                 *           "names": [
+                 *             "media.example.com"
+                 *           ]
+                 *         }
+                 *       }
+                 *     ]
+                 */
                 "application/json": components["schemas"]["VirtualHostDefinition"][];
             };
         };
@@ -6315,6 +6327,49 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example [
+                 *       {
+                 *         "name": "show",
+                 *         "type": "live",
+                 *         "providers": {
+                 *           "rtmp": {},
+                 *           "srt": {},
+                 *           "rtspPull": {}
+                 *         },
+                 *         "publishers": {
+                 *           "llhls": {},
+                 *           "hls": {},
+                 *           "file": {
+                 *             "rootPath": "recordings"
+                 *           },
+                 *           "push": {}
+                 *         },
+                 *         "outputProfiles": {
+                 *           "outputProfile": [
+                 *             {
+                 *               "name": "bypass",
+                 *               "outputStreamName": "${OriginStreamName}",
+                 *               "encodes": {
+                 *                 "videos": [
+                 *                   {
+                 *                     "name": "video",
+                 *                     "bypass": true
+                 *                   }
+                 *                 ],
+                 *                 "audios": [
+                 *                   {
+                 *                     "name": "audio",
+                 *                     "bypass": true
+                 *                   }
+                 *                 ]
+                 *               }
+                 *             }
+                 *           ]
+                 *         }
+                 *       }
+                 *     ]
+                 */
                 "application/json": components["schemas"]["ApplicationDefinition"][];
             };
         };
@@ -6462,6 +6517,15 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "publishers": {
+                 *         "llhls": {
+                 *           "segmentDuration": 4
+                 *         }
+                 *       }
+                 *     }
+                 */
                 "application/json": {
                     /** @description Name of the application, the first part of stream URLs; unique in its virtual host */
                     name?: string;
@@ -8175,6 +8239,55 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example [
+                 *       {
+                 *         "name": "ladder",
+                 *         "outputStreamName": "${OriginStreamName}_ladder",
+                 *         "playlists": [
+                 *           {
+                 *             "name": "abr",
+                 *             "fileName": "abr",
+                 *             "renditions": [
+                 *               {
+                 *                 "name": "source",
+                 *                 "video": "source",
+                 *                 "audio": "aac"
+                 *               },
+                 *               {
+                 *                 "name": "360p",
+                 *                 "video": "low",
+                 *                 "audio": "aac"
+                 *               }
+                 *             ]
+                 *           }
+                 *         ],
+                 *         "encodes": {
+                 *           "videos": [
+                 *             {
+                 *               "name": "source",
+                 *               "bypass": true
+                 *             },
+                 *             {
+                 *               "name": "low",
+                 *               "codec": "h264",
+                 *               "height": 360,
+                 *               "bitrate": 800000
+                 *             }
+                 *           ],
+                 *           "audios": [
+                 *             {
+                 *               "name": "aac",
+                 *               "codec": "aac",
+                 *               "bitrate": 128000,
+                 *               "samplerate": 48000,
+                 *               "channel": 2
+                 *             }
+                 *           ]
+                 *         }
+                 *       }
+                 *     ]
+                 */
                 "application/json": components["schemas"]["OutputProfileDefinition"][];
             };
         };
@@ -8325,6 +8438,11 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "outputStreamName": "${OriginStreamName}_abr"
+                 *     }
+                 */
                 "application/json": {
                     /** @description Name of the profile, unique in the application */
                     name?: string;
@@ -8847,6 +8965,11 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "name": "studio"
+                 *     }
+                 */
                 "application/json": components["schemas"]["AccessKeyRequest"];
             };
         };
@@ -8985,6 +9108,13 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "name": "site",
+                 *       "expires": "2036-12-31T23:59:59Z",
+                 *       "streams": "live-*"
+                 *     }
+                 */
                 "application/json": components["schemas"]["AccessKeyRequest"];
             };
         };
@@ -9123,6 +9253,17 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "name": "door",
+                 *       "urls": [
+                 *         "rtsp://192.0.2.20/main"
+                 *       ],
+                 *       "properties": {
+                 *         "persistent": true
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["PullRequest"];
             };
         };
@@ -9250,6 +9391,16 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "id": "evening",
+                 *       "stream": {
+                 *         "name": "live"
+                 *       },
+                 *       "filePath": "show/${StartTime:YYYYMMDDhhmmss}.mp4",
+                 *       "interval": 3600000
+                 *     }
+                 */
                 "application/json": components["schemas"]["RecordRequest"];
             };
         };
@@ -9295,6 +9446,11 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "id": "evening"
+                 *     }
+                 */
                 "application/json": components["schemas"]["TaskId"];
             };
         };
@@ -9381,6 +9537,11 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "id": "evening"
+                 *     }
+                 */
                 "application/json": {
                     id?: string;
                 };
@@ -9565,6 +9726,17 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "outputStreamName": "live",
+                 *       "id": "d1",
+                 *       "outputPath": "hls-dumps/d1",
+                 *       "playlist": [
+                 *         "llhls.m3u8"
+                 *       ],
+                 *       "infoFile": "info.xml"
+                 *     }
+                 */
                 "application/json": components["schemas"]["DumpRequest"];
             };
         };
@@ -9611,6 +9783,12 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "outputStreamName": "live",
+                 *       "id": "d1"
+                 *     }
+                 */
                 "application/json": components["schemas"]["DumpSelection"];
             };
         };
@@ -9657,6 +9835,11 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "outputStreamName": "live"
+                 *     }
+                 */
                 "application/json": components["schemas"]["DumpSelection"];
             };
         };
@@ -9703,6 +9886,19 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "eventFormat": "id3v2",
+                 *       "eventType": "video",
+                 *       "events": [
+                 *         {
+                 *           "frameType": "TXXX",
+                 *           "info": "quiz",
+                 *           "data": "question 1"
+                 *         }
+                 *       ]
+                 *     }
+                 */
                 "application/json": {
                     /** @description id3v2, cue or scte35 */
                     eventFormat: string;
@@ -9778,6 +9974,30 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example [
+                 *       {
+                 *         "eventFormat": "id3v2",
+                 *         "eventType": "video",
+                 *         "events": [
+                 *           {
+                 *             "frameType": "TXXX",
+                 *             "info": "quiz",
+                 *             "data": "question 1"
+                 *           }
+                 *         ]
+                 *       },
+                 *       {
+                 *         "eventFormat": "cue",
+                 *         "events": [
+                 *           {
+                 *             "cueType": "out",
+                 *             "duration": 60500
+                 *           }
+                 *         ]
+                 *       }
+                 *     ]
+                 */
                 "application/json": {
                     /** @description id3v2, cue or scte35 */
                     eventFormat: string;
@@ -9867,6 +10087,11 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "urgent": true
+                 *     }
+                 */
                 "application/json": {
                     /** @description Ends before what waits */
                     urgent?: boolean;
@@ -9915,6 +10140,23 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "format": "webvtt",
+                 *       "data": [
+                 *         {
+                 *           "label": "English",
+                 *           "subtitles": [
+                 *             {
+                 *               "text": "Hello",
+                 *               "durationMs": 2500,
+                 *               "settings": "line:10%"
+                 *             }
+                 *           ]
+                 *         }
+                 *       ]
+                 *     }
+                 */
                 "application/json": {
                     /** @description webvtt */
                     format: string;
@@ -9977,6 +10219,17 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "id": "platform",
+                 *       "stream": {
+                 *         "name": "live"
+                 *       },
+                 *       "protocol": "rtmp",
+                 *       "url": "rtmps://live.example.com/app",
+                 *       "streamKey": "abcd-1234"
+                 *     }
+                 */
                 "application/json": components["schemas"]["PushRequest"];
             };
         };
@@ -10022,6 +10275,11 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "id": "platform"
+                 *     }
+                 */
                 "application/json": components["schemas"]["TaskId"];
             };
         };
@@ -10107,6 +10365,11 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "id": "platform"
+                 *     }
+                 */
                 "application/json": {
                     id?: string;
                 };
@@ -10195,6 +10458,36 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "stream": {
+                 *         "name": "tv"
+                 *       },
+                 *       "fallbackProgram": {
+                 *         "items": [
+                 *           {
+                 *             "url": "file://slate.mp4"
+                 *           }
+                 *         ]
+                 *       },
+                 *       "programs": [
+                 *         {
+                 *           "name": "morning",
+                 *           "scheduled": "2026-11-23T06:00:00[Europe/Berlin]",
+                 *           "repeat": true,
+                 *           "items": [
+                 *             {
+                 *               "url": "file://news.mp4"
+                 *             },
+                 *             {
+                 *               "url": "stream://default/app/studio",
+                 *               "duration": 600000
+                 *             }
+                 *           ]
+                 *         }
+                 *       ]
+                 *     }
+                 */
                 "application/json": components["schemas"]["ScheduledChannelRequest"];
             };
         };
@@ -10323,6 +10616,21 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "programs": [
+                 *         {
+                 *           "name": "evening",
+                 *           "scheduled": "2026-11-23T18:00:00+01:00",
+                 *           "items": [
+                 *             {
+                 *               "url": "file://films/one.mp4"
+                 *             }
+                 *           ]
+                 *         }
+                 *       ]
+                 *     }
+                 */
                 "application/json": components["schemas"]["ScheduledChannelChange"];
             };
         };
@@ -10408,6 +10716,39 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "outputStream": {
+                 *         "name": "tv"
+                 *       },
+                 *       "sourceStreams": [
+                 *         {
+                 *           "name": "hd",
+                 *           "url": "stream://default/app/hd",
+                 *           "trackMap": [
+                 *             {
+                 *               "sourceTrackName": "bypass_video",
+                 *               "newTrackName": "hd_video",
+                 *               "bitrateConf": 4000000,
+                 *               "framerateConf": 30
+                 *             }
+                 *           ]
+                 *         }
+                 *       ],
+                 *       "playlists": [
+                 *         {
+                 *           "name": "abr",
+                 *           "fileName": "abr",
+                 *           "renditions": [
+                 *             {
+                 *               "name": "hd",
+                 *               "video": "hd_video"
+                 *             }
+                 *           ]
+                 *         }
+                 *       ]
+                 *     }
+                 */
                 "application/json": components["schemas"]["MultiplexRequest"];
             };
         };
@@ -11069,6 +11410,11 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "level": "debug"
+                 *     }
+                 */
                 "application/json": {
                     /** @enum {string} */
                     level: "debug" | "info" | "warn" | "error" | "silent";
