@@ -218,7 +218,7 @@ test('the shell lists what was recorded, with URLs that play by themselves', asy
   const one = await recorded('default/app/second', '--url', '--to', rows[1]?.startTime ?? '');
   expect(await (await fetch(one.stdout.trim())).text()).toContain('#EXT-X-ENDLIST');
   expect(await recorded('default/app/second', '--url', '--to', '2026-01-01')).toMatchObject({
-    ...{ code: 1, stdout: '', stderr: 'millrace ctl: nothing was recorded then\n' },
+    ...{ code: 1, stdout: '', stderr: 'millrace ctl: no recordings in that time\n' },
   });
   expect((await recorded('default')).stdout).toMatch(/^default\/app\/live +movie +\d{4}-\S+ +\d+\.\d +\d.* http:\S+$/m);
   expect((await recorded('default/app', '--url')).code).toBe(2);

@@ -16,12 +16,18 @@ type FilmOptions = Omit<EncodingOptions, 'withClock'>;
 const SECONDS = 16;
 const AAC_FRAMES = (SECONDS * 48_000) / 1024;
 
-/** What several files of tests send. */
+/** What several files of tests send, or one for long. Each is a whole number of GOPs. */
 const FILMS: readonly FilmOptions[] = [
   {},
   { width: 320, height: 180, videoKbps: 300 },
   { width: 320, height: 180, videoKbps: 200 },
   { width: 640, height: 360, fps: 15, gop: 15, videoKbps: 300 },
+  { gop: 60 },
+  { fps: 25, gop: 50, videoKbps: 1200 },
+  { width: 320, height: 180 },
+  { width: 320, height: 180, gop: 60 },
+  { width: 640, height: 360, fps: 10, gop: 10, videoKbps: 300 },
+  { width: 640, height: 360, fps: 10, gop: 10, videoKbps: 200, withoutAudio: true },
 ];
 
 const FOLDER = fileURLToPath(new URL('../../node_modules/.cache/millrace-test-films', import.meta.url));

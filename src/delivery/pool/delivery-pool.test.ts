@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { BlobFeed, type BlobPool, startBlobPool } from '../../../test/fakes/blob-pool.ts';
 import { RawClient } from '../../../test/fakes/raw-client.ts';
 import { loadAddon } from '../../native/addon.ts';
@@ -13,12 +13,25 @@ describe.each([
   ['in two workers', 2],
 ])('delivery %s', (_name, threads) => {
   let started: BlobPool | null = null;
+  let lasting: (BlobPool & { readonly port: number }) | null = null;
   let port = 0;
 
   async function start(limits: Partial<DeliveryLimits> = {}): Promise<BlobPool> {
     started = await startBlobPool(threads, limits);
     ({ port } = await started.pool.listen({ host: '127.0.0.1', port: 0, tls: false }));
     return started;
+  }
+
+  /** A stream that ends with its test, in a pool for tests that change nothing else of it: threads start in as long as twenty of them take. */
+  async function stream(options?: ConstructorParameters<typeof BlobFeed>[2]): Promise<BlobFeed> {
+    if (lasting === null) {
+      lasting = { ...(await start()), port };
+      started = null;
+    }
+    ({ port } = lasting);
+    const blobs = new BlobFeed(lasting.pool, 'stream', options);
+    onTestFinished(() => blobs.feed.close());
+    return blobs;
   }
 
   const get = (path: string, init: RequestInit = {}): Promise<Response> => fetch(`http://127.0.0.1:${port}${path}`, init);
@@ -28,6 +41,7 @@ describe.each([
     await started?.pool.stop();
     started = null;
   });
+  afterAll(() => lasting?.pool.stop());
 
   test('serves text and shared bytes, with the headers of the reference server', async () => {
     const { pool } = await start();
@@ -181,9 +195,7 @@ describe.each([
   });
 
   test('gzip when the client takes it; text outside ASCII keeps its bytes', async () => {
-    const { pool } = await start();
-    const blobs = new BlobFeed(pool, 'stream');
-    blobs.putText('list.m3u8', '#EXTM3U\nNAME="방송"\n'.repeat(50));
+    (await stream()).putText('list.m3u8', '#EXTM3U\nNAME="방송"\n'.repeat(50));
     const zipped = await get('/app/stream/list.m3u8', { headers: { 'accept-encoding': 'gzip' } });
     expect(zipped.headers.get('content-encoding')).toBe('gzip');
     expect(zipped.headers.get('vary')).toBe('Origin, Accept-Encoding');
@@ -200,9 +212,8 @@ describe.each([
     ['bytes=100000-', 416, 'bytes */100000', 0],
     ['bytes=0-1,4-5', 200, null, 100_000],
   ])('range %s is %i', async (range, status, contentRange, length) => {
-    const { pool } = await start();
     const media = randomBytes(100_000);
-    new BlobFeed(pool, 'stream').putBytes('seg.m4s', media);
+    (await stream()).putBytes('seg.m4s', media);
     const answer = await get('/app/stream/seg.m4s', { headers: { range } });
     expect([answer.status, answer.headers.get('content-range')]).toEqual([status, contentRange]);
     const from = Number(/bytes (\d+)/.exec(contentRange ?? 'bytes 0')?.[1] ?? 0);
@@ -210,9 +221,7 @@ describe.each([
   });
 
   test('HEAD tells the length and sends nothing', async () => {
-    const { pool } = await start();
-    const blobs = new BlobFeed(pool, 'stream');
-    blobs.putBytes('seg.m4s', Buffer.alloc(5000));
+    (await stream()).putBytes('seg.m4s', Buffer.alloc(5000));
     const answer = await get('/app/stream/seg.m4s', { method: 'HEAD' });
     expect([answer.status, answer.headers.get('content-length'), await answer.text()]).toEqual([200, '5000', '']);
   });
@@ -234,8 +243,7 @@ describe.each([
     ['DELETE', '/app/stream', 405],
     ['PROPFIND', '/app/stream', 501],
   ])('%s %s: %i', async (method, path, status) => {
-    const { pool } = await start();
-    new BlobFeed(pool, 'stream').putText('list.m3u8', 'x');
+    (await stream()).putText('list.m3u8', 'x');
     const answer = await get(path, { method });
     expect(answer.status).toBe(status);
     if (status === 404) {
@@ -257,10 +265,11 @@ describe.each([
     ['/app/stream/nothing.m4s', 'the stream has no such file\n'],
     ['/app/stream', 'the stream has no such file\n'],
   ])('%s is not there, and the answer says what is missing', async (path, words) => {
-    const { pool } = await start();
-    pool.setDefaultCrossDomains({ urls: ['*'], headers: [] });
-    new BlobFeed(pool, 'stream', { kind: 'thumbnail', crossDomains: { urls: ['*'], headers: [] } });
-    new BlobFeed(pool, 'stream', { crossDomains: { urls: ['*'], headers: [] } }).putText('list.m3u8', 'x');
+    const crossDomains = { urls: ['*'], headers: [] };
+    await stream({ kind: 'thumbnail', crossDomains });
+    (await stream({ crossDomains })).putText('list.m3u8', 'x');
+    lasting?.pool.setDefaultCrossDomains(crossDomains);
+    onTestFinished(() => lasting?.pool.setDefaultCrossDomains({ urls: [], headers: [] }));
     const answer = await get(path, { headers: { origin: 'https://player.test' } });
     expect([answer.status, await answer.text(), answer.headers.get('content-type')]).toEqual([404, words, 'text/plain']);
     expect(answer.headers.get('access-control-allow-origin')).toBe('*');
@@ -276,7 +285,7 @@ describe.each([
   });
 
   test('WebSocket upgrades are refused in words', async () => {
-    await start();
+    await stream();
     const client = await RawClient.open(port);
     client.send('GET /app/stream HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
     expect(await client.until((text) => text.endsWith('\n'))).toMatch(/^HTTP\/1\.1 501 .+WebSocket is not served here\n$/s);
@@ -284,9 +293,8 @@ describe.each([
   });
 
   test('the Host header chooses the virtual host, an absolute target wins over it', async () => {
-    const { pool } = await start();
-    new BlobFeed(pool, 'stream').putText('who', 'default');
-    new BlobFeed(pool, 'stream', { vhost: 'example' }).putText('who', 'example');
+    (await stream()).putText('who', 'default');
+    (await stream({ vhost: 'example' })).putText('who', 'example');
     const ask = async (target: string, host: string): Promise<string | undefined> => {
       const client = await RawClient.open(port);
       client.send(`GET ${target} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
@@ -299,11 +307,10 @@ describe.each([
   });
 
   test('several feeds of a stream share its path, each with its own rules', async () => {
-    const { pool } = await start();
     const rules = (origin: string) => ({ urls: [origin], headers: [] });
-    new BlobFeed(pool, 'stream', { kind: 'llhls', crossDomains: rules('a.test') }).putText('a', 'from llhls');
-    new BlobFeed(pool, 'stream', { kind: 'hlsv3', crossDomains: rules('b.test') }).putText('b', 'from hls');
-    new BlobFeed(pool, 'stream', { kind: 'thumbnail', crossDomains: rules('*') }).putText('thumb.jpg', 'picture');
+    (await stream({ kind: 'llhls', crossDomains: rules('a.test') })).putText('a', 'from llhls');
+    (await stream({ kind: 'hlsv3', crossDomains: rules('b.test') })).putText('b', 'from hls');
+    (await stream({ kind: 'thumbnail', crossDomains: rules('*') })).putText('thumb.jpg', 'picture');
     const ask = async (file: string, origin: string): Promise<(string | null)[]> => {
       const answer = await get(`/app/stream/${file}`, { headers: { origin } });
       return [await answer.text(), answer.headers.get('access-control-allow-origin'), answer.headers.get('access-control-allow-methods')];
@@ -461,8 +468,7 @@ describe.each([
   });
 
   test('a view that throws costs its own request only', async () => {
-    const { pool } = await start();
-    new BlobFeed(pool, 'stream').putText('list', 'x');
+    (await stream()).putText('list', 'x');
     expect((await get('/app/stream/throw')).status).toBe(500);
     expect((await get('/app/stream/list')).status).toBe(200);
   });
