@@ -10,6 +10,7 @@ import { messageOf } from '../util/message-of.ts';
 import { type CommandLine, ExitCode } from './command-line.js';
 import type { ProcessSignals } from './process-signals.ts';
 import { ServiceManager } from './service-manager.ts';
+import { YoungHeap } from './young-heap.ts';
 
 /** Limit of a stop, ms. The process is to end within 5 s, and first writes its compiled code. */
 const STOP_DEADLINE_MS = 3900;
@@ -26,6 +27,11 @@ const HEAP_FLAGS = ['--heap-growing-percent=100', '--incremental-marking-soft-tr
  * seconds, and compiling all of them costs more than it saves; a function called for each packet still gets there within half a minute.
  */
 const COMPILER_FLAGS = ['--invocation-count-for-maglev=2000'];
+
+/**
+ * Semi-spaces of threads that start later, MB: `YoungHeap` of the main thread also ends the growth of theirs.
+ */
+const THREAD_FLAGS = ['--min-semi-space-size=4'];
 
 /**
  * A normal exit first writes the compile cache, which takes a second after the first start, as does a signal from the compiling thread. A
@@ -132,7 +138,8 @@ export async function serve(line: CommandLine, signals: ProcessSignals): Promise
     return ExitCode.FAILURE;
   }
   // Before this, Node.js has compiled its own modules, under the flags of its build.
-  for (const flag of [...HEAP_FLAGS, ...COMPILER_FLAGS]) setFlagsFromString(flag);
+  for (const flag of [...HEAP_FLAGS, ...COMPILER_FLAGS, ...THREAD_FLAGS]) setFlagsFromString(flag);
+  const youngHeap = new YoungHeap();
   if (stopping) await server.stop();
   else {
     process.stdout.write(server.banner);
@@ -141,6 +148,7 @@ export async function serve(line: CommandLine, signals: ProcessSignals): Promise
     if (hungUp) void server.reload();
   }
   const code = await over.promise;
+  youngHeap.close();
   await logger.flush();
   return code;
 }
