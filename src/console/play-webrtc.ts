@@ -15,6 +15,9 @@ interface Delays {
 /** Time limit for the first frame or audio; then the player starts again. */
 const FIRST_MS = 15_000;
 const AGAIN_MS = 3000;
+/** What the server says over the WebSocket for every refusal, as players expect. */
+const REFUSAL = 'Cannot create offer';
+const REFUSED = 'the server has no such stream for WebRTC, or does not let this viewer play it; its log says which.';
 
 /** Loads OvenPlayer, once. */
 export function loadWebrtc(): Promise<unknown> {
@@ -125,5 +128,6 @@ async function figuresOf(connection: RTCPeerConnection): Promise<{ readonly netw
 function wordsOf({ message, reason, error }: PlayerError): string {
   const inner = typeof error === 'string' ? error : (error?.reason ?? error?.message);
   // The innermost error is the server's.
-  return [inner, reason, message].find((text) => text !== undefined && text !== '') ?? 'It cannot be played.';
+  const words = [inner, reason, message].find((text) => text !== undefined && text !== '') ?? 'It cannot be played.';
+  return words === REFUSAL ? REFUSED : words;
 }

@@ -7,6 +7,7 @@ const STYLE_HOLDER = `<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="dark light">
 <meta name="robots" content="noindex">
+<link rel="icon" href="data:,">
 `;
 
 /** A page with a heading, sentences and links; all of them are text of ours or are escaped here. */

@@ -41,6 +41,10 @@ test('a front page holds text as text', () => {
   expect(page).not.toMatch(/<script|"onclick|<b>/);
 });
 
+test('a front page lets no browser look for an icon, which the server would refuse', () => {
+  expect(frontPage('Millrace', [], [])).toContain('<link rel="icon" href="data:,">');
+});
+
 test.each([
   ['text/html,application/xhtml+xml;q=0.9,*/*;q=0.8', true],
   ['application/json, text/html;q=0.5', true],

@@ -70,7 +70,7 @@ test('a stream that is not there is told in the words of the server, names none,
   const { page } = await open('/app/later');
   await expect
     .poll(() => page.getByRole('status').textContent(), { timeout: DEADLINE.deadlineMs })
-    .toMatch(/LL-HLS: there is no such stream/);
+    .toMatch(/WebRTC: the server has no such stream for WebRTC, .*LL-HLS: there is no such stream/s);
   expect(await page.content()).not.toContain('live<');
   const later = publish({ url: server.rtmp('later'), width: 640, height: 360, fps: 15, gop: 15, videoKbps: 300 });
   onTestFinished(async () => void (await later.stop()));
