@@ -51,7 +51,7 @@ if [ "$mode" = leaks ]; then
   exit 0
 fi
 LD_PRELOAD="$preload" "${run[@]}" node node_modules/vitest/vitest.mjs run --project unit --pool forks --no-file-parallelism \
-  src/services/webrtc src/wire/srtp src/native src/delivery/http src/delivery/thread/hot-files.test.ts src/delivery/thread/answer-cache.test.ts src/delivery/thread/kept-answers.test.ts src/delivery/thread/held-requests.test.ts test/fuzz/fanout.test.ts test/fuzz/secure.test.ts
+  src/services/webrtc src/wire/srtp src/native src/delivery/http src/delivery/thread/hot-files.test.ts src/delivery/thread/answer-cache.test.ts src/delivery/thread/kept-answers.test.ts src/delivery/thread/held-requests.test.ts test/fuzz/fanout.test.ts test/fuzz/secure.test.ts test/fuzz/answers.test.ts
 
 # Viewers and attackers run without a sanitizer; LIVE_SECONDS of hostile bytes.
 LIVE_PRELOAD="$preload" LIVE_NATIVE="$MILLRACE_NATIVE" exec "${run[@]}" env -u MILLRACE_NATIVE \

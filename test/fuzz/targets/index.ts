@@ -1,6 +1,7 @@
 /** Everything that is fuzzed. */
 import type { FuzzTarget } from '../support/fuzz-target.ts';
 import { ACCESS_TARGETS } from './access.ts';
+import { ANSWER_TARGETS } from './answers.ts';
 import { CODEC_TARGETS } from './codecs.ts';
 import { DTLS_TARGETS } from './dtls.ts';
 import { FANOUT_TARGETS } from './fanout.ts';
@@ -32,4 +33,5 @@ export const ALL_TARGETS: readonly FuzzTarget[] = [
   ...REQUEST_TARGETS,
   ...ACCESS_TARGETS,
   ...SECURE_TARGETS,
+  ...ANSWER_TARGETS,
 ];
